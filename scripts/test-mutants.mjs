@@ -6,13 +6,22 @@ import { stripVTControlCharacters } from 'node:util';
 const mutants = JSON.parse(readFileSync(new URL('../test/oracle/mutants.json', import.meta.url), 'utf8'));
 const [histories = '1000', ...names] = process.argv.slice(2);
 let missed = 0;
-for (const { name, family } of mutants.filter((one) => names.length === 0 || names.includes(one.name))) {
+for (const { name, family, test = `test/probes/${family}/oracle.test.ts` } of mutants.filter(
+  (one) => names.length === 0 || names.includes(one.name),
+)) {
   const env = { ...process.env, ORACLE_MUTANT: name, ORACLE_HISTORIES: histories };
-  const { stdout, stderr } = spawnSync('npx', ['vitest', 'run', '--project', 'tests', `test/probes/${family}/oracle.test.ts`], {
+  const { stdout, stderr } = spawnSync('npx', ['vitest', 'run', '--project', 'tests', test], {
     env,
     encoding: 'utf8',
   });
-  const [, seed, what, how] = /seed (\d+): ([^\n]*)\n((?:.|\n)*?)(?=\n ❯)/.exec(stripVTControlCharacters(stdout + stderr)) ?? [];
+  const text = stripVTControlCharacters(stdout + stderr);
+  if (family === undefined) {
+    const [found] = /AssertionError: [^\n]*/.exec(text) ?? [];
+    if (found === undefined) missed += 1;
+    console.log(`${name}: ${found ?? `NOT FOUND by ${test}`}`);
+    continue;
+  }
+  const [, seed, what, how] = /seed (\d+): ([^\n]*)\n((?:.|\n)*?)(?=\n ❯)/.exec(text) ?? [];
   if (seed === undefined) missed += 1;
   console.log(
     seed === undefined

@@ -58,12 +58,13 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
   const liveness = new Liveness(settings.refresh.interval, systemClock);
   const inventory = new InventoryLog(logger);
   const ledger = new UsageLedger(settings, core.store, logger, systemClock);
+  usage?.follow((snapshot) => ledger.update(snapshot));
   core.store.subscribe(() => {
     const snapshot = core.store.snapshot() as Snapshot;
     liveness.published();
     inventory.update(snapshot, plugin?.stats());
-    usage?.published(snapshot.usage);
-    ledger.update(snapshot);
+    ledger.look(snapshot);
+    usage?.published(snapshot);
     setImmediate(() => exposition.prepare());
   });
   const claimNames = new Map(settings.families.map(({ family }) => [family.name, family.claimNames]));
@@ -139,7 +140,8 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
       access?.close();
       facts?.stop();
       const [ended] = await Promise.all([core.close(), server.close(), plugin?.stop()]);
-      await Promise.all([health.close(), usage?.close(), ledger.close()]);
+      await Promise.all([health.close(), usage?.close()]);
+      await ledger.close();
       await incidents?.close();
       return ended;
     },

@@ -1,8 +1,7 @@
 import type { JudgedDevice } from '../health/engine/judge-device.ts';
 import { useLimits } from '../health/use/explained.ts';
 import { useFindings } from '../health/use/findings.ts';
-import { ContainerCounters } from '../join/container-counters.ts';
-import { containerReadings, type SeenDevice } from '../join/container-readings.ts';
+import { containerReadings } from '../join/container-readings.ts';
 import { nameConflicts, type Origins } from '../join/name-conflicts.ts';
 import { findOwners } from '../join/owners.ts';
 import { checkpointUids, podUids } from '../join/pod-uids.ts';
@@ -56,6 +55,7 @@ export type Judge = (devices: readonly JudgedDevice[], now: Moment) => ReadonlyM
 
 const UNJUDGED: Verdict = { state: 'unknown', sinceMs: 0, conditions: [] };
 const NOBODY: readonly Allocation[] = [];
+const NONE_AWAITED: ReadonlyMap<string, number> = new Map();
 
 type Unjudged = Omit<DeviceState, 'verdict'>;
 
@@ -67,18 +67,15 @@ interface LookedAt {
 /** What remembers the use of devices, for an agent that goes on. */
 export interface UsageParts {
   readonly accounts: Accounts;
-  /** Counters of containers, also those of an earlier run. */
-  readonly counters: ContainerCounters;
 }
 
 /**
  * Builds snapshots: joins the latest device readings with the latest allocations and judges each device. It keeps only the state that one
- * reading cannot give: the devices known so far, and the base values of the containers' counters.
+ * reading cannot give: the devices known so far.
  */
 export class Assembler {
   #settings: AssembleSettings;
   readonly #judge: Judge;
-  readonly #counters: ContainerCounters;
   readonly #accounts: Accounts | undefined;
   #known: ReadonlyMap<string, KnownDevice>;
   readonly #useKeeper: UseKeeper;
@@ -93,7 +90,6 @@ export class Assembler {
     this.#settings = settings;
     this.#judge = judge;
     this.#known = restored(before);
-    this.#counters = usage?.counters ?? new ContainerCounters();
     this.#accounts = usage?.accounts;
     this.#useKeeper = new UseKeeper(before);
   }
@@ -105,7 +101,7 @@ export class Assembler {
 
   /** Families with a container whose counters have no base yet. The value is the monotonic time from which a read gives the base. */
   get awaited(): ReadonlyMap<string, number> {
-    return this.#counters.awaited;
+    return this.#accounts?.awaited ?? NONE_AWAITED;
   }
 
   /** What the device did at its last read, compared with its holders; undefined when the latest reading did not read it. */
@@ -144,11 +140,9 @@ export class Assembler {
     const inCheckpoint = checkpointUids(checkpoint);
     const uidOf = podUids(inCheckpoint, told.pods);
     const looked = unjudged.map((state): LookedAt => ({ state, read: this.#known.get(state.key)?.read }));
-    const seen = looked.map(({ state, read }): SeenDevice => ({ state, readFromMs: read?.startedMs }));
-    const ownReadings = containerReadings(seen, specs, { checkpoint, ...told, uidOf }, this.#counters, now.monotonicMs);
+    const ownReadings = containerReadings(unjudged, specs, { checkpoint, ...told });
     const { answeredAtMs } = podResources;
     const usage = this.#accounts?.step({ ...now, devices: looked.map(asUsed), containerReadings: ownReadings, answeredAtMs, uidOf });
-    if (this.#accounts?.isAnswered === true) this.#counters.settle((key) => this.#known.has(key));
     const { uses, users } = this.#look({ holdersOf, unresolved: unresolvedIn(allocations), inCheckpoint, pods }, podResources, now);
     const { limits } = this;
     const verdicts = this.#judge(

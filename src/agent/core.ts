@@ -73,8 +73,8 @@ export class AgentCore {
   #checkpoint: CheckpointRead = { entries: [] };
   readonly #claims: ClaimReader;
   readonly #arrivals = new ClaimArrivals();
-  /** The read of the claims' files that belongs to the latest answer of the kubelet. */
-  #readingClaims: Promise<void> | undefined;
+  /** The read of the checkpoint and of the claims' files that belongs to the latest answer of the kubelet. */
+  #readingFiles: Promise<void> | undefined;
   #cancelAssembly: (() => void) | undefined;
   /** An input has arrived since the last snapshot. */
   #isBehind = false;
@@ -236,26 +236,23 @@ export class AgentCore {
 
   async #ask(): Promise<void> {
     this.#asking += 1;
-    await Promise.all([this.poller.refresh().then(() => this.pods?.idle()), this.#readCheckpoint()]);
-    await this.#readingClaims;
+    await this.poller.refresh();
+    await Promise.all([this.pods?.idle(), this.#readingFiles]);
     this.#asking -= 1;
     if (this.#isBehind && !this.#isReading() && !this.#isFramed) this.assemble();
   }
 
-  /** The drivers' files are read after each answer, so that a snapshot never joins new claims with old files. */
+  /** Checkpoint and drivers' files are read after each answer, so that a snapshot never joins a new pod with the UID of the one before it. */
   #answered(): void {
     const { allocations, problem } = this.poller.current();
-    if (!allocations.some(({ claim }) => claim !== undefined)) {
-      const before = this.store.snapshot()?.podResources;
-      const isNews = problem !== undefined || before?.problem !== undefined || !isDeepStrictEqual(allocations, before?.allocations);
-      this.#changed(isNews);
-      return;
-    }
-    const reading = this.#claims.read(allocations).then(() => {
-      if (this.#readingClaims === reading) this.#readingClaims = undefined;
-      this.#changed();
+    const before = this.store.snapshot()?.podResources;
+    const hasClaims = allocations.some(({ claim }) => claim !== undefined);
+    const isSame = problem === undefined && before?.problem === undefined && isDeepStrictEqual(allocations, before?.allocations);
+    const reading = Promise.all([this.#readCheckpoint(), hasClaims ? this.#claims.read(allocations) : undefined]).then(() => {
+      if (this.#readingFiles === reading) this.#readingFiles = undefined;
+      this.#changed(hasClaims || !isSame);
     });
-    this.#readingClaims = reading;
+    this.#readingFiles = reading;
   }
 
   /**

@@ -46,11 +46,18 @@ export class UsageLedger {
     this.#tell = (error) => changes.update('usage ledger', error === undefined ? [] : [this.#trouble(error)]);
   }
 
-  /** Must be called after each snapshot. Never throws and never waits. */
+  /** Must be called after each snapshot, because the kubelet forgets labels of pods. */
+  look(snapshot: Snapshot): void {
+    if (snapshot.usage !== undefined) this.#labels.update(snapshot);
+  }
+
+  /**
+   * Must be called with the snapshots whose accounts a later run of the agent will know: an account that only the ledger has would begin
+   * again after a kill, and be there twice. Never throws and never waits.
+   */
   update(snapshot: Snapshot): void {
     const { usage, takenAtMs } = snapshot;
     if (usage === undefined) return;
-    this.#labels.update(snapshot);
     const hour = hourOf(takenAtMs);
     const isDue = hour !== this.#hour;
     this.#hour = hour;

@@ -1,9 +1,9 @@
 import { dirname, join } from 'node:path';
 import type { UptimeClock } from '../host/clock.ts';
 import { endsWithin } from '../host/ends-within.ts';
-import { ContainerCounters, type SavedHolder } from '../join/container-counters.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
+import type { Snapshot } from '../model/snapshot.ts';
 import type { Usage } from '../model/usage.ts';
 import { Accounts, type AccountsSettings } from '../usage/accounts.ts';
 import { createUsageFile, type SavedUsage, type UsageFile, type UsageRead, unusedPath } from '../usage/usage-file.ts';
@@ -18,15 +18,14 @@ const WRITE_TIMEOUT_MS = 5_000;
 /** Keeps the accounts over restarts of the agent: connects them with their file, their timer and the log. */
 export class UsageKeeper {
   readonly accounts: Accounts;
-  readonly counters: ContainerCounters;
   readonly #clock: UptimeClock;
   readonly #file: UsageFile | undefined;
   readonly #report: (error: string | undefined) => void;
   #intervalMs: number;
   /** The accounts that are on the disk. Absent while the disk has none or does not take them. */
   #onDisk: Usage | undefined;
-  /** The accounts of the latest snapshot. */
-  #latest: Usage | undefined;
+  #latest: Snapshot | undefined;
+  #onKept: (snapshot: Snapshot) => void = () => {};
   #steppedMs = 0;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
   #writing: Promise<void> | undefined;
@@ -53,7 +52,6 @@ export class UsageKeeper {
         ? undefined
         : { state: saved.accounts, gapMs: gapOf(saved, isSameBoot, clock), monotonicMs: clock.monotonic(), isSameBoot },
     );
-    this.counters = new ContainerCounters((saved?.counters ?? []) as readonly SavedHolder[], isSameBoot);
     // The page never shows more than what a later run will know.
     if (file !== undefined) this.#onDisk = this.accounts.usage();
   }
@@ -90,10 +88,19 @@ export class UsageKeeper {
     return this.#onDisk ?? latest;
   }
 
+  /**
+   * Calls `onKept` with each snapshot whose accounts are on the disk, and with each one that the disk did not take. Snapshots between two
+   * writes are left out.
+   */
+  follow(onKept: (snapshot: Snapshot) => void): void {
+    this.#onKept = onKept;
+  }
+
   /** Must be called after each snapshot. Saves it soon, once in an interval. */
-  published(usage: Usage | undefined): void {
-    this.#latest = usage;
+  published(snapshot: Snapshot): void {
+    this.#latest = snapshot;
     this.#steppedMs = this.#clock.monotonic();
+    if (this.#file === undefined) this.#onKept(snapshot);
     if (this.#file === undefined || this.#isClosed) return;
     const dueInMs = this.#writtenAtMs + this.#intervalMs - this.#steppedMs;
     this.#cancel ??= this.#clock.after(Math.max(SETTLE_MS, dueInMs), () => {
@@ -104,10 +111,10 @@ export class UsageKeeper {
 
   /** Saves the latest accounts. While a write is under way, it starts no other. Resolves when the write ended or takes too long. */
   async save(): Promise<void> {
-    const [file, usage] = [this.#file, this.#latest];
-    if (file === undefined || usage === undefined) return;
-    this.#writing ??= this.#write(file, usage);
-    if (!(await endsWithin(this.#writing, WRITE_TIMEOUT_MS, this.#clock))) this.#written(undefined, 'the disk has not answered for 5 s');
+    const [file, snapshot] = [this.#file, this.#latest];
+    if (file === undefined || snapshot === undefined) return;
+    this.#writing ??= this.#write(file, snapshot);
+    if (!(await endsWithin(this.#writing, WRITE_TIMEOUT_MS, this.#clock))) this.#written(snapshot, 'the disk has not answered for 5 s');
   }
 
   /** Saves a last time. */
@@ -118,23 +125,25 @@ export class UsageKeeper {
     await this.save();
   }
 
-  async #write(file: UsageFile, usage: Usage): Promise<void> {
+  async #write(file: UsageFile, snapshot: Snapshot): Promise<void> {
     this.#writtenAtMs = this.#clock.monotonic();
     const agoMs = this.#writtenAtMs - this.#steppedMs;
-    const saved: SavedUsage<readonly SavedHolder[]> = {
+    const saved: SavedUsage = {
       savedAtMs: this.#clock.now() - agoMs,
       sinceBootMs: this.#clock.sinceBoot() - agoMs,
       accounts: this.accounts.state(),
-      counters: this.counters.saved(),
     };
     const error = await file.write(saved);
     this.#writing = undefined;
-    this.#written(usage, error);
+    this.#written(snapshot, error);
   }
 
-  #written(usage: Usage | undefined, error: string | undefined): void {
-    this.#onDisk = error === undefined ? usage : undefined;
+  #written(snapshot: Snapshot, error: string | undefined): void {
+    // After a failure the page shows the latest totals. It stays with them until the disk has those.
+    if (error !== undefined) this.#onDisk = undefined;
+    else if (this.#onDisk !== undefined || snapshot === this.#latest) this.#onDisk = snapshot.usage;
     this.#report(error);
+    this.#onKept(snapshot);
   }
 }
 
@@ -151,28 +160,31 @@ const unsaved = (path: string, detail: string) => ({
 });
 
 /** A monotonic clock that is behind the saved one proves a reboot, also where the boot has no identity. */
-function isOfThisBoot(saved: SavedUsage<unknown>, bootId: string | undefined, settings: AgentSettings, clock: UptimeClock): boolean {
+function isOfThisBoot(saved: SavedUsage, bootId: string | undefined, settings: AgentSettings, clock: UptimeClock): boolean {
   return bootId === bootIdOf(settings.roots.procfs) && saved.sinceBootMs <= clock.sinceBoot();
 }
 
 /** Time since the last step of the earlier run. Over a reboot only the wall clock tells it. */
-function gapOf(saved: SavedUsage<unknown>, isSameBoot: boolean, clock: UptimeClock): number {
+function gapOf(saved: SavedUsage, isSameBoot: boolean, clock: UptimeClock): number {
   return Math.max(0, isSameBoot ? clock.sinceBoot() - saved.sinceBootMs : clock.now() - saved.savedAtMs);
 }
 
 function accountsSettings(settings: AgentSettings): AccountsSettings {
   const families = settings.families.map(({ family }) => family);
-  const types = new Map(families.flatMap(({ metrics }) => metrics).map(({ name, type }) => [name, type]));
+  const counters = families.flatMap(({ metrics }) => metrics.filter(({ type, container }) => type === 'counter' && container === true));
+  const ofContainers = new Set(counters.map(({ name }) => name));
   return {
     staleAfterMs: settings.refresh['stale-after'],
     missingRetentionMs: settings.device['missing-retention'],
     zeroForMs: settings.usage['zero-for'],
-    lingerMs: settings.usage.linger,
+    // The last values of an account are in a later snapshot too, so that one of them reaches the disk.
+    lingerMs: Math.max(settings.usage.linger, 3 * settings.refresh.interval),
+    absentForMs: settings.usage['absent-for'],
     activity: new Map(
       families.flatMap(({ name, activity }) =>
         activity === undefined ? [] : [[name, { spec: activity, thresholds: settings.idle[name] }]],
       ),
     ),
-    isCounter: (metric) => types.get(metric) === 'counter',
+    isCounter: (metric) => ofContainers.has(metric),
   };
 }

@@ -67,7 +67,7 @@ export function usageCsv({ by, rows }: Printed): string {
   return [head, ...lines].map((line) => `${line.map(cell).join(',')}\r\n`).join('');
 }
 
-function cell(value: string | number | undefined): string {
+function cell(value: string | number | bigint | undefined): string {
   const text = typeof value === 'string' ? visible(value.replace(/^\s*[=+\-@＝＋－＠]/, "'$&")) : String(value ?? '');
   return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -36,7 +36,7 @@ export async function runUsage(context: CommandContext): Promise<Ending> {
   }
   warn(context, report);
   const format = options.output;
-  if (format === 'json') await output.write(`${JSON.stringify({ source, ...report }, null, 2)}\n`);
+  if (format === 'json') await output.write(`${JSON.stringify({ source, ...report }, exact, 2)}\n`);
   else await output.write(format === 'csv' ? usageCsv(report) : usageTable(report));
   return { status: 0 };
 }
@@ -67,6 +67,9 @@ function warn({ logger }: CommandContext, { ledger = {}, leftOut }: ApiReport): 
   if (newerFiles > 0) logger.warn('a newer version of the agent wrote a part of the ledger; it was not read', { files: newerFiles });
   if (leftOut > 0) logger.warn('the report is too large; a part is left out', { leftOut });
 }
+
+/** As the API: an integer that a JSON parser would round is a string of digits. */
+const exact = (_name: string, value: unknown): unknown => (typeof value === 'bigint' ? value.toString() : value);
 
 /** False when another program answered. */
 export function isReport(body: unknown): body is ApiReport {

@@ -36,4 +36,9 @@ export interface Reading {
   readonly metric: string;
   readonly labels?: Labels;
   readonly value: Value;
+  /**
+   * Value after which a counter begins again at 0: 2^32 for a counter of 32 bits. Only where kernel or vendor document that width; absent
+   * for a counter that stops at its largest value.
+   */
+  readonly wrapsAt?: number;
 }

@@ -56,7 +56,7 @@ export interface Contradiction {
   readonly other: { readonly by: JoinWay; readonly devices: readonly string[] };
 }
 
-/** Readings of one device for one container: all readings of an exclusive device, or the container's part of a shared one. */
+/** Gauges of one device for one container: all gauges of an exclusive device, or the container's part of a shared one. */
 export interface ContainerReadings {
   readonly namespace: string;
   readonly pod: string;

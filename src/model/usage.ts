@@ -39,7 +39,7 @@ export interface ContainerUsage {
   readonly lastActiveMs?: number;
   /** The container is younger than `usage.zero-for`: the metrics page exports its totals as 0. */
   readonly isNew?: true;
-  /** Last values of the container's counters; only for a container that ended and alone held the device. */
+  /** Growth of the device's counters while the container alone held it. Absent before the first read that began in such a time. */
   readonly counters?: readonly Reading[];
 }
 
@@ -60,9 +60,10 @@ export interface DeviceUsage {
 
 /** All accounts at one time. */
 export interface Usage {
-  /** Containers that hold a device now, and those that ended a short time ago. */
+  /**
+   * Containers that hold a device now, and then those that ended a short time ago, the last one last. Those of several pods with one name
+   * differ in the UID only.
+   */
   readonly containers: readonly ContainerUsage[];
-  /** Containers that ended with this snapshot, while another pod of the same name took the device. They are in one snapshot only. */
-  readonly replaced?: readonly ContainerUsage[];
   readonly devices: readonly DeviceUsage[];
 }

@@ -4,15 +4,15 @@ export function plainText(text: string): string {
   return (end < 0 ? text : text.slice(0, end)).trim();
 }
 
-/** Largest value of an unsigned 64-bit attribute. */
-const MOST = 2n ** 64n - 1n;
+/** What a read of 64 bits gives that the hardware did not answer. */
+const ALL_ONES = 2n ** 64n - 1n;
 
-/** Parses an unsigned decimal integer of up to 64 bits; undefined for other text. The result is exact. */
+/** Parses an unsigned decimal integer of up to 64 bits; undefined for other text, and for all ones. The result is exact. */
 export function parseCount(text: string | undefined): number | bigint | undefined {
   const digits = plainText(text ?? '');
   if (!/^\d{1,20}$/.test(digits)) return undefined;
   const value = BigInt(digits);
-  return value > MOST ? undefined : plainValue(value);
+  return value < ALL_ONES ? plainValue(value) : undefined;
 }
 
 /** A value that a number holds exactly becomes a number. */

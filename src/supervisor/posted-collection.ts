@@ -1,8 +1,8 @@
 import type { Collection, DeviceReport } from '../model/collection.ts';
 import type { Labels, Reading, Value } from '../model/metric.ts';
 
-/** Metric and labels of one reading. */
-type Series = Pick<Reading, 'metric' | 'labels'>;
+/** One reading without its value. */
+type Series = Omit<Reading, 'value'>;
 
 /** A report whose readings are a number: how many of the posted values are its own. */
 type PostedReport = Omit<DeviceReport, 'read' | 'aside'> & {
@@ -32,7 +32,7 @@ export class CollectionSender {
     const readings = reports.flatMap(({ read, aside }) => [...(read?.readings ?? []), ...(aside?.readings ?? [])]);
     const isSame = this.#version > 0 && areSame(this.#series, readings);
     if (!isSame) {
-      this.#series = readings.map(({ metric, labels }) => (labels === undefined ? { metric } : { metric, labels }));
+      this.#series = readings.map(({ value: _, ...series }) => series);
       this.#version += 1;
     }
     const posted = reports.map(
@@ -59,10 +59,7 @@ export class CollectionReceiver {
       throw new Error(`the series of version ${version} were never posted`);
     let at = 0;
     const next = (count: number): readonly Reading[] => {
-      const own = this.#series.slice(at, at + count).map(({ metric, labels }, n): Reading => {
-        const value = values[at + n] as Value;
-        return labels === undefined ? { metric, value } : { metric, labels, value };
-      });
+      const own = this.#series.slice(at, at + count).map((one, n): Reading => ({ ...one, value: values[at + n] as Value }));
       at += count;
       return own;
     };
@@ -80,7 +77,10 @@ export class CollectionReceiver {
 function areSame(series: readonly Series[], readings: readonly Reading[]): boolean {
   return (
     series.length === readings.length &&
-    series.every(({ metric, labels }, at) => metric === readings[at]?.metric && areSameLabels(labels, readings[at]?.labels))
+    series.every(({ metric, labels, wrapsAt }, at) => {
+      const now = readings[at];
+      return metric === now?.metric && wrapsAt === now.wrapsAt && areSameLabels(labels, now.labels);
+    })
   );
 }
 

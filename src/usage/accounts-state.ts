@@ -4,6 +4,7 @@ import { restoredValue, type SavedValue, savedValue } from '../model/value-sum.t
 import type { ContainerAccount } from './container-account.ts';
 import type { DeviceAccount } from './device-account.ts';
 import type { EndedAccount } from './ended-accounts.ts';
+import { OwnCounters, type SavedCounter } from './own-counters.ts';
 
 /** All accounts as plain data for JSON. */
 export interface AccountsState {
@@ -14,23 +15,30 @@ export interface AccountsState {
 
 type SavedDevice = Pick<
   DeviceAccount,
-  'key' | 'identity' | 'startedAtMs' | 'allocatedMs' | 'unallocatedMs' | 'unhealthyMs' | 'unobservedMs'
+  'key' | 'identity' | 'startedAtMs' | 'former' | 'allocatedMs' | 'unallocatedMs' | 'unhealthyMs' | 'unobservedMs'
 >;
 
-type Kept = 'name' | 'namespace' | 'pod' | 'container' | 'resource' | 'device' | 'startedAtMs' | 'allocatedMs' | 'shareMs' | 'busyMs';
-type KeptToo = 'idleMs' | 'energyJoules' | 'energyEstimatedJoules' | 'memoryByteSeconds' | 'lastActiveMs' | 'ageMs' | 'isShown';
+type Kept =
+  | 'name'
+  | 'namespace'
+  | 'pod'
+  | 'container'
+  | 'resource'
+  | 'ids'
+  | 'device'
+  | 'startedAtMs'
+  | 'allocatedMs'
+  | 'shareMs'
+  | 'busyMs';
+type KeptToo = 'idleMs' | 'energyEstimatedJoules' | 'memoryByteSeconds' | 'lastActiveMs' | 'ageMs' | 'isShown';
 
 interface SavedContainer extends Pick<ContainerAccount, Kept | KeptToo> {
   readonly uid?: string;
   /** With the time that was pending. */
   readonly unobservedMs: number;
-  readonly receivedBytes?: SavedValue;
-  readonly transmittedBytes?: SavedValue;
   /** Time from the last allocated moment to the save. */
   readonly seenAgoMs: number;
-  readonly counted: readonly (readonly [string, SavedValue])[];
-  /** Only counters: they outlive the container. */
-  readonly own?: readonly SavedReading[];
+  readonly counters: readonly SavedCounter[];
 }
 
 /** Metric, value and labels. Each container on a device has many, so their names are left out. */
@@ -50,29 +58,26 @@ export function savedAccounts(
   active: ReadonlyMap<string, ContainerAccount>,
   ended: readonly EndedAccount[],
   steppedMs: number,
-  isCounter: (metric: string) => boolean,
 ): AccountsState {
   return {
     devices: [...devices.values()].map(
       ({ isUnhealthy: _, awaitedMs: __, readFromMs: ___, trafficSum: ____, joules: _____, ...kept }) => kept,
     ),
-    active: [...active.values()].map((account) => savedContainer(account, steppedMs, isCounter)),
+    active: [...active.values()].map((account) => savedContainer(account, steppedMs)),
     ended: ended.map(({ usage, ...times }) => ({ usage: savedUsage(usage), ...times })),
   };
 }
 
-function savedContainer(account: ContainerAccount, steppedMs: number, isCounter: (metric: string) => boolean): SavedContainer {
-  const { uid, countedFromAtMs: _, observedAtMs: __, seenAtMs, pendingMs, isAwaited: ___, counted, own, ...rest } = account;
-  const { receivedBytes, transmittedBytes, unobservedMs, ...kept } = rest;
+function savedContainer(account: ContainerAccount, steppedMs: number): SavedContainer {
+  const { uid, countedFromAtMs: _, observedAtMs: __, absentFromMs: ___, isAwaited: ____, ...rest } = account;
+  const { seenAtMs, pendingMs, counters, unobservedMs, ...kept } = rest;
   return {
     ...kept,
     ...(uid === undefined ? {} : { uid }),
     busyMs: { ...kept.busyMs },
     unobservedMs: unobservedMs + pendingMs,
-    ...savedBytes({ receivedBytes, transmittedBytes }),
     seenAgoMs: Math.max(0, steppedMs - seenAtMs),
-    counted: [...counted].map(([series, value]) => [series, savedValue(value)] as const),
-    ...(own === undefined ? {} : { own: own.filter(({ metric }) => isCounter(metric)).map(savedReading) }),
+    counters: counters.saved,
   };
 }
 
@@ -119,11 +124,11 @@ interface Restored {
 }
 
 /** The accounts of an earlier run, whose last step was at `steppedMs` on the monotonic clock of this run. */
-export function restoredAccounts(state: AccountsState | undefined, steppedMs: number): Restored {
+export function restoredAccounts(state: AccountsState | undefined, steppedMs: number, isSameBoot: boolean): Restored {
   const { devices = [], active = [], ended = [] } = state ?? {};
   return {
     devices: new Map(devices.map((saved) => [saved.key, restoredDevice(saved)])),
-    active: new Map(active.map((saved) => [`${saved.device} ${saved.name}`, restoredContainer(saved, steppedMs)])),
+    active: new Map(active.map((saved) => [`${saved.device} ${saved.name}`, restoredContainer(saved, steppedMs, isSameBoot)])),
     ended: ended.map(({ usage, ...times }) => {
       const { receivedBytes, transmittedBytes, counters, ...kept } = usage;
       const values = { ...restoredBytes(usage), ...(counters === undefined ? {} : { counters: restoredReadings(counters) }) };
@@ -136,21 +141,15 @@ function restoredDevice(saved: SavedDevice): DeviceAccount {
   return { ...saved, isUnhealthy: false, awaitedMs: 0, readFromMs: undefined, trafficSum: undefined, joules: undefined };
 }
 
-function restoredContainer(saved: SavedContainer, steppedMs: number): ContainerAccount {
-  const { uid, seenAgoMs, counted, own, receivedBytes: _, transmittedBytes: __, ...kept } = saved;
+function restoredContainer(saved: SavedContainer, steppedMs: number, isSameBoot: boolean): ContainerAccount {
+  const { uid, seenAgoMs, counters, ...kept } = saved;
   const seenAtMs = steppedMs - seenAgoMs;
   return {
     ...kept,
-    ...restoredBytes(saved),
     uid,
+    absentFromMs: undefined,
     busyMs: { ...kept.busyMs },
     ...{ countedFromAtMs: steppedMs, observedAtMs: steppedMs, seenAtMs, pendingMs: 0, isAwaited: true },
-    counted: new Map(
-      counted.flatMap(([series, told]) => {
-        const value = restoredValue(told);
-        return value === undefined ? [] : [[series, value] as const];
-      }),
-    ),
-    own: own === undefined ? undefined : restoredReadings(own),
+    counters: OwnCounters.restored(counters, isSameBoot),
   };
 }

@@ -1,14 +1,16 @@
+import type { Allocation } from '../model/allocation.ts';
 import { isOtherDevice } from '../model/device.ts';
 import type { Verdict } from '../model/health.ts';
+import { podName } from '../model/pod-facts.ts';
 import type { Usage } from '../model/usage.ts';
 import { type AccountsState, restoredAccounts, savedAccounts } from './accounts-state.ts';
 import { type ContainerAccount, charge, giveUpWaiting, type Moment, openAccount, usageOf } from './container-account.ts';
 import { type DeviceAccount, deviceUsageOf, identityOf, openDeviceAccount } from './device-account.ts';
 import type { FamilyActivity } from './device-work.ts';
-import { type EndedAccount, seriesName, stepEnded } from './ended-accounts.ts';
-import { type Holder, holdersOf } from './holders.ts';
+import { type EndedAccount, stepEnded } from './ended-accounts.ts';
+import { type HeldIds, type Holder, holdersOf, isTaken } from './holders.ts';
 import { OwnReadings } from './own-readings.ts';
-import { type HeldPart, takeRead } from './take-read.ts';
+import { type Held, type HeldPart, takeRead } from './take-read.ts';
 import type { UsageInput } from './used-device.ts';
 
 export interface AccountsSettings {
@@ -18,8 +20,11 @@ export interface AccountsSettings {
   readonly missingRetentionMs: number;
   readonly zeroForMs: number;
   readonly lingerMs: number;
+  /** How long a container that the kubelet's answers lack keeps its account. */
+  readonly absentForMs: number;
   /** How each family shows work, keyed by family. */
   readonly activity: ReadonlyMap<string, FamilyActivity>;
+  /** Whether containers have the counter too. */
   isCounter(metric: string): boolean;
 }
 
@@ -33,7 +38,7 @@ export interface EarlierAccounts {
   readonly isSameBoot: boolean;
 }
 
-const NOBODY: readonly HeldPart[] = [];
+const NOBODY: Held = { parts: [], isShared: false };
 
 /**
  * Accounts of all devices and of the containers that hold them. Each snapshot is one step. The time between two steps belongs to those who
@@ -47,7 +52,7 @@ export class Accounts {
   readonly #active: Map<string, ContainerAccount>;
   #ended: readonly EndedAccount[];
   /** Containers that held each device at the last step, keyed by device. */
-  #held: ReadonlyMap<string, readonly HeldPart[]> = new Map();
+  #held: ReadonlyMap<string, Held> = new Map();
   /** At the last step the kubelet's answer was current. */
   #isAnswered = false;
   #answer: { readonly atMs: number; readonly monotonicMs: number } | undefined;
@@ -59,7 +64,7 @@ export class Accounts {
     this.#settings = settings;
     this.#isSameBoot = earlier?.isSameBoot ?? true;
     this.#steppedMs = earlier === undefined ? undefined : earlier.monotonicMs - earlier.gapMs;
-    const { devices, active, ended } = restoredAccounts(earlier?.state, this.#steppedMs ?? 0);
+    const { devices, active, ended } = restoredAccounts(earlier?.state, this.#steppedMs ?? 0, this.#isSameBoot);
     this.#devices = devices;
     this.#active = active;
     this.#ended = ended;
@@ -68,6 +73,19 @@ export class Accounts {
   /** The last step knew who holds which device. */
   get isAnswered(): boolean {
     return this.#isAnswered;
+  }
+
+  /** Families with a container whose counters have no base yet. The value is the monotonic time from which a read gives the base. */
+  get awaited(): ReadonlyMap<string, number> {
+    const awaited = new Map<string, number>();
+    for (const [key, { parts }] of this.#held) {
+      const family = key.slice(0, key.indexOf('/'));
+      for (const { account } of parts) {
+        const fromMs = account.counters.awaitedFromMs;
+        if (fromMs !== undefined) awaited.set(family, Math.max(fromMs, awaited.get(family) ?? 0));
+      }
+    }
+    return awaited;
   }
 
   /** Takes other settings from the next step on. */
@@ -82,17 +100,16 @@ export class Accounts {
     this.#steppedMs = monotonicMs;
     this.#charge(ms, monotonicMs);
     this.#isAnswered = this.#answeredLately(input);
-    const replaced = new Set<string>();
     const before = this.#held;
     this.#meet(input, ms);
-    if (this.#isAnswered) this.#reconcile(input, replaced);
+    if (this.#isAnswered) this.#reconcile(input);
     else this.#keepHolders();
     this.#read(input, before);
     for (const account of this.#active.values()) {
       if (monotonicMs - account.observedAtMs > this.#settings.staleAfterMs) giveUpWaiting(account);
     }
     this.#isFirst = false;
-    return this.#usage(input, replaced);
+    return this.#usage(input.devices.map(({ key }) => this.#devices.get(key) as DeviceAccount));
   }
 
   /** Tells the verdicts of the devices as they are after the step. */
@@ -102,16 +119,12 @@ export class Accounts {
 
   /** What a later run of the agent needs. Plain data. */
   state(): AccountsState {
-    return savedAccounts(this.#devices, this.#active, this.#ended, this.#steppedMs ?? 0, this.#settings.isCounter);
+    return savedAccounts(this.#devices, this.#active, this.#ended, this.#steppedMs ?? 0);
   }
 
   /** All accounts as the last step left them, also those that an earlier run saved. */
   usage(): Usage {
-    const containers = [...this.#active.values()].map(usageOf);
-    return {
-      containers: [...containers, ...this.#ended.map(({ usage }) => usage)],
-      devices: [...this.#devices.values()].map(deviceUsageOf),
-    };
+    return this.#usage([...this.#devices.values()]);
   }
 
   #charge(ms: number, monotonicMs: number): void {
@@ -120,16 +133,17 @@ export class Accounts {
     for (const account of this.#devices.values()) {
       const held = this.#held.get(account.key) ?? NOBODY;
       if (!isLooking || !this.#isAnswered || account.awaitedMs !== undefined) account.unobservedMs += ms;
-      else if (held.length > 0) account.allocatedMs += ms;
+      else if (held.parts.length > 0) account.allocatedMs += ms;
       else account.unallocatedMs += ms;
       if (isLooking && account.isUnhealthy) account.unhealthyMs += ms;
-      if (isLooking && this.#isAnswered) for (const { account: holder, share } of held) charge(holder, ms, share, monotonicMs);
+      if (isLooking && this.#isAnswered) for (const { account: holder, share } of held.parts) charge(holder, ms, share, monotonicMs);
     }
     for (const account of this.#active.values()) {
       account.ageMs += ms;
       if (account.ageMs >= zeroForMs) account.isShown = true;
     }
-    this.#ended = stepEnded(this.#ended, ms, { zeroForMs, lingerMs });
+    // Nobody could see the last values while no agent ran, and the ledger may lack them after a kill.
+    this.#ended = stepEnded(this.#ended, this.#isFirst ? 0 : ms, { zeroForMs, lingerMs });
   }
 
   /** The wall clock may be set, so the monotonic clock of the step that first has an answer gives the answer's age. */
@@ -162,43 +176,80 @@ export class Accounts {
   }
 
   /** Makes the accounts follow the kubelet's answer. */
-  #reconcile({ devices, nowMs, monotonicMs, uidOf }: UsageInput, replaced: Set<string>): void {
+  #reconcile({ devices, nowMs, monotonicMs, uidOf }: UsageInput): void {
     const now = { nowMs, monotonicMs };
+    const podOf = this.#podsByUid();
+    // The checkpoint can be older than the answer. It may then name the pod from which the device came.
+    const ownUid = (allocation: Allocation): string | undefined => {
+      const uid = uidOf(allocation);
+      return uid === undefined || (podOf.get(uid) ?? podName(allocation)) === podName(allocation) ? uid : undefined;
+    };
     const held = new Map<string, readonly HeldPart[]>();
-    const seen = new Set<string>();
+    const idsOf = new Map<string, HeldIds>();
     for (const { key, holders } of devices) {
       if (holders.length === 0) continue;
-      const parts = holdersOf(holders, uidOf).map((holder): HeldPart => {
-        const name = `${key} ${holder.name}`;
-        seen.add(name);
-        return { account: this.#accountOf(name, holder, key, now, replaced), share: holder.share };
-      });
-      held.set(key, parts);
+      const found = holdersOf(holders, ownUid);
+      held.set(
+        key,
+        found.map((holder): HeldPart => ({ account: this.#accountOf(`${key} ${holder.name}`, holder, key, now), share: holder.share })),
+      );
+      idsOf.set(key, Object.assign({}, ...found.map(({ ids }) => ids)));
     }
+    const absent = this.#absent(held, idsOf, now);
+    this.#held = new Map([...held].map(([key, parts]) => [key, { parts, isShared: parts.length > 1 || absent.has(key) }]));
+    for (const { parts, isShared } of this.#held.values()) {
+      for (const { account } of parts) isShared ? account.counters.share() : account.counters.hold(monotonicMs);
+    }
+  }
+
+  /** Pods by the UIDs that are known. */
+  #podsByUid(): ReadonlyMap<string, string> {
+    const accounts = [...this.#active.values(), ...this.#ended.map(({ usage }) => usage)];
+    const former = [...this.#devices.values()].flatMap(({ former: one }): [string, string][] =>
+      one === undefined ? [] : [[one.uid, one.pod]],
+    );
+    return new Map([...former, ...accounts.flatMap((one): [string, string][] => (one.uid === undefined ? [] : [[one.uid, podName(one)]]))]);
+  }
+
+  /**
+   * Ends accounts that the answer lacks: at once when another container has their id, else when they were absent for long. Returns the keys
+   * of the devices on which others go on.
+   */
+  #absent(held: ReadonlyMap<string, readonly HeldPart[]>, idsOf: ReadonlyMap<string, HeldIds>, now: Moment): ReadonlySet<string> {
+    const answeredMs = (this.#answer as { readonly monotonicMs: number }).monotonicMs;
+    const present = new Set([...held.values()].flatMap((parts) => parts.map(({ account }) => account)));
+    const absent = new Set<string>();
     for (const [name, account] of this.#active) {
       // Before the probe's first look, nobody can tell who holds a device of the earlier run.
       const isDecided = !account.isAwaited || this.#devices.get(account.device)?.awaitedMs === undefined;
-      if (!seen.has(name) && isDecided) this.#end(name, now);
+      if (present.has(account) || !isDecided) continue;
+      account.absentFromMs ??= answeredMs;
+      const isOver = answeredMs - account.absentFromMs >= this.#settings.absentForMs;
+      if (isOver || isTaken(account.ids, idsOf.get(account.device) ?? {})) this.#end(name, now);
+      else {
+        absent.add(account.device);
+        if (held.has(account.device)) account.counters.share();
+      }
     }
-    this.#held = held;
+    return absent;
   }
 
   /** A pod whose UID becomes known later has the account of its names. Another UID is another pod. */
-  #accountOf(name: string, holder: Holder, key: string, now: Moment, replaced: Set<string>): ContainerAccount {
+  #accountOf(name: string, holder: Holder, key: string, now: Moment): ContainerAccount {
     const known = this.#active.get(name);
     if (known !== undefined) {
       const isNamed = known.uid === undefined || holder.uid === undefined;
       const isSame = isNamed ? !known.isAwaited || this.#isSameBoot || known.uid !== undefined : known.uid === holder.uid;
       if (isSame) {
         known.uid ??= holder.uid;
+        known.ids = holder.ids;
+        known.absentFromMs = undefined;
         if (known.isAwaited) goOn(known, now.monotonicMs);
         return known;
       }
       this.#end(name, now);
     }
     const account = openAccount(holder, key, now);
-    const series = seriesName(account);
-    if (this.#ended.some(({ usage }) => seriesName(usage) === series)) replaced.add(series);
     this.#active.set(name, account);
     return account;
   }
@@ -206,37 +257,35 @@ export class Accounts {
   /** While the kubelet does not answer, nobody knows more. */
   #keepHolders(): void {
     const isActive = ({ account }: HeldPart): boolean => this.#active.get(`${account.device} ${account.name}`) === account;
-    this.#held = new Map([...this.#held].map(([key, parts]) => [key, parts.filter(isActive)]));
+    this.#held = new Map([...this.#held].map(([key, { parts, isShared }]) => [key, { parts: parts.filter(isActive), isShared }]));
   }
 
   #end(name: string, { nowMs, monotonicMs }: Moment): void {
     const account = this.#active.get(name) as ContainerAccount;
     this.#active.delete(name);
     giveUpWaiting(account);
-    const counters = account.own?.filter(({ metric }) => this.#settings.isCounter(metric)) ?? [];
+    const device = this.#devices.get(account.device);
+    if (device !== undefined && account.uid !== undefined) device.former = { uid: account.uid, pod: podName(account) };
     const endedAgoMs = Math.max(0, monotonicMs - account.seenAtMs);
-    const usage = { ...usageOf(account), endedAtMs: nowMs - endedAgoMs, ...(counters.length === 0 ? {} : { counters }) };
+    const usage = { ...usageOf(account), endedAtMs: nowMs - endedAgoMs };
     this.#ended = [...this.#ended, { usage, ageMs: account.ageMs, endedForMs: 0 }];
   }
 
-  #read(input: UsageInput, before: ReadonlyMap<string, readonly HeldPart[]>): void {
+  #read(input: UsageInput, before: ReadonlyMap<string, Held>): void {
     const own = new OwnReadings(input.containerReadings);
     for (const device of input.devices) {
-      const holders = this.#held.get(device.key) ?? NOBODY;
-      const wasShared = (before.get(device.key)?.length ?? 0) > 1;
-      takeRead(this.#devices.get(device.key) as DeviceAccount, { device, holders, wasShared, own }, input, this.#settings);
+      const held = this.#held.get(device.key) ?? NOBODY;
+      const wasShared = before.get(device.key)?.isShared === true;
+      if (!held.isShared)
+        for (const { account } of held.parts) account.counters.take(device.readings, device.read?.fromMs, this.#settings.isCounter);
+      takeRead(this.#devices.get(device.key) as DeviceAccount, { device, held, wasShared, own }, input, this.#settings);
     }
   }
 
-  #usage({ devices }: UsageInput, replaced: ReadonlySet<string>): Usage {
-    const gone = replaced.size === 0 ? [] : this.#ended.filter(({ usage }) => replaced.has(seriesName(usage)));
-    if (gone.length > 0) this.#ended = this.#ended.filter((one) => !gone.includes(one));
-    const containers = [...this.#active.values()].map(usageOf);
-    for (const { usage } of this.#ended) containers.push(usage);
+  #usage(devices: readonly DeviceAccount[]): Usage {
     return {
-      containers,
-      ...(gone.length === 0 ? {} : { replaced: gone.map(({ usage }) => usage) }),
-      devices: devices.map(({ key }) => deviceUsageOf(this.#devices.get(key) as DeviceAccount)),
+      containers: [...[...this.#active.values()].map(usageOf), ...this.#ended.map(({ usage }) => usage)],
+      devices: devices.map(deviceUsageOf),
     };
   }
 }

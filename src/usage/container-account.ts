@@ -1,9 +1,10 @@
 import type { Reading, Value } from '../model/metric.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerUsage } from '../model/usage.ts';
-import { addValues, subtractValues } from '../model/value-sum.ts';
+import { addValues } from '../model/value-sum.ts';
 import type { Work } from './device-work.ts';
-import type { Holder } from './holders.ts';
+import type { HeldIds, Holder } from './holders.ts';
+import { OwnCounters } from './own-counters.ts';
 
 /**
  * Account of one container on one device. It is changed in place at each snapshot. Times whose name ends in `AtMs` are monotonic, except
@@ -19,6 +20,9 @@ export interface ContainerAccount {
   readonly resource: string;
   readonly device: string;
   uid: string | undefined;
+  ids: HeldIds;
+  /** Monotonic clock of the first answer of the kubelet that lacked it; undefined while the latest answer has it. */
+  absentFromMs: number | undefined;
   /** Wall clock. */
   readonly startedAtMs: number;
   /** Reads that began earlier show what others did. */
@@ -34,32 +38,26 @@ export interface ContainerAccount {
   unobservedMs: number;
   /** Allocated time that no read has classified yet. */
   pendingMs: number;
-  energyJoules?: number;
   energyEstimatedJoules?: number;
   memoryByteSeconds?: number;
-  receivedBytes?: Value;
-  transmittedBytes?: Value;
   lastActiveMs?: number;
   /** Time since the start, on the monotonic clock and over restarts of the agent. */
   ageMs: number;
   /** The age passed `usage.zero-for`. It never becomes false again. */
   isShown: boolean;
-  /** Last values of the container's own counters that the totals grow by, keyed by metric and port. */
-  readonly counted: Map<string, Value>;
-  /** Last own readings, while the container alone holds the device. */
-  own: readonly Reading[] | undefined;
+  readonly counters: OwnCounters;
   /** Saved by an earlier run of the agent, and not yet seen by this one. */
   isAwaited: boolean;
 }
 
 export function openAccount(holder: Holder, device: string, { nowMs, monotonicMs }: Moment): ContainerAccount {
-  const { name, namespace, pod, container, resource, uid } = holder;
+  const { name, namespace, pod, container, resource, uid, ids } = holder;
   return {
-    ...{ name, namespace, pod, container, resource, uid, device },
+    ...{ name, namespace, pod, container, resource, uid, ids, device, absentFromMs: undefined },
     startedAtMs: nowMs,
     ...{ countedFromAtMs: monotonicMs, observedAtMs: monotonicMs, seenAtMs: monotonicMs },
     ...{ allocatedMs: 0, shareMs: 0, busyMs: {}, idleMs: 0, unobservedMs: 0, pendingMs: 0 },
-    ...{ ageMs: 0, isShown: false, counted: new Map(), own: undefined, isAwaited: false },
+    ...{ ageMs: 0, isShown: false, counters: new OwnCounters(monotonicMs), isAwaited: false },
   };
 }
 
@@ -114,31 +112,12 @@ export function giveUpWaiting(account: ContainerAccount): void {
   account.pendingMs = 0;
 }
 
-/** Adds the growth of the container's own counters of energy and bytes. They start at 0, also after others shared the device. */
-export function countOwn(account: ContainerAccount, readings: readonly Reading[]): void {
-  account.own = readings;
-  for (const { metric, labels, value } of readings) {
-    const field = COUNTED[metric];
-    if (field === undefined) continue;
-    const series = labels === undefined ? metric : `${metric} ${Object.values(labels).join(' ')}`;
-    const before = account.counted.get(series) ?? 0;
-    account.counted.set(series, value);
-    const growth = value < before ? value : subtractValues(value, before);
-    if (field === 'energyJoules') account.energyJoules = (account.energyJoules ?? 0) + Number(growth);
-    else account[field] = addValues(account[field] ?? 0, growth);
-  }
-}
-
-const COUNTED: Readonly<Record<string, 'energyJoules' | 'receivedBytes' | 'transmittedBytes'>> = {
-  [shared.energy.name]: 'energyJoules',
-  [shared.receivedBytes.name]: 'receivedBytes',
-  [shared.transmittedBytes.name]: 'transmittedBytes',
-};
-
 /** The account as all outputs see it. */
 export function usageOf(account: ContainerAccount): ContainerUsage {
   const { namespace, pod, container, resource, device, uid, startedAtMs, allocatedMs, shareMs, busyMs, idleMs, unobservedMs } = account;
-  const { energyJoules, energyEstimatedJoules, memoryByteSeconds, receivedBytes, transmittedBytes, lastActiveMs, isShown } = account;
+  const { energyEstimatedJoules, memoryByteSeconds, lastActiveMs, isShown } = account;
+  const counters = account.counters.readings();
+  const [energy, receivedBytes, transmittedBytes] = SUMMED.map((metric) => sumOf(counters, metric));
   const busySeconds: Record<string, number> = {};
   for (const engine in busyMs) busySeconds[engine] = (busyMs[engine] as number) / 1_000;
   return {
@@ -148,12 +127,22 @@ export function usageOf(account: ContainerAccount): ContainerUsage {
     sinceMs: startedAtMs,
     ...{ allocatedSeconds: allocatedMs / 1_000, shareSeconds: shareMs / 1_000, busySeconds },
     ...{ idleSeconds: idleMs / 1_000, unobservedSeconds: unobservedMs / 1_000 },
-    ...(energyJoules === undefined ? {} : { energyJoules }),
+    ...(energy === undefined ? {} : { energyJoules: Number(energy) }),
     ...(energyEstimatedJoules === undefined ? {} : { energyEstimatedJoules }),
     ...(memoryByteSeconds === undefined ? {} : { memoryByteSeconds }),
     ...(receivedBytes === undefined ? {} : { receivedBytes }),
     ...(transmittedBytes === undefined ? {} : { transmittedBytes }),
     ...(lastActiveMs === undefined ? {} : { lastActiveMs }),
     ...(isShown ? {} : { isNew: true as const }),
+    ...(counters.length === 0 ? {} : { counters }),
   };
+}
+
+const SUMMED = [shared.energy.name, shared.receivedBytes.name, shared.transmittedBytes.name];
+
+/** Exact sum of all series of a metric. Undefined when there is none. */
+function sumOf(counters: readonly Reading[], metric: string): Value | undefined {
+  let sum: Value | undefined;
+  for (const { metric: name, value } of counters) if (name === metric) sum = sum === undefined ? value : addValues(sum, value);
+  return sum;
 }

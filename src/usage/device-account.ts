@@ -13,6 +13,8 @@ export interface DeviceAccount {
   unallocatedMs: number;
   unhealthyMs: number;
   unobservedMs: number;
+  /** Pod and UID of the holder whose account ended last: the kubelet's checkpoint names it until the next pod gets the device. */
+  former?: { readonly uid: string; readonly pod: string };
   /** The last verdict was unhealthy. */
   isUnhealthy: boolean;
   /** Time for which an earlier run's device has not been seen. Undefined once this run knows the device. */

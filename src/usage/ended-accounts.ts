@@ -31,10 +31,3 @@ function shown(usage: ContainerUsage): ContainerUsage {
   const { isNew: _, ...rest } = usage;
   return rest;
 }
-
-/** The labels of the account's series as one text. */
-export function seriesName({ namespace, pod, container, resource, device }: SeriesLabels): string {
-  return `${namespace}/${pod}/${container}/${resource}/${device}`;
-}
-
-type SeriesLabels = Pick<ContainerUsage, 'namespace' | 'pod' | 'container' | 'resource' | 'device'>;

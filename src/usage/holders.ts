@@ -1,6 +1,9 @@
 import type { Allocation } from '../model/allocation.ts';
 import type { UsageInput } from './used-device.ts';
 
+/** Ids by which a container holds a device. The value is the claim, and empty for an id of a device plugin. */
+export type HeldIds = Readonly<Record<string, string>>;
+
 /** One container that holds a device, with all ids by which it holds it. */
 export interface Holder {
   /** Namespace, pod and container as one text. */
@@ -11,6 +14,7 @@ export interface Holder {
   /** The first by name, where the container holds the device by several resources. */
   readonly resource: string;
   readonly uid: string | undefined;
+  readonly ids: HeldIds;
   /** The container's ids among the ids of all holders, 0 to 1. */
   readonly share: number;
 }
@@ -27,8 +31,19 @@ export function holdersOf(allocations: readonly Allocation[], uidOf: UsageInput[
       ...{ name, namespace, pod, container },
       resource: known !== undefined && known.resource < resource ? known.resource : resource,
       uid: known?.uid ?? uidOf(allocation),
+      ids: { ...known?.ids, ...idOf(allocation) },
       share: (known?.share ?? 0) + part,
     });
   }
   return [...found.values()];
+}
+
+function idOf({ resource, deviceId, claim }: Allocation): HeldIds {
+  const id = `${resource} ${deviceId}`;
+  return claim === undefined ? { [id]: '' } : { [`${id} ${claim.shareId ?? ''}`]: `${claim.namespace}/${claim.name}` };
+}
+
+/** Whether another holder now has one of the ids. An id of a device plugin has one container; that of a claim has the claim's containers. */
+export function isTaken(ids: HeldIds, now: HeldIds): boolean {
+  return Object.entries(ids).some(([id, claim]) => now[id] !== undefined && (claim === '' || now[id] !== claim));
 }

@@ -6,7 +6,11 @@ export const usageOptions = {
     minutes(1),
     'How long the totals of a new container are exported as 0, so that each scraper sees the 0 from which they grow.',
   ),
-  linger: durationOption(minutes(3), 'How long the totals of a container that ended are exported.'),
+  linger: durationOption(minutes(3), 'How long the totals of a container that ended are exported; three refreshes at least.'),
+  'absent-for': durationOption(
+    seconds(30),
+    'How long a container keeps its account of a device while the answers of the kubelet lack it. It ends at once when its pod has another UID, or when another container has its device id.',
+  ),
   'keep-days': integerOption(30, 'Days for which the ledger keeps what containers used.', 1, 3650),
   'keep-mib': integerOption(32, 'Size of the ledger, in MiB. The oldest entries go first.', 1, 4096),
   labels: listOption([], 'Labels of pods that the ledger keeps, for `usage --by label:NAME`. They come from the Pods API of the kubelet.'),

@@ -1,6 +1,6 @@
 import type { Reading } from '../model/metric.ts';
 import { shared } from '../model/shared-metrics.ts';
-import { type ContainerAccount, countOwn, observe } from './container-account.ts';
+import { type ContainerAccount, observe } from './container-account.ts';
 import type { DeviceAccount } from './device-account.ts';
 import { type FamilyActivity, loadOf, sumOf, workOfDevice, workOfSharer } from './device-work.ts';
 import type { OwnReadings } from './own-readings.ts';
@@ -12,11 +12,17 @@ export interface HeldPart {
   readonly share: number;
 }
 
+/** Who holds a device. */
+export interface Held {
+  readonly parts: readonly HeldPart[];
+  /** Several containers hold it, or one that the kubelet's answer lacks may hold it still. */
+  readonly isShared: boolean;
+}
+
 interface Read {
   readonly device: UsedDevice;
-  /** All containers that hold the device now. */
-  readonly holders: readonly HeldPart[];
-  /** Several containers held it before. */
+  readonly held: Held;
+  /** It was shared before. */
   readonly wasShared: boolean;
   readonly own: OwnReadings;
 }
@@ -28,7 +34,8 @@ interface Rules {
 
 /** Gives each holder what a new read of the device shows. Does nothing without a new read. */
 export function takeRead(account: DeviceAccount, read: Read, now: Pick<UsageInput, 'nowMs' | 'monotonicMs'>, rules: Rules): void {
-  const { device, holders, wasShared, own } = read;
+  const { device, held, wasShared, own } = read;
+  const { parts: holders, isShared } = held;
   const times = device.read;
   if (times === undefined || (account.readFromMs !== undefined && times.fromMs <= account.readFromMs)) return;
   account.readFromMs = times.fromMs;
@@ -39,16 +46,11 @@ export function takeRead(account: DeviceAccount, read: Read, now: Pick<UsageInpu
   if (holders.length === 0) return;
 
   const ownOf = ({ account: { name } }: HeldPart): readonly Reading[] => own.of(name, device.device.id);
-  const isAlone = holders.length === 1;
-  for (const holder of holders) {
-    if (isAlone) countOwn(holder.account, ownOf(holder));
-    else holder.account.own = undefined;
-  }
-  const isExclusive = isAlone && !wasShared;
+  const isExclusive = !isShared && !wasShared;
   const taking = holders.filter(({ account: one }) => times.fromMs >= one.countedFromAtMs && times.toMs > one.observedAtMs);
   const observed = taking.map((holder): Sharer => {
     // Readings of a container that is alone now are those of the whole device.
-    const readings = isAlone ? [] : ownOf(holder);
+    const readings = holders.length === 1 ? [] : ownOf(holder);
     const spanMs = observe(holder.account, {
       toMs: times.toMs,
       atMs: now.nowMs - (now.monotonicMs - times.toMs),

@@ -3,21 +3,19 @@ import { decodeSaved, encodeSaved, readSavedText, type SavedFormat, type SavedIg
 import type { AccountsState } from './accounts-state.ts';
 
 /** The accounts on the disk, with both clocks of their last step. */
-export interface SavedUsage<C> {
+export interface SavedUsage {
   /** Wall clock. */
   readonly savedAtMs: number;
   /** CLOCK_MONOTONIC, which begins at the boot of the machine. */
   readonly sinceBootMs: number;
   readonly accounts: AccountsState;
-  /** Counters of containers, in the words of their owner. */
-  readonly counters: C;
 }
 
 export type UsageRead =
-  | { readonly saved: SavedUsage<unknown>; readonly bootId: string; readonly ignored?: undefined }
+  | { readonly saved: SavedUsage; readonly bootId: string; readonly ignored?: undefined }
   | { readonly saved?: undefined; readonly ignored: SavedIgnored; readonly message: string };
 
-const FORMAT: SavedFormat = { format: 'device-agent-usage', version: 1, name: 'usage state' };
+const FORMAT: SavedFormat = { format: 'device-agent-usage', version: 2, name: 'usage state' };
 const MAX_BYTES = 16 * 1024 * 1024;
 
 export interface UsageFile {
@@ -25,7 +23,7 @@ export interface UsageFile {
   /** A file that cannot be used is renamed, so that no write destroys it. */
   read(): Promise<UsageRead>;
   /** Replaces the whole file. On failure the old file stays, and the error message is returned. */
-  write(saved: SavedUsage<unknown>): Promise<string | undefined>;
+  write(saved: SavedUsage): Promise<string | undefined>;
 }
 
 /** File of the accounts. After a kill at any moment it has the previous or the next state, never a part. */
@@ -56,9 +54,9 @@ export function decodeUsage(text: string): UsageRead {
   return { saved: read.body, bootId: read.bootId };
 }
 
-function isSavedUsage(value: unknown): value is SavedUsage<unknown> {
+function isSavedUsage(value: unknown): value is SavedUsage {
   if (typeof value !== 'object' || value === null) return false;
-  const { savedAtMs, sinceBootMs, accounts } = value as Partial<SavedUsage<unknown>>;
+  const { savedAtMs, sinceBootMs, accounts } = value as Partial<SavedUsage>;
   const { devices, active, ended } = accounts ?? {};
   return Number.isFinite(savedAtMs) && Number.isFinite(sinceBootMs) && [devices, active, ended].every(Array.isArray);
 }

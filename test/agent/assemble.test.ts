@@ -6,7 +6,9 @@ import type { JudgedDevice } from '../../src/health/engine/judge-device.ts';
 import type { Collection, DeviceReport } from '../../src/model/collection.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { MetricSpec } from '../../src/model/metric.ts';
+import { Accounts } from '../../src/usage/accounts.ts';
 import { allocation, aside, device, familyState, listed, lookAt, podResources, report } from '../support/snapshots.ts';
+import { settings as usageSettings } from '../usage/small-node.ts';
 
 const settings = { rules: { pools: [], families: new Map() }, specs: new Map(), staleAfterMs: 60_000, missingRetentionMs: 600_000 };
 const healthy: Verdict = { state: 'healthy', sinceMs: 0, conditions: [] };
@@ -192,12 +194,14 @@ describe('assembling a snapshot', () => {
 
   it('starts the counters of a container at a read that began after the container was seen', () => {
     const spec: MetricSpec = { name: 'm', type: 'counter', help: '', labels: [], source: '', container: true };
-    const assembler = new Assembler({ ...settings, specs: new Map([['m', spec]]) }, allHealthy);
+    const assembler = new Assembler({ ...settings, specs: new Map([['m', spec]]) }, allHealthy, [], {
+      accounts: new Accounts({ ...usageSettings, isCounter: (metric) => metric === 'm' }),
+    });
     const counted = (value: number): Collection => listed([report({ device: a.device, readings: [{ metric: 'm', value }] })]);
     const held = podResources([allocation({ deviceId: 'a' })]);
     const read = (value: number, nowMs: number, startedMs: number): unknown => {
       const families = [{ state: familyState('toy'), latest: lookAt(counted(value), nowMs, nowMs, startedMs) }];
-      return assembler.assemble({ families, podResources: held, checkpoint: [] }, at(nowMs)).containerReadings[0]?.readings[0]?.value;
+      return assembler.assemble({ families, podResources: held, checkpoint: [] }, at(nowMs)).usage?.containers[0]?.counters?.[0]?.value;
     };
     expect(read(100, 1_000, 900)).toBeUndefined();
     expect(assembler.awaited).toEqual(new Map([['toy', 1_000]]));

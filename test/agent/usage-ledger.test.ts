@@ -42,6 +42,7 @@ function take(ledger: UsageLedger, atHours: number, containers: readonly Contain
   nowMs = START_MS + atHours * HOUR_MS;
   const { kind: _, atMs: __, family: ___, ...device } = deviceEntry(atHours);
   current = { takenAtMs: nowMs, devices: [], usage: { containers, devices: [device] } } as unknown as Snapshot;
+  ledger.look(current);
   ledger.update(current);
 }
 const written = (): readonly Record<string, unknown>[] =>

@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { ContainerCounters, HolderCounters } from '../../src/join/container-counters.ts';
 import { containerReadings } from '../../src/join/container-readings.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceProcess } from '../../src/model/collection.ts';
-import type { Device } from '../../src/model/device.ts';
 import type { MetricSpec, Reading } from '../../src/model/metric.ts';
 import { type PodFacts, type PodFactsByName, podName } from '../../src/model/pod-facts.ts';
 import type { CheckpointEntry } from '../../src/model/pod-resources.ts';
@@ -30,32 +28,17 @@ const state = (holders: readonly Allocation[], readings: readonly Reading[], pro
   stale: false,
 });
 
-/** Readings of containers after a read that began at `readFromMs` and is joined with the allocations at `nowMs`. */
-const seen = (devices: readonly DeviceState[], sight: Partial<Sight> = {}): readonly ContainerReadings[] => {
-  const { checkpoint = [], pods, counters = new ContainerCounters(), nowMs = 0 } = sight;
-  const { readFromMs } = { readFromMs: nowMs, ...sight };
-  return containerReadings(
-    devices.map((one) => ({ state: one, readFromMs })),
-    specs,
-    { checkpoint, ...(pods === undefined ? {} : { pods }) },
-    counters,
-    nowMs,
-  );
-};
-
-interface Sight {
-  readonly checkpoint: readonly CheckpointEntry[];
-  readonly pods: PodFactsByName;
-  readonly counters: ContainerCounters;
-  readonly nowMs: number;
-  readonly readFromMs: number | undefined;
-}
+const seen = (
+  devices: readonly DeviceState[],
+  { checkpoint = [], pods }: { readonly checkpoint?: readonly CheckpointEntry[]; readonly pods?: PodFactsByName } = {},
+): readonly ContainerReadings[] => containerReadings(devices, specs, { checkpoint, ...(pods === undefined ? {} : { pods }) });
 
 describe('readings of a container', () => {
-  it('are those of the device that it alone holds, for metrics with a container metric', () => {
+  it('are the gauges of the device that it alone holds, for metrics with a container metric', () => {
     const readings = [
       { metric: 'device_temperature_celsius', labels: { sensor: 'core' }, value: 40 },
       { metric: 'device_toy_secret', value: 1 },
+      { metric: 'device_received_bytes_total', value: 1 },
     ];
     expect(seen([state([allocation({ deviceId: 'd' })], readings)])).toEqual([
       {
@@ -161,122 +144,5 @@ describe('readings of a container', () => {
       ['a', 'y', 20],
       ['b', 'x', 4_300],
     ]);
-  });
-
-  it('count from the time the container was first seen, and restart for the next container', () => {
-    const counters = new ContainerCounters();
-    const read = (holder: Allocation, value: number | bigint): (number | bigint)[] =>
-      seen([state([holder], [{ metric: 'device_received_bytes_total', labels: { port: '1' }, value }])], { counters }).flatMap(
-        ({ readings }) => readings.map((reading) => reading.value),
-      );
-    const first = allocation({ deviceId: 'd' });
-    const second = allocation({ deviceId: 'd', pod: 'train-1' });
-    expect([read(first, 1_000), read(first, 1_500), read(second, 1_600), read(second, 1_700)]).toEqual([[0], [500], [0], [100]]);
-    expect(counters.size).toBe(1);
-  });
-
-  it('restart when the name of the device belongs to another device', () => {
-    const counters = new ContainerCounters();
-    const holder = allocation({ deviceId: 'd' });
-    const read = (one: Partial<Device>, value: number): unknown =>
-      seen([{ ...state([holder], [{ metric: 'device_received_bytes_total', value }]), device: device({ id: 'd', ...one }) }], {
-        counters,
-      })[0]?.readings[0]?.value;
-    const [first, second] = [{ pciAddress: '0000:18:00.0' }, { pciAddress: '0000:19:00.0' }];
-    expect([read(first, 100), read(first, 150), read(second, 9_000), read(second, 9_001)]).toEqual([0, 50, 0, 1]);
-    expect([
-      read({ ...second, firmware: '2' }, 9_002),
-      read({ ...second, uuid: 'a' }, 9_003),
-      read({ ...second, uuid: 'b' }, 9_999),
-    ]).toEqual([2, 3, 0]);
-  });
-
-  it('keep counting when the readings were absent for a while', () => {
-    const counters = new ContainerCounters();
-    const read = (readings: Reading[]): unknown =>
-      seen([state([allocation({ deviceId: 'd' })], readings)], { counters })[0]?.readings[0]?.value;
-    const at = (value: number): Reading[] => [{ metric: 'device_received_bytes_total', value }];
-    expect([read(at(10)), read([]), read(at(25))]).toEqual([0, undefined, 15]);
-  });
-
-  it('have counters only after a read that began after the container was seen, but gauges from the first read on', () => {
-    const counters = new ContainerCounters();
-    const read = (value: number, nowMs: number, readFromMs: number | undefined): unknown =>
-      seen(
-        [
-          state(
-            [allocation({ deviceId: 'd' })],
-            [
-              { metric: 'device_received_bytes_total', value },
-              { metric: 'device_temperature_celsius', value: 40 },
-            ],
-          ),
-        ],
-        { counters, nowMs, readFromMs },
-      )[0]?.readings.map(({ value: told }) => told);
-    expect(read(1_000, 500, 100), 'the look of before').toEqual([40]);
-    expect(counters.awaited).toEqual(new Map([['toy', 500]]));
-    expect(read(1_700, 600, 499), 'a look that was under way: whose bytes these are is not known').toEqual([40]);
-    expect(read(1_900, 700, 500)).toEqual([0, 40]);
-    expect(counters.awaited).toEqual(new Map());
-    expect(read(2_000, 800, 750)).toEqual([100, 40]);
-    expect(read(2_000, 900, undefined), 'a base stays a base').toEqual([100, 40]);
-  });
-
-  it('await the latest time at which a container without a base was seen', () => {
-    const counters = new ContainerCounters();
-    const of = (id: string, pod?: string): DeviceState => ({
-      ...state([allocation({ deviceId: id, ...(pod === undefined ? {} : { pod }) })], []),
-      key: `toy/${id}`,
-      device: device({ id }),
-    });
-    seen([of('a')], { counters, nowMs: 100, readFromMs: undefined });
-    seen([of('a'), of('b')], { counters, nowMs: 200, readFromMs: 50 });
-    expect(counters.awaited).toEqual(new Map([['toy', 200]]));
-    seen([of('a'), of('b')], { counters, nowMs: 300, readFromMs: 150 });
-    expect(counters.awaited, 'a has its base').toEqual(new Map([['toy', 200]]));
-    seen([of('a'), of('b', 'other')], { counters, nowMs: 400, readFromMs: 250 });
-    expect(counters.awaited).toEqual(new Map([['toy', 400]]));
-    seen([of('a')], { counters, nowMs: 500, readFromMs: 250 });
-    expect(counters.awaited, 'nobody waits for what is gone').toEqual(new Map());
-  });
-
-  it('restart after a time in which others shared the device', () => {
-    const counters = new ContainerCounters();
-    const read = (value: number, nowMs: number, readFromMs: number, ...pods: string[]): unknown =>
-      seen(
-        [
-          state(
-            pods.map((pod) => allocation({ deviceId: 'd', pod })),
-            [{ metric: 'device_received_bytes_total', value }],
-          ),
-        ],
-        { counters, nowMs, readFromMs },
-      )[0]?.readings[0]?.value;
-    expect([read(10, 0, 0, 'a'), read(15, 1, 1, 'a'), read(90, 2, 2, 'a', 'b'), read(95, 3, 2, 'a'), read(97, 4, 3, 'a')]).toEqual([
-      0,
-      5,
-      undefined,
-      undefined,
-      0,
-    ]);
-  });
-});
-
-describe('counters of a holder', () => {
-  it('continue over a reset of the hardware', () => {
-    const counters = new HolderCounters(0);
-    expect([100, 160, 10, 30].map((value) => counters.grownTo('x', value))).toEqual([0, 60, 70, 90]);
-  });
-
-  it('lose no digit beyond 2^53', () => {
-    const counters = new HolderCounters(0);
-    const start = 2n ** 60n;
-    expect([start, start + 3n, start + 2n ** 55n + 1n].map((value) => counters.grownTo('x', value))).toEqual([0, 3, 2n ** 55n + 1n]);
-  });
-
-  it('change a counter that exceeds the exact numbers to bigint', () => {
-    const counters = new HolderCounters(0);
-    expect([Number.MAX_SAFE_INTEGER, BigInt(Number.MAX_SAFE_INTEGER) + 10n].map((value) => counters.grownTo('x', value))).toEqual([0, 10]);
   });
 });

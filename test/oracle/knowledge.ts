@@ -500,8 +500,10 @@ export class Knowledge {
     const { counter } = this.#family;
     if (counter === undefined) return [];
     return this.holdings.flatMap((holding) => {
-      const readings = snapshot.containerReadings.find(({ pod, device }) => pod === holding.pod && device === holding.device)?.readings;
-      const reading = readings?.find(({ metric }) => metric === counter.metric)?.value;
+      const account = snapshot.usage?.containers.find(
+        ({ pod, device, endedAtMs }) => pod === holding.pod && device.endsWith(`/${holding.device}`) && endedAtMs === undefined,
+      );
+      const reading = account?.counters?.find(({ metric }) => metric === counter.metric)?.value;
       const value = reading === undefined ? undefined : Number(reading) / counter.scale;
       const least = holding.hasBase ? holding.movedAtRead - holding.beforeBase : 0;
       if (value === undefined) return [];

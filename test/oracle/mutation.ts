@@ -4,7 +4,9 @@ import { readFileSync } from 'node:fs';
 export interface Mutant {
   readonly name: string;
   readonly about: string;
-  readonly family: string;
+  /** The family whose random histories find it, or else the test that does. */
+  readonly family?: string;
+  readonly test?: string;
   readonly changes: readonly { readonly file: string; readonly find: string; readonly replace: string }[];
 }
 

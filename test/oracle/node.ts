@@ -5,6 +5,7 @@ import { AgentCore } from '../../src/agent/core.ts';
 import { HealthKeeper } from '../../src/agent/health.ts';
 import { deviceOptions, refreshOptions, stateOptions } from '../../src/agent/options.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
+import { UsageKeeper } from '../../src/agent/usage.ts';
 import type { Device as KubeletDevice } from '../../src/generated/deviceplugin/v1beta1/api.ts';
 import { kubeletHealth } from '../../src/health/policy/kubelet-health.ts';
 import { incidentOptions } from '../../src/incidents/options.ts';
@@ -102,7 +103,9 @@ export class OracleNode {
     const settings = this.#settings();
     this.#health = await HealthKeeper.open(settings, SILENT, this.clock, true);
     const { start, isolated } = this.threads;
-    const core = new AgentCore(settings, this.#health, SILENT, this.clock, { start, isolated });
+    // In memory: histories of accounts over restarts are in test/usage.
+    const usage = await UsageKeeper.open({ ...settings, state: { ...settings.state, file: '' } }, SILENT, this.clock);
+    const core = new AgentCore(settings, this.#health, SILENT, this.clock, { start, isolated }, usage);
     const ask = core.poller.refresh.bind(core.poller);
     core.poller.refresh = () => (this.#isWithKubelet ? this.#track(ask()) : Promise.resolve());
     this.#core = core;
@@ -241,7 +244,8 @@ export class OracleNode {
       plugin: { options: defaultValues(pluginOptions), resources: [] },
       state: { ...defaultValues(stateOptions), file: this.#statePath },
       // Simulated GPUs work without a process, held or not. The times of the conditions of use are longer than any history.
-      usage: { ...defaultValues(usageOptions), 'busy-after': NEVER, 'dirty-after': NEVER, 'idle-after': NEVER },
+      // A pod without UID that comes back is the same pod, so that each one ends at once.
+      usage: { ...defaultValues(usageOptions), 'absent-for': millis(0), 'busy-after': NEVER, 'dirty-after': NEVER, 'idle-after': NEVER },
       incidents: defaultValues(incidentOptions),
       expect: {},
       idle: {},

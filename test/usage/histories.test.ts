@@ -11,7 +11,7 @@ import type { ContainerUsage, DeviceUsage } from '../../src/model/usage.ts';
 import type { Look } from '../../src/supervisor/family-runner.ts';
 import { type Choose, seeded } from '../support/seeded.ts';
 import { familyState, listed, lookAt, podResources } from '../support/snapshots.ts';
-import { assembler, DAY, gpu, gpuReadings, hca, hcaReadings, holds, report, savedText, settings, usageParts } from './small-node.ts';
+import { assembler, DAY, gpu, gpuReadings, hca, hcaReadings, holds, report, savedText, usageParts } from './small-node.ts';
 
 const HISTORIES = 1_000;
 const STEPS = 30;
@@ -193,7 +193,7 @@ const TOTALS = [
 /** Everything that must be true of the next snapshot, whatever happened. */
 function check(history: History, snapshot: Snapshot, problems: string[]): void {
   const { books } = history;
-  const { containers = [], replaced = [], devices = [] } = snapshot.usage ?? {};
+  const { containers = [], devices = [] } = snapshot.usage ?? {};
   const claim = (holds: boolean, what: string): void => {
     if (!holds) problems.push(what);
   };
@@ -210,7 +210,7 @@ function check(history: History, snapshot: Snapshot, problems: string[]): void {
   }
   const eras = new Map(devices.map((usage) => [usage.device, eraOf(usage)]));
   const told = new Set<string>();
-  for (const usage of [...containers, ...replaced]) {
+  for (const usage of containers) {
     const id = idOf(usage);
     claim(!told.has(id), `${id} is told twice`);
     told.add(id);
@@ -234,30 +234,20 @@ function check(history: History, snapshot: Snapshot, problems: string[]): void {
     const sum = own.reduce((total, seconds) => total + seconds, 0);
     claim(Math.abs(sum - usage.allocatedSeconds) < TINY, `${eraOf(usage)}: shares of ${sum} s of ${usage.allocatedSeconds} s`);
   }
-  const labels = containers.map(({ sinceMs: _, ...usage }) => idOf({ ...usage, sinceMs: 0 }));
-  claim(new Set(labels).size === labels.length, 'two accounts have the same labels');
+  const labels = containers.filter(({ endedAtMs }) => endedAtMs === undefined).map((usage) => idOf({ ...usage, sinceMs: 0 }));
+  claim(new Set(labels).size === labels.length, 'two accounts that go on have the same labels');
 }
 
-/** The counters that the page shows of a container never fall while it alone holds the device. */
-function checkCounters({ books }: History, { usage, devices, containerReadings }: Snapshot, problems: string[]): void {
-  for (const { namespace, pod, container, device, readings } of containerReadings) {
-    const account = usage?.containers.find(
-      (one) => one.endedAtMs === undefined && one.pod === pod && one.container === container && one.device.endsWith(`/${device}`),
-    );
-    const holders = devices.find(({ device: { id } }) => id === device)?.holders ?? [];
-    // The kubelet's old answer may name a holder whose device was replaced: its account begins with the next answer.
-    if (account === undefined) continue;
+/** The counters of an account never fall. */
+function checkCounters({ books }: History, { usage }: Snapshot, problems: string[]): void {
+  for (const account of usage?.containers ?? []) {
     const id = idOf(account);
-    if (new Set(holders.map((one) => `${namespace} ${one.pod} ${one.container}`)).size > 1) {
-      books.counters.delete(id);
-      continue;
+    const before = books.counters.get(id);
+    const now = new Map((account.counters ?? []).map(({ metric, value }) => [metric, value]));
+    for (const [metric, value] of before ?? []) {
+      if ((now.get(metric) ?? -1) < value) problems.push(`${id} ${metric} fell from ${value} to ${now.get(metric)}`);
     }
-    const before = books.counters.get(id) ?? new Map<string, Value>();
-    const now = new Map(readings.filter(({ metric }) => settings.isCounter(metric)).map(({ metric, value }) => [metric, value]));
-    for (const [metric, value] of now) {
-      if (value < (before.get(metric) ?? 0)) problems.push(`${id} ${metric} fell from ${before.get(metric)} to ${value}`);
-    }
-    books.counters.set(id, new Map([...before, ...now]));
+    books.counters.set(id, now);
   }
 }
 

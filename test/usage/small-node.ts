@@ -1,6 +1,5 @@
 import { Assembler, type UsageParts } from '../../src/agent/assemble.ts';
 import type { RestoredDevice } from '../../src/agent/known-devices.ts';
-import { ContainerCounters, type SavedHolder } from '../../src/join/container-counters.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceProcess, DeviceReport } from '../../src/model/collection.ts';
 import type { Device } from '../../src/model/device.ts';
@@ -30,6 +29,7 @@ export const settings: AccountsSettings = {
   missingRetentionMs: DAY,
   zeroForMs: MINUTE,
   lingerMs: 3 * MINUTE,
+  absentForMs: MINUTE / 2,
   activity: new Map([
     ['gpu', { spec: { utilization: { above: 0.05 }, isForHoldersOnly: true } }],
     [
@@ -69,8 +69,8 @@ export const holds = (deviceId: string, pod: string, container = 'main'): Alloca
   allocation({ deviceId, pod, container, resource: deviceId.startsWith('h') ? 'example.com/hca' : 'example.com/gpu' });
 
 /** What an agent leaves on the disk: text. */
-export function savedText({ accounts, counters }: UsageParts): string {
-  return JSON.stringify({ accounts: accounts.state(), counters: counters.saved() });
+export function savedText({ accounts }: UsageParts): string {
+  return JSON.stringify(accounts.state());
 }
 
 export interface Start {
@@ -82,12 +82,9 @@ export interface Start {
 
 /** The memory of an agent, as it starts with what an earlier run left. */
 export function usageParts({ text, gapMs = 0, monotonicMs = 0, isSameBoot = true }: Start = {}): UsageParts {
-  if (text === undefined) return { accounts: new Accounts(settings), counters: new ContainerCounters() };
-  const { accounts: state, counters } = JSON.parse(text) as { accounts: AccountsState; counters: SavedHolder[] };
-  return {
-    accounts: new Accounts(settings, { state, gapMs, monotonicMs, isSameBoot }),
-    counters: new ContainerCounters(counters, isSameBoot),
-  };
+  if (text === undefined) return { accounts: new Accounts(settings) };
+  const state = JSON.parse(text) as AccountsState;
+  return { accounts: new Accounts(settings, { state, gapMs, monotonicMs, isSameBoot }) };
 }
 
 const HEALTHY: Verdict = { state: 'healthy', sinceMs: 1, conditions: [] };

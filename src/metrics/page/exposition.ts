@@ -9,7 +9,7 @@ import { addContainers, holderLabels } from '../series/container-metrics.ts';
 import { addDevice } from '../series/device-metrics.ts';
 import { ProcessMetrics } from '../series/process-metrics.ts';
 import { addReadings, createCatalogue, type FamilyMetrics, metricsOfContainers, metricsOfDevices } from '../series/reading-metrics.ts';
-import { addEndedCounters, addUsage } from '../series/usage-metrics.ts';
+import { addUsage } from '../series/usage-metrics.ts';
 import { joinLabels, labelText } from './labels.ts';
 import { CONTENT_TYPES, END, type FinishedPage, type Format, Page } from './page.ts';
 
@@ -94,14 +94,13 @@ export function createExposition(sources: ExpositionSources): Exposition {
       const labels = joinLabels(holderText(one), labelText({ resource: one.resource, device: one.device }));
       addReadings(page, ofContainers, labels, one.readings);
     }
-    addEndedCounters(page, ofContainers, snapshot.usage, holderText);
     return new Part(page);
   });
 
-  // Totals are a part of their own, because they change later than the snapshot: when they are on disk.
+  // Totals and counters of containers are a part of their own, because they change later than the snapshot: when they are on disk.
   const totals = keep((usage: Usage) => {
     const page = new Page();
-    addUsage(page, usage, holderText);
+    addUsage(page, usage, ofContainers, holderText);
     return new Part(page);
   });
 

@@ -46,17 +46,23 @@ export const deviceUsageMetrics = {
   unobserved: deviceTotal('device_unobserved_seconds_total', 'Time for which nobody saw who held the device.'),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
-/** Adds the totals of all containers and devices. */
-export function addUsage(page: Page, { containers, devices }: Usage, holderText: HolderText): void {
-  for (const one of containers) addContainer(page, one, labelsOf(one, holderText));
+/** Adds the totals of all containers and devices, with the counters of containers. */
+export function addUsage(page: Page, { containers, devices }: Usage, counters: WrittenMetrics, holderText: HolderText): void {
+  for (const [labels, one] of bySeries(containers, holderText)) {
+    addContainer(page, one, labels);
+    addReadings(page, counters, labels, one.counters ?? []);
+  }
   for (const one of devices) addDevice(page, one);
 }
 
-/** Adds the last values of the counters of containers that ended. */
-export function addEndedCounters(page: Page, metrics: WrittenMetrics, usage: Usage | undefined, holderText: HolderText): void {
-  for (const one of usage?.containers ?? []) {
-    if (one.counters !== undefined) addReadings(page, metrics, labelsOf(one, holderText), one.counters);
+/** Of several accounts with the same labels, the one that goes on, or else the one that ended last. */
+function bySeries(containers: readonly ContainerUsage[], holderText: HolderText): ReadonlyMap<LabelText, ContainerUsage> {
+  const found = new Map<LabelText, ContainerUsage>();
+  for (const one of containers) {
+    const labels = labelsOf(one, holderText);
+    if (found.get(labels)?.endedAtMs !== undefined || !found.has(labels)) found.set(labels, one);
   }
+  return found;
 }
 
 function labelsOf(one: ContainerUsage, holderText: HolderText): LabelText {

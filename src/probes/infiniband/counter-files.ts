@@ -3,7 +3,7 @@ import { hours, type Millis, minutes } from '../../model/duration.ts';
 import type { Labels, Reading } from '../../model/metric.ts';
 import type { CounterRow, CounterSet } from './counters.ts';
 import { allCounters } from './driver-counters.ts';
-import { type Count, parseCount, scaleCount } from './parse.ts';
+import { type Count, type NoCount, parseCount, scaleCount } from './parse.ts';
 
 const ROWS = allCounters();
 
@@ -22,6 +22,8 @@ export interface Counters {
   readonly raw: ReadonlyMap<string, Count>;
   /** Names of the files whose counter has its largest value. */
   readonly saturated: readonly string[];
+  /** Names of the files that hold all ones of 64 bits: what a read gives that the hardware did not answer. */
+  readonly allOnes: readonly string[];
   /** Number of files that exist and gave no value. */
   readonly unreadable: number;
   /** Number of files that exist and feed a metric. */
@@ -35,6 +37,7 @@ export const NO_COUNTERS: Counters = {
   readings: [],
   raw: new Map(),
   saturated: [],
+  allOnes: [],
   unreadable: 0,
   files: 0,
   classicFiles: 0,
@@ -63,13 +66,15 @@ export class CounterFiles {
   readonly #sys: Tree;
   readonly #places: readonly (readonly [CounterSet, string])[];
   readonly #labels: Labels;
+  readonly #driver: string | undefined;
   #series: readonly Series[] = [];
 
   /** `places` maps each counter set to its directory. All series get `labels`. */
-  constructor(sys: Tree, places: readonly (readonly [CounterSet, string])[], labels: Labels = {}) {
+  constructor(sys: Tree, driver: string | undefined, places: readonly (readonly [CounterSet, string])[], labels: Labels = {}) {
     this.#sys = sys;
     this.#places = places;
     this.#labels = labels;
+    this.#driver = driver;
   }
 
   /** Lists the files that exist. It keeps the state of files that it already knows. */
@@ -102,6 +107,7 @@ export class CounterFiles {
     const readings: Reading[] = [];
     const raw = new Map<string, Count>();
     const saturated: string[] = [];
+    const allOnes: string[] = [];
     let [files, unreadable, classicFiles, classicUnreadable] = [0, 0, 0, 0];
     for (const series of this.#series) {
       files += series.files.length;
@@ -110,22 +116,25 @@ export class CounterFiles {
         const count = series.source === undefined || series.source === file ? this.#read(file, nowMs) : undefined;
         const isClassic = row.set === 'counters';
         if (isClassic) classicFiles += 1;
-        if (count === undefined) {
+        if (typeof count !== 'number' && typeof count !== 'bigint') {
+          if (count === 'all-ones') allOnes.push(row.file);
           unreadable += 1;
           if (isClassic) classicUnreadable += 1;
         } else {
           series.source = file;
-          readings.push({ metric: row.metric.name, labels: series.labels, value: metricValue(row, count) });
+          const wraps =
+            row.wraps !== undefined && row.wraps.driver === this.#driver ? { wrapsAt: Number(metricValue(row, row.wraps.at)) } : {};
+          readings.push({ metric: row.metric.name, labels: series.labels, value: metricValue(row, count), ...wraps });
           raw.set(row.file, count);
           if (row.ceilings?.includes(count) === true) saturated.push(row.file);
         }
         if (series.source === file) break;
       }
     }
-    return { readings, raw, saturated, unreadable, files, classicFiles, classicUnreadable };
+    return { readings, raw, saturated, allOnes, unreadable, files, classicFiles, classicUnreadable };
   }
 
-  #read(file: CounterFile, nowMs: number): Count | undefined {
+  #read(file: CounterFile, nowMs: number): Count | NoCount | undefined {
     if (file.retryAtMs > nowMs) return undefined;
     const { text, error } = this.#sys.reread(file.path);
     const count = text === undefined ? undefined : parseCount(text);
@@ -133,8 +142,7 @@ export class CounterFiles {
       file.retryAtMs = nowMs + file.retryAfterMs;
       file.retryAfterMs = Math.min(2 * file.retryAfterMs, RETRY_MS) as Millis;
     }
-    if (count === undefined || typeof count === 'string') return undefined;
-    file.retryAfterMs = FIRST_RETRY_MS;
+    if (count !== undefined && typeof count !== 'string') file.retryAfterMs = FIRST_RETRY_MS;
     return count;
   }
 }

@@ -18,6 +18,8 @@ export interface CounterRow {
   readonly divisor?: number;
   /** Raw values at which the counter stops. */
   readonly ceilings?: readonly Count[];
+  /** For a counter that does not stop: the driver with which it begins again at 0, and the raw value at which it does. */
+  readonly wraps?: { readonly driver: string; readonly at: number };
 }
 
 /** Returns a row of `hw_counters`. */
@@ -31,7 +33,7 @@ export function hardwareErrors(kinds: Readonly<Record<string, string>>): Counter
 }
 
 function allOnes(...bits: readonly number[]): readonly Count[] {
-  return bits.map((count) => (count < 53 ? 2 ** count - 1 : 2n ** BigInt(count) - 1n));
+  return bits.map((count) => 2 ** count - 1);
 }
 
 /**
@@ -47,7 +49,8 @@ export function classicCounters(): CounterRow[] {
     metric,
     labels,
     scale,
-    ceilings: allOnes(...bits),
+    // All ones of 64 bits are no value: see parseCount.
+    ceilings: allOnes(...bits.filter((count) => count < 64)),
   });
   const error = (file: string, kind: string, bits: number): CounterRow => row('counters', file, metrics.errors, [bits], { kind });
   // A port without extended counters has 32 bits where other ports have 64.

@@ -43,6 +43,9 @@ const MLX5_REQUESTS = {
   rx_dct_connect: 'dct_connect',
 } as const;
 
+/** Queue counters of mlx5 have 32 bits. Source: mlx5_ifc_query_q_counter_out_bits in include/linux/mlx5/mlx5_ifc.h. */
+const QUEUE_COUNTER = { driver: 'mlx5_core', at: 2 ** 32 } as const;
+
 /** mlx5. bnxt_re shares most of its names. Ports of switchdev representors use the prefix `vport_`. */
 function mlx5(): CounterRow[] {
   const queue = [
@@ -55,7 +58,7 @@ function mlx5(): CounterRow[] {
     hardware('roce_slow_restart', metrics.roceRecovery, { event: 'slow_restart' }),
     hardware('roce_slow_restart_cnps', metrics.roceRecovery, { event: 'slow_restart_notification' }),
     hardware('roce_slow_restart_trans', metrics.roceRecovery, { event: 'slow_restart_transition' }),
-  ];
+  ].map((row): CounterRow => ({ ...row, wraps: QUEUE_COUNTER }));
   return [
     ...queue,
     ...queue.map((row) => ({ ...row, file: `vport_${row.file}` })),

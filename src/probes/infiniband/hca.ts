@@ -53,7 +53,7 @@ export class Hca {
     this.location = location;
     this.#options = options;
     this.#memories = memories;
-    this.#files = new CounterFiles(sys, options['hw-counters'] ? [['device', `${this.directory}/hw_counters`]] : []);
+    this.#files = new CounterFiles(sys, location.driver, options['hw-counters'] ? [['device', `${this.directory}/hw_counters`]] : []);
     this.#facts = this.#readFacts(charDevices);
   }
 
@@ -91,7 +91,8 @@ export class Hca {
     const names = portsOf(this.#sys, this.name);
     const netdevs = findNetdevs(this.#sys, this.directory, names);
     const portOf = (port: string): Port =>
-      this.#ports.get(port) ?? new Port(this.#sys, this.directory, port, this.#options, this.#memories);
+      this.#ports.get(port) ??
+      new Port(this.#sys, { directory: this.directory, driver: this.location.driver, port }, this.#options, this.#memories);
     this.#ports = new Map(names.map((port) => [port, portOf(port)]));
     const ports = new Map([...this.#ports].map(([name, port]) => [name, port.readFacts(netdevs.get(name))]));
     this.#files.list();

@@ -53,6 +53,12 @@ export interface PortSample {
   readonly counters: Counters;
 }
 
+interface PortPlace {
+  readonly directory: string;
+  readonly driver: string | undefined;
+  readonly port: string;
+}
+
 /** One port from the time its device appears until the device disappears. */
 export class Port {
   readonly #sys: Tree;
@@ -68,8 +74,8 @@ export class Port {
   #counters = NO_COUNTERS;
   #countersAtMs = Number.NEGATIVE_INFINITY;
 
-  /** `directory` is the directory of the device. `memories` outlive the device. */
-  constructor(sys: Tree, directory: string, port: string, options: InfinibandOptions, memories: Map<string, PortMemory>) {
+  /** `directory` and `driver` are those of the device. `memories` outlive the device. */
+  constructor(sys: Tree, { directory, driver, port }: PortPlace, options: InfinibandOptions, memories: Map<string, PortMemory>) {
     this.#sys = sys;
     this.#directory = `${directory}/ports/${port}`;
     this.#port = port;
@@ -78,6 +84,7 @@ export class Port {
     const sets = options['hw-counters'] ? (['hw_counters', 'counters_ext', 'counters'] as const) : (['counters_ext', 'counters'] as const);
     this.#files = new CounterFiles(
       sys,
+      driver,
       sets.map((set) => [set, `${this.#directory}/${set}`]),
       { port },
     );

@@ -58,7 +58,11 @@ class InfinibandProbe implements Probe {
     const reports = reportsOf(all, { charNodes: charNodes(dev), isExpected });
     return {
       reports: reports.map((report) => (unread.has(report.device.id) ? { device: report.device } : report)),
-      problems: [...vanishedNames.map(vanished), ...problems, ...all.flatMap(invalidStates)],
+      problems: [
+        ...vanishedNames.map(vanished),
+        ...problems,
+        ...all.flatMap((sample) => [...invalidStates(sample), ...brokenCounters(sample)]),
+      ],
       listing: 'complete',
     };
   }
@@ -93,6 +97,14 @@ function invalidStates({ facts: { name }, ports }: HcaSample): Problem[] {
   return ports
     .filter(({ level }) => level.error === 'EBADMSG')
     .map(({ port }) => ({ ...problem('state-unreadable', `the state of port ${port} of ${name} is no state of a port`), device: name }));
+}
+
+/** Reports counters that hold what a failed read gives. */
+function brokenCounters({ facts: { name }, ports, device }: HcaSample): Problem[] {
+  const places = [...ports.map(({ port, counters }) => [`port ${port} of ${name}`, counters] as const), [name, device] as const];
+  return places
+    .filter(([, { allOnes }]) => allOnes.length > 0)
+    .map(([place, { allOnes }]) => ({ ...problem('counter-all-ones', `${allOnes.join(', ')} of ${place}: all ones`), device: name }));
 }
 
 /** PCI vendors whose drivers have counters on every kernel. Other drivers (siw, qedr, mana_ib of some kernels, …) may have none at all. */

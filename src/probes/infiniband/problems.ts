@@ -22,6 +22,11 @@ export const problems = [
     remedy: 'Read the file manually and reload the driver. If the kernel is newer than this agent, report the text.',
   },
   {
+    code: 'counter-all-ones',
+    meaning: 'A counter of 64 bits is all ones, which is what a read gives that the hardware did not answer. The counter is left out.',
+    remedy: 'Look for messages of the driver in the kernel log. If the counter stays so, update the firmware or reset the device.',
+  },
+  {
     code: 'device-hangs',
     meaning: 'A read of the device did not return, most often because its firmware does not answer. The agent stops reading the device.',
     remedy: 'Look for command timeouts of the driver in the kernel log and reset the device, or the node.',

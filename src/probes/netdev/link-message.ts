@@ -1,4 +1,4 @@
-import type { Traffic, TrafficCounter } from './traffic.ts';
+import { isCount, type Traffic, type TrafficCounter } from './traffic.ts';
 import { type LinkDescription, type LinkState, MOST_FUNCTIONS, type VirtualFunction } from './virtual-function.ts';
 
 /**
@@ -151,7 +151,9 @@ function trafficOf(bytes: Buffer): Traffic {
   const traffic: { -readonly [Counter in TrafficCounter]?: bigint } = {};
   for (const { type, value } of attributes(bytes)) {
     const counter = STATS[type];
-    if (counter !== undefined && value.length === 8) traffic[counter] = value.readBigUInt64LE(0);
+    if (counter === undefined || value.length !== 8) continue;
+    const count = value.readBigUInt64LE(0);
+    if (isCount(count)) traffic[counter] = count;
   }
   return traffic;
 }

@@ -19,12 +19,15 @@ export const hasCounted = (traffic: Traffic): boolean => Object.values(traffic).
 
 export const isEmpty = (traffic: Traffic): boolean => Object.keys(traffic).length === 0;
 
-const LARGEST = 2n ** 64n - 1n;
+const ALL_ONES = 2n ** 64n - 1n;
 
-/** A counter of the kernel as decimal text; undefined for other text and for a number of more than 64 bits. */
+/** All ones of 64 bits are what a read gives that the hardware did not answer. No counter gets there. */
+export const isCount = (count: bigint): boolean => count < ALL_ONES;
+
+/** A counter of the kernel as decimal text; undefined for other text, for all ones and for a number of more than 64 bits. */
 export function parseCount(text: string | undefined): bigint | undefined {
   const trimmed = text?.trim() ?? '';
   if (!/^\d{1,20}$/.test(trimmed)) return undefined;
   const count = BigInt(trimmed);
-  return count <= LARGEST ? count : undefined;
+  return isCount(count) ? count : undefined;
 }

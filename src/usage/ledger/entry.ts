@@ -27,6 +27,11 @@ export type LabelsOf = (account: ContainerUsage) => Readonly<Record<string, stri
 const withLabels = (account: ContainerUsage, labels: ReturnType<LabelsOf>): ContainerUsage =>
   labels === undefined ? account : { ...account, labels };
 
+/** The ledger has the sums of counters, not each of them. */
+function summed({ counters: _, ...account }: ContainerUsage): ContainerUsage {
+  return account;
+}
+
 /** Entries of all accounts of a snapshot. The last entry of an ended account has the time of its end. */
 export function entriesOf(snapshot: Snapshot, labels: LabelsOf = () => undefined): readonly LedgerEntry[] {
   const { usage, takenAtMs } = snapshot;
@@ -44,7 +49,7 @@ export function entriesOf(snapshot: Snapshot, labels: LabelsOf = () => undefined
         kind: 'container',
         atMs: account.endedAtMs ?? takenAtMs,
         ...factsOf(account.device),
-        ...withLabels(account, labels(account)),
+        ...withLabels(summed(account), labels(account)),
       }),
     ),
     ...usage.devices.map((account): DeviceEntry => ({ kind: 'device', atMs: takenAtMs, ...factsOf(account.device), ...account })),

@@ -1,3 +1,5 @@
+import type { Value } from '../../model/metric.ts';
+import { addValues } from '../../model/value-sum.ts';
 import { accountKey, type ContainerEntry, type DeviceEntry, type LedgerEntry } from './entry.ts';
 import type { Grouping } from './query.ts';
 import { type Amounts, Timeline } from './timeline.ts';
@@ -21,8 +23,9 @@ export interface UsageRow {
   readonly energyJoules?: number;
   readonly energyEstimatedJoules?: number;
   readonly memoryByteSeconds?: number;
-  readonly receivedBytes?: number;
-  readonly transmittedBytes?: number;
+  /** Exact: a `bigint` where a number would round. */
+  readonly receivedBytes?: Value;
+  readonly transmittedBytes?: Value;
   /** Only in a report by device, and in the total: time in which nobody held the device. */
   readonly unallocatedSeconds?: number;
   readonly unhealthySeconds?: number;
@@ -139,9 +142,9 @@ const DEVICE_AMOUNTS = ['unallocatedSeconds', 'unhealthySeconds'] as const satis
 const BUSY = 'busySeconds.';
 
 function amountsOf(entry: LedgerEntry): Amounts {
-  const amounts = new Map<string, number>();
-  const put = (name: string, value: number | bigint | undefined): void => {
-    if (value !== undefined) amounts.set(name, Number(value));
+  const amounts = new Map<string, Value>();
+  const put = (name: string, value: Value | undefined): void => {
+    if (value !== undefined) amounts.set(name, value);
   };
   if (entry.kind === 'device') for (const name of DEVICE_AMOUNTS) put(name, entry[name]);
   else {
@@ -154,7 +157,7 @@ function amountsOf(entry: LedgerEntry): Amounts {
 /** The sums of one row. */
 class Group {
   readonly #name: string;
-  readonly #sums = new Map<string, number>();
+  readonly #sums = new Map<string, Value>();
   readonly #containers = new Set<string>();
   #idleShareSeconds = 0;
 
@@ -165,9 +168,9 @@ class Group {
   addContainer(entry: ContainerEntry, growth: Amounts): void {
     this.#add(growth);
     this.#containers.add([entry.namespace, entry.pod, entry.container, entry.uid ?? ''].join('\u0000'));
-    const allocated = growth.get('allocatedSeconds') ?? 0;
-    const part = allocated === 0 ? 0 : (growth.get('shareSeconds') ?? 0) / allocated;
-    this.#idleShareSeconds += (growth.get('idleSeconds') ?? 0) * part;
+    const of = (name: string): number => Number(growth.get(name) ?? 0);
+    const allocated = of('allocatedSeconds');
+    this.#idleShareSeconds += allocated === 0 ? 0 : (of('idleSeconds') * of('shareSeconds')) / allocated;
   }
 
   addDevice(growth: Amounts): void {
@@ -175,7 +178,7 @@ class Group {
   }
 
   row(): UsageRow {
-    const sum = (name: string): number => this.#sums.get(name) ?? 0;
+    const sum = (name: string): number => Number(this.#sums.get(name) ?? 0);
     const observed = sum('allocatedSeconds') - sum('unobservedSeconds');
     const optional = [...CONTAINER_AMOUNTS.slice(4), ...DEVICE_AMOUNTS].flatMap((name) => {
       const value = this.#sums.get(name);
@@ -192,12 +195,12 @@ class Group {
       ...(observed > sum('allocatedSeconds') * LEAST_OBSERVED ? { idleRatio: Math.min(1, sum('idleSeconds') / observed) } : {}),
       idleShareSeconds: this.#idleShareSeconds,
       unobservedSeconds: sum('unobservedSeconds'),
-      busySeconds: Object.fromEntries(busy.map(([name, value]) => [name.slice(BUSY.length), value])),
+      busySeconds: Object.fromEntries(busy.map(([name, value]) => [name.slice(BUSY.length), Number(value)])),
       ...Object.fromEntries(optional),
     };
   }
 
   #add(growth: Amounts): void {
-    for (const [name, amount] of growth) this.#sums.set(name, (this.#sums.get(name) ?? 0) + amount);
+    for (const [name, amount] of growth) this.#sums.set(name, addValues(this.#sums.get(name) ?? 0, amount));
   }
 }

@@ -1,5 +1,8 @@
-/** Amounts by name, such as `idleSeconds` or `busySeconds.compute`. An amount that is not known is absent. */
-export type Amounts = ReadonlyMap<string, number>;
+import type { Value } from '../../model/metric.ts';
+import { addValues, subtractValues } from '../../model/value-sum.ts';
+
+/** Amounts by name, such as `idleSeconds` or `busySeconds.compute`. An amount that is not known is absent. Whole numbers stay exact. */
+export type Amounts = ReadonlyMap<string, Value>;
 
 interface Point {
   readonly atMs: number;
@@ -43,7 +46,7 @@ export class Timeline {
     if (this.#sinceMs >= this.#spanFromMs) return to;
     const from = this.#at(this.#spanFromMs, this.#beforeFrom, this.#afterFrom);
     // After a crash an account can go on from slightly smaller totals: time that was counted already is not taken back.
-    return new Map([...to].map(([name, amount]) => [name, Math.max(0, amount - (from.get(name) ?? 0))]));
+    return new Map([...to].map(([name, amount]) => [name, growth(from.get(name) ?? 0, amount)]));
   }
 
   #at(timeMs: number, before: Point | undefined, after: Point | undefined): Amounts {
@@ -54,11 +57,12 @@ export class Timeline {
     return new Map(
       [...after.amounts].map(([name, amount]) => {
         const start = before?.amounts.get(name) ?? 0;
-        return [name, start + Math.max(0, amount - start) * part];
+        return [name, part === 1 ? addValues(start, growth(start, amount)) : Number(start) + Number(growth(start, amount)) * part];
       }),
     );
   }
 }
 
+const growth = (from: Value, to: Value): Value => (to > from ? subtractValues(to, from) : 0);
 const later = (known: Point | undefined, point: Point): Point => (known === undefined || point.atMs >= known.atMs ? point : known);
 const earlier = (known: Point | undefined, point: Point): Point => (known === undefined || point.atMs < known.atMs ? point : known);

@@ -50,9 +50,20 @@ describe('counters', () => {
 
   it('keep every digit beyond 64 bits', () => {
     const report = reportOf(keep(probeCase('beyond-two-to-the-53')).collect(), 'mlx5_0');
-    expect(valueIn(report, 'device_received_bytes_total')).toBe(4n * (2n ** 64n - 1n));
+    expect(valueIn(report, 'device_received_bytes_total')).toBe(4n * (2n ** 64n - 2n));
     expect(valueIn(report, 'device_transmitted_packets_total')).toBe(2n ** 53n + 1n);
     expect(valueIn(report, 'device_received_packets_total')).toBe(2 ** 53 - 1);
+  });
+
+  it('are absent with a problem where they hold what a failed read gives', () => {
+    const machine = keep(probeCase('beyond-two-to-the-53'));
+    const port = 'sys/devices/pci0000:17/0000:18:00.0/infiniband/mlx5_0/ports/1';
+    writeFileSync(join(machine.root, port, 'counters/port_rcv_data'), '18446744073709551615\n');
+    const collection = machine.collect();
+    expect(valueIn(reportOf(collection, 'mlx5_0'), 'device_received_bytes_total')).toBeUndefined();
+    expect(collection.problems).toMatchObject([
+      { code: 'counter-all-ones', device: 'mlx5_0', message: 'port_rcv_data of port 1 of mlx5_0: all ones' },
+    ]);
   });
 
   it('are marked only where they stand at their ceiling', () => {

@@ -9,7 +9,7 @@ const STATS = {
   receivedBroadcast: 192_865n,
   receivedMulticast: 0n,
   receivedDropped: 192_865n,
-  transmittedBytes: 2n ** 64n - 1n,
+  transmittedBytes: 2n ** 64n - 2n,
   transmittedPackets: 3n,
   transmittedDropped: 4n,
 };

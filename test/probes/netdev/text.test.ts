@@ -59,7 +59,8 @@ describe('the file of a driver', () => {
 describe('a counter', () => {
   it.each([
     ['0', 0n],
-    ['18446744073709551615\n', 2n ** 64n - 1n],
+    ['18446744073709551614\n', 2n ** 64n - 2n],
+    ['18446744073709551615\n', undefined],
     ['18446744073709551616', undefined],
     ['-1', undefined],
     ['', undefined],

@@ -141,7 +141,7 @@ describe('usageReport', () => {
       containerEntry(2, { device: 'toy/toy-1', busySeconds: { compute: 30, traffic: 5 }, energyEstimatedJoules: 7 }),
     ];
     const [only] = report(entries, 0, 4).rows;
-    expect(only).toMatchObject({ receivedBytes: 2 ** 60, energyEstimatedJoules: 7, busySeconds: { compute: 30, traffic: 65 } });
+    expect(only).toMatchObject({ receivedBytes: 2n ** 60n, energyEstimatedJoules: 7, busySeconds: { compute: 30, traffic: 65 } });
     expect(only).not.toHaveProperty('energyJoules');
     expect(only).not.toHaveProperty('unallocatedSeconds');
   });

@@ -1,0 +1,123 @@
+import type { Labels, Reading, Value } from '../model/metric.ts';
+import { addValues, restoredValue, type SavedValue, savedValue, subtractValues } from '../model/value-sum.ts';
+
+/** One counter of one container. It grew by `carried`, and since the base by `last` without `base`. */
+interface OwnCounter {
+  readonly metric: string;
+  readonly labels: Labels | undefined;
+  carried: Value;
+  /** Absent until a read gives it. */
+  since: { readonly base: Value; last: Value } | undefined;
+}
+
+/** A counter as plain data for JSON. `since`: base and last value, null while there is no base. */
+export type SavedCounter = readonly [
+  metric: string,
+  carried: SavedValue,
+  since: readonly [base: SavedValue, last: SavedValue] | null,
+  labels?: Labels,
+];
+
+/**
+ * The counters of one container on one device. They grow with the counters of the device, for as long as the container alone holds it, and
+ * keep what they have while others hold it too. They go on over a reset of the hardware.
+ */
+export class OwnCounters {
+  readonly #counters = new Map<string, OwnCounter>();
+  /** Monotonic clock. An earlier read shows what others did. Infinite while others hold the device. */
+  #fromMs: number;
+  #isCounting = false;
+
+  constructor(fromMs: number) {
+    this.#fromMs = fromMs;
+  }
+
+  /** Counters of an earlier run. After a reboot the hardware counts anew, so that each counter needs another base. */
+  static restored(saved: readonly SavedCounter[], isSameBoot: boolean): OwnCounters {
+    const own = new OwnCounters(Number.POSITIVE_INFINITY);
+    for (const [metric, told, since, labels] of saved) {
+      const [carried, base, last] = [restoredValue(told), restoredValue(since?.[0]), restoredValue(since?.[1])];
+      if (carried === undefined) continue;
+      const counter: OwnCounter = { metric, labels, carried, since: base === undefined || last === undefined ? undefined : { base, last } };
+      if (!isSameBoot) rebase(counter);
+      own.#isCounting ||= counter.since !== undefined;
+      own.#counters.set(seriesOf(metric, labels), counter);
+    }
+    return own;
+  }
+
+  get saved(): readonly SavedCounter[] {
+    return [...this.#counters.values()].map(({ metric, labels, carried, since }): SavedCounter => {
+      const at = since === undefined ? null : ([savedValue(since.base), savedValue(since.last)] as const);
+      return labels === undefined ? [metric, savedValue(carried), at] : [metric, savedValue(carried), at, labels];
+    });
+  }
+
+  /** Monotonic time from which a read gives the bases. Undefined when none is needed. */
+  get awaitedFromMs(): number | undefined {
+    return this.#isCounting || this.#fromMs === Number.POSITIVE_INFINITY ? undefined : this.#fromMs;
+  }
+
+  /** The container holds the device alone, from now on or as before. `nowMs`: monotonic clock. */
+  hold(nowMs: number): void {
+    if (this.#fromMs === Number.POSITIVE_INFINITY) this.#fromMs = nowMs;
+  }
+
+  /** Others hold the device too. Nobody knows whose the growth is, up to the first read of the time in which they do not. */
+  share(): void {
+    this.#fromMs = Number.POSITIVE_INFINITY;
+    this.#isCounting = false;
+    for (const counter of this.#counters.values()) rebase(counter);
+  }
+
+  /** Takes the counters among the device's readings. `readFromMs`: monotonic clock at which their read began. */
+  take(readings: readonly Reading[], readFromMs: number | undefined, isCounter: (metric: string) => boolean): void {
+    if (readFromMs !== undefined && readFromMs >= this.#fromMs) this.#isCounting = true;
+    if (!this.#isCounting) return;
+    for (const reading of readings) if (isCounter(reading.metric)) this.#take(reading);
+  }
+
+  /** All totals, for outputs. */
+  readings(): readonly Reading[] {
+    return [...this.#counters.values()].map((counter): Reading => {
+      const { metric, labels } = counter;
+      return labels === undefined ? { metric, value: grownOf(counter) } : { metric, labels, value: grownOf(counter) };
+    });
+  }
+
+  #take({ metric, labels, value, wrapsAt }: Reading): void {
+    const series = seriesOf(metric, labels);
+    const known = this.#counters.get(series);
+    if (known?.since === undefined) {
+      this.#counters.set(series, { metric, labels, carried: known?.carried ?? 0, since: { base: value, last: value } });
+      return;
+    }
+    const { last } = known.since;
+    if (value < last) {
+      const rest = wrapsAt === undefined ? 0 : restBefore(wrapsAt, Number(last), Number(value));
+      known.carried = addValues(grownOf(known), rest);
+      known.since = { base: 0, last: value };
+    } else known.since.last = value;
+  }
+}
+
+function rebase(counter: OwnCounter): void {
+  counter.carried = grownOf(counter);
+  counter.since = undefined;
+}
+
+const grownOf = ({ carried, since }: OwnCounter): Value =>
+  since === undefined ? carried : addValues(carried, subtractValues(since.last, since.base));
+
+/**
+ * What a counter of known width counted before it began again at 0. A smaller value can also mean a reset, so it counts as a wrap only when
+ * the growth is less than half of the range, as of sequence numbers in RFC 1982.
+ */
+function restBefore(wrapsAt: number, last: number, value: number): number {
+  const rest = wrapsAt - last;
+  return rest >= 0 && rest + value < wrapsAt / 2 ? rest : 0;
+}
+
+/** A family always gives labels in the same order. */
+const seriesOf = (metric: string, labels: Labels | undefined): string =>
+  labels === undefined ? metric : `${metric}\u0000${Object.values(labels).join('\u0000')}`;

@@ -1,0 +1,96 @@
+import { describe, expect, it } from 'vitest';
+import type { Labels, Reading, Value } from '../../src/model/metric.ts';
+import { OwnCounters } from '../../src/usage/own-counters.ts';
+
+const BYTES = 'device_received_bytes_total';
+const isCounter = (metric: string): boolean => metric === BYTES;
+const reading = (value: Value, labels: Labels = { port: '1' }, more: Partial<Reading> = {}): Reading => ({
+  metric: BYTES,
+  labels,
+  value,
+  ...more,
+});
+
+/** Totals after each value, as read at the time that has the value's place. */
+function totals(counters: OwnCounters, values: readonly Value[], more: Partial<Reading> = {}): unknown[] {
+  return values.map((value, at) => {
+    counters.take([reading(value, undefined, more), { metric: 'device_temperature_celsius', value: 40 }], at, isCounter);
+    return counters.readings()[0]?.value;
+  });
+}
+
+describe('the counters of a container', () => {
+  it('start at the first read that began when the container was there', () => {
+    const counters = new OwnCounters(2);
+    expect(counters.awaitedFromMs).toBe(2);
+    expect(totals(counters, [1_000, 1_700, 1_900, 2_000])).toEqual([undefined, undefined, 0, 100]);
+    expect(counters.awaitedFromMs).toBeUndefined();
+    counters.take([reading(2_050)], undefined, isCounter);
+    expect(counters.readings(), 'a base stays a base').toEqual([reading(150)]);
+  });
+
+  it('keep counting when the readings were absent for a while', () => {
+    const counters = new OwnCounters(0);
+    totals(counters, [10]);
+    counters.take([], 1, isCounter);
+    expect(totals(counters, [25])).toEqual([15]);
+  });
+
+  it('count each series for itself, from when it can be read', () => {
+    const counters = new OwnCounters(0);
+    counters.take([reading(100)], 1, isCounter);
+    counters.take([reading(107), reading(50, { port: '2' })], 2, isCounter);
+    counters.take([reading(107), reading(53, { port: '2' })], 3, isCounter);
+    expect(counters.readings()).toEqual([reading(7), reading(3, { port: '2' })]);
+  });
+
+  it('keep their totals while others hold the device, and need another base after it', () => {
+    const counters = new OwnCounters(0);
+    totals(counters, [10, 15]);
+    counters.share();
+    expect(counters.awaitedFromMs, 'no read helps').toBeUndefined();
+    counters.take([reading(90)], 5, isCounter);
+    expect(counters.readings()).toEqual([reading(5)]);
+    counters.hold(7);
+    counters.hold(9);
+    expect(counters.awaitedFromMs).toBe(7);
+    counters.take([reading(95)], 6, isCounter);
+    counters.take([reading(96)], 7, isCounter);
+    counters.take([reading(99)], 8, isCounter);
+    expect(counters.readings()).toEqual([reading(8)]);
+  });
+
+  it('go on over a reset of the hardware', () => {
+    expect(totals(new OwnCounters(0), [100, 160, 10, 30])).toEqual([0, 60, 70, 90]);
+  });
+
+  it('go on over the wrap of a counter of known width, which loses no count', () => {
+    const last = 2 ** 32 - 1;
+    const wraps = { wrapsAt: 2 ** 32 };
+    expect(totals(new OwnCounters(0), [last - 4, last, 0, 1], wraps)).toEqual([0, 4, 5, 6]);
+    expect(totals(new OwnCounters(0), [last, 7], { wrapsAt: 2 ** 32 })).toEqual([0, 8]);
+    expect(totals(new OwnCounters(0), [70, 3], wraps), 'a reset, because no counter moves so far in a read').toEqual([0, 3]);
+    expect(totals(new OwnCounters(0), [last, 7]), 'a reset, because nobody says how wide it is').toEqual([0, 7]);
+  });
+
+  it('lose no digit beyond 2^53', () => {
+    const start = 2n ** 60n;
+    expect(totals(new OwnCounters(0), [start, start + 3n, start + 2n ** 55n + 1n])).toEqual([0, 3, 2n ** 55n + 1n]);
+    const safe = Number.MAX_SAFE_INTEGER;
+    expect(totals(new OwnCounters(0), [safe, BigInt(safe) + 10n])).toEqual([0, 10]);
+  });
+
+  it('go on in the next run of the agent, and need another base after a reboot', () => {
+    const counters = new OwnCounters(0);
+    totals(counters, [2n ** 60n, 2n ** 60n + 5n]);
+    const saved = JSON.parse(JSON.stringify(counters.saved));
+    const next = OwnCounters.restored(saved, true);
+    next.hold(0);
+    expect(next.awaitedFromMs).toBeUndefined();
+    expect(totals(next, [2n ** 60n + 9n])).toEqual([9]);
+    const rebooted = OwnCounters.restored(saved, false);
+    expect(rebooted.readings()).toEqual([reading(5)]);
+    rebooted.hold(1);
+    expect(totals(rebooted, [70, 80, 83])).toEqual([5, 5, 8]);
+  });
+});
