@@ -106,15 +106,15 @@ describe('a redacted frame', () => {
   it('has the records that a family understands, without names of programs', () => {
     const { kernelLog } = redacted({
       kernelLog: [
-        '3,1,10,-;xe 0000:4d:00.0: [drm] device wedged, needs recovery',
-        '3,2,20,-;i915 0000:03:00.0: [drm] *ERROR* GT0: Failed to initialize GPU, declaring it wedged!',
+        '3,1,10,-;xe 0000:4d:00.0: [drm] device wedged, needs recovery\n SUBSYSTEM=pci\n DEVICE=+pci:0000:4d:00.0',
+        '3,2,20,-;i915 0000:03:00.0: [drm] *ERROR* GT0: Failed to initialize GPU, declaring it wedged!\n SUBSYSTEM=pci\n DEVICE=+pci:0000:03:00.0',
         '6,3,30,-,caller=T7;[drm] Initialized xe 1.1.0 for 0000:4d:00.0 on minor 0\n SUBSYSTEM=pci\n DEVICE=+pci:0000:4d:00.0\n NAME=S3CR3T',
-        '12,4,40,-;xe 0000:4d:00.0: [drm] device wedged, needs recovery',
+        '12,4,40,-;xe 0000:4d:00.0: [drm] device wedged, needs recovery\n SUBSYSTEM=pci\n DEVICE=+pci:0000:4d:00.0',
       ],
     });
     expect(kernelLog).toEqual([
-      '3,1,10,-;xe 0000:4d:00.0: [drm] device wedged, needs recovery',
-      '3,2,20,-;i915 0000:03:00.0: [drm] *ERROR* GT0: Failed to initialize GPU, declaring it wedged!',
+      '3,1,10,-;xe 0000:4d:00.0: [drm] device wedged, needs recovery\n SUBSYSTEM=pci\n DEVICE=+pci:0000:4d:00.0',
+      '3,2,20,-;i915 0000:03:00.0: [drm] *ERROR* GT0: Failed to initialize GPU, declaring it wedged!\n SUBSYSTEM=pci\n DEVICE=+pci:0000:03:00.0',
       '6,3,30,-;[drm] Initialized xe 1.1.0 for 0000:4d:00.0 on minor 0\n SUBSYSTEM=pci\n DEVICE=+pci:0000:4d:00.0',
       '12,4,40,-;-',
     ]);

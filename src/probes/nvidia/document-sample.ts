@@ -144,19 +144,7 @@ function processesOf(gpu: Element): ProcessList {
   const pids = listed.map((process) => cellAt(process, 'pid'));
   // A process that uses compute and graphics is listed twice.
   const known = new Set(pids.flatMap((pid) => (pid.kind === 'number' ? [pid.value] : [])));
-  return { count: known.size + pids.filter((pid) => pid.kind !== 'number').length, list: agreed(listed.flatMap(processOf)) };
-}
-
-/**
- * The driver tells the same memory for both entries of a process. A name with line breaks can forge an entry of another process, so where
- * they differ the memory is unknown.
- */
-function agreed(list: readonly ProcessSample[]): readonly ProcessSample[] {
-  const keyOf = ({ pid, gpuInstance, computeInstance }: ProcessSample): string => `${pid}/${gpuInstance}/${computeInstance}`;
-  const known = list.filter(({ memoryBytes }) => memoryBytes !== undefined);
-  const told = new Map(known.map((process) => [keyOf(process), process.memoryBytes]));
-  const differ = new Set(known.filter((process) => told.get(keyOf(process)) !== process.memoryBytes).map(keyOf));
-  return differ.size === 0 ? list : list.map((process) => (differ.has(keyOf(process)) ? { ...process, memoryBytes: undefined } : process));
+  return { count: known.size + pids.filter((pid) => pid.kind !== 'number').length, list: listed.flatMap(processOf) };
 }
 
 function processOf(process: Element): readonly ProcessSample[] {

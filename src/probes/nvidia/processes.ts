@@ -15,7 +15,7 @@ export function processesIn(list: readonly ProcessSample[], instance?: Instance)
 
 /**
  * Returns the processes of a device with their names and owners, each process once. The driver lists a process with compute and graphics
- * twice with the same memory, so one value counts, not the sum.
+ * twice with about the same memory, so the larger value counts, not the sum.
  */
 export function processesOf(list: readonly ProcessSample[], factsOf: (pid: number) => ProcessFacts): readonly DeviceProcess[] {
   const byPid = new Map<number, ProcessSample>();

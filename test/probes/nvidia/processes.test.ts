@@ -77,16 +77,6 @@ describe('the processes of a GPU', () => {
     ]);
   });
 
-  it('have no memory where two entries differ, because the name of another process can forge an entry', () => {
-    const gpu = gpuWith(
-      { pid: '7', memory: '10 MiB' },
-      { pid: '7', memory: '900 MiB' },
-      { pid: '8', memory: '3 MiB' },
-      { pid: '7', memory: '10 MiB' },
-    );
-    expect(processesOf(gpu, factsIn(machine()))).toEqual([{ pid: 7 }, { pid: 8, memoryUsedBytes: 3 * MIB }]);
-  });
-
   it.each(['N/A', 'Insufficient Permissions', '', 'Unknown Error', '12 W', '-5 MiB', '12'])('have no memory where it says %j', (memory) => {
     expect(processesOf(gpuWith({ pid: '7', memory }), factsIn(machine()))).toEqual([{ pid: 7 }]);
   });
