@@ -1,4 +1,6 @@
-import { parse } from 'yaml';
+import type { Bounds } from '../../host/documents/bounds.ts';
+import { parseJson } from '../../host/documents/json.ts';
+import { parseYaml } from '../../host/documents/yaml.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
 
 type Text = (text: string) => string;
@@ -60,10 +62,12 @@ function strings(value: unknown, text: Text): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, strings(inner, text)]));
 }
 
-/** YAML contains JSON. */
+/** Documents of a capture come from the same files as those of the agent, and have the bounds of the largest one. */
+const BOUNDS: Bounds = { mostBytes: 8 * 1_048_576, mostEntries: 250_000, mostDepth: 32 };
+
 function parsed(content: string): unknown {
   try {
-    return parse(content);
+    return content.trimStart().startsWith('{') ? parseJson(content, BOUNDS) : parseYaml(content, BOUNDS);
   } catch {
     return undefined;
   }
