@@ -26,17 +26,8 @@ export async function parseDocument(text: string): Promise<ParsedDocument> {
   try {
     const events = yamlEvents(text, BOUNDS);
     const positions = new Positions(events, text);
-    if (positions.repeated.length > 0)
-      return {
-        problems: inOrder(
-          positions.repeated.map(({ key, ...place }) => ({
-            ...place,
-            message: `the key ${JSON.stringify(key)} occurs twice in this mapping`,
-          })),
-        ),
-      };
+    if (positions.faults.length > 0) return { problems: inOrder(positions.faults) };
     const values = valuesOf(events, text);
-    if (values.length > 1) return { problems: [{ ...START, message: 'it has a second YAML document; only one is allowed' }] };
     const plain = values[0] ?? {};
     if (typeof plain === 'object' && !Array.isArray(plain)) return { positions, plain };
     return { problems: [{ ...START, message: `must be a mapping of sections, not ${show(plain)}` }] };
@@ -60,11 +51,8 @@ function problemOf(error: unknown): FileProblem {
   return { line: mark.line + 1, column: mark.column + 1, message: SYNTAX_TEXTS.find(([start]) => reason.startsWith(start))?.[1] ?? reason };
 }
 
-/** Messages that are clearer than the parser's. */
-const SYNTAX_TEXTS: readonly (readonly [string, string])[] = [
-  ['nesting exceeded', 'the values are nested too deeply'],
-  ['aliases exceeded', 'it has too many aliases'],
-];
+/** Messages that are clearer than the parser's, by the start of its own. */
+const SYNTAX_TEXTS: readonly (readonly [string, string])[] = [['nesting exceeded', 'the values are nested too deeply']];
 
 /** Formats the problems of a file, one in each line. */
 export function problemLines(file: string, problems: readonly FileProblem[]): string {

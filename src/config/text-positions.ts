@@ -1,4 +1,5 @@
 import { EVENT_ID, type Event, getScalarValue } from 'js-yaml';
+import { MOST_ALIASES } from '../host/documents/yaml.ts';
 
 /** Keys and indices from the root of a document. */
 export type Path = readonly (string | number)[];
@@ -23,22 +24,23 @@ interface Child {
   readonly isEmpty: boolean;
 }
 
-/** A key that occurs again in its mapping. */
-export interface RepeatedKey extends TextPosition {
-  readonly key: string;
+interface Fault {
+  readonly at: number;
+  readonly message: string;
 }
 
 /** Finds the place of each value and each key of a document. */
 export class Positions {
-  readonly repeated: readonly RepeatedKey[];
+  /** Repeated keys, aliases that lead nowhere, and a second document. */
+  readonly faults: readonly (TextPosition & Pick<Fault, 'message'>)[];
   readonly #root: Place | undefined;
   readonly #lines: readonly number[];
 
   constructor(events: readonly Event[], text: string) {
     this.#lines = lineStarts(text);
-    const { root, repeated } = placesOf(events, text);
+    const { root, faults } = placesOf(events, text);
     this.#root = root;
-    this.repeated = repeated.map(({ key, at }) => ({ key, ...this.at(at) }));
+    this.faults = faults.map(({ at, message }) => ({ ...this.at(at), message }));
   }
 
   /** The position of the value at a path; for an absent value, the position of its nearest parent. */
@@ -90,18 +92,21 @@ interface Open {
   key?: { readonly text: string; readonly at: number };
 }
 
-function placesOf(events: readonly Event[], text: string) {
-  const repeated: { readonly key: string; readonly at: number }[] = [];
+function placesOf(events: readonly Event[], text: string): { readonly root: Place | undefined; readonly faults: readonly Fault[] } {
+  const faults: Fault[] = [];
+  let aliases = 0;
   const anchors = new Map<string, Place>();
   const open: (Open | undefined)[] = [];
   let root: Place | undefined;
   const add = (place: Place, keyText: string, isEmpty = false): void => {
     const parent = open.at(-1);
-    if (parent === undefined) root ??= place;
+    if (parent === undefined && root !== undefined) faults.push(secondDocument(text, place.at));
+    else if (parent === undefined) root = place;
     else if (!parent.isMap) parent.children.set(String(parent.children.size), { value: place, isEmpty: false });
     else if (parent.key === undefined) {
       parent.key = { text: keyText, at: place.at };
-      if (parent.children.has(keyText)) repeated.push({ key: keyText, at: place.at });
+      if (parent.children.has(keyText))
+        faults.push({ at: place.at, message: `the key ${JSON.stringify(keyText)} occurs twice in this mapping` });
     } else {
       const { text: key, at: keyAt } = parent.key;
       delete parent.key;
@@ -113,7 +118,12 @@ function placesOf(events: readonly Event[], text: string) {
     else if (event.type === EVENT_ID.POP) open.pop();
     else if (event.type === EVENT_ID.ALIAS) {
       const name = text.slice(event.anchorStart, event.anchorEnd);
-      add({ at: event.anchorStart, ...anchors.get(name) }, name);
+      const at = event.anchorStart - 1;
+      const anchor = anchors.get(name);
+      if (anchor === undefined) faults.push({ at, message: `the anchor &${name} is not defined before this alias` });
+      aliases += 1;
+      if (aliases === MOST_ALIASES + 1) faults.push({ at, message: `more than ${MOST_ALIASES} aliases` });
+      add({ ...anchor, at }, name);
     } else {
       const isScalar = event.type === EVENT_ID.SCALAR;
       const children = new Map<string, Child>();
@@ -126,5 +136,11 @@ function placesOf(events: readonly Event[], text: string) {
       if (!isScalar) open.push({ place, children, isMap: event.type === EVENT_ID.MAPPING });
     }
   }
-  return { root, repeated };
+  return { root, faults };
+}
+
+/** Its place is that of the line `---` before its first value. */
+function secondDocument(text: string, at: number): Fault {
+  const line = text.lastIndexOf('\n---', at);
+  return { at: line < 0 ? at : line + 1, message: 'a second YAML document starts here; only one is allowed' };
 }

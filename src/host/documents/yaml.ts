@@ -1,5 +1,5 @@
-import { CORE_SCHEMA, constructFromEvents, type Event, parseEvents } from 'js-yaml';
-import { type Bounds, tooManyEntries } from './bounds.ts';
+import { CORE_SCHEMA, constructFromEvents, EVENT_ID, type Event, parseEvents } from 'js-yaml';
+import { type Bounds, TooComplex, tooManyEntries } from './bounds.ts';
 
 /** An alias is one entry for the bounds, and can stand for a large value. */
 export const MOST_ALIASES = 100;
@@ -17,7 +17,9 @@ export function parseYaml(text: string, bounds: Bounds): unknown {
 /** The parts of the stream with their places in the text. Throws as {@link parseYaml}. */
 export function yamlEvents(text: string, bounds: Bounds): Event[] {
   checkEntries(text, bounds);
-  return parseEvents(text, { maxDepth: bounds.mostDepth });
+  const events = parseEvents(text, { maxDepth: bounds.mostDepth });
+  checkAliases(events, text, bounds);
+  return events;
 }
 
 /** Values of the documents of a stream. Throws an error of the parser. */
@@ -49,5 +51,36 @@ function checkEntries(text: string, bounds: Bounds): void {
     }
     entries += 1;
     if (entries > bounds.mostEntries) throw tooManyEntries(bounds);
+  }
+}
+
+/** An alias stands for its whole value again, so a few of them can make a value without bound, and one inside of its value makes it endless. */
+function checkAliases(events: readonly Event[], text: string, bounds: Bounds): void {
+  const nameOf = ({ anchorStart, anchorEnd }: { readonly anchorStart: number; readonly anchorEnd: number }): string =>
+    anchorStart < 0 ? '' : text.slice(anchorStart, anchorEnd);
+  const sizes = new Map<string, number>();
+  const open: { readonly anchor: string; size: number }[] = [];
+  const add = (anchor: string, size: number): void => {
+    if (anchor !== '') sizes.set(anchor, size);
+    const parent = open.at(-1);
+    if (parent !== undefined) parent.size += size;
+    // A pair has two values.
+    if (size > 2 * bounds.mostEntries) throw tooManyEntries(bounds);
+  };
+  for (const event of events) {
+    if (event.type === EVENT_ID.DOCUMENT) open.push({ anchor: '', size: 1 });
+    else if (event.type === EVENT_ID.SCALAR) add(nameOf(event), 1);
+    else if (event.type === EVENT_ID.ALIAS) {
+      const name = nameOf(event);
+      if (!sizes.has(name) && open.some(({ anchor }) => anchor === name)) throw new TooComplex(`the value of &${name} contains itself`);
+      add('', sizes.get(name) ?? 1);
+    } else if (event.type === EVENT_ID.POP) {
+      const ended = open.pop();
+      if (ended !== undefined) add(ended.anchor, ended.size);
+    } else {
+      const anchor = nameOf(event);
+      sizes.delete(anchor);
+      open.push({ anchor, size: 1 });
+    }
   }
 }
