@@ -11,7 +11,7 @@ export interface FileProblem extends TextPosition {
  * Bounds of what an administrator writes: the configuration, the web configuration, declarations and policies. Within them parsing takes some
  * tens of milliseconds once for each content, so it needs no thread.
  */
-export const BOUNDS: Bounds = { mostBytes: 1_048_576, mostEntries: 100_000, mostDepth: 64 };
+export const BOUNDS: Bounds = { mostBytes: 1_048_576, mostEntries: 16_000, mostDepth: 64 };
 /** Number of problems that are printed. */
 const MOST_SHOWN = 20;
 

@@ -98,19 +98,19 @@ describe('a file with mistakes', () => {
     for (const [before, name] of ['ab', 'bc', 'cd', 'de', 'ef', 'fg', 'gh'].map((pair) => pair.split(''))) {
       bomb.push(`${name}: &${name} [${Array.from({ length: 10 }, () => `*${before}`).join(',')}]`);
     }
-    expect(await problemsOf(...bomb)).toEqual([expect.stringMatching(/^1:1: it has more than 100000 entries/)]);
+    expect(await problemsOf(...bomb)).toEqual([expect.stringMatching(/^1:1: it has more than 16000 entries/)]);
   });
 });
 
-/** Inputs that took from ten seconds to minutes while the work grew with the square of their length. */
-describe('a file of tens of thousands of entries', () => {
-  const many = (make: (at: number) => string): string[] => Array.from({ length: 30_000 }, (_, at) => make(at));
+/** Inputs that took seconds to minutes while the work grew with the square of their length. */
+describe('a file of thousands of entries', () => {
+  const many = (make: (at: number) => string): string[] => Array.from({ length: 5_000 }, (_, at) => make(at));
   it.each<[string, string[], number, string]>([
-    ['wrong keys', many((at) => `key${at}: 1`), 30_000, '1:1: unknown key "key0"'],
-    ['wrong keys in a section', ['health:', '  conditions:', ...many((at) => `    x.k${at}: {}`)], 30_000, '3:5: unknown key "x.k0"'],
-    ['one key again and again', many(() => 'a: 1'), 29_999, '2:1: the key "a" occurs twice'],
+    ['wrong keys', many((at) => `key${at}: 1`), 5_000, '1:1: unknown key "key0"'],
+    ['wrong keys in a section', ['health:', '  conditions:', ...many((at) => `    x.k${at}: {}`)], 5_000, '3:5: unknown key "x.k0"'],
+    ['one key again and again', many(() => 'a: 1'), 4_999, '2:1: the key "a" occurs twice'],
     ['aliases', ['a: &a [1]', `b: [${many(() => '*a').join(',')}]`], 1, '2:305: more than 100 aliases'],
-    ['brackets', ['['.repeat(30_000)], 1, 'the values are nested too deeply'],
+    ['brackets', ['['.repeat(10_000)], 1, 'the values are nested too deeply'],
   ])('%s', async (_name, lines, count, first) => {
     const problems = await problemsOf(...lines);
     expect(problems.length).toBeGreaterThanOrEqual(count);
@@ -124,7 +124,7 @@ describe('a file of tens of thousands of entries', () => {
     const error = await readConfigFile(file, 'flag', testRegistry()).catch((caught: Error) => caught);
     rmSync(directory, { recursive: true });
     expect(String(error).match(/unknown key/g)).toHaveLength(20);
-    expect(String(error)).toContain('and 29980 more problems');
+    expect(String(error)).toContain('and 4980 more problems');
   });
 });
 

@@ -62,12 +62,13 @@ function strings(value: unknown, text: Text): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, strings(inner, text)]));
 }
 
-/** Documents of a capture come from the same files as those of the agent, and have the bounds of the largest one. */
-const BOUNDS: Bounds = { mostBytes: 8 * 1_048_576, mostEntries: 250_000, mostDepth: 32 };
+/** Bounds of the kubelet's checkpoint, and those of YAML as for CDI specs: its parser takes more memory for each entry. */
+const JSON_BOUNDS: Bounds = { mostBytes: 8 * 1_048_576, mostEntries: 250_000, mostDepth: 32 };
+const YAML_BOUNDS: Bounds = { mostBytes: 2 * 1_048_576, mostEntries: 50_000, mostDepth: 32 };
 
 function parsed(content: string): unknown {
   try {
-    return content.trimStart().startsWith('{') ? parseJson(content, BOUNDS) : parseYaml(content, BOUNDS);
+    return content.trimStart().startsWith('{') ? parseJson(content, JSON_BOUNDS) : parseYaml(content, YAML_BOUNDS);
   } catch {
     return undefined;
   }

@@ -5,13 +5,13 @@ import { type Bounds, TooComplex, tooManyEntries } from './bounds.ts';
 export const MOST_ALIASES = 100;
 
 /**
- * Parses a YAML document within its bounds. Throws `TooComplex`, and an error of the parser for other text: also for no document or a second
- * one, a key that occurs twice and a depth above the bound. The work is linear in the size of the text.
+ * Parses a YAML document within its bounds. Throws `TooComplex`, and an error of the parser for other text: also for a second
+ * document, a key that occurs twice and a depth above the bound. The work is linear in the size of the text.
  */
 export function parseYaml(text: string, bounds: Bounds): unknown {
-  const [first, ...others] = valuesOf(yamlEvents(text, bounds), text);
-  if (others.length > 0) throw new SyntaxError('it has a second YAML document');
-  return first;
+  const events = yamlEvents(text, bounds);
+  if (events.filter(({ type }) => type === EVENT_ID.DOCUMENT).length > 1) throw new SyntaxError('it has a second YAML document');
+  return valuesOf(events, text)[0];
 }
 
 /** The parts of the stream with their places in the text. Throws as {@link parseYaml}. */
