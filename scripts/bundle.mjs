@@ -85,6 +85,7 @@ for (const [name, entry, plugins] of [
   ['read-process', 'src/supervisor/read-process.ts', []],
   ['password-worker', 'src/server/access/password-worker.ts', []],
   ['kernel-worker', 'src/incidents/kernel-worker.ts', []],
+  ['document-worker', 'src/kubelet/document-worker.ts', []],
 ]) {
   const { metafile } = await build({ ...settings, entryPoints: { [name]: entry }, plugins });
   for (const input of Object.keys(metafile.inputs)) {

@@ -53,7 +53,52 @@ function importsOf(path: string): string[] {
 
 const top = (path: string): string => path.split('/')[0] as string;
 
+/** Who parses text itself, and why that text is no document of strangers below a mount. Every other file uses `host/documents`. */
+const PARSERS: Readonly<Record<string, string>> = {
+  'host/documents/json.ts': 'the reader of documents',
+  'host/documents/yaml.ts': 'the reader of documents',
+  'host/fs/saved-state.ts': "the agent's own file, with a checksum",
+  'host/fs/line-log.ts': "the agent's own file, line by line",
+  'host/fs/log-segments.ts': "the agent's own file, its first line",
+  'incidents/record-file.ts': "the agent's own files",
+  'usage/ledger/entry.ts': 'a copy of what it made itself',
+  'log/logger.ts': "the logger's own line",
+  'capture/redaction/redact.ts': 'a copy of what it made itself',
+  'cli/doctor/standing-checks.ts': 'a copy of what it made itself',
+  'config/print.ts': 'writes YAML with comments, and parses none',
+  'cli/list.ts': 'a copy of what it made itself',
+  'cli/health-accept.ts': 'an answer of the agent',
+  'server/control/control-socket.ts': "a line of the agent's own user, whose length is limited",
+  'capture/redaction/outputs.ts': 'output of a program, whose size is limited, in the command capture',
+  'config/yaml-text.ts': 'writes YAML, and parses none',
+  'cli/version.ts': 'a file of the program',
+  'cli/agent-api.ts': 'an answer of the agent',
+  'cli/demo-control.ts': 'a line of a command to a demo of the same user',
+  'cli/running-demos.ts': 'a file of a demo, whose size is limited',
+  'server/access/client-certificates.ts': 'a name that Node quoted',
+  'web/stream.ts': 'an answer of the agent, in a browser',
+  'probes/nvidia/document.ts': 'output of a program, whose size is limited',
+  'probes/nvme/smart-log.ts': 'a text of 64 KiB at most, with an own check of its form',
+  'probes/declared/rows.ts': 'output of a program of 1 MiB at most, in the thread of its family',
+  'probes/nvidia/nvml/answering-library.ts': 'a file that a replay wrote, in the thread of its family',
+};
+/** Calls that parse, and imports of parsers. To write YAML is no parsing. */
+const PARSES =
+  /\bJSON\.parse\(|\bnew XMLParser\(|from 'js-yaml'|import\('js-yaml'\)|import\('yaml'\)\)?(?!\)?\.stringify)|import .*\bparse\w*\b.* from 'yaml'/;
+/** Uses of the parts that `host/documents/yaml.ts` parsed. */
+const PARSED = new Set(['config/text-positions.ts']);
+
 describe('floors', () => {
+  it('parse documents of others by the one reader only', () => {
+    const found = files.flatMap((path) =>
+      readFileSync(join('src', path), 'utf8')
+        .split('\n')
+        .flatMap((line, n) => (PARSES.test(line) && !PARSED.has(path) ? [{ path, place: `src/${path}:${n + 1}: ${line.trim()}` }] : [])),
+    );
+    expect(found.filter(({ path }) => PARSERS[path] === undefined).map(({ place }) => place)).toEqual([]);
+    expect(Object.keys(PARSERS).filter((path) => !found.some((one) => one.path === path))).toEqual([]);
+  });
+
   it('knows every top folder', () => {
     expect([...new Set(files.map(top))].filter((name) => FLOORS[name] === undefined)).toEqual([]);
   });

@@ -22,5 +22,5 @@ for (let at = Number(from); at < Number(to); at += 1) {
     await fail(error);
   }
 }
-await send({ done: true, rssMiB: process.memoryUsage.rss() / 2 ** 20 });
+await send({ done: true, summary: target.summary?.(), rssMiB: process.memoryUsage.rss() / 2 ** 20 });
 process.exit(0);

@@ -49,7 +49,7 @@ async function run(name) {
 /** Runs a target until its inputs or its process end. */
 function runFrom(name, from) {
   const child = fork(new URL('child.mjs', import.meta.url), [name, values.seed, String(from), values.inputs], {
-    execArgv: ['--max-old-space-size=400'],
+    execArgv: ['--max-old-space-size=400', '--expose-gc'],
   });
   return new Promise((resolve) => {
     let current;
@@ -72,6 +72,7 @@ function runFrom(name, from) {
       rssMiB = Math.max(rssMiB, message.rssMiB ?? 0);
       if (message.failure !== undefined) end(message.failure);
       else if (message.done) {
+        if (message.summary !== undefined) console.log(`${name}: ${message.summary}`);
         current = { at: Number(values.inputs) - 1, input: '' };
         end();
       } else current = message;

@@ -13,4 +13,12 @@ export const targets = {
   state: async () => (await import('./targets/agent.mjs')).state(),
   http: async () => (await import('./targets/agent.mjs')).http(),
   labels: async () => (await import('./targets/agent.mjs')).labels(),
+  'documents-checkpoint': async () => (await import('./targets/documents.mjs')).checkpoint(),
+  'documents-cdi-json': async () => (await import('./targets/documents.mjs')).cdiJson(),
+  'documents-cdi-yaml': async () => (await import('./targets/documents.mjs')).cdiYaml(),
+  'documents-metadata': async () => (await import('./targets/documents.mjs')).metadata(),
+  'documents-declaration': async () => (await import('./targets/documents.mjs')).declaration(),
+  'documents-configuration': async () => (await import('./targets/documents.mjs')).configuration(),
+  'documents-web-configuration': async () => (await import('./targets/documents.mjs')).webConfiguration(),
+  'documents-capture': async () => (await import('./targets/documents.mjs')).captured(),
 };

@@ -251,6 +251,7 @@ async function build(
       podResourcesRequests: polled.requests,
       podResourcesDurations: polled.durations,
       ...(checkpointProblem === undefined ? {} : { checkpointProblem }),
+      claimFileProblems: core.claimFileProblems.map(({ code }) => code),
       ...(pods?.isUp === undefined ? {} : { isPodsApiUp: pods.isUp }),
       ...(host === undefined ? {} : { host }),
       ...(access === undefined ? {} : { webConfig: access.stats() }),

@@ -1,11 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { whyDirty } from '../health/use/clean.ts';
 import type { Clock } from '../host/clock.ts';
+import type { DocumentThread } from '../host/documents/document-thread.ts';
+import type { DocumentProblem } from '../host/documents/kind.ts';
 import { deviceDirectory } from '../host/fs/read-guard.ts';
 import { Tree } from '../host/fs/tree.ts';
 import { createHost } from '../host/host.ts';
 import { type CheckpointRead, CheckpointReader } from '../kubelet/checkpoint/checkpoint.ts';
 import { ClaimReader } from '../kubelet/claims/claims.ts';
+import { documentThread } from '../kubelet/document-kinds.ts';
 import type { PodsApiOptions } from '../kubelet/pods/options.ts';
 import { PodsReader, type PodsReaderSettings } from '../kubelet/pods/reader.ts';
 import { createPodResourcesPoller, type PodResourcesPoller } from '../kubelet/poller.ts';
@@ -72,6 +75,8 @@ export class AgentCore {
   readonly #checkpointReader: CheckpointReader;
   #checkpoint: CheckpointRead = { entries: [] };
   readonly #claims: ClaimReader;
+  /** Parses the files of the kubelet and of drivers. */
+  readonly #documents: DocumentThread;
   readonly #arrivals = new ClaimArrivals();
   /** The read of the checkpoint and of the claims' files that belongs to the latest answer of the kubelet. */
   #readingFiles: Promise<void> | undefined;
@@ -91,15 +96,17 @@ export class AgentCore {
     const families = settings.families.map(({ family }) => family);
     warnOfExpected(settings, families, logger);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
+    this.#documents = documentThread(clock);
     this.#claims = new ClaimReader({
       metadataDirectory: settings.dra['metadata-dir'],
       cdiDirectories: settings.cdi.dirs,
       sysfs: settings.roots.sysfs,
+      thread: this.#documents,
       clock,
       observe,
     });
     const host = createHost(settings.roots, clock, { observe });
-    this.#checkpointReader = new CheckpointReader(settings.podResources.checkpoint, clock, host);
+    this.#checkpointReader = new CheckpointReader(settings.podResources.checkpoint, this.#documents, clock, host);
     this.pods =
       settings.podsApi &&
       createPodsReader(settings.podsApi, { clock, onChange: () => this.#changed(), labels: settings.usage.labels }, logger);
@@ -169,6 +176,11 @@ export class AgentCore {
     return this.#checkpoint.problem?.code;
   }
 
+  /** Files of claims that cannot be used. */
+  get claimFileProblems(): readonly DocumentProblem[] {
+    return this.#claims.problems();
+  }
+
   /** Reads everything once. Resolves when each part has answered or timed out. */
   async refresh(): Promise<void> {
     await Promise.all([this.#ask(), ...this.runners.map((runner) => runner.refresh())]);
@@ -225,6 +237,7 @@ export class AgentCore {
     this.pods?.close();
     const ended = await Promise.all(this.runners.map((runner) => runner.close(CLOSE_GRACE_MS)));
     this.#isolated.close();
+    this.#documents.close();
     this.#cancelAssembly?.();
     return ended.every(Boolean) && !this.#checkpointReader.isPending && !this.#claims.isPending;
   }
@@ -250,6 +263,7 @@ export class AgentCore {
     const isSame = problem === undefined && before?.problem === undefined && isDeepStrictEqual(allocations, before?.allocations);
     const reading = Promise.all([this.#readCheckpoint(), hasClaims ? this.#claims.read(allocations) : undefined]).then(() => {
       if (this.#readingFiles === reading) this.#readingFiles = undefined;
+      this.#problems.claimFiles(this.#claims.problems());
       this.#changed(hasClaims || !isSame);
     });
     this.#readingFiles = reading;

@@ -1,9 +1,13 @@
+import type { DocumentProblem } from '../host/documents/kind.ts';
 import type { CheckpointRead } from '../kubelet/checkpoint/checkpoint.ts';
 import type { ChangeLog, Trouble } from '../log/changes.ts';
 import type { ProblemSpec } from '../model/collection.ts';
 import type { AllocationState, FamilyState, Snapshot } from '../model/snapshot.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
+
+/** Files of claims that are logged. The metric counts all of them. */
+const MOST_FILES = 20;
 
 /** Logs each problem of a snapshot once when it begins, with its remedy, and once when it ends. */
 export class ProblemLog {
@@ -52,6 +56,21 @@ export class ProblemLog {
         'Check which program writes at this path. Only the kubelet may write there. Or set --podresources.checkpoint to an empty text.',
     };
     this.#changes.update('checkpoint', trouble === undefined ? [] : [trouble]);
+  }
+
+  /** Logs each file of a claim that cannot be used, once. */
+  claimFiles(problems: readonly DocumentProblem[]): void {
+    this.#changes.update(
+      'claim files',
+      problems.slice(0, MOST_FILES).map(({ code, message }) => ({
+        key: message,
+        message: 'a file of a DRA driver cannot be used; devices of claims that only this file names stay without hardware',
+        ended: 'a file of a DRA driver could not be used; this problem ended',
+        fields: { reason: code },
+        detail: message,
+        remedy: 'Check which program writes this file: only drivers may write there. docs/threat-model.md has the limits.',
+      })),
+    );
   }
 
   #probeTroubles({ family, problems }: FamilyState): Trouble[] {

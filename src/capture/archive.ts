@@ -1,5 +1,7 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { Ajv } from 'ajv';
+import type { Bounds } from '../host/documents/bounds.ts';
+import { parseJson } from '../host/documents/json.ts';
 import { isTreePath } from './entry-name.ts';
 import { type Capture, FORMAT, type Frame, type Manifest } from './frame.ts';
 import { packTar, type TarEntry } from './tar.ts';
@@ -78,13 +80,16 @@ function parsed<T>(
   problem: () => ArchiveProblem,
 ): T {
   try {
-    const value: unknown = JSON.parse(Buffer.from(entries.get(path) ?? []).toString('utf8'));
+    const value = parseJson(Buffer.from(entries.get(path) ?? []).toString('utf8'), BOUNDS);
     if (isValid(value)) return value as T;
   } catch {
-    // It is no JSON.
+    // It is no JSON, or past its bounds.
   }
   throw problem();
 }
+
+/** A frame has an entry for each file, command and answer of a node: some ten thousand. */
+const BOUNDS: Bounds = { mostBytes: ARCHIVE_LIMITS.mostEntryBytes, mostEntries: 1_000_000, mostDepth: 16 };
 
 const texts = { type: 'object', required: [], additionalProperties: { type: 'string' } } as const;
 const paths = { type: 'array', items: { type: 'string' } } as const;

@@ -1,4 +1,3 @@
-import type { Document, LineCounter } from 'yaml';
 import { UserError } from '../errors.ts';
 import { type OutsideRead, readOutsideFile } from '../host/fs/outside-file.ts';
 import { type FileProblem, inOrder, parseDocument, problemLines } from './document.ts';
@@ -6,7 +5,7 @@ import { CONFIG_LIMITS, digestOf } from './file-text.ts';
 import type { Registry } from './registry.ts';
 import { fileSchema } from './schema.ts';
 import { checkSchema } from './schema-check.ts';
-import { type Path, positionOf, positionOfKey, type TextPosition } from './text-positions.ts';
+import type { Path, Positions, TextPosition } from './text-positions.ts';
 import { checkFileValue, type OptionValue } from './values.ts';
 
 /** Content of a configuration file, with the line of each value. */
@@ -41,13 +40,13 @@ type CheckedText =
 export async function checkConfigText(file: string, text: string, registry: Registry): Promise<CheckedText> {
   const parsed = await parseDocument(text);
   if (parsed.problems !== undefined) return { problems: parsed.problems };
-  const { document, lines, plain } = parsed;
-  const problems = await findProblems(document, lines, plain, registry);
+  const { positions, plain } = parsed;
+  const problems = await findProblems(positions, plain, registry);
   if (problems.length > 0) return { problems: inOrder(problems) };
-  return { content: { ...extract(file, document, lines, plain, registry), digest: digestOf(text) }, problems: [] };
+  return { content: { ...extract(file, positions, plain, registry), digest: digestOf(text) }, problems: [] };
 }
 
-async function findProblems(document: Document, lines: LineCounter, plain: unknown, registry: Registry): Promise<FileProblem[]> {
+async function findProblems(positions: Positions, plain: unknown, registry: Registry): Promise<FileProblem[]> {
   const problems = new Map<string, FileProblem>();
   const add = (path: Path, place: TextPosition, message: string): void => {
     const id = path.join('\u0000');
@@ -58,27 +57,27 @@ async function findProblems(document: Document, lines: LineCounter, plain: unkno
     const value = filePath === undefined ? undefined : valueAt(plain, filePath);
     if (filePath === undefined || value === undefined) continue;
     const { problem } = checkFileValue(spec, value);
-    if (problem !== undefined) add(filePath, positionOf(document, lines, filePath), `${filePath.join('.')} ${problem}`);
+    if (problem !== undefined) add(filePath, positions.of(filePath), `${filePath.join('.')} ${problem}`);
   }
   for (const { path, atKey, message } of await checkSchema(fileSchema(registry), plain)) {
-    add(path, atKey ? positionOfKey(document, lines, path) : positionOf(document, lines, path), message);
+    add(path, atKey ? positions.ofKey(path) : positions.of(path), message);
   }
   return [...problems.values()];
 }
 
-function extract(file: string, document: Document, lines: LineCounter, plain: unknown, registry: Registry): Omit<FileContent, 'digest'> {
+function extract(file: string, positions: Positions, plain: unknown, registry: Registry): Omit<FileContent, 'digest'> {
   const options = new Map<string, { value: OptionValue; line: number }>();
   for (const { key, spec, filePath } of registry.entries) {
     const given = filePath === undefined ? undefined : valueAt(plain, filePath);
     if (filePath === undefined || given === undefined) continue;
     const { value } = checkFileValue(spec, given);
-    if (value !== undefined) options.set(key, { value, line: positionOfKey(document, lines, filePath).line });
+    if (value !== undefined) options.set(key, { value, line: positions.ofKey(filePath).line });
   }
   const structured = new Map<string, { value: unknown; line: number }>();
   for (const { path } of registry.structured) {
     const keys = path.split('.');
     const value = valueAt(plain, keys);
-    if (value !== undefined && value !== null) structured.set(path, { value, line: positionOfKey(document, lines, keys).line });
+    if (value !== undefined && value !== null) structured.set(path, { value, line: positions.ofKey(keys).line });
   }
   return { file, options, structured };
 }

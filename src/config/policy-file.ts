@@ -7,14 +7,13 @@ import { CONFIG_LIMITS } from './file-text.ts';
 import type { Registry } from './registry.ts';
 import { checkSchema } from './schema-check.ts';
 import { healthPart } from './structured.ts';
-import { positionOf, positionOfKey } from './text-positions.ts';
 
 /** Reads a health policy: a configuration file, or only its part `health`. `-` is the standard input. Throws {@link UserError}. */
 export async function readPolicyFile(file: string, registry: Registry): Promise<HealthConfig> {
   const text = textOf(file, await (file === '-' ? standardInput() : readOutsideFile(file, CONFIG_LIMITS.mostBytes)));
   const parsed = await parseDocument(text);
   if (parsed.problems !== undefined) throw invalid(file, parsed.problems);
-  const { document, lines, plain } = parsed;
+  const { positions, plain } = parsed;
   if (Object.hasOwn(plain as object, healthPart.path)) {
     const { content, problems } = await checkConfigText(file, text, registry);
     if (content === undefined) throw invalid(file, problems);
@@ -23,7 +22,7 @@ export async function readPolicyFile(file: string, registry: Registry): Promise<
   const wrong = await checkSchema(healthPart.schema, plain);
   if (wrong.length === 0) return plain as HealthConfig;
   const problems = wrong.map(({ path, atKey, message }) => ({
-    ...(atKey ? positionOfKey : positionOf)(document, lines, path),
+    ...(atKey ? positions.ofKey(path) : positions.of(path)),
     message: message.trim(),
   }));
   throw invalid(file, problems);

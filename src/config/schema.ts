@@ -12,6 +12,15 @@ interface Mapping {
 
 /** Returns the JSON Schema (draft-07) of the configuration file. A section can be empty, because all its keys can be commented out. */
 export function fileSchema(registry: Registry): JsonSchema {
+  const known = schemas.get(registry) ?? madeSchema(registry);
+  schemas.set(registry, known);
+  return known;
+}
+
+/** One schema for each registry: to compile another one takes a tenth of a second at each reload. */
+const schemas = new WeakMap<Registry, JsonSchema>();
+
+function madeSchema(registry: Registry): JsonSchema {
   const root = mapping();
   for (const { spec, filePath } of registry.entries) {
     if (filePath !== undefined) place(root, filePath, optionSchema(spec));

@@ -1,15 +1,5 @@
-import {
-  type Document,
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  type LineCounter,
-  type Node,
-  type Pair,
-  type ParsedNode,
-  type YAMLMap,
-} from 'yaml';
+import { EVENT_ID, type Event, getScalarValue } from 'js-yaml';
+import { MOST_ALIASES } from '../host/documents/yaml.ts';
 
 /** Keys and indices from the root of a document. */
 export type Path = readonly (string | number)[];
@@ -19,68 +9,138 @@ export interface TextPosition {
   readonly column: number;
 }
 
-type Found = { readonly key?: Node | undefined; readonly value: Node | null | undefined };
+/** A value of a document and its place: an offset into the text. */
+interface Place {
+  readonly at: number;
+  /** Places of the values in a list or a mapping. */
+  readonly children?: ReadonlyMap<string, Child>;
+}
 
-/** Returns the position of the value at a path; for an absent value, the position of its nearest parent. */
-export function positionOf(document: Document, lines: LineCounter, path: Path): TextPosition {
-  for (let length = path.length; length >= 0; length--) {
-    const found = find(document, path.slice(0, length));
-    const node = isEmptyScalar(found?.value) ? found?.key : (found?.value ?? found?.key);
-    if (node !== undefined && node !== null) return positionOfNode(node, lines);
+interface Child {
+  /** Absent for an element of a list. */
+  readonly keyAt?: number;
+  readonly value: Place;
+  /** `key:` without a value; the position of the key is then more useful. */
+  readonly isEmpty: boolean;
+}
+
+interface Fault {
+  readonly at: number;
+  readonly message: string;
+}
+
+/** Finds the place of each value and each key of a document. */
+export class Positions {
+  /** Repeated keys, aliases that lead nowhere, and a second document. */
+  readonly faults: readonly (TextPosition & Pick<Fault, 'message'>)[];
+  readonly #root: Place | undefined;
+  readonly #lines: readonly number[];
+
+  constructor(events: readonly Event[], text: string) {
+    this.#lines = lineStarts(text);
+    const { root, faults } = placesOf(events, text);
+    this.#root = root;
+    this.faults = faults.map(({ at, message }) => ({ ...this.at(at), message }));
   }
-  return { line: 1, column: 1 };
-}
 
-/** Returns the position of the key at a path. */
-export function positionOfKey(document: Document, lines: LineCounter, path: Path): TextPosition {
-  const key = find(document, path)?.key;
-  return key === undefined ? positionOf(document, lines, path.slice(0, -1)) : positionOfNode(key, lines);
-}
-
-function find(document: Document, path: Path): Found | undefined {
-  let found: Found | undefined = { value: document.contents as Node | null };
-  for (const step of path) {
-    found = child(document, found?.value, step);
-    if (found === undefined) return undefined;
+  /** The position of the value at a path; for an absent value, the position of its nearest parent. */
+  of(path: Path): TextPosition {
+    let [at, place] = [this.#root?.at ?? 0, this.#root];
+    for (const step of path) {
+      const child = place?.children?.get(String(step));
+      if (child === undefined) break;
+      at = child.isEmpty ? (child.keyAt ?? child.value.at) : child.value.at;
+      place = child.value;
+    }
+    return this.at(at);
   }
-  return found;
-}
 
-function child(document: Document, parent: Node | null | undefined, step: string | number): Found | undefined {
-  const node = isAlias(parent) ? parent.resolve(document) : parent;
-  if (isSeq(node)) return { value: node.items[Number(step)] as Node | undefined };
-  if (!isMap(node)) return undefined;
-  const pair = pairsOf(node).get(String(step));
-  return pair === undefined ? undefined : { key: pair.key as Node, value: pair.value as Node | null };
-}
-
-/** A file can have tens of thousands of wrong keys in one mapping. Without an index, finding them all takes minutes. */
-const indexes = new WeakMap<YAMLMap, ReadonlyMap<string, Pair>>();
-
-function pairsOf(map: YAMLMap): ReadonlyMap<string, Pair> {
-  const known = indexes.get(map);
-  if (known !== undefined) return known;
-  const index = new Map<string, Pair>();
-  for (const pair of map.items) {
-    const key = keyText(pair);
-    if (!index.has(key)) index.set(key, pair);
+  /** The position of the key at a path. */
+  ofKey(path: Path): TextPosition {
+    let place = this.#root;
+    let keyAt: number | undefined;
+    for (const step of path) {
+      const child = place?.children?.get(String(step));
+      keyAt = child?.keyAt;
+      place = child?.value;
+    }
+    return keyAt === undefined ? this.of(path.slice(0, -1)) : this.at(keyAt);
   }
-  indexes.set(map, index);
-  return index;
+
+  at(offset: number): TextPosition {
+    let [low, high] = [0, this.#lines.length - 1];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if ((this.#lines[middle] as number) <= offset) low = middle;
+      else high = middle - 1;
+    }
+    return { line: low + 1, column: offset - (this.#lines[low] as number) + 1 };
+  }
 }
 
-/** Returns the text of a key as it occurs in a path. */
-export function keyText({ key }: Pair): string {
-  return String(isScalar(key) ? key.value : key);
+function lineStarts(text: string): readonly number[] {
+  const starts = [0];
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
+  return starts;
 }
 
-export function positionOfNode(node: Node, lines: LineCounter): TextPosition {
-  const range = (node as ParsedNode).range;
-  const { line, col } = lines.linePos(range?.[0] ?? 0);
-  return { line: Math.max(1, line), column: Math.max(1, col) };
+/** A list or a mapping whose end is not reached. */
+interface Open {
+  readonly place: Place;
+  readonly children: Map<string, Child>;
+  readonly isMap: boolean;
+  key?: { readonly text: string; readonly at: number };
 }
 
-/** True for the value of `key:` without a value; the position of the key is then more useful. */
-function isEmptyScalar(node: Node | null | undefined): boolean {
-  return isScalar(node) && node.value === null && (node.source ?? '') === '';
+function placesOf(events: readonly Event[], text: string): { readonly root: Place | undefined; readonly faults: readonly Fault[] } {
+  const faults: Fault[] = [];
+  let aliases = 0;
+  const anchors = new Map<string, Place>();
+  const open: (Open | undefined)[] = [];
+  let root: Place | undefined;
+  const add = (place: Place, keyText: string, isEmpty = false): void => {
+    const parent = open.at(-1);
+    if (parent === undefined && root !== undefined) faults.push(secondDocument(text, place.at));
+    else if (parent === undefined) root = place;
+    else if (!parent.isMap) parent.children.set(String(parent.children.size), { value: place, isEmpty: false });
+    else if (parent.key === undefined) {
+      parent.key = { text: keyText, at: place.at };
+      if (parent.children.has(keyText))
+        faults.push({ at: place.at, message: `the key ${JSON.stringify(keyText)} occurs twice in this mapping` });
+    } else {
+      const { text: key, at: keyAt } = parent.key;
+      delete parent.key;
+      if (!parent.children.has(key)) parent.children.set(key, { keyAt, value: place, isEmpty });
+    }
+  };
+  for (const event of events) {
+    if (event.type === EVENT_ID.DOCUMENT) open.push(undefined);
+    else if (event.type === EVENT_ID.POP) open.pop();
+    else if (event.type === EVENT_ID.ALIAS) {
+      const name = text.slice(event.anchorStart, event.anchorEnd);
+      const at = event.anchorStart - 1;
+      const anchor = anchors.get(name);
+      if (anchor === undefined) faults.push({ at, message: `the anchor &${name} is not defined before this alias` });
+      aliases += 1;
+      if (aliases === MOST_ALIASES + 1) faults.push({ at, message: `more than ${MOST_ALIASES} aliases` });
+      add({ ...anchor, at }, name);
+    } else {
+      const isScalar = event.type === EVENT_ID.SCALAR;
+      const children = new Map<string, Child>();
+      // The text of a quoted value begins after its quote.
+      const at = Math.max(0, isScalar ? event.valueStart - (/["']/.test(text[event.valueStart - 1] ?? '') ? 1 : 0) : event.start);
+      const place: Place = isScalar ? { at } : { at, children };
+      if (event.anchorStart >= 0) anchors.set(text.slice(event.anchorStart, event.anchorEnd), place);
+      const value = isScalar ? getScalarValue(text, event) : '';
+      add(place, value, isScalar && value === '' && event.valueStart === event.valueEnd);
+      if (!isScalar) open.push({ place, children, isMap: event.type === EVENT_ID.MAPPING });
+    }
+  }
+  return { root, faults };
+}
+
+/** Its place is that of the line `---` before its first value. */
+function secondDocument(text: string, at: number): Fault {
+  const line = text.lastIndexOf('\n---', at);
+  return { at: line < 0 ? at : line + 1, message: 'a second YAML document starts here; only one is allowed' };
 }

@@ -1,7 +1,7 @@
 import type { DurationCounts } from './duration-counts.ts';
 import type { HostFacts } from './host-facts.ts';
 import type { PluginStats } from './plugin-stats.ts';
-import type { CheckpointReason } from './pod-resources.ts';
+import type { CheckpointReason, DocumentReason } from './pod-resources.ts';
 import type { WebConfigStats } from './web-config-stats.ts';
 
 /** The configuration file in use, and whether its newest content could be used. */
@@ -30,6 +30,8 @@ export interface AgentStats {
   readonly podResourcesDurations: readonly { readonly method: string; readonly durations: DurationCounts }[];
   /** Why the kubelet's checkpoint cannot be used; absent while it can. */
   readonly checkpointProblem?: CheckpointReason;
+  /** For each file of a claim that cannot be used, the reason. */
+  readonly claimFileProblems?: readonly DocumentReason[];
   /** Whether the kubelet's Pods API answers; absent while it was not asked. */
   readonly isPodsApiUp?: boolean;
   /** Absent while no resource is configured. */

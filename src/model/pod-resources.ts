@@ -16,8 +16,12 @@ export const POD_RESOURCES_REASONS = [
 ] as const;
 export type PodResourcesReason = (typeof POD_RESOURCES_REASONS)[number];
 
+/** Why a document of another program cannot be used. Closed set: value of the label `reason`. */
+export const DOCUMENT_REASONS = ['not-a-file', 'too-large', 'unreadable', 'too-complex', 'too-slow'] as const;
+export type DocumentReason = (typeof DOCUMENT_REASONS)[number];
+
 /** Why the kubelet's checkpoint cannot be used. Closed set: value of the label `reason`. */
-export const CHECKPOINT_REASONS = ['not-a-file', 'too-large', 'unreadable', 'timeout', 'not-a-checkpoint', 'too-many-entries'] as const;
+export const CHECKPOINT_REASONS = [...DOCUMENT_REASONS, 'timeout', 'not-a-checkpoint', 'too-many-entries'] as const;
 export type CheckpointReason = (typeof CHECKPOINT_REASONS)[number];
 
 /** CPUs and memory that one pod holds exclusively. */

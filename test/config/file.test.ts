@@ -56,13 +56,13 @@ describe('a file with mistakes', () => {
       ['1:7: unknown key "levle"', '2:24: web.max-connections must be 1 or more, not 0'],
     ],
     ['the same key twice', ['log:', '  level: info', 'log:', '  level: warn'], ['3:1: the key "log" occurs twice in this mapping']],
-    ['broken syntax', ['log:', '  level: "info'], ['2:15: Missing closing "quote']],
-    ['tab as indentation', ['log:', '\tlevel: info'], ['2:1: Tabs are not allowed as indentation']],
+    ['broken syntax', ['log:', '  level: "info'], ['2:15: unexpected end of the stream within a double quoted scalar']],
+    ['tab as indentation', ['log:', '\tlevel: info'], ['2:1: tab characters must not be used in indentation']],
     ['a path in place of a key', ['refresh.interval: 5s'], ['1:1: unknown key "refresh.interval"; write "interval" below "refresh"']],
     ['a list', ['- a'], ['1:1: must be a mapping of sections, not a list']],
     ['a text', ['hello'], ['1:1: must be a mapping of sections, not "hello"']],
     ['two documents', ['log: {}', '---', 'log: {}'], ['2:1: a second YAML document starts here; only one is allowed']],
-    ['unknown tag', ['log: !secret {level: info}'], ['1:6: Unresolved tag: !secret']],
+    ['unknown tag', ['log: !secret {level: info}'], ['1:6: unknown mapping tag !<!secret>']],
     ['a key that is no text', ['1: x'], ['1:1: unknown key "1"']],
     ['a key of the prototype', ['__proto__: {level: x}'], ['1:1: unknown key "__proto__"']],
     [
@@ -89,24 +89,28 @@ describe('a file with mistakes', () => {
     ]);
   });
 
+  it('is not endless by an alias within its own value', async () => {
+    expect(await problemsOf('log: &a {level: *a}')).toEqual(['1:1: the value of &a contains itself']);
+  });
+
   it('does not grow without bound by aliases', async () => {
     const bomb = ['a: &a [x,x,x,x,x,x,x,x,x,x]'];
     for (const [before, name] of ['ab', 'bc', 'cd', 'de', 'ef', 'fg', 'gh'].map((pair) => pair.split(''))) {
       bomb.push(`${name}: &${name} [${Array.from({ length: 10 }, () => `*${before}`).join(',')}]`);
     }
-    expect(await problemsOf(...bomb)).toEqual([expect.stringMatching(/^1:1: Excessive alias count/)]);
+    expect(await problemsOf(...bomb)).toEqual([expect.stringMatching(/^1:1: it has more than 16000 entries/)]);
   });
 });
 
-/** Inputs that took from ten seconds to minutes while the work grew with the square of their length. */
-describe('a file of tens of thousands of entries', () => {
-  const many = (make: (at: number) => string): string[] => Array.from({ length: 30_000 }, (_, at) => make(at));
+/** Inputs that took seconds to minutes while the work grew with the square of their length. */
+describe('a file of thousands of entries', () => {
+  const many = (make: (at: number) => string): string[] => Array.from({ length: 5_000 }, (_, at) => make(at));
   it.each<[string, string[], number, string]>([
-    ['wrong keys', many((at) => `key${at}: 1`), 30_000, '1:1: unknown key "key0"'],
-    ['wrong keys in a section', ['health:', '  conditions:', ...many((at) => `    x.k${at}: {}`)], 30_000, '3:5: unknown key "x.k0"'],
-    ['one key again and again', many(() => 'a: 1'), 29_999, '2:1: the key "a" occurs twice'],
+    ['wrong keys', many((at) => `key${at}: 1`), 5_000, '1:1: unknown key "key0"'],
+    ['wrong keys in a section', ['health:', '  conditions:', ...many((at) => `    x.k${at}: {}`)], 5_000, '3:5: unknown key "x.k0"'],
+    ['one key again and again', many(() => 'a: 1'), 4_999, '2:1: the key "a" occurs twice'],
     ['aliases', ['a: &a [1]', `b: [${many(() => '*a').join(',')}]`], 1, '2:305: more than 100 aliases'],
-    ['brackets', ['['.repeat(30_000)], 1, 'the values are nested too deeply'],
+    ['brackets', ['['.repeat(10_000)], 1, 'the values are nested too deeply'],
   ])('%s', async (_name, lines, count, first) => {
     const problems = await problemsOf(...lines);
     expect(problems.length).toBeGreaterThanOrEqual(count);
@@ -120,7 +124,7 @@ describe('a file of tens of thousands of entries', () => {
     const error = await readConfigFile(file, 'flag', testRegistry()).catch((caught: Error) => caught);
     rmSync(directory, { recursive: true });
     expect(String(error).match(/unknown key/g)).toHaveLength(20);
-    expect(String(error)).toContain('and 29980 more problems');
+    expect(String(error)).toContain('and 4980 more problems');
   });
 });
 

@@ -8,6 +8,7 @@ import { podResourcesOptions } from '../../src/kubelet/options.ts';
 import { createPodResourcesPoller } from '../../src/kubelet/poller.ts';
 import { claimDeviceKey } from '../../src/model/claim-hardware.ts';
 import { defaultValues } from '../../src/model/options.ts';
+import { builtDocumentThread } from '../support/documents.ts';
 import { Cluster, whyNoCluster } from './support/cluster.ts';
 import { MetadataDriver } from './support/metadata-driver.ts';
 
@@ -79,6 +80,7 @@ describe.skipIf(missing !== undefined)(`claims of a real kubelet${missing === un
       metadataDirectory: join(node, 'kubelet/plugins'),
       cdiDirectories: [join(node, 'cdi')],
       sysfs: join(folder, 'sys'),
+      thread: builtDocumentThread(),
       clock: systemClock,
     });
     const found = async (): Promise<readonly string[]> => {

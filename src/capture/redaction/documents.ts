@@ -1,4 +1,6 @@
-import { parse } from 'yaml';
+import type { Bounds } from '../../host/documents/bounds.ts';
+import { parseJson } from '../../host/documents/json.ts';
+import { parseYaml } from '../../host/documents/yaml.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
 import type { Shapes } from './shapes.ts';
 
@@ -164,10 +166,13 @@ function jsonStream(content: string): readonly unknown[] {
   return open.length === 0 ? objects : [...objects, undefined];
 }
 
-/** YAML contains JSON. */
+/** Bounds of the kubelet's checkpoint, and those of YAML as for CDI specs: its parser takes more memory for each entry. */
+const JSON_BOUNDS: Bounds = { mostBytes: 8 * 1_048_576, mostEntries: 250_000, mostDepth: 32 };
+const YAML_BOUNDS: Bounds = { mostBytes: 2 * 1_048_576, mostEntries: 50_000, mostDepth: 32 };
+
 function parsed(content: string): unknown {
   try {
-    return parse(content);
+    return content.trimStart().startsWith('{') ? parseJson(content, JSON_BOUNDS) : parseYaml(content, YAML_BOUNDS);
   } catch {
     return undefined;
   }

@@ -1,10 +1,10 @@
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { systemClock } from '../../host/clock.ts';
-import { readOutsideFile } from '../../host/fs/outside-file.ts';
 import { errnoName } from '../../host/fs/tree.ts';
-import { CHECKPOINT_LIMITS, parseCheckpoint } from '../../kubelet/checkpoint/checkpoint.ts';
+import { CheckpointReader } from '../../kubelet/checkpoint/checkpoint.ts';
 import { PodResourcesClient } from '../../kubelet/client/client.ts';
+import { documentThread } from '../../kubelet/document-kinds.ts';
 import { podResourcesOptions } from '../../kubelet/options.ts';
 import type { PodResourcesReason } from '../../model/pod-resources.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
@@ -73,14 +73,14 @@ export async function checkCheckpoint({ configuration }: CheckContext): Promise<
   if (checkpoint === '') return [skipped(name, 'turned off by an empty --podresources.checkpoint')];
   const cause = 'The agent may not see pods that live for less than --refresh.interval, and it sees other pods up to one interval late.';
   const remedy = 'Mount the directory /var/lib/kubelet/device-plugins read-only, or set --podresources.checkpoint.';
-  const read = await readOutsideFile(checkpoint, CHECKPOINT_LIMITS.mostBytes);
   // This is the kubelet's own directory. The kubelet writes the checkpoint at the first registration of a plugin.
-  if (read.problem === 'absent' && existsSync(join(dirname(checkpoint), 'kubelet.sock')))
+  if (!existsSync(checkpoint) && existsSync(join(dirname(checkpoint), 'kubelet.sock')))
     return [skipped(name, `${checkpoint} does not exist yet: no device plugin has registered with the kubelet`)];
-  if (read.problem !== undefined) return [finding(name, `${checkpoint} cannot be read (${read.reason})`, cause, remedy)];
-  const entries = parseCheckpoint(read.text);
-  if (entries !== undefined) return [ok(name, `${checkpoint}: ${entries.length} entries`)];
-  return [
-    finding(name, `${checkpoint} is not a device checkpoint`, cause, "Set --podresources.checkpoint to the kubelet's checkpoint file."),
-  ];
+  if (!existsSync(checkpoint)) return [finding(name, `${checkpoint} does not exist`, cause, remedy)];
+  const thread = documentThread(systemClock);
+  const { entries, problem } = await new CheckpointReader(checkpoint, thread, systemClock).read();
+  thread.close();
+  if (problem === undefined) return [ok(name, `${checkpoint}: ${entries.length} entries`)];
+  const isOther = problem.code === 'not-a-checkpoint';
+  return [finding(name, problem.message, cause, isOther ? "Set --podresources.checkpoint to the kubelet's checkpoint file." : remedy)];
 }

@@ -8,7 +8,6 @@ import type { DeclaredFamily } from '../../probes/declared/family.ts';
 import { declarationSchema } from '../../probes/declared/schema.ts';
 import { type FileProblem, inOrder, parseDocument, problemLines } from '../document.ts';
 import { checkSchema, type SchemaProblem } from '../schema-check.ts';
-import { positionOf, positionOfKey } from '../text-positions.ts';
 import { meaningProblems } from './meaning.ts';
 
 const MOST_BYTES = 262_144;
@@ -22,10 +21,10 @@ export type CheckedDeclaration =
 export async function checkDeclaration(text: string): Promise<CheckedDeclaration> {
   const parsed = await parseDocument(text);
   if (parsed.problems !== undefined) return { problems: parsed.problems };
-  const { document, lines, plain } = parsed;
+  const { positions, plain } = parsed;
   const located = (problems: readonly SchemaProblem[]): readonly FileProblem[] => {
     const places = problems.map(({ path, atKey, message }) => ({
-      ...(atKey ? positionOfKey(document, lines, path) : positionOf(document, lines, path)),
+      ...(atKey ? positions.ofKey(path) : positions.of(path)),
       message: message.trim(),
     }));
     return inOrder([...new Map(places.map((place) => [`${place.line}:${place.column}:${place.message}`, place])).values()]);

@@ -6,7 +6,7 @@ import type { OutsideRead } from '../../host/fs/outside-file.ts';
 import type { Access, ClientAuthType, TlsRules } from '../../server/access/access.ts';
 import { type FileProblem, inOrder, parseDocument } from '../document.ts';
 import { checkSchema } from '../schema-check.ts';
-import { type Path, positionOf, positionOfKey } from '../text-positions.ts';
+import type { Path } from '../text-positions.ts';
 import { CURVES, TLS_VERSIONS, TLS12_CIPHERS, TLS13_CIPHERS } from './tls-names.ts';
 import { isTrue, type TlsData, type WebConfigData, webConfigSchema } from './web-schema.ts';
 
@@ -28,15 +28,15 @@ export type Checked<T> = { readonly value: T; readonly problems?: undefined } | 
 export async function parseWebConfig(file: string, text: string): Promise<Checked<ParsedWebConfig>> {
   const parsed = await parseDocument(text);
   if (parsed.problems !== undefined) return { problems: parsed.problems };
-  const { document, lines, plain } = parsed;
+  const { positions, plain } = parsed;
   const found = (await checkSchema(webConfigSchema, plain)).map(({ path, atKey, message }) => ({
-    ...(atKey ? positionOfKey(document, lines, path) : positionOf(document, lines, path)),
+    ...(atKey ? positions.ofKey(path) : positions.of(path)),
     message,
   }));
   if (found.length > 0) return { problems: inOrder(found) };
   const data = plain as WebConfigData;
   const problem = (path: Path, message: string): FileProblem => ({
-    ...positionOf(document, lines, path),
+    ...positions.of(path),
     message: `${path.join('.')} ${message}`,
   });
   const tls = data.tls_server_config ?? {};

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { resolve as absolute } from 'node:path';
 import { systemWords } from '../../errors.ts';
 import type { Observe } from '../../model/observation.ts';
@@ -110,50 +110,36 @@ function tell(observe: Observe | undefined, path: string, read: OutsideRead): vo
 
 async function readWhole(path: string, mostBytes: number): Promise<OutsideRead> {
   let opened: OpenedPath | undefined;
-  let file: FileHandle | undefined;
   try {
     opened = await openPath(absolute(path));
-    if (!opened.stats.isFile()) return notAFile(path);
-    file = await open(descriptorPath(opened), FLAGS);
-    const content = new BoundedContent(path, mostBytes);
-    for (;;) {
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(PART_BYTES), 0, PART_BYTES, null);
-      const result = content.add(buffer.subarray(0, bytesRead));
-      if (result === undefined) continue;
-      const { untrusted } = opened;
-      return result.problem !== undefined || untrusted === undefined ? result : { ...result, untrusted };
-    }
+    if (!opened.stats.isFile()) return failure('not-a-file', path, 'not a regular file');
+    const text = (await readOpened(opened, mostBytes))?.toString('utf8');
+    const { untrusted } = opened;
+    if (text === undefined) return failure('too-large', path, `larger than ${mostBytes} bytes`);
+    return { text, ...(untrusted === undefined ? {} : { untrusted }) };
   } catch (error) {
     return failed(path, error);
   } finally {
-    await file?.close().catch(() => undefined);
     await opened?.handle.close().catch(() => undefined);
   }
 }
 
-/** The parts of a file that were read. It does not rely on the size that `stat` reports, because the file may grow during the read. */
-class BoundedContent {
-  readonly #path: string;
-  readonly #mostBytes: number;
-  readonly #parts: Buffer[] = [];
-  #length = 0;
-
-  constructor(path: string, mostBytes: number) {
-    this.#path = path;
-    this.#mostBytes = mostBytes;
-  }
-
-  /** Returns the result when the file has ended or is too large. An empty part is the end of the file. */
-  add(part: Buffer): OutsideRead | undefined {
-    if (part.length === 0) return { text: Buffer.concat(this.#parts).toString('utf8') };
-    this.#length += part.length;
-    this.#parts.push(part);
-    if (this.#length <= this.#mostBytes) return undefined;
-    return failure('too-large', this.#path, `larger than ${this.#mostBytes} bytes`);
+/** Bytes of an open regular file; undefined when they are more. The size of its metadata does not count: the file may grow meanwhile. */
+export async function readOpened(opened: OpenedPath, mostBytes: number): Promise<Buffer | undefined> {
+  const file = await open(descriptorPath(opened), FLAGS);
+  try {
+    const parts: Buffer[] = [];
+    for (let length = 0; length <= mostBytes; ) {
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(PART_BYTES), 0, PART_BYTES, null);
+      if (bytesRead === 0) return Buffer.concat(parts);
+      parts.push(buffer.subarray(0, bytesRead));
+      length += bytesRead;
+    }
+    return undefined;
+  } finally {
+    await file.close().catch(() => undefined);
   }
 }
-
-const notAFile = (path: string): OutsideRead => failure('not-a-file', path, 'not a regular file');
 
 function failed(path: string, error: unknown): OutsideRead {
   if (error instanceof RefusedLink) return failure('not-a-file', path, error.message);

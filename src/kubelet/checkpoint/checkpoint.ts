@@ -1,25 +1,14 @@
+import { basename, dirname, resolve } from 'node:path';
 import type { Clock } from '../../host/clock.ts';
-import { OutsideFile, type OutsideFileParts } from '../../host/fs/outside-file.ts';
+import { DocumentCache, inDirectory, isProblem } from '../../host/documents/document-cache.ts';
+import type { DocumentThread } from '../../host/documents/document-thread.ts';
+import { openPath } from '../../host/fs/open-path.ts';
+import type { OutsideFileParts } from '../../host/fs/outside-file.ts';
 import type { CheckpointEntry, CheckpointReason } from '../../model/pod-resources.ts';
+import { type Checkpoint, checkpointKind, MOST_ENTRIES } from './checkpoint-document.ts';
 
-/**
- * Parses `kubelet_internal_checkpoint`, the only file that maps pod UIDs to device ids. Returns undefined when the text is truncated
- * or not a checkpoint. Skips invalid entries. The checksum covers a dump in a Go-specific format and is not checked.
- */
-export function parseCheckpoint(text: string): readonly CheckpointEntry[] | undefined {
-  const data = field(parseJson(text), 'Data');
-  const entries = field(data, 'PodDeviceEntries');
-  if (entries === null) return [];
-  if (!Array.isArray(entries)) return undefined;
-  return entries
-    .map(entryFrom)
-    .filter((entry) => entry !== undefined)
-    .sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
-}
-
-/** The checkpoint of 1,000 pods with 16 devices each has less than 4 MiB. */
-export const CHECKPOINT_LIMITS = { mostBytes: 8 * 1_048_576, timeoutMs: 2_000 };
-const MOST_ENTRIES = 20_000;
+/** A directory on a file system that hangs delays a snapshot by this time at most. */
+const TIMEOUT_MS = 2_000;
 
 export interface CheckpointRead {
   readonly entries: readonly CheckpointEntry[];
@@ -29,67 +18,66 @@ export interface CheckpointRead {
 
 const NOTHING: CheckpointRead = { entries: [] };
 
-/** Reads the kubelet's checkpoint, whatever stands at its path. */
+/** Reads the kubelet's checkpoint, whatever stands at its path. Its directory belongs to every device plugin too. */
 export class CheckpointReader {
   readonly #path: string;
-  readonly #file: OutsideFile;
+  readonly #clock: Clock;
+  readonly #parts: OutsideFileParts;
+  readonly #cache: DocumentCache<Checkpoint>;
+  #pending: Promise<CheckpointRead> | undefined;
 
   /** With an empty path there is nothing to read. */
-  constructor(path: string, clock: Clock, parts?: OutsideFileParts) {
-    this.#path = path;
-    this.#file = new OutsideFile(path, CHECKPOINT_LIMITS, clock, parts);
+  constructor(path: string, thread: DocumentThread, clock: Clock, parts: OutsideFileParts = {}) {
+    this.#path = path === '' ? '' : resolve(path);
+    this.#clock = clock;
+    this.#parts = parts;
+    const { mostBytes } = checkpointKind.bounds;
+    const { observe } = parts;
+    this.#cache = new DocumentCache({ kind: 'checkpoint', mostBytes, mostRoundBytes: mostBytes, thread, serves: () => true, observe });
   }
 
-  /** True while a read has not returned. */
+  /** True while a read has not returned. Such a read can keep the process from exiting. */
   get isPending(): boolean {
-    return this.#file.isPending;
+    return this.#pending !== undefined;
   }
 
-  /** Never rejects. */
-  async read(): Promise<CheckpointRead> {
-    if (this.#path === '') return NOTHING;
-    const read = await this.#file.read();
-    if (read.problem === 'absent') return NOTHING;
-    if (read.problem !== undefined) return { entries: [], problem: { code: read.problem, message: read.message } };
-    const entries = parseCheckpoint(read.text);
-    if (entries === undefined)
-      return { entries: [], problem: { code: 'not-a-checkpoint', message: `${this.#path} is not a device checkpoint` } };
-    if (entries.length <= MOST_ENTRIES) return { entries };
-    const tooMany = `${this.#path} has ${entries.length} entries; the first ${MOST_ENTRIES} are used`;
-    return { entries: entries.slice(0, MOST_ENTRIES), problem: { code: 'too-many-entries', message: tooMany } };
+  /** Never rejects, and resolves within a timeout. While an earlier read hangs, it waits for that read and starts no other. */
+  read(): Promise<CheckpointRead> {
+    if (this.#path === '') return Promise.resolve(NOTHING);
+    const recorded = this.#parts.recordedErrors?.(this.#path);
+    if (recorded !== undefined) return Promise.resolve(this.#problem(recorded as CheckpointReason, 'failed when it was captured'));
+    this.#pending ??= this.#read().finally(() => {
+      this.#pending = undefined;
+    });
+    const pending = this.#pending;
+    return new Promise((resolve) => {
+      const cancel = this.#clock.after(TIMEOUT_MS, () => {
+        this.#parts.observe?.({ kind: 'error', path: this.#path, errno: 'timeout' });
+        resolve(this.#problem('timeout', `the read has not returned after ${TIMEOUT_MS} ms`));
+      });
+      void pending.then((read) => {
+        cancel();
+        resolve(read);
+      });
+    });
   }
-}
 
-function entryFrom(value: unknown): CheckpointEntry | undefined {
-  const [podUid, container, resource] = ['PodUID', 'ContainerName', 'ResourceName'].map((name) => field(value, name));
-  const deviceIds = deviceIdsFrom(field(value, 'DeviceIDs'));
-  if (!isName(podUid) || !isName(container) || !isName(resource) || deviceIds.length === 0) return undefined;
-  return { podUid, container, resource, deviceIds };
-}
-
-/** Since 1.20 the ids are keyed by NUMA node, and a device with several nodes is listed under each; before, they are a plain list. */
-function deviceIdsFrom(value: unknown): string[] {
-  if (typeof value !== 'object' || value === null) return [];
-  const ids = Array.isArray(value) ? value : Object.values(value).flat();
-  return [...new Set(ids.filter(isName))].sort();
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
+  async #read(): Promise<CheckpointRead> {
+    const [directory, name] = [dirname(this.#path), basename(this.#path)];
+    const read = await inDirectory(directory, openPath(directory), async (opened) => {
+      const files = await this.#cache.read(opened, [name], new Set());
+      this.#cache.endRound();
+      return files.get(name);
+    });
+    if (read === undefined) return NOTHING;
+    if (isProblem(read)) return { entries: [], problem: read };
+    const { entries, count } = read.value;
+    if (entries === undefined) return this.#problem('not-a-checkpoint', 'it is no device checkpoint');
+    if (count <= entries.length) return { entries };
+    return { ...this.#problem('too-many-entries', `it has ${count} entries; the first ${MOST_ENTRIES} are used`), entries };
   }
-}
 
-function field(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
-}
-
-function isName(value: unknown): value is string {
-  return typeof value === 'string' && value !== '';
-}
-
-function sortKey(entry: CheckpointEntry): string {
-  return `${entry.podUid}\u0000${entry.container}\u0000${entry.resource}`;
+  #problem(code: CheckpointReason, reason: string): CheckpointRead {
+    return { entries: [], problem: { code, message: `${this.#path}: ${reason}` } };
+  }
 }

@@ -1,84 +1,83 @@
 import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { resolve } from 'node:path';
+import { DocumentCache, inDirectory, isProblem } from '../../host/documents/document-cache.ts';
+import type { DocumentThread } from '../../host/documents/document-thread.ts';
+import type { DocumentProblem } from '../../host/documents/kind.ts';
+import { descriptorPath, type OpenedPath, openPath } from '../../host/fs/open-path.ts';
 import type { Tree } from '../../host/fs/tree.ts';
 import { isPciAddress, pciAddressOf } from '../../host/pci/pci.ts';
 import type { Claim } from '../../model/allocation.ts';
 import { type ClaimHardware, claimDeviceKey } from '../../model/claim-hardware.ts';
 import type { Observe } from '../../model/observation.ts';
-import type { CdiNode, CdiSpec } from './cdi-spec.ts';
-import { FileCache, forEachOf, type Parsed } from './file-cache.ts';
+import { type CdiNode, type CdiSpec, cdiKind } from './cdi-spec.ts';
+import type { ClaimFiles } from './claim-files.ts';
 
 /** Drivers write one spec for each claim, and may leave specs of ended claims behind. */
-const MOST_FILES = 16_384;
-const MOST_BYTES = 4 * 1_048_576;
-const AT_ONCE = 8;
+const MOST_FILES = 4_096;
+const MOST_ROUND_BYTES = 16 * 1_048_576;
 
 /** The class of sysfs for each directory below `/dev`. */
 const CLASSES: Readonly<Record<string, string>> = { dri: 'drm', accel: 'accel', infiniband: 'infiniband_verbs' };
 /** The node of a part of an NVIDIA GPU. The part also needs the node of the whole GPU. */
 const CAPABILITY_NODE = /^\/dev\/nvidia-caps\/nvidia-cap\d+$/;
 
-/** Loads the parser of YAML with the first claim that names CDI devices: most agents never need it. */
-async function openSpecs(observe?: Observe): Promise<FileCache<CdiSpec | undefined>> {
-  const { parseCdiSpec } = await import('./cdi-spec.ts');
-  return new FileCache(
-    MOST_BYTES,
-    (text): Parsed<CdiSpec | undefined> => {
-      const spec = parseCdiSpec(text);
-      return { value: spec, isComplete: spec !== undefined };
-    },
-    observe,
-  );
-}
-
 /** Finds the device nodes of claims in the CDI specs of the node. */
 export class CdiReader {
   readonly #directories: readonly string[];
   readonly #sys: Tree;
-  #files: FileCache<CdiSpec | undefined> | undefined;
-
   readonly #observe: Observe | undefined;
+  readonly #specs: DocumentCache<CdiSpec | undefined>;
 
-  constructor(directories: readonly string[], sys: Tree, observe?: Observe) {
+  constructor(directories: readonly string[], sys: Tree, thread: DocumentThread, observe?: Observe) {
     this.#observe = observe;
-    this.#directories = directories;
+    this.#directories = directories.map((path) => resolve(path));
     this.#sys = sys;
+    this.#specs = new DocumentCache({
+      kind: 'cdi',
+      mostBytes: cdiKind.bounds.mostBytes,
+      mostRoundBytes: MOST_ROUND_BYTES,
+      thread,
+      serves: (spec, madeFor, wanted) => [...wanted].every((name) => madeFor.has(name) || !name.startsWith(`${spec?.kind}=`)),
+      observe,
+    });
   }
 
   /** Returns the hardware of the devices of these claims, keyed by {@link claimDeviceKey}. Never rejects. */
-  async read(claims: readonly Claim[]): Promise<ReadonlyMap<string, ClaimHardware>> {
+  async read(claims: readonly Claim[]): Promise<ClaimFiles> {
     const found = new Map<string, ClaimHardware>();
+    const problems: DocumentProblem[] = [];
     const wanted = new Set(claims.flatMap(({ cdiDevices = [] }) => cdiDevices));
-    if (wanted.size === 0) return found;
-    const files = this.#files ?? (await openSpecs(this.#observe));
-    this.#files = files;
+    if (wanted.size === 0) return { hardware: found, problems };
     const nodesOf = new Map<string, readonly CdiNode[]>();
-    for (const directory of this.#directories) {
-      for (const [name, nodes] of await this.#directory(files, directory, wanted)) if (!nodesOf.has(name)) nodesOf.set(name, nodes);
+    for (const path of this.#directories) {
+      const nodes = await inDirectory(path, openPath(path), (directory) => this.#directory(directory, wanted, problems));
+      if (nodes === undefined) continue;
+      if ('code' in nodes) problems.push(nodes);
+      else for (const [name, list] of nodes) if (!nodesOf.has(name)) nodesOf.set(name, list);
     }
-    files.endRound();
+    this.#specs.endRound();
     for (const claim of claims) {
       const hardware = this.#hardware((claim.cdiDevices ?? []).flatMap((name) => nodesOf.get(name) ?? []));
       if (hardware !== undefined) found.set(claimDeviceKey(claim), hardware);
     }
-    return found;
+    return { hardware: found, problems };
   }
 
   /** A name that two specs of one directory define has no meaning, as for container runtimes. */
   async #directory(
-    specs: FileCache<CdiSpec | undefined>,
-    directory: string,
+    directory: OpenedPath,
     wanted: ReadonlySet<string>,
+    problems: DocumentProblem[],
   ): Promise<ReadonlyMap<string, readonly CdiNode[]>> {
-    const files = (await readdir(directory).catch((): string[] => [])).filter((name) => /\.(?:json|ya?ml)$/.test(name));
-    this.#observe?.({ kind: 'directory', path: directory, entries: files.map((name) => [name, 'file'] as const) });
+    const files = (await readdir(descriptorPath(directory)).catch((): string[] => [])).filter((name) => /\.(?:json|ya?ml)$/.test(name));
+    this.#observe?.({ kind: 'directory', path: directory.path, entries: files.map((name) => [name, 'file'] as const) });
+    if (files.length > MOST_FILES)
+      problems.push({ code: 'too-large', message: `${directory.path}: it has ${files.length} specs; the first ${MOST_FILES} are read` });
     const found = new Map<string, readonly CdiNode[]>();
-    await forEachOf(files.slice(0, MOST_FILES), AT_ONCE, async (file) => {
-      const read = await specs.read(join(directory, file));
-      for (const [name, nodes] of read?.value ?? []) {
-        if (wanted.has(name)) found.set(name, found.has(name) ? [] : nodes);
-      }
-    });
+    for (const read of (await this.#specs.read(directory, files.sort().slice(0, MOST_FILES), wanted)).values()) {
+      if (isProblem(read)) problems.push(read);
+      else for (const [name, nodes] of read.value?.devices ?? []) found.set(name, found.has(name) ? [] : nodes);
+    }
     return found;
   }
 

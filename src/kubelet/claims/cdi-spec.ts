@@ -1,4 +1,6 @@
-import { parse } from 'yaml';
+import { type Bounds, TooComplex } from '../../host/documents/bounds.ts';
+import { parseJson } from '../../host/documents/json.ts';
+import type { DocumentKind } from '../../host/documents/kind.ts';
 
 export interface CdiNode {
   /** Absolute path on the host. */
@@ -9,35 +11,55 @@ export interface CdiNode {
   readonly minor?: number;
 }
 
-/** Device nodes of each device of one CDI spec, keyed by the fully qualified name `vendor.com/class=device`. */
-export type CdiSpec = ReadonlyMap<string, readonly CdiNode[]>;
+/** The wanted devices of one CDI spec. */
+export interface CdiSpec {
+  /** `vendor.com/class` */
+  readonly kind: string;
+  /** Keyed by the fully qualified name `vendor.com/class=device`. */
+  readonly devices: ReadonlyMap<string, readonly CdiNode[]>;
+}
+
+/** The spec of a node with 16 GPUs of 7 parts each has 5,000 lines and 150 KB. */
+const BOUNDS: Bounds = { mostBytes: 2 * 1_048_576, mostEntries: 50_000, mostDepth: 32 };
+
+/** CDI specs in JSON or YAML. Wanted are fully qualified names. */
+export const cdiKind: DocumentKind<CdiSpec | undefined> = {
+  bounds: BOUNDS,
+  async parse(text, wanted) {
+    const spec = await parseCdiSpec(text, wanted);
+    return { value: spec, isComplete: spec !== undefined };
+  },
+};
 
 /**
- * Reads a CDI spec in JSON or YAML. Undefined for other text, and for text that is not complete. The edits of the whole spec are left
- * out, because each device of the spec shares them.
+ * Reads a CDI spec. Undefined for other text, and for text that is not complete. The edits of the whole spec are left out, because each device
+ * of the spec shares them. Rejects with `TooComplex`.
  */
-export function parseCdiSpec(text: string): CdiSpec | undefined {
-  const spec = parsed(text);
+async function parseCdiSpec(text: string, wanted: ReadonlySet<string>): Promise<CdiSpec | undefined> {
+  const spec = await parsed(text);
   const kind = field(spec, 'kind');
   const devices = field(spec, 'devices');
   if (typeof kind !== 'string' || !kind.includes('/') || typeof field(spec, 'cdiVersion') !== 'string' || !Array.isArray(devices))
     return undefined;
-  return new Map(
-    devices.flatMap((device): [string, CdiNode[]][] => {
-      const name = field(device, 'name');
-      const nodes = field(field(device, 'containerEdits'), 'deviceNodes');
-      if (typeof name !== 'string' || name === '') return [];
-      return [[`${kind}=${name}`, Array.isArray(nodes) ? nodes.flatMap(nodeFrom) : []]];
-    }),
-  );
+  const found = new Map<string, readonly CdiNode[]>();
+  for (const device of devices) {
+    const name = `${kind}=${field(device, 'name')}`;
+    const nodes = field(field(device, 'containerEdits'), 'deviceNodes');
+    if (wanted.has(name)) found.set(name, Array.isArray(nodes) ? nodes.flatMap(nodeFrom) : []);
+  }
+  return { kind, devices: found };
 }
 
-function parsed(text: string): unknown {
+async function parsed(text: string): Promise<unknown> {
   try {
-    if (text.trimStart().startsWith('{')) return JSON.parse(text);
+    if (text.trimStart().startsWith('{')) return parseJson(text, BOUNDS);
     // The begin of a YAML file is YAML too. A file that is being written mostly lacks the end of its last line.
-    return text.endsWith('\n') ? parse(text, { logLevel: 'silent' }) : undefined;
-  } catch {
+    if (!text.endsWith('\n')) return undefined;
+    // The program itself never parses YAML here, so only the thread of documents loads the parser.
+    const { parseYaml } = await import('../../host/documents/yaml.ts');
+    return parseYaml(text, BOUNDS);
+  } catch (error) {
+    if (error instanceof TooComplex) throw error;
     return undefined;
   }
 }

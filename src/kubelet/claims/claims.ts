@@ -1,4 +1,6 @@
 import type { Clock } from '../../host/clock.ts';
+import type { DocumentThread } from '../../host/documents/document-thread.ts';
+import type { DocumentProblem } from '../../host/documents/kind.ts';
 import { Tree } from '../../host/fs/tree.ts';
 import { RecordedTree } from '../../host/recorded/recorded-tree.ts';
 import type { Allocation, Claim } from '../../model/allocation.ts';
@@ -13,6 +15,8 @@ export interface ClaimReaderSettings {
   /** A directory before another one wins. Empty: CDI specs are not read. */
   readonly cdiDirectories: readonly string[];
   readonly sysfs: string;
+  /** Parses the files. */
+  readonly thread: DocumentThread;
   readonly clock: Clock;
   /** Takes what was read. */
   readonly observe?: Observe | undefined;
@@ -28,15 +32,16 @@ export class ClaimReader {
   readonly #metadata: MetadataReader | undefined;
   readonly #cdi: CdiReader | undefined;
   #current: ClaimHardwareIndex = NOTHING;
+  #problems: readonly DocumentProblem[] = [];
   #pending: Promise<void> | undefined;
   /** Claims that the next read takes. */
   #wanted: readonly Claim[] | undefined;
 
-  constructor({ metadataDirectory, cdiDirectories, sysfs, clock, observe }: ClaimReaderSettings) {
+  constructor({ metadataDirectory, cdiDirectories, sysfs, thread, clock, observe }: ClaimReaderSettings) {
     const sys = observe === undefined ? new Tree(sysfs) : new RecordedTree(sysfs, undefined, observe);
     this.#clock = clock;
-    this.#metadata = metadataDirectory === '' ? undefined : new MetadataReader(metadataDirectory, sys, clock, observe);
-    this.#cdi = cdiDirectories.length === 0 ? undefined : new CdiReader(cdiDirectories, sys, observe);
+    this.#metadata = metadataDirectory === '' ? undefined : new MetadataReader(metadataDirectory, sys, thread, clock, observe);
+    this.#cdi = cdiDirectories.length === 0 ? undefined : new CdiReader(cdiDirectories, sys, thread, observe);
   }
 
   /** True while a read has not returned. Such a read can keep the process from exiting. */
@@ -47,6 +52,11 @@ export class ClaimReader {
   /** The result of the last read that returned. */
   current(): ClaimHardwareIndex {
     return this.#current;
+  }
+
+  /** Files that the last read did not use. */
+  problems(): readonly DocumentProblem[] {
+    return this.#problems;
   }
 
   /** Reads what the claims among these allocations need. Never rejects, and resolves within a timeout. One read runs at a time. */
@@ -78,9 +88,10 @@ export class ClaimReader {
     const [metadata, cdi] = await Promise.all([this.#metadata?.read(claims), this.#cdi?.read(claims)]);
     const index = new Map<string, readonly ClaimHardware[]>();
     for (const key of new Set(claims.map(claimDeviceKey))) {
-      const hardware = [metadata?.get(key), cdi?.get(key)].filter((one) => one !== undefined);
+      const hardware = [metadata?.hardware.get(key), cdi?.hardware.get(key)].filter((one) => one !== undefined);
       if (hardware.length > 0) index.set(key, hardware);
     }
     this.#current = index;
+    this.#problems = [...(metadata?.problems ?? []), ...(cdi?.problems ?? [])];
   }
 }

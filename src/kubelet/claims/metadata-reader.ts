@@ -1,22 +1,28 @@
 import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { resolve } from 'node:path';
 import type { Clock } from '../../host/clock.ts';
+import { DocumentCache, forEachOf, inDirectory, isProblem } from '../../host/documents/document-cache.ts';
+import type { DocumentThread } from '../../host/documents/document-thread.ts';
+import type { DocumentProblem } from '../../host/documents/kind.ts';
+import { descriptorPath, type OpenedPath, openEntry, openPath } from '../../host/fs/open-path.ts';
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Claim } from '../../model/allocation.ts';
 import { type ClaimHardware, claimDeviceKey } from '../../model/claim-hardware.ts';
 import type { Observe } from '../../model/observation.ts';
-import { FileCache, forEachOf, type Parsed } from './file-cache.ts';
-import { type Metadata, type MetadataDevice, parseMetadata } from './metadata.ts';
+import type { ClaimFiles } from './claim-files.ts';
+import { type Metadata, type MetadataDevice, metadataKind } from './metadata.ts';
 
 /** A claim has 32 requests at most, and Kubernetes limits the attributes of a device. */
 const MOST_REQUESTS = 64;
-const MOST_BYTES = 1_048_576;
+/** Files of all claims that containers hold. */
+const MOST_ROUND_BYTES = 8 * 1_048_576;
 const AT_ONCE = 8;
 /** A driver rewrites a file in place. A second read after this time finds the file complete. */
 const HALF_WRITTEN_MS = 20;
 /** Names of the kubelet's answer become parts of a path: DNS subdomains, without a slash. */
 const PATH_NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
 const SUBDIRECTORY = 'dra-device-metadata';
+const NAME = 'metadata.json';
 
 /**
  * Reads the metadata files of DRA drivers (KEP-5304): `<dir>/<driver>/dra-device-metadata/<namespace>_<claim>/<request>/metadata.json`.
@@ -27,50 +33,82 @@ export class MetadataReader {
   readonly #sys: Tree;
   readonly #clock: Clock;
   readonly #observe: Observe | undefined;
-  readonly #files: FileCache<Metadata | undefined>;
+  readonly #files: DocumentCache<Metadata | undefined>;
 
-  constructor(directory: string, sys: Tree, clock: Clock, observe?: Observe) {
+  constructor(directory: string, sys: Tree, thread: DocumentThread, clock: Clock, observe?: Observe) {
     this.#observe = observe;
-    const parse = (text: string): Parsed<Metadata | undefined> => {
-      const { metadata, isComplete } = parseMetadata(text);
-      return { value: metadata, isComplete };
-    };
-    this.#files = new FileCache(MOST_BYTES, parse, observe);
-    this.#directory = directory;
+    this.#files = new DocumentCache({
+      kind: 'metadata',
+      mostBytes: metadataKind.bounds.mostBytes,
+      mostRoundBytes: MOST_ROUND_BYTES,
+      thread,
+      serves: (_, madeFor, wanted) => [...wanted].every((key) => madeFor.has(key)),
+      observe,
+    });
+    this.#directory = resolve(directory);
     this.#sys = sys;
     this.#clock = clock;
   }
 
   /** Returns the hardware of the devices of these claims, keyed by {@link claimDeviceKey}. Never rejects. */
-  async read(claims: readonly Claim[]): Promise<ReadonlyMap<string, ClaimHardware>> {
+  async read(claims: readonly Claim[]): Promise<ClaimFiles> {
     const found = new Map<string, ClaimHardware>();
-    const byDirectory = new Map<string, Claim>();
+    const problems: DocumentProblem[] = [];
+    /** Claims of one directory. They differ in their devices. */
+    const byDirectory = new Map<string, Claim[]>();
     for (const claim of claims) {
       if (![claim.driver, claim.namespace, claim.name].every((name) => PATH_NAME.test(name))) continue;
-      byDirectory.set(join(this.#directory, claim.driver, SUBDIRECTORY, `${claim.namespace}_${claim.name}`), claim);
+      const path = [claim.driver, SUBDIRECTORY, `${claim.namespace}_${claim.name}`].join('/');
+      byDirectory.set(path, [...(byDirectory.get(path) ?? []), claim]);
     }
-    await forEachOf([...byDirectory], AT_ONCE, async ([directory, claim]) => {
-      for (const [key, hardware] of this.#join(await this.#documents(directory), claim)) found.set(key, hardware);
-    });
+    const ended = await inDirectory(this.#directory, openPath(this.#directory), (plugins) =>
+      forEachOf([...byDirectory], AT_ONCE, async ([path, held]) => {
+        const wanted = new Set(held.map(claimDeviceKey));
+        const documents = await this.#below(plugins, path.split('/'), (directory) => this.#documents(directory, wanted, problems));
+        if (documents === undefined) return;
+        if ('code' in documents) problems.push(documents);
+        else for (const [key, hardware] of this.#join(documents, held[0] as Claim)) found.set(key, hardware);
+      }),
+    );
+    if (ended !== undefined) problems.push(ended);
     this.#files.endRound();
-    return found;
+    return { hardware: found, problems };
+  }
+
+  /** Drivers write below their own directories, so no link there is followed. */
+  #below<T>(
+    directory: OpenedPath,
+    [name, ...rest]: readonly string[],
+    work: (directory: OpenedPath) => Promise<T | DocumentProblem | undefined>,
+  ): Promise<T | DocumentProblem | undefined> {
+    if (name === undefined) return work(directory);
+    return inDirectory(`${directory.path}/${name}`, openEntry(directory, name), (next) => this.#below(next, rest, work));
   }
 
   /** The documents of all requests of a claim. */
-  async #documents(directory: string): Promise<readonly Metadata[]> {
-    const requests = await readdir(directory).catch((): string[] => []);
-    this.#observe?.({ kind: 'directory', path: directory, entries: requests.map((name) => [name, 'directory'] as const) });
+  async #documents(directory: OpenedPath, wanted: ReadonlySet<string>, problems: DocumentProblem[]): Promise<readonly Metadata[]> {
+    const requests = await readdir(descriptorPath(directory)).catch((): string[] => []);
+    this.#observe?.({ kind: 'directory', path: directory.path, entries: requests.map((name) => [name, 'directory'] as const) });
+    if (requests.length > MOST_REQUESTS)
+      problems.push({ code: 'too-large', message: `${directory.path}: it has ${requests.length} requests; ${MOST_REQUESTS} are read` });
     const documents: Metadata[] = [];
     for (const request of requests.slice(0, MOST_REQUESTS)) {
-      const path = join(directory, request, 'metadata.json');
-      let read = await this.#files.read(path);
-      if (read?.isComplete === false) {
-        await new Promise<void>((resolve) => void this.#clock.after(HALF_WRITTEN_MS, resolve));
-        read = await this.#files.read(path);
-      }
-      if (read?.value !== undefined) documents.push(read.value);
+      const read = await this.#below(directory, [request], (opened) => this.#document(opened, wanted));
+      if (read === undefined) continue;
+      if ('code' in read) problems.push(read);
+      else documents.push(read);
     }
     return documents;
+  }
+
+  async #document(directory: OpenedPath, wanted: ReadonlySet<string>): Promise<Metadata | DocumentProblem | undefined> {
+    const once = async () => (await this.#files.read(directory, [NAME], wanted)).get(NAME);
+    let read = await once();
+    if (read !== undefined && !isProblem(read) && !read.isComplete) {
+      await new Promise<void>((done) => void this.#clock.after(HALF_WRITTEN_MS, done));
+      read = await once();
+    }
+    return read === undefined || isProblem(read) ? read : read.value;
   }
 
   /**

@@ -1,6 +1,8 @@
+import type { Bounds } from '../../host/documents/bounds.ts';
+import { jsonStream } from '../../host/documents/json.ts';
+import type { DocumentKind } from '../../host/documents/kind.ts';
 import { normalizePciAddress } from '../../host/pci/pci.ts';
-import type { ClaimHardware } from '../../model/claim-hardware.ts';
-import { jsonStream } from './json-stream.ts';
+import { type ClaimHardware, claimDeviceKey } from '../../model/claim-hardware.ts';
 
 /** One device that a metadata file describes. */
 export interface MetadataDevice {
@@ -21,27 +23,38 @@ export interface Metadata {
   readonly devices: readonly MetadataDevice[];
 }
 
-export interface MetadataFile {
-  /** Absent when no complete object could be understood, or when the objects belong to different claims. */
-  readonly metadata?: Metadata;
-  /** False while the driver writes the file, or when the file is damaged. */
-  readonly isComplete: boolean;
-}
+/** Kubernetes limits a claim to 32 requests and a device to 32 attributes; a file has one request and some versions of it. */
+const BOUNDS: Bounds = { mostBytes: 1_048_576, mostEntries: 50_000, mostDepth: 32 };
 
 /**
- * Reads a stream of JSON objects, which has one object for each API version. The order of versions has no meaning here. The highest
- * generation counts, and of one generation the most stable version.
+ * Metadata files. Wanted are the keys of devices ({@link claimDeviceKey}). The value is undefined when no complete object could be understood, or
+ * when the objects belong to different claims.
  */
-export function parseMetadata(text: string): MetadataFile {
-  const { objects, isComplete } = jsonStream(text);
+export const metadataKind: DocumentKind<Metadata | undefined> = {
+  bounds: BOUNDS,
+  parse: (text, wanted) => {
+    const { objects, isComplete } = jsonStream(text, BOUNDS);
+    const metadata = newest(objects);
+    if (metadata === undefined) return { value: undefined, isComplete };
+    const { namespace, claim: name } = metadata;
+    const devices = metadata.devices.filter((device) => wanted.has(claimDeviceKey({ namespace, name, ...device })));
+    return { value: { ...metadata, devices }, isComplete };
+  },
+};
+
+/**
+ * A stream has one object for each API version. The order of versions has no meaning here. The highest generation counts, and of one generation
+ * the most stable version.
+ */
+function newest(objects: readonly unknown[]): Metadata | undefined {
   const understood = objects.map(versioned).filter((one) => one !== undefined);
   const [best] = understood.sort((a, b) => b.metadata.generation - a.metadata.generation || b.stability - a.stability);
-  if (best === undefined) return { isComplete };
+  if (best === undefined) return undefined;
   const { namespace, claim, uid } = best.metadata;
   const isOneClaim = understood.every(
     ({ metadata }) => metadata.uid === uid && metadata.namespace === namespace && metadata.claim === claim,
   );
-  return isOneClaim ? { metadata: best.metadata, isComplete } : { isComplete };
+  return isOneClaim ? best.metadata : undefined;
 }
 
 const API_VERSION = /^metadata\.resource\.k8s\.io\/v1(?:(alpha|beta)(\d{1,3}))?$/;

@@ -1,6 +1,12 @@
 import type { AgentStats } from '../../model/agent-stats.ts';
 import type { AgentMetricSpec } from '../../model/metric.ts';
-import { type Allocatable, CHECKPOINT_REASONS, POD_RESOURCES_REASONS, type PodResources } from '../../model/pod-resources.ts';
+import {
+  type Allocatable,
+  CHECKPOINT_REASONS,
+  DOCUMENT_REASONS,
+  POD_RESOURCES_REASONS,
+  type PodResources,
+} from '../../model/pod-resources.ts';
 import { labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 import { memoryByNode } from './container-metrics.ts';
@@ -18,6 +24,13 @@ export const kubeletMetrics = {
     'Why the kubelet cannot be asked: 1 for the reason that holds, 0 for the others.',
     ['reason'],
     AGENT,
+  ),
+  claimFiles: metric(
+    'gauge',
+    'device_agent_claim_files_unused',
+    'Files of DRA drivers, metadata and CDI specs, that cannot be used, by reason.',
+    ['reason'],
+    'Limits of the reader of documents.',
   ),
   checkpoint: metric(
     'gauge',
@@ -77,7 +90,11 @@ const REASON_LABELS = POD_RESOURCES_REASONS.map((reason) => [reason, labelText({
 
 const CHECKPOINT_LABELS = CHECKPOINT_REASONS.map((reason) => [reason, labelText({ reason })] as const);
 
+const DOCUMENT_LABELS = DOCUMENT_REASONS.map((reason) => [reason, labelText({ reason })] as const);
+
 export function addRequests(page: Page, stats: AgentStats): void {
+  for (const [reason, label] of DOCUMENT_LABELS)
+    page.add(kubeletMetrics.claimFiles, label, stats.claimFileProblems?.filter((each) => each === reason).length ?? 0);
   for (const [reason, label] of CHECKPOINT_LABELS) page.add(kubeletMetrics.checkpoint, label, reason === stats.checkpointProblem ? 1 : 0);
   if (stats.isPodsApiUp !== undefined) page.add(kubeletMetrics.podsApi, '', stats.isPodsApiUp ? 1 : 0);
   for (const { method, code, count } of stats.podResourcesRequests) page.add(kubeletMetrics.requests, labelText({ method, code }), count);

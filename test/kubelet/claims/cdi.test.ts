@@ -65,4 +65,39 @@ describe('CDI specs', () => {
     tree.write('run-cdi/x.yaml', YAML);
     expect(await tree.of(claim)).toHaveLength(1);
   });
+
+  it('are read beside one that is too large, too complex, or a link, and each of these is told by its name', async () => {
+    const tree = new ClaimTree();
+    tree.write('run-cdi/good.yaml', YAML);
+    tree.write('run-cdi/keys.yaml', Array.from({ length: 156_644 }, (_, at) => `k${at}: 1\n`).join(''));
+    tree.write('run-cdi/deep.json', `{"a":${'['.repeat(1_000)}`);
+    tree.write('run-cdi/large.json', ' '.repeat(4 * 1_048_576));
+    tree.link('run-cdi/link.json', 'etc-cdi');
+    expect(await tree.of(claim)).toHaveLength(1);
+    const problems = Object.fromEntries(
+      tree.reader.problems().map(({ code, message }) => [message.split(/[/:]/).at(-2), { code, message }]),
+    );
+    expect(problems['keys.yaml']).toMatchObject({ code: 'too-complex', message: expect.stringContaining('more than 50000 entries') });
+    expect(problems['deep.json']).toMatchObject({ code: 'too-complex', message: expect.stringContaining('32 levels deep') });
+    expect(problems['large.json']).toMatchObject({ code: 'too-large' });
+    expect(problems['link.json']).toMatchObject({ code: 'not-a-file', message: expect.stringContaining('symbolic link') });
+    expect(tree.reader.problems()).toHaveLength(4);
+  });
+
+  it('leave out the largest files when all of them are too large together', async () => {
+    const tree = new ClaimTree();
+    tree.write('run-cdi/z.json', spec([{ path: '/dev/gpu3' }]));
+    for (let n = 0; n < 9; n += 1) tree.write(`run-cdi/${n}.json`, ' '.repeat(2_000_000));
+    expect(await tree.of(claim)).toEqual([{ by: 'cdi', deviceNodes: ['/dev/gpu3'] }]);
+    expect(tree.reader.problems()).toEqual([{ code: 'too-large', message: expect.stringContaining('8.json: with the smaller files') }]);
+  });
+
+  it('are read again for a name that another claim adds', async () => {
+    const tree = new ClaimTree();
+    tree.write('run-cdi/x.yaml', YAML);
+    expect(await tree.of(claim)).toHaveLength(1);
+    expect(await tree.of(claimOf({ device: 'gpu-1', cdiDevices: ['example.com/gpu=b'] }))).toEqual([
+      { by: 'cdi', deviceNodes: ['/dev/gpu1'] },
+    ]);
+  });
 });

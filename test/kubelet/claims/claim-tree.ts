@@ -3,9 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../../src/host/clock.ts';
 import { ClaimReader } from '../../../src/kubelet/claims/claims.ts';
+
 import type { Allocation, Claim } from '../../../src/model/allocation.ts';
 import { type ClaimHardware, claimDeviceKey } from '../../../src/model/claim-hardware.ts';
+import { builtDocumentThread } from '../../support/documents.ts';
 import { allocation } from '../../support/snapshots.ts';
+
+const thread = builtDocumentThread();
 
 /** What a driver writes into a metadata file, in the form of the first versions of the API. */
 export interface Written {
@@ -54,6 +58,7 @@ export class ClaimTree {
     metadataDirectory: join(this.root, 'plugins'),
     cdiDirectories: [join(this.root, 'run-cdi'), join(this.root, 'etc-cdi')],
     sysfs: join(this.root, 'sys'),
+    thread,
     clock: systemClock,
   });
 

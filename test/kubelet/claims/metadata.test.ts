@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs';
+import { renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ClaimTree, claimOf, DRIVER, objectText, PCI, type Written } from './claim-tree.ts';
 
@@ -94,5 +95,22 @@ describe('a metadata file of a DRA driver', () => {
     tree.write('outside/dra-device-metadata/ml_c/r/metadata.json', objectText({ devices: [at('0000:3b:00.0')] }));
     expect(await tree.of(claimOf({ driver: '../outside' }))).toEqual([]);
     expect(await tree.of(claimOf({ name: '../c' }))).toEqual([]);
+  });
+
+  it('is no link to another file, and none of its directories is a link', async () => {
+    const tree = new ClaimTree();
+    const path = tree.metadataPath(claimOf());
+    const other = join(tree.root, 'secret');
+    writeFileSync(other, objectText({ devices: [at('0000:3b:00.0')] }));
+    symlinkSync(other, path);
+    expect(await tree.of(claimOf())).toEqual([]);
+    expect(tree.reader.problems()).toEqual([
+      { code: 'not-a-file', message: `${path}: it is a symbolic link, and links are not followed here` },
+    ]);
+    const directory = dirname(path);
+    renameSync(directory, `${tree.root}/moved`);
+    symlinkSync(`${tree.root}/moved`, directory);
+    expect(await tree.of(claimOf())).toEqual([]);
+    expect(tree.reader.problems()).toMatchObject([{ code: 'not-a-file', message: expect.stringMatching(/^.*\/r: it is a symbolic link/) }]);
   });
 });

@@ -1,0 +1,10 @@
+import type { DocumentProblem } from '../../host/documents/kind.ts';
+import type { ClaimHardware } from '../../model/claim-hardware.ts';
+
+/** What the files of drivers tell about claims. */
+export interface ClaimFiles {
+  /** Keyed by `claimDeviceKey`. */
+  readonly hardware: ReadonlyMap<string, ClaimHardware>;
+  /** Files that were not used. */
+  readonly problems: readonly DocumentProblem[];
+}

@@ -1,0 +1,15 @@
+import type { Clock } from '../host/clock.ts';
+import { DocumentThread } from '../host/documents/document-thread.ts';
+import { checkpointKind } from './checkpoint/checkpoint-document.ts';
+import { cdiKind } from './claims/cdi-spec.ts';
+import { metadataKind } from './claims/metadata.ts';
+
+/** The documents on the node that tell which devices the kubelet and the drivers gave to whom. */
+export const documentKinds = { checkpoint: checkpointKind, cdi: cdiKind, metadata: metadataKind } as const;
+
+/** The thread that parses them. */
+export function documentThread(clock: Clock): DocumentThread {
+  // Compiled and bundled builds have .js files. A runtime that strips types runs the .ts sources.
+  const entry = import.meta.url.endsWith('.ts') ? './document-worker.ts' : './document-worker.js';
+  return new DocumentThread(new URL(entry, import.meta.url), documentKinds, clock);
+}
