@@ -63,7 +63,6 @@ const PARSERS: Readonly<Record<string, string>> = {
   'incidents/record-file.ts': "the agent's own files",
   'usage/ledger/entry.ts': 'a copy of what it made itself',
   'log/logger.ts': "the logger's own line",
-  'capture/redaction/redact.ts': 'a copy of what it made itself',
   'cli/doctor/standing-checks.ts': 'a copy of what it made itself',
   'config/print.ts': 'writes YAML with comments, and parses none',
   'cli/list.ts': 'a copy of what it made itself',
