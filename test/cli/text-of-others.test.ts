@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createSocketServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -8,6 +8,7 @@ import { parse } from 'yaml';
 import { packCapture } from '../../src/capture/archive.ts';
 import { commands } from '../../src/cli/commands.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
+import { controlSocket } from '../../src/server/control/control-socket.ts';
 import { SimulatedKubelet } from '../../src/simulator/kubelet/kubelet.ts';
 import { EMPTY_FRAME } from '../support/empty-frame.ts';
 import { PseudoTerminal } from '../support/pseudo-terminal.ts';
@@ -22,6 +23,10 @@ const ESCAPE = '\u001b\\[';
 const OWN = new RegExp(`${ESCAPE}(?:\\?\\d+[hl]|\\d+;\\d+H|[HJK]|2J|0m)|\\r+(?=\\n|${ESCAPE}K|\\d+ frames)`, 'g');
 
 let folder: string;
+/** Answers `health accept`. */
+const control = createSocketServer((socket) => {
+  socket.once('data', () => socket.end(`${JSON.stringify({ device: HOSTILE, accepted: [HOSTILE] })}\n`));
+});
 let kubelet: SimulatedKubelet;
 let agent: Server;
 let world: string[];
@@ -59,12 +64,14 @@ beforeAll(async () => {
       .map((family) => `--no-probe.${family}`),
   ];
   asked = [`--web.listen-address=127.0.0.1:${(agent.address() as AddressInfo).port}`];
+  control.listen(controlSocket(`${folder}/health.json`));
   archive = join(folder, HOSTILE, 'a.tar.gz');
   writeFileSync(archive, captureBytes(files));
 });
 afterAll(async () => {
   for (const terminal of terminals) terminal.kill();
   agent.close();
+  control.close();
   agent.closeAllConnections();
   await kubelet.close();
   rmSync(folder, { recursive: true, force: true });
@@ -151,6 +158,7 @@ const CASES: Readonly<Record<string, Case>> = {
   list: { args: () => world },
   top: { args: () => asked, until: /owned/ },
   health: { args: () => asked },
+  'health accept': { args: () => [HOSTILE, `--why=${HOSTILE}`, `--state.file=${folder}/health.json`] },
   incidents: { args: () => asked },
   usage: { args: () => asked },
   doctor: { args: () => [...world, `--state.file=${folder}/${HOSTILE}/none/x.json`] },

@@ -157,7 +157,7 @@ export function pluginAt(
   return createDevicePlugin({
     resources: settings.resources ?? [TOY],
     store,
-    access: { toy: toyAccess },
+    access: { toy: toyAccess, other: toyAccess },
     missingRetentionMs: 60_000,
     clock: systemClock,
     changes,
