@@ -21,7 +21,7 @@ export async function runHealthAccept({ configuration, options, output }: Comman
     ...(typeof condition === 'string' ? { condition } : {}),
   });
   if ('refused' in answer) throw new UserError('accept-refused', { problem: answer.refused });
-  await output.write(`${answer.device}: ${answer.accepted.join(', ')} accepted\n`);
+  await output.write(`${oneLine(`${answer.device}: ${answer.accepted.join(', ')} accepted`)}\n`);
   return { status: 0 };
 }
 
