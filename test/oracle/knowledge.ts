@@ -488,7 +488,10 @@ export class Knowledge {
 
   #offerViolations(snapshot: NonNullable<OracleNode['snapshot']>, offered: ReadonlyMap<string, string> | undefined): readonly string[] {
     if (offered === undefined) return [];
+    // A resource never offers a device together with its parts.
+    const divided = new Set(snapshot.devices.filter((state) => state.missingSinceMs === undefined).map(({ device }) => device.parent));
     return snapshot.devices.flatMap(({ device, verdict, missingSinceMs }) => {
+      if (divided.has(device.id)) return [];
       const isGood = missingSinceMs === undefined && (verdict.state === 'healthy' || verdict.state === 'degraded');
       const sent = offered.get(device.id);
       const wanted = isGood ? 'Healthy' : 'Unhealthy';

@@ -20,6 +20,8 @@ export interface HcaFacts {
   readonly firmware?: string;
   readonly hardwareRevision?: string;
   readonly nodeGuid?: string;
+  /** The file of the GUID can be read and holds none: drivers of some adapters have only zeros. */
+  readonly hasNoGuid?: boolean;
   /** All ports and functions of one card have the same value. */
   readonly systemImageGuid?: string;
   readonly nodeType?: string;
@@ -46,6 +48,7 @@ const MAX_TEXT_LENGTH = 128;
 /** Reads all facts of a device except its ports. */
 export function readHcaFacts(sys: Tree, name: string, location: Location, charDevices: CharDevices): Omit<HcaFacts, 'ports'> {
   const text = (file: string): string | undefined => sys.text(`${CLASS}/${name}/${file}`)?.slice(0, MAX_TEXT_LENGTH) || undefined;
+  const guid = text('node_guid');
   return dropUndefined({
     name,
     location,
@@ -55,7 +58,8 @@ export function readHcaFacts(sys: Tree, name: string, location: Location, charDe
     boardId: text('board_id'),
     firmware: text('fw_ver'),
     hardwareRevision: text('hw_rev'),
-    nodeGuid: parseGuid(text('node_guid') ?? ''),
+    nodeGuid: parseGuid(guid ?? ''),
+    hasNoGuid: guid !== undefined && parseGuid(guid) === undefined,
     systemImageGuid: parseGuid(text('sys_image_guid') ?? ''),
     nodeType: parseNodeType(text('node_type') ?? ''),
   });
@@ -69,14 +73,16 @@ export function portsOf(sys: Tree, name: string): readonly string[] {
 
 /**
  * A node GUID alone may be used twice, and an address alone belongs to any card in the slot. The GUID of a virtual or scalable function is a
- * setting, so it is identified by its place on the card.
+ * setting, so it is identified by its place on the card. An adapter without a GUID has only its place: the address, or the name. Null: the
+ * GUID cannot be read.
  */
-function identityOf({ location, nodeGuid }: HcaFacts, parent: HcaFacts | undefined): string | null {
+function identityOf({ location, ...facts }: HcaFacts, parent: HcaFacts | undefined): string | null | undefined {
   const { kind, pciAddress, auxiliary } = location;
   const isPart = kind === 'vf' || kind === 'sf';
   if (isPart && parent === undefined) return [pciAddress, auxiliary].join(' ');
-  const guid = isPart ? parent?.nodeGuid : nodeGuid;
-  return guid === undefined ? null : [guid, pciAddress, auxiliary].filter((part) => part !== undefined).join(' ');
+  const { nodeGuid, hasNoGuid } = isPart && parent !== undefined ? parent : facts;
+  if (nodeGuid === undefined && hasNoGuid !== true) return null;
+  return [nodeGuid, pciAddress, auxiliary].filter((part) => part !== undefined).join(' ') || undefined;
 }
 
 /** Builds the device of the common model. `parent` has the facts of its physical function, if that is visible. */
