@@ -37,7 +37,8 @@ export class CdiReader {
       mostBytes: cdiKind.bounds.mostBytes,
       mostRoundBytes: MOST_ROUND_BYTES,
       thread,
-      serves: (spec, madeFor, wanted) => [...wanted].every((name) => madeFor.has(name) || !name.startsWith(`${spec?.kind}=`)),
+      serves: (spec, madeFor, wanted) =>
+        spec === undefined || [...wanted].every((name) => madeFor.has(name) || spec.names?.has(name) === false),
       observe,
     });
   }

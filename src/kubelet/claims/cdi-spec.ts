@@ -13,14 +13,17 @@ export interface CdiNode {
 
 /** The wanted devices of one CDI spec. */
 export interface CdiSpec {
-  /** `vendor.com/class` */
-  readonly kind: string;
+  /** Fully qualified names of all its devices; absent when they are longer than {@link MOST_NAME_CHARS}. */
+  readonly names?: ReadonlySet<string>;
   /** Keyed by the fully qualified name `vendor.com/class=device`. */
   readonly devices: ReadonlyMap<string, readonly CdiNode[]>;
 }
 
 /** The spec of a node with 16 GPUs of 7 parts each has 5,000 lines and 150 KB. */
 const BOUNDS: Bounds = { mostBytes: 2 * 1_048_576, mostEntries: 50_000, mostDepth: 32 };
+
+/** Names are kept so that another wanted device does not lead to another read of every spec. Specs of one claim have few devices. */
+const MOST_NAME_CHARS = 16_384;
 
 /** CDI specs in JSON or YAML. Wanted are fully qualified names. */
 export const cdiKind: DocumentKind<CdiSpec | undefined> = {
@@ -42,12 +45,14 @@ async function parseCdiSpec(text: string, wanted: ReadonlySet<string>): Promise<
   if (typeof kind !== 'string' || !kind.includes('/') || typeof field(spec, 'cdiVersion') !== 'string' || !Array.isArray(devices))
     return undefined;
   const found = new Map<string, readonly CdiNode[]>();
+  const names = new Set<string>();
   for (const device of devices) {
     const name = `${kind}=${field(device, 'name')}`;
+    names.add(name);
     const nodes = field(field(device, 'containerEdits'), 'deviceNodes');
     if (wanted.has(name)) found.set(name, Array.isArray(nodes) ? nodes.flatMap(nodeFrom) : []);
   }
-  return { kind, devices: found };
+  return { devices: found, ...([...names].join('').length > MOST_NAME_CHARS ? {} : { names }) };
 }
 
 async function parsed(text: string): Promise<unknown> {

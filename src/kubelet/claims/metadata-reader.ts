@@ -54,22 +54,29 @@ export class MetadataReader {
   async read(claims: readonly Claim[]): Promise<ClaimFiles> {
     const found = new Map<string, ClaimHardware>();
     const problems: DocumentProblem[] = [];
-    /** Claims of one directory. They differ in their devices. */
-    const byDirectory = new Map<string, Claim[]>();
+    /** Claims of one directory differ in their devices. The directories of one driver are opened together. */
+    const byDriver = new Map<string, Map<string, Claim[]>>();
     for (const claim of claims) {
       if (![claim.driver, claim.namespace, claim.name].every((name) => PATH_NAME.test(name))) continue;
-      const path = [claim.driver, SUBDIRECTORY, `${claim.namespace}_${claim.name}`].join('/');
-      byDirectory.set(path, [...(byDirectory.get(path) ?? []), claim]);
+      const directories = byDriver.get(claim.driver) ?? new Map<string, Claim[]>();
+      const name = `${claim.namespace}_${claim.name}`;
+      byDriver.set(claim.driver, directories.set(name, [...(directories.get(name) ?? []), claim]));
     }
-    const ended = await inDirectory(this.#directory, openPath(this.#directory), (plugins) =>
-      forEachOf([...byDirectory], AT_ONCE, async ([path, held]) => {
-        const wanted = new Set(held.map(claimDeviceKey));
-        const documents = await this.#below(plugins, path.split('/'), (directory) => this.#documents(directory, wanted, problems));
-        if (documents === undefined) return;
-        if ('code' in documents) problems.push(documents);
-        else for (const [key, hardware] of this.#join(documents, held[0] as Claim)) found.set(key, hardware);
-      }),
-    );
+    const take = async (parent: OpenedPath, name: string, held: readonly Claim[]): Promise<void> => {
+      const wanted = new Set(held.map(claimDeviceKey));
+      const documents = await this.#below(parent, [name], (directory) => this.#documents(directory, wanted, problems));
+      if (documents === undefined) return;
+      if ('code' in documents) problems.push(documents);
+      else for (const [key, hardware] of this.#join(documents, held[0] as Claim)) found.set(key, hardware);
+    };
+    const ended = await inDirectory(this.#directory, openPath(this.#directory), async (plugins) => {
+      for (const [driver, directories] of byDriver) {
+        const problem = await this.#below(plugins, [driver, SUBDIRECTORY], (parent) =>
+          forEachOf([...directories], AT_ONCE, ([name, held]) => take(parent, name, held)),
+        );
+        if (problem !== undefined) problems.push(problem);
+      }
+    });
     if (ended !== undefined) problems.push(ended);
     this.#files.endRound();
     return { hardware: found, problems };
@@ -79,7 +86,7 @@ export class MetadataReader {
   #below<T>(
     directory: OpenedPath,
     [name, ...rest]: readonly string[],
-    work: (directory: OpenedPath) => Promise<T | DocumentProblem | undefined>,
+    work: (directory: OpenedPath) => Promise<T>,
   ): Promise<T | DocumentProblem | undefined> {
     if (name === undefined) return work(directory);
     return inDirectory(`${directory.path}/${name}`, openEntry(directory, name), (next) => this.#below(next, rest, work));
