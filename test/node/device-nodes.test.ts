@@ -51,11 +51,11 @@ describe.skipIf(missing !== undefined)(
         'node-1',
         `set -e; mkdir /run/dev; mount -t tmpfs -o mode=755 dev /run/dev; mkdir /run/dev/infiniband
          for name in null zero full random urandom tty kmsg; do cp -a /dev/$name /run/dev/ || true; done
-         for name in pts shm mqueue; do mkdir /run/dev/$name; mount --rbind /dev/$name /run/dev/$name || true; done
-         ln -s pts/ptmx /run/dev/ptmx; ln -s /proc/self/fd /run/dev/fd
+         for name in pts shm; do mkdir /run/dev/$name; mount --rbind /dev/$name /run/dev/$name || true; done
+         mkdir /run/dev/mqueue; ln -s pts/ptmx /run/dev/ptmx; ln -s /proc/self/fd /run/dev/fd
          for name in ${names.join(' ')}; do mknod /run/dev/infiniband/$name c 1 3; done
          mknod /run/dev/other c 240 7
-         mount --move /run/dev /dev`,
+         mount --rbind /run/dev /dev`,
       );
       await cluster.importImage(join(directory, 'image'));
       await cluster.kubectl('create', 'namespace', 'device-agent');
