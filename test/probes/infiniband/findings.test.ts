@@ -220,6 +220,8 @@ describe('a character device', () => {
     const uverbs = { 'sys/class/infiniband_verbs/uverbs0/ibdev': 'mlx5_0\n' };
     const probe = keep(probeMachine(smallMachine(uverbs)));
     expect(find(probe, 'CharDeviceMissing')).toMatchObject({ status: 'unknown', reason: 'NodesHidden' });
+    expect(probe.collect().problems.map(({ code }) => code)).toEqual(['nodes-hidden']);
+    expect(keep(probeMachine(smallMachine())).collect().problems).toEqual([]);
   });
 });
 
