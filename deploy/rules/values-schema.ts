@@ -63,6 +63,7 @@ export function valuesSchema(config: Schema, families: readonly string[]): Schem
       kubelet: closed({ rootDir: path }),
       state: closed({ enabled: flag, hostPath: path }),
       nvidia: closed({ runtimeClassName: text, visibleDevices: flag, driverRoot: optionalPath }),
+      dev: closed({ enabled: flag }),
       kmsg: closed({ enabled: flag }),
       processes: closed({ enabled: flag }),
       nvme: closed({ smart: closed({ enabled: flag }) }),

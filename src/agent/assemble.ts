@@ -12,6 +12,7 @@ import type { Problem } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
 import type { DeviceUse, DeviceUser, UseLimits } from '../model/device-use.ts';
 import type { Verdict } from '../model/health.ts';
+import { disabledChecks, type HostNeed } from '../model/host-need.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import { type PodFactsByName, podName } from '../model/pod-facts.ts';
 import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
@@ -36,6 +37,8 @@ export interface AssembleSettings {
   /** Number of devices that each family must have at least. */
   readonly expect?: Readonly<Record<string, number>>;
   readonly partKinds?: PartKinds;
+  /** What the families need of the host. */
+  readonly needs?: ReadonlyMap<string, readonly HostNeed[]>;
   /** Without them, the use of devices is not compared with their holders. */
   readonly use?: UseSettings & { readonly limits: Pick<UsageOptions, 'allowed-processes' | 'dirty-mib'> };
 }
@@ -162,12 +165,19 @@ export class Assembler {
       devices: unjudged.map((state): DeviceState => ({ ...state, verdict: verdicts.get(state.key) ?? UNJUDGED })),
       allocations,
       containerReadings: ownReadings,
-      families: families.map(({ state }) => withExpected(withProblems(state, problems.get(state.family)), expected)),
+      families: families.map(({ state }) => this.#withDisabled(withExpected(withProblems(state, problems.get(state.family)), expected))),
       ...(expected.length === 0 ? {} : { expected }),
       podResources,
       ...(usage === undefined ? {} : { usage }),
       ...told,
     };
+  }
+
+  #withDisabled(state: FamilyState): FamilyState {
+    const { family, problems } = state;
+    const disabled = disabledChecks(this.#settings.needs?.get(family) ?? [], problems);
+    const hasDevices = [...this.#known.values()].some((one) => one.device.family === family && one.missingSinceMs === undefined);
+    return disabled.length > 0 && hasDevices ? { ...state, disabledChecks: disabled } : state;
   }
 
   #unjudged(key: string, device: KnownDevice, holders: readonly Allocation[], now: Moment): Unjudged {

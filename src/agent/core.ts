@@ -152,6 +152,7 @@ export class AgentCore {
       {
         ...joined(settings, families),
         specs: new Map(families.flatMap((family) => family.metrics).map((spec): [string, MetricSpec] => [spec.name, spec])),
+        needs: new Map(families.map(({ name, needs = [] }) => [name, needs])),
         missingRetentionMs: settings.device['missing-retention'],
       },
       health.judge,

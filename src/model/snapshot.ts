@@ -4,6 +4,7 @@ import type { Device } from './device.ts';
 import type { DurationCounts } from './duration-counts.ts';
 import type { ExpectedDevices } from './expected.ts';
 import type { Verdict } from './health.ts';
+import type { DisabledCheck } from './host-need.ts';
 import type { Reading } from './metric.ts';
 import type { PodFactsByName } from './pod-facts.ts';
 import type { PodResources } from './pod-resources.ts';
@@ -78,6 +79,8 @@ export interface FamilyState {
   /** Durations of all finished runs; absent before the first. */
   readonly durations?: DurationCounts;
   readonly problems: readonly Problem[];
+  /** Absent when all checks are made, and for a family without devices. */
+  readonly disabledChecks?: readonly DisabledCheck[];
   readonly runs: number;
   readonly failures: number;
   /** Number of runs that passed their deadline and were abandoned. */

@@ -7,6 +7,7 @@ import type { ClaimName } from '../model/claim-name.ts';
 import type { Collection, ProblemSpec } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
 import type { ConditionSpec } from '../model/health.ts';
+import type { HostNeed } from '../model/host-need.ts';
 import type { KnownText } from '../model/known-text.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { OptionSpecs, OptionValues } from '../model/options.ts';
@@ -39,6 +40,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly metrics: readonly MetricSpec[];
   readonly conditions: readonly ConditionSpec[];
   readonly problems: readonly ProblemSpec[];
+  /** What some of its checks need of the host beyond `/sys` and `/proc`. */
+  readonly needs?: readonly HostNeed[];
   /**
    * Returns false when a probe would find no device of the family. The caller calls it at each refresh until the family has a device.
    * It therefore lists only a few directories, and opens no file of a device. Without this function the caller assumes true.

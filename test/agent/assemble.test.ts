@@ -25,6 +25,20 @@ const inputs = (collection: Collection | undefined, readAtMs: number, allocation
 });
 
 describe('assembling a snapshot', () => {
+  it('names the checks that a problem disables, while the family has a device', () => {
+    const needs = new Map([['toy', [{ check: 'log', part: 'kernel-log' as const, problems: ['log-missing', 'log-denied'] }]]]);
+    const assembler = new Assembler({ ...settings, needs }, allHealthy);
+    const withProblem = (code: string, reports: readonly DeviceReport[], atMs: number) => {
+      const state = { ...familyState('toy'), problems: [{ code, message: 'no' }] };
+      const families = [{ state, latest: lookAt(listed(reports), atMs) }];
+      return assembler.assemble({ ...inputs(undefined, 0), families }, at(atMs)).families[0]?.disabledChecks;
+    };
+    expect(withProblem('log-denied', [], 0)).toBeUndefined();
+    expect(withProblem('log-denied', [a], 1)).toEqual([{ check: 'log', reason: 'log-denied' }]);
+    expect(withProblem('other', [a], 2)).toBeUndefined();
+    expect(withProblem('log-missing', [], 3)).toBeUndefined();
+  });
+
   it('numbers snapshots and sorts devices by key', () => {
     const assembler = new Assembler(settings, allHealthy);
     const first = assembler.assemble(inputs(listed([b, a]), 0), at(0));

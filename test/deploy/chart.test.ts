@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments, stringify } from 'yaml';
+import { CHART_VALUES, type HostPart } from '../../src/model/host-need.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { manifestOf, presetFile, presets, render, renderText, whyNoHelm } from '../support/chart.ts';
-import { privilegesPage } from '../support/privileges.ts';
+import { hasPart, privilegesPage } from '../support/privileges.ts';
 import { isInstalled } from '../support/prometheus.ts';
 
 const missing = whyNoHelm();
@@ -47,12 +48,17 @@ interface Monitor {
 }
 const endpointOf = (spec: Monitor) => (spec.podMetricsEndpoints ?? spec.endpoints ?? [])[0];
 
+const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
+/** What else a value asks for. */
+const WITH: Readonly<Partial<Record<HostPart, object>>> = {
+  network: { updateStrategy: { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } } },
+};
+
 it('has each value that the remedy of a problem names', async () => {
-  const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
   const named = families.flatMap(({ problems }) =>
     problems.flatMap(({ remedy }) => [...remedy.matchAll(/([\w.]+)(?:: true)? in the values of the chart/g)].map(([, path]) => path ?? '')),
   );
-  expect([...new Set(named)].sort()).toEqual(['hostNetwork', 'nvme.smart.enabled', 'processes.enabled']);
+  expect([...new Set(named)].sort()).toEqual(['dev.enabled', 'hostNetwork', 'nvme.smart.enabled', 'processes.enabled']);
   const values = parse(readFileSync('deploy/chart/values.yaml', 'utf8')) as object;
   const valueAt = (path: string): unknown =>
     path.split('.').reduce<unknown>((value, name) => (value as Readonly<Record<string, unknown>> | undefined)?.[name], values);
@@ -68,9 +74,44 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
   });
 
   it('says in docs/privileges.md what each preset may do (else: run this test with -u)', async () => {
-    await expect(privilegesPage(presets.map((preset) => [preset, render('-f', presetFile(preset))]))).toMatchFileSnapshot(
-      '../../docs/privileges.md',
-    );
+    await expect(
+      privilegesPage(
+        presets.map((preset) => [preset, render('-f', presetFile(preset))]),
+        families,
+      ),
+    ).toMatchFileSnapshot('../../docs/privileges.md');
+  });
+
+  it.each(Object.entries(CHART_VALUES) as [HostPart, string][])(
+    'gives %s by %s, only then, and docs/security.md explains it',
+    (part, path) => {
+      const own = path.split('.').reduceRight<unknown>((value, name) => ({ [name]: value }), true) as object;
+      expect(hasPart(part, rendered({}))).toBe(false);
+      expect(hasPart(part, rendered({ ...own, ...WITH[part] }))).toBe(true);
+      expect(readFileSync('docs/security.md', 'utf8')).toContain(`\`${path}\``);
+    },
+  );
+
+  it('gives no part of the host that no family needs', () => {
+    const needed = families.flatMap(({ needs = [] }) => needs.map(({ part }) => part));
+    expect(Object.keys(CHART_VALUES).sort()).toEqual([...new Set(needed)].sort());
+  });
+
+  it('declares only problems that the family has', () => {
+    for (const { name, needs = [], problems } of families) {
+      const codes = problems.map(({ code }) => code);
+      for (const need of needs) expect(codes, name).toEqual(expect.arrayContaining([...need.problems]));
+    }
+  });
+
+  it('shows the device plugin all device nodes of the host, read-only and apart from those of the container', () => {
+    const [agent] = (
+      manifestOf(render('-f', presetFile('device-plugin')), 'DaemonSet').spec as {
+        template: { spec: { containers: { volumeMounts: readonly object[]; env: readonly object[] }[] } };
+      }
+    ).template.spec.containers;
+    expect(agent?.volumeMounts).toContainEqual({ name: 'host-dev', mountPath: '/host/dev', readOnly: true });
+    expect(agent?.env).toContainEqual({ name: 'DEVICE_AGENT_PATH_DEV', value: '/host/dev' });
   });
 
   it.each(['podmonitor', 'servicemonitor'])('has the %s that is tried on a real Prometheus', (name) => {

@@ -1,4 +1,5 @@
 import type { Problem, ProblemSpec } from '../../model/collection.ts';
+import type { HostNeed } from '../../model/host-need.ts';
 
 /** Problems of reading the kernel log. A family that reads the log adds these to its own problems. */
 export const kmsgProblems = [
@@ -45,6 +46,13 @@ const CODES: Readonly<Record<string, KmsgProblemCode>> = {
 const TEXTS: Readonly<Record<string, string>> = {
   EISDIR: 'is a directory',
   ENOTKMSG: 'is a device, pipe or socket other than the kernel log',
+};
+
+/** The need of a family that reads the log. */
+export const kernelLogNeed: HostNeed = {
+  check: 'kernel-log',
+  part: 'kernel-log',
+  problems: kmsgProblems.map(({ code }) => code),
 };
 
 /** The problem for an errno name. `ENOTKMSG` is not from the system: the path is neither the log nor a file. */

@@ -31,6 +31,12 @@ export const probeMetrics = {
   ),
   hung: metric('gauge', 'device_agent_probe_hung', '1 while a run of the probe is past its deadline and has not ended, else 0.'),
   problems: metric('gauge', 'device_agent_problems', 'Problems that keep the probe from reading, by code.', ['code']),
+  disabledChecks: metric(
+    'gauge',
+    'device_agent_checks_disabled',
+    '1 while the agent cannot make a check on devices of the family, because a part of the host is not given to it.',
+    ['check', 'reason'],
+  ),
   devices: metric('gauge', 'device_agent_devices', 'Devices by verdict; a missing device counts as missing only.', ['state']),
 } as const satisfies Readonly<Record<string, AgentMetricSpec>>;
 
@@ -43,6 +49,8 @@ export function addProbes(page: Page, snapshot: Snapshot): void {
     const label = labelText({ family: family.family });
     addRuns(page, family, label);
     for (const [code, count] of countCodes(family)) page.add(probeMetrics.problems, joinLabels(label, labelText({ code })), count);
+    for (const { check, reason } of family.disabledChecks ?? [])
+      page.add(probeMetrics.disabledChecks, joinLabels(label, labelText({ check, reason })), 1);
     const own = counts.get(family.family);
     for (const [state, stateLabel] of STATE_LABELS) page.add(probeMetrics.devices, joinLabels(label, stateLabel), own?.get(state) ?? 0);
   }

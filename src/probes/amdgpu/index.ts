@@ -22,6 +22,7 @@ export const family = defineFamily({
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],
   problems,
+  needs: [{ check: 'process-use', part: 'process-files', problems: ['processes-hidden'] }],
   isPresent,
   signs: [{ vendor: '0x1002', classes: ['03', '1200'], what: 'AMD GPU' }],
   activity: { utilization: { above: 0.05 }, isForHoldersOnly: true },

@@ -27,9 +27,3 @@ export function findCharDevices(sys: Tree): ReadonlyMap<string, CharDevices> {
   }
   return found;
 }
-
-/** Returns the names below `/dev/infiniband`; undefined when the directory cannot be listed. */
-export function charNodes(dev: Tree): ReadonlySet<string> | undefined {
-  const { names } = dev.listing('infiniband');
-  return names && new Set(names);
-}

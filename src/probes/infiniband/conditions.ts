@@ -197,7 +197,7 @@ export const conditions = {
     type: 'CharDeviceMissing',
     class: 'self-clearing',
     severity: 'fatal',
-    reasons: ['UverbsNodeMissing', 'Present'],
+    reasons: ['UverbsNodeMissing', 'Present', 'NodesHidden'],
     meaning: 'The port is up, but the character device that programs need to use it does not exist.',
     remedy: 'reload-driver',
     source: `/sys/class/infiniband_verbs/uverbsN/ibdev against /dev/infiniband; ${NVSENTINEL}`,

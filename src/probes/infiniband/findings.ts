@@ -203,10 +203,14 @@ function unreadableCounters({ ports }: HcaSample): Finding[] {
 
 function charDevices({ facts, ports }: HcaSample, { charNodes }: FindingContext): Finding[] {
   const { uverbs } = facts.charDevices;
-  // Without any visible node, the agent has no access to /dev. Without a uverbs device in the kernel, no node is missing.
-  if (charNodes === undefined || uverbs.length === 0 || !ports.some(({ memory }) => memory.isActive)) return [];
+  const { type } = conditions.CharDeviceMissing;
+  // Without a uverbs device in the kernel, no node is missing.
+  if (uverbs.length === 0) return [];
+  if (charNodes === undefined)
+    return [{ type, status: 'unknown', reason: 'NodesHidden', message: 'the agent does not see /dev/infiniband' }];
+  if (!ports.some(({ memory }) => memory.isActive)) return [];
   const missing = uverbs.filter((name) => !charNodes.has(name));
   const status = missing.length > 0;
   const message = status ? `/dev/infiniband/${missing.join(', ')} is missing` : `/dev/infiniband/${uverbs.join(', ')} is there`;
-  return [{ type: conditions.CharDeviceMissing.type, status, reason: status ? 'UverbsNodeMissing' : 'Present', message }];
+  return [{ type, status, reason: status ? 'UverbsNodeMissing' : 'Present', message }];
 }

@@ -21,6 +21,7 @@ export const family = defineFamily({
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],
   problems,
+  needs: [{ check: 'character-devices', part: 'device-nodes', problems: ['nodes-hidden'] }],
   isPresent,
   signs: [
     { vendor: '0x15b3', classes: ['0207'], what: 'NVIDIA (Mellanox) InfiniBand adapter' },

@@ -1,7 +1,6 @@
 import type { Host } from '../../host/host.ts';
 import type { Collection, Problem } from '../../model/collection.ts';
 import type { Probe } from '../family.ts';
-import { charNodes } from './char-devices.ts';
 import { CLASS } from './discover.ts';
 import type { HcaSample } from './hca.ts';
 import { type InfinibandOptions, isExpectedPort, type NameFilter, nameFilter } from './options.ts';
@@ -54,8 +53,12 @@ class InfinibandProbe implements Probe {
     if (this.#options['hw-counters'] && areCountersHidden(all)) {
       problems.push(problem('counters-hidden', 'ports have a state, and neither counters nor hw_counters, on every device'));
     }
+    const nodes = dev.listing('infiniband');
+    if (nodes.error !== undefined && all.some(({ facts }) => facts.charDevices.uverbs.length > 0)) {
+      problems.push(problem('nodes-hidden', `listing ${dev.path('infiniband')} fails with ${nodes.error}`));
+    }
     const isExpected = (device: string, port: string): boolean => isExpectedPort(this.#options, device, port);
-    const reports = reportsOf(all, { charNodes: charNodes(dev), isExpected });
+    const reports = reportsOf(all, { charNodes: nodes.names && new Set(nodes.names), isExpected });
     return {
       reports: reports.map((report) => (unread.has(report.device.id) ? { device: report.device } : report)),
       problems: [

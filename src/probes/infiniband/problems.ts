@@ -12,6 +12,12 @@ export const problems = [
     remedy: "Mount the host's /sys into the agent and point --path.sysfs at it, or run the agent with hostNetwork.",
   },
   {
+    code: 'nodes-hidden',
+    meaning:
+      'The agent does not see /dev/infiniband of the host. A missing character device is not noticed, and containers do not get rdma_cm from the device plugin.',
+    remedy: "Mount the host's /dev into the agent (dev.enabled in the values of the chart) and point --path.dev at it.",
+  },
+  {
     code: 'device-vanished',
     meaning: 'A device was listed but disappeared before it was read, as during a driver reload, a reset or a hot removal.',
     remedy: 'If the device does not return by itself, look for the driver and the PCI function in the kernel log.',

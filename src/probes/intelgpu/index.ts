@@ -1,3 +1,4 @@
+import { kernelLogNeed } from '../../host/kernel-log/problems.ts';
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
 import { pcieMetrics } from '../pcie.ts';
@@ -24,6 +25,7 @@ export const family = defineFamily({
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],
   problems,
+  needs: [kernelLogNeed, { check: 'process-use', part: 'process-files', problems: ['processes-hidden'] }],
   isPresent,
   signs: [{ vendor: '0x8086', classes: ['03'], what: 'Intel GPU' }],
   // The display of the host is on these GPUs, too: on integrated ones always, and on cards with a connector. Its work is no fault.

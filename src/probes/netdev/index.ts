@@ -29,6 +29,7 @@ export const family = defineFamily({
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],
   problems,
+  needs: [{ check: 'function-counters', part: 'network', problems: ['other-network-namespace'] }],
   isPresent,
   // Below 10 kB a second are the broadcasts that a switch floods to all ports.
   activity: { traffic: { metrics: [metrics.receivedBytes.name, metrics.transmittedBytes.name], above: 10_000 }, isForHoldersOnly: false },

@@ -1,4 +1,4 @@
-import { kmsgProblems } from '../../host/kernel-log/problems.ts';
+import { kernelLogNeed, kmsgProblems } from '../../host/kernel-log/problems.ts';
 import { defineFamily } from '../family.ts';
 import { pcieErrorMetric } from '../pcie.ts';
 import { access } from './access.ts';
@@ -24,6 +24,11 @@ export const family = defineFamily({
   metrics: [...metrics, pcieErrorMetric, ...xidMetrics],
   conditions: [...conditions, ...xidConditions, ...ncclConditions],
   problems: [...problems, ...kmsgProblems],
+  needs: [
+    kernelLogNeed,
+    // The driver leaves out the processes of other PID namespaces.
+    { check: 'container-processes', part: 'process-ids', problems: [] },
+  ],
   isPresent: mayHaveGpus,
   signs: [{ vendor: '0x10de', classes: ['03'], what: 'NVIDIA GPU' }],
   activity: { utilization: { above: 0.05 }, isForHoldersOnly: true },

@@ -26,6 +26,7 @@ export const family = defineFamily({
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],
   problems,
+  needs: [{ check: 'smart-log', part: 'admin-commands', problems: ['smart-refused'] }],
   isPresent,
   activity: { traffic: { metrics: [metrics.readBytes.name, metrics.writtenBytes.name], above: 100_000 }, isForHoldersOnly: false },
   shows: {

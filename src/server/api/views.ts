@@ -74,6 +74,7 @@ function probeView(family: FamilyState, remedyOf: RemedyOf): object {
     failures: family.failures,
     abandonedRuns: family.abandoned,
     hung: family.hung,
+    disabledChecks: family.disabledChecks,
     problems: family.problems.map((problem) => ({ ...problem, remedy: remedyOf(family.family, problem.code) })),
   };
 }

@@ -63,6 +63,11 @@ export class Cluster {
     return readdirSync(join(this.directory, node, 'kubelet/device-plugins')).filter((name) => name.startsWith('device-agent'));
   }
 
+  /** Runs a script of the shell in the namespaces of a node. */
+  async inNode(node: string, script: string): Promise<void> {
+    await this.#run(join(SCRIPTS, 'node-exec.sh'), [node, 'sh', '-c', script]);
+  }
+
   kubectl(...words: readonly string[]): Promise<string> {
     return this.#run(join(SCRIPTS, 'kubectl.sh'), words);
   }

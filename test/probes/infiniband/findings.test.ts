@@ -218,7 +218,10 @@ describe('a character device', () => {
 
   it('is not judged when /dev/infiniband cannot be listed', () => {
     const uverbs = { 'sys/class/infiniband_verbs/uverbs0/ibdev': 'mlx5_0\n' };
-    expect(find(keep(probeMachine(smallMachine(uverbs))), 'CharDeviceMissing')).toBeUndefined();
+    const probe = keep(probeMachine(smallMachine(uverbs)));
+    expect(find(probe, 'CharDeviceMissing')).toMatchObject({ status: 'unknown', reason: 'NodesHidden' });
+    expect(probe.collect().problems.map(({ code }) => code)).toEqual(['nodes-hidden']);
+    expect(keep(probeMachine(smallMachine())).collect().problems).toEqual([]);
   });
 });
 
