@@ -30,7 +30,7 @@ export interface Device {
   readonly vendor?: string;
   readonly uuid?: string;
   readonly serial?: string;
-  /** Name of the kernel driver: `nvidia`, `mlx5_core`. */
+  /** Name of the kernel driver: `acme_core`. */
   readonly driver?: string;
   /** Version of a driver that is not a part of the kernel. */
   readonly driverVersion?: string;
