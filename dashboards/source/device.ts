@@ -49,9 +49,27 @@ export const device: Board = {
         {
           ...{ kind: 'table', title: 'Identity', unit: 'none', width: 12 },
           description: 'What the device is.',
-          columns: ['model', 'family', 'kind', 'vendor', 'driver', 'firmware', 'pci_address', 'numa_node', 'serial', 'uuid', 'parent'],
+          columns: [
+            'model',
+            'family',
+            'kind',
+            'vendor',
+            'driver',
+            'driver_version',
+            'firmware',
+            'pci_address',
+            'numa_node',
+            'serial',
+            'uuid',
+            'parent',
+          ],
           queries: [
-            query(by('model, family, kind, vendor, driver, firmware, pci_address, numa_node, serial, uuid, parent', series('device_info'))),
+            query(
+              by(
+                'model, family, kind, vendor, driver, driver_version, firmware, pci_address, numa_node, serial, uuid, parent',
+                series('device_info'),
+              ),
+            ),
           ],
         },
       ],

@@ -1,4 +1,4 @@
-import { FORMAT, KERNEL_LOG, KERNEL_LOG_OPTION, type Manifest } from '../capture/frame.ts';
+import { DIRECTORY_OPTION, FORMAT, KERNEL_LOG, KERNEL_LOG_OPTION, type Manifest } from '../capture/frame.ts';
 import type { Place } from '../capture/places.ts';
 import type { Configuration } from '../config/configuration.ts';
 import type { OptionEntry } from '../config/registry.ts';
@@ -39,6 +39,7 @@ const withoutAllocation = (resources: unknown): unknown =>
 export function placesOf(configuration: Configuration): readonly Place[] {
   const text = (key: string): string => String(configuration.setting(key).value).replace(/\/+$/, '');
   const logs = configuration.settings.filter(({ entry }) => KERNEL_LOG_OPTION.test(entry.key));
+  const directories = configuration.settings.filter(({ entry }) => DIRECTORY_OPTION.test(entry.key));
   const cdi = configuration.setting('cdi.dirs').value as readonly string[];
   return [
     { name: 'sys', path: text('path.sysfs') },
@@ -47,6 +48,7 @@ export function placesOf(configuration: Configuration): readonly Place[] {
     { name: 'kubelet/checkpoint', path: text('podresources.checkpoint') },
     { name: 'claims', path: text('dra.metadata-dir') },
     ...logs.map(({ entry }): Place => ({ name: KERNEL_LOG, path: text(entry.key) })),
+    ...directories.map(({ entry }): Place => ({ name: `directory/${entry.key}`, path: text(entry.key) })),
     ...cdi.map((path, index): Place => ({ name: `cdi${index}`, path })),
   ];
 }

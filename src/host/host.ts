@@ -62,6 +62,11 @@ export function createHost(roots: Roots, clock: Clock, { children = noChildRegis
   };
 }
 
+/** A directory outside the pseudo file systems, read as those of the host: by the same guard, and noted in a capture. */
+export function treeAt({ sys, observe, recordedErrors }: Host, root: string): Tree {
+  return createTree(root, { guard: sys.guard, observe, recordedErrors });
+}
+
 interface TreeParts {
   readonly guard?: ReadGuard | undefined;
   readonly observe?: Observe | undefined;

@@ -31,6 +31,24 @@ export interface HwmonRequest {
 /** Divisor of the raw integers. Linux Documentation/hwmon/sysfs-interface: millidegrees, millivolts, milliamperes, microwatts. */
 const SCALES: Readonly<Record<SensorKind, number>> = { temp: 1_000, in: 1_000, curr: 1_000, power: 1_000_000, fan: 1 };
 
+/**
+ * Range that a working part can measure, in the units of {@link Sensor}. A value outside of it is no measurement: an error code, an
+ * unsigned negative number or an empty register. Silicon does not survive 200 °C, and parts for the widest range start at -55 °C.
+ */
+const BOUNDS: Readonly<Record<SensorKind, readonly [least: number, most: number]>> = {
+  temp: [-60, 200],
+  in: [-1_000, 1_000],
+  curr: [-10_000, 10_000],
+  power: [-20_000, 20_000],
+  fan: [0, 200_000],
+};
+
+/** Tells whether a sensor of this kind can measure the value. */
+export function canMeasure(kind: SensorKind, value: number): boolean {
+  const [least, most] = BOUNDS[kind];
+  return value >= least && value <= most;
+}
+
 const VALUE_FILE = /^(temp|in|curr|power|fan)(\d+)_(input|average)$/;
 
 /**

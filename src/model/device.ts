@@ -30,7 +30,10 @@ export interface Device {
   readonly vendor?: string;
   readonly uuid?: string;
   readonly serial?: string;
+  /** Name of the kernel driver: `acme_core`. */
   readonly driver?: string;
+  /** Version of a driver that is not a part of the kernel. */
+  readonly driverVersion?: string;
   readonly firmware?: string;
   /** Devices of the same family reachable over direct links between devices, also through switches: `id` and number of links. */
   readonly peers?: readonly { readonly device: string; readonly links: number }[];

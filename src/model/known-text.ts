@@ -33,6 +33,8 @@ export interface KnownOutput extends KnownNames {
 export interface KnownText {
   readonly files?: KnownNames;
   readonly outputs?: readonly KnownOutput[];
+  /** Keys of the JSON documents in a directory that an option names, by option: `probe.acme.log-directory`. The name of a file is an identity. */
+  readonly documents?: Readonly<Record<string, KnownNames>>;
   /** Functions of the vendor's library whose answer is a text that all boards of a kind share. */
   readonly callTexts?: readonly string[];
   /** Bytes of answers that identify something, `[begin, end)` by function. */

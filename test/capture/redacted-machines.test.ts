@@ -99,7 +99,10 @@ const rootsAt = (root: string, errors?: string): Roots => ({
 /** Reads a machine, and returns what was read. */
 async function captured(family: DeviceFamily, { root, options, change }: Omit<Machine, 'remove'>, count: number): Promise<Capture> {
   const places = (['sys', 'proc', 'dev'] as const).map((name) => ({ name, path: join(root, name) }));
-  const log = new CaptureLog([...places, { name: KERNEL_LOG, path: options.kmsg ?? '' }]);
+  const directories = Object.entries(options)
+    .filter(([name]) => name.endsWith('-directory'))
+    .map(([name, path]) => ({ name: `directory/probe.${family.name}.${name}` as const, path }));
+  const log = new CaptureLog([...places, ...directories, { name: KERNEL_LOG, path: options.kmsg ?? '' }]);
   const frames: Frame[] = [];
   await reads(family, rootsAt(root), options, count, {
     before: (read) => (read > 0 && read === count - 1 ? change() : undefined),

@@ -47,6 +47,7 @@ const FACTS: Readonly<Record<keyof Device, true>> = {
   uuid: true,
   serial: true,
   driver: true,
+  driverVersion: true,
   firmware: true,
   peers: true,
   index: true,

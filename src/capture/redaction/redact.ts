@@ -19,6 +19,8 @@ const isTelling = (name: string): boolean => (name.length >= 6 && /[-.\d]/.test(
 /** Names that the kernel or systemd gives to interfaces. Every other name is of a person. `enx` has the hardware address. */
 const INTERFACE =
   /^(?!enx)(?:lo|(?:eth|ib|bond|br|veth|usb|en[ospbv]|ib[ospbv]|wl[osp]|rename|vf|pf|sf|p)[a-z]{0,2}\d[a-z0-9]{0,12}(?:np\d{1,3})?)$/;
+/** A number in JSON that a double may not hold. In quotes it keeps all digits. */
+const LARGE_NUMBER = /:\s*(\d{16,20})(?=\s*[,}\]])/g;
 /** An answer of a library has texts of at least this length. Numbers rarely have so many printable bytes in a row. */
 const PRINTABLE = /[ -~]{5,}/g;
 
@@ -129,6 +131,12 @@ class Redaction {
     if (place === 'claims') return [place, ...parts.map((part, at) => this.#claimPart(part, at))].join('/');
     if (/^cdi\d/.test(place))
       return [place, ...parts.map((part) => this.#pseudonyms.name(part, 'cdi') + (/\.\w+$/.exec(part)?.[0] ?? ''))].join('/');
+    // The name of a file is an identity, such as the serial number of a drive.
+    if (place === 'directory')
+      return [
+        place,
+        ...parts.map((part, at) => (at === 0 ? part : part.replace(/^.*?(?=\.[a-z]+$|$)/, (name) => this.#shapes.redact(name, 'nothing')))),
+      ].join('/');
     const all = [place, ...parts];
     return all.map((part, at) => (place === 'sys' && all[at - 1] === 'net' ? this.#interface(part) : this.#documents.id(part))).join('/');
   }
@@ -160,9 +168,15 @@ class Redaction {
     if (path.startsWith('kubelet/')) return this.#documents.checkpoint(content);
     if (path.startsWith('cdi')) return this.#documents.cdiSpec(content);
     if (path.startsWith('claims/')) return this.#documents.metadata(content);
+    if (path.startsWith('directory/')) return this.#document(path, content);
     if (path === 'proc/stat') return /^btime \d{1,12}$/m.exec(content)?.[0].concat('\n') ?? '';
     const ofProcess = /^proc\/\d+\//.test(path) ? this.#processes.redact(path, content) : undefined;
     return ofProcess ?? this.#shapes.redact(content, form === 'designs' ? 'texts' : (form as 'values'));
+  }
+
+  #document(path: string, content: string): string {
+    const known = this.#families.map(({ documents }) => documents?.[path.split('/')[1] as string]).find((names) => names !== undefined);
+    return new OutputRedaction({ program: '', ...known }, this.#shapes).redact(content.replace(LARGE_NUMBER, ':"$1"'));
   }
 
   #command(command: Frame['commands'][number]): Frame['commands'][number] {

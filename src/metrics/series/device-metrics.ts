@@ -12,7 +12,7 @@ export const deviceMetrics = {
   info: gauge(
     'device_info',
     'Identity of a device; always 1.',
-    ['family', 'kind', 'parent', 'model', 'vendor', 'uuid', 'serial', 'pci_address', 'numa_node', 'driver', 'firmware'],
+    ['family', 'kind', 'parent', 'model', 'vendor', 'uuid', 'serial', 'pci_address', 'numa_node', 'driver', 'driver_version', 'firmware'],
     'Probe. A label is left out where the device does not report it.',
   ),
   present: gauge(
@@ -129,6 +129,7 @@ function identityLabels(device: Device): LabelText {
     pci_address: device.pciAddress,
     numa_node: device.numaNode,
     driver: device.driver,
+    driver_version: device.driverVersion,
     firmware: device.firmware,
   });
 }

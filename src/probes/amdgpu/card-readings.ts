@@ -2,6 +2,7 @@ import type { Reading } from '../../model/metric.ts';
 import { pcieReadings } from '../pcie.ts';
 import { ReadingSet } from '../reading-set.ts';
 import type { AwakeSample, CardFacts } from './card.ts';
+import { readingOf } from './hwmon.ts';
 import { metrics } from './metrics.ts';
 import type { RasSample } from './ras-reader.ts';
 import { addTableReadings } from './table-readings.ts';
@@ -36,9 +37,10 @@ export function cardReadings(sample: AwakeSample, facts: CardFacts, context: Car
   readings.addAll(monitor?.readings ?? []);
   readings.add(metrics.pcieReplays, sample.replays);
   if (table !== undefined) {
-    const edge = monitor?.readings.find(({ metric, labels }) => metric === metrics.temperature.name && labels?.sensor === 'edge')?.value;
+    const [edge, watts] = [readingOf(monitor, metrics.temperature, 'edge'), readingOf(monitor, metrics.power, 'gpu')];
     addTableReadings(readings, table, {
-      ...(edge !== undefined && { edgeCelsius: Number(edge) }),
+      ...(edge !== undefined && { edgeCelsius: edge }),
+      ...(watts !== undefined && { watts }),
       ...(gfxTarget !== undefined && { gfxTarget }),
     });
   }

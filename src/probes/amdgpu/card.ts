@@ -8,10 +8,12 @@ import { parseCount, parsePercent, plainText } from '../drm-text.ts';
 import { PCIE_EVERY_MS, type PcieSample } from '../pcie.ts';
 import { slotFunctionOf } from '../slot-link.ts';
 import type { CardPlace } from './discover.ts';
-import { findMonitor, type Monitor, type MonitorSample, readMonitor } from './hwmon.ts';
+import { findMonitor, type Monitor, type MonitorSample, readingOf, readMonitor } from './hwmon.ts';
+import { metrics } from './metrics.ts';
 import type { AmdgpuOptions } from './options.ts';
 import { RasReader, type RasSample } from './ras-reader.ts';
 import { decodeGpuMetrics, decodeXcpMetrics, type Sample, TABLE_LIMIT, type Table } from './table.ts';
+import { arePowersKnown } from './table-readings.ts';
 
 /** Facts of a card that rarely change. */
 export interface CardFacts {
@@ -216,7 +218,7 @@ export class Card {
       }),
     );
     const monitor = this.#monitor === undefined ? undefined : readMonitor(files, this.#monitor);
-    const table = this.#readTable(files);
+    const table = this.#readTable(files, readingOf(monitor, metrics.power, 'gpu'));
     // Memory and error handling answer during a reset, too, so the values before decide whether reads are refused.
     const isAnswered = files.answered > before.answered;
     const isRefused = isAnswered ? false : files.refused > before.refused ? true : undefined;
@@ -234,7 +236,8 @@ export class Card {
     };
   }
 
-  #readTable(files: CardFiles): Table | undefined {
+  /** `watts`: power of the hardware monitor. */
+  #readTable(files: CardFiles, watts: number | undefined): Table | undefined {
     if (!this.#names.has('gpu_metrics')) return undefined;
     const path = `${this.place.directory}/gpu_metrics`;
     const bytes = this.#host.sys.bytes(path, TABLE_LIMIT);
@@ -242,6 +245,8 @@ export class Card {
     if (bytes === undefined || bytes.length === 0) return undefined;
     const { table, problem } = decodeGpuMetrics(bytes);
     if (problem !== undefined) files.problem(problem.code, `/sys/${path}: ${problem.message}`);
+    if (table !== undefined && !arePowersKnown(table, watts))
+      files.problem('metrics-unit', `/sys/${path}: powers of version ${table.version} are in watts or milliwatts`);
     return table;
   }
 }

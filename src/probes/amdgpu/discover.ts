@@ -18,7 +18,7 @@ export interface CardPlace {
 
 /** The platform device of a partition. The first partition of a card has none: it uses the nodes of the card. */
 export interface PartitionPlace {
-  /** `amdgpu_xcp_30`. The number follows the order of the driver. */
+  /** `amdgpu_xcp_30`, or `amdgpu_xcp.30` where the driver leaves the number to the kernel. The number follows the order of the driver. */
   readonly name: string;
   readonly nodes: readonly string[];
 }
@@ -81,7 +81,7 @@ function placeOf(sys: Tree, node: string): Place | undefined {
   const link = sys.link(`${CLASS}/${node}`);
   if (link === undefined) return node.startsWith('card') ? copiedPlace(sys, node) : undefined;
   const parent = link.split('/').at(-3) ?? '';
-  if (/^amdgpu_xcp_\d+$/.test(parent)) return { partition: parent };
+  if (/^amdgpu_xcp[_.]\d+$/.test(parent)) return { partition: parent };
   if (!isPciAddress(parent)) return undefined;
   const directory = `bus/pci/devices/${parent}`;
   const driver = basename(sys.link(`${directory}/driver`) ?? '');

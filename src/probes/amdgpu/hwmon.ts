@@ -1,5 +1,5 @@
 import { parseInteger, sensorSlug } from '../../host/hwmon.ts';
-import type { Reading } from '../../model/metric.ts';
+import type { MetricSpec, Reading } from '../../model/metric.ts';
 import type { CardFiles } from '../drm-card-files.ts';
 import type { LimitedTemperature } from '../drm-temperature.ts';
 import { plainText } from '../drm-text.ts';
@@ -11,7 +11,7 @@ interface Channel {
   readonly metric: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly scale: number;
-  /** Zero means that the sensor is not wired. */
+  /** Zero means that the sensor is not wired: no awake card draws 0 W. */
   readonly isAbsentAtZero?: true;
   /** Limits of a temperature, in °C. */
   readonly critical?: number;
@@ -99,7 +99,13 @@ function powerChannel(file: string, names: ReadonlySet<string>, labelOf: (channe
   const [channel = '', kind] = file.split('_');
   const isAverageOfMore = kind === 'average' && (channel !== 'power1' || names.has(`${channel}_input`));
   const name = channel === 'power1' ? 'gpu' : (labelOf(channel) ?? channel);
-  return { file, metric: metrics.power.name, labels: { sensor: isAverageOfMore ? `${name}_average` : name }, scale: MICRO };
+  return {
+    file,
+    metric: metrics.power.name,
+    labels: { sensor: isAverageOfMore ? `${name}_average` : name },
+    scale: MICRO,
+    isAbsentAtZero: true,
+  };
 }
 
 function clockChannel(file: string, label: string | undefined): Channel {
@@ -151,4 +157,10 @@ export function readMonitor(files: CardFiles, { directory, channels, limits, fan
   if (fanMost !== undefined && pwm !== undefined)
     readings.push({ metric: metrics.fanRatio.name, labels: { fan: '0' }, value: pwm / fanMost });
   return { readings: [...readings, ...limits], temperatures };
+}
+
+/** Value of one sensor in a sample of the monitor. */
+export function readingOf(sample: MonitorSample | undefined, { name }: MetricSpec, sensor: string): number | undefined {
+  const value = sample?.readings.find(({ metric, labels }) => metric === name && labels?.sensor === sensor)?.value;
+  return value === undefined ? undefined : Number(value);
 }

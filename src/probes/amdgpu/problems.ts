@@ -27,6 +27,12 @@ export const problems = [
     remedy: 'Look for amdgpu in the kernel log. If the card works, report the header of the file with the kernel and the card.',
   },
   {
+    code: 'metrics-unit',
+    meaning:
+      'Firmware of an APU writes powers in watts or in milliwatts. The agent compares them with the hardware monitor, and leaves out those whose unit stays unknown.',
+    remedy: 'None. The power of the hardware monitor remains, where the kernel gives it.',
+  },
+  {
     code: 'permission-denied',
     meaning: 'A file of a card exists, but the agent has no permission to read it.',
     remedy: "Let the agent read the host's /sys. By default the kernel lets all users read the files that the agent needs.",

@@ -8,6 +8,8 @@ import type { Quantity } from './table-layouts.ts';
 export interface TableContext {
   /** Temperature of the hardware monitor; absent without one. */
   readonly edgeCelsius?: number;
+  /** Power of the hardware monitor; absent without one. */
+  readonly watts?: number;
   /** Instruction set, which names the chip: `90010` for MI200. */
   readonly gfxTarget?: string;
 }
@@ -34,9 +36,13 @@ const PLAIN: Readonly<Partial<Record<Quantity, { readonly metric: MetricSpec; re
 /** Adds the readings of a whole card. Values that another source already told stay as they are. */
 export function addTableReadings(readings: ReadingSet, table: Table, context: TableContext): void {
   const isTrusted = trustOf(table, context);
+  const scaleOf = powerScaleOf(table, context.watts);
   for (const sample of table.samples) {
     if (!isTrusted(sample)) continue;
-    const { quantity, value } = sample;
+    const { quantity } = sample;
+    const scale = quantity === 'power' ? scaleOf(sample) : 1;
+    if (scale === undefined) continue;
+    const value = scale === 1 ? sample.value : Number(sample.value) * scale;
     const plain = PLAIN[quantity];
     const name = nameOf(sample);
     if (plain !== undefined) readings.add(plain.metric, value, plain.label === undefined ? undefined : { [plain.label]: name });
@@ -47,6 +53,31 @@ export function addTableReadings(readings: ReadingSet, table: Table, context: Ta
   // Without partitioning, the one partition is the whole card. Its statistics also have the video engines.
   const [only, ...others] = table.partitions;
   if (only !== undefined && others.length === 0) addPartitionReadings(readings, only);
+}
+
+/** Tells whether the unit of each power of a table is known. `watts` is the power of the hardware monitor. */
+export function arePowersKnown(table: Table, watts: number | undefined): boolean {
+  const scaleOf = powerScaleOf(table, watts);
+  return table.samples.every((sample) => sample.quantity !== 'power' || scaleOf(sample) !== undefined);
+}
+
+/** Largest factor between two measurements of the same power, which average over different times. */
+const ALIKE = 30;
+
+/**
+ * Returns by what to multiply a power. Tables of format 2 have milliwatts or watts: their values come unchanged from the firmware, which
+ * has either unit. The hardware monitor knows the firmware, so the power of the socket must fit it. Undefined: the unit is unknown. When
+ * the socket is in watts, the unit of the other powers is unknown. Source: renoir_ppt.c, renoir_get_smu_metrics_data, in
+ * Linux drivers/gpu/drm/amd/pm/swsmu/smu12.
+ */
+function powerScaleOf({ version, samples }: Table, watts: number | undefined): (sample: Sample) => number | undefined {
+  if (!version.startsWith('2.')) return () => 1;
+  const socket = samples.find(({ quantity, name }) => quantity === 'power' && name === 'socket_average')?.value;
+  if (socket === undefined || watts === undefined) return () => undefined;
+  const fits = (value: number): boolean => value < watts * ALIKE && value > watts / ALIKE;
+  if (fits(Number(socket))) return () => 1;
+  const isInWatts = fits(Number(socket) * 1_000);
+  return ({ name }) => (isInWatts && name === 'socket_average' ? 1_000 : undefined);
 }
 
 /** Adds the readings of one partition, from its own table or from its part of the table of the card. */
@@ -127,7 +158,7 @@ function trustOf({ version, samples }: Table, { edgeCelsius, gfxTarget }: TableC
   const isConfirmed = gfx !== undefined && edgeCelsius !== undefined && Math.abs(Number(gfx) - edgeCelsius) <= SAME;
   return ({ quantity }) => {
     if (quantity === 'energy') return !isDiscrete || WITH_ENERGY.has(gfxTarget);
-    if (isApu && ['temperature', 'power', 'busy'].includes(quantity)) return isConfirmed;
+    if (isApu && ['temperature', 'busy'].includes(quantity)) return isConfirmed;
     return true;
   };
 }

@@ -122,10 +122,15 @@ function scaled(raw: number | bigint, scale: number): number | bigint {
 /** Scales that are no fraction of one are whole billionths. */
 const NANO = 1e9;
 
-/** Zero of these fields means that the chip does not measure them: energy of RDNA 3 and 4, sensors that are not wired. */
+/** Zero of these fields means that the chip does not measure them: energy of RDNA 3 and 4, power on Strix Point, sensors that are not wired. */
 function isReal({ quantity, name, value }: Sample): boolean {
   if (value !== 0) return true;
-  return !(quantity === 'energy' || (quantity === 'temperature' && /^(?:vr_|hbm|memory)/.test(name)) || quantity === 'voltage');
+  return !(
+    quantity === 'energy' ||
+    quantity === 'power' ||
+    (quantity === 'temperature' && /^(?:vr_|hbm|memory)/.test(name)) ||
+    quantity === 'voltage'
+  );
 }
 
 /** Width in bytes of the types of a table that describes itself, by their numbers: u8 s8 u16 s16 u32 s32 u64 s64. */

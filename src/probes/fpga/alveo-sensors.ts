@@ -3,7 +3,17 @@ import type { Facts } from './facts.ts';
 import type { ProbeMemory } from './memory.ts';
 import { metrics } from './metrics.ts';
 import { readSdm, type SdmSensor } from './sdm.ts';
-import { addSensors, HYSTERESIS, judgeCritical, MAIN_KINDS, nameSensors, RAIL_KINDS, readMonitor } from './sensors.ts';
+import {
+  addSensors,
+  HYSTERESIS,
+  judgeCritical,
+  MAIN_KINDS,
+  measured,
+  nameSensors,
+  RAIL_KINDS,
+  readMonitor,
+  reportSensors,
+} from './sensors.ts';
 import { atMostEvery, type Placed, type Survey } from './survey.ts';
 import { parseFlag } from './values.ts';
 
@@ -28,7 +38,7 @@ export function addAlveoSensors(facts: Facts, survey: Survey, id: string, addres
     if (sensor.kind !== 'temp' || sensor.value === undefined) continue;
     const critical = sensor.limits.crit;
     const { name, value } = sensor;
-    if (critical !== undefined) judgeCritical(facts, memory, id, { name, value, critical });
+    if (critical !== undefined) judgeCritical(facts, survey, id, id, { name, value, critical });
     else if (name === 'fpga_temp') judgeFpga(facts, memory, id, value);
   }
   addHeartbeat(facts, new BoardFiles(survey.host.sys, `bus/pci/devices/${address}`, id, survey.problems));
@@ -39,7 +49,11 @@ function readAll(survey: Survey, id: string, monitors: readonly Placed[]): reado
   const kinds = survey.options['rail-sensors'] ? [...MAIN_KINDS, ...RAIL_KINDS] : MAIN_KINDS;
   const sensors = monitors.flatMap((monitor): readonly SdmSensor[] => {
     const name = new BoardFiles(sys, monitor.path, id, survey.problems).text('name') ?? '';
-    if (/_hwmon_sdm_(?:user|mgmt)$/.test(name)) return readSdm(sys, monitor.path, kinds);
+    if (/_hwmon_sdm_(?:user|mgmt)$/.test(name)) {
+      const read = readSdm(sys, monitor.path, kinds).map(measured);
+      reportSensors(survey, id, monitor.path, read);
+      return read;
+    }
     return nameSensors(readMonitor(survey, id, monitor.path, { kinds, exclude: TARGETS })).map((sensor) => ({ ...sensor, limits: {} }));
   });
   // An absent sensor, or one whose controller is off, reads as 0. It still reserves its name.

@@ -90,7 +90,7 @@ function addLink(facts: Facts, files: BoardFiles): void {
 }
 
 function addAmiSensors(facts: Facts, survey: Survey, address: string): void {
-  const { memory, options } = survey;
+  const { options } = survey;
   const kinds = options['rail-sensors'] ? [...MAIN_KINDS, ...RAIL_KINDS] : MAIN_KINDS;
   const sensors = atMostEvery(survey, `${address}/sensors`, options['sensor-interval'], (each) => {
     const monitors = each.monitors.filter((monitor) => monitor.address === address);
@@ -102,7 +102,7 @@ function addAmiSensors(facts: Facts, survey: Survey, address: string): void {
     const critical = attributes.crit;
     if (kind !== 'temp' || value === undefined || critical === undefined || critical <= 0) continue;
     facts.add(metrics.temperatureLimit, critical, { sensor: name, limit: 'crit' });
-    judgeCritical(facts, memory, address, { name, value, critical });
+    judgeCritical(facts, survey, address, address, { name, value, critical });
   }
 }
 

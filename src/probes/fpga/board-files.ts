@@ -17,9 +17,13 @@ const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ENODEV', 'ENX
 /** Errors that mean "the value exists but is not available now". They are no problem by themselves; the caller judges them. */
 const BUSY: ReadonlySet<string> = new Set(['EBUSY', 'EAGAIN']);
 
+/** Stands for the errno name when a file holds a value that its sensor cannot measure. */
+export const IMPOSSIBLE = 'not a possible value';
+
 /** Returns the problem code for a read error; undefined when the error is not a problem. */
 export function problemOf(error: string): ProblemCode | undefined {
   if (ABSENT.has(error) || BUSY.has(error)) return undefined;
+  if (error === IMPOSSIBLE) return 'impossible-value';
   return error === 'EACCES' || error === 'EPERM' ? 'permission-denied' : 'read-failed';
 }
 

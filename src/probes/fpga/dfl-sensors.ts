@@ -23,12 +23,12 @@ const SWEEPS_TO_STALL = 3;
 
 /** Adds the monitors of the engine (plain registers) and of the board controller (slow bus). A monitor without a name is skipped. */
 export function addDflSensors(facts: Facts, survey: Survey, board: DflBoard, files: BoardFiles): void {
-  const ofController: Placed[] = [];
+  const ofController: ControllerMonitor[] = [];
   for (const monitor of onBoard(board, survey.monitors)) {
     const name = files.in(monitor.path).text('name');
     if (name === 'dfl_fme_thermal') addThermal(facts, survey, board, monitor);
     else if (name === 'dfl_fme_power') addPower(facts, survey, board, monitor);
-    else if (name !== undefined) ofController.push(monitor);
+    else if (name !== undefined) ofController.push({ ...monitor, driver: name });
   }
   if (ofController.length > 0) addController(facts, survey, board, ofController);
 }
@@ -79,6 +79,11 @@ function addAlarm(facts: Facts, sensor: Sensor, alarm: string, reason: string): 
   });
 }
 
+/** A monitor of the board controller, with the text of its file `name`. */
+interface ControllerMonitor extends Placed {
+  readonly driver: string;
+}
+
 /** A sensor and the path of its files, because another monitor may have the same channel. */
 interface ControllerSensor extends NamedSensor {
   readonly place: string;
@@ -90,7 +95,7 @@ interface Sweep {
 }
 
 /** Reads all monitors of the controller together, so that each sensor of a board gets a unique name. */
-function addController(facts: Facts, survey: Survey, board: DflBoard, monitors: readonly Placed[]): void {
+function addController(facts: Facts, survey: Survey, board: DflBoard, monitors: readonly ControllerMonitor[]): void {
   const key = `${board.address}/${monitors.map(({ path }) => path).join()}`;
   const sweep = atMostEvery(survey, key, survey.options['sensor-interval'], (each) => sweepController(each, board, key, monitors));
   addSensors(facts, sweep.sensors);
@@ -99,16 +104,30 @@ function addController(facts: Facts, survey: Survey, board: DflBoard, monitors: 
   const silent = sweep.sensors.filter(({ error }) => error !== undefined).map(({ place }) => place);
   if (survey.memory.isOther(`${key}/silent`, silent.join())) survey.memory.forget(`${key}/limits`);
   const limits = atMostEvery(survey, `${key}/limits`, hours(1), (each) => readLimits(each, board, monitors));
-  for (const sensor of sweep.sensors) if (sensor.kind === 'temp') addLimits(facts, survey, key, sensor, limits.get(sensor.place) ?? {});
+  for (const sensor of sweep.sensors)
+    if (sensor.kind === 'temp') addLimits(facts, survey, board, key, sensor, limits.get(sensor.place) ?? {});
   addControllerState(facts, sweep);
 }
 
-function sweepController(survey: Survey, board: DflBoard, key: string, monitors: readonly Placed[]): Sweep {
+function sweepController(survey: Survey, board: DflBoard, key: string, monitors: readonly ControllerMonitor[]): Sweep {
   const kinds = survey.options['rail-sensors'] ? [...MAIN_KINDS, ...RAIL_KINDS] : MAIN_KINDS;
-  const sensors = monitors.flatMap(({ path }) =>
-    readMonitor(survey, board.address, path, { kinds }).map((sensor) => ({ ...sensor, place: `${path}/${sensor.channel}` })),
+  const sensors = monitors.flatMap(({ path, driver }) =>
+    readMonitor(survey, board.address, path, { kinds }).map((sensor) => ({
+      ...(driver.startsWith('n6000bmc') ? inWatts(sensor) : sensor),
+      place: `${path}/${sensor.channel}`,
+    })),
   );
   return { sensors: nameSensors(sensors), failuresInARow: survey.memory.failuresInARow(`${key}/failures`, hasNoAnswer(sensors)) };
+}
+
+/**
+ * Corrects the board power of N6000, N6001 and C6100. Their controller measures milliwatts, which kernels before the fix of May 2024 give as
+ * microwatts. No such board runs with less than one watt, so the value itself decides. Source: n6000bmc_power_tbl of
+ * drivers/hwmon/intel-m10-bmc-hwmon.c, whose multiplier was 1 and became 1000.
+ */
+function inWatts(sensor: Sensor): Sensor {
+  const { kind, value } = sensor;
+  return kind === 'power' && value !== undefined && value > 0 && value < 1 ? { ...sensor, value: Math.round(value * 1e6) / 1_000 } : sensor;
 }
 
 /** Returns true when all sensors fail. Sensors that are not fitted, or locked by an update, do not count. */
@@ -118,7 +137,7 @@ function hasNoAnswer(sensors: readonly Sensor[]): boolean {
 }
 
 /** Returns the limits, keyed by the path of the sensor. */
-function readLimits(survey: Survey, board: DflBoard, monitors: readonly Placed[]): ReadonlyMap<string, Sensor['attributes']> {
+function readLimits(survey: Survey, board: DflBoard, monitors: readonly ControllerMonitor[]): ReadonlyMap<string, Sensor['attributes']> {
   const limits = new Map<string, Sensor['attributes']>();
   for (const { path } of monitors) {
     const found = readAttributes(survey, board.address, path, { kinds: ['temp'], attributes: ['max', 'crit', 'emergency'] });
@@ -127,13 +146,13 @@ function readLimits(survey: Survey, board: DflBoard, monitors: readonly Placed[]
   return limits;
 }
 
-function addLimits(facts: Facts, survey: Survey, key: string, sensor: NamedSensor, limits: Sensor['attributes']): void {
+function addLimits(facts: Facts, survey: Survey, board: DflBoard, key: string, sensor: NamedSensor, limits: Sensor['attributes']): void {
   for (const [limit, value] of Object.entries(limits)) {
     if (value > 0) facts.add(metrics.temperatureLimit, value, { sensor: sensor.name, limit });
   }
   const critical = limits.crit;
   if (critical === undefined || critical <= 0 || sensor.value === undefined) return;
-  judgeCritical(facts, survey.memory, key, { name: sensor.name, value: sensor.value, critical });
+  judgeCritical(facts, survey, board.address, key, { name: sensor.name, value: sensor.value, critical });
 }
 
 function addControllerState(facts: Facts, { sensors, failuresInARow }: Sweep): void {

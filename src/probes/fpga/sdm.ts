@@ -1,5 +1,6 @@
 import type { Tree } from '../../host/fs/tree.ts';
-import { parseInteger, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
+import { canMeasure, parseInteger, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
+import { IMPOSSIBLE } from './board-files.ts';
 import { isPresent, type NamedSensor } from './sensors.ts';
 
 /** A sensor with its upper thresholds, keyed by the label value of the limit. */
@@ -20,6 +21,8 @@ function parseExponent(text: string | undefined): number | undefined {
 export function scaleSdm(raw: number, exponent: number): number {
   return exponent < 0 ? raw / 10 ** -exponent : raw * 10 ** exponent;
 }
+
+const isLimit = ([, value]: readonly [string, number]): boolean => canMeasure('temp', value);
 
 /**
  * Reads the sensors of `hwmon_sdm` (Versal boards). They look like hwmon, but each value has its own unit in a separate file. A sensor
@@ -52,8 +55,8 @@ export function readSdm(sys: Tree, directory: string, kinds: readonly SensorKind
         name,
         value: scaleSdm(raw, exponent),
         attributes: {},
-        attributeErrors: {},
-        limits: Object.fromEntries(limits),
+        attributeErrors: Object.fromEntries(limits.filter((each) => !isLimit(each)).map(([limit]) => [limit, IMPOSSIBLE])),
+        limits: Object.fromEntries(limits.filter(isLimit)),
       },
     ];
   });

@@ -1,8 +1,7 @@
-import { type HwmonRequest, readHwmon, type Sensor, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
+import { canMeasure, type HwmonRequest, readHwmon, type Sensor, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
 import type { MetricSpec } from '../../model/metric.ts';
-import { problemOf } from './board-files.ts';
+import { IMPOSSIBLE, problemOf } from './board-files.ts';
 import type { Facts } from './facts.ts';
-import type { ProbeMemory } from './memory.ts';
 import { metrics } from './metrics.ts';
 import type { Survey } from './survey.ts';
 
@@ -28,10 +27,15 @@ export interface NamedSensor extends Sensor {
 
 /** Reads the channels of one monitor. Failures become problems of the device, one problem for each kind of error. */
 export function readMonitor(survey: Survey, device: string, path: string, request: HwmonRequest): readonly Sensor[] {
-  const sensors = readHwmon(survey.host.sys, path, request);
+  const sensors = readHwmon(survey.host.sys, path, request).map(measured);
+  reportSensors(survey, device, path, sensors);
+  return sensors;
+}
+
+/** Reports the sensors and attributes without a value. */
+export function reportSensors(survey: Survey, device: string, path: string, sensors: readonly Sensor[]): void {
   const failed = sensors.flatMap(({ channel, error }) => (error === undefined ? [] : [[channel, error] as const]));
   reportFailures(survey, device, path, [...failed, ...sensors.flatMap(attributeFailures)]);
-  return sensors;
 }
 
 /** Returns the attributes of the channels of one monitor, keyed by channel. It reports failures of attributes like {@link readMonitor}. */
@@ -41,9 +45,19 @@ export function readAttributes(
   path: string,
   request: HwmonRequest,
 ): ReadonlyMap<string, Sensor['attributes']> {
-  const sensors = readHwmon(survey.host.sys, path, request);
+  const sensors = readHwmon(survey.host.sys, path, request).map(measured);
   reportFailures(survey, device, path, sensors.flatMap(attributeFailures));
   return new Map(sensors.map(({ channel, attributes }) => [channel, attributes]));
+}
+
+/** Replaces values and limits that the kind of sensor cannot have by the error {@link IMPOSSIBLE}. */
+export function measured<T extends Sensor>(sensor: T): T {
+  const { kind, value, ...rest } = sensor;
+  const wrong = Object.entries(sensor.attributes).filter(([name, each]) => !name.endsWith('_alarm') && !canMeasure(kind, each));
+  const attributes = Object.fromEntries(Object.entries(sensor.attributes).filter(([name]) => !wrong.some(([other]) => other === name)));
+  const attributeErrors = { ...sensor.attributeErrors, ...Object.fromEntries(wrong.map(([name]) => [name, IMPOSSIBLE])) };
+  const reading = value === undefined ? {} : canMeasure(kind, value) ? { value } : { error: IMPOSSIBLE };
+  return { ...rest, kind, attributes, attributeErrors, ...reading } as unknown as T;
 }
 
 type Failure = readonly [what: string, error: string];
@@ -96,14 +110,28 @@ export function addAbsentSensors(facts: Facts, sensors: readonly NamedSensor[]):
   }
 }
 
-/** Compares a temperature with its critical value. `key` identifies the board. */
+/**
+ * Below this reading, in °C, a part is cool: it is the end of the commercial temperature range, which all parts of a board support.
+ */
+const COOL = 70;
+
+/**
+ * Compares a temperature with its critical value. `key` identifies the board. A value that a cool part exceeds at first sight is no limit:
+ * some controllers report the limit of an unused sensor. It counts again after a reading below it.
+ */
 export function judgeCritical(
   facts: Facts,
-  memory: ProbeMemory,
+  { memory, problems }: Survey,
+  device: string,
   key: string,
   sensor: { readonly name: string; readonly value: number; readonly critical: number },
 ): void {
   const { name, value, critical } = sensor;
+  if (!memory.isLimit(`${key}/critical/${name}`, value, critical, COOL)) {
+    const message = `the critical limit of ${name} is ${critical} °C, and the cool part was above it from the first reading on`;
+    problems.push({ code: 'limit-not-credible', message, device });
+    return;
+  }
   const isOver = memory.isAbove(`${key}/critical/${name}`, value, critical, critical - HYSTERESIS);
   const message = `${name} at ${value} °C, critical at ${critical} °C`;
   facts.find('OverTemperature', isOver ?? 'unknown', isOver ? 'AboveCritical' : 'Normal', message, { instance: name });

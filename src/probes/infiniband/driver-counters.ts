@@ -9,10 +9,10 @@ import { metrics } from './metrics.ts';
  * other counter costs its own query. When two files feed one series, the earlier row is preferred; drivers come before the classic set.
  *
  * Sources of the names: mlx5 (counters.c), efa (efa_verbs.c), bnxt_re (hw_counters.c), irdma (verbs.c), rxe (rxe_hw_counters.c), mana
- * (counters.c), erdma (erdma_verbs.c) and hfi1 (verbs.c) of Linux drivers/infiniband.
+ * (counters.c), erdma (erdma_verbs.c) and hfi1 (verbs.c) of Linux drivers/infiniband; ionic: ionic_hw_stats.c takes them from firmware.
  */
 export function allCounters(): readonly CounterRow[] {
-  const drivers = [mlx5, efa, bnxtRe, irdma, rxe, mana, erdma, deviceCounters];
+  const drivers = [mlx5, efa, bnxtRe, irdma, rxe, mana, erdma, ionic, deviceCounters];
   return [...drivers.flatMap((rows) => rows()), ...classicCounters()];
 }
 
@@ -227,6 +227,46 @@ function erdma(): CounterRow[] {
     hardware(`${prefix}tx_packets_cnt`, metrics.transmittedPackets),
     ...hardwareErrors({ [`${prefix}rx_disable_drop_cnt`]: 'receive_discard' }),
   ]);
+}
+
+/**
+ * AMD Pensando and Pollara, since Linux 6.18. Firmware gives the names, and older firmware gives none. Bytes are those of unicast: one
+ * series has one file, and RoCE sends multicast only in datagrams.
+ */
+function ionic(): CounterRow[] {
+  return [
+    hardware('rx_rdma_ucast_bytes', metrics.receivedBytes),
+    hardware('tx_rdma_ucast_bytes', metrics.transmittedBytes),
+    ...(['unicast', 'multicast'] as const).flatMap((cast) => {
+      const name = cast === 'unicast' ? 'ucast' : 'mcast';
+      return [
+        hardware(`rx_rdma_${name}_pkts`, metrics.receivedCastPackets, { cast }),
+        hardware(`tx_rdma_${name}_pkts`, metrics.transmittedCastPackets, { cast }),
+      ];
+    }),
+    hardware('tx_rdma_cnp_pkts', metrics.congestionNotifications, { event: 'sent' }),
+    hardware('rx_rdma_cnp_pkts', metrics.congestionNotifications, { event: 'handled' }),
+    hardware('rx_rdma_ecn_pkts', metrics.ecnMarkedPackets),
+    hardware('req_rx_cqe_flush', metrics.flushedCompletions, { side: 'requester' }),
+    hardware('resp_rx_cqe_flush', metrics.flushedCompletions, { side: 'responder' }),
+    ...hardwareErrors({
+      req_rx_pkt_seq_err: 'packet_sequence',
+      req_rx_impl_nak_seq_err: 'implied_nak_sequence',
+      req_rx_rnr_retry_err: 'rnr_nak_retry',
+      req_rx_cqe_err: 'request_completion',
+      req_rx_rmt_acc_err: 'request_remote_access',
+      req_rx_rmt_req_err: 'request_remote_invalid',
+      req_tx_retry_excd_err: 'transport_retries_exceeded',
+      tx_rdma_ack_timeout: 'local_ack_timeout',
+      resp_rx_cqe_err: 'response_completion',
+      resp_rx_dup_request: 'duplicate_request',
+      resp_rx_loc_len_err: 'response_local_length',
+      resp_rx_outof_buf: 'out_of_buffer',
+      resp_rx_outouf_seq: 'out_of_sequence',
+      resp_tx_rmt_acc_err: 'response_remote_access',
+      resp_tx_rnr_retry_err: 'rnr_nak_sent',
+    }),
+  ];
 }
 
 /** Counters of the device itself and not of a port: efa, hfi1, mlx5 in switchdev mode. */

@@ -50,8 +50,10 @@ class InfinibandProbe implements Probe {
     const vanishedNames = this.#roster.update(names.filter(this.#filter), nowMs);
     const { samples, problems, unread } = this.#readAll(nowMs);
     const all = [...samples, ...this.#roster.inOtherNamespace.map((hca) => hca.sampleInOtherNamespace())];
-    if (this.#options['hw-counters'] && areCountersHidden(all)) {
-      problems.push(problem('counters-hidden', 'ports have a state, and neither counters nor hw_counters, on every device'));
+    if (this.#options['hw-counters']) {
+      if (areCountersHidden(all)) {
+        problems.push(problem('counters-hidden', 'ports have a state, and neither counters nor hw_counters, on every device'));
+      } else problems.push(...samples.filter(hasNoCounters).map(withoutCounters));
     }
     const nodes = dev.listing('infiniband');
     if (nodes.error !== undefined && all.some(({ facts }) => facts.charDevices.uverbs.length > 0)) {
@@ -109,6 +111,18 @@ function brokenCounters({ facts: { name }, ports, device }: HcaSample): Problem[
     .filter(([, { allOnes }]) => allOnes.length > 0)
     .map(([place, { allOnes }]) => ({ ...problem('counter-all-ones', `${allOnes.join(', ')} of ${place}: all ones`), device: name }));
 }
+
+/** Software devices without counters are as they should be. */
+const hasNoCounters = ({ facts: { location }, ports, device }: HcaSample): boolean =>
+  location.pciAddress !== undefined &&
+  device.files === 0 &&
+  ports.some(({ level }) => level.state !== undefined) &&
+  ports.every(({ counters }) => counters.files === 0);
+
+const withoutCounters = ({ facts: { name } }: HcaSample): Problem => ({
+  ...problem('no-counters', `no port of ${name} has a counter that the agent knows`),
+  device: name,
+});
 
 /** PCI vendors whose drivers have counters on every kernel. Other drivers (siw, qedr, mana_ib of some kernels, …) may have none at all. */
 const WITH_COUNTERS: ReadonlySet<string | undefined> = new Set(['0x15b3', '0x8086', '0x14e4', '0x1d0f', '0x434e']);

@@ -18,6 +18,11 @@ export const problems = [
     remedy: "Mount the host's /dev into the agent (dev.enabled in the values of the chart) and point --path.dev at it.",
   },
   {
+    code: 'no-counters',
+    meaning: 'An adapter has no RDMA counters: its driver or its firmware gives none. Traffic and errors of its ports are unknown.',
+    remedy: 'Update firmware and kernel; ionic (AMD Pensando and Pollara) has counters since Linux 6.18. The state of the ports is known.',
+  },
+  {
     code: 'device-vanished',
     meaning: 'A device was listed but disappeared before it was read, as during a driver reload, a reset or a hot removal.',
     remedy: 'If the device does not return by itself, look for the driver and the PCI function in the kernel log.',

@@ -207,6 +207,20 @@ export const metrics: readonly MetricSpec[] = [
     [],
     'mig_devices/mig_device/device_attributes/shared/multiprocessor_count',
   ),
+  own(
+    'gpu_instance_memory_total_bytes',
+    'gauge',
+    'Memory of the GPU instance of a compute instance that shares it with others. Each of them reports all of it, so do not add them up.',
+    [],
+    'mig_devices/mig_device/fb_memory_usage/total, where several have one gpu_instance_id',
+  ),
+  own(
+    'gpu_instance_memory_used_bytes',
+    'gauge',
+    'Memory in use of the GPU instance of a compute instance that shares it with others. Each of them reports all of it, so do not add them up.',
+    [],
+    'mig_devices/mig_device/fb_memory_usage/used, where several have one gpu_instance_id',
+  ),
   own('fabric_state', 'gauge', 'The state of the registration with the NVLink fabric; always 1.', ['state'], 'fabric/state'),
   own('fabric_health', 'gauge', 'The health of the NVLink fabric as the GPU sees it; always 1.', ['state'], 'fabric/health/summary'),
   own(

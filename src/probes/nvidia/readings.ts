@@ -25,11 +25,17 @@ export function gpuReadings(gpu: GpuSample, context: GpuContext): readonly Readi
 
 /**
  * Returns the readings of a MIG instance. `sharesMemory` is true when its GPU instance has several compute instances. The driver then
- * reports the memory of all of them for each, so the values are omitted.
+ * reports the memory of all of them for each, which has metrics of its own: a sum over the instances would count it several times.
  */
 export function instanceReadings({ values, ecc }: MigSample, sharesMemory: boolean): readonly Reading[] {
   const hidden = sharesMemory ? Object.fromEntries(MEMORY_KEYS.map((key) => [key, undefined])) : {};
-  return [...valueReadings(withBusy({ ...values, ...hidden })), ...eccReadings(ecc)];
+  const ofAll = sharesMemory
+    ? [
+        ...one(nvidia('gpu_instance_memory_total_bytes'), values?.memoryTotalBytes),
+        ...one(nvidia('gpu_instance_memory_used_bytes'), values?.memoryUsedBytes),
+      ]
+    : [];
+  return [...valueReadings(withBusy({ ...values, ...hidden })), ...ofAll, ...eccReadings(ecc)];
 }
 
 /** If the driver reports no utilization, the activity of the graphics unit replaces it: it has the same meaning. */

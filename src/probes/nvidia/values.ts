@@ -95,6 +95,8 @@ export const VALUES = {
     'gpu_memory_power_readings/instant_power_draw',
     'gpu_memory_power_readings/power_draw',
   ),
+  /** H100 to GB300 give no other power of their memory. */
+  averageMemoryPowerWatts: number(shared.power, { sensor: 'memory_average' }, 'gpu_memory_power_readings/average_power_draw'),
   modulePowerWatts: number(
     shared.power,
     { sensor: 'module' },

@@ -11,6 +11,7 @@ import { NvmeProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { resolve } from './resolve.ts';
 import { simulation } from './simulation.ts';
+import { LOG_FIELDS } from './smart-log.ts';
 
 /**
  * The family has two kinds of devices. `controller`: its id is the PCI address, or subsystem name and controller id on other transports.
@@ -54,6 +55,7 @@ export const family = defineFamily({
       texts: ['firmware_rev', 'model'],
       names: ['address'],
     },
+    documents: { 'probe.nvme.smart-directory': { values: [...Object.keys(LOG_FIELDS), 'value'] } },
   },
   simulation,
 });

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ReadGuard } from '../../host/fs/read-guard.ts';
-import { errnoName, Tree } from '../../host/fs/tree.ts';
-import type { Host } from '../../host/host.ts';
+import { errnoName, type Tree } from '../../host/fs/tree.ts';
+import { type Host, treeAt } from '../../host/host.ts';
 import { minutes } from '../../model/duration.ts';
 import { type IoctlLibrary, loadIoctl, readSmartLog } from './admin-command.ts';
 import type { NvmeOptions } from './options.ts';
@@ -43,7 +43,7 @@ export class SmartReader {
     this.#host = host;
     this.#useCommand = options.smart;
     this.#directory = options['smart-directory'];
-    this.#files = new Tree(this.#directory, host.sys.guard);
+    this.#files = treeAt(host, this.#directory);
     this.#load = load;
   }
 

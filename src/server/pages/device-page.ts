@@ -68,6 +68,7 @@ function identity({ device, processes }: DeviceState): readonly (readonly [strin
     ['PCI path', device.pciPath],
     ['NUMA node', device.numaNode === undefined ? undefined : String(device.numaNode)],
     ['Driver', device.driver],
+    ['Driver version', device.driverVersion],
     ['Firmware', device.firmware],
     ['Direct links', device.peers?.map((peer) => `${peer.links} to ${peer.device}`).join(', ')],
     ['Other names', device.aliases.join(', ')],

@@ -112,6 +112,7 @@ function identity({ device, host, agentVersion, readAt }: IncidentRecord): strin
     ['UUID', device.uuid],
     ['PCI address', device.pciAddress],
     ['Driver', device.driver],
+    ['Driver version', device.driverVersion],
     ['Firmware', device.firmware],
     ['Machine', words(host.manufacturer, host.model)],
     ['Kernel', host.kernel],

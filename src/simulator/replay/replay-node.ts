@@ -1,7 +1,15 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Capture, CHECKPOINT, type Frame, type FrameCall, KERNEL_LOG, KERNEL_LOG_OPTION } from '../../capture/frame.ts';
+import {
+  type Capture,
+  CHECKPOINT,
+  DIRECTORY_OPTION,
+  type Frame,
+  type FrameCall,
+  KERNEL_LOG,
+  KERNEL_LOG_OPTION,
+} from '../../capture/frame.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import { RecordedCommands } from './recorded-commands.ts';
 import { RecordedKubelet } from './recorded-kubelet.ts';
@@ -71,6 +79,7 @@ export class ReplayNode {
     const cdi = (options['cdi.dirs'] ?? '').split(',').filter((path) => path !== '');
     const programs = Object.entries(options).filter(([key]) => NAMES_PROGRAM.test(key));
     const logs = Object.keys(options).filter((key) => KERNEL_LOG_OPTION.test(key));
+    const directories = Object.entries(options).filter(([key, path]) => DIRECTORY_OPTION.test(key) && path !== '');
     const flags: Record<string, string> = {
       ...Object.fromEntries(Object.entries(options).filter(isTaken)),
       'path.sysfs': join(this.root, 'sys'),
@@ -85,6 +94,7 @@ export class ReplayNode {
       'state.file': join(this.root, 'state', 'health.json'),
       ...Object.fromEntries(programs.map(([key, program]) => [key, this.#commands.programFor(program)])),
       ...Object.fromEntries(logs.map((key) => [key, join(this.root, this.#kernelLog)])),
+      ...Object.fromEntries(directories.map(([key]) => [key, join(this.root, 'directory', key)])),
       ...this.#familyOptions(),
       'config.file': this.#configFile,
     };

@@ -46,6 +46,8 @@ const FIELDS: Readonly<Record<string, (pick: Pick) => number>> = {
   '185 0': (pick) => pick(70_000) * 10,
   '186 1': (pick) => pick(70_000) * 10,
   '186 2': (pick) => pick(7_000) * 10,
+  '185 1': (pick) => pick(70_000) * 10,
+  '185 2': (pick) => pick(7_000) * 10,
   '95 0': (pick) => pick(5),
   '74 0': (pick) => pick(9_999_999) * 1_000,
   '76 0': (pick) => pick(2) * 1_000,

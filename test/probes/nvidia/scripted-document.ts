@@ -224,8 +224,8 @@ ${x(
     x('min_power_limit', watts(v.limit_minimum)) +
     x('max_power_limit', watts(v.limit_maximum)),
 )}
-${x('gpu_memory_power_readings', x('instant_power_draw', watts(f['186 2'])))}
-${x('module_power_readings', x('instant_power_draw', watts(f['186 1'])))}
+${x('gpu_memory_power_readings', x('average_power_draw', watts(f['185 2'])) + x('instant_power_draw', watts(f['186 2'])))}
+${x('module_power_readings', x('average_power_draw', watts(f['185 1'])) + x('instant_power_draw', watts(f['186 1'])))}
 ${x(
   'clocks',
   Object.entries({ graphics: 'graphics', sm: 'sm', mem: 'memory', video: 'video' })

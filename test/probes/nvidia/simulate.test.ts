@@ -45,7 +45,13 @@ describe('the simulated node', () => {
   it('reports the position of each GPU and the nodes of an instance', async () => {
     const { reports } = await collectSimulated();
     const [first] = reports;
-    expect(first?.device).toMatchObject({ pciAddress: '0008:01:00.0', numaNode: 0, model: 'NVIDIA H100 80GB HBM3', driver: '580.105.08' });
+    expect(first?.device).toMatchObject({
+      pciAddress: '0008:01:00.0',
+      numaNode: 0,
+      model: 'NVIDIA H100 80GB HBM3',
+      driver: 'nvidia',
+      driverVersion: '580.105.08',
+    });
     expect(first?.device).toMatchObject({ index: '0', minor: 0, pciPath: 'pci0008:00/0008:00:01.0/0008:01:00.0' });
     const instance = reports.find(({ device }) => device.kind === 'mig');
     expect(instance?.device).toMatchObject({ parent: 'GPU-5e1f0000-0000-4000-8000-000000000004', numaNode: 1 });
