@@ -12,6 +12,8 @@ import { webConfigOf } from './settings.ts';
 
 /** node-problem-detector gives a plugin five seconds by default. A read without the agent may need the rest of that time. */
 const ANSWER_MS = 2_000;
+/** An agent under load has the socket and answers late. A command that read the hardware beside it would only add to the load. */
+const LOCAL_MS = 4_000;
 const LARGEST_ANSWER = 64 * 1024 * 1024;
 
 /** The other side speaks, but not what it is asked. */
@@ -70,8 +72,8 @@ async function askAgent(configuration: Configuration, path: string): Promise<Ask
   const { file } = configuration.section('state', stateOptions);
   if (file !== '') {
     const socketPath = controlSocket(file);
-    const asked = await request({ socketPath, path });
-    if (asked === 'late') throw new UserError('agent-silent', { path: socketPath, seconds: String(ANSWER_MS / 1_000) });
+    const asked = await request({ socketPath, path }, LOCAL_MS);
+    if (asked === 'late') throw new UserError('agent-silent', { path: socketPath, seconds: String(LOCAL_MS / 1_000) });
     if (asked.answer !== undefined) return asked;
   }
   return await askAddress(configuration, path);
@@ -88,14 +90,14 @@ async function askAddress(configuration: Configuration, path: string): Promise<A
   if (address === undefined || ('port' in address && address.port === 0)) return {};
   const target = 'path' in address ? { socketPath: address.path } : { host: reachable(address.host), port: address.port };
   const tls = (await webConfigOf(configuration)?.read())?.access?.tls;
-  const asked = await request({ ...target, path }, tls === undefined ? undefined : String(tls.context.cert));
+  const asked = await request({ ...target, path }, ANSWER_MS, tls === undefined ? undefined : String(tls.context.cert));
   if (asked === 'late') return {};
   return asked.refusal === 'closed' && tls?.clientAuth.startsWith('Require') ? { refusal: 'no-client-certificate' } : asked;
 }
 
 /** Sends a request, by TLS when the certificate of the agent is given. `late`: somebody listens, and did not answer in time. */
-async function request(target: RequestOptions, certificate?: string): Promise<Asked | 'late'> {
-  const options: RequestOptions = { ...target, agent: false, signal: AbortSignal.timeout(ANSWER_MS) };
+async function request(target: RequestOptions, patienceMs: number, certificate?: string): Promise<Asked | 'late'> {
+  const options: RequestOptions = { ...target, agent: false, signal: AbortSignal.timeout(patienceMs) };
   // No authority says that the address belongs to the agent. Its own certificate does.
   const get = certificate === undefined ? getPlain : (await import('node:https')).get;
   return await new Promise((resolve) => {

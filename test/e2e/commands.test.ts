@@ -20,7 +20,6 @@ beforeAll(async () => {
   for (const path of ['proc/stat', 'dev/null']) writeFileSync(join(node.root, path), '');
   const agent = await node.start();
   await agent.until('both are read', (page) => seriesValue(page, 'device_health{device="mlx5_1",state="healthy"}') === 1);
-  await expect.poll(() => node.list(), { timeout: 15_000 }).toEqual({ mlx5_0: 'Healthy', mlx5_1: 'Healthy' });
   // No agent answers at the address of the command, so only the socket leads to the agent.
   flags = [...node.flags(), '--web.listen-address=127.0.0.1:1'];
 }, 60_000);
@@ -55,11 +54,8 @@ describe('commands beside a running agent', () => {
       expect(asked.stdout).toMatch(/mlx5_0 .*\n.*mlx5_1 /);
       expect(asked.stderr).toMatch(AGE);
       expect(asked.stdout, 'the same table').toBe(before.stdout);
-      const [told, read] = [asked, json].map(() => undefined) && [
-        JSON.parse((await command('list', '-o', 'json')).stdout) as Record<string, unknown>,
-        JSON.parse(json.stdout) as Record<string, unknown>,
-      ];
-      expect(Object.keys(told ?? {})).toEqual(Object.keys(read ?? {}));
+      const told = JSON.parse((await command('list', '-o', 'json')).stdout) as object;
+      expect(Object.keys(told)).toEqual(Object.keys(JSON.parse(json.stdout) as object));
       const page = await command('list', '-o', 'prom');
       expect(page.stdout).toContain('device_health{device="mlx5_0",state="healthy"} 1');
       expect(page.stdout).not.toMatch(/^(?:device_agent_|process_|nodejs_)/m);
@@ -79,7 +75,7 @@ describe('commands beside a running agent', () => {
       expect(doctor.stdout).toMatch(/^OK {7}probe\.infiniband +2 devices: 2 pf$/m);
       expect(doctor.stdout).toMatch(/^OK {7}running-agent +it has no problems; what it read is \d+\.\d s old$/m);
       expect(doctor.stdout).toMatch(/^OK {7}podresources-socket .*the agent had an answer at /m);
-      expect((await command('doctor', '--read')).stdout).toMatch(/^OK {7}probe\.infiniband +no such hardware$/m);
+      expect((await command('doctor', '--read')).stdout).toMatch(/^FINDING {2}probe\.infiniband .* cannot be listed/m);
       expect(JSON.parse((await command('usage', '-o', 'json')).stdout)).toMatchObject({ source: 'agent' });
       expect((await command('incidents')).stdout).toBe('There are no incidents.\n');
     });
@@ -89,22 +85,26 @@ describe('commands beside a running agent', () => {
     const runs = await Promise.all(Array.from({ length: 20 }, () => command('list')));
     expect(runs.map(({ status, stderr }) => [status, AGE.test(stderr)])).toEqual(runs.map(() => [0, true]));
     expect((await node.agent?.until('it serves', () => true))?.length).toBeGreaterThan(0);
-    expect(node.list()).toEqual({ mlx5_0: 'Healthy', mlx5_1: 'Healthy' });
+    expect((await fetch(`${node.agent?.url}/healthz`)).status).toBe(200);
   }, 120_000);
 
   it('load no probe runner, no gRPC and no server to ask', async () => {
-    const seen = join(mkdtempSync(join(tmpdir(), 'device-agent-modules-')), 'modules');
-    const hook = `export async function load(url, context, next) { (await import('node:fs')).appendFileSync(${JSON.stringify(seen)}, url + '\\n'); return next(url, context); }`;
-    const register = `import { register } from 'node:module'; register('data:text/javascript,' + ${JSON.stringify(encodeURIComponent(hook))});`;
+    const folder = mkdtempSync(join(tmpdir(), 'device-agent-modules-'));
+    const [seen, loader] = [join(folder, 'modules'), join(folder, 'loader.mjs')];
+    const hook = `import { appendFileSync } from 'node:fs';
+export async function load(url, context, next) { appendFileSync(${JSON.stringify(seen)}, url + '\\n'); return next(url, context); }`;
+    writeFileSync(join(folder, 'hook.mjs'), hook);
+    writeFileSync(loader, `import { register } from 'node:module'; register('./hook.mjs', import.meta.url);`);
     for (const words of [['list'], ['health'], ['doctor'], ['usage'], ['incidents']]) {
       writeFileSync(seen, '');
-      const loader = `data:text/javascript,${encodeURIComponent(register)}`;
       const { status } = spawnSync(process.execPath, ['--import', loader, MAIN, ...words, ...flags]);
       expect(status).toBe(0);
       const modules = readFileSync(seen, 'utf8').split('\n');
       expect(modules.length).toBeGreaterThan(50);
       expect(
-        modules.filter((url) => /@grpc|protobuf|\/express\/|prom-client|koffi|systeminformation|\/dist\/(?:agent\/agent|supervisor\/family-runner)/.test(url)),
+        modules.filter((url) =>
+          /@grpc|protobuf|\/express\/|prom-client|koffi|systeminformation|\/dist\/(?:agent\/agent|supervisor\/family-runner)/.test(url),
+        ),
         words.join(' '),
       ).toEqual([]);
     }
