@@ -36,7 +36,9 @@ mkdirSync(group);
 const [, home] = (isV1 ? /memory:(.*)/m : /^0::(.*)/m).exec(readFileSync('/proc/self/cgroup', 'utf8')) ?? [];
 const enter = (path) => writeFileSync(join(path, 'cgroup.procs'), String(process.pid));
 enter(group);
-const agent = await startServe(node, kubelet, { interval: '2s', flags, start: bundle }).finally(() => enter(join(dirname(group), home ?? '')));
+const agent = await startServe(node, kubelet, { interval: '2s', flags, start: bundle }).finally(() =>
+  enter(join(dirname(group), home ?? '')),
+);
 try {
   await sleep(6_000);
   const rows = [];

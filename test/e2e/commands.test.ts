@@ -103,7 +103,9 @@ export async function load(url, context, next) { appendFileSync(${JSON.stringify
       expect(modules.length).toBeGreaterThan(50);
       expect(
         modules.filter((url) =>
-          /@grpc|protobuf|\/express\/|prom-client|node_modules/(?:koffi|systeminformation)/|\/dist\/(?:agent\/agent|supervisor\/family-runner)/.test(url),
+          /@grpc|protobuf|\/express\/|prom-client|node_modules\/(?:koffi|systeminformation)\/|\/dist\/(?:agent\/agent|supervisor\/family-runner)/.test(
+            url,
+          ),
         ),
         words.join(' '),
       ).toEqual([]);
