@@ -1,6 +1,5 @@
-import { accessSync, constants, statSync } from 'node:fs';
+import { closeSync, openSync, statSync, unlinkSync } from 'node:fs';
 import { open, readFile, rename, unlink } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import { unpackCapture } from '../capture/archive.ts';
 import type { Capture } from '../capture/frame.ts';
 import { ARCHIVE_LIMITS, ArchiveProblem } from '../capture/untar.ts';
@@ -27,6 +26,8 @@ export function captureFault(file: string, error: unknown): unknown {
   return isSystem ? new UserError('capture-unreadable', { file, problem: systemWords(error) }, error) : error;
 }
 
+const temporaryOf = (file: string): string => `${file}.${process.pid}.tmp`;
+
 /** Where a capture goes. */
 export interface CaptureTarget {
   write(bytes: Buffer): Promise<void>;
@@ -44,7 +45,9 @@ export function captureTarget(file: string): CaptureTarget {
     };
   }
   try {
-    accessSync(dirname(file), constants.W_OK | constants.X_OK);
+    // Rights alone do not tell: a file system can refuse new files also to root.
+    closeSync(openSync(temporaryOf(file), 'wx', 0o600));
+    unlinkSync(temporaryOf(file));
     if (statSync(file, { throwIfNoEntry: false })?.isDirectory() === true) throw Object.assign(new Error('EISDIR'), { code: 'EISDIR' });
   } catch (error) {
     throw new UserError('capture-unwritable', { file, problem: systemWords(error) }, error);
@@ -67,7 +70,7 @@ function writeToStdout(bytes: Buffer): Promise<void> {
 
 /** Writes an archive that only its owner can read. Throws a {@link UserError}; then there is no part of the archive. */
 async function writeCapture(file: string, bytes: Buffer): Promise<void> {
-  const temporary = `${file}.${process.pid}.tmp`;
+  const temporary = temporaryOf(file);
   try {
     const handle = await open(temporary, 'wx', 0o600);
     try {
