@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { UserError } from '../errors.ts';
 import { systemClock } from '../host/clock.ts';
-import { usageView } from '../server/api/usage.ts';
 import { ledgerDirectory, openLedger, reportOf } from '../usage/ledger/ledger.ts';
 import { parseQuery, type UsageQuery } from '../usage/ledger/query.ts';
 import type { UsageRow } from '../usage/ledger/report.ts';
@@ -58,6 +57,7 @@ async function reportFor(context: CommandContext, query: UsageQuery): Promise<Fo
   if (refusal === undefined && options.read !== true)
     logger.warn('no agent answers; this is its ledger, and what runs since its latest entry is not in it');
   const report = await reportOf(openLedger(directory, usage, systemClock), [], query, systemClock.now());
+  const { usageView } = await import('../server/api/usage.ts');
   return { report: usageView(report) as ApiReport, source: 'ledger' };
 }
 
