@@ -13,6 +13,7 @@ const PROGRAMS = {
   'fact-to-kubelet': { question: 'from a fact in a file to the kubelet', quick: ['--times=5'] },
   'password-storm': { question: 'scrapes while wrong passwords arrive', quick: ['--seconds=3'] },
   memory: { question: 'RSS, against node_exporter', quick: ['--seconds=3'] },
+  commands: { question: 'memory and time of commands beside an agent, in one memory cgroup' },
   'in-use': {
     question: 'CPU of the whole agent at the default interval, against node_exporter',
     quick: ['--interval=1', '--settle=3', '--seconds=5'],

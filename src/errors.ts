@@ -124,7 +124,7 @@ export const errors = {
   },
   'capture-unwritable': {
     message: 'the capture {file} cannot be written: {problem}',
-    remedy: 'Choose another file with -o, on a file system with some MiB of free space.',
+    remedy: 'Choose another file with -o, on a file system with some MiB of free space, or -o - > FILE for the standard output.',
     exit: 1,
   },
   'capture-unreadable': {
@@ -155,6 +155,21 @@ export const errors = {
   'control-failed': {
     message: 'cannot serve the commands of this machine on {address}: {problem}',
     remedy: 'Choose another directory with --state.file. It must be writable, and the path must be short.',
+    exit: 1,
+  },
+  'agent-silent': {
+    message: 'the agent with the socket {path} did not answer within {seconds} seconds',
+    remedy: 'Ask again, and see its log. With --read, the command reads the hardware itself.',
+    exit: 2,
+  },
+  'agent-not-ready': {
+    message: 'the agent has not read the hardware yet',
+    remedy: 'Wait some seconds. With --read, the command reads the hardware itself.',
+    exit: 1,
+  },
+  'agent-page': {
+    message: 'the agent gives no metrics at {path}: {problem}',
+    remedy: 'Give the command the same --web.telemetry-path as the agent, or --read.',
     exit: 1,
   },
   'accept-refused': {

@@ -25,8 +25,11 @@ function serveArguments(node, kubelet, interval) {
 }
 
 /** Resolves when it listens. `start`: how the program is started, by default as it was built. */
-export function startServe(node, kubelet, { interval, flags = [], start = { words: [`${DIST}/cli/main.js`], env: {} } }) {
-  return startAgent([...start.words, 'serve', ...serveArguments(node, kubelet, interval), ...flags], start.env, start.hasChannel);
+export async function startServe(node, kubelet, { interval, flags = [], start = { words: [`${DIST}/cli/main.js`], env: {} } }) {
+  const own = serveArguments(node, kubelet, interval);
+  const agent = await startAgent([...start.words, 'serve', ...own, ...flags], start.env, start.hasChannel);
+  // Commands with these flags ask this agent.
+  return { ...agent, flags: own };
 }
 
 /**

@@ -109,7 +109,8 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
   };
   const address = await server.listen().catch(abort);
   const control = (request: AcceptRequest): ControlAnswer => acceptCondition(request, core.store.snapshot(), health, () => core.assemble());
-  const closeControl = settings.state.file === '' ? undefined : await serveControl(controlSocket(settings.state.file), control, logger);
+  const closeControl =
+    settings.state.file === '' ? undefined : await serveControl(controlSocket(settings.state.file), control, server.local, logger);
   const { socket } = settings.healthFeed;
   const closeFeed = socket === '' ? undefined : await serveFeedSocket(socket, feed).catch(abort);
   core.poller.watch();

@@ -1,16 +1,18 @@
+import type { RequestListener } from 'node:http';
 import type { Logger } from '../log/logger.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { type AcceptRequest, type ControlAnswer, serveControlSocket } from '../server/control/control-socket.ts';
 import type { HealthKeeper } from './health.ts';
 
-/** Serves the socket. Without it only the commands that change something are missing, so the agent runs on. */
+/** Serves the socket. Without it commands ask the listening address, and none can change anything; the agent runs on. */
 export async function serveControl(
   path: string,
   accept: (request: AcceptRequest) => ControlAnswer,
+  read: RequestListener,
   logger: Logger,
 ): Promise<(() => void) | undefined> {
   try {
-    return await serveControlSocket(path, accept);
+    return await serveControlSocket(path, accept, read);
   } catch (error) {
     logger.warn('commands of this machine cannot be served; `health accept` is not available', { path, detail: (error as Error).message });
     return undefined;

@@ -1,13 +1,19 @@
 import { X509Certificate } from 'node:crypto';
 import { get as getPlain } from 'node:http';
-import { get as getSecure, type RequestOptions } from 'node:https';
+import type { RequestOptions } from 'node:https';
 import { TLSSocket } from 'node:tls';
+import { stateOptions } from '../agent/options.ts';
 import type { Configuration } from '../config/configuration.ts';
+import { UserError } from '../errors.ts';
+import { controlSocket } from '../server/control/control-socket.ts';
 import { parseListenAddress } from '../server/http/listen.ts';
+import type { CommandContext } from './context.ts';
 import { webConfigOf } from './settings.ts';
 
 /** node-problem-detector gives a plugin five seconds by default. A read without the agent may need the rest of that time. */
 const ANSWER_MS = 2_000;
+/** An agent under load has the socket and answers late. A command that read the hardware beside it would only add to the load. */
+const LOCAL_MS = 4_000;
 const LARGEST_ANSWER = 64 * 1024 * 1024;
 
 /** The other side speaks, but not what it is asked. */
@@ -15,6 +21,7 @@ const CLOSED = /^(?:ECONNRESET|EPROTO|HPE_|ERR_SSL_)/;
 
 export interface ApiAnswer {
   readonly status: number;
+  readonly text: string;
   /** Undefined when the answer is not JSON. */
   readonly body: unknown;
 }
@@ -48,37 +55,73 @@ export type Asked =
   /** Nobody answered in time. */
   | { readonly answer?: undefined; readonly refusal?: undefined };
 
-/** Asks the agent at the configured address, by the TLS of the web configuration file. */
-export async function askAgent(configuration: Configuration, path: string): Promise<Asked> {
+/** Asks for one path of the API. */
+export type Ask = (path: string) => Promise<Asked>;
+
+/** Asks the agent of this node; with `--read`, no one. */
+export function askFor({ configuration, options }: Pick<CommandContext, 'configuration' | 'options'>): Ask {
+  return options.read === true ? () => Promise.resolve({}) : (path) => askAgent(configuration, path);
+}
+
+/**
+ * Asks the agent whose state file is configured, by its socket, which needs no password. Without such an agent: the one at the configured
+ * address, by the TLS of the web configuration file. Throws a {@link UserError} when an agent has the socket and does not answer: a
+ * command that then read the hardware would take memory and time of an agent that lacks them.
+ */
+async function askAgent(configuration: Configuration, path: string): Promise<Asked> {
+  const { file } = configuration.section('state', stateOptions);
+  if (file !== '') {
+    const socketPath = controlSocket(file);
+    const asked = await request({ socketPath, path }, LOCAL_MS);
+    if (asked === 'late') throw new UserError('agent-silent', { path: socketPath, seconds: String(LOCAL_MS / 1_000) });
+    if (asked.answer !== undefined) return asked;
+  }
+  return await askAddress(configuration, path);
+}
+
+/** Says on the standard error how old the data of the agent is. `takenAt` is a time as the API writes it. */
+export function tellAge(takenAt: string | undefined): void {
+  const ms = Date.now() - Date.parse(takenAt ?? '');
+  if (Number.isFinite(ms)) process.stderr.write(`data of the running agent, ${Math.max(0, ms / 1_000).toFixed(1)} s old\n`);
+}
+
+async function askAddress(configuration: Configuration, path: string): Promise<Asked> {
   const address = parseListenAddress(String(configuration.setting('web.listen-address').value));
   if (address === undefined || ('port' in address && address.port === 0)) return {};
   const target = 'path' in address ? { socketPath: address.path } : { host: reachable(address.host), port: address.port };
   const tls = (await webConfigOf(configuration)?.read())?.access?.tls;
-  const asked = await request({ ...target, path }, tls === undefined ? undefined : String(tls.context.cert));
+  const asked = await request({ ...target, path }, ANSWER_MS, tls === undefined ? undefined : String(tls.context.cert));
+  if (asked === 'late') return {};
   return asked.refusal === 'closed' && tls?.clientAuth.startsWith('Require') ? { refusal: 'no-client-certificate' } : asked;
 }
 
-/** Sends a request, by TLS when the certificate of the agent is given. */
-function request(target: RequestOptions, certificate: string | undefined): Promise<Asked> {
-  const options: RequestOptions = { ...target, agent: false, signal: AbortSignal.timeout(ANSWER_MS) };
-  return new Promise((resolve) => {
-    // No authority says that the address belongs to the agent. Its own certificate does.
-    const sent = certificate === undefined ? getPlain(options) : getSecure({ ...options, rejectUnauthorized: false });
+/** Sends a request, by TLS when the certificate of the agent is given. `late`: somebody listens, and did not answer in time. */
+async function request(target: RequestOptions, patienceMs: number, certificate?: string): Promise<Asked | 'late'> {
+  const options: RequestOptions = { ...target, agent: false, signal: AbortSignal.timeout(patienceMs) };
+  // No authority says that the address belongs to the agent. Its own certificate does.
+  const get = certificate === undefined ? getPlain : (await import('node:https')).get;
+  return await new Promise((resolve) => {
+    const sent = get(certificate === undefined ? options : { ...options, rejectUnauthorized: false });
     sent.on('response', (response) => {
       if (certificate !== undefined && !isFrom(certificate, response.socket)) {
         resolve({ refusal: 'other-certificate' });
         return void sent.destroy();
       }
-      let text = '';
-      response.setEncoding('utf8').on('data', (part: string) => {
-        text += part;
-        if (text.length > LARGEST_ANSWER) sent.destroy();
+      const parts: Buffer[] = [];
+      let bytes = 0;
+      response.on('data', (part: Buffer) => {
+        parts.push(part);
+        bytes += part.length;
+        if (bytes > LARGEST_ANSWER) sent.destroy();
       });
-      response.on('end', () => resolve(judged({ status: response.statusCode ?? 0, body: parsed(text) })));
-      response.on('error', () => resolve({}));
+      response.on('end', () => resolve(judged(response.statusCode ?? 0, Buffer.concat(parts).toString())));
+      response.on('error', ({ name }) => resolve(name === 'AbortError' ? 'late' : {}));
       response.on('close', () => resolve({}));
     });
-    sent.on('error', ({ code = '' }: NodeJS.ErrnoException) => resolve(CLOSED.test(code) ? { refusal: 'closed' } : {}));
+    sent.on('error', ({ name, code = '' }: NodeJS.ErrnoException) => {
+      if (name === 'AbortError') resolve('late');
+      else resolve(CLOSED.test(code) ? { refusal: 'closed' } : {});
+    });
   });
 }
 
@@ -87,8 +130,9 @@ function isFrom(certificate: string, socket: unknown): boolean {
   return shown?.fingerprint256 === new X509Certificate(certificate).fingerprint256;
 }
 
-function judged(answer: ApiAnswer): Asked {
-  if (answer.status === 401) return { refusal: 'no-password' };
+function judged(status: number, text: string): Asked {
+  const answer: ApiAnswer = { status, text, body: parsed(text) };
+  if (status === 401) return { refusal: 'no-password' };
   const { code } = (answer.body as { readonly error?: { readonly code?: unknown } } | undefined | null)?.error ?? {};
   return code === 'api-off' ? { refusal: 'no-api' } : { answer };
 }

@@ -1,9 +1,11 @@
-import { statSync } from 'node:fs';
+import { closeSync, openSync, statSync, unlinkSync } from 'node:fs';
 import { open, readFile, rename, unlink } from 'node:fs/promises';
 import { unpackCapture } from '../capture/archive.ts';
 import type { Capture } from '../capture/frame.ts';
 import { ARCHIVE_LIMITS, ArchiveProblem } from '../capture/untar.ts';
 import { systemWords, UserError } from '../errors.ts';
+import { visible } from '../model/one-line.ts';
+import type { Output } from './output.ts';
 
 /** Reads an archive. Throws a {@link UserError} for a file that is no capture. */
 export async function readCapture(file: string): Promise<Capture> {
@@ -24,9 +26,51 @@ export function captureFault(file: string, error: unknown): unknown {
   return isSystem ? new UserError('capture-unreadable', { file, problem: systemWords(error) }, error) : error;
 }
 
+const temporaryOf = (file: string): string => `${file}.${process.pid}.tmp`;
+
+/** Where a capture goes. */
+export interface CaptureTarget {
+  write(bytes: Buffer): Promise<void>;
+  /** Says what was written, where it does not get into the archive. */
+  tell(what: string, output: Output): Promise<void>;
+}
+
+/** Opens the target of `-o`: a file, or `-` for the standard output. Throws a {@link UserError} at once where nothing can be written. */
+export function captureTarget(file: string): CaptureTarget {
+  if (file === '-') {
+    if (process.stdout.isTTY) throw new UserError('capture-unwritable', { file: '-', problem: 'the standard output is a terminal' });
+    return {
+      write: (bytes) => writeToStdout(bytes),
+      tell: async (what) => void process.stderr.write(`${what}\n`),
+    };
+  }
+  try {
+    // Rights alone do not tell: a file system can refuse new files also to root.
+    closeSync(openSync(temporaryOf(file), 'wx', 0o600));
+    unlinkSync(temporaryOf(file));
+    if (statSync(file, { throwIfNoEntry: false })?.isDirectory() === true) throw Object.assign(new Error('EISDIR'), { code: 'EISDIR' });
+  } catch (error) {
+    throw new UserError('capture-unwritable', { file, problem: systemWords(error) }, error);
+  }
+  return {
+    write: (bytes) => writeCapture(file, bytes),
+    tell: (what, output) => output.write(`${visible(file)}: ${what}\n`),
+  };
+}
+
+/** Fails also when the reader is gone: half an archive is none. */
+function writeToStdout(bytes: Buffer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(bytes, (error) => {
+      if (error === undefined || error === null) resolve();
+      else reject(new UserError('capture-unwritable', { file: '-', problem: systemWords(error) }, error));
+    });
+  });
+}
+
 /** Writes an archive that only its owner can read. Throws a {@link UserError}; then there is no part of the archive. */
-export async function writeCapture(file: string, bytes: Buffer): Promise<void> {
-  const temporary = `${file}.${process.pid}.tmp`;
+async function writeCapture(file: string, bytes: Buffer): Promise<void> {
+  const temporary = temporaryOf(file);
   try {
     const handle = await open(temporary, 'wx', 0o600);
     try {

@@ -3,8 +3,7 @@ import { frameBytes, packCapture } from '../capture/archive.ts';
 import { ARCHIVE_LIMITS } from '../capture/untar.ts';
 import { UserError } from '../errors.ts';
 import { parseDuration } from '../model/duration.ts';
-import { visible } from '../model/one-line.ts';
-import { writeCapture } from './capture-file.ts';
+import { captureTarget } from './capture-file.ts';
 import { CaptureSession } from './capture-session.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { stopSignal } from './signals.ts';
@@ -19,7 +18,7 @@ const MOST_BYTES = ARCHIVE_LIMITS.mostBytes * 0.9;
 /** Reads the node as the agent does, and writes all that was read as one archive. */
 export async function runCapture(context: CommandContext): Promise<Ending> {
   const { output, options } = context;
-  const file = typeof options.output === 'string' ? options.output : DEFAULT_FILE;
+  const target = captureTarget(typeof options.output === 'string' ? options.output : DEFAULT_FILE);
   const forMs = durationOf(options.for);
   warnOfSysfs(context);
   const stop = new AbortController();
@@ -28,8 +27,8 @@ export async function runCapture(context: CommandContext): Promise<Ending> {
   const frames = await readFrames(context, session, forMs, stop.signal);
   const { isStuck } = await session.close();
   const isRedacted = options.redact !== false;
-  await writeCapture(file, packCapture(session.capture(isRedacted)));
-  await output.write(`${visible(file)}: ${frames} frames, ${isRedacted ? 'names replaced' : 'with all names'}\n`);
+  await target.write(packCapture(session.capture(isRedacted)));
+  await target.tell(`${frames} frames, ${isRedacted ? 'names replaced' : 'with all names'}`, output);
   return { status: 0, isStuck };
 }
 

@@ -1,6 +1,7 @@
 import { VIEW_SORTS } from '../board/view.ts';
 import { notRepeatedText } from './captured-page.ts';
 import type { CommandSpec } from './command-spec.ts';
+import { readOption } from './read-option.ts';
 
 /** Chooses one of several demos. */
 const demoOption = { flags: '--demo <pid>', help: 'Process id of the demo. (default: the newest demo of this user)' };
@@ -14,15 +15,17 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'list',
-    summary: 'Read everything once and print the devices, their health and their holders.',
+    summary: 'Print the devices, their health and their holders.',
     formats: ['table', 'wide', 'json', 'yaml', 'prom'],
     options: [
-      { flags: '-w, --watch', help: 'Read again at each --refresh.interval, and print the table again when it changed.' },
+      readOption,
+      { flags: '-w, --watch', help: 'Ask or read again at each --refresh.interval, and print the table again when it changed.' },
       { flags: '--by <group>', help: 'One row for each device, or for each device that a pod holds.', choices: ['device', 'pod'] },
     ],
-    notes: `-w and --by are for the tables. -w rewrites the table in place on a terminal, and appends it with a line of time elsewhere.
+    notes: `The command asks the running agent, and says on the standard error how old its data is. Without an agent it reads everything once.
+-w and --by are for the tables. -w rewrites the table in place on a terminal, and appends it with a line of time elsewhere.
 On a narrow terminal, devices have their short names and long cells are cut; -o wide then tells the rest on further lines.
-"device-agent top" asks the running agent instead, and shows rates and events.`,
+"device-agent top" shows rates and events.`,
     examples: ['device-agent list', 'device-agent list --by=pod -w', 'device-agent list -o prom | promtool check metrics'],
     load: async () => (await import('./list.ts')).runList,
   },
@@ -30,6 +33,7 @@ On a narrow terminal, devices have their short names and long cells are cut; -o 
     name: 'top',
     summary: 'Show the devices in the whole terminal, sick first, and keep them up to date.',
     options: [
+      readOption,
       {
         flags: '--by <group>',
         help: 'Rows by device tree, by pod, or by place in the node (NUMA, PCIe).',
@@ -39,7 +43,7 @@ On a narrow terminal, devices have their short names and long cells are cut; -o 
       { flags: '--filter <text>', help: 'Only rows that contain this text, or match family:, state:, namespace: or holder:.' },
       { flags: '--no-color', help: 'No colours, as with NO_COLOR. The words alone tell the state.' },
     ],
-    notes: `The command asks the running agent at --web.listen-address. Without an agent it reads the hardware itself at each --refresh.interval.
+    notes: `The command asks the running agent, by the socket beside --state.file or at --web.listen-address. Without an agent it reads the hardware itself at each --refresh.interval.
 ? shows the keys; docs/top.md explains the columns. Without a terminal, use "device-agent list -w".`,
     examples: ['device-agent top', 'device-agent top --by=pod --filter=state:unhealthy', 'kubectl exec -it POD -- device-agent top'],
     load: async () => (await import('./top/top.ts')).runTop,
@@ -49,6 +53,7 @@ On a narrow terminal, devices have their short names and long cells are cut; -o 
     summary: 'Report whether devices are healthy, like a node-problem-detector plugin: 0 no problem, 1 problem, 2 unknown.',
     formats: ['line', 'text', 'json', 'taint-rule'],
     options: [
+      readOption,
       { flags: '--device <id>', help: 'Only this device, by id, alias, UUID or family/id.' },
       {
         flags: '--what-if <file>',
@@ -56,7 +61,7 @@ On a narrow terminal, devices have their short names and long cells are cut; -o 
       },
       { flags: '--since <duration>', help: 'How far --what-if goes back (default: 7d).' },
     ],
-    notes: `The command asks the running agent at --web.listen-address, because its verdicts have a history. Without an agent it reads
+    notes: `The command asks the running agent, by the socket beside --state.file or at --web.listen-address, because its verdicts have a history. Without an agent it reads
 everything once. One reading shows less: the growth of a counter needs two readings, and a condition with a waiting time does not count yet.
 The line has 80 bytes at most, because node-problem-detector cuts it there; -o text prints everything.
 -o taint-rule prints a DeviceTaintRule for each unhealthy device: kubectl apply -f - keeps new claims away from it.
@@ -92,7 +97,8 @@ can open.`,
     summary: 'List the incidents of the devices, or print one: what happened, who was hit, what to do, and the evidence.',
     formats: ['text', 'json'],
     argument: { name: 'id', help: 'Incident to print, as the list names it.' },
-    notes: `The command asks the running agent at --web.listen-address. Without an agent it reads the directory incidents beside
+    options: [readOption],
+    notes: `The command asks the running agent, by the socket beside --state.file or at --web.listen-address. Without an agent it reads the directory incidents beside
 --state.file. docs/incidents.md says what a record has and how long it is kept.`,
     examples: ['device-agent incidents', 'device-agent incidents 20261123-203015-nvme-0000-3b-00.0 -o json > incident.json'],
     load: async () => (await import('./incidents.ts')).runIncidents,
@@ -102,6 +108,7 @@ can open.`,
     summary: 'Report who used which devices for how long, and how long they stood idle. Most idle hours first.',
     formats: ['table', 'json', 'csv'],
     options: [
+      readOption,
       { flags: '--since <duration>', help: 'Time up to now that the report covers, such as 24h or 7d. (default: 24h)' },
       {
         flags: '--by <group>',
@@ -109,7 +116,7 @@ can open.`,
         usual: ['namespace', 'pod', 'device', 'resource', 'label:'],
       },
     ],
-    notes: `The command asks the running agent at --web.listen-address. Without an agent it reads the ledger beside --state.file.
+    notes: `The command asks the running agent, by the socket beside --state.file or at --web.listen-address. Without an agent it reads the ledger beside --state.file.
 Device hours count a device that several containers hold once: each container has its share. -o json and -o csv have seconds, joules and bytes.`,
     examples: ['device-agent usage', 'device-agent usage --since=7d --by=pod', 'device-agent usage --by=label:team -o csv'],
     load: async () => (await import('./usage.ts')).runUsage,
@@ -118,6 +125,7 @@ Device hours count a device that several containers hold once: each container ha
     name: 'doctor',
     summary: 'Check sockets, permissions, drivers and sysfs; print each finding with cause and remedy.',
     formats: ['text', 'json'],
+    options: [readOption],
     examples: ['device-agent doctor', 'device-agent doctor -o json | jq ".checks[] | select(.status == \\"finding\\")"'],
     load: async () => (await import('./doctor/doctor.ts')).runDoctor,
   },
@@ -140,13 +148,17 @@ Device hours count a device that several containers hold once: each container ha
     name: 'capture',
     summary: 'Keep all that the agent reads on this node in one archive, with all names replaced, for a replay on another machine.',
     options: [
-      { flags: '-o, --output <file>', help: 'Archive to write (default: device-agent-capture.tar.gz).' },
+      { flags: '-o, --output <file>', help: 'Archive to write; - is the standard output (default: device-agent-capture.tar.gz).' },
       { flags: '--for <duration>', help: 'How long to read, such as 10m. (default: two refreshes)' },
       { flags: '--no-redact', help: 'Keep the names of pods and hosts, UUIDs and serial numbers.' },
     ],
     notes: `The command reads by itself, beside a running agent, every --refresh.interval. Ctrl-C ends it with what was read until then.
 docs/capture.md says what is in the archive and what is replaced.`,
-    examples: ['device-agent capture', 'device-agent capture -o node-7.tar.gz --for 10m'],
+    examples: [
+      'device-agent capture',
+      'device-agent capture -o node-7.tar.gz --for 10m',
+      'kubectl exec POD -- device-agent capture -o - > node-7.tar.gz',
+    ],
     load: async () => (await import('./capture.ts')).runCapture,
   },
   {

@@ -1,8 +1,8 @@
-import { connect } from 'node:net';
+import { request as requestOf } from 'node:http';
 import { stateOptions } from '../agent/options.ts';
 import { UserError } from '../errors.ts';
 import { oneLine } from '../model/one-line.ts';
-import { type AcceptRequest, type ControlAnswer, controlSocket } from '../server/control/control-socket.ts';
+import { ACCEPT_PATH, type AcceptRequest, type ControlAnswer, controlSocket } from '../server/control/control-socket.ts';
 import type { CommandContext, Ending } from './context.ts';
 
 const ANSWER_MS = 10_000;
@@ -28,21 +28,24 @@ export async function runHealthAccept({ configuration, options, output }: Comman
 function ask(path: string, request: AcceptRequest): Promise<ControlAnswer> {
   return new Promise((resolve, reject) => {
     const failed = (problem: string): void => reject(new UserError('accept-refused', { problem }));
-    const socket = connect(path, () => socket.write(`${JSON.stringify(request)}\n`));
-    let text = '';
-    socket.setTimeout(ANSWER_MS, () => socket.destroy(new Error('the agent does not answer')));
-    socket.setEncoding('utf8').on('data', (part: string) => {
-      text += part;
+    const sent = requestOf({ socketPath: path, path: ACCEPT_PATH, method: 'POST', agent: false, timeout: ANSWER_MS }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (part: string) => {
+        text += part;
+      });
+      response.on('error', ({ message }) => failed(`${path}: ${message}`));
+      response.on('end', () => {
+        try {
+          resolve(JSON.parse(text) as ControlAnswer);
+        } catch {
+          failed(`${path} is not the socket of an agent`);
+        }
+      });
     });
-    socket.on('error', ({ code, message }: NodeJS.ErrnoException) =>
+    sent.on('timeout', () => sent.destroy(new Error('the agent does not answer')));
+    sent.on('error', ({ code, message }: NodeJS.ErrnoException) =>
       failed(code === 'ENOENT' || code === 'ECONNREFUSED' ? `no agent runs that uses ${path}` : `${path}: ${message}`),
     );
-    socket.on('end', () => {
-      try {
-        resolve(JSON.parse(text) as ControlAnswer);
-      } catch {
-        failed(`${path} is not the socket of an agent`);
-      }
-    });
+    sent.end(JSON.stringify(request));
   });
 }

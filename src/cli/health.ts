@@ -1,15 +1,11 @@
-import { collectOnce } from '../agent/agent.ts';
 import { nearestHint } from '../config/nearest.ts';
 import { UserError } from '../errors.ts';
 import { nodeProblem } from '../health/journal/node-problem.ts';
-import type { Claim } from '../model/allocation.ts';
-import type { Device } from '../model/device.ts';
 import type { ExpectedDevices } from '../model/expected.ts';
-import { HEALTH_STATES, type HealthState, type Remedy, type Severity } from '../model/health.ts';
 import { oneLine, shortened } from '../model/one-line.ts';
 import type { DeviceFamily } from '../probes/family.ts';
-import { devicesView } from '../server/api/views.ts';
-import { askAgent, REFUSAL_TEXTS } from './agent-api.ts';
+import { askFor, REFUSAL_TEXTS, tellAge } from './agent-api.ts';
+import { type ApiCondition, type ApiDevice, type ApiPending, devicesIn, expectedIn } from './api-device.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { withProgress } from './progress.ts';
 import { agentSettings, nodeName } from './settings.ts';
@@ -19,39 +15,13 @@ import { readVersion } from './version.ts';
 /** node-problem-detector cuts longer lines by default. */
 const LINE_BYTES = 80;
 
-/** One condition in the format of the API. */
-interface ApiCondition {
-  readonly type: string;
-  readonly instance?: string;
-  readonly severity: Severity;
-  readonly reason: string;
-  readonly message: string;
-  readonly remedy: Remedy;
-  readonly unverifiedSince?: string;
-  readonly recovering?: { readonly since: string; readonly until: string };
-}
-
-interface ApiPending extends ApiCondition {
-  readonly countsAt: string;
-}
-
-/** One device in the format of the API. */
-export interface ApiDevice extends Device {
-  readonly holders?: readonly { readonly claim?: Claim }[];
-  readonly health: {
-    readonly state: HealthState;
-    readonly since?: string;
-    readonly conditions: readonly ApiCondition[];
-    readonly pending?: readonly ApiPending[];
-    readonly unchecked?: readonly string[];
-  };
-}
-
 interface Judged {
   /** Undefined when the running agent has not read anything yet. */
   readonly devices: readonly ApiDevice[] | undefined;
   readonly expected: readonly ExpectedDevices[];
   readonly source: 'agent' | 'one reading';
+  /** When the agent took the snapshot. */
+  readonly takenAt?: string | undefined;
   readonly isStuck: boolean;
 }
 
@@ -70,7 +40,8 @@ export async function runHealth(context: CommandContext): Promise<Ending> {
     const wanted = context.options.device;
     const answer = answerFor(judged, typeof wanted === 'string' ? wanted : undefined);
     const { output } = context.options;
-    await context.output.write(output === 'taint-rule' ? writtenRules(answer, context.families) : written(answer, judged.source, output));
+    await context.output.write(output === 'taint-rule' ? writtenRules(answer, context.families) : written(answer, judged, output));
+    if (output === 'text') tellAge(judged.takenAt);
     return { status: answer.status, isStuck: judged.isStuck };
   } catch (error) {
     if (error instanceof UserError) throw error;
@@ -82,43 +53,27 @@ export async function runHealth(context: CommandContext): Promise<Ending> {
 }
 
 /** Returns the verdicts of the running agent, or those of one reading. */
-async function judge({ configuration, families, logger }: CommandContext): Promise<Judged> {
-  const { answer, refusal } = await askAgent(configuration, '/api/v1/devices');
+async function judge(context: CommandContext): Promise<Judged> {
+  const { answer, refusal } = await askFor(context)('/api/v1/devices');
   const reported = devicesIn(answer?.body);
-  if (reported !== undefined) return { devices: reported, expected: expectedIn(answer?.body) ?? [], source: 'agent', isStuck: false };
+  if (reported !== undefined)
+    return {
+      devices: reported,
+      expected: expectedIn(answer?.body) ?? [],
+      source: 'agent',
+      takenAt: takenAtIn(answer?.body),
+      isStuck: false,
+    };
   if (answer?.status === 503) return { devices: undefined, expected: [], source: 'agent', isStuck: false };
+  const { logger } = context;
   if (refusal !== undefined) logger.warn('the running agent cannot be asked; this is one reading', REFUSAL_TEXTS[refusal]);
+  const { configuration, families } = context;
+  const [{ collectOnce }, { devicesView }] = await Promise.all([import('../agent/agent.ts'), import('../server/api/views.ts')]);
   const { snapshot, ended } = await collectOnce(agentSettings(configuration, families), { logger, version: readVersion().version });
   return { devices: devicesIn(devicesView(snapshot)) ?? [], expected: snapshot.expected ?? [], source: 'one reading', isStuck: !ended };
 }
 
-/** Returns the devices of an API answer; undefined when another program answered. */
-export function devicesIn(body: unknown): readonly ApiDevice[] | undefined {
-  const devices = (body as { readonly devices?: unknown } | undefined | null)?.devices;
-  return Array.isArray(devices) && devices.every(isApiDevice) ? devices : undefined;
-}
-
-/** Returns the expected devices of an API answer; undefined when the answer has none. */
-export function expectedIn(body: unknown): readonly ExpectedDevices[] | undefined {
-  const expected = (body as { readonly expected?: unknown } | undefined | null)?.expected;
-  return Array.isArray(expected) && expected.every(isExpected) ? expected : undefined;
-}
-
-function isExpected(value: unknown): value is ExpectedDevices {
-  const { family, expected, present } = (value ?? {}) as Partial<ExpectedDevices>;
-  return typeof family === 'string' && typeof expected === 'number' && ['number', 'undefined'].includes(typeof present);
-}
-
-function isApiDevice(value: unknown): value is ApiDevice {
-  const { family, id, aliases, health } = (value ?? {}) as Partial<ApiDevice>;
-  return (
-    typeof family === 'string' &&
-    typeof id === 'string' &&
-    Array.isArray(aliases) &&
-    HEALTH_STATES.includes(health?.state as HealthState) &&
-    Array.isArray(health?.conditions)
-  );
-}
+const takenAtIn = (body: unknown): string | undefined => (body as { readonly takenAt?: string }).takenAt;
 
 function answerFor({ devices, expected, source }: Pick<Judged, 'devices' | 'expected' | 'source'>, wanted: string | undefined): Answer {
   if (devices === undefined) return { status: 2, message: 'the agent has not read the hardware yet', devices: [] };
@@ -144,10 +99,10 @@ function isCalled(device: ApiDevice, wanted: string): boolean {
   return namesOf(device).some((name) => name.toLowerCase() === wanted.toLowerCase());
 }
 
-function written({ status, message, devices }: Answer, source: Judged['source'], format: unknown): string {
+function written({ status, message, devices }: Answer, { source, takenAt }: Judged, format: unknown): string {
   if (format === 'json') {
     const list = devices.map((device) => ({ device: keyOf(device), ...device.health }));
-    return `${JSON.stringify({ status, message, source, devices: list }, null, 2)}\n`;
+    return `${JSON.stringify({ status, message, source, takenAt, devices: list }, null, 2)}\n`;
   }
   const line = `${shortened(message, LINE_BYTES)}\n`;
   return format === 'text' ? line + devices.map(paragraph).join('') : line;

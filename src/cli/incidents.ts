@@ -7,7 +7,7 @@ import { isRecord, type RecordRead } from '../incidents/record-file.ts';
 import { IncidentStore, type ListedIncident } from '../incidents/store.ts';
 import { createChangeLog } from '../log/changes.ts';
 import { incidentText } from '../server/pages/incident-text.ts';
-import { askAgent, REFUSAL_TEXTS } from './agent-api.ts';
+import { askFor, REFUSAL_TEXTS } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { withProgress } from './progress.ts';
 import { textTable } from './text-table.ts';
@@ -35,14 +35,16 @@ export async function runIncidents(context: CommandContext): Promise<Ending> {
   return { status: 0 };
 }
 
-async function sourceOf({ configuration, logger }: CommandContext): Promise<Source> {
-  const { answer, refusal } = await askAgent(configuration, '/api/incidents');
+async function sourceOf(context: CommandContext): Promise<Source> {
+  const { configuration, logger } = context;
+  const ask = askFor(context);
+  const { answer, refusal } = await ask('/api/incidents');
   const listed = listIn(answer?.body);
   if (listed !== undefined) {
     return {
       list: listed,
       async read(id) {
-        const asked = await askAgent(configuration, `/api/incidents/${encodeURIComponent(id)}`);
+        const asked = await ask(`/api/incidents/${encodeURIComponent(id)}`);
         if (asked.answer?.status === 404) return undefined;
         const body = asked.answer?.body;
         return isRecord(body, id) ? { record: body } : { problem: 'the agent gave no record; its log says more' };

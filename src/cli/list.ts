@@ -1,26 +1,57 @@
-import { collectOnce, openReader } from '../agent/agent.ts';
+import type { OwnReader } from '../agent/agent.ts';
 import { refreshOptions } from '../agent/options.ts';
 import { yamlText } from '../config/yaml-text.ts';
 import { UserError } from '../errors.ts';
-import type { Snapshot } from '../model/snapshot.ts';
-import { allocationsView, devicesView } from '../server/api/views.ts';
+import { askFor, REFUSAL_TEXTS, tellAge } from './agent-api.ts';
+import { type Listed, listedBy, listJson, listPage } from './agent-list.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { withProgress } from './progress.ts';
 import { agentSettings } from './settings.ts';
 import { warnOfSysfs } from './sysfs-warning.ts';
 import { snapshotTable, type TableForm } from './table.ts';
-import { readVersion } from './version.ts';
 import { repeated } from './watch.ts';
 
-/** Reads everything once and prints it, or again and again with `-w`. */
+/** Prints what the running agent read, or reads everything without one; again and again with `-w`. */
 export async function runList(context: CommandContext): Promise<Ending> {
-  const { configuration, families, logger, output, options } = context;
+  const { configuration, output, options, logger } = context;
   const form = formOf(options);
+  const ask = askFor(context);
+  const { listed, refusal } = await listedBy(ask);
+  if (listed === undefined) {
+    if (refusal !== undefined) logger.warn('the running agent cannot be asked; this is one reading', REFUSAL_TEXTS[refusal]);
+    return await readAndPrint(context, form);
+  }
+  if (options.watch === true) {
+    const { interval } = configuration.section('refresh', refreshOptions);
+    let latest = listed;
+    const table = async (): Promise<string> => {
+      latest = (await listedBy(ask)).listed ?? latest;
+      return snapshotTable(latest.table, fitted(form));
+    };
+    await repeated(table, interval, output);
+    return { status: 0 };
+  }
+  if (options.output === 'prom') {
+    await output.writePage(await listPage(ask, String(configuration.setting('web.telemetry-path').value)));
+    return { status: 0 };
+  }
+  await output.write(await written(listed, options.output, form));
+  if (options.output !== 'json' && options.output !== 'yaml') tellAge(listed.takenAt);
+  return { status: 0 };
+}
+
+async function readAndPrint(context: CommandContext, form: TableForm): Promise<Ending> {
+  const { configuration, families, logger, output, options } = context;
+  const [{ collectOnce, openReader }, { readVersion }, { snapshotView }] = await Promise.all([
+    import('../agent/agent.ts'),
+    import('./version.ts'),
+    import('../server/api/views.ts'),
+  ]);
   warnOfSysfs(context);
   const settings = agentSettings(configuration, families);
   const parts = { logger, version: readVersion().version };
   if (options.watch === true) {
-    const reader = await openReader(settings, parts);
+    const reader: OwnReader = await openReader(settings, parts);
     const { interval } = configuration.section('refresh', refreshOptions);
     const table = async (): Promise<string> => snapshotTable(await withProgress('reading the devices', reader.read()), fitted(form));
     await repeated(table, interval, output);
@@ -28,7 +59,7 @@ export async function runList(context: CommandContext): Promise<Ending> {
   }
   const { snapshot, page, ended } = await withProgress('reading the devices', collectOnce(settings, parts));
   if (options.output === 'prom') await output.writePage(page);
-  else await output.write(await written(snapshot, options.output, form));
+  else await output.write(await written({ table: snapshot, json: () => snapshotView(snapshot) }, options.output, form));
   return { status: 0, isStuck: !ended };
 }
 
@@ -43,24 +74,18 @@ function formOf({ output, by = 'device', watch }: CommandContext['options']): Ta
   return { isWide: output === 'wide', by: by === 'pod' ? 'pod' : 'device' };
 }
 
-async function written(snapshot: Snapshot, format: unknown, form: TableForm): Promise<string> {
+async function written({ table, json }: Pick<Listed, 'table' | 'json'>, format: unknown, form: TableForm): Promise<string> {
   switch (format) {
     case 'json':
-      return snapshotJson(snapshot);
+      return listJson(json());
     case 'yaml':
-      return await yamlOf(JSON.parse(snapshotJson(snapshot)));
+      return await yamlOf(JSON.parse(listJson(json())));
     default:
-      return snapshotTable(snapshot, fitted(form));
+      return snapshotTable(table, fitted(form));
   }
 }
 
 async function yamlOf(value: unknown): Promise<string> {
   const { Document } = await import('yaml');
   return await yamlText(new Document(value, { aliasDuplicateObjects: false }));
-}
-
-/** Formats devices and allocations as JSON, with the names of the HTTP API. */
-export function snapshotJson(snapshot: Snapshot): string {
-  const problems = snapshot.families.flatMap(({ family, problems: found }) => found.map((problem) => ({ family, ...problem })));
-  return `${JSON.stringify({ ...devicesView(snapshot), ...allocationsView(snapshot), problems }, null, 2)}\n`;
 }

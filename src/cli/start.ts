@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { SEARCH_PATH } from '../host/process/command.ts';
 import { leave } from './leave.ts';
 import { createOutput } from './output.ts';
@@ -10,6 +11,7 @@ export async function start(args: readonly string[]): Promise<void> {
   // Libraries start programs through a shell: they must not take them from an inherited PATH either.
   process.env.PATH = SEARCH_PATH.join(':');
   endBySignals();
+  if (!args.includes('serve')) endBeforeAgent();
   ensureDirectory();
   const output = createOutput(process.stdout);
   // A closed stderr must not end the agent.
@@ -19,6 +21,18 @@ export async function start(args: readonly string[]): Promise<void> {
   const { runCommandLine } = await import('./run.ts');
   const { status, isStuck = false } = await runCommandLine(args, process.env, output);
   await leave(status, isStuck);
+}
+
+/**
+ * Where memory is short, the kernel ends this command, and not the agent whose memory limit it shares: 1000 is the highest value
+ * (`proc_pid_oom_score_adj(5)`). Without the file, or without the right, the command runs as it is.
+ */
+function endBeforeAgent(): void {
+  try {
+    writeFileSync('/proc/self/oom_score_adj', '1000');
+  } catch {
+    // The command is then as likely to be ended as the agent.
+  }
 }
 
 /** Node cannot start a thread in a removed directory. Relative paths do not work there anyway. */

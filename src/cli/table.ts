@@ -4,7 +4,7 @@ import type { Device } from '../model/device.ts';
 import type { ActiveCondition, PendingCondition } from '../model/health.ts';
 import type { Reading } from '../model/metric.ts';
 import { shared } from '../model/shared-metrics.ts';
-import type { AllocationState, DeviceState, Snapshot } from '../model/snapshot.ts';
+import type { AllocationState, DeviceState } from '../model/snapshot.ts';
 import { pendingTrouble, standingOf } from '../model/standing.ts';
 import { fittedTable } from './fitted-table.ts';
 import { widthOf } from './terminal/frame.ts';
@@ -19,6 +19,14 @@ const WHOLE_DEVICE: Readonly<Record<string, readonly string[]>> = {
   sensor: ['gpu', 'board', 'total', 'module', 'average', 'instantaneous', 'instant', 'asic', 'chip', 'core'],
   limit: ['enforced', 'current', 'requested', 'default', 'max'],
 };
+
+/** The part of a snapshot that the table shows. */
+export interface TableData {
+  readonly devices: readonly TableDevice[];
+  readonly allocations: readonly TableAllocation[];
+}
+type TableDevice = Omit<DeviceState, 'processes' | 'readAtMs'>;
+type TableAllocation = Pick<AllocationState, 'allocation' | 'devices' | 'unresolved'>;
 
 /** What the table has beside the usual columns. */
 export interface TableForm {
@@ -35,7 +43,7 @@ const USUAL: TableForm = { isWide: false, by: 'device' };
  * Formats one line per device, and below them the allocations without a device. On a terminal that is too narrow for all, a device has its
  * short name, and long cells are cut.
  */
-export function snapshotTable(snapshot: Snapshot, form: TableForm = USUAL): string {
+export function snapshotTable(snapshot: TableData, form: TableForm = USUAL): string {
   const heads = [...(form.by === 'pod' ? POD_HEADS : []), 'DEVICE', ...HEADS, ...(form.by === 'pod' ? [] : ['HOLDER'])];
   const all = form.isWide ? [...heads, ...WIDE_HEADS] : heads;
   const devices = fitting(
@@ -81,7 +89,7 @@ const POD_HEADS = ['POD', 'CONTAINER', 'RESOURCE'];
 const HEADS = ['KIND', 'MODEL', 'HEALTH', 'UTIL', 'MEM', 'TEMP', 'POWER'];
 const WIDE_HEADS = ['PARENT', 'NUMA', 'PCI', 'DRIVER', 'FIRMWARE'];
 
-function deviceRows({ devices }: Snapshot, { isWide }: TableForm, nameOf: NameOf): Rows {
+function deviceRows({ devices }: TableData, { isWide }: TableForm, nameOf: NameOf): Rows {
   return devices.map((state) => {
     const names = [...new Set(state.holders.map(holderName))];
     const holders = isWide ? names.join(' ') : holderCell(names);
@@ -90,7 +98,7 @@ function deviceRows({ devices }: Snapshot, { isWide }: TableForm, nameOf: NameOf
 }
 
 /** One row for each container and device of it, in the order of the pods' names. */
-function podRows({ devices, allocations }: Snapshot, { isWide }: TableForm, nameOf: NameOf): Rows {
+function podRows({ devices, allocations }: TableData, { isWide }: TableForm, nameOf: NameOf): Rows {
   const states = new Map(devices.map((state) => [state.key, state]));
   const rows = allocations.flatMap(({ allocation, devices: keys }) =>
     keys.map((key) => ({ allocation, state: states.get(key) })).filter((row): row is HeldRow => row.state !== undefined),
@@ -109,10 +117,10 @@ function podRows({ devices, allocations }: Snapshot, { isWide }: TableForm, name
 
 interface HeldRow {
   readonly allocation: Allocation;
-  readonly state: DeviceState;
+  readonly state: TableDevice;
 }
 
-function deviceCells(state: DeviceState): string[] {
+function deviceCells(state: TableDevice): string[] {
   const { device } = state;
   return [
     device.kind,
@@ -125,16 +133,16 @@ function deviceCells(state: DeviceState): string[] {
   ];
 }
 
-function wideCells({ device }: DeviceState): string[] {
+function wideCells({ device }: TableDevice): string[] {
   const { parent = '', numaNode, pciAddress = '', driver = '', firmware = '' } = device;
   return [parent, numaNode === undefined ? '' : String(numaNode), pciAddress, driver, firmware];
 }
 
-function unresolvedRow({ allocation, unresolved }: AllocationState): string[] {
+function unresolvedRow({ allocation, unresolved }: TableAllocation): string[] {
   return [holderName(allocation), allocation.resource, allocation.deviceId, unresolved ?? ''];
 }
 
-function healthCell(state: DeviceState): string {
+function healthCell(state: TableDevice): string {
   const { verdict } = state;
   const [first, ...others] = pendingTrouble(verdict);
   const waiting = first === undefined ? [] : [`${withStanding(first)}${others.length === 0 ? '' : ` +${others.length}`}`];
@@ -143,7 +151,7 @@ function healthCell(state: DeviceState): string {
   return reasons.length === 0 ? verdict.state : `${verdict.state} (${reasons.join(', ')})`;
 }
 
-function leadingReason({ verdict, missingSinceMs, stale }: DeviceState): readonly string[] {
+function leadingReason({ verdict, missingSinceMs, stale }: TableDevice): readonly string[] {
   if (missingSinceMs !== undefined) return ['missing'];
   if (stale) return ['stale'];
   const [first] = verdict.conditions;
@@ -155,14 +163,14 @@ function withStanding(condition: ActiveCondition | PendingCondition): string {
   return [condition.type, ...standingOf(condition)].join(' ');
 }
 
-function memoryCell(state: DeviceState): string {
+function memoryCell(state: TableDevice): string {
   const used = reading(state, shared.memoryUsed.name);
   const total = reading(state, shared.memoryTotal.name);
   if (total === undefined) return show(used, (bytes) => `${gibibytes(bytes)} GiB`);
   return `${used === undefined ? '-' : gibibytes(used)}/${gibibytes(total)} GiB`;
 }
 
-function powerCell(state: DeviceState): string {
+function powerCell(state: TableDevice): string {
   const watts = reading(state, shared.power.name);
   const limit = reading(state, shared.powerLimit.name);
   if (watts === undefined) return '';
@@ -180,7 +188,7 @@ function holderName({ namespace, pod, container }: Allocation): string {
 }
 
 /** Returns the value of a metric for the whole device; undefined when the device does not have it. */
-function reading({ device, readings }: DeviceState, metric: string): number | undefined {
+function reading({ device, readings }: TableDevice, metric: string): number | undefined {
   const found = readings.filter((one) => one.metric === metric);
   if (found.length === 0) return undefined;
   const ranked = found.map((one) => ({ value: Number(one.value), rank: rankOf(one, device.kind) }));

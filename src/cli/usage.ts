@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs';
 import { UserError } from '../errors.ts';
 import { systemClock } from '../host/clock.ts';
-import { usageView } from '../server/api/usage.ts';
 import { ledgerDirectory, openLedger, reportOf } from '../usage/ledger/ledger.ts';
 import { parseQuery, type UsageQuery } from '../usage/ledger/query.ts';
 import type { UsageRow } from '../usage/ledger/report.ts';
-import { askAgent, REFUSAL_TEXTS } from './agent-api.ts';
+import { askFor, REFUSAL_TEXTS } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { withProgress } from './progress.ts';
 import { agentSettings } from './settings.ts';
@@ -46,16 +45,19 @@ interface Found {
   readonly source: 'agent' | 'ledger';
 }
 
-async function reportFor({ configuration, families, logger }: CommandContext, query: UsageQuery): Promise<Found> {
+async function reportFor(context: CommandContext, query: UsageQuery): Promise<Found> {
+  const { configuration, families, logger, options } = context;
   const path = `/api/usage?since=${query.since}ms&by=${encodeURIComponent(query.by)}`;
-  const { answer, refusal } = await askAgent(configuration, path);
+  const { answer, refusal } = await askFor(context)(path);
   if (answer?.status === 200 && isReport(answer.body)) return { report: answer.body, source: 'agent' };
   if (refusal !== undefined) logger.warn('the running agent cannot be asked; this is its ledger', REFUSAL_TEXTS[refusal]);
   const { state, usage } = agentSettings(configuration, families);
   const directory = ledgerDirectory(state.file);
   if (directory === undefined || !existsSync(directory)) return { report: undefined, source: 'ledger' };
-  if (refusal === undefined) logger.warn('no agent answers; this is its ledger, and what runs since its latest entry is not in it');
+  if (refusal === undefined && options.read !== true)
+    logger.warn('no agent answers; this is its ledger, and what runs since its latest entry is not in it');
   const report = await reportOf(openLedger(directory, usage, systemClock), [], query, systemClock.now());
+  const { usageView } = await import('../server/api/usage.ts');
   return { report: usageView(report) as ApiReport, source: 'ledger' };
 }
 

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -62,6 +62,21 @@ describe('the commands capture and replay', () => {
       '-device_link_up{device="mlx5_0",port="1"} 0\n+device_link_up{device="mlx5_0",port="1"} 1\n',
     ]);
   });
+
+  it('go to the standard output with -o -, whose text goes elsewhere', async () => {
+    const shell = `"$0" dist/cli/main.js capture -o - ${flags.join(' ')} > ${join(directory, 'piped.tar.gz')}`;
+    const { status, stderr } = spawnSync('/bin/sh', ['-c', shell, process.execPath], { encoding: 'utf8' });
+    expect([status, stderr]).toEqual([0, expect.stringContaining('2 frames, names replaced\n')]);
+    expect((await command(['replay', join(directory, 'piped.tar.gz')])).status).toBe(0);
+    rmSync(join(directory, 'piped.tar.gz'));
+  }, 60_000);
+
+  it('refuse a place that cannot be written before anything is read', async () => {
+    const { status, stderr } = await command(['capture', '-o', '/proc/node.tar.gz', '--for', '1h', ...flags]);
+    expect([status, stderr]).toEqual([1, expect.stringMatching(/cannot be written: .*-o - > FILE/s)]);
+    const missing = await command(['capture', '-o', join(directory, 'none/node.tar.gz'), '--for', '1h', ...flags]);
+    expect([missing.status, missing.stderr]).toEqual([1, expect.stringContaining('cannot be written')]);
+  }, 60_000);
 
   it('end at Ctrl-C with a whole archive', async () => {
     const early = join(directory, 'early.tar.gz');

@@ -1,6 +1,7 @@
 import type { Configuration } from '../../config/configuration.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
+import type { Ask } from '../agent-api.ts';
 
 /** Result of one check. `skipped` means that there is nothing to check, for example because the part is disabled. */
 export interface CheckResult {
@@ -19,7 +20,9 @@ export interface CheckResult {
 export interface CheckContext {
   readonly configuration: Configuration;
   readonly families: readonly DeviceFamily[];
-  /** Reads everything once. All checks share the result. */
+  /** Asks the running agent; each path once for all checks. */
+  readonly ask: Ask;
+  /** Reads everything once, for checks that no agent answers. All checks share the result. */
   collect(): Promise<Snapshot>;
   /** A check calls this when it could not end a thread. */
   stuck(): void;

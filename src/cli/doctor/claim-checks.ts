@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { draOptions } from '../../kubelet/options.ts';
 import type { AllocationState } from '../../model/snapshot.ts';
-import { askAgent } from '../agent-api.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 
 const NAME = 'claims';
@@ -14,8 +13,8 @@ type ClaimState = { readonly driver: string; readonly unresolved?: string };
 export type MetadataState = 'no-directory' | 'not-written' | 'written';
 
 /** Names each DRA driver with a device that cannot be joined to hardware. */
-export async function checkClaims({ configuration, collect }: CheckContext): Promise<CheckResult[]> {
-  const { answer } = await askAgent(configuration, '/api/v1/allocations');
+export async function checkClaims({ configuration, collect, ask }: CheckContext): Promise<CheckResult[]> {
+  const { answer } = await ask('/api/v1/allocations');
   const claims = claimsIn(answer?.body) ?? (await collect()).allocations.flatMap(claimState);
   const directory = configuration.section('dra', draOptions)['metadata-dir'];
   return judgeClaims(claims, (driver) => {

@@ -1,5 +1,5 @@
-import { collectOnce } from '../../agent/agent.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
+import { type Ask, type Asked, askFor } from '../agent-api.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { withProgress } from '../progress.ts';
 import { agentSettings } from '../settings.ts';
@@ -40,24 +40,39 @@ export const checks: readonly Check[] = [
   checkRunningAgent,
 ];
 
-export async function runDoctor({ configuration, families, output, options }: CommandContext): Promise<Ending> {
+export async function runDoctor(context: CommandContext): Promise<Ending> {
+  const { configuration, families, output, options } = context;
+  const ask = once(askFor(context));
   let isStuck = false;
   const stuck = (): void => {
     isStuck = true;
   };
   let collected: Promise<Snapshot> | undefined;
   const collect = (): Promise<Snapshot> => {
-    collected ??= collectOnce(agentSettings(configuration, families), { logger: SILENT, version: readVersion().version }).then(
-      ({ snapshot, ended }) => {
-        if (!ended) stuck();
-        return snapshot;
-      },
-    );
+    collected ??= (async () => {
+      const { collectOnce } = await import('../../agent/agent.ts');
+      const { snapshot, ended } = await collectOnce(agentSettings(configuration, families), {
+        logger: SILENT,
+        version: readVersion().version,
+      });
+      if (!ended) stuck();
+      return snapshot;
+    })();
     return collected;
   };
   const results: CheckResult[] = (
-    await withProgress('checking the node', Promise.all(checks.map((check) => check({ configuration, families, collect, stuck }))))
+    await withProgress('checking the node', Promise.all(checks.map((check) => check({ configuration, families, ask, collect, stuck }))))
   ).flat();
   await output.write(formatReport(results, options.output));
   return { status: results.some(({ status }) => status === 'finding') ? 1 : 0, isStuck };
+}
+
+/** Each path is asked once. */
+function once(ask: Ask): Ask {
+  const asked = new Map<string, Promise<Asked>>();
+  return (path) => {
+    const answer = asked.get(path) ?? ask(path);
+    asked.set(path, answer);
+    return answer;
+  };
 }

@@ -1,15 +1,14 @@
 import { expectedDevices } from '../../config/structured.ts';
 import { areTooFew, type ExpectedDevices, expectedText } from '../../model/expected.ts';
-import { askAgent } from '../agent-api.ts';
-import { expectedIn } from '../health.ts';
+import { expectedIn } from '../api-device.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 
 /** Compares the number of devices with `expect`: as the running agent counts them, or by one reading. */
-export async function checkExpected({ configuration, collect }: CheckContext): Promise<CheckResult[]> {
+export async function checkExpected({ configuration, collect, ask }: CheckContext): Promise<CheckResult[]> {
   const name = 'expected-devices';
   if (Object.keys(configuration.part(expectedDevices)).length === 0)
     return [skipped(name, 'the configuration expects no number of devices')];
-  const { answer } = await askAgent(configuration, '/api/v1/devices');
+  const { answer } = await ask('/api/v1/devices');
   const expected = expectedIn(answer?.body) ?? (await collect()).expected ?? [];
   const findings = expected.flatMap((one) => judge(name, one));
   return findings.length > 0 ? findings : [ok(name, expected.map(({ family, present }) => `${present} ${family}`).join(', '))];

@@ -1,45 +1,64 @@
-import { refreshOptions } from '../../agent/options.ts';
-import { systemClock } from '../../host/clock.ts';
 import { Tree } from '../../host/fs/tree.ts';
 import { pathOptions } from '../../host/options.ts';
-import type { Collection, Problem } from '../../model/collection.ts';
+import type { Problem } from '../../model/collection.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
-import { FamilyRunner } from '../../supervisor/family-runner.ts';
-import { IsolatedReads } from '../../supervisor/isolated-reads.ts';
 import { supervisorProblems } from '../../supervisor/problems.ts';
+import { type ApiDevice, devicesIn } from '../api-device.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 import { hardwareOnBus } from './hardware.ts';
 
-const CLOSE_GRACE_MS = 500;
-
-/** Runs the probe of each family once, isolated from the others as in the agent, so that a hanging probe becomes a finding. */
-export async function checkFamilies(context: CheckContext): Promise<CheckResult[]> {
-  return (await Promise.all(context.families.map((family) => checkFamily(family, context)))).flat();
+/** The part of a collection that the check needs. */
+export interface Found {
+  readonly reports: readonly { readonly device: { readonly kind: string } }[];
+  readonly source?: string | undefined;
 }
 
-async function checkFamily(family: DeviceFamily, { configuration, stuck }: CheckContext): Promise<CheckResult[]> {
+/** Judges the probe of each family by the agent's latest run. Without an agent each probe runs once here. */
+export async function checkFamilies(context: CheckContext): Promise<CheckResult[]> {
+  const probes = probesIn((await context.ask('/api/v1/status')).answer?.body);
+  const devices = probes && devicesIn((await context.ask('/api/v1/devices')).answer?.body);
+  return (await Promise.all(context.families.map((family) => checkFamily(family, context, probes, devices)))).flat();
+}
+
+async function checkFamily(
+  family: DeviceFamily,
+  context: CheckContext,
+  probes: readonly ToldProbe[] | undefined,
+  devices: readonly ApiDevice[] | undefined,
+): Promise<CheckResult[]> {
+  const { configuration } = context;
   const section = `probe.${family.name}`;
   if (!configuration.isOn(section)) return [skipped(section, `turned off by --no-${section}`)];
-  const roots = configuration.section('path', pathOptions);
-  const options = configuration.section(section, family.options);
-  const { timeout } = configuration.section('refresh', refreshOptions);
-  const crashes: string[] = [];
-  const isolated = new IsolatedReads(systemClock);
-  const events = { changed() {}, wake() {}, crashed: (_family: string, message: string) => void crashes.push(message) };
-  const settings = { family: family.name, options, roots, timeoutMs: timeout };
-  const runner = new FamilyRunner(settings, { clock: systemClock, isolated, events });
-  await runner.refresh();
-  const collection = runner.latest()?.collection;
-  const { problems } = runner.state();
-  if (!(await runner.close(CLOSE_GRACE_MS))) stuck();
-  isolated.close();
-  return judgeFamily(family, collection, problems, hardwareOnBus(new Tree(roots.sysfs), family.signs ?? []));
+  const onBus = hardwareOnBus(new Tree(configuration.section('path', pathOptions).sysfs), family.signs ?? []);
+  const told = probes?.find((probe) => probe.family === family.name);
+  if (told !== undefined && devices !== undefined) {
+    if (told.succeeded === undefined && told.problems.length === 0) return [skipped(section, 'the agent has not finished a run of it yet')];
+    const reports = devices.filter((device) => device.family === family.name).map((device) => ({ device }));
+    return judgeFamily(family, { reports }, told.problems, onBus);
+  }
+  if (probes !== undefined) return [skipped(section, 'the running agent does not read it: its configuration is another one')];
+  const { runFamily } = await import('./family-run.ts');
+  const { collection, problems } = await runFamily(family, context);
+  return judgeFamily(family, collection, problems, onBus);
+}
+
+interface ToldProbe {
+  readonly family: string;
+  readonly succeeded?: boolean;
+  readonly problems: readonly Problem[];
+}
+
+/** The probes of the running agent; undefined when none answers. */
+function probesIn(body: unknown): readonly ToldProbe[] | undefined {
+  const { probes } = (body ?? {}) as { readonly probes?: unknown };
+  const isTold = (one: Partial<ToldProbe> | null): boolean => typeof one?.family === 'string' && Array.isArray(one.problems);
+  return Array.isArray(probes) && probes.every(isTold) ? probes : undefined;
 }
 
 /** Compares the result of the probe with the devices on the PCI bus. */
 export function judgeFamily(
   family: Pick<DeviceFamily, 'name' | 'problems'>,
-  collection: Collection | undefined,
+  collection: Found | undefined,
   problems: readonly Problem[],
   onBus: readonly { readonly address: string; readonly what: string }[],
 ): CheckResult[] {
@@ -66,7 +85,7 @@ export function judgeFamily(
   return found.length > 0 ? found : [ok(name, `${countByKind(devices.map(({ device }) => device.kind))}${sourceOf(collection)}`)];
 }
 
-const sourceOf = (collection: Collection | undefined): string =>
+const sourceOf = (collection: Found | undefined): string =>
   collection?.source === undefined || collection.reports.length === 0 ? '' : `, read by ${collection.source}`;
 
 function countByKind(kinds: readonly string[]): string {

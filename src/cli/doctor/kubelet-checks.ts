@@ -3,7 +3,6 @@ import { dirname, join } from 'node:path';
 import { systemClock } from '../../host/clock.ts';
 import { errnoName } from '../../host/fs/tree.ts';
 import { CheckpointReader } from '../../kubelet/checkpoint/checkpoint.ts';
-import { PodResourcesClient } from '../../kubelet/client/client.ts';
 import { documentThread } from '../../kubelet/document-kinds.ts';
 import { podResourcesOptions } from '../../kubelet/options.ts';
 import type { PodResourcesReason } from '../../model/pod-resources.ts';
@@ -38,21 +37,52 @@ export const SOCKET_ADVICE: Readonly<Record<PodResourcesReason, readonly [cause:
   other: ['The kubelet answered with an error.', 'Check the log of the kubelet.'],
 };
 
-export async function checkPodResources({ configuration }: CheckContext): Promise<CheckResult[]> {
+export async function checkPodResources({ configuration, ask }: CheckContext): Promise<CheckResult[]> {
   const options = configuration.section('podresources', podResourcesOptions);
   const directory = checkDirectory(dirname(options.socket));
   if (directory.status === 'finding') return [directory, skipped('podresources-socket', 'its directory cannot be reached')];
+  const told = kubeletIn((await ask('/api/v1/status')).answer?.body);
+  if (told !== undefined) return [directory, judgeTold(told, options.socket)];
+  // gRPC takes memory, and only a command without an agent needs it.
+  const [{ PodResourcesClient }, { systemClock }] = await Promise.all([
+    import('../../kubelet/client/client.ts'),
+    import('../../host/clock.ts'),
+  ]);
   const client = new PodResourcesClient(options, systemClock);
   const started = performance.now();
   const answer = await client.list().finally(() => client.close());
   if (!answer.ok) {
-    const { reason, message } = answer.failure;
-    const [cause, remedy] = SOCKET_ADVICE[reason];
-    return [directory, finding('podresources-socket', `${message} [${reason}]`, `${cause} ${LOSS}`, remedy)];
+    return [directory, failed(answer.failure)];
   }
   const { allocations } = answer.attribution;
   const took = Math.round(performance.now() - started);
   return [directory, ok('podresources-socket', `${options.socket}: ${answer.api}, ${allocations.length} allocations in ${took} ms`)];
+}
+
+/** What the running agent says of the kubelet. */
+interface ToldKubelet {
+  readonly api?: string;
+  readonly answeredAt?: string;
+  readonly problem?: { readonly reason: PodResourcesReason; readonly message: string };
+}
+
+/** Undefined when another program answered, or when the agent has not asked the kubelet yet. */
+function kubeletIn(body: unknown): ToldKubelet | undefined {
+  const { kubelet } = (body ?? {}) as { readonly kubelet?: ToldKubelet };
+  if (typeof kubelet !== 'object' || kubelet === null) return undefined;
+  const { answeredAt, problem } = kubelet;
+  if (problem !== undefined && !Object.hasOwn(SOCKET_ADVICE, problem.reason)) return undefined;
+  return answeredAt === undefined && problem === undefined ? undefined : kubelet;
+}
+
+function judgeTold({ api, answeredAt, problem }: ToldKubelet, socket: string): CheckResult {
+  if (problem !== undefined) return failed(problem);
+  return ok('podresources-socket', `${socket}: ${api}, the agent had an answer at ${answeredAt}`);
+}
+
+function failed({ reason, message }: { readonly reason: PodResourcesReason; readonly message: string }): CheckResult {
+  const [cause, remedy] = SOCKET_ADVICE[reason];
+  return finding('podresources-socket', `${message} [${reason}]`, `${cause} ${LOSS}`, remedy);
 }
 
 function checkDirectory(path: string): CheckResult {

@@ -1,6 +1,5 @@
-import { devicesView } from '../../server/api/views.ts';
-import { askAgent, REFUSAL_TEXTS } from '../agent-api.ts';
-import { type ApiDevice, devicesIn } from '../health.ts';
+import { REFUSAL_TEXTS } from '../agent-api.ts';
+import { type ApiDevice, devicesIn } from '../api-device.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 
 /** Findings of one kind. A node with a fault of its fabric can have hundreds of them. */
@@ -8,12 +7,12 @@ const MOST = 16;
 const REMEDY = '"device-agent health -o text" prints every condition; docs/health.md explains them.';
 
 /** Reports devices that are not healthy: by the verdicts of the running agent, which have a history, or by one reading. */
-export async function checkDevices({ configuration, collect }: CheckContext): Promise<CheckResult[]> {
+export async function checkDevices({ collect, ask }: CheckContext): Promise<CheckResult[]> {
   const name = 'devices';
-  const { answer } = await askAgent(configuration, '/api/v1/devices');
+  const { answer } = await ask('/api/v1/devices');
   let devices = devicesIn(answer?.body);
   if (devices === undefined) {
-    const snapshot = await collect();
+    const [snapshot, { devicesView }] = await Promise.all([collect(), import('../../server/api/views.ts')]);
     devices = devicesIn(JSON.parse(JSON.stringify(devicesView(snapshot), (_, value) => (typeof value === 'bigint' ? 0 : value)))) ?? [];
   }
   if (devices.length === 0) return [skipped(name, 'there are no devices')];
@@ -50,18 +49,19 @@ interface Probe {
 
 /** Parts of the answer of `/api/v1/status` that tell of problems. */
 interface Status {
+  readonly snapshot?: { readonly ageSeconds?: number };
   readonly config?: { readonly problem?: Problem };
   readonly kubelet?: { readonly problem?: Problem };
   readonly probes?: readonly Probe[];
 }
 
 /** Reports the problems that a running agent has now. */
-export async function checkRunningAgent({ configuration }: CheckContext): Promise<CheckResult[]> {
+export async function checkRunningAgent({ ask }: CheckContext): Promise<CheckResult[]> {
   const name = 'running-agent';
-  const { answer, refusal } = await askAgent(configuration, '/api/v1/status');
+  const { answer, refusal } = await ask('/api/v1/status');
   if (refusal !== undefined) return [skipped(name, `it cannot be asked: ${REFUSAL_TEXTS[refusal].detail}`)];
   const status = (answer?.body ?? undefined) as Status | undefined;
-  if (answer?.status !== 200 || status === undefined) return [skipped(name, 'no agent answers at the listening address')];
+  if (answer?.status !== 200 || status === undefined) return [skipped(name, 'no agent answers; this command read the hardware itself')];
   const parts: readonly (readonly [string, Problem | undefined])[] = [
     ['configuration', status.config?.problem],
     ['kubelet', status.kubelet?.problem],
@@ -80,13 +80,18 @@ export async function checkRunningAgent({ configuration }: CheckContext): Promis
       ),
     ];
   });
-  return findings.length === 0 ? [ok(name, 'it has no problems')] : bounded(name, findings);
+  return findings.length === 0 ? [ok(name, `it has no problems${ageOf(status)}`)] : bounded(name, findings);
 }
 
 function bounded(name: string, findings: readonly CheckResult[]): CheckResult[] {
   const more = findings.length - MOST;
   if (more <= 0) return [...findings];
   return [...findings.slice(0, MOST), finding(name, `and ${more} more`, 'Only the first ones are shown.', REMEDY)];
+}
+
+function ageOf({ snapshot }: Status): string {
+  const seconds = snapshot?.ageSeconds;
+  return typeof seconds === 'number' ? `; what it read is ${seconds.toFixed(1)} s old` : '';
 }
 
 /** Another program may answer at the address. */

@@ -1,5 +1,5 @@
 import type { Configuration } from '../../config/configuration.ts';
-import { type Asked, askAgent, REFUSAL_TEXTS } from '../agent-api.ts';
+import { type Ask, type Asked, REFUSAL_TEXTS } from '../agent-api.ts';
 import { isBoard } from './board-check.ts';
 import { detailOf } from './detail.ts';
 import type { BoardAnswer, BoardSource } from './source.ts';
@@ -8,8 +8,8 @@ import type { BoardAnswer, BoardSource } from './source.ts';
 const INTERVAL_MS = 2_000;
 
 /** Boards of the agent that runs on the node. */
-export function agentSource(configuration: Configuration): BoardSource {
-  const ask = (path: string): Promise<Asked> => askAgent(configuration, path);
+export function agentSource(configuration: Configuration, asking: Ask): BoardSource {
+  const ask: Ask = (path) => asking(path).catch(() => ({}));
   return {
     name: `agent at ${configuration.setting('web.listen-address').value}`,
     intervalMs: INTERVAL_MS,
@@ -35,8 +35,8 @@ function boardIn({ answer, refusal }: Asked): BoardAnswer {
 }
 
 /** Whether the agent is to be waited for: it answers, or it begins. */
-export async function isAgentThere(configuration: Configuration): Promise<{ readonly isThere: boolean; readonly why?: string }> {
-  const asked = await askAgent(configuration, '/api/board');
+export async function isAgentThere(ask: Ask): Promise<{ readonly isThere: boolean; readonly why?: string }> {
+  const asked = await ask('/api/board');
   const { board, problem } = boardIn(asked);
   if (board !== undefined || asked.answer?.status === 503) return { isThere: true };
   const isSilent = asked.answer === undefined && asked.refusal === undefined;

@@ -1,14 +1,12 @@
 import { VIEW_SORTS, type ViewGroup, type ViewSort } from '../../board/view.ts';
 import { UserError } from '../../errors.ts';
+import { askFor } from '../agent-api.ts';
 import type { CommandContext, Ending } from '../context.ts';
-import { agentSettings } from '../settings.ts';
 import { stopSignal } from '../signals.ts';
 import { abilitiesOf } from '../terminal/abilities.ts';
 import { openScreen } from '../terminal/screen.ts';
-import { readVersion } from '../version.ts';
 import { agentSource, isAgentThere } from './agent-source.ts';
 import { TopApp } from './app.ts';
-import { ownSource } from './own-source.ts';
 import type { BoardSource } from './source.ts';
 import { FIRST_STATE, type TopState } from './state.ts';
 
@@ -48,10 +46,18 @@ function firstState({ by, sort, filter }: CommandContext['options']): TopState {
   };
 }
 
-async function sourceOf({ configuration, families }: CommandContext): Promise<BoardSource> {
-  const { isThere, why } = await isAgentThere(configuration);
-  if (isThere) return agentSource(configuration);
+async function sourceOf(context: CommandContext): Promise<BoardSource> {
+  const { configuration, families, options } = context;
+  const ask = askFor(context);
+  const { isThere, why } = await isAgentThere(ask);
+  if (isThere) return agentSource(configuration, ask);
+  const [{ ownSource }, { agentSettings }, { readVersion }] = await Promise.all([
+    import('./own-source.ts'),
+    import('../settings.ts'),
+    import('../version.ts'),
+  ]);
   const own = await ownSource(agentSettings(configuration, families), { logger: SILENT, version: readVersion().version });
+  if (options.read === true) return { ...own, name: 'read by this command' };
   return why === undefined ? own : { ...own, name: `${why}; read by this command` };
 }
 

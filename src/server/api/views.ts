@@ -48,6 +48,12 @@ export function devicesView(snapshot: Snapshot): object {
   };
 }
 
+/** Devices, allocations and problems of the probes: all that `list` prints. */
+export function snapshotView(snapshot: Snapshot): object {
+  const problems = snapshot.families.flatMap(({ family, problems: found }) => found.map((problem) => ({ family, ...problem })));
+  return { ...devicesView(snapshot), ...allocationsView(snapshot), problems };
+}
+
 export function statusView(snapshot: Snapshot | undefined, nowMs: number, remedyOf: RemedyOf): object {
   if (snapshot === undefined) return {};
   const { api, answeredAtMs, problem, held } = snapshot.podResources;

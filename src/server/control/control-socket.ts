@@ -1,11 +1,14 @@
 import { chmodSync, mkdirSync } from 'node:fs';
-import { createServer, type Socket } from 'node:net';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { dirname, join } from 'node:path';
 import { UserError } from '../../errors.ts';
 import { listen } from '../http/listen.ts';
 
 /** Name of the socket, in the directory of the state file, which is open to the user of the agent only. */
 export const CONTROL_SOCKET = 'control.sock';
+
+/** `POST` with an {@link AcceptRequest} as JSON; the answer is a {@link ControlAnswer}. All other requests read. */
+export const ACCEPT_PATH = '/accept';
 
 export const controlSocket = (stateFile: string): string => join(dirname(stateFile), CONTROL_SOCKET);
 
@@ -19,23 +22,28 @@ export interface AcceptRequest {
   readonly why: string;
 }
 
-/** One line of JSON in each direction, then the connection ends. */
 export type ControlAnswer =
   /** Key of the device, and the conditions that ended. */
   { readonly device: string; readonly accepted: readonly string[] } | { readonly refused: string };
 
 const LONGEST_REQUEST = 8_192;
-const MOST_CLIENTS = 8;
+const MOST_CLIENTS = 64;
 const PATIENCE_MS = 5_000;
 const MOST_TEXT = 500;
 
-/** Lets commands of the same user change what the agent remembers. Returns a function that closes the socket. */
-export async function serveControlSocket(path: string, accept: (request: AcceptRequest) => ControlAnswer): Promise<() => void> {
-  const clients = new Set<Socket>();
-  const server = createServer((socket) => {
-    clients.add(socket);
-    socket.once('close', () => clients.delete(socket));
-    serveOne(socket, accept);
+/**
+ * Serves commands of the same user: what they read, `read` answers; what they change, `accept` does. Returns a function that closes the
+ * socket.
+ */
+export async function serveControlSocket(
+  path: string,
+  accept: (request: AcceptRequest) => ControlAnswer,
+  read: RequestListener,
+): Promise<() => void> {
+  const timeouts = { headersTimeout: PATIENCE_MS, requestTimeout: PATIENCE_MS, connectionsCheckingInterval: PATIENCE_MS };
+  const server = createServer(timeouts, (request, response) => {
+    if (request.method === 'POST' && request.url === ACCEPT_PATH) takeRequest(request, response, accept);
+    else read(request, response);
   });
   server.maxConnections = MOST_CLIENTS;
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -43,34 +51,32 @@ export async function serveControlSocket(path: string, accept: (request: AcceptR
   chmodSync(path, 0o600);
   return () => {
     server.close();
-    for (const socket of clients) socket.destroy();
+    server.closeAllConnections();
   };
 }
 
-function serveOne(socket: Socket, accept: (request: AcceptRequest) => ControlAnswer): void {
+function takeRequest(request: IncomingMessage, response: ServerResponse, accept: (request: AcceptRequest) => ControlAnswer): void {
   let text = '';
-  socket.setTimeout(PATIENCE_MS, () => socket.destroy());
-  socket.on('error', () => socket.destroy());
-  socket.setEncoding('utf8').on('data', (part: string) => {
+  request.setEncoding('utf8').on('data', (part: string) => {
     text += part;
-    const end = text.indexOf('\n');
-    if (end < 0 && text.length > LONGEST_REQUEST) socket.destroy();
-    if (end < 0) return;
-    socket.removeAllListeners('data');
-    const request = requestIn(text.slice(0, end));
-    const answer: ControlAnswer = request === undefined ? { refused: 'the agent does not understand the request' } : accept(request);
-    socket.end(`${JSON.stringify(answer)}\n`);
+    if (text.length > LONGEST_REQUEST) request.destroy();
+  });
+  request.on('end', () => {
+    const asked = requestIn(text);
+    const answer: ControlAnswer = asked === undefined ? { refused: 'the agent does not understand the request' } : accept(asked);
+    response.setHeader('Content-Type', 'application/json');
+    response.end(`${JSON.stringify(answer)}\n`);
   });
 }
 
-function requestIn(line: string): AcceptRequest | undefined {
+function requestIn(text: string): AcceptRequest | undefined {
   let value: Partial<AcceptRequest> | null;
   try {
-    value = JSON.parse(line) as Partial<AcceptRequest> | null;
+    value = JSON.parse(text) as Partial<AcceptRequest> | null;
   } catch {
     return undefined;
   }
-  const isText = (text: unknown): text is string => typeof text === 'string' && text.trim() !== '' && text.length <= MOST_TEXT;
+  const isText = (one: unknown): one is string => typeof one === 'string' && one.trim() !== '' && one.length <= MOST_TEXT;
   const { device, condition, why } = value ?? {};
   if (value?.do !== 'accept' || !isText(device) || !isText(why) || !(condition === undefined || isText(condition))) return undefined;
   return { do: 'accept', device, why, ...(condition === undefined ? {} : { condition }) };

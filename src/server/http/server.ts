@@ -1,4 +1,4 @@
-import { createServer as createHttpServer, type Server } from 'node:http';
+import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http';
 import type { ShownOf } from '../../board/readings.ts';
 import { systemClock } from '../../host/clock.ts';
 import { OPEN_ACCESS } from '../access/access.ts';
@@ -17,6 +17,8 @@ import { createTlsServer } from './tls-server.ts';
 export interface WebServer {
   /** Binds the configured address and returns the reachable address. Fails with the user error `listen-failed`. */
   listen(): Promise<string>;
+  /** Answers as the API does, to commands of the user of the agent: needs no password and has no limit. */
+  readonly local: RequestListener;
   /** Closes idle connections immediately, and the others after their answer or a short timeout. */
   close(): Promise<void>;
 }
@@ -72,6 +74,7 @@ export function createServer(parts: ServerParts, limits: ServerLimits = serverLi
   const server = access === undefined || tls === undefined ? createHttpServer(timeouts, app) : createTlsServer(timeouts, app, tls, access);
   connections.accept(server);
   return {
+    local: localApp(parts, board, limits.answerMs),
     listen: () => listen(server, parts.options['listen-address']),
     async close() {
       thread.close();
@@ -79,6 +82,13 @@ export function createServer(parts: ServerParts, limits: ServerLimits = serverLi
       await close(server, limits.closeMs);
     },
   };
+}
+
+/** Only the API and the metrics: pages are for browsers. */
+function localApp({ access: _access, ...parts }: ServerParts, board: BoardSource, answerMs: number): RequestListener {
+  const options = { ...parts.options, api: true, page: false, 'enable-lifecycle': false, 'max-requests': 0 };
+  const passwords = new Passwords(() => Promise.resolve(false), OPEN_ACCESS.users);
+  return createApp({ ...parts, options }, { passwords, answerMs, streams: [], board, acceptedMs: () => 0 });
 }
 
 function boardSource({ store, history, node, families, clock = systemClock }: ServerParts): BoardSource {

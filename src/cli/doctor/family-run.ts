@@ -1,0 +1,32 @@
+import { refreshOptions } from '../../agent/options.ts';
+import { systemClock } from '../../host/clock.ts';
+import { pathOptions } from '../../host/options.ts';
+import type { Collection, Problem } from '../../model/collection.ts';
+import type { DeviceFamily } from '../../probes/family.ts';
+import { FamilyRunner } from '../../supervisor/family-runner.ts';
+import { IsolatedReads } from '../../supervisor/isolated-reads.ts';
+import type { CheckContext } from './check.ts';
+
+const CLOSE_GRACE_MS = 500;
+
+export interface FamilyRun {
+  readonly collection: Collection | undefined;
+  readonly problems: readonly Problem[];
+}
+
+/** Runs the probe of a family once, isolated from the others as in the agent, so that a hanging probe becomes a finding. */
+export async function runFamily(family: DeviceFamily, { configuration, stuck }: CheckContext): Promise<FamilyRun> {
+  const roots = configuration.section('path', pathOptions);
+  const options = configuration.section(`probe.${family.name}`, family.options);
+  const { timeout } = configuration.section('refresh', refreshOptions);
+  const isolated = new IsolatedReads(systemClock);
+  const events = { changed() {}, wake() {}, crashed() {} };
+  const settings = { family: family.name, options, roots, timeoutMs: timeout };
+  const runner = new FamilyRunner(settings, { clock: systemClock, isolated, events });
+  await runner.refresh();
+  const collection = runner.latest()?.collection;
+  const { problems } = runner.state();
+  if (!(await runner.close(CLOSE_GRACE_MS))) stuck();
+  isolated.close();
+  return { collection, problems };
+}
