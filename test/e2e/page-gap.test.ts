@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { family as nvme } from '../../src/probes/nvme/index.ts';
 import { seriesValue } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
@@ -8,6 +8,9 @@ const DRIVE = '0050:10:00.0';
 const PAUSE_MS = 8_000;
 /** The strip has one unit for each second, and no part of it is narrower than this. */
 const [STRIP_S, LEAST_S] = [1_800, 4];
+
+/** The pauses alone take 12 seconds. */
+vi.setConfig({ testTimeout: 60_000 });
 
 let node: ServedNode;
 afterEach(() => node.stop());

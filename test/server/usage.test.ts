@@ -40,7 +40,16 @@ describe('/api/usage', () => {
         since: '2026-11-23T14:00:00.000Z',
         until: '2026-11-23T16:00:00.000Z',
         by: 'pod',
-        rows: [{ name: 'ml/train-0', containers: 1, allocatedSeconds: 7_200, idleSeconds: 30, busySeconds: {}, receivedBytes: 2 ** 69 }],
+        rows: [
+          {
+            name: 'ml/train-0',
+            containers: 1,
+            allocatedSeconds: 7_200,
+            idleSeconds: 30,
+            busySeconds: {},
+            receivedBytes: String(2n ** 69n),
+          },
+        ],
         total: { name: 'total', allocatedSeconds: 7_200 },
         leftOut: 0,
         ledger: { damagedLines: 0, newerFiles: 0 },

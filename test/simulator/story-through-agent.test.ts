@@ -64,5 +64,5 @@ describe('what the agent says of the story', () => {
       `${board} is degraded: Flapping`,
     ];
     expect(lines).toEqual([...nonfatalError, ...nonfatalError, ...third]);
-  });
+  }, 120_000);
 });

@@ -65,7 +65,8 @@ function served(child: ChildProcess, url: string, log: () => string): ServedAgen
       }
     },
     async stop(signal = 'SIGTERM') {
-      if (child.exitCode !== null) return child.exitCode;
+      // A process that a signal ended has no exit status.
+      if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
       const exited = once(child, 'exit');
       child.kill(signal);
       const late = setTimeout(() => child.kill('SIGKILL'), 10_000);

@@ -5,7 +5,7 @@ import { gpuSampleOf } from '../../../dist/probes/nvidia/document-sample.js';
 import { simulatedDocument, simulatedListing, simulatedTopology, simulateGpu } from '../../../dist/probes/nvidia/simulated-document.js';
 import { readSmi, surplusFaults } from '../../../dist/probes/nvidia/smi.js';
 import { parseListing, parseTopology } from '../../../dist/probes/nvidia/smi-source.js';
-import { parseNvidiaLines } from '../../../dist/probes/nvidia/xid-line.js';
+import { parseNvidiaLine } from '../../../dist/probes/nvidia/xid-line.js';
 import { mutate, pick, randomText } from '../random.mjs';
 
 const gpus = Array.from({ length: 4 }, (_, index) => simulateGpu(index, { counts: { nvidia: 4 }, elapsedMs: 60_000 }));
@@ -104,9 +104,8 @@ export function kernelLog() {
         const record = parseKmsgRecord(part);
         if (record === undefined) continue;
         assert.ok(Number.isSafeInteger(record.seq) && record.seq >= 0, `seq ${record.seq}`);
-        for (const line of parseNvidiaLines(record.text)) {
-          if (line.kind === 'xid') assert.ok(text.includes(String(line.xid)), `Xid ${line.xid} is not in the text`);
-        }
+        const line = parseNvidiaLine(record);
+        if (line?.kind === 'xid') assert.ok(text.includes(String(line.xid)), `Xid ${line.xid} is not in the text`);
       }
     },
   };
