@@ -413,7 +413,7 @@ describe('devices', () => {
     for (const name of readdirSync(join(soft.root, 'sys/class/infiniband')))
       rmSync(join(soft.root, 'sys/class/infiniband', name, 'ports/1/hw_counters'), { recursive: true });
     expect(soft.collect().problems).toMatchObject([{ code: 'counters-hidden' }]);
-    expect(keep(probeCase('rate-einval')).collect().problems).toEqual([]);
+    expect(keep(probeCase('rate-einval')).collect().problems).toMatchObject([{ code: 'no-counters' }]);
     expect(keep(probeCase('efa-traffic-in-hw-counters', { 'hw-counters': 'false' })).collect().problems).toEqual([]);
   });
 
