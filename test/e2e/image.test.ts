@@ -46,7 +46,7 @@ describe('the image', () => {
     expect(DOCKERFILE).toContain('COPY deploy/device-agent /usr/local/bin/device-agent\n');
     expect(statSync('deploy/device-agent').mode & 0o111).toBe(0o111);
     const command = readFileSync('deploy/device-agent', 'utf8');
-    expect(command).toMatch(`#!${start.entrypoint[0]}\n`);
+    expect(command).toMatch(`#!${start.entrypoint[0]} --lite-mode\n`);
     expect(command).toContain(`'${start.entrypoint.at(-1)}'`);
     writeFileSync(join(root, 'device-agent'), command.replace(place, join(root, 'program')));
     expect(execFileSync(process.execPath, [join(root, 'device-agent'), 'version'], { encoding: 'utf8' })).toMatch(

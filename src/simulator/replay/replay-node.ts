@@ -20,7 +20,7 @@ import { TreePlayer } from './tree-player.ts';
  * programs of this machine.
  */
 const TAKEN =
-  /^(?:probe\.|device\.|labels\.|refresh\.stale-after$|podresources\.(?:timeout|restart-grace|hold|min-interval|max-message-bytes)$|usage\.(?:zero-for|linger|[a-z]+-after|dirty-mib|allowed-processes)$|incidents\.keep$)/;
+  /^(?:probe\.|device\.|labels\.|refresh\.(?:stale-after|interval)$|podresources\.(?:timeout|restart-grace|hold|min-interval|max-message-bytes)$|usage\.(?:zero-for|linger|absent-for|[a-z]+-after|dirty-mib|allowed-processes)$|incidents\.keep$)/;
 const OF_THIS_MACHINE = /(?:-path|-library|-file|-directory|-dir|socket|kmsg)$/;
 const isTaken = ([key, value]: readonly [string, string]): boolean =>
   TAKEN.test(key) && !OF_THIS_MACHINE.test(key) && !/(?:^|,)[/.~]/.test(value);

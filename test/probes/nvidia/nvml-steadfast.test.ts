@@ -64,7 +64,7 @@ describe('a library that fails to count the GPUs', () => {
     bind(node, 0);
     expect(codesOf(await at(0))).toEqual(['driver-unreachable']);
     node.write({ gpus: [hopper(0)] });
-    expect((await at(1_000)).reports[0]?.device.driver).toBe('590.44.01');
+    expect((await at(1_000)).reports[0]?.device.driverVersion).toBe('590.44.01');
   });
 
   it('gives one problem when all handles fail for a reason of the node', async () => {
