@@ -67,6 +67,8 @@ export class Hca {
   }
 
   read(nowMs: number): HcaSample {
+    // A read that failed, as while the device hangs, must not leave the device without an identity until the next listing.
+    if (this.#facts.nodeGuid === undefined && this.#facts.hasNoGuid !== true) this.readFacts(this.#facts.charDevices);
     const pcie = this.#readPcie(nowMs);
     if (pcie?.link.isAsleep === true) return { ...this.#emptySample(), pcie };
     const ports = [...this.#ports.values()].map((port) => port.read(nowMs));

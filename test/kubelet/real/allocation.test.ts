@@ -124,7 +124,7 @@ describeReal.each(['direct', 'watcher'] as const)(
 
     it('lists what was given, keeps it in the checkpoint, and drops its series at the refresh after the pod', async () => {
       // The totals of an ended container stay for a time; here they would hide what else stays.
-      const flags = [`--plugin.registration=${registration}`, '--usage.zero-for=0s', '--usage.linger=0s'];
+      const flags = [`--plugin.registration=${registration}`, '--usage.absent-for=0s', '--usage.zero-for=0s', '--usage.linger=0s'];
       const resources = RESOURCES.filter(({ resource }) => resource === HCA);
       const { kubelet, agent } = await watchedNode({ counts: COUNTS, resources, flags });
       await expect.poll(() => kubelet.amounts(HCA), { timeout: 20_000 }).toBe('2/2');
