@@ -48,7 +48,6 @@ const MAX_TEXT_LENGTH = 128;
 /** Reads all facts of a device except its ports. */
 export function readHcaFacts(sys: Tree, name: string, location: Location, charDevices: CharDevices): Omit<HcaFacts, 'ports'> {
   const text = (file: string): string | undefined => sys.text(`${CLASS}/${name}/${file}`)?.slice(0, MAX_TEXT_LENGTH) || undefined;
-  const guid = text('node_guid');
   return dropUndefined({
     name,
     location,
@@ -58,11 +57,17 @@ export function readHcaFacts(sys: Tree, name: string, location: Location, charDe
     boardId: text('board_id'),
     firmware: text('fw_ver'),
     hardwareRevision: text('hw_rev'),
-    nodeGuid: parseGuid(guid ?? ''),
-    hasNoGuid: guid !== undefined && parseGuid(guid) === undefined,
+    ...readGuid(sys, name),
     systemImageGuid: parseGuid(text('sys_image_guid') ?? ''),
     nodeType: parseNodeType(text('node_type') ?? ''),
   });
+}
+
+/** Reads the GUID of a device. */
+export function readGuid(sys: Tree, name: string): Pick<HcaFacts, 'nodeGuid' | 'hasNoGuid'> {
+  const text = sys.text(`${CLASS}/${name}/node_guid`);
+  const nodeGuid = parseGuid(text ?? '');
+  return nodeGuid === undefined ? { hasNoGuid: text !== undefined && text !== '' } : { nodeGuid };
 }
 
 /** Returns the port numbers of a device in numeric order. */

@@ -3,7 +3,7 @@ import { PCIE_EVERY_MS, type PcieSample, readPcie } from '../pcie.ts';
 import type { CharDevices } from './char-devices.ts';
 import { CounterFiles, type Counters, NO_COUNTERS } from './counter-files.ts';
 import { CLASS, findNetdevs, type Location } from './discover.ts';
-import { type HcaFacts, portsOf, readHcaFacts } from './facts.ts';
+import { type HcaFacts, portsOf, readGuid, readHcaFacts } from './facts.ts';
 import { type InfinibandOptions, isDue } from './options.ts';
 import { Port, type PortMemory, type PortSample } from './port.ts';
 
@@ -68,7 +68,10 @@ export class Hca {
 
   read(nowMs: number): HcaSample {
     // A read that failed, as while the device hangs, must not leave the device without an identity until the next listing.
-    if (this.#facts.nodeGuid === undefined && this.#facts.hasNoGuid !== true) this.readFacts(this.#facts.charDevices);
+    if (this.#facts.nodeGuid === undefined && this.#facts.hasNoGuid !== true) {
+      this.#facts = { ...this.#facts, ...readGuid(this.#sys, this.name) };
+      this.#nodeGuid = this.#facts.nodeGuid;
+    }
     const pcie = this.#readPcie(nowMs);
     if (pcie?.link.isAsleep === true) return { ...this.#emptySample(), pcie };
     const ports = [...this.#ports.values()].map((port) => port.read(nowMs));
