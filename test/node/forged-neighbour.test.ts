@@ -77,7 +77,8 @@ describe.skipIf(why !== undefined)('a container whose processes imitate drivers'
     const flags = machine.flags().filter((flag) => !flag.startsWith('--probe.nvidia.kmsg='));
     agent = await serve([
       ...[...flags, ...node.flags(), `--config.file=${join(control, 'config.json')}`],
-      ...['--refresh.interval=1s', `--probe.nvidia.kmsg=${KMSG}`],
+      // The simulated GPUs work without a process, held or not.
+      ...['--refresh.interval=1s', '--usage.busy-after=1h', '--usage.idle-after=1h', `--probe.nvidia.kmsg=${KMSG}`],
     ]);
   }, 120_000);
   afterAll(async () => {
