@@ -40,7 +40,8 @@ async function start(settings: Partial<NodeSettings> = {}) {
     const before = reloads();
     write(config);
     agent.child.kill('SIGHUP');
-    await expect.poll(reloads, WAIT).toBe(before + 1);
+    // More than one where the agent comes to an earlier signal only after the file has changed.
+    await expect.poll(reloads, WAIT).toBeGreaterThan(before);
   };
   return { node: made, agent, write, reload, reloads };
 }
