@@ -12,10 +12,10 @@ import { parseArgs } from 'node:util';
 import { DIST, dist } from './parts/dist.mjs';
 import { report, summary } from './parts/measure.mjs';
 
-const { family } = await dist('probes/infiniband/index.js');
-const { SimulatedDeviceManager } = await dist('simulator/kubelet/device-manager.js');
-const { SimulatedKubelet } = await dist('simulator/kubelet/kubelet.js');
-const { TreeWriter } = await dist('simulator/tree-writer.js');
+const { simulation } = await dist('sim/families/infiniband/index.js');
+const { SimulatedDeviceManager } = await dist('sim/kubelet/device-manager.js');
+const { SimulatedKubelet } = await dist('sim/kubelet/kubelet.js');
+const { TreeWriter } = await dist('sim/tree-writer.js');
 
 const { values } = parseArgs({ options: { times: { type: 'string', default: '100' }, interval: { type: 'string', multiple: true } } });
 const MAIN = `${DIST}/cli/main.js`;
@@ -29,7 +29,7 @@ async function measure(interval, times) {
   const root = mkdtempSync(join(tmpdir(), 'fact-to-kubelet-'));
   const plugins = join(root, 'kubelet/device-plugins');
   for (const path of ['proc', 'dev']) mkdirSync(join(root, path));
-  const hardware = family.simulation.simulate({ counts: { infiniband: 4 }, elapsedMs: 0 });
+  const hardware = simulation.simulate({ counts: { infiniband: 4 }, elapsedMs: 0 });
   const writer = new TreeWriter(root);
   writer.apply(hardware);
   const port = Object.keys(hardware.files).find((path) => path.endsWith(`${DEVICE}/ports/1/state`));

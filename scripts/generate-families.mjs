@@ -1,15 +1,21 @@
-// Writes src/probes/families.ts from the folder names below src/probes and the declarations in families/, and each declaration as plain data
-// below src/generated/families/: an agent that uses the shipped declarations parses no YAML.
+// Writes src/probes/families.ts from the folder names below src/probes and the declarations in families/, src/sim/families.ts from the folder
+// names below src/sim/families, and each declaration as plain data below src/generated/families/: an agent that uses the shipped declarations
+// parses no YAML.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { parse } from 'yaml';
 
 const probes = new URL('../src/probes/', import.meta.url);
+const simulated = new URL('../src/sim/', import.meta.url);
 const declared = new URL('../families/', import.meta.url);
 const generated = new URL('../src/generated/families/', import.meta.url);
 
-const folders = readdirSync(probes, { withFileTypes: true })
-  .filter((entry) => entry.isDirectory() && existsSync(new URL(`${entry.name}/index.ts`, probes)))
-  .map((entry) => entry.name);
+const foldersOf = (directory) =>
+  readdirSync(directory, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && existsSync(new URL(`${entry.name}/index.ts`, directory)))
+    .map((entry) => entry.name)
+    .sort();
+const folders = foldersOf(probes);
+const simulations = foldersOf(new URL('families/', simulated));
 const declarations = readdirSync(declared)
   .filter((name) => name.endsWith('.yaml'))
   .map((name) => name.replace(/\.yaml$/, ''));
@@ -44,5 +50,18 @@ async function shipped(declaration: object): Promise<DeviceFamily> {
   const { familyOf } = await import('./declared/family.ts');
   return familyOf({ declaration: declaration as Declaration, origin: 'package' });
 }
+`,
+);
+
+writeFileSync(
+  new URL('families.ts', simulated),
+  `// Written by \`npm run generate\` from the folder names. Not edited by hand.
+${simulations.map((name) => `import { simulation as ${name} } from './families/${name}/index.ts';`).join('\n')}
+import type { SimulatedFamily } from './family-simulation.ts';
+
+/** Every family of which the simulated node has devices. */
+export const simulatedFamilies: readonly SimulatedFamily[] = [
+${simulations.map((name) => `  { name: '${name}', simulation: ${name} },`).join('\n')}
+];
 `,
 );

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { dist } from './dist.mjs';
 import { addDriver } from './driver.mjs';
 
-const { familyLoaders } = await dist('probes/families.js');
-const { TreeWriter } = await dist('simulator/tree-writer.js');
-const { SimulatedKubelet } = await dist('simulator/kubelet/kubelet.js');
+const { simulatedFamilies } = await dist('sim/families.js');
+const { TreeWriter } = await dist('sim/tree-writer.js');
+const { SimulatedKubelet } = await dist('sim/kubelet/kubelet.js');
 
 /** Sysfs is never on a disk. */
 const MEMORY = '/dev/shm';
@@ -18,17 +18,15 @@ export async function makeNode(counts) {
   // Every machine has these directories of sysfs; without them the agent takes sysfs for unmounted.
   for (const path of ['sys/class', 'sys/bus', 'sys/class/net/lo', 'proc', 'dev', 'bin', 'kubelet'])
     mkdirSync(join(root, path), { recursive: true });
-  const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
   const writer = new TreeWriter(root);
   let elapsedMs = 60_000;
   let present = counts;
   const options = {};
   const write = () => {
-    for (const family of families) {
-      const hardware = family.simulation?.simulate({ counts: present, elapsedMs });
-      if (hardware === undefined) continue;
+    for (const { name: family, simulation } of simulatedFamilies) {
+      const hardware = simulation.simulate({ counts: present, elapsedMs });
       writer.apply(hardware);
-      options[family.name] = Object.fromEntries(
+      options[family] = Object.fromEntries(
         Object.entries(hardware.options ?? {}).map(([name, value]) => [name, value.replaceAll('{root}', root)]),
       );
     }

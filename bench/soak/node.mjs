@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { dist } from '../parts/dist.mjs';
 import { makeNode } from '../parts/node-tree.mjs';
 
-const { SimulatedKubelet } = await dist('simulator/kubelet/kubelet.js');
-const { SimulatedDeviceManager } = await dist('simulator/kubelet/device-manager.js');
-const { admitThroughPlugins } = await dist('simulator/kubelet/admission.js');
+const { SimulatedKubelet } = await dist('sim/kubelet/kubelet.js');
+const { SimulatedDeviceManager } = await dist('sim/kubelet/device-manager.js');
+const { admitThroughPlugins } = await dist('sim/kubelet/admission.js');
 
 const COUNTS = { infiniband: 8, 'infiniband.vf': 16, nvidia: 8, fpga: 2 };
 const HCAS = Array.from({ length: COUNTS.infiniband }, (_, n) => `mlx5_${n}`);

@@ -4,7 +4,7 @@ import { Agent, get } from 'node:http';
 import { join } from 'node:path';
 import { dist } from '../parts/dist.mjs';
 
-const { PluginConnection } = await dist('simulator/kubelet/plugin-connection.js');
+const { PluginConnection } = await dist('sim/kubelet/plugin-connection.js');
 
 const FORMATS = [
   { accept: 'text/plain;version=0.0.4' },

@@ -8,8 +8,8 @@ import { FrameClock } from '../host/recorded/frame-clock.ts';
 import { IsolatedReads } from '../supervisor/isolated-reads.ts';
 import { framedThreads } from '../supervisor/probe-thread.ts';
 import { manifestOf, placesOf } from './capture-manifest.ts';
-import { capturedPage } from './captured-page.ts';
 import type { CommandContext } from './context.ts';
+import { capturedPage } from './replay/captured-page.ts';
 import { agentSettings, nodeName } from './settings.ts';
 import { readVersion } from './version.ts';
 

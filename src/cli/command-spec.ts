@@ -1,3 +1,4 @@
+import type { OptionSection } from '../config/registry.ts';
 import type { RunCommand } from './context.ts';
 
 /** One command of the command line. Its code is loaded only when it runs. */
@@ -14,8 +15,8 @@ export interface CommandSpec {
   readonly options?: readonly OwnOption[];
   /** Further notes for the help text. */
   readonly notes?: string;
-  /** Path of an option section of this command only. */
-  readonly ownSection?: string;
+  /** An option section of this command only. It is loaded when the command line names the command. */
+  readonly ownSection?: { readonly path: string; load(): Promise<OptionSection> };
   readonly examples: readonly string[];
   load(): Promise<RunCommand>;
 }

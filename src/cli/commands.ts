@@ -1,7 +1,7 @@
 import { VIEW_SORTS } from '../board/view.ts';
-import { notRepeatedText } from './captured-page.ts';
 import type { CommandSpec } from './command-spec.ts';
 import { readOption } from './read-option.ts';
+import { notRepeatedText } from './replay/captured-page.ts';
 
 /** Chooses one of several demos. */
 const demoOption = { flags: '--demo <pid>', help: 'Process id of the demo. (default: the newest demo of this user)' };
@@ -132,7 +132,7 @@ Device hours count a device that several containers hold once: each container ha
   {
     name: 'demo',
     summary: 'Create a simulated node from files, programs and a kubelet, and run the agent on it.',
-    ownSection: 'sim',
+    ownSection: { path: 'sim', load: async () => (await import('./demo/section.ts')).demoSection },
     options: [
       { flags: '--replay <file>', help: 'Play a capture of a real node in place of the simulated one; docs/capture.md.' },
       { flags: '--speed <factor>', help: 'How much faster than on the node the capture is played (default: 1).' },
@@ -142,7 +142,7 @@ Device hours count a device that several containers hold once: each container ha
       'device-agent demo --sim.devices=all=0,nvme=16 --sim.pods=100 --web.listen-address=:0',
       'device-agent demo --replay device-agent-capture.tar.gz --speed 10',
     ],
-    load: async () => (await import('./demo.ts')).runDemo,
+    load: async () => (await import('./demo/demo.ts')).runDemo,
   },
   {
     name: 'capture',
@@ -173,7 +173,7 @@ docs/capture.md says what is in the archive and what is replaced.`,
 All series count, also times, totals of use and incidents, except those that a replay cannot repeat:
 ${notRepeatedText()}`,
     examples: ['device-agent replay node-7.tar.gz', 'device-agent replay node-7.tar.gz --expect page.prom'],
-    load: async () => (await import('./replay.ts')).runReplay,
+    load: async () => (await import('./replay/replay.ts')).runReplay,
   },
   {
     name: 'demo fault',
@@ -186,7 +186,7 @@ ${notRepeatedText()}`,
 The demo must run as the same user and with the same TMPDIR. Faults that the demo begins by itself end by themselves; --sim.story=off keeps
 it from beginning any.`,
     examples: ['device-agent demo fault', 'device-agent demo fault hot 0008:01:00.0', 'device-agent demo fault clear'],
-    load: async () => (await import('./demo-fault.ts')).runDemoFault,
+    load: async () => (await import('./demo/fault.ts')).runDemoFault,
   },
   {
     name: 'demo fault clear',
@@ -194,7 +194,7 @@ it from beginning any.`,
     argument: { name: 'what', help: 'Fault or device.' },
     options: [demoOption],
     examples: ['device-agent demo fault clear', 'device-agent demo fault clear hot', 'device-agent demo fault clear 0008:01:00.0'],
-    load: async () => (await import('./demo-fault.ts')).runDemoFaultClear,
+    load: async () => (await import('./demo/fault.ts')).runDemoFaultClear,
   },
   {
     name: 'config check',

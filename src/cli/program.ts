@@ -30,7 +30,7 @@ export function createProgram(registry: Registry, specs: readonly CommandSpec[],
   const program = new Command('device-agent').description(
     'Which pod holds which device, how that device is doing, and whether it is healthy: one agent per Kubernetes node.',
   );
-  const ownSections = new Set(specs.map((spec) => spec.ownSection));
+  const ownSections = new Set(specs.map((spec) => spec.ownSection?.path));
   const global = registry.entries.filter((entry) => !ownSections.has(entry.section.path));
   program
     .configureHelp(helpSettings())
@@ -38,7 +38,7 @@ export function createProgram(registry: Registry, specs: readonly CommandSpec[],
   for (const entry of global) addOption(program, entry);
   for (const spec of specs) {
     const command = addCommand(program, spec);
-    const own = registry.entries.filter((entry) => spec.ownSection !== undefined && entry.section.path === spec.ownSection);
+    const own = registry.entries.filter((entry) => spec.ownSection !== undefined && entry.section.path === spec.ownSection.path);
     for (const entry of own) addOption(command, entry);
     command.action(() => {
       const flags = new Map([...givenFlags(program, global), ...givenFlags(command, own)]);

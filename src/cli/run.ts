@@ -8,11 +8,11 @@ import { structuredParts } from '../config/structured.ts';
 import { adoptLibraryLines } from '../log/library-lines.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import { familyLoaders } from '../probes/families.ts';
-import { commandSections } from './command-sections.ts';
 import { commands } from './commands.ts';
 import type { Ending } from './context.ts';
 import { faultOf } from './fault.ts';
 import type { Output } from './output.ts';
+import { ownSections } from './own-sections.ts';
 import { createProgram, type Invocation, ParsingEnded } from './program.ts';
 import { checkMeaning, logSettings } from './settings.ts';
 import { usageError } from './usage-error.ts';
@@ -33,14 +33,14 @@ async function runChecked(args: readonly string[], environment: Environment, out
   const [ofProgram, read] = await Promise.all([loadFamilies(familyLoaders), readFamilyDirectory(directory)]);
   const families = read.families.length === 0 ? ofProgram : withDeclared(ofProgram, read.families, directory.path);
   const sections = optionSections(families);
-  const ofCommands = commandSections(families);
+  const ofCommands = await ownSections(commands.filter(({ name }) => args.includes(name)));
   const { invocation, help } = parse(createRegistry([...sections, ...ofCommands], structuredParts), args);
   if (invocation === undefined) {
     await output.write(help);
     return { status: 0 };
   }
   const { spec, flags, options } = invocation;
-  const own = ofCommands.filter(({ path }) => path === spec.ownSection);
+  const own = ofCommands.filter(({ path }) => path === spec.ownSection?.path);
   const registry = createRegistry([...sections, ...own], structuredParts);
   const { configuration, unknownVariables } = await loadConfiguration(registry, environment, flags);
   const logger = createLogger(logSettings(configuration));

@@ -14,7 +14,6 @@ import type { OptionSpecs, OptionValues } from '../model/options.ts';
 import type { Origin } from '../model/origin.ts';
 import type { PciSign } from '../model/pci-sign.ts';
 import type { ShownReadings } from '../model/shown-reading.ts';
-import type { FamilySimulation } from '../model/simulated.ts';
 
 /**
  * The contract of a device family. A family is one folder below `src/probes`. Its `index.ts` exports a constant `family` of
@@ -71,8 +70,6 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   replayOptions?(captured: CapturedSources): Readonly<Record<string, string>>;
   /** What the family understands of its sources. A capture with replaced names keeps this and nothing else. */
   readonly known?: KnownText;
-  /** The family's part of the simulated node, which is the demo's. Without it, the demo has no device of the family. */
-  readonly simulation?: FamilySimulation;
 }
 
 /** Reads the hardware of one family. Each probe runs in its own thread, so it may block. */

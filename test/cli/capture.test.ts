@@ -3,14 +3,15 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { packCapture, unpackCapture } from '../../src/capture/archive.ts';
-import { pageDifference, seriesOf } from '../../src/cli/page-difference.ts';
+import { pageDifference, seriesOf } from '../../src/cli/replay/page-difference.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
-import { SimulatedNode } from '../../src/simulator/node.ts';
-import { type SimulationOptions, simulationOptions } from '../../src/simulator/options.ts';
+import { simulatedFamilies } from '../../src/sim/families.ts';
+import { SimulatedNode } from '../../src/sim/node.ts';
+import { type SimulationOptions, simulationOptions } from '../../src/sim/options.ts';
 import { Machine } from '../kubelet/real/support/machine.ts';
 import { openCapture, playCapture, replayContext } from '../support/captured.ts';
 
-const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
+const _families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
 const NEVER = 3_600_000;
 const defaults = Object.fromEntries(Object.entries(simulationOptions).map(([name, { default: value }]) => [name, value]));
 const SIZE = {
@@ -27,7 +28,7 @@ afterAll(async () => {
 });
 
 async function startedNode(): Promise<SimulatedNode> {
-  const node = new SimulatedNode(families, SIZE);
+  const node = new SimulatedNode(simulatedFamilies, SIZE);
   nodes.push(node);
   await node.start();
   return node;

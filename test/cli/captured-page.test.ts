@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { capturedPage, NOT_REPEATED } from '../../src/cli/captured-page.ts';
+import { capturedPage, NOT_REPEATED } from '../../src/cli/replay/captured-page.ts';
 import { renderMetrics } from '../../src/metrics/page/reference.ts';
 import { run } from './command-line.ts';
 

@@ -8,7 +8,7 @@ import { stringify } from 'yaml';
 import { shortened } from '../../src/model/one-line.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
-import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { TreeWriter } from '../../src/sim/tree-writer.ts';
 import { hardwareOf } from '../support/hardware.ts';
 import { removeAsKernel } from '../support/kernel-files.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';

@@ -9,7 +9,7 @@ import { packCapture } from '../../src/capture/archive.ts';
 import { commands } from '../../src/cli/commands.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { controlSocket } from '../../src/server/control/control-socket.ts';
-import { SimulatedKubelet } from '../../src/simulator/kubelet/kubelet.ts';
+import { SimulatedKubelet } from '../../src/sim/kubelet/kubelet.ts';
 import { EMPTY_FRAME } from '../support/empty-frame.ts';
 import { PseudoTerminal } from '../support/pseudo-terminal.ts';
 import { MAIN, run } from './command-line.ts';

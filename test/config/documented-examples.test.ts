@@ -19,15 +19,16 @@ import type { DeviceState } from '../../src/model/snapshot.ts';
 import { findPaths } from '../../src/plugin/offers/device-paths.ts';
 import { selectDevices } from '../../src/plugin/offers/inventory.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
-import { SimulatedNode } from '../../src/simulator/node.ts';
-import { simulationOptions } from '../../src/simulator/options.ts';
+import { simulatedFamilies } from '../../src/sim/families.ts';
+import { SimulatedNode } from '../../src/sim/node.ts';
+import { simulationOptions } from '../../src/sim/options.ts';
 import { deviceState } from '../plugin/support.ts';
 
 const families = await loadFamilies(familyLoaders);
 const registry = createRegistry(optionSections(families), structuredParts);
 const folder = mkdtempSync(join(tmpdir(), 'device-agent-examples-'));
 const sizes = Object.fromEntries(Object.entries(simulationOptions).map(([name, spec]) => [name, spec.default])) as never;
-const node = new SimulatedNode(families, sizes);
+const node = new SimulatedNode(simulatedFamilies, sizes);
 
 /** The first keys of the agent's file. */
 const SECTIONS = new Set([

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import type { DeviceFamily } from '../../src/probes/family.ts';
 import { ServedNode } from '../e2e/served-node.ts';
 
 const text = readFileSync('docs/declare-a-family.md', 'utf8');
@@ -75,7 +74,7 @@ describe('the invented card on a node', () => {
     mkdirSync(join(directory, 'served'));
     writeFileSync(join(directory, 'served/acme.yaml'), declaration);
     node = new ServedNode({
-      family: { name: 'acme', simulation: { simulate } } as unknown as DeviceFamily,
+      family: { name: 'acme', simulation: { sizes: [], faults: [], workloads: [], simulate } },
       counts: {},
       resource: 'acme.example/card',
       config: parse(config) as object,

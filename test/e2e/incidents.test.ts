@@ -1,13 +1,12 @@
 import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { loadFamilies } from '../../src/config/sections.ts';
 import type { IncidentRecord, IncidentSummary } from '../../src/incidents/record.ts';
 import { millis } from '../../src/model/duration.ts';
 import { defaultValues } from '../../src/model/options.ts';
-import { familyLoaders } from '../../src/probes/families.ts';
-import { SimulatedNode } from '../../src/simulator/node.ts';
-import { simulationOptions } from '../../src/simulator/options.ts';
+import { simulatedFamilies } from '../../src/sim/families.ts';
+import { SimulatedNode } from '../../src/sim/node.ts';
+import { simulationOptions } from '../../src/sim/options.ts';
 import { run } from '../cli/command-line.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
@@ -33,7 +32,7 @@ beforeAll(async () => {
     'pod-change': millis(0),
     story: 'off',
   };
-  node = new SimulatedNode(await loadFamilies(familyLoaders), size, new ManualClock());
+  node = new SimulatedNode(simulatedFamilies, size, new ManualClock());
   await node.start();
   appendFileSync(join(node.root, 'device-agent.yaml'), 'health: { conditions: { infiniband.PortDown: { for: 0s } } }\n');
   writeFileSync(join(node.root, 'proc/stat'), 'btime 1700000000\n');

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { familyLoaders } from '../../src/probes/families.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
-import { admitThroughPlugins } from '../../src/simulator/kubelet/admission.ts';
+import { admitThroughPlugins } from '../../src/sim/kubelet/admission.ts';
 import { removeAsKernel } from '../support/kernel-files.ts';
 import { seriesValue } from '../support/serve.ts';
 import { type NodeSettings, ServedNode, type ToldEvent } from './served-node.ts';

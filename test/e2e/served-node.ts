@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import type { HealthEvent } from '../../src/model/events.ts';
-import type { Scenario } from '../../src/model/simulated.ts';
-import type { DeviceFamily } from '../../src/probes/family.ts';
-import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import type { Scenario, SimulatedFamily } from '../../src/sim/family-simulation.ts';
+import { TreeWriter } from '../../src/sim/tree-writer.ts';
 import { hardwareOf } from '../support/hardware.ts';
 import { TestDeviceManager } from '../support/kubelet/device-manager.ts';
 import { TestKubelet } from '../support/kubelet/kubelet.ts';
@@ -22,7 +21,8 @@ export interface SeenList {
 }
 
 export interface NodeSettings {
-  readonly family: DeviceFamily;
+  /** Its simulation, where it is not one of the simulated node. */
+  readonly family: Partial<SimulatedFamily> & Pick<SimulatedFamily, 'name'>;
   readonly counts: Scenario['counts'];
   readonly resource: string;
   /** The configuration file, as plain data. */

@@ -7,7 +7,7 @@ import { CheckpointReader } from '../../src/kubelet/checkpoint/checkpoint.ts';
 import { parseCheckpoint } from '../../src/kubelet/checkpoint/checkpoint-document.ts';
 
 import type { CheckpointReason } from '../../src/model/pod-resources.ts';
-import { checkpointData } from '../../src/simulator/kubelet/checkpoint.ts';
+import { checkpointData } from '../../src/sim/kubelet/checkpoint.ts';
 import { builtDocumentThread } from '../support/documents.ts';
 import { temporaryDirectory } from './support/node.ts';
 

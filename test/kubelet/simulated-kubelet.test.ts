@@ -8,8 +8,8 @@ import {
 import { PodResourcesListerService as v1alpha1 } from '../../src/generated/podresources/v1alpha1/api.ts';
 import { connectErrno, socketAt } from '../../src/host/fs/socket-file.ts';
 import type { Method } from '../../src/host/grpc-connection.ts';
-import { podV1 } from '../../src/simulator/kubelet/encode.ts';
-import type { SimulatedPod } from '../../src/simulator/kubelet/pods.ts';
+import { podV1 } from '../../src/sim/kubelet/encode.ts';
+import type { SimulatedPod } from '../../src/sim/kubelet/pods.ts';
 import type { TestKubelet } from '../support/kubelet/kubelet.ts';
 import { KUBELET_RATE } from '../support/kubelet/rate-limit.ts';
 import { ManualClock } from './support/manual-clock.ts';

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { PluginResource } from '../../src/model/plugin-resource.ts';
 import { socketPath } from '../../src/plugin/registration/socket-names.ts';
-import { makeRenamedSocket } from '../../src/simulator/kubelet/sockets.ts';
+import { makeRenamedSocket } from '../../src/sim/kubelet/sockets.ts';
 import type { RegistrationFault } from '../support/kubelet/device-manager.ts';
 import { listen } from '../support/kubelet/sockets.ts';
 import { type Bench, deviceState, listed, ownSockets, pause, setUp, TOY, until } from './support.ts';

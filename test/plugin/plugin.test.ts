@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { DevicePluginClient, type ListAndWatchResponse } from '../../src/generated/deviceplugin/v1beta1/api.ts';
 import type { PluginResource } from '../../src/model/plugin-resource.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
-import { admitThroughPlugins } from '../../src/simulator/kubelet/admission.ts';
+import { admitThroughPlugins } from '../../src/sim/kubelet/admission.ts';
 import { TestKubelet } from '../support/kubelet/kubelet.ts';
 import { SimulatedPluginWatcher } from '../support/kubelet/plugin-watcher.ts';
 import { familyState } from '../support/snapshots.ts';

@@ -1,5 +1,5 @@
 import type * as CaptureSessions from '../../src/cli/capture-session.ts';
-import type * as Replays from '../../src/cli/replay.ts';
+import type * as Replays from '../../src/cli/replay/replay.ts';
 import { loadConfiguration } from '../../src/config/configuration.ts';
 import { createRegistry } from '../../src/config/registry.ts';
 import { loadFamilies, optionSections } from '../../src/config/sections.ts';

@@ -1,12 +1,18 @@
-import type { Scenario, SimulatedHardware } from '../../src/model/simulated.ts';
-import type { DeviceFamily } from '../../src/probes/family.ts';
+import { simulatedFamilies } from '../../src/sim/families.ts';
+import type { FamilySimulation, Scenario, SimulatedFamily, SimulatedHardware } from '../../src/sim/family-simulation.ts';
+
+/** Returns the family's part of the simulated node. */
+export function simulationOf(name: string): FamilySimulation {
+  const found = simulatedFamilies.find((family) => family.name === name);
+  if (found === undefined) throw new Error(`${name} cannot be simulated`);
+  return found.simulation;
+}
 
 /** Returns the simulated hardware of a family: `counts` by the names of its sizes, at a moment. */
 export function hardwareOf(
-  { name, simulation }: Pick<DeviceFamily, 'name' | 'simulation'>,
+  { name, simulation = simulationOf(name) }: Partial<SimulatedFamily> & Pick<SimulatedFamily, 'name'>,
   counts: Scenario['counts'],
   elapsedMs = 0,
 ): SimulatedHardware {
-  if (simulation === undefined) throw new Error(`${name} cannot be simulated`);
   return simulation.simulate({ counts, elapsedMs });
 }

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { parseKmsgRecord, recordsIn } from '../../../dist/host/kernel-log/record.js';
 import { childrenOf, parseDocument, textAt } from '../../../dist/probes/nvidia/document.js';
 import { gpuSampleOf } from '../../../dist/probes/nvidia/document-sample.js';
-import { simulatedDocument, simulatedListing, simulatedTopology, simulateGpu } from '../../../dist/probes/nvidia/simulated-document.js';
 import { readSmi, surplusFaults } from '../../../dist/probes/nvidia/smi.js';
 import { parseListing, parseTopology } from '../../../dist/probes/nvidia/smi-source.js';
 import { parseNvidiaLine } from '../../../dist/probes/nvidia/xid-line.js';
+import { simulatedDocument, simulatedListing, simulatedTopology, simulateGpu } from '../../../dist/sim/families/nvidia/document.js';
 import { mutate, pick, randomText } from '../random.mjs';
 
 const gpus = Array.from({ length: 4 }, (_, index) => simulateGpu(index, { counts: { nvidia: 4 }, elapsedMs: 60_000 }));

@@ -8,7 +8,8 @@ import { createHost } from '../../../dist/host/host.js';
 import { defaultValues } from '../../../dist/model/options.js';
 import { family as fpgaFamily } from '../../../dist/probes/fpga/index.js';
 import { family as infinibandFamily } from '../../../dist/probes/infiniband/index.js';
-import { TreeWriter } from '../../../dist/simulator/tree-writer.js';
+import { simulatedFamilies } from '../../../dist/sim/families.js';
+import { TreeWriter } from '../../../dist/sim/tree-writer.js';
 import { content, mutate, pick } from '../random.mjs';
 
 /** Bounds of what a counter of the kernel can hold. Bytes are counted in words of four bytes. */
@@ -17,7 +18,7 @@ const MOST = 4n * 2n ** 64n;
 function tree(family, counts, checkOf) {
   const root = mkdtempSync(join(tmpdir(), 'device-agent-fuzz-'));
   process.on('exit', () => rmSync(root, { recursive: true, force: true }));
-  const hardware = family.simulation.simulate({ counts, elapsedMs: 60_000 });
+  const hardware = simulatedFamilies.find(({ name }) => name === family.name).simulation.simulate({ counts, elapsedMs: 60_000 });
   new TreeWriter(root).apply(hardware);
   const roots = { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') };
   const probe = family.createProbe(createHost(roots, systemClock), { ...defaultValues(family.options), ...hardware.options });

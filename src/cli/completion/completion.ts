@@ -1,7 +1,7 @@
 import { UserError } from '../../errors.ts';
-import { commandSections } from '../command-sections.ts';
 import type { CommandSpec } from '../command-spec.ts';
 import type { RunCommand } from '../context.ts';
+import { ownSections } from '../own-sections.ts';
 import { bashCompletion } from './bash.ts';
 import { fishCompletion } from './fish.ts';
 import { type Words, wordsOf } from './words.ts';
@@ -11,14 +11,14 @@ const SHELLS: Readonly<Record<string, (words: Words) => string>> = { bash: bashC
 
 /** The command that prints the completion of these commands for one shell. */
 export function completionOf(commands: readonly CommandSpec[]): RunCommand {
-  return async ({ registry, families, output, options: { shell } }) => {
+  return async ({ registry, output, options: { shell } }) => {
     const write = typeof shell === 'string' && Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
     if (write === undefined) {
       const problem = shell === undefined ? 'a shell is needed' : `there is no completion for "${shell}"`;
       const known = Object.keys(SHELLS).join(', ');
       throw new UserError('usage-invalid', { problem: `${problem}: ${known}`, command: 'device-agent completion' });
     }
-    await output.write(write(wordsOf(commands, registry, commandSections(families))));
+    await output.write(write(wordsOf(commands, registry, await ownSections(commands))));
     return { status: 0 };
   };
 }

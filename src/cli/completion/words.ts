@@ -43,7 +43,7 @@ export function wordsOf(specs: readonly CommandSpec[], registry: Registry, ofCom
 
 function commandWords(spec: CommandSpec, ofCommands: readonly OptionSection[]): CommandWords {
   const { name, summary, formats, options = [], argument, ownSection } = spec;
-  const section = ofCommands.filter(({ path }) => path === ownSection);
+  const section = ofCommands.filter(({ path }) => path === ownSection?.path);
   const format: FlagWord[] =
     formats === undefined ? [] : [{ names: ['-o', '--output'], help: 'Form of the output.', takesValue: true, values: formats }];
   const flags = [...format, ...options.map(ownWords), ...createRegistry(section).entries.flatMap(entryWords)];

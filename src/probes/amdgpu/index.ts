@@ -10,7 +10,6 @@ import { isPresent } from './presence.ts';
 import { AmdgpuProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { claimNames, resolve } from './resolve.ts';
-import { simulation } from './simulation.ts';
 
 /** The family has two kinds of devices. `gpu` is a card. `partition` is a part of a card of the MI300 class: `<address>-xcp<number>`. */
 export const family = defineFamily({
@@ -45,5 +44,4 @@ export const family = defineFamily({
       binary: ['gpu_metrics', 'xcp_metrics'],
     },
   },
-  simulation,
 });

@@ -8,7 +8,6 @@ import { isPresent } from './presence.ts';
 import { createFpgaProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { resolve } from './resolve.ts';
-import { simulation } from './simulation.ts';
 
 /**
  * The family has two kinds of devices. `fpga` is a board. Its id is the PCI address of its physical (DFL) or user (Alveo) function,
@@ -42,5 +41,4 @@ export const family = defineFamily({
       designs: ['afu_id', 'compat_id', 'interface_id', 'interface_uuids', 'logic_uuid', 'xclbinuuid'],
     },
   },
-  simulation,
 });

@@ -11,7 +11,6 @@ import { isPresent } from './presence.ts';
 import { createInfinibandProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { resolve } from './resolve.ts';
-import { simulation } from './simulation.ts';
 
 export const family = defineFamily({
   name: 'infiniband',
@@ -44,5 +43,4 @@ export const family = defineFamily({
       names: ['ibdev', 'parent'],
     },
   },
-  simulation,
 });

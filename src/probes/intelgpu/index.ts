@@ -12,7 +12,6 @@ import { isPresent } from './presence.ts';
 import { IntelgpuProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { claimNames, resolve } from './resolve.ts';
-import { simulation } from './simulation.ts';
 
 /** The family has two kinds of devices. `gpu` is a card or an integrated GPU. `vf` is a virtual function of one. */
 export const family = defineFamily({
@@ -49,5 +48,4 @@ export const family = defineFamily({
     },
     kernelPrograms: (record) => (parseLogLine(record) === undefined ? undefined : []),
   },
-  simulation,
 });

@@ -11,7 +11,6 @@ import { isPresent } from './presence.ts';
 import { NetdevProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { claimNames, resolve } from './resolve.ts';
-import { simulation } from './simulation.ts';
 
 const SHOWN: readonly ShownReading[] = ['traffic', 'link', { label: 'Drops', metric: metrics.dropped.name }];
 
@@ -51,5 +50,4 @@ export const family = defineFamily({
   },
   // The socket would ask the kernel of the machine of the replay.
   replayOptions: ({ options }) => ({ source: options.source === 'sysfs' ? 'sysfs' : 'ip' }),
-  simulation,
 });

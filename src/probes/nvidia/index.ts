@@ -13,7 +13,6 @@ import { NvidiaProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { replayOptions } from './replay-options.ts';
 import { claimNames, resolve } from './resolve.ts';
-import { simulation } from './simulation.ts';
 import { xidConditions, xidMetrics } from './xid-conditions.ts';
 
 export const family = defineFamily({
@@ -41,5 +40,4 @@ export const family = defineFamily({
   access,
   replayOptions,
   known,
-  simulation,
 });

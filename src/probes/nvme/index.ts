@@ -10,7 +10,6 @@ import { isPresent } from './presence.ts';
 import { NvmeProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { resolve } from './resolve.ts';
-import { simulation } from './simulation.ts';
 import { LOG_FIELDS } from './smart-log.ts';
 
 /**
@@ -57,5 +56,4 @@ export const family = defineFamily({
     },
     documents: { 'probe.nvme.smart-directory': { values: [...Object.keys(LOG_FIELDS), 'value'] } },
   },
-  simulation,
 });

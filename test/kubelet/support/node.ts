@@ -7,7 +7,7 @@ import { type PodResourcesOptions, podResourcesOptions } from '../../../src/kube
 import { createPodResourcesPoller, type PodResourcesPoller } from '../../../src/kubelet/poller.ts';
 import { millis } from '../../../src/model/duration.ts';
 import { defaultValues } from '../../../src/model/options.ts';
-import type { SimulatedPod } from '../../../src/simulator/kubelet/pods.ts';
+import type { SimulatedPod } from '../../../src/sim/kubelet/pods.ts';
 import { TestKubelet, type TestKubeletSettings } from '../../support/kubelet/kubelet.ts';
 
 /** A directory with a simulated kubelet in it, and pollers on it; all of it ends with the test. */

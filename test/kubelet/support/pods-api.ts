@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import { Server, status } from '@grpc/grpc-js';
 import { type DeepPartial, type ListPodsRequest, Pod, PodsService } from '../../../src/generated/pods/v1alpha1/api.ts';
-import { CallRefused, unary } from '../../../src/simulator/kubelet/pod-resources-service.ts';
-import { bindGrpc, makeRenamedSocket } from '../../../src/simulator/kubelet/sockets.ts';
+import { CallRefused, unary } from '../../../src/sim/kubelet/pod-resources-service.ts';
+import { bindGrpc, makeRenamedSocket } from '../../../src/sim/kubelet/sockets.ts';
 
 export const SECRET = 'the-value-of-an-environment-variable';
 

@@ -1,5 +1,5 @@
 import { family } from '../../../src/probes/amdgpu/index.ts';
-import { eventState } from '../../../src/probes/amdgpu/simulate.ts';
+import { eventState } from '../../../src/sim/families/amdgpu/simulate.ts';
 import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
 import type { Overlay } from '../../oracle/overlaid-tree.ts';
 import { hardwareOf } from '../../support/hardware.ts';

@@ -4,7 +4,7 @@ import { systemClock } from '../../../src/host/clock.ts';
 import { ReadGuard } from '../../../src/host/fs/read-guard.ts';
 import { createHost } from '../../../src/host/host.ts';
 import { family } from '../../../src/probes/amdgpu/index.ts';
-import { eventState, simulate } from '../../../src/probes/amdgpu/simulate.ts';
+import { eventState, simulate } from '../../../src/sim/families/amdgpu/simulate.ts';
 import { emptyMachine, holding, type ProbedMachine, probeOn, reportOf, seriesOf, simulatedMachine } from './machines.ts';
 
 const FIRST = '0020:10:00.0';

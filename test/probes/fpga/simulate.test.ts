@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
-import type { SimulatedFault } from '../../../src/model/simulated.ts';
 import { resolve } from '../../../src/probes/fpga/resolve.ts';
-import { simulate } from '../../../src/probes/fpga/simulate.ts';
+import { simulate } from '../../../src/sim/families/fpga/simulate.ts';
+import type { SimulatedFault } from '../../../src/sim/family-simulation.ts';
 import { buildMachine } from '../../support/machine.ts';
 import { toldOf } from '../../support/told.ts';
 import { holding, probeOn, reportOf, seriesValue } from './machines.ts';

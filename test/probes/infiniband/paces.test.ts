@@ -6,7 +6,7 @@ import type { Clock } from '../../../src/host/clock.ts';
 import { createHost } from '../../../src/host/host.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
-import { TreeWriter } from '../../../src/simulator/tree-writer.ts';
+import { TreeWriter } from '../../../src/sim/tree-writer.ts';
 import { hardwareOf } from '../../support/hardware.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 import { unless } from '../../support/skipped.ts';

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
-import type { Scenario } from '../../../src/model/simulated.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
 import { resolve } from '../../../src/probes/infiniband/resolve.ts';
-import { simulate } from '../../../src/probes/infiniband/simulate.ts';
+import { simulate } from '../../../src/sim/families/infiniband/simulate.ts';
+import type { Scenario } from '../../../src/sim/family-simulation.ts';
 import { findingIn, placeHardware, probeRoot, reportOf, valueIn } from './machines.ts';
 
 const scenario = { counts: { infiniband: 2, 'infiniband.vf': 5 }, elapsedMs: 10_000 };

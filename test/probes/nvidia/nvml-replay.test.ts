@@ -12,7 +12,7 @@ import type { Collection } from '../../../src/model/collection.ts';
 import type { Observe } from '../../../src/model/observation.ts';
 import type { Probe } from '../../../src/probes/family.ts';
 import { family } from '../../../src/probes/nvidia/index.ts';
-import { ReplayNode } from '../../../src/simulator/replay/replay-node.ts';
+import { ReplayNode } from '../../../src/sim/replay/replay-node.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 import { seeded } from '../../support/seeded.ts';
 import { randomGpu, randomSupport } from './random-gpus.ts';

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
 import type { Reading } from '../../../src/model/metric.ts';
-import type { Scenario, SimulatedUse } from '../../../src/model/simulated.ts';
 import { family } from '../../../src/probes/nvidia/index.ts';
 import { resolve } from '../../../src/probes/nvidia/resolve.ts';
-import { simulate } from '../../../src/probes/nvidia/simulate.ts';
+import { simulate } from '../../../src/sim/families/nvidia/simulate.ts';
+import type { Scenario, SimulatedUse } from '../../../src/sim/family-simulation.ts';
 import { type Told, toldOf } from '../../support/told.ts';
 import { type Machine, placeHardware, reportOf, valueIn } from './machines.ts';
 

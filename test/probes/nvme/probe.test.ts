@@ -4,7 +4,7 @@ import { systemClock } from '../../../src/host/clock.ts';
 import { ReadGuard } from '../../../src/host/fs/read-guard.ts';
 import { createHost } from '../../../src/host/host.ts';
 import { family } from '../../../src/probes/nvme/index.ts';
-import { simulate } from '../../../src/probes/nvme/simulate.ts';
+import { simulate } from '../../../src/sim/families/nvme/simulate.ts';
 import {
   devicesOf,
   emptyMachine,

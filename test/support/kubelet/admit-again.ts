@@ -1,6 +1,6 @@
-import { withGrants } from '../../../src/simulator/kubelet/admission.ts';
-import type { SimulatedDeviceManager } from '../../../src/simulator/kubelet/device-manager.ts';
-import type { SimulatedPod } from '../../../src/simulator/kubelet/pods.ts';
+import { withGrants } from '../../../src/sim/kubelet/admission.ts';
+import type { SimulatedDeviceManager } from '../../../src/sim/kubelet/device-manager.ts';
+import type { SimulatedPod } from '../../../src/sim/kubelet/pods.ts';
 
 /**
  * What happens to each pod when a kubelet has started and its sources deliver: it is admitted again. Containers that run are left

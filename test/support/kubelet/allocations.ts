@@ -6,9 +6,9 @@ import {
   type ContainerRequest,
   type PodRequest,
   refusal,
-} from '../../../src/simulator/kubelet/allocations.ts';
-import type { PluginConnection } from '../../../src/simulator/kubelet/plugin-connection.ts';
-import { placed } from '../../../src/simulator/kubelet/resource-states.ts';
+} from '../../../src/sim/kubelet/allocations.ts';
+import type { PluginConnection } from '../../../src/sim/kubelet/plugin-connection.ts';
+import { placed } from '../../../src/sim/kubelet/resource-states.ts';
 import type { ReadCheckpoint } from './checkpoint.ts';
 import { chooseDevices } from './device-choice.ts';
 import { type Hint, hintsFor, mergeHints, type NodeMask, type TopologyPolicy, type TopologyScope, type Wish } from './topology-hints.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { ContainerAllocateResponse } from '../../../src/generated/deviceplugin/v1beta1/api.ts';
-import type { CheckpointData, CheckpointEntry } from '../../../src/simulator/kubelet/checkpoint.ts';
-import type { SimulatedDevice } from '../../../src/simulator/kubelet/pods.ts';
+import type { CheckpointData, CheckpointEntry } from '../../../src/sim/kubelet/checkpoint.ts';
+import type { SimulatedDevice } from '../../../src/sim/kubelet/pods.ts';
 
 /** What a device manager finds when it starts. */
 export interface ReadCheckpoint {

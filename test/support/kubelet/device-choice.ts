@@ -1,6 +1,6 @@
 import type { Device } from '../../../src/generated/deviceplugin/v1beta1/api.ts';
-import { refusal } from '../../../src/simulator/kubelet/allocations.ts';
-import { numaNodesOf } from '../../../src/simulator/kubelet/resource-states.ts';
+import { refusal } from '../../../src/sim/kubelet/allocations.ts';
+import { numaNodesOf } from '../../../src/sim/kubelet/resource-states.ts';
 import type { NodeMask, Wish } from './topology-hints.ts';
 
 /** Asks the plugin which of the available devices it would take. Empty where it does not say. */

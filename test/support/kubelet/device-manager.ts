@@ -1,11 +1,11 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import type { Device, RegisterRequest } from '../../../src/generated/deviceplugin/v1beta1/api.ts';
 import { type Clock, systemClock } from '../../../src/host/clock.ts';
-import { type ContainerGrant, refusal } from '../../../src/simulator/kubelet/allocations.ts';
-import { type DeviceManagerSettings, SimulatedDeviceManager } from '../../../src/simulator/kubelet/device-manager.ts';
-import { PluginConnection, type StreamEvents } from '../../../src/simulator/kubelet/plugin-connection.ts';
-import { isHealthy, type NodeCapacity } from '../../../src/simulator/kubelet/resource-states.ts';
-import { makeRenamedSocket } from '../../../src/simulator/kubelet/sockets.ts';
+import { type ContainerGrant, refusal } from '../../../src/sim/kubelet/allocations.ts';
+import { type DeviceManagerSettings, SimulatedDeviceManager } from '../../../src/sim/kubelet/device-manager.ts';
+import { PluginConnection, type StreamEvents } from '../../../src/sim/kubelet/plugin-connection.ts';
+import { isHealthy, type NodeCapacity } from '../../../src/sim/kubelet/resource-states.ts';
+import { makeRenamedSocket } from '../../../src/sim/kubelet/sockets.ts';
 import { DeviceAllocations } from './allocations.ts';
 import { readCheckpoint } from './checkpoint.ts';
 import { createImpostor, type Impostor } from './impostors.ts';

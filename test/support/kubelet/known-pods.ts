@@ -1,4 +1,4 @@
-import { PodsByName, podKey, type SimulatedPod } from '../../../src/simulator/kubelet/pods.ts';
+import { PodsByName, podKey, type SimulatedPod } from '../../../src/sim/kubelet/pods.ts';
 
 /** A pod that a kubelet did not want any more after its start, and why. */
 export interface RefusedPod {

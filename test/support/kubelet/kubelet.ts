@@ -1,10 +1,10 @@
 import { chmodSync } from 'node:fs';
 import { type Server, status } from '@grpc/grpc-js';
 import { type Clock, systemClock } from '../../../src/host/clock.ts';
-import type { CheckpointData } from '../../../src/simulator/kubelet/checkpoint.ts';
-import { SimulatedKubelet, type SimulatedKubeletSettings } from '../../../src/simulator/kubelet/kubelet.ts';
-import { CallRefused, type PodResourcesState } from '../../../src/simulator/kubelet/pod-resources-service.ts';
-import type { SimulatedPod } from '../../../src/simulator/kubelet/pods.ts';
+import type { CheckpointData } from '../../../src/sim/kubelet/checkpoint.ts';
+import { SimulatedKubelet, type SimulatedKubeletSettings } from '../../../src/sim/kubelet/kubelet.ts';
+import { CallRefused, type PodResourcesState } from '../../../src/sim/kubelet/pod-resources-service.ts';
+import type { SimulatedPod } from '../../../src/sim/kubelet/pods.ts';
 import { checksumOf } from './checkpoint.ts';
 import { createImpostor, type Impostor } from './impostors.ts';
 import { type AdmitAgain, KnownPods, type RefusedPod } from './known-pods.ts';

@@ -2,7 +2,7 @@ import { credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
 import { type PluginInfo, RegistrationClient } from '../../../src/generated/pluginregistration/v1/api.ts';
 import { type Clock, systemClock } from '../../../src/host/clock.ts';
 import { resourceNameProblem } from '../../../src/model/plugin-resource.ts';
-import type { SimulatedDeviceManager } from '../../../src/simulator/kubelet/device-manager.ts';
+import type { SimulatedDeviceManager } from '../../../src/sim/kubelet/device-manager.ts';
 import { RegistryWatch } from './registry-watch.ts';
 
 const RECONCILE_MS = 1_000;

@@ -9,7 +9,7 @@ import {
   listV1alpha1,
   type PodResourcesState,
   unary,
-} from '../../../src/simulator/kubelet/pod-resources-service.ts';
+} from '../../../src/sim/kubelet/pod-resources-service.ts';
 
 /** `allocatable: 'gate-off'` is how kubelets before 1.28 answered. */
 export interface ServedApis {

@@ -1,5 +1,5 @@
 import type { Device } from '../../../src/generated/deviceplugin/v1beta1/api.ts';
-import { numaNodesOf } from '../../../src/simulator/kubelet/resource-states.ts';
+import { numaNodesOf } from '../../../src/sim/kubelet/resource-states.ts';
 
 export type TopologyPolicy = 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
 

@@ -2,10 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Scenario } from '../../../../src/model/simulated.ts';
 import { familyLoaders } from '../../../../src/probes/families.ts';
 import type { DeviceFamily } from '../../../../src/probes/family.ts';
-import { TreeWriter } from '../../../../src/simulator/tree-writer.ts';
+import { simulatedFamilies } from '../../../../src/sim/families.ts';
+import type { Scenario } from '../../../../src/sim/family-simulation.ts';
+import { TreeWriter } from '../../../../src/sim/tree-writer.ts';
 
 export const families: readonly DeviceFamily[] = await Promise.all(Object.values(familyLoaders).map((load) => load()));
 
@@ -24,13 +25,12 @@ export class Machine {
 
   constructor(counts: Scenario['counts']) {
     for (const folder of ['sys', 'proc', 'dev', 'bin']) mkdirSync(join(this.root, folder));
-    for (const family of families) {
-      const hardware = family.simulation?.simulate({ counts, elapsedMs: 0 });
-      if (hardware === undefined) continue;
+    for (const { name: family, simulation } of simulatedFamilies) {
+      const hardware = simulation.simulate({ counts, elapsedMs: 0 });
       this.#writer.apply(hardware);
       this.#paths.push(...Object.keys(hardware.files));
       for (const [name, value] of Object.entries(hardware.options ?? {})) {
-        this.#options.push(`--probe.${family.name}.${name}=${value.replaceAll('{root}', this.root)}`);
+        this.#options.push(`--probe.${family}.${name}=${value.replaceAll('{root}', this.root)}`);
       }
     }
   }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach } from 'vitest';
 import type { Device } from '../../../../src/model/device.ts';
 import type { PluginResource } from '../../../../src/model/plugin-resource.ts';
-import type { Scenario } from '../../../../src/model/simulated.ts';
+import type { Scenario } from '../../../../src/sim/family-simulation.ts';
 import { type ServedAgent, serve } from '../../../support/serve.ts';
 import type { StartSettings } from './exchanged.ts';
 import { Machine } from './machine.ts';

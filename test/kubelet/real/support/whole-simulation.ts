@@ -9,9 +9,9 @@ import {
   PodResourcesListerClient,
 } from '../../../../src/generated/podresources/v1/api.ts';
 import { type Clock, systemClock } from '../../../../src/host/clock.ts';
-import { admitThroughPlugins } from '../../../../src/simulator/kubelet/admission.ts';
-import { AdmissionError } from '../../../../src/simulator/kubelet/allocations.ts';
-import type { SimulatedDevice } from '../../../../src/simulator/kubelet/pods.ts';
+import { admitThroughPlugins } from '../../../../src/sim/kubelet/admission.ts';
+import { AdmissionError } from '../../../../src/sim/kubelet/allocations.ts';
+import type { SimulatedDevice } from '../../../../src/sim/kubelet/pods.ts';
 import { admitAgain } from '../../../support/kubelet/admit-again.ts';
 import { TestDeviceManager } from '../../../support/kubelet/device-manager.ts';
 import { TestKubelet } from '../../../support/kubelet/kubelet.ts';

@@ -1,0 +1,100 @@
+import { tmpdir } from 'node:os';
+import { type RunningAgent, startAgent } from '../../agent/agent.ts';
+import { type Flags, loadConfiguration } from '../../config/configuration.ts';
+import { systemWords, UserError } from '../../errors.ts';
+import { LONGEST_SOCKET_PATH } from '../../host/fs/socket-file.ts';
+import { simulatedFamilies } from '../../sim/families.ts';
+import { SimulatedNode } from '../../sim/node.ts';
+import { type SimulationOptions, simulationOptions } from '../../sim/options.ts';
+import { sizesOf, sizeText } from '../../sim/sizes.ts';
+import type { CommandContext, Ending } from '../context.ts';
+import { ownCommand } from '../own-command.ts';
+import { stopInTime } from '../serve.ts';
+import { agentSettings } from '../settings.ts';
+import { stopSignal } from '../signals.ts';
+import { readVersion } from '../version.ts';
+import { type DemoControl, serveControl } from './control.ts';
+import { runReplayDemo } from './replayed.ts';
+
+/** The demo refreshes more often than the default, so that users soon see changes. */
+const REFRESH = 'refresh.interval';
+const DEMO_REFRESH = '1s';
+
+/** Creates a simulated node and runs the agent on it until a signal arrives or the reader closes the output. */
+export async function runDemo(context: CommandContext): Promise<Ending> {
+  if (context.options.replay !== undefined) return await runReplayDemo(context);
+  const { configuration, families, logger, output } = context;
+  const ended = Promise.race([stopSignal(), new Promise<'closed'>((resolve) => output.onClosed(() => resolve('closed')))]);
+  const size = configuration.section('sim', simulationOptions);
+  const node = await startNode(size);
+  let agent: RunningAgent | undefined;
+  let control: DemoControl | undefined;
+  try {
+    const flags = demoFlags(node.flags(), context.flags);
+    const { configuration: ofNode } = await loadConfiguration(context.registry, context.environment, flags);
+    agent = await startAgent(agentSettings(ofNode, families), { logger, version: readVersion().version });
+    control = await serveControl(node, agent.address);
+    const what = sizeText(node.counts, sizesOf(simulatedFamilies), size.pods);
+    await output.write(welcome(agent.address, what, size.story === 'on', node.flags()));
+    const trouble = await Promise.race([ended, node.broken.then(systemFault)]);
+    const isStuck = !(await stopInTime(agent, logger));
+    if (trouble instanceof Error) throw trouble;
+    return { status: 0, isStuck };
+  } finally {
+    await control?.close();
+    await node.stop();
+  }
+}
+
+/** A system error concerns the directory, so the user can fix it: it becomes a user error. */
+async function startNode(size: SimulationOptions): Promise<SimulatedNode> {
+  let node: SimulatedNode | undefined;
+  try {
+    node = new SimulatedNode(simulatedFamilies, size);
+    if (Buffer.byteLength(node.kubelet.podResourcesSocket) > LONGEST_SOCKET_PATH)
+      throw failed(`the paths of its sockets would have more than ${LONGEST_SOCKET_PATH} bytes`);
+    await node.start();
+    return node;
+  } catch (error) {
+    await node?.stop();
+    throw systemFault(error);
+  }
+}
+
+const systemFault = (error: unknown): unknown =>
+  typeof (error as NodeJS.ErrnoException).errno === 'number' ? failed(systemWords(error), error) : error;
+
+const failed = (problem: string, cause?: unknown): UserError => new UserError('demo-failed', { directory: tmpdir(), problem }, cause);
+
+/** Merges the flags; the user's flags override the node's flags. */
+export function demoFlags(nodeFlags: readonly string[], given: Flags): Flags {
+  const own = nodeFlags.map((flag): [string, string] => {
+    const at = flag.indexOf('=');
+    return [flag.slice('--'.length, at), flag.slice(at + 1)];
+  });
+  return new Map<string, string | boolean>([[REFRESH, DEMO_REFRESH], ...own, ...given]);
+}
+
+function welcome(address: string, what: string, hasStory: boolean, nodeFlags: readonly string[]): string {
+  const curl = address.startsWith('unix:')
+    ? `curl -s --unix-socket ${address.slice('unix:'.length)} http://localhost`
+    : `curl -s ${address}`;
+  return `A simulated node with ${what}.
+
+  Page           ${address}/
+  Metrics        ${curl}/metrics | grep ^container_device_
+  Devices        ${curl}/api/v1/devices
+  Allocations    ${curl}/api/v1/allocations
+  Device plugin  ${curl}/metrics | grep ^device_agent_plugin_
+
+The other commands also work on this node:
+
+  ${ownCommand()} list ${nodeFlags.join(' \\\n    ')}
+
+${hasStory ? 'Faults begin and end by themselves; in another terminal you begin your own:' : 'In another terminal you begin and end faults:'}
+
+  ${ownCommand()} demo fault
+
+Ctrl-C ends the demo and removes all its files.
+`;
+}

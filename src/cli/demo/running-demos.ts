@@ -1,0 +1,103 @@
+import { lstatSync, readdirSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { UserError } from '../../errors.ts';
+import { readStart } from '../../host/fs/file-start.ts';
+import { NODE_PREFIX } from '../../sim/node.ts';
+import { CONTROL_SOCKET, type ControlAnswer, type ControlRequest, DEMO_FILE, type DemoFacts } from './control.ts';
+
+/** A demo of this user, as its file tells. */
+export interface RunningDemo extends DemoFacts {
+  /** Path of its control socket. */
+  readonly socket: string;
+}
+
+const LARGEST_FILE = 4_096;
+const LARGEST_ANSWER = 4 * 1024 * 1024;
+const ANSWER_MS = 5_000;
+
+/**
+ * Asks the newest demo of this user, or the one with a process id. A demo that was killed leaves its file, so the next one is asked. Throws
+ * a {@link UserError} when no demo answers, and when the demo refuses.
+ */
+export async function askDemo(
+  request: ControlRequest,
+  pid: number | undefined,
+): Promise<{ readonly demo: RunningDemo; readonly answer: ControlAnswer }> {
+  const demos = demosOfUser();
+  for (const demo of demos.filter((each) => pid === undefined || each.pid === pid)) {
+    const answer = await ask(demo, request);
+    if (answer === undefined) continue;
+    if ('refused' in answer) throw new UserError('demo-fault-refused', { problem: `${answer.refused}${otherDemos(demos, demo)}` });
+    return { demo, answer };
+  }
+  throw new UserError('demo-absent', { which: pid === undefined ? '' : ` with the process id ${pid}` });
+}
+
+/** The user may mean another demo than the newest one. */
+function otherDemos(demos: readonly RunningDemo[], { pid, address }: RunningDemo): string {
+  return demos.length === 1 ? '' : ` (of the demo ${pid} at ${address}; --demo=PID asks another one)`;
+}
+
+/** The newest one is first. A directory of another user is not believed. */
+function demosOfUser(): readonly RunningDemo[] {
+  const directory = tmpdir();
+  const names = namesIn(directory).filter((name) => name.startsWith(NODE_PREFIX));
+  return names.flatMap((name) => demoIn(join(directory, name))).sort((a, b) => b.startedMs - a.startedMs);
+}
+
+function namesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}
+
+function demoIn(root: string): readonly RunningDemo[] {
+  try {
+    const stats = lstatSync(root);
+    if (!stats.isDirectory() || stats.uid !== process.getuid?.()) return [];
+    const facts = JSON.parse(readStart(join(root, DEMO_FILE), LARGEST_FILE).toString('utf8')) as Partial<DemoFacts> | null;
+    const { pid, address, startedMs } = facts ?? {};
+    if (typeof pid !== 'number' || typeof address !== 'string' || typeof startedMs !== 'number') return [];
+    return [{ pid, address, startedMs, socket: join(root, CONTROL_SOCKET) }];
+  } catch {
+    return [];
+  }
+}
+
+/** Undefined when nobody listens. */
+function ask({ socket: path, pid }: RunningDemo, request: ControlRequest): Promise<ControlAnswer | undefined> {
+  return new Promise((resolve, reject) => {
+    const silent = (problem: string): void => reject(new UserError('demo-silent', { pid: String(pid), problem }));
+    const socket = connect(path);
+    let text = '';
+    socket.setTimeout(ANSWER_MS, () => {
+      silent(`nothing within ${ANSWER_MS / 1_000} s`);
+      socket.destroy();
+    });
+    socket.once('connect', () => socket.write(`${JSON.stringify(request)}\n`));
+    socket.once('error', ({ code = '' }: NodeJS.ErrnoException) =>
+      ['ENOENT', 'ECONNREFUSED'].includes(code) ? resolve(undefined) : silent(code),
+    );
+    socket.setEncoding('utf8').on('data', (part: string) => {
+      text += part;
+      if (text.length > LARGEST_ANSWER) socket.destroy();
+    });
+    socket.once('close', () => {
+      const answer = answerIn(text);
+      if (answer === undefined) silent('it closed the connection without an answer');
+      else resolve(answer);
+    });
+  });
+}
+
+function answerIn(text: string): ControlAnswer | undefined {
+  try {
+    return JSON.parse(text) as ControlAnswer;
+  } catch {
+    return undefined;
+  }
+}
