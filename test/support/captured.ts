@@ -10,7 +10,7 @@ import { familyLoaders } from '../../src/probes/families.ts';
 /** The built modules: only they can start threads. */
 const built = async <T>(path: string): Promise<T> => (await import(`${process.cwd()}/dist/cli/${path}`)) as T;
 const { CaptureSession } = await built<typeof CaptureSessions>('capture-session.js');
-export const { playCapture } = await built<typeof Replays>('replay.js');
+export const { playCapture } = await built<typeof Replays>('replay/replay.js');
 
 const families = await loadFamilies(familyLoaders);
 const registry = createRegistry(optionSections(families), structuredParts);

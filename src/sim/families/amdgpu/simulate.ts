@@ -95,7 +95,7 @@ function addCard(index: number, load: number, scenario: Scenario, files: Record<
   links[`${directory}/driver`] = '../../../../bus/pci/drivers/amdgpu';
   for (const node of [`card${index}`, `renderD${renderOf(index)}`]) {
     links[`sys/class/drm/${node}`] = `../../${directory.slice('sys/'.length)}/drm/${node}`;
-    links[`${directory}/drm/${node}/device`] = '../../..';
+    links[`${directory}/drm/${node}/device`] = '../..';
     files[`${directory}/drm/${node}/dev`] = `226:${node.startsWith('card') ? index : renderOf(index)}\n`;
     files[`dev/dri/${node}`] = '';
   }

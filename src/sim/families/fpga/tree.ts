@@ -21,7 +21,7 @@ export class SimulatedTree {
 
   /** Adds an entry of a class (or bus) directory that links to a path below the function. */
   link(classPath: string, path: string): void {
-    const up = '../../../probes/'.repeat(classPath.split('/').length - 1);
+    const up = '../'.repeat(classPath.split('/').length - 1);
     this.links[`sys/${classPath}`] = `${up}${this.directory.slice('sys/'.length)}/${path}`;
   }
 

@@ -129,7 +129,7 @@ function addRdmaDevice(fn: SimulatedFunction, scenario: Scenario, files: Record<
   const name = `mlx5_${fn.index}`;
   const device = `${fn.directory}/infiniband/${name}`;
   links[`sys/class/infiniband/${name}`] = `../../${device.slice('sys/'.length)}`;
-  links[`${device}/device`] = '../../..';
+  links[`${device}/device`] = '../..';
   files[`${device}/fw_ver`] = '28.41.1000\n';
   files[`${device}/hca_type`] = 'MT4129\n';
   files[`${device}/board_id`] = 'MT_0000000838\n';

@@ -112,7 +112,7 @@ function addCard(index: number, scenario: Scenario, files: Record<string, string
     [`renderD${FIRST_RENDER + index}`, FIRST_RENDER + index],
   ] as const) {
     links[`sys/class/drm/${node}`] = `../../${directory.slice('sys/'.length)}/drm/${node}`;
-    links[`${directory}/drm/${node}/device`] = '../../..';
+    links[`${directory}/drm/${node}/device`] = '../..';
     files[`${directory}/drm/${node}/dev`] = `226:${minor}\n`;
     files[`dev/dri/${node}`] = '';
   }

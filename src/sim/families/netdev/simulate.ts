@@ -66,7 +66,7 @@ function addCard(card: number, scenario: Scenario, files: Record<string, string>
   });
   links[`sys/bus/pci/devices/${addressOf(card, 0)}`] = `../../../${directory.slice('sys/'.length)}`;
   links[`sys/class/net/${name}`] = `../../${net.slice('sys/'.length)}`;
-  links[`${net}/device`] = '../../..';
+  links[`${net}/device`] = '../..';
   links[`${directory}/driver`] = '../../../../bus/pci/drivers/ice';
   for (const number of numbers) {
     const address = addressOf(card, number + 1);

@@ -79,7 +79,7 @@ function addDrive(index: number, scenario: Scenario, activeMs: number, files: Re
   for (const node of [`nvme${index}`, `nvme${index}n1`]) files[`dev/${node}`] = '';
   links[`sys/bus/pci/devices/${address}`] = `../../../${directory.slice('sys/'.length)}`;
   links[`${directory}/driver`] = '../../../../bus/pci/drivers/nvme';
-  links[`${controller}/device`] = '../../..';
+  links[`${controller}/device`] = '../..';
   links[`sys/class/nvme/nvme${index}`] = `../../${controller.slice('sys/'.length)}`;
   links[`sys/class/block/nvme${index}n1`] = `../../${disk.slice('sys/'.length)}`;
 }
