@@ -11,7 +11,7 @@ export const commands: readonly CommandSpec[] = [
     name: 'serve',
     summary: 'Run the agent until SIGTERM or SIGINT. SIGHUP reads the configuration file again.',
     examples: ['device-agent serve', 'device-agent serve --refresh.interval=5s --no-probe.nvme --log.format=json'],
-    load: async () => (await import('./serve.ts')).runServe,
+    load: async () => (await import('./serve/serve.ts')).runServe,
   },
   {
     name: 'list',
@@ -27,7 +27,7 @@ export const commands: readonly CommandSpec[] = [
 On a narrow terminal, devices have their short names and long cells are cut; -o wide then tells the rest on further lines.
 "device-agent top" shows rates and events.`,
     examples: ['device-agent list', 'device-agent list --by=pod -w', 'device-agent list -o prom | promtool check metrics'],
-    load: async () => (await import('./list.ts')).runList,
+    load: async () => (await import('./list/list.ts')).runList,
   },
   {
     name: 'top',
@@ -75,7 +75,7 @@ Wrong usage and errors also have status 2, because health is then unknown. Only 
       'device-agent health -o taint-rule | kubectl apply -f -',
       'device-agent health --what-if=policy.yaml --since=3d',
     ],
-    load: async () => (await import('./health.ts')).runHealth,
+    load: async () => (await import('./health/health.ts')).runHealth,
   },
   {
     name: 'health accept',
@@ -90,7 +90,7 @@ can open.`,
       'device-agent health accept 0000:3b:00.0 RasUncorrectable/umc --why "card tested by the maker"',
       'device-agent health accept 0000:3b:00.0 --why "kernel log no longer mounted"',
     ],
-    load: async () => (await import('./health-accept.ts')).runHealthAccept,
+    load: async () => (await import('./health/accept.ts')).runHealthAccept,
   },
   {
     name: 'incidents',
@@ -119,7 +119,7 @@ can open.`,
     notes: `The command asks the running agent, by the socket beside --state.file or at --web.listen-address. Without an agent it reads the ledger beside --state.file.
 Device hours count a device that several containers hold once: each container has its share. -o json and -o csv have seconds, joules and bytes.`,
     examples: ['device-agent usage', 'device-agent usage --since=7d --by=pod', 'device-agent usage --by=label:team -o csv'],
-    load: async () => (await import('./usage.ts')).runUsage,
+    load: async () => (await import('./usage/usage.ts')).runUsage,
   },
   {
     name: 'doctor',
@@ -159,7 +159,7 @@ docs/capture.md says what is in the archive and what is replaced.`,
       'device-agent capture -o node-7.tar.gz --for 10m',
       'kubectl exec POD -- device-agent capture -o - > node-7.tar.gz',
     ],
-    load: async () => (await import('./capture.ts')).runCapture,
+    load: async () => (await import('./capture/capture.ts')).runCapture,
   },
   {
     name: 'replay',
@@ -232,20 +232,20 @@ it from beginning any.`,
     notes: `The status is 0 when the declaration is valid and finds a device without problems, 1 when it finds none or has problems, and 2
 when the declaration is not valid. With --root no program runs: the output of a command is read from commands/<name>.txt in the tree.`,
     examples: ['device-agent family check acme.yaml', 'device-agent family check acme.yaml --root=captured/node-1'],
-    load: async () => (await import('./family-check.ts')).checkFamily,
+    load: async () => (await import('./family/check.ts')).checkFamily,
   },
   {
     name: 'family list',
     summary: 'Print all device families: in code, shipped as declarations, and read from --family.dir.',
     formats: ['table', 'json'],
     examples: ['device-agent family list', 'device-agent family list --family.dir=./families'],
-    load: async () => (await import('./family.ts')).listFamilies,
+    load: async () => (await import('./family/family.ts')).listFamilies,
   },
   {
     name: 'family schema',
     summary: 'Print the JSON Schema of a declaration.',
     examples: ['device-agent family schema > family.schema.json'],
-    load: async () => (await import('./family.ts')).printFamilySchema,
+    load: async () => (await import('./family/family.ts')).printFamilySchema,
   },
   {
     name: 'version',

@@ -6,7 +6,7 @@ import { visible } from '../model/one-line.ts';
 import { refusedParts } from '../probes/declared/family.ts';
 import { problems as declaredProblems } from '../probes/declared/problems.ts';
 import type { CommandContext, Ending } from './context.ts';
-import { policyComment, policyJson, policyTable } from './policy-text.ts';
+import { policyComment, policyJson, policyTable } from './health/policy-text.ts';
 import { agentSettings } from './settings.ts';
 import { textTable } from './text-table.ts';
 

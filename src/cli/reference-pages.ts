@@ -9,7 +9,7 @@ import { USE_CONDITIONS } from '../health/policy/use-conditions.ts';
 import { type FamilyReference, renderConditions, renderMetrics, renderProblems } from '../metrics/page/reference.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
-import { policyReference } from './policy-text.ts';
+import { policyReference } from './health/policy-text.ts';
 
 /** Renders the generated pages below `docs/`, keyed by path. */
 export async function referencePages(families: readonly DeviceFamily[]): Promise<Readonly<Record<string, string>>> {

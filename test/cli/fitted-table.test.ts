@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fittedTable } from '../../src/cli/fitted-table.ts';
+import { fittedTable } from '../../src/cli/list/fitted-table.ts';
 
 const COLUMNS = [
   { head: 'DEVICE', rank: 0 },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { snapshotTable } from '../../src/cli/table.ts';
+import { snapshotTable } from '../../src/cli/list/table.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { Reading } from '../../src/model/metric.ts';
 import type { DeviceState, Snapshot } from '../../src/model/snapshot.ts';

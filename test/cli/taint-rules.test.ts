@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { type SickDevice, taintRules } from '../../src/cli/taint-rules.ts';
+import { type SickDevice, taintRules } from '../../src/cli/health/taint-rules.ts';
 
 const sick = (part: Partial<SickDevice> = {}): SickDevice => ({
   key: 'nvidia/GPU-aa',

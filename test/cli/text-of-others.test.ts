@@ -208,7 +208,7 @@ describe('a text of others on a terminal', { timeout: 60_000 }, () => {
   it('passes through one writer: nothing else writes to the standard output', () => {
     const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'));
     // An archive has bytes and no text, and it is refused on a terminal.
-    const others = ['cli/capture-file.ts'];
+    const others = ['cli/capture/file.ts'];
     expect(files.filter((path) => /stdout\.write|stdout\.fd|console\.log\(/.test(readFileSync(join('src', path), 'utf8')))).toEqual(others);
   });
 

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { usageCsv, usageTable } from '../../src/cli/usage-table.ts';
+import { usageCsv, usageTable } from '../../src/cli/usage/table.ts';
 import { systemClock } from '../../src/host/clock.ts';
 import { hours } from '../../src/model/duration.ts';
 import { type ContainerEntry, toRecord } from '../../src/usage/ledger/entry.ts';

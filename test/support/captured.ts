@@ -1,4 +1,4 @@
-import type * as CaptureSessions from '../../src/cli/capture-session.ts';
+import type * as CaptureSessions from '../../src/cli/capture/session.ts';
 import type * as Replays from '../../src/cli/replay/replay.ts';
 import { loadConfiguration } from '../../src/config/configuration.ts';
 import { createRegistry } from '../../src/config/registry.ts';
@@ -9,7 +9,7 @@ import { familyLoaders } from '../../src/probes/families.ts';
 
 /** The built modules: only they can start threads. */
 const built = async <T>(path: string): Promise<T> => (await import(`${process.cwd()}/dist/cli/${path}`)) as T;
-const { CaptureSession } = await built<typeof CaptureSessions>('capture-session.js');
+const { CaptureSession } = await built<typeof CaptureSessions>('capture/session.js');
 export const { playCapture } = await built<typeof Replays>('replay/replay.js');
 
 const families = await loadFamilies(familyLoaders);

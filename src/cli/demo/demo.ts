@@ -9,7 +9,7 @@ import { type SimulationOptions, simulationOptions } from '../../sim/options.ts'
 import { sizesOf, sizeText } from '../../sim/sizes.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { ownCommand } from '../own-command.ts';
-import { stopInTime } from '../serve.ts';
+import { stopInTime } from '../serve/serve.ts';
 import { agentSettings } from '../settings.ts';
 import { stopSignal } from '../signals.ts';
 import { readVersion } from '../version.ts';

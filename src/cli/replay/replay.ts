@@ -8,7 +8,7 @@ import { FrameClock } from '../../host/recorded/frame-clock.ts';
 import { ReplayNode } from '../../sim/replay/replay-node.ts';
 import { IsolatedReads } from '../../supervisor/isolated-reads.ts';
 import { framedThreads } from '../../supervisor/probe-thread.ts';
-import { captureFault, readCapture } from '../capture-file.ts';
+import { captureFault, readCapture } from '../capture/file.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { agentSettings } from '../settings.ts';
 import { readVersion } from '../version.ts';

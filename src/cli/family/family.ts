@@ -1,7 +1,7 @@
-import { declarationSchema } from '../probes/declared/schema.ts';
-import type { DeviceFamily } from '../probes/family.ts';
-import type { CommandContext, Ending } from './context.ts';
-import { textTable } from './text-table.ts';
+import { declarationSchema } from '../../probes/declared/schema.ts';
+import type { DeviceFamily } from '../../probes/family.ts';
+import type { CommandContext, Ending } from '../context.ts';
+import { textTable } from '../text-table.ts';
 
 /** Prints all families, and whether the configuration enables them. */
 export async function listFamilies({ families, configuration, output, options }: CommandContext): Promise<Ending> {

@@ -1,16 +1,16 @@
-import { nearestHint } from '../config/nearest.ts';
-import { UserError } from '../errors.ts';
-import { nodeProblem } from '../health/journal/node-problem.ts';
-import type { ExpectedDevices } from '../model/expected.ts';
-import { oneLine, shortened } from '../model/one-line.ts';
-import type { DeviceFamily } from '../probes/family.ts';
-import { askFor, REFUSAL_TEXTS, tellAge } from './agent-api.ts';
-import { type ApiCondition, type ApiDevice, type ApiPending, devicesIn, expectedIn } from './api-device.ts';
-import type { CommandContext, Ending } from './context.ts';
-import { withProgress } from './progress.ts';
-import { agentSettings, nodeName } from './settings.ts';
+import { nearestHint } from '../../config/nearest.ts';
+import { UserError } from '../../errors.ts';
+import { nodeProblem } from '../../health/journal/node-problem.ts';
+import type { ExpectedDevices } from '../../model/expected.ts';
+import { oneLine, shortened } from '../../model/one-line.ts';
+import type { DeviceFamily } from '../../probes/family.ts';
+import { askFor, REFUSAL_TEXTS, tellAge } from '../agent-api.ts';
+import { type ApiCondition, type ApiDevice, type ApiPending, devicesIn, expectedIn } from '../api-device.ts';
+import type { CommandContext, Ending } from '../context.ts';
+import { withProgress } from '../progress.ts';
+import { agentSettings, nodeName } from '../settings.ts';
+import { readVersion } from '../version.ts';
 import { type SickDevice, taintRules } from './taint-rules.ts';
-import { readVersion } from './version.ts';
 
 /** node-problem-detector cuts longer lines by default. */
 const LINE_BYTES = 80;
@@ -68,7 +68,7 @@ async function judge(context: CommandContext): Promise<Judged> {
   const { logger } = context;
   if (refusal !== undefined) logger.warn('the running agent cannot be asked; this is one reading', REFUSAL_TEXTS[refusal]);
   const { configuration, families } = context;
-  const [{ collectOnce }, { devicesView }] = await Promise.all([import('../agent/agent.ts'), import('../server/api/views.ts')]);
+  const [{ collectOnce }, { devicesView }] = await Promise.all([import('../../agent/agent.ts'), import('../../server/api/views.ts')]);
   const { snapshot, ended } = await collectOnce(agentSettings(configuration, families), { logger, version: readVersion().version });
   return { devices: devicesIn(devicesView(snapshot)) ?? [], expected: snapshot.expected ?? [], source: 'one reading', isStuck: !ended };
 }

@@ -1,13 +1,13 @@
-import { refreshOptions } from '../agent/options.ts';
-import { frameBytes, packCapture } from '../capture/archive.ts';
-import { ARCHIVE_LIMITS } from '../capture/untar.ts';
-import { UserError } from '../errors.ts';
-import { parseDuration } from '../model/duration.ts';
-import { captureTarget } from './capture-file.ts';
-import { CaptureSession } from './capture-session.ts';
-import type { CommandContext, Ending } from './context.ts';
-import { stopSignal } from './signals.ts';
-import { warnOfSysfs } from './sysfs-warning.ts';
+import { refreshOptions } from '../../agent/options.ts';
+import { frameBytes, packCapture } from '../../capture/archive.ts';
+import { ARCHIVE_LIMITS } from '../../capture/untar.ts';
+import { UserError } from '../../errors.ts';
+import { parseDuration } from '../../model/duration.ts';
+import type { CommandContext, Ending } from '../context.ts';
+import { stopSignal } from '../signals.ts';
+import { warnOfSysfs } from '../sysfs-warning.ts';
+import { captureTarget } from './file.ts';
+import { CaptureSession } from './session.ts';
 
 const DEFAULT_FILE = 'device-agent-capture.tar.gz';
 /** Without --for there are two frames: a counter tells something only by its growth. */

@@ -1,16 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { RunningAgent } from '../agent/agent.ts';
-import { type Configuration, loadConfiguration } from '../config/configuration.ts';
-import { readFamilyDirectory } from '../config/families/family-directory.ts';
-import { CONFIG_LIMITS, digestOf } from '../config/file-text.ts';
-import { reloaded } from '../config/reload.ts';
-import { UserError } from '../errors.ts';
-import type { Clock } from '../host/clock.ts';
-import { OutsideFile, type OutsideRead } from '../host/fs/outside-file.ts';
-import { type ChangeLog, createChangeLog } from '../log/changes.ts';
-import type { ConfigStatus } from '../model/agent-stats.ts';
-import type { CommandContext } from './context.ts';
-import { agentSettings, checkMeaning, logSettings } from './settings.ts';
+import type { RunningAgent } from '../../agent/agent.ts';
+import { type Configuration, loadConfiguration } from '../../config/configuration.ts';
+import { readFamilyDirectory } from '../../config/families/family-directory.ts';
+import { CONFIG_LIMITS, digestOf } from '../../config/file-text.ts';
+import { reloaded } from '../../config/reload.ts';
+import { UserError } from '../../errors.ts';
+import type { Clock } from '../../host/clock.ts';
+import { OutsideFile, type OutsideRead } from '../../host/fs/outside-file.ts';
+import { type ChangeLog, createChangeLog } from '../../log/changes.ts';
+import type { ConfigStatus } from '../../model/agent-stats.ts';
+import type { CommandContext } from '../context.ts';
+import { agentSettings, checkMeaning, logSettings } from '../settings.ts';
 
 /** Time between two reads of the file. A changed ConfigMap reaches the node up to a minute late anyway. */
 const POLL_MS = 2_000;

@@ -1,13 +1,13 @@
-import type { OwnReader } from '../agent/agent.ts';
-import { refreshOptions } from '../agent/options.ts';
-import { yamlText } from '../config/yaml-text.ts';
-import { UserError } from '../errors.ts';
-import { askFor, REFUSAL_TEXTS, tellAge } from './agent-api.ts';
+import type { OwnReader } from '../../agent/agent.ts';
+import { refreshOptions } from '../../agent/options.ts';
+import { yamlText } from '../../config/yaml-text.ts';
+import { UserError } from '../../errors.ts';
+import { askFor, REFUSAL_TEXTS, tellAge } from '../agent-api.ts';
+import type { CommandContext, Ending } from '../context.ts';
+import { withProgress } from '../progress.ts';
+import { agentSettings } from '../settings.ts';
+import { warnOfSysfs } from '../sysfs-warning.ts';
 import { type Listed, listedBy, listJson, listPage } from './agent-list.ts';
-import type { CommandContext, Ending } from './context.ts';
-import { withProgress } from './progress.ts';
-import { agentSettings } from './settings.ts';
-import { warnOfSysfs } from './sysfs-warning.ts';
 import { snapshotTable, type TableForm } from './table.ts';
 import { repeated } from './watch.ts';
 
@@ -43,9 +43,9 @@ export async function runList(context: CommandContext): Promise<Ending> {
 async function readAndPrint(context: CommandContext, form: TableForm): Promise<Ending> {
   const { configuration, families, logger, output, options } = context;
   const [{ collectOnce, openReader }, { readVersion }, { snapshotView }] = await Promise.all([
-    import('../agent/agent.ts'),
-    import('./version.ts'),
-    import('../server/api/views.ts'),
+    import('../../agent/agent.ts'),
+    import('../version.ts'),
+    import('../../server/api/views.ts'),
   ]);
   warnOfSysfs(context);
   const settings = agentSettings(configuration, families);

@@ -1,16 +1,16 @@
-import { healthPolicy } from '../agent/health-policy.ts';
-import { readPolicyFile } from '../config/policy-file.ts';
-import { UserError } from '../errors.ts';
-import { createFindingsLog } from '../health/journal/findings-log.ts';
-import type { HealthPolicy } from '../health/policy/policy.ts';
-import { RecordingReader } from '../health/rehearsal/read-recording.ts';
-import type { Recording } from '../health/rehearsal/recording.ts';
-import { type Rehearsal, rehearse } from '../health/rehearsal/rehearsal.ts';
-import { systemClock } from '../host/clock.ts';
-import type { LineLogRead } from '../host/fs/line-log.ts';
-import { hours, parseDuration } from '../model/duration.ts';
-import type { CommandContext, Ending } from './context.ts';
-import { agentSettings } from './settings.ts';
+import { healthPolicy } from '../../agent/health-policy.ts';
+import { readPolicyFile } from '../../config/policy-file.ts';
+import { UserError } from '../../errors.ts';
+import { createFindingsLog } from '../../health/journal/findings-log.ts';
+import type { HealthPolicy } from '../../health/policy/policy.ts';
+import { RecordingReader } from '../../health/rehearsal/read-recording.ts';
+import type { Recording } from '../../health/rehearsal/recording.ts';
+import { type Rehearsal, rehearse } from '../../health/rehearsal/rehearsal.ts';
+import { systemClock } from '../../host/clock.ts';
+import type { LineLogRead } from '../../host/fs/line-log.ts';
+import { hours, parseDuration } from '../../model/duration.ts';
+import type { CommandContext, Ending } from '../context.ts';
+import { agentSettings } from '../settings.ts';
 import { rehearsalJson, rehearsalText } from './what-if-text.ts';
 
 /** A shorter wait needs no sign of life. */

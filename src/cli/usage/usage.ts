@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs';
-import { UserError } from '../errors.ts';
-import { systemClock } from '../host/clock.ts';
-import { ledgerDirectory, openLedger, reportOf } from '../usage/ledger/ledger.ts';
-import { parseQuery, type UsageQuery } from '../usage/ledger/query.ts';
-import type { UsageRow } from '../usage/ledger/report.ts';
-import { askFor, REFUSAL_TEXTS } from './agent-api.ts';
-import type { CommandContext, Ending } from './context.ts';
-import { withProgress } from './progress.ts';
-import { agentSettings } from './settings.ts';
-import { usageCsv, usageTable } from './usage-table.ts';
+import { UserError } from '../../errors.ts';
+import { systemClock } from '../../host/clock.ts';
+import { ledgerDirectory, openLedger, reportOf } from '../../usage/ledger/ledger.ts';
+import { parseQuery, type UsageQuery } from '../../usage/ledger/query.ts';
+import type { UsageRow } from '../../usage/ledger/report.ts';
+import { askFor, REFUSAL_TEXTS } from '../agent-api.ts';
+import type { CommandContext, Ending } from '../context.ts';
+import { withProgress } from '../progress.ts';
+import { agentSettings } from '../settings.ts';
+import { usageCsv, usageTable } from './table.ts';
 
 /** The report in the format of the API. */
 export interface ApiReport {
@@ -57,7 +57,7 @@ async function reportFor(context: CommandContext, query: UsageQuery): Promise<Fo
   if (refusal === undefined && options.read !== true)
     logger.warn('no agent answers; this is its ledger, and what runs since its latest entry is not in it');
   const report = await reportOf(openLedger(directory, usage, systemClock), [], query, systemClock.now());
-  const { usageView } = await import('../server/api/usage.ts');
+  const { usageView } = await import('../../server/api/usage.ts');
   return { report: usageView(report) as ApiReport, source: 'ledger' };
 }
 

@@ -1,7 +1,7 @@
-import { explainPolicy, type PolicyRow } from '../health/policy/explain-policy.ts';
-import type { HealthPolicy } from '../health/policy/policy.ts';
-import { formatDuration, millis } from '../model/duration.ts';
-import { visible } from '../model/one-line.ts';
+import { explainPolicy, type PolicyRow } from '../../health/policy/explain-policy.ts';
+import type { HealthPolicy } from '../../health/policy/policy.ts';
+import { formatDuration, millis } from '../../model/duration.ts';
+import { visible } from '../../model/one-line.ts';
 
 /** Formats the effective health policy as comment lines of a YAML file, which have no effect when the file is read. */
 export function policyComment(policy: HealthPolicy): string {

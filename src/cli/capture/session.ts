@@ -1,17 +1,17 @@
 import { hostname } from 'node:os';
-import { type OwnReader, openReader } from '../agent/agent.ts';
-import { CaptureLog } from '../capture/capture-log.ts';
-import type { Capture, Frame, Manifest } from '../capture/frame.ts';
-import { redactCapture } from '../capture/redaction/redact.ts';
-import { systemClock } from '../host/clock.ts';
-import { FrameClock } from '../host/recorded/frame-clock.ts';
-import { IsolatedReads } from '../supervisor/isolated-reads.ts';
-import { framedThreads } from '../supervisor/probe-thread.ts';
-import { manifestOf, placesOf } from './capture-manifest.ts';
-import type { CommandContext } from './context.ts';
-import { capturedPage } from './replay/captured-page.ts';
-import { agentSettings, nodeName } from './settings.ts';
-import { readVersion } from './version.ts';
+import { type OwnReader, openReader } from '../../agent/agent.ts';
+import { CaptureLog } from '../../capture/capture-log.ts';
+import type { Capture, Frame, Manifest } from '../../capture/frame.ts';
+import { redactCapture } from '../../capture/redaction/redact.ts';
+import { systemClock } from '../../host/clock.ts';
+import { FrameClock } from '../../host/recorded/frame-clock.ts';
+import { IsolatedReads } from '../../supervisor/isolated-reads.ts';
+import { framedThreads } from '../../supervisor/probe-thread.ts';
+import type { CommandContext } from '../context.ts';
+import { capturedPage } from '../replay/captured-page.ts';
+import { agentSettings, nodeName } from '../settings.ts';
+import { readVersion } from '../version.ts';
+import { manifestOf, placesOf } from './manifest.ts';
 
 /** Reads the node as the agent does, and keeps what was read. */
 export class CaptureSession {

@@ -1,6 +1,6 @@
-import { fitText, widthOf, wrapText } from './terminal/frame.ts';
-import { type ColumnRoom, placed } from './terminal/room.ts';
-import { shown } from './text-table.ts';
+import { fitText, widthOf, wrapText } from '../terminal/frame.ts';
+import { type ColumnRoom, placed } from '../terminal/room.ts';
+import { shown } from '../text-table.ts';
 
 /** A column of a table that must fit into a terminal. */
 export interface FittedColumn extends Pick<ColumnRoom, 'rank'> {

@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
-import type { ClaimName } from '../model/claim-name.ts';
-import { shortened } from '../model/one-line.ts';
+import type { ClaimName } from '../../model/claim-name.ts';
+import { shortened } from '../../model/one-line.ts';
 
 /** The part of a sick device that its rules are made of. */
 export interface SickDevice {

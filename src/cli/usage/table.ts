@@ -1,6 +1,6 @@
-import { visible } from '../model/one-line.ts';
-import type { UsageRow } from '../usage/ledger/report.ts';
-import { textTable } from './text-table.ts';
+import { visible } from '../../model/one-line.ts';
+import type { UsageRow } from '../../usage/ledger/report.ts';
+import { textTable } from '../text-table.ts';
 
 /** The part of a report that is printed. */
 interface Printed {

@@ -1,11 +1,11 @@
 import { closeSync, openSync, statSync, unlinkSync } from 'node:fs';
 import { open, readFile, rename, unlink } from 'node:fs/promises';
-import { unpackCapture } from '../capture/archive.ts';
-import type { Capture } from '../capture/frame.ts';
-import { ARCHIVE_LIMITS, ArchiveProblem } from '../capture/untar.ts';
-import { systemWords, UserError } from '../errors.ts';
-import { visible } from '../model/one-line.ts';
-import type { Output } from './output.ts';
+import { unpackCapture } from '../../capture/archive.ts';
+import type { Capture } from '../../capture/frame.ts';
+import { ARCHIVE_LIMITS, ArchiveProblem } from '../../capture/untar.ts';
+import { systemWords, UserError } from '../../errors.ts';
+import { visible } from '../../model/one-line.ts';
+import type { Output } from '../output.ts';
 
 /** Reads an archive. Throws a {@link UserError} for a file that is no capture. */
 export async function readCapture(file: string): Promise<Capture> {

@@ -1,6 +1,6 @@
-import type { Output } from './output.ts';
-import { stopSignal } from './signals.ts';
-import { widthOf } from './terminal/frame.ts';
+import type { Output } from '../output.ts';
+import { stopSignal } from '../signals.ts';
+import { widthOf } from '../terminal/frame.ts';
 
 /** Prints a text again whenever it changed, until a signal arrives or the reader closes the output. */
 export async function repeated(make: () => Promise<string>, intervalMs: number, output: Output): Promise<void> {

@@ -1,9 +1,9 @@
-import { DIRECTORY_OPTION, FORMAT, KERNEL_LOG, KERNEL_LOG_OPTION, type Manifest } from '../capture/frame.ts';
-import type { Place } from '../capture/places.ts';
-import type { Configuration } from '../config/configuration.ts';
-import type { OptionEntry } from '../config/registry.ts';
-import { toText } from '../config/values.ts';
-import { nodeName } from './settings.ts';
+import { DIRECTORY_OPTION, FORMAT, KERNEL_LOG, KERNEL_LOG_OPTION, type Manifest } from '../../capture/frame.ts';
+import type { Place } from '../../capture/places.ts';
+import type { Configuration } from '../../config/configuration.ts';
+import type { OptionEntry } from '../../config/registry.ts';
+import { toText } from '../../config/values.ts';
+import { nodeName } from '../settings.ts';
 
 /** Sections that decide what a probe reads and how it is joined, judged, counted and named. All others concern the machine of the agent. */
 const SECTIONS = /^(?:probe\.[^.]+|device|labels|podresources|dra|cdi|usage|incidents)$/;

@@ -1,9 +1,9 @@
 import { request as requestOf } from 'node:http';
-import { stateOptions } from '../agent/options.ts';
-import { UserError } from '../errors.ts';
-import { oneLine } from '../model/one-line.ts';
-import { ACCEPT_PATH, type AcceptRequest, type ControlAnswer, controlSocket } from '../server/control/control-socket.ts';
-import type { CommandContext, Ending } from './context.ts';
+import { stateOptions } from '../../agent/options.ts';
+import { UserError } from '../../errors.ts';
+import { oneLine } from '../../model/one-line.ts';
+import { ACCEPT_PATH, type AcceptRequest, type ControlAnswer, controlSocket } from '../../server/control/control-socket.ts';
+import type { CommandContext, Ending } from '../context.ts';
 
 const ANSWER_MS = 10_000;
 

@@ -1,8 +1,8 @@
-import type { Interval, Span } from '../health/rehearsal/intervals.ts';
-import type { Outcome, Rehearsal, RehearsedDevice } from '../health/rehearsal/rehearsal.ts';
-import { formatDuration, millis } from '../model/duration.ts';
-import { visible } from '../model/one-line.ts';
-import { textTable } from './text-table.ts';
+import type { Interval, Span } from '../../health/rehearsal/intervals.ts';
+import type { Outcome, Rehearsal, RehearsedDevice } from '../../health/rehearsal/rehearsal.ts';
+import { formatDuration, millis } from '../../model/duration.ts';
+import { visible } from '../../model/one-line.ts';
+import { textTable } from '../text-table.ts';
 
 /** The differences as text: a table for each device that differs, and the totals of the node. `file`: of the other policy. */
 export function rehearsalText(rehearsal: Rehearsal, file: string): string {

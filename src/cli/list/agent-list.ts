@@ -1,13 +1,13 @@
-import { UserError } from '../errors.ts';
-import type { Allocation } from '../model/allocation.ts';
-import type { Device } from '../model/device.ts';
-import type { ActiveCondition, PendingCondition, Verdict } from '../model/health.ts';
-import type { Reading } from '../model/metric.ts';
-import { shared } from '../model/shared-metrics.ts';
-import type { UnresolvedReason } from '../model/snapshot.ts';
-import { type ReadingView, readingName } from '../server/api/names.ts';
-import { type Ask, REFUSAL_TEXTS, type Refusal } from './agent-api.ts';
-import { type ApiDevice, devicesIn } from './api-device.ts';
+import { UserError } from '../../errors.ts';
+import type { Allocation } from '../../model/allocation.ts';
+import type { Device } from '../../model/device.ts';
+import type { ActiveCondition, PendingCondition, Verdict } from '../../model/health.ts';
+import type { Reading } from '../../model/metric.ts';
+import { shared } from '../../model/shared-metrics.ts';
+import type { UnresolvedReason } from '../../model/snapshot.ts';
+import { type ReadingView, readingName } from '../../server/api/names.ts';
+import { type Ask, REFUSAL_TEXTS, type Refusal } from '../agent-api.ts';
+import { type ApiDevice, devicesIn } from '../api-device.ts';
 import type { TableData } from './table.ts';
 
 /** Devices and allocations, as a table and as JSON. */

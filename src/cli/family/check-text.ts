@@ -1,10 +1,10 @@
-import type { Collection } from '../model/collection.ts';
-import type { Device } from '../model/device.ts';
-import type { Finding } from '../model/health.ts';
-import type { Reading } from '../model/metric.ts';
-import { visible } from '../model/one-line.ts';
-import type { DeviceFamily } from '../probes/family.ts';
-import { textTable } from './text-table.ts';
+import type { Collection } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
+import type { Finding } from '../../model/health.ts';
+import type { Reading } from '../../model/metric.ts';
+import { visible } from '../../model/one-line.ts';
+import type { DeviceFamily } from '../../probes/family.ts';
+import { textTable } from '../text-table.ts';
 
 /** What a declaration gives now. */
 export interface FamilyCheck {

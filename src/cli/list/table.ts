@@ -1,14 +1,14 @@
-import { nameOf } from '../board/name.ts';
-import type { Allocation } from '../model/allocation.ts';
-import type { Device } from '../model/device.ts';
-import type { ActiveCondition, PendingCondition } from '../model/health.ts';
-import type { Reading } from '../model/metric.ts';
-import { shared } from '../model/shared-metrics.ts';
-import type { AllocationState, DeviceState } from '../model/snapshot.ts';
-import { pendingTrouble, standingOf } from '../model/standing.ts';
+import { nameOf } from '../../board/name.ts';
+import type { Allocation } from '../../model/allocation.ts';
+import type { Device } from '../../model/device.ts';
+import type { ActiveCondition, PendingCondition } from '../../model/health.ts';
+import type { Reading } from '../../model/metric.ts';
+import { shared } from '../../model/shared-metrics.ts';
+import type { AllocationState, DeviceState } from '../../model/snapshot.ts';
+import { pendingTrouble, standingOf } from '../../model/standing.ts';
+import { widthOf } from '../terminal/frame.ts';
+import { textTable } from '../text-table.ts';
 import { fittedTable } from './fitted-table.ts';
-import { widthOf } from './terminal/frame.ts';
-import { textTable } from './text-table.ts';
 
 /**
  * For metrics with several series per device: the label values that represent the whole device, best first; after them the name of its kind.

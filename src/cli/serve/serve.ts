@@ -1,12 +1,12 @@
-import { type RunningAgent, startAgent } from '../agent/agent.ts';
-import { systemClock } from '../host/clock.ts';
-import type { Logger } from '../log/logger.ts';
+import { type RunningAgent, startAgent } from '../../agent/agent.ts';
+import { systemClock } from '../../host/clock.ts';
+import type { Logger } from '../../log/logger.ts';
+import type { CommandContext, Ending } from '../context.ts';
+import { agentSettings } from '../settings.ts';
+import { stopSignal } from '../signals.ts';
+import { warnOfSysfs } from '../sysfs-warning.ts';
+import { readVersion } from '../version.ts';
 import { ConfigReload } from './config-reload.ts';
-import type { CommandContext, Ending } from './context.ts';
-import { agentSettings } from './settings.ts';
-import { stopSignal } from './signals.ts';
-import { warnOfSysfs } from './sysfs-warning.ts';
-import { readVersion } from './version.ts';
 
 /** The process must end within five seconds after the signal; one second remains for the exit itself. */
 const STOP_MS = 4_000;
