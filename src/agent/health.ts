@@ -39,26 +39,16 @@ export class HealthKeeper {
   #watched: Watched;
   #isFirst = true;
 
-  private constructor(
-    policy: HealthPolicy,
-    engine: HealthEngine,
-    file: StateFile | undefined,
-    { hung = {}, watched = NEVER_WATCHED }: Pick<HealthMemory, 'hung' | 'watched'>,
-    clock: Clock,
-    logger: Logger,
-    path: string,
-    openFindings: OpenFindings | undefined,
-    isLasting: boolean,
-  ) {
+  private constructor({ policy, engine, file, path, remembered, settings, clock, logger, isLasting }: HealthDependencies) {
     this.#policy = policy;
     this.#digest = policyDigest(policy);
     this.#logger = logger;
     this.engine = engine;
-    this.#hung = hung;
-    this.#watched = watched;
+    this.#hung = remembered?.hung ?? {};
+    this.#watched = remembered?.watched ?? NEVER_WATCHED;
     this.#clock = clock;
     const changes = createChangeLog(logger);
-    this.#findings = openFindings?.(engine, changes);
+    this.#findings = findingsOf({ settings, path, remembered, clock, engine, changes });
     this.#journal = createJournal({
       engine: {
         hasNews: () => engine.hasNews(),
@@ -93,9 +83,9 @@ export class HealthKeeper {
     const path = isLasting ? settings.state.file : '';
     // The state is valid for one boot, because a reboot is the remedy of many latched conditions.
     const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings.roots.procfs) });
-    const state = await rememberedState(file, path, logger);
-    const engine = createHealthEngine({ policy, ...(state === undefined ? {} : { state }) });
-    return new HealthKeeper(policy, engine, file, state ?? {}, clock, logger, path, findingsOf(settings, path, state, clock), isLasting);
+    const remembered = await rememberedState(file, path, logger);
+    const engine = createHealthEngine({ policy, ...(remembered === undefined ? {} : { state: remembered }) });
+    return new HealthKeeper({ policy, engine, file, path, remembered, settings, clock, logger, isLasting });
   }
 
   get policy(): HealthPolicy {
@@ -177,10 +167,33 @@ export class HealthKeeper {
   }
 }
 
-type OpenFindings = (engine: HealthEngine, changes: ChangeLog) => FindingsJournal;
+interface HealthDependencies {
+  readonly policy: HealthPolicy;
+  readonly engine: HealthEngine;
+  /** Undefined when nothing is saved. */
+  readonly file: StateFile | undefined;
+  /** Path of the state file; empty when nothing is saved. */
+  readonly path: string;
+  /** What an earlier run saved. */
+  readonly remembered: HealthMemory | undefined;
+  readonly settings: AgentSettings;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** False for a single reading. */
+  readonly isLasting: boolean;
+}
 
 /** The journal of findings; undefined when nothing is written to disk. */
-function findingsOf({ state }: AgentSettings, path: string, remembered: HealthMemory | undefined, clock: Clock): OpenFindings | undefined {
+function findingsOf({
+  settings: { state },
+  path,
+  remembered,
+  clock,
+  engine,
+  changes,
+}: Pick<HealthDependencies, 'settings' | 'path' | 'remembered' | 'clock' | 'engine'> & { readonly changes: ChangeLog }):
+  | FindingsJournal
+  | undefined {
   if (path === '' || state['journal-days'] === 0) return undefined;
   const log = createFindingsLog({ stateFile: path, keepDays: state['journal-days'], keepMib: state['journal-mib'], clock });
   const directory = findingsDirectory(path);
@@ -191,15 +204,14 @@ function findingsOf({ state }: AgentSettings, path: string, remembered: HealthMe
     fields: { directory },
     detail,
   });
-  return (engine, changes) =>
-    new FindingsJournal({
-      log,
-      isFresh: remembered === undefined,
-      // Half of one of the log's files.
-      pictureEvery: (state['journal-mib'] * 1024 * 1024) / 16,
-      memory: () => engine.memory(),
-      written: (error) => changes.update('findings', error === undefined ? [] : [trouble(error)]),
-    });
+  return new FindingsJournal({
+    log,
+    isFresh: remembered === undefined,
+    // Half of one of the log's files.
+    pictureEvery: (state['journal-mib'] * 1024 * 1024) / 16,
+    memory: () => engine.memory(),
+    written: (error) => changes.update('findings', error === undefined ? [] : [trouble(error)]),
+  });
 }
 
 type Hangs = Readonly<Record<string, readonly HungStep[]>>;

@@ -78,6 +78,8 @@ export const POLICY_DEFAULTS = {
 export interface PolicyInput {
   readonly specs: SpecsByFamily;
   readonly config?: HealthConfig;
+  /** Age of a reading at which the state becomes unknown, where the configuration has no other. */
+  readonly staleAfterMs?: number;
   readonly missingRetentionMs?: number;
   /** Times of the conditions of use. Default: those of the options. */
   readonly use?: UseDurations;
@@ -101,7 +103,7 @@ export function createPolicy(input: PolicyInput): { readonly policy: HealthPolic
     windowMs: length(config.flapping?.window, POLICY_DEFAULTS.flapping.windowMs, 'flapping.window'),
     quietMs: length(config.flapping?.quiet, POLICY_DEFAULTS.flapping.quietMs, 'flapping.quiet'),
   };
-  const staleAfterMs = length(config['stale-after'], POLICY_DEFAULTS.staleAfterMs, 'stale-after');
+  const staleAfterMs = length(config['stale-after'], input.staleAfterMs ?? POLICY_DEFAULTS.staleAfterMs, 'stale-after');
   if (staleAfterMs === 0) problems.push('health.stale-after: must be longer than 0s');
   const policy: HealthPolicy = {
     unknown: config.unknown ?? POLICY_DEFAULTS.unknown,
