@@ -36,6 +36,8 @@ export interface Scene {
   readonly withProcesses?: DeviceState | undefined;
   readonly holders: readonly HolderSpan[];
   readonly history?: DeviceHistory | undefined;
+  /** Metrics that a reset or a reboot can wipe, by their names. */
+  isWiped(metric: string): boolean;
   /** Events of the device before this one. */
   readonly events: readonly HealthEvent[];
 }
@@ -50,7 +52,7 @@ const MOST_EVENTS = 50;
 /** Makes the record of a moment, without the lines of the kernel log and the changes of other devices. */
 export function freeze(scene: Scene): IncidentRecord {
   const { id, place, event, state, before, holders, history, events } = scene;
-  const { device, key, verdict, missingSinceMs, readAtMs, readings } = state;
+  const { device, key, verdict, missingSinceMs, readAtMs } = state;
   const processes = state.processes.length > 0 ? state : scene.withProcesses;
   const conditions = verdict.conditions.slice(0, MOST_CONDITIONS).map(conditionFact);
   const pending = (verdict.pending ?? []).slice(0, MOST_CONDITIONS).map(conditionFact);
@@ -67,7 +69,7 @@ export function freeze(scene: Scene): IncidentRecord {
     holders: holders.slice(0, MOST_HOLDERS).map(holderFact),
     processes: (processes?.processes ?? []).slice(0, MOST_PROCESSES).map(processFact),
     ...(processes === undefined || processes.readAtMs <= 0 ? {} : { processesReadAt: timeText(processes.readAtMs) }),
-    state: resetState(readings, readAtMs, history),
+    state: resetState(scene),
     readings: columns(history),
     kernel: { lines: [], problem: 'the agent ended before it read the kernel log' },
     events: events.slice(-MOST_EVENTS).map((one): IncidentEvent => ({ transition: one.transition, ...changeOf(one) })),

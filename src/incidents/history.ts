@@ -30,7 +30,7 @@ export interface HistorySettings {
   /** Interval of refreshes. */
   readonly intervalMs: number;
   /** Declared metrics of all families, keyed by name. */
-  readonly specs: ReadonlyMap<string, Pick<MetricSpec, 'type'>>;
+  readonly specs: ReadonlyMap<string, Pick<MetricSpec, 'type' | 'wiped'>>;
 }
 
 export const MOST_SAMPLES = 1_000;

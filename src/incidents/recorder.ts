@@ -137,6 +137,7 @@ export class IncidentRecorder {
       withProcesses: this.#timeline.processesOf(key),
       holders: this.#timeline.holdersOf(key, timeMs),
       history: this.#recorded(key),
+      isWiped: (metric) => this.#settings.specs.get(metric)?.wiped === true,
       events: [...new Map(earlier.map((one) => [one.id, one])).values()],
     });
     const opened: Open = { atMs: timeMs, record };

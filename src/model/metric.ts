@@ -20,10 +20,12 @@ export interface MetricSpec {
    * with the device.
    */
   readonly container?: true;
+  /** A reset or a reboot can wipe it: an incident keeps its last value. */
+  readonly wiped?: true;
 }
 
 /** A metric of the agent itself. Unlike a device metric it can be a histogram of durations, in seconds. */
-export interface AgentMetricSpec extends Omit<MetricSpec, 'type' | 'container'> {
+export interface AgentMetricSpec extends Omit<MetricSpec, 'type' | 'container' | 'wiped'> {
   readonly type: MetricType | 'histogram';
 }
 

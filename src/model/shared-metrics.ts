@@ -7,39 +7,43 @@ type Shared = Omit<MetricSpec, 'source'>;
  * A metric of a single family is declared by that family as `device_<family>_…`.
  */
 export const shared = {
-  utilization: gauge('device_utilization_ratio', 'Share of time an engine was busy, 0 to 1.', ['engine'], true),
-  memoryUsed: gauge('device_memory_used_bytes', 'Device memory in use.', [], true),
-  memoryTotal: gauge('device_memory_total_bytes', 'Device memory installed.', [], true),
+  utilization: gauge('device_utilization_ratio', 'Share of time an engine was busy, 0 to 1.', ['engine'], { container: true }),
+  memoryUsed: gauge('device_memory_used_bytes', 'Device memory in use.', [], { container: true }),
+  memoryTotal: gauge('device_memory_total_bytes', 'Device memory installed.', [], { container: true }),
   memoryReserved: gauge('device_memory_reserved_bytes', 'Device memory kept by driver and firmware.', []),
-  temperature: gauge('device_temperature_celsius', 'Temperature at one sensor.', ['sensor'], true),
+  temperature: gauge('device_temperature_celsius', 'Temperature at one sensor.', ['sensor'], { container: true }),
   temperatureLimit: gauge('device_temperature_limit_celsius', 'Temperature at which the device acts: throttles, alarms or shuts down.', [
     'sensor',
     'limit',
   ]),
-  power: gauge('device_power_watts', 'Power drawn, as one sensor measures it.', ['sensor'], true),
+  power: gauge('device_power_watts', 'Power drawn, as one sensor measures it.', ['sensor'], { container: true }),
   powerLimit: gauge('device_power_limit_watts', 'Power limits of the device.', ['limit']),
-  energy: counter('device_energy_joules_total', 'Energy used since the driver was loaded.', [], true),
+  energy: counter('device_energy_joules_total', 'Energy used since the driver was loaded.', [], { container: true }),
   voltage: gauge('device_voltage_volts', 'Voltage at one sensor.', ['sensor']),
   current: gauge('device_current_amperes', 'Current at one sensor.', ['sensor']),
-  clock: gauge('device_clock_hertz', 'Present frequency of one clock.', ['clock'], true),
+  clock: gauge('device_clock_hertz', 'Present frequency of one clock.', ['clock'], { container: true }),
   clockMax: gauge('device_clock_max_hertz', 'Highest frequency of one clock.', ['clock']),
   fanRatio: gauge('device_fan_speed_ratio', 'Intended fan speed as share of the maximum; may exceed 1.', ['fan']),
   fanSpeed: gauge('device_fan_speed_rpm', 'Measured fan speed in revolutions per minute.', ['fan']),
-  throttled: gauge('device_throttled', '1 while the device runs slower for this reason, 0 while it does not.', ['reason'], true),
-  throttledTime: counter('device_throttled_seconds_total', 'Time spent throttled for this reason.', ['reason'], true),
-  pcieWidth: gauge('device_pcie_link_width_lanes', 'Present width of the PCIe link.', []),
+  throttled: gauge('device_throttled', '1 while the device runs slower for this reason, 0 while it does not.', ['reason'], {
+    container: true,
+  }),
+  throttledTime: counter('device_throttled_seconds_total', 'Time spent throttled for this reason.', ['reason'], { container: true }),
+  pcieWidth: gauge('device_pcie_link_width_lanes', 'Present width of the PCIe link.', [], { wiped: true }),
   pcieWidthMax: gauge('device_pcie_link_max_width_lanes', 'Largest width that device and slot support.', []),
-  pcieGeneration: gauge('device_pcie_link_generation', 'Present generation (speed) of the PCIe link; drops on idle devices.', []),
+  pcieGeneration: gauge('device_pcie_link_generation', 'Present generation (speed) of the PCIe link; drops on idle devices.', [], {
+    wiped: true,
+  }),
   pcieGenerationMax: gauge('device_pcie_link_max_generation', 'Highest generation that device and slot support.', []),
-  pcieReplays: counter('device_pcie_replays_total', 'PCIe packets sent again.', []),
-  pcieErrors: counter('device_pcie_errors_total', 'PCIe errors by AER severity and kind.', ['severity', 'kind']),
-  linkUp: gauge('device_link_up', '1 while the link of a port is usable, 0 while it is not.', ['port'], true),
-  linkSpeed: gauge('device_link_speed_bytes_per_second', 'Signalling rate of a port.', ['port']),
-  receivedBytes: counter('device_received_bytes_total', 'Bytes received.', ['port'], true),
-  transmittedBytes: counter('device_transmitted_bytes_total', 'Bytes transmitted.', ['port'], true),
-  receivedPackets: counter('device_received_packets_total', 'Packets received.', ['port'], true),
-  transmittedPackets: counter('device_transmitted_packets_total', 'Packets transmitted.', ['port'], true),
-  errors: counter('device_errors_total', 'Errors that the hardware counted, by kind.', ['kind'], true),
+  pcieReplays: counter('device_pcie_replays_total', 'PCIe packets sent again.', [], { wiped: true }),
+  pcieErrors: counter('device_pcie_errors_total', 'PCIe errors by AER severity and kind.', ['severity', 'kind'], { wiped: true }),
+  linkUp: gauge('device_link_up', '1 while the link of a port is usable, 0 while it is not.', ['port'], { container: true, wiped: true }),
+  linkSpeed: gauge('device_link_speed_bytes_per_second', 'Signalling rate of a port.', ['port'], { wiped: true }),
+  receivedBytes: counter('device_received_bytes_total', 'Bytes received.', ['port'], { container: true }),
+  transmittedBytes: counter('device_transmitted_bytes_total', 'Bytes transmitted.', ['port'], { container: true }),
+  receivedPackets: counter('device_received_packets_total', 'Packets received.', ['port'], { container: true }),
+  transmittedPackets: counter('device_transmitted_packets_total', 'Packets transmitted.', ['port'], { container: true }),
+  errors: counter('device_errors_total', 'Errors that the hardware counted, by kind.', ['kind'], { container: true, wiped: true }),
 } as const satisfies Readonly<Record<string, Shared>>;
 
 /** A shared metric of one family. `labels` is needed only for more labels than the declared ones (an error counter per port). */
@@ -47,10 +51,12 @@ export function measured(metric: Shared, source: string, labels: readonly string
   return { ...metric, labels, source };
 }
 
-function gauge(name: string, help: string, labels: readonly string[], container?: true): Shared {
-  return container === undefined ? { name, type: 'gauge', help, labels } : { name, type: 'gauge', help, labels, container };
+type Traits = Pick<MetricSpec, 'container' | 'wiped'>;
+
+function gauge(name: string, help: string, labels: readonly string[], traits: Traits = {}): Shared {
+  return { name, type: 'gauge', help, labels, ...traits };
 }
 
-function counter(name: string, help: string, labels: readonly string[], container?: true): Shared {
-  return container === undefined ? { name, type: 'counter', help, labels } : { name, type: 'counter', help, labels, container };
+function counter(name: string, help: string, labels: readonly string[], traits: Traits = {}): Shared {
+  return { name, type: 'counter', help, labels, ...traits };
 }

@@ -6,6 +6,12 @@ import type { DeviceState } from '../../src/model/snapshot.ts';
 import { incidentText } from '../../src/server/pages/incident-text.ts';
 import { changed, held, snapshot, state, T0, verdict } from './scene.ts';
 
+const SPECS = new Map<string, { readonly type: 'gauge' | 'counter'; readonly wiped: true }>([
+  ['device_nvidia_ecc_errors_total', { type: 'counter', wiped: true }],
+  ['device_link_up', { type: 'gauge', wiped: true }],
+  ['device_infiniband_port_state', { type: 'gauge', wiped: true }],
+]);
+
 function begin(kernel = { lines: [{ text: 'toy a failed' }] }) {
   const saved = new Map<string, IncidentRecord>();
   let saves = 0;
@@ -20,7 +26,7 @@ function begin(kernel = { lines: [{ text: 'toy a failed' }] }) {
       },
       isTaken: (id) => saved.has(id),
     },
-    { periodMs: 600_000, intervalMs: 10_000, specs: new Map() },
+    { periodMs: 600_000, intervalMs: 10_000, specs: SPECS },
     [],
   );
   const step = (atMs: number, devices: readonly DeviceState[], events: readonly HealthEvent[] = []): void => {

@@ -34,6 +34,7 @@ const record = (n: number, part: Partial<IncidentRecord> = {}): IncidentRecord =
       state: state({ verdict: verdict('unhealthy') }),
       holders: [],
       events: [],
+      isWiped: () => false,
     }),
     ...part,
   };

@@ -1,5 +1,8 @@
 import type { MetricSpec } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
+import { familyMetrics } from '../kit/metrics.ts';
+
+const { gauge, counter } = familyMetrics('amdgpu');
 
 const GPU = '/sys/bus/pci/devices/<address>';
 const HWMON = `${GPU}/hwmon/hwmon<n>`;
@@ -103,6 +106,7 @@ export const metrics = {
     'Errors that a block of the card reported since the driver was loaded.',
     ['block', 'severity'],
     `${GPU}/ras/<block>_err_count or aca_<block>`,
+    { wiped: true },
   ),
   rasEvents: counter('ras_events_total', 'Events of error handling since the driver was loaded.', ['event'], `${GPU}/ras/event_state`),
   badPages: gauge(
@@ -120,14 +124,6 @@ export const metrics = {
   ),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
-function gauge(name: string, help: string, labels: readonly string[], source: string): MetricSpec {
-  return { name: `device_amdgpu_${name}`, type: 'gauge', help, labels, source };
-}
-
-function counter(name: string, help: string, labels: readonly string[], source: string): MetricSpec {
-  return { name: `device_amdgpu_${name}`, type: 'counter', help, labels, source };
-}
-
 function container(name: string, help: string, source: string): MetricSpec {
-  return { ...gauge(name, help, [], source), container: true };
+  return gauge(name, help, [], source, { container: true });
 }

@@ -127,6 +127,7 @@ export interface DeclaredReading extends DeclaredSource {
   readonly type?: MetricType;
   readonly help?: string;
   readonly container?: boolean;
+  readonly wiped?: boolean;
   readonly labels?: Readonly<Record<string, string>>;
   /** Kinds of device that have it. Default: all. */
   readonly kinds?: readonly string[];

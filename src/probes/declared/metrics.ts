@@ -21,8 +21,9 @@ export function metricsOf(declaration: Declaration): readonly MetricSpec[] {
       type = 'gauge',
       help = '',
       container,
+      wiped,
     } = readings.find((reading) => reading.help !== undefined) ?? (readings[0] as DeclaredReading);
-    return { name, type, help, labels, source, ...(container === true ? { container } : {}) };
+    return { name, type, help, labels, source, ...(container === true ? { container } : {}), ...(wiped === true ? { wiped } : {}) };
   });
   const taken = new Set(own.map(({ name }) => name));
   return [...own, ...(declaration.pcie === true ? pcieMetrics.filter(({ name }) => !taken.has(name)) : [])];

@@ -145,6 +145,7 @@ const reading = object(
     type: { enum: ['gauge', 'counter'] },
     help: text('One sentence that describes the value.'),
     container: boolean('The container that holds the device gets the metric too.'),
+    wiped: boolean('A reset or a reboot can wipe it: an incident keeps its last value.'),
     labels: {
       type: 'object',
       maxProperties: 8,

@@ -1,6 +1,9 @@
 import type { MetricSpec } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
+import { familyMetrics } from '../kit/metrics.ts';
 import { pcieErrorMetric, pcieLinkMetrics } from '../pcie.ts';
+
+const { gauge, counter } = familyMetrics('fpga');
 
 const PCI = '/sys/bus/pci/devices/<address>';
 const FME = '/sys/class/fpga_region/<region>/dfl-fme.<n>';
@@ -55,6 +58,7 @@ export const metrics = {
     '1 for each bit that is set in an error register; no series for the others. Bits stay set until an operator clears them.',
     ['register', 'bit'],
     `${FME}/errors/{fme_errors,pcie0_errors,pcie1_errors,nonfatal_errors,catfatal_errors,inject_errors} and ${PORT}/errors/errors`,
+    { wiped: true },
   ),
   powerState: gauge('power_state', 'The power state that a port is in; always 1.', ['state'], `${PORT}/power_state`),
   throttleEvents: counter(
@@ -62,6 +66,7 @@ export const metrics = {
     'Times that a port began to be throttled while the agent watched.',
     ['level'],
     `${PORT}/ap1_event and ap2_event: latched, counted at each rise`,
+    { wiped: true },
   ),
   reconfigurations: counter(
     'reconfigurations_total',
@@ -101,14 +106,7 @@ export const metrics = {
     '1 once the AXI firewall has cut off the accelerator, 0 while it has not.',
     [],
     `${PCI} of the management function: firewall.m.<n>/status`,
+    { wiped: true },
   ),
   ready: gauge('ready', '1 while the board is ready for work, 0 while it is not.', [], `${XRT}: ready; dev_state of AMI`),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
-
-function gauge(name: string, help: string, labels: readonly string[], source: string): MetricSpec {
-  return { name: `device_fpga_${name}`, type: 'gauge', help, labels, source };
-}
-
-function counter(name: string, help: string, labels: readonly string[], source: string): MetricSpec {
-  return { name: `device_fpga_${name}`, type: 'counter', help, labels, source };
-}

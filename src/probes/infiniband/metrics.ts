@@ -1,5 +1,8 @@
 import type { MetricSpec } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
+import { familyMetrics } from '../kit/metrics.ts';
+
+const { gauge, counter } = familyMetrics('infiniband');
 
 const PORT = '/sys/class/infiniband/<device>/ports/<port>';
 const PORT_ERRORS = `${PORT}/counters and hw_counters: one file per kind`;
@@ -31,14 +34,15 @@ export const metrics = {
     ['port', 'link_layer', 'netdev', 'rate', 'lid', 'sm_lid'],
     `${PORT}/{link_layer,rate,lid,sm_lid} and the device's net directory`,
   ),
-  portState: gauge('port_state', 'The logical state that a port is in; always 1.', ['port', 'state'], `${PORT}/state`),
+  portState: gauge('port_state', 'The logical state that a port is in; always 1.', ['port', 'state'], `${PORT}/state`, { wiped: true }),
   portPhysicalState: gauge(
     'port_physical_state',
     'The physical state that a port is in; always 1.',
     ['port', 'state'],
     `${PORT}/phys_state`,
+    { wiped: true },
   ),
-  linkWidth: gauge('link_width_lanes', 'Lanes in use on a port.', ['port'], `${PORT}/rate, the figure before X`),
+  linkWidth: gauge('link_width_lanes', 'Lanes in use on a port.', ['port'], `${PORT}/rate, the figure before X`, { wiped: true }),
   counterSaturated: gauge(
     'saturated',
     '1 for a counter that stands at its largest value and cannot count on; no series for the others.',
@@ -123,8 +127,11 @@ export const metrics = {
     'Packets or segments sent again.',
     ['port'],
     `${PORT}/hw_counters/retrans_pkts of efa, tcpRetransSegs of irdma`,
+    { wiped: true },
   ),
-  retransmittedBytes: counter('retransmitted_bytes_total', 'Bytes sent again.', ['port'], `${PORT}/hw_counters/retrans_bytes of efa`),
+  retransmittedBytes: counter('retransmitted_bytes_total', 'Bytes sent again.', ['port'], `${PORT}/hw_counters/retrans_bytes of efa`, {
+    wiped: true,
+  }),
   receivedIpBytes: counter(
     'received_ip_bytes_total',
     'Bytes received in IP packets, by IP version.',
@@ -161,6 +168,7 @@ export const metrics = {
     'Errors that the driver books for the device and not for one port, by kind.',
     ['kind'],
     '/sys/class/infiniband/<device>/hw_counters: one file per kind',
+    { wiped: true },
   ),
   deviceRequests: counter(
     'device_received_requests_total',
@@ -187,11 +195,3 @@ export const metrics = {
     '/sys/class/infiniband/<device>/hw_counters/DRIVER_CtxtsOpen of hfi1',
   ),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
-
-function gauge(name: string, help: string, labels: readonly string[], source: string): MetricSpec {
-  return { name: `device_infiniband_${name}`, type: 'gauge', help, labels, source };
-}
-
-function counter(name: string, help: string, labels: readonly string[], source: string): MetricSpec {
-  return { name: `device_infiniband_${name}`, type: 'counter', help, labels, source };
-}

@@ -1,5 +1,8 @@
 import type { MetricSpec } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
+import { familyMetrics } from '../kit/metrics.ts';
+
+const { gauge, counter } = familyMetrics('intelgpu');
 
 const GPU = '/sys/bus/pci/devices/<address>';
 const HWMON = `${GPU}/hwmon/hwmon<n>`;
@@ -98,13 +101,6 @@ export const metrics = {
     'Hardware errors that the driver logged, by severity.',
     ['severity'],
     `${LOG}: "[Hardware Error]: Tile<n> reported …"`,
+    { wiped: true },
   ),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
-
-function gauge(name: string, help: string, labels: readonly string[], source: string): MetricSpec {
-  return { name: `device_intelgpu_${name}`, type: 'gauge', help, labels, source };
-}
-
-function counter(name: string, help: string, labels: readonly string[], source: string): MetricSpec {
-  return { name: `device_intelgpu_${name}`, type: 'counter', help, labels, source };
-}

@@ -1,22 +1,15 @@
-import type { MetricSpec } from '../../model/metric.ts';
+import type { MetricSpec, MetricType } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
+import { familyMetrics, type MetricTraits } from '../kit/metrics.ts';
 
-const own = (name: string, type: MetricSpec['type'], help: string, labels: readonly string[], source: string): MetricSpec => ({
-  name: `device_nvidia_${name}`,
-  type,
-  help,
-  labels,
-  source: `nvidia-smi ${source}`,
-});
+const declare = familyMetrics('nvidia');
 
-/** Spec of a metric that only the library provides. */
-const byLibrary = (name: string, type: MetricSpec['type'], help: string, labels: readonly string[], source: string): MetricSpec => ({
-  ...own(name, type, help, labels, ''),
-  source: `NVML ${source}`,
-});
+/** A metric that `nvidia-smi` prints. */
+const own = (name: string, type: MetricType, help: string, labels: readonly string[], source: string, traits?: MetricTraits): MetricSpec =>
+  declare[type](name, help, labels, `nvidia-smi ${source}`, traits);
 
-/** Marks a metric that is also exported for the devices of a container. */
-const forContainers = (spec: MetricSpec): MetricSpec => ({ ...spec, container: true });
+/** A metric that only the library provides. */
+const byLibrary: typeof own = (name, type, help, labels, source, traits) => declare[type](name, help, labels, `NVML ${source}`, traits);
 
 /** Sources are paths below `<gpu>` of `nvidia-smi -q -x`. Most values also come from the library, see `nvml/*-questions.ts`. */
 export const metrics: readonly MetricSpec[] = [
@@ -61,42 +54,39 @@ export const metrics: readonly MetricSpec[] = [
     'Errors of an NVLink.',
     ['port', 'kind'],
     'nvmlDeviceGetNvLinkErrorCounter before NVLink 5; fields 206 to 214 of NVLink 5; not by nvidia-smi',
+    { wiped: true },
   ),
-  forContainers(
-    byLibrary(
-      'activity_ratio',
-      'gauge',
-      'Mean share of multiprocessors, or of their time, that a unit was active since the reading before, 0 to 1.',
-      ['unit'],
-      'GPM 1, 2, 4 to 9, 11 to 13, of a GPU or GPU instance; Hopper and later, not by nvidia-smi',
-    ),
+  byLibrary(
+    'activity_ratio',
+    'gauge',
+    'Mean share of multiprocessors, or of their time, that a unit was active since the reading before, 0 to 1.',
+    ['unit'],
+    'GPM 1, 2, 4 to 9, 11 to 13, of a GPU or GPU instance; Hopper and later, not by nvidia-smi',
+    { container: true },
   ),
-  forContainers(
-    byLibrary(
-      'sm_occupancy_ratio',
-      'gauge',
-      'Mean share of the warp slots of the multiprocessors that were in use since the reading before, 0 to 1.',
-      [],
-      'GPM 3; Hopper and later, not by nvidia-smi',
-    ),
+  byLibrary(
+    'sm_occupancy_ratio',
+    'gauge',
+    'Mean share of the warp slots of the multiprocessors that were in use since the reading before, 0 to 1.',
+    [],
+    'GPM 3; Hopper and later, not by nvidia-smi',
+    { container: true },
   ),
-  forContainers(
-    byLibrary(
-      'memory_bandwidth_ratio',
-      'gauge',
-      'Mean share of the memory bandwidth in use since the reading before, 0 to 1.',
-      [],
-      'GPM 10; Hopper and later, not by nvidia-smi',
-    ),
+  byLibrary(
+    'memory_bandwidth_ratio',
+    'gauge',
+    'Mean share of the memory bandwidth in use since the reading before, 0 to 1.',
+    [],
+    'GPM 10; Hopper and later, not by nvidia-smi',
+    { container: true },
   ),
-  forContainers(
-    byLibrary(
-      'traffic_bytes_per_second',
-      'gauge',
-      'Mean traffic since the reading before, over PCIe or over all NVLinks together.',
-      ['link', 'direction'],
-      'GPM 20, 21, 60, 61; Hopper and later, not by nvidia-smi',
-    ),
+  byLibrary(
+    'traffic_bytes_per_second',
+    'gauge',
+    'Mean traffic since the reading before, over PCIe or over all NVLinks together.',
+    ['link', 'direction'],
+    'GPM 20, 21, 60, 61; Hopper and later, not by nvidia-smi',
+    { container: true },
   ),
   byLibrary(
     'fabric_fault',
@@ -104,6 +94,7 @@ export const metrics: readonly MetricSpec[] = [
     '1 while the GPU sees this fault of the NVLink fabric.',
     ['fault'],
     'nvmlDeviceGetGpuFabricInfoV, healthMask; not by nvidia-smi',
+    { wiped: true },
   ),
   measured(
     shared.errors,
@@ -115,6 +106,7 @@ export const metrics: readonly MetricSpec[] = [
     'Memory errors in the life of the board, as the board itself records them.',
     ['severity', 'location'],
     'ecc_errors/aggregate/*',
+    { wiped: true },
   ),
   own(
     'ecc_sram_uncorrectable_errors_total',
@@ -122,6 +114,7 @@ export const metrics: readonly MetricSpec[] = [
     'Uncorrectable SRAM errors in the life of the board, by unit.',
     ['unit'],
     'ecc_errors/aggregate_uncorrectable_sram_sources/*',
+    { wiped: true },
   ),
   own(
     'ecc_sram_threshold_exceeded',
@@ -129,6 +122,7 @@ export const metrics: readonly MetricSpec[] = [
     '1 when the board asks to be replaced because of SRAM errors.',
     [],
     'ecc_errors/aggregate/sram_threshold_exceeded',
+    { wiped: true },
   ),
   own(
     'ecc_mode_enabled',
@@ -137,25 +131,33 @@ export const metrics: readonly MetricSpec[] = [
     ['when'],
     'ecc_mode/*',
   ),
-  own('memory_repair_pending', 'gauge', '1 while a repair waits for a reset.', ['part'], 'ecc_errors/{channel,tpc}_repair_pending'),
+  own('memory_repair_pending', 'gauge', '1 while a repair waits for a reset.', ['part'], 'ecc_errors/{channel,tpc}_repair_pending', {
+    wiped: true,
+  }),
   own(
     'memory_unrepairable',
     'gauge',
     '1 when the driver reports memory that it cannot repair; some sound boards report it too.',
     [],
     'ecc_errors/unrepairable_memory',
+    { wiped: true },
   ),
-  own('retired_pages', 'gauge', 'Memory pages out of use.', ['cause'], 'retired_pages/*/retired_count'),
-  own('retired_pages_pending', 'gauge', '1 while a page waits for a reset to be retired.', [], 'retired_pages/pending_retirement'),
-  own('remapped_rows_total', 'counter', 'Memory rows replaced by spare ones.', ['cause'], 'remapped_rows/remapped_row_{corr,unc}'),
-  own('row_remap_pending', 'gauge', '1 while a replacement waits for a reset.', [], 'remapped_rows/remapped_row_pending'),
-  own('row_remap_failure', 'gauge', '1 when a row could not be replaced.', [], 'remapped_rows/remapped_row_failure'),
+  own('retired_pages', 'gauge', 'Memory pages out of use.', ['cause'], 'retired_pages/*/retired_count', { wiped: true }),
+  own('retired_pages_pending', 'gauge', '1 while a page waits for a reset to be retired.', [], 'retired_pages/pending_retirement', {
+    wiped: true,
+  }),
+  own('remapped_rows_total', 'counter', 'Memory rows replaced by spare ones.', ['cause'], 'remapped_rows/remapped_row_{corr,unc}', {
+    wiped: true,
+  }),
+  own('row_remap_pending', 'gauge', '1 while a replacement waits for a reset.', [], 'remapped_rows/remapped_row_pending', { wiped: true }),
+  own('row_remap_failure', 'gauge', '1 when a row could not be replaced.', [], 'remapped_rows/remapped_row_failure', { wiped: true }),
   own(
     'row_remap_banks',
     'gauge',
     'Memory banks by how many spare rows they have left.',
     ['availability'],
     'remapped_rows/row_remapper_histogram/*',
+    { wiped: true },
   ),
   own('temperature_margin_celsius', 'gauge', 'Degrees left before the GPU slows down.', [], 'temperature/gpu_temp_tlimit'),
   own(
@@ -189,6 +191,7 @@ export const metrics: readonly MetricSpec[] = [
     'How often the hardware counter of PCIe replays overflowed.',
     [],
     'pci/replay_rollover_counter',
+    { wiped: true },
   ),
   own('encoder_sessions', 'gauge', 'Video encoder sessions.', [], 'encoder_stats/session_count'),
   own('processes', 'gauge', 'Processes with a context on the device.', [], 'processes/process_info'),
@@ -229,6 +232,7 @@ export const metrics: readonly MetricSpec[] = [
     'The action that the driver asks for, which is often none; always 1.',
     ['action'],
     'gpu_recovery_action, gpu_reset_status',
+    { wiped: true },
   ),
   own(
     'info',

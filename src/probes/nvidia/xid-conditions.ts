@@ -58,6 +58,7 @@ export const XID_ERRORS: MetricSpec = {
   labels: ['xid'],
   source: 'kernel log, NVRM: Xid',
   container: true,
+  wiped: true,
 };
 export const XID_LAST_TIME: MetricSpec = {
   name: 'device_nvidia_xid_last_timestamp_seconds',
@@ -65,6 +66,7 @@ export const XID_LAST_TIME: MetricSpec = {
   help: 'When the driver last reported this Xid, in seconds since 1970.',
   labels: ['xid'],
   source: 'kernel log, NVRM: Xid',
+  wiped: true,
 };
 
 export const xidMetrics: readonly MetricSpec[] = [XID_ERRORS, XID_LAST_TIME];

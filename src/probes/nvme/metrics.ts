@@ -1,5 +1,8 @@
 import type { MetricSpec } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
+import { familyMetrics } from '../kit/metrics.ts';
+
+const { gauge, counter } = familyMetrics('nvme');
 
 const CONTROLLER = '/sys/class/nvme/<controller>';
 const STAT = '/sys/block/<namespace>/stat, or that of its only path while queue/iostats is 0';
@@ -26,23 +29,27 @@ export const metrics = {
 
   size: gauge('size_bytes', 'Size of a namespace.', [], '/sys/block/<namespace>/size x 512'),
   readOnly: gauge('read_only', '1 while a namespace refuses writes, 0 while it does not.', [], '/sys/block/<namespace>/ro'),
-  readBytes: counter('read_bytes_total', 'Bytes read from a namespace.', [], `${STAT}, field 3 x 512`, true),
-  writtenBytes: counter('written_bytes_total', 'Bytes written to a namespace.', [], `${STAT}, field 7 x 512`, true),
-  discardedBytes: counter('discarded_bytes_total', 'Bytes of a namespace that were discarded.', [], `${STAT}, field 14 x 512`, true),
-  operations: counter('operations_total', 'Operations that a namespace completed.', ['operation'], `${STAT}, fields 1, 5, 12 and 16`, true),
+  readBytes: counter('read_bytes_total', 'Bytes read from a namespace.', [], `${STAT}, field 3 x 512`, { container: true }),
+  writtenBytes: counter('written_bytes_total', 'Bytes written to a namespace.', [], `${STAT}, field 7 x 512`, { container: true }),
+  discardedBytes: counter('discarded_bytes_total', 'Bytes of a namespace that were discarded.', [], `${STAT}, field 14 x 512`, {
+    container: true,
+  }),
+  operations: counter('operations_total', 'Operations that a namespace completed.', ['operation'], `${STAT}, fields 1, 5, 12 and 16`, {
+    container: true,
+  }),
   operationTime: counter(
     'operation_seconds_total',
     'Sum of the times that operations took. It begins again after 49.7 days of such time.',
     ['operation'],
     `${STAT}, fields 4, 8, 15 and 17, ms / 1000`,
-    true,
+    { container: true },
   ),
   busyTime: counter(
     'busy_seconds_total',
     'Time with at least one operation in progress. It begins again after 49.7 days of such time.',
     [],
     `${STAT}, field 10, ms / 1000`,
-    true,
+    { container: true },
   ),
   inFlight: gauge('in_flight_operations', 'Operations in progress.', [], `${STAT}, field 9`),
   paths: gauge('paths', 'Paths to a namespace that has several, through one controller each.', [], `${CONTROLLER}/nvme<N>c<N>n<N>`),
@@ -107,11 +114,3 @@ export const metrics = {
     `${SMART}: thm_temp1_trans_count (reason thermal_1), thm_temp2_trans_count (reason thermal_2)`,
   ),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
-
-function gauge(name: string, help: string, labels: readonly string[], source: string): MetricSpec {
-  return { name: `device_nvme_${name}`, type: 'gauge', help, labels, source };
-}
-
-function counter(name: string, help: string, labels: readonly string[], source: string, container?: true): MetricSpec {
-  return { name: `device_nvme_${name}`, type: 'counter', help, labels, source, ...(container === true && { container }) };
-}
