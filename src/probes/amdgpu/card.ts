@@ -1,6 +1,7 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
+import type { PciDatabase } from '../../host/pci/pci-names.ts';
 import { doesPciFunctionAnswer, readAer, readPcieLink } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
 import { CardFiles, type FileFact } from '../drm-card-files.ts';
@@ -10,6 +11,7 @@ import { slotFunctionOf } from '../slot-link.ts';
 import type { CardPlace } from './discover.ts';
 import { findMonitor, type Monitor, type MonitorSample, readingOf, readMonitor } from './hwmon.ts';
 import { metrics } from './metrics.ts';
+import { MODELS, nameOf } from './models.ts';
 import type { AmdgpuOptions } from './options.ts';
 import { RasReader, type RasSample } from './ras-reader.ts';
 import { decodeGpuMetrics, decodeXcpMetrics, type Sample, TABLE_LIMIT, type Table } from './table.ts';
@@ -19,6 +21,8 @@ import { arePowersKnown } from './table-readings.ts';
 export interface CardFacts {
   readonly numaNode?: number;
   readonly model?: string;
+  /** Model by the database of PCI ids of the host. */
+  readonly listedModel?: string;
   readonly pciVendor?: string;
   readonly pciDevice?: string;
   readonly pciPath?: string;
@@ -61,7 +65,7 @@ export interface AwakeSample {
 }
 
 /** Vendor of graphics cards and of the switches on them. Bridges of AMD's processors have another vendor, 0x1022. */
-const ATI = '0x1002';
+export const ATI = '0x1002';
 
 const BUSY_FILES = { gpu: 'gpu_busy_percent', memory: 'mem_busy_percent', video: 'vcn_busy_percent' } as const;
 
@@ -76,6 +80,7 @@ export class Card {
   problems: readonly Problem[] = [];
   readonly #host: Host;
   readonly #options: AmdgpuOptions;
+  readonly #database: PciDatabase;
   readonly #ras: RasReader;
   #monitor: Monitor | undefined;
   #factsAtMs: number | undefined;
@@ -86,9 +91,10 @@ export class Card {
   /** Names of the files below the directory. Absent files are not opened. */
   #names: ReadonlySet<string> = new Set();
 
-  constructor(host: Host, options: AmdgpuOptions, place: CardPlace) {
+  constructor(host: Host, options: AmdgpuOptions, database: PciDatabase, place: CardPlace) {
     this.#host = host;
     this.#options = options;
+    this.#database = database;
     this.place = place;
     this.identity = host.sys.identity(place.directory);
     this.#ras = new RasReader(options);
@@ -190,17 +196,26 @@ export class Card {
     const ids = facts.pciDevice === undefined ? pciIdsOf(sys, directory) : undefined;
     const memoryVendor = facts.memoryVendor ?? word('mem_info_vram_vendor');
     const unique = facts.uniqueId ?? word('unique_id')?.toLowerCase();
+    const model = facts.model ?? word('product_name');
+    const pciDevice = facts.pciDevice ?? word('device')?.toLowerCase() ?? ids?.device;
     return {
       numaNode: facts.numaNode ?? numaNodeOf(sys, address),
-      model: facts.model ?? word('product_name'),
+      model,
       pciVendor: facts.pciVendor ?? word('vendor')?.toLowerCase() ?? ids?.vendor,
-      pciDevice: facts.pciDevice ?? word('device')?.toLowerCase() ?? ids?.device,
+      pciDevice,
+      listedModel: model !== undefined || pciDevice === undefined || pciDevice in MODELS ? undefined : this.#listedModel(pciDevice, word),
       pciPath: facts.pciPath ?? pciPathOf(sys, address),
       serial: facts.serial ?? word('serial_number'),
       vbios: facts.vbios ?? word('vbios_version'),
       memoryVendor: memoryVendor === 'unknown' ? undefined : memoryVendor,
       uniqueId: unique !== undefined && /^[0-9a-f]{16}$/.test(unique) && !/^0+$/.test(unique) ? unique : undefined,
     };
+  }
+
+  /** The name that the host has for the card, now: packages of the host are updated while it runs. */
+  #listedModel(pciDevice: string, word: (file: string) => string | undefined): string | undefined {
+    const subsystem = [word('subsystem_vendor'), word('subsystem_device')].map((id) => id?.replace(/^0x/, '').toLowerCase()).join(' ');
+    return nameOf(this.#database.of({ device: pciDevice.replace(/^0x/, ''), subsystem }));
   }
 
   #count(files: CardFiles, file: string): number | bigint | undefined {

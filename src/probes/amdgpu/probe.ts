@@ -1,4 +1,5 @@
 import type { Host } from '../../host/host.ts';
+import { PciDatabase } from '../../host/pci/pci-names.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
@@ -7,7 +8,7 @@ import type { Probe } from '../family.ts';
 import { LastIdentities } from '../last-identity.ts';
 import { pcieConditions } from '../pcie-health.ts';
 import { ReadingSet } from '../reading-set.ts';
-import { Card, type CardSample } from './card.ts';
+import { ATI, Card, type CardSample } from './card.ts';
 import { ASLEEP, cardReadings } from './card-readings.ts';
 import { conditions } from './conditions.ts';
 import { CLASS, findPlaces, type Places, renderMinorOf } from './discover.ts';
@@ -31,6 +32,7 @@ export class AmdgpuProbe implements Probe {
   readonly #options: AmdgpuOptions;
   readonly #identities: LastIdentities;
   readonly #processes: ProcessReader;
+  readonly #database: PciDatabase;
   readonly #cards = new Map<string, Card>();
   #places: { readonly places: Places; readonly key: string; readonly atMs: number } | undefined;
   #topology: { readonly topology: Topology; readonly generation: string | undefined; readonly atMs: number } | undefined;
@@ -39,6 +41,7 @@ export class AmdgpuProbe implements Probe {
     this.#host = host;
     this.#options = options;
     this.#identities = new LastIdentities(host.known);
+    this.#database = new PciDatabase(host, ATI.slice(2));
     this.#processes = new ProcessReader(host, options['processes-per-search']);
   }
 
@@ -109,7 +112,7 @@ export class AmdgpuProbe implements Probe {
       this.#cards.delete(address);
     }
     for (const [address, place] of found)
-      if (!this.#cards.has(address)) this.#cards.set(address, new Card(this.#host, this.#options, place));
+      if (!this.#cards.has(address)) this.#cards.set(address, new Card(this.#host, this.#options, this.#database, place));
     return places;
   }
 
