@@ -7,6 +7,7 @@ import type { Problem } from '../../model/collection.ts';
 import { CardFiles, type FileFact } from '../drm-card-files.ts';
 import { parseCount, parsePercent, plainText } from '../drm-text.ts';
 import { PCIE_EVERY_MS, type PcieSample } from '../pcie.ts';
+import { CredibleLimits } from '../sensor-limits.ts';
 import { slotFunctionOf } from '../slot-link.ts';
 import type { CardPlace } from './discover.ts';
 import { findMonitor, type Monitor, type MonitorSample, readingOf, readMonitor } from './hwmon.ts';
@@ -82,6 +83,7 @@ export class Card {
   readonly #options: AmdgpuOptions;
   readonly #database: PciDatabase;
   readonly #ras: RasReader;
+  readonly #limits = new CredibleLimits();
   #monitor: Monitor | undefined;
   #factsAtMs: number | undefined;
   #pcie: { readonly sample: PcieSample; readonly replays: number | bigint | undefined; readonly atMs: number } | undefined;
@@ -232,7 +234,7 @@ export class Card {
         return value === undefined ? [] : [[engine, value]];
       }),
     );
-    const monitor = this.#monitor === undefined ? undefined : readMonitor(files, this.#monitor);
+    const monitor = this.#monitor === undefined ? undefined : readMonitor(files, this.#limits, this.#monitor);
     const table = this.#readTable(files, readingOf(monitor, metrics.power, 'gpu'));
     // Memory and error handling answer during a reset, too, so the values before decide whether reads are refused.
     const isAnswered = files.answered > before.answered;
