@@ -240,7 +240,7 @@ export class Card {
     const isAnswered = files.answered > before.answered;
     const isRefused = isAnswered ? false : files.refused > before.refused ? true : undefined;
     const [vramUsed, gttUsed] = [live('mem_info_vram_used', parseCount).value, live('mem_info_gtt_used', parseCount).value];
-    const ras = this.#names.has('ras') ? this.#ras.read(files, nowMs) : { problems: [], blocks: [] };
+    const ras = this.#names.has('ras') ? this.#ras.read(files, nowMs) : { isAbsent: true as const, problems: [], blocks: [] };
     return {
       state: 'awake',
       busy,

@@ -21,6 +21,9 @@ export const MODELS: Readonly<Record<string, string>> = {
   '0x75a3': 'AMD Instinct MI355X',
 };
 
+/** Whether the hardware handles errors, by its model. What a virtual function can do, its host decides. */
+export const handlesErrors = (pciDevice = ''): boolean => MODELS[pciDevice]?.endsWith(' VF') === false;
+
 const PRODUCT = /^(?:AMD |ATI )?(?:Mobility )?(?:Radeon|Instinct|FirePro|FireGL)\b/;
 
 /**

@@ -12,8 +12,9 @@ import { ATI, Card, type CardSample } from './card.ts';
 import { ASLEEP, cardReadings } from './card-readings.ts';
 import { conditions } from './conditions.ts';
 import { CLASS, findPlaces, type Places, renderMinorOf } from './discover.ts';
-import { findingsOf } from './findings.ts';
+import { findingsOf, missingRasFindings } from './findings.ts';
 import { metrics } from './metrics.ts';
+import { handlesErrors } from './models.ts';
 import type { AmdgpuOptions } from './options.ts';
 import { type GpuUse, ProcessReader } from './processes.ts';
 import { type CardSeat, cardDevice, expectedPartitions, type Partition, partitionDevice, seatsOf } from './roster.ts';
@@ -162,9 +163,15 @@ export class AmdgpuProbe implements Probe {
   ): readonly DeviceReport[] {
     if (sample.state === 'hung')
       return [device, ...seat.partitions.map((each) => partitionDevice(device, seat, each))].map((each) => ({ device: each }));
-    const findings = [...findingsOf(sample), ...topologyFindings({ card, seat, sample }, all)];
+    const node = seat.node ?? seat.partitions[0]?.node;
+    const handled = node?.rasBlocks ?? (handlesErrors(card.facts.pciDevice) ? ['umc', 'gfx'] : 'none');
+    const findings = [
+      ...findingsOf(sample),
+      ...(sample.state === 'awake' ? missingRasFindings(sample, handled, this.#options) : []),
+      ...topologyFindings({ card, seat, sample }, all),
+    ];
     const use = uses.get(seat);
-    const gfxTarget = seat.node?.gfxTarget ?? seat.partitions[0]?.node.gfxTarget;
+    const gfxTarget = node?.gfxTarget;
     const count = seat.partitions.length > 0 ? seat.partitions.length : seat.node === undefined ? undefined : 1;
     const readings =
       sample.state === 'asleep'
