@@ -19,7 +19,7 @@ export function isEntryName(path: string): boolean {
 
 /** Begins of the paths of a captured tree. Everything else below the directory of a replay belongs to the replay. */
 const PLACES =
-  /^(?:(?:sys|proc|dev|claims|cdi\d{1,3})(?:\/|$)|directory(?:\/probe\.[a-z0-9-]+\.[a-z-]*-directory(?:\/|$)|$)|log(?:\/kmsg)?$|kubelet(?:\/checkpoint)?$)/;
+  /^(?:(?:sys|proc|dev|share|claims|cdi\d{1,3})(?:\/|$)|directory(?:\/probe\.[a-z0-9-]+\.[a-z-]*-directory(?:\/|$)|$)|log(?:\/kmsg)?$|kubelet(?:\/checkpoint)?$)/;
 
 /** As {@link isEntryName}, for a path of a captured tree. */
 export const isTreePath = (path: string): boolean => isEntryName(path) && PLACES.test(path);

@@ -11,6 +11,8 @@ export interface Roots {
   readonly sysfs: string;
   readonly procfs: string;
   readonly dev: string;
+  /** Files of the programs of the host. Absent or empty: none are read. */
+  readonly share?: string;
   /** File of the errors that a replay repeats, see {@link recordedErrorsOf}. Absent or empty on a real machine. */
   readonly 'recorded-errors'?: string;
 }
@@ -20,6 +22,8 @@ export interface Host {
   readonly sys: Tree;
   readonly proc: Tree;
   readonly dev: Tree;
+  /** `/usr/share`. It is not recorded: who reads a file there tells a capture what of it was used. */
+  readonly share?: Tree;
   readonly clock: Clock;
   /** Devices of the family that an earlier thread or run of the agent knew. */
   readonly known: readonly Device[];
@@ -54,6 +58,7 @@ export function createHost(roots: Roots, clock: Clock, { children = noChildRegis
     sys: tree(roots.sysfs),
     proc: tree(roots.procfs),
     dev: tree(roots.dev),
+    ...(roots.share === undefined || roots.share === '' ? {} : { share: new Tree(roots.share, guard) }),
     clock,
     children,
     known,

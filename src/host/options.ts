@@ -5,6 +5,10 @@ export const pathOptions = {
   sysfs: stringOption('/sys', 'Where sysfs is mounted.'),
   procfs: stringOption('/proc', 'Where procfs is mounted.'),
   dev: stringOption('/dev', 'Where the device nodes are.'),
+  share: stringOption(
+    '/usr/share',
+    'Where the host has misc/pci.ids or hwdata/pci.ids, the names of cards that do not tell their model. Without it they have none.',
+  ),
   'recorded-errors': stringOption(
     '',
     'File of the errors that reads of a replayed machine give. Only a replay writes such a file. Empty: none.',

@@ -1,12 +1,17 @@
 import type { Tree } from '../host/fs/tree.ts';
+import { canMeasure, type SensorKind } from '../host/hwmon.ts';
 import type { Problem } from '../model/collection.ts';
 import { plainText } from './drm-text.ts';
+import { IMPOSSIBLE } from './sensor-limits.ts';
 
 /** Errors that mean "this card has no such value". */
 const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ENODEV', 'ENXIO', 'ENODATA', 'EOPNOTSUPP', 'EINVAL', 'EHUNG']);
 
 /** Errors by which the driver refuses a read while it resets the card, or while the card sleeps. Source: amdgpu_pm.c. */
 const REFUSED: ReadonlySet<string> = new Set(['EPERM', 'EBUSY']);
+
+/** Codes of problems, by error. */
+const CODES: Readonly<Record<string, string>> = { EACCES: 'permission-denied', unparsable: 'unparsable', [IMPOSSIBLE]: 'impossible-value' };
 
 /** Result of reading one file: a value, no such file or value, or an existing file whose value is unknown. */
 export type FileFact<T> = { readonly value: T; readonly isUnknown: false } | { readonly value?: undefined; readonly isUnknown: boolean };
@@ -58,6 +63,13 @@ export class CardFiles {
     );
   }
 
+  /** Leaves out a value that a sensor of this kind cannot measure. */
+  possible(file: string, kind: SensorKind | undefined, value: number | undefined): number | undefined {
+    if (value === undefined || kind === undefined || canMeasure(kind, value)) return value;
+    this.#note(IMPOSSIBLE, file);
+    return undefined;
+  }
+
   names(directory: string): readonly string[] {
     return this.#sys.list(`${this.directory}/${directory}`);
   }
@@ -69,7 +81,7 @@ export class CardFiles {
   /** Adds one problem for each kind of failure. Must be called after all reads. */
   finish(): void {
     for (const [error, files] of this.#failed) {
-      const code = error === 'EACCES' ? 'permission-denied' : error === 'unparsable' ? 'unparsable' : 'read-failed';
+      const code = CODES[error] ?? 'read-failed';
       this.problem(code, `/sys/${this.directory}: ${error} of ${[...new Set(files)].sort().join(', ')}`);
     }
   }

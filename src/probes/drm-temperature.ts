@@ -1,4 +1,6 @@
 import type { Finding } from '../model/health.ts';
+import type { CardFiles } from './drm-card-files.ts';
+import { type CredibleLimits, notCredible } from './sensor-limits.ts';
 
 /** Type of the condition that a family of graphics cards declares for it. */
 export const OVER_TEMPERATURE = 'OverTemperature';
@@ -22,4 +24,22 @@ export function overTemperature({ sensor, celsius, critical, emergency }: Limite
   const isOver = celsius >= critical;
   const message = `${sensor} at ${celsius} °C, critical at ${critical} °C`;
   return { ...base, status: isOver, reason: isOver ? 'AtCritical' : 'BelowLimit', message };
+}
+
+/**
+ * Leaves out limits that are not credible, and a temperature without a limit. An emergency limit alone is the critical one, too. `limits`:
+ * those of the card.
+ */
+export function withCredibleLimits(files: CardFiles, limits: CredibleLimits, temperature: LimitedTemperature): LimitedTemperature[] {
+  const { sensor, celsius, critical, emergency } = temperature;
+  const isCredible = (name: string, limit: number): boolean => {
+    if (celsius === undefined || limits.has(`${sensor} ${name}`, celsius, limit)) return true;
+    files.problem('limit-not-credible', notCredible(sensor, limit));
+    return false;
+  };
+  const kept = {
+    ...(emergency !== undefined && isCredible('emergency', emergency) && { critical: emergency, emergency }),
+    ...(isCredible('critical', critical) && { critical }),
+  };
+  return kept.critical === undefined ? [] : [{ sensor, ...(celsius !== undefined && { celsius }), critical: kept.critical, ...kept }];
 }

@@ -119,6 +119,7 @@ export class SimulatedNode {
       `--path.sysfs=${this.root}/sys`,
       `--path.procfs=${this.root}/proc`,
       `--path.dev=${this.root}/dev`,
+      `--path.share=${this.root}/share`,
       `--podresources.socket=${this.kubelet.podResourcesSocket}`,
       `--podresources.checkpoint=${this.kubelet.checkpoint}`,
       `--plugin.dir=${this.#pluginDirectory}`,

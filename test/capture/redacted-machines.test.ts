@@ -92,13 +92,13 @@ function factsOf({ listing, problems, reports }: Collection): unknown {
 }
 
 const rootsAt = (root: string, errors?: string): Roots => ({
-  ...{ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') },
+  ...{ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev'), share: join(root, 'share') },
   ...(errors === undefined ? {} : { 'recorded-errors': errors }),
 });
 
 /** Reads a machine, and returns what was read. */
 async function captured(family: DeviceFamily, { root, options, change }: Omit<Machine, 'remove'>, count: number): Promise<Capture> {
-  const places = (['sys', 'proc', 'dev'] as const).map((name) => ({ name, path: join(root, name) }));
+  const places = (['sys', 'proc', 'dev', 'share'] as const).map((name) => ({ name, path: join(root, name) }));
   const directories = Object.entries(options)
     .filter(([name]) => name.endsWith('-directory'))
     .map(([name, path]) => ({ name: `directory/probe.${family.name}.${name}` as const, path }));

@@ -7,7 +7,7 @@ import { compiledLibrary } from './compiled-library.ts';
 
 /**
  * A machine as one readable file, `machine.yaml`. All paths are relative to the machine's root and start with `sys/`, `proc/`,
- * `dev/` or `bin/`.
+ * `dev/`, `share/` or `bin/`.
  */
 export interface MachineFile {
   /** What is odd about this machine. */

@@ -46,6 +46,7 @@ export function placesOf(configuration: Configuration): readonly Place[] {
     { name: 'sys', path: text('path.sysfs') },
     { name: 'proc', path: text('path.procfs') },
     { name: 'dev', path: text('path.dev') },
+    { name: 'share', path: text('path.share') },
     { name: 'kubelet/checkpoint', path: text('podresources.checkpoint') },
     { name: 'claims', path: text('dra.metadata-dir') },
     ...logs.map(({ entry }): Place => ({ name: KERNEL_LOG, path: text(entry.key) })),

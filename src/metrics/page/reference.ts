@@ -122,6 +122,8 @@ The API, the page, \`device-agent list\` and \`device-agent health\` show the st
 - **unverified**: Since \`unverifiedSince\` no reading could show whether the condition still holds. The agent keeps its last known status.
   When its source will not return, \`device-agent health accept DEVICE [CONDITION] --why TEXT\` ends it; the next read that sees the fault raises it again.
 - **not checked**: A fatal condition that the device can have, and that no read could judge so far. \`health.unchecked\` decides whether it is offered.
+  A condition whose file is missing counts as one that the device cannot have, unless another file tells that it can, as the topology of KFD and the
+  model do for error handling of AMD GPUs. Nothing else tells whether they have \`event_state\` or a list of bad pages while the directory is there.
 
 ${policy === '' ? '' : `${policy}\n`}${sections.join('\n')}`;
 }

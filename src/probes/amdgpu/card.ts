@@ -1,15 +1,18 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
+import type { PciDatabase } from '../../host/pci/pci-names.ts';
 import { doesPciFunctionAnswer, readAer, readPcieLink } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
 import { CardFiles, type FileFact } from '../drm-card-files.ts';
 import { parseCount, parsePercent, plainText } from '../drm-text.ts';
 import { PCIE_EVERY_MS, type PcieSample } from '../pcie.ts';
+import { CredibleLimits } from '../sensor-limits.ts';
 import { slotFunctionOf } from '../slot-link.ts';
 import type { CardPlace } from './discover.ts';
 import { findMonitor, type Monitor, type MonitorSample, readingOf, readMonitor } from './hwmon.ts';
 import { metrics } from './metrics.ts';
+import { MODELS, nameOf } from './models.ts';
 import type { AmdgpuOptions } from './options.ts';
 import { RasReader, type RasSample } from './ras-reader.ts';
 import { decodeGpuMetrics, decodeXcpMetrics, type Sample, TABLE_LIMIT, type Table } from './table.ts';
@@ -19,6 +22,8 @@ import { arePowersKnown } from './table-readings.ts';
 export interface CardFacts {
   readonly numaNode?: number;
   readonly model?: string;
+  /** Model by the database of PCI ids of the host. */
+  readonly listedModel?: string;
   readonly pciVendor?: string;
   readonly pciDevice?: string;
   readonly pciPath?: string;
@@ -61,7 +66,7 @@ export interface AwakeSample {
 }
 
 /** Vendor of graphics cards and of the switches on them. Bridges of AMD's processors have another vendor, 0x1022. */
-const ATI = '0x1002';
+export const ATI = '0x1002';
 
 const BUSY_FILES = { gpu: 'gpu_busy_percent', memory: 'mem_busy_percent', video: 'vcn_busy_percent' } as const;
 
@@ -76,7 +81,9 @@ export class Card {
   problems: readonly Problem[] = [];
   readonly #host: Host;
   readonly #options: AmdgpuOptions;
+  readonly #database: PciDatabase;
   readonly #ras: RasReader;
+  readonly #limits = new CredibleLimits();
   #monitor: Monitor | undefined;
   #factsAtMs: number | undefined;
   #pcie: { readonly sample: PcieSample; readonly replays: number | bigint | undefined; readonly atMs: number } | undefined;
@@ -86,9 +93,10 @@ export class Card {
   /** Names of the files below the directory. Absent files are not opened. */
   #names: ReadonlySet<string> = new Set();
 
-  constructor(host: Host, options: AmdgpuOptions, place: CardPlace) {
+  constructor(host: Host, options: AmdgpuOptions, database: PciDatabase, place: CardPlace) {
     this.#host = host;
     this.#options = options;
+    this.#database = database;
     this.place = place;
     this.identity = host.sys.identity(place.directory);
     this.#ras = new RasReader(options);
@@ -190,17 +198,26 @@ export class Card {
     const ids = facts.pciDevice === undefined ? pciIdsOf(sys, directory) : undefined;
     const memoryVendor = facts.memoryVendor ?? word('mem_info_vram_vendor');
     const unique = facts.uniqueId ?? word('unique_id')?.toLowerCase();
+    const model = facts.model ?? word('product_name');
+    const pciDevice = facts.pciDevice ?? word('device')?.toLowerCase() ?? ids?.device;
     return {
       numaNode: facts.numaNode ?? numaNodeOf(sys, address),
-      model: facts.model ?? word('product_name'),
+      model,
       pciVendor: facts.pciVendor ?? word('vendor')?.toLowerCase() ?? ids?.vendor,
-      pciDevice: facts.pciDevice ?? word('device')?.toLowerCase() ?? ids?.device,
+      pciDevice,
+      listedModel: model !== undefined || pciDevice === undefined || pciDevice in MODELS ? undefined : this.#listedModel(pciDevice, word),
       pciPath: facts.pciPath ?? pciPathOf(sys, address),
       serial: facts.serial ?? word('serial_number'),
       vbios: facts.vbios ?? word('vbios_version'),
       memoryVendor: memoryVendor === 'unknown' ? undefined : memoryVendor,
       uniqueId: unique !== undefined && /^[0-9a-f]{16}$/.test(unique) && !/^0+$/.test(unique) ? unique : undefined,
     };
+  }
+
+  /** The name that the host has for the card, now: packages of the host are updated while it runs. */
+  #listedModel(pciDevice: string, word: (file: string) => string | undefined): string | undefined {
+    const subsystem = [word('subsystem_vendor'), word('subsystem_device')].map((id) => id?.replace(/^0x/, '').toLowerCase()).join(' ');
+    return nameOf(this.#database.of({ device: pciDevice.replace(/^0x/, ''), subsystem }));
   }
 
   #count(files: CardFiles, file: string): number | bigint | undefined {
@@ -217,13 +234,13 @@ export class Card {
         return value === undefined ? [] : [[engine, value]];
       }),
     );
-    const monitor = this.#monitor === undefined ? undefined : readMonitor(files, this.#monitor);
+    const monitor = this.#monitor === undefined ? undefined : readMonitor(files, this.#limits, this.#monitor);
     const table = this.#readTable(files, readingOf(monitor, metrics.power, 'gpu'));
     // Memory and error handling answer during a reset, too, so the values before decide whether reads are refused.
     const isAnswered = files.answered > before.answered;
     const isRefused = isAnswered ? false : files.refused > before.refused ? true : undefined;
     const [vramUsed, gttUsed] = [live('mem_info_vram_used', parseCount).value, live('mem_info_gtt_used', parseCount).value];
-    const ras = this.#names.has('ras') ? this.#ras.read(files, nowMs) : { problems: [], blocks: [] };
+    const ras = this.#names.has('ras') ? this.#ras.read(files, nowMs) : { isAbsent: true as const, problems: [], blocks: [] };
     return {
       state: 'awake',
       busy,

@@ -3,8 +3,10 @@ import { overTemperature } from '../drm-temperature.ts';
 import { pcieErrorFindings, pcieFindings } from '../pcie-health.ts';
 import type { AwakeSample, CardSample } from './card.ts';
 import { conditions } from './conditions.ts';
+import type { AmdgpuOptions } from './options.ts';
 import type { BadPages, BlockErrors, RasEvents } from './ras.ts';
 import type { RasSample } from './ras-reader.ts';
+import type { RasBlocks } from './topology.ts';
 
 /** All findings of one sample of a card. Pure. */
 export function findingsOf(sample: CardSample): Finding[] {
@@ -47,6 +49,24 @@ function rasFindings({ events, blocks, badPages }: RasSample): Finding[] {
       : badPages === 'unknown'
         ? [unreadable('BadPagesPending', 'the list of bad pages'), unreadable('BadPagesFailed', 'the list of bad pages')]
         : badPageFindings(badPages)),
+  ];
+}
+
+/**
+ * Conditions of a card whose files of error handling are missing, although its driver handles errors of `blocks`. Without them, a card whose
+ * fault only these files show looks healthy. Whether a kernel has `event_state`, and a card a list of bad pages, nothing else tells: these
+ * two are missing only with the whole directory.
+ */
+export function missingRasFindings({ ras }: AwakeSample, blocks: RasBlocks, options: AmdgpuOptions): Finding[] {
+  if (blocks === 'none') return [];
+  const missing = options['ras-interval'] === 0 ? [] : blocks.filter((name) => !ras.blocks.some(({ block }) => block === name));
+  const ofBlocks = missing.map((name) => ({ ...unreadable('RasUncorrectable', `the errors of ${name}`), instance: name }));
+  if (ras.isAbsent !== true) return ofBlocks;
+  const hasPages = blocks.includes('umc') && options['bad-pages-interval'] > 0;
+  return [
+    unreadable('RasFatal', 'event_state'),
+    ...ofBlocks,
+    ...(hasPages ? [unreadable('BadPagesPending', 'the list of bad pages'), unreadable('BadPagesFailed', 'the list of bad pages')] : []),
   ];
 }
 

@@ -1,13 +1,16 @@
-import { parseInteger, sensorSlug } from '../../host/hwmon.ts';
+import { parseInteger, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
 import type { MetricSpec, Reading } from '../../model/metric.ts';
 import type { CardFiles } from '../drm-card-files.ts';
-import type { LimitedTemperature } from '../drm-temperature.ts';
+import { type LimitedTemperature, withCredibleLimits } from '../drm-temperature.ts';
 import { plainText } from '../drm-text.ts';
+import type { CredibleLimits } from '../sensor-limits.ts';
 import { metrics } from './metrics.ts';
 
 /** A file of the monitor that is read at each refresh. */
 interface Channel {
   readonly file: string;
+  /** Absent for clocks, which no sensor measures. */
+  readonly kind?: SensorKind;
   readonly metric: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly scale: number;
@@ -55,18 +58,24 @@ function describe(files: CardFiles, directory: string): Monitor {
     return text === undefined ? undefined : sensorSlug(text) || undefined;
   };
   const value = (file: string): number | undefined => (names.has(file) ? files.once(`${directory}/${file}`, integer).value : undefined);
+  const limit = (file: string): number | undefined => {
+    const raw = value(file);
+    // Zero stands for no limit.
+    return raw === undefined || raw <= 0 ? undefined : files.possible(`${directory}/${file}`, 'temp', raw / MILLI);
+  };
   const temperatures = numbered(/^temp\d+_input$/).map((file): Channel => {
     const channel = file.slice(0, -'_input'.length);
     const sensor = TEMPERATURES[labelOf(channel) ?? ''] ?? labelOf(channel) ?? (channel === 'temp1' ? 'edge' : channel);
-    const [critical, emergency] = [value(`${channel}_crit`), value(`${channel}_emergency`)];
+    const [critical, emergency] = [limit(`${channel}_crit`), limit(`${channel}_emergency`)];
     return {
       file,
+      kind: 'temp',
       metric: metrics.temperature.name,
       labels: { sensor },
       scale: MILLI,
       ...(sensor === 'memory' && { isAbsentAtZero: true as const }),
-      ...(critical !== undefined && critical > 0 && { critical: critical / MILLI }),
-      ...(emergency !== undefined && emergency > 0 && { emergency: emergency / MILLI }),
+      ...(critical !== undefined && { critical }),
+      ...(emergency !== undefined && { emergency }),
     };
   });
   const fanMost = value('pwm1_max');
@@ -78,11 +87,11 @@ function describe(files: CardFiles, directory: string): Monitor {
       ...numbered(/^freq\d+_input$/).map((file) => clockChannel(file, labelOf(file.slice(0, -'_input'.length)))),
       ...numbered(/^in\d+_input$/).map((file): Channel => {
         const channel = file.slice(0, -'_input'.length);
-        return { file, metric: metrics.voltage.name, labels: { sensor: labelOf(channel) ?? channel }, scale: MILLI };
+        return { file, kind: 'in', metric: metrics.voltage.name, labels: { sensor: labelOf(channel) ?? channel }, scale: MILLI };
       }),
       ...numbered(/^fan\d+_input$/).map((file): Channel => {
         const fan = String(Number(/\d+/.exec(file)?.[0]) - 1);
-        return { file, metric: metrics.fanSpeed.name, labels: { fan }, scale: 1 };
+        return { file, kind: 'fan', metric: metrics.fanSpeed.name, labels: { fan }, scale: 1 };
       }),
     ],
     limits: [...temperatures.flatMap(temperatureLimits), ...powerLimits(value)],
@@ -101,6 +110,7 @@ function powerChannel(file: string, names: ReadonlySet<string>, labelOf: (channe
   const name = channel === 'power1' ? 'gpu' : (labelOf(channel) ?? channel);
   return {
     file,
+    kind: 'power',
     metric: metrics.power.name,
     labels: { sensor: isAverageOfMore ? `${name}_average` : name },
     scale: MICRO,
@@ -135,23 +145,25 @@ function powerLimits(value: (file: string) => number | undefined): Reading[] {
 
 const integer = (text: string): number | undefined => parseInteger(plainText(text));
 
-/** Reads the sensors of a monitor. A sensor without a value gives no reading. */
-export function readMonitor(files: CardFiles, { directory, channels, limits, fanMost }: Monitor): MonitorSample {
+/** Reads the sensors of a monitor. A sensor without a value gives no reading. `credible`: the limits of the card. */
+export function readMonitor(files: CardFiles, credible: CredibleLimits, { directory, channels, limits, fanMost }: Monitor): MonitorSample {
   const readings: Reading[] = [];
   const temperatures: LimitedTemperature[] = [];
   for (const channel of channels) {
-    const raw = files.live(`${directory}/${channel.file}`, integer).value;
+    const path = `${directory}/${channel.file}`;
+    const raw = files.live(path, integer).value;
     const isUnwired = raw === 0 && channel.isAbsentAtZero === true;
-    const value = raw === undefined || isUnwired ? undefined : raw / channel.scale;
+    const value = raw === undefined || isUnwired ? undefined : files.possible(path, channel.kind, raw / channel.scale);
     if (value !== undefined) readings.push({ metric: channel.metric, labels: channel.labels, value });
     const { critical, emergency, labels } = channel;
     if (critical === undefined || isUnwired) continue;
-    temperatures.push({
+    const temperature = {
       sensor: labels.sensor as string,
       critical,
       ...(value !== undefined && { celsius: value }),
       ...(emergency !== undefined && { emergency }),
-    });
+    };
+    temperatures.push(...withCredibleLimits(files, credible, temperature));
   }
   const pwm = fanMost === undefined ? undefined : files.live(`${directory}/pwm1`, integer).value;
   if (fanMost !== undefined && pwm !== undefined)

@@ -40,7 +40,7 @@ export const family = defineFamily({
         *_busy_percent mem_info_*_total mem_info_*_used cu_occupancy generation_id gpu_id pcie_replay_count used_memory vram_# aca_*
         *_err_count event_state gpu_vram_bad_pages properties current_compute_partition current_memory_partition
       `),
-      texts: ['product_name', 'vbios_version', 'mem_info_vram_vendor'],
+      texts: ['product_name', 'vbios_version', 'mem_info_vram_vendor', 'pci.ids'],
       binary: ['gpu_metrics', 'xcp_metrics'],
     },
   },

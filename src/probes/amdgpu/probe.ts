@@ -1,4 +1,5 @@
 import type { Host } from '../../host/host.ts';
+import { PciDatabase } from '../../host/pci/pci-names.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
@@ -7,12 +8,13 @@ import type { Probe } from '../family.ts';
 import { LastIdentities } from '../last-identity.ts';
 import { pcieConditions } from '../pcie-health.ts';
 import { ReadingSet } from '../reading-set.ts';
-import { Card, type CardSample } from './card.ts';
+import { ATI, Card, type CardSample } from './card.ts';
 import { ASLEEP, cardReadings } from './card-readings.ts';
 import { conditions } from './conditions.ts';
 import { CLASS, findPlaces, type Places, renderMinorOf } from './discover.ts';
-import { findingsOf } from './findings.ts';
+import { findingsOf, missingRasFindings } from './findings.ts';
 import { metrics } from './metrics.ts';
+import { handlesErrors } from './models.ts';
 import type { AmdgpuOptions } from './options.ts';
 import { type GpuUse, ProcessReader } from './processes.ts';
 import { type CardSeat, cardDevice, expectedPartitions, type Partition, partitionDevice, seatsOf } from './roster.ts';
@@ -31,6 +33,7 @@ export class AmdgpuProbe implements Probe {
   readonly #options: AmdgpuOptions;
   readonly #identities: LastIdentities;
   readonly #processes: ProcessReader;
+  readonly #database: PciDatabase;
   readonly #cards = new Map<string, Card>();
   #places: { readonly places: Places; readonly key: string; readonly atMs: number } | undefined;
   #topology: { readonly topology: Topology; readonly generation: string | undefined; readonly atMs: number } | undefined;
@@ -39,6 +42,7 @@ export class AmdgpuProbe implements Probe {
     this.#host = host;
     this.#options = options;
     this.#identities = new LastIdentities(host.known);
+    this.#database = new PciDatabase(host, ATI.slice(2));
     this.#processes = new ProcessReader(host, options['processes-per-search']);
   }
 
@@ -109,7 +113,7 @@ export class AmdgpuProbe implements Probe {
       this.#cards.delete(address);
     }
     for (const [address, place] of found)
-      if (!this.#cards.has(address)) this.#cards.set(address, new Card(this.#host, this.#options, place));
+      if (!this.#cards.has(address)) this.#cards.set(address, new Card(this.#host, this.#options, this.#database, place));
     return places;
   }
 
@@ -159,9 +163,15 @@ export class AmdgpuProbe implements Probe {
   ): readonly DeviceReport[] {
     if (sample.state === 'hung')
       return [device, ...seat.partitions.map((each) => partitionDevice(device, seat, each))].map((each) => ({ device: each }));
-    const findings = [...findingsOf(sample), ...topologyFindings({ card, seat, sample }, all)];
+    const node = seat.node ?? seat.partitions[0]?.node;
+    const handled = node?.rasBlocks ?? (handlesErrors(card.facts.pciDevice) ? ['umc', 'gfx'] : 'none');
+    const findings = [
+      ...findingsOf(sample),
+      ...(sample.state === 'awake' ? missingRasFindings(sample, handled, this.#options) : []),
+      ...topologyFindings({ card, seat, sample }, all),
+    ];
     const use = uses.get(seat);
-    const gfxTarget = seat.node?.gfxTarget ?? seat.partitions[0]?.node.gfxTarget;
+    const gfxTarget = node?.gfxTarget;
     const count = seat.partitions.length > 0 ? seat.partitions.length : seat.node === undefined ? undefined : 1;
     const readings =
       sample.state === 'asleep'

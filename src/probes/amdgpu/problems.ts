@@ -1,4 +1,5 @@
 import type { ProblemSpec } from '../../model/collection.ts';
+import { sensorProblems } from '../sensor-limits.ts';
 
 export const problems = [
   {
@@ -32,6 +33,7 @@ export const problems = [
       'Firmware of an APU writes powers in watts or in milliwatts. The agent compares them with the hardware monitor, and leaves out those whose unit stays unknown.',
     remedy: 'None. The power of the hardware monitor remains, where the kernel gives it.',
   },
+  ...sensorProblems,
   {
     code: 'permission-denied',
     meaning: 'A file of a card exists, but the agent has no permission to read it.',

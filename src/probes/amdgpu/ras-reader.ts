@@ -23,6 +23,8 @@ export interface BlockState {
 
 /** Error handling of one card. A part is absent when the card does not have it, and `'unknown'` when it could not be read. */
 export interface RasSample {
+  /** The card shows no directory of error handling. */
+  readonly isAbsent?: true;
   /** Problems of reads whose results are kept. */
   readonly problems: readonly Problem[];
   readonly events?: RasEvents | 'unknown';

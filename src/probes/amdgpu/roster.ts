@@ -84,7 +84,7 @@ export function cardDevice(seat: CardSeat, facts: CardFacts, seats: readonly Car
   const { place, node, partitions } = seat;
   const peers = peersOf(seat, seats);
   const uniqueId = facts.uniqueId ?? node?.uniqueId;
-  const model = facts.model ?? MODELS[facts.pciDevice ?? ''];
+  const model = facts.model ?? MODELS[facts.pciDevice ?? ''] ?? facts.listedModel;
   return {
     family: 'amdgpu',
     id: place.address,

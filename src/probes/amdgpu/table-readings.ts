@@ -1,3 +1,4 @@
+import { canMeasure } from '../../host/hwmon.ts';
 import type { MetricSpec } from '../../model/metric.ts';
 import type { ReadingSet } from '../reading-set.ts';
 import { metrics } from './metrics.ts';
@@ -43,6 +44,8 @@ export function addTableReadings(readings: ReadingSet, table: Table, context: Ta
     const scale = quantity === 'power' ? scaleOf(sample) : 1;
     if (scale === undefined) continue;
     const value = scale === 1 ? sample.value : Number(sample.value) * scale;
+    if ((quantity === 'temperature' && !canMeasure('temp', Number(value))) || (quantity === 'power' && !canMeasure('power', Number(value))))
+      continue;
     const plain = PLAIN[quantity];
     const name = nameOf(sample);
     if (plain !== undefined) readings.add(plain.metric, value, plain.label === undefined ? undefined : { [plain.label]: name });

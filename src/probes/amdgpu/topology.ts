@@ -4,6 +4,8 @@ import { parseCount, plainText } from '../drm-text.ts';
 
 const TOPOLOGY = 'class/kfd/kfd/topology';
 
+export type RasBlocks = readonly string[] | 'none';
+
 /** A GPU, or a partition of one, in the topology of the compute driver (KFD). */
 export interface KfdNode {
   /** Name of its directory. */
@@ -22,6 +24,8 @@ export interface KfdNode {
   readonly gfxTarget?: string;
   /** Compute dies. */
   readonly dies?: number;
+  /** Blocks of which the driver counts errors for certain, `'none'` when it handles no errors; absent when the topology does not tell. */
+  readonly rasBlocks?: RasBlocks;
   /** Bytes of its memory; absent when the topology does not tell. */
   readonly memoryBytes?: number | bigint;
   /** Directory of its memory bank, which tells the memory in use; absent without one. */
@@ -88,6 +92,7 @@ export function identityOf(properties: ReadonlyMap<string, string>): Identity | 
   const unique = properties.get('unique_id');
   const dies = number('num_xcc');
   const gfxTarget = number('gfx_target_version');
+  const capability = number('capability');
   return {
     renderMinor,
     pciAddress,
@@ -95,7 +100,19 @@ export function identityOf(properties: ReadonlyMap<string, string>): Identity | 
     ...(isUnique(unique) && { uniqueId: BigInt(unique).toString(16).padStart(16, '0') }),
     ...(gfxTarget !== undefined && gfxTarget > 0 && { gfxTarget: String(gfxTarget) }),
     ...(dies !== undefined && dies > 0 && { dies }),
+    ...(capability !== undefined && { rasBlocks: rasBlocksOf(capability) }),
   };
+}
+
+/**
+ * Bits by which KFD tells that error handling (RAS) is on: of any block, of the memory, of the engines. Source: HSA_CAP_RASEVENTNOTIFY,
+ * HSA_CAP_MEM_EDCSUPPORTED and HSA_CAP_SRAM_EDCSUPPORTED in kfd_sysfs.h, set in kfd_topology.c.
+ */
+const [ANY_RAS, MEMORY_RAS, ENGINE_RAS] = [0x0020_0000, 0x0010_0000, 0x0400_0000];
+
+function rasBlocksOf(capability: number): RasBlocks {
+  const blocks = [...((capability & MEMORY_RAS) !== 0 ? ['umc'] : []), ...((capability & ENGINE_RAS) !== 0 ? ['gfx'] : [])];
+  return blocks.length > 0 || (capability & ANY_RAS) !== 0 ? blocks : 'none';
 }
 
 /** KFD prints the number in decimal and sysfs in hexadecimal. Both have 64 bits. */

@@ -1,5 +1,6 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Problem } from '../../model/collection.ts';
+import { IMPOSSIBLE } from '../sensor-limits.ts';
 import { byNumbers } from './name-order.ts';
 import type { ProblemCode } from './problems.ts';
 
@@ -16,9 +17,6 @@ const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ENODEV', 'ENX
 
 /** Errors that mean "the value exists but is not available now". They are no problem by themselves; the caller judges them. */
 const BUSY: ReadonlySet<string> = new Set(['EBUSY', 'EAGAIN']);
-
-/** Stands for the errno name when a file holds a value that its sensor cannot measure. */
-export const IMPOSSIBLE = 'not a possible value';
 
 /** Returns the problem code for a read error; undefined when the error is not a problem. */
 export function problemOf(error: string): ProblemCode | undefined {
@@ -67,6 +65,11 @@ export class BoardFiles {
   /** Returns the trimmed text; undefined when the file is absent or empty. */
   text(file: string): string | undefined {
     return this.value(file, (text) => text.trim() || undefined);
+  }
+
+  /** Tells that a file holds a value that its sensor cannot measure. */
+  impossible(file: string): void {
+    this.#unread(file, IMPOSSIBLE);
   }
 
   /** Returns the names in the directory that match, sorted by the numbers in them. */

@@ -85,7 +85,7 @@ function addDriverFacts(facts: Facts, survey: Survey, board: DflBoard, files: Bo
     return { isDead };
   }
   addDflSensors(facts, survey, board, files);
-  if (layout.stack === 'opae' && engine !== undefined) addOpaeSensors(facts, files.in(engine.path));
+  if (layout.stack === 'opae' && engine !== undefined) addOpaeSensors(facts, survey, address, files.in(engine.path));
   addUpdates(facts, survey, address);
   const controllerVersion = atMostEvery(survey, `${address}/controller`, hours(1), (each) => readControllerVersion(each, board));
   if (bitstreamId !== undefined) addIdentity(facts, 'bitstream_id', false);

@@ -1,5 +1,6 @@
 import type { Clock } from '../../host/clock.ts';
 import type { Millis } from '../../model/duration.ts';
+import { CredibleLimits } from '../sensor-limits.ts';
 
 interface Kept {
   readonly value: unknown;
@@ -11,10 +12,10 @@ interface Kept {
  * that returns after a removal keeps its counters.
  */
 export class ProbeMemory {
+  readonly limits = new CredibleLimits();
   readonly #clock: Clock;
   readonly #kept = new Map<string, Kept>();
   readonly #levels = new Map<string, boolean>();
-  readonly #limits = new Map<string, { readonly limit: number; readonly isCredible: boolean }>();
   readonly #names = new Map<string, string>();
   readonly #counts = new Map<string, number>();
 
@@ -63,17 +64,6 @@ export class ProbeMemory {
     const isOn = value >= on ? true : value < off ? false : this.#levels.get(key);
     if (isOn !== undefined) this.#levels.set(key, isOn);
     return isOn;
-  }
-
-  /**
-   * Tells whether a limit can be one. A limit that the first value exceeds is none, unless that value reaches `credible`. The answer stays
-   * until a value is below the limit, or the limit changes.
-   */
-  isLimit(key: string, value: number, limit: number, credible: number): boolean {
-    const before = this.#limits.get(key);
-    const isCredible = value < limit || (before?.limit === limit ? before.isCredible : value >= credible);
-    this.#limits.set(key, { limit, isCredible });
-    return isCredible;
   }
 
   /** Returns the number of consecutive failures, including this one. */

@@ -1,4 +1,5 @@
 import type { ProblemSpec } from '../../model/collection.ts';
+import { sensorProblems } from '../sensor-limits.ts';
 
 export const problems = [
   {
@@ -21,16 +22,7 @@ export const problems = [
     meaning: 'A file of a board holds text of an unknown form. The value is missing.',
     remedy: 'Compare the versions of kernel and driver with those in the documentation, and report the text.',
   },
-  {
-    code: 'impossible-value',
-    meaning: 'A sensor of a board reports a value, or a limit, that no part can have, such as 4 million °C. It is ignored.',
-    remedy: 'Update the firmware of the board controller and the driver. If it remains, report the file with the kernel and the board.',
-  },
-  {
-    code: 'limit-not-credible',
-    meaning: 'A cool part was above its critical limit from the first reading on, so the limit is not used. No condition follows from it.',
-    remedy: 'Compare the limit with the manual of the board. A lower reading, or another limit, makes the agent use the limit again.',
-  },
+  ...sensorProblems,
   {
     code: 'address-unknown',
     meaning: 'An FPGA region is not below a PCI function, so its board has no stable name.',

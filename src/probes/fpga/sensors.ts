@@ -1,6 +1,7 @@
 import { canMeasure, type HwmonRequest, readHwmon, type Sensor, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
 import type { MetricSpec } from '../../model/metric.ts';
-import { IMPOSSIBLE, problemOf } from './board-files.ts';
+import { IMPOSSIBLE, notCredible } from '../sensor-limits.ts';
+import { problemOf } from './board-files.ts';
 import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
 import type { Survey } from './survey.ts';
@@ -111,13 +112,7 @@ export function addAbsentSensors(facts: Facts, sensors: readonly NamedSensor[]):
 }
 
 /**
- * Below this reading, in °C, a part is cool: it is the end of the commercial temperature range, which all parts of a board support.
- */
-const COOL = 70;
-
-/**
- * Compares a temperature with its critical value. `key` identifies the board. A value that a cool part exceeds at first sight is no limit:
- * some controllers report the limit of an unused sensor. It counts again after a reading below it.
+ * Compares a temperature with its critical value. `key` identifies the board. A limit that is not credible gives a problem.
  */
 export function judgeCritical(
   facts: Facts,
@@ -127,9 +122,8 @@ export function judgeCritical(
   sensor: { readonly name: string; readonly value: number; readonly critical: number },
 ): void {
   const { name, value, critical } = sensor;
-  if (!memory.isLimit(`${key}/critical/${name}`, value, critical, COOL)) {
-    const message = `the critical limit of ${name} is ${critical} °C, and the cool part was above it from the first reading on`;
-    problems.push({ code: 'limit-not-credible', message, device });
+  if (!memory.limits.has(`${key}/critical/${name}`, value, critical)) {
+    problems.push({ code: 'limit-not-credible', message: notCredible(name, critical), device });
     return;
   }
   const isOver = memory.isAbove(`${key}/critical/${name}`, value, critical, critical - HYSTERESIS);

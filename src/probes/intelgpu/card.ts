@@ -6,6 +6,7 @@ import type { Reading, Value } from '../../model/metric.ts';
 import { CardFiles } from '../drm-card-files.ts';
 import { parseCount, plainText } from '../drm-text.ts';
 import { PCIE_EVERY_MS, type PcieSample } from '../pcie.ts';
+import { CredibleLimits } from '../sensor-limits.ts';
 import { slotFunctionOf } from '../slot-link.ts';
 import type { CardPlace } from './discover.ts';
 import { EnergyMeter } from './energy.ts';
@@ -93,6 +94,7 @@ export class Card {
   readonly #options: IntelgpuOptions;
   readonly #energy = new EnergyMeter();
   readonly #idle = new IdleMeter();
+  readonly #limits = new CredibleLimits();
   #described: Described | undefined;
   #describedAtMs = 0;
   #pcie: { readonly sample: PcieSample; readonly atMs: number } | undefined;
@@ -111,7 +113,7 @@ export class Card {
     if (pcie?.answers === false) return { state: 'gone', pcie };
     const described = this.#describe(nowMs);
     const gts = described.gts.map((gt) => readGt(files, gt));
-    const monitor = readMonitors(files, described.monitors);
+    const monitor = readMonitors(files, this.#limits, described.monitors);
     const throttle = readThrottle(files, described.gts);
     files.finish();
     if (files.isHung) return this.#hung();

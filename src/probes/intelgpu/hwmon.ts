@@ -1,13 +1,15 @@
-import { parseInteger, sensorSlug } from '../../host/hwmon.ts';
+import { parseInteger, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { CardFiles } from '../drm-card-files.ts';
-import type { LimitedTemperature } from '../drm-temperature.ts';
+import { type LimitedTemperature, withCredibleLimits } from '../drm-temperature.ts';
 import { parseCount, plainText } from '../drm-text.ts';
+import type { CredibleLimits } from '../sensor-limits.ts';
 import { metrics } from './metrics.ts';
 
 /** A file of a monitor that is read at each refresh. */
 interface Channel {
   readonly file: string;
+  readonly kind: SensorKind;
   readonly metric: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly scale: number;
@@ -59,41 +61,42 @@ function describe(files: CardFiles, directory: string, gt: string | undefined): 
     const label = names.has(`${channel}_label`) ? files.text(`${directory}/${channel}_label`) : undefined;
     return gt ?? sensorName(label === undefined ? '' : sensorSlug(label), channel, isXe);
   };
-  const value = (file: string): number | undefined => {
+  const value = (file: string, kind: SensorKind, scale: number): number | undefined => {
     const raw = names.has(file) ? files.once(`${directory}/${file}`, integer).value : undefined;
     // Zero stands for a limit that is off or unknown.
-    return raw === undefined || raw <= 0 ? undefined : raw;
+    return raw === undefined || raw <= 0 ? undefined : files.possible(`${directory}/${file}`, kind, raw / scale);
   };
   const temperatures = channelsOf(/^(temp\d+)_input$/).map((channel) => {
-    const [critical, emergency, most] = [value(`${channel}_crit`), value(`${channel}_emergency`), value(`${channel}_max`)];
+    const [critical, emergency, most] = ['crit', 'emergency', 'max'].map((limit) => value(`${channel}_${limit}`, 'temp', MILLI));
     const labels = { sensor: sensorOf(channel) };
-    const limit = (name: string, raw: number | undefined): Reading[] =>
-      raw === undefined ? [] : [{ metric: metrics.temperatureLimit.name, labels: { ...labels, limit: name }, value: raw / MILLI }];
+    const limit = (name: string, celsius: number | undefined): Reading[] =>
+      celsius === undefined ? [] : [{ metric: metrics.temperatureLimit.name, labels: { ...labels, limit: name }, value: celsius }];
     return {
       limits: [...limit('max', most), ...limit('crit', critical), ...limit('emergency', emergency)],
       channel: {
         file: `${directory}/${channel}_input`,
+        kind: 'temp' as const,
         metric: metrics.temperature.name,
         labels,
         scale: MILLI,
-        ...(critical !== undefined && { critical: critical / MILLI }),
-        ...(emergency !== undefined && { emergency: emergency / MILLI }),
+        ...(critical !== undefined && { critical }),
+        ...(emergency !== undefined && { emergency }),
       },
     };
   });
   const voltages = channelsOf(/^(in\d+)_input$/).map((channel): Channel => {
     const labels = { sensor: sensorOf(channel) };
-    return { file: `${directory}/${channel}_input`, metric: metrics.voltage.name, labels, scale: MILLI };
+    return { file: `${directory}/${channel}_input`, kind: 'in', metric: metrics.voltage.name, labels, scale: MILLI };
   });
   const fans = channelsOf(/^(fan\d+)_input$/).map((channel): Channel => {
     const labels = { fan: String(numberOf(channel) - 1) };
-    return { file: `${directory}/${channel}_input`, metric: metrics.fanSpeed.name, labels, scale: 1 };
+    return { file: `${directory}/${channel}_input`, kind: 'fan', metric: metrics.fanSpeed.name, labels, scale: 1 };
   });
   const powers = [...new Set(channelsOf(/^(power\d+)_(?:max|rated_max|crit|cap)$/))].flatMap((channel) =>
     (['max', 'rated_max', 'crit', 'cap'] as const).flatMap((kind): Reading[] => {
-      const microwatts = value(`${channel}_${kind}`);
+      const watts = value(`${channel}_${kind}`, 'power', MICRO);
       const labels = { limit: `${sensorOf(channel)}_${kind}` };
-      return microwatts === undefined ? [] : [{ metric: metrics.powerLimit.name, labels, value: microwatts / MICRO }];
+      return watts === undefined ? [] : [{ metric: metrics.powerLimit.name, labels, value: watts }];
     }),
   );
   return {
@@ -118,21 +121,22 @@ function sensorName(label: string, channel: string, isXe: boolean): string {
 
 const integer = (text: string): number | undefined => parseInteger(plainText(text));
 
-/** Reads the sensors. A sensor without a value gives no reading. */
-export function readMonitors(files: CardFiles, { channels, energies, limits }: Monitors): MonitorSample {
+/** Reads the sensors. A sensor without a value gives no reading. `credible`: the limits of the card. */
+export function readMonitors(files: CardFiles, credible: CredibleLimits, { channels, energies, limits }: Monitors): MonitorSample {
   const readings: Reading[] = [];
   const temperatures: LimitedTemperature[] = [];
-  for (const { file, metric, labels, scale, critical, emergency } of channels) {
+  for (const { file, kind, metric, labels, scale, critical, emergency } of channels) {
     const raw = files.live(file, integer).value;
-    const value = raw === undefined ? undefined : raw / scale;
+    const value = raw === undefined ? undefined : files.possible(file, kind, raw / scale);
     if (value !== undefined) readings.push({ metric, labels, value });
     if (critical === undefined) continue;
-    temperatures.push({
+    const temperature = {
       sensor: labels.sensor as string,
       critical,
       ...(value !== undefined && { celsius: value }),
       ...(emergency !== undefined && { emergency }),
-    });
+    };
+    temperatures.push(...withCredibleLimits(files, credible, temperature));
   }
   const counted = energies.flatMap(({ sensor, file }): [string, bigint][] => {
     const microjoules = files.live(file, parseCount).value;

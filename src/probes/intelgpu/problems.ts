@@ -1,5 +1,6 @@
 import { kmsgProblems } from '../../host/kernel-log/problems.ts';
 import type { ProblemSpec } from '../../model/collection.ts';
+import { sensorProblems } from '../sensor-limits.ts';
 
 export const problems = [
   {
@@ -22,6 +23,7 @@ export const problems = [
     meaning: 'A read of the use of the card by a process does not return. The card itself is still read.',
     remedy: 'Look for i915 or xe in the kernel log. The job of the process may hang on the card.',
   },
+  ...sensorProblems,
   {
     code: 'permission-denied',
     meaning: 'A file of a card exists, but the agent has no permission to read it.',

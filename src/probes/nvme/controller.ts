@@ -3,6 +3,7 @@ import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import { isAsleepState } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
 import { PCIE_EVERY_MS, type PcieSample, readPcie } from '../pcie.ts';
+import { CredibleLimits } from '../sensor-limits.ts';
 import { DeviceFiles } from './device-files.ts';
 import type { ControllerPlace } from './layout.ts';
 import type { NvmeOptions } from './options.ts';
@@ -62,6 +63,7 @@ export class Controller {
   readonly #host: Host;
   readonly #options: NvmeOptions;
   readonly #smart: SmartReader;
+  readonly #limits = new CredibleLimits();
   #monitor: string | undefined;
   #factsAtMs: number | undefined;
   #pcie: Kept<PcieSample> | undefined;
@@ -158,7 +160,7 @@ export class Controller {
     if (every === 0 || this.#monitor === undefined) return undefined;
     if (this.#temperatures !== undefined && nowMs - this.#temperatures.atMs < every) return this.#temperatures.value;
     const files = new DeviceFiles(this.#host.sys, this.place.directory);
-    const sample = readTemperatures(this.#host.sys, files, this.#monitor);
+    const sample = readTemperatures(this.#host.sys, files, this.#monitor, this.#limits);
     this.#temperatures = { value: { sample, problems: files.problems(this.place.id) }, atMs: nowMs };
     return this.#temperatures.value;
   }

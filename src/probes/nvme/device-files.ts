@@ -1,10 +1,19 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Problem } from '../../model/collection.ts';
+import { IMPOSSIBLE } from '../sensor-limits.ts';
 import type { ProblemCode } from './problems.ts';
 import { plainText } from './text.ts';
 
 /** Errors that mean "this drive has no such value". */
 const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ENODEV', 'ENXIO', 'ENODATA', 'EOPNOTSUPP']);
+
+/** Codes of problems, by error. */
+const CODES: Readonly<Record<string, ProblemCode>> = {
+  EACCES: 'permission-denied',
+  EPERM: 'permission-denied',
+  unparsable: 'unparsable',
+  [IMPOSSIBLE]: 'impossible-value',
+};
 
 /** Reads the files of one device in one collection, and notes what failed. */
 export class DeviceFiles {
@@ -15,6 +24,7 @@ export class DeviceFiles {
   /** Files by error. */
   readonly #failed = new Map<string, string[]>();
   readonly #hung = new Set<string>();
+  readonly #told: { readonly code: ProblemCode; readonly message: string }[] = [];
 
   constructor(sys: Tree, directory: string) {
     this.#sys = sys;
@@ -43,22 +53,22 @@ export class DeviceFiles {
     } else if (!ABSENT.has(error)) this.#failed.set(error, [...(this.#failed.get(error) ?? []), file]);
   }
 
+  problem(code: ProblemCode, message: string): void {
+    this.#told.push({ code, message });
+  }
+
   /** Whether a file exists, and could not be read. */
   hasFailed(file: string): boolean {
     return this.#hung.has(file) || [...this.#failed.values()].some((files) => files.includes(file));
   }
 
-  /** One problem for each kind of failure. */
+  /** One problem for each kind of failure, and those that were told. */
   problems(device?: string): readonly Problem[] {
-    return [...this.#failed].map(([error, files]) => {
-      const code: ProblemCode =
-        error === 'EACCES' || error === 'EPERM' ? 'permission-denied' : error === 'unparsable' ? error : 'read-failed';
-      return {
-        code,
-        message: `/sys/${this.directory}: ${error} of ${[...new Set(files)].sort().join(', ')}`,
-        ...(device !== undefined && { device }),
-      };
-    });
+    const failures = [...this.#failed].map(([error, files]) => ({
+      code: CODES[error] ?? 'read-failed',
+      message: `/sys/${this.directory}: ${error} of ${[...new Set(files)].sort().join(', ')}`,
+    }));
+    return [...failures, ...this.#told].map((each) => ({ ...each, ...(device !== undefined && { device }) }));
   }
 
   #judged<T>(file: string, { text, error }: ReturnType<Tree['read']>, parse: (text: string) => T | undefined): T | undefined {

@@ -1,4 +1,5 @@
 import type { ProblemSpec } from '../../model/collection.ts';
+import { sensorProblems } from '../sensor-limits.ts';
 
 export const problems = [
   {
@@ -26,6 +27,7 @@ export const problems = [
     meaning: 'A read of a file of the drive does not return, so the drive is not read.',
     remedy: 'Look for nvme in the kernel log. A reset of the controller, or a reboot of the node, may be needed.',
   },
+  ...sensorProblems,
   {
     code: 'permission-denied',
     meaning: 'A file of a drive exists, but the agent has no permission to read it.',

@@ -11,8 +11,8 @@ interface LogField {
   readonly isAbsentAtZero?: true;
 }
 
-/** Temperatures in kelvin. A temperature of 0 K is not measured. */
-const KELVIN = { bytes: 2, isAbsentAtZero: true } as const;
+/** Temperatures in kelvin. A temperature of 0 K is not measured, and no drive works at 200 °C. */
+const KELVIN = { bytes: 2, isAbsentAtZero: true, most: 473n } as const;
 
 export const LOG_FIELDS = {
   critical_warning: { offset: 0, bytes: 1 },

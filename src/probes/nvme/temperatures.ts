@@ -1,5 +1,6 @@
 import type { Tree } from '../../host/fs/tree.ts';
-import { readHwmon, type Sensor, sensorSlug } from '../../host/hwmon.ts';
+import { canMeasure, readHwmon, type Sensor, sensorSlug } from '../../host/hwmon.ts';
+import { type CredibleLimits, IMPOSSIBLE, notCredible } from '../sensor-limits.ts';
 import type { DeviceFiles } from './device-files.ts';
 import { parseFlag } from './text.ts';
 
@@ -37,9 +38,9 @@ const isMonitor = (name: string): boolean => /^hwmon\d+$/.test(name);
 
 /**
  * Reads the monitor: one SMART command of the kernel, which serves all its files for a second. `temp<N>_max` and `temp<N>_min` are never
- * opened, because each sends a Get Features command.
+ * opened, because each sends a Get Features command. `limits`: those of the drive.
  */
-export function readTemperatures(sys: Tree, files: DeviceFiles, monitor: string): TemperatureSample {
+export function readTemperatures(sys: Tree, files: DeviceFiles, monitor: string, limits: CredibleLimits): TemperatureSample {
   const sensors = readHwmon(sys, `${files.directory}/${monitor}`, { kinds: ['temp'], attributes: ['crit'] });
   for (const { channel, error, attributeErrors } of sensors) {
     if (error !== undefined) files.note(`${monitor}/${channel}_input`, error);
@@ -49,10 +50,20 @@ export function readTemperatures(sys: Tree, files: DeviceFiles, monitor: string)
   const hasAlarm = files.once(`${monitor}/temp1_alarm`, parseFlag);
   return {
     sensors: sensors.flatMap((sensor) => {
-      const { value, attributes } = sensor;
-      if (value === undefined || value <= ABSOLUTE_ZERO) return [];
-      const { crit } = attributes;
-      return [{ sensor: nameOf(sensor), celsius: value, ...(crit !== undefined && crit > ABSOLUTE_ZERO && { critical: crit }) }];
+      const { channel, value, attributes } = sensor;
+      const possible = (file: string, celsius: number | undefined): number | undefined => {
+        if (celsius === undefined || celsius <= ABSOLUTE_ZERO) return undefined;
+        if (canMeasure('temp', celsius)) return celsius;
+        files.note(`${monitor}/${channel}_${file}`, IMPOSSIBLE);
+        return undefined;
+      };
+      const [celsius, critical] = [possible('input', value), possible('crit', attributes.crit)];
+      if (celsius === undefined) return [];
+      const name = nameOf(sensor);
+      if (critical === undefined || limits.has(name, celsius, critical))
+        return [{ sensor: name, celsius, ...(critical !== undefined && { critical }) }];
+      files.problem('limit-not-credible', notCredible(name, critical));
+      return [{ sensor: name, celsius }];
     }),
     ...(hasAlarm !== undefined && { hasAlarm }),
   };

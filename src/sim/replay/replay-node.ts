@@ -45,7 +45,7 @@ export class ReplayNode {
     this.#capture = capture;
     this.#families = families;
     this.root = mkdtempSync(join(tmpdir(), 'device-agent-replay-'));
-    for (const folder of ['sys', 'proc', 'dev', 'bin', 'kubelet', 'claims', 'plugins']) mkdirSync(join(this.root, folder));
+    for (const folder of ['sys', 'proc', 'dev', 'share', 'bin', 'kubelet', 'claims', 'plugins']) mkdirSync(join(this.root, folder));
     this.#tree = new TreePlayer(this.root, laterMs);
     this.#commands = new RecordedCommands(join(this.root, 'bin'));
     this.#kubelet = new RecordedKubelet(this.#socket);
@@ -85,6 +85,7 @@ export class ReplayNode {
       'path.sysfs': join(this.root, 'sys'),
       'path.procfs': join(this.root, 'proc'),
       'path.dev': join(this.root, 'dev'),
+      'path.share': join(this.root, 'share'),
       'path.recorded-errors': this.#tree.errorsFile,
       'podresources.socket': this.#socket,
       'podresources.checkpoint': options['podresources.checkpoint'] === '' ? '' : join(this.root, CHECKPOINT),

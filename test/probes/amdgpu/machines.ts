@@ -32,7 +32,7 @@ export interface ProbedMachine {
 export function probeOn(root: string, options: Readonly<Record<string, string>> = {}, guard?: ReadGuard): ProbedMachine {
   let nowMs = 0;
   const clock: Clock = { now: () => nowMs, monotonic: () => nowMs, after: () => () => {} };
-  const roots = { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') };
+  const roots = { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev'), share: join(root, 'share') };
   const probe = family.createProbe(createHost(roots, clock, guard === undefined ? {} : { guard }), probeOptions(family, options));
   const place = (path: string): string => {
     const full = join(root, path);

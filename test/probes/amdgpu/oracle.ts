@@ -19,7 +19,7 @@ const JUNCTION = inside('/temp2_input');
 const AER = inside('/aer_dev_fatal');
 const STATUS = inside('/power/runtime_status');
 
-/** Pace of the error counts and of the list of bad pages in the histories. */
+/** Pace of the names of files, of the error counts and of the list of bad pages in the histories. */
 const PACE_MS = 20_000;
 
 function inFile(name: string, condition: string, path: (device: string) => string, text: string, more: Partial<Fault> = {}): Fault {
@@ -71,6 +71,14 @@ const blindings: readonly Blinding[] = [
   oneFile('absent:', PAGES, { kind: 'absent' }, paceOf(PAGES)),
   oneFile('garbage:', PAGES, text('unknown\n'), paceOf(PAGES)),
   oneFile('directory:', PAGES, { kind: 'directory' }, paceOf(PAGES)),
+  {
+    name: 'absent: ras',
+    scope: 'device',
+    leaves: 'read',
+    hides: (device) => [EVENTS, UMC, PAGES].map((path) => path(device)),
+    covers: (_tree, device) => ({ [EVENTS(device).slice(0, -'/event_state'.length)]: { kind: 'absent' } }),
+    paceMs: PACE_MS,
+  },
   oneFile('not ready:', UMC, text('Query currently inaccessible\n'), paceOf(UMC)),
   {
     name: 'the card sleeps',
@@ -99,7 +107,7 @@ const blindings: readonly Blinding[] = [
 
 export const oracle: OracleFamily = {
   family,
-  options: { 'ras-interval': `${PACE_MS / 1_000}s`, 'bad-pages-interval': `${PACE_MS / 1_000}s` },
+  options: Object.fromEntries(['facts-interval', 'ras-interval', 'bad-pages-interval'].map((name) => [name, `${PACE_MS / 1_000}s`])),
   machine: () => ({ files, links }),
   devices: DEVICES.map((id) => ({ id, deviceId: id })),
   faults,

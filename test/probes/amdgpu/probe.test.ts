@@ -251,3 +251,48 @@ describe('the simulated node', () => {
     expect(existsSync(`${machine.root}/dev/kfd`)).toBe(true);
   });
 });
+
+describe('a card whose files of error handling are gone since before the first read', () => {
+  const unread = (): readonly string[] =>
+    reportOf(machine.collect(), FIRST)
+      .findings.filter(({ status }) => status === 'unknown')
+      .map(({ type, instance }) => (instance === undefined ? type : `${type}/${instance}`));
+  const properties = 'sys/class/kfd/kfd/topology/nodes/1/properties';
+  const all = ['RasFatal', 'RasUncorrectable/umc', 'RasUncorrectable/gfx', 'BadPagesPending', 'BadPagesFailed'];
+
+  it('has unread conditions, because KFD says that the driver handles its errors', () => {
+    machine = simulatedMachine(1);
+    machine.remove(`${directoryOf(FIRST)}/ras`);
+    expect(unread()).toEqual(all);
+  });
+
+  it('has one for each block without counts, also when other files are there', () => {
+    machine = simulatedMachine(1);
+    machine.remove(`${directoryOf(FIRST)}/ras/umc_err_count`);
+    expect(unread()).toEqual(['RasUncorrectable/umc']);
+  });
+
+  it('has them by its model where KFD does not list it', () => {
+    machine = simulatedMachine(1);
+    machine.remove(`${directoryOf(FIRST)}/ras`);
+    machine.remove('sys/class/kfd');
+    expect(unread()).toEqual(all);
+    machine.end();
+    machine = simulatedMachine(1);
+    machine.remove(`${directoryOf(FIRST)}/ras`);
+    machine.remove('sys/class/kfd');
+    machine.write(`${directoryOf(FIRST)}/device`, '0x744c\n');
+    expect(unread()).toEqual([]);
+  });
+
+  it.each([
+    ['KFD says that the driver handles none', {}, 'capability 709075584'],
+    ['nobody reads them', { 'ras-interval': '0', 'bad-pages-interval': '0' }, 'capability 746037888'],
+  ] as const)('has none where %s', (_, options, capability) => {
+    machine = simulatedMachine(1, options);
+    const text = readFileSync(`${machine.root}/${properties}`, 'utf8');
+    machine.write(properties, text.replace(/^capability .*$/m, capability));
+    machine.remove(`${directoryOf(FIRST)}/ras`);
+    expect(unread()).toEqual(Object.keys(options).length === 0 ? [] : ['RasFatal']);
+  });
+});

@@ -145,6 +145,8 @@ function addTopology(cards: readonly number[], files: Record<string, string>): v
       `domain ${0x20}`,
       `drm_render_minor ${renderOf(index)}`,
       `unique_id ${uniqueIdOf(index)}`,
+      // What an MI210 has: the driver handles errors of memory and engines.
+      'capability 746037888',
       'num_xcc 1',
       '',
     ].join('\n');
