@@ -61,7 +61,7 @@ export class UsageLedger {
     const hour = hourOf(takenAtMs);
     const isDue = hour !== this.#hour;
     this.#hour = hour;
-    const hasEnded = usage.containers.some(({ endedAtMs }) => endedAtMs !== undefined);
+    const hasEnded = [...usage.containers, ...usage.devices].some(({ endedAtMs }) => endedAtMs !== undefined);
     if (!isDue && !hasEnded) {
       this.#ended = new Set();
       return;
@@ -128,4 +128,4 @@ export class UsageLedger {
 }
 
 const hourOf = (timeMs: number): number => Math.floor(timeMs / HOUR_MS);
-const isEnded = (entry: LedgerEntry): boolean => entry.kind === 'container' && entry.endedAtMs !== undefined;
+const isEnded = ({ endedAtMs }: LedgerEntry): boolean => endedAtMs !== undefined;
