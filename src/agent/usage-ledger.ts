@@ -80,9 +80,11 @@ export class UsageLedger {
     for (const [known, { untilMs }] of this.#cache) if (untilMs <= nowMs) this.#cache.delete(known);
     const cached = this.#cache.get(key);
     if (cached !== undefined) return cached.report;
-    const make = (): Promise<LedgerReport> => {
+    const make = async (): Promise<LedgerReport> => {
       const snapshot = this.#store.snapshot();
-      return reportOf(this.#log, snapshot === undefined ? [] : this.#entries(snapshot), query, this.#clock.now());
+      if (snapshot === undefined) return await reportOf(this.#log, [], query, this.#clock.now());
+      const { takenAtMs } = snapshot;
+      return { ...(await reportOf(this.#log, this.#entries(snapshot), query, this.#clock.now())), takenAtMs };
     };
     const report = this.#reporting.then(make, make);
     this.#reporting = report;
