@@ -46,7 +46,7 @@ async function sourceOf(context: CommandContext): Promise<Source> {
   if (listed !== undefined) {
     return {
       list: listed,
-      takenAt: (answer?.body as { readonly takenAt?: string }).takenAt,
+      takenAt: (answer?.body as { readonly takenAt?: string } | undefined)?.takenAt,
       async read(id) {
         const asked = await ask(`/api/incidents/${encodeURIComponent(id)}`);
         if (asked.answer?.status === 404) return undefined;
