@@ -55,6 +55,9 @@ export interface DeviceUsage {
   readonly sinceMs: number;
   /** Wall clock at which other hardware had the name, or at which the device was forgotten; absent while it is known. */
   readonly endedAtMs?: number;
+  /** Of the device, and key of the device that contains it. Only in an account that ended. */
+  readonly model?: string;
+  readonly parent?: string;
   /** Time in which at least one container held it. */
   readonly allocatedSeconds: number;
   readonly unallocatedSeconds: number;

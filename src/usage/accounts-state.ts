@@ -142,6 +142,7 @@ export function restoredAccounts(state: AccountsState | undefined, steppedMs: nu
 function restoredDevice(saved: SavedDevice): DeviceAccount {
   return {
     beganAs: saved.key,
+    facts: {},
     ...saved,
     isUnhealthy: false,
     awaitedMs: 0,

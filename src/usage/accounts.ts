@@ -5,7 +5,7 @@ import { podName } from '../model/pod-facts.ts';
 import type { DeviceUsage, Usage } from '../model/usage.ts';
 import { type AccountsState, restoredAccounts, savedAccounts } from './accounts-state.ts';
 import { type ContainerAccount, charge, giveUpWaiting, type Moment, openAccount, usageOf } from './container-account.ts';
-import { type DeviceAccount, deviceOf, deviceUsageOf, identityOf, openDeviceAccount } from './device-account.ts';
+import { type DeviceAccount, deviceOf, deviceUsageOf, factsOf, identityOf, openDeviceAccount } from './device-account.ts';
 import type { FamilyActivity } from './device-work.ts';
 import { type EndedAccount, stepEnded } from './ended-accounts.ts';
 import { type HeldIds, type Holder, hasMoved, holdersOf, isTaken } from './holders.ts';
@@ -176,6 +176,7 @@ export class Accounts {
       met.set(key, account);
       account.awaitedMs = undefined;
       account.identity = { ...account.identity, ...identityOf(device) };
+      account.facts = factsOf(device);
     }
     for (const account of this.#devices.values()) {
       if (found.has(account)) continue;
@@ -199,7 +200,8 @@ export class Accounts {
   #endDevice(account: DeviceAccount, now: Moment): void {
     for (const [name, { device }] of this.#active) if (device === account.key) this.#end(name, now);
     this.#held = new Map([...this.#held].filter(([key]) => key !== account.key));
-    this.#endedDevices = [...this.#endedDevices, { usage: { ...deviceUsageOf(account), endedAtMs: now.nowMs }, ageMs: 0, endedForMs: 0 }];
+    const usage = { ...deviceUsageOf(account), ...account.facts, endedAtMs: now.nowMs };
+    this.#endedDevices = [...this.#endedDevices, { usage, ageMs: 0, endedForMs: 0 }];
   }
 
   /** Makes the accounts follow the kubelet's answer. */

@@ -3,6 +3,9 @@ import type { TrafficSum } from '../model/device-activity.ts';
 import type { Identified } from '../model/hardware.ts';
 import type { DeviceUsage } from '../model/usage.ts';
 
+/** Facts that the last line of an account in the ledger needs, because the device is gone then. `parent`: key of the device that contains it. */
+export type DeviceFacts = Pick<DeviceUsage, 'model' | 'parent'>;
+
 /** Account of one device. It is changed in place at each snapshot. */
 export interface DeviceAccount {
   /** Changes when the hardware gets another name. */
@@ -11,6 +14,7 @@ export interface DeviceAccount {
   readonly beganAs: string;
   /** What tells the device from another one of the same name. */
   identity: Pick<Device, 'identity' | 'pciAddress' | 'uuid'>;
+  facts: DeviceFacts;
   /** Wall clock. */
   readonly startedAtMs: number;
   allocatedMs: number;
@@ -35,6 +39,7 @@ export function openDeviceAccount(key: string, device: Device, nowMs: number): D
     key,
     beganAs: key,
     identity: identityOf(device),
+    facts: factsOf(device),
     startedAtMs: nowMs,
     ...{ allocatedMs: 0, unallocatedMs: 0, unhealthyMs: 0, unobservedMs: 0 },
     ...{ isUnhealthy: false, awaitedMs: undefined, readFromMs: undefined, trafficSum: undefined, joules: undefined },
@@ -47,6 +52,10 @@ export function identityOf({ identity, pciAddress, uuid }: DeviceAccount['identi
     ...(pciAddress === undefined ? {} : { pciAddress }),
     ...(uuid === undefined ? {} : { uuid }),
   };
+}
+
+export function factsOf({ family, model, parent }: Device): DeviceFacts {
+  return { ...(model === undefined ? {} : { model }), ...(parent === undefined ? {} : { parent: `${family}/${parent}` }) };
 }
 
 /** The device of an account, as far as it identifies the hardware. */

@@ -149,6 +149,22 @@ describe('a device with another name', () => {
   });
 });
 
+describe('a device that is forgotten', () => {
+  it('ends in the ledger, with the device that contained it', async () => {
+    const part = report(hca('h5', { identity: 'guid-5', parent: 'h0', model: 'Toy' }), hcaReadings(0, 0));
+    const agent = await DiskAgent.start(settings, clock);
+    for (let turns = 0; turns < 3; turns += 1) await turn(agent, [card(0, 'h0', 0), part], []);
+    await turn(agent, [card(0, 'h0', 0)], []);
+    clock.pass(settings.device['missing-retention']);
+    for (let turns = 0; turns < 2; turns += 1) await turn(agent, [card(0, 'h0', 0)], []);
+    const entries = await devicesIn(settings, clock);
+    expect(entries.filter(({ device }) => device === 'hca/h5')).toMatchObject([
+      { model: 'Toy', parent: 'hca/h0', unallocatedSeconds: 30, endedAtMs: expect.any(Number) },
+    ]);
+    await stop(agent);
+  });
+});
+
 describe('other hardware under a name', () => {
   it('begins new accounts, and those of the earlier hardware end in the ledger', async () => {
     const a = [holds('h0', 'a')];
