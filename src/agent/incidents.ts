@@ -3,6 +3,7 @@ import type { Clock } from '../host/clock.ts';
 import type { IncidentPlace } from '../incidents/freeze.ts';
 import type { ReadingHistory } from '../incidents/history.ts';
 import { KernelLog } from '../incidents/kernel-log.ts';
+import { eventsOfHardware } from '../incidents/names.ts';
 import type { RecordRead } from '../incidents/record-file.ts';
 import { IncidentRecorder, type RecorderSettings } from '../incidents/recorder.ts';
 import { IncidentStore, type ListedIncident, type StoreSettings } from '../incidents/store.ts';
@@ -33,7 +34,7 @@ export class IncidentKeeper {
     this.#recorder = new IncidentRecorder(
       {
         place,
-        eventsOf: (device, sinceMs) => health.engine.eventsSince(0).filter((event) => event.device === device && event.timeMs >= sinceMs),
+        eventsOf: (device, sinceMs) => eventsOfHardware(health.engine.eventsSince(0), device).filter(({ timeMs }) => timeMs >= sinceMs),
         kernelLines: (marks) => this.#kernel.linesOf(marks),
         save: (record) => store.save(record),
         isTaken: (id) => store.isTaken(id),

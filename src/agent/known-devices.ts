@@ -1,7 +1,7 @@
 import type { DeviceRead, DeviceReport, SideReport } from '../model/collection.ts';
-import { type Device, deviceKey, isOtherDevice } from '../model/device.ts';
+import { type Device, deviceKey } from '../model/device.ts';
 import type { DeviceUser } from '../model/device-use.ts';
-import { hardwareKey } from '../model/hardware.ts';
+import { hardwareKey, KnownHardware } from '../model/hardware.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 import type { Look } from '../supervisor/family-runner.ts';
 
@@ -82,7 +82,7 @@ export function knownDevices(
   const known = new Map<string, KnownDevice>();
   const completed = new Set<string>();
   const followed = new Set<KnownDevice>();
-  const byHardware = new Map([...before.values()].map((one) => [hardwareKey(one.device), one]));
+  const hardware = new KnownHardware([...before.values()]);
   for (const { state, latest, isBlind = false } of families) {
     if (latest === undefined) continue;
     const isComplete = latest.collection.listing === 'complete';
@@ -96,7 +96,7 @@ export function knownDevices(
       // Nobody can tell whose read it is, so it is a read of neither the known hardware nor of another one.
       const isUnidentified = report.device.identity === null && atName !== undefined && !isPresent.has(hardwareKey(atName.device));
       const own = isUnidentified && typeof atName.device.identity === 'string' ? { device: atName.device } : report;
-      const prior = priorOf(own.device, atName, byHardware.get(hardwareKey(own.device)), present);
+      const prior = hardware.of(own.device, present);
       if (prior !== undefined) followed.add(prior);
       const device = reported(prior, own, latest, isBlind);
       // A report of other sources alone does not prove that the device is present.
@@ -109,21 +109,6 @@ export function knownDevices(
     if (kept.missingFromMs === undefined || now.monotonicMs - kept.missingFromMs < retentionMs) known.set(key, kept);
   }
   return known;
-}
-
-/** What is known of the hardware of a report: under its present name, or under an earlier one. `present`: hardware by name now. */
-function priorOf(
-  device: Device,
-  atName: KnownDevice | undefined,
-  sameHardware: KnownDevice | undefined,
-  present: ReadonlyMap<string, string>,
-): KnownDevice | undefined {
-  const hardware = hardwareKey(device);
-  if (atName !== undefined && hardwareKey(atName.device) === hardware) return atName;
-  // Another device that tells the same identity is still there under its own name.
-  if (sameHardware !== undefined && present.get(deviceKey(sameHardware.device)) !== hardware) return sameHardware;
-  const wasIdentified = typeof atName?.device.identity === 'string';
-  return atName === undefined || wasIdentified || isOtherDevice(atName.device, device) ? undefined : atName;
 }
 
 function reported(before: KnownDevice | undefined, { device, read, aside }: DeviceReport, look: Look, isBlind: boolean): KnownDevice {

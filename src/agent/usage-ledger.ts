@@ -61,7 +61,7 @@ export class UsageLedger {
     const hour = hourOf(takenAtMs);
     const isDue = hour !== this.#hour;
     this.#hour = hour;
-    const hasEnded = usage.containers.some(({ endedAtMs }) => endedAtMs !== undefined);
+    const hasEnded = [...usage.containers, ...usage.devices].some(({ endedAtMs }) => endedAtMs !== undefined);
     if (!isDue && !hasEnded) {
       this.#ended = new Set();
       return;
@@ -80,9 +80,11 @@ export class UsageLedger {
     for (const [known, { untilMs }] of this.#cache) if (untilMs <= nowMs) this.#cache.delete(known);
     const cached = this.#cache.get(key);
     if (cached !== undefined) return cached.report;
-    const make = (): Promise<LedgerReport> => {
+    const make = async (): Promise<LedgerReport> => {
       const snapshot = this.#store.snapshot();
-      return reportOf(this.#log, snapshot === undefined ? [] : this.#entries(snapshot), query, this.#clock.now());
+      if (snapshot === undefined) return await reportOf(this.#log, [], query, this.#clock.now());
+      const { takenAtMs } = snapshot;
+      return { ...(await reportOf(this.#log, this.#entries(snapshot), query, this.#clock.now())), takenAtMs };
     };
     const report = this.#reporting.then(make, make);
     this.#reporting = report;
@@ -128,4 +130,4 @@ export class UsageLedger {
 }
 
 const hourOf = (timeMs: number): number => Math.floor(timeMs / HOUR_MS);
-const isEnded = (entry: LedgerEntry): boolean => entry.kind === 'container' && entry.endedAtMs !== undefined;
+const isEnded = ({ endedAtMs }: LedgerEntry): boolean => endedAtMs !== undefined;

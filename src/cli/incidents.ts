@@ -7,7 +7,7 @@ import { isRecord, type RecordRead } from '../incidents/record-file.ts';
 import { IncidentStore, type ListedIncident } from '../incidents/store.ts';
 import { createChangeLog } from '../log/changes.ts';
 import { incidentText } from '../server/pages/incident-text.ts';
-import { askFor, REFUSAL_TEXTS } from './agent-api.ts';
+import { askFor, REFUSAL_TEXTS, tellAge } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { withProgress } from './progress.ts';
 import { textTable } from './text-table.ts';
@@ -15,6 +15,8 @@ import { textTable } from './text-table.ts';
 /** Where a command finds incidents: the running agent, or the disk. */
 interface Source {
   readonly list: readonly ListedIncident[];
+  /** When the agent took the latest snapshot. */
+  readonly takenAt?: string | undefined;
   read(id: string): Promise<RecordRead | undefined>;
 }
 
@@ -28,6 +30,7 @@ export async function runIncidents(context: CommandContext): Promise<Ending> {
   const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
   if (typeof id !== 'string') {
     await output.write(format === 'json' ? json({ incidents: source.list }) : incidentTable(source.list));
+    if (format !== 'json') tellAge(source.takenAt);
     return { status: 0 };
   }
   const record = await recordOf(source, id);
@@ -43,6 +46,7 @@ async function sourceOf(context: CommandContext): Promise<Source> {
   if (listed !== undefined) {
     return {
       list: listed,
+      takenAt: (answer?.body as { readonly takenAt?: string } | undefined)?.takenAt,
       async read(id) {
         const asked = await ask(`/api/incidents/${encodeURIComponent(id)}`);
         if (asked.answer?.status === 404) return undefined;

@@ -15,6 +15,23 @@ export function nameChanges(events: readonly HealthEvent[]): NameChanges {
   };
 }
 
+/** Events of the hardware that has the key, also those under its earlier names. `events`: oldest first. */
+export function eventsOfHardware(events: readonly HealthEvent[], key: string): readonly HealthEvent[] {
+  const found: HealthEvent[] = [];
+  let name = key;
+  // In the judgement that renamed the hardware, the earlier name can already be that of other hardware.
+  let renamedAtMs: number | undefined;
+  for (const event of events.toReversed()) {
+    if (event.device !== name || event.timeMs === renamedAtMs) continue;
+    found.unshift(event);
+    if (event.transition === 'replaced') break;
+    if (event.was === undefined) continue;
+    name = event.was;
+    renamedAtMs = event.timeMs;
+  }
+  return found;
+}
+
 /** Makes what is remembered by name follow the devices. What belongs to replaced hardware is dropped. */
 export function follow<T>(remembered: Map<string, T>, { renamed, replaced }: NameChanges): void {
   for (const key of replaced) if (!renamed.has(key)) remembered.delete(key);

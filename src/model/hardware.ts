@@ -1,6 +1,8 @@
 import { type Device, deviceKey, isOtherDevice } from './device.ts';
 
 type Named = Pick<Device, 'family' | 'id' | 'identity'>;
+/** The facts that tell hardware from other hardware. */
+export type Identified = Named & Pick<Device, 'pciAddress' | 'uuid'>;
 
 /** Key of the hardware of a device. It stays the same under another name. Without a known identity it is the name. */
 export function hardwareKey({ identity, ...device }: Named): string {
@@ -48,5 +50,27 @@ export class HardwareKeys {
     if (typeof device.identity !== 'string') return [hardware];
     const own = `${hardware}#${device.id}`;
     return this.#shared.has(hardware) ? [own, hardware, deviceKey(device)] : [hardware, own, deviceKey(device)];
+  }
+}
+
+/** What was known of devices at an earlier time, to be found by their hardware. */
+export class KnownHardware<T extends { readonly device: Identified }> {
+  readonly #byName: ReadonlyMap<string, T>;
+  readonly #byHardware: ReadonlyMap<string, T>;
+
+  constructor(known: readonly T[]) {
+    this.#byName = new Map(known.map((one) => [deviceKey(one.device), one]));
+    this.#byHardware = new Map(known.map((one) => [hardwareKey(one.device), one]));
+  }
+
+  /** What was known of a device: under its present name, or under an earlier one. `present`: hardware of the devices now, by device key. */
+  of(device: Identified, present: ReadonlyMap<string, string>): T | undefined {
+    const [hardware, atName] = [hardwareKey(device), this.#byName.get(deviceKey(device))];
+    if (atName !== undefined && hardwareKey(atName.device) === hardware && !isOtherDevice(atName.device, device)) return atName;
+    const sameHardware = this.#byHardware.get(hardware);
+    // Another device that tells the same identity is still there under its own name.
+    if (sameHardware !== undefined && present.get(deviceKey(sameHardware.device)) !== hardware) return sameHardware;
+    const wasIdentified = typeof atName?.device.identity === 'string';
+    return atName === undefined || wasIdentified || isOtherDevice(atName.device, device) ? undefined : atName;
   }
 }

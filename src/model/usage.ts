@@ -12,6 +12,8 @@ export interface ContainerUsage {
   readonly labels?: Readonly<Record<string, string>>;
   /** Key of the device, `family/id`. */
   readonly device: string;
+  /** Key of the device when the account began; absent while it is the same. */
+  readonly beganAs?: string;
   /** Wall clock at which the container was first seen with the device. */
   readonly sinceMs: number;
   /** Wall clock at which the container was last seen with the device; absent while it holds the device. */
@@ -47,8 +49,15 @@ export interface ContainerUsage {
 export interface DeviceUsage {
   /** Key of the device, `family/id`. */
   readonly device: string;
+  /** Key of the device when the account began; absent while it is the same. */
+  readonly beganAs?: string;
   /** Wall clock at which the device was first seen. */
   readonly sinceMs: number;
+  /** Wall clock at which other hardware had the name, or at which the device was forgotten; absent while it is known. */
+  readonly endedAtMs?: number;
+  /** Of the device, and key of the device that contains it. Only in an account that ended. */
+  readonly model?: string;
+  readonly parent?: string;
   /** Time in which at least one container held it. */
   readonly allocatedSeconds: number;
   readonly unallocatedSeconds: number;
@@ -65,5 +74,6 @@ export interface Usage {
    * differ in the UID only.
    */
   readonly containers: readonly ContainerUsage[];
+  /** Known devices, and then those whose account ended a short time ago. */
   readonly devices: readonly DeviceUsage[];
 }

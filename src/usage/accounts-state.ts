@@ -1,5 +1,5 @@
 import type { Labels, Reading, Value } from '../model/metric.ts';
-import type { ContainerUsage } from '../model/usage.ts';
+import type { ContainerUsage, DeviceUsage } from '../model/usage.ts';
 import { restoredValue, type SavedValue, savedValue } from '../model/value-sum.ts';
 import type { ContainerAccount } from './container-account.ts';
 import type { DeviceAccount } from './device-account.ts';
@@ -11,12 +11,14 @@ export interface AccountsState {
   readonly devices: readonly SavedDevice[];
   readonly active: readonly SavedContainer[];
   readonly ended: readonly SavedEnded[];
+  /** Absent in a file of an earlier version, as `beganAs` in all accounts. */
+  readonly endedDevices?: readonly EndedAccount<DeviceUsage>[];
 }
 
 type SavedDevice = Pick<
   DeviceAccount,
   'key' | 'identity' | 'startedAtMs' | 'former' | 'allocatedMs' | 'unallocatedMs' | 'unhealthyMs' | 'unobservedMs'
->;
+> & { readonly beganAs?: string };
 
 type Kept =
   | 'name'
@@ -34,6 +36,7 @@ type KeptToo = 'idleMs' | 'energyEstimatedJoules' | 'memoryByteSeconds' | 'lastA
 
 interface SavedContainer extends Pick<ContainerAccount, Kept | KeptToo> {
   readonly uid?: string;
+  readonly beganAs?: string;
   /** With the time that was pending. */
   readonly unobservedMs: number;
   /** Time from the last allocated moment to the save. */
@@ -53,18 +56,22 @@ interface SavedEnded extends Omit<EndedAccount, 'usage'> {
   readonly usage: SavedUsage;
 }
 
-export function savedAccounts(
-  devices: ReadonlyMap<string, DeviceAccount>,
-  active: ReadonlyMap<string, ContainerAccount>,
-  ended: readonly EndedAccount[],
-  steppedMs: number,
-): AccountsState {
+/** Accounts of devices by their keys, and of containers that have not ended by device and container. */
+export interface AllAccounts {
+  readonly devices: Map<string, DeviceAccount>;
+  readonly active: Map<string, ContainerAccount>;
+  readonly ended: readonly EndedAccount[];
+  readonly endedDevices: readonly EndedAccount<DeviceUsage>[];
+}
+
+export function savedAccounts({ devices, active, ended, endedDevices }: AllAccounts, steppedMs: number): AccountsState {
   return {
     devices: [...devices.values()].map(
       ({ isUnhealthy: _, awaitedMs: __, readFromMs: ___, trafficSum: ____, joules: _____, ...kept }) => kept,
     ),
     active: [...active.values()].map((account) => savedContainer(account, steppedMs)),
     ended: ended.map(({ usage, ...times }) => ({ usage: savedUsage(usage), ...times })),
+    endedDevices,
   };
 }
 
@@ -117,15 +124,9 @@ function restoredReadings(saved: readonly SavedReading[]): readonly Reading[] {
   });
 }
 
-interface Restored {
-  readonly devices: Map<string, DeviceAccount>;
-  readonly active: Map<string, ContainerAccount>;
-  readonly ended: readonly EndedAccount[];
-}
-
 /** The accounts of an earlier run, whose last step was at `steppedMs` on the monotonic clock of this run. */
-export function restoredAccounts(state: AccountsState | undefined, steppedMs: number, isSameBoot: boolean): Restored {
-  const { devices = [], active = [], ended = [] } = state ?? {};
+export function restoredAccounts(state: AccountsState | undefined, steppedMs: number, isSameBoot: boolean): AllAccounts {
+  const { devices = [], active = [], ended = [], endedDevices = [] } = state ?? {};
   return {
     devices: new Map(devices.map((saved) => [saved.key, restoredDevice(saved)])),
     active: new Map(active.map((saved) => [`${saved.device} ${saved.name}`, restoredContainer(saved, steppedMs, isSameBoot)])),
@@ -134,17 +135,28 @@ export function restoredAccounts(state: AccountsState | undefined, steppedMs: nu
       const values = { ...restoredBytes(usage), ...(counters === undefined ? {} : { counters: restoredReadings(counters) }) };
       return { usage: { ...kept, ...values }, ...times };
     }),
+    endedDevices,
   };
 }
 
 function restoredDevice(saved: SavedDevice): DeviceAccount {
-  return { ...saved, isUnhealthy: false, awaitedMs: 0, readFromMs: undefined, trafficSum: undefined, joules: undefined };
+  return {
+    beganAs: saved.key,
+    facts: {},
+    ...saved,
+    isUnhealthy: false,
+    awaitedMs: 0,
+    readFromMs: undefined,
+    trafficSum: undefined,
+    joules: undefined,
+  };
 }
 
 function restoredContainer(saved: SavedContainer, steppedMs: number, isSameBoot: boolean): ContainerAccount {
   const { uid, seenAgoMs, counters, ...kept } = saved;
   const seenAtMs = steppedMs - seenAgoMs;
   return {
+    beganAs: kept.device,
     ...kept,
     uid,
     absentFromMs: undefined,

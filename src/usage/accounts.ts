@@ -1,14 +1,14 @@
 import type { Allocation } from '../model/allocation.ts';
-import { isOtherDevice } from '../model/device.ts';
+import { hardwareKey, KnownHardware } from '../model/hardware.ts';
 import type { Verdict } from '../model/health.ts';
 import { podName } from '../model/pod-facts.ts';
-import type { Usage } from '../model/usage.ts';
+import type { DeviceUsage, Usage } from '../model/usage.ts';
 import { type AccountsState, restoredAccounts, savedAccounts } from './accounts-state.ts';
 import { type ContainerAccount, charge, giveUpWaiting, type Moment, openAccount, usageOf } from './container-account.ts';
-import { type DeviceAccount, deviceUsageOf, identityOf, openDeviceAccount } from './device-account.ts';
+import { type DeviceAccount, deviceOf, deviceUsageOf, factsOf, identityOf, openDeviceAccount } from './device-account.ts';
 import type { FamilyActivity } from './device-work.ts';
 import { type EndedAccount, stepEnded } from './ended-accounts.ts';
-import { type HeldIds, type Holder, holdersOf, isTaken } from './holders.ts';
+import { type HeldIds, type Holder, hasMoved, holdersOf, isTaken } from './holders.ts';
 import { OwnReadings } from './own-readings.ts';
 import { type Held, type HeldPart, takeRead } from './take-read.ts';
 import type { UsageInput } from './used-device.ts';
@@ -47,10 +47,12 @@ const NOBODY: Held = { parts: [], isShared: false };
 export class Accounts {
   #settings: AccountsSettings;
   readonly #isSameBoot: boolean;
-  readonly #devices: Map<string, DeviceAccount>;
+  /** Keyed by device. */
+  #devices: Map<string, DeviceAccount>;
   /** Accounts that have not ended, keyed by device and container. */
-  readonly #active: Map<string, ContainerAccount>;
+  #active: Map<string, ContainerAccount>;
   #ended: readonly EndedAccount[];
+  #endedDevices: readonly EndedAccount<DeviceUsage>[];
   /** Containers that held each device at the last step, keyed by device. */
   #held: ReadonlyMap<string, Held> = new Map();
   /** At the last step the kubelet's answer was current. */
@@ -64,10 +66,11 @@ export class Accounts {
     this.#settings = settings;
     this.#isSameBoot = earlier?.isSameBoot ?? true;
     this.#steppedMs = earlier === undefined ? undefined : earlier.monotonicMs - earlier.gapMs;
-    const { devices, active, ended } = restoredAccounts(earlier?.state, this.#steppedMs ?? 0, this.#isSameBoot);
+    const { devices, active, ended, endedDevices } = restoredAccounts(earlier?.state, this.#steppedMs ?? 0, this.#isSameBoot);
     this.#devices = devices;
     this.#active = active;
     this.#ended = ended;
+    this.#endedDevices = endedDevices;
   }
 
   /** The last step knew who holds which device. */
@@ -100,8 +103,8 @@ export class Accounts {
     this.#steppedMs = monotonicMs;
     this.#charge(ms, monotonicMs);
     this.#isAnswered = this.#answeredLately(input);
-    const before = this.#held;
     this.#meet(input, ms);
+    const before = this.#held;
     if (this.#isAnswered) this.#reconcile(input);
     else this.#keepHolders();
     this.#read(input, before);
@@ -119,7 +122,8 @@ export class Accounts {
 
   /** What a later run of the agent needs. Plain data. */
   state(): AccountsState {
-    return savedAccounts(this.#devices, this.#active, this.#ended, this.#steppedMs ?? 0);
+    const all = { devices: this.#devices, active: this.#active, ended: this.#ended, endedDevices: this.#endedDevices };
+    return savedAccounts(all, this.#steppedMs ?? 0);
   }
 
   /** All accounts as the last step left them, also those that an earlier run saved. */
@@ -143,7 +147,9 @@ export class Accounts {
       if (account.ageMs >= zeroForMs) account.isShown = true;
     }
     // Nobody could see the last values while no agent ran, and the ledger may lack them after a kill.
-    this.#ended = stepEnded(this.#ended, this.#isFirst ? 0 : ms, { zeroForMs, lingerMs });
+    const shownMs = this.#isFirst ? 0 : ms;
+    this.#ended = stepEnded(this.#ended, shownMs, { zeroForMs, lingerMs });
+    this.#endedDevices = stepEnded(this.#endedDevices, shownMs, { zeroForMs: 0, lingerMs });
   }
 
   /** The wall clock may be set, so the monotonic clock of the step that first has an answer gives the answer's age. */
@@ -152,27 +158,50 @@ export class Accounts {
     return this.#answer !== undefined && monotonicMs - this.#answer.monotonicMs <= this.#settings.staleAfterMs;
   }
 
-  /** Opens the accounts of new devices, and drops those of devices that are forgotten or replaced. */
+  /** Opens the accounts of new hardware, and ends those of hardware that is forgotten or replaced. The others follow it to another name. */
   #meet({ devices, nowMs, monotonicMs }: UsageInput, ms: number): void {
-    const known = new Set<string>();
+    const now = { nowMs, monotonicMs };
+    const known = new KnownHardware([...this.#devices.values()].map((account) => ({ account, device: deviceOf(account) })));
+    const present = new Map(devices.map(({ key, device }) => [key, hardwareKey(device)]));
+    const met = new Map<string, DeviceAccount>();
+    const found = new Set<DeviceAccount>();
     for (const { key, device } of devices) {
-      known.add(key);
-      let account = this.#devices.get(key);
-      if (account !== undefined && isOtherDevice(account.identity, device)) {
-        for (const [name, { device: of }] of this.#active) if (of === key) this.#end(name, { nowMs, monotonicMs });
-        account = undefined;
+      const account = known.of(device, present)?.account;
+      // Two devices that tell the same identity have accounts of their own.
+      if (account === undefined || found.has(account)) {
+        met.set(key, openDeviceAccount(key, device, nowMs));
+        continue;
       }
-      if (account === undefined) this.#devices.set(key, openDeviceAccount(key, device, nowMs));
-      else {
-        account.awaitedMs = undefined;
-        account.identity = { ...account.identity, ...identityOf(device) };
-      }
+      found.add(account);
+      met.set(key, account);
+      account.awaitedMs = undefined;
+      account.identity = { ...account.identity, ...identityOf(device) };
+      account.facts = factsOf(device);
     }
-    for (const [key, account] of this.#devices) {
-      if (known.has(key)) continue;
+    for (const account of this.#devices.values()) {
+      if (found.has(account)) continue;
       account.awaitedMs = account.awaitedMs === undefined ? Number.POSITIVE_INFINITY : account.awaitedMs + ms;
-      if (account.awaitedMs >= this.#settings.missingRetentionMs) this.#devices.delete(key);
+      if (met.has(account.key) || account.awaitedMs >= this.#settings.missingRetentionMs) this.#endDevice(account, now);
+      else met.set(account.key, account);
     }
+    this.#devices = met;
+    this.#rename(new Map([...met].flatMap(([key, account]): [string, string][] => (account.key === key ? [] : [[account.key, key]]))));
+  }
+
+  /** `renamed`: present keys of devices by their earlier ones. Two devices may have swapped their names. */
+  #rename(renamed: ReadonlyMap<string, string>): void {
+    if (renamed.size === 0) return;
+    for (const [key, account] of this.#devices) account.key = key;
+    for (const account of this.#active.values()) account.device = renamed.get(account.device) ?? account.device;
+    this.#active = new Map([...this.#active.values()].map((account) => [`${account.device} ${account.name}`, account]));
+    this.#held = new Map([...this.#held].map(([key, held]) => [renamed.get(key) ?? key, held]));
+  }
+
+  #endDevice(account: DeviceAccount, now: Moment): void {
+    for (const [name, { device }] of this.#active) if (device === account.key) this.#end(name, now);
+    this.#held = new Map([...this.#held].filter(([key]) => key !== account.key));
+    const usage = { ...deviceUsageOf(account), ...account.facts, endedAtMs: now.nowMs };
+    this.#endedDevices = [...this.#endedDevices, { usage, ageMs: 0, endedForMs: 0 }];
   }
 
   /** Makes the accounts follow the kubelet's answer. */
@@ -212,8 +241,8 @@ export class Accounts {
   }
 
   /**
-   * Ends accounts that the answer lacks: at once when another container has their id, else when they were absent for long. Returns the keys
-   * of the devices on which others go on.
+   * Ends accounts that the answer lacks: at once when their id has another container or leads to another device, else when they were absent
+   * for long. Returns the keys of the devices on which others go on.
    */
   #absent(held: ReadonlyMap<string, readonly HeldPart[]>, idsOf: ReadonlyMap<string, HeldIds>, now: Moment): ReadonlySet<string> {
     const answeredMs = (this.#answer as { readonly monotonicMs: number }).monotonicMs;
@@ -225,7 +254,7 @@ export class Accounts {
       if (present.has(account) || !isDecided) continue;
       account.absentFromMs ??= answeredMs;
       const isOver = answeredMs - account.absentFromMs >= this.#settings.absentForMs;
-      if (isOver || isTaken(account.ids, idsOf.get(account.device) ?? {})) this.#end(name, now);
+      if (isOver || isTaken(account.ids, idsOf.get(account.device) ?? {}) || hasMoved(account, idsOf)) this.#end(name, now);
       else {
         absent.add(account.device);
         if (held.has(account.device)) account.counters.share();
@@ -285,7 +314,7 @@ export class Accounts {
   #usage(devices: readonly DeviceAccount[]): Usage {
     return {
       containers: [...[...this.#active.values()].map(usageOf), ...this.#ended.map(({ usage }) => usage)],
-      devices: devices.map(deviceUsageOf),
+      devices: [...devices.map(deviceUsageOf), ...this.#endedDevices.map(({ usage }) => usage)],
     };
   }
 }

@@ -18,7 +18,10 @@ export interface ContainerAccount {
   readonly pod: string;
   readonly container: string;
   readonly resource: string;
-  readonly device: string;
+  /** Key of the device. It changes when the hardware gets another name. */
+  device: string;
+  /** Key of the device at the begin of the account. */
+  readonly beganAs: string;
   uid: string | undefined;
   ids: HeldIds;
   /** Monotonic clock of the first answer of the kubelet that lacked it; undefined while the latest answer has it. */
@@ -53,7 +56,7 @@ export interface ContainerAccount {
 export function openAccount(holder: Holder, device: string, { nowMs, monotonicMs }: Moment): ContainerAccount {
   const { name, namespace, pod, container, resource, uid, ids } = holder;
   return {
-    ...{ name, namespace, pod, container, resource, uid, ids, device, absentFromMs: undefined },
+    ...{ name, namespace, pod, container, resource, uid, ids, device, beganAs: device, absentFromMs: undefined },
     startedAtMs: nowMs,
     ...{ countedFromAtMs: monotonicMs, observedAtMs: monotonicMs, seenAtMs: monotonicMs },
     ...{ allocatedMs: 0, shareMs: 0, busyMs: {}, idleMs: 0, unobservedMs: 0, pendingMs: 0 },
@@ -115,7 +118,7 @@ export function giveUpWaiting(account: ContainerAccount): void {
 /** The account as all outputs see it. */
 export function usageOf(account: ContainerAccount): ContainerUsage {
   const { namespace, pod, container, resource, device, uid, startedAtMs, allocatedMs, shareMs, busyMs, idleMs, unobservedMs } = account;
-  const { energyEstimatedJoules, memoryByteSeconds, lastActiveMs, isShown } = account;
+  const { beganAs, energyEstimatedJoules, memoryByteSeconds, lastActiveMs, isShown } = account;
   const counters = account.counters.readings();
   const [energy, receivedBytes, transmittedBytes] = SUMMED.map((metric) => sumOf(counters, metric));
   const busySeconds: Record<string, number> = {};
@@ -124,6 +127,7 @@ export function usageOf(account: ContainerAccount): ContainerUsage {
     ...{ namespace, pod, container, resource },
     ...(uid === undefined ? {} : { uid }),
     device,
+    ...(beganAs === device ? {} : { beganAs }),
     sinceMs: startedAtMs,
     ...{ allocatedSeconds: allocatedMs / 1_000, shareSeconds: shareMs / 1_000, busySeconds },
     ...{ idleSeconds: idleMs / 1_000, unobservedSeconds: unobservedMs / 1_000 },

@@ -1,12 +1,20 @@
 import type { Device } from '../model/device.ts';
 import type { TrafficSum } from '../model/device-activity.ts';
+import type { Identified } from '../model/hardware.ts';
 import type { DeviceUsage } from '../model/usage.ts';
+
+/** Facts that the last line of an account in the ledger needs, because the device is gone then. `parent`: key of the device that contains it. */
+export type DeviceFacts = Pick<DeviceUsage, 'model' | 'parent'>;
 
 /** Account of one device. It is changed in place at each snapshot. */
 export interface DeviceAccount {
-  readonly key: string;
+  /** Changes when the hardware gets another name. */
+  key: string;
+  /** The key at the begin of the account. */
+  readonly beganAs: string;
   /** What tells the device from another one of the same name. */
   identity: Pick<Device, 'identity' | 'pciAddress' | 'uuid'>;
+  facts: DeviceFacts;
   /** Wall clock. */
   readonly startedAtMs: number;
   allocatedMs: number;
@@ -29,7 +37,9 @@ export interface DeviceAccount {
 export function openDeviceAccount(key: string, device: Device, nowMs: number): DeviceAccount {
   return {
     key,
+    beganAs: key,
     identity: identityOf(device),
+    facts: factsOf(device),
     startedAtMs: nowMs,
     ...{ allocatedMs: 0, unallocatedMs: 0, unhealthyMs: 0, unobservedMs: 0 },
     ...{ isUnhealthy: false, awaitedMs: undefined, readFromMs: undefined, trafficSum: undefined, joules: undefined },
@@ -44,13 +54,24 @@ export function identityOf({ identity, pciAddress, uuid }: DeviceAccount['identi
   };
 }
 
-export function deviceUsageOf({ key, startedAtMs, allocatedMs, unallocatedMs, unhealthyMs, unobservedMs }: DeviceAccount): DeviceUsage {
+export function factsOf({ family, model, parent }: Device): DeviceFacts {
+  return { ...(model === undefined ? {} : { model }), ...(parent === undefined ? {} : { parent: `${family}/${parent}` }) };
+}
+
+/** The device of an account, as far as it identifies the hardware. */
+export function deviceOf({ key, identity }: DeviceAccount): Identified {
+  const at = key.indexOf('/');
+  return { family: key.slice(0, at), id: key.slice(at + 1), ...identity };
+}
+
+export function deviceUsageOf({ key, beganAs, startedAtMs, ...account }: DeviceAccount): DeviceUsage {
   return {
     device: key,
+    ...(beganAs === key ? {} : { beganAs }),
     sinceMs: startedAtMs,
-    allocatedSeconds: allocatedMs / 1_000,
-    unallocatedSeconds: unallocatedMs / 1_000,
-    unhealthySeconds: unhealthyMs / 1_000,
-    unobservedSeconds: unobservedMs / 1_000,
+    allocatedSeconds: account.allocatedMs / 1_000,
+    unallocatedSeconds: account.unallocatedMs / 1_000,
+    unhealthySeconds: account.unhealthyMs / 1_000,
+    unobservedSeconds: account.unobservedMs / 1_000,
   };
 }

@@ -1,11 +1,11 @@
-import type { ContainerUsage } from '../model/usage.ts';
+import type { ContainerUsage, DeviceUsage } from '../model/usage.ts';
 
 /** Most accounts that are kept after their end. */
 export const MOST_ENDED = 2_000;
 
-/** A container that ended a short time ago. */
-export interface EndedAccount {
-  readonly usage: ContainerUsage;
+/** An account that ended a short time ago. */
+export interface EndedAccount<T extends ContainerUsage | DeviceUsage = ContainerUsage> {
+  readonly usage: T;
   /** Time since the start and since the end, on the monotonic clock and over restarts of the agent. */
   readonly ageMs: number;
   readonly endedForMs: number;
@@ -17,7 +17,11 @@ export interface EndedTimes {
 }
 
 /** The accounts after more time. One leaves when its final values could be seen for `lingerMs`; the oldest leave first beyond the limit. */
-export function stepEnded(ended: readonly EndedAccount[], ms: number, { zeroForMs, lingerMs }: EndedTimes): readonly EndedAccount[] {
+export function stepEnded<T extends ContainerUsage | DeviceUsage>(
+  ended: readonly EndedAccount<T>[],
+  ms: number,
+  { zeroForMs, lingerMs }: EndedTimes,
+): readonly EndedAccount<T>[] {
   if (ended.length === 0) return ended;
   return ended.slice(-MOST_ENDED).flatMap(({ usage, ...times }) => {
     const [ageMs, endedForMs] = [times.ageMs + ms, times.endedForMs + ms];
@@ -26,8 +30,8 @@ export function stepEnded(ended: readonly EndedAccount[], ms: number, { zeroForM
   });
 }
 
-function shown(usage: ContainerUsage): ContainerUsage {
-  if (usage.isNew === undefined) return usage;
+function shown<T extends ContainerUsage | DeviceUsage>(usage: T): T {
+  if (!('isNew' in usage)) return usage;
   const { isNew: _, ...rest } = usage;
-  return rest;
+  return rest as T;
 }

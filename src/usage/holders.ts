@@ -47,3 +47,15 @@ function idOf({ resource, deviceId, claim }: Allocation): HeldIds {
 export function isTaken(ids: HeldIds, now: HeldIds): boolean {
   return Object.entries(ids).some(([id, claim]) => now[id] !== undefined && (claim === '' || now[id] !== claim));
 }
+
+/** Whether an id that led to the device leads to another one of the family now. */
+export function hasMoved({ device, ids }: Moved, idsOf: ReadonlyMap<string, HeldIds>): boolean {
+  const family = device.slice(0, device.indexOf('/') + 1);
+  return [...idsOf].some(([key, now]) => key !== device && key.startsWith(family) && Object.keys(ids).some((id) => now[id] !== undefined));
+}
+
+interface Moved {
+  /** Key of the device. */
+  readonly device: string;
+  readonly ids: HeldIds;
+}

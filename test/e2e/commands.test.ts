@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { MAIN, type Ran, run } from '../cli/command-line.ts';
+import { PseudoTerminal } from '../support/pseudo-terminal.ts';
 import { seriesValue } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
 
@@ -39,6 +40,14 @@ async function withoutHardware<T>(what: () => Promise<T>): Promise<T> {
     rmSync(join(node.root, 'sys'), { recursive: true });
     renameSync(join(node.root, 'sys-away'), join(node.root, 'sys'));
   }
+}
+
+/** Runs a command on a terminal until it shows the devices, and ends it by its key. Returns the exit status. */
+async function watched(line: readonly string[]): Promise<number> {
+  const terminal = new PseudoTerminal({ columns: 120, rows: 30 }, [process.execPath, ...line], { TERM: 'xterm' });
+  await terminal.until(/mlx5_1/);
+  terminal.type('q');
+  return (await terminal.ended).number;
 }
 
 describe('commands beside a running agent', () => {
@@ -77,6 +86,10 @@ describe('commands beside a running agent', () => {
       expect(doctor.stdout).toMatch(/^OK {7}podresources-socket .*the agent had an answer at /m);
       expect((await command('doctor', '--read')).stdout).toMatch(/^FINDING {2}probe\.infiniband .* cannot be listed/m);
       expect(JSON.parse((await command('usage', '-o', 'json')).stdout)).toMatchObject({ source: 'agent' });
+      for (const words of [['usage'], ['incidents']]) {
+        expect((await command(...words)).stderr, words.join(' ')).toMatch(AGE);
+        expect((await command(...words, '--read')).stderr, words.join(' ')).not.toMatch(AGE);
+      }
       expect((await command('incidents')).stdout).toBe('There are no incidents.\n');
     });
   }, 60_000);
@@ -95,10 +108,10 @@ describe('commands beside a running agent', () => {
 export async function load(url, context, next) { appendFileSync(${JSON.stringify(seen)}, url + '\\n'); return next(url, context); }`;
     writeFileSync(join(folder, 'hook.mjs'), hook);
     writeFileSync(loader, `import { register } from 'node:module'; register('./hook.mjs', import.meta.url);`);
-    for (const words of [['list'], ['health'], ['doctor'], ['usage'], ['incidents']]) {
+    for (const words of [['list'], ['health'], ['doctor'], ['usage'], ['incidents'], ['top']]) {
       writeFileSync(seen, '');
-      const { status } = spawnSync(process.execPath, ['--import', loader, MAIN, ...words, ...flags]);
-      expect(status).toBe(0);
+      const line = ['--import', loader, MAIN, ...words, ...flags];
+      expect(words[0] === 'top' ? await watched(line) : spawnSync(process.execPath, line).status).toBe(0);
       const modules = readFileSync(seen, 'utf8').split('\n');
       expect(modules.length).toBeGreaterThan(50);
       expect(

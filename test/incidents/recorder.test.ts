@@ -146,6 +146,21 @@ describe('a record of an incident', () => {
     expect(recorder.counts()).toEqual([]);
   });
 
+  it('counts for the hardware under another name, and begins again for other hardware', () => {
+    const { step, recorder } = begin();
+    const two = (...ids: string[]) => ids.map((id) => bad({}, id));
+    const later = T0 + 60_000;
+    step(T0, two('a', 'b'), [changed('healthy', 'unhealthy')]);
+    const name = (transition: 'renamed' | 'replaced', device: string, was?: string): HealthEvent => {
+      const { from: _, to: __, ...event } = changed('healthy', 'unhealthy', later);
+      return { ...event, device, transition, ...(was === undefined ? {} : { was }) };
+    };
+    step(later, two('a', 'b'), [name('renamed', 'toy/a', 'toy/b'), name('renamed', 'toy/b', 'toy/a')]);
+    expect(recorder.counts()).toEqual([{ device: 'b', condition: 'TooHot', count: 1 }]);
+    step(later, two('a', 'b'), [name('replaced', 'toy/b')]);
+    expect(recorder.counts()).toEqual([]);
+  });
+
   it('has no control characters and no hidden ones, whoever wrote the text', async () => {
     const evil = '\u001b]0;x\u0007\n<script>alert(1)</script>\u202e\u009b31m';
     const { step, records } = begin({ lines: [{ text: evil }] });

@@ -53,16 +53,15 @@ function anyAction(family: OracleFamily, choose: Choose, device: number, hasKube
   if (kind < 80) return { kind: 'blinding', blinding: choose(family.blindings.length), device };
   if (kind < 88) return { kind: 'kill', downMs: choose(3) === 0 ? choose(200) * 1_000 : choose(5) * 1_000 };
   if (kind < 89) return { kind: 'kill', downMs: choose(5) * 1_000, isStateLost: true };
-  if (kind < 91) return anyChangeOfWho(family, choose, device, hasKubelet);
+  if (kind < 91) return anyChangeOfWho(family, choose, device);
   if (kind < 94) return { kind: 'crash' };
   if (kind < 98) return { kind: 'descriptors' };
   return { kind: 'clock', byMs: (choose(2) === 0 ? 1 : -1) * choose(48) * HOUR_MS };
 }
 
-/** The counters of a pod do not follow a device to another name, so nothing is renamed beside pods. */
-function anyChangeOfWho(family: OracleFamily, choose: Choose, device: number, hasKubelet: boolean): Action {
+function anyChangeOfWho(family: OracleFamily, choose: Choose, device: number): Action {
   const { entries, replacements = [] } = family;
-  const canRename = entries !== undefined && !hasKubelet;
+  const canRename = entries !== undefined;
   if (replacements.length > 0 && (!canRename || choose(2) === 0)) return { kind: 'replace', replacement: choose(replacements.length) };
   if (!canRename) return { kind: 'kill', downMs: choose(5) * 1_000 };
   return { kind: 'rename', device, ...(choose(3) === 0 ? {} : { other: choose(family.devices.length) }) };

@@ -503,9 +503,10 @@ export class Knowledge {
     const { counter } = this.#family;
     if (counter === undefined) return [];
     return this.holdings.flatMap((holding) => {
-      const account = snapshot.usage?.containers.find(
-        ({ pod, device, endedAtMs }) => pod === holding.pod && device.endsWith(`/${holding.device}`) && endedAtMs === undefined,
-      );
+      // Each pod holds one device, by an id that does not change with its name.
+      const [account, ...others] =
+        snapshot.usage?.containers.filter(({ pod, endedAtMs }) => pod === holding.pod && endedAtMs === undefined) ?? [];
+      if (others.length > 0) return [`${holding.pod} has ${1 + others.length} accounts of ${holding.device}`];
       const reading = account?.counters?.find(({ metric }) => metric === counter.metric)?.value;
       const value = reading === undefined ? undefined : Number(reading) / counter.scale;
       const least = holding.hasBase ? holding.movedAtRead - holding.beforeBase : 0;

@@ -11,8 +11,7 @@ import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceReport } from '../../src/model/collection.ts';
 import type { CheckpointEntry } from '../../src/model/pod-resources.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
-import type { ContainerEntry, LedgerEntry } from '../../src/usage/ledger/entry.ts';
-import { entryOf } from '../../src/usage/ledger/entry.ts';
+import { accountKey, type ContainerEntry, type DeviceEntry, entryOf, type LedgerEntry } from '../../src/usage/ledger/entry.ts';
 import { openLedger } from '../../src/usage/ledger/ledger.ts';
 import { familyState, listed, lookAt, podResources } from '../support/snapshots.ts';
 import { assembler, DAY, MINUTE, metrics, settings as rules } from './small-node.ts';
@@ -168,13 +167,25 @@ export class DiskAgent {
   }
 }
 
-/** Last line of each account in the ledger of the folder, as a later agent reads it. */
-export async function accountsIn(settings: AgentSettings, clock: HandClock): Promise<readonly ContainerEntry[]> {
-  const latest = new Map<string, ContainerEntry>();
+/** Last line of each account of a container in the ledger of the folder, as a later agent reads it. */
+export const accountsIn = async (settings: AgentSettings, clock: HandClock): Promise<readonly ContainerEntry[]> =>
+  (await lastLines(settings, clock)).filter((entry) => entry.kind === 'container');
+
+/** The same of devices. */
+export const devicesIn = async (settings: AgentSettings, clock: HandClock): Promise<readonly DeviceEntry[]> =>
+  (await lastLines(settings, clock)).filter((entry) => entry.kind === 'device');
+
+const lastLines = async (settings: AgentSettings, clock: HandClock): Promise<readonly LedgerEntry[]> => [
+  ...new Map((await linesIn(settings, clock)).map((entry) => [accountKey(entry), entry])).values(),
+];
+
+/** All lines of the ledger of the folder. */
+export async function linesIn(settings: AgentSettings, clock: HandClock): Promise<readonly LedgerEntry[]> {
+  const lines: LedgerEntry[] = [];
   const log = openLedger(join(settings.state.file, '../usage'), settings.usage, clock);
   await log.read(0, (record) => {
-    const entry: LedgerEntry | undefined = entryOf(record);
-    if (entry?.kind === 'container') latest.set(`${entry.pod} ${entry.device} ${entry.sinceMs}`, entry);
+    const entry = entryOf(record);
+    if (entry !== undefined) lines.push(entry);
   });
-  return [...latest.values()];
+  return lines;
 }

@@ -22,7 +22,7 @@ interface Books {
   /** Last usage of each account, also of accounts that are not told any more. */
   readonly containers: Map<string, ContainerUsage>;
   /** World time at which each device account began, and its last usage. */
-  readonly devices: Map<string, { readonly fromMs: number; readonly usage: DeviceUsage }>;
+  readonly devices: Map<string, { readonly fromMs: number; readonly toMs: number; readonly usage: DeviceUsage }>;
   /** Last value of each counter of each account that alone holds its device. */
   readonly counters: Map<string, ReadonlyMap<string, Value>>;
   /** Begin of the device account in which each container account began. */
@@ -201,14 +201,16 @@ function check(history: History, snapshot: Snapshot, problems: string[]): void {
     const era = eraOf(usage);
     const before = books.devices.get(era);
     const fromMs = before?.fromMs ?? history.worldMs;
-    books.devices.set(era, { fromMs, usage });
     const sum = usage.allocatedSeconds + usage.unallocatedSeconds + usage.unobservedSeconds;
-    claim(Math.abs(sum - (history.worldMs - fromMs) / 1_000) < TINY, `${era} has ${sum} s of ${(history.worldMs - fromMs) / 1_000} s`);
+    // An account that ended stays as it was at its end.
+    const toMs = before?.usage.endedAtMs === undefined ? history.worldMs : before.toMs;
+    books.devices.set(era, { fromMs, toMs, usage });
+    claim(Math.abs(sum - (toMs - fromMs) / 1_000) < TINY, `${era} has ${sum} s of ${(toMs - fromMs) / 1_000} s`);
     for (const field of ['allocatedSeconds', 'unallocatedSeconds', 'unhealthySeconds', 'unobservedSeconds'] as const) {
       claim(usage[field] >= (before?.usage[field] ?? 0), `${era} ${field} fell`);
     }
   }
-  const eras = new Map(devices.map((usage) => [usage.device, eraOf(usage)]));
+  const eras = new Map(devices.toReversed().map((usage) => [usage.device, eraOf(usage)]));
   const told = new Set<string>();
   for (const usage of containers) {
     const id = idOf(usage);

@@ -4,7 +4,7 @@ import { systemClock } from '../../host/clock.ts';
 import { ledgerDirectory, openLedger, reportOf } from '../../usage/ledger/ledger.ts';
 import { parseQuery, type UsageQuery } from '../../usage/ledger/query.ts';
 import type { UsageRow } from '../../usage/ledger/report.ts';
-import { askFor, REFUSAL_TEXTS } from '../agent-api.ts';
+import { askFor, REFUSAL_TEXTS, tellAge } from '../agent-api.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { withProgress } from '../progress.ts';
 import { agentSettings } from '../settings.ts';
@@ -12,6 +12,8 @@ import { usageCsv, usageTable } from './table.ts';
 
 /** The report in the format of the API. */
 export interface ApiReport {
+  /** When the agent took the snapshot with what goes on. */
+  readonly takenAt?: string;
   readonly since: string;
   readonly until: string;
   readonly by: string;
@@ -37,6 +39,7 @@ export async function runUsage(context: CommandContext): Promise<Ending> {
   const format = options.output;
   if (format === 'json') await output.write(`${JSON.stringify({ source, ...report }, exact, 2)}\n`);
   else await output.write(format === 'csv' ? usageCsv(report) : usageTable(report));
+  if (format === 'table') tellAge(report.takenAt);
   return { status: 0 };
 }
 

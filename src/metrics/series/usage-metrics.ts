@@ -52,7 +52,7 @@ export function addUsage(page: Page, { containers, devices }: Usage, counters: W
     addContainer(page, one, labels);
     addReadings(page, counters, labels, one.counters ?? []);
   }
-  for (const one of devices) addDevice(page, one);
+  for (const one of devices) if (one.endedAtMs === undefined) addDevice(page, one);
 }
 
 /** Of several accounts with the same labels, the one that goes on, or else the one that ended last. */

@@ -21,6 +21,6 @@ export function createUsageApi(report: ReportUsage): Router {
 }
 
 /** The report with times as text. Amounts are in base units. */
-export function usageView({ sinceMs, untilMs, ...report }: LedgerReport): object {
-  return { since: timeText(sinceMs), until: timeText(untilMs), ...report };
+export function usageView({ sinceMs, untilMs, takenAtMs, ...report }: LedgerReport): object {
+  return { takenAt: timeText(takenAtMs), since: timeText(sinceMs), until: timeText(untilMs), ...report };
 }

@@ -52,16 +52,21 @@ export function entriesOf(snapshot: Snapshot, labels: LabelsOf = () => undefined
         ...withLabels(summed(account), labels(account)),
       }),
     ),
-    ...usage.devices.map((account): DeviceEntry => ({ kind: 'device', atMs: takenAtMs, ...factsOf(account.device), ...account })),
+    ...usage.devices.map(
+      (account): DeviceEntry => ({ kind: 'device', atMs: account.endedAtMs ?? takenAtMs, ...factsOf(account.device), ...account }),
+    ),
   ];
 }
 
-/** What identifies the account of an entry. The UID is no part of it: it can become known later, and would make a second account. */
+/**
+ * What identifies the account of an entry. The UID and the present name of the device are no part of it: they can change, and would make a
+ * second account.
+ */
 export const accountKey = (entry: LedgerEntry): string =>
-  entry.kind === 'device' ? `${entry.device}\u0000${entry.sinceMs}` : containerKey(entry);
+  entry.kind === 'device' ? `${entry.beganAs ?? entry.device}\u0000${entry.sinceMs}` : containerKey(entry);
 
 export const containerKey = (account: ContainerUsage): string =>
-  [account.namespace, account.pod, account.container, account.resource, account.device, account.sinceMs].join('\u0000');
+  [account.namespace, account.pod, account.container, account.resource, account.beganAs ?? account.device, account.sinceMs].join('\u0000');
 
 /** Plain JSON. An integer that JSON would round becomes its digits; other numbers keep three of their decimals, so that lines are short. */
 export const toRecord = (entry: LedgerEntry): object => JSON.parse(JSON.stringify(entry, short)) as object;
@@ -81,9 +86,10 @@ const DEVICE_NUMBERS = ['atMs', 'sinceMs', 'allocatedSeconds', 'unallocatedSecon
 export function entryOf(record: Readonly<Record<string, unknown>>): LedgerEntry | undefined {
   const isText = (name: string): boolean => typeof record[name] === 'string';
   const isAmount = (name: string): boolean => Number.isFinite(record[name]) && (record[name] as number) >= 0;
-  if (!['model', 'parent', 'uid'].every((name) => record[name] === undefined || isText(name))) return undefined;
+  if (!['model', 'parent', 'uid', 'beganAs'].every((name) => record[name] === undefined || isText(name))) return undefined;
   if (record.kind === 'device') {
-    return DEVICE_TEXTS.every(isText) && DEVICE_NUMBERS.every(isAmount) ? (record as unknown as DeviceEntry) : undefined;
+    const hasEnd = record.endedAtMs === undefined || isAmount('endedAtMs');
+    return hasEnd && DEVICE_TEXTS.every(isText) && DEVICE_NUMBERS.every(isAmount) ? (record as unknown as DeviceEntry) : undefined;
   }
   if (record.kind !== 'container' || !CONTAINER_TEXTS.every(isText) || !CONTAINER_NUMBERS.every(isAmount)) return undefined;
   if (!CONTAINER_OPTIONAL.every((name) => record[name] === undefined || isAmount(name))) return undefined;

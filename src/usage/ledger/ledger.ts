@@ -26,6 +26,8 @@ export function openLedger(directory: string | undefined, options: Pick<UsageOpt
 }
 
 export interface LedgerReport extends UsageReport {
+  /** Wall clock of the snapshot with the accounts that go on; absent while there is none. */
+  readonly takenAtMs?: number;
   readonly ledger: LineLogRead;
 }
 

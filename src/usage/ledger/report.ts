@@ -69,7 +69,7 @@ export class UsageReporter {
   }
 
   add(entry: LedgerEntry): void {
-    if (entry.sinceMs >= this.#untilMs || (entry.kind === 'container' && (entry.endedAtMs ?? this.#untilMs) < this.#sinceMs)) return;
+    if (entry.sinceMs >= this.#untilMs || (entry.endedAtMs ?? this.#untilMs) < this.#sinceMs) return;
     const key = accountKey(entry);
     const known = this.#accounts.get(key);
     if (known === undefined && this.#accounts.size >= MAX_ACCOUNTS) {
