@@ -129,8 +129,8 @@ export function describeActions(family: OracleFamily, actions: readonly Action[]
         return `rename ${nameOf(action.device)}${action.other === undefined ? '' : ` and ${nameOf(action.other)}`}`;
       if (action.kind === 'replace') return `replace ${family.replacements?.[action.replacement]?.devices.join(' and ')}`;
       if (action.kind === 'duplicate') {
-        const { first, second } = family.duplicates?.[action.duplicate] as Duplicate;
-        return `the absent one of ${first[0]} and ${second[0]} appears, or the ${action.isFirst ? 'first' : 'second'} one leaves`;
+        const { first, second } = family.duplicates?.[action.duplicate] ?? {};
+        return `the absent one of ${first?.[0]} and ${second?.[0]} appears, or the ${action.isFirst ? 'first' : 'second'} one leaves`;
       }
       if (action.kind === 'pod') return `pod on ${nameOf(action.device)}`;
       if (action.kind === 'traffic') return `${action.by} units move on ${nameOf(action.device)}`;
