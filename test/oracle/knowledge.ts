@@ -147,6 +147,8 @@ class DeviceKnowledge {
   wasMaybeReached = false;
   /** Its present name. */
   name: string;
+  /** It was renamed or replaced, and no collection surely read it since. */
+  isChanged = false;
   /** A collection may have seen that it is absent. */
   wasMaybeSeenGone = false;
   /** It was unread for the stale age, and no collection may have read it since. A restart is not a collection. */
@@ -325,6 +327,7 @@ export class Knowledge {
 
   renamed(id: string, name: string): void {
     this.device(id).name = name;
+    this.device(id).isChanged = true;
     // A read that hangs is found anew under the other name.
     for (const active of this.#blindingsOf(id).filter(({ blinding }) => blinding.hangs)) {
       this.#hangFromMs = this.#nowMs;
@@ -461,7 +464,7 @@ export class Knowledge {
       if (!isUnread && !isUnsure) {
         device.surelyReadMs = nowMs;
         device.surelyReadFromMs ??= nowMs;
-        device.wasMaybeSeenGone = false;
+        device.wasMaybeSeenGone = device.isChanged = false;
       } else device.surelyReadFromMs = undefined;
       const isSound = own.length === 0 && device.faults.every(({ isPresent }) => !isPresent);
       device.soundFromMs = isSound && device.surelyReadFromMs !== undefined ? (device.soundFromMs ?? nowMs) : undefined;
@@ -500,13 +503,18 @@ export class Knowledge {
     return found;
   }
 
+  /** Whether the latest collection surely read it as it is now. */
+  #isSeen({ surelyReadMs, isChanged }: DeviceKnowledge): boolean {
+    return surelyReadMs === this.#nowMs - INTERVAL_MS && !isChanged;
+  }
+
   #violationsOf(device: DeviceKnowledge, snapshot: NonNullable<OracleNode['snapshot']>): readonly string[] {
     const nowMs = this.#nowMs;
     const { kernelNames, devices } = this.#family;
     const areNamesIds = kernelNames?.areIds === true;
     const { deviceId } = devices.find(({ id }) => id === device.id) as (typeof devices)[number];
     const states = snapshot.devices.filter((one) => (areNamesIds ? one.device.pciAddress === deviceId : one.device.id === device.name));
-    const isSeen = device.surelyReadMs === nowMs - INTERVAL_MS;
+    const isSeen = this.#isSeen(device);
     if (states.length > 1) {
       // While its identity cannot be read, a new name may be that of another device.
       const isGood = states.some((one) => one.verdict.state === 'healthy' || one.verdict.state === 'degraded');
@@ -565,7 +573,7 @@ export class Knowledge {
 
   /** Names that no hardware has, once all hardware was read: each is of hardware that is gone. */
   #strangerViolations({ devices }: NonNullable<OracleNode['snapshot']>): readonly string[] {
-    if (!this.devices.every(({ surelyReadMs, isGone }) => isGone || surelyReadMs === this.#nowMs - INTERVAL_MS)) return [];
+    if (!this.devices.every((device) => device.isGone || this.#isSeen(device))) return [];
     const names = new Set(this.devices.map(({ name }) => name));
     return devices
       .filter(({ device, missingSinceMs }) => !names.has(device.id) && device.parent === undefined && missingSinceMs === undefined)
@@ -574,7 +582,7 @@ export class Knowledge {
 
   #duplicateViolations({ families }: NonNullable<OracleNode['snapshot']>): readonly string[] {
     return (this.#family.duplicates ?? []).flatMap(({ first, second, problem }) => {
-      const areRead = [...first, ...second].every((id) => this.device(id).surelyReadMs === this.#nowMs - INTERVAL_MS);
+      const areRead = [...first, ...second].every((id) => this.#isSeen(this.device(id)));
       const isReported = families.some(({ problems }) => problems.some(({ code }) => code === problem));
       return problem !== undefined && areRead && !isReported
         ? [`${first[0]} and ${second[0]} were read, but there is no problem ${problem}`]
