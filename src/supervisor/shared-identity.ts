@@ -1,4 +1,4 @@
-import type { Collection, DeviceReport, Problem } from '../model/collection.ts';
+import type { Collection, DeviceReport, Problem, SideReport } from '../model/collection.ts';
 import { hardwareKey } from '../model/hardware.ts';
 import type { Finding } from '../model/health.ts';
 
@@ -22,18 +22,29 @@ export function withSharedIdentities(collection: Collection): Collection {
     ...collection,
     reports: collection.reports.map((report) => {
       const others = groupOf.get(report)?.filter((other) => other !== report) ?? [];
-      if (others.length === 0 || report.read === undefined) return report;
-      return { ...report, read: { ...report.read, findings: [...report.read.findings, ...others.flatMap(findingsOfOther)] } };
+      const [read, aside] = [findingsOf(others, 'read'), findingsOf(others, 'aside')];
+      return {
+        ...report,
+        ...(report.read !== undefined && { read: withFindings(report.read, read) }),
+        ...(aside.length > 0 && { aside: withFindings(report.aside ?? { readings: [], findings: [] }, aside) }),
+      };
     }),
     problems: [...collection.problems, ...shared.map(problemOf)],
   };
 }
 
-const findingsOfOther = ({ device, read }: DeviceReport): readonly Finding[] =>
-  (read?.findings ?? []).map((finding) => ({
-    ...finding,
-    instance: finding.instance === undefined ? device.id : `${finding.instance} of ${device.id}`,
-  }));
+const withFindings = <Report extends SideReport>(report: Report, others: readonly Finding[]): Report => ({
+  ...report,
+  findings: [...report.findings, ...others],
+});
+
+const findingsOf = (reports: readonly DeviceReport[], source: 'read' | 'aside'): readonly Finding[] =>
+  reports.flatMap(({ device, [source]: report }) =>
+    (report?.findings ?? []).map((finding) => ({
+      ...finding,
+      instance: finding.instance === undefined ? device.id : `${finding.instance} of ${device.id}`,
+    })),
+  );
 
 function problemOf(group: readonly DeviceReport[]): Problem {
   const names = group.map(({ device }) => device.id).sort();

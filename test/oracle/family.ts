@@ -10,13 +10,12 @@ export interface OracleFamily {
   readonly devices: readonly OracleDevice[];
   readonly faults: readonly Fault[];
   readonly blindings: readonly Blinding[];
-  /**
-   * Entries of the machine that have the name of a device, relative to the root: its directory and the links to it. Present where the kernel
-   * may give a device another name. `deviceId` of such a device is its PCI address.
-   */
-  entries?(device: string): readonly string[];
-  /** How other hardware takes the place of a device under the same name. */
+  /** Names that the kernel gives to devices, and that may change while the machine runs. */
+  readonly kernelNames?: KernelNames;
+  /** How other hardware takes the place of a device. */
   readonly replacements?: readonly Replacement[];
+  /** Hardware that tells the same number as other hardware. */
+  readonly duplicates?: readonly Duplicate[];
   /** A counter with a container metric. */
   readonly counter?: Counter;
 }
@@ -28,14 +27,49 @@ export interface OracleDevice {
   readonly deviceId: string;
 }
 
+/** Names of the kernel, such as `card0`. */
+export interface KernelNames {
+  /** The first name of each device that has one. */
+  readonly first: Readonly<Record<string, string>>;
+  /** The name is `Device.id`. `deviceId` of such a device is its PCI address. */
+  readonly areIds?: true;
+  /** A name that no device has had. */
+  fresh(count: number): string;
+  /** Directories and links of a device, relative to the root, with the last part of their path under that name. */
+  entries(device: string, name: string): Readonly<Record<string, string>>;
+  /** Writes the name into files that hold it. */
+  write?(tree: OverlaidTree, device: string, name: string): void;
+}
+
 /** Other hardware in the place of some devices. */
 export interface Replacement {
-  /** The devices of this hardware. Their names stay. */
+  /** The devices of this hardware. */
   readonly devices: readonly string[];
   /** Directory that the kernel makes anew. */
   readonly directory: string;
+  /** A file that tells which hardware it is. While it is covered, none takes the place. */
+  readonly toldIn?: string;
+  /** Nothing identifies such hardware, so what is remembered of its place stays. */
+  readonly isUnidentified?: true;
   /** `count`: a number that no earlier hardware had. */
   begin(tree: OverlaidTree, count: number): void;
+  /** Names of the devices by the number. Default: their names stay. */
+  names?(count: number): Readonly<Record<string, string>>;
+}
+
+/** A second piece of hardware that tells the number of a first one. It is absent at the begin of a history. Each of the two can leave. */
+export interface Duplicate {
+  readonly first: readonly string[];
+  /** The devices of the second one, in the order of those of the first one. */
+  readonly second: readonly string[];
+  /** The number is their whole identity, so that a fault of one is a fault of both. */
+  readonly isIdentity: boolean;
+  /** A file that lists the hardware. While it is covered, none appears or leaves. */
+  readonly listedIn?: string;
+  /** Code of the problem while both are read. */
+  readonly problem?: string;
+  /** Takes one of them out of the machine, until the layer is taken. */
+  leave(tree: OverlaidTree, devices: readonly string[], layer: string): void;
 }
 
 /** A fault of one device that can begin and end. */
@@ -88,6 +122,8 @@ export interface Blinding {
   readonly unknownAfterMs?: number;
   /** Longest time until a collection meets it, because the file is read rarely. Default 0. */
   readonly paceMs?: number;
+  /** Longest time until the hidden files are read again after its end, because the list of files is read rarely. Default 0. */
+  readonly returnsMs?: number;
   /** A read hangs: other devices may be unread until the agent avoids it. */
   readonly hangs?: true;
 }

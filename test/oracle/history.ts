@@ -1,6 +1,6 @@
 import type { Choose } from '../support/seeded.ts';
 import { seeded } from '../support/seeded.ts';
-import type { OracleFamily } from './family.ts';
+import type { Blinding, Duplicate, OracleFamily } from './family.ts';
 import { Knowledge } from './knowledge.ts';
 import { INTERVAL_MS, OracleNode, RESOURCE } from './node.ts';
 
@@ -10,8 +10,10 @@ export type Action =
   | { readonly kind: 'fault'; readonly fault: number; readonly device: number }
   | { readonly kind: 'blinding'; readonly blinding: number; readonly device: number }
   | { readonly kind: 'kill'; readonly downMs: number; readonly isStateLost?: true }
-  /** The devices get each other's names, or the first one gets a new name. */
+  /** The kernel gives the devices each other's names, or the first one a new name. */
   | { readonly kind: 'rename'; readonly device: number; readonly other?: number }
+  /** The absent one of two pieces of hardware with one number appears, or one of them leaves. */
+  | { readonly kind: 'duplicate'; readonly duplicate: number; readonly isFirst: boolean }
   | { readonly kind: 'replace'; readonly replacement: number }
   | { readonly kind: 'crash' }
   | { readonly kind: 'descriptors' }
@@ -40,9 +42,11 @@ export function makeHistory(family: OracleFamily, seed: number): readonly Action
 
 export const isWithKubelet = (family: OracleFamily, seed: number): boolean => family.counter !== undefined && seed % 6 === 0;
 
+const LASTING: ReadonlySet<Action['kind']> = new Set(['fault', 'blinding', 'descriptors', 'duplicate']);
+
 /** Often repeats an earlier action, so that a fault or blinding ends or begins again. */
 function anyEnd(actions: readonly Action[], choose: Choose): Action | undefined {
-  const lasting = actions.filter(({ kind }) => kind === 'fault' || kind === 'blinding' || kind === 'descriptors');
+  const lasting = actions.filter(({ kind }) => LASTING.has(kind));
   return lasting.length > 0 && choose(4) === 0 ? lasting[choose(lasting.length)] : undefined;
 }
 
@@ -51,20 +55,28 @@ function anyAction(family: OracleFamily, choose: Choose, device: number, hasKube
   const kind = choose(100);
   if (kind < 40) return { kind: 'fault', fault: choose(family.faults.length), device };
   if (kind < 80) return { kind: 'blinding', blinding: choose(family.blindings.length), device };
-  if (kind < 88) return { kind: 'kill', downMs: choose(3) === 0 ? choose(200) * 1_000 : choose(5) * 1_000 };
-  if (kind < 89) return { kind: 'kill', downMs: choose(5) * 1_000, isStateLost: true };
-  if (kind < 91) return anyChangeOfWho(family, choose, device);
+  if (kind < 86) return { kind: 'kill', downMs: choose(3) === 0 ? choose(200) * 1_000 : choose(5) * 1_000 };
+  if (kind < 87) return { kind: 'kill', downMs: choose(5) * 1_000, isStateLost: true };
+  if (kind < 91) return anyChangeOfWho(family, choose, device, hasKubelet);
   if (kind < 94) return { kind: 'crash' };
   if (kind < 98) return { kind: 'descriptors' };
   return { kind: 'clock', byMs: (choose(2) === 0 ? 1 : -1) * choose(48) * HOUR_MS };
 }
 
-function anyChangeOfWho(family: OracleFamily, choose: Choose, device: number): Action {
-  const { entries, replacements = [] } = family;
-  const canRename = entries !== undefined;
-  if (replacements.length > 0 && (!canRename || choose(2) === 0)) return { kind: 'replace', replacement: choose(replacements.length) };
-  if (!canRename) return { kind: 'kill', downMs: choose(5) * 1_000 };
-  return { kind: 'rename', device, ...(choose(3) === 0 ? {} : { other: choose(family.devices.length) }) };
+/** Hardware under another name is another id for the kubelet, so it does not come beside pods. */
+function anyChangeOfWho(family: OracleFamily, choose: Choose, device: number, hasKubelet: boolean): Action {
+  const { kernelNames, replacements = [], duplicates = [] } = family;
+  const replaced = replacements.flatMap(({ names }, at) => (names !== undefined && hasKubelet ? [] : [at]));
+  const changes: (() => Action)[] = [
+    ...(replaced.length === 0 ? [] : [(): Action => ({ kind: 'replace', replacement: replaced[choose(replaced.length)] as number })]),
+    ...(kernelNames === undefined
+      ? []
+      : [(): Action => ({ kind: 'rename', device, ...(choose(3) === 0 ? {} : { other: choose(family.devices.length) }) })]),
+    ...(duplicates.length === 0
+      ? []
+      : [(): Action => ({ kind: 'duplicate', duplicate: choose(duplicates.length), isFirst: choose(2) === 0 })]),
+  ];
+  return changes[choose(changes.length)]?.() ?? { kind: 'kill', downMs: choose(5) * 1_000 };
 }
 
 /** An action of a pod. */
@@ -116,6 +128,10 @@ export function describeActions(family: OracleFamily, actions: readonly Action[]
       if (action.kind === 'rename')
         return `rename ${nameOf(action.device)}${action.other === undefined ? '' : ` and ${nameOf(action.other)}`}`;
       if (action.kind === 'replace') return `replace ${family.replacements?.[action.replacement]?.devices.join(' and ')}`;
+      if (action.kind === 'duplicate') {
+        const { first, second } = family.duplicates?.[action.duplicate] ?? {};
+        return `the absent one of ${first?.[0]} and ${second?.[0]} appears, or the ${action.isFirst ? 'first' : 'second'} one leaves`;
+      }
       if (action.kind === 'pod') return `pod on ${nameOf(action.device)}`;
       if (action.kind === 'traffic') return `${action.by} units move on ${nameOf(action.device)}`;
       return JSON.stringify(action);
@@ -130,6 +146,8 @@ class Life {
   readonly #present = new Set<string>();
   readonly #pods = new Map<string, string>();
   readonly #hasKubelet: boolean;
+  /** Present kernel name of each device that has one. */
+  readonly #kernelNames: Map<string, string>;
   #podNumber = 0;
   #renames = 0;
 
@@ -138,9 +156,11 @@ class Life {
     this.#hasKubelet = hasKubelet;
     this.#node = new OracleNode(family, hasKubelet);
     this.#known = new Knowledge(family, this.#node);
+    this.#kernelNames = new Map(Object.entries(family.kernelNames?.first ?? {}));
   }
 
   async begin(): Promise<void> {
+    for (const { second, ...duplicate } of this.#family.duplicates ?? []) this.#leave({ second, ...duplicate }, second);
     await this.#node.start();
   }
 
@@ -161,7 +181,7 @@ class Life {
       case 'kill':
         this.#node.kill();
         this.#known.restarted(true);
-        if (action.isStateLost) {
+        if (action.isStateLost && !this.#hasDuplicate) {
           this.#node.loseState();
           this.#known.forgotten();
         }
@@ -176,6 +196,9 @@ class Life {
         break;
       case 'replace':
         this.#replace(action.replacement);
+        break;
+      case 'duplicate':
+        this.#toggleDuplicate(action.duplicate, action.isFirst);
         break;
       case 'crash':
         this.#node.threads.weather.isToCrash = true;
@@ -215,33 +238,95 @@ class Life {
   }
 
   #rename(deviceIndex: number, otherIndex: number | undefined): void {
-    const { entries, devices } = this.#family;
-    if (entries === undefined) return;
-    const [device, other] = [deviceIndex, otherIndex].map((index) =>
-      index === undefined ? undefined : devices[index % devices.length]?.id,
-    );
+    const { kernelNames } = this.#family;
+    if (kernelNames === undefined) return;
+    const ids = Object.keys(kernelNames.first);
+    const [device, other] = [deviceIndex, otherIndex].map((index) => (index === undefined ? undefined : ids[index % ids.length]));
     if (device === undefined || device === other) return;
     this.#renames += 1;
-    const names: [string, string][] = [[device, other === undefined ? `renamed_${this.#renames}` : this.#known.nameOf(other)]];
-    if (other !== undefined) names.push([other, this.#known.nameOf(device)]);
-    this.#node.tree.rename(new Map(names.flatMap(([id, name]) => entries(id).map((entry): [string, string] => [entry, name]))));
-    for (const [id, name] of names) this.#known.renamed(id, name);
+    const nameOf = (id: string): string => this.#kernelNames.get(id) as string;
+    const names: [string, string][] = [[device, other === undefined ? kernelNames.fresh(this.#renames) : nameOf(other)]];
+    if (other !== undefined) names.push([other, nameOf(device)]);
+    this.#node.tree.rename(new Map(names.flatMap(([id, name]) => Object.entries(kernelNames.entries(id, name)))));
+    for (const [id, name] of names) {
+      kernelNames.write?.(this.#node.tree, id, name);
+      this.#kernelNames.set(id, name);
+      this.#known.renamed(id, kernelNames.areIds ? name : this.#known.nameOf(id));
+    }
     this.#node.threads.release();
   }
 
   #replace(index: number): void {
     const replacement = this.#family.replacements?.[index];
-    if (replacement === undefined) return;
-    for (const layer of [...this.#present]) {
-      if (!replacement.devices.some((device) => layer.endsWith(` ${device}`))) continue;
-      this.#node.tree.take(layer);
-      this.#present.delete(layer);
-    }
+    if (replacement === undefined || this.#isCovered(replacement.toldIn)) return;
+    for (const device of replacement.devices) this.#endFaults(device, replacement.isUnidentified === true);
     this.#renames += 1;
     replacement.begin(this.#node.tree, this.#renames);
+    const names = replacement.names?.(this.#renames) ?? {};
     this.#node.tree.renew(replacement.directory);
-    for (const device of replacement.devices) this.#known.replaced(device);
+    for (const device of replacement.isUnidentified ? [] : replacement.devices) this.#known.replaced(device, names[device]);
+    for (const device of replacement.isUnidentified ? replacement.devices : []) this.#known.renamed(device, this.#known.nameOf(device));
     this.#node.threads.release();
+  }
+
+  /** Other hardware has no fault of the hardware before. `isEnd`: nobody can tell them apart, so that each fault just ends. */
+  #endFaults(device: string, isEnd: boolean): void {
+    for (const fault of this.#family.faults) {
+      const layer = `${fault.name} ${device}`;
+      if (!this.#present.delete(layer)) continue;
+      if (isEnd) fault.end?.(this.#node.tree, device, layer);
+      this.#node.tree.take(layer);
+      if (isEnd) this.#known.faultBegan(device, fault.name, false);
+    }
+  }
+
+  #isCovered(path: string | undefined): boolean {
+    return path !== undefined && this.#node.tree.isCovered(path);
+  }
+
+  /** Which of two with one number has which name is remembered in the state. */
+  get #hasDuplicate(): boolean {
+    return (this.#family.duplicates ?? []).some(({ second }) => !this.#isAbsent(second));
+  }
+
+  #isAbsent(devices: readonly string[]): boolean {
+    return this.#known.blindings.has(absenceOf(devices));
+  }
+
+  /** The second one appears, and the first one leaves, only when the others were read: names follow the order in which they are first seen. */
+  #toggleDuplicate(index: number, isFirst: boolean): void {
+    const duplicate = this.#family.duplicates?.[index];
+    if (duplicate === undefined || this.#isCovered(duplicate.listedIn)) return;
+    const { first, second } = duplicate;
+    const absent = [first, second].find((devices) => this.#isAbsent(devices));
+    if (absent === undefined) {
+      if (!isFirst || this.#known.wereSeen([...first, ...second])) this.#leave(duplicate, isFirst ? first : second);
+      return;
+    }
+    if (absent === second && !this.#known.wereSeen(first)) return;
+    this.#node.tree.take(absenceOf(absent));
+    this.#known.blindingEnded(absenceOf(absent));
+    this.#known.joined(absent);
+    this.#node.threads.release();
+  }
+
+  #leave(duplicate: Duplicate, devices: readonly string[]): void {
+    const [layer, nowMs] = [absenceOf(devices), this.#node.clock.monotonic()];
+    duplicate.leave(this.#node.tree, devices, layer);
+    const { faults, counter } = this.#family;
+    const files = (id: string): readonly string[] => [
+      ...faults.flatMap((fault) => [...fault.shownBy(id), ...(fault.endShownBy?.(id) ?? [])]),
+      ...(counter === undefined ? [] : [counter.path(id)]),
+    ];
+    const blinding: Blinding = {
+      name: layer,
+      scope: 'family',
+      concerns: devices,
+      leaves: 'gone',
+      hides: (id) => (devices.includes(id) ? files(id) : []),
+      covers: () => ({}),
+    };
+    this.#known.blindingBegan({ layer, blinding, device: devices[0] as string, blindFromMs: nowMs, fromMs: nowMs });
   }
 
   #toggleFault(index: number, deviceIndex: number): void {
@@ -310,3 +395,5 @@ class Life {
     this.#known.moved(device, by);
   }
 }
+
+const absenceOf = (devices: readonly string[]): string => `${devices.join(' and ')} absent`;

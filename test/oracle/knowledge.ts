@@ -22,12 +22,16 @@ type Sight = 'true' | 'false' | 'unsure' | 'hidden';
 class FaultKnowledge {
   readonly fault: Fault;
   readonly spec: ConditionSpec;
+  /** The device of the same identity that has the fault, and whose files show it. */
+  readonly of: string | undefined;
   isPresent = false;
   wasEverPresent = false;
   /** Monotonic time of the last change of the fault. */
   changedMs = Number.NEGATIVE_INFINITY;
   /** Since then every collection could have seen it. */
   visibleFromMs: number | undefined;
+  /** Until then its files may not be read yet, although they are there again. */
+  unreadUntilMs = Number.NEGATIVE_INFINITY;
   /** The condition must count: it was seen for long enough and is not yet cleared. */
   isRaised = false;
   #trueFromMs: number | undefined;
@@ -40,9 +44,10 @@ class FaultKnowledge {
   /** The hardware was replaced and surely read since, and never had the fault. */
   isFresh = false;
 
-  constructor(fault: Fault, spec: ConditionSpec) {
+  constructor(fault: Fault, spec: ConditionSpec, of?: string) {
     this.fault = fault;
     this.spec = spec;
+    this.of = of;
   }
 
   look(sight: Sight, nowMs: number): void {
@@ -105,11 +110,20 @@ class FaultKnowledge {
     this.isCleared = this.isFresh = !this.isPresent;
   }
 
+  /** A device begins with what is remembered of its identity. */
+  inherited({ isRaised, isCleared, wasEverPresent }: FaultKnowledge): void {
+    this.isRaised = isRaised;
+    this.isCleared &&= isCleared;
+    this.wasEverPresent ||= wasEverPresent;
+  }
+
   /** A log that is read again reports the fault again, so its end must be seen again. */
   logIsReadAnew(): void {
     if (this.fault.endShownBy !== undefined && this.wasEverPresent) this.isCleared = false;
   }
 }
+
+const isSame = (a: FaultKnowledge, b: FaultKnowledge): boolean => a.fault.name === b.fault.name && a.fault.condition === b.fault.condition;
 
 const raises = ({ condition, alsoRaises = [] }: Fault, type: string): boolean => condition === type || alsoRaises.includes(type);
 
@@ -117,6 +131,8 @@ const raises = ({ condition, alsoRaises = [] }: Fault, type: string): boolean =>
 class DeviceKnowledge {
   readonly id: string;
   readonly faults: readonly FaultKnowledge[];
+  /** Whether the latest collection read it. */
+  reading: 'read' | 'unread' | 'unsure' = 'unread';
   /** Last time at which a collection may have read it, and surely read it. */
   maybeReadMs = Number.NEGATIVE_INFINITY;
   surelyReadMs = Number.NEGATIVE_INFINITY;
@@ -131,6 +147,8 @@ class DeviceKnowledge {
   wasMaybeReached = false;
   /** Its present name. */
   name: string;
+  /** It was renamed or replaced, and no collection surely read it since. */
+  isChanged = false;
   /** A collection may have seen that it is absent. */
   wasMaybeSeenGone = false;
   /** It was unread for the stale age, and no collection may have read it since. A restart is not a collection. */
@@ -191,17 +209,25 @@ export class Knowledge {
     this.#family = family;
     this.#node = node;
     const specs = new Map(family.family.conditions.map((spec) => [spec.type, spec]));
-    this.devices = family.devices.map(({ id }) => {
-      const own = family.faults.filter(({ devices = [id] }) => devices.includes(id));
-      const cast = family.faults.flatMap((fault) =>
+    const faultsOf = (id: string): readonly Fault[] => [
+      ...family.faults.filter(({ devices = [id] }) => devices.includes(id)),
+      ...family.faults.flatMap((fault) =>
         (fault.shadows ?? []).filter(({ device }) => device === id).map(({ condition }): Fault => ({ ...fault, condition })),
-      );
-      const faults = [...own, ...cast];
-      return new DeviceKnowledge(
-        id,
-        faults.map((fault) => new FaultKnowledge(fault, specs.get(fault.condition) as ConditionSpec)),
-      );
+      ),
+    ];
+    const known = (fault: Fault, of?: string): FaultKnowledge => new FaultKnowledge(fault, specs.get(fault.condition) as ConditionSpec, of);
+    this.devices = family.devices.map(({ id }) => {
+      const shared = this.#sameAs(id).flatMap((other) => faultsOf(other).map((fault) => known(fault, other)));
+      return new DeviceKnowledge(id, [...faultsOf(id).map((fault) => known(fault)), ...shared]);
     });
+  }
+
+  /** Devices that may tell the identity of a device. */
+  #sameAs(id: string): readonly string[] {
+    return (this.#family.duplicates ?? []).flatMap(({ isIdentity, first, second }) => {
+      const at = Math.max(first.indexOf(id), second.indexOf(id));
+      return isIdentity && at >= 0 ? [first[at], second[at]].filter((other) => other !== undefined && other !== id) : [];
+    }) as readonly string[];
   }
 
   get #nowMs(): number {
@@ -214,9 +240,9 @@ export class Knowledge {
 
   faultBegan(id: string, name: string, isPresent: boolean): void {
     for (const device of this.devices) {
-      const isConcerned = (fault: Fault): boolean =>
-        fault.name === name && (device.id === id || (fault.shadows ?? []).some((shadow) => shadow.device === device.id));
-      for (const known of device.faults.filter(({ fault }) => isConcerned(fault))) {
+      const isConcerned = ({ fault, of = device.id }: FaultKnowledge): boolean =>
+        fault.name === name && (of === id || (fault.shadows ?? []).some((shadow) => shadow.device === of));
+      for (const known of device.faults.filter(isConcerned)) {
         known.isPresent = isPresent;
         known.wasEverPresent ||= isPresent;
         known.changedMs = this.#nowMs;
@@ -229,17 +255,47 @@ export class Knowledge {
   blindingBegan(active: ActiveBlinding): void {
     this.blindings.set(active.layer, active);
     if (active.blinding.hangs) this.#hangFromMs = this.#nowMs;
-    if (active.blinding.leaves === 'gone') this.device(active.device).isGone = true;
+    if (active.blinding.leaves === 'gone') for (const { id } of this.#concerned(active)) this.device(id).isGone = true;
   }
 
   blindingEnded(layer: string): void {
     const active = this.blindings.get(layer) as ActiveBlinding;
     this.blindings.delete(layer);
     if (active.blinding.hangs) for (const { id } of this.#concerned(active)) this.#releasedMs.set(id, this.#nowMs);
-    if (active.blinding.leaves === 'gone') {
-      const device = this.device(active.device);
-      device.isGone = [...this.blindings.values()].some((other) => other.blinding.leaves === 'gone' && other.device === device.id);
+    this.#delay(active);
+    if (active.blinding.leaves !== 'gone') return;
+    for (const { id } of this.#concerned(active)) {
+      this.device(id).isGone = this.#blindingsOf(id).some(({ blinding }) => blinding.leaves === 'gone');
     }
+  }
+
+  #delay(active: ActiveBlinding): void {
+    const { returnsMs, hides } = active.blinding;
+    if (returnsMs === undefined) return;
+    const ids = this.#concerned(active).map(({ id }) => id);
+    for (const { id, faults } of this.devices) {
+      for (const known of faults) {
+        const shownAt = known.of ?? id;
+        if (ids.includes(shownAt) && known.fault.shownBy(shownAt).some((file) => hides(shownAt).includes(file)))
+          known.unreadUntilMs = this.#nowMs + returnsMs;
+      }
+    }
+  }
+
+  /** Devices of a duplicate that were absent appear. A fatal error of the other one that does not end is remembered of their identity. */
+  joined(ids: readonly string[]): void {
+    for (const device of ids.map((id) => this.device(id))) {
+      for (const known of device.faults) {
+        const own = this.devices.find(({ id }) => id === known.of)?.faults.find((one) => one.of === undefined && isSame(one, known));
+        const isNew = device.maybeReadMs === Number.NEGATIVE_INFINITY && known.fault.recovery === 'never';
+        if (own !== undefined && isNew) known.inherited(own);
+      }
+    }
+  }
+
+  /** Whether the latest collection surely read all of them. */
+  wereSeen(ids: readonly string[]): boolean {
+    return ids.every((id) => this.device(id).surelyReadFromMs !== undefined && !this.#isUnsettled(id));
   }
 
   /** `wasRunning`: an agent ran until now, so that long hangs are saved on disk. */
@@ -271,20 +327,27 @@ export class Knowledge {
 
   renamed(id: string, name: string): void {
     this.device(id).name = name;
+    this.device(id).isChanged = true;
     // A read that hangs is found anew under the other name.
-    if (this.#blindingsOf(id).some(({ blinding }) => blinding.hangs)) {
+    for (const active of this.#blindingsOf(id).filter(({ blinding }) => blinding.hangs)) {
       this.#hangFromMs = this.#nowMs;
-      this.#releasedMs.set(id, this.#nowMs);
+      for (const { id: concerned } of this.#concerned(active)) this.#releasedMs.set(concerned, this.#nowMs);
     }
   }
 
-  replaced(id: string): void {
+  /** `name`: the name of the other hardware; absent when it has the same name. */
+  replaced(id: string, name?: string): void {
     const device = this.device(id);
+    if (name !== undefined) {
+      device.maybeReadMs = device.surelyReadMs = Number.NEGATIVE_INFINITY;
+      device.surelyReadFromMs = undefined;
+      device.isBlind = device.isWithoutGrace = device.wasMaybeSeenGone = false;
+    }
     device.isReplaced = true;
     device.wasMaybeReached = false;
     device.soundFromMs = undefined;
     for (const fault of device.faults) fault.replaced(this.#nowMs);
-    this.renamed(id, device.name);
+    this.renamed(id, name ?? device.name);
   }
 
   /** The state file is gone. */
@@ -332,7 +395,9 @@ export class Knowledge {
   }
 
   #blindingsOf(id: string): readonly ActiveBlinding[] {
-    return [...this.blindings.values()].filter(({ blinding, device }) => blinding.scope === 'family' || device === id);
+    return [...this.blindings.values()].filter(({ blinding: { scope, concerns }, device }) =>
+      scope === 'family' ? (concerns?.includes(id) ?? true) : device === id,
+    );
   }
 
   #sightOf(id: string, known: FaultKnowledge): Sight {
@@ -344,6 +409,13 @@ export class Knowledge {
     return known.isPresent ? 'true' : 'false';
   }
 
+  /** A fault of another device is one of this device while both are read. When the other one left, no read confirms or denies it. */
+  #sharedSightOf(device: DeviceKnowledge, known: FaultKnowledge, of: string): Sight {
+    const sight = this.#sightOf(of, known);
+    const readings = [device.reading, this.device(of).reading];
+    return readings.includes('unread') ? 'hidden' : readings.includes('unsure') ? 'unsure' : sight;
+  }
+
   /** At its start an agent treats a device as just read, unless it knows that the device hung. */
   #isUnreadForLong({ maybeReadMs, isWithoutGrace }: DeviceKnowledge): boolean {
     const fromMs = isWithoutGrace ? maybeReadMs : Math.max(maybeReadMs, this.#startedMs);
@@ -351,12 +423,12 @@ export class Knowledge {
   }
 
   /** Undefined when the fault or its absence is visible. */
-  #visibilityOf(id: string, { fault, isPresent }: FaultKnowledge): 'hidden' | 'unsure' | undefined {
+  #visibilityOf(id: string, { fault, isPresent, unreadUntilMs }: FaultKnowledge): 'hidden' | 'unsure' | undefined {
     const files = (isPresent ? fault.shownBy : (fault.endShownBy ?? fault.shownBy)).call(fault, id);
     const hiding = this.#blindingsOf(id).filter(({ blinding }) => blinding.hides(id).some((file) => files.includes(file)));
     const mayShow = !isPresent && hiding.every(({ blinding }) => files.every((file) => blinding.mayShow?.(id).includes(file)));
     if (!mayShow && hiding.some((active) => this.#isFound(active))) return 'hidden';
-    if (hiding.length > 0) return 'unsure';
+    if (hiding.length > 0 || this.#nowMs < unreadUntilMs) return 'unsure';
     return this.isWithoutDescriptors || this.#isUnsettled(id) ? 'unsure' : undefined;
   }
 
@@ -366,8 +438,10 @@ export class Knowledge {
     const isThreadReplaced = failed || [...this.blindings.values()].some(({ blinding }) => blinding.hangs);
     // Without descriptors the agent cannot meet a hanging file.
     for (const active of this.blindings.values()) if (this.#isBehindOthers(active)) active.hiddenUntilMs = nowMs;
-    if (this.isWithoutDescriptors)
-      for (const active of this.blindings.values()) if (active.blinding.paceMs !== undefined) active.fromMs = nowMs;
+    for (const active of this.blindings.values()) {
+      const isAbsent = this.#concerned(active).some(({ id }) => this.device(id).isGone);
+      if (active.blinding.paceMs !== undefined && (this.isWithoutDescriptors || isAbsent)) active.fromMs = nowMs;
+    }
     for (const device of this.devices) {
       const own = this.#blindingsOf(device.id);
       const unread = own.filter(
@@ -390,13 +464,19 @@ export class Knowledge {
       if (!isUnread && !isUnsure) {
         device.surelyReadMs = nowMs;
         device.surelyReadFromMs ??= nowMs;
-        device.wasMaybeSeenGone = false;
+        device.wasMaybeSeenGone = device.isChanged = false;
       } else device.surelyReadFromMs = undefined;
       const isSound = own.length === 0 && device.faults.every(({ isPresent }) => !isPresent);
       device.soundFromMs = isSound && device.surelyReadFromMs !== undefined ? (device.soundFromMs ?? nowMs) : undefined;
       device.isBlind ||= this.#isUnreadForLong(device);
       if (device.isGone) device.wasMaybeSeenGone = true;
-      for (const fault of device.faults) fault.look(failed ? 'hidden' : this.#sightOf(device.id, fault), nowMs);
+      device.reading = isUnread ? 'unread' : isUnsure ? 'unsure' : 'read';
+    }
+    for (const device of this.devices) {
+      for (const fault of device.faults) {
+        const sight = fault.of === undefined ? this.#sightOf(device.id, fault) : this.#sharedSightOf(device, fault, fault.of);
+        fault.look(failed ? 'hidden' : sight, nowMs);
+      }
       if (isThreadReplaced) for (const fault of device.faults) fault.logIsReadAnew();
     }
     for (const holding of this.holdings) {
@@ -417,19 +497,24 @@ export class Knowledge {
     if (snapshot === undefined) return [];
     const found: string[] = [];
     for (const device of this.devices) found.push(...this.#violationsOf(device, snapshot));
+    found.push(...this.#strangerViolations(snapshot), ...this.#duplicateViolations(snapshot));
     found.push(...this.#offerViolations(snapshot, offered));
     found.push(...this.#counterViolations(snapshot));
     return found;
   }
 
+  /** Whether the latest collection surely read it as it is now. */
+  #isSeen({ surelyReadMs, isChanged }: DeviceKnowledge): boolean {
+    return surelyReadMs === this.#nowMs - INTERVAL_MS && !isChanged;
+  }
+
   #violationsOf(device: DeviceKnowledge, snapshot: NonNullable<OracleNode['snapshot']>): readonly string[] {
     const nowMs = this.#nowMs;
-    const { entries, devices } = this.#family;
+    const { kernelNames, devices } = this.#family;
+    const areNamesIds = kernelNames?.areIds === true;
     const { deviceId } = devices.find(({ id }) => id === device.id) as (typeof devices)[number];
-    const states = snapshot.devices.filter((one) =>
-      entries === undefined ? one.device.id === device.id : one.device.pciAddress === deviceId,
-    );
-    const isSeen = device.surelyReadMs === nowMs - INTERVAL_MS;
+    const states = snapshot.devices.filter((one) => (areNamesIds ? one.device.pciAddress === deviceId : one.device.id === device.name));
+    const isSeen = this.#isSeen(device);
     if (states.length > 1) {
       // While its identity cannot be read, a new name may be that of another device.
       const isGood = states.some((one) => one.verdict.state === 'healthy' || one.verdict.state === 'degraded');
@@ -476,7 +561,7 @@ export class Knowledge {
       const isRead = device.surelyReadFromMs !== undefined && device.surelyReadFromMs <= blindFromMs;
       if (isGood && isLate && isRead) found.push(`${says} although ${blinding.name}`);
     }
-    if (isSeen && entries !== undefined && state.device.id !== device.name) found.push(`${says} although its name is ${device.name}`);
+    if (isSeen && areNamesIds && state.device.id !== device.name) found.push(`${says} although its name is ${device.name}`);
     if (missingSinceMs !== undefined && !device.isGone && !device.wasMaybeSeenGone)
       found.push(`${says} and missing although it was never gone`);
     const lastReadMs = readAtMs - (this.#node.clock.now() - nowMs);
@@ -484,6 +569,25 @@ export class Knowledge {
     if (lastReadMs > Math.max(device.maybeReadMs, this.#startedMs) + SLACK_MS + INTERVAL_MS)
       found.push(`${says}: last read at ${lastReadMs} ms although nothing was read since ${device.maybeReadMs} ms`);
     return found;
+  }
+
+  /** Names that no hardware has, once all hardware was read: each is of hardware that is gone. */
+  #strangerViolations({ devices }: NonNullable<OracleNode['snapshot']>): readonly string[] {
+    if (!this.devices.every((device) => device.isGone || this.#isSeen(device))) return [];
+    const names = new Set(this.devices.map(({ name }) => name));
+    return devices
+      .filter(({ device, missingSinceMs }) => !names.has(device.id) && device.parent === undefined && missingSinceMs === undefined)
+      .map(({ device, verdict }) => `${device.id} is listed as ${verdict.state} although no hardware has that name`);
+  }
+
+  #duplicateViolations({ families }: NonNullable<OracleNode['snapshot']>): readonly string[] {
+    return (this.#family.duplicates ?? []).flatMap(({ first, second, problem }) => {
+      const areRead = [...first, ...second].every((id) => this.#isSeen(this.device(id)));
+      const isReported = families.some(({ problems }) => problems.some(({ code }) => code === problem));
+      return problem !== undefined && areRead && !isReported
+        ? [`${first[0]} and ${second[0]} were read, but there is no problem ${problem}`]
+        : [];
+    });
   }
 
   #offerViolations(snapshot: NonNullable<OracleNode['snapshot']>, offered: ReadonlyMap<string, string> | undefined): readonly string[] {

@@ -6,13 +6,14 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readlinkSync,
   renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, normalize, relative } from 'node:path';
 
 /** Replacement of a path. `hang`: a FIFO whose reader blocks forever. */
 export type Overlay =
@@ -25,6 +26,11 @@ export type Overlay =
 interface Edit {
   readonly name: string;
   change(text: string): string;
+}
+
+/** A file or a link that is not in the machine. */
+interface Absence {
+  readonly name: string;
 }
 
 /** A replacement by a blinding. */
@@ -50,6 +56,8 @@ export class OverlaidTree {
   readonly #renamed = new Map<string, string>();
   /** Keyed by path, in the order of their begin. */
   readonly #edits = new Map<string, readonly Edit[]>();
+  /** Keyed by path. */
+  readonly #absences = new Map<string, readonly Absence[]>();
   /** Keyed by path; the last one applies. */
   readonly #covers = new Map<string, readonly Cover[]>();
 
@@ -66,8 +74,9 @@ export class OverlaidTree {
   /** Restores the machine as it was built. */
   reset(): void {
     this.rename(new Map([...this.#renamed.keys()].map((path) => [path, basename(path)])));
-    const touched = [...new Set([...this.#edits.keys(), ...this.#covers.keys()])];
+    const touched = [...new Set([...this.#edits.keys(), ...this.#absences.keys(), ...this.#covers.keys()])];
     this.#edits.clear();
+    this.#absences.clear();
     this.#covers.clear();
     // Deeper paths first, because the path of a renamed directory depends on its parents.
     for (const path of touched.sort((a, b) => b.length - a.length)) this.#show(path);
@@ -92,27 +101,29 @@ export class OverlaidTree {
   }
 
   /**
-   * Gives entries other names, all at once, as when two devices swap theirs. Paths stay those of the machine as it was built. A link also
-   * leads to the other name.
+   * Gives entries other names, all at once, as when two devices swap theirs. Paths stay those of the machine as it was built. A link leads to
+   * its target under the other name.
    */
   rename(names: ReadonlyMap<string, string>): void {
-    const aside = [...names].flatMap(([path, name], at): [string, string, string][] => {
+    // Deeper entries step aside first, and get their names last, because their place depends on the names above.
+    const deepestFirst = [...names].sort(([a], [b]) => b.split('/').length - a.split('/').length);
+    const aside = deepestFirst.flatMap(([path, name], at): [string, string, string][] => {
       const from = this.#place(path);
-      if (!existsSync(from) && !isLink(from)) {
-        this.#renamed.set(path, name);
-        return [];
-      }
-      renameSync(from, `${from}.renaming-${at}`);
-      return [[path, name, `${from}.renaming-${at}`]];
+      const isThere = existsSync(from) || isLink(from);
+      if (isThere) renameSync(from, `${from}.renaming-${at}`);
+      else this.#renamed.set(path, name);
+      return isThere ? [[path, name, `${basename(from)}.renaming-${at}`]] : [];
     });
-    for (const [path, name, at] of aside) {
+    for (const [path, name, at] of aside.reverse()) {
       this.#renamed.set(path, name);
       const to = this.#place(path);
-      renameSync(at, to);
-      const target = this.#links.get(path);
-      if (target === undefined || !isLink(to)) continue;
-      rmSync(to);
-      symlinkSync(join(dirname(target), name), to);
+      renameSync(join(dirname(to), at), to);
+    }
+    for (const [path, link] of names.size === 0 ? [] : this.#links) {
+      const [full, target] = [this.#place(path), this.#target(path, link)];
+      if (!isLink(full) || readlinkSync(full) === target) continue;
+      rmSync(full);
+      symlinkSync(target, full);
     }
   }
 
@@ -137,6 +148,12 @@ export class OverlaidTree {
     this.#show(path);
   }
 
+  /** Takes a file or a link out of the machine. */
+  remove(name: string, path: string): void {
+    this.#absences.set(path, [...(this.#absences.get(path) ?? []), { name }]);
+    this.#show(path);
+  }
+
   /** Begins a blinding that replaces a path. */
   hide(name: string, path: string, overlay: Overlay): void {
     this.#covers.set(path, [...(this.#covers.get(path) ?? []), { name, overlay }]);
@@ -149,9 +166,9 @@ export class OverlaidTree {
     return [...this.#covers.keys()].some((other) => isWithin(path, other) || isWithin(other, path));
   }
 
-  /** Removes a fault or a blinding from all paths. */
+  /** Ends a fault, an absence or a blinding on all paths. */
   take(name: string): void {
-    for (const layers of [this.#edits, this.#covers] as Map<string, readonly { readonly name: string }[]>[]) {
+    for (const layers of [this.#edits, this.#absences, this.#covers] as Map<string, readonly { readonly name: string }[]>[]) {
       for (const [path, own] of layers) {
         const left = own.filter((layer) => layer.name !== name);
         if (left.length === own.length) continue;
@@ -168,7 +185,9 @@ export class OverlaidTree {
 
   #show(path: string): void {
     const overlay = this.#covers.get(path)?.at(-1)?.overlay;
-    const [file, link] = [this.#files.has(path) ? this.text(path) : undefined, this.#links.get(path)];
+    const isAbsent = this.#absences.has(path);
+    const file = isAbsent || !this.#files.has(path) ? undefined : this.text(path);
+    const link = isAbsent ? undefined : this.#links.get(path);
     if (file === undefined && link === undefined && this.#isDirectory(path)) {
       this.#showDirectory(path, overlay);
       return;
@@ -179,7 +198,7 @@ export class OverlaidTree {
     mkdirSync(dirname(full), { recursive: true });
     if (overlay !== undefined) this.#substitute(full, overlay);
     else if (file !== undefined) writeFileSync(full, file);
-    else if (link !== undefined) symlinkSync(this.#renamed.has(path) ? join(dirname(link), basename(full)) : link, full);
+    else if (link !== undefined) symlinkSync(this.#target(path, link), full);
     if (path.startsWith('bin/') && existsSync(full) && lstatSync(full).isFile()) chmodSync(full, 0o755);
   }
 
@@ -220,6 +239,15 @@ export class OverlaidTree {
       return at < names.length - 1 && this.#aside.has(prefix) ? `${name}${ASIDE}` : name;
     });
     return join(this.root, ...shown);
+  }
+
+  /** What a link holds under the present names. */
+  #target(path: string, link: string): string {
+    const named = (built: string): string => {
+      const names = built.split('/');
+      return names.map((name, at) => this.#renamed.get(names.slice(0, at + 1).join('/')) ?? name).join('/');
+    };
+    return relative(dirname(named(path)), named(normalize(join(dirname(path), link))));
   }
 
   /** Writes in place, like the kernel, so that a followed log continues. */

@@ -43,6 +43,12 @@ describe('devices that tell one identity', () => {
     ).toEqual([{ code: 'same-identity', message: 'a and b tell the same identity: X' }]);
   });
 
+  it('share what other sources tell of one of them', () => {
+    const logged = { ...report('a', 'X'), aside: { readings: [], findings: [fault(true)] } };
+    const [, other] = withSharedIdentities(listed(logged, report('b', 'X'))).reports;
+    expect(other?.aside?.findings).toEqual([{ ...fault(true), instance: 'a' }]);
+  });
+
   it.each([
     ['first', true],
     ['last', false],

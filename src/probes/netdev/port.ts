@@ -37,6 +37,7 @@ export class Port {
   readonly #port: string;
   #megabits: number | undefined;
   /** Speed is asked of the driver, so it is read again only when the link changed or the facts are read. */
+  readonly #identity: string | undefined;
   #speedOf: string | undefined;
   #transmitTimeouts: bigint | undefined;
   #mtu: number | undefined;
@@ -46,8 +47,14 @@ export class Port {
     this.#sys = sys;
     this.interfaceName = interfaceName;
     this.directory = `${functionDirectory}/net/${interfaceName}`;
+    this.#identity = sys.identity(this.directory);
     const port = /^\d{1,4}$/.exec(sys.text(`${this.directory}/dev_port`) ?? '')?.[0];
     this.#port = String(Number(port ?? 0) + 1);
+  }
+
+  /** False when the interface has another name now, or the function belongs to another card. */
+  isThere(): boolean {
+    return this.#sys.identity(this.directory) === this.#identity;
   }
 
   readFacts(): void {

@@ -114,7 +114,8 @@ export class NetdevProbe implements Probe {
   #surveyed(names: readonly string[], nowMs: number): Survey {
     const key = names.join(' ');
     const before = this.#survey;
-    if (before !== undefined && before.key === key && nowMs - before.atMs < this.#options['facts-interval']) return before.survey;
+    const isSame = before?.key === key && [...this.#ports.values()].flat().every((port) => port.isThere());
+    if (before !== undefined && isSame && nowMs - before.atMs < this.#options['facts-interval']) return before.survey;
     const found = survey(this.#host.sys, names, this.#classes);
     this.#survey = { survey: found, key, atMs: nowMs };
     for (const ports of this.#ports.values()) for (const port of ports) port.readFacts();
@@ -131,7 +132,8 @@ export class NetdevProbe implements Probe {
 
   #portsOf(fn: NetworkFunction): readonly Port[] {
     const before = this.#ports.get(fn.address) ?? [];
-    if (before.map(({ interfaceName }) => interfaceName).join(' ') === fn.interfaces.join(' ')) return before;
+    const isSame = before.map(({ interfaceName }) => interfaceName).join(' ') === fn.interfaces.join(' ');
+    if (isSame && before.every((port) => port.isThere())) return before;
     this.#host.sys.forget(`${PCI}/${fn.address}`);
     const ports = fn.interfaces.map((name) => new Port(this.#host.sys, `${PCI}/${fn.address}`, name));
     for (const port of ports) port.readFacts();

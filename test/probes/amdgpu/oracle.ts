@@ -4,14 +4,29 @@ import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
 import type { Overlay } from '../../oracle/overlaid-tree.ts';
 import { hardwareOf } from '../../support/hardware.ts';
 
-const hardware = hardwareOf(family, { amdgpu: 2 });
+const hardware = hardwareOf(family, { amdgpu: 3 });
 const { files, links } = hardware ?? { files: {}, links: {} };
-const DEVICES = ['0020:10:00.0', '0020:11:00.0'];
+const DEVICES = ['0020:10:00.0', '0020:11:00.0', '0020:12:00.0'];
+/** A card, and a card of another machine that tells the same number. */
+const [, FIRST, COPY] = DEVICES as [string, string, string];
 
 const inside =
   (end: string) =>
   (device: string): string =>
     Object.keys(files).find((path) => path.includes(`/${device}/`) && path.endsWith(end)) ?? end;
+const UNIQUE_ID = inside('/unique_id');
+/** The directories and links of the nodes of a card, and its name in the topology of compute devices. */
+const nodes = (device: string, number: number): Readonly<Record<string, string>> => {
+  const at = DEVICES.indexOf(device);
+  const directory = UNIQUE_ID(device).slice(0, -'/unique_id'.length);
+  return Object.fromEntries(
+    [[`card${at}`, `card${number}`] as const, [`renderD${128 + at}`, `renderD${128 + number}`] as const].flatMap(([built, name]) => [
+      [`${directory}/drm/${built}`, name],
+      [`sys/class/drm/${built}`, name],
+    ]),
+  );
+};
+const TOPOLOGY = 'sys/class/kfd/kfd/topology';
 const EVENTS = inside('/ras/event_state');
 const UMC = inside('/ras/umc_err_count');
 const PAGES = inside('/ras/gpu_vram_bad_pages');
@@ -93,7 +108,8 @@ const blindings: readonly Blinding[] = [
     leaves: 'unread',
     hangs: true,
     hides: everything,
-    covers: (_tree, device) => ({ [EVENTS(device)]: { kind: 'hang' } }),
+    // A sleeping card is not read, so its files cannot hang: the two blindings do not meet.
+    covers: (_tree, device) => ({ [STATUS(device)]: { kind: 'hang' }, [EVENTS(device)]: { kind: 'hang' } }),
   },
   { name: 'sysfs is not mounted', scope: 'family', leaves: 'unread', hides: everything, covers: () => ({ sys: { kind: 'directory' } }) },
   {
@@ -108,13 +124,36 @@ const blindings: readonly Blinding[] = [
 export const oracle: OracleFamily = {
   family,
   options: Object.fromEntries(['facts-interval', 'ras-interval', 'bad-pages-interval'].map((name) => [name, `${PACE_MS / 1_000}s`])),
-  machine: () => ({ files, links }),
+  machine: () => ({ files: { ...files, [UNIQUE_ID(COPY)]: files[UNIQUE_ID(FIRST)] as string }, links }),
   devices: DEVICES.map((id) => ({ id, deviceId: id })),
   faults,
   blindings,
-  replacements: DEVICES.map((device) => ({
+  kernelNames: {
+    first: Object.fromEntries(DEVICES.map((id, at) => [id, String(at)])),
+    fresh: (count) => String(DEVICES.length + count),
+    entries: (device, name) => nodes(device, Number(name)),
+    write(tree, device, name) {
+      tree.write(`${TOPOLOGY}/nodes/${DEVICES.indexOf(device) + 1}/properties`, (text) =>
+        text.replace(/drm_render_minor \d+/, `drm_render_minor ${128 + Number(name)}`),
+      );
+      tree.write(`${TOPOLOGY}/generation_id`, (text) => `${Number(text) + 1}\n`);
+    },
+  },
+  replacements: DEVICES.slice(0, 1).map((device) => ({
     devices: [device],
-    directory: inside('/unique_id')(device).slice(0, -'/unique_id'.length),
-    begin: (tree, count) => tree.write(inside('/unique_id')(device), () => `${count.toString(16).padStart(16, 'f')}\n`),
+    directory: UNIQUE_ID(device).slice(0, -'/unique_id'.length),
+    begin: (tree, count) => tree.write(UNIQUE_ID(device), () => `${count.toString(16).padStart(16, 'f')}\n`),
   })),
+  duplicates: [
+    {
+      first: [FIRST],
+      second: [COPY],
+      isIdentity: true,
+      problem: 'same-identity',
+      leave(tree, [device = ''], layer) {
+        for (const path of Object.keys(nodes(device, 0))) if (path in links) tree.remove(layer, path);
+        tree.remove(layer, `sys/bus/pci/devices/${device}`);
+      },
+    },
+  ],
 };

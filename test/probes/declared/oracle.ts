@@ -88,6 +88,13 @@ export const oracle: OracleFamily = {
   devices: DEVICES.map((id) => ({ id, deviceId: id })),
   faults,
   blindings,
+  // The serial number is the name.
+  replacements: DEVICES.map((device) => ({
+    devices: [device],
+    directory: card(device),
+    begin: (tree, count) => tree.write(`${card(device)}/serial`, () => `X1B${count}\n`),
+    names: (count) => ({ [device]: `X1B${count}` }),
+  })),
   counter: {
     metric: 'device_acme_jobs_total',
     scale: 1,

@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import { family } from '../../../src/probes/fpga/index.ts';
 import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
 import type { Overlay } from '../../oracle/overlaid-tree.ts';
@@ -18,7 +19,11 @@ const FIREWALL = ending('/firewall.m.4194304/status');
 const BAD_STATE = ending('/device_bad_state');
 const HEARTBEAT = ending('/xmc_heartbeat_stall');
 const ECC = ending('/ecc_status');
+const REGION = dirname(dirname(ending('/dfl-port.0/id')));
+const SERIAL = ending('/serial_num');
 const aerOf = (address: string): string => ending(`/${address}/aer_dev_fatal`);
+
+const directoryOf = (address: string): string => dirname(aerOf(address));
 
 function inFile(name: string, condition: string, device: string, path: string, text: string, more: Partial<Fault> = {}): Fault {
   return {
@@ -128,4 +133,26 @@ export const oracle: OracleFamily = {
   devices: [DFL, PORT, ALVEO].map((id) => ({ id, deviceId: id })),
   faults,
   blindings,
+  kernelNames: {
+    first: { [DFL]: '0' },
+    fresh: (count) => String(count),
+    entries: (_device, name) => ({
+      [REGION]: `region${10 + Number(name)}`,
+      'sys/class/fpga_region/region0': `region${10 + Number(name)}`,
+      ...Object.fromEntries(
+        ['dfl-fme', 'dfl-port'].flatMap((part) =>
+          [REGION, 'sys/bus/platform/devices', 'dev'].map((folder) => [`${folder}/${part}.0`, `${part}.${name}`]),
+        ),
+      ),
+    }),
+  },
+  replacements: [
+    {
+      devices: [ALVEO],
+      directory: directoryOf(ALVEO),
+      begin: (tree, count) => tree.write(SERIAL, () => `21320733W${count}\n`),
+    },
+    // The driver of the other board tells no number.
+    { devices: [DFL, PORT], directory: directoryOf(DFL), isUnidentified: true, begin() {} },
+  ],
 };

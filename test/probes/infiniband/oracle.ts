@@ -8,6 +8,7 @@ const { files, links } = hardwareOf(family, { infiniband: HCAS }, 30_000);
 
 const CLASS = 'sys/class/infiniband';
 const names = Array.from({ length: HCAS }, (_, index) => `mlx5_${index}`);
+const [FIRST, , COPY] = names as [string, string, string];
 const addresses = new Map(
   names.map((name) => [name, Object.keys(files).flatMap((path) => path.match(`([^/]+)/infiniband/${name}/fw_ver$`)?.[1] ?? [])[0] ?? '']),
 );
@@ -16,6 +17,7 @@ const addresses = new Map(
 const realPaths = new Map(Object.keys(files).map((path) => [path.replace(/^.*\/infiniband\//, ''), path]));
 const pciPaths = new Map(Object.keys(files).map((path) => [path.split('/').slice(-2).join('/'), path]));
 const pathOf = (device: string, file: string): string => realPaths.get(`${device}/${file}`) ?? '';
+const directoryOf = (device: string): string => pathOf(device, 'fw_ver').slice(0, -'/fw_ver'.length);
 const pciPathOf = (device: string, file: string): string => pciPaths.get(`${addresses.get(device)}/${file}`) ?? '';
 
 const STATE = 'ports/1/state';
@@ -161,16 +163,30 @@ const blindings: readonly Blinding[] = [
 export const oracle: OracleFamily = {
   family,
   options: {},
-  machine: () => ({ files, links }),
+  machine: () => ({ files: { ...files, [pathOf(COPY, 'node_guid')]: files[pathOf(FIRST, 'node_guid')] as string }, links }),
   devices: names.map((id) => ({ id, deviceId: addresses.get(id) as string })),
   faults,
   blindings,
-  entries: (device) => [pathOf(device, 'fw_ver').slice(0, -'/fw_ver'.length), `${CLASS}/${device}`],
-  replacements: names.map((device) => ({
+  kernelNames: {
+    areIds: true,
+    first: Object.fromEntries(names.map((name) => [name, name])),
+    fresh: (count) => `renamed_${count}`,
+    entries: (device, name) => ({ [directoryOf(device)]: name, [`${CLASS}/${device}`]: name }),
+  },
+  replacements: names.slice(0, -1).map((device) => ({
     devices: [device],
-    directory: pathOf(device, 'fw_ver').slice(0, -'/fw_ver'.length),
+    directory: directoryOf(device),
     begin: (tree, count) => tree.write(pathOf(device, 'node_guid'), () => line(`0000:0000:0000:${String(count).padStart(4, '0')}`)),
   })),
+  // Adapters in other slots may have one GUID, and are told apart by their slots.
+  duplicates: [
+    {
+      first: [FIRST],
+      second: [COPY],
+      isIdentity: false,
+      leave: (tree, [device = ''], layer) => tree.remove(layer, `${CLASS}/${device}`),
+    },
+  ],
   counter: {
     metric: 'device_received_bytes_total',
     scale: 4,

@@ -1,5 +1,6 @@
 import { family } from '../../../src/probes/intelgpu/index.ts';
 import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
+import { INTERVAL_MS } from '../../oracle/node.ts';
 import type { OverlaidTree, Overlay } from '../../oracle/overlaid-tree.ts';
 import { hardwareOf } from '../../support/hardware.ts';
 
@@ -16,6 +17,7 @@ const inside =
 const PACKAGE = inside('/temp2_input');
 const MEMORY = inside('/temp3_input');
 const REASONS = inside('/throttle/reasons');
+const directoryOf = (device: string): string => PACKAGE(device).slice(0, PACKAGE(device).indexOf(device) + device.length);
 const AER = inside('/aer_dev_fatal');
 const STATUS = inside('/power/runtime_status');
 
@@ -69,6 +71,9 @@ const faults: readonly Fault[] = [
 
 const everything = (device: string): readonly string[] => [PACKAGE, MEMORY, REASONS, AER].map((path) => path(device));
 
+/** Default interval of the reads of what rarely changes, such as the names of the sensors. */
+const FACTS_MS = 60_000;
+
 /** Replaces one file of a device. */
 function oneFile(name: string, path: (device: string) => string, overlay: Overlay): Blinding {
   return {
@@ -79,6 +84,7 @@ function oneFile(name: string, path: (device: string) => string, overlay: Overla
     leaves: 'read',
     hides: (device) => [path(device)],
     covers: (_tree, device) => ({ [path(device)]: overlay }),
+    ...(overlay.kind === 'absent' && { returnsMs: FACTS_MS + INTERVAL_MS }),
   };
 }
 
@@ -138,4 +144,20 @@ export const oracle: OracleFamily = {
   devices: DEVICES.map((id, index) => ({ id, deviceId: `card${200 + index}-0` })),
   faults,
   blindings,
+  kernelNames: {
+    first: Object.fromEntries(DEVICES.map((id, at) => [id, String(200 + at)])),
+    fresh: (count) => String(210 + count),
+    entries(device, name) {
+      const built = 200 + DEVICES.indexOf(device);
+      const names = { [`card${built}`]: `card${name}`, [`renderD${128 + built}`]: `renderD${128 + Number(name)}` };
+      return Object.fromEntries(
+        Object.entries(names).flatMap(([from, to]) => [
+          [`${directoryOf(device)}/drm/${from}`, to],
+          [`sys/class/drm/${from}`, to],
+        ]),
+      );
+    },
+  },
+  // No file of a card tells which one it is.
+  replacements: DEVICES.map((device) => ({ devices: [device], directory: directoryOf(device), isUnidentified: true, begin() {} })),
 };

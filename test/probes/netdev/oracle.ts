@@ -1,4 +1,4 @@
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { family } from '../../../src/probes/netdev/index.ts';
 import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
 import type { Overlay } from '../../oracle/overlaid-tree.ts';
@@ -22,6 +22,13 @@ const inside =
   (device: string): string =>
     Object.keys(files).find((path) => path.includes(`/${parentOf(device)}/`) && path.endsWith(end)) ?? end;
 const CARRIER = inside('/carrier');
+const ADDRESS = (card: string): string => join(dirname(CARRIER(card)), 'address');
+/** Counts of the root port, and the permanent address that identifies a card. */
+const added = (card: string): readonly [string, string][] => [
+  [ROOT_PORT(card), '0\n'],
+  [join(dirname(CARRIER(card)), 'addr_assign_type'), '0\n'],
+];
+const interfaceOf = (card: string): string => basename(dirname(CARRIER(card)));
 const FLAGS = inside('/flags');
 const AER = inside('/aer_dev_fatal');
 /** Fatal errors that the root port above a card received. */
@@ -115,10 +122,20 @@ const blindings: readonly Blinding[] = [
 export const oracle: OracleFamily = {
   family,
   options,
-  machine: () => ({ files: { ...files, ...Object.fromEntries(PHYSICAL.map((card) => [ROOT_PORT(card), '0\n'])) }, links }),
+  machine: () => ({ files: { ...files, ...Object.fromEntries(PHYSICAL.flatMap(added)) }, links }),
   devices: DEVICES.map((id) => ({ id, deviceId: id })),
   faults: portFaults,
   blindings,
+  kernelNames: {
+    first: Object.fromEntries(PHYSICAL.map((card) => [card, interfaceOf(card)])),
+    fresh: (count) => `eth${count}`,
+    entries: (card, name) => ({ [dirname(CARRIER(card))]: name, [`sys/class/net/${interfaceOf(card)}`]: name }),
+  },
+  replacements: PHYSICAL.map((card) => ({
+    devices: ofCard(card),
+    directory: dirname(AER(card)),
+    begin: (tree, count) => tree.write(ADDRESS(card), () => `02:00:00:00:01:${count.toString(16).padStart(2, '0')}\n`),
+  })),
   counter: {
     metric: 'device_received_bytes_total',
     scale: 1,

@@ -156,6 +156,15 @@ describe('the probe', () => {
     expect(await linkOf(2_000)).toEqual([1, 3_125_000_000]);
   });
 
+  it('reads an interface at once under another name', async () => {
+    const probed = probeMachine(machineOf('driver-that-counts-nothing'));
+    await probed.at(0);
+    renameSync(join(probed.root, PF, 'net/ens1f0'), join(probed.root, PF, 'net/uplink'));
+    writeFileSync(join(probed.root, PF, 'net/uplink/carrier'), '0\n');
+    const { read } = reportOf(await probed.at(10_000), '0000:3b:00.0');
+    expect(read?.findings.find(({ type }) => type === 'PortDown')).toMatchObject({ level: false });
+  });
+
   it('reads no file of an interface that hangs, and leaves the card and its functions unread', async () => {
     const guard = new ReadGuard();
     const probed = probeMachine(machineOf('functions-of-dpdk'), {}, guard);

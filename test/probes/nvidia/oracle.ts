@@ -1,27 +1,35 @@
+import { dirname } from 'node:path';
 import { family } from '../../../src/probes/nvidia/index.ts';
 import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
 import { hardwareOf } from '../../support/hardware.ts';
 
-const GPUS = 2;
-const { files, links, resources } = hardwareOf(family, { nvidia: GPUS }, 30_000);
+const GPUS = 3;
+const { files: simulated, links, resources } = hardwareOf(family, { nvidia: GPUS }, 30_000);
 
 const SMI = 'bin/nvidia-smi';
 const XML = 'bin/nvidia-smi.xml';
 const LOG = 'dev/kmsg';
 const uuids = resources.find(({ resource }) => resource === 'nvidia.com/gpu')?.deviceIds ?? [];
-const addressOf = (uuid: string): string => `0008:${(uuids.indexOf(uuid) + 1).toString(16).padStart(2, '0')}:00.0`;
+const addresses = uuids.map((_, at) => `0008:${(at + 1).toString(16).padStart(2, '0')}:00.0`);
+/** The third GPU tells the UUID of the second one, so it is called by its address. */
+const [REPLACED, FIRST, COPIED] = uuids as [string, string, string];
+const COPY = addresses[2] as string;
+const DEVICES = [REPLACED, FIRST, COPY];
+const files: Readonly<Record<string, string>> = { ...simulated, [XML]: (simulated[XML] as string).replaceAll(COPIED, FIRST) };
+const addressOf = (device: string): string => addresses[DEVICES.indexOf(device)] as string;
 const aerPathOf = (uuid: string): string => Object.keys(files).find((path) => path.endsWith(`/${addressOf(uuid)}/aer_dev_fatal`)) ?? '';
 
-/** Changes the text of one element of one GPU. */
-function setElement(uuid: string, element: string, text: string): (document: string) => string {
+/** Changes the part of the document on one GPU. */
+function changeGpu(device: string, change: (part: string) => string): (document: string) => string {
   return (document) =>
     document
-      .split(/(?=\t<gpu id=)/)
-      .map((part) =>
-        part.includes(uuid) ? part.replace(new RegExp(`<${element}>[^<]*</${element}>`), `<${element}>${text}</${element}>`) : part,
-      )
+      .split(/(?=\t<gpu id=)|(?<=\t<\/gpu>\n)/)
+      .map((part) => (part.startsWith(`\t<gpu id="0000${addressOf(device)}"`) ? change(part) : part))
       .join('');
 }
+
+const setElement = (device: string, element: string, text: string): ((document: string) => string) =>
+  changeGpu(device, (part) => part.replace(new RegExp(`<${element}>[^<]*</${element}>`), `<${element}>${text}</${element}>`));
 
 function inDocument(name: string, condition: string, element: string, text: string): Fault {
   return {
@@ -32,6 +40,8 @@ function inDocument(name: string, condition: string, element: string, text: stri
     end: (tree, _uuid, layer) => tree.take(layer),
   };
 }
+
+const uuidOf = (count: number): string => `GPU-5e1f0000-0000-4000-9000-${String(count).padStart(12, '0')}`;
 
 let lines = 0;
 
@@ -163,18 +173,42 @@ export const oracle: OracleFamily = {
   family,
   options: { 'smi-path': '{root}/bin/nvidia-smi' },
   machine: () => ({ files, links }),
-  devices: uuids.map((id) => ({ id, deviceId: id })),
+  devices: DEVICES.map((id) => ({ id, deviceId: id })),
   faults,
   blindings,
+  replacements: [
+    {
+      devices: [REPLACED],
+      directory: dirname(aerPathOf(REPLACED)),
+      toldIn: XML,
+      begin: (tree, count) => tree.write(XML, setElement(REPLACED, 'uuid', uuidOf(count))),
+      names: (count) => ({ [REPLACED]: uuidOf(count) }),
+    },
+  ],
+  duplicates: [
+    {
+      first: [FIRST],
+      second: [COPY],
+      isIdentity: true,
+      listedIn: XML,
+      problem: 'same-identity',
+      leave(tree, [device = ''], layer) {
+        tree.edit(layer, XML, (document) =>
+          changeGpu(device, () => '')(document).replace(/(?<=<attached_gpus>)\d+/, (count) => `${Number(count) - 1}`),
+        );
+        tree.remove(layer, `sys/bus/pci/devices/${addressOf(device)}`);
+      },
+    },
+  ],
   counter: {
     metric: 'device_pcie_replays_total',
     scale: 1,
-    devices: uuids,
+    devices: DEVICES,
     path: () => XML,
-    move: (tree, uuid, by) =>
-      tree.write(XML, (document) => {
-        const before = Number(/<replay_counter>(\d+)</.exec(document.slice(document.indexOf(uuid)))?.[1] ?? 0);
-        return setElement(uuid, 'replay_counter', `${before + by}`)(document);
-      }),
+    move: (tree, device, by) =>
+      tree.write(
+        XML,
+        changeGpu(device, (part) => part.replace(/(?<=<replay_counter>)\d+/, (before) => `${Number(before) + by}`)),
+      ),
   },
 };

@@ -1,9 +1,9 @@
 import { family } from '../../../src/probes/nvme/index.ts';
-import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
+import type { Blinding, Duplicate, Fault, OracleFamily } from '../../oracle/family.ts';
 import type { Overlay } from '../../oracle/overlaid-tree.ts';
 import { hardwareOf } from '../../support/hardware.ts';
 
-const hardware = hardwareOf(family, { nvme: 2 }, 30_000);
+const hardware = hardwareOf(family, { nvme: 4 }, 30_000);
 const files: Readonly<Record<string, string>> = hardware.files;
 const links: Readonly<Record<string, string>> = hardware.links;
 
@@ -12,19 +12,23 @@ const PACE_MS = 20_000;
 
 /** A drive: its controller, its namespace, and the directory of the controller. */
 interface Drive {
+  readonly index: number;
   readonly controller: string;
   readonly namespace: string;
   readonly directory: string;
   readonly function: string;
 }
 
-const drives: readonly Drive[] = [0, 1].map((index) => {
+/** The third drive gives its namespace the id of that of the first one, and the fourth is a copy of the second one in all it tells. */
+const drives: readonly Drive[] = [0, 1, 2, 3].map((index) => {
   const state = Object.keys(files).find((path) => path.endsWith(`/nvme${index}/state`)) as string;
   const directory = state.slice(0, -'/state'.length);
   const [controller = ''] = directory.split('/').slice(-3);
   return {
+    index,
     controller,
-    namespace: (files[`${directory}/nvme${index}n1/wwid`] as string).trim(),
+    // The first of several namespaces with one id is called by it.
+    namespace: index < 2 ? (files[`${directory}/nvme${index}n1/wwid`] as string).trim() : `${controller}-n1`,
     directory,
     function: directory.slice(0, directory.indexOf('/nvme/')),
   };
@@ -66,7 +70,28 @@ function onDrive(
   };
 }
 
-const [first, second] = drives as [Drive, Drive];
+const [first, second, sameId, copy] = drives as [Drive, Drive, Drive, Drive];
+
+const told = (to: Drive, from: Drive, names: readonly ((drive: Drive) => string)[]): Readonly<Record<string, string>> =>
+  Object.fromEntries(names.map((name) => [name(to), files[name(from)] as string]));
+const WWID = ({ directory, index }: Drive): string => `${directory}/nvme${index}n1/wwid`;
+const copies: Readonly<Record<string, string>> = {
+  ...told(sameId, first, [WWID]),
+  ...told(copy, second, [
+    WWID,
+    ...['serial', 'cntlid', 'model'].map(
+      (file) =>
+        ({ directory }: Drive) =>
+          `${directory}/${file}`,
+    ),
+  ]),
+};
+const devicesOf = ({ controller, namespace }: Drive): readonly string[] => [controller, namespace];
+const leave: Duplicate['leave'] = (tree, [controller = ''], layer) => {
+  const { index } = driveOf(controller);
+  const entries = [`class/nvme/nvme${index}`, `class/block/nvme${index}n1`, `bus/pci/devices/${controller}`];
+  for (const entry of entries) tree.remove(layer, `sys/${entry}`);
+};
 
 /** A controller that is not live is asked for no temperature, so only the second drive, which is always live, can be hot. */
 const faults: readonly Fault[] = [
@@ -160,15 +185,34 @@ const blindings: readonly Blinding[] = [
 export const oracle: OracleFamily = {
   family,
   options: { 'temperature-interval': `${PACE_MS / 1_000}s` },
-  machine: () => ({ files, links }),
+  machine: () => ({ files: { ...files, ...copies }, links }),
   devices: IDS.map((id) => ({ id, deviceId: id })),
   faults,
   blindings,
-  replacements: drives.map(({ controller, namespace, directory }) => ({
-    devices: [controller, namespace],
-    directory,
-    begin: (tree, count) => tree.write(`${directory}/serial`, () => `NEW${count}\n`),
-  })),
+  kernelNames: {
+    first: Object.fromEntries(drives.map(({ controller, index }) => [controller, `nvme${index}`])),
+    fresh: (count) => `nvme${drives.length + count}`,
+    entries(device, name) {
+      const { index, directory } = driveOf(device);
+      return {
+        [directory]: name,
+        [`${directory}/nvme${index}n1`]: `${name}n1`,
+        [`sys/class/nvme/nvme${index}`]: name,
+        [`sys/class/block/nvme${index}n1`]: `${name}n1`,
+      };
+    },
+  },
+  replacements: [
+    {
+      devices: devicesOf(first),
+      directory: first.directory,
+      begin: (tree, count) => tree.write(`${first.directory}/serial`, () => `NEW${count}\n`),
+    },
+  ],
+  duplicates: [
+    { first: devicesOf(first), second: devicesOf(sameId), isIdentity: false, problem: 'same-name-twice', leave },
+    { first: devicesOf(second), second: devicesOf(copy), isIdentity: true, problem: 'same-identity', leave },
+  ],
   counter: {
     metric: 'device_nvme_read_bytes_total',
     scale: 512,
