@@ -43,16 +43,26 @@ describe.skipIf(missing !== undefined)(
     const machine = missing === undefined ? new Machine(COUNTS) : (undefined as never);
     let directory: string;
     let name: string;
+    let address: string;
     let memory: MemoryGroup;
 
     const agents = async (): Promise<Pods['items']> =>
       (await cluster.json<Pods>('get', 'pods', ...IN_NAMESPACE, '-l', 'app.kubernetes.io/name=device-agent')).items;
-    const command = (words: readonly string[]): Promise<string> =>
-      cluster.kubectl('exec', ...IN_NAMESPACE, name, '--', 'device-agent', ...words);
+    const command = async (words: readonly string[]): Promise<void> => {
+      // The default chart hides the kernel log and the processes of the node, and doctor says so with the status 1.
+      const isDone = (error: Error): boolean => words === DOCTOR && / findings\.\n[\s\S]*exit code 1\b/.test(error.message);
+      const output = await cluster.kubectl('exec', ...IN_NAMESPACE, name, '--', 'device-agent', ...words).catch((error: Error) => {
+        if (isDone(error)) return error.message;
+        throw error;
+      });
+      expect(output).not.toBe('');
+    };
 
     /** The driver's library and the PCI functions of GPUs; the pod has no shell that could run a simulated nvidia-smi. */
     const addGpus = (): string => {
-      const boards = Array.from({ length: GPUS }, (_, index) => hopper(index));
+      const boards = Array.from({ length: GPUS }, (_, index) =>
+        hopper(index, { bus_id: `00000000:${(0xc0 + index).toString(16).toUpperCase()}:00.0` }),
+      );
       for (const { values } of boards) {
         const pci = join(machine.root, 'sys/bus/pci/devices', String(values.bus_id).slice(4).toLowerCase());
         mkdirSync(pci, { recursive: true });
@@ -91,14 +101,8 @@ describe.skipIf(missing !== undefined)(
       const [agent] = await agents();
       if (agent === undefined) throw new Error('no agent was started');
       name = agent.metadata.name;
+      address = agent.status.podIP;
       memory = new MemoryGroup(agent.metadata.uid);
-      const families = async (): Promise<readonly string[]> => {
-        const page = await cluster.get(`http://${agent.status.podIP}:9835/metrics`);
-        return [...new Set([...page.matchAll(DEVICE)].map(([, family]) => family as string))].toSorted();
-      };
-      await expect
-        .poll(families, { timeout: 60_000, interval: 500 })
-        .toEqual(['amdgpu', 'fpga', 'infiniband', 'intelgpu', 'netdev', 'nvidia', 'nvme']);
     }, 400_000);
 
     afterAll(async () => {
@@ -107,21 +111,28 @@ describe.skipIf(missing !== undefined)(
       rmSync(directory, { recursive: true });
     });
 
-    it('has the limit that the documents name', () => {
-      expect(memory.limitMib()).toBe(256);
-    });
+    it('reads devices of each family that is simulated, below the limit that the documents name', async () => {
+      const families = async (): Promise<readonly string[]> => {
+        const page = await cluster.get(`http://${address}:9835/metrics`);
+        return [...new Set([...page.matchAll(DEVICE)].map(([, family]) => family as string))].toSorted();
+      };
+      await expect
+        .poll(families, { timeout: 60_000, interval: 500 })
+        .toEqual(['amdgpu', 'fpga', 'infiniband', 'intelgpu', 'netdev', 'nvidia', 'nvme']);
+      expect(memory.limitMib()).toBe(384);
+    }, 90_000);
 
-    it.each(SETS)('runs $name at once, and the kernel kills no process', { timeout: ROUNDS * 90_000 }, async ({ name, runs }) => {
+    it.each(SETS)('runs $name at once, and the kernel kills no process', { timeout: ROUNDS * 90_000 }, async ({ name: set, runs }) => {
       const peaks: number[] = [];
       for (let round = 0; round < ROUNDS; round += 1) {
         memory.reset();
-        for (const answer of await Promise.all(runs.map(command))) expect(answer).not.toBe('');
+        await Promise.all(runs.map(command));
         peaks.push(memory.peakMib());
         expect(memory.kills()).toBe(0);
       }
       expect((await agents()).flatMap(({ status }) => status.containerStatuses.map(({ restartCount }) => restartCount))).toEqual([0]);
       const [least, most] = [Math.min(...peaks), Math.max(...peaks)].map((mib) => mib.toFixed(0));
-      process.stderr.write(`${name}: ${ROUNDS} rounds, highest memory of the pod ${least} to ${most} MiB\n`);
+      process.stderr.write(`${set}: ${ROUNDS} rounds, highest memory of the pod ${least} to ${most} MiB\n`);
     });
   },
 );
