@@ -17,6 +17,16 @@ describe('docs/architecture.md', () => {
     expect(readFileSync(path, 'utf8')).toMatch(new RegExp(`\\b${name}\\b(?:\\(|:| =|<| \\{)`));
   });
 
+  it('has each folder of src on its floor', () => {
+    const [, table = ''] = /const FLOORS.*= \{\n([^}]*)\}/.exec(readFileSync('test/floors.test.ts', 'utf8')) ?? [];
+    const floors = new Map([...table.matchAll(/^ {2}'?([\w.]+)'?: (\d),$/gm)].map(([, folder, floor]) => [folder, floor]));
+    const rows = [...text.matchAll(/^\| (\d) \| (.*?) \|/gm)].flatMap(([, floor, cell = '']) =>
+      [...cell.matchAll(/`([\w.]+)/g)].map(([, folder]) => [folder, floor] as const),
+    );
+    expect(rows.filter(([folder, floor]) => floors.get(folder) !== floor)).toEqual([]);
+    expect([...floors.keys()].filter((folder) => !rows.some(([listed]) => listed === folder))).toEqual([]);
+  });
+
   it('has both walks, and fits on two pages', () => {
     expect(steps.length).toBeGreaterThan(20);
     expect(text.split(/\s+/).length).toBeLessThan(1_400);

@@ -9,7 +9,7 @@ import { USE_CONDITIONS } from '../health/policy/use-conditions.ts';
 import { type FamilyReference, renderConditions, renderMetrics, renderProblems } from '../metrics/page/reference.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
-import { policyReference } from './health/policy-text.ts';
+import { conditionReference, policyReference } from './health/policy-text.ts';
 
 /** Renders the generated pages below `docs/`, keyed by path. */
 export async function referencePages(families: readonly DeviceFamily[]): Promise<Readonly<Record<string, string>>> {
@@ -21,9 +21,10 @@ export async function referencePages(families: readonly DeviceFamily[]): Promise
     conditions: [...OWN_CONDITIONS, ...USE_CONDITIONS],
     problems: supervisorProblems,
   };
+  const policy = defaultPolicy(sorted);
   return {
     'docs/metrics.md': await renderMetrics(sorted),
-    'docs/health.md': renderConditions([everyFamily, ...sorted], policyReference(defaultPolicy(sorted))),
+    ...renderConditions(everyFamily, sorted, policyReference(policy), (family) => conditionReference(policy, family)),
     'docs/problems.md': renderProblems([everyFamily, ...sorted]),
     'docs/configuration.md': renderConfiguration(createRegistry(optionSections(sorted), structuredParts), stringify),
     'docs/errors.md': renderErrors(),

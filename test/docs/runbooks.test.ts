@@ -25,10 +25,16 @@ function conditionsOf(page: string): string[] {
   return rows.flatMap((row) => [...(row.split('|')[1] ?? '').matchAll(/`(\w+)`/g)].map(([, name]) => name as string));
 }
 
-/** Class and severity of each condition, from the table of docs/health.md. */
-const declared = [...readFileSync('docs/health.md', 'utf8').matchAll(/^\| `[\w*]+\.(\w+)` \| ([\w-]+) \| (\w+) \|/gm)].map(
-  ([, name, kind, severity]) => ({ name, fault: `${severity} ${kind}` }),
-);
+/** The reference of all conditions: what all families have, and a page for each family. */
+const health = ['docs/health.md', ...readdirSync('docs/health').map((name) => `docs/health/${name}`)]
+  .map((path) => readFileSync(path, 'utf8'))
+  .join('\n');
+
+/** Class and severity of each condition, from the tables of the reference. */
+const declared = [...health.matchAll(/^\| `[\w*]+\.(\w+)` \| ([\w-]+) \| (\w+) \|/gm)].map(([, name, kind, severity]) => ({
+  name,
+  fault: `${severity} ${kind}`,
+}));
 
 /** The faults that the expression of each alert selects. */
 const faultsOf: Readonly<Record<string, RegExp>> = {
@@ -82,7 +88,7 @@ describe('runbooks', () => {
 
   it('have the commands of each remedy', () => {
     const remedies = [...overview.matchAll(/^\| `([a-z-]+)` \| /gm)].map(([, remedy]) => remedy);
-    const used = [...readFileSync('docs/health.md', 'utf8').matchAll(/^- Remedy: ([\w-]+)$/gm)].map(([, remedy]) => remedy);
+    const used = [...health.matchAll(/^- Remedy: ([\w-]+)$/gm)].map(([, remedy]) => remedy);
     expect([...new Set(used)].filter((remedy) => remedy !== 'none' && !remedies.includes(remedy))).toEqual([]);
   });
 });

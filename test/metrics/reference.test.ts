@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { referencePages } from '../../src/cli/reference-pages.ts';
 import { loadFamilies } from '../../src/config/sections.ts';
-import { renderConditions, renderMetrics, renderProblems } from '../../src/metrics/page/reference.ts';
+import { type FamilyReference, renderConditions, renderMetrics, renderProblems } from '../../src/metrics/page/reference.ts';
 import { unitOf } from '../../src/metrics/page/units.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { families } from './sample.ts';
@@ -12,6 +12,11 @@ const pages = await referencePages(await loadFamilies(familyLoaders));
 describe('reference pages', () => {
   it.each(Object.keys(pages))('%s is what the declarations say (else: npm run generate)', (path) => {
     expect(readFileSync(path, 'utf8')).toBe(pages[path]);
+  });
+
+  it('are the only pages of docs/health', () => {
+    const written = readdirSync('docs/health').map((name) => `docs/health/${name}`);
+    expect(written.filter((path) => pages[path] === undefined)).toEqual([]);
   });
 
   const toys = families.map((family) => ({ summary: `All <${family.name}> devices.`, ...family }));
@@ -38,9 +43,16 @@ describe('reference pages', () => {
       forMs: 90_000,
       threshold: { growth: 3, windowMs: 3_600_000 },
     } as const;
-    const page = renderConditions(toys.map((family) => ({ ...family, conditions: family.name === 'toy' ? [condition] : [] })));
-    expect(page).toContain('- Severity degraded, class rate, for 1m30s, recovery 0s, growth above 3 per 1h');
-    expect(page).not.toContain('## wire');
+    const [everyFamily, ...judged] = toys.map((family) => ({ ...family, conditions: family.name === 'toy' ? [condition] : [] }));
+    const rendered = renderConditions(
+      { ...everyFamily, name: 'Every family' } as FamilyReference,
+      [everyFamily, ...judged] as FamilyReference[],
+      '',
+      () => '',
+    );
+    expect(Object.keys(rendered)).toEqual(['docs/health.md', 'docs/health/toy.md']);
+    expect(rendered['docs/health/toy.md']).toContain('- Severity degraded, class rate, for 1m30s, recovery 0s, growth above 3 per 1h');
+    expect(rendered['docs/health.md']).toContain('| [toy](health/toy.md) | 1 | All &lt;toy> devices. |');
     expect(renderProblems(toys)).toContain('| `driver-missing` | The driver is not loaded. | Load the toy driver. |');
   });
 

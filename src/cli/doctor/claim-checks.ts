@@ -46,7 +46,7 @@ const ADVICE: Readonly<Record<MetadataState, (driver: string) => readonly [cause
   ],
   'not-written': (driver) => [
     `The driver ${driver} writes no metadata, and neither its CDI specs nor its names lead to a device.`,
-    `Switch on the metadata of the driver; some drivers call it the feature gate DeviceMetadata. ${RULE}`,
+    `Switch on the metadata of the driver, often the feature gate DeviceMetadata, if that costs no other feature of it. ${RULE}`,
   ],
   written: (driver) => [
     `The driver ${driver} writes metadata, but no probe finds the device that it names, or the device is missing.`,

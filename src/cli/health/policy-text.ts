@@ -19,24 +19,22 @@ export function policyJson(policy: HealthPolicy): object {
   return { ...Object.fromEntries(generalRows(policy).map(([name, value]) => [name, value])), conditions: explainPolicy(policy) };
 }
 
-/** Renders the section of the reference page about the default policy. */
+/** Renders the general settings of the default policy as a list of the reference page. */
 export function policyReference(policy: HealthPolicy): string {
-  const general = generalRows(policy).map(([name, value]) => `- \`${name}\`: ${value}`);
-  const rows = explainPolicy(policy).map((row) => {
-    const cells = [row.class, row.severity, row.for, row.recovery, row.threshold ?? '', row.remedy, row.source];
-    return `| \`${keyOf(row)}\` | ${cells.map(cell).join(' | ')} |`;
-  });
-  return `## The policy without a configuration
+  return generalRows(policy)
+    .map(([name, value]) => `- \`${name}\`: ${value}\n`)
+    .join('');
+}
 
-${general.join('\n')}
-
-The first column is the key of the condition in \`health.conditions\`. The family \`*\` means every family. A finding can have its own severity
-(a code of the driver), but a severity in the configuration overrides it. A finding can also have its own remedy (a disabled port).
-
-| Condition | Class | Severity | For | Recovery | Threshold | Remedy | Source |
-|---|---|---|---|---|---|---|---|
-${rows.join('\n')}
-`;
+/** Renders the defaults of the conditions of a family as a table of the reference page. The family `*` means every family. */
+export function conditionReference(policy: HealthPolicy, family: string): string {
+  const rows = explainPolicy(policy)
+    .filter((row) => row.family === family)
+    .map((row) => {
+      const cells = [row.class, row.severity, row.for, row.recovery, row.threshold ?? '', row.remedy];
+      return `| \`${keyOf(row)}\` | ${cells.map(cell).join(' | ')} |\n`;
+    });
+  return `| Condition | Class | Severity | For | Recovery | Threshold | Remedy |\n|---|---|---|---|---|---|---|\n${rows.join('')}`;
 }
 
 function generalRows({ unknown, staleAfterMs, missingRetentionMs, flapping }: HealthPolicy): (readonly [string, string, string])[] {

@@ -96,18 +96,31 @@ ${table(Object.values(pluginMetrics))}
 ${table(new ProcessMetrics().specs())}`;
 }
 
-/** Renders the reference page of all conditions, with the section `policy` before them. */
-export function renderConditions(families: readonly FamilyReference[], policy = ''): string {
-  const sections = families
-    .filter(({ conditions }) => conditions.length > 0)
-    .map(
-      ({ name, summary, proven, conditions }) =>
-        `## ${escapeText(name)}\n\n${aboutText({ summary, proven })}\n\n${conditions.map(conditionSection).join('\n')}`,
-    );
-  return `# Health
+/**
+ * Renders the reference of all conditions, keyed by path: one page with what holds for all families, and one page for each family.
+ * `defaultsOf` renders the table of the default policy of a family.
+ */
+export function renderConditions(
+  everyFamily: FamilyReference,
+  families: readonly FamilyReference[],
+  policy: string,
+  defaultsOf: (family: string) => string,
+): Readonly<Record<string, string>> {
+  const judged = families.filter(({ conditions }) => conditions.length > 0);
+  const pages = judged.map((family): [string, string] => [`docs/health/${family.name}.md`, familyPage(family, defaultsOf(family.name))]);
+  const rows = judged.map(
+    ({ name, summary, conditions }) => `| [${escapeText(name)}](health/${name}.md) | ${conditions.length} | ${cell(summary)} |`,
+  );
+  const page = `# Health
 
 This page is generated from the declarations in the source. Probes report facts. The health policy decides when a fact counts and how
 severe it is. This page lists the defaults. The configuration can change them; \`device-agent config print\` shows the effective values.
+
+| Family | Conditions | Hardware |
+|---|---|---|
+${rows.join('\n')}
+
+## Words
 
 - **Severity**: *fatal* makes a device \`unhealthy\`. *degraded* makes it \`degraded\` but leaves it in service. *info* does not change its state.
 - **Class**: *latched* usually stays until an operator acts. *self-clearing* follows the current value. *rate* evaluates the growth of a counter.
@@ -125,7 +138,30 @@ The API, the page, \`device-agent list\` and \`device-agent health\` show the st
   A condition whose file is missing counts as one that the device cannot have, unless another file tells that it can, as the topology of KFD and the
   model do for error handling of AMD GPUs. Nothing else tells whether they have \`event_state\` or a list of bad pages while the directory is there.
 
-${policy === '' ? '' : `${policy}\n`}${sections.join('\n')}`;
+## The policy without a configuration
+
+${policy}
+The first column of each table below and on the pages of the families is the key of the condition in \`health.conditions\`. The family \`*\` means every family.
+A finding can have its own severity (a code of the driver), but a severity in the configuration overrides it. A finding can also have its own remedy (a disabled port).
+
+## ${escapeText(everyFamily.name)}
+
+${escapeText(everyFamily.summary)}
+
+${defaultsOf('*')}
+${everyFamily.conditions.map(conditionSection).join('\n')}`;
+  return Object.fromEntries([['docs/health.md', page], ...pages]);
+}
+
+function familyPage({ name, summary, proven, conditions }: FamilyReference, defaults: string): string {
+  return `# Health: ${escapeText(name)}
+
+${aboutText({ summary, proven })}
+
+This page is generated from the declarations in the source. [Health](../health.md) explains the words and the conditions that all families have.
+
+${defaults}
+${conditions.map((condition) => conditionSection(condition)).join('\n')}`;
 }
 
 /** Renders the reference page of all problems. */
