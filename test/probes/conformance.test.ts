@@ -55,7 +55,10 @@ function note(family: string, { type, status }: Finding): void {
 async function collect(family: DeviceFamily, { root, options, change }: Machine, reads: number = 1): Promise<Collection> {
   let elapsedMs = 0;
   const clock: Clock = { ...frozenClock, monotonic: () => elapsedMs };
-  const host = createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev'), share: join(root, 'share') }, clock);
+  const host = createHost(
+    { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev'), share: join(root, 'share') },
+    clock,
+  );
   const probe = family.createProbe(host, probeOptions(family, options));
   try {
     for (let read = 1; read < reads; read += 1) {
