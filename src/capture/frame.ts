@@ -4,7 +4,16 @@ import type { ObservedCommand } from '../model/observation.ts';
 export const FORMAT = 1;
 
 /** Begin of each path of a frame: what the path was on the machine. */
-export type PlaceName = 'sys' | 'proc' | 'dev' | 'share' | 'claims' | `cdi${number}` | `directory/${string}` | typeof KERNEL_LOG | typeof CHECKPOINT;
+export type PlaceName =
+  | 'sys'
+  | 'proc'
+  | 'dev'
+  | 'share'
+  | 'claims'
+  | `cdi${number}`
+  | `directory/${string}`
+  | typeof KERNEL_LOG
+  | typeof CHECKPOINT;
 /** The kernel log, when it is not the one below `dev`. */
 export const KERNEL_LOG = 'log/kmsg';
 /** Options of families that name the kernel log. Empty: the one below `dev`. */

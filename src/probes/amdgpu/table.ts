@@ -1,4 +1,4 @@
-import { plainValue } from '../drm-text.ts';
+import { isCount, plainValue } from '../count.ts';
 import {
   ATTRIBUTES,
   type Field,
@@ -103,7 +103,7 @@ const WIDTHS: Readonly<Record<IntegerType, number>> = { u16: 2, u32: 4, u64: 8 }
 function unsigned(bytes: Buffer, at: number, type: IntegerType): number | bigint | undefined {
   if (type === 'u64') {
     const value = bytes.readBigUInt64LE(at);
-    return value === 0xffff_ffff_ffff_ffffn ? undefined : plainValue(value);
+    return isCount(value) ? plainValue(value) : undefined;
   }
   const value = type === 'u16' ? bytes.readUInt16LE(at) : bytes.readUInt32LE(at);
   return value === (type === 'u16' ? 0xffff : 0xffff_ffff) ? undefined : value;

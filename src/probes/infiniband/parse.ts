@@ -1,16 +1,16 @@
+import { ALL_ONES, plainValue } from '../count.ts';
+
 /** Exact value of a counter; `bigint` from 2^53 on. */
 export type Count = number | bigint;
 
 /** Reason why the text of a counter file is not a value. */
 export type NoCount = 'not-available' | 'empty' | 'not-decimal' | 'too-large' | 'all-ones';
 
-const MAX_64 = 2n ** 64n - 1n;
 const SAFE_DIGITS = 15;
 
 /**
  * Parses the text of one counter file. Only decimal numbers without leading zeros are valid. Kernels before about 4.19 print
- * `N/A (no PMA)` when a port has no performance management. All ones of 64 bits are what a read of hardware that does not answer gives:
- * at 800 Gb/s a counter of words of 4 bytes gets there in 23 years.
+ * `N/A (no PMA)` when a port has no performance management.
  */
 export function parseCount(text: string): Count | NoCount {
   const trimmed = text.trim();
@@ -20,19 +20,15 @@ export function parseCount(text: string): Count | NoCount {
   if (trimmed.length <= SAFE_DIGITS) return Number(trimmed);
   if (trimmed.length > 20) return 'too-large';
   const value = BigInt(trimmed);
-  if (value === MAX_64) return 'all-ones';
-  return value > MAX_64 ? 'too-large' : exact(value);
+  if (value === ALL_ONES) return 'all-ones';
+  return value > ALL_ONES ? 'too-large' : plainValue(value);
 }
 
 /** Multiplies `count` by a whole number without loss of digits. */
 export function scaleCount(count: Count, scale: number): Count {
   if (scale === 1) return count;
   if (typeof count === 'number' && count <= Number.MAX_SAFE_INTEGER / scale) return count * scale;
-  return exact(BigInt(count) * BigInt(scale));
-}
-
-function exact(value: bigint): Count {
-  return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
+  return plainValue(BigInt(count) * BigInt(scale));
 }
 
 /** Parses `<n>: <TEXT>` of a port's `state` file and returns the label value; undefined for other text. */

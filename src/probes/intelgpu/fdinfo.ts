@@ -1,3 +1,4 @@
+import { countOf } from '../count.ts';
 import { type DrmIdentity, drmBytes, drmIdentity, drmValues } from '../drm-fdinfo.ts';
 
 /** Work of one client on one class of engines. */
@@ -42,14 +43,14 @@ export function parseDrmClient(text: string): DrmClient | undefined {
   for (const [key, value] of values) {
     const name = (driver === 'xe' ? /^drm-cycles-([a-z0-9-]{1,32})$/ : /^drm-engine-(?!capacity-)([a-z0-9-]{1,32})$/).exec(key)?.[1];
     if (name === undefined || engines.size >= MOST_ENGINES) continue;
-    const busy = (driver === 'xe' ? /^(\d{1,20})$/ : /^(\d{1,20}) ns$/).exec(value)?.[1];
-    const total = /^\d{1,20}$/.exec(values.get(`drm-total-cycles-${name}`) ?? '')?.[0];
+    const busy = countOf(driver === 'xe' ? value : value.replace(/ ns$/, ''));
+    const total = countOf(values.get(`drm-total-cycles-${name}`) ?? '');
     // Without the clock of its class a number of cycles means nothing.
     if (busy === undefined || (driver === 'xe' && total === undefined)) continue;
     engines.set(engineOf(name), {
-      busy: BigInt(busy),
+      busy,
       capacity: capacityOf(values.get(`drm-engine-capacity-${name}`)),
-      ...(driver === 'xe' && total !== undefined && { total: BigInt(total) }),
+      ...(driver === 'xe' && total !== undefined && { total }),
     });
   }
   const memoryBytes = memoryOf(values, 'resident') ?? memoryOf(values, 'total') ?? memoryOf(values, 'memory');

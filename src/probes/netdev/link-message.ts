@@ -1,4 +1,5 @@
-import { isCount, type Traffic, type TrafficCounter } from './traffic.ts';
+import { isCount } from '../count.ts';
+import type { Traffic, TrafficCounter } from './traffic.ts';
 import { type LinkDescription, type LinkState, MOST_FUNCTIONS, type VirtualFunction } from './virtual-function.ts';
 
 /**

@@ -1,4 +1,5 @@
 import type { Labels, MetricSpec, Reading, Value } from '../../model/metric.ts';
+import { plainValue } from '../count.ts';
 import { pcieReadings } from '../pcie.ts';
 import type { ControllerFacts, ControllerSample } from './controller.ts';
 import { type DiskStat, type OperationCounts, SECTOR_BYTES } from './disk-stat.ts';
@@ -6,7 +7,6 @@ import { metrics } from './metrics.ts';
 import type { NamespaceFacts, NamespaceSample } from './namespace.ts';
 import { hasWarning, type LogFieldName, type SmartLog, WARNING_BITS } from './smart-log.ts';
 import { COMPOSITE } from './temperatures.ts';
-import { plainValue } from './text.ts';
 
 function reading({ name }: MetricSpec, value: Value | undefined, labels?: Labels): Reading[] {
   if (value === undefined) return [];

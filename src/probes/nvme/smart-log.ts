@@ -1,3 +1,5 @@
+import { ALL_ONES } from '../count.ts';
+
 /** Bytes of the log. NVM Express Base Specification, SMART / Health Information (Log Identifier 02h). */
 export const SMART_LOG_BYTES = 512;
 
@@ -89,11 +91,18 @@ export function parseSmartJson(text: string): SmartLog | undefined {
   return Object.keys(log).length === 0 ? undefined : log;
 }
 
+/** Width of the counters that grow without an end. Smaller fields are shares, warnings and temperatures. */
+const COUNTER_BYTES = 4;
+
+/** All bits of the field, or of its lower half where a program wrote 64 bits of it. */
+const hasAllOnes = (value: bigint, bytes: number): boolean => value === ALL_ONES || value === (1n << BigInt(8 * bytes)) - 1n;
+
 function logOf(read: (field: LogField, name: LogFieldName) => bigint | undefined): SmartLog {
   const log: Partial<Record<LogFieldName, bigint>> = {};
   for (const [name, field] of FIELDS) {
     const value = read(field, name);
     if (value === undefined || value > (field.most ?? (1n << BigInt(8 * field.bytes)) - 1n)) continue;
+    if (field.bytes >= COUNTER_BYTES && hasAllOnes(value, field.bytes)) continue;
     if (value !== 0n || field.isAbsentAtZero !== true) log[name] = value;
   }
   return log;
