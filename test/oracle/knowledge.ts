@@ -409,9 +409,11 @@ export class Knowledge {
     return known.isPresent ? 'true' : 'false';
   }
 
-  /** A fault of another device is one of this device while both are read. When the other one left, no read confirms or denies it. */
+  /** A fault of another device is one of this device while both are read, and until the other one leaves. */
   #sharedSightOf(device: DeviceKnowledge, known: FaultKnowledge, of: string): Sight {
     const sight = this.#sightOf(of, known);
+    // Then some reads of this device deny the fault, and others say nothing of it.
+    if (this.device(of).isGone) known.isRaised = false;
     const readings = [device.reading, this.device(of).reading];
     return readings.includes('unread') ? 'hidden' : readings.includes('unsure') ? 'unsure' : sight;
   }
