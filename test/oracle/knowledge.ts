@@ -583,6 +583,8 @@ export class Knowledge {
   }
 
   #duplicateViolations({ families }: NonNullable<OracleNode['snapshot']>): readonly string[] {
+    // An agent that just started has no problems yet.
+    if (this.#startedMs > this.#nowMs - INTERVAL_MS) return [];
     return (this.#family.duplicates ?? []).flatMap(({ first, second, problem }) => {
       const areRead = [...first, ...second].every((id) => this.#isSeen(this.device(id)));
       const isReported = families.some(({ problems }) => problems.some(({ code }) => code === problem));
