@@ -527,7 +527,8 @@ export class Knowledge {
     const [state] = states;
     const raised = device.faults.filter(({ isRaised }) => isRaised);
     if (state === undefined) {
-      const wasRead = device.surelyReadMs > Number.NEGATIVE_INFINITY;
+      // Another device may have the name of one that is gone.
+      const wasRead = device.surelyReadMs > Number.NEGATIVE_INFINITY && !(device.isGone && device.isChanged);
       return wasRead ? [`${device.id} was read but is no longer listed`] : [];
     }
     const { verdict, missingSinceMs, readAtMs } = state;
