@@ -22,7 +22,7 @@ export function withSharedIdentities(collection: Collection): Collection {
     ...collection,
     reports: collection.reports.map((report) => {
       const others = groupOf.get(report)?.filter((other) => other !== report) ?? [];
-      const [read, aside] = [findingsOf(others, 'read'), findingsOf(others, 'aside')];
+      const [read, aside] = [[...findingsOf(others, 'read'), ...unreadOf(others, report)], findingsOf(others, 'aside')];
       return {
         ...report,
         ...(report.read !== undefined && { read: withFindings(report.read, read) }),
@@ -45,6 +45,16 @@ const findingsOf = (reports: readonly DeviceReport[], source: 'read' | 'aside'):
       instance: finding.instance === undefined ? device.id : `${finding.instance} of ${device.id}`,
     })),
   );
+
+/** A finding of a whole device denies a condition for all its instances. It denies nothing of another device, which was not read. */
+const unreadOf = (others: readonly DeviceReport[], { read }: DeviceReport): readonly Finding[] =>
+  others
+    .filter((other) => other.read === undefined)
+    .flatMap(({ device }) =>
+      (read?.findings ?? [])
+        .filter(({ instance }) => instance === undefined)
+        .map(({ type, reason }) => ({ type, instance: device.id, status: 'unknown', reason, message: `${device.id} was not read` })),
+    );
 
 function problemOf(group: readonly DeviceReport[]): Problem {
   const names = group.map(({ device }) => device.id).sort();

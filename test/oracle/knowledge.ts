@@ -409,9 +409,11 @@ export class Knowledge {
     return known.isPresent ? 'true' : 'false';
   }
 
-  /** A fault of another device is one of this device while both are read. When the other one left, no read confirms or denies it. */
+  /** A fault of another device is one of this device while both are read, and until the other one leaves. */
   #sharedSightOf(device: DeviceKnowledge, known: FaultKnowledge, of: string): Sight {
     const sight = this.#sightOf(of, known);
+    // Then some reads of this device deny the fault, and others say nothing of it.
+    if (this.device(of).isGone) known.isRaised = false;
     const readings = [device.reading, this.device(of).reading];
     return readings.includes('unread') ? 'hidden' : readings.includes('unsure') ? 'unsure' : sight;
   }
@@ -525,7 +527,8 @@ export class Knowledge {
     const [state] = states;
     const raised = device.faults.filter(({ isRaised }) => isRaised);
     if (state === undefined) {
-      const wasRead = device.surelyReadMs > Number.NEGATIVE_INFINITY;
+      // Another device may have the name of one that is gone.
+      const wasRead = device.surelyReadMs > Number.NEGATIVE_INFINITY && !(device.isGone && device.isChanged);
       return wasRead ? [`${device.id} was read but is no longer listed`] : [];
     }
     const { verdict, missingSinceMs, readAtMs } = state;
@@ -581,6 +584,8 @@ export class Knowledge {
   }
 
   #duplicateViolations({ families }: NonNullable<OracleNode['snapshot']>): readonly string[] {
+    // An agent that just started has no problems yet.
+    if (this.#startedMs > this.#nowMs - INTERVAL_MS) return [];
     return (this.#family.duplicates ?? []).flatMap(({ first, second, problem }) => {
       const areRead = [...first, ...second].every((id) => this.#isSeen(this.device(id)));
       const isReported = families.some(({ problems }) => problems.some(({ code }) => code === problem));

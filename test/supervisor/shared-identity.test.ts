@@ -63,6 +63,13 @@ describe('devices that tell one identity', () => {
     expect(both(false)).toEqual({ a: 'healthy', b: 'healthy', c: 'healthy' });
   });
 
+  it('are not sound because the sick one was not read', () => {
+    const judge = life();
+    const sick = report('a', 'X', fault(true));
+    expect(judge(sick, report('b', 'X', fault(false)))).toEqual({ a: 'unhealthy', b: 'unhealthy' });
+    expect(judge({ device: sick.device }, report('b', 'X', fault(false)))).toMatchObject({ b: 'unhealthy' });
+  });
+
   it('are not judged by the difference of their counters, but by the growth of each', () => {
     const judge = life();
     expect(judge(report('a', 'X', errors(5)), report('b', 'X', errors(5_000)))).toEqual({ a: 'healthy', b: 'healthy' });
