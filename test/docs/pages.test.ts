@@ -1,10 +1,19 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
-const PAGES = readdirSync('docs', { recursive: true, encoding: 'utf8' })
+const DOCS = readdirSync('docs', { recursive: true, encoding: 'utf8' })
   .filter((path) => path.endsWith('.md'))
-  .map((path): readonly [string, string] => [`docs/${path}`, readFileSync(`docs/${path}`, 'utf8')]);
+  .map((path) => `docs/${path}`);
+const PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...DOCS].map((path): readonly [string, string] => [
+  path,
+  readFileSync(path, 'utf8'),
+]);
+/** Files that the programs make. */
+const MADE = ['bench/results/'];
+/** Paths of this repository in backticks. Those with a placeholder are patterns. */
+const FILES = /`((?:src|test|scripts|bench|deploy|dashboards|docs|proto|families)\/[\w./-]*\w\/?)`/g;
 const flags = new Set(readFileSync('docs/configuration.md', 'utf8').match(/--[a-z][a-z.-]+[a-z]/g));
 /** Flags of other programs. */
 const COMMANDS = /^--(?:namespace|field|ignore|delete|image|profile|device|clear|since|previous|show|gpu|max|heap|help|sim|no-collector)/;
@@ -18,24 +27,34 @@ describe('pages', () => {
   });
 
   it.each(PAGES)('%s links to headings and pages that exist', (path, page) => {
-    const folder = path.slice(0, path.lastIndexOf('/'));
     const links = [...page.matchAll(/\]\(([^)#\s]+\.md)(?:#([\w-]+))?\)/g)].map(([, target, heading]) => ({
       target: target as string,
       heading,
     }));
     const known = new Map(PAGES);
+    const slug = (title: string): string =>
+      title
+        .toLowerCase()
+        .replaceAll(/[^\w\s-]/g, '')
+        .replaceAll(' ', '-');
     const wrong = links.filter(({ target, heading }) => {
-      const file = new URL(`${folder}/${target}`, 'file:///').pathname.slice(1);
-      const text = known.get(file) ?? (file.startsWith('docs/') ? undefined : '');
-      const slug = (title: string): string =>
-        title
-          .toLowerCase()
-          .replaceAll(/[^\w\s-]/g, '')
-          .replaceAll(' ', '-');
-      const headings = [...(text ?? '').matchAll(/^#+ (.*)$/gm)].map(([, title]) => slug(title as string));
-      return text === undefined || (heading !== undefined && !headings.includes(heading));
+      const file = normalize(`${dirname(path)}/${target}`);
+      const headings = [...(known.get(file) ?? '').matchAll(/^#+ (.*)$/gm)].map(([, title]) => slug(title as string));
+      return !existsSync(file) || (heading !== undefined && !headings.includes(heading));
     });
     expect(wrong).toEqual([]);
+  });
+
+  it.each(PAGES)('%s names files that exist', (_path, page) => {
+    const named = [...page.matchAll(FILES)].map(([, file]) => file as string);
+    expect(named.filter((file) => !MADE.includes(file) && !existsSync(file))).toEqual([]);
+  });
+
+  it('are all found from the table at the end of README.md', () => {
+    const [, table = ''] = readFileSync('README.md', 'utf8').split('| Question | Page |');
+    const linked = [...table.matchAll(/\]\(([^)]+)\)/g)].map(([, target]) => target);
+    const ofFolders = DOCS.filter((path) => dirname(path) === 'docs');
+    expect(ofFolders.filter((path) => path !== 'docs/README.md' && !linked.includes(path))).toEqual([]);
   });
 
   it.each(PAGES)('%s has YAML that can be read', (_path, page) => {

@@ -50,7 +50,7 @@ describe('runbooks', () => {
     expect([...page.matchAll(/^##? (.*)$/gm)].map(([, title]) => title)).toEqual([
       alert,
       'What it means',
-      'How to look',
+      'Diagnosis',
       'What to do',
       'When to ignore it',
     ]);
