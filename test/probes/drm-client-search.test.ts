@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ReplayedTree } from '../../src/host/recorded/recorded-errors.ts';
-import { ClientSearch } from '../../src/probes/drm-client-search.ts';
+import { ClientSearch } from '../../src/probes/kit/drm/client-search.ts';
 import { unless } from '../support/skipped.ts';
 
 const PACE = { most: 100, everyMs: 0 };

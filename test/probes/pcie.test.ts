@@ -4,8 +4,15 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Tree } from '../../src/host/fs/tree.ts';
 import type { AerCounters, PcieLink } from '../../src/host/pci/pcie.ts';
-import { type PcieSample, pcieErrorMetric, pcieErrorReadings, pcieMetrics, pcieReadings, readPcie } from '../../src/probes/pcie.ts';
-import { pcieErrorConditions, pcieErrorFindings, pcieFindings, pcieLinkCondition } from '../../src/probes/pcie-health.ts';
+import { pcieErrorConditions, pcieErrorFindings, pcieFindings, pcieLinkCondition } from '../../src/probes/kit/pcie/health.ts';
+import {
+  type PcieSample,
+  pcieErrorMetric,
+  pcieErrorReadings,
+  pcieMetrics,
+  pcieReadings,
+  readPcie,
+} from '../../src/probes/kit/pcie/pcie.ts';
 
 const NO_ERRORS: AerCounters = { errors: [], totals: {} };
 

@@ -1,7 +1,7 @@
 import { shared } from '../../model/shared-metrics.ts';
 import type { Declaration, DeclaredReading } from '../../probes/declared/declaration.ts';
 import { sharedMetric } from '../../probes/declared/metrics.ts';
-import { pcieMetrics } from '../../probes/pcie.ts';
+import { pcieMetrics } from '../../probes/kit/pcie/pcie.ts';
 import { nearestHint } from '../nearest.ts';
 import type { SchemaProblem } from '../schema-check.ts';
 import type { Path } from '../text-positions.ts';

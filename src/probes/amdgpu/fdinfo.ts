@@ -1,4 +1,4 @@
-import { type DrmIdentity, drmBytes, drmIdentity, drmValues } from '../drm-fdinfo.ts';
+import { type DrmIdentity, drmBytes, drmIdentity, drmValues } from '../kit/drm/fdinfo.ts';
 
 /** One client of the graphics driver: an open file of a render node, as `/proc/<pid>/fdinfo/<fd>` tells it. */
 export interface DrmClient extends DrmIdentity {

@@ -1,6 +1,6 @@
 import type { Finding } from '../../model/health.ts';
-import { overTemperature } from '../drm-temperature.ts';
-import { pcieErrorFindings, pcieFindings } from '../pcie-health.ts';
+import { overTemperature } from '../kit/drm/temperature.ts';
+import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import type { AwakeSample, CardSample } from './card.ts';
 import { conditions } from './conditions.ts';
 import type { AmdgpuOptions } from './options.ts';

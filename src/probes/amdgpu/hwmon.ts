@@ -1,9 +1,9 @@
 import { parseInteger, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
 import type { MetricSpec, Reading } from '../../model/metric.ts';
-import type { CardFiles } from '../drm-card-files.ts';
-import { type LimitedTemperature, withCredibleLimits } from '../drm-temperature.ts';
-import { plainText } from '../drm-text.ts';
-import type { CredibleLimits } from '../sensor-limits.ts';
+import type { CardFiles } from '../kit/drm/card-files.ts';
+import { type LimitedTemperature, withCredibleLimits } from '../kit/drm/temperature.ts';
+import { plainText } from '../kit/drm/text.ts';
+import type { CredibleLimits } from '../kit/sensor-limits.ts';
 import { metrics } from './metrics.ts';
 
 /** A file of the monitor that is read at each refresh. */

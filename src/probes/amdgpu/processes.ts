@@ -1,8 +1,8 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import type { DeviceProcess } from '../../model/collection.ts';
-import { ClientSearch, type OpenNodes } from '../drm-client-search.ts';
-import { DrmProcessFactsReader } from '../drm-process-facts.ts';
+import { ClientSearch, type OpenNodes } from '../kit/drm/client-search.ts';
+import { DrmProcessFactsReader } from '../kit/drm/process-facts.ts';
 import { type DrmClient, engineOf, parseDrmClient } from './fdinfo.ts';
 import { KfdProcesses } from './kfd-processes.ts';
 

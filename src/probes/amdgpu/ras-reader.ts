@@ -1,6 +1,6 @@
 import type { Problem } from '../../model/collection.ts';
-import type { CardFiles } from '../drm-card-files.ts';
-import { plainText } from '../drm-text.ts';
+import type { CardFiles } from '../kit/drm/card-files.ts';
+import { plainText } from '../kit/drm/text.ts';
 import type { AmdgpuOptions } from './options.ts';
 import {
   BAD_PAGES_LIMIT,

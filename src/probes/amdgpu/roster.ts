@@ -1,5 +1,5 @@
 import type { Device } from '../../model/device.ts';
-import type { LastIdentities } from '../last-identity.ts';
+import type { LastIdentities } from '../kit/last-identity.ts';
 import type { CardFacts } from './card.ts';
 import { type CardPlace, type PartitionPlace, renderMinorOf } from './discover.ts';
 import { MODELS } from './models.ts';

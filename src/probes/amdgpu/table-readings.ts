@@ -1,6 +1,6 @@
 import { canMeasure } from '../../host/hwmon.ts';
 import type { MetricSpec } from '../../model/metric.ts';
-import type { ReadingSet } from '../reading-set.ts';
+import type { ReadingSet } from '../kit/reading-set.ts';
 import { metrics } from './metrics.ts';
 import type { Sample, Table } from './table.ts';
 import type { Quantity } from './table-layouts.ts';

@@ -1,7 +1,7 @@
 import { type Millis, parseDuration } from '../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
 import type { Value } from '../../model/metric.ts';
-import { pcieConditions } from '../pcie-health.ts';
+import { pcieConditions } from '../kit/pcie/health.ts';
 import type { Declaration, DeclaredCondition, DeclaredReading, DeclaredSource } from './declaration.ts';
 import type { SourceValue } from './source-reader.ts';
 import { fill, plain } from './template.ts';

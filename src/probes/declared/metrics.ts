@@ -1,6 +1,6 @@
 import type { MetricSpec } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
-import { pcieMetrics } from '../pcie.ts';
+import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import type { Declaration, DeclaredReading, DeclaredSource } from './declaration.ts';
 
 const sharedByName: ReadonlyMap<string, Omit<MetricSpec, 'source'>> = new Map(Object.values(shared).map((spec) => [spec.name, spec]));

@@ -3,8 +3,8 @@ import type { Collection, DeviceReport, Listing, Problem } from '../../model/col
 import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
-import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../pcie.ts';
-import { pcieFindings } from '../pcie-health.ts';
+import { pcieFindings } from '../kit/pcie/health.ts';
+import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../kit/pcie/pcie.ts';
 import { type CommandRights, CommandRows } from './command-rows.ts';
 import { findingsOf, sourceOf } from './conditions.ts';
 import type { Declaration, DeclaredDevices, DeclaredSource } from './declaration.ts';

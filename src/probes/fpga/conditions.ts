@@ -1,7 +1,7 @@
 import { hours, seconds } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
-import { growthCondition } from '../growth-condition.ts';
-import { pcieErrorConditions, pcieLinkCondition } from '../pcie-health.ts';
+import { growthCondition } from '../kit/growth-condition.ts';
+import { pcieErrorConditions, pcieLinkCondition } from '../kit/pcie/health.ts';
 
 const PCI = 'Linux Documentation/ABI/testing/sysfs-bus-pci';
 const MANAGER = 'Linux Documentation/ABI/testing/sysfs-class-fpga-manager';

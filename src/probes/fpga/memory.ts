@@ -1,6 +1,6 @@
 import type { Clock } from '../../host/clock.ts';
 import type { Millis } from '../../model/duration.ts';
-import { CredibleLimits } from '../sensor-limits.ts';
+import { CredibleLimits } from '../kit/sensor-limits.ts';
 
 interface Kept {
   readonly value: unknown;

@@ -1,7 +1,7 @@
 import type { MetricSpec } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
 import { familyMetrics } from '../kit/metrics.ts';
-import { pcieErrorMetric, pcieLinkMetrics } from '../pcie.ts';
+import { pcieErrorMetric, pcieLinkMetrics } from '../kit/pcie/pcie.ts';
 
 const { gauge, counter } = familyMetrics('fpga');
 

@@ -1,5 +1,5 @@
 import { canMeasure, type SensorKind } from '../../host/hwmon.ts';
-import { notCredible } from '../sensor-limits.ts';
+import { notCredible } from '../kit/sensor-limits.ts';
 import type { BoardFiles } from './board-files.ts';
 import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { doesPciFunctionAnswer, isAsleepState } from '../../host/pci/pcie.ts';
-import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../pcie.ts';
-import { pcieErrorFindings, pcieFindings } from '../pcie-health.ts';
+import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
+import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../kit/pcie/pcie.ts';
 import type { Facts } from './facts.ts';
 import type { Survey } from './survey.ts';
 

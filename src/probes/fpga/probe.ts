@@ -1,7 +1,7 @@
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
 import type { Probe } from '../family.ts';
-import { LastIdentities } from '../last-identity.ts';
+import { LastIdentities } from '../kit/last-identity.ts';
 import { readAlveoBoards } from './alveo.ts';
 import { readAmiBoards } from './ami.ts';
 import { isFpgaBoard, pciIdentity, readPciFacts } from './board.ts';

@@ -1,5 +1,5 @@
 import type { ProblemSpec } from '../../model/collection.ts';
-import { sensorProblems } from '../sensor-limits.ts';
+import { sensorProblems } from '../kit/sensor-limits.ts';
 
 export const problems = [
   {

@@ -1,6 +1,6 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import { canMeasure, parseInteger, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
-import { IMPOSSIBLE } from '../sensor-limits.ts';
+import { IMPOSSIBLE } from '../kit/sensor-limits.ts';
 import { isPresent, type NamedSensor } from './sensors.ts';
 
 /** A sensor with its upper thresholds, keyed by the label value of the limit. */

@@ -1,6 +1,6 @@
 import { canMeasure, type HwmonRequest, readHwmon, type Sensor, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
 import type { MetricSpec } from '../../model/metric.ts';
-import { IMPOSSIBLE, notCredible } from '../sensor-limits.ts';
+import { IMPOSSIBLE, notCredible } from '../kit/sensor-limits.ts';
 import { problemOf } from './board-files.ts';
 import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';

@@ -1,5 +1,5 @@
 import type { Finding, Remedy } from '../../model/health.ts';
-import { pcieFindings } from '../pcie-health.ts';
+import { pcieFindings } from '../kit/pcie/health.ts';
 import { conditions } from './conditions.ts';
 import type { HcaSample } from './hca.ts';
 import { type PortFacts, type PortLevel, type PortSample, rateText } from './port.ts';

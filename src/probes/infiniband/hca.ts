@@ -1,5 +1,5 @@
 import type { Tree } from '../../host/fs/tree.ts';
-import { PCIE_EVERY_MS, type PcieSample, readPcie } from '../pcie.ts';
+import { PCIE_EVERY_MS, type PcieSample, readPcie } from '../kit/pcie/pcie.ts';
 import type { CharDevices } from './char-devices.ts';
 import { CounterFiles, type Counters, NO_COUNTERS } from './counter-files.ts';
 import { CLASS, findNetdevs, type Location } from './discover.ts';

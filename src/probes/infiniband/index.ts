@@ -1,8 +1,8 @@
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
-import { dranetNames } from '../network-claims.ts';
-import { pcieMetrics } from '../pcie.ts';
-import { pcieConditions } from '../pcie-health.ts';
+import { dranetNames } from '../kit/network-claims.ts';
+import { pcieConditions } from '../kit/pcie/health.ts';
+import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { access } from './access.ts';
 import { conditions } from './conditions.ts';
 import { metrics } from './metrics.ts';

@@ -1,4 +1,4 @@
-import { ALL_ONES, plainValue } from '../count.ts';
+import { ALL_ONES, plainValue } from '../kit/count.ts';
 
 /** Exact value of a counter; `bigint` from 2^53 on. */
 export type Count = number | bigint;

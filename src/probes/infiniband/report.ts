@@ -1,6 +1,6 @@
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Reading } from '../../model/metric.ts';
-import { pcieReadings } from '../pcie.ts';
+import { pcieReadings } from '../kit/pcie/pcie.ts';
 import { deviceOf, type HcaFacts } from './facts.ts';
 import { findingsOf } from './findings.ts';
 import type { HcaSample } from './hca.ts';

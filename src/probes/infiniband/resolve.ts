@@ -1,7 +1,7 @@
 import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import type { Device } from '../../model/device.ts';
-import { isClaimed, isNetworkDriver, ownAddress } from '../network-claims.ts';
+import { isClaimed, isNetworkDriver, ownAddress } from '../kit/network-claims.ts';
 
 /**
  * Resolves the forms of device ids that plugins use for RDMA devices: PCI address in any case and domain width (SR-IOV), auxiliary

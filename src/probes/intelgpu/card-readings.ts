@@ -1,6 +1,6 @@
 import type { Reading } from '../../model/metric.ts';
-import { pcieReadings } from '../pcie.ts';
-import { ReadingSet } from '../reading-set.ts';
+import { pcieReadings } from '../kit/pcie/pcie.ts';
+import { ReadingSet } from '../kit/reading-set.ts';
 import type { AwakeSample, CardFacts } from './card.ts';
 import type { CardPlace } from './discover.ts';
 import { metrics } from './metrics.ts';

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
 import { isPciAddress } from '../../host/pci/pci.ts';
 import type { Problem } from '../../model/collection.ts';
-import { copiedCard } from '../drm-copied-card.ts';
+import { copiedCard } from '../kit/drm/copied-card.ts';
 
 export const CLASS = 'class/drm';
 export const DRIVERS = ['i915', 'xe'] as const;

@@ -1,5 +1,5 @@
-import { countOf } from '../count.ts';
-import { type DrmIdentity, drmBytes, drmIdentity, drmValues } from '../drm-fdinfo.ts';
+import { countOf } from '../kit/count.ts';
+import { type DrmIdentity, drmBytes, drmIdentity, drmValues } from '../kit/drm/fdinfo.ts';
 
 /** Work of one client on one class of engines. */
 export interface EngineWork {

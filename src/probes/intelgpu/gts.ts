@@ -1,5 +1,5 @@
-import type { CardFiles } from '../drm-card-files.ts';
-import { parseCount, plainText } from '../drm-text.ts';
+import type { CardFiles } from '../kit/drm/card-files.ts';
+import { parseCount, plainText } from '../kit/drm/text.ts';
 import type { CardPlace } from './discover.ts';
 
 /** Files of one GT, relative to the directory of the card. A GT is a part of a GPU with its own clock: a tile, or its media engines. */

@@ -1,6 +1,6 @@
 import { kmsgProblems } from '../../host/kernel-log/problems.ts';
 import type { ProblemSpec } from '../../model/collection.ts';
-import { sensorProblems } from '../sensor-limits.ts';
+import { sensorProblems } from '../kit/sensor-limits.ts';
 
 export const problems = [
   {

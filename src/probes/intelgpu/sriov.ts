@@ -1,6 +1,6 @@
 import type { Reading, Value } from '../../model/metric.ts';
-import type { CardFiles } from '../drm-card-files.ts';
-import { parseCount, plainText } from '../drm-text.ts';
+import type { CardFiles } from '../kit/drm/card-files.ts';
+import { parseCount, plainText } from '../kit/drm/text.ts';
 import { metrics } from './metrics.ts';
 
 /** Share of the card that a function gets. Zero means no limit. */

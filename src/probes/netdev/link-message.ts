@@ -1,4 +1,4 @@
-import { isCount } from '../count.ts';
+import { isCount } from '../kit/count.ts';
 import type { Traffic, TrafficCounter } from './traffic.ts';
 import { type LinkDescription, type LinkState, MOST_FUNCTIONS, type VirtualFunction } from './virtual-function.ts';
 

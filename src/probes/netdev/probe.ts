@@ -4,9 +4,9 @@ import type { Collection, DeviceReport, Problem } from '../../model/collection.t
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
-import { LastIdentities } from '../last-identity.ts';
-import { PCIE_EVERY_MS, type PcieSample, pcieErrorReadings, pcieReadings, readPcie } from '../pcie.ts';
-import { pcieErrorFindings, pcieFindings } from '../pcie-health.ts';
+import { LastIdentities } from '../kit/last-identity.ts';
+import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
+import { PCIE_EVERY_MS, type PcieSample, pcieErrorReadings, pcieReadings, readPcie } from '../kit/pcie/pcie.ts';
 import { Card, type CardSample } from './card.ts';
 import { isReported, type NetworkFunction, PCI, type Survey, survey } from './discover.ts';
 import { readInterfaceCounters } from './driver-files.ts';

@@ -2,7 +2,7 @@ import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import type { ClaimName } from '../../model/claim-name.ts';
 import type { Device } from '../../model/device.ts';
-import { dranetNames, isClaimed, SRIOV_DRIVER, sriovName } from '../network-claims.ts';
+import { dranetNames, isClaimed, SRIOV_DRIVER, sriovName } from '../kit/network-claims.ts';
 
 /**
  * Resolves a PCI address in any case and domain width, which is the id of every pool of the SR-IOV device plugin, and the names of the

@@ -1,4 +1,4 @@
-import { countOf } from '../count.ts';
+import { countOf } from '../kit/count.ts';
 
 /** Counters of one function. A counter that the source does not give is absent. Packets that were dropped are no fault. */
 export interface Traffic {

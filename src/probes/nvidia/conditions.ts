@@ -1,7 +1,7 @@
 import { hours, minutes, seconds } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
-import { growthCondition } from '../growth-condition.ts';
-import { pcieErrorConditions } from '../pcie-health.ts';
+import { growthCondition } from '../kit/growth-condition.ts';
+import { pcieErrorConditions } from '../kit/pcie/health.ts';
 
 const SMI = 'nvidia-smi';
 export const STUCK_PROCESS = 'StuckProcess';

@@ -2,7 +2,7 @@ import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { normalizePciAddress, numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import type { Device } from '../../model/device.ts';
-import type { FallbackNames } from '../fallback-names.ts';
+import type { FallbackNames } from '../kit/fallback-names.ts';
 import type { GpuSample, MigSample } from './sample.ts';
 
 type Trees = Pick<Host, 'sys' | 'proc' | 'dev'>;

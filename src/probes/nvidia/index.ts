@@ -1,6 +1,6 @@
 import { kernelLogNeed, kmsgProblems } from '../../host/kernel-log/problems.ts';
 import { defineFamily } from '../family.ts';
-import { pcieErrorMetric } from '../pcie.ts';
+import { pcieErrorMetric } from '../kit/pcie/pcie.ts';
 import { access } from './access.ts';
 import { conditions } from './conditions.ts';
 import { mayHaveGpus } from './hardware.ts';

@@ -1,5 +1,5 @@
 import type { DeviceProcess } from '../../model/collection.ts';
-import type { ProcessFacts } from '../process-facts.ts';
+import type { ProcessFacts } from '../kit/process-facts.ts';
 import type { MigSample, ProcessSample } from './sample.ts';
 
 /** Instance of a GPU in which a process runs. */

@@ -1,5 +1,5 @@
 import type { Finding } from '../../model/health.ts';
-import type { OwnFacts, ProcessFacts } from '../process-facts.ts';
+import type { OwnFacts, ProcessFacts } from '../kit/process-facts.ts';
 import { STUCK_PROCESS } from './conditions.ts';
 
 /** Memory of one device between two reads. */

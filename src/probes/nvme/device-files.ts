@@ -1,6 +1,6 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Problem } from '../../model/collection.ts';
-import { IMPOSSIBLE } from '../sensor-limits.ts';
+import { IMPOSSIBLE } from '../kit/sensor-limits.ts';
 import type { ProblemCode } from './problems.ts';
 import { plainText } from './text.ts';
 

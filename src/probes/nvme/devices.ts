@@ -1,5 +1,5 @@
 import type { Device } from '../../model/device.ts';
-import type { FallbackNames } from '../fallback-names.ts';
+import type { FallbackNames } from '../kit/fallback-names.ts';
 import type { ControllerFacts } from './controller.ts';
 import type { ControllerPlace, NamespacePlace } from './layout.ts';
 import type { NamespaceFacts } from './namespace.ts';

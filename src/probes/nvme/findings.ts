@@ -1,5 +1,5 @@
 import type { ConditionSpec, Finding, StatusFinding } from '../../model/health.ts';
-import { pcieConditions, pcieFindings } from '../pcie-health.ts';
+import { pcieConditions, pcieFindings } from '../kit/pcie/health.ts';
 import { conditions } from './conditions.ts';
 import type { ControllerSample, ControllerState } from './controller.ts';
 import type { NamespaceSample } from './namespace.ts';

@@ -1,7 +1,7 @@
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
-import { pcieMetrics } from '../pcie.ts';
-import { pcieConditions } from '../pcie-health.ts';
+import { pcieConditions } from '../kit/pcie/health.ts';
+import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { access } from './access.ts';
 import { conditions } from './conditions.ts';
 import { metrics } from './metrics.ts';

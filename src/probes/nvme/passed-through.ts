@@ -4,9 +4,9 @@ import { isAsleepState } from '../../host/pci/pcie.ts';
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Reading } from '../../model/metric.ts';
-import type { LastIdentities } from '../last-identity.ts';
-import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../pcie.ts';
-import { pcieFindings } from '../pcie-health.ts';
+import type { LastIdentities } from '../kit/last-identity.ts';
+import { pcieFindings } from '../kit/pcie/health.ts';
+import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../kit/pcie/pcie.ts';
 import { metrics } from './metrics.ts';
 import { plainText } from './text.ts';
 

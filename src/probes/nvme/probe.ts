@@ -1,9 +1,9 @@
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
-import { FallbackNames } from '../fallback-names.ts';
 import type { Probe } from '../family.ts';
-import { LastIdentities } from '../last-identity.ts';
+import { FallbackNames } from '../kit/fallback-names.ts';
+import { LastIdentities } from '../kit/last-identity.ts';
 import { Controller, type ControllerSample, type ControllerState } from './controller.ts';
 import { controllerDevice, controllerIdentity, type KnownNamespace, namesOf, namespaceDevice } from './devices.ts';
 import { controllerFindings, inheritedFindings, namespaceFindings } from './findings.ts';

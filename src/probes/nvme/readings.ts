@@ -1,6 +1,6 @@
 import type { Labels, MetricSpec, Reading, Value } from '../../model/metric.ts';
-import { plainValue } from '../count.ts';
-import { pcieReadings } from '../pcie.ts';
+import { plainValue } from '../kit/count.ts';
+import { pcieReadings } from '../kit/pcie/pcie.ts';
 import type { ControllerFacts, ControllerSample } from './controller.ts';
 import { type DiskStat, type OperationCounts, SECTOR_BYTES } from './disk-stat.ts';
 import { metrics } from './metrics.ts';

@@ -1,6 +1,6 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import { canMeasure, readHwmon, type Sensor, sensorSlug } from '../../host/hwmon.ts';
-import { type CredibleLimits, IMPOSSIBLE, notCredible } from '../sensor-limits.ts';
+import { type CredibleLimits, IMPOSSIBLE, notCredible } from '../kit/sensor-limits.ts';
 import type { DeviceFiles } from './device-files.ts';
 import { parseFlag } from './text.ts';
 

@@ -1,4 +1,4 @@
-import { countOf } from '../count.ts';
+import { countOf } from '../kit/count.ts';
 
 /** Text of an attribute without padding: drives pad their names with blanks, and some with NUL bytes. */
 export function plainText(text: string): string {

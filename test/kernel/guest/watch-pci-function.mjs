@@ -1,7 +1,7 @@
 // Runs in the guest: asks one PCI function, whose address is given, again and again as the agent does, and keeps in a file what it said last.
 import { renameSync, writeFileSync } from 'node:fs';
 import { Tree } from '../../../dist/host/fs/tree.js';
-import { readPcie } from '../../../dist/probes/pcie.js';
+import { readPcie } from '../../../dist/probes/kit/pcie/pcie.js';
 
 const [, , address, file] = process.argv;
 const sys = new Tree('/sys');

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { family as code } from '../../../src/probes/infiniband/index.ts';
-import { pcieMetrics } from '../../../src/probes/pcie.ts';
+import { pcieMetrics } from '../../../src/probes/kit/pcie/pcie.ts';
 import { buildMachine, readMachine } from '../../support/machine.ts';
 import { declaredFamily, lookAt } from './support.ts';
 

@@ -1,7 +1,7 @@
-import { type AerCounters, type AerSeverity, attainableGeneration, attainableWidth } from '../host/pci/pcie.ts';
-import { hours, seconds } from '../model/duration.ts';
-import type { ConditionSpec, Finding } from '../model/health.ts';
-import { growthCondition } from './growth-condition.ts';
+import { type AerCounters, type AerSeverity, attainableGeneration, attainableWidth } from '../../../host/pci/pcie.ts';
+import { hours, seconds } from '../../../model/duration.ts';
+import type { ConditionSpec, Finding } from '../../../model/health.ts';
+import { growthCondition } from '../growth-condition.ts';
 import type { PcieErrors, PcieSample } from './pcie.ts';
 
 /** PCIe conditions and findings that all families share. */

@@ -1,4 +1,4 @@
-import type { ProblemSpec } from '../model/collection.ts';
+import type { ProblemSpec } from '../../model/collection.ts';
 
 /** Stands for the errno name when a file holds a value that its sensor cannot measure. */
 export const IMPOSSIBLE = 'not a possible value';

@@ -1,4 +1,4 @@
-import type { Device } from '../model/device.ts';
+import type { Device } from '../../model/device.ts';
 
 /**
  * Identities of devices that do not tell theirs at all times: a card that sleeps, a board that does not answer, an interface that a

@@ -1,7 +1,7 @@
-import type { Tree } from '../host/fs/tree.ts';
-import { normalizePciAddress } from '../host/pci/pci.ts';
-import type { Problem } from '../model/collection.ts';
-import { plainText } from './drm-text.ts';
+import type { Tree } from '../../../host/fs/tree.ts';
+import { normalizePciAddress } from '../../../host/pci/pci.ts';
+import type { Problem } from '../../../model/collection.ts';
+import { plainText } from './text.ts';
 
 /** PCI function of a card, as its file `uevent` names it. */
 export interface CopiedCard {

@@ -1,4 +1,4 @@
-import type { Device } from '../model/device.ts';
+import type { Device } from '../../model/device.ts';
 
 interface Nameless {
   readonly identity: string | null | undefined;

@@ -1,5 +1,5 @@
-import { minutes } from '../model/duration.ts';
-import type { ConditionSpec } from '../model/health.ts';
+import { minutes } from '../../model/duration.ts';
+import type { ConditionSpec } from '../../model/health.ts';
 
 type Growth<T extends string> = Pick<ConditionSpec, 'severity' | 'meaning' | 'remedy' | 'source'> & {
   readonly type: T;

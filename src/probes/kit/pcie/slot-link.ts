@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path';
-import type { Tree } from '../host/fs/tree.ts';
-import { isPciAddress } from '../host/pci/pci.ts';
+import type { Tree } from '../../../host/fs/tree.ts';
+import { isPciAddress } from '../../../host/pci/pci.ts';
 
 /** Ids of a bridge: `0x1002`, `0x1478`. */
 export interface BridgeIds {

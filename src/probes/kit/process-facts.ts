@@ -1,7 +1,7 @@
-import type { Tree } from '../host/fs/tree.ts';
-import { type CgroupOwner, parseCgroup } from '../host/process/cgroup.ts';
-import { parseProcessStat } from '../host/process/stat.ts';
-import { oneLine } from '../model/one-line.ts';
+import type { Tree } from '../../host/fs/tree.ts';
+import { type CgroupOwner, parseCgroup } from '../../host/process/cgroup.ts';
+import { parseProcessStat } from '../../host/process/stat.ts';
+import { oneLine } from '../../model/one-line.ts';
 
 /** Facts of the kernel about one process. */
 export interface ProcessFacts {

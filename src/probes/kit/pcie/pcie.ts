@@ -1,4 +1,4 @@
-import type { Tree } from '../host/fs/tree.ts';
+import type { Tree } from '../../../host/fs/tree.ts';
 import {
   type AerCounters,
   attainableGeneration,
@@ -7,10 +7,10 @@ import {
   type PcieLink,
   readAer,
   readPcieLink,
-} from '../host/pci/pcie.ts';
-import { seconds } from '../model/duration.ts';
-import type { MetricSpec, Reading } from '../model/metric.ts';
-import { measured, shared } from '../model/shared-metrics.ts';
+} from '../../../host/pci/pcie.ts';
+import { seconds } from '../../../model/duration.ts';
+import type { MetricSpec, Reading } from '../../../model/metric.ts';
+import { measured, shared } from '../../../model/shared-metrics.ts';
 
 /** PCIe metrics and readings that all families share. */
 

@@ -1,4 +1,4 @@
-import { countOf, plainValue } from './count.ts';
+import { countOf, plainValue } from '../count.ts';
 
 /** Text of an attribute without padding: some tools serve the files of a card padded with NUL bytes to a whole page. */
 export function plainText(text: string): string {

@@ -1,4 +1,4 @@
-import type { Labels, MetricSpec, Reading, Value } from '../model/metric.ts';
+import type { Labels, MetricSpec, Reading, Value } from '../../model/metric.ts';
 
 /** Readings of one device. A series that two sources tell keeps the value of the first source. */
 export class ReadingSet {

@@ -1,8 +1,8 @@
-import type { Tree } from '../host/fs/tree.ts';
-import { canMeasure, type SensorKind } from '../host/hwmon.ts';
-import type { Problem } from '../model/collection.ts';
-import { plainText } from './drm-text.ts';
-import { IMPOSSIBLE } from './sensor-limits.ts';
+import type { Tree } from '../../../host/fs/tree.ts';
+import { canMeasure, type SensorKind } from '../../../host/hwmon.ts';
+import type { Problem } from '../../../model/collection.ts';
+import { IMPOSSIBLE } from '../sensor-limits.ts';
+import { plainText } from './text.ts';
 
 /** Errors that mean "this card has no such value". */
 const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ENODEV', 'ENXIO', 'ENODATA', 'EOPNOTSUPP', 'EINVAL', 'EHUNG']);

@@ -1,6 +1,6 @@
-import type { Finding } from '../model/health.ts';
-import type { CardFiles } from './drm-card-files.ts';
-import { type CredibleLimits, notCredible } from './sensor-limits.ts';
+import type { Finding } from '../../../model/health.ts';
+import { type CredibleLimits, notCredible } from '../sensor-limits.ts';
+import type { CardFiles } from './card-files.ts';
 
 /** Type of the condition that a family of graphics cards declares for it. */
 export const OVER_TEMPERATURE = 'OverTemperature';

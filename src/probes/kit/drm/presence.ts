@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import type { Tree } from '../host/fs/tree.ts';
+import type { Tree } from '../../../host/fs/tree.ts';
 
 const CLASS = 'class/drm';
 

@@ -1,5 +1,5 @@
-import type { Tree } from '../host/fs/tree.ts';
-import { seconds } from '../model/duration.ts';
+import type { Tree } from '../../../host/fs/tree.ts';
+import { seconds } from '../../../model/duration.ts';
 
 /** Open files of one process on the nodes of graphics cards. */
 export interface OpenNodes {

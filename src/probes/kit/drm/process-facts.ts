@@ -1,6 +1,6 @@
-import type { Tree } from '../host/fs/tree.ts';
-import type { DeviceProcess } from '../model/collection.ts';
-import { type ProcessFacts, ProcessFactsReader } from './process-facts.ts';
+import type { Tree } from '../../../host/fs/tree.ts';
+import type { DeviceProcess } from '../../../model/collection.ts';
+import { type ProcessFacts, ProcessFactsReader } from '../process-facts.ts';
 
 type ProcessFields = Pick<DeviceProcess, 'name' | 'isStuck' | 'podUid' | 'containerId'>;
 
