@@ -3,12 +3,12 @@ import { dist } from './dist.mjs';
 
 const { systemClock } = await dist('host/clock.js');
 const { AgentCore } = await dist('agent/core.js');
-const { HealthKeeper } = await dist('agent/health.js');
+const { HealthService } = await dist('agent/health.js');
 const { refreshOptions, deviceOptions } = await dist('agent/options.js');
 const { cdiOptions, draOptions, podResourcesOptions } = await dist('kubelet/options.js');
 const { pluginOptions } = await dist('plugin/options.js');
 const { defaultValues } = await dist('model/options.js');
-const { usageOptions } = await dist('usage/options.js');
+const { usageOptions } = await dist('accounting/options.js');
 const { familyLoaders } = await dist('probes/families.js');
 
 const { roots, socket, families: wanted, options = {} } = JSON.parse(process.argv[2]);
@@ -30,7 +30,7 @@ const settings = {
   idle: {},
 };
 const silent = { debug() {}, info() {}, warn() {}, error: console.error };
-const core = new AgentCore(settings, await HealthKeeper.open(settings, silent, systemClock, true), silent, systemClock);
+const core = new AgentCore(settings, await HealthService.open(settings, silent, systemClock, true), silent, systemClock);
 
 const commands = {
   /** CPU of one refresh, in microseconds. `kubelet`: whether the kubelet is asked too. */

@@ -55,7 +55,7 @@ function runsOf(line) {
   for (let x = 0; x < COLUMNS; x += 1) {
     const cell = line?.getCell(x);
     if (cell === undefined || cell.getWidth() === 0) continue;
-    const look = lookOf(cell);
+    const look = collectChecked(cell);
     const text = cell.getChars() || ' ';
     const last = runs.at(-1);
     if (last !== undefined && JSON.stringify(last.look) === JSON.stringify(look)) last.text += text;
@@ -64,7 +64,7 @@ function runsOf(line) {
   return runs.map(({ text, look }) => ({ text, ...look }));
 }
 
-function lookOf(cell) {
+function collectChecked(cell) {
   const own = cell.isFgDefault() ? undefined : cssOf(cell.getFgColor(), cell.isFgRGB());
   const behind = cell.isBgDefault() ? undefined : cssOf(cell.getBgColor(), cell.isBgRGB());
   const [color, background] = cell.isInverse() ? [behind ?? '#1c2128', own ?? '#d8dee9'] : [own, behind];

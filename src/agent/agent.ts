@@ -9,7 +9,7 @@ import type { AgentStats, ConfigStatus } from '../model/agent-stats.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { DevicePlugin } from '../plugin/plugin.ts';
-import { AccessKeeper } from '../server/access/keeper.ts';
+import { AccessControl } from '../server/access/access-control.ts';
 import { type AcceptRequest, type ControlAnswer, controlSocket } from '../server/control/control-socket.ts';
 import { serveFeedSocket } from '../server/feed/feed-socket.ts';
 import { HealthFeed } from '../server/feed/health-feed.ts';
@@ -17,16 +17,16 @@ import { createServer } from '../server/http/server.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
 import { acceptCondition, serveControl } from './control.ts';
 import { AgentCore, type CoreParts } from './core.ts';
-import { HealthKeeper } from './health.ts';
-import { HistoryKeeper } from './history.ts';
-import { HostFactsKeeper } from './host-facts.ts';
-import { IncidentKeeper } from './incidents.ts';
+import { HealthService } from './health.ts';
+import { HistoryService } from './history.ts';
+import { HostFactsCache } from './host-facts.ts';
+import { IncidentService } from './incidents.ts';
 import { InventoryLog } from './inventory-log.ts';
 import { Liveness } from './liveness.ts';
 import { createAgentPlugin, warnOfResources } from './plugin.ts';
 import { every } from './schedule.ts';
 import type { AgentSettings } from './settings.ts';
-import { UsageKeeper } from './usage.ts';
+import { AccountingService } from './usage.ts';
 import { UsageLedger } from './usage-ledger.ts';
 
 export interface AgentParts {
@@ -53,7 +53,7 @@ export interface RunningAgent {
 /** Starts all parts in the order of the data flow. Throws a {@link UserError} when the address cannot be bound. */
 export async function startAgent(settings: AgentSettings, parts: AgentParts): Promise<RunningAgent> {
   const { logger, version, config, reload } = parts;
-  const access = settings.access === undefined ? undefined : await AccessKeeper.open(settings.access, logger, systemClock);
+  const access = settings.access === undefined ? undefined : await AccessControl.open(settings.access, logger, systemClock);
   const { core, health, usage, exposition, facts, plugin, incidents, history } = await build(settings, parts, { isLasting: true, access });
   const liveness = new Liveness(settings.refresh.interval, systemClock);
   const inventory = new InventoryLog(logger);
@@ -203,24 +203,24 @@ export async function openReader(settings: AgentSettings, parts: AgentParts, own
 
 interface Built {
   readonly core: AgentCore;
-  readonly health: HealthKeeper;
+  readonly health: HealthService;
   /** Absent in a single reading, which has no past. */
-  readonly usage: UsageKeeper | undefined;
+  readonly usage: AccountingService | undefined;
   readonly exposition: Exposition;
   /** Only in an agent. */
-  readonly facts: HostFactsKeeper | undefined;
+  readonly facts: HostFactsCache | undefined;
   /** Absent in a single reading. */
   readonly plugin: DevicePlugin | undefined;
   /** Absent in a single reading, and while no incident is kept. */
-  readonly incidents: IncidentKeeper | undefined;
+  readonly incidents: IncidentService | undefined;
   /** Only in an agent. */
-  readonly history: HistoryKeeper | undefined;
+  readonly history: HistoryService | undefined;
 }
 
 interface BuildParts {
   /** False for what a command reads itself. */
   readonly isLasting: boolean;
-  readonly access?: AccessKeeper | undefined;
+  readonly access?: AccessControl | undefined;
   readonly parts?: CoreParts | undefined;
 }
 
@@ -231,14 +231,14 @@ async function build(
 ): Promise<Built> {
   const clock = parts?.frames ?? systemClock;
   const hasPast = isLasting || parts?.frames !== undefined;
-  const health = await HealthKeeper.open(settings, logger, clock, hasPast);
-  const usage = hasPast ? await UsageKeeper.open(settings, logger, systemClock) : undefined;
-  const facts = isLasting ? new HostFactsKeeper(settings.roots.sysfs, systemClock) : undefined;
+  const health = await HealthService.open(settings, logger, clock, hasPast);
+  const usage = hasPast ? await AccountingService.open(settings, logger, systemClock) : undefined;
+  const facts = isLasting ? new HostFactsCache(settings.roots.sysfs, systemClock) : undefined;
   const place = (): IncidentPlace => ({ node: settings.node, agentVersion: version, host: facts?.facts() ?? {} });
-  const incidents = hasPast ? await IncidentKeeper.open(settings, { health, place, logger, clock: systemClock }) : undefined;
+  const incidents = hasPast ? await IncidentService.open(settings, { health, place, logger, clock: systemClock }) : undefined;
   const core = new AgentCore(settings, health, logger, systemClock, parts, usage);
   incidents?.follow(core.store);
-  const history = isLasting ? new HistoryKeeper(settings, incidents, core.store) : undefined;
+  const history = isLasting ? new HistoryService(settings, incidents, core.store) : undefined;
   const plugin = hasPast ? createAgentPlugin(settings, core, () => health.policy, logger, clock, parts?.observe) : undefined;
   const stats = (): AgentStats => {
     const polled = core.poller.stats();

@@ -1,6 +1,9 @@
+import type { Accounts } from '../accounting/accounts.ts';
+import type { UsageOptions } from '../accounting/options.ts';
+import type { UsedDevice } from '../accounting/used-device.ts';
 import type { JudgedDevice } from '../health/engine/judge-device.ts';
-import { useLimits } from '../health/use/explained.ts';
-import { useFindings } from '../health/use/findings.ts';
+import { useLimits } from '../health/occupancy/explained.ts';
+import { useFindings } from '../health/occupancy/findings.ts';
 import { containerReadings } from '../join/container-readings.ts';
 import { nameConflicts, type Origins } from '../join/name-conflicts.ts';
 import { findOwners } from '../join/owners.ts';
@@ -17,14 +20,11 @@ import type { MetricSpec } from '../model/metric.ts';
 import { type PodFactsByName, podName } from '../model/pod-facts.ts';
 import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
 import type { AllocationState, DeviceState, FamilyState, Snapshot } from '../model/snapshot.ts';
-import type { Look } from '../supervisor/family-runner.ts';
-import type { Accounts } from '../usage/accounts.ts';
-import type { UsageOptions } from '../usage/options.ts';
-import type { UsedDevice } from '../usage/used-device.ts';
-import { ExpectedKeeper, type PartKinds, withExpected } from './expected.ts';
+import type { TimedCollection } from '../supervisor/family-runner.ts';
+import { ExpectedTracker, type PartKinds, withExpected } from './expected.ts';
 import { type FamilyInput, type KnownDevice, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
 import type { ServedDevice } from './served.ts';
-import { type UseInput, UseKeeper, type UseSettings, type Uses } from './use.ts';
+import { OccupancyTracker, type UseInput, type UseSettings, type Uses } from './use.ts';
 
 export interface AssembleSettings {
   readonly rules: ResolveRules;
@@ -81,8 +81,8 @@ export class Assembler {
   readonly #judge: Judge;
   readonly #accounts: Accounts | undefined;
   #known: ReadonlyMap<string, KnownDevice>;
-  readonly #useKeeper: UseKeeper;
-  readonly #expectedKeeper = new ExpectedKeeper();
+  readonly #occupancy: OccupancyTracker;
+  readonly #expectedTracker = new ExpectedTracker();
   #uses: ReadonlyMap<string, DeviceUse> = new Map();
   #verdicts: ReadonlyMap<string, Verdict> = new Map();
   #begunAt: Moment | undefined;
@@ -94,7 +94,7 @@ export class Assembler {
     this.#judge = judge;
     this.#known = restored(before);
     this.#accounts = usage?.accounts;
-    this.#useKeeper = new UseKeeper(before);
+    this.#occupancy = new OccupancyTracker(before);
   }
 
   /** Replaces settings from the next snapshot on. */
@@ -158,7 +158,7 @@ export class Assembler {
     this.#accounts?.judged(verdicts);
     this.#uses = uses;
     this.#verdicts = verdicts;
-    const expected = this.#expectedKeeper.look(expect, families, this.#known.values(), this.#settings.partKinds);
+    const expected = this.#expectedTracker.look(expect, families, this.#known.values(), this.#settings.partKinds);
     return {
       sequence: ++this.#sequence,
       takenAtMs: now.nowMs,
@@ -198,7 +198,7 @@ export class Assembler {
     const { use, staleAfterMs } = this.#settings;
     if (use === undefined) return NO_USES;
     const areHoldersKnown = answeredAtMs !== undefined && problem === undefined;
-    return this.#useKeeper.look(use, { known: this.#known, ...owned, areHoldersKnown, staleAfterMs, verdicts: this.#verdicts }, now);
+    return this.#occupancy.look(use, { known: this.#known, ...owned, areHoldersKnown, staleAfterMs, verdicts: this.#verdicts }, now);
   }
 
   get #origins(): Origins {
@@ -288,7 +288,7 @@ const asServed = ({ device, missingSinceMs }: KnownDevice): ServedDevice =>
 const CLOCK_STEP_MS = 1_000;
 
 /** Time of a reading on the wall clock as it is set now. */
-function wallClockOf({ readAtMs, monotonicMs }: Pick<Look, 'readAtMs' | 'monotonicMs'>, now: Moment): number {
+function wallClockOf({ readAtMs, monotonicMs }: Pick<TimedCollection, 'readAtMs' | 'monotonicMs'>, now: Moment): number {
   const atMs = now.nowMs - (now.monotonicMs - monotonicMs);
   return Math.abs(atMs - readAtMs) > CLOCK_STEP_MS ? atMs : readAtMs;
 }
@@ -297,7 +297,7 @@ function wallClockOf({ readAtMs, monotonicMs }: Pick<Look, 'readAtMs' | 'monoton
  * The monotonic times of an earlier run are unknown, so the wall clock at the start of this run gives the age. A time in the future means
  * that the wall clock was set back.
  */
-function readBefore({ readBeforeMs: beforeMs = 0 }: KnownDevice, begun: Moment): Pick<Look, 'readAtMs' | 'monotonicMs'> {
+function readBefore({ readBeforeMs: beforeMs = 0 }: KnownDevice, begun: Moment): Pick<TimedCollection, 'readAtMs' | 'monotonicMs'> {
   const readBeforeMs = Math.min(beforeMs, begun.nowMs);
   return { readAtMs: readBeforeMs, monotonicMs: begun.monotonicMs - (begun.nowMs - readBeforeMs) };
 }

@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http';
 import type { Logger } from '../log/logger.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { type AcceptRequest, type ControlAnswer, serveControlSocket } from '../server/control/control-socket.ts';
-import type { HealthKeeper } from './health.ts';
+import type { HealthService } from './health.ts';
 
 /** Serves the socket. Without it commands ask the listening address, and none can change anything; the agent runs on. */
 export async function serveControl(
@@ -23,7 +23,7 @@ export async function serveControl(
 export function acceptCondition(
   { device: wanted, condition, why }: AcceptRequest,
   snapshot: Snapshot | undefined,
-  health: HealthKeeper,
+  health: HealthService,
   assemble: () => void,
 ): ControlAnswer {
   const found = (snapshot?.devices ?? []).filter(({ key, device: { id, aliases, uuid } }) =>

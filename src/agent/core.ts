@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { whyDirty } from '../health/use/clean.ts';
+import { whyDirty } from '../health/occupancy/clean.ts';
 import type { Clock } from '../host/clock.ts';
 import type { DocumentThread } from '../host/documents/document-thread.ts';
 import type { DocumentProblem } from '../host/documents/kind.ts';
-import { deviceDirectory } from '../host/fs/read-guard.ts';
+import { deviceDirectory } from '../host/fs/step-record.ts';
 import { Tree } from '../host/fs/tree.ts';
 import { createHost } from '../host/host.ts';
 import { type CheckpointRead, CheckpointReader } from '../kubelet/checkpoint/checkpoint.ts';
@@ -27,13 +27,13 @@ import { type StartThread, startThread } from '../supervisor/probe-thread.ts';
 import { devicesIn } from '../supervisor/quarantine.ts';
 import { Assembler, type AssembleSettings } from './assemble.ts';
 import { ClaimArrivals } from './claim-arrivals.ts';
-import type { HealthKeeper } from './health.ts';
+import type { HealthService } from './health.ts';
 import type { RestoredDevice } from './known-devices.ts';
 import { ProblemLog } from './problem-log.ts';
 import { servedIds } from './served.ts';
 import type { AgentSettings } from './settings.ts';
 import { Store } from './store.ts';
-import type { UsageKeeper } from './usage.ts';
+import type { AccountingService } from './usage.ts';
 
 /** While other reads run, inputs that arrive within this time share one snapshot. */
 const SETTLE_MS = 20;
@@ -71,7 +71,7 @@ export class AgentCore {
   readonly #isolated: ReadProcess;
   /** For each family, the {@link Assembler.awaited} time of its last read outside the interval. */
   readonly #readFor = new Map<FamilyRunner, number>();
-  readonly #health: HealthKeeper;
+  readonly #health: HealthService;
   readonly #checkpointReader: CheckpointReader;
   #checkpoint: CheckpointRead = { entries: [] };
   readonly #claims: ClaimReader;
@@ -86,7 +86,7 @@ export class AgentCore {
   /** Running requests to the kubelet that belong to a refresh. */
   #asking = 0;
 
-  constructor(settings: AgentSettings, health: HealthKeeper, logger: Logger, clock: Clock, parts?: CoreParts, usage?: UsageKeeper) {
+  constructor(settings: AgentSettings, health: HealthService, logger: Logger, clock: Clock, parts?: CoreParts, usage?: AccountingService) {
     this.#clock = clock;
     this.#health = health;
     const { start, isolated, observe, frames }: CoreParts = parts ?? { start: startThread, isolated: new IsolatedReads(clock) };
@@ -327,7 +327,7 @@ function warnOfExpected({ expect }: AgentSettings, families: readonly DeviceFami
 function withHung(
   known: readonly RestoredDevice[],
   families: readonly DeviceFamily[],
-  health: HealthKeeper,
+  health: HealthService,
   sys: Tree,
 ): readonly RestoredDevice[] {
   const hung = families.flatMap(({ name }) => {

@@ -10,7 +10,7 @@ export type PartKinds = ReadonlyMap<string, readonly string[]>;
  * Compares the number of present devices with the expected number. A reading that could not reach everything proves only that there are
  * enough devices, never that there are too few: the last count then stays.
  */
-export class ExpectedKeeper {
+export class ExpectedTracker {
   #counts: ReadonlyMap<string, number> = new Map();
 
   /** `expected`: keyed by family. */

@@ -3,8 +3,8 @@ import type { HealthMemory } from '../health/engine/memory.ts';
 import { FindingsJournal } from '../health/journal/findings-journal.ts';
 import { createFindingsLog, findingsDirectory } from '../health/journal/findings-log.ts';
 import { createJournal, type Journal } from '../health/journal/journal.ts';
+import { observedAfter } from '../health/journal/observed-spans.ts';
 import { createStateFile, type StateFile } from '../health/journal/state-file.ts';
-import { watchedAfter } from '../health/journal/watched.ts';
 import type { HealthPolicy } from '../health/policy/policy.ts';
 import { policyDigest } from '../health/policy/policy-digest.ts';
 import type { Clock } from '../host/clock.ts';
@@ -12,7 +12,7 @@ import { type ChangeLog, createChangeLog, type Trouble } from '../log/changes.ts
 import type { Logger } from '../log/logger.ts';
 import type { HungStep } from '../model/collection.ts';
 import type { HealthEvent, Transition } from '../model/events.ts';
-import { NEVER_WATCHED, type Watched } from '../model/watched.ts';
+import { NEVER_OBSERVED, type ObservedSpans } from '../model/observed-spans.ts';
 import type { Judge } from './assemble.ts';
 import { bootIdOf } from './boot-id.ts';
 import { healthPolicy } from './health-policy.ts';
@@ -20,7 +20,7 @@ import type { RestoredDevice } from './known-devices.ts';
 import type { AgentSettings } from './settings.ts';
 
 /** Connects the health engine with its policy, its state file, its log lines and its timers. */
-export class HealthKeeper {
+export class HealthService {
   readonly engine: HealthEngine;
   readonly #journal: Journal;
   readonly #logger: Logger;
@@ -36,7 +36,7 @@ export class HealthKeeper {
   #written: Promise<void> = Promise.resolve();
   /** Hanging steps, keyed by family. */
   #hung: Hangs;
-  #watched: Watched;
+  #watched: ObservedSpans;
   #isFirst = true;
 
   private constructor({ policy, engine, file, path, remembered, settings, clock, logger, isLasting }: HealthDependencies) {
@@ -45,7 +45,7 @@ export class HealthKeeper {
     this.#logger = logger;
     this.engine = engine;
     this.#hung = remembered?.hung ?? {};
-    this.#watched = remembered?.watched ?? NEVER_WATCHED;
+    this.#watched = remembered?.watched ?? NEVER_OBSERVED;
     this.#clock = clock;
     const changes = createChangeLog(logger);
     this.#findings = findingsOf({ settings, path, remembered, clock, engine, changes });
@@ -78,14 +78,14 @@ export class HealthKeeper {
   }
 
   /** Reads the state that an earlier run of this boot saved. `isLasting` is false for a single reading, which uses no state file. */
-  static async open(settings: AgentSettings, logger: Logger, clock: Clock, isLasting: boolean): Promise<HealthKeeper> {
+  static async open(settings: AgentSettings, logger: Logger, clock: Clock, isLasting: boolean): Promise<HealthService> {
     const policy = policyOf(settings, logger);
     const path = isLasting ? settings.state.file : '';
     // The state is valid for one boot, because a reboot is the remedy of many latched conditions.
     const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings.roots.procfs) });
     const remembered = await rememberedState(file, path, logger);
     const engine = createHealthEngine({ policy, ...(remembered === undefined ? {} : { state: remembered }) });
-    return new HealthKeeper({ policy, engine, file, path, remembered, settings, clock, logger, isLasting });
+    return new HealthService({ policy, engine, file, path, remembered, settings, clock, logger, isLasting });
   }
 
   get policy(): HealthPolicy {
@@ -106,7 +106,7 @@ export class HealthKeeper {
   }
 
   /** When the agent judged devices, in this run and before. */
-  get watched(): Watched {
+  get watched(): ObservedSpans {
     return this.#watched;
   }
 
@@ -143,7 +143,7 @@ export class HealthKeeper {
   readonly judge: Judge = (devices, { nowMs, monotonicMs }) => {
     const judgement = this.engine.judge({ devices, monotonicMs }, nowMs);
     const keys = devices.map(({ key }) => key);
-    this.#watched = watchedAfter(this.#watched, { keys, nowMs, pauseMs: this.#policy.staleAfterMs, isFirst: this.#isFirst });
+    this.#watched = observedAfter(this.#watched, { keys, nowMs, pauseMs: this.#policy.staleAfterMs, isFirst: this.#isFirst });
     this.#isFirst = false;
     this.#onEvents(judgement.events);
     this.#written = this.#journal.record(judgement, nowMs);

@@ -1,16 +1,16 @@
 import { type HistorySettings, ReadingHistory } from '../incidents/history.ts';
 import { historySettings } from './history-settings.ts';
-import type { IncidentKeeper } from './incidents.ts';
+import type { IncidentService } from './incidents.ts';
 import type { AgentSettings } from './settings.ts';
 import type { Store } from './store.ts';
 
 /** The latest readings of all devices, for rates and charts. Where incidents are kept, it is the history of their recorder. */
-export class HistoryKeeper {
-  readonly #incidents: IncidentKeeper | undefined;
+export class HistoryService {
+  readonly #incidents: IncidentService | undefined;
   #settings: HistorySettings;
   #own: ReadingHistory | undefined;
 
-  constructor(settings: AgentSettings, incidents: IncidentKeeper | undefined, snapshots: Store) {
+  constructor(settings: AgentSettings, incidents: IncidentService | undefined, snapshots: Store) {
     this.#incidents = incidents;
     this.#settings = historySettings(settings);
     if (incidents !== undefined) return;

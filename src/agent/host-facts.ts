@@ -8,7 +8,7 @@ import type { HostFacts } from '../model/host-facts.ts';
 const CALENDAR = '17 */6 * * *';
 
 /** Reads the host facts at the start and then by {@link CALENDAR}, in the background. */
-export class HostFactsKeeper {
+export class HostFactsCache {
   readonly #sys: Tree;
   readonly #clock: Clock;
   readonly #task = cron.schedule(CALENDAR, () => void this.#refresh(), { unref: true, suppressMissedWarning: true });

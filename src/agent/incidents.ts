@@ -10,25 +10,25 @@ import { IncidentStore, type ListedIncident, type StoreSettings } from '../incid
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { IncidentCount } from '../model/agent-stats.ts';
-import type { HealthKeeper } from './health.ts';
+import type { HealthService } from './health.ts';
 import { historySettings } from './history-settings.ts';
 import type { AgentSettings } from './settings.ts';
 import type { Store } from './store.ts';
 
-export interface IncidentKeeperParts {
-  readonly health: HealthKeeper;
+export interface IncidentDependencies {
+  readonly health: HealthService;
   place(): IncidentPlace;
   readonly logger: Logger;
   readonly clock: Clock;
 }
 
 /** Connects the recorder of incidents with the verdicts, the snapshots, the kernel log and the disk. */
-export class IncidentKeeper {
+export class IncidentService {
   readonly #recorder: IncidentRecorder;
   readonly #store: IncidentStore;
   readonly #kernel: KernelLog;
 
-  private constructor(settings: AgentSettings, store: IncidentStore, { health, place, clock }: IncidentKeeperParts) {
+  private constructor(settings: AgentSettings, store: IncidentStore, { health, place, clock }: IncidentDependencies) {
     this.#store = store;
     this.#kernel = new KernelLog({ path: kernelLogPath(settings), procfs: settings.roots.procfs }, clock);
     this.#recorder = new IncidentRecorder(
@@ -48,10 +48,10 @@ export class IncidentKeeper {
   }
 
   /** undefined while no incident is kept. */
-  static async open(settings: AgentSettings, parts: IncidentKeeperParts): Promise<IncidentKeeper | undefined> {
+  static async open(settings: AgentSettings, parts: IncidentDependencies): Promise<IncidentService | undefined> {
     if (settings.incidents.keep === 0) return undefined;
     const store = await IncidentStore.open(storeSettings(settings), createChangeLog(parts.logger));
-    return new IncidentKeeper(settings, store, parts);
+    return new IncidentService(settings, store, parts);
   }
 
   /** Takes each snapshot of the agent, and the one that is already there. */

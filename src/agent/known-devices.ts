@@ -3,18 +3,18 @@ import { type Device, deviceKey } from '../model/device.ts';
 import type { DeviceUser } from '../model/device-use.ts';
 import { hardwareKey, KnownHardware } from '../model/hardware.ts';
 import type { FamilyState } from '../model/snapshot.ts';
-import type { Look } from '../supervisor/family-runner.ts';
+import type { TimedCollection } from '../supervisor/family-runner.ts';
 
 /** Latest reading of one family, whatever its age, and the state of its probe. */
 export interface FamilyInput {
   readonly state: FamilyState;
-  readonly latest?: Look | undefined;
+  readonly latest?: TimedCollection | undefined;
   /** A later run failed: no device of the family was read after `latest`. */
   readonly isBlind?: boolean;
 }
 
 /** A report on a device, with the begin and end of the reading that gave it. */
-export type Dated<T> = T & Omit<Look, 'collection'>;
+export type Dated<T> = T & Omit<TimedCollection, 'collection'>;
 
 /** Known state of one device. Plain data, replaced as a whole. */
 export interface KnownDevice {
@@ -111,7 +111,12 @@ export function knownDevices(
   return known;
 }
 
-function reported(before: KnownDevice | undefined, { device, read, aside }: DeviceReport, look: Look, isBlind: boolean): KnownDevice {
+function reported(
+  before: KnownDevice | undefined,
+  { device, read, aside }: DeviceReport,
+  look: TimedCollection,
+  isBlind: boolean,
+): KnownDevice {
   const { collection: _, ...times } = look;
   const isMissing = read === undefined && before?.missingSinceMs !== undefined;
   const lastRead = read === undefined ? before?.read : { ...read, ...times };

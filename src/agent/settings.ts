@@ -1,3 +1,4 @@
+import type { UsageOptions } from '../accounting/options.ts';
 import type { HealthConfig } from '../health/policy/policy-config.ts';
 import type { Roots } from '../host/host.ts';
 import type { IncidentOptions } from '../incidents/options.ts';
@@ -11,7 +12,6 @@ import type { PluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import type { AccessSource } from '../server/access/access.ts';
 import type { HealthFeedOptions, WebOptions } from '../server/options.ts';
-import type { UsageOptions } from '../usage/options.ts';
 import type { DeviceOptions, RefreshOptions, StateOptions } from './options.ts';
 
 /** All settings of the agent. The caller has validated the values. */

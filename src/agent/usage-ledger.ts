@@ -1,13 +1,13 @@
 import { setImmediate } from 'node:timers/promises';
+import { accountKey, entriesOf, type LedgerEntry, toRecord } from '../accounting/ledger/entry.ts';
+import { type LedgerReport, ledgerDirectory, openLedger, reportOf } from '../accounting/ledger/ledger.ts';
+import { PodLabels } from '../accounting/ledger/pod-labels.ts';
+import type { UsageQuery } from '../accounting/ledger/query.ts';
 import type { Clock } from '../host/clock.ts';
 import type { LineLog } from '../host/fs/line-log.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Snapshot } from '../model/snapshot.ts';
-import { accountKey, entriesOf, type LedgerEntry, toRecord } from '../usage/ledger/entry.ts';
-import { type LedgerReport, ledgerDirectory, openLedger, reportOf } from '../usage/ledger/ledger.ts';
-import { PodLabels } from '../usage/ledger/pod-labels.ts';
-import type { UsageQuery } from '../usage/ledger/query.ts';
 import type { AgentSettings } from './settings.ts';
 import type { Store } from './store.ts';
 

@@ -1,12 +1,12 @@
 import { dirname, join } from 'node:path';
+import { Accounts, type AccountsSettings } from '../accounting/accounts.ts';
+import { createUsageFile, type SavedUsage, type UsageFile, type UsageRead, unusedPath } from '../accounting/usage-file.ts';
 import type { UptimeClock } from '../host/clock.ts';
 import { endsWithin } from '../host/ends-within.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Usage } from '../model/usage.ts';
-import { Accounts, type AccountsSettings } from '../usage/accounts.ts';
-import { createUsageFile, type SavedUsage, type UsageFile, type UsageRead, unusedPath } from '../usage/usage-file.ts';
 import { bootIdOf } from './boot-id.ts';
 import type { AgentSettings } from './settings.ts';
 
@@ -16,7 +16,7 @@ const SETTLE_MS = 100;
 const WRITE_TIMEOUT_MS = 5_000;
 
 /** Keeps the accounts over restarts of the agent: connects them with their file, their timer and the log. */
-export class UsageKeeper {
+export class AccountingService {
   readonly accounts: Accounts;
   readonly #clock: UptimeClock;
   readonly #file: UsageFile | undefined;
@@ -57,7 +57,7 @@ export class UsageKeeper {
   }
 
   /** Reads what an earlier run saved beside the health state. Without a state file, everything is in memory only. */
-  static async open(settings: AgentSettings, logger: Logger, clock: UptimeClock): Promise<UsageKeeper> {
+  static async open(settings: AgentSettings, logger: Logger, clock: UptimeClock): Promise<AccountingService> {
     const { file: stateFile } = settings.state;
     const file = stateFile === '' ? undefined : createUsageFile(join(dirname(stateFile), 'usage.json'), bootIdOf(settings.roots.procfs));
     const read = await file?.read();
@@ -66,11 +66,11 @@ export class UsageKeeper {
       tellUnused(logger, file.path, reason, detail);
     }
     try {
-      return new UsageKeeper(settings, clock, logger, file, read);
+      return new AccountingService(settings, clock, logger, file, read);
     } catch (error) {
       // Only a file of another make has the checksum and not the fields.
       tellUnused(logger, file?.path ?? '', 'damaged', error instanceof Error ? error.message : String(error));
-      return new UsageKeeper(settings, clock, logger, file, undefined);
+      return new AccountingService(settings, clock, logger, file, undefined);
     }
   }
 

@@ -55,7 +55,7 @@ interface Kept {
 const PORT_CONDITIONS: ReadonlySet<string> = new Set(['PortDown', 'PortInitializing', 'PortNotActivated']);
 
 /** Compares what devices do with who holds them. It keeps what one snapshot cannot give: earlier counters and earlier holders. */
-export class UseKeeper {
+export class OccupancyTracker {
   /** Keyed by hardware. */
   #kept: ReadonlyMap<string, Kept>;
 

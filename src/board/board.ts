@@ -1,6 +1,6 @@
+import { phasesOf, remedyNow } from '../model/condition-phase.ts';
 import type { ActiveCondition, PendingCondition } from '../model/health.ts';
 import type { DeviceState, FamilyState, Snapshot } from '../model/snapshot.ts';
-import { remedyNow, standingOf } from '../model/standing.ts';
 import type { RateOf } from './chosen-reading.ts';
 import { Holders, parentKey } from './holders.ts';
 import { alsoOf, nameOf } from './name.ts';
@@ -114,7 +114,7 @@ export function conditionOf(condition: ActiveCondition | PendingCondition): RowC
     severity,
     reason,
     message,
-    standing: standingOf(condition),
+    standing: phasesOf(condition),
     remedy,
     ...(advice === undefined ? {} : { advice }),
     sinceMs,

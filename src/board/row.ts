@@ -1,5 +1,5 @@
+import type { ConditionPhase } from '../model/condition-phase.ts';
 import type { HealthState, Recovering, Remedy, Severity } from '../model/health.ts';
-import type { Standing } from '../model/standing.ts';
 
 /** State of a device as people see it: the verdict, or `missing` when the hardware no longer lists the device. */
 export type RowState = HealthState | 'missing';
@@ -58,7 +58,7 @@ export interface RowCondition {
   readonly reason: string;
   readonly message: string;
   /** Empty for a condition that counts and that the latest read found. */
-  readonly standing: readonly Standing[];
+  readonly standing: readonly ConditionPhase[];
   /** Remedy that applies now, and its text; the text is absent when there is nothing to do. */
   readonly remedy: Remedy;
   readonly advice?: string;

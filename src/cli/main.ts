@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { faultOf } from './fault.ts';
+import { errorToExit } from './error-to-exit.ts';
 
 const args = process.argv.slice(2);
 try {
@@ -7,7 +7,7 @@ try {
   const { start } = await import('./start.ts');
   await start(args);
 } catch (error) {
-  const { text, status } = faultOf(error, args);
+  const { text, status } = errorToExit(error, args);
   process.stderr.write(text);
   process.exit(status);
 }

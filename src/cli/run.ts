@@ -10,7 +10,7 @@ import { createLogger, type Logger } from '../log/logger.ts';
 import { familyLoaders } from '../probes/families.ts';
 import { commands } from './commands.ts';
 import type { Ending } from './context.ts';
-import { faultOf } from './fault.ts';
+import { errorToExit } from './error-to-exit.ts';
 import type { Output } from './output.ts';
 import { ownSections } from './own-sections.ts';
 import { createProgram, type Invocation, ParsingEnded } from './program.ts';
@@ -22,7 +22,7 @@ export async function runCommandLine(args: readonly string[], environment: Envir
   try {
     return await runChecked(args, environment, output);
   } catch (error) {
-    const { text, status } = faultOf(error, args);
+    const { text, status } = errorToExit(error, args);
     process.stderr.write(text);
     return { status };
   }

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { usageOptions } from '../accounting/options.ts';
 import { deviceOptions, refreshOptions, stateOptions } from '../agent/options.ts';
 import type { AgentSettings } from '../agent/settings.ts';
 import { type Configuration, describeOrigin } from '../config/configuration.ts';
@@ -20,7 +21,6 @@ import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { listenAddressProblem } from '../server/http/listen.ts';
 import { healthFeedOptions, isTakenPath, webConfigOptions, webOptions } from '../server/options.ts';
-import { usageOptions } from '../usage/options.ts';
 import { selectorProblems } from './selector-problems.ts';
 
 /** Converts the configuration to the agent's settings. */

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { SEARCH_PATH } from '../host/process/command.ts';
-import { leave } from './leave.ts';
+import { leave } from './exit-process.ts';
 import { createOutput } from './output.ts';
 import { endBySignals, ignoreInspectorSignal } from './signals.ts';
 import { formatVersion, readVersion, versionRequest } from './version.ts';

@@ -1,5 +1,5 @@
 import { UserError } from '../errors.ts';
-import type { OutsideRead } from '../host/fs/outside-file.ts';
+import type { UntrustedRead } from '../host/fs/untrusted-file.ts';
 import type { OptionSpecs, OptionValues } from '../model/options.ts';
 import { type Environment, readEnvironment, type UnknownVariable, unknownVariables } from './environment.ts';
 import type { FileContent } from './file.ts';
@@ -106,7 +106,7 @@ export async function loadConfiguration(
   registry: Registry,
   environment: Environment,
   flags: Flags,
-  read?: OutsideRead,
+  read?: UntrustedRead,
 ): Promise<LoadedConfiguration> {
   const explicit = new Map<string, Setting>();
   for (const { entry, value } of readEnvironment(registry, environment).values()) {
@@ -128,7 +128,11 @@ function fromFlag(entry: OptionEntry, given: string | boolean): Setting {
   return { entry, value, origin: { from: 'flag', flag } };
 }
 
-async function loadFile(registry: Registry, setting: Setting | undefined, read: OutsideRead | undefined): Promise<FileContent | undefined> {
+async function loadFile(
+  registry: Registry,
+  setting: Setting | undefined,
+  read: UntrustedRead | undefined,
+): Promise<FileContent | undefined> {
   if (setting === undefined || setting.value === '') return undefined;
   const { readConfigFile } = await import('./file.ts');
   return await readConfigFile(String(setting.value), describeOrigin(setting.origin), registry, read);

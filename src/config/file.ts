@@ -1,5 +1,5 @@
 import { UserError } from '../errors.ts';
-import { type OutsideRead, readOutsideFile } from '../host/fs/outside-file.ts';
+import { readUntrustedFile, type UntrustedRead } from '../host/fs/untrusted-file.ts';
 import { type FileProblem, inOrder, parseDocument, problemLines } from './document.ts';
 import { CONFIG_LIMITS, digestOf } from './file-text.ts';
 import type { Registry } from './registry.ts';
@@ -20,14 +20,14 @@ export interface FileContent {
 }
 
 /** Throws {@link UserError}. `origin` describes where the file name came from. `read`: the file, when it was read before. */
-export async function readConfigFile(file: string, origin: string, registry: Registry, read?: OutsideRead): Promise<FileContent> {
-  const text = textOf(read ?? (await readOutsideFile(file, CONFIG_LIMITS.mostBytes)), file, origin);
+export async function readConfigFile(file: string, origin: string, registry: Registry, read?: UntrustedRead): Promise<FileContent> {
+  const text = textOf(read ?? (await readUntrustedFile(file, CONFIG_LIMITS.mostBytes)), file, origin);
   const checked = await checkConfigText(file, text, registry);
   if (checked.content !== undefined) return checked.content;
   throw new UserError('config-file-invalid', { file, problems: problemLines(file, checked.problems) });
 }
 
-function textOf(read: OutsideRead, file: string, origin: string): string {
+function textOf(read: UntrustedRead, file: string, origin: string): string {
   if (read.problem !== undefined) throw new UserError('config-file-unreadable', { file, origin, problem: read.reason });
   return read.text;
 }

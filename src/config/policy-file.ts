@@ -1,6 +1,6 @@
 import { UserError } from '../errors.ts';
 import type { HealthConfig } from '../health/policy/policy-config.ts';
-import { type OutsideRead, readOutsideFile } from '../host/fs/outside-file.ts';
+import { readUntrustedFile, type UntrustedRead } from '../host/fs/untrusted-file.ts';
 import { type FileProblem, parseDocument, problemLines } from './document.ts';
 import { checkConfigText } from './file.ts';
 import { CONFIG_LIMITS } from './file-text.ts';
@@ -10,7 +10,7 @@ import { healthPart } from './structured.ts';
 
 /** Reads a health policy: a configuration file, or only its part `health`. `-` is the standard input. Throws {@link UserError}. */
 export async function readPolicyFile(file: string, registry: Registry): Promise<HealthConfig> {
-  const text = textOf(file, await (file === '-' ? standardInput() : readOutsideFile(file, CONFIG_LIMITS.mostBytes)));
+  const text = textOf(file, await (file === '-' ? standardInput() : readUntrustedFile(file, CONFIG_LIMITS.mostBytes)));
   const parsed = await parseDocument(text);
   if (parsed.problems !== undefined) throw invalid(file, parsed.problems);
   const { positions, plain } = parsed;
@@ -28,12 +28,12 @@ export async function readPolicyFile(file: string, registry: Registry): Promise<
   throw invalid(file, problems);
 }
 
-function textOf(file: string, read: Pick<OutsideRead, 'text' | 'reason'>): string {
+function textOf(file: string, read: Pick<UntrustedRead, 'text' | 'reason'>): string {
   if (read.text === undefined) throw new UserError('policy-file-unreadable', { file, problem: read.reason ?? '' });
   return read.text;
 }
 
-async function standardInput(): Promise<Pick<OutsideRead, 'text' | 'reason'>> {
+async function standardInput(): Promise<Pick<UntrustedRead, 'text' | 'reason'>> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of process.stdin as AsyncIterable<Buffer>) {

@@ -1,3 +1,4 @@
+import { usageOptions } from '../accounting/options.ts';
 import { deviceOptions, refreshOptions, stateOptions } from '../agent/options.ts';
 import { pathOptions } from '../host/options.ts';
 import { incidentOptions } from '../incidents/options.ts';
@@ -9,7 +10,6 @@ import { booleanOption } from '../model/options.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { healthFeedOptions, webConfigOptions, webOptions } from '../server/options.ts';
-import { usageOptions } from '../usage/options.ts';
 import { configOptions, familyOptions } from './options.ts';
 import type { OptionSection } from './registry.ts';
 

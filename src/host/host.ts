@@ -1,7 +1,7 @@
 import type { Device } from '../model/device.ts';
 import type { Observe } from '../model/observation.ts';
 import type { Clock } from './clock.ts';
-import type { ReadGuard } from './fs/read-guard.ts';
+import type { StepRecord } from './fs/step-record.ts';
 import { Tree } from './fs/tree.ts';
 import { type RecordedErrors, ReplayedTree, recordedErrorsOf } from './recorded/recorded-errors.ts';
 import { RecordedTree } from './recorded/recorded-tree.ts';
@@ -45,7 +45,7 @@ export const noChildRegistry: ChildRegistry = { started() {}, ended() {} };
 
 export interface HostParts {
   readonly children?: ChildRegistry;
-  readonly guard?: ReadGuard;
+  readonly guard?: StepRecord;
   readonly known?: readonly Device[];
   readonly observe?: Observe | undefined;
 }
@@ -73,7 +73,7 @@ export function treeAt({ sys, observe, recordedErrors }: Host, root: string): Tr
 }
 
 interface TreeParts {
-  readonly guard?: ReadGuard | undefined;
+  readonly guard?: StepRecord | undefined;
   readonly observe?: Observe | undefined;
   readonly recordedErrors?: RecordedErrors | undefined;
 }

@@ -1,9 +1,9 @@
 import type { DeviceProcess } from '../model/collection.ts';
+import { remedyNow } from '../model/condition-phase.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { ActiveCondition } from '../model/health.ts';
 import type { HostFacts } from '../model/host-facts.ts';
 import type { DeviceState } from '../model/snapshot.ts';
-import { remedyNow } from '../model/standing.ts';
 import { cleaned } from './clean-text.ts';
 import type { DeviceHistory } from './history.ts';
 import type {

@@ -1,5 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises';
-import { readOutsideFile } from '../host/fs/outside-file.ts';
+import { readUntrustedFile } from '../host/fs/untrusted-file.ts';
 import { isIncidentId } from './incident-id.ts';
 import { type IncidentRecord, type IncidentSummary, summaryOf } from './record.ts';
 
@@ -55,7 +55,7 @@ export type RecordRead = { readonly record: IncidentRecord; readonly problem?: u
 
 /** Reads a whole record. Never rejects. */
 export async function readRecord(path: string, id: string): Promise<RecordRead> {
-  const { text, message } = await readOutsideFile(path, LARGEST_BYTES);
+  const { text, message } = await readUntrustedFile(path, LARGEST_BYTES);
   if (text === undefined) return { problem: message };
   const document = parsed(text) as (Head & { readonly record?: unknown }) | undefined;
   if (document?.format !== FORMAT) return { problem: `${path}: it is no record of an incident` };

@@ -6,10 +6,10 @@ import type { Logger } from '../log/logger.ts';
 import type { ProblemSpec } from '../model/collection.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { ConditionSpec } from '../model/health.ts';
+import type { ObservedSpans } from '../model/observed-spans.ts';
 import type { PluginStats } from '../model/plugin-stats.ts';
 import type { ShownReadings } from '../model/shown-reading.ts';
 import type { Snapshot } from '../model/snapshot.ts';
-import type { Watched } from '../model/watched.ts';
 import type { Access } from './access/access.ts';
 import type { ComparePassword } from './access/passwords.ts';
 import type { ReportUsage } from './api/usage.ts';
@@ -47,7 +47,7 @@ export interface ServerParts {
   /** Returns events newer than the event with id `since`, oldest first. When absent, `/api/v1/events` is empty. */
   readonly events?: (since: number) => readonly HealthEvent[];
   /** When the agent judged devices. When absent, all time since the first known state counts. */
-  readonly watched?: () => Watched;
+  readonly watched?: () => ObservedSpans;
   /** When absent, there are no incidents. */
   readonly incidents?: IncidentSource;
   /** Reports what containers used. When absent, `/api/usage` is not there. */

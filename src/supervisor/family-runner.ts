@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../host/clock.ts';
-import { deviceDirectory, type Step } from '../host/fs/read-guard.ts';
+import { deviceDirectory, type Step } from '../host/fs/step-record.ts';
 import { Tree } from '../host/fs/tree.ts';
 import type { Collection, HungStep, Problem } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
@@ -64,7 +64,7 @@ export interface RunnerParts {
 }
 
 /** One collection of a family, with its times. */
-export interface Look {
+export interface TimedCollection {
   readonly collection: Collection;
   /** Monotonic clock of its start: no reading in it is older. */
   readonly startedMs: number;
@@ -119,7 +119,7 @@ export class FamilyRunner {
   #refresh: { readonly done: Promise<void>; settle(): void } | undefined;
   #run: Run | undefined;
   #nextRun = 1;
-  #latest: Look | undefined;
+  #latest: TimedCollection | undefined;
   /** The family has or had devices on this node. */
   #isKnown: boolean;
   /** The last refresh found no hardware and made no run. */
@@ -159,7 +159,7 @@ export class FamilyRunner {
   }
 
   /** The latest finished collection. */
-  latest(): Look | undefined {
+  latest(): TimedCollection | undefined {
     return this.#latest;
   }
 

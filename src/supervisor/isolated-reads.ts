@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '../host/clock.ts';
-import { deviceDirectory } from '../host/fs/read-guard.ts';
+import { deviceDirectory } from '../host/fs/step-record.ts';
 
 export interface ReadOrder {
   readonly id: number;

@@ -19,7 +19,7 @@ export interface WorkerStart extends ThreadExtras {
   readonly declared?: object;
   readonly options: Readonly<Record<string, unknown>>;
   readonly roots: Roots;
-  /** Memory of a {@link ReadGuard}, in which the thread records its current step. */
+  /** Memory of a {@link StepRecord}, in which the thread records its current step. */
   readonly guard: SharedArrayBuffer;
   /** Whether another process reads the files from the start. */
   readonly isIsolated: boolean;

@@ -4,7 +4,7 @@ import type { DeviceFamily, Probe } from '../probes/family.ts';
 import { withSharedIdentities } from './shared-identity.ts';
 
 /** Collects once and corrects what the probe cannot know: without descriptors or without sysfs no collection is complete. */
-export async function lookOf(probe: Probe, host: Host): Promise<Collection> {
+export async function collectChecked(probe: Probe, host: Host): Promise<Collection> {
   const shortages = shortagesOf(host);
   const collection = withSharedIdentities(await probe.collect());
   if (shortagesOf(host) !== shortages) {

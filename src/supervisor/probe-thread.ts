@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { answerRead } from '../host/fs/isolated-channel.ts';
-import { ReadGuard, type Step } from '../host/fs/read-guard.ts';
+import { type Step, StepRecord } from '../host/fs/step-record.ts';
 import type { Roots } from '../host/host.ts';
 import type { Device } from '../model/device.ts';
 import type { Observe } from '../model/observation.ts';
@@ -57,7 +57,7 @@ export const framedThreads =
 /** A worker thread, with the state that is needed to abandon it: its child processes and its current step. */
 class WorkerThread implements ProbeThread {
   readonly #worker: Worker;
-  readonly #guard = new ReadGuard();
+  readonly #guard = new StepRecord();
   readonly #children = new Set<number>();
   readonly #receiver = new CollectionReceiver();
   readonly #observe: Observe;

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../host/clock.ts';
 import { IsolatedChannel } from '../host/fs/isolated-channel.ts';
-import { ReadGuard } from '../host/fs/read-guard.ts';
+import { StepRecord } from '../host/fs/step-record.ts';
 import { createHost } from '../host/host.ts';
 import { frameTime } from '../host/recorded/frame-clock.ts';
 import type { Observation } from '../model/observation.ts';
@@ -11,15 +11,15 @@ import type { DeviceFamily, Probe } from '../probes/family.ts';
 import { limitCollection } from './collection-limits.ts';
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts';
 import { CollectionSender } from './posted-collection.ts';
-import { lookOf } from './probe-look.ts';
+import { collectChecked } from './probe-look.ts';
 
 /** Runs the thread of one family: creates its probe once and reads on request. */
 async function run(start: WorkerStart): Promise<void> {
   const port = parentPort;
   if (port === null) throw new Error('the probe runs outside a thread');
   const send = (message: FromWorker): void => port.postMessage(message);
-  const guard = new ReadGuard(start.quarantined, start.guard);
-  if (start.isIsolated) guard.foreign = new IsolatedChannel((path, limit, memory) => send({ type: 'read', path, limit, memory }));
+  const guard = new StepRecord(start.quarantined, start.guard);
+  if (start.isIsolated) guard.isolatedReader = new IsolatedChannel((path, limit, memory) => send({ type: 'read', path, limit, memory }));
   const children = {
     started: (pid: number): void => send({ type: 'child-started', pid }),
     ended: (pid: number): void => send({ type: 'child-ended', pid }),
@@ -33,7 +33,7 @@ async function run(start: WorkerStart): Promise<void> {
   const unwatch = probe.watch?.(() => send({ type: 'wake' }));
 
   port.on('message', (message: ToWorker) => {
-    if (message.type === 'read-directly') guard.foreign = undefined;
+    if (message.type === 'read-directly') guard.isolatedReader = undefined;
     else if (message.type === 'collect') void collect(message.run);
     else void close(probe, unwatch).finally(() => port.close());
   });
@@ -47,7 +47,7 @@ async function run(start: WorkerStart): Promise<void> {
   async function collect(run: number): Promise<void> {
     const startedMs = performance.now();
     try {
-      const collection = limitCollection(await lookOf(probe, host));
+      const collection = limitCollection(await collectChecked(probe, host));
       tellObserved();
       send({ type: 'collected', run, collection: sender.encode(collection), durationMs: performance.now() - startedMs });
     } catch (error) {

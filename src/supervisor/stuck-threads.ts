@@ -1,4 +1,4 @@
-import { deviceDirectory, type Step } from '../host/fs/read-guard.ts';
+import { deviceDirectory, type Step } from '../host/fs/step-record.ts';
 import type { Problem } from '../model/collection.ts';
 import type { ProbeThread } from './probe-thread.ts';
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { Accounts } from '../../src/accounting/accounts.ts';
 import { Assembler, type Inputs } from '../../src/agent/assemble.ts';
 import type { Moment } from '../../src/agent/known-devices.ts';
 import { type ServedDevice, servedIds } from '../../src/agent/served.ts';
@@ -6,9 +7,8 @@ import type { JudgedDevice } from '../../src/health/engine/judge-device.ts';
 import type { Collection, DeviceReport } from '../../src/model/collection.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { MetricSpec } from '../../src/model/metric.ts';
-import { Accounts } from '../../src/usage/accounts.ts';
+import { settings as usageSettings } from '../accounting/small-node.ts';
 import { allocation, aside, device, familyState, listed, lookAt, podResources, report } from '../support/snapshots.ts';
-import { settings as usageSettings } from '../usage/small-node.ts';
 
 const settings = { rules: { pools: [], families: new Map() }, specs: new Map(), staleAfterMs: 60_000, missingRetentionMs: 600_000 };
 const healthy: Verdict = { state: 'healthy', sinceMs: 0, conditions: [] };

@@ -4,7 +4,7 @@ import { createHealthEngine } from '../../src/health/engine/engine.ts';
 import { createPolicy } from '../../src/health/policy/policy.ts';
 import type { DeviceReport } from '../../src/model/collection.ts';
 import type { ConditionSpec, Finding } from '../../src/model/health.ts';
-import type { Look } from '../../src/supervisor/family-runner.ts';
+import type { TimedCollection } from '../../src/supervisor/family-runner.ts';
 import { seededRandom } from '../support/seeded.ts';
 import { aside, device, familyState, listed, lookAt, podResources, report } from '../support/snapshots.ts';
 
@@ -64,7 +64,7 @@ function life(seed: number, isSet: boolean): readonly string[] {
     known.set(id, told);
     return told;
   };
-  let latest: Look | undefined;
+  let latest: TimedCollection | undefined;
   for (let turn = 0; turn < 300; turn += 1) {
     monotonicMs += Math.round(random() * (random() < 0.03 ? 120_000 : 15_000)) + 10;
     set();

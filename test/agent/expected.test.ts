@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ExpectedKeeper, withExpected } from '../../src/agent/expected.ts';
+import { ExpectedTracker, withExpected } from '../../src/agent/expected.ts';
 import { type FamilyInput, knownDevices } from '../../src/agent/known-devices.ts';
 import { nodeProblem } from '../../src/health/journal/node-problem.ts';
 import type { Listing } from '../../src/model/collection.ts';
@@ -11,7 +11,7 @@ const toys = (count: number): readonly Device[] => Array.from({ length: count },
 
 /** The readings of one family, one after the other. */
 class Family {
-  readonly #keeper = new ExpectedKeeper();
+  readonly #keeper = new ExpectedTracker();
   #known: ReturnType<typeof knownDevices> = new Map();
   #ms = 0;
 
@@ -66,7 +66,7 @@ describe('the expected number of devices', () => {
   });
 
   it('is not compared with a family that is turned off', () => {
-    expect(new ExpectedKeeper().look({ other: 1 }, [{ state: familyState('toy') }], [])).toEqual([{ family: 'other', expected: 1 }]);
+    expect(new ExpectedTracker().look({ other: 1 }, [{ state: familyState('toy') }], [])).toEqual([{ family: 'other', expected: 1 }]);
   });
 
   it('is reached by a partial reading that shows enough, and never missed by one', () => {

@@ -1,13 +1,13 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { usageOptions } from '../../src/accounting/options.ts';
 import type { AgentCore } from '../../src/agent/core.ts';
-import type { HealthKeeper } from '../../src/agent/health.ts';
+import type { HealthService } from '../../src/agent/health.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import { systemClock } from '../../src/host/clock.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import { defaultValues } from '../../src/model/options.ts';
-import { usageOptions } from '../../src/usage/options.ts';
 import { buildWithFamilies, type OtherBuild } from '../support/other-families.ts';
 import { family } from './forgetful-family.ts';
 
@@ -21,7 +21,7 @@ it('keeps an error that only the replaced thread knew, until the new thread repo
   const sysfs = join(build.root, 'sys');
   mkdirSync(sysfs);
   const { AgentCore: Core } = await build.import<{ AgentCore: typeof AgentCore }>('agent/core.js');
-  const { HealthKeeper: Keeper } = await build.import<{ HealthKeeper: typeof HealthKeeper }>('agent/health.js');
+  const { HealthService: Keeper } = await build.import<{ HealthService: typeof HealthService }>('agent/health.js');
   const logger = createLogger({ level: 'error', format: 'text' }, { write: () => true });
   const settings = {
     roots: { sysfs, procfs: sysfs, dev: sysfs },

@@ -2,6 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { usageOptions } from '../../src/accounting/options.ts';
 import { UsageLedger } from '../../src/agent/usage-ledger.ts';
 import { systemClock } from '../../src/host/clock.ts';
 import { createLogger } from '../../src/log/logger.ts';
@@ -9,8 +10,7 @@ import { hours, millis } from '../../src/model/duration.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import type { ContainerUsage } from '../../src/model/usage.ts';
-import { usageOptions } from '../../src/usage/options.ts';
-import { containerEntry, deviceEntry, HOUR, HOUR_MS, START_MS } from '../usage/ledger/sample.ts';
+import { containerEntry, deviceEntry, HOUR, HOUR_MS, START_MS } from '../accounting/ledger/sample.ts';
 
 let directory: string;
 let nowMs: number;

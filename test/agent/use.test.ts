@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { usageOptions } from '../../src/accounting/options.ts';
 import { Assembler } from '../../src/agent/assemble.ts';
 import { createHealthEngine, type HealthEngine } from '../../src/health/engine/engine.ts';
 import type { HealthMemory } from '../../src/health/engine/memory.ts';
@@ -14,7 +15,6 @@ import type { CheckpointEntry, PodResources } from '../../src/model/pod-resource
 import type { DeviceState } from '../../src/model/snapshot.ts';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { family as nvidia } from '../../src/probes/nvidia/index.ts';
-import { usageOptions } from '../../src/usage/options.ts';
 import { allocation, device, familyState, listed, lookAt, podResources, report } from '../support/snapshots.ts';
 
 const families = [infiniband, nvidia];

@@ -2,14 +2,14 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type ContainerEntry, toRecord } from '../../src/accounting/ledger/entry.ts';
+import { ledgerDirectory, openLedger } from '../../src/accounting/ledger/ledger.ts';
+import { usageReport } from '../../src/accounting/ledger/report.ts';
 import { usageCsv, usageTable } from '../../src/cli/usage/table.ts';
 import { systemClock } from '../../src/host/clock.ts';
 import { hours } from '../../src/model/duration.ts';
-import { type ContainerEntry, toRecord } from '../../src/usage/ledger/entry.ts';
-import { ledgerDirectory, openLedger } from '../../src/usage/ledger/ledger.ts';
-import { usageReport } from '../../src/usage/ledger/report.ts';
+import { containerEntry, deviceEntry, HOUR, HOUR_MS, START_MS } from '../accounting/ledger/sample.ts';
 import { serve } from '../support/serve.ts';
-import { containerEntry, deviceEntry, HOUR, HOUR_MS, START_MS } from '../usage/ledger/sample.ts';
 import { run } from './command-line.ts';
 
 let folder: string;

@@ -1,12 +1,12 @@
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import type { Clock } from '../../src/host/clock.ts';
-import { deviceDirectory, ReadGuard, type Step } from '../../src/host/fs/read-guard.ts';
+import { deviceDirectory, type Step, StepRecord } from '../../src/host/fs/step-record.ts';
 import { createHost } from '../../src/host/host.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import type { DeviceFamily, Probe } from '../../src/probes/family.ts';
 import type { ReadProcess } from '../../src/supervisor/isolated-reads.ts';
 import type { ToWorker } from '../../src/supervisor/messages.ts';
-import { lookOf } from '../../src/supervisor/probe-look.ts';
+import { collectChecked } from '../../src/supervisor/probe-look.ts';
 import type { ProbeThread, StartThread, ThreadContext, ThreadListener, ThreadSettings } from '../../src/supervisor/probe-thread.ts';
 import type { OverlaidTree } from './overlaid-tree.ts';
 
@@ -162,7 +162,7 @@ class InlineThread implements ProbeThread {
   readonly #listener: ThreadListener;
   readonly #surroundings: Surroundings;
   readonly #onRun: (run: Promise<void>) => void;
-  readonly #guard: ReadGuard;
+  readonly #guard: StepRecord;
   readonly #probe: Probe;
   readonly #host: ReturnType<typeof createHost>;
   readonly #unwatch: (() => void) | undefined;
@@ -189,8 +189,8 @@ class InlineThread implements ProbeThread {
         resolve();
       };
     });
-    this.#guard = new ReadGuard(context.quarantined);
-    this.#guard.foreign = { read: (path, limit) => this.#read(path, limit) };
+    this.#guard = new StepRecord(context.quarantined);
+    this.#guard.isolatedReader = { read: (path, limit) => this.#read(path, limit) };
     const children = {
       started: (pid: number) => void surroundings.commands.add(pid),
       ended: (pid: number) => void surroundings.commands.delete(pid),
@@ -235,7 +235,7 @@ class InlineThread implements ProbeThread {
         weather.isToCrash = false;
         throw new Error('a bug of the probe');
       }
-      const collection: Collection = await lookOf(this.#probe, this.#host);
+      const collection: Collection = await collectChecked(this.#probe, this.#host);
       if (this.#step === undefined) this.#listener.received({ type: 'collected', run, collection: collection, durationMs: 1 });
     } catch (error) {
       if (error instanceof Hang || this.#step !== undefined) return;

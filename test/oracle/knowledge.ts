@@ -16,7 +16,7 @@ const LONGEST_RECOVERY_MS = 60_000;
 const WRITTEN_MS = 45_000;
 
 /** Visibility of one fault in one collection: surely seen present, surely seen absent, possibly seen, or not visible. */
-type Sight = 'true' | 'false' | 'unsure' | 'hidden';
+type ReadFreshness = 'true' | 'false' | 'unsure' | 'hidden';
 
 /** What the agent must or may know about one fault of one device. */
 class FaultKnowledge {
@@ -50,7 +50,7 @@ class FaultKnowledge {
     this.of = of;
   }
 
-  look(sight: Sight, nowMs: number): void {
+  look(sight: ReadFreshness, nowMs: number): void {
     const { forMs = 0, recoveryMs = 0 } = this.spec;
     // The agent may see more than expected.
     if (this.isPresent) this.isCleared = this.isFresh = false;
@@ -400,7 +400,7 @@ export class Knowledge {
     );
   }
 
-  #sightOf(id: string, known: FaultKnowledge): Sight {
+  #freshnessOf(id: string, known: FaultKnowledge): ReadFreshness {
     const sight = this.#visibilityOf(id, known);
     known.visibleFromMs = sight === undefined ? (known.visibleFromMs ?? this.#nowMs) : undefined;
     if (sight !== undefined) return sight;
@@ -410,8 +410,8 @@ export class Knowledge {
   }
 
   /** A fault of another device is one of this device while both are read, and until the other one leaves. */
-  #sharedSightOf(device: DeviceKnowledge, known: FaultKnowledge, of: string): Sight {
-    const sight = this.#sightOf(of, known);
+  #sharedSightOf(device: DeviceKnowledge, known: FaultKnowledge, of: string): ReadFreshness {
+    const sight = this.#freshnessOf(of, known);
     // Then some reads of this device deny the fault, and others say nothing of it.
     if (this.device(of).isGone) known.isRaised = false;
     const readings = [device.reading, this.device(of).reading];
@@ -476,7 +476,7 @@ export class Knowledge {
     }
     for (const device of this.devices) {
       for (const fault of device.faults) {
-        const sight = fault.of === undefined ? this.#sightOf(device.id, fault) : this.#sharedSightOf(device, fault, fault.of);
+        const sight = fault.of === undefined ? this.#freshnessOf(device.id, fault) : this.#sharedSightOf(device, fault, fault.of);
         fault.look(failed ? 'hidden' : sight, nowMs);
       }
       if (isThreadReplaced) for (const fault of device.faults) fault.logIsReadAnew();

@@ -1,11 +1,12 @@
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { usageOptions } from '../../src/accounting/options.ts';
 import { AgentCore } from '../../src/agent/core.ts';
-import { HealthKeeper } from '../../src/agent/health.ts';
+import { HealthService } from '../../src/agent/health.ts';
 import { deviceOptions, refreshOptions, stateOptions } from '../../src/agent/options.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
-import { UsageKeeper } from '../../src/agent/usage.ts';
+import { AccountingService } from '../../src/agent/usage.ts';
 import type { Device as KubeletDevice } from '../../src/generated/deviceplugin/v1beta1/api.ts';
 import { kubeletHealth } from '../../src/health/policy/kubelet-health.ts';
 import { incidentOptions } from '../../src/incidents/options.ts';
@@ -19,7 +20,6 @@ import { type ListCall, ListStream } from '../../src/plugin/offers/list-stream.t
 import { ResourceOffers } from '../../src/plugin/offers/resource-offers.ts';
 import { pluginOptions } from '../../src/plugin/options.ts';
 import { webOptions } from '../../src/server/options.ts';
-import { usageOptions } from '../../src/usage/options.ts';
 import { TestKubelet } from '../support/kubelet/kubelet.ts';
 import { probeOptions } from '../support/probe-options.ts';
 import type { OracleFamily } from './family.ts';
@@ -73,7 +73,7 @@ export class OracleNode {
   readonly #ended: Promise<unknown>[] = [];
   #agents = 0;
   #core: AgentCore | undefined;
-  #health: HealthKeeper | undefined;
+  #health: HealthService | undefined;
   #offers: ResourceOffers | undefined;
   #sent: readonly KubeletDevice[] | undefined;
 
@@ -101,10 +101,10 @@ export class OracleNode {
 
   async startAgent(): Promise<void> {
     const settings = this.#settings();
-    this.#health = await HealthKeeper.open(settings, SILENT, this.clock, true);
+    this.#health = await HealthService.open(settings, SILENT, this.clock, true);
     const { start, isolated } = this.threads;
     // In memory: histories of accounts over restarts are in test/usage.
-    const usage = await UsageKeeper.open({ ...settings, state: { ...settings.state, file: '' } }, SILENT, this.clock);
+    const usage = await AccountingService.open({ ...settings, state: { ...settings.state, file: '' } }, SILENT, this.clock);
     const core = new AgentCore(settings, this.#health, SILENT, this.clock, { start, isolated }, usage);
     const ask = core.poller.refresh.bind(core.poller);
     core.poller.refresh = () => (this.#isWithKubelet ? this.#track(ask()) : Promise.resolve());
@@ -184,7 +184,7 @@ export class OracleNode {
 
   /** Connects the plugin's list stream to a fake call. */
   #offer(core: AgentCore): void {
-    const policy = (this.#health as HealthKeeper).policy;
+    const policy = (this.#health as HealthService).policy;
     const offers = new ResourceOffers(
       { resource: RESOURCE, select: { family: this.#family.family.name } },
       {

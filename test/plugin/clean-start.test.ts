@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { whyDirty } from '../../src/health/use/clean.ts';
-import { useLimits } from '../../src/health/use/explained.ts';
+import { usageOptions } from '../../src/accounting/options.ts';
+import { whyDirty } from '../../src/health/occupancy/clean.ts';
+import { useLimits } from '../../src/health/occupancy/explained.ts';
 import type { DeviceUse, OwnedProcess } from '../../src/model/device-use.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import { type PluginResource, pluginResourceProblems } from '../../src/model/plugin-resource.ts';
 import type { WhyDirty } from '../../src/plugin/service.ts';
-import { usageOptions } from '../../src/usage/options.ts';
 import { type Bench, deviceState, listed, setUp, until } from './support.ts';
 
 const CLEAN: PluginResource = { resource: 'example.com/clean', select: { family: 'toy' }, requireClean: true };

@@ -1,5 +1,5 @@
 import { AgentCore } from '../../src/agent/core.ts';
-import { HealthKeeper } from '../../src/agent/health.ts';
+import { HealthService } from '../../src/agent/health.ts';
 import { createAgentPlugin } from '../../src/agent/plugin.ts';
 import { every } from '../../src/agent/schedule.ts';
 import { demoFlags } from '../../src/cli/demo/demo.ts';
@@ -44,7 +44,7 @@ export class ToldNode {
     await this.node.start();
     const flags = demoFlags(this.node.flags(), new Map([['refresh.interval', STEP]]));
     const settings = agentSettings((await loadConfiguration(registry, {}, flags)).configuration, families);
-    const health = await HealthKeeper.open(settings, SILENT, this.#clock, true);
+    const health = await HealthService.open(settings, SILENT, this.#clock, true);
     const threads = new InlineThreads(new OverlaidTree(this.node.root), this.#clock, families);
     const core = new AgentCore(settings, health, SILENT, this.#clock, threads);
     const plugin = createAgentPlugin(settings, core, () => health.policy, SILENT, this.#clock);

@@ -6,7 +6,7 @@ import { systemClock } from '../../src/host/clock.ts';
 import { createHost, type Host } from '../../src/host/host.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
-import { isPresent, lookOf } from '../../src/supervisor/probe-look.ts';
+import { collectChecked, isPresent } from '../../src/supervisor/probe-look.ts';
 import { device, listed, report } from '../support/snapshots.ts';
 
 let root: string;
@@ -18,7 +18,7 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 const look = (collection: Collection, meanwhile: () => void = () => {}): Promise<Collection> =>
-  lookOf(
+  collectChecked(
     {
       collect: () => {
         meanwhile();

@@ -3,7 +3,7 @@ import type { Collection, DeviceRead, DeviceReport, SideReport } from '../../src
 import type { Device } from '../../src/model/device.ts';
 import type { PodResources } from '../../src/model/pod-resources.ts';
 import type { FamilyState } from '../../src/model/snapshot.ts';
-import type { Look } from '../../src/supervisor/family-runner.ts';
+import type { TimedCollection } from '../../src/supervisor/family-runner.ts';
 
 /** Plain data with everything filled in, for tests that care about one field. */
 export const device = (part: Partial<Device> & Pick<Device, 'id'>): Device => ({ family: 'toy', kind: 'toy', aliases: [], ...part });
@@ -25,7 +25,7 @@ export const listed = (reports: readonly DeviceReport[], part: Partial<Collectio
 });
 
 /** A look that ended at that time and took none. */
-export const lookAt = (collection: Collection, readAtMs: number, monotonicMs = readAtMs, startedMs = monotonicMs): Look => ({
+export const lookAt = (collection: Collection, readAtMs: number, monotonicMs = readAtMs, startedMs = monotonicMs): TimedCollection => ({
   collection,
   startedMs,
   readAtMs,

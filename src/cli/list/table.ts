@@ -1,11 +1,11 @@
 import { nameOf } from '../../board/name.ts';
 import type { Allocation } from '../../model/allocation.ts';
+import { pendingTrouble, phasesOf } from '../../model/condition-phase.ts';
 import type { Device } from '../../model/device.ts';
 import type { ActiveCondition, PendingCondition } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
 import { shared } from '../../model/shared-metrics.ts';
 import type { AllocationState, DeviceState } from '../../model/snapshot.ts';
-import { pendingTrouble, standingOf } from '../../model/standing.ts';
 import { widthOf } from '../terminal/frame.ts';
 import { textTable } from '../text-table.ts';
 import { fittedTable } from './fitted-table.ts';
@@ -160,7 +160,7 @@ function leadingReason({ verdict, missingSinceMs, stale }: TableDevice): readonl
 
 /** Returns `PortDown` or, for example, `PortDown pending`. */
 function withStanding(condition: ActiveCondition | PendingCondition): string {
-  return [condition.type, ...standingOf(condition)].join(' ');
+  return [condition.type, ...phasesOf(condition)].join(' ');
 }
 
 function memoryCell(state: TableDevice): string {

@@ -6,7 +6,7 @@ import { CONFIG_LIMITS, digestOf } from '../../config/file-text.ts';
 import { reloaded } from '../../config/reload.ts';
 import { UserError } from '../../errors.ts';
 import type { Clock } from '../../host/clock.ts';
-import { OutsideFile, type OutsideRead } from '../../host/fs/outside-file.ts';
+import { UntrustedFile, type UntrustedRead } from '../../host/fs/untrusted-file.ts';
 import { type ChangeLog, createChangeLog } from '../../log/changes.ts';
 import type { ConfigStatus } from '../../model/agent-stats.ts';
 import type { CommandContext } from '../context.ts';
@@ -26,7 +26,7 @@ export class ConfigReload {
   readonly #clock: Clock;
   readonly #changes: ChangeLog;
   readonly #path: string;
-  readonly #file: OutsideFile;
+  readonly #file: UntrustedFile;
   #running: Configuration;
   #agent: Pick<RunningAgent, 'apply'> | undefined;
   #loadedAtMs: number;
@@ -51,7 +51,7 @@ export class ConfigReload {
     this.#clock = clock;
     this.#changes = createChangeLog(context.logger);
     this.#path = file.path;
-    this.#file = new OutsideFile(file.path, CONFIG_LIMITS, clock);
+    this.#file = new UntrustedFile(file.path, CONFIG_LIMITS, clock);
     this.#running = context.configuration;
     this.#loadedAtMs = clock.now();
     this.#judged = file.digest;
@@ -101,7 +101,7 @@ export class ConfigReload {
     if (this.#seen === before && this.#seen !== this.#judged) await this.#use(read);
   }
 
-  async #use(read: OutsideRead): Promise<void> {
+  async #use(read: UntrustedRead): Promise<void> {
     if (this.#agent === undefined || this.#isStopped) return;
     const { registry, environment, flags, families, logger } = this.#context;
     this.#judged = markOf(read);
@@ -149,7 +149,7 @@ export class ConfigReload {
   }
 }
 
-const markOf = (read: OutsideRead): string => (read.problem === undefined ? digestOf(read.text) : `${read.problem} ${read.reason}`);
+const markOf = (read: UntrustedRead): string => (read.problem === undefined ? digestOf(read.text) : `${read.problem} ${read.reason}`);
 
 /** Puts the problems of a file, one per line for a terminal, into one line. */
 function problemOf(error: unknown): Problem {

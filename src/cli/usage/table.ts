@@ -1,5 +1,5 @@
+import type { UsageRow } from '../../accounting/ledger/report.ts';
 import { visible } from '../../model/one-line.ts';
-import type { UsageRow } from '../../usage/ledger/report.ts';
 import { textTable } from '../text-table.ts';
 
 /** The part of a report that is printed. */

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
+import { ledgerDirectory, openLedger, reportOf } from '../../accounting/ledger/ledger.ts';
+import { parseQuery, type UsageQuery } from '../../accounting/ledger/query.ts';
+import type { UsageRow } from '../../accounting/ledger/report.ts';
 import { UserError } from '../../errors.ts';
 import { systemClock } from '../../host/clock.ts';
-import { ledgerDirectory, openLedger, reportOf } from '../../usage/ledger/ledger.ts';
-import { parseQuery, type UsageQuery } from '../../usage/ledger/query.ts';
-import type { UsageRow } from '../../usage/ledger/report.ts';
 import { askFor, REFUSAL_TEXTS, tellAge } from '../agent-api.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { withProgress } from '../progress.ts';

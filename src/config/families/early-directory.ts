@@ -1,4 +1,4 @@
-import { readOutsideFile } from '../../host/fs/outside-file.ts';
+import { readUntrustedFile } from '../../host/fs/untrusted-file.ts';
 import type { Environment } from '../environment.ts';
 import { CONFIG_LIMITS } from '../file-text.ts';
 import { familyOptions } from '../options.ts';
@@ -32,7 +32,7 @@ function flagOf(flag: string, args: readonly string[]): string | undefined {
 }
 
 async function fromFile(file: string): Promise<string | undefined> {
-  const text = file === '' ? undefined : (await readOutsideFile(file, CONFIG_LIMITS.mostBytes)).text;
+  const text = file === '' ? undefined : (await readUntrustedFile(file, CONFIG_LIMITS.mostBytes)).text;
   // The parser of YAML is loaded only for a file that has the key.
   if (text === undefined || !/\bfamily\b/.test(text)) return undefined;
   const { parseDocument } = await import('../document.ts');

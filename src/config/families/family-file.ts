@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { UserError } from '../../errors.ts';
 import { openPath, RefusedLink } from '../../host/fs/open-path.ts';
-import { readOutsideFile } from '../../host/fs/outside-file.ts';
+import { readUntrustedFile } from '../../host/fs/untrusted-file.ts';
 import { deviceMetrics } from '../../metrics/series/device-metrics.ts';
 import type { Declaration } from '../../probes/declared/declaration.ts';
 import type { DeclaredFamily } from '../../probes/declared/family.ts';
@@ -50,7 +50,7 @@ export async function readFamilyFile(file: string): Promise<DeclaredFamily> {
 
 /** Like {@link readFamilyFile}, and never throws. */
 export async function tryFamilyFile(file: string): Promise<ReadDeclaration> {
-  const read = await readOutsideFile(file, MOST_BYTES);
+  const read = await readUntrustedFile(file, MOST_BYTES);
   if (read.problem !== undefined)
     return { weakness: await weaknessOf(file), problem: new UserError('family-file-unreadable', { file, problem: read.reason }) };
   const { untrusted: weakness } = read;

@@ -1,20 +1,20 @@
 import { createHash } from 'node:crypto';
 import { UserError } from '../../errors.ts';
 import type { Clock } from '../../host/clock.ts';
-import { OutsideFile, type OutsideFileLimits, type OutsideRead } from '../../host/fs/outside-file.ts';
+import { UntrustedFile, type UntrustedFileLimits, type UntrustedRead } from '../../host/fs/untrusted-file.ts';
 import { seconds } from '../../model/duration.ts';
 import type { AccessReading, AccessSource } from '../../server/access/access.ts';
 import type { FileProblem } from '../document.ts';
 import type { Checked, ParsedWebConfig } from './web-config.ts';
 
-const LIMITS: OutsideFileLimits = { mostBytes: 1_048_576, timeoutMs: seconds(2) };
+const LIMITS: UntrustedFileLimits = { mostBytes: 1_048_576, timeoutMs: seconds(2) };
 
 /** The web configuration file, and the files that it names. Loads the parser of YAML only when it reads. */
 export class WebConfigFile implements AccessSource {
   readonly file: string;
   readonly #clock: Clock;
   /** One reader for each path, so that a file system that hangs blocks one thread at most for each of them. */
-  readonly #readers = new Map<string, OutsideFile>();
+  readonly #readers = new Map<string, UntrustedFile>();
   #parsedText: string | undefined;
   #parsed: Checked<ParsedWebConfig> = { problems: [] };
 
@@ -55,8 +55,8 @@ export class WebConfigFile implements AccessSource {
     return new UserError('web-config-invalid', { file: this.file, problems: problemLines(this.file, problems) });
   }
 
-  #readerOf(path: string): OutsideFile {
-    const reader = this.#readers.get(path) ?? new OutsideFile(path, LIMITS, this.#clock);
+  #readerOf(path: string): UntrustedFile {
+    const reader = this.#readers.get(path) ?? new UntrustedFile(path, LIMITS, this.#clock);
     this.#readers.set(path, reader);
     return reader;
   }
@@ -66,6 +66,6 @@ export class WebConfigFile implements AccessSource {
   }
 }
 
-function digest(...contents: readonly OutsideRead['text'][]): string {
+function digest(...contents: readonly UntrustedRead['text'][]): string {
   return createHash('sha256').update(JSON.stringify(contents)).digest('hex');
 }

@@ -2,7 +2,7 @@ import { validateHeaderValue } from 'node:http';
 import { dirname, resolve } from 'node:path';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { systemWords } from '../../errors.ts';
-import type { OutsideRead } from '../../host/fs/outside-file.ts';
+import type { UntrustedRead } from '../../host/fs/untrusted-file.ts';
 import type { Access, ClientAuthType, TlsRules } from '../../server/access/access.ts';
 import { type FileProblem, inOrder, parseDocument } from '../document.ts';
 import { checkSchema } from '../schema-check.ts';
@@ -46,7 +46,7 @@ export async function parseWebConfig(file: string, text: string): Promise<Checke
 }
 
 /** Joins the parsed file with the contents of the files that it names. */
-export function accessOf(parsed: ParsedWebConfig, reads: ReadonlyMap<string, OutsideRead>): Checked<Access> {
+export function accessOf(parsed: ParsedWebConfig, reads: ReadonlyMap<string, UntrustedRead>): Checked<Access> {
   const { data, paths, problem } = parsed;
   const problems: FileProblem[] = [];
   const contents: Partial<Record<PemKey, string>> = {};

@@ -6,7 +6,7 @@ import { type EventContext, endingEvents, replacedEvent } from '../journal/event
 import { EventRing } from '../journal/events.ts';
 import { conditionPolicy, type HealthPolicy } from '../policy/policy.ts';
 import { type Acceptance, unverifiedOf, withAccepted } from './acceptance.ts';
-import { createClockKeeper } from './clock-keeper.ts';
+import { createClockShift } from './clock-shift.ts';
 import { type JudgedDevice, judgeDevice } from './judge-device.ts';
 import { type DeviceMemory, type HealthMemory, NOTHING, notAfter, resumed } from './memory.ts';
 
@@ -72,7 +72,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
   const { state } = options;
   let { policy } = options;
   const ring = new EventRing(options.eventLimit, state?.events, state?.lastEventId);
-  const clock = createClockKeeper();
+  const clock = createClockShift();
   let memory: HealthMemory = state ?? NOTHING;
   let hasNews = true;
   let accepted: readonly Acceptance[] = [];

@@ -72,7 +72,7 @@ export function judgeDevice(
 ): DeviceJudgement {
   const { device } = input;
   const policyOf = (name: ConditionName): ConditionPolicy => conditionPolicy(policy, device.family, name.type, name.instance);
-  const sight = sightOf(input, previous, policy, time.nowMs);
+  const sight = freshnessOf(input, previous, policy, time.nowMs);
   const facts = factsOf(input, previous, sight, policy, policyOf, time.nowMs);
   const unchecked = sight.isRead
     ? uncheckedAfter(previous, (input.read as SourceFindings).findings, policyOf)
@@ -141,7 +141,7 @@ function known(states: States, { family }: Device, policy: HealthPolicy): States
 }
 
 /** Presence of the device and age of its last read, with the evidence on the conditions for them. */
-interface Sight {
+interface ReadFreshness {
   readonly evidence: readonly Evidence[];
   /** The latest collection read the device within the stale age. */
   readonly isRead: boolean;
@@ -150,7 +150,7 @@ interface Sight {
   readonly dueMs?: number;
 }
 
-function sightOf(input: JudgedDevice, previous: DeviceMemory | undefined, policy: HealthPolicy, nowMs: number): Sight {
+function freshnessOf(input: JudgedDevice, previous: DeviceMemory | undefined, policy: HealthPolicy, nowMs: number): ReadFreshness {
   const isMissing = input.missingSinceMs !== undefined;
   const readAtMs = input.read?.atMs ?? previous?.readAtMs;
   // Until its first read by this run, a device that was stale at the end of the earlier run stays stale.
@@ -189,7 +189,7 @@ function notReadEvidence(input: JudgedDevice, isStale: boolean, readAtMs: number
 function factsOf(
   input: JudgedDevice,
   previous: DeviceMemory | undefined,
-  { isRead }: Sight,
+  { isRead }: ReadFreshness,
   policy: HealthPolicy,
   policyOf: (name: ConditionName) => ConditionPolicy,
   nowMs: number,

@@ -3,7 +3,7 @@ import type { Device } from '../../model/device.ts';
 import type { DeviceUser } from '../../model/device-use.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { HealthState, Remedy, Severity } from '../../model/health.ts';
-import type { Watched } from '../../model/watched.ts';
+import type { ObservedSpans } from '../../model/observed-spans.ts';
 import type { Levels } from '../policy/levels.ts';
 import type { RateSeries } from './rate.ts';
 
@@ -67,7 +67,7 @@ export interface HealthMemory {
   /** Hanging steps, keyed by family, as the supervisor reports them. */
   readonly hung?: Readonly<Record<string, readonly HungStep[]>>;
   /** When the agent judged, also before this run. A state file of an older version lacks it. */
-  readonly watched?: Watched;
+  readonly watched?: ObservedSpans;
 }
 
 /** Memory before the first judgement. */

@@ -1,6 +1,6 @@
+import { pendingTrouble } from '../../model/condition-phase.ts';
 import { areTooFew, type ExpectedDevices, expectedText } from '../../model/expected.ts';
 import type { ActiveCondition, HealthState, Verdict } from '../../model/health.ts';
-import { pendingTrouble } from '../../model/standing.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ } from '../policy/own-conditions.ts';
 
 /** Result of a node-problem-detector plugin. Exit codes: 0 no problem, 1 problem, 2 unknown. `message`: one line. */

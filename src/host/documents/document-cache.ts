@@ -4,8 +4,8 @@ import { systemWords } from '../../errors.ts';
 import type { Observe } from '../../model/observation.ts';
 import type { DocumentReason } from '../../model/pod-resources.ts';
 import { descriptorPath, type OpenedPath, openEntry, RefusedLink } from '../fs/open-path.ts';
-import { readOpened } from '../fs/outside-file.ts';
 import { errnoName } from '../fs/tree.ts';
+import { readOpened } from '../fs/untrusted-file.ts';
 import type { DocumentThread } from './document-thread.ts';
 import type { DocumentProblem, Parsed } from './kind.ts';
 

@@ -1,4 +1,4 @@
-import type { ForeignReads } from './read-guard.ts';
+import type { IsolatedReader } from './step-record.ts';
 
 const HEADER = 8;
 /** Largest size that a tree requests in one read. */
@@ -12,7 +12,7 @@ const LONGEST_WAIT_MS = 30_000;
 export type AskRead = (path: string, limit: number, memory: SharedArrayBuffer) => void;
 
 /** Lets the owner of a probe's thread read files. The thread waits for each answer synchronously. */
-export class IsolatedChannel implements ForeignReads {
+export class IsolatedChannel implements IsolatedReader {
   readonly #ask: AskRead;
   readonly #longestWaitMs: number;
   #memory = new SharedArrayBuffer(HEADER + CAPACITY);

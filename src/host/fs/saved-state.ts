@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { type FileProblemCode, readOutsideFile } from './outside-file.ts';
 import { removeLeftovers, replaceFile } from './replace-file.ts';
+import { type FileProblemCode, readUntrustedFile } from './untrusted-file.ts';
 
 /** Why a saved state was not used. Closed set. */
 export type SavedIgnored = 'absent' | 'unreadable' | 'too-large' | 'damaged' | 'other-version';
@@ -63,7 +63,7 @@ export async function readSavedText(
   maxBytes: number,
 ): Promise<{ readonly text: string } | { readonly text?: undefined; readonly ignored: SavedIgnored; readonly message: string }> {
   await removeLeftovers(path);
-  const read = await readOutsideFile(path, maxBytes);
+  const read = await readUntrustedFile(path, maxBytes);
   return read.problem === undefined ? { text: read.text } : { ignored: IGNORED[read.problem], message: read.reason };
 }
 

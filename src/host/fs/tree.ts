@@ -2,7 +2,7 @@ import { closeSync, existsSync, openSync, readdirSync, readlinkSync, readSync, r
 import { join, relative } from 'node:path';
 import { readStart } from './file-start.ts';
 import { OpenFiles } from './open-files.ts';
-import type { ReadGuard } from './read-guard.ts';
+import type { StepRecord } from './step-record.ts';
 
 /** Text of a small file, or the errno name (`ENOENT`, …). Two names are not from the system: `ETOOLARGE`, and `EHUNG` for a hung read. */
 export type ReadResult = { readonly text: string; readonly error?: undefined } | { readonly text?: undefined; readonly error: string };
@@ -18,12 +18,12 @@ const buffer = Buffer.allocUnsafe(65_536);
 export class Tree {
   readonly root: string;
   /** Records each read before it begins. */
-  readonly guard: ReadGuard | undefined;
+  readonly guard: StepRecord | undefined;
   /** Number of opens that failed without a free descriptor. If it grew during a collection, that collection may lack entries. */
   shortages = 0;
   readonly #open: OpenFiles;
 
-  constructor(root: string, guard?: ReadGuard) {
+  constructor(root: string, guard?: StepRecord) {
     this.root = root;
     this.guard = guard;
     this.#open = new OpenFiles(root);
@@ -36,7 +36,7 @@ export class Tree {
   /** Reads up to 64 KiB. It does not use `stat`, because pseudo files report a wrong size. */
   read(path: string): ReadResult {
     const full = this.path(path);
-    if (this.guard?.foreign !== undefined) return this.#resultOf(this.guard.foreign.read(full, buffer.length));
+    if (this.guard?.isolatedReader !== undefined) return this.#resultOf(this.guard.isolatedReader.read(full, buffer.length));
     this.guard?.enter(full);
     let fd: number | undefined;
     try {
@@ -59,7 +59,7 @@ export class Tree {
   /** Like {@link read}, for a file that is read at each refresh: it stays open. A file of 64 KiB or more gives `ETOOLARGE`. */
   reread(path: string): ReadResult {
     const full = `${this.root}/${path}`;
-    if (this.guard?.foreign !== undefined) return this.#resultOf(this.guard.foreign.read(full, buffer.length));
+    if (this.guard?.isolatedReader !== undefined) return this.#resultOf(this.guard.isolatedReader.read(full, buffer.length));
     this.guard?.enter(full);
     try {
       const length = this.#open.read(path, buffer);
@@ -89,8 +89,8 @@ export class Tree {
   /** At most `limit` first bytes of a binary file; undefined when it cannot be read. */
   bytes(path: string, limit: number): Buffer | undefined {
     const full = this.path(path);
-    if (this.guard?.foreign !== undefined) {
-      const bytes = this.guard.foreign.read(full, limit);
+    if (this.guard?.isolatedReader !== undefined) {
+      const bytes = this.guard.isolatedReader.read(full, limit);
       if (typeof bytes !== 'string') return bytes;
       this.#failure(bytes);
       return undefined;

@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
-import type { ReadGuard } from '../fs/read-guard.ts';
+import type { StepRecord } from '../fs/step-record.ts';
 import { type ReadResult, Tree } from '../fs/tree.ts';
 
 /** Errors below the roots of a replayed machine: absolute path without links to errno name. */
@@ -39,7 +39,7 @@ function readErrors(file: string): ReadonlyMap<string, string> {
 export class ReplayedTree extends Tree {
   readonly #errors: RecordedErrors;
 
-  constructor(root: string, guard: ReadGuard | undefined, errors: RecordedErrors) {
+  constructor(root: string, guard: StepRecord | undefined, errors: RecordedErrors) {
     super(root, guard);
     this.#errors = errors;
   }

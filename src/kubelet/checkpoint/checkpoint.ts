@@ -3,7 +3,7 @@ import type { Clock } from '../../host/clock.ts';
 import { DocumentCache, inDirectory, isProblem } from '../../host/documents/document-cache.ts';
 import type { DocumentThread } from '../../host/documents/document-thread.ts';
 import { openPath } from '../../host/fs/open-path.ts';
-import type { OutsideFileParts } from '../../host/fs/outside-file.ts';
+import type { UntrustedFileDependencies } from '../../host/fs/untrusted-file.ts';
 import type { CheckpointEntry, CheckpointReason } from '../../model/pod-resources.ts';
 import { type Checkpoint, checkpointKind, MOST_ENTRIES } from './checkpoint-document.ts';
 
@@ -22,12 +22,12 @@ const NOTHING: CheckpointRead = { entries: [] };
 export class CheckpointReader {
   readonly #path: string;
   readonly #clock: Clock;
-  readonly #parts: OutsideFileParts;
+  readonly #parts: UntrustedFileDependencies;
   readonly #cache: DocumentCache<Checkpoint>;
   #pending: Promise<CheckpointRead> | undefined;
 
   /** With an empty path there is nothing to read. */
-  constructor(path: string, thread: DocumentThread, clock: Clock, parts: OutsideFileParts = {}) {
+  constructor(path: string, thread: DocumentThread, clock: Clock, parts: UntrustedFileDependencies = {}) {
     this.#path = path === '' ? '' : resolve(path);
     this.#clock = clock;
     this.#parts = parts;

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readOutsideFile } from '../../host/fs/outside-file.ts';
+import { readUntrustedFile } from '../../host/fs/untrusted-file.ts';
 import type { Host } from '../../host/host.ts';
 import { runCommand } from '../../host/process/command.ts';
 import type { Problem } from '../../model/collection.ts';
@@ -92,7 +92,7 @@ export class CommandRows {
     const absent = (): void =>
       command.optional === true ? keep(undefined) : keep(undefined, 'command-failed', 'there is no such program');
     if (command.captured !== undefined) {
-      const { text } = await readOutsideFile(command.captured, MOST_BYTES);
+      const { text } = await readUntrustedFile(command.captured, MOST_BYTES);
       return text === undefined ? absent() : take(text);
     }
     if (!this.#rights.areAllowed) return keep(undefined);

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ReadGuard } from '../../host/fs/read-guard.ts';
+import type { StepRecord } from '../../host/fs/step-record.ts';
 import { errnoName, type Tree } from '../../host/fs/tree.ts';
 import { type Host, treeAt } from '../../host/host.ts';
 import { minutes } from '../../model/duration.ts';
@@ -56,7 +56,7 @@ export class SmartReader {
     return this.#useCommand ? this.#byCommand(drive, this.#host.sys.guard) : this.#byFile(drive);
   }
 
-  #byCommand({ name, deviceNumber }: SmartDrive, guard: ReadGuard | undefined): SmartResult {
+  #byCommand({ name, deviceNumber }: SmartDrive, guard: StepRecord | undefined): SmartResult {
     this.#library ??= this.#loaded();
     const library = this.#library;
     if ('failure' in library) return failed('smart-failed', `the C library cannot be called: ${library.failure}`);

@@ -1,9 +1,9 @@
 import type { Allocation } from '../../model/allocation.ts';
+import { remedyNow } from '../../model/condition-phase.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { ActiveCondition, IgnoredCondition, PendingCondition, Verdict } from '../../model/health.ts';
 import type { MemoryBlock } from '../../model/pod-resources.ts';
 import type { AllocationState, DeviceState, FamilyState, Snapshot } from '../../model/snapshot.ts';
-import { remedyNow } from '../../model/standing.ts';
 import { readingViews, timeText } from './names.ts';
 
 /** Returns the declared remedy of a problem code; undefined for an undeclared code. */

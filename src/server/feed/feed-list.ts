@@ -1,7 +1,7 @@
+import { remedyNow } from '../../model/condition-phase.ts';
 import type { ActiveCondition, HealthState, Verdict } from '../../model/health.ts';
 import { shortened } from '../../model/one-line.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
-import { remedyNow } from '../../model/standing.ts';
 import { type FeedName, feedNames, type NamingRules } from './device-names.ts';
 
 /** The three values of the kubelet's health API for DRA devices. */

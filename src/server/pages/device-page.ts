@@ -9,8 +9,8 @@ import type { DeviceHistory } from '../../incidents/history.ts';
 import type { ListedIncident } from '../../incidents/store.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { Reading } from '../../model/metric.ts';
+import type { ObservedSpans } from '../../model/observed-spans.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
-import type { Watched } from '../../model/watched.ts';
 import { charts } from './charts.ts';
 import { eventList, timeline } from './health-timeline.ts';
 import { incidentList } from './incident-list.ts';
@@ -23,7 +23,7 @@ export interface DevicePageParts {
   readonly history: DeviceHistory | undefined;
   /** Events of the device, the newest first. */
   readonly events: readonly HealthEvent[];
-  readonly watched: Watched | undefined;
+  readonly watched: ObservedSpans | undefined;
   /** Those of the device, the newest first. */
   readonly incidents: readonly ListedIncident[];
 }

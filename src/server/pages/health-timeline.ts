@@ -3,7 +3,7 @@ import { podPath } from '../../board/paths.ts';
 import { TREND_MS } from '../../board/trend.ts';
 import { STATE_NAMES } from '../../board/words.ts';
 import type { EventHolder, HealthEvent } from '../../model/events.ts';
-import type { TimeSpan } from '../../model/watched.ts';
+import type { TimeSpan } from '../../model/observed-spans.ts';
 import { type KnownPast, statesIn } from './known-past.ts';
 
 const MOST_EVENTS = 20;

@@ -1,7 +1,7 @@
 import type { BoardRow, RowState } from '../../board/row.ts';
 import { isGap, usualSpacing } from '../../board/trend.ts';
 import type { HealthEvent } from '../../model/events.ts';
-import type { TimeSpan, Watched } from '../../model/watched.ts';
+import type { ObservedSpans, TimeSpan } from '../../model/observed-spans.ts';
 
 /** What is known of the past of a device. */
 export interface KnownPast {
@@ -9,7 +9,7 @@ export interface KnownPast {
   /** Events of the device, the newest first. */
   readonly events: readonly HealthEvent[];
   /** Absent where nobody tells it: all time since the first known state counts then. */
-  readonly watched: Watched | undefined;
+  readonly watched: ObservedSpans | undefined;
   /** When this run of the agent read the device; ascending. */
   readonly readTimes: readonly number[];
   readonly nowMs: number;

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { keepableDescriptors, OpenFiles, parseSoftLimit } from '../../../src/host/fs/open-files.ts';
-import { ReadGuard } from '../../../src/host/fs/read-guard.ts';
+import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { Tree } from '../../../src/host/fs/tree.ts';
 import { canLimitDescriptors, withDescriptors } from '../../support/descriptor-limit.ts';
-import { foreignReads } from '../../support/foreign-reads.ts';
+import { isolatedReader } from '../../support/isolated-reader.ts';
 import { removeAsKernel } from '../../support/kernel-files.ts';
 import { unless } from '../../support/skipped.ts';
 
@@ -95,11 +95,11 @@ describe('a file that is read again', () => {
 
   it('is recorded by the guard while it is read, opened or not', () => {
     put('port/a', '1\n');
-    const guard = new ReadGuard();
+    const guard = new StepRecord();
     const entered: string[] = [];
     guard.enter = (path, kind) => {
       entered.push(path.slice(root.length + 1));
-      return ReadGuard.prototype.enter.call(guard, path, kind);
+      return StepRecord.prototype.enter.call(guard, path, kind);
     };
     const guarded = new Tree(root, guard);
     for (const path of ['port/a', 'port/a', 'port/none']) guarded.reread(path);
@@ -112,14 +112,14 @@ describe('a file that is read again', () => {
     put('port/a', '1\n');
     put('port/large', 'x'.repeat(70_000));
     put('b', '2\n');
-    const guard = new ReadGuard();
+    const guard = new StepRecord();
     const guarded = new Tree(root, guard);
-    guard.foreign = foreignReads(join(root, 'none'));
+    guard.isolatedReader = isolatedReader(join(root, 'none'));
     for (const path of ['port/a', 'port/large', 'b', 'none']) expect(guarded.reread(path), path).toEqual(tree.read(path));
-    guard.foreign = foreignReads(join(root, 'port'));
+    guard.isolatedReader = isolatedReader(join(root, 'port'));
     expect([guarded.reread('port/a'), guarded.reread('b')]).toEqual([{ error: 'EHUNG' }, { text: '2\n' }]);
     expect(open(), 'nothing is opened here').toEqual([]);
-    guard.foreign = undefined;
+    guard.isolatedReader = undefined;
     expect(guarded.reread('port/a')).toEqual({ text: '1\n' });
     guarded.forget('port');
   });

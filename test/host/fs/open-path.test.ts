@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type OpenedPath, openEntry, openPath, RefusedLink } from '../../../src/host/fs/open-path.ts';
-import { readOutsideFile } from '../../../src/host/fs/outside-file.ts';
+import { readUntrustedFile } from '../../../src/host/fs/untrusted-file.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'open-path-'));
 afterAll(() => rmSync(root, { recursive: true }));
@@ -56,8 +56,8 @@ describe('a path that is opened step by step', () => {
     chmodSync(directory, 0o777);
     await expect(opened(join(directory, 'file.yaml'))).rejects.toThrow(RefusedLink);
     expect(await opened(join(directory, 'plain'))).toEqual({ size: 4, untrusted: 'open can be written by others' });
-    expect(await readOutsideFile(join(directory, 'plain'), 100)).toEqual({ text: 'text', untrusted: 'open can be written by others' });
-    expect(await readOutsideFile(join(directory, 'file.yaml'), 100)).toMatchObject({
+    expect(await readUntrustedFile(join(directory, 'plain'), 100)).toEqual({ text: 'text', untrusted: 'open can be written by others' });
+    expect(await readUntrustedFile(join(directory, 'file.yaml'), 100)).toMatchObject({
       problem: 'not-a-file',
       reason: 'it leads over the symbolic link file.yaml: open can be written by others',
     });

@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { ReadGuard } from '../../../src/host/fs/read-guard.ts';
+import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { Tree } from '../../../src/host/fs/tree.ts';
-import { foreignReads } from '../../support/foreign-reads.ts';
+import { isolatedReader } from '../../support/isolated-reader.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'device-agent-tree-'));
 const tree = new Tree(root);
@@ -61,11 +61,11 @@ describe('Tree', () => {
   });
 
   it('records each read in its guard', () => {
-    const guard = new ReadGuard();
+    const guard = new StepRecord();
     const entered: (string | undefined)[] = [];
     guard.enter = (path, kind) => {
       entered.push(path.slice(root.length + 1));
-      return ReadGuard.prototype.enter.call(guard, path, kind);
+      return StepRecord.prototype.enter.call(guard, path, kind);
     };
     const guarded = new Tree(root, guard);
     guarded.read('directory/b');
@@ -77,23 +77,23 @@ describe('Tree', () => {
   });
 
   it('lets the foreign reader of its guard read everything, with the same result', () => {
-    const guard = new ReadGuard();
+    const guard = new StepRecord();
     const guarded = new Tree(root, guard);
-    const foreign = foreignReads(join(root, 'none'));
-    guard.foreign = foreign;
+    const foreign = isolatedReader(join(root, 'none'));
+    guard.isolatedReader = foreign;
     for (const path of ['directory/b', 'link', 'empty', 'large', 'directory', 'nowhere', 'dangling', 'loop', 'empty/below']) {
       expect(guarded.read(path), path).toEqual(tree.read(path));
       expect(guarded.bytes(path, 3), path).toEqual(tree.bytes(path, 3));
     }
     expect(foreign.asked).toHaveLength(18);
-    guard.foreign = undefined;
+    guard.isolatedReader = undefined;
     expect(guarded.text('link')).toBe('text');
     expect(foreign.asked).toHaveLength(18);
   });
 
   it('returns EHUNG for a hanging read', () => {
-    const guard = new ReadGuard();
-    guard.foreign = foreignReads(join(root, 'directory'));
+    const guard = new StepRecord();
+    guard.isolatedReader = isolatedReader(join(root, 'directory'));
     const guarded = new Tree(root, guard);
     expect(guarded.read('directory/b')).toEqual({ error: 'EHUNG' });
     expect(guarded.bytes('directory/a', 4)).toBeUndefined();

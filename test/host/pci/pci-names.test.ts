@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CaptureLog } from '../../../src/capture/capture-log.ts';
 import { systemClock } from '../../../src/host/clock.ts';
-import { ReadGuard } from '../../../src/host/fs/read-guard.ts';
+import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { createHost, type HostParts } from '../../../src/host/host.ts';
 import { PciDatabase } from '../../../src/host/pci/pci-names.ts';
 
@@ -83,9 +83,9 @@ describe('the database of PCI ids', () => {
 
   it('is not touched after a read of it hung, and read in full by a thread that leaves the files of devices to another process', () => {
     write(TEXT);
-    expect(database({ guard: new ReadGuard([file]) }).of(NAVI)).toEqual({});
-    const guard = new ReadGuard();
-    guard.foreign = { read: () => 'EHUNG' };
+    expect(database({ guard: new StepRecord([file]) }).of(NAVI)).toEqual({});
+    const guard = new StepRecord();
+    guard.isolatedReader = { read: () => 'EHUNG' };
     expect(database({ guard }).of(NAVI).device).toBe('Navi 21');
   });
 

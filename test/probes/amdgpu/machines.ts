@@ -2,7 +2,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, 
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../../src/host/clock.ts';
-import type { ReadGuard } from '../../../src/host/fs/read-guard.ts';
+import type { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { createHost } from '../../../src/host/host.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import { family } from '../../../src/probes/amdgpu/index.ts';
@@ -29,7 +29,7 @@ export interface ProbedMachine {
   end(): void;
 }
 
-export function probeOn(root: string, options: Readonly<Record<string, string>> = {}, guard?: ReadGuard): ProbedMachine {
+export function probeOn(root: string, options: Readonly<Record<string, string>> = {}, guard?: StepRecord): ProbedMachine {
   let nowMs = 0;
   const clock: Clock = { now: () => nowMs, monotonic: () => nowMs, after: () => () => {} };
   const roots = { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev'), share: join(root, 'share') };

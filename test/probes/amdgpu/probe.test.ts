@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/host/clock.ts';
-import { ReadGuard } from '../../../src/host/fs/read-guard.ts';
+import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { createHost } from '../../../src/host/host.ts';
 import { family } from '../../../src/probes/amdgpu/index.ts';
 import { eventState, simulate } from '../../../src/sim/families/amdgpu/simulate.ts';
@@ -42,8 +42,8 @@ describe('a sleeping card', () => {
 
 /** A machine whose reads pass a filter, which may answer with other bytes or the name of an error instead. */
 function filteredMachine(answerTo: (path: string) => string | Buffer | undefined): ProbedMachine {
-  const guard = new ReadGuard();
-  guard.foreign = {
+  const guard = new StepRecord();
+  guard.isolatedReader = {
     read: (path, limit) => {
       const answer = answerTo(path);
       if (answer !== undefined) return answer;

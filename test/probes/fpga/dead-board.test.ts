@@ -59,22 +59,23 @@ describe('a board whose registers read as ones', () => {
 });
 
 describe('a board that had a fatal fault', () => {
-  const faultOf = (collection: Collection): unknown => reportOf(collection, PORT).findings.find(({ type }) => type === 'CardFault')?.status;
+  const errorToExit = (collection: Collection): unknown =>
+    reportOf(collection, PORT).findings.find(({ type }) => type === 'CardFault')?.status;
   const injection = (collection: Collection): unknown =>
     reportOf(collection, CARD).findings.find(({ type }) => type === 'ErrorInjected')?.status;
 
   it('keeps its ports unhealthy when it falls asleep, because no read shows that it recovered', () => {
     const { machine, collect } = probe('emergency-power-down');
-    expect(faultOf(collect())).toBe(true);
+    expect(errorToExit(collect())).toBe(true);
     write(machine, `${FUNCTION}/power_state`, 'D3hot\n');
-    expect(faultOf(collect())).toBe('unknown');
+    expect(errorToExit(collect())).toBe('unknown');
   });
 
   it('keeps its ports unhealthy while its registers cannot be read', () => {
     const { machine, collect } = probe('emergency-power-down');
-    expect(faultOf(collect())).toBe(true);
+    expect(errorToExit(collect())).toBe(true);
     for (const register of ['catfatal_errors', 'pcie0_errors']) breakFile(machine, `${REGION}/dfl-fme.0/errors/${register}`);
-    expect(faultOf(collect())).toBe('unknown');
+    expect(errorToExit(collect())).toBe('unknown');
   });
 
   it('keeps ErrorInjected while its registers cannot be read', () => {

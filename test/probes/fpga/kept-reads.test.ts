@@ -1,7 +1,7 @@
 import { cpSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { ReadGuard } from '../../../src/host/fs/read-guard.ts';
+import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import { breakFile, holding, type ProbedMachine, probeMachine, reportOf, seriesValue, write } from './machines.ts';
 
@@ -16,7 +16,7 @@ afterEach(() => {
   for (const { machine } of open.splice(0)) machine.remove();
 });
 
-function probe(name: string, guard?: ReadGuard): ProbedMachine {
+function probe(name: string, guard?: StepRecord): ProbedMachine {
   const probed = probeMachine(name, undefined, {}, guard);
   open.push(probed);
   return probed;
@@ -102,7 +102,7 @@ describe('a value that is read once an hour', () => {
 });
 
 /** Records the reads of a driver's own files. */
-class Listener extends ReadGuard {
+class Listener extends StepRecord {
   readonly heard: string[] = [];
 
   override enter(path: string): boolean {

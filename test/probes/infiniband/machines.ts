@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach } from 'vitest';
 import type { Clock } from '../../../src/host/clock.ts';
-import { ReadGuard } from '../../../src/host/fs/read-guard.ts';
+import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { createHost, type Host } from '../../../src/host/host.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import type { Finding } from '../../../src/model/health.ts';
@@ -54,7 +54,7 @@ export function machineKeeper(): (machine: Probed) => Probed {
 }
 
 /** Observes every read of the probe, before and after it. */
-export class WatchingGuard extends ReadGuard {
+export class WatchingGuard extends StepRecord {
   before: (path: string) => void = () => {};
   after: (path: string) => void = () => {};
   #path = '';
@@ -71,7 +71,7 @@ export class WatchingGuard extends ReadGuard {
   }
 }
 
-export function probeRoot(root: string, options: Readonly<Record<string, string>> = {}, guard?: ReadGuard): Omit<Probed, 'remove'> {
+export function probeRoot(root: string, options: Readonly<Record<string, string>> = {}, guard?: StepRecord): Omit<Probed, 'remove'> {
   const clock = new HandClock();
   const roots = { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') };
   const host = createHost(roots, clock, guard === undefined ? {} : { guard });
@@ -79,7 +79,7 @@ export function probeRoot(root: string, options: Readonly<Record<string, string>
   return { root, clock, host, probe, collect: () => probe.collect() as Collection };
 }
 
-export function probeMachine(machine: MachineFile, options: Readonly<Record<string, string>> = {}, guard?: ReadGuard): Probed {
+export function probeMachine(machine: MachineFile, options: Readonly<Record<string, string>> = {}, guard?: StepRecord): Probed {
   const built: Machine = buildMachine(machine);
   return { ...probeRoot(built.root, { ...built.options, ...options }, guard), remove: built.remove };
 }

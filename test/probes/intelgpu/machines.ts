@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, syml
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../../src/host/clock.ts';
-import type { ReadGuard } from '../../../src/host/fs/read-guard.ts';
+import type { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { createHost } from '../../../src/host/host.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import type { Probe } from '../../../src/probes/family.ts';
@@ -29,7 +29,7 @@ export interface ProbedMachine {
   end(): void;
 }
 
-export function probeOn(root: string, options: Readonly<Record<string, string>> = {}, guard?: ReadGuard): ProbedMachine {
+export function probeOn(root: string, options: Readonly<Record<string, string>> = {}, guard?: StepRecord): ProbedMachine {
   let nowMs = 0;
   const clock: Clock = { now: () => nowMs, monotonic: () => nowMs, after: () => () => {} };
   const roots = { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') };
@@ -57,7 +57,7 @@ export function probeOn(root: string, options: Readonly<Record<string, string>> 
 }
 
 /** Machine of the simulated node, without processes. */
-export function simulatedMachine(count: number, options: Readonly<Record<string, string>> = {}, guard?: ReadGuard): ProbedMachine {
+export function simulatedMachine(count: number, options: Readonly<Record<string, string>> = {}, guard?: StepRecord): ProbedMachine {
   const hardware = hardwareOf(family, { intelgpu: count });
   const { root } = buildMachine({ about: '', ...hardware, options: {} } as MachineFile);
   const kmsg = hardware?.options?.kmsg?.replace('{root}', root) ?? '';

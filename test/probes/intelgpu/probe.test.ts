@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readStart } from '../../../src/host/fs/file-start.ts';
-import { ReadGuard } from '../../../src/host/fs/read-guard.ts';
+import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { errnoName } from '../../../src/host/fs/tree.ts';
 import { addLine, afterGap, type CardLog, EMPTY_LOG, functionLog, logReport } from '../../../src/probes/intelgpu/driver-log.ts';
 import { IdleMeter } from '../../../src/probes/intelgpu/idle.ts';
@@ -87,8 +87,8 @@ describe('the survivability mode', () => {
 
 describe('a read that never returns', () => {
   it('leaves the card without a read, and the other card with one', () => {
-    const guard = new ReadGuard();
-    guard.foreign = {
+    const guard = new StepRecord();
+    guard.isolatedReader = {
       read(path, limit) {
         if (path.includes(FIRST) && path.endsWith('act_freq')) return 'EHUNG';
         try {

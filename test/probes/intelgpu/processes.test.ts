@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readStart } from '../../../src/host/fs/file-start.ts';
-import { ReadGuard } from '../../../src/host/fs/read-guard.ts';
+import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { errnoName } from '../../../src/host/fs/tree.ts';
 import type { DeviceProcess } from '../../../src/model/collection.ts';
 import { directoryOf, type ProbedMachine, reportOf, seriesOf, simulatedMachine } from './machines.ts';
@@ -193,8 +193,8 @@ describe('the use of the engines', () => {
 describe('reading the clients', () => {
   function recorded(answer: (path: string) => string | undefined): string[] {
     const paths: string[] = [];
-    const guard = new ReadGuard();
-    guard.foreign = {
+    const guard = new StepRecord();
+    guard.isolatedReader = {
       read(path, limit) {
         paths.push(path);
         const replacement = answer(path);

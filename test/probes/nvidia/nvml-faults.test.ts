@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type Clock, systemClock } from '../../../src/host/clock.ts';
-import { ReadGuard } from '../../../src/host/fs/read-guard.ts';
+import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { createHost } from '../../../src/host/host.ts';
 import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
 import type { Probe } from '../../../src/probes/family.ts';
@@ -406,9 +406,9 @@ describe('the source of values', () => {
 });
 
 /** Functions of the second GPU in the order in which the guard recorded them. */
-function noted(guard: ReadGuard): string[] {
+function noted(guard: StepRecord): string[] {
   const entered: string[] = [];
-  const { enter } = ReadGuard.prototype;
+  const { enter } = StepRecord.prototype;
   guard.enter = (path, kind) => {
     const [, symbol] = /0000:3c:00\.0\/nvml\/(\w+)$/.exec(path) ?? [];
     if (symbol !== undefined) entered.push(`${symbol}${kind === 'call' ? '' : ' as a file'}`);
@@ -419,7 +419,7 @@ function noted(guard: ReadGuard): string[] {
 
 describe('the record of the running call', () => {
   it('shows that a lost GPU is asked one question in each round', async () => {
-    const guard = new ReadGuard();
+    const guard = new StepRecord();
     const entered = noted(guard);
     const node = live({ gpus: [hopper(0), hopper(1)] }, (root) =>
       createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, systemClock, { guard }),
@@ -434,8 +434,8 @@ describe('the record of the running call', () => {
   });
 
   it('names GPU and function of a call that hangs, and keeps the next thread from reading that GPU', async () => {
-    const shared = new ReadGuard();
-    const hostOf = (guard: ReadGuard) => (root: string) =>
+    const shared = new StepRecord();
+    const hostOf = (guard: StepRecord) => (root: string) =>
       createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, systemClock, { guard });
     const node = live({ gpus: [hopper(0), hopper(1)] }, hostOf(shared));
     const entered = noted(shared);
@@ -443,7 +443,7 @@ describe('the record of the running call', () => {
     expect(entered).toContain('nvmlDeviceGetMemoryInfo_v2');
     expect(shared.current()).toBeUndefined();
 
-    const successor = new ReadGuard([`${node.root}/sys/bus/pci/devices/0000:3c:00.0`]);
+    const successor = new StepRecord([`${node.root}/sys/bus/pci/devices/0000:3c:00.0`]);
     const other = family.createProbe(hostOf(successor)(node.root), probeOptions(family, { source: 'nvml', 'nvml-library': node.library }));
     probes.push(other);
     expect((await other.collect()).reports.map(({ device }) => device.pciAddress)).toEqual(['0000:3b:00.0']);

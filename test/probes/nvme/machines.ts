@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../../src/host/clock.ts';
-import type { ReadGuard } from '../../../src/host/fs/read-guard.ts';
+import type { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { createHost } from '../../../src/host/host.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import type { Device } from '../../../src/model/device.ts';
@@ -29,7 +29,7 @@ export interface ProbedMachine {
 }
 
 export interface ProbeParts {
-  readonly guard?: ReadGuard;
+  readonly guard?: StepRecord;
   /** Replaces the C library of the process. */
   readonly loadIoctl?: () => IoctlLibrary;
   /** Wall clock at the start; the epoch when absent. */

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import koffi from 'koffi';
 import { afterEach, describe, expect, it } from 'vitest';
-import { ReadGuard } from '../../../src/host/fs/read-guard.ts';
+import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { encodeSmartCommand, loadIoctl, numberOf } from '../../../src/probes/nvme/admin-command.ts';
 import { compiledLibrary } from '../../support/compiled-library.ts';
 import { emptyMachine, holding, type ProbedMachine, type ProbeParts, reportOf, seriesOf, statusOf } from './machines.ts';
@@ -78,12 +78,12 @@ describe('the admin command', () => {
   });
 
   it('is not sent while an earlier one hangs, and the guard knows it while it runs', () => {
-    const guard = new ReadGuard(['nvme/nvme0']);
+    const guard = new StepRecord(['nvme/nvme0']);
     answeringMachine(0, { guard });
     expect(problems()).toEqual(['smart-failed: an earlier command to nvme0 still hangs']);
     machine.end();
     const seen: unknown[] = [];
-    const open = new ReadGuard();
+    const open = new StepRecord();
     const library = loadIoctl(compiledLibrary('test/probes/nvme/ioctl.c'));
     const watched = {
       ...library,

@@ -3,7 +3,7 @@ import { UserError } from '../../../src/errors.ts';
 import { systemClock } from '../../../src/host/clock.ts';
 import { createLogger } from '../../../src/log/logger.ts';
 import { type AccessReading, OPEN_ACCESS } from '../../../src/server/access/access.ts';
-import { AccessKeeper } from '../../../src/server/access/keeper.ts';
+import { AccessControl } from '../../../src/server/access/access-control.ts';
 
 const right = (fingerprint: string): AccessReading => ({ fingerprint, access: { ...OPEN_ACCESS, users: new Map([['u', fingerprint]]) } });
 const wrong = (fingerprint: string): AccessReading => ({
@@ -21,7 +21,7 @@ async function open(...readings: AccessReading[]) {
   const logger = createLogger({ level: 'info', format: 'json' }, { write: (line) => log.push(JSON.parse(line).message) });
   const state = { readings };
   const read = async () => (state.readings.length > 1 ? state.readings.shift() : state.readings[0]) as AccessReading;
-  const keeper = await AccessKeeper.open({ file: 'web.yml', read }, logger, systemClock);
+  const keeper = await AccessControl.open({ file: 'web.yml', read }, logger, systemClock);
   const reload = async (...next: AccessReading[]) => {
     state.readings = next;
     await keeper.reload();

@@ -177,7 +177,7 @@ export class TestDeviceManager extends SimulatedDeviceManager {
 
   protected override async register(request: RegisterRequest): Promise<void> {
     this.registrations += 1;
-    const fault = this.#faultOf(request.resourceName);
+    const fault = this.#errorToExit(request.resourceName);
     if (fault?.kind === 'hang') return new Promise(() => {});
     if (fault?.kind === 'slow') await new Promise<void>((resolve) => this.#clock.after(fault.delayMs, resolve));
     if (fault?.kind === 'refuse') throw new Error(fault.message);
@@ -187,7 +187,7 @@ export class TestDeviceManager extends SimulatedDeviceManager {
   }
 
   protected override connectionTo(resource: string, socket: string): PluginConnection {
-    const fault = this.#faultOf(resource);
+    const fault = this.#errorToExit(resource);
     if (fault?.kind === 'cut-stream') return new CutConnection(socket);
     return new PluginConnection(socket, fault?.kind === 'old-authority' ? socket : 'localhost');
   }
@@ -212,7 +212,7 @@ export class TestDeviceManager extends SimulatedDeviceManager {
     super.listens(async () => keepSocketFile(this.socket, () => void end()));
   }
 
-  #faultOf(resource: string): RegistrationFault | undefined {
+  #errorToExit(resource: string): RegistrationFault | undefined {
     return this.#faults.get(resource) ?? this.#faults.get('');
   }
 

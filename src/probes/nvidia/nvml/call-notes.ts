@@ -1,11 +1,11 @@
-import type { ReadGuard } from '../../../host/fs/read-guard.ts';
+import type { StepRecord } from '../../../host/fs/step-record.ts';
 
 /** Records which call of one GPU is running, so that a call that hangs can be identified. */
 export class CallNotes {
-  readonly guard: ReadGuard | undefined;
+  readonly guard: StepRecord | undefined;
   /** Path of the GPU in the guard. */
   readonly place: string;
-  constructor(guard: ReadGuard | undefined, place: string) {
+  constructor(guard: StepRecord | undefined, place: string) {
     this.guard = guard;
     this.place = place;
   }

@@ -1,4 +1,4 @@
-import type { ReadGuard } from '../../../host/fs/read-guard.ts';
+import type { StepRecord } from '../../../host/fs/step-record.ts';
 import { CODE, kindOf } from './codes.ts';
 import type { Gpu } from './gpu.ts';
 import { EVENT, NO_INSTANCE } from './layouts.ts';
@@ -46,7 +46,7 @@ const WAIT = 'nvmlEventSetWait_v2';
  */
 export class GpuEvents {
   readonly #library: Library;
-  readonly #guard: ReadGuard | undefined;
+  readonly #guard: StepRecord | undefined;
   /** False when the driver has no events, or when an earlier call still hangs. */
   readonly #isUsable: boolean;
   /** Undefined while no GPU is registered. */
@@ -54,7 +54,7 @@ export class GpuEvents {
   /** Number of GPUs that are registered or have no events. */
   #settled = 0;
 
-  constructor(library: Library, guard: ReadGuard | undefined) {
+  constructor(library: Library, guard: StepRecord | undefined) {
     this.#library = library;
     this.#guard = guard;
     this.#isUsable = guard?.isClosed(`nvml/${WAIT}`) !== true && library.bind(WAIT, 'hpu') !== undefined;

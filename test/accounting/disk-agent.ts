@@ -1,8 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { accountKey, type ContainerEntry, type DeviceEntry, entryOf, type LedgerEntry } from '../../src/accounting/ledger/entry.ts';
+import { openLedger } from '../../src/accounting/ledger/ledger.ts';
 import type { Assembler } from '../../src/agent/assemble.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
-import { UsageKeeper } from '../../src/agent/usage.ts';
+import { AccountingService } from '../../src/agent/usage.ts';
 import { UsageLedger } from '../../src/agent/usage-ledger.ts';
 import type { UptimeClock } from '../../src/host/clock.ts';
 import type { Logger } from '../../src/log/logger.ts';
@@ -11,8 +13,6 @@ import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceReport } from '../../src/model/collection.ts';
 import type { CheckpointEntry } from '../../src/model/pod-resources.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
-import { accountKey, type ContainerEntry, type DeviceEntry, entryOf, type LedgerEntry } from '../../src/usage/ledger/entry.ts';
-import { openLedger } from '../../src/usage/ledger/ledger.ts';
 import { familyState, listed, lookAt, podResources } from '../support/snapshots.ts';
 import { assembler, DAY, MINUTE, metrics, settings as rules } from './small-node.ts';
 
@@ -85,14 +85,14 @@ export interface Scene {
 
 /** The part of an agent that keeps accounts: with its page, its file and its ledger. */
 export class DiskAgent {
-  readonly keeper: UsageKeeper;
+  readonly keeper: AccountingService;
   readonly ledger: UsageLedger;
   readonly #assembler: Assembler;
   readonly #clock: HandClock;
   readonly #page: Exposition;
   #snapshot: Snapshot | undefined;
 
-  private constructor(keeper: UsageKeeper, settings: AgentSettings, known: readonly DeviceReport[], clock: HandClock, log: Logger) {
+  private constructor(keeper: AccountingService, settings: AgentSettings, known: readonly DeviceReport[], clock: HandClock, log: Logger) {
     this.keeper = keeper;
     this.#clock = clock;
     this.#assembler = assembler(
@@ -115,7 +115,7 @@ export class DiskAgent {
   /** Starts an agent with what an earlier one left in the folder. `known`: devices that it remembers. */
   static async start(settings: AgentSettings, clock: HandClock, known: readonly DeviceReport[] = [], log = new Log()): Promise<DiskAgent> {
     clock.restart();
-    return new DiskAgent(await UsageKeeper.open(settings, log, clock), settings, known, clock, log);
+    return new DiskAgent(await AccountingService.open(settings, log, clock), settings, known, clock, log);
   }
 
   refresh({ reports, holds, checkpoint = [], readFromMs }: Scene): Snapshot {

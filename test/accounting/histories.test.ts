@@ -8,7 +8,7 @@ import type { Value } from '../../src/model/metric.ts';
 import type { CheckpointEntry } from '../../src/model/pod-resources.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import type { ContainerUsage, DeviceUsage } from '../../src/model/usage.ts';
-import type { Look } from '../../src/supervisor/family-runner.ts';
+import type { TimedCollection } from '../../src/supervisor/family-runner.ts';
 import { type Choose, seeded } from '../support/seeded.ts';
 import { familyState, listed, lookAt, podResources } from '../support/snapshots.ts';
 import { assembler, DAY, gpu, gpuReadings, hca, hcaReadings, holds, report, savedText, usageParts } from './small-node.ts';
@@ -54,7 +54,7 @@ class History {
   readonly missing = new Set<string>();
   /** Allocations by pod, with the UID of the pod. */
   readonly pods = new Map<string, { uid: string; holds: readonly Allocation[] }>();
-  #looks = new Map<string, Look>();
+  #looks = new Map<string, TimedCollection>();
   #answer = podResources([]);
   #hasAnswered = false;
   #checkpoint: readonly CheckpointEntry[] = [];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { OwnCounters } from '../../src/accounting/own-counters.ts';
 import type { Labels, Reading, Value } from '../../src/model/metric.ts';
-import { OwnCounters } from '../../src/usage/own-counters.ts';
 
 const BYTES = 'device_received_bytes_total';
 const isCounter = (metric: string): boolean => metric === BYTES;

@@ -4,10 +4,10 @@ import type { ActiveCondition, PendingCondition, Remedy } from './health.ts';
  * Qualifies a condition: `pending` does not count yet, `recovering` ended but still counts, `unverified` is kept from earlier readings
  * because its status is unknown now.
  */
-export type Standing = 'pending' | 'recovering' | 'unverified';
+export type ConditionPhase = 'pending' | 'recovering' | 'unverified';
 
 /** Empty for a condition that counts and that the latest reading found. */
-export function standingOf(condition: ActiveCondition | PendingCondition): readonly Standing[] {
+export function phasesOf(condition: ActiveCondition | PendingCondition): readonly ConditionPhase[] {
   return [
     ...('countsAtMs' in condition ? (['pending'] as const) : []),
     ...('recovering' in condition ? (['recovering'] as const) : []),

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { entriesOf, entryOf, toRecord } from '../../../src/accounting/ledger/entry.ts';
+import { PodLabels } from '../../../src/accounting/ledger/pod-labels.ts';
+import { parseQuery } from '../../../src/accounting/ledger/query.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
-import { entriesOf, entryOf, toRecord } from '../../../src/usage/ledger/entry.ts';
-import { PodLabels } from '../../../src/usage/ledger/pod-labels.ts';
-import { parseQuery } from '../../../src/usage/ledger/query.ts';
 import { containerEntry, deviceEntry, START_MS } from './sample.ts';
 
 const back = (entry: Parameters<typeof toRecord>[0]) => entryOf(JSON.parse(JSON.stringify(toRecord(entry))));

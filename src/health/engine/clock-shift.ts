@@ -5,14 +5,14 @@ import { type HealthMemory, NOTHING, shifted } from './memory.ts';
 const CLOCK_STEP_MS = 1_000;
 
 /** Distinguishes elapsed time from a step of the wall clock. */
-export interface ClockKeeper {
+export interface ClockShift {
   /** Shifts the remembered times when the wall clock was set after the last judgement. */
   adjust(memory: HealthMemory, nowMs: number, given: { readonly monotonicMs?: number }): HealthMemory;
   /** Converts the times of a device to the present wall clock, so that a reading from before a clock step keeps its age. */
   withTimes(device: JudgedDevice): JudgedDevice;
 }
 
-export function createClockKeeper(): ClockKeeper {
+export function createClockShift(): ClockShift {
   let monotonic: number | undefined;
   let wallMs = 0;
   let hasStepped = false;

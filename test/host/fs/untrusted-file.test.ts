@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/host/clock.ts';
-import { type FileProblemCode, OutsideFile, readOutsideFile } from '../../../src/host/fs/outside-file.ts';
+import { type FileProblemCode, readUntrustedFile, UntrustedFile } from '../../../src/host/fs/untrusted-file.ts';
 import type { Observation } from '../../../src/model/observation.ts';
 import { ManualClock } from '../../kubelet/support/manual-clock.ts';
 
@@ -23,8 +23,8 @@ const KINDS: readonly (readonly [string, FileProblemCode, (path: string) => void
 ];
 
 describe.each([
-  ['in the background', (path: string) => new OutsideFile(path, { mostBytes: MOST, timeoutMs: 5_000 }, systemClock).read()],
-  ['once', (path: string) => readOutsideFile(path, MOST)],
+  ['in the background', (path: string) => new UntrustedFile(path, { mostBytes: MOST, timeoutMs: 5_000 }, systemClock).read()],
+  ['once', (path: string) => readUntrustedFile(path, MOST)],
 ])('a file that others can touch, read %s', (name, read) => {
   it.each(KINDS)('is not read when it is %s', async (kind, problem, place) => {
     const path = join(directory, `${name} ${kind}`);
@@ -48,7 +48,7 @@ describe('a file that others can touch, in a capture and in its replay', () => {
     writeFileSync(path, 'late');
     const clock = new ManualClock();
     const told: Observation[] = [];
-    const file = new OutsideFile(path, limits, clock, { observe: (one) => told.push(one) });
+    const file = new UntrustedFile(path, limits, clock, { observe: (one) => told.push(one) });
     const reading = file.read();
     clock.advance(5_000);
     expect((await reading).problem).toBe('timeout');
@@ -61,6 +61,6 @@ describe('a file that others can touch, in a capture and in its replay', () => {
   it('fails in the replay as it failed on the machine', async () => {
     writeFileSync(path, 'text');
     const recordedErrors = (asked: string): string | undefined => (asked === path ? 'timeout' : undefined);
-    expect(await new OutsideFile(path, limits, systemClock, { recordedErrors }).read()).toMatchObject({ problem: 'timeout' });
+    expect(await new UntrustedFile(path, limits, systemClock, { recordedErrors }).read()).toMatchObject({ problem: 'timeout' });
   });
 });

@@ -4,11 +4,11 @@ export interface TimeSpan {
 }
 
 /** When the agent judged devices, on the wall clock. Plain data, saved over restarts: without it, a pause looks like health. */
-export interface Watched {
+export interface ObservedSpans {
   /** Oldest first. The last one goes on while the agent runs. */
   readonly spans: readonly TimeSpan[];
   /** When each device was first judged, keyed by device key. */
   readonly since: Readonly<Record<string, number>>;
 }
 
-export const NEVER_WATCHED: Watched = { spans: [], since: {} };
+export const NEVER_OBSERVED: ObservedSpans = { spans: [], since: {} };

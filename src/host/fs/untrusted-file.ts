@@ -11,7 +11,7 @@ import { errnoName } from './tree.ts';
 /** Why a file was not read. Closed set. */
 export type FileProblemCode = 'absent' | 'not-a-file' | 'too-large' | 'unreadable' | 'timeout';
 
-export type OutsideRead =
+export type UntrustedRead =
   | {
       readonly text: string;
       /** Why others can change the file, as {@link OpenedPath.untrusted}. */
@@ -29,7 +29,7 @@ export type OutsideRead =
       readonly reason: string;
     };
 
-export interface OutsideFileLimits {
+export interface UntrustedFileLimits {
   readonly mostBytes: number;
   readonly timeoutMs: number;
 }
@@ -40,16 +40,16 @@ export interface OutsideFileLimits {
  * {@link openPath} names the file and follows no link that others can put there; the type is checked before the file is opened for reading.
  * The read has a limit of bytes and of time. At most one read is in progress, so that a hanging file system blocks one thread of Node's pool and never more.
  */
-export class OutsideFile {
+export class UntrustedFile {
   readonly #path: string;
-  readonly #limits: OutsideFileLimits;
+  readonly #limits: UntrustedFileLimits;
   readonly #clock: Clock;
   readonly #observe: Observe | undefined;
   readonly #recordedErrors: RecordedErrors | undefined;
-  #pending: Promise<OutsideRead> | undefined;
+  #pending: Promise<UntrustedRead> | undefined;
 
   /** `observe`: that of a capture. `recordedErrors`: those of a replay. */
-  constructor(path: string, limits: OutsideFileLimits, clock: Clock, { observe, recordedErrors }: OutsideFileParts = {}) {
+  constructor(path: string, limits: UntrustedFileLimits, clock: Clock, { observe, recordedErrors }: UntrustedFileDependencies = {}) {
     this.#observe = observe;
     this.#recordedErrors = recordedErrors;
     this.#path = path;
@@ -63,7 +63,7 @@ export class OutsideFile {
   }
 
   /** Never rejects, and resolves within the timeout. While an earlier read hangs, it waits for that read and starts no other. */
-  read(): Promise<OutsideRead> {
+  read(): Promise<UntrustedRead> {
     const recorded = this.#recordedErrors?.(this.#path);
     if (recorded !== undefined) return Promise.resolve(failure(recorded as FileProblemCode, this.#path, 'failed when it was captured'));
     this.#pending ??= readWhole(this.#path, this.#limits.mostBytes).finally(() => {
@@ -72,7 +72,7 @@ export class OutsideFile {
     const pending = this.#pending;
     return new Promise((resolve) => {
       const { timeoutMs } = this.#limits;
-      let end = (result: OutsideRead): void => {
+      let end = (result: UntrustedRead): void => {
         cancel();
         // What a read gives after its time does not count.
         end = () => {};
@@ -87,7 +87,7 @@ export class OutsideFile {
   }
 }
 
-export interface OutsideFileParts {
+export interface UntrustedFileDependencies {
   readonly observe?: Observe | undefined;
   readonly recordedErrors?: RecordedErrors | undefined;
 }
@@ -95,20 +95,20 @@ export interface OutsideFileParts {
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 const PART_BYTES = 65_536;
 
-/** Reads a regular file of at most `mostBytes`. Never rejects. Has no limit of time: see {@link OutsideFile}. */
-export async function readOutsideFile(path: string, mostBytes: number, observe?: Observe): Promise<OutsideRead> {
+/** Reads a regular file of at most `mostBytes`. Never rejects. Has no limit of time: see {@link UntrustedFile}. */
+export async function readUntrustedFile(path: string, mostBytes: number, observe?: Observe): Promise<UntrustedRead> {
   const read = await readWhole(path, mostBytes);
   tell(observe, path, read);
   return read;
 }
 
-function tell(observe: Observe | undefined, path: string, read: OutsideRead): void {
+function tell(observe: Observe | undefined, path: string, read: UntrustedRead): void {
   if (read.text !== undefined) observe?.({ kind: 'file', path, bytes: Buffer.from(read.text) });
   else if (read.problem === 'absent') observe?.({ kind: 'absent', path });
   else observe?.({ kind: 'error', path, errno: read.problem });
 }
 
-async function readWhole(path: string, mostBytes: number): Promise<OutsideRead> {
+async function readWhole(path: string, mostBytes: number): Promise<UntrustedRead> {
   let opened: OpenedPath | undefined;
   try {
     opened = await openPath(absolute(path));
@@ -141,13 +141,13 @@ export async function readOpened(opened: OpenedPath, mostBytes: number): Promise
   }
 }
 
-function failed(path: string, error: unknown): OutsideRead {
+function failed(path: string, error: unknown): UntrustedRead {
   if (error instanceof RefusedLink) return failure('not-a-file', path, error.message);
   const errno = errnoName(error);
   return failure(errno === 'ENOENT' || errno === 'ENOTDIR' ? 'absent' : 'unreadable', path, systemWords(error));
 }
 
-const failure = (problem: FileProblemCode, path: string, reason: string): OutsideRead => ({
+const failure = (problem: FileProblemCode, path: string, reason: string): UntrustedRead => ({
   problem,
   reason,
   message: `${path}: ${reason}`,

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { deviceDirectory, ReadGuard } from '../../../src/host/fs/read-guard.ts';
+import { deviceDirectory, StepRecord } from '../../../src/host/fs/step-record.ts';
 
 describe('the recorded step', () => {
   it('is visible through the shared memory from its begin to its end', () => {
-    const guard = new ReadGuard();
-    const owner = new ReadGuard([], guard.shared);
+    const guard = new StepRecord();
+    const owner = new StepRecord([], guard.shared);
     expect(owner.current()).toBeUndefined();
     expect(guard.enter('/sys/class/net/lo/mtu')).toBe(true);
     expect(owner.current()).toMatchObject({ kind: 'file', path: '/sys/class/net/lo/mtu' });
@@ -15,7 +15,7 @@ describe('the recorded step', () => {
   });
 
   it('distinguishes a long step from a repeated one', () => {
-    const guard = new ReadGuard();
+    const guard = new StepRecord();
     const numbers = ['/a', '/a', '/b'].map((path) => {
       guard.enter(path);
       const numbered = [guard.current()?.number, guard.current()?.number];
@@ -26,7 +26,7 @@ describe('the recorded step', () => {
   });
 
   it('truncates a path that is too long', () => {
-    const guard = new ReadGuard();
+    const guard = new StepRecord();
     const path = `/${'ü'.repeat(5_000)}`;
     guard.enter(path);
     const told = guard.current()?.path ?? '';
@@ -35,7 +35,7 @@ describe('the recorded step', () => {
   });
 
   it('is refused in quarantined places, but not next to them', () => {
-    const guard = new ReadGuard(['/sys/bus/pci/devices/0000:3b:00.0', 'nvml/nvmlInit_v2']);
+    const guard = new StepRecord(['/sys/bus/pci/devices/0000:3b:00.0', 'nvml/nvmlInit_v2']);
     for (const path of ['/sys/bus/pci/devices/0000:3b:00.0', '/sys/bus/pci/devices/0000:3b:00.0/nvml/x', 'nvml/nvmlInit_v2']) {
       expect([guard.isClosed(path), guard.enter(path, 'call'), guard.current()], path).toEqual([true, false, undefined]);
     }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Assembler } from '../../src/agent/assemble.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
-import { UsageKeeper } from '../../src/agent/usage.ts';
+import { AccountingService } from '../../src/agent/usage.ts';
 import type { Logger } from '../../src/log/logger.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import type { ContainerUsage, Usage } from '../../src/model/usage.ts';
@@ -27,11 +27,11 @@ const settings = (): AgentSettings => settingsIn(folder, INTERVAL);
 
 /** One agent on a GPU that one pod holds. */
 class Agent {
-  readonly keeper: UsageKeeper;
+  readonly keeper: AccountingService;
   readonly #assembler: Assembler;
   readonly #clock: HandClock;
 
-  constructor(keeper: UsageKeeper, clock: HandClock) {
+  constructor(keeper: AccountingService, clock: HandClock) {
     this.keeper = keeper;
     this.#clock = clock;
     this.#assembler = assembler(keeper, [{ device: gpu('g0'), readAtMs: clock.now() }]);
@@ -39,7 +39,7 @@ class Agent {
 
   static async start(clock: HandClock, log: Logger = new Log()): Promise<Agent> {
     clock.restart();
-    return new Agent(await UsageKeeper.open(settings(), log, clock), clock);
+    return new Agent(await AccountingService.open(settings(), log, clock), clock);
   }
 
   refresh(joules: number, uid = 'uid-1'): Snapshot {

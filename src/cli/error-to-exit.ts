@@ -3,7 +3,7 @@ import { UserError } from '../errors.ts';
 import { visibleLines } from '../model/one-line.ts';
 
 /** Converts an error to a text for stderr and an exit status. A user error is one sentence with a remedy; any other error is a bug. */
-export function faultOf(error: unknown, args: readonly string[]): { readonly text: string; readonly status: number } {
+export function errorToExit(error: unknown, args: readonly string[]): { readonly text: string; readonly status: number } {
   const fault = isShortage(error) ? new UserError('descriptors-exhausted', { problem: error.message }) : error;
   // The health command uses 1 only for unhealthy hardware; its status for errors is 2, "unknown".
   const failed = args.includes('health') ? 2 : 1;

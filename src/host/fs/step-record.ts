@@ -17,7 +17,7 @@ export interface Step {
 }
 
 /** Reads files without system calls of the calling thread. Returns after a bounded time. */
-export interface ForeignReads {
+export interface IsolatedReader {
   /** At most `limit` bytes from the beginning of a file, or the errno name; `EHUNG` when a read hangs. */
   read(path: string, limit: number): Buffer | string;
 }
@@ -26,10 +26,10 @@ export interface ForeignReads {
  * Shared memory of a probe's thread and its supervisor that holds the current step of the thread. A thread that hangs in the kernel
  * cannot report its step. The supervisor reads the step here, and the next thread avoids it.
  */
-export class ReadGuard {
+export class StepRecord {
   readonly shared: SharedArrayBuffer;
   /** When present, it reads the files and the thread itself does not. */
-  foreign: ForeignReads | undefined;
+  isolatedReader: IsolatedReader | undefined;
   readonly #note: Int32Array;
   readonly #bytes: Buffer;
   readonly #quarantined: readonly string[];

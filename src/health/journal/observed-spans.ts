@@ -1,5 +1,5 @@
 import { hours } from '../../model/duration.ts';
-import type { TimeSpan, Watched } from '../../model/watched.ts';
+import type { ObservedSpans, TimeSpan } from '../../model/observed-spans.ts';
 
 /** People look at the last half hour; one hour survives a step of the clock, too. */
 const KEPT_MS = hours(1);
@@ -17,7 +17,7 @@ export interface Watching {
 }
 
 /** Adds one judgement. A wall clock that was set back ends spans at the present. Pure. */
-export function watchedAfter({ spans, since }: Watched, { keys, nowMs, pauseMs, isFirst }: Watching): Watched {
+export function observedAfter({ spans, since }: ObservedSpans, { keys, nowMs, pauseMs, isFirst }: Watching): ObservedSpans {
   const past = spans.filter(({ fromMs }) => fromMs <= nowMs).map(({ fromMs, untilMs }) => ({ fromMs, untilMs: Math.min(untilMs, nowMs) }));
   const last = past.at(-1);
   const goesOn = !isFirst && last !== undefined && nowMs - last.untilMs < pauseMs;

@@ -9,7 +9,7 @@ const RELOAD_MS = seconds(5);
 const MOST_READS = 4;
 
 /** Keeps the current access. It reads the files again every five seconds; a wrong file leaves the earlier access in place. */
-export class AccessKeeper {
+export class AccessControl {
   readonly #source: AccessSource;
   readonly #logger: Logger;
   readonly #clock: Clock;
@@ -22,10 +22,10 @@ export class AccessKeeper {
   #stop: (() => void) | undefined;
 
   /** Throws a {@link UserError} when the files cannot be used. */
-  static async open(source: AccessSource, logger: Logger, clock: Clock): Promise<AccessKeeper> {
+  static async open(source: AccessSource, logger: Logger, clock: Clock): Promise<AccessControl> {
     const reading = await settled(source);
     if (reading.problem !== undefined) throw reading.problem;
-    return new AccessKeeper(source, logger, clock, reading.access, reading.fingerprint);
+    return new AccessControl(source, logger, clock, reading.access, reading.fingerprint);
   }
 
   private constructor(source: AccessSource, logger: Logger, clock: Clock, access: Access, fingerprint: string) {

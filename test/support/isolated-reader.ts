@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
-import type { ForeignReads } from '../../src/host/fs/read-guard.ts';
+import type { IsolatedReader } from '../../src/host/fs/step-record.ts';
 
 /** Reads as another process does for a thread, but at once; what lies below `hung` hangs. */
-export function foreignReads(hung: string): ForeignReads & { readonly asked: readonly string[] } {
+export function isolatedReader(hung: string): IsolatedReader & { readonly asked: readonly string[] } {
   const asked: string[] = [];
   const read = (path: string, limit: number): Buffer | string => {
     asked.push(path);

@@ -1,3 +1,5 @@
+import { Accounts, type AccountsSettings } from '../../src/accounting/accounts.ts';
+import type { AccountsState } from '../../src/accounting/accounts-state.ts';
 import { Assembler, type UsageParts } from '../../src/agent/assemble.ts';
 import type { RestoredDevice } from '../../src/agent/known-devices.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
@@ -6,8 +8,6 @@ import type { Device } from '../../src/model/device.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { MetricSpec, Reading } from '../../src/model/metric.ts';
 import { measured, shared } from '../../src/model/shared-metrics.ts';
-import { Accounts, type AccountsSettings } from '../../src/usage/accounts.ts';
-import type { AccountsState } from '../../src/usage/accounts-state.ts';
 import { allocation, device } from '../support/snapshots.ts';
 
 /** Two families as a node has them: one that computes, and one that moves bytes. */

@@ -1,4 +1,4 @@
-import type { ContainerEntry, DeviceEntry } from '../../../src/usage/ledger/entry.ts';
+import type { ContainerEntry, DeviceEntry } from '../../../src/accounting/ledger/entry.ts';
 
 export const HOUR_MS = 3_600_000;
 export const HOUR = 3_600;
