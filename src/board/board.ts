@@ -171,7 +171,7 @@ function problemsOf({ families, podResources }: Snapshot, remedyOf: BoardOptions
   return [
     ...(ofKubelet === undefined ? [] : [problem('kubelet', ofKubelet.message, KUBELET_REMEDIES[ofKubelet.reason])]),
     ...families.flatMap(({ family, hung, problems }) => [
-      ...(hung ? [problem(family, 'A read hangs; it was abandoned.', 'Look in the kernel log for the device that does not answer.')] : []),
+      ...(hung ? [problem(family, 'A read hangs; it was abandoned.', 'Search the kernel log for the device that does not answer.')] : []),
       ...problems.map(({ code, message, device }) =>
         problem(device === undefined ? family : `${family} ${device}`, message, remedyOf?.(family, code)),
       ),

@@ -37,5 +37,5 @@ const findingsOfOther = ({ device, read }: DeviceReport): readonly Finding[] =>
 
 function problemOf(group: readonly DeviceReport[]): Problem {
   const names = group.map(({ device }) => device.id).sort();
-  return { code: 'same-identity', message: `${names.join(' and ')} tell the same identity: ${group[0]?.device.identity}` };
+  return { code: 'same-identity', message: `${names.join(' and ')} report the same identity: ${group[0]?.device.identity}` };
 }

@@ -23,7 +23,7 @@ export function rehearsalText(rehearsal: Rehearsal, file: string): string {
 /** What the record covers, and what it does not. */
 function recordText({ fromMs, toMs, gaps, unlikeRecord, policyChangesMs }: Rehearsal): string {
   const gapMs = gaps.reduce((sum, gap) => sum + lengthOf(gap), 0);
-  const missing = gaps.length === 0 ? '' : `; in ${gaps.length} ${noun(gaps.length, 'gap')} of ${duration(gapMs)} in all no agent looked`;
+  const missing = gaps.length === 0 ? '' : `; in ${gaps.length} ${noun(gaps.length, 'gap')} of ${duration(gapMs)} in all no agent ran`;
   const changes = policyChangesMs.length === 0 ? '' : `, after changes of the policy at ${policyChangesMs.map(time).join(', ')}`;
   const unlike =
     unlikeRecord === 0

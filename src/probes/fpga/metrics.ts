@@ -34,7 +34,7 @@ export const metrics = {
 
   info: gauge(
     'info',
-    'What the board is loaded with; a label is empty where the driver does not tell.',
+    'What the board is loaded with; a label is empty where the driver does not report it.',
     ['stack', 'compat_id', 'accelerator_id', 'bitstream_id', 'bmc_version', 'shell'],
     `${FME}/{bitstream_id,dfl-fme-region.*}, ${PORT}/afu_id, bmcfw_version of the board controller; xclbinuuid and rom.u.<n>/VBNV of XRT`,
   ),
