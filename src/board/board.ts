@@ -88,7 +88,7 @@ function rowOf(state: DeviceState, all: Holders, options: BoardOptions): BoardRo
   };
 }
 
-/** A port that is down is down for each virtual function. What to do stands with the whole, once. */
+/** A port that is down is down for each virtual function. The remedy is shown once, on the parent. */
 function withWholes(rows: readonly BoardRow[]): readonly BoardRow[] {
   const byKey = new Map(rows.map((row) => [row.key, row]));
   return rows.map((row) => {

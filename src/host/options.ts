@@ -7,6 +7,6 @@ export const pathOptions = {
   dev: stringOption('/dev', 'Where the device nodes are.'),
   'recorded-errors': stringOption(
     '',
-    'File of the errors that reads of a replayed machine give. Only a replay writes such a file. Empty: none.',
+    'File with the errors that reads return in a replay. Only a replay writes such a file. Empty: none.',
   ),
 };

@@ -28,7 +28,7 @@ function recordText({ fromMs, toMs, gaps, unlikeRecord, policyChangesMs }: Rehea
   const unlike =
     unlikeRecord === 0
       ? ''
-      : `The present policy gives other verdicts than the agent gave: ${unlikeRecord} ${noun(unlikeRecord, 'event')} differ${changes}.\n`;
+      : `The present policy would have given other verdicts than the agent: ${unlikeRecord} ${noun(unlikeRecord, 'event')} differ${changes}.\n`;
   return `The record is from ${time(fromMs)} to ${time(toMs)}${missing}.\n${unlike}`;
 }
 
@@ -46,7 +46,7 @@ function rowsOf(policy: string, intervals: readonly Interval[], others: readonly
     .map((interval) => [
       policy,
       time(interval.fromMs),
-      `${duration(lengthOf(interval))}${interval.isOpen === true ? ', goes on' : ''}`,
+      `${duration(lengthOf(interval))}${interval.isOpen === true ? ', continues' : ''}`,
       interval.state,
       interval.isOut ? 'Unhealthy' : 'Healthy',
       interval.conditions.join(', '),

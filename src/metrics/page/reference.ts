@@ -140,7 +140,7 @@ The API, the page, \`device-agent list\` and \`device-agent health\` show the st
 
 ${policy}
 The first column of each table below and on the pages of the families is the key of the condition in \`health.conditions\`. The family \`*\` means every family.
-A finding can have its own severity (a code of the driver), but a severity in the configuration overrides it. A finding can also have its own remedy (a disabled port).
+A finding can have its own severity (a code of the driver), but a severity in the configuration overrides it. A finding can also have its own remedy, such as that of a disabled port.
 
 ## ${escapeText(everyFamily.name)}
 

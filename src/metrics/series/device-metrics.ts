@@ -49,7 +49,7 @@ export const deviceMetrics = {
   ),
   unchecked: gauge(
     'device_health_unchecked',
-    '1 while no read could judge a fatal condition of the device so far.',
+    '1 while no read has checked a fatal condition of the device.',
     ['condition', 'part'],
     'Verdict. The family found that the device can have the condition, and could not read its source.',
   ),

@@ -42,7 +42,7 @@ export const containerUsageMetrics = {
 export const deviceUsageMetrics = {
   allocated: deviceTotal('device_allocated_seconds_total', 'Time for which at least one container held the device.'),
   unallocated: deviceTotal('device_unallocated_seconds_total', 'Time for which no container held the device.'),
-  unhealthy: deviceTotal('device_unhealthy_seconds_total', 'Time for which the verdict was unhealthy, held or not.'),
+  unhealthy: deviceTotal('device_unhealthy_seconds_total', 'Time for which the verdict was unhealthy, with or without a holder.'),
   unobserved: deviceTotal('device_unobserved_seconds_total', 'Time for which the holder of the device was unknown.'),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 

@@ -202,7 +202,7 @@ const condition = object(
     latched: boolean('It usually stays until an operator acts.'),
     progress: boolean('It is normal until the time in for is over.'),
     for: { ...duration, description: 'Time for which it must hold before it counts.' },
-    recovery: { ...duration, description: 'Quiet time before it is withdrawn.' },
+    recovery: { ...duration, description: 'Time without the condition before it is withdrawn.' },
     ...source,
   },
   ['type', 'severity', 'meaning', 'remedy', 'source'],

@@ -164,7 +164,7 @@ export const metrics = {
   ),
   deviceRequests: counter(
     'device_received_requests_total',
-    'RDMA requests received by the device, where the driver does not book them by port.',
+    'RDMA requests received by the device, where the driver does not count them by port.',
     ['operation'],
     '/sys/class/infiniband/<device>/hw_counters/rx_*_requests',
   ),

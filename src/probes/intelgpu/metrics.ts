@@ -51,7 +51,7 @@ export const metrics = {
   ),
   requestedClock: gauge(
     'requested_clock_hertz',
-    'Frequency that the driver asks for.',
+    'Frequency that the driver requests.',
     ['clock'],
     `${XE}/freq0/cur_freq, ${I915}/rps_cur_freq_mhz, gt_cur_freq_mhz`,
   ),

@@ -15,7 +15,7 @@ export const problems = [
   },
   {
     code: 'netlink-unusable',
-    meaning: 'The kernel cannot be asked by netlink, so the counters and settings of virtual functions are unknown.',
+    meaning: 'The agent cannot query the kernel by netlink, so the counters and settings of virtual functions are unknown.',
     remedy: 'Allow sockets of the family AF_NETLINK in the seccomp profile of the agent, or set the option source to ip.',
   },
   {

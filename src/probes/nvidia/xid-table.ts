@@ -88,7 +88,7 @@ export const XID_TABLE: readonly XidRow[] = [
   ),
   row([30], 'semaphore access error (older drivers)', 'Driver', PASSING, 'inspect', 'contact-support'),
   row([31], 'GPU memory page fault', 'Application', INFO, 'restart-workload', 'restart-app', { gpud: 'check-app' }),
-  row([32], 'push buffer DMA error, often of the PCIe connection', 'Driver', PASSING, 'inspect', 'restart-app', { gpud: 'reboot' }),
+  row([32], 'push buffer DMA error, often caused by the PCIe connection', 'Driver', PASSING, 'inspect', 'restart-app', { gpud: 'reboot' }),
   row([33], 'security engine or micro-controller error (older drivers)', 'Driver', PASSING, 'inspect', 'contact-support'),
   row([37], 'firmware method that is not implemented', 'Information', INFO, 'none', 'ignore'),
   row([38], 'firmware watchdog timeout', 'Driver', PASSING, 'inspect', 'ignore', { gpud: 'reboot' }),
