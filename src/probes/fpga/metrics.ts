@@ -77,7 +77,7 @@ export const metrics = {
   ),
   updateRunning: gauge(
     'update_running',
-    '1 while a firmware update is under way, 0 when none is.',
+    '1 while a firmware update runs, 0 while none runs.',
     [],
     '/sys/class/firmware/<name>/status',
   ),
