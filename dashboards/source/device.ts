@@ -201,8 +201,7 @@ export const device: Board = {
       panels: [
         {
           ...{ kind: 'series', title: 'Time of the device', unit: 'percentunit', width: 12, max: 1 },
-          description:
-            'Part of the time in which containers held the device, nobody held it, it was unhealthy, and nobody saw who held it.',
+          description: 'Parts of the time: containers held the device, it was free, it was unhealthy, and its holder was unknown.',
           queries: ['allocated', 'unallocated', 'unhealthy', 'unobserved'].map((state) =>
             query(by('device', rate(`device_${state}_seconds_total`)), state),
           ),

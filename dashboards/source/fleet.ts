@@ -114,7 +114,7 @@ export const fleet: Board = {
           queries: [query(`sum by (condition, reason, severity) (cluster:device_conditions:count{${C}})`)],
         },
         {
-          ...{ kind: 'table', title: 'Nodes with most sick devices', unit: 'none', width: 8, value: 'devices', opens: 'node' },
+          ...{ kind: 'table', title: 'Nodes with most faulty devices', unit: 'none', width: 8, value: 'devices', opens: 'node' },
           description: 'The twenty nodes with most devices that are unhealthy or unknown.',
           columns: ['cluster', 'node'],
           queries: [query(`topk(20, sum by (cluster, node) (node:devices:count{${C}, state=~"unhealthy|unknown"}))`)],
@@ -148,7 +148,7 @@ export const fleet: Board = {
         {
           ...{ kind: 'series', title: 'Device time', unit: 'none', width: 12 },
           description:
-            'How many devices were held, stood idle while held, and were held by nobody. A GPU in MIG mode counts as its instances, a physical function as its virtual functions.',
+            'How many devices were held, were idle while held, and were free. A GPU in MIG mode counts as its instances, a physical function as its virtual functions.',
           queries: [
             query(`sum(cluster:device_allocated_seconds:rate5m{${C}})`, 'allocated'),
             query(`sum(namespace:device_idle_share_seconds:rate5m{${C}})`, 'idle while allocated'),

@@ -42,7 +42,7 @@ export const fpga: Board = {
         },
         {
           ...{ kind: 'table', title: 'What is loaded', unit: 'none', width: 14, opens: 'device' },
-          description: 'Stack, bitstream and accelerator of each board. A column is empty where the board does not tell.',
+          description: 'Stack, bitstream and accelerator of each board. A column is empty where the board does not report the value.',
           columns: ['node', 'device', 'stack', 'bitstream_id', 'accelerator_id', 'compat_id', 'shell', 'bmc_version', 'cluster'],
           queries: [query(by(`${DEVICE}, stack, bitstream_id, accelerator_id, compat_id, shell, bmc_version`, series('device_fpga_info')))],
         },
@@ -83,7 +83,7 @@ export const fpga: Board = {
         },
         {
           ...{ kind: 'series', title: 'Error bits', unit: 'none', width: 8, opens: 'device' },
-          description: 'Bits that stand in the error registers of a board, by register.',
+          description: 'Bits that are set in the error registers of a board, by register.',
           queries: [query(`sum by (${DEVICE}, register) (${series('device_fpga_error')})`, `${LEGEND} {{register}}`)],
         },
         {

@@ -8,7 +8,7 @@ const sick = by(DEVICE, `${series('device_health', 'state=~"unhealthy|degraded|u
 export const health: Board = {
   name: 'health',
   title: 'Health',
-  description: 'What is sick, why, since when, and whose pods are affected.',
+  description: 'Which devices are faulty, why, since when, and which pods are affected.',
   variables: [CLUSTER, NODE],
   lines: [
     {
@@ -45,7 +45,7 @@ export const health: Board = {
       height: 10,
       panels: [
         {
-          ...{ kind: 'table', title: 'What is sick', unit: 'dateTimeFromNow', width: 14, value: 'since', opens: 'device' },
+          ...{ kind: 'table', title: 'Faulty devices', unit: 'dateTimeFromNow', width: 14, value: 'since', opens: 'device' },
           description: 'Each condition of each device with its remedy; since is the time of the present verdict.',
           columns: ['severity', 'node', 'device', 'condition', 'part', 'reason', 'remedy', 'cluster'],
           queries: [
@@ -70,7 +70,7 @@ export const health: Board = {
       height: 9,
       panels: [
         {
-          ...{ kind: 'timeline', title: 'Sick devices over time', unit: 'none', width: 24, texts: STATE_TEXTS, opens: 'device' },
+          ...{ kind: 'timeline', title: 'Faulty devices over time', unit: 'none', width: 24, texts: STATE_TEXTS, opens: 'device' },
           description: 'Devices that were not healthy at the time, with their state.',
           queries: [query(`${stateNumber()} > 0`, '{{node}} {{device}}')],
         },
@@ -104,7 +104,7 @@ export const health: Board = {
       panels: [
         {
           ...{ kind: 'table', title: 'Conditions that do not count', unit: 'none', width: 12, opens: 'device' },
-          description: 'Conditions that hold and that the configuration tells to ignore on the device.',
+          description: 'Conditions that hold and that the configuration ignores on the device.',
           columns: ['node', 'device', 'condition', 'part', 'reason', 'severity', 'cluster'],
           queries: [query(by(`${DEVICE}, condition, part, reason, severity`, series('device_health_condition_ignored')))],
         },

@@ -89,7 +89,7 @@ export const deviceAlerts: readonly Alert[] = [
     description: 'The probe reads its family and no longer finds the device.',
     holder: HOLDER_OF_DEVICE,
     remedy:
-      'Look for the device in the kernel log and in `lspci`. Drain the node, then reboot it or reseat the device. If you removed the device, ignore the condition for it with `health.ignore`, or wait until `device.missing-retention` is over.',
+      'Search the kernel log and `lspci` for the device. Drain the node, then reboot it or reseat the device. If you removed the device, ignore the condition for it with `health.ignore`, or wait until `device.missing-retention` is over.',
   },
   {
     name: 'DeviceExpectedMissing',
@@ -103,7 +103,7 @@ export const deviceAlerts: readonly Alert[] = [
     summary: `Node {{ $labels.node }} has {{ $value }} {{ $labels.family }} devices, fewer than expected.`,
     description:
       'device_agent_expected_devices has the number that the configuration expects. The agent may never have seen the missing device.',
-    remedy: 'Look for the device in `lspci` and in the kernel log. Correct `expect` in the configuration if the node has fewer devices.',
+    remedy: 'Search `lspci` and the kernel log for the device. Correct `expect` in the configuration if the node has fewer devices.',
   },
   {
     name: 'DeviceDegraded',
@@ -215,7 +215,7 @@ export const agentAlerts: readonly Alert[] = [
     for: '10m',
     summary: `The agent ${ON_NODE} has disappeared together with its scrape target.`,
     description: 'An agent ran on the node within the last six hours. The state of the devices of the node is unknown.',
-    remedy: 'Look at the pods of the DaemonSet on the node. If you removed the node, ignore the alert: it ends within six hours.',
+    remedy: 'Check the pods of the DaemonSet on the node. If you removed the node, ignore the alert: it ends within six hours.',
   },
   {
     name: 'DeviceAgentStandsStill',
@@ -224,7 +224,8 @@ export const agentAlerts: readonly Alert[] = [
     for: '2m',
     threshold: 120,
     summary: `The data of the agent ${ON_NODE} is {{ $value | humanizeDuration }} old.`,
-    description: 'The agent answers, but it takes no new snapshot. Raise the threshold where refresh.interval is longer than a minute.',
+    description:
+      'The agent answers, but it has stopped producing snapshots. Raise the threshold where refresh.interval is longer than a minute.',
     remedy: 'Read the log of the agent. Restart the agent if the log shows no reason.',
   },
   {
@@ -252,7 +253,7 @@ export const agentAlerts: readonly Alert[] = [
     expr: `${by(`${NODE}, resource`, `${series('device_agent_plugin_registered')} == 0`)}`,
     for: '2m',
     summary: `The kubelet ${ON_NODE} does not follow the devices of {{ $labels.resource }}.`,
-    description: 'The node offers none of these devices to new pods. device_agent_plugin_registrations_total has the reason.',
+    description: 'The kubelet cannot allocate these devices to new pods. device_agent_plugin_registrations_total has the reason.',
     remedy: "Check that the kubelet's device-plugins directory is mounted writable. Run `device-agent doctor` in the agent of the node.",
   },
   {
@@ -272,7 +273,7 @@ export const agentAlerts: readonly Alert[] = [
     expr: `count by (cluster, job) (${series('device_agent_build_info', 'node=""')})`,
     for: '15m',
     summary: '{{ $value }} agents of job {{ $labels.job }} are scraped without the label node.',
-    description: 'The rules and dashboards tell devices of different nodes apart by the label node.',
+    description: 'The rules and dashboards distinguish devices of different nodes by the label node.',
     remedy: 'Add the relabeling of docs/prometheus.md to the scrape configuration.',
   },
 ];

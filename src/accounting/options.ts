@@ -17,7 +17,7 @@ export const usageOptions = {
   'idle-after': durationOption(minutes(30), 'Time without work after which a held device has the condition IdleHeld.'),
   'busy-after': durationOption(minutes(5), 'Time of work without a holder after which a device has the condition BusyWithoutHolder.'),
   'dirty-after': durationOption(seconds(60), 'Time after the last holder ended, after which what it left is the condition DirtyAfterUse.'),
-  'dirty-mib': integerOption(256, 'Memory in MiB that nobody explains and that counts as left behind.', 1),
+  'dirty-mib': integerOption(256, 'Memory in MiB that no process explains and that counts as left behind.', 1),
   'allowed-processes': listOption(
     [
       'nvidia-cuda-mps-server',

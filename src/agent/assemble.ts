@@ -268,7 +268,7 @@ function judgedUse(
   return { ...remembered, use: { findings: useFindings(use, limits), atMs: read.readAtMs, monotonicMs: read.monotonicMs } };
 }
 
-/** Only pods that hold devices: the others are no business of the agent. */
+/** Only pods that hold devices: the others are out of scope. */
 function ofHolders(pods: PodFactsByName, { allocations }: PodResources): PodFactsByName {
   const holding = new Set(allocations.map(podName));
   return new Map([...pods].filter(([name]) => holding.has(name)));

@@ -88,7 +88,7 @@ function rowOf(state: DeviceState, all: Holders, options: BoardOptions): BoardRo
   };
 }
 
-/** A port that is down is down for each virtual function. What to do stands with the whole, once. */
+/** A port that is down is down for each virtual function. The remedy is shown once, on the parent. */
 function withWholes(rows: readonly BoardRow[]): readonly BoardRow[] {
   const byKey = new Map(rows.map((row) => [row.key, row]));
   return rows.map((row) => {
@@ -171,7 +171,7 @@ function problemsOf({ families, podResources }: Snapshot, remedyOf: BoardOptions
   return [
     ...(ofKubelet === undefined ? [] : [problem('kubelet', ofKubelet.message, KUBELET_REMEDIES[ofKubelet.reason])]),
     ...families.flatMap(({ family, hung, problems }) => [
-      ...(hung ? [problem(family, 'A read hangs; it was abandoned.', 'Look in the kernel log for the device that does not answer.')] : []),
+      ...(hung ? [problem(family, 'A read hangs; it was abandoned.', 'Search the kernel log for the device that does not answer.')] : []),
       ...problems.map(({ code, message, device }) =>
         problem(device === undefined ? family : `${family} ${device}`, message, remedyOf?.(family, code)),
       ),

@@ -21,7 +21,7 @@ export interface PlacedRow {
   readonly depth: number;
 }
 
-/** Sorts rows, and puts parts under their whole. A whole stands where its first part would stand: a sick part lifts it. */
+/** Sorts rows, and puts parts under their parent. A parent takes the place of its first part: a faulty part moves it up. */
 export function inTrees(rows: readonly BoardRow[], compare: (a: BoardRow, b: BoardRow) => number): readonly PlacedRow[] {
   const known = new Set(rows.map(({ key }) => key));
   const parts = new Map<string | undefined, BoardRow[]>();

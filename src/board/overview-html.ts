@@ -67,7 +67,7 @@ ${choice('Namespace', 'namespace', namespaces, view.namespace)}
 }
 
 const SORT_TEXTS: Readonly<Record<ViewSort, string>> = {
-  attention: 'sick first',
+  attention: 'faulty first',
   name: 'name',
   family: 'family',
   state: 'latest change',

@@ -17,7 +17,7 @@ export interface ReadingsOptions {
 const MOST = 3;
 
 /**
- * Chooses the readings that tell most of a device, as its family declares. Without a declaration: how busy and how full it is, what it
+ * Chooses the most informative readings of a device, as its family declares. Without a declaration: how busy and how full it is, what it
  * moves, and how close it is to its limits.
  */
 export function chosenReadings(

@@ -126,7 +126,7 @@ function byPod(rows: readonly BoardRow[], compare: (a: BoardRow, b: BoardRow) =>
 const USE_TITLES = {
   'held by parts': 'Held by parts: containers hold parts of these devices',
   free: 'Free',
-  unknown: 'Unknown: the kubelet does not tell who holds these devices',
+  unknown: 'Unknown: the kubelet does not report who holds these devices',
 } as const;
 
 function byTopology(rows: readonly BoardRow[]): readonly BoardSection[] {

@@ -33,13 +33,13 @@ export const KUBELET_REMEDIES: Readonly<Record<PodResourcesReason, string>> = {
   refused: 'The socket exists but no process listens: the kubelet is stopped or restarting.',
   'permission-denied': 'Run the agent as root, or give its user access to the socket.',
   'not-a-socket': 'Check --podresources.socket: the path is not a socket.',
-  timeout: 'The kubelet is overloaded or hangs: look at its log.',
+  timeout: 'The kubelet is overloaded or hangs: read its log.',
   'protocol-error': 'Check --podresources.socket: the process that answers there does not speak the PodResources API.',
   'too-large': 'The answer of the kubelet is larger than the agent accepts.',
   'too-many-entries': 'The answer of the kubelet has more pods or devices than the agent reads. Some holders of devices are not shown.',
   'rate-limited': 'Other programs ask the kubelet too often; the agent uses the latest answer.',
   unimplemented: 'Turn on the PodResources API of the kubelet.',
-  other: "Look at the agent's log.",
+  other: "Read the agent's log.",
 };
 
 export const UNRESOLVED_TEXTS: Readonly<Record<UnresolvedReason, string>> = {

@@ -31,7 +31,7 @@ On a narrow terminal, devices have their short names and long cells are cut; -o 
   },
   {
     name: 'top',
-    summary: 'Show the devices in the whole terminal, sick first, and keep them up to date.',
+    summary: 'Fill the terminal with the devices, faulty ones first, and keep them up to date.',
     options: [
       readOption,
       {
@@ -41,7 +41,7 @@ On a narrow terminal, devices have their short names and long cells are cut; -o 
       },
       { flags: '--sort <order>', help: 'Order of the rows.', choices: VIEW_SORTS },
       { flags: '--filter <text>', help: 'Only rows that contain this text, or match family:, state:, namespace: or holder:.' },
-      { flags: '--no-color', help: 'No colours, as with NO_COLOR. The words alone tell the state.' },
+      { flags: '--no-color', help: 'No colours, as with NO_COLOR. The words also give the state.' },
     ],
     notes: `The command asks the running agent, by the socket beside --state.file or at --web.listen-address. Without an agent it reads the hardware itself at each --refresh.interval.
 ? shows the keys; docs/top.md explains the columns. Without a terminal, use "device-agent list -w".`,
@@ -146,7 +146,8 @@ Device hours count a device that several containers hold once: each container ha
   },
   {
     name: 'capture',
-    summary: 'Keep all that the agent reads on this node in one archive, with all names replaced, for a replay on another machine.',
+    summary:
+      'Write everything that the agent reads on this node into one archive, with all names replaced, for a replay on another machine.',
     options: [
       { flags: '-o, --output <file>', help: 'Archive to write; - is the standard output (default: device-agent-capture.tar.gz).' },
       { flags: '--for <duration>', help: 'How long to read, such as 10m. (default: two refreshes)' },
@@ -181,7 +182,10 @@ ${notRepeatedText()}`,
     summary: 'Begin a fault on a device of a running demo; without a name, list the faults, their devices and what runs now.',
     formats: ['text', 'json'],
     argument: { name: 'name', help: 'Fault to begin, as the list names it.' },
-    secondArgument: { name: 'device', help: 'Device that gets it, by id, PCI address or family/id. A fault of a whole family needs none.' },
+    secondArgument: {
+      name: 'device',
+      help: 'Device that gets it, by id, PCI address or family/id. A fault of all devices of a family needs none.',
+    },
     options: [demoOption],
     notes: `Only files, programs and kernel log lines of the simulated node change, so the agent finds the fault as on real hardware.
 The demo must run as the same user and with the same TMPDIR. Faults that the demo begins by itself end by themselves; --sim.story=off keeps
@@ -220,7 +224,7 @@ it from beginning any.`,
     name: 'completion',
     summary: 'Print the completion of commands, flags and their values for a shell.',
     argument: { name: 'shell', help: 'Shell that reads the text.', choices: ['bash', 'zsh', 'fish'] },
-    notes: 'docs/install.md says where each shell looks for it.',
+    notes: 'docs/install.md has the directory from which each shell loads it.',
     examples: ['source <(device-agent completion bash)', 'device-agent completion fish > ~/.config/fish/completions/device-agent.fish'],
     load: async () => (await import('./completion/completion.ts')).completionOf(commands),
   },
@@ -229,7 +233,7 @@ it from beginning any.`,
     summary: 'Check a declaration of a device family, and show what it finds on this node or in a captured tree.',
     argument: { name: 'file', help: 'YAML file with the declaration.', isRequired: true, isFile: true },
     formats: ['text', 'json'],
-    options: [{ flags: '--root <directory>', help: 'Look at this tree instead of the node: sys/, proc/, dev/, commands/<name>.txt.' }],
+    options: [{ flags: '--root <directory>', help: 'Read this tree instead of the node: sys/, proc/, dev/, commands/<name>.txt.' }],
     notes: `The status is 0 when the declaration is valid and finds a device without problems, 1 when it finds none or has problems, and 2
 when the declaration is not valid. With --root no program runs: the output of a command is read from commands/<name>.txt in the tree.`,
     examples: ['device-agent family check acme.yaml', 'device-agent family check acme.yaml --root=captured/node-1'],

@@ -32,7 +32,7 @@ export function renderConfiguration(registry: Registry, toYaml: (value: unknown)
   });
   const parts = registry.structured.map(({ path, help, example }) => {
     const value = path.split('.').reduceRight<unknown>((inner, key) => ({ [key]: inner }), example);
-    return `## ${path}\n\n${escapeText(help)} Only in the file. A running agent takes changes.\n\n\`\`\`yaml\n${toYaml(value).trimEnd()}\n\`\`\`\n`;
+    return `## ${path}\n\n${escapeText(help)} Only in the file. A running agent applies changes without a restart.\n\n\`\`\`yaml\n${toYaml(value).trimEnd()}\n\`\`\`\n`;
   });
   return `# Configuration
 
@@ -64,7 +64,7 @@ ${[...sections, ...parts].join('\n')}`;
 function whenChanged({ inFile = true, isLive = false, toggle, path }: OptionSection): string {
   if (!inFile) return '';
   const toggleText = toggle === undefined ? '' : ` A change of ${code(`${path}.enabled`)} takes effect at the next start.`;
-  return isLive ? `\nA running agent takes changes.${toggleText}\n` : '\nA change takes effect at the next start.\n';
+  return isLive ? `\nA running agent applies changes without a restart.${toggleText}\n` : '\nA change takes effect at the next start.\n';
 }
 
 function code(text: string): string {

@@ -74,7 +74,7 @@ function typeName(type: unknown): string {
     object: 'a mapping',
     array: 'a list',
     string: 'a string',
-    integer: 'a whole number',
+    integer: 'an integer',
     number: 'a number',
     boolean: 'true or false',
   };

@@ -19,7 +19,7 @@ export function expectation(spec: OptionSpec): string {
     case 'duration':
       return 'be a duration such as 10s, 1m30s or 250ms';
     case 'integer':
-      return 'be a whole number';
+      return 'be an integer';
     case 'list':
       return 'be a list of strings';
     case 'string':

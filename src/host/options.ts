@@ -9,8 +9,5 @@ export const pathOptions = {
     '/usr/share',
     'Where the host has misc/pci.ids or hwdata/pci.ids, the names of cards that do not tell their model. Without it they have none.',
   ),
-  'recorded-errors': stringOption(
-    '',
-    'File of the errors that reads of a replayed machine give. Only a replay writes such a file. Empty: none.',
-  ),
+  'recorded-errors': stringOption('', 'File with the errors that reads return in a replay. Only a replay writes such a file. Empty: none.'),
 };

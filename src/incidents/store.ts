@@ -191,10 +191,10 @@ export class IncidentStore {
   #tellForeign(directory: string, names: readonly string[]): void {
     this.#changes.begin({
       key: `foreign ${directory}`,
-      message: 'the directory of incidents has files that are no whole records; they are left alone',
-      ended: 'the directory of incidents had files that are no whole records',
+      message: 'the directory of incidents has files that are not complete records; they stay unchanged',
+      ended: 'the directory of incidents had files that are not complete records',
       fields: { directory, files: names.length, first: names[0] as string },
-      remedy: 'Remove these files, if nobody needs them.',
+      remedy: 'Remove these files if you do not need them.',
     });
   }
 }

@@ -119,7 +119,7 @@ export function pluginResourceProblems(resources: readonly PluginResource[]): st
     if ((select === undefined) === (paths === undefined)) problems.push(`resource "${resource}" needs either "select" or "paths"`);
     if (pool !== undefined && replicas !== undefined) problems.push(`resource "${resource}" cannot have both "pool" and "replicas"`);
     if (paths !== undefined && requireClean === true)
-      problems.push(`resource "${resource}" cannot have both "paths" and "requireClean": nobody knows the processes of a device node`);
+      problems.push(`resource "${resource}" cannot have both "paths" and "requireClean": the processes of a device node are not known`);
     for (const pattern of selectorsOf(select).flatMap(patternsOf)) {
       if (!isExpression(pattern)) problems.push(`resource "${resource}": "${pattern}" is not a regular expression`);
     }

@@ -7,7 +7,7 @@ export type RegistrationChoice = (typeof REGISTRATIONS)[number];
 /** Options `--plugin.<name>`. Only the configuration file defines which resources are served. */
 export const pluginOptions = {
   dir: stringOption('/var/lib/kubelet/device-plugins', "The kubelet's directory of device plugin sockets, kubelet.sock among them."),
-  'registry-dir': stringOption('/var/lib/kubelet/plugins_registry', "The directory that the kubelet's plugin watcher looks into."),
+  'registry-dir': stringOption('/var/lib/kubelet/plugins_registry', "The directory that the kubelet's plugin watcher watches."),
   registration: stringOption(
     'direct',
     'How the kubelet learns of a resource: by a call to kubelet.sock, or by its plugin watcher finding a socket.',

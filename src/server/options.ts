@@ -10,7 +10,7 @@ export const webOptions = {
   api: booleanOption(true, 'Serve the JSON API below `/api`.'),
   'max-requests': integerOption(
     40,
-    'Maximum number of concurrent requests, half of them from one address; further requests get 503. 0: no limit.',
+    'Maximum number of concurrent requests, at most half of them from one address; further requests get 503. 0: no limit.',
   ),
   'allowed-hosts': listOption(
     [],

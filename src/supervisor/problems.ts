@@ -6,14 +6,13 @@ export const supervisorProblems: readonly ProblemSpec[] = [
     code: 'probe-hung',
     meaning:
       'A read did not return within a second, or a call did not return within `--refresh.timeout`. The other devices are still read.',
-    remedy: 'Look in the kernel log for firmware or driver timeouts of the device at that path, then reset the device or reboot.',
+    remedy: 'Search the kernel log for firmware or driver timeouts of the device at that path, then reset the device or reboot.',
   },
   {
     code: 'read-process-stuck',
     meaning:
       'A process that reads files of a hanging device waits in the kernel and cannot be ended. With eight of them, hanging devices are tried no more.',
-    remedy:
-      'Look in the kernel log for tasks that are blocked, then reset the device or reboot. The processes end when the device answers.',
+    remedy: 'Search the kernel log for tasks that are blocked, then reset the device or reboot. The processes end when the device answers.',
   },
   {
     code: 'probe-crashed',
@@ -34,11 +33,11 @@ export const supervisorProblems: readonly ProblemSpec[] = [
     code: 'expected-missing',
     meaning:
       'The family has fewer devices than `expect` of the configuration says. Parts such as MIG instances and virtual functions do not count.',
-    remedy: 'Look for the device in `lspci` and in the kernel log. Correct `expect` if the node has fewer devices.',
+    remedy: 'Search `lspci` and the kernel log for the device. Correct `expect` if the node has fewer devices.',
   },
   {
     code: 'same-identity',
-    meaning: 'Several devices tell the same serial number, UUID or GUID. A fault of one of them counts for all of them.',
+    meaning: 'Several devices report the same serial number, UUID or GUID. A fault of one of them counts for all of them.',
     remedy:
       'Ask the maker for another number, or find out why one device is shown twice, such as a drive with two paths without multipath.',
   },

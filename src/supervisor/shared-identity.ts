@@ -58,5 +58,5 @@ const unreadOf = (others: readonly DeviceReport[], { read }: DeviceReport): read
 
 function problemOf(group: readonly DeviceReport[]): Problem {
   const names = group.map(({ device }) => device.id).sort();
-  return { code: 'same-identity', message: `${names.join(' and ')} tell the same identity: ${group[0]?.device.identity}` };
+  return { code: 'same-identity', message: `${names.join(' and ')} report the same identity: ${group[0]?.device.identity}` };
 }

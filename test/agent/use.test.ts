@@ -196,7 +196,7 @@ describe('a device held by a stranger', () => {
     {
       name: 'a process of the host',
       moment: { processes: [onHost('python3')], usedMib: 500 },
-      message: /nobody holds.*process 900 \(python3\) outside of pods, 500 MiB/,
+      message: /no holder.*process 900 \(python3\) outside of pods, 500 MiB/,
     },
     {
       name: 'a process of the host beside the holder',

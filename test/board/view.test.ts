@@ -52,7 +52,7 @@ describe('a view', () => {
       ['ml/train-0', 'a'],
       ['ml/train-1', 'a'],
       ['Free', 'a-0'],
-      ['Unknown: the kubelet does not tell who holds these devices', 'c'],
+      ['Unknown: the kubelet does not report who holds these devices', 'c'],
     ]);
   });
 

@@ -79,7 +79,7 @@ describe('wrong values', () => {
       'variable',
       {},
       { DEVICE_AGENT_WEB_MAX_CONNECTIONS: 'many' },
-      'environment variable DEVICE_AGENT_WEB_MAX_CONNECTIONS: must be a whole',
+      'environment variable DEVICE_AGENT_WEB_MAX_CONNECTIONS: must be an integer',
     ],
     [
       'missing file',

@@ -47,10 +47,10 @@ describe('values from text', () => {
     [duration, '', 'must be a duration'],
     [duration, '99ms', 'must be 100ms or more, not 99ms'],
     [duration, '9999999999999999d', 'must be a duration'],
-    [integer, '1.5', 'must be a whole number, not "1.5"'],
-    [integer, '0x10', 'must be a whole number'],
-    [integer, '1e3', 'must be a whole number'],
-    [integer, '99999999999999999999', 'must be a whole number'],
+    [integer, '1.5', 'must be an integer, not "1.5"'],
+    [integer, '0x10', 'must be an integer'],
+    [integer, '1e3', 'must be an integer'],
+    [integer, '99999999999999999999', 'must be an integer'],
     [integer, '0', 'must be 1 or more, not 0'],
     [bounded, '10', 'must be 9 or less, not 10'],
     [flag, 'maybe', 'must be true or false, not "maybe"'],
@@ -77,7 +77,7 @@ describe('values from the file', () => {
 
   it.each<[OptionSpec, unknown, string]>([
     [duration, 10, 'must be a duration such as 10s, 1m30s or 250ms, not 10'],
-    [integer, '2', 'must be a whole number, not "2"'],
+    [integer, '2', 'must be an integer, not "2"'],
     [integer, 2.5, 'not 2.5'],
     [flag, 'yes', 'must be true or false, not "yes"'],
     [flag, null, 'not nothing'],

@@ -50,6 +50,24 @@ describe('pages', () => {
     expect(named.filter((file) => !MADE.includes(file) && !existsSync(file))).toEqual([]);
   });
 
+  it('about alerts name keys of the configuration that exist', () => {
+    const reference = readFileSync('docs/configuration.md', 'utf8');
+    const [, policy = ''] = /^## health\n.*?```yaml\n(.*?)```/ms.exec(reference) ?? [];
+    const known = [
+      ...(reference.match(/(?<=\| `)[a-z-]+\.[a-z.-]+(?=` \|)|(?<=^## )[a-z]+\.[a-z]+$/gm) ?? []),
+      ...Object.keys(parse(policy).health).map((key) => `health.${key}`),
+    ];
+    const sections = new Set(known.map((key) => key.split('.')[0]));
+    const alerts = [
+      ...PAGES.filter(([path]) => path.includes('/runbooks/')).map(([, page]) => page),
+      readFileSync('deploy/rules.yaml', 'utf8'),
+    ];
+    const named = alerts.flatMap((text) => [...text.matchAll(/`([a-z]+)\.([a-z-]+)`/g)]);
+    const keys = named.flatMap(([, section = '', key]) => (sections.has(section) ? [`${section}.${key}`] : []));
+    expect(keys).toContain('join.rules');
+    expect(keys.filter((key) => !known.includes(key))).toEqual([]);
+  });
+
   it('are all found from the table at the end of README.md', () => {
     const [, table = ''] = readFileSync('README.md', 'utf8').split('| Question | Page |');
     const linked = [...table.matchAll(/\]\(([^)]+)\)/g)].map(([, target]) => target);

@@ -9,6 +9,7 @@ import { type ClaimHardware, claimDeviceKey } from '../../src/model/claim-hardwa
 import type { Device } from '../../src/model/device.ts';
 import type { AllocationState, Snapshot } from '../../src/model/snapshot.ts';
 import { resolve as nvidiaNames } from '../../src/probes/nvidia/resolve.ts';
+import { ClaimTree, claimOf } from '../kubelet/claims/claim-tree.ts';
 import { allocation, device, podResources } from '../support/snapshots.ts';
 
 const COMMON = ['/dev/nvidiactl', '/dev/nvidia-uvm'];
@@ -151,6 +152,35 @@ describe('the order of the ways', () => {
     expect(lines[0]).toMatch(/different hardware.*metadata says nvidia\/GPU-0; cdi says nvidia\/GPU-1/);
     log.update(snapshot([]));
     expect(lines).toHaveLength(2);
+  });
+});
+
+describe('a node whose driver writes no metadata', () => {
+  const ofNode = { driver: 'gpu.nvidia.com', pool: 'node' };
+  const specOf = (minor: number, name: string): string =>
+    JSON.stringify({
+      cdiVersion: '0.6.0',
+      kind: 'k8s.gpu.nvidia.com/claim',
+      containerEdits: { deviceNodes: COMMON.map((path) => ({ path })) },
+      devices: [{ name, containerEdits: { deviceNodes: [{ path: `/dev/nvidia${minor}` }] } }],
+    });
+
+  it('joins claims by the CDI specs of the driver, and by names without them', async () => {
+    const tree = new ClaimTree();
+    tree.write('run-cdi/k8s.gpu.nvidia.com-claim_uid-1.json', specOf(1, 'uid-1-gpu-1'));
+    const claim = claimOf({ ...ofNode, device: 'gpu-1', cdiDevices: ['k8s.gpu.nvidia.com/claim=uid-1-gpu-1'] });
+    expect(owned(claim, await tree.of(claim))).toMatchObject({ devices: ['nvidia/GPU-1'], by: 'cdi' });
+    const unspecified = claimOf({ ...ofNode, device: 'gpu-0' });
+    expect(owned(unspecified, await tree.of(unspecified))).toMatchObject({ devices: ['nvidia/GPU-0'], by: 'name' });
+    const unknown = claimOf({ ...ofNode, device: 'accelerator-a' });
+    expect(owned(unknown, await tree.of(unknown))).toMatchObject({ devices: [], unresolved: 'no-device' });
+  });
+
+  it('takes the spec, not the name, when the driver numbers its devices anew', async () => {
+    const tree = new ClaimTree();
+    tree.write('run-cdi/k8s.gpu.nvidia.com-claim_uid-1.json', specOf(1, 'uid-1-gpu-0'));
+    const claim = claimOf({ ...ofNode, device: 'gpu-0', cdiDevices: ['k8s.gpu.nvidia.com/claim=uid-1-gpu-0'] });
+    expect(owned(claim, await tree.of(claim))).toMatchObject({ devices: ['nvidia/GPU-1'], by: 'cdi' });
   });
 });
 

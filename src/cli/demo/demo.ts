@@ -91,7 +91,7 @@ The other commands also work on this node:
 
   ${ownCommand()} list ${nodeFlags.join(' \\\n    ')}
 
-${hasStory ? 'Faults begin and end by themselves; in another terminal you begin your own:' : 'In another terminal you begin and end faults:'}
+${hasStory ? 'Faults begin and end by themselves; begin your own in another terminal:' : 'Begin and end faults in another terminal:'}
 
   ${ownCommand()} demo fault
 

@@ -21,6 +21,6 @@ function judge(name: string, one: ExpectedDevices): readonly CheckResult[] {
     return [finding(name, expectedText(one), 'The family was not read completely.', remedy)];
   }
   if (!areTooFew(one)) return [];
-  const remedy = 'Look for the device in `lspci` and in the kernel log. Correct `expect` if the node has fewer devices.';
+  const remedy = 'Search `lspci` and the kernel log for the device. Correct `expect` if the node has fewer devices.';
   return [finding(name, expectedText(one), 'A device is gone, has no driver, or was never there.', remedy)];
 }

@@ -31,7 +31,7 @@ export async function checkListenAddress({ configuration, ask }: CheckContext): 
 export async function checkWebConfig({ configuration }: CheckContext): Promise<CheckResult[]> {
   const name = 'web-config';
   const source = webConfigOf(configuration);
-  if (source === undefined) return [skipped(name, 'no --web.config.file: everybody who reaches the port may read')];
+  if (source === undefined) return [skipped(name, 'no --web.config.file: every client that reaches the port may read')];
   const { access, problem } = await source.read();
   if (problem !== undefined) return [finding(name, problem.message, 'The agent does not start with it.', problem.remedy)];
   const { tls, users } = access;

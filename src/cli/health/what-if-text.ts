@@ -23,12 +23,12 @@ export function rehearsalText(rehearsal: Rehearsal, file: string): string {
 /** What the record covers, and what it does not. */
 function recordText({ fromMs, toMs, gaps, unlikeRecord, policyChangesMs }: Rehearsal): string {
   const gapMs = gaps.reduce((sum, gap) => sum + lengthOf(gap), 0);
-  const missing = gaps.length === 0 ? '' : `; in ${gaps.length} ${noun(gaps.length, 'gap')} of ${duration(gapMs)} in all no agent looked`;
+  const missing = gaps.length === 0 ? '' : `; in ${gaps.length} ${noun(gaps.length, 'gap')} of ${duration(gapMs)} in all no agent ran`;
   const changes = policyChangesMs.length === 0 ? '' : `, after changes of the policy at ${policyChangesMs.map(time).join(', ')}`;
   const unlike =
     unlikeRecord === 0
       ? ''
-      : `The present policy gives other verdicts than the agent gave: ${unlikeRecord} ${noun(unlikeRecord, 'event')} differ${changes}.\n`;
+      : `The present policy would have given other verdicts than the agent: ${unlikeRecord} ${noun(unlikeRecord, 'event')} differ${changes}.\n`;
   return `The record is from ${time(fromMs)} to ${time(toMs)}${missing}.\n${unlike}`;
 }
 
@@ -46,7 +46,7 @@ function rowsOf(policy: string, intervals: readonly Interval[], others: readonly
     .map((interval) => [
       policy,
       time(interval.fromMs),
-      `${duration(lengthOf(interval))}${interval.isOpen === true ? ', goes on' : ''}`,
+      `${duration(lengthOf(interval))}${interval.isOpen === true ? ', continues' : ''}`,
       interval.state,
       interval.isOut ? 'Unhealthy' : 'Healthy',
       interval.conditions.join(', '),

@@ -12,7 +12,7 @@ export const NOT_REPEATED: readonly { readonly series: readonly string[]; readon
   },
   { series: ['device_agent_host_*'], why: 'a library reads them, past what a capture keeps' },
   { series: ['device_agent_config_*', 'device_agent_web_config_*'], why: 'files of the agent, which are not in the archive' },
-  { series: ['device_agent_podsapi_up'], why: 'answers of the Pods API are not in the archive, because they have whole pods' },
+  { series: ['device_agent_podsapi_up'], why: 'answers of the Pods API are not in the archive, because they contain complete pods' },
   {
     series: [
       'device_agent_plugin_registered',

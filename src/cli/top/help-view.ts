@@ -10,7 +10,7 @@ export const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ['/', 'filter: words, or family: state: namespace: holder:'],
   ['Escape', 'drop the filter'],
   ['s', 'next order: attention, name, family, state, use, busy'],
-  ['t', 'by device tree: parts under their whole'],
+  ['t', 'by device tree: parts under their parent'],
   ['p', 'by pod'],
   ['n', 'by place in the node: NUMA and PCIe'],
   ['Ctrl-L', 'paint the screen again'],

@@ -138,7 +138,7 @@ function checkResources({ resources = [] }: Declaration, say: Say): void {
     if (ids === undefined && alias === undefined) say(at, 'it needs "ids", "alias" or both');
     if (alias !== undefined) checkTokens(alias, new Set(['id']), [...at, 'alias'], say);
     if ((resource.match(/\*/g) ?? []).length > MOST_WILDCARDS || /\*\*|#/.test(resource))
-      say([...at, 'resource'], 'a resource has few stars, and no #');
+      say([...at, 'resource'], 'a resource allows few "*" wildcards and no "#"');
     const words = new Set(['id', 'kind', 'parent', 'pciVendor', 'pciDevice', 'dashedAddress', ...FACT_NAMES]);
     for (const [m, template] of (ids ?? []).entries()) checkTokens(template, words, [...at, 'ids', m], say);
   });
@@ -157,7 +157,7 @@ function checkTimes(value: unknown, at: Path, say: Say): void {
     const path = [...at, key];
     if (typeof inner !== 'string') checkTimes(inner, path, say);
     else if (['for', 'recovery', 'within', 'every'].includes(key) && (parseDuration(inner) ?? 0) > MOST_MS)
-      say(path, 'a time has 30d at most');
+      say(path, 'a duration must not exceed 30d');
     else if (key === 'within' && parseDuration(inner) === 0) say(path, 'a time of 0 has no growth');
   }
 }

@@ -25,7 +25,7 @@ function ports({ ports: states, holders, isPart, isPortFaultTold }: DeviceUse): 
     type: HELD_PORT_DOWN,
     status: isDown,
     reason: 'NoPortUp',
-    message: isDown ? `${heldBy(holders)}, but ${count} not up` : 'a port is up, or nobody holds it',
+    message: isDown ? `${heldBy(holders)}, but ${count} not up` : 'a port is up, or the device has no holder',
   };
   // The port of a function of a card depends on how it is set, not on the cable.
   return [isDown && isPart ? { ...finding, remedy: 'enable-port' } : finding];

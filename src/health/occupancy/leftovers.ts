@@ -22,13 +22,13 @@ function busy(use: DeviceUse, limits: UseLimits): readonly Finding[] {
   const memory = use.user === undefined ? unexplainedMemory(use, use.processes, limits) : 0;
   if (engines !== 'unknown' && engines.size > 0) {
     const text = [...engines].map(([engine, share]) => shareText(engine, share)).join(', ');
-    return finding(use.hasAllProcesses || 'unknown', 'EnginesBusy', `nobody holds the device and no process explains its work: ${text}`);
+    return finding(use.hasAllProcesses || 'unknown', 'EnginesBusy', `the device has no holder, and no process explains its work: ${text}`);
   }
   if (memory !== 'unknown' && memory > 0) {
-    const message = `nobody holds the device and no process explains ${memoryText(memory)} of its memory`;
+    const message = `the device has no holder, and no process explains ${memoryText(memory)} of its memory`;
     return finding(use.hasAllProcesses || 'unknown', 'MemoryInUse', message);
   }
-  return finding(engines === 'unknown' || memory === 'unknown' ? 'unknown' : false, 'EnginesBusy', 'nobody uses the device');
+  return finding(engines === 'unknown' || memory === 'unknown' ? 'unknown' : false, 'EnginesBusy', 'no process uses the device');
 }
 
 function dirty(use: DeviceUse, limits: UseLimits): readonly Finding[] {

@@ -29,5 +29,5 @@ export function strangerFindings(use: DeviceUse, limits: UseLimits): readonly Fi
 
 function holdersText({ holders, isHeld }: DeviceUse): string {
   if (holders.length > 0) return `${listed(holders)} holds the device`;
-  return isHeld ? 'another pod holds the device' : 'nobody holds the device';
+  return isHeld ? 'another pod holds the device' : 'the device has no holder';
 }

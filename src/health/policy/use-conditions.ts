@@ -37,7 +37,7 @@ export function useConditions(durations: UseDurations = DEFAULTS): readonly Cond
       severity: 'degraded',
       reasons: ['EnginesBusy', 'MemoryInUse'],
       meaning:
-        'Nobody holds the device and no process explains its work or its memory. Processes named in `usage.allowed-processes` explain what they use themselves.',
+        'The device has no holder, and no process explains its work or its memory. Processes named in `usage.allowed-processes` explain what they use themselves.',
       remedy: 'inspect',
       source:
         'Engines above `usage.idle`, or memory above `usage.dirty-mib`, for `usage.busy-after`. Memory that a known holder left is DirtyAfterUse instead.',
@@ -73,7 +73,7 @@ export function useConditions(durations: UseDurations = DEFAULTS): readonly Cond
       severity: 'degraded',
       reasons: ['NoPortUp'],
       meaning:
-        'A pod holds the device, but no port of the device is up. It tells of ports that were never up too, which are no fault of a device that nobody holds. It is silent while a condition of the family tells of the port.',
+        'A pod holds the device, but no port of the device is up. Ports that were never up count too; without a holder they are no fault. The condition does not hold while a condition of the family reports the port.',
       remedy: 'check-cable',
       source: 'device_link_up is 0 for every port of the device, for 60 s.',
       forMs: seconds(60),

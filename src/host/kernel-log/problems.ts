@@ -21,7 +21,7 @@ export const kmsgProblems = [
   {
     code: 'kmsg-failed',
     meaning: 'Reading the kernel log failed.',
-    remedy: 'The agent tries again by itself. If the problem persists, read the log with dmesg on the node and look for storage errors.',
+    remedy: 'The agent tries again by itself. If the problem persists, search dmesg on the node for storage errors.',
   },
   {
     code: 'kmsg-malformed',

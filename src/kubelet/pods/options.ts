@@ -8,7 +8,7 @@ export const podsApiOptions = {
   ),
   'max-message-bytes': integerOption(
     32 * 1_024 * 1_024,
-    'Largest answer of the Pods API that is accepted, in bytes. The answer contains the whole pods.',
+    'Largest answer of the Pods API that is accepted, in bytes. The answer contains complete pods.',
     65_536,
   ),
 } as const satisfies OptionSpecs;

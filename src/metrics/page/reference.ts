@@ -44,15 +44,15 @@ major version. A release can add metrics, labels of \`_info\` metrics, and value
   containers share it, they show only readings that belong to one container. The counters of a twin start at 0 when the agent first sees
   the container with the device. They go on over a restart of the agent. \`labels.attribution\` puts a prefix before \`namespace\`, \`pod\` and \`container\`.
 - **States.** A metric with the label \`state\` or \`action\` has one series, for the value that holds. \`device_health\` alone has one
-  series for each of its four states, because alerts look back at it.
+  series for each of its four states, because alerts compare it with its past.
 - **Times.** A moment is a \`_timestamp_seconds\`. Its age is \`time()\` minus the metric.
 - **Formats.** Prometheus text 0.0.4, or OpenMetrics 1.0 with \`# UNIT\` for a client that accepts it.
 
-## Whole and parts
+## Parents and parts
 
-A sum over \`device\` must not count a whole and its parts together. \`device_info{parent}\` names the whole of a part.
+A sum over \`device\` must not count a device and its parts together. \`device_info{parent}\` names the parent of a part.
 
-| Whole | Parts | Does the whole contain its parts? |
+| Parent | Parts | Does the parent include its parts? |
 |---|---|---|
 | Physical function of an InfiniBand or RoCE adapter (mlx5) | Virtual functions | Bytes and packets: no. The hardware counts them for each virtual port (Linux drivers/infiniband/hw/mlx5/mad.c: the firmware command QUERY_VPORT_COUNTER). Link errors and link state: the physical port's, seen by its physical function. |
 | NVIDIA GPU | MIG instances | Memory, power, energy, temperature and errors: yes. Add up GPUs, or instances, never both. |
@@ -142,7 +142,7 @@ The API, the page, \`device-agent list\` and \`device-agent health\` show the st
 
 ${policy}
 The first column of each table below and on the pages of the families is the key of the condition in \`health.conditions\`. The family \`*\` means every family.
-A finding can have its own severity (a code of the driver), but a severity in the configuration overrides it. A finding can also have its own remedy (a disabled port).
+A finding can have its own severity (a code of the driver), but a severity in the configuration overrides it. A finding can also have its own remedy, such as that of a disabled port.
 
 ## ${escapeText(everyFamily.name)}
 

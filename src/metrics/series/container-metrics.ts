@@ -46,7 +46,7 @@ export const containerMetrics = {
     'container_device_claim_info',
     'ResourceClaim by which a container holds a device; always 1.',
     [...HOLDER, 'claim_namespace', 'claim', 'driver', 'pool', 'claim_device', 'share_id', 'extended_resource', 'device'],
-    `${KUBELET}: \`dynamic_resources\`. \`extended_resource\`: the one resource that the claim serves, where \`--podsapi\` tells it.`,
+    `${KUBELET}: \`dynamic_resources\`. \`extended_resource\`: the one resource that the claim serves, where \`--podsapi\` reports it.`,
   ),
   podInfo: gauge(
     'container_device_pod_info',

@@ -37,7 +37,7 @@ export const deviceMetrics = {
   ),
   ignored: gauge(
     'device_health_condition_ignored',
-    '1 while a condition holds that the configuration tells not to count on this device.',
+    '1 while a condition holds that the configuration ignores on this device.',
     CONDITION_LABELS,
     'Verdict.',
   ),
@@ -49,9 +49,9 @@ export const deviceMetrics = {
   ),
   unchecked: gauge(
     'device_health_unchecked',
-    '1 while no read could judge a fatal condition of the device so far.',
+    '1 while no read has checked a fatal condition of the device.',
     ['condition', 'part'],
-    'Verdict. The family found that the device can have the condition, and could not read what tells it.',
+    'Verdict. The family found that the device can have the condition, and could not read its source.',
   ),
   transitions: {
     name: 'device_health_transitions_total',

@@ -76,7 +76,7 @@ export const kubeletMetrics = {
     ['resource'],
     'PodResources `List`.',
   ),
-  cpus: metric('gauge', 'device_agent_kubelet_allocatable_cpus', 'CPUs that containers can have for themselves.', [], ALLOCATABLE),
+  cpus: metric('gauge', 'device_agent_kubelet_allocatable_cpus', 'CPUs that the kubelet can assign to single containers.', [], ALLOCATABLE),
   memory: metric(
     'gauge',
     'device_agent_kubelet_allocatable_memory_bytes',

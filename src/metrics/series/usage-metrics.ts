@@ -21,7 +21,7 @@ export const containerUsageMetrics = {
   idle: total('container_device_idle_seconds_total', 'Time for which a container held a device that did nothing.', ACCOUNT),
   unobserved: total(
     'container_device_unobserved_seconds_total',
-    'Time for which a container held a device and nobody saw what the device did.',
+    'Time for which a container held a device and no reading shows what the device did.',
     ACCOUNT,
   ),
   energyEstimated: total(
@@ -42,8 +42,8 @@ export const containerUsageMetrics = {
 export const deviceUsageMetrics = {
   allocated: deviceTotal('device_allocated_seconds_total', 'Time for which at least one container held the device.'),
   unallocated: deviceTotal('device_unallocated_seconds_total', 'Time for which no container held the device.'),
-  unhealthy: deviceTotal('device_unhealthy_seconds_total', 'Time for which the verdict was unhealthy, held or not.'),
-  unobserved: deviceTotal('device_unobserved_seconds_total', 'Time for which nobody saw who held the device.'),
+  unhealthy: deviceTotal('device_unhealthy_seconds_total', 'Time for which the verdict was unhealthy, with or without a holder.'),
+  unobserved: deviceTotal('device_unobserved_seconds_total', 'Time for which the holder of the device was unknown.'),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
 /** Adds the totals of all containers and devices, with the counters of containers. */

@@ -7,10 +7,10 @@ export const REMEDIES = {
   'not-a-socket': 'The path of the kubelet socket holds another kind of file; remove it and restart the kubelet.',
   'serve-failed': 'Is the directory mounted writable, and may this process create sockets in it?',
   unreachable: 'No process answers at the socket; the kubelet is down or starting.',
-  timeout: 'The kubelet accepted the call but does not answer; look at its log.',
+  timeout: 'The kubelet accepted the call but does not answer; read its log.',
   refused: 'The kubelet refused the resource, for the reason it gave. Kubelets before 1.26 cannot talk to this server.',
   'no-contact': 'The plugin watcher has not called the socket; does the kubelet watch this directory?',
-  'no-stream': 'The kubelet accepted the registration but did not ask for the devices; look at its log.',
+  'no-stream': 'The kubelet accepted the registration but did not ask for the devices; read its log.',
   'stream-ended': 'The kubelet restarted, or another plugin offers the same resource.',
   'socket-gone': 'Another process removed the socket; a starting kubelet removes all sockets.',
   dropped:

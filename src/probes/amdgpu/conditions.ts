@@ -113,7 +113,7 @@ export const conditions = {
     class: 'latched',
     severity: 'degraded',
     reasons: ['FewerThanMode', 'AsMode'],
-    meaning: 'The card has fewer partitions than its mode means.',
+    meaning: 'The card has fewer partitions than its partition mode requires.',
     remedy: 'reload-driver',
     source: '/sys/class/kfd/kfd/topology/nodes against current_compute_partition',
   },

@@ -53,7 +53,7 @@ export const metrics = {
   ),
   info: gauge(
     'info',
-    'Further identity of the card; a label is empty where the card does not tell; always 1.',
+    'Further identity of the card; a label is empty where the card does not report it; always 1.',
     ['vbios', 'memory_vendor', 'gfx_target', 'unique_id', 'compute_partition', 'memory_partition'],
     `${GPU}/{vbios_version,mem_info_vram_vendor,unique_id,current_compute_partition,current_memory_partition}, ${KFD}/topology`,
   ),
@@ -118,7 +118,7 @@ export const metrics = {
   partitions: gauge('partitions', 'Partitions of the card that a container can use; 1 without partitioning.', [], `${KFD}/topology`),
   computeUnitsBusy: gauge(
     'compute_units_busy',
-    'Compute units that processes use now, as KFD tells.',
+    'Compute units that processes use now, as KFD reports.',
     [],
     `${KFD}/proc/<pid>/stats_<gpu>/cu_occupancy, summed`,
   ),

@@ -10,12 +10,12 @@ export const problems = [
   {
     code: 'address-unknown',
     meaning: 'The PCI address of a card cannot be read, so the card has no stable name.',
-    remedy: 'Check that the whole /sys of the host is visible to the agent.',
+    remedy: 'Check that the agent sees the complete /sys of the host.',
   },
   {
     code: 'card-hangs',
     meaning: 'A read of a file of the card does not return, so the card is not read.',
-    remedy: 'Look for amdgpu in the kernel log. The node usually needs a reboot.',
+    remedy: 'Search the kernel log for amdgpu. The node usually needs a reboot.',
   },
   {
     code: 'metrics-version',
@@ -25,7 +25,7 @@ export const problems = [
   {
     code: 'metrics-garbage',
     meaning: 'The file gpu_metrics is shorter than its header says, or has another size than its version has. Its values are missing.',
-    remedy: 'Look for amdgpu in the kernel log. If the card works, report the header of the file with the kernel and the card.',
+    remedy: 'Search the kernel log for amdgpu. If the card works, report the header of the file with the kernel and the card.',
   },
   {
     code: 'metrics-unit',
@@ -42,7 +42,7 @@ export const problems = [
   {
     code: 'read-failed',
     meaning: 'A file of a card exists but could not be read. The value is missing.',
-    remedy: 'Look for amdgpu in the kernel log; a card that does not answer may need a reset.',
+    remedy: 'Search the kernel log for amdgpu; a card that does not answer may need a reset.',
   },
   {
     code: 'unparsable',

@@ -59,7 +59,7 @@ function decode(bytes: Buffer, layouts: Readonly<Record<string, Layout>>, selfDe
   const size = bytes.readUInt16LE(0);
   const version = `${bytes.readUInt8(2)}.${bytes.readUInt8(3)}`;
   if (version === selfDescribing) {
-    if (size < 2 * HEADER || size > bytes.length) return garbage(`version ${version}: the header tells another size than the file has`);
+    if (size < 2 * HEADER || size > bytes.length) return garbage(`version ${version}: the header gives another size than the file has`);
     return described(bytes.subarray(0, size), version);
   }
   const layout = Object.hasOwn(layouts, version) ? layouts[version] : undefined;

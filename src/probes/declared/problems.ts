@@ -4,7 +4,7 @@ import type { ProblemSpec } from '../../model/collection.ts';
 export const problems = [
   {
     code: 'place-unreadable',
-    meaning: 'A directory in which the family looks for its devices exists but cannot be listed.',
+    meaning: 'A directory in which the family searches for its devices exists but cannot be listed.',
     remedy: "Mount the host's /sys read-only into the agent, and let the agent list the directory.",
   },
   {
@@ -31,7 +31,7 @@ export const problems = [
   {
     code: 'device-vanished',
     meaning: 'A device was found but disappeared before it was read, as during a reload of its driver or a hot removal.',
-    remedy: 'If the device does not return by itself, look for the driver in the kernel log.',
+    remedy: 'If the device does not return by itself, search the kernel log for the driver.',
   },
   {
     code: 'value-unreadable',

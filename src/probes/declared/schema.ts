@@ -34,9 +34,7 @@ const object = (properties: Readonly<Record<string, Schema>>, required: readonly
 
 /** Where a value comes from: `file`, `link`, or `command` with `pointer` or `column`. */
 const source: Readonly<Record<string, Schema>> = {
-  file: text(
-    'File below the directory of the device, or below /sys/ or /proc/driver/. * stands for any characters of one name, # for a number.',
-  ),
+  file: text('File below the directory of the device, or below /sys/ or /proc/driver/. * matches any characters of one name, # a number.'),
   link: text('Symbolic link below the directory of the device; the value is the last name of its target.'),
   entry: text('Glob of names below the directory of the device; the value is the text of its first wildcard.'),
   command: { ...name, description: 'Name of a command; the value is a cell of the row of the device.' },
@@ -78,7 +76,7 @@ const command = object(
     rows: {
       type: 'string',
       pattern: '^(?:/[^/]{1,64}){0,8}$',
-      description: 'JSON pointer of the list of rows. Default: the whole output.',
+      description: 'JSON pointer of the list of rows. Default: the complete output.',
     },
     columns: list(text('Column.', 64), 64, 'Columns of a CSV output without a header line.'),
     separator: { type: 'string', minLength: 1, maxLength: 8 },
@@ -205,7 +203,7 @@ const condition = object(
     latched: boolean('It usually stays until an operator acts.'),
     progress: boolean('It is normal until the time in for is over.'),
     for: { ...duration, description: 'Time for which it must hold before it counts.' },
-    recovery: { ...duration, description: 'Quiet time before it is withdrawn.' },
+    recovery: { ...duration, description: 'Time without the condition before it is withdrawn.' },
     ...source,
   },
   ['type', 'severity', 'meaning', 'remedy', 'source'],
@@ -213,7 +211,7 @@ const condition = object(
 
 const resource = object(
   {
-    resource: text('Name of the resource, or of the DRA driver. * stands for any characters.', 200),
+    resource: text('Name of the resource, or of the DRA driver. * matches any characters.', 200),
     kinds,
     ids: templates('Ids of the devices in this resource.', 8),
     alias: text('Alias that the device of an id has: core{id}.', 128),

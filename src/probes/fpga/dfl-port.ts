@@ -143,6 +143,6 @@ function addCardFault(facts: Facts, { faults, isDoubtful, report }: CardRead): v
   // The policy judges the growth of counters, so the port also needs the board's counter.
   facts.findings.push(...(report.read?.findings ?? []).filter(({ type }) => type === 'AerFatal'));
   if (faults.length > 0) facts.find('CardFault', true, 'CardHasFatalCondition', `the board has ${faults.join(', ')}`);
-  else if (isDoubtful) facts.find('CardFault', 'unknown', 'CardHasFatalCondition', 'the board does not tell whether it has a fault');
+  else if (isDoubtful) facts.find('CardFault', 'unknown', 'CardHasFatalCondition', 'the board does not report whether it has a fault');
   else facts.find('CardFault', false, 'CardGood', 'the board has no fault that takes it out');
 }

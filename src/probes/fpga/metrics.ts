@@ -37,7 +37,7 @@ export const metrics = {
 
   info: gauge(
     'info',
-    'What the board is loaded with; a label is empty where the driver does not tell.',
+    'What the board is loaded with; a label is empty where the driver does not report it.',
     ['stack', 'compat_id', 'accelerator_id', 'bitstream_id', 'bmc_version', 'shell'],
     `${FME}/{bitstream_id,dfl-fme-region.*}, ${PORT}/afu_id, bmcfw_version of the board controller; xclbinuuid and rom.u.<n>/VBNV of XRT`,
   ),
@@ -80,12 +80,7 @@ export const metrics = {
     [],
     '/sys/bus/platform/drivers/intel-m10bmc-sec-update/<device>/security/flash_count, read once a day with the option flash-count',
   ),
-  updateRunning: gauge(
-    'update_running',
-    '1 while a firmware update is under way, 0 when none is.',
-    [],
-    '/sys/class/firmware/<name>/status',
-  ),
+  updateRunning: gauge('update_running', '1 while a firmware update runs, 0 while none runs.', [], '/sys/class/firmware/<name>/status'),
   memoryCalibrated: gauge(
     'memory_calibrated',
     '1 for each memory interface that is calibrated, 0 for one that failed.',

@@ -15,7 +15,7 @@ export const problems = [
   {
     code: 'read-failed',
     meaning: 'A file of a board exists but could not be read. The value is missing.',
-    remedy: 'Look for the driver of the board in the kernel log; a board that does not answer may need a reset.',
+    remedy: 'Search the kernel log for the driver of the board; a board that does not answer may need a reset.',
   },
   {
     code: 'unparsable',
@@ -26,12 +26,12 @@ export const problems = [
   {
     code: 'address-unknown',
     meaning: 'An FPGA region is not below a PCI function, so its board has no stable name.',
-    remedy: 'None on boards without PCI; otherwise check that the whole /sys of the host is visible to the agent.',
+    remedy: 'None on boards without PCI; otherwise check that the agent sees the complete /sys of the host.',
   },
   {
     code: 'port-number-unknown',
     meaning: 'The number of a port within its board is unknown, so the port has no stable name yet.',
-    remedy: 'The agent lists the port as soon as it can read the number once. If that does not happen, look for dfl-afu in the kernel log.',
+    remedy: 'The agent lists the port as soon as it can read the number once. If that does not happen, search the kernel log for dfl-afu.',
   },
 ] as const satisfies readonly ProblemSpec[];
 

@@ -52,7 +52,7 @@ function portDown({ port, level, memory, facts }: PortSample, isExpected: boolea
   }
   const physical = level.physicalState;
   const isDown = level.state === 'down' || level.state === 'nop' || (physical !== undefined && physical !== 'link_up');
-  const message = `port ${port} is ${level.state}, physical state ${physical ?? 'not told'}${interfaceText(level, facts.netdev)}`;
+  const message = `port ${port} is ${level.state}, physical state ${physical ?? 'not reported'}${interfaceText(level, facts.netdev)}`;
   const cause = isDown ? causeOfDown(level, facts) : { reason: 'LinkUp' };
   return { ...base, ...cause, message, level: !isDown, atLeast: isExpected || memory.wasEverActive };
 }
@@ -110,7 +110,7 @@ function initializing({ port, level, facts }: PortSample): Finding[] {
   // iWARP has no subnet manager. Its port waits for an address on its network interface.
   const isFabric = facts.linkLayer !== 'Ethernet';
   const reason = isFabric && facts.smLid === 0 ? 'NoSubnetManager' : 'NotConfigured';
-  const message = `port ${port} is ${level.state}, sm_lid ${facts.smLid ?? 'not told'}`;
+  const message = `port ${port} is ${level.state}, sm_lid ${facts.smLid ?? 'not reported'}`;
   return [conditions.PortInitializing.type, conditions.PortNotActivated.type].map((type) => ({
     type,
     instance: port,

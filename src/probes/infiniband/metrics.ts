@@ -24,13 +24,13 @@ export const metrics = {
 
   info: gauge(
     'info',
-    'Identity of an RDMA device; a label is empty where the driver does not tell.',
+    'Identity of an RDMA device; a label is empty where the driver does not report it.',
     ['board_id', 'node_guid', 'sys_image_guid', 'node_type', 'hardware_revision'],
     '/sys/class/infiniband/<device>/{board_id,node_guid,sys_image_guid,node_type,hw_rev}',
   ),
   portInfo: gauge(
     'port_info',
-    'What a port is connected to and how it signals; a label is empty where the driver does not tell.',
+    'What a port is connected to and how it signals; a label is empty where the driver does not report it.',
     ['port', 'link_layer', 'netdev', 'rate', 'lid', 'sm_lid'],
     `${PORT}/{link_layer,rate,lid,sm_lid} and the device's net directory`,
   ),
@@ -45,7 +45,7 @@ export const metrics = {
   linkWidth: gauge('link_width_lanes', 'Lanes in use on a port.', ['port'], `${PORT}/rate, the figure before X`, { wiped: true }),
   counterSaturated: gauge(
     'saturated',
-    '1 for a counter that stands at its largest value and cannot count on; no series for the others.',
+    '1 for a counter that has reached its largest value and no longer counts; no series for the others.',
     ['port', 'counter'],
     `${PORT}/counters: 4, 8, 16 and 32 bit attributes of PortCounters stick at all ones`,
   ),
@@ -64,7 +64,7 @@ export const metrics = {
 
   transmitWait: counter(
     'transmit_wait_total',
-    'How often a port counted that it had data to send but could not: no credit, or no arbitration. The hardware counts at a rate that the vendor does not tell, so compare growth, not values.',
+    'How often a port counted that it had data to send but could not: no credit, or no arbitration. The vendor does not document the rate at which the hardware counts, so compare growth, not values.',
     ['port'],
     `${PORT}/counters/port_xmit_wait`,
   ),
@@ -172,7 +172,7 @@ export const metrics = {
   ),
   deviceRequests: counter(
     'device_received_requests_total',
-    'RDMA requests received by the device, where the driver does not book them by port.',
+    'RDMA requests received by the device, where the driver does not count them by port.',
     ['operation'],
     '/sys/class/infiniband/<device>/hw_counters/rx_*_requests',
   ),

@@ -24,7 +24,7 @@ export function parseCount(text: string): Count | NoCount {
   return value > ALL_ONES ? 'too-large' : plainValue(value);
 }
 
-/** Multiplies `count` by a whole number without loss of digits. */
+/** Multiplies `count` by an integer without loss of digits. */
 export function scaleCount(count: Count, scale: number): Count {
   if (scale === 1) return count;
   if (typeof count === 'number' && count <= Number.MAX_SAFE_INTEGER / scale) return count * scale;

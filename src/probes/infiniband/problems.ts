@@ -25,7 +25,7 @@ export const problems = [
   {
     code: 'device-vanished',
     meaning: 'A device was listed but disappeared before it was read, as during a driver reload, a reset or a hot removal.',
-    remedy: 'If the device does not return by itself, look for the driver and the PCI function in the kernel log.',
+    remedy: 'If the device does not return by itself, search the kernel log for the driver and the PCI function.',
   },
   {
     code: 'state-unreadable',
@@ -35,12 +35,12 @@ export const problems = [
   {
     code: 'counter-all-ones',
     meaning: 'A counter of 64 bits is all ones, which is what a read gives that the hardware did not answer. The counter is left out.',
-    remedy: 'Look for messages of the driver in the kernel log. If the counter stays so, update the firmware or reset the device.',
+    remedy: 'Search the kernel log for messages of the driver. If the counter stays so, update the firmware or reset the device.',
   },
   {
     code: 'device-hangs',
     meaning: 'A read of the device did not return, most often because its firmware does not answer. The agent stops reading the device.',
-    remedy: 'Look for command timeouts of the driver in the kernel log and reset the device, or the node.',
+    remedy: 'Search the kernel log for command timeouts of the driver and reset the device, or the node.',
   },
 ] as const satisfies readonly ProblemSpec[];
 

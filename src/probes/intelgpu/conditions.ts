@@ -19,7 +19,7 @@ export const conditions = {
     class: 'latched',
     severity: 'fatal',
     reasons: ['DeclaredWedged', 'DriverLoaded'],
-    meaning: 'The driver gave the card up. All work on it fails until somebody recovers it.',
+    meaning: 'The driver gave up the card. All work on it fails until an operator recovers it.',
     remedy: 'reload-driver',
     source: `kernel log: ${DRIVER}/xe/xe_device.c "declared device … as wedged", drm_drv.c "device wedged, needs recovery"; ends when the driver starts again`,
     aside: true,

@@ -26,7 +26,7 @@ export const metrics = {
   powerLimit: measured(shared.powerLimit, `${HWMON}/power*_{max,rated_max,crit,cap} by label; 0 means no limit: no series`),
   energy: measured(
     shared.energy,
-    `${HWMON}/energy*_input of the whole card, or of the package where the card counts nothing. The driver counts at each read, so a refresh above 4 minutes can lose energy`,
+    `${HWMON}/energy*_input of the card, or of the package where the card counts nothing. The driver counts at each read, so a refresh above 4 minutes can lose energy`,
   ),
   voltage: measured(shared.voltage, `${HWMON}/in*_input by label`),
   clock: measured(shared.clock, `${XE}/freq0/act_freq, ${I915}/rps_act_freq_mhz, gt_act_freq_mhz; 0 while the GT sleeps`),
@@ -42,19 +42,19 @@ export const metrics = {
   ),
   info: gauge(
     'info',
-    'Further identity of the card; a label is empty where the card does not tell; always 1.',
+    'Further identity of the card; a label is empty where the card does not report it; always 1.',
     ['type', 'fan_control_version', 'voltage_regulator_version'],
     `type: integrated at PCI device 00:02.0, else discrete, or vf; ${GPU}/lb_{fan_control,voltage_regulator}_version`,
   ),
   gtInfo: gauge(
     'gt_info',
-    'Tile and kind of a GT; a label is empty where the driver does not tell; always 1.',
+    'Tile and kind of a GT; a label is empty where the driver does not report it; always 1.',
     ['gt', 'tile', 'type'],
     `${XE}/gtidle/name`,
   ),
   requestedClock: gauge(
     'requested_clock_hertz',
-    'Frequency that the driver asks for.',
+    'Frequency that the driver requests.',
     ['clock'],
     `${XE}/freq0/cur_freq, ${I915}/rps_cur_freq_mhz, gt_cur_freq_mhz`,
   ),
@@ -80,7 +80,7 @@ export const metrics = {
   ),
   preemption: gauge(
     'preemption_timeout_seconds',
-    'Time after which the card stops a function that does not give way; 0 means no limit.',
+    'Time after which the card stops a function that does not yield; 0 means no limit.',
     [],
     `${GPU}/sriov_admin/{pf,vf<n>}/profile/preempt_timeout_us`,
   ),

@@ -11,17 +11,17 @@ export const problems = [
   {
     code: 'address-unknown',
     meaning: 'The PCI address of a card cannot be read, so the card has no stable name.',
-    remedy: 'Check that the whole /sys of the host is visible to the agent.',
+    remedy: 'Check that the agent sees the complete /sys of the host.',
   },
   {
     code: 'card-hangs',
     meaning: 'A read of a file of the card does not return, so the card is not read.',
-    remedy: 'Look for i915 or xe in the kernel log. The node usually needs a reboot.',
+    remedy: 'Search the kernel log for i915 or xe. The node usually needs a reboot.',
   },
   {
     code: 'clients-hang',
     meaning: 'A read of the use of the card by a process does not return. The card itself is still read.',
-    remedy: 'Look for i915 or xe in the kernel log. The job of the process may hang on the card.',
+    remedy: 'Search the kernel log for i915 or xe. The job of the process may hang on the card.',
   },
   ...sensorProblems,
   {
@@ -32,7 +32,7 @@ export const problems = [
   {
     code: 'read-failed',
     meaning: 'A file of a card exists but could not be read. The value is missing.',
-    remedy: 'Look for i915 or xe in the kernel log; a card that does not answer may need a reset.',
+    remedy: 'Search the kernel log for i915 or xe; a card that does not answer may need a reset.',
   },
   {
     code: 'unparsable',

@@ -4,11 +4,11 @@ import { booleanOption, durationOption, type OptionSpecs, type OptionValues, str
 export const options = {
   all: booleanOption(
     false,
-    'Report every network function of the machine, not only those that SR-IOV or a DPDK driver uses: for physical functions that a plugin hands out whole',
+    'Report every network function of the machine, not only those that SR-IOV or a DPDK driver uses: for physical functions that a plugin allocates undivided',
   ),
   'rdma-functions': booleanOption(
     false,
-    'Report functions that have an RDMA device too. Set it only when the infiniband probe is off or excludes these devices: otherwise two families report one function, and the agent cannot tell which of them a pod holds',
+    'Report functions that have an RDMA device too. Set it only when the infiniband probe is off or excludes these devices: otherwise two families report one function, and the agent cannot know which of them a pod holds',
   ),
   source: stringOption(
     'auto',

@@ -15,7 +15,7 @@ export const problems = [
   },
   {
     code: 'netlink-unusable',
-    meaning: 'The kernel cannot be asked by netlink, so the counters and settings of virtual functions are unknown.',
+    meaning: 'The agent cannot query the kernel by netlink, so the counters and settings of virtual functions are unknown.',
     remedy: 'Allow sockets of the family AF_NETLINK in the seccomp profile of the agent, or set the option source to ip.',
   },
   {
@@ -31,12 +31,12 @@ export const problems = [
   {
     code: 'link-unreadable',
     meaning: 'The files of an interface hold no link state, so the state of its port is unknown.',
-    remedy: 'Read carrier and flags of the interface in /sys/class/net manually. Look for messages of its driver in the kernel log.',
+    remedy: 'Read carrier and flags of the interface in /sys/class/net manually. Search the kernel log for messages of its driver.',
   },
   {
     code: 'interface-hangs',
     meaning: 'A read of the interface did not return, most often because its driver waits for the firmware. The agent stops reading it.',
-    remedy: 'Look for command timeouts of the driver in the kernel log and reset the adapter, or the node.',
+    remedy: 'Search the kernel log for command timeouts of the driver and reset the adapter, or the node.',
   },
 ] as const satisfies readonly ProblemSpec[];
 

@@ -204,7 +204,7 @@ export const conditions: readonly ConditionSpec[] = [
     severity: 'degraded',
     reasons: ['WaitsInKernel', 'NoneStuck'],
     meaning:
-      'A process that uses the GPU waits in the kernel at every read. It cannot be killed, so its GPU is not free when its pod ends. It waits for the GPU, or for other hardware such as network storage. The name of the function in /proc/<pid>/stack tells for what.',
+      'A process that uses the GPU waits in the kernel at every read. It cannot be killed, so its GPU is not free when its pod ends. It waits for the GPU, or for other hardware such as network storage. The name of the function in /proc/<pid>/stack shows the cause.',
     remedy: 'inspect',
     source:
       '/proc/<pid>/stat: state D of the main thread, for processes that the driver lists. GPUd calls such a process degraded, and asks for a reboot when it is a program of NVIDIA; the five minutes are of this agent',

@@ -72,7 +72,7 @@ function needsReset(gpu: GpuSample): readonly Finding[] {
   const message = errorTextOf(gpu, ({ text }) => /^\[?gpu requires reset\]?$/i.test(text));
   if (message !== undefined) return [{ ...base, status: true, reason: 'GpuReset', message }];
   if (!answers(gpu)) return [];
-  return [{ ...base, status: false, reason: 'None', message: 'values are told, and no reset is asked for' }];
+  return [{ ...base, status: false, reason: 'None', message: 'values are reported, and no reset is requested' }];
 }
 
 function throttle(status: boolean | undefined, name: string, type: string, reason: string): readonly Finding[] {

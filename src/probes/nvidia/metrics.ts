@@ -59,7 +59,7 @@ export const metrics: readonly MetricSpec[] = [
   byLibrary(
     'activity_ratio',
     'gauge',
-    'Mean share of multiprocessors, or of their time, that a unit was active since the reading before, 0 to 1.',
+    'Mean share of multiprocessors, or of their time, that a unit was active since the previous reading, 0 to 1.',
     ['unit'],
     'GPM 1, 2, 4 to 9, 11 to 13, of a GPU or GPU instance; Hopper and later, not by nvidia-smi',
     { container: true },
@@ -229,7 +229,7 @@ export const metrics: readonly MetricSpec[] = [
   own(
     'recovery_action',
     'gauge',
-    'The action that the driver asks for, which is often none; always 1.',
+    'The action that the driver recommends, which is often none; always 1.',
     ['action'],
     'gpu_recovery_action, gpu_reset_status',
     { wiped: true },

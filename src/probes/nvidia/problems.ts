@@ -15,7 +15,7 @@ export const problems = [
   {
     code: 'driver-not-loaded',
     meaning: 'The command cannot reach the kernel driver.',
-    remedy: 'Load the driver (modprobe nvidia) and look for the reason in the kernel log.',
+    remedy: 'Load the driver (modprobe nvidia) and search the kernel log for the reason.',
   },
   {
     code: 'driver-library-mismatch',
@@ -46,17 +46,17 @@ export const problems = [
   {
     code: 'no-devices',
     meaning: 'NVIDIA hardware is on the bus, but the driver shows no GPU.',
-    remedy: 'Look in the kernel log for the reason why the driver did not bind to the GPUs. GPUs of virtual machines are not shown.',
+    remedy: 'Search the kernel log for the reason why the driver did not bind to the GPUs. GPUs of virtual machines are not shown.',
   },
   {
     code: 'gpus-unshown',
     meaning: 'The driver announces more GPUs than it shows, and gives no reason. The other GPUs count as unknown, not as missing.',
-    remedy: 'Run nvidia-smi on the node and look for Xids in the kernel log.',
+    remedy: 'Run nvidia-smi on the node and search the kernel log for Xids.',
   },
   {
     code: 'gpu-unreadable',
     meaning: 'The driver lists this GPU but cannot read it.',
-    remedy: 'Look for Xids of this GPU in the kernel log. Usually a reboot is needed.',
+    remedy: 'Search the kernel log for Xids of this GPU. Usually a reboot is needed.',
   },
   {
     code: 'inforom-corrupted',
@@ -91,7 +91,7 @@ export const problems = [
   {
     code: 'smi-timeout',
     meaning: 'The command did not end in time and was killed.',
-    remedy: 'Turn persistence mode on (nvidia-persistenced). If the problem stays, a GPU or the driver hangs: look in the kernel log.',
+    remedy: 'Turn persistence mode on (nvidia-persistenced). If the problem stays, a GPU or the driver hangs: read the kernel log.',
   },
   {
     code: 'smi-unreaped',
@@ -106,7 +106,7 @@ export const problems = [
   {
     code: 'value-unreadable',
     meaning: 'The driver failed to read values of this GPU. These values are missing.',
-    remedy: 'Look for Xids of this GPU in the kernel log. Usually it needs a reset.',
+    remedy: 'Search the kernel log for Xids of this GPU. Usually it needs a reset.',
   },
   {
     code: 'unknown-value',

@@ -88,7 +88,7 @@ export const XID_TABLE: readonly XidRow[] = [
   ),
   row([30], 'semaphore access error (older drivers)', 'Driver', PASSING, 'inspect', 'contact-support'),
   row([31], 'GPU memory page fault', 'Application', INFO, 'restart-workload', 'restart-app', { gpud: 'check-app' }),
-  row([32], 'push buffer DMA error, often of the PCIe connection', 'Driver', PASSING, 'inspect', 'restart-app', { gpud: 'reboot' }),
+  row([32], 'push buffer DMA error, often caused by the PCIe connection', 'Driver', PASSING, 'inspect', 'restart-app', { gpud: 'reboot' }),
   row([33], 'security engine or micro-controller error (older drivers)', 'Driver', PASSING, 'inspect', 'contact-support'),
   row([37], 'firmware method that is not implemented', 'Information', INFO, 'none', 'ignore'),
   row([38], 'firmware watchdog timeout', 'Driver', PASSING, 'inspect', 'ignore', { gpud: 'reboot' }),
@@ -124,7 +124,7 @@ export const XID_TABLE: readonly XidRow[] = [
   row([74], 'NVLink error', 'Link', FATAL_UNTIL_RESET, 'reset', 'nvlink-workflow', { gpud: 'reboot', isWholeGpu: true }),
   row([78], 'vGPU could not start', 'Driver', PASSING, 'inspect', 'update-software'),
   row([79], 'fallen off the bus', 'Hardware', FATAL_UNTIL_RESET, 'reboot', 'restart-machine', { gpud: 'reboot', isWholeGpu: true }),
-  row([80], 'push buffer checksum wrong: data damaged on the way to the GPU', 'Driver', PASSING, 'inspect', 'restart-app'),
+  row([80], 'push buffer checksum wrong: data damaged before it reached the GPU', 'Driver', PASSING, 'inspect', 'restart-app'),
   row([81], 'VGA subsystem error (older drivers)', 'Driver', PASSING, 'inspect', 'contact-support'),
   row(
     [82, 83, 84, 86, 88, 89, ...range(96, 105), 139],
@@ -245,7 +245,7 @@ export const RECOVERY_ACTION_REMEDIES: Readonly<Record<number, { readonly meanin
   4: { meaning: 'an end of its workloads and then a reset of the GPU', remedy: 'reset' },
   5: { meaning: 'a recovery of the IMEX domain', remedy: 'inspect' },
   6: { meaning: 'a reset of the bus', remedy: 'reset' },
-  7: { meaning: 'a reboot of the whole system', remedy: 'reboot' },
+  7: { meaning: 'a reboot of the system', remedy: 'reboot' },
 };
 
 /** Meaning of one log line for the device that it names. */

@@ -131,7 +131,7 @@ export function smartFindings({ log, problem }: SmartResult): Finding[] {
     ...spare(log),
     ...wear(log),
     ...BY_BIT.map(([type, warning]) => {
-      if (warnings === undefined) return finding(type, 'unknown', 'Unreadable', 'the log tells no warnings');
+      if (warnings === undefined) return finding(type, 'unknown', 'Unreadable', 'the log has no warnings');
       const isGiven = hasWarning(warnings, WARNING_BITS[warning]);
       return finding(type, isGiven, isGiven ? 'Warning' : 'NoWarning', `critical warning: 0x${warnings.toString(16).padStart(2, '0')}`);
     }),

@@ -39,14 +39,14 @@ export const metrics = {
   }),
   operationTime: counter(
     'operation_seconds_total',
-    'Sum of the times that operations took. It begins again after 49.7 days of such time.',
+    'Sum of the times that operations took. It starts again at 0 when the sum reaches 49.7 days.',
     ['operation'],
     `${STAT}, fields 4, 8, 15 and 17, ms / 1000`,
     { container: true },
   ),
   busyTime: counter(
     'busy_seconds_total',
-    'Time with at least one operation in progress. It begins again after 49.7 days of such time.',
+    'Time with at least one operation in progress. It starts again at 0 when the sum reaches 49.7 days.',
     [],
     `${STAT}, field 10, ms / 1000`,
     { container: true },

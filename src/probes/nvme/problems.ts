@@ -10,7 +10,7 @@ export const problems = [
   {
     code: 'identity-unknown',
     meaning: 'Neither the PCI address of a controller nor its subsystem name can be read, so the controller has no stable name.',
-    remedy: 'Check that the whole /sys of the host is visible to the agent.',
+    remedy: 'Check that the agent sees the complete /sys of the host.',
   },
   {
     code: 'head-unknown',
@@ -25,7 +25,7 @@ export const problems = [
   {
     code: 'drive-hangs',
     meaning: 'A read of a file of the drive does not return, so the drive is not read.',
-    remedy: 'Look for nvme in the kernel log. A reset of the controller, or a reboot of the node, may be needed.',
+    remedy: 'Search the kernel log for nvme. A reset of the controller, or a reboot of the node, may be needed.',
   },
   ...sensorProblems,
   {
@@ -36,7 +36,7 @@ export const problems = [
   {
     code: 'read-failed',
     meaning: 'A file of a drive exists but could not be read. The value is missing.',
-    remedy: 'Look for nvme in the kernel log; a controller that does not answer may need a reset.',
+    remedy: 'Search the kernel log for nvme; a controller that does not answer may need a reset.',
   },
   {
     code: 'unparsable',

@@ -2,7 +2,7 @@ import type { Board, BoardRow } from '../../board/row.ts';
 import type { Clock } from '../../host/clock.ts';
 import { seconds } from '../../model/duration.ts';
 
-/** How often each client hears something. */
+/** How often each client receives a message. */
 export const BOARD_HEARTBEAT_MS = seconds(15);
 /** Boards follow each other no faster. */
 export const BOARD_SPACING_MS = 500;

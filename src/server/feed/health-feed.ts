@@ -5,7 +5,7 @@ import type { NamingRules } from './device-names.ts';
 import { type FeedList, feedList } from './feed-list.ts';
 import { type FeedSink, Follower } from './follower.ts';
 
-/** How often each client hears something. */
+/** How often each client receives a message. */
 export const HEARTBEAT_MS = seconds(10);
 /** Without news for this time, a client knows nothing: three heartbeats, and the time that the kubelet takes by default. */
 export const TIMEOUT_MS = 3 * HEARTBEAT_MS;

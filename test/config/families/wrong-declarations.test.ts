@@ -33,7 +33,7 @@ const CASES: readonly (readonly [string, string, string, RegExp])[] = [
   ['a condition without a judge', 'equals: [failed]', 'latched: true', /exactly one of "above", "below", "equals", "bits", "growth"/],
   ['an unknown remedy', 'remedy: reset', 'remedy: pray', /must be one of none, reset/],
   ['a duration without a unit', 'growth: { above: 0, within: 24h }', 'growth: { above: 0, within: 60 }', /within must be a string/],
-  ['a long duration', 'growth: { above: 0, within: 24h }', 'growth: { above: 0, within: 999999999d }', /30d at most/],
+  ['a long duration', 'growth: { above: 0, within: 24h }', 'growth: { above: 0, within: 999999999d }', /must not exceed 30d/],
   ['an id of an unknown fact', "ids: ['{index}'", "ids: ['{number}']", /\{number\} has no value here/],
   ['a node outside of /dev', 'nodes:', "    nodes: ['/etc/{index}']", /a path below \/dev\//],
   ['a syntax error', 'summary:', 'summary: [', /flow|indentation/i],
