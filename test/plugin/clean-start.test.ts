@@ -6,7 +6,8 @@ import type { DeviceUse, OwnedProcess } from '../../src/model/device-use.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import { type PluginResource, pluginResourceProblems } from '../../src/model/plugin-resource.ts';
 import type { WhyDirty } from '../../src/plugin/service.ts';
-import { type Bench, deviceState, listed, setUp, until } from './support.ts';
+import { until } from '../support/until.ts';
+import { type Bench, deviceState, listed, setUp } from './support.ts';
 
 const CLEAN: PluginResource = { resource: 'example.com/clean', select: { family: 'toy' }, requireClean: true };
 const MIB = 1_048_576;
@@ -87,7 +88,7 @@ async function started(parts: { readonly whyDirty?: WhyDirty; readonly refresh?:
   await made.manager.start();
   made.store.publish([deviceState({ id: 't0' })]);
   made.plugin.start();
-  await until('registered', () => listed(made.manager, CLEAN.resource).length === 1);
+  await until(() => listed(made.manager, CLEAN.resource).length === 1, 'registered');
   const grant = await made.manager.allocate({ podUid: 'u', container: 'main', resource: CLEAN.resource, count: 1 });
   return () => made.manager.preStart(grant as never, CLEAN.resource);
 }

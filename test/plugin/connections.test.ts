@@ -8,7 +8,8 @@ import { servePlugin } from '../../src/plugin/registration/plugin-server.ts';
 import { socketPath } from '../../src/plugin/registration/socket-names.ts';
 import { PluginService } from '../../src/plugin/service.ts';
 import { listen } from '../support/kubelet/sockets.ts';
-import { type Bench, deviceState, listed, setUp, TOY, until } from './support.ts';
+import { until } from '../support/until.ts';
+import { type Bench, deviceState, listed, setUp, TOY } from './support.ts';
 
 const closers: (() => unknown)[] = [];
 afterEach(async () => {
@@ -48,24 +49,24 @@ describe("the plugin's server", () => {
     for (let round = 0; round < 5; round++) {
       const server = await serve();
       const client = dial(server.path);
-      await until('the server has accepted', () => client.state === 'accepted');
+      await until(() => client.state === 'accepted', 'the server has accepted');
       server.cut();
-      await until('the connection is closed', () => client.state === 'closed');
+      await until(() => client.state === 'closed', 'the connection is closed');
     }
-    await until('the descriptors are closed', () => descriptors() <= before);
+    await until(() => descriptors() <= before, 'the descriptors are closed');
   });
 
   it('accepts a bounded number of connections, and others again when those have ended', async () => {
     const server = await serve();
     const clients = Array.from({ length: 100 }, () => dial(server.path));
-    await until('each was answered', () => clients.every(({ state }) => state !== 'open'));
+    await until(() => clients.every(({ state }) => state !== 'open'), 'each was answered');
     expect(clients.filter(({ state }) => state === 'accepted')).toHaveLength(16);
     for (const { socket } of clients) socket.destroy();
     let late = dial(server.path);
-    await until('there is room again', () => {
+    await until(() => {
       if (late.state === 'closed') late = dial(server.path);
       return late.state === 'accepted';
-    });
+    }, 'there is room again');
   });
 
   it('is registered beside hundreds of sockets that others made with its name, after a look at a bounded number of them', async () => {
@@ -86,7 +87,7 @@ describe("the plugin's server", () => {
     closers.push(() => decoys.map((server) => server.close()));
     bench.store.publish([deviceState({ id: 't0' })]);
     bench.plugin.start();
-    await until('the resource is served', () => listed(bench.manager).join() === 't0=Healthy');
+    await until(() => listed(bench.manager).join() === 't0=Healthy', 'the resource is served');
     expect(looks).toBeLessThanOrEqual(64);
   });
 });

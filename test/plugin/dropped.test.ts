@@ -1,7 +1,8 @@
 import { afterEach, expect, it } from 'vitest';
 import type { PodResources } from '../../src/model/pod-resources.ts';
 import { VendorPlugin } from '../kubelet/real/support/vendor-plugin.ts';
-import { type Bench, deviceState, listed, pause, setUp, TOY, until } from './support.ts';
+import { until } from '../support/until.ts';
+import { type Bench, deviceState, listed, pause, setUp, TOY } from './support.ts';
 
 const open: Bench[] = [];
 afterEach(async () => {
@@ -31,20 +32,20 @@ async function registered(): Promise<Bench> {
   bench.store.publish([deviceState({ id: 't0' })]);
   await bench.manager.start();
   bench.plugin.start();
-  await until('it is registered', () => isWhole(bench));
+  await until(() => isWhole(bench), 'it is registered');
   return bench;
 }
 
 it("a resource is registered again when the kubelet dropped it with another vendor's plugin, which had taken its place", async () => {
   const bench = await registered();
   const rival = await new VendorPlugin(bench.directory, { resource: TOY.resource, devices: [{ id: 'theirs' }] }).start();
-  await until('the other took its place', () => listed(bench.manager).join() === 'theirs=Healthy');
+  await until(() => listed(bench.manager).join() === 'theirs=Healthy', 'the other took its place');
   answer(bench, 5_000, ['theirs']);
   rival.close();
-  await until('the kubelet dropped the resource', () => !bench.manager.isConnected(TOY.resource));
+  await until(() => !bench.manager.isConnected(TOY.resource), 'the kubelet dropped the resource');
   expect(bench.plugin.stats().resources[0]).toMatchObject({ registered: true, registrations: { ok: 1 } });
   answer(bench, 5_000, []);
-  await until('it is back', () => dropped(bench) === 1 && isWhole(bench));
+  await until(() => dropped(bench) === 1 && isWhole(bench), 'it is back');
   expect(bench.fields[0]).toMatchObject({ reason: 'dropped', resource: TOY.resource });
   // Where that changes nothing, it is left alone for longer and longer.
   answer(bench, 5_000, []);
@@ -63,7 +64,7 @@ it.each([
   const bench = await registered();
   if (health === 'unhealthy') {
     bench.store.publish([deviceState({ id: 't0' }, health)]);
-    await until('it is told', () => listed(bench.manager).join() === 't0=Unhealthy');
+    await until(() => listed(bench.manager).join() === 't0=Unhealthy', 'it is told');
   }
   answer(bench, laterMs, deviceIds, health);
   await pause(100);

@@ -7,7 +7,8 @@ import { socketPath } from '../../src/plugin/registration/socket-names.ts';
 import { makeRenamedSocket } from '../../src/sim/kubelet/sockets.ts';
 import type { RegistrationFault } from '../support/kubelet/device-manager.ts';
 import { listen } from '../support/kubelet/sockets.ts';
-import { type Bench, deviceState, listed, ownSockets, pause, setUp, TOY, until } from './support.ts';
+import { until } from '../support/until.ts';
+import { type Bench, deviceState, listed, ownSockets, pause, setUp, TOY } from './support.ts';
 
 const OTHER: PluginResource = { ...TOY, resource: 'example.com/other', allowOverlap: true };
 const open: Bench[] = [];
@@ -27,7 +28,7 @@ const isServed = ({ manager }: Bench, resource: string): boolean =>
   manager.isConnected(resource) && listed(manager, resource).join() === WHOLE.join();
 
 async function allServed(made: Bench): Promise<void> {
-  for (const resource of [TOY.resource, OTHER.resource]) await until(`${resource} is served`, () => isServed(made, resource));
+  for (const resource of [TOY.resource, OTHER.resource]) await until(() => isServed(made, resource), `${resource} is served`);
 }
 
 const attempts = ({ plugin }: Bench, reason: string, at = 0): number => plugin.stats().resources[at]?.registrations[reason] ?? 0;
@@ -47,8 +48,8 @@ describe('device plugin and a kubelet that', () => {
     made.manager.setFault(fault, TOY.resource);
     await made.manager.start();
     made.plugin.start();
-    await until('it tried again', () => attempts(made, reason) >= 2);
-    await until('the other is served', () => isServed(made, OTHER.resource));
+    await until(() => attempts(made, reason) >= 2, 'it tried again');
+    await until(() => isServed(made, OTHER.resource), 'the other is served');
     const grant = await made.manager.allocate({ podUid: 'u', container: 'c', resource: OTHER.resource, count: 2 });
     expect(grant.deviceIds).toHaveLength(2);
     expect(attempts(made, 'ok', 1)).toBe(1);
@@ -57,7 +58,7 @@ describe('device plugin and a kubelet that', () => {
 
     made.manager.setFault(undefined, TOY.resource);
     await allServed(made);
-    await until('the end is said', () => made.lines.length > 1);
+    await until(() => made.lines.length > 1, 'the end is said');
     expect(made.lines).toEqual([`begin ${TOY.resource}`, `end ${TOY.resource}`]);
     expect(made.fields[1]).toMatchObject({ message: 'the kubelet did not have a resource; it has the resource now', reason });
     expect(made.fields[1], 'nothing is left to do').not.toHaveProperty('remedy');
@@ -79,7 +80,7 @@ describe('device plugin and a kubelet that', () => {
     made.manager.setFault({ kind: 'refuse', message: 'the ResourceName "x" is invalid: 100 % so' }, TOY.resource);
     await made.manager.start();
     made.plugin.start();
-    await until('it is said', () => made.fields.length > 0);
+    await until(() => made.fields.length > 0, 'it is said');
     expect(made.fields[0]?.detail).toBe('the ResourceName "x" is invalid: 100 % so');
   });
 
@@ -88,9 +89,9 @@ describe('device plugin and a kubelet that', () => {
     made.manager.setFault({ kind: 'double' }, TOY.resource);
     await made.manager.start();
     made.plugin.start();
-    await until('two streams are open', () => made.plugin.stats().resources[0]?.streams === 2);
+    await until(() => made.plugin.stats().resources[0]?.streams === 2, 'two streams are open');
     made.store.publish([deviceState({ id: 't0' }), deviceState({ id: 't1' }, 'unhealthy')]);
-    await until('the change arrived', () => listed(made.manager).join() === 't0=Healthy,t1=Unhealthy');
+    await until(() => listed(made.manager).join() === 't0=Healthy,t1=Unhealthy', 'the change arrived');
     made.manager.setFault(undefined, TOY.resource);
     made.manager.disconnect(TOY.resource);
     await pause(50);
@@ -100,12 +101,12 @@ describe('device plugin and a kubelet that', () => {
   it('is not there, then is', async () => {
     const made = bench();
     made.plugin.start();
-    await until('both say so', () => made.lines.length === 2);
+    await until(() => made.lines.length === 2, 'both say so');
     await pause(150);
     expect(made.fields.map(({ reason }) => reason)).toEqual(['kubelet-socket-missing', 'kubelet-socket-missing']);
     await made.manager.start();
     await allServed(made);
-    await until('both ends are said', () => made.lines.length === 4);
+    await until(() => made.lines.length === 4, 'both ends are said');
     expect(made.lines.slice(2).sort()).toEqual([`end ${OTHER.resource}`, `end ${TOY.resource}`]);
   });
 
@@ -116,11 +117,11 @@ describe('device plugin and a kubelet that', () => {
     await allServed(made);
     await pause(300);
     await made.manager.deleteDirectory();
-    await until('it is noticed', () => attempts(made, 'kubelet-socket-missing') > 1 && attempts(made, 'kubelet-socket-missing', 1) > 1);
+    await until(() => attempts(made, 'kubelet-socket-missing') > 1 && attempts(made, 'kubelet-socket-missing', 1) > 1, 'it is noticed');
     expect(made.lines.toSorted()).toEqual([`begin ${OTHER.resource}`, `begin ${TOY.resource}`]);
     await made.manager.start();
     await allServed(made);
-    await until('both ends are said', () => made.lines.length === 4);
+    await until(() => made.lines.length === 4, 'both ends are said');
     expect(ownSockets(made.directory)).toHaveLength(2);
   });
 
@@ -131,22 +132,22 @@ describe('device plugin and a kubelet that', () => {
     await allServed(made);
     await pause(300);
     await made.manager.replaceSocketByFile();
-    await until('it is noticed', () => attempts(made, 'not-a-socket') > 1 && attempts(made, 'not-a-socket', 1) > 1);
+    await until(() => attempts(made, 'not-a-socket') > 1 && attempts(made, 'not-a-socket', 1) > 1, 'it is noticed');
     expect(made.lines).toHaveLength(2);
     await made.manager.start();
     await allServed(made);
-    await until('both ends are said', () => made.lines.length === 4);
+    await until(() => made.lines.length === 4, 'both ends are said');
   });
 
   it.each(['garbage', 'silence', 'hang-up', 'half-answer'] as const)('is no kubelet at all but %s', async (kind) => {
     const made = bench();
     await made.manager.impersonate(kind);
     made.plugin.start();
-    await until('it tried', () => attempts(made, 'timeout') + attempts(made, 'unreachable') >= 2);
+    await until(() => attempts(made, 'timeout') + attempts(made, 'unreachable') >= 2, 'it tried');
     expect(made.lines.toSorted()).toEqual([`begin ${OTHER.resource}`, `begin ${TOY.resource}`]);
     await made.manager.start();
     await allServed(made);
-    await until('both ends are said', () => made.lines.length === 4);
+    await until(() => made.lines.length === 4, 'both ends are said');
   });
 
   it("has one plugin's socket removed, or replaced by a file: that one comes back, the other never left", async () => {
@@ -159,7 +160,7 @@ describe('device plugin and a kubelet that', () => {
       const mine = ownSockets(made.directory).find((name) => name.includes('toy')) as string;
       rmSync(join(made.directory, mine));
       if (replace) writeFileSync(join(made.directory, mine), '');
-      await until('it registered again', () => attempts(made, 'ok') > known && isServed(made, TOY.resource));
+      await until(() => attempts(made, 'ok') > known && isServed(made, TOY.resource), 'it registered again');
     }
     expect(attempts(made, 'ok', 1)).toBe(1);
     expect(attempts(made, 'socket-gone')).toBe(2);
@@ -174,7 +175,7 @@ describe('device plugin and a kubelet that', () => {
     const mine = join(made.directory, ownSockets(made.directory).find((name) => name.includes('toy')) as string);
     rmSync(mine);
     mkdirSync(mine);
-    await until('it registered again', () => attempts(made, 'ok') > 1 && isServed(made, TOY.resource));
+    await until(() => attempts(made, 'ok') > 1 && isServed(made, TOY.resource), 'it registered again');
     expect(attempts(made, 'socket-gone')).toBe(1);
     expect(attempts(made, 'ok', 1)).toBe(1);
   });
@@ -201,7 +202,7 @@ describe('device plugin and a kubelet that', () => {
       server.close();
     }
     made.plugin.start();
-    await until('its own socket is there', () => ownSockets(made.registry).some((name) => !name.endsWith('earlier.sock')));
+    await until(() => ownSockets(made.registry).some((name) => !name.endsWith('earlier.sock')), 'its own socket is there');
     expect(existsSync(dead)).toBe(false);
     expect(existsSync(others)).toBe(true);
   });

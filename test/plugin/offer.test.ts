@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { PluginResource } from '../../src/model/plugin-resource.ts';
 import { familyState } from '../support/snapshots.ts';
-import { type Bench, deviceState, listed, ownSockets, setUp, TOY, until } from './support.ts';
+import { until } from '../support/until.ts';
+import { type Bench, deviceState, listed, ownSockets, setUp, TOY } from './support.ts';
 
 const open: Bench[] = [];
 afterEach(async () => {
@@ -21,7 +22,7 @@ async function registered(resources: readonly PluginResource[] = [TOY]): Promise
     [familyState('toy'), familyState('other')],
   );
   bench.plugin.start();
-  await until('the kubelet has its devices', () => resources.length === 0 || listed(bench.manager).length > 0);
+  await until(() => resources.length === 0 || listed(bench.manager).length > 0, 'the kubelet has its devices');
   return bench;
 }
 
@@ -31,7 +32,7 @@ describe('other resources while the plugin runs', () => {
     const [socket] = ownSockets(directory);
     // The settings come from a file that was read again: equal, but not the same objects.
     await plugin.offer([structuredClone(TOY), OTHER]);
-    await until('the new resource is there', () => listed(manager, OTHER.resource).length === 1);
+    await until(() => listed(manager, OTHER.resource).length === 1, 'the new resource is there');
     expect(manager.registrations).toBe(2);
     expect(ownSockets(directory)).toContain(socket);
     expect(listed(manager)).toEqual(all);
@@ -43,9 +44,9 @@ describe('other resources while the plugin runs', () => {
     const { plugin, manager, directory } = await registered([]);
     expect(plugin.stats().resources).toEqual([]);
     await plugin.offer([TOY, OTHER]);
-    await until('both are there', () => listed(manager).length === 2 && listed(manager, OTHER.resource).length === 1);
+    await until(() => listed(manager).length === 2 && listed(manager, OTHER.resource).length === 1, 'both are there');
     await plugin.offer([OTHER]);
-    await until('the devices are gone', () => !manager.isConnected(TOY.resource));
+    await until(() => !manager.isConnected(TOY.resource), 'the devices are gone');
     expect(ownSockets(directory)).toHaveLength(1);
     expect(manager.isConnected(OTHER.resource)).toBe(true);
     expect(plugin.stats().resources.map(({ resource }) => resource)).toEqual([OTHER.resource]);
@@ -56,7 +57,7 @@ describe('other resources while the plugin runs', () => {
     const { plugin, manager, directory } = await registered();
     await manager.allocate({ podUid: 'u', container: 'c', resource: TOY.resource, count: 1 });
     await plugin.offer([{ ...TOY, replicas: 2 }]);
-    await until('the replicas are there', () => listed(manager).length === 4);
+    await until(() => listed(manager).length === 4, 'the replicas are there');
     expect(manager.registrations).toBe(2);
     expect(ownSockets(directory)).toHaveLength(1);
     expect(plugin.stats().resources[0]).toMatchObject({ registrations: { ok: 2 }, allocations: { ok: 1 } });
@@ -65,7 +66,7 @@ describe('other resources while the plugin runs', () => {
   it('ends in the state of the last of several changes', async () => {
     const { plugin, manager } = await registered();
     await Promise.all([plugin.offer([]), plugin.offer([OTHER]), plugin.offer([TOY, OTHER]), plugin.offer([TOY])]);
-    await until('the kubelet has its devices again', () => manager.isConnected(TOY.resource) && listed(manager).join() === all.join());
+    await until(() => manager.isConnected(TOY.resource) && listed(manager).join() === all.join(), 'the kubelet has its devices again');
     expect(manager.isConnected(OTHER.resource)).toBe(false);
   });
 });

@@ -9,7 +9,8 @@ import { admitThroughPlugins } from '../../src/sim/kubelet/admission.ts';
 import { TestKubelet } from '../support/kubelet/kubelet.ts';
 import { SimulatedPluginWatcher } from '../support/kubelet/plugin-watcher.ts';
 import { familyState } from '../support/snapshots.ts';
-import { type Bench, type BenchSettings, deviceState, listed, ownSockets, pause, setUp, TOY, until } from './support.ts';
+import { until } from '../support/until.ts';
+import { type Bench, type BenchSettings, deviceState, listed, ownSockets, pause, setUp, TOY } from './support.ts';
 
 const open: Bench[] = [];
 afterEach(async () => {
@@ -27,7 +28,7 @@ async function registered(settings: BenchSettings = {}, devices = 3): Promise<Be
   await made.manager.start();
   made.store.publish([deviceState({ id: 't0', numaNode: 0 }), deviceState({ id: 't1', numaNode: 1 }), deviceState({ id: 't2' })]);
   made.plugin.start();
-  await until('it is registered', () => listed(made.manager).length === devices);
+  await until(() => listed(made.manager).length === devices, 'it is registered');
   return made;
 }
 
@@ -53,7 +54,7 @@ describe('device plugin', () => {
   it('tells a change of the verdict and of the set, and nothing when neither changed', async () => {
     const { manager, store, plugin } = await registered();
     store.publish([deviceState({ id: 't0', numaNode: 0 }), deviceState({ id: 't1', numaNode: 1 }, 'unhealthy'), deviceState({ id: 't2' })]);
-    await until('t1 is unhealthy', () => listed(manager)[1] === 't1=Unhealthy');
+    await until(() => listed(manager)[1] === 't1=Unhealthy', 't1 is unhealthy');
     expect(manager.capacity(TOY.resource)).toEqual({ capacity: 3, allocatable: 2 });
     const before = plugin.stats().resources[0]?.lastUpdateMs;
     await pause(20);
@@ -65,7 +66,7 @@ describe('device plugin', () => {
     await pause(50);
     expect(plugin.stats().resources[0]?.lastUpdateMs).toBe(before);
     store.publish([deviceState({ id: 't0', numaNode: 0 }), deviceState({ id: 't3' })]);
-    await until('t3 is there', () => listed(manager).join() === 't0=Healthy,t3=Healthy');
+    await until(() => listed(manager).join() === 't0=Healthy,t3=Healthy', 't3 is there');
     const lists = plugin.stats().resources[0]?.calls.find(({ method }) => method === 'ListAndWatch');
     expect(lists?.durations.count).toBe(3);
   });
@@ -73,7 +74,7 @@ describe('device plugin', () => {
   it('keeps a missing device listed as unhealthy', async () => {
     const { manager, store } = await registered();
     store.publish([deviceState({ id: 't0' }), { ...deviceState({ id: 't1' }), missingSinceMs: 1 }]);
-    await until('t1 is unhealthy', () => listed(manager).join() === 't0=Healthy,t1=Unhealthy');
+    await until(() => listed(manager).join() === 't0=Healthy,t1=Unhealthy', 't1 is unhealthy');
   });
 
   it('waits with registering until the hardware was looked at', async () => {
@@ -85,7 +86,7 @@ describe('device plugin', () => {
     await pause(100);
     expect(manager.registrations).toBe(0);
     store.publish([deviceState({ id: 't0' })]);
-    await until('it is registered', () => listed(manager).join() === 't0=Healthy');
+    await until(() => listed(manager).join() === 't0=Healthy', 'it is registered');
   });
 
   it('hands devices out, and refuses what is unknown or out of service in words that name it', async () => {
@@ -117,7 +118,7 @@ describe('device plugin', () => {
     await made.manager.start();
     made.store.publish([deviceState({ id: 't0' })]);
     made.plugin.start();
-    for (const resource of [TOY.resource, strict.resource]) await until('registered', () => listed(made.manager, resource).length === 1);
+    for (const resource of [TOY.resource, strict.resource]) await until(() => listed(made.manager, resource).length === 1, 'registered');
     const grants = [];
     for (const resource of [TOY.resource, strict.resource]) {
       grants.push(await made.manager.allocate({ podUid: 'u', container: 'main', resource, count: 1 }));
@@ -144,7 +145,7 @@ describe('device plugin', () => {
     await made.manager.start();
     made.store.publish([deviceState({ id: 't0' })]);
     made.plugin.start();
-    await until('registered', () => listed(made.manager, strict.resource).length === 1);
+    await until(() => listed(made.manager, strict.resource).length === 1, 'registered');
     const path = join(made.directory, ownSockets(made.directory)[0] as string);
     const client = new DevicePluginClient(`unix:${path}`, credentials.createInsecure());
     const call = (id: string) =>
@@ -177,7 +178,7 @@ describe('device plugin', () => {
       last = devices[0]?.ID ?? '';
     });
     stream.on('error', () => {});
-    await until('the newest arrived', () => last === 't199::0');
+    await until(() => last === 't199::0', 'the newest arrived');
     expect(received).toBeLessThan(100);
     client.close();
     stream.cancel();
@@ -189,10 +190,10 @@ describe('device plugin', () => {
     const made = bench({ resources: [{ resource: TOY.resource, paths: ['/dev/ttyUSB*'] }], parts: { dev } });
     await made.manager.start();
     made.plugin.start();
-    await until('the first is there', () => listed(made.manager).join() === '/dev/ttyUSB0=Healthy');
+    await until(() => listed(made.manager).join() === '/dev/ttyUSB0=Healthy', 'the first is there');
     nodes.add('ttyUSB1');
     nodes.delete('ttyUSB0');
-    await until('both are told', () => listed(made.manager).join() === '/dev/ttyUSB0=Unhealthy,/dev/ttyUSB1=Healthy');
+    await until(() => listed(made.manager).join() === '/dev/ttyUSB0=Unhealthy,/dev/ttyUSB1=Healthy', 'both are told');
     const { response } = await made.manager.allocate({ podUid: 'u', container: 'c', resource: TOY.resource, count: 1 });
     expect(response.devices).toEqual([{ containerPath: '/dev/ttyUSB1', hostPath: '/dev/ttyUSB1', permissions: 'rw' }]);
   });
@@ -216,7 +217,7 @@ describe('device plugin', () => {
     made.plugin.start();
     const envs: Record<string, unknown> = {};
     for (const { resource } of resources) {
-      await until('it is registered', () => listed(made.manager, resource).length === 2);
+      await until(() => listed(made.manager, resource).length === 2, 'it is registered');
       const { response } = await made.manager.allocate({ podUid: resource, container: 'c', resource, count: 2 });
       envs[resource] = response.envs;
     }
@@ -250,16 +251,16 @@ describe('device plugin', () => {
     watcher.start();
     made.store.publish([deviceState({ id: 't0' })]);
     made.plugin.start();
-    await until('it is registered', () => listed(made.manager).join() === 't0=Healthy');
+    await until(() => listed(made.manager).join() === 't0=Healthy', 'it is registered');
     expect(made.manager.registrations).toBe(0);
     watcher.stop();
     await made.manager.restart();
     watcher.start();
-    await until('it is registered again', () => listed(made.manager).join() === 't0=Healthy');
+    await until(() => listed(made.manager).join() === 't0=Healthy', 'it is registered again');
     made.manager.disconnect(TOY.resource);
     await until(
-      'it is back after a broken stream',
       () => made.manager.isConnected(TOY.resource) && listed(made.manager)[0] === 't0=Healthy',
+      'it is back after a broken stream',
     );
     await made.plugin.stop();
     expect(ownSockets(made.registry)).toEqual([]);

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../src/host/clock.ts';
 import { millis } from '../../src/model/duration.ts';
 import { SimulatedPluginWatcher } from '../support/kubelet/plugin-watcher.ts';
-import { deviceState, listed, ownSockets, pause, QUICK, setUp, TOY, until } from './support.ts';
+import { until } from '../support/until.ts';
+import { deviceState, listed, ownSockets, pause, QUICK, setUp, TOY } from './support.ts';
 
 /** The real clock, with a count of the timers that are still to fire. */
 function countingClock(): { clock: Clock; pending: () => number } {
@@ -57,7 +58,7 @@ describe('device plugin and a kubelet that restarts', () => {
     await manager.start();
     plugin.start();
     const isWhole = (): boolean => plugin.stats().resources[0]?.registered === true && listed(manager).length === 8;
-    await until('it is registered', isWhole);
+    await until(isWhole, 'it is registered');
 
     let isLoaded = true;
     let served = 0;
@@ -94,7 +95,7 @@ describe('device plugin and a kubelet that restarts', () => {
     async function restart(): Promise<void> {
       const known = manager.registrations;
       await manager.restart();
-      await until('it is registered again', () => manager.registrations > known && isWhole());
+      await until(() => manager.registrations > known && isWhole(), 'it is registered again');
       expect(listed(manager)).toEqual(Array.from({ length: 8 }, (_, at) => `t${at}=Healthy`));
     }
 
@@ -134,13 +135,13 @@ describe('waits after failures', () => {
     store.publish([deviceState({ id: 't0' })]);
     await manager.start();
     plugin.start();
-    await until('the waits have grown', () => waits.includes(32));
+    await until(() => waits.includes(32), 'the waits have grown');
     expect(waits.slice(0, 6)).toEqual([1, 2, 4, 8, 16, 32]);
     waits.length = 0;
     await manager.restart();
-    await until('they have begun anew', () => waits.includes(1));
+    await until(() => waits.includes(1), 'they have begun anew');
     manager.setFault(undefined);
-    await until('it is registered', () => plugin.stats().resources[0]?.registered === true && listed(manager).length === 1);
+    await until(() => plugin.stats().resources[0]?.registered === true && listed(manager).length === 1, 'it is registered');
     watcher.stop();
     await bench.close();
   });

@@ -167,14 +167,6 @@ export function pluginAt(
   });
 }
 
-export async function until(what: string, isTrue: () => boolean, limitMs = 10_000): Promise<void> {
-  const end = performance.now() + limitMs;
-  while (!isTrue()) {
-    if (performance.now() > end) throw new Error(`waited in vain until ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 export const ownSockets = (directory: string): string[] => readdirSync(directory).filter((name) => name.startsWith('device-agent-'));

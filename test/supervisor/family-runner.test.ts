@@ -7,7 +7,8 @@ import type { FamilyRunner } from '../../src/supervisor/family-runner.ts';
 import type { IsolatedReads } from '../../src/supervisor/isolated-reads.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { buildWithFamilies, type OtherBuild } from '../support/other-families.ts';
-import { heldOpen, makeFifo, release, until } from './fifo.ts';
+import { until } from '../support/until.ts';
+import { heldOpen, makeFifo, release } from './fifo.ts';
 import { FIFO, Script, SEED } from './random-family.ts';
 import { TOYS } from './toy-family.ts';
 

@@ -2,10 +2,6 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
-export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await pause(5);
-}
-
 /** Creates a FIFO and replaces a file of that name. A read of it hangs in the kernel. */
 export function makeFifo(path: string): void {
   rmSync(path, { force: true });

@@ -7,7 +7,8 @@ import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type * as Module from '../../src/supervisor/isolated-reads.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
-import { heldOpen, makeFifo, release, until } from './fifo.ts';
+import { until } from '../support/until.ts';
+import { heldOpen, makeFifo, release } from './fifo.ts';
 
 // The process runs a file of the build.
 const DIST = pathToFileURL(resolve('dist')).href;

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { runCommand } from '../../../src/host/process/command.ts';
+import { isRunning, until } from '../../support/until.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'device-agent-command-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -18,19 +19,6 @@ function program(name: string, text: string): string {
 
 const limits = { deadlineMs: 10_000, killAfterMs: 100 };
 const short = { deadlineMs: 300, killAfterMs: 100 };
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10));
-}
-
-/** False also for a zombie, because it has ended. */
-function isRunning(pid: number): boolean {
-  try {
-    return !/^\d+ \(.*\) [ZX]/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return false;
-  }
-}
 
 const pidIn = (path: string): number => Number(existsSync(path) ? readFileSync(path, 'utf8') : Number.NaN);
 

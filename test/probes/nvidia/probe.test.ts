@@ -5,6 +5,7 @@ import { Assembler } from '../../../src/agent/assemble.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { familyState, lookAt, podResources } from '../../support/snapshots.ts';
+import { isRunning, until } from '../../support/until.ts';
 import { documentText, emptyMachine, findingIn, gpuText, type Machine, machineOf, nested, reportOf, UUIDS, valueIn } from './machines.ts';
 
 const machines: Machine[] = [];
@@ -42,18 +43,6 @@ function assembler(): (collection: Collection, nowMs: number) => Snapshot {
     const families = [{ state, latest: lookAt(collection, nowMs) }];
     return made.assemble({ families, podResources: podResources([]), checkpoint: [] }, { nowMs, monotonicMs: nowMs });
   };
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10));
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return !/^\d+ \(.*\) [ZX]/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return false;
-  }
 }
 
 describe('an nvidia-smi that hangs', () => {

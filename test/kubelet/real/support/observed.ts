@@ -1,16 +1,8 @@
 import { join } from 'node:path';
+import { until } from '../../../support/until.ts';
 import type { AnyKubelet, Case, Stage } from './any-kubelet.ts';
 import { VendorPlugin } from './vendor-plugin.ts';
 import { closing } from './watched-node.ts';
-
-const LIMIT_MS = 15_000;
-
-async function until(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = performance.now() + LIMIT_MS; !(await isTrue()); ) {
-    if (performance.now() > end) throw new Error(`waited in vain until ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
 
 /** What a kubelet that has just started makes of a case. It is closed after the test. */
 export async function observed(kubelet: AnyKubelet, { observe }: Case): Promise<unknown> {
@@ -18,7 +10,7 @@ export async function observed(kubelet: AnyKubelet, { observe }: Case): Promise<
   await kubelet.start();
   const stage: Stage = {
     kubelet,
-    until,
+    until: (what, holds) => until(holds, what),
     plugin: (settings) => closing(new VendorPlugin(kubelet.pluginDirectory, settings)),
     watched: (settings, folder = '') => closing(new VendorPlugin(join(kubelet.registry, folder), settings)),
   };
