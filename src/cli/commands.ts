@@ -146,7 +146,8 @@ Device hours count a device that several containers hold once: each container ha
   },
   {
     name: 'capture',
-    summary: 'Write everything that the agent reads on this node into one archive, with all names replaced, for a replay on another machine.',
+    summary:
+      'Write everything that the agent reads on this node into one archive, with all names replaced, for a replay on another machine.',
     options: [
       { flags: '-o, --output <file>', help: 'Archive to write; - is the standard output (default: device-agent-capture.tar.gz).' },
       { flags: '--for <duration>', help: 'How long to read, such as 10m. (default: two refreshes)' },

@@ -31,7 +31,10 @@ export const SOCKET_ADVICE: Readonly<Record<PodResourcesReason, readonly [cause:
     'The kubelet lists more pods or devices than the agent reads. Some holders of devices are not shown.',
     'Check that --podresources.socket belongs to a kubelet.',
   ],
-  'too-large': ['The answer of the kubelet is larger than the limit, because the node has many pods and devices.', 'Raise --podresources.max-message-bytes.'],
+  'too-large': [
+    'The answer of the kubelet is larger than the limit, because the node has many pods and devices.',
+    'Raise --podresources.max-message-bytes.',
+  ],
   'rate-limited': ['Other agents on this node ask the kubelet very often.', 'Find and stop them, or increase --refresh.interval.'],
   unimplemented: ['This kubelet is older than the API.', 'Use Kubernetes 1.20 or newer, or enable its feature gate KubeletPodResources.'],
   other: ['The kubelet answered with an error.', 'Check the log of the kubelet.'],

@@ -75,12 +75,7 @@ export const metrics = {
     [],
     '/sys/bus/platform/drivers/intel-m10bmc-sec-update/<device>/security/flash_count, read once a day with the option flash-count',
   ),
-  updateRunning: gauge(
-    'update_running',
-    '1 while a firmware update runs, 0 while none runs.',
-    [],
-    '/sys/class/firmware/<name>/status',
-  ),
+  updateRunning: gauge('update_running', '1 while a firmware update runs, 0 while none runs.', [], '/sys/class/firmware/<name>/status'),
   memoryCalibrated: gauge(
     'memory_calibrated',
     '1 for each memory interface that is calibrated, 0 for one that failed.',

@@ -13,7 +13,11 @@ export const simulation: FamilySimulation = {
       story: { lastsMs: seconds(60), recoversMs: seconds(70) },
     },
     { name: 'ecc', about: 'Two uncorrectable memory errors, and a row that waits for a reset to be replaced.', kinds: ['gpu'] },
-    { name: 'xid79', about: 'The GPU falls off the bus: Xid 79 in the kernel log, and the driver reports no values of it.', kinds: ['gpu'] },
+    {
+      name: 'xid79',
+      about: 'The GPU falls off the bus: Xid 79 in the kernel log, and the driver reports no values of it.',
+      kinds: ['gpu'],
+    },
     { name: 'xid31', about: 'A program on the GPU has a memory fault: Xid 31 in the kernel log. The GPU stays healthy.', kinds: ['gpu'] },
     { name: 'stranger', about: 'A program that belongs to no pod runs on the GPU and takes 6 GB of its memory.', kinds: ['gpu'] },
     { name: 'hung-program', about: 'nvidia-smi hangs: no GPU can be read.', kinds: [] },
