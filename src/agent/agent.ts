@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { OWN_CONDITIONS } from '../health/policy/own-conditions.ts';
 import { USE_CONDITIONS } from '../health/policy/use-conditions.ts';
-import { systemClock } from '../host/clock.ts';
+import { type Clock, systemClock } from '../host/clock.ts';
 import type { IncidentPlace } from '../incidents/freeze.ts';
 import type { Logger } from '../log/logger.ts';
 import { createExposition, type Exposition } from '../metrics/page/exposition.ts';
@@ -24,7 +24,6 @@ import { IncidentService } from './incidents.ts';
 import { InventoryLog } from './inventory-log.ts';
 import { Liveness } from './liveness.ts';
 import { createAgentPlugin, warnOfResources } from './plugin.ts';
-import { every } from './schedule.ts';
 import type { AgentSettings } from './settings.ts';
 import { AccountingService } from './usage.ts';
 import { UsageLedger } from './usage-ledger.ts';
@@ -269,4 +268,25 @@ async function build(
     ...(usage === undefined ? {} : { usage: (latest) => usage.shown(latest) }),
   });
   return { core, health, usage, exposition, facts, plugin, incidents, history };
+}
+
+/**
+ * Calls `tick` at once and then every `intervalMs`, without drift. The second call comes after a random part of the interval, so
+ * that the nodes of a cluster do not read at the same time. `tick` only starts work. A part that still runs ignores the tick, so a slow
+ * part never delays another. Returns a function that stops the calls.
+ */
+export function every(intervalMs: number, tick: () => void, clock: Clock, random: () => number = Math.random): () => void {
+  let dueMs = clock.monotonic() + intervalMs * (0.5 + random() / 2);
+  let cancel = (): void => {};
+  const wait = (): void => {
+    cancel = clock.after(Math.max(0, dueMs - clock.monotonic()), () => {
+      // Ticks missed while the whole machine was suspended are skipped.
+      dueMs = Math.max(dueMs, clock.monotonic() - intervalMs) + intervalMs;
+      wait();
+      tick();
+    });
+  };
+  wait();
+  tick();
+  return () => cancel();
 }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { createHealthEngine, type HealthEngine } from '../health/engine/engine.ts';
 import type { HealthMemory } from '../health/engine/memory.ts';
 import { FindingsJournal } from '../health/journal/findings-journal.ts';
@@ -5,8 +6,8 @@ import { createFindingsLog, findingsDirectory } from '../health/journal/findings
 import { createJournal, type Journal } from '../health/journal/journal.ts';
 import { observedAfter } from '../health/journal/observed-spans.ts';
 import { createStateFile, type StateFile } from '../health/journal/state-file.ts';
+import { explainPolicy } from '../health/policy/explain-policy.ts';
 import type { HealthPolicy } from '../health/policy/policy.ts';
-import { policyDigest } from '../health/policy/policy-digest.ts';
 import type { Clock } from '../host/clock.ts';
 import { type ChangeLog, createChangeLog, type Trouble } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
@@ -243,3 +244,23 @@ const LINES: Readonly<Partial<Record<Transition, string>>> = {
   renamed: 'a device has another name',
   replaced: 'a device was replaced',
 };
+
+/** Twelve characters that differ when two policies judge differently. */
+export function policyDigest(policy: HealthPolicy): string {
+  const { unknown, staleAfterMs, missingRetentionMs, flapping, ignore } = policy;
+  const rules = explainPolicy(policy).map(
+    ({ family, condition, class: kind, severity, for: wait, recovery, threshold, enabled, configured }) => [
+      family,
+      condition,
+      kind,
+      severity,
+      wait,
+      recovery,
+      threshold,
+      enabled,
+      configured,
+    ],
+  );
+  const text = JSON.stringify({ unknown, staleAfterMs, missingRetentionMs, flapping, ignore, rules });
+  return createHash('sha256').update(text).digest('hex').slice(0, 12);
+}

@@ -1,7 +1,9 @@
 import { VIEW_SORTS } from '../board/view.ts';
 import type { CommandSpec } from './command-spec.ts';
-import { readOption } from './read-option.ts';
 import { notRepeatedText } from './replay/captured-page.ts';
+
+/** Option of all commands that ask the agent. */
+const readOption = { flags: '--read', help: 'Read by this command, and ask no agent.' } as const;
 
 /** Chooses one of several demos. */
 const demoOption = { flags: '--demo <pid>', help: 'Process id of the demo. (default: the newest demo of this user)' };

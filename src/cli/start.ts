@@ -1,6 +1,5 @@
 import { writeFileSync } from 'node:fs';
 import { SEARCH_PATH } from '../host/process/command.ts';
-import { leave } from './exit-process.ts';
 import { createOutput } from './output.ts';
 import { endBySignals, ignoreInspectorSignal } from './signals.ts';
 import { formatVersion, readVersion, versionRequest } from './version.ts';
@@ -42,4 +41,16 @@ function ensureDirectory(): void {
   } catch {
     process.chdir('/');
   }
+}
+
+/**
+ * Ends the process even when a thread hangs. `process.exit` first joins all threads, and a thread in a hung system call never ends.
+ * In that case only the C library's `_exit` can end the process with a chosen status.
+ */
+async function leave(status: number, isStuck: boolean): Promise<never> {
+  if (isStuck) {
+    const { default: koffi } = await import('koffi');
+    koffi.load(null).func('void _exit(int status)')(status);
+  }
+  return process.exit(status);
 }

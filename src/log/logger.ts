@@ -1,7 +1,6 @@
 import { pino, stdSerializers } from 'pino';
-import { visibleLines } from '../model/one-line.ts';
+import { visible, visibleLines } from '../model/one-line.ts';
 import type { LogFormat, LogLevel } from './options.ts';
-import { formatTextLine } from './text-line.ts';
 
 /** Fields of a log line: kebab-case or camelCase names with plain values. An `Error` uses the name `error`. */
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -90,4 +89,41 @@ export function withFields(logger: Logger, common: LogFields): Logger {
 function destinationOf({ format }: LogSettings, sink: LogSink): LogSink {
   if (format === 'json') return { write: (line) => sink.write(visibleLines(line)) };
   return { write: (line) => sink.write(formatTextLine(JSON.parse(line) as Record<string, unknown>)) };
+}
+
+/** Formats one log record as `time level message key=value …` and a newline. Values with special characters are quoted. */
+export function formatTextLine(record: Readonly<Record<string, unknown>>): string {
+  const { time, level, message, ...fields } = record;
+  const parts = [String(time), String(level).toUpperCase().padEnd(5), visible(String(message ?? ''))];
+  for (const [name, value] of Object.entries(fields)) {
+    if (value !== undefined && !isEmptyList(value)) parts.push(`${name}=${formatValue(value)}`);
+  }
+  return `${parts.join(' ')}\n`;
+}
+
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+
+function formatValue(value: unknown): string {
+  if (isLoggedError(value)) return quote(value.message);
+  return quote(plainText(value));
+}
+
+/** Writes a list as `a,b`, and a mapping as `key=value` with spaces between; inner mappings are in parentheses. */
+function plainText(value: unknown): string {
+  if (Array.isArray(value)) return value.map((item) => inner(item)).join(',');
+  if (typeof value !== 'object' || value === null) return String(value);
+  const known = Object.entries(value).filter(([, item]) => item !== undefined);
+  return known.map(([key, item]) => `${key}=${inner(item)}`).join(' ');
+}
+
+const inner = (value: unknown): string =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? `(${plainText(value)})` : plainText(value);
+
+/** The text format shows only the message of an error; the JSON format also has the stack. */
+function isLoggedError(value: unknown): value is { message: string } {
+  return typeof value === 'object' && value !== null && 'stack' in value && typeof (value as { message?: unknown }).message === 'string';
+}
+
+function quote(text: string): string {
+  return /^[^\s"=]+$/.test(text) && visible(text) === text ? text : visible(JSON.stringify(text));
 }

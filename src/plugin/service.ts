@@ -16,7 +16,6 @@ import { type Method, type ResourceCounts, resourceCounts } from './counts.ts';
 import type { HealthRule, Offer } from './offers/inventory.ts';
 import { type ListCall, ListStream } from './offers/list-stream.ts';
 import type { ResourceOffers } from './offers/resource-offers.ts';
-import { spaced } from './spaced.ts';
 
 const STATUS_OF: Readonly<Record<RefusalReason, number>> = {
   'unknown-device': status.NOT_FOUND,
@@ -209,4 +208,27 @@ const isCheckedBeforeStart = ({ preStart, requireClean }: PluginResource): boole
 function serviceError(error: unknown): { code: number; details: string } {
   if (error instanceof Refusal) return { code: STATUS_OF[error.reason], details: error.message };
   return { code: status.INTERNAL, details: error instanceof Error ? error.message : String(error) };
+}
+
+/**
+ * Returns a function that runs `refresh`: one at a time, and each at least `spacingMs` after the begin of the one before. Calls that wait share
+ * the next run, so each call gets a read that began after it, and any number of calls costs no more than one run in each spacing.
+ */
+function spaced(refresh: () => Promise<unknown>, spacingMs: number, clock: Clock): () => Promise<void> {
+  let next: Promise<void> | undefined;
+  let last: Promise<unknown> = Promise.resolve();
+  let beganMs = Number.NEGATIVE_INFINITY;
+  const run = async (): Promise<void> => {
+    await last;
+    const waitMs = beganMs + spacingMs - clock.monotonic();
+    if (waitMs > 0) await new Promise<void>((resolve) => void clock.after(waitMs, resolve));
+    next = undefined;
+    beganMs = clock.monotonic();
+    last = refresh().catch(() => undefined);
+    await last;
+  };
+  return () => {
+    next ??= run();
+    return next;
+  };
 }

@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { stringify } from 'yaml';
 import { type Clock, systemClock } from '../host/clock.ts';
-import { configurationText } from './configuration.ts';
 import { DeviceUse } from './device-use.ts';
 import type { FamilySimulation, Scenario, SimulatedFamily, SimulatedHardware, SimulatedWorkload } from './family-simulation.ts';
 import { type FaultyFamily, type NodeFault, NodeFaults } from './faults.ts';
@@ -203,4 +203,14 @@ export class SimulatedNode {
     const every = this.#options['pod-change'];
     return every === 0 ? 0 : Math.floor(elapsedMs / every);
   }
+}
+
+const COMMENT = '# What the simulated devices of this node need.\n';
+
+/** Returns the text of the agent's configuration file: what the hardware of all families needs. */
+function configurationText(hardware: readonly SimulatedHardware[]): string {
+  const rules = hardware.flatMap(({ configuration }) => configuration?.rules ?? []);
+  const resources = hardware.flatMap(({ configuration }) => configuration?.pluginResources ?? []);
+  const document = { ...(rules.length > 0 && { join: { rules } }), ...(resources.length > 0 && { plugin: { resources } }) };
+  return COMMENT + (Object.keys(document).length === 0 ? '' : stringify(document));
 }

@@ -11,7 +11,6 @@ import { type ProbeThread, type StartThread, startThread, type ThreadSettings } 
 import { leaveOut } from './quarantine.ts';
 import { RunTally } from './run-tally.ts';
 import { hungAt, StuckThreads } from './stuck-threads.ts';
-import { endThreads } from './thread-end.ts';
 
 /** Limit of stuck threads per family, about 9 MiB each. At the limit the family is not read until one of them returns. */
 const MOST_STUCK = 16;
@@ -477,3 +476,24 @@ function withoutRepetition(problems: readonly Problem[]): readonly Problem[] {
 }
 
 const NOTHING_SHOWN: Problem = { code: 'nothing-shown', message: 'the machine shows no trace of the devices that it had' };
+
+/** Waits for ending threads, then terminates them. False when one is still stuck in a system call. Takes at most twice `graceMs`. */
+async function endThreads(threads: readonly ProbeThread[], graceMs: number): Promise<boolean> {
+  const exited = Promise.all(threads.map((thread) => thread.exited));
+  if (!(await isWithin(exited, graceMs))) {
+    for (const thread of threads) thread.terminate();
+    await isWithin(exited, graceMs);
+  }
+  return threads.every((thread) => thread.hasExited);
+}
+
+async function isWithin(done: Promise<unknown>, graceMs: number): Promise<boolean> {
+  let cancel = (): void => {};
+  const late = new Promise<false>((resolve) => {
+    const timer = setTimeout(() => resolve(false), graceMs);
+    cancel = () => clearTimeout(timer);
+  });
+  const isDone = await Promise.race([done.then(() => true), late]);
+  cancel();
+  return isDone;
+}

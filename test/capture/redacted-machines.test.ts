@@ -9,7 +9,7 @@ import { OutputRedaction } from '../../src/capture/redaction/outputs.ts';
 import { Pseudonyms } from '../../src/capture/redaction/pseudonyms.ts';
 import { redactCapture } from '../../src/capture/redaction/redact.ts';
 import { Shapes } from '../../src/capture/redaction/shapes.ts';
-import { pageDifference } from '../../src/cli/replay/page-difference.ts';
+import { pageDifference } from '../../src/cli/replay/replay.ts';
 import type { Clock } from '../../src/host/clock.ts';
 import { createHost, type Roots } from '../../src/host/host.ts';
 import { createExposition } from '../../src/metrics/page/exposition.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { type Capture, CHECKPOINT, type Frame } from '../../src/capture/frame.ts';
-import { redactIdentifiers } from '../../src/capture/redaction/identifiers.ts';
 import { Pseudonyms } from '../../src/capture/redaction/pseudonyms.ts';
 import { redactCapture } from '../../src/capture/redaction/redact.ts';
+import { redactIdentifiers } from '../../src/capture/redaction/shapes.ts';
 import { loadFamilies } from '../../src/config/sections.ts';
 import { ListPodResourcesResponse } from '../../src/generated/podresources/v1/api.ts';
 import { familyLoaders } from '../../src/probes/families.ts';

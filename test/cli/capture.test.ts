@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { packCapture, unpackCapture } from '../../src/capture/archive.ts';
-import { pageDifference, seriesOf } from '../../src/cli/replay/page-difference.ts';
+import { pageDifference, seriesOf } from '../../src/cli/replay/replay.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { simulatedFamilies } from '../../src/sim/families.ts';
 import { SimulatedNode } from '../../src/sim/node.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { reloaded } from '../../src/cli/serve/config-reload.ts';
 import { type Flags, loadConfiguration } from '../../src/config/configuration.ts';
 import { createRegistry } from '../../src/config/registry.ts';
-import { reloaded } from '../../src/config/reload.ts';
 import { loadFamilies, optionSections } from '../../src/config/sections.ts';
 import { poolRules, structuredParts } from '../../src/config/structured.ts';
 import { familyLoaders } from '../../src/probes/families.ts';

@@ -3,9 +3,8 @@ import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { createLogger, withFields } from '../../src/log/logger.ts';
+import { createLogger, formatTextLine, withFields } from '../../src/log/logger.ts';
 import type { LogFormat, LogLevel } from '../../src/log/options.ts';
-import { formatTextLine } from '../../src/log/text-line.ts';
 
 function capture(level: LogLevel, format: LogFormat) {
   const lines: string[] = [];

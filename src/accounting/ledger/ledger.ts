@@ -3,7 +3,6 @@ import type { Clock } from '../../host/clock.ts';
 import { createLineLog, type LineLog, type LineLogRead } from '../../host/fs/line-log.ts';
 import type { UsageOptions } from '../options.ts';
 import { entryOf, type LedgerEntry } from './entry.ts';
-import { createMemoryLog } from './memory-log.ts';
 import type { UsageQuery } from './query.ts';
 import { type UsageReport, UsageReporter } from './report.ts';
 
@@ -43,4 +42,29 @@ export async function reportOf(ledger: LineLog, live: Iterable<LedgerEntry>, que
   });
   for (const entry of live) reporter.add(entry);
   return { ...reporter.report(), ledger: { ...read, damagedLines: read.damagedLines + foreign } };
+}
+
+/** Some MiB of entries. */
+const MAX_RECORDS = 5_000;
+
+/** A log without a disk, for an agent that keeps nothing on disk. It has the latest records. */
+function createMemoryLog(mostRecords = MAX_RECORDS): LineLog {
+  let records: readonly object[] = [];
+  let dropped = 0;
+  return {
+    async append(added) {
+      const all = [...records, ...added];
+      dropped += Math.max(0, all.length - mostRecords);
+      records = all.slice(-mostRecords);
+      return undefined;
+    },
+    async read(_fromMs, take) {
+      for (const record of records) take(record as Readonly<Record<string, unknown>>);
+      return { damagedLines: 0, newerFiles: 0 };
+    },
+    get dropped() {
+      return dropped;
+    },
+    waiting: 0,
+  };
 }

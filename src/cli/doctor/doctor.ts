@@ -1,19 +1,25 @@
+import { expectedDevices } from '../../config/structured.ts';
+import { systemClock } from '../../host/clock.ts';
+import { readHostFacts } from '../../host/facts.ts';
+import { Tree } from '../../host/fs/tree.ts';
+import { pathOptions } from '../../host/options.ts';
+import { areTooFew, type ExpectedDevices, expectedText } from '../../model/expected.ts';
+import type { HostFacts } from '../../model/host-facts.ts';
+import { visible } from '../../model/one-line.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { type Ask, type Asked, askFor } from '../agent-api.ts';
+import { expectedIn } from '../api-device.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { withProgress } from '../progress.ts';
 import { agentSettings } from '../settings.ts';
 import { readVersion } from '../version.ts';
-import type { Check, CheckResult } from './check.ts';
+import { type Check, type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 import { checkClaims } from './claim-checks.ts';
-import { checkExpected } from './expected-check.ts';
 import { checkFamilies } from './family-checks.ts';
-import { checkHost } from './host-check.ts';
 import { checkCheckpoint, checkPodResources } from './kubelet-checks.ts';
 import { checkRoots } from './path-checks.ts';
 import { checkPlugin } from './plugin-check.ts';
 import { checkClock, checkNode, checkUser } from './process-checks.ts';
-import { formatReport } from './report.ts';
 import { checkDevices, checkRunningAgent } from './standing-checks.ts';
 import { checkState } from './state-check.ts';
 import { checkListenAddress, checkWebConfig } from './web-check.ts';
@@ -75,4 +81,59 @@ function once(ask: Ask): Ask {
     asked.set(path, answer);
     return answer;
   };
+}
+
+/** Formats the report as text or as JSON. */
+export function formatReport(results: readonly CheckResult[], format: unknown): string {
+  const findings = results.filter(({ status }) => status === 'finding').length;
+  if (format === 'json') return `${JSON.stringify({ ok: findings === 0, findings, checks: results }, null, 2)}\n`;
+  const width = Math.max(0, ...results.map(({ name }) => name.length));
+  const end = findings === 0 ? 'No findings.' : `${findings} ${findings === 1 ? 'finding' : 'findings'}.`;
+  return `${results.map((result) => resultText(result, width)).join('')}\n${end}\n`;
+}
+
+function resultText({ name, status, detail, cause, remedy }: CheckResult, width: number): string {
+  const head = `${status.toUpperCase().padEnd(7)}  ${visible(name).padEnd(width)}  ${visible(detail)}\n`;
+  const indent = ' '.repeat(width + 11);
+  const more = [cause && `cause:  ${visible(cause)}`, remedy && `remedy: ${visible(remedy)}`].filter(Boolean);
+  return head + more.map((line) => `${indent}${line}\n`).join('');
+}
+
+/** Compares the number of devices with `expect`: as the running agent counts them, or by one reading. */
+async function checkExpected({ configuration, collect, ask }: CheckContext): Promise<CheckResult[]> {
+  const name = 'expected-devices';
+  if (Object.keys(configuration.part(expectedDevices)).length === 0)
+    return [skipped(name, 'the configuration expects no number of devices')];
+  const { answer } = await ask('/api/v1/devices');
+  const expected = expectedIn(answer?.body) ?? (await collect()).expected ?? [];
+  const findings = expected.flatMap((one) => judge(name, one));
+  return findings.length > 0 ? findings : [ok(name, expected.map(({ family, present }) => `${present} ${family}`).join(', '))];
+}
+
+function judge(name: string, one: ExpectedDevices): readonly CheckResult[] {
+  if (one.present === undefined) {
+    const remedy =
+      'Read the findings on the probe of the family. Check that the family exists and is turned on, or remove it from `expect`.';
+    return [finding(name, expectedText(one), 'The family was not read completely.', remedy)];
+  }
+  if (!areTooFew(one)) return [];
+  const remedy = 'Search `lspci` and the kernel log for the device. Correct `expect` if the node has fewer devices.';
+  return [finding(name, expectedText(one), 'A device is gone, has no driver, or was never there.', remedy)];
+}
+
+/** Describes the machine. It is never a finding, but readers of a report need it first. */
+async function checkHost({ configuration, ask }: CheckContext): Promise<CheckResult[]> {
+  const told = (await ask('/api/v1/status')).answer?.body as { readonly host?: HostFacts } | null | undefined;
+  const sys = new Tree(configuration.section('path', pathOptions).sysfs);
+  const { manufacturer, model, cpuModel, cpus, memoryBytes, operatingSystem, kernel, numaNodes } =
+    told?.host ?? (await readHostFacts(sys, systemClock));
+  const parts = [
+    [manufacturer, model].filter(Boolean).join(' '),
+    cpuModel === undefined ? '' : `${cpus ?? '?'} × ${cpuModel}`,
+    memoryBytes === undefined ? '' : `${Math.round(memoryBytes / 2 ** 30)} GiB`,
+    numaNodes === undefined ? '' : `${numaNodes} NUMA ${numaNodes === 1 ? 'node' : 'nodes'}`,
+    operatingSystem ?? '',
+    kernel === undefined ? '' : `kernel ${kernel}`,
+  ];
+  return [ok('host', parts.filter((part) => part !== '').join(', '))];
 }

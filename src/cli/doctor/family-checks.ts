@@ -1,11 +1,11 @@
 import { Tree } from '../../host/fs/tree.ts';
 import { pathOptions } from '../../host/options.ts';
 import type { Problem } from '../../model/collection.ts';
+import type { PciSign } from '../../model/pci-sign.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import { supervisorProblems } from '../../supervisor/problems.ts';
 import { type ApiDevice, devicesIn } from '../api-device.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
-import { hardwareOnBus } from './hardware.ts';
 
 /** The part of a collection that the check needs. */
 export interface Found {
@@ -92,4 +92,19 @@ function countByKind(kinds: readonly string[]): string {
   if (kinds.length === 0) return 'no such hardware';
   const counts = [...new Set(kinds)].sort().map((kind) => `${kinds.filter((one) => one === kind).length} ${kind}`);
   return `${kinds.length} devices: ${counts.join(', ')}`;
+}
+
+/** Finds the PCI functions that match a family's signs. `what` describes the hardware. */
+export function hardwareOnBus(sys: Tree, signs: readonly PciSign[]): { readonly address: string; readonly what: string }[] {
+  if (signs.length === 0) return [];
+  return sys.list('bus/pci/devices').flatMap((address) => {
+    const fact = (file: string): string => (sys.text(`bus/pci/devices/${address}/${file}`) ?? '').toLowerCase();
+    const found = signs.find(
+      ({ vendor, classes, devices }) =>
+        fact('vendor') === vendor &&
+        classes.some((code) => fact('class').startsWith(`0x${code}`)) &&
+        (devices === undefined || devices.includes(fact('device'))),
+    );
+    return found === undefined ? [] : [{ address, what: found.what }];
+  });
 }

@@ -14,7 +14,6 @@ import { agentSettings } from '../settings.ts';
 import { readVersion } from '../version.ts';
 import { capturedPage } from './captured-page.ts';
 import { replayFlags } from './flags.ts';
-import { pageDifference } from './page-difference.ts';
 
 /** Plays a capture as fast as it can be read, and compares what the agent makes of it. Status 1: a page differs. */
 export async function runReplay(context: CommandContext): Promise<Ending> {
@@ -79,4 +78,26 @@ async function expectedPage(path: string): Promise<string> {
   } catch (error) {
     throw new UserError('usage-invalid', { problem: `${path} cannot be read: ${systemWords(error)}`, command: 'device-agent replay' });
   }
+}
+
+const MOST_LINES = 200;
+
+/** Series of a page without comments, sorted. */
+export function seriesOf(page: string): readonly string[] {
+  return page
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .sort();
+}
+
+/** Lines that differ, `-` expected and `+` found; empty when the pages are equal. Comments do not count. */
+export function pageDifference(expected: string, found: string): readonly string[] {
+  const [before, after] = [seriesOf(expected), seriesOf(found)];
+  const [inBefore, inAfter] = [new Set(before), new Set(after)];
+  const lines = [
+    ...before.filter((line) => !inAfter.has(line)).map((line) => `-${line}`),
+    ...after.filter((line) => !inBefore.has(line)).map((line) => `+${line}`),
+  ];
+  lines.sort((a, b) => (a.slice(1) < b.slice(1) ? -1 : 1));
+  return lines.length <= MOST_LINES ? lines : [...lines.slice(0, MOST_LINES), `… ${lines.length - MOST_LINES} more lines`];
 }

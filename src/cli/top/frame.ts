@@ -4,7 +4,6 @@ import { footerLine, listLines } from './board-view.ts';
 import type { DeviceDetail } from './detail.ts';
 import { deviceLines } from './device-view.ts';
 import { headerLines, type Standing } from './header.ts';
-import { helpLines } from './help-view.ts';
 import { type Item, itemsOf } from './items.ts';
 import { type Shown, settled, type TopState } from './state.ts';
 
@@ -66,4 +65,32 @@ function textOf({ state, board, detail, size, isUtf8 }: Picture): readonly Line[
 function withFooter(lines: readonly Line[], footer: Line, { rows }: Size): readonly Line[] {
   const above = lines.slice(0, Math.max(0, rows - 1));
   return [...above, ...Array.from({ length: Math.max(0, rows - 1 - above.length) }, (): Line => []), footer];
+}
+
+/** Keys as the help shows them; docs/top.md has the same table. */
+export const KEYS: readonly (readonly [keys: string, what: string])[] = [
+  ['Up Down k j', 'one line'],
+  ['PageUp PageDown Space', 'one page'],
+  ['Home End g G', 'first line, last line'],
+  ['Enter Right', 'one device: conditions, what to do, holders, readings, events'],
+  ['Escape Left', 'back to the list'],
+  ['/', 'filter: words, or family: state: namespace: holder:'],
+  ['Escape', 'drop the filter'],
+  ['s', 'next order: attention, name, family, state, use, busy'],
+  ['t', 'by device tree: parts under their parent'],
+  ['p', 'by pod'],
+  ['n', 'by place in the node: NUMA and PCIe'],
+  ['Ctrl-L', 'paint the screen again'],
+  ['?', 'this help'],
+  ['q Ctrl-C', 'end'],
+];
+
+export function helpLines(): readonly Line[] {
+  return [
+    [span('Keys', 'strong')],
+    ...KEYS.map(([keys, what]): Line => [span(`  ${keys.padEnd(22)} `, 'strong'), span(what)]),
+    [],
+    [span('A device is held by parts when containers hold parts of it; it is not free.')],
+    [span('A pending condition does not count yet. A recovering one ended, and still counts.')],
+  ];
 }

@@ -1,10 +1,11 @@
 import { type AgentParts, openReader } from '../../agent/agent.ts';
 import type { AgentSettings } from '../../agent/settings.ts';
 import { boardOf } from '../../board/board.ts';
-import type { Snapshot } from '../../model/snapshot.ts';
+import type { RateOf } from '../../board/chosen-reading.ts';
+import type { Labels, Reading, Value } from '../../model/metric.ts';
+import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import { deviceView, eventsView } from '../../server/api/views.ts';
 import { detailOf } from './detail.ts';
-import { ratesBetween } from './rates.ts';
 import type { BoardSource } from './source.ts';
 
 /** Boards that this command reads by itself, because no agent answers. */
@@ -35,3 +36,27 @@ export async function ownSource(settings: AgentSettings, parts: AgentParts): Pro
     close: () => reader.close(),
   };
 }
+
+/** Growth per second from one read of a device to the next. Unknown without an earlier read, and after a counter was reset. */
+export function ratesBetween(before: Snapshot | undefined, now: Snapshot): RateOf {
+  const earlier = new Map((before?.devices ?? []).map((state) => [state.key, state]));
+  const later = new Map(now.devices.map((state) => [state.key, state]));
+  return (key, metric, labels) => {
+    const a = earlier.get(key);
+    const b = later.get(key);
+    if (a === undefined || b === undefined || b.readAtMs <= a.readAtMs) return undefined;
+    const from = readingOf(a, metric, labels);
+    const to = readingOf(b, metric, labels);
+    if (from === undefined || to === undefined || to < from) return undefined;
+    // Large counters differ by little: the difference is taken before digits are lost.
+    const growth = typeof from === 'bigint' && typeof to === 'bigint' ? Number(to - from) : Number(to) - Number(from);
+    return (growth * 1_000) / (b.readAtMs - a.readAtMs);
+  };
+}
+
+function readingOf({ readings }: DeviceState, metric: string, labels: Labels | undefined): Value | undefined {
+  return readings.find((one: Reading) => one.metric === metric && isSame(one.labels ?? {}, labels ?? {}))?.value;
+}
+
+const isSame = (a: Labels, b: Labels): boolean =>
+  Object.keys(a).length === Object.keys(b).length && Object.entries(a).every(([name, value]) => b[name] === value);

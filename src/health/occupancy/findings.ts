@@ -1,8 +1,9 @@
 import type { DeviceUse, UseLimits } from '../../model/device-use.ts';
 import type { Finding } from '../../model/health.ts';
-import { heldFindings } from './held.ts';
+import { HELD_BY_STRANGER, HELD_PORT_DOWN, IDLE_HELD } from '../policy/use-conditions.ts';
+import { isAllowed } from './explained.ts';
 import { leftoverFindings } from './leftovers.ts';
-import { strangerFindings } from './strangers.ts';
+import { listed, processText } from './words.ts';
 
 /**
  * Returns all findings of the conditions of use. What is not known gives no finding: a raised condition then stays and none is raised.
@@ -12,4 +13,62 @@ import { strangerFindings } from './strangers.ts';
 export function useFindings(use: DeviceUse, limits: UseLimits): readonly Finding[] {
   if (!use.areHoldersKnown || !use.isReadWithHolders) return [];
   return [...strangerFindings(use, limits), ...leftoverFindings(use, limits), ...heldFindings(use)];
+}
+
+/** Judges a device that a pod holds: whether the pod uses it, and whether it can. */
+function heldFindings(use: DeviceUse): readonly Finding[] {
+  return [...idle(use), ...ports(use)];
+}
+
+function idle({ activity, holders }: DeviceUse): readonly Finding[] {
+  if (activity === undefined) return [];
+  const isIdle = holders.length === 0 ? false : activity.isIdle;
+  if (isIdle === 'unknown') return [];
+  return [
+    { type: IDLE_HELD, status: isIdle, reason: 'Idle', message: isIdle ? `${heldBy(holders)} and does nothing` : 'it works or is free' },
+  ];
+}
+
+function ports({ ports: states, holders, isPart, isPortFaultTold }: DeviceUse): readonly Finding[] {
+  if (states.length === 0) return [];
+  const isDown = holders.length > 0 && !states.includes(true) && !isPortFaultTold;
+  const count = states.length === 1 ? 'its port is' : `its ${states.length} ports are`;
+  const finding: Finding = {
+    type: HELD_PORT_DOWN,
+    status: isDown,
+    reason: 'NoPortUp',
+    message: isDown ? `${heldBy(holders)}, but ${count} not up` : 'a port is up, or the device has no holder',
+  };
+  // The port of a function of a card depends on how it is set, not on the cable.
+  return [isDown && isPart ? { ...finding, remedy: 'enable-port' } : finding];
+}
+
+const heldBy = (holders: readonly string[]): string => `held by ${listed(holders)}`;
+
+/**
+ * Judges whether a process uses a device that it does not hold. The processes of a device with parts are those of its parts, so such a
+ * device is never accused; it can only be found clean.
+ */
+function strangerFindings(use: DeviceUse, limits: UseLimits): readonly Finding[] {
+  if (!use.isForHoldersOnly) return [];
+  const others = use.processes.filter((process) => !isAllowed(process, limits));
+  const strangers = others.filter(({ owner }) => owner === 'pod' || owner === 'outside');
+  if (strangers.length === 0) {
+    const isKnown = use.hasAllProcesses && others.every(({ owner }) => owner !== 'unknown');
+    return isKnown ? [{ type: HELD_BY_STRANGER, status: false, reason: 'ProcessOfOtherPod', message: 'no process of a stranger' }] : [];
+  }
+  if (use.hasParts) return [];
+  return [
+    {
+      type: HELD_BY_STRANGER,
+      status: true,
+      reason: strangers.some(({ owner }) => owner === 'pod') ? 'ProcessOfOtherPod' : 'ProcessOutsidePods',
+      message: `${holdersText(use)}, but it is used by ${listed(strangers.map(processText))}`,
+    },
+  ];
+}
+
+function holdersText({ holders, isHeld }: DeviceUse): string {
+  if (holders.length > 0) return `${listed(holders)} holds the device`;
+  return isHeld ? 'another pod holds the device' : 'the device has no holder';
 }

@@ -17,7 +17,7 @@ const ALLOCATABLE =
 
 /** Metrics of the requests to the kubelet, and of the resources that the kubelet can allocate. */
 export const kubeletMetrics = {
-  up: metric('gauge', 'device_agent_podresources_up', '1 while the kubelet answers, 0 while it cannot be asked.', [], AGENT),
+  up: metric('gauge', 'device_agent_podresources_up', '1 while the kubelet answers, 0 while it does not.', [], AGENT),
   problem: metric(
     'gauge',
     'device_agent_podresources_problem',

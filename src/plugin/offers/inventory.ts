@@ -2,9 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Device as KubeletDevice } from '../../generated/deviceplugin/v1beta1/api.ts';
 import type { Device } from '../../model/device.ts';
 import type { Verdict } from '../../model/health.ts';
-import { type DeviceSelector, type PluginResource, selectorsOf } from '../../model/plugin-resource.ts';
+import { type DeviceSelector, type IdStrategy, type PluginResource, selectorsOf } from '../../model/plugin-resource.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
-import { kubeletId } from './device-name.ts';
 import type { PathState } from './device-paths.ts';
 
 export type KubeletHealth = 'Healthy' | 'Unhealthy';
@@ -187,3 +186,11 @@ function isLike(pattern: string | undefined, actual: string | undefined): boolea
 }
 
 const hex = (text: string | undefined): string | undefined => text?.toLowerCase().replace(/^0x/, '').padStart(4, '0');
+
+/** Returns the id that the kubelet uses for a device, without a replica suffix. */
+function kubeletId(device: Device, strategy: IdStrategy = 'name'): string {
+  if (strategy === 'uuid') return device.uuid ?? device.id;
+  if (strategy === 'bdf') return device.pciAddress ?? device.id;
+  if (strategy === 'index') return device.index ?? device.id;
+  return device.id;
+}

@@ -158,7 +158,7 @@ export const conditions = {
   Retransmissions: growthCondition({
     type: 'Retransmissions',
     severity: 'info',
-    meaning: 'The adapter sent many packets again.',
+    meaning: 'The adapter retransmitted many packets.',
     remedy: 'inspect',
     source: `${EFA}retrans_pkts; more than 1,000 in ten minutes empty the bucket of the EKS node monitoring agent, which holds 1,000 and gains one a second`,
     growth: 1_000,

@@ -178,7 +178,7 @@ export const metrics = {
   ),
   adminCommands: counter(
     'admin_commands_total',
-    'Commands that the driver gave to the device.',
+    'Commands that the driver sent to the device.',
     ['event'],
     '/sys/class/infiniband/<device>/hw_counters/{submitted,completed}_cmds of efa',
   ),

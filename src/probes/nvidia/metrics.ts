@@ -83,7 +83,7 @@ export const metrics: readonly MetricSpec[] = [
   byLibrary(
     'traffic_bytes_per_second',
     'gauge',
-    'Mean traffic since the reading before, over PCIe or over all NVLinks together.',
+    'Mean traffic since the previous reading, over PCIe or over all NVLinks together.',
     ['link', 'direction'],
     'GPM 20, 21, 60, 61; Hopper and later, not by nvidia-smi',
     { container: true },

@@ -8,12 +8,22 @@ import { createBoardApi } from '../api/board.ts';
 import { createUsageApi } from '../api/usage.ts';
 import type { BoardSource } from '../feed/board-source.ts';
 import { createPages, PAGE_PATHS } from '../pages/pages.ts';
-import type { ServerParts } from '../parts.ts';
+import type { ScrapedPage, ServerParts } from '../parts.ts';
 import { allowHosts } from './allow-hosts.ts';
-import { isReading, requestPath, sendError, sendFault, sendText, setCommonHeaders, TEXT_TYPE } from './answer.ts';
+import {
+  headerOf,
+  isReading,
+  requestPath,
+  sendError,
+  sendFault,
+  sendText,
+  setCommonHeaders,
+  TEXT_TYPE,
+  WORTH_COMPRESSING_BYTES,
+} from './answer.ts';
 import { limitAnswers } from './limit-answers.ts';
+import { acceptsGzip, chooseFormat } from './negotiation.ts';
 import { RELOAD_PATH, reloadHandler } from './reload.ts';
-import { scrapeHandler } from './scrape.ts';
 import { takeTurns } from './turns.ts';
 
 export interface AppParts {
@@ -101,5 +111,21 @@ function failure(logger: Logger): ErrorRequestHandler {
     if (response.headersSent) return next(error);
     if (error.status === 400) return sendError(request, response, 400, 'bad-request', 'The path of the request cannot be read.');
     return sendFault(request, response, logger, error);
+  };
+}
+
+/** Answers scrapes with the current page, in the format and encoding that the client accepts. */
+function scrapeHandler(exposition: ScrapedPage): RequestHandler {
+  return async (request, response) => {
+    const format = chooseFormat(headerOf(request, 'accept'));
+    const page = await exposition.page(format);
+    const isGzip = page.plain.length >= WORTH_COMPRESSING_BYTES && acceptsGzip(headerOf(request, 'accept-encoding'));
+    const body = isGzip ? await page.gzipped() : page.plain;
+    if (response.destroyed) return;
+    response.setHeader('Content-Type', exposition.contentTypes[format]);
+    response.setHeader('Vary', 'Accept, Accept-Encoding');
+    if (isGzip) response.setHeader('Content-Encoding', 'gzip');
+    response.setHeader('Content-Length', body.length);
+    response.end(request.method === 'HEAD' ? undefined : body);
   };
 }

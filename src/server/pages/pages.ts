@@ -1,8 +1,13 @@
 import { createHash } from 'node:crypto';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
+import { html } from '../../board/html.ts';
+import { filterHtml, problemsHtml, shownText, type TrendsByKey, tableHtml, tilesHtml, unresolvedHtml } from '../../board/overview-html.ts';
+import type { Board } from '../../board/row.ts';
+import { age } from '../../board/state-html.ts';
 import { TREND_MS } from '../../board/trend.ts';
-import { parseView, VIEW_PARAMETERS } from '../../board/view.ts';
+import { type BoardView, parseView, VIEW_PARAMETERS, viewOf } from '../../board/view.ts';
 import type { ReadingHistory } from '../../incidents/history.ts';
+import type { IncidentRecord } from '../../incidents/record.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { ObservedSpans } from '../../model/observed-spans.ts';
 import type { PluginStats } from '../../model/plugin-stats.ts';
@@ -16,9 +21,8 @@ import { createAssets } from './assets.ts';
 import { type ConditionFamily, conditionsPage } from './conditions-page.ts';
 import { devicePage } from './device-page.ts';
 import { incidentsPage } from './incident-list.ts';
-import { incidentPage } from './incident-page.ts';
-import { overviewPage } from './overview-page.ts';
-import type { PageFrame } from './page-parts.ts';
+import { incidentText } from './incident-text.ts';
+import { document, type PageFrame } from './page-parts.ts';
 import { PAGE_STYLE } from './page-style.ts';
 import { podPage } from './pod-page.ts';
 
@@ -140,4 +144,34 @@ function protect(response: Response, policy: string): void {
   response.setHeader('Content-Security-Policy', policy);
   response.setHeader('X-Frame-Options', 'DENY');
   response.setHeader('Referrer-Policy', 'no-referrer');
+}
+
+/** Shows one incident with the same text as the command `device-agent incidents`. */
+function incidentPage(record: IncidentRecord, frame: PageFrame): string {
+  const { family, id } = record.device;
+  const path = `/devices/${encodeURIComponent(family)}/${encodeURIComponent(id)}`;
+  const body = html`<h2>Incident of <a href="${path}">${id}</a></h2>
+<div class="scroll"><pre>${incidentText(record)}</pre></div>`;
+  const footer = frame.hasApi ? html`<a href="/api/incidents/${encodeURIComponent(record.id)}">The whole record as JSON</a>` : html``;
+  return document(frame, { title: `${record.id}: device-agent`, body, footer, liveness: 'none' });
+}
+
+/** Renders the devices of a view on one page, or a notice before the first snapshot. It is complete without a script. */
+function overviewPage(board: Board | undefined, view: BoardView, trendOf: TrendsByKey, frame: PageFrame): string {
+  if (board === undefined) {
+    const body = html`<p>The agent reads the hardware for the first time. Reload in a moment.</p>`;
+    return document(frame, { title: 'device-agent', body, footer: html``, liveness: 'none' });
+  }
+  const sections = viewOf(board, view);
+  const body = html`<div id="tiles">${tilesHtml(board)}</div>
+<div id="problems">${problemsHtml(board)}</div>
+<h2>Devices</h2>
+${filterHtml(board, view)}
+<p id="shown" class="soft">${shownText(board.rows, sections)}</p>
+<div class="scroll" id="table">${tableHtml(sections, view, trendOf, frame.nowMs)}</div>
+<div id="unresolved">${unresolvedHtml(board)}</div>
+`;
+  const { sequence, takenAtMs } = board;
+  const footer = html`<p>Snapshot <span id="sequence">${sequence}</span>, taken ${age(takenAtMs, frame.nowMs)} ago.</p>`;
+  return document(frame, { title: `${frame.node ?? 'device-agent'}: devices`, body, footer, liveness: 'board' });
 }

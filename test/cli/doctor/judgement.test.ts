@@ -1,10 +1,9 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { judgeClaims, type MetadataState } from '../../../src/cli/doctor/claim-checks.ts';
-import { judgeFamily } from '../../../src/cli/doctor/family-checks.ts';
-import { hardwareOnBus } from '../../../src/cli/doctor/hardware.ts';
+import { formatReport } from '../../../src/cli/doctor/doctor.ts';
+import { hardwareOnBus, judgeFamily } from '../../../src/cli/doctor/family-checks.ts';
 import { SOCKET_ADVICE } from '../../../src/cli/doctor/kubelet-checks.ts';
 import { checkClock, checkNode } from '../../../src/cli/doctor/process-checks.ts';
-import { formatReport } from '../../../src/cli/doctor/report.ts';
 import { Tree } from '../../../src/host/fs/tree.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import { POD_RESOURCES_REASONS } from '../../../src/model/pod-resources.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { KEYS } from '../../../src/cli/top/help-view.ts';
+import { KEYS } from '../../../src/cli/top/frame.ts';
 
 describe('docs/top.md', () => {
   it('has the keys of the help', () => {

@@ -1,3 +1,4 @@
+import { policyDigest } from '../../../src/agent/health.ts';
 import { createHealthEngine, type HealthEngine } from '../../../src/health/engine/engine.ts';
 import type { JudgedDevice } from '../../../src/health/engine/judge-device.ts';
 import type { HealthMemory } from '../../../src/health/engine/memory.ts';
@@ -5,7 +6,6 @@ import { FindingsJournal } from '../../../src/health/journal/findings-journal.ts
 import { createFindingsLog } from '../../../src/health/journal/findings-log.ts';
 import { createPolicy, type HealthPolicy } from '../../../src/health/policy/policy.ts';
 import type { HealthConfig } from '../../../src/health/policy/policy-config.ts';
-import { policyDigest } from '../../../src/health/policy/policy-digest.ts';
 import type { Clock } from '../../../src/host/clock.ts';
 import type { LineLog } from '../../../src/host/fs/line-log.ts';
 import type { Allocation } from '../../../src/model/allocation.ts';

@@ -1,6 +1,5 @@
 import type { Scenario, SimulatedHolder } from '../../family-simulation.ts';
 import { pastOf } from '../../fault-past.ts';
-import { element, type Tree } from './xml.ts';
 
 /** PID of the process of each pod, keyed by the UID of the pod. */
 export type SimulatedPids = ReadonlyMap<string, number>;
@@ -296,4 +295,24 @@ function processesOf(gpu: SimulatedGpu, pids: SimulatedPids): string | Tree {
     ...gpu.instances.flatMap((instance) => entry(String(instance.gpuInstance), instance)),
   ];
   return process_info.length === 0 ? '' : { process_info };
+}
+
+/** Elements and texts of an XML document, keyed by name. */
+interface Tree {
+  readonly [name: string]: string | Tree | readonly Tree[];
+}
+
+/** Returns the lines of one element. */
+function element(name: string, attributes: string, children: Tree): string {
+  return `\t<${name}${attributes === '' ? '' : ` ${attributes}`}>\n${content(children)}\t</${name}>\n`;
+}
+
+function content(children: Tree): string {
+  return Object.entries(children)
+    .map(([name, child]) => {
+      if (typeof child === 'string') return `\t\t<${name}>${child}</${name}>\n`;
+      const list: readonly Tree[] = Array.isArray(child) ? child : [child as Tree];
+      return list.map((each) => element(name, '', each)).join('');
+    })
+    .join('');
 }
