@@ -1,5 +1,6 @@
-import { hours, minutes, seconds } from '../../model/duration.ts';
+import { hours, minutes } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
+import { overTemperatureCondition } from '../kit/drm/temperature.ts';
 import { growthCondition } from '../kit/growth-condition.ts';
 
 const RAS = '/sys/bus/pci/devices/<address>/ras';
@@ -89,15 +90,8 @@ export const conditions = {
     forMs: minutes(2),
   },
   OverTemperature: {
-    type: 'OverTemperature',
-    class: 'self-clearing',
-    severity: 'degraded',
-    reasons: ['AtCritical', 'AtEmergency', 'BelowLimit', 'Unreadable'],
-    meaning: 'A sensor is at or above its critical temperature. At the emergency temperature the finding is fatal.',
-    remedy: 'check-cooling',
+    ...overTemperatureCondition,
     source: 'Linux Documentation/gpu/amdgpu/thermal: temp*_crit, temp*_emergency',
-    forMs: seconds(30),
-    recoveryMs: minutes(1),
   },
   KfdMissing: {
     type: 'KfdMissing',

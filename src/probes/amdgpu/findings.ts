@@ -1,5 +1,6 @@
 import type { Finding } from '../../model/health.ts';
 import { overTemperature } from '../kit/drm/temperature.ts';
+import { raise, raiseGrowth } from '../kit/finding.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import type { AwakeSample, CardSample } from './card.ts';
 import { conditions } from './conditions.ts';
@@ -12,7 +13,7 @@ import type { RasBlocks } from './topology.ts';
 export function findingsOf(sample: CardSample): Finding[] {
   switch (sample.state) {
     case 'asleep':
-      return [{ type: conditions.Resetting.type, status: false, reason: 'Asleep', message: 'the card sleeps' }];
+      return [raise(conditions.Resetting, 'Asleep', { status: false, message: 'the card sleeps' })];
     case 'gone':
       return pcieErrorFindings({ aer: { errors: [], totals: {} }, answers: false });
     case 'hung':
@@ -34,7 +35,7 @@ function awakeFindings(sample: AwakeSample): Finding[] {
 
 function resetting(isRefused: boolean): Finding {
   const message = isRefused ? 'the driver refuses reads of the awake card' : 'the driver answers reads';
-  return { type: conditions.Resetting.type, status: isRefused, reason: isRefused ? 'ReadsRefused' : 'ReadsAnswered', message };
+  return raise(conditions.Resetting, isRefused ? 'ReadsRefused' : 'ReadsAnswered', { status: isRefused, message });
 }
 
 function rasFindings({ events, blocks, badPages }: RasSample): Finding[] {
@@ -42,13 +43,9 @@ function rasFindings({ events, blocks, badPages }: RasSample): Finding[] {
     ...(events === undefined ? [] : events === 'unknown' ? [unreadable('RasFatal', 'event_state')] : eventFindings(events)),
     ...blocks.flatMap(({ block, errors, isUnknown }) => {
       if (errors !== undefined) return blockFindings(block, errors);
-      return isUnknown ? [{ ...unreadable('RasUncorrectable', `the errors of ${block}`), instance: block }] : [];
+      return isUnknown ? [unreadable('RasUncorrectable', `the errors of ${block}`, block)] : [];
     }),
-    ...(badPages === undefined
-      ? []
-      : badPages === 'unknown'
-        ? [unreadable('BadPagesPending', 'the list of bad pages'), unreadable('BadPagesFailed', 'the list of bad pages')]
-        : badPageFindings(badPages)),
+    ...(badPages === undefined ? [] : badPages === 'unknown' ? UNREADABLE_PAGES : badPageFindings(badPages)),
   ];
 }
 
@@ -60,71 +57,57 @@ function rasFindings({ events, blocks, badPages }: RasSample): Finding[] {
 export function missingRasFindings({ ras }: AwakeSample, blocks: RasBlocks, options: AmdgpuOptions): Finding[] {
   if (blocks === 'none') return [];
   const missing = options['ras-interval'] === 0 ? [] : blocks.filter((name) => !ras.blocks.some(({ block }) => block === name));
-  const ofBlocks = missing.map((name) => ({ ...unreadable('RasUncorrectable', `the errors of ${name}`), instance: name }));
+  const ofBlocks = missing.map((name) => unreadable('RasUncorrectable', `the errors of ${name}`, name));
   if (ras.isAbsent !== true) return ofBlocks;
   const hasPages = blocks.includes('umc') && options['bad-pages-interval'] > 0;
-  return [
-    unreadable('RasFatal', 'event_state'),
-    ...ofBlocks,
-    ...(hasPages ? [unreadable('BadPagesPending', 'the list of bad pages'), unreadable('BadPagesFailed', 'the list of bad pages')] : []),
-  ];
+  return [unreadable('RasFatal', 'event_state'), ...ofBlocks, ...(hasPages ? UNREADABLE_PAGES : [])];
 }
 
-const unreadable = (type: 'RasFatal' | 'RasUncorrectable' | 'BadPagesPending' | 'BadPagesFailed', what: string): Finding => ({
-  type,
-  status: 'unknown',
-  reason: 'Unreadable',
-  message: `${what} cannot be read`,
-});
+const unreadable = (
+  type: 'RasFatal' | 'RasUncorrectable' | 'BadPagesPending' | 'BadPagesFailed',
+  what: string,
+  instance?: string,
+): Finding =>
+  raise(conditions[type], 'Unreadable', {
+    status: 'unknown',
+    message: `${what} cannot be read`,
+    ...(instance !== undefined && { instance }),
+  });
+
+const UNREADABLE_PAGES = (['BadPagesPending', 'BadPagesFailed'] as const).map((type) => unreadable(type, 'the list of bad pages'));
 
 function eventFindings({ fatal, poisonCreated, poisonConsumed }: RasEvents): Finding[] {
-  const count = (type: string, what: string, value: number | bigint | undefined): Finding[] =>
-    value === undefined ? [] : [{ type, reason: 'CounterGrows', message: `${what}: ${value}`, count: Number(value) }];
-  const isFatal = fatal !== undefined && fatal > 0;
+  const status = fatal !== undefined && fatal > 0;
   const message = `${fatal} fatal errors since the driver was loaded`;
   return [
-    ...(fatal === undefined
-      ? []
-      : [{ type: conditions.RasFatal.type, status: isFatal, reason: isFatal ? 'FatalErrors' : 'NoFatalErrors', message }]),
-    ...count(conditions.PoisonConsumed.type, 'consumed poison', poisonConsumed),
-    ...count(conditions.PoisonCreated.type, 'created poison', poisonCreated),
+    ...(fatal === undefined ? [] : [raise(conditions.RasFatal, status ? 'FatalErrors' : 'NoFatalErrors', { status, message })]),
+    ...raiseGrowth(conditions.PoisonConsumed, poisonConsumed, `consumed poison: ${poisonConsumed}`),
+    ...raiseGrowth(conditions.PoisonCreated, poisonCreated, `created poison: ${poisonCreated}`),
   ];
 }
 
 function blockFindings(block: string, { uncorrectable, correctable, deferred }: BlockErrors): Finding[] {
-  const count = (type: string, what: string, value: number | bigint | undefined): Finding[] =>
-    value === undefined
-      ? []
-      : [{ type, instance: block, reason: 'CounterGrows', message: `${block}: ${value} ${what}`, count: Number(value) }];
-  const isBad = uncorrectable !== undefined && uncorrectable > 0;
-  const found: Finding[] =
-    uncorrectable === undefined
-      ? []
-      : [
-          {
-            type: conditions.RasUncorrectable.type,
-            instance: block,
-            status: isBad,
-            reason: isBad ? 'UncorrectableErrors' : 'NoErrors',
-            message: `${block}: ${uncorrectable} uncorrectable errors since the driver was loaded`,
-          },
-        ];
+  const status = uncorrectable !== undefined && uncorrectable > 0;
+  const message = `${block}: ${uncorrectable} uncorrectable errors since the driver was loaded`;
   return [
-    ...found,
-    ...count(conditions.RasDeferred.type, 'deferred errors', deferred),
-    ...count(conditions.RasCorrectable.type, 'corrected errors', correctable),
+    ...(uncorrectable === undefined
+      ? []
+      : [raise(conditions.RasUncorrectable, status ? 'UncorrectableErrors' : 'NoErrors', { instance: block, status, message })]),
+    ...raiseGrowth(conditions.RasDeferred, deferred, `${block}: ${deferred} deferred errors`, block),
+    ...raiseGrowth(conditions.RasCorrectable, correctable, `${block}: ${correctable} corrected errors`, block),
   ];
 }
 
 function badPageFindings({ pending, failed, isWhole }: BadPages): Finding[] {
-  const finding = (type: string, pages: number, what: string, bad: string, good: string): Finding => {
-    const message = `${pages} pages ${what}`;
-    if (pages > 0) return { type, status: true, reason: bad, message };
-    return isWhole ? { type, status: false, reason: good, message } : { type, status: 'unknown', reason: 'Unreadable', message };
+  const { BadPagesPending, BadPagesFailed } = conditions;
+  const judged = (pages: number, what: string) => {
+    const status: boolean | 'unknown' = pages > 0 || (isWhole ? false : 'unknown');
+    return { status, message: `${pages} pages ${what}` };
   };
+  const none = isWhole ? undefined : 'Unreadable';
   return [
-    finding(conditions.BadPagesPending.type, pending, 'wait for a reset', 'PagesPending', 'NonePending'),
-    finding(conditions.BadPagesFailed.type, failed, 'could not be retired', 'PagesFailed', 'NoneFailed'),
+    raise(BadPagesPending, pending > 0 ? 'PagesPending' : (none ?? 'NonePending'), judged(pending, 'wait for a reset')),
+    raise(BadPagesFailed, failed > 0 ? 'PagesFailed' : (none ?? 'NoneFailed'), judged(failed, 'could not be retired')),
   ];
 }
 
@@ -135,6 +118,6 @@ function linkFindings({ table }: AwakeSample): Finding[] {
     const isUp = value === 1;
     const instance = `xgmi${index}`;
     const message = `${instance} is ${isUp ? 'up' : 'down'}`;
-    return [{ type: conditions.XgmiLinkDown.type, instance, reason: isUp ? 'LinkUp' : 'LinkDown', message, level: isUp }];
+    return [raise(conditions.XgmiLinkDown, isUp ? 'LinkUp' : 'LinkDown', { instance, message, level: isUp })];
   });
 }

@@ -5,6 +5,7 @@ import type { Device } from '../../model/device.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
 import { parseCount } from '../kit/drm/text.ts';
+import { raise } from '../kit/finding.ts';
 import { LastIdentities } from '../kit/last-identity.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
@@ -227,12 +228,10 @@ function topologyFindings(
 ): Finding[] {
   if (sample.state !== 'awake' || topology.nodes === undefined) return [];
   const hasNode = seat.node !== undefined || seat.partitions.length > 0;
-  const missing: Finding = {
-    type: conditions.KfdMissing.type,
-    reason: hasNode ? 'HasNode' : 'NoNode',
+  const missing = raise(conditions.KfdMissing, hasNode ? 'HasNode' : 'NoNode', {
     message: hasNode ? 'the topology of KFD has the card' : 'the topology of KFD does not have the card',
     level: hasNode,
-  };
+  });
   const present = seat.partitions.length || (hasNode ? 1 : 0);
   const alike = reads.filter(
     (other) => other.card.facts.pciDevice === card.facts.pciDevice && other.card.facts.computePartition === card.facts.computePartition,
@@ -245,6 +244,5 @@ function topologyFindings(
   if (expected === undefined || !hasNode) return [missing];
   const isFewer = present < expected;
   const message = `${present} of ${expected} partitions of mode ${card.facts.computePartition}`;
-  const reason = isFewer ? 'FewerThanMode' : 'AsMode';
-  return [missing, { type: conditions.PartitionMissing.type, status: isFewer, reason, message }];
+  return [missing, raise(conditions.PartitionMissing, isFewer ? 'FewerThanMode' : 'AsMode', { status: isFewer, message })];
 }

@@ -1,4 +1,6 @@
+import { raiseGrowth } from '../kit/finding.ts';
 import type { BoardFiles } from './board-files.ts';
+import { conditions } from './conditions.ts';
 import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
 import { parseCount, parseFlag, parseRegister } from './values.ts';
@@ -27,7 +29,7 @@ function addBank(facts: Facts, name: string, bank: BoardFiles): void {
   const uncorrectable = bank.value('ecc_ue_cnt', parseCount);
   facts.add(metrics.errors, correctable, { kind: 'ecc_correctable', bank: name });
   facts.add(metrics.errors, uncorrectable, { kind: 'ecc_uncorrectable', bank: name });
-  if (correctable !== undefined) facts.count('EccCorrectable', `${name}: ecc_ce_cnt ${correctable}`, correctable, name);
+  facts.findings.push(...raiseGrowth(conditions.EccCorrectable, correctable, `${name}: ecc_ce_cnt ${correctable}`, name));
   const status = bank.fact('ecc_status', parseRegister);
   const message = `${name}: ecc_ue_cnt ${uncorrectable ?? 'unknown'}`;
   const instance = { instance: name };

@@ -1,5 +1,7 @@
 import type { Finding } from '../../model/health.ts';
+import type { ReasonOf } from '../kit/finding.ts';
 import type { BoardFiles, FileFact } from './board-files.ts';
+import type { conditions } from './conditions.ts';
 import { bitNames, type ErrorRegister, INJECTED } from './dfl-errors.ts';
 import type { Layout } from './dfl-layout.ts';
 import type { Facts } from './facts.ts';
@@ -56,25 +58,28 @@ export function addEngineErrors(facts: Facts, masks: ErrorMasks, revision: numbe
   addInjection(facts, masks);
 }
 
-type Verdict = Pick<Finding, 'severity' | 'remedy'> & { readonly reason: 'RegisterSet' | 'ThermalRunaway' | 'CompletionTimeout' };
+type RegisterCondition = 'FatalError' | 'NonfatalError' | 'FmeError' | 'PcieInterfaceError';
+type Verdict<T extends RegisterCondition> = Pick<Finding, 'severity' | 'remedy'> & { readonly reason: ReasonOf<(typeof conditions)[T]> };
 
-function judge(
+function judge<T extends RegisterCondition>(
   facts: Facts,
   masks: ErrorMasks,
   revision: number | undefined,
   register: ErrorRegister,
-  type: 'FatalError' | 'NonfatalError' | 'FmeError' | 'PcieInterfaceError',
-  verdictOf: (mask: bigint) => Verdict,
+  type: T,
+  verdictOf: (mask: bigint) => Verdict<T>,
 ): void {
   const mask = masks.get(register);
   if (mask === undefined) return;
-  const report = (status: Finding['status'], verdict: Verdict | { readonly reason: 'Clear' }, message: string): void => {
-    facts.findings.push({ type, instance: register, ...verdict, message, ...(status !== undefined && { status }) });
-  };
+  const part = { instance: register };
+  const common: RegisterCondition = type;
   const real = mask === 'unknown' ? 0n : mask & ~(INJECTED[register] ?? 0n);
-  if (mask === 'unknown') report('unknown', { reason: 'RegisterSet' }, `${register} cannot be read`);
-  else if (real === 0n) report(false, { reason: 'Clear' }, `${register} is ${hex(mask)}`);
-  else report(true, verdictOf(real), `${register} is ${hex(mask)}: ${bitNames(register, revision, real).join(', ')}`);
+  if (mask === 'unknown') facts.find(common, 'unknown', 'RegisterSet', `${register} cannot be read`, part);
+  else if (real === 0n) facts.find(common, false, 'Clear', `${register} is ${hex(mask)}`, part);
+  else {
+    const { reason, ...more } = verdictOf(real);
+    facts.find(type, true, reason, `${register} is ${hex(mask)}: ${bitNames(register, revision, real).join(', ')}`, { ...part, ...more });
+  }
 }
 
 const INJECTION_REGISTERS: ReadonlySet<string> = new Set(['inject_errors', ...Object.keys(INJECTED)]);

@@ -2,9 +2,8 @@ import type { DeviceProcess, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding, StatusFinding } from '../../model/health.ts';
 import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
-import { allConditions, type ConditionName, type conditions } from './conditions.ts';
-
-type ReasonOf<T extends ConditionName> = (typeof conditions)[T]['reasons'][number];
+import { type ReasonOf, raise } from '../kit/finding.ts';
+import { allConditions, type ConditionName, conditions } from './conditions.ts';
 
 /** Collects the readings and findings of one device. */
 export class Facts {
@@ -26,16 +25,11 @@ export class Facts {
   find<T extends ConditionName>(
     type: T,
     status: StatusFinding['status'],
-    reason: ReasonOf<T>,
+    reason: ReasonOf<(typeof conditions)[T]>,
     message: string,
     more: Pick<StatusFinding, 'instance' | 'severity' | 'remedy'> = {},
   ): void {
-    this.findings.push({ type, status, reason, message, ...more });
-  }
-
-  /** Adds a finding of class `rate`, for which the policy judges the growth. */
-  count(type: ConditionName, message: string, count: number | bigint, instance?: string): void {
-    this.findings.push({ type, reason: 'CounterGrows', message, count: Number(count), ...(instance !== undefined && { instance }) });
+    this.findings.push(raise(conditions[type], reason, { status, message, ...more }));
   }
 
   /** Returns the types of the fatal conditions with this status, without those of the classes `in-progress` and `no-data`. */

@@ -1,4 +1,5 @@
 import type { Finding, Remedy } from '../../model/health.ts';
+import { type Growing, type ReasonOf, raise } from '../kit/finding.ts';
 import { pcieFindings } from '../kit/pcie/health.ts';
 import { conditions } from './conditions.ts';
 import type { HcaSample } from './hca.ts';
@@ -44,24 +45,43 @@ function ownPortFindings(sample: PortSample, context: FindingContext): Finding[]
   return [portDown(sample, context.isExpected(sample.port)), ...initializing(sample), ...rateDegraded(sample), ...counters(sample)];
 }
 
+interface Cause {
+  readonly reason: ReasonOf<typeof conditions.PortDown>;
+  readonly remedy?: Remedy;
+}
+
+/** Names for the finding of a virtual function whose port is that of its physical function. */
+interface Parent {
+  /** Port of the virtual function. */
+  readonly port: string;
+  readonly name: string;
+  readonly function: string;
+}
+
 /** A port that was never up is not cabled, which is no fault. The health engine remembers whether the port was up since boot. */
-function portDown({ port, level, memory, facts }: PortSample, isExpected: boolean): Finding {
-  const base = { type: conditions.PortDown.type, instance: port };
+function portDown({ port, level, memory, facts }: PortSample, isExpected: boolean, parent?: Parent): Finding {
+  const instance = parent?.port ?? port;
+  const at = parent === undefined ? '' : ` at ${parent.name}, the physical function of ${parent.function}`;
   if (level.state === undefined) {
-    return { ...base, status: 'unknown', reason: 'StateUnreadable', message: `port ${port}: state cannot be read` };
+    return raise(conditions.PortDown, 'StateUnreadable', {
+      instance,
+      status: 'unknown',
+      message: `port ${port}: state cannot be read${at}`,
+    });
   }
   const physical = level.physicalState;
   const isDown = level.state === 'down' || level.state === 'nop' || (physical !== undefined && physical !== 'link_up');
-  const message = `port ${port} is ${level.state}, physical state ${physical ?? 'not reported'}${interfaceText(level, facts.netdev)}`;
-  const cause = isDown ? causeOfDown(level, facts) : { reason: 'LinkUp' };
-  return { ...base, ...cause, message, level: !isDown, atLeast: isExpected || memory.wasEverActive };
+  const message = `port ${port} is ${level.state}, physical state ${physical ?? 'not reported'}${interfaceText(level, facts.netdev)}${at}`;
+  const { reason, ...cause }: Cause = isDown ? causeOfDown(level, facts) : { reason: 'LinkUp' };
+  const judgement = { ...cause, instance, message, level: !isDown, atLeast: isExpected || memory.wasEverActive };
+  return raise(conditions.PortDown, isDown && parent !== undefined ? 'ParentPortDown' : reason, judgement);
 }
 
 /**
  * A port that searches for the other end of the link, or has lost it, gets the remedy of the condition: check the cable. The other
  * states come from a setting, a test or the subnet manager. A new cable does not change them.
  */
-function causeOfDown(level: PortLevel, facts: PortFacts): { readonly reason: string; readonly remedy?: Remedy } {
+function causeOfDown(level: PortLevel, facts: PortFacts): Cause {
   switch (level.physicalState) {
     case 'polling':
       return { reason: 'LinkPolling' };
@@ -77,7 +97,7 @@ function causeOfDown(level: PortLevel, facts: PortFacts): { readonly reason: str
 }
 
 /** A RoCE port without a carrier also reports "disabled". When the real cause is unknown, the remedy is `inspect`. */
-function causeOfDisabled({ isInterfaceUp }: PortLevel, { linkLayer }: PortFacts): { readonly reason: string; readonly remedy?: Remedy } {
+function causeOfDisabled({ isInterfaceUp }: PortLevel, { linkLayer }: PortFacts): Cause {
   if (isInterfaceUp === true) return { reason: 'LinkDown' };
   const isUnsure = linkLayer === 'Ethernet' && isInterfaceUp === undefined;
   return { reason: 'PortDisabled', remedy: isUnsure ? 'inspect' : 'enable-port' };
@@ -93,15 +113,8 @@ function interfaceText({ isInterfaceUp }: PortLevel, netdev: string | undefined)
 function parentPortFindings(sample: PortSample, own: HcaSample, parent: HcaSample, context: FindingContext): Finding[] {
   const above = parent.ports.find(({ port }) => port === sample.port) ?? parent.ports[0];
   if (above === undefined) return [];
-  const finding = portDown(above, context.isExpected(above.port));
-  return [
-    {
-      ...finding,
-      instance: sample.port,
-      reason: finding.reason === 'LinkUp' || finding.status === 'unknown' ? finding.reason : 'ParentPortDown',
-      message: `${finding.message} at ${parent.facts.name}, the physical function of ${own.facts.name}`,
-    },
-  ];
+  const names = { port: sample.port, name: parent.facts.name, function: own.facts.name };
+  return [portDown(above, context.isExpected(above.port), names)];
 }
 
 function initializing({ port, level, facts }: PortSample): Finding[] {
@@ -111,14 +124,9 @@ function initializing({ port, level, facts }: PortSample): Finding[] {
   const isFabric = facts.linkLayer !== 'Ethernet';
   const reason = isFabric && facts.smLid === 0 ? 'NoSubnetManager' : 'NotConfigured';
   const message = `port ${port} is ${level.state}, sm_lid ${facts.smLid ?? 'not reported'}`;
-  return [conditions.PortInitializing.type, conditions.PortNotActivated.type].map((type) => ({
-    type,
-    instance: port,
-    status: isWaiting,
-    reason,
-    message,
-    ...(isWaiting && !isFabric ? { remedy: 'inspect' as const } : {}),
-  }));
+  const remedy: { readonly remedy?: Remedy } = isWaiting && !isFabric ? { remedy: 'inspect' } : {};
+  const judgement = { instance: port, status: isWaiting, message, ...remedy };
+  return [conditions.PortInitializing, conditions.PortNotActivated].map((condition) => raise(condition, reason, judgement));
 }
 
 /** A port that is down reports a placeholder rate. */
@@ -126,13 +134,12 @@ function rateDegraded({ port, level, memory }: PortSample): Finding[] {
   if (!memory.isActive || level.rate === undefined) return [];
   const { gigabits } = level.rate;
   const message = `port ${port} runs at ${gigabits} Gb/s (${rateText(level.rate)})`;
-  return [{ type: conditions.RateDegraded.type, instance: port, reason: 'BelowHighestSeen', message, level: gigabits, tellsHighest: true }];
+  return [raise(conditions.RateDegraded, 'BelowHighestSeen', { instance: port, message, level: gigabits, tellsHighest: true })];
 }
 
 interface JudgedCounter {
   readonly file: string;
-  readonly type: string;
-  readonly reason: string;
+  readonly condition: Growing;
   readonly ceiling?: number;
   /** Distinguishes the counters of a port that are judged by the same condition. */
   readonly part?: string;
@@ -140,55 +147,64 @@ interface JudgedCounter {
 
 /** Counters whose growth the policy judges. At its ceiling a counter stops, so its growth is then unknown. */
 const JUDGED_COUNTERS: readonly JudgedCounter[] = [
-  { file: 'link_downed', type: conditions.LinkFlapping.type, reason: 'LinkDownedGrows', ceiling: 255 },
-  { file: 'symbol_error', type: conditions.SymbolErrors.type, reason: 'CounterGrows', ceiling: 65_535 },
-  { file: 'link_error_recovery', type: conditions.LinkErrorRecovery.type, reason: 'CounterGrows', ceiling: 255 },
-  { file: 'local_link_integrity_errors', type: conditions.LocalLinkIntegrity.type, reason: 'CounterGrows', ceiling: 15 },
-  { file: 'excessive_buffer_overrun_errors', type: conditions.BufferOverrun.type, reason: 'CounterGrows', ceiling: 15 },
-  { file: 'port_rcv_errors', type: conditions.ReceiveErrors.type, reason: 'CounterGrows', ceiling: 65_535 },
-  { file: 'req_transport_retries_exceeded', type: conditions.TransportRetriesExceeded.type, reason: 'CounterGrows' },
-  { file: 'max_retry_exceeded', type: conditions.TransportRetriesExceeded.type, reason: 'CounterGrows' },
-  { file: 'retry_exceeded_err', type: conditions.TransportRetriesExceeded.type, reason: 'CounterGrows' },
-  { file: 'requester_retries_exceeded', type: conditions.TransportRetriesExceeded.type, reason: 'CounterGrows' },
-  { file: 'rx_drops', type: conditions.ReceiveDrops.type, reason: 'CounterGrows' },
-  { file: 'rdma_read_wr_err', type: conditions.WorkRequestErrors.type, reason: 'CounterGrows', part: 'read' },
-  { file: 'rdma_write_wr_err', type: conditions.WorkRequestErrors.type, reason: 'CounterGrows', part: 'write' },
-  { file: 'unresponsive_remote_events', type: conditions.RemoteUnresponsive.type, reason: 'CounterGrows', part: 'unresponsive' },
-  { file: 'impaired_remote_conn_events', type: conditions.RemoteUnresponsive.type, reason: 'CounterGrows', part: 'impaired' },
-  { file: 'retrans_timeout_events', type: conditions.RetransmissionTimeouts.type, reason: 'CounterGrows' },
-  { file: 'retrans_pkts', type: conditions.Retransmissions.type, reason: 'CounterGrows' },
-  { file: 'retrans_bytes', type: conditions.RetransmittedBytes.type, reason: 'CounterGrows' },
+  { file: 'symbol_error', condition: conditions.SymbolErrors, ceiling: 65_535 },
+  { file: 'link_error_recovery', condition: conditions.LinkErrorRecovery, ceiling: 255 },
+  { file: 'local_link_integrity_errors', condition: conditions.LocalLinkIntegrity, ceiling: 15 },
+  { file: 'excessive_buffer_overrun_errors', condition: conditions.BufferOverrun, ceiling: 15 },
+  { file: 'port_rcv_errors', condition: conditions.ReceiveErrors, ceiling: 65_535 },
+  { file: 'req_transport_retries_exceeded', condition: conditions.TransportRetriesExceeded },
+  { file: 'max_retry_exceeded', condition: conditions.TransportRetriesExceeded },
+  { file: 'retry_exceeded_err', condition: conditions.TransportRetriesExceeded },
+  { file: 'requester_retries_exceeded', condition: conditions.TransportRetriesExceeded },
+  { file: 'rx_drops', condition: conditions.ReceiveDrops },
+  { file: 'rdma_read_wr_err', condition: conditions.WorkRequestErrors, part: 'read' },
+  { file: 'rdma_write_wr_err', condition: conditions.WorkRequestErrors, part: 'write' },
+  { file: 'unresponsive_remote_events', condition: conditions.RemoteUnresponsive, part: 'unresponsive' },
+  { file: 'impaired_remote_conn_events', condition: conditions.RemoteUnresponsive, part: 'impaired' },
+  { file: 'retrans_timeout_events', condition: conditions.RetransmissionTimeouts },
+  { file: 'retrans_pkts', condition: conditions.Retransmissions },
+  { file: 'retrans_bytes', condition: conditions.RetransmittedBytes },
 ];
 
 function counters({ port, counters: { raw, saturated }, memory }: PortSample): Finding[] {
-  const findings = JUDGED_COUNTERS.flatMap(({ file, type, reason, ceiling, part }): Finding[] => {
-    const count = raw.get(file);
-    if (count === undefined) return [];
-    const instance = part === undefined ? port : `${port}/${part}`;
-    const base = { type, instance, reason, message: `port ${port}: ${file} is ${count}`, count: Number(count) };
-    // Soft RoCE also counts lost links, and its counter goes beyond the ceiling of the classic counter.
-    return [ceiling === undefined || count > ceiling ? base : { ...base, ceiling }];
+  // Soft RoCE also counts lost links, and its counter goes beyond the ceiling of the classic counter.
+  const grown = (file: string, count: number | bigint, ceiling?: number) => ({
+    message: `port ${port}: ${file} is ${count}`,
+    count: Number(count),
+    ...(ceiling !== undefined && count <= ceiling && { ceiling }),
   });
-  const observed = { type: conditions.LinkFlapping.type, instance: `${port}/observed` };
-  if (raw.has('link_downed') && !saturated.includes('link_downed')) {
-    return [...findings, { ...observed, status: false, reason: 'CounterTells', message: `port ${port}: link_downed counts` }];
+  const findings = JUDGED_COUNTERS.flatMap(({ file, condition, ceiling, part }): Finding[] => {
+    const count = raw.get(file);
+    const instance = part === undefined ? port : `${port}/${part}`;
+    return count === undefined ? [] : [raise(condition, 'CounterGrows', { instance, ...grown(file, count, ceiling) })];
+  });
+  const { LinkFlapping } = conditions;
+  const downed = raw.get('link_downed');
+  if (downed !== undefined) {
+    findings.unshift(raise(LinkFlapping, 'LinkDownedGrows', { instance: port, ...grown('link_downed', downed, 255) }));
+  }
+  const instance = `${port}/observed`;
+  if (downed !== undefined && !saturated.includes('link_downed')) {
+    return [...findings, raise(LinkFlapping, 'CounterTells', { instance, status: false, message: `port ${port}: link_downed counts` })];
   }
   const message = `port ${port} was seen to go down ${memory.losses} times`;
-  return [...findings, { ...observed, reason: 'PortLost', message, count: memory.losses }];
+  return [...findings, raise(LinkFlapping, 'PortLost', { instance, message, count: memory.losses })];
 }
 
 function reachability({ ports, pcie, isInOtherNamespace }: HcaSample): Finding[] {
   if (pcie?.link.isAsleep === true || isInOtherNamespace) return [];
-  const type = conditions.DeviceUnreachable.type;
+  const { DeviceUnreachable } = conditions;
   // Each RDMA device has at least one port.
-  if (ports.length === 0) return [{ type, status: true, reason: 'StateUnreadable', message: 'no port of the device can be listed' }];
+  if (ports.length === 0) {
+    return [raise(DeviceUnreachable, 'StateUnreadable', { status: true, message: 'no port of the device can be listed' })];
+  }
   const errors = ports.map(({ level }) => level.error);
   const [error] = errors;
   if (errors.includes(undefined) || error === undefined) {
-    return [{ type, status: false, reason: 'Reachable', message: 'the state of a port can be read' }];
+    return [raise(DeviceUnreachable, 'Reachable', { status: false, message: 'the state of a port can be read' })];
   }
   const reason = error === 'EHUNG' ? 'ReadsHang' : error === 'ENODEV' || error === 'ENOENT' ? 'NoDevice' : 'StateUnreadable';
-  return [{ type, status: true, reason, message: `reading the state of every port fails with ${error}` }];
+  return [raise(DeviceUnreachable, reason, { status: true, message: `reading the state of every port fails with ${error}` })];
 }
 
 function unreadableCounters({ ports }: HcaSample): Finding[] {
@@ -196,21 +212,21 @@ function unreadableCounters({ ports }: HcaSample): Finding[] {
     if (classicFiles === 0) return [];
     const status = classicUnreadable === classicFiles;
     const message = `port ${port}: ${classicUnreadable} of ${classicFiles} performance counters cannot be read`;
-    const reason = status ? 'NoCounterReadable' : 'Readable';
-    return [{ type: conditions.CountersUnreadable.type, instance: port, status, reason, message }];
+    return [raise(conditions.CountersUnreadable, status ? 'NoCounterReadable' : 'Readable', { instance: port, status, message })];
   });
 }
 
 function charDevices({ facts, ports }: HcaSample, { charNodes }: FindingContext): Finding[] {
   const { uverbs } = facts.charDevices;
-  const { type } = conditions.CharDeviceMissing;
+  const { CharDeviceMissing } = conditions;
   // Without a uverbs device in the kernel, no node is missing.
   if (uverbs.length === 0) return [];
-  if (charNodes === undefined)
-    return [{ type, status: 'unknown', reason: 'NodesHidden', message: 'the agent does not see /dev/infiniband' }];
+  if (charNodes === undefined) {
+    return [raise(CharDeviceMissing, 'NodesHidden', { status: 'unknown', message: 'the agent does not see /dev/infiniband' })];
+  }
   if (!ports.some(({ memory }) => memory.isActive)) return [];
   const missing = uverbs.filter((name) => !charNodes.has(name));
   const status = missing.length > 0;
   const message = status ? `/dev/infiniband/${missing.join(', ')} is missing` : `/dev/infiniband/${uverbs.join(', ')} is there`;
-  return [{ type, status, reason: status ? 'UverbsNodeMissing' : 'Present', message }];
+  return [raise(CharDeviceMissing, status ? 'UverbsNodeMissing' : 'Present', { status, message })];
 }

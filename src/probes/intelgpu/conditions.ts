@@ -1,5 +1,6 @@
-import { hours, minutes, seconds } from '../../model/duration.ts';
+import { hours, minutes } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
+import { overTemperatureCondition } from '../kit/drm/temperature.ts';
 import { growthCondition } from '../kit/growth-condition.ts';
 
 const DRIVER = 'Linux drivers/gpu/drm';
@@ -47,15 +48,8 @@ export const conditions = {
     aside: true,
   },
   OverTemperature: {
-    type: 'OverTemperature',
-    class: 'self-clearing',
-    severity: 'degraded',
-    reasons: ['AtCritical', 'AtEmergency', 'BelowLimit', 'Unreadable'],
-    meaning: 'A sensor is at or above its critical temperature. At the emergency temperature the finding is fatal.',
-    remedy: 'check-cooling',
+    ...overTemperatureCondition,
     source: 'Linux Documentation/ABI/testing/sysfs-driver-intel-xe-hwmon: temp*_crit, temp*_emergency',
-    forMs: seconds(30),
-    recoveryMs: minutes(1),
   },
   Throttled: {
     type: 'Throttled',

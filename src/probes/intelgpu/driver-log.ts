@@ -4,6 +4,7 @@ import { type KmsgRecord, parseBootTimeMs } from '../../host/kernel-log/record.t
 import type { Problem, SideReport } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
+import { raise, raiseGrowth } from '../kit/finding.ts';
 import { conditions } from './conditions.ts';
 import { HARDWARE_SEVERITIES, type HardwareSeverity, type LogLine, parseLogLine } from './log-line.ts';
 import { metrics } from './metrics.ts';
@@ -128,10 +129,11 @@ export class DriverLog {
 
 /** Report of the log on one card or function; undefined when the log tells nothing. Without counts it has only faults. Pure. */
 export function logReport({ isWedged, hasFatal, counts }: LogFacts): SideReport | undefined {
+  const errors = counts?.errors.nonfatal;
   const findings: Finding[] = [
     ...(isWedged === undefined ? [] : [wedged(isWedged)]),
     ...(hasFatal === undefined ? [] : [fatal(hasFatal)]),
-    ...(counts === undefined ? [] : [nonfatal(counts.errors.nonfatal)]),
+    ...raiseGrowth(conditions.HardwareNonfatal, errors, `hardware errors that were not corrected: ${errors}`),
   ];
   if (findings.length === 0) return undefined;
   return { findings, readings: counts === undefined ? [] : countReadings(counts) };
@@ -144,17 +146,12 @@ export interface LogFacts extends Pick<CardLog, 'isWedged' | 'hasFatal'> {
 
 function wedged(status: boolean): Finding {
   const message = status ? 'the driver declared the card as wedged' : 'the driver was loaded and did not give the card up since';
-  return { type: conditions.Wedged.type, status, reason: status ? 'DeclaredWedged' : 'DriverLoaded', message };
+  return raise(conditions.Wedged, status ? 'DeclaredWedged' : 'DriverLoaded', { status, message });
 }
 
 function fatal(status: boolean): Finding {
   const message = status ? 'the card reported a fatal hardware error' : 'the driver was loaded and logged no fatal error since';
-  return { type: conditions.HardwareFatal.type, status, reason: status ? 'FatalError' : 'DriverLoaded', message };
-}
-
-function nonfatal(count: number): Finding {
-  const message = `hardware errors that were not corrected: ${count}`;
-  return { type: conditions.HardwareNonfatal.type, reason: 'CounterGrows', message, count };
+  return raise(conditions.HardwareFatal, status ? 'FatalError' : 'DriverLoaded', { status, message });
 }
 
 function countReadings({ recoveries, errors }: Pick<CardLog, 'recoveries' | 'errors'>): Reading[] {

@@ -1,5 +1,6 @@
 import type { Finding, Severity } from '../../model/health.ts';
 import { overTemperature } from '../kit/drm/temperature.ts';
+import { raise } from '../kit/finding.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import type { AwakeSample, CardSample } from './card.ts';
 import { conditions } from './conditions.ts';
@@ -31,39 +32,28 @@ function awakeFindings({ isInSurvivability, monitor, throttle, isDowngraded, pci
 
 function survivability(isIn: boolean): Finding {
   const message = isIn ? 'the card is in survivability mode' : 'the card is not in survivability mode';
-  return { type: conditions.Survivability.type, status: isIn, reason: isIn ? 'SurvivabilityMode' : 'NormalMode', message };
+  return raise(conditions.Survivability, isIn ? 'SurvivabilityMode' : 'NormalMode', { status: isIn, message });
 }
 
 /** Heat and faults of the power supply need a person. Limits of power are how the card works. */
 const severityOf = (reason: string): Severity => (/thermal|prochot|^vr_/.test(reason) ? 'degraded' : 'info');
 
 function throttleFindings({ reasons, unknown }: ThrottleSample): Finding[] {
-  const { type } = conditions.Throttled;
-  const held = [...reasons].flatMap(([reason, gts]): Finding[] =>
-    gts.length === 0
-      ? []
-      : [
-          {
-            type,
-            instance: reason,
-            status: true,
-            reason: 'Throttled',
-            severity: severityOf(reason),
-            message: `${reason} on ${gts.join(', ')}`,
-          },
-        ],
-  );
-  if (unknown.length === 0) return [...held, { type, status: false, reason: 'NotThrottled', message: 'no other reason holds' }];
+  const { Throttled } = conditions;
+  const held = [...reasons].flatMap(([reason, gts]): Finding[] => {
+    if (gts.length === 0) return [];
+    const message = `${reason} on ${gts.join(', ')}`;
+    return [raise(Throttled, 'Throttled', { instance: reason, status: true, severity: severityOf(reason), message })];
+  });
+  if (unknown.length === 0) return [...held, raise(Throttled, 'NotThrottled', { status: false, message: 'no other reason holds' })];
   const message = `the reasons of ${unknown.join(', ')} cannot be read`;
-  const others = [...reasons].flatMap(([reason, gts]): Finding[] =>
-    gts.length > 0 ? [] : [{ type, instance: reason, status: 'unknown', reason: 'Unreadable', message }],
-  );
-  return [...held, ...others];
+  const others = [...reasons].filter(([, gts]) => gts.length === 0);
+  return [...held, ...others.map(([instance]) => raise(Throttled, 'Unreadable', { instance, status: 'unknown', message }))];
 }
 
-function downgraded(isDowngraded: boolean | 'unknown'): Finding {
-  const { type } = conditions.LinkDowngraded;
-  if (isDowngraded === 'unknown') return { type, status: 'unknown', reason: 'Unreadable', message: 'the state of the link cannot be read' };
-  const message = isDowngraded ? 'the card trained its link at a lower speed' : 'the card trained its link as it can';
-  return { type, status: isDowngraded, reason: isDowngraded ? 'Downgraded' : 'AsTrained', message };
+function downgraded(status: boolean | 'unknown'): Finding {
+  const { LinkDowngraded } = conditions;
+  if (status === 'unknown') return raise(LinkDowngraded, 'Unreadable', { status, message: 'the state of the link cannot be read' });
+  const message = status ? 'the card trained its link at a lower speed' : 'the card trained its link as it can';
+  return raise(LinkDowngraded, status ? 'Downgraded' : 'AsTrained', { status, message });
 }

@@ -1,56 +1,51 @@
 import type { Finding } from '../../model/health.ts';
+import { raise, raiseGrowth } from '../kit/finding.ts';
 import { conditions } from './conditions.ts';
 import type { PortSample } from './port.ts';
 import type { VirtualFunction } from './virtual-function.ts';
 
 /** Findings of the ports of a physical function, or of a function without SR-IOV. Pure. */
 export function portFindings(ports: readonly PortSample[]): Finding[] {
-  return ports.flatMap((sample) => [
-    portDown(sample),
-    ...counted(conditions.LinkFlapping.type, sample, 'carrier losses', sample.carrierLosses),
-    ...counted(conditions.TransmitTimeout.type, sample, 'transmit timeouts', sample.transmitTimeouts),
-    ...counted(conditions.ReceiveErrors.type, sample, 'frames with a wrong checksum', sample.crcErrors),
-  ]);
+  return ports.flatMap((sample) => {
+    const { port, interfaceName, carrierLosses, transmitTimeouts, crcErrors } = sample;
+    return [
+      portDown(sample),
+      ...raiseGrowth(conditions.LinkFlapping, carrierLosses, `carrier losses of ${interfaceName}: ${carrierLosses}`, port),
+      ...raiseGrowth(conditions.TransmitTimeout, transmitTimeouts, `transmit timeouts of ${interfaceName}: ${transmitTimeouts}`, port),
+      ...raiseGrowth(conditions.ReceiveErrors, crcErrors, `frames with a wrong checksum of ${interfaceName}: ${crcErrors}`, port),
+    ];
+  });
 }
 
-/** A port that was never up is not cabled, which is no fault. The health engine remembers whether the port was up since boot. */
-function portDown({ port, interfaceName, isUp, isEnabled }: PortSample): Finding {
-  const base = { type: conditions.PortDown.type, instance: port };
-  if (isUp === undefined)
-    return {
-      ...base,
-      status: 'unknown',
-      reason: 'LinkUnreadable',
-      message: `port ${port}: the carrier of ${interfaceName} cannot be read`,
-    };
-  if (isUp) return { ...base, reason: 'LinkUp', message: `port ${port}: ${interfaceName} has a link`, level: true };
-  if (isEnabled !== false)
-    return { ...base, reason: 'LinkDown', message: `port ${port}: ${interfaceName} is up and has no link`, level: false };
-  const message = `port ${port}: an administrator took ${interfaceName} down`;
-  return { ...base, reason: 'PortDisabled', message, level: false, severity: 'info', remedy: 'enable-port' };
+/**
+ * A port that was never up is not cabled, which is no fault. The health engine remembers whether the port was up since boot. `parent`: the
+ * physical function, when the finding is for its virtual function.
+ */
+function portDown({ port, interfaceName, isUp, isEnabled }: PortSample, parent?: string): Finding {
+  const text = (what: string): string => `port ${port}: ${what}${parent === undefined ? '' : `, the physical function ${parent}`}`;
+  const down = { instance: port, level: false };
+  if (isUp === undefined) {
+    const message = text(`the carrier of ${interfaceName} cannot be read`);
+    return raise(conditions.PortDown, 'LinkUnreadable', { instance: port, status: 'unknown', message });
+  }
+  if (isUp) return raise(conditions.PortDown, 'LinkUp', { instance: port, message: text(`${interfaceName} has a link`), level: true });
+  if (isEnabled !== false) {
+    const message = text(`${interfaceName} is up and has no link`);
+    return raise(conditions.PortDown, parent === undefined ? 'LinkDown' : 'ParentPortDown', { ...down, message });
+  }
+  const message = text(`an administrator took ${interfaceName} down`);
+  const reason = parent === undefined ? 'PortDisabled' : 'ParentPortDisabled';
+  return raise(conditions.PortDown, reason, { ...down, message, severity: 'info', remedy: 'enable-port' });
 }
 
 /** Findings of a virtual function: the port of its physical function, and the setting of its own link. Pure. */
 export function virtualFindings(parent: string, port: PortSample | undefined, told: VirtualFunction | undefined): Finding[] {
-  return [...(port === undefined ? [] : [parentPort(parent, portDown(port))]), ...ownLink(told)];
+  return [...(port === undefined ? [] : [portDown(port, parent)]), ...ownLink(told)];
 }
-
-const PARENT_REASONS: Readonly<Record<string, string>> = { LinkDown: 'ParentPortDown', PortDisabled: 'ParentPortDisabled' };
-
-const parentPort = (parent: string, finding: Finding): Finding => ({
-  ...finding,
-  reason: PARENT_REASONS[finding.reason] ?? finding.reason,
-  message: `${finding.message}, the physical function ${parent}`,
-});
 
 function ownLink(told: VirtualFunction | undefined): Finding[] {
   if (told?.linkState === undefined) return [];
   const status = told.linkState === 'disable';
-  const reason = status ? 'LinkStateDisable' : 'LinkStateAllows';
-  return [{ type: conditions.VfLinkDisabled.type, status, reason, message: `link-state of the virtual function is ${told.linkState}` }];
-}
-
-function counted(type: string, { port, interfaceName }: PortSample, what: string, count: bigint | undefined): Finding[] {
-  if (count === undefined) return [];
-  return [{ type, instance: port, reason: 'CounterGrows', message: `${what} of ${interfaceName}: ${count}`, count: Number(count) }];
+  const message = `link-state of the virtual function is ${told.linkState}`;
+  return [raise(conditions.VfLinkDisabled, status ? 'LinkStateDisable' : 'LinkStateAllows', { status, message })];
 }

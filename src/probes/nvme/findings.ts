@@ -1,4 +1,5 @@
 import type { ConditionSpec, Finding, StatusFinding } from '../../model/health.ts';
+import { type ReasonOf, raise, raiseGrowth } from '../kit/finding.ts';
 import { pcieConditions, pcieFindings } from '../kit/pcie/health.ts';
 import { conditions } from './conditions.ts';
 import type { ControllerSample, ControllerState } from './controller.ts';
@@ -52,15 +53,10 @@ export function namespaceFindings(
   return [...stateFindings(states), ...(counts === undefined ? [] : pathFindings(states, counts)), ...readOnly(sample)];
 }
 
-const finding = (type: Type, status: Status, reason: string, message: string): Finding => ({
-  type: conditions[type].type,
-  status,
-  reason,
-  message,
-});
+const finding = <T extends Type>(type: T, status: Status, reason: ReasonOf<(typeof conditions)[T]>, message: string): Finding =>
+  raise(conditions[type], reason, { status, message });
 
-const REASONS: Readonly<Partial<Record<ControllerState, string>>> = {
-  new: 'New',
+const REASONS: Readonly<Partial<Record<ControllerState, ReasonOf<typeof conditions.ControllerNotLive>>>> = {
   resetting: 'Resetting',
   connecting: 'Connecting',
   deleting: 'Deleting',
@@ -88,7 +84,7 @@ function pathFindings(states: readonly (ControllerState | 'unknown')[], { paths,
   const isShut = usable === 0 && states.includes('live');
   return [
     finding('PathsInaccessible', isShut, isShut ? 'NoPath' : 'PathUsable', message),
-    { type: conditions.PathsLost.type, reason: 'FewerPaths', message, level: usable, tellsHighest: true },
+    raise(conditions.PathsLost, 'FewerPaths', { message, level: usable, tellsHighest: true }),
   ];
 }
 
@@ -123,8 +119,9 @@ const BY_BIT = [
 
 export function smartFindings({ log, problem }: SmartResult): Finding[] {
   if (log === undefined) {
-    const types: readonly Type[] = ['SpareLow', 'WornOut', ...BY_BIT.map(([type]) => type)];
-    return types.map((type) => finding(type, 'unknown', 'Unreadable', problem.message));
+    return (['SpareLow', 'WornOut', ...BY_BIT.map(([type]) => type)] as const).map((type) =>
+      finding(type, 'unknown', 'Unreadable', problem.message),
+    );
   }
   const { critical_warning: warnings, media_errors: errors } = log;
   return [
@@ -135,9 +132,7 @@ export function smartFindings({ log, problem }: SmartResult): Finding[] {
       const isGiven = hasWarning(warnings, WARNING_BITS[warning]);
       return finding(type, isGiven, isGiven ? 'Warning' : 'NoWarning', `critical warning: 0x${warnings.toString(16).padStart(2, '0')}`);
     }),
-    ...(errors === undefined
-      ? []
-      : [{ type: conditions.MediaErrors.type, reason: 'CounterGrows', message: `media errors: ${errors}`, count: Number(errors) }]),
+    ...raiseGrowth(conditions.MediaErrors, errors, `media errors: ${errors}`),
   ];
 }
 

@@ -1,9 +1,20 @@
-import type { Finding } from '../../../model/health.ts';
+import { minutes, seconds } from '../../../model/duration.ts';
+import type { ConditionSpec, Finding } from '../../../model/health.ts';
+import { type ReasonOf, raise } from '../finding.ts';
 import { type CredibleLimits, notCredible } from '../sensor-limits.ts';
 import type { CardFiles } from './card-files.ts';
 
-/** Type of the condition that a family of graphics cards declares for it. */
-export const OVER_TEMPERATURE = 'OverTemperature';
+/** Condition of each family of graphics cards, which adds the source of its limits. */
+export const overTemperatureCondition = {
+  type: 'OverTemperature',
+  class: 'self-clearing',
+  severity: 'degraded',
+  reasons: ['AtCritical', 'AtEmergency', 'BelowLimit', 'Unreadable'],
+  meaning: 'A sensor is at or above its critical temperature. At the emergency temperature the finding is fatal.',
+  remedy: 'check-cooling',
+  forMs: seconds(30),
+  recoveryMs: minutes(1),
+} as const satisfies Omit<ConditionSpec, 'source'>;
 
 /** A temperature with the limits of its sensor. `celsius` is absent when the sensor could not be read. */
 export interface LimitedTemperature {
@@ -15,15 +26,14 @@ export interface LimitedTemperature {
 
 /** Judges a temperature by the limits of the driver. */
 export function overTemperature({ sensor, celsius, critical, emergency }: LimitedTemperature): Finding {
-  const base = { type: OVER_TEMPERATURE, instance: sensor };
-  if (celsius === undefined) return { ...base, status: 'unknown', reason: 'Unreadable', message: `${sensor} cannot be read` };
+  const over = (reason: ReasonOf<typeof overTemperatureCondition>, status: boolean | 'unknown', message: string): Finding =>
+    raise(overTemperatureCondition, reason, { instance: sensor, status, message });
+  if (celsius === undefined) return over('Unreadable', 'unknown', `${sensor} cannot be read`);
   if (emergency !== undefined && celsius >= emergency) {
-    const message = `${sensor} at ${celsius} °C, emergency at ${emergency} °C`;
-    return { ...base, status: true, reason: 'AtEmergency', severity: 'fatal', message };
+    return { ...over('AtEmergency', true, `${sensor} at ${celsius} °C, emergency at ${emergency} °C`), severity: 'fatal' };
   }
   const isOver = celsius >= critical;
-  const message = `${sensor} at ${celsius} °C, critical at ${critical} °C`;
-  return { ...base, status: isOver, reason: isOver ? 'AtCritical' : 'BelowLimit', message };
+  return over(isOver ? 'AtCritical' : 'BelowLimit', isOver, `${sensor} at ${celsius} °C, critical at ${critical} °C`);
 }
 
 /**

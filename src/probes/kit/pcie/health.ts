@@ -1,6 +1,7 @@
 import { type AerCounters, type AerSeverity, attainableGeneration, attainableWidth } from '../../../host/pci/pcie.ts';
 import { hours, seconds } from '../../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../../model/health.ts';
+import { raise, raiseGrowth } from '../finding.ts';
 import { growthCondition } from '../growth-condition.ts';
 import type { PcieErrors, PcieSample } from './pcie.ts';
 
@@ -9,7 +10,7 @@ import type { PcieErrors, PcieSample } from './pcie.ts';
 const PCI = '/sys/bus/pci/devices/<address>';
 const AER = 'kernel ABI sysfs-bus-pci-devices-aer_stats';
 
-export const pcieLinkCondition: ConditionSpec = {
+export const pcieLinkCondition = {
   type: 'PcieLinkDegraded',
   class: 'self-clearing',
   severity: 'degraded',
@@ -19,11 +20,10 @@ export const pcieLinkCondition: ConditionSpec = {
   source: `${PCI}: current_link_width and current_link_speed against the smaller maximum of device and upstream port`,
   forMs: seconds(60),
   recoveryMs: seconds(60),
-};
+} as const satisfies ConditionSpec;
 
-/** Conditions for presence on the bus and for Advanced Error Reporting (AER). */
-export const pcieErrorConditions: readonly ConditionSpec[] = [
-  {
+const errors = {
+  PciFunctionGone: {
     type: 'PciFunctionGone',
     class: 'latched',
     severity: 'fatal',
@@ -32,7 +32,7 @@ export const pcieErrorConditions: readonly ConditionSpec[] = [
     remedy: 'reboot',
     source: `${PCI}: config, first 64 bytes; not for virtual functions`,
   },
-  growthCondition({
+  AerFatal: growthCondition({
     type: 'AerFatal',
     severity: 'fatal',
     meaning: 'Uncorrectable fatal PCIe errors were reported.',
@@ -41,7 +41,7 @@ export const pcieErrorConditions: readonly ConditionSpec[] = [
     growth: 0,
     windowMs: hours(24),
   }),
-  growthCondition({
+  AerNonfatal: growthCondition({
     type: 'AerNonfatal',
     severity: 'degraded',
     meaning: 'Uncorrectable PCIe errors were reported. Harmless errors that probing causes do not count.',
@@ -50,7 +50,7 @@ export const pcieErrorConditions: readonly ConditionSpec[] = [
     growth: 10,
     windowMs: hours(1),
   }),
-  growthCondition({
+  AerCorrectable: growthCondition({
     type: 'AerCorrectable',
     severity: 'info',
     meaning: 'The PCIe link corrects many errors: a worn contact or a marginal riser.',
@@ -59,7 +59,10 @@ export const pcieErrorConditions: readonly ConditionSpec[] = [
     growth: 100,
     windowMs: hours(1),
   }),
-];
+} as const satisfies Readonly<Record<string, ConditionSpec>>;
+
+/** Conditions for presence on the bus and for Advanced Error Reporting (AER). */
+export const pcieErrorConditions: readonly ConditionSpec[] = Object.values(errors);
 
 /** All conditions of a device whose link the kernel reports. */
 export const pcieConditions: readonly ConditionSpec[] = [...pcieErrorConditions, pcieLinkCondition];
@@ -79,7 +82,7 @@ export function pcieErrorFindings(sample: PcieErrors): Finding[] {
 function presenceFinding({ answers }: PcieErrors): Finding[] {
   if (answers === undefined) return [];
   const message = answers ? 'the configuration header can be read' : 'all 64 bytes of the configuration header are ones';
-  return [{ type: 'PciFunctionGone', status: !answers, reason: answers ? 'Answers' : 'ConfigurationAllOnes', message }];
+  return [raise(errors.PciFunctionGone, answers ? 'Answers' : 'ConfigurationAllOnes', { status: !answers, message })];
 }
 
 /** Judges width and speed. A low speed has severity `info`, because idle cards lower their generation by themselves. */
@@ -104,35 +107,27 @@ function pcieLinkFindings({ link }: PcieSample): Finding[] {
 
 function levelFinding(
   instance: string,
-  reason: string,
+  reason: 'WidthBelowMaximum' | 'SpeedBelowMaximum',
   now: number | undefined,
   most: number | undefined,
   message: (now: number, most: number) => string,
 ): Finding[] {
   if (now === undefined || most === undefined) return [];
   const status = now < most;
-  return [{ type: pcieLinkCondition.type, instance, status, reason: status ? reason : 'AtMaximum', message: message(now, most) }];
+  return [raise(pcieLinkCondition, status ? reason : 'AtMaximum', { instance, status, message: message(now, most) })];
 }
 
-function aerFindings(aer: AerCounters): Finding[] {
-  const { totals, rootPort } = aer;
+function aerFindings({ errors: kinds, totals, rootPort }: AerCounters): Finding[] {
+  const sumOf = (severity: AerSeverity): bigint | undefined => {
+    const counts = kinds.filter((error) => error.severity === severity && !HARMLESS.has(error.kind)).map(({ count }) => count);
+    return counts.length === 0 ? undefined : counts.reduce((a, b) => a + b, 0n);
+  };
+  const [nonfatal, correctable] = [sumOf('nonfatal'), sumOf('correctable')];
+  const below = `fatal errors below root port ${rootPort?.address}: ${rootPort?.fatal}`;
   return [
-    ...(totals.fatal === undefined ? [] : [aerFinding('AerFatal', 'TOTAL_ERR_FATAL', totals.fatal)]),
-    ...(rootPort === undefined
-      ? []
-      : [{ ...aerFinding('AerFatal', `fatal errors below root port ${rootPort.address}`, rootPort.fatal), instance: rootPort.address }]),
-    ...summedFinding(aer, 'nonfatal', 'AerNonfatal'),
-    ...summedFinding(aer, 'correctable', 'AerCorrectable'),
+    ...raiseGrowth(errors.AerFatal, totals.fatal, `TOTAL_ERR_FATAL: ${totals.fatal}`),
+    ...raiseGrowth(errors.AerFatal, rootPort?.fatal, below, rootPort?.address),
+    ...raiseGrowth(errors.AerNonfatal, nonfatal, `nonfatal PCIe errors: ${nonfatal}`),
+    ...raiseGrowth(errors.AerCorrectable, correctable, `correctable PCIe errors: ${correctable}`),
   ];
-}
-
-function summedFinding(aer: AerCounters, severity: AerSeverity, type: string): Finding[] {
-  const counts = aer.errors.filter((error) => error.severity === severity && !HARMLESS.has(error.kind)).map(({ count }) => count);
-  if (counts.length === 0) return [];
-  const sum = counts.reduce((a, b) => a + b, 0n);
-  return [aerFinding(type, `${severity} PCIe errors`, sum)];
-}
-
-function aerFinding(type: string, what: string, count: bigint): Finding {
-  return { type, reason: 'CounterGrows', message: `${what}: ${count}`, count: Number(count) };
 }
