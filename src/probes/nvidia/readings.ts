@@ -16,7 +16,7 @@ export function gpuReadings(gpu: GpuSample, context: GpuContext): readonly Readi
     ...eccReadings(ecc),
     ...stateReading('fabric_state', 'state', fabric.state),
     ...stateReading('fabric_health', 'state', fabric.health),
-    ...stateReading('recovery_action', 'action', gpu.recovery?.action),
+    ...stateReading('recovery_action', 'action', gpu.recovery?.action?.action),
     ...one(nvidia('processes'), gpu.processes?.count),
     ...(gpu.links ?? []).flatMap(linkReadings),
     info(gpu, context),

@@ -114,8 +114,8 @@ const sharesMemory = ({ gpuInstance }: MigSample, all: readonly MigSample[]): bo
   all.filter((other) => other.gpuInstance === gpuInstance).length > 1;
 
 function problemsOf({ id }: Device, unread: readonly Unread[] = []): readonly Problem[] {
-  const of = (wanted: Unread['kind']): readonly Unread[] => unread.filter(({ kind }) => kind === wanted);
-  return [...summaryOf('unknown-value', id, of('unknown')), ...summaryOf('value-unreadable', id, of('error'))];
+  const of = (...wanted: readonly Unread['kind'][]): readonly Unread[] => unread.filter(({ kind }) => wanted.includes(kind));
+  return [...summaryOf('unknown-value', id, of('unknown')), ...summaryOf('value-unreadable', id, of('error', 'reset-required'))];
 }
 
 /** A faulty GPU can give an error for a hundred values. The message shows three of them. */

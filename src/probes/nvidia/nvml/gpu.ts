@@ -1,14 +1,14 @@
-import type { GpuIdentity, GpuSample, LinkSample, Unread } from '../sample.ts';
+import type { GpuIdentity, GpuSample, LinkSample } from '../sample.ts';
 import { recoveryOf } from '../states.ts';
 import type { CallNotes } from './call-notes.ts';
-import { CODE, kindOf, textOf } from './codes.ts';
+import { CODE, kindOf, unreadFor } from './codes.ts';
 import type { DriverVersion } from './driver-version.ts';
 import { Activities } from './gpm.ts';
 import { Instances } from './instances.ts';
 import type { Handle, Library } from './library.ts';
 import { type LinkEnds, NO_ENDS, readLinkEnds, readLinks } from './nvlink.ts';
 import { Processes } from './processes.ts';
-import { Answers, type Question } from './question.ts';
+import { Answers, placesOf, type Question } from './question.ts';
 
 /** Library, driver and questions with which GPUs are read. */
 export interface Bound {
@@ -28,8 +28,6 @@ export interface Due {
   /** Monotonic time. */
   readonly nowMs: number;
 }
-
-const LOST: Unread = { name: 'temperature/gpu_temp', text: textOf(CODE.gpuIsLost), kind: 'lost' };
 
 /** One GPU with its handle and its instances. */
 export class Gpu {
@@ -81,7 +79,11 @@ export class Gpu {
 
   /** Returns the sample of the last round. */
   sample(): GpuSample {
-    if (this.#isLost) return { identity: { ...this.#answers.sample().identity, ...this.identity }, unread: [LOST] };
+    if (this.#isLost)
+      return {
+        identity: { ...this.#answers.sample().identity, ...this.identity },
+        unread: unreadFor(CODE.gpuIsLost, placesOf(['temperatureCelsius'])),
+      };
     const answered = this.#answers.sample();
     const instances = this.#instances.samples();
     const processes = this.#processes.list();

@@ -1,6 +1,6 @@
 import type { MigName, MigSample, Unread } from '../sample.ts';
 import type { CallNotes } from './call-notes.ts';
-import { CODE, printedFor, textOf } from './codes.ts';
+import { CODE, textOf, unreadFor } from './codes.ts';
 import { ATTRIBUTES } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
 import { Answers, endsRound, type Question } from './question.ts';
@@ -64,7 +64,9 @@ export class Instances {
 
   unread(): readonly Unread[] {
     if (this.#failure === undefined) return [];
-    return [{ name: 'mig_devices', text: printedFor(this.#failure) ?? textOf(this.#failure), kind: 'error' }];
+    const place = { value: 'instances', name: 'mig_devices' } as const;
+    const [failed] = unreadFor(this.#failure, [place]);
+    return [{ ...place, text: failed?.text ?? textOf(this.#failure), kind: 'error' }];
   }
 
   /** Removes the instances of a lost GPU. */

@@ -1,6 +1,6 @@
 import type { ProcessList, ProcessSample } from '../sample.ts';
 import type { CallNotes } from './call-notes.ts';
-import { CODE, printedFor } from './codes.ts';
+import { CODE, failureOf } from './codes.ts';
 import { NO_INSTANCE, PROCESS, PROCESS_SAMPLE, PROCESS_SHARE, PROCESS_SHARES } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
 import type { Memory } from './memory.ts';
@@ -87,7 +87,7 @@ function readProcesses(library: Library, branch: number, gpu: Handle): ProcessLi
   const list = successful.flatMap(({ memory, count }) =>
     Array.from({ length: count }, (_, index) => processAt(memory, LIST + index * PROCESS.size)),
   );
-  const isCounted = successful.length > 0 && kinds.every(({ code }) => code !== CODE.insufficientSize && printedFor(code) === undefined);
+  const isCounted = successful.length > 0 && kinds.every(({ code }) => code !== CODE.insufficientSize && failureOf(code) === undefined);
   return isCounted ? { count: new Set(list.map(({ pid }) => pid)).size, list } : { list };
 }
 

@@ -3,13 +3,10 @@ import type { Host } from '../../../host/host.ts';
 import { hardwareOnBus } from '../hardware.ts';
 import type { NvidiaOptions } from '../options.ts';
 import type { NodeSample } from '../sample.ts';
-import type { XidEvent } from './events.ts';
+import type { XidLine } from '../xid-line.ts';
 import { Machine, type NvmlFailure } from './machine.ts';
 import { openLibrary } from './open-library.ts';
 import { RecordingLibrary } from './recording-library.ts';
-
-/** An Xid from the library, with the GPU's address. */
-export type LibraryXid = XidEvent & { readonly pciAddress: string };
 
 /** Wait before the next attempt to open a library that could not be opened. */
 const RETRY_MS = 60_000;
@@ -25,7 +22,7 @@ export class NvmlSource {
   #machine: Machine | undefined;
   #failure: NvmlFailure | undefined;
   #retryAtMs = -Infinity;
-  #xids: readonly LibraryXid[] = [];
+  #xids: readonly XidLine[] = [];
   #isClosed = false;
 
   constructor(host: Host, options: NvidiaOptions) {
@@ -53,7 +50,7 @@ export class NvmlSource {
   }
 
   /** Returns the Xids since the last call. */
-  takeXids(): readonly LibraryXid[] {
+  takeXids(): readonly XidLine[] {
     const taken = this.#xids;
     this.#xids = [];
     return taken;
