@@ -1,4 +1,15 @@
-export type Quantity = 'bytes' | 'bytes_per_second' | 'watts' | 'celsius' | 'hertz' | 'ratio' | 'seconds' | 'volts' | 'lanes' | 'count';
+export type Quantity =
+  | 'bytes'
+  | 'bytes_per_second'
+  | 'watts'
+  | 'joules'
+  | 'celsius'
+  | 'hertz'
+  | 'ratio'
+  | 'seconds'
+  | 'volts'
+  | 'lanes'
+  | 'count';
 
 /** Why a value has no answer: the GPU is lost, it answers only after a reset, or the driver failed for another reason. */
 export type Failure = 'lost' | 'reset-required' | 'error';

@@ -12,7 +12,7 @@ import type {
   Unread,
 } from './sample.ts';
 import { FABRIC_HEALTHS, FABRIC_STATES, RECOVERY_ACTIONS, type Recovery, type RecoveryAction, recoveryOf } from './states.ts';
-import { GPU_KEYS, INSTANCE_KEYS, quantityOf, VALUES, type ValueKey, type Values } from './values.ts';
+import { GPU_KEYS, INSTANCE_KEYS, VALUES, type ValueKey, type Values } from './values.ts';
 
 /** Returns the sample of one `<gpu>` element, without the names of its instances. */
 export function gpuSampleOf(gpu: Element): GpuSample {
@@ -37,9 +37,9 @@ function valuesOf(element: Element, keys: readonly ValueKey[], unread: Unread[])
   const values: Partial<Record<ValueKey, number | bigint | boolean>> = {};
   for (const key of keys) {
     if (key === 'performanceState') continue;
-    const { kind, paths } = VALUES[key];
+    const { quantity, paths } = VALUES[key];
     const cells = paths.map((path) => ({ path, cell: cellAt(element, path) }));
-    const parsed = cells.map(({ cell }) => (kind === 'flag' ? asBoolean(cell) : numberValue(cell, quantityOf(key))));
+    const parsed = cells.map(({ cell }) => (quantity === 'flag' ? asBoolean(cell) : numberValue(cell, quantity)));
     const value = parsed.find((each) => each !== undefined);
     const unparsed = cells.find(({ cell }) => cell.kind !== 'absent' && !isNone(cell));
     if (value !== undefined) values[key] = value;

@@ -9,11 +9,11 @@ import { deviceFromProc, namesOf, nodeFactsOf } from './devices.ts';
 import { hardwareOnBus } from './hardware.ts';
 import { NvmlSource } from './nvml/source.ts';
 import type { NvidiaOptions } from './options.ts';
+import { StuckProcesses, type UsersOfDevice } from './processes.ts';
 import { lostWith, PcieErrors, reportsOf } from './reports.ts';
 import type { GpuSample, NodeSample } from './sample.ts';
 import { type SmiFailure, type SurplusFault, surplusFaults } from './smi.ts';
 import { SmiSource } from './smi-source.ts';
-import { StuckProcesses, type UsersOfDevice } from './stuck-processes.ts';
 import type { XidLine } from './xid-line.ts';
 
 /** Reads GPUs from NVML or `nvidia-smi`. It remembers earlier reads, to report GPUs that the driver no longer shows. */

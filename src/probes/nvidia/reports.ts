@@ -10,10 +10,9 @@ import type { ProcessFacts } from '../kit/process-facts.ts';
 import { type GpuName, gpuDevice, instanceDevice, type NodeFacts } from './devices.ts';
 import { concerningInstances, gpuFindings } from './findings.ts';
 import { instanceFindings } from './memory-findings.ts';
-import { processesIn, processesOf } from './processes.ts';
+import { processesIn, processesOf, type UsersOfDevice } from './processes.ts';
 import { gpuReadings, instanceReadings } from './readings.ts';
 import type { GpuSample, MigSample, ProcessSample, Unread } from './sample.ts';
-import type { UsersOfDevice } from './stuck-processes.ts';
 
 /** Readings and findings of the PCI function of a GPU. */
 interface PcieReport {

@@ -13,13 +13,13 @@ import {
   longAt,
   type Question,
   question,
-  type ValueWay,
+  type ValueVariant,
   valueQuestion,
 } from './question.ts';
 
 /** Questions about the memory errors of a GPU, and about repairs. */
 export function errorQuestions(library: Library): readonly Question[] {
-  const ask = (interval: Interval, way: ValueWay): Question => valueQuestion(library, interval, way);
+  const ask = (interval: Interval, variant: ValueVariant): Question => valueQuestion(library, interval, variant);
   return [
     ask('read', {
       symbol: 'nvmlDeviceGetRemappedRows',

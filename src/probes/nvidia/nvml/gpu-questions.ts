@@ -2,7 +2,6 @@ import type { GpuSample } from '../sample.ts';
 import { FABRIC_HEALTHS, FABRIC_STATES, RECOVERY_ACTIONS } from '../states.ts';
 import type { ValueKey, Values } from '../values.ts';
 import { CODE, textOf } from './codes.ts';
-import type { DriverVersion } from './driver-version.ts';
 import { errorQuestions, instanceErrors } from './error-questions.ts';
 import { identityQuestions } from './identity-questions.ts';
 import { FABRIC_V1, FABRIC_V2, FABRIC_V3, MARGIN, MEMORY, MEMORY_V2, TEMPERATURE, UTILIZATION } from './layouts.ts';
@@ -24,13 +23,24 @@ import {
   question,
   SAME,
   signedAt,
-  type ValueWay,
+  type ValueVariant,
   valueQuestion,
 } from './question.ts';
 
+/** Version of a driver. `580.105.08` has branch 580 and build 105. Both are 0 when the version is unknown. */
+export interface DriverVersion {
+  readonly branch: number;
+  readonly build: number;
+}
+
+export function driverVersionOf(text: string): DriverVersion {
+  const [, branch = '0', build = '0'] = /^(\d+)(?:\.(\d+))?/.exec(text) ?? [];
+  return { branch: Number(branch), build: Number(build) };
+}
+
 /** All questions to a GPU, in the order of the calls and of their results. */
 export function gpuQuestions(library: Library, driver: DriverVersion): readonly Question[] {
-  const ask = (interval: Interval, first: ValueWay, ...older: readonly ValueWay[]): Question =>
+  const ask = (interval: Interval, first: ValueVariant, ...older: readonly ValueVariant[]): Question =>
     valueQuestion(library, interval, first, ...older);
   /** `before` holds the arguments between the handle and the answer. */
   const one = (interval: Interval, key: ValueKey, symbol: string, convert = SAME, ...before: readonly number[]): Question =>

@@ -1,6 +1,6 @@
+import type { ReadGuard } from '../../../host/fs/read-guard.ts';
 import { type GpuSample, joined, type Place } from '../sample.ts';
 import { VALUES, type ValueKey } from '../values.ts';
-import type { CallNotes } from './call-notes.ts';
 import { CODE, failureOf, kindOf, unreadFor } from './codes.ts';
 import { FIELD } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
@@ -54,7 +54,7 @@ export function longAt(offset: number): Read {
 }
 
 /** One function of the driver and its arguments. */
-interface Function {
+interface NvmlCall {
   readonly symbol: string;
   /** Arguments between the handle and the answers. */
   readonly before?: readonly number[];
@@ -65,20 +65,20 @@ interface Function {
   /** First word of a versioned struct, if the answer is one. */
   readonly version?: number;
 }
-export interface Way extends Function {
+export interface CallVariant extends NvmlCall {
   parse(out: Memory): GpuSample;
 }
-export interface ValueWay extends Function {
+export interface ValueVariant extends NvmlCall {
   readonly reads: { readonly [key in ValueKey]?: Read };
 }
 
 /** Question that reads values with the newest function of the driver. */
-export function valueQuestion(library: Library, interval: Interval, first: ValueWay, ...older: readonly ValueWay[]): Question {
-  const way = ({ reads, ...call }: ValueWay): Way => ({
+export function valueQuestion(library: Library, interval: Interval, first: ValueVariant, ...older: readonly ValueVariant[]): Question {
+  const variant = ({ reads, ...call }: ValueVariant): CallVariant => ({
     ...call,
     parse: (out) => ({ values: Object.fromEntries(Object.entries(reads).map(([key, read]) => [key, read(out)])) }),
   });
-  return question(library, interval, placesOf(Object.keys(first.reads) as ValueKey[]), [way(first), ...older.map(way)]);
+  return question(library, interval, placesOf(Object.keys(first.reads) as ValueKey[]), [variant(first), ...older.map(variant)]);
 }
 
 const OUT_STRIDE = 8;
@@ -86,21 +86,26 @@ const OUT_STRIDE = 8;
 const ANSWER_BYTES = 256;
 
 /** Question that uses the newest function of the driver. `places` holds what is unreadable when it fails. */
-export function question(library: Library, interval: Interval, places: readonly Place[], ways: readonly [Way, ...Way[]]): Question {
+export function question(
+  library: Library,
+  interval: Interval,
+  places: readonly Place[],
+  variants: readonly [CallVariant, ...CallVariant[]],
+): Question {
   const ask = (device: Handle): Answer => {
     let code: number = CODE.functionNotFound;
-    for (const way of ways) {
-      code = call(library, way, device);
-      if (code === CODE.success) return { code, sample: way.parse(library.scratch) };
+    for (const variant of variants) {
+      code = call(library, variant, device);
+      if (code === CODE.success) return { code, sample: variant.parse(library.scratch) };
       // The struct is newer than the driver, or the function is missing: the next older function is tried.
       if (code !== CODE.versionMismatch && code !== CODE.functionNotFound) break;
     }
     return { code, sample: { unread: unreadFor(code, places) } };
   };
-  return { symbol: ways[0].symbol, interval, ask };
+  return { symbol: variants[0].symbol, interval, ask };
 }
 
-function call(library: Library, { symbol, before = [], outs = 1, after = [], version }: Way, device: Handle): number {
+function call(library: Library, { symbol, before = [], outs = 1, after = [], version }: CallVariant, device: Handle): number {
   const { scratch } = library;
   // A library of another version may not write all bytes, so bytes of an earlier call are cleared.
   scratch.clear(ANSWER_BYTES);
@@ -198,17 +203,36 @@ function fieldValue(memory: Memory, at: number): FieldValue {
   };
 }
 
+/** Records which call of one GPU is running, so that a call that hangs can be identified. */
+export class CallTracker {
+  readonly guard: ReadGuard | undefined;
+  /** Path of the GPU in the guard. */
+  readonly place: string;
+  constructor(guard: ReadGuard | undefined, place: string) {
+    this.guard = guard;
+    this.place = place;
+  }
+
+  /** `name` is the name of the call, or of the first of several calls. */
+  during<T>(name: string, call: () => T): T {
+    this.guard?.enter(`${this.place}/${name}`, 'call');
+    const result = call();
+    this.guard?.leave();
+    return result;
+  }
+}
+
 /** The latest answers of one device to a list of questions. */
 export class Answers {
   readonly #questions: readonly Question[];
   readonly #device: Handle;
-  readonly #notes: CallNotes;
+  readonly #tracker: CallTracker;
   readonly #answers = new Map<Question, Answer>();
 
-  constructor(questions: readonly Question[], device: Handle, notes: CallNotes) {
+  constructor(questions: readonly Question[], device: Handle, tracker: CallTracker) {
     this.#questions = questions;
     this.#device = device;
-    this.#notes = notes;
+    this.#tracker = tracker;
   }
 
   /** Asks the questions with these intervals in their order. Returns the code that ended the round, if one did. */
@@ -217,7 +241,7 @@ export class Answers {
       if (question.interval === 'once' && isSettled(this.#answers.get(question))) continue;
       this.#answers.delete(question);
       if (question.unless?.(this.sample()) === true) continue;
-      const answer = this.#notes.during(question.symbol, () => question.ask(this.#device));
+      const answer = this.#tracker.during(question.symbol, () => question.ask(this.#device));
       this.#answers.set(question, answer);
       if (endsRound(answer.code)) return answer.code;
     }

@@ -28,7 +28,7 @@ export interface Wanted {
 }
 
 /** All GPUs of the node. The library stays open, because opening it wakes GPUs and can reset counters of their drivers. */
-export class Machine {
+export class NvmlSession {
   readonly library: Library;
   readonly #host: Host;
   readonly #wanted: Wanted;
