@@ -1,16 +1,28 @@
-export type Quantity = 'bytes' | 'bytes_per_second' | 'watts' | 'celsius' | 'hertz' | 'ratio' | 'seconds' | 'volts' | 'lanes' | 'count';
+export type Quantity =
+  | 'bytes'
+  | 'bytes_per_second'
+  | 'watts'
+  | 'joules'
+  | 'celsius'
+  | 'hertz'
+  | 'ratio'
+  | 'seconds'
+  | 'volts'
+  | 'lanes'
+  | 'count';
+
+/** Why a value has no answer: the GPU is lost, it answers only after a reset, or the driver failed for another reason. */
+export type Failure = 'lost' | 'reset-required' | 'error';
 
 /**
- * Content of one cell of `nvidia-smi`. `absent` is normal: the board, the driver or the permissions do not provide the value. `error`
- * means that the GPU or driver failed to answer. Numbers are in the base unit of their quantity. `exact` is present for whole numbers
- * that `value` cannot hold exactly.
+ * Content of one cell of `nvidia-smi`. `absent` is normal: the board, the driver or the permissions do not provide the value. Numbers are
+ * in the base unit of their quantity. `exact` is present for whole numbers that `value` cannot hold exactly.
  */
 export type Cell =
   | { readonly kind: 'number'; readonly value: number; readonly exact?: bigint; readonly quantity: Quantity }
   | { readonly kind: 'text'; readonly value: string }
   | { readonly kind: 'absent' }
-  | { readonly kind: 'lost' }
-  | { readonly kind: 'error'; readonly text: string };
+  | { readonly kind: Failure };
 
 /** All known spellings in XML and CSV, compared without brackets and case. */
 const ABSENT = new Set([
@@ -24,7 +36,12 @@ const ABSENT = new Set([
   'function not found',
   'redacted',
 ]);
-const ERRORS = new Set(['unknown error', 'err!', 'gpu requires reset']);
+const FAILURES: ReadonlyMap<string, Failure> = new Map([
+  ['gpu is lost', 'lost'],
+  ['gpu requires reset', 'reset-required'],
+  ['unknown error', 'error'],
+  ['err!', 'error'],
+]);
 
 const UNITS: ReadonlyMap<string, readonly [quantity: Quantity, scale: number]> = new Map([
   ['', ['count', 1]],
@@ -57,9 +74,8 @@ export function parseCell(raw: string | undefined): Cell {
     .trim();
   const folded = text.toLowerCase();
   if (ABSENT.has(folded)) return { kind: 'absent' };
-  if (folded === 'gpu is lost') return { kind: 'lost' };
-  if (ERRORS.has(folded)) return { kind: 'error', text };
-  return parseNumber(text) ?? { kind: 'text', value: text };
+  const failure = FAILURES.get(folded);
+  return failure === undefined ? (parseNumber(text) ?? { kind: 'text', value: text }) : { kind: failure };
 }
 
 function parseNumber(text: string): Cell | undefined {

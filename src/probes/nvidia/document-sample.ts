@@ -1,8 +1,18 @@
-import { asBoolean, type Cell, numberValue } from './cell.ts';
+import { asBoolean, type Cell, type Failure, numberValue } from './cell.ts';
 import { cellAt, childrenOf, type Element, textAt, wordAt } from './document.ts';
-import type { EccCount, EccSeverity, GpuIdentity, GpuSample, MigSample, ProcessList, ProcessSample, Unread } from './sample.ts';
-import { fabricHealthOf, fabricStateOf, type Recovery, recoveryActionOf, recoveryOf } from './states.ts';
-import { GPU_KEYS, INSTANCE_KEYS, quantityOf, VALUES, type ValueKey, type Values } from './values.ts';
+import type {
+  EccCount,
+  EccSeverity,
+  FabricSample,
+  GpuIdentity,
+  GpuSample,
+  MigSample,
+  ProcessList,
+  ProcessSample,
+  Unread,
+} from './sample.ts';
+import { FABRIC_HEALTHS, FABRIC_STATES, RECOVERY_ACTIONS, type Recovery, type RecoveryAction, recoveryOf } from './states.ts';
+import { GPU_KEYS, INSTANCE_KEYS, VALUES, type ValueKey, type Values } from './values.ts';
 
 /** Returns the sample of one `<gpu>` element, without the names of its instances. */
 export function gpuSampleOf(gpu: Element): GpuSample {
@@ -13,11 +23,7 @@ export function gpuSampleOf(gpu: Element): GpuSample {
       ...valuesOf(gpu, GPU_KEYS, unread),
       performanceState: performanceState(gpu, unread),
     },
-    fabric: {
-      state: state(gpu, 'fabric/state', fabricStateOf, unread),
-      status: textAt(gpu, 'fabric/status'),
-      health: state(gpu, 'fabric/health/summary', fabricHealthOf, unread),
-    },
+    fabric: fabricOf(gpu, unread),
     recovery: recovery(gpu, unread),
     ecc: { volatile: eccCounts(gpu, 'ecc_errors/volatile', unread), lifetime: eccCounts(gpu, 'ecc_errors/aggregate', unread) },
     processes: processesOf(gpu),
@@ -31,21 +37,24 @@ function valuesOf(element: Element, keys: readonly ValueKey[], unread: Unread[])
   const values: Partial<Record<ValueKey, number | bigint | boolean>> = {};
   for (const key of keys) {
     if (key === 'performanceState') continue;
-    const { kind, paths } = VALUES[key];
+    const { quantity, paths } = VALUES[key];
     const cells = paths.map((path) => ({ path, cell: cellAt(element, path) }));
-    const parsed = cells.map(({ cell }) => (kind === 'flag' ? asBoolean(cell) : numberValue(cell, quantityOf(key))));
+    const parsed = cells.map(({ cell }) => (quantity === 'flag' ? asBoolean(cell) : numberValue(cell, quantity)));
     const value = parsed.find((each) => each !== undefined);
     const unparsed = cells.find(({ cell }) => cell.kind !== 'absent' && !isNone(cell));
     if (value !== undefined) values[key] = value;
-    else if (unparsed !== undefined) unread.push(unreadAt(element, unparsed.path));
+    else if (unparsed !== undefined) unread.push(unreadAt(element, key, unparsed.path));
   }
   return values as Values;
 }
 
-function unreadAt(element: Element, name: string): Unread {
-  const { kind } = cellAt(element, name);
-  return { name, text: textAt(element, name) ?? '', kind: kind === 'lost' || kind === 'error' ? kind : 'unknown' };
+function unreadAt(element: Element, value: Unread['value'], name: string): Unread {
+  const cell = cellAt(element, name);
+  return { value, name, text: textAt(element, name) ?? '', kind: isFailure(cell) ? cell.kind : 'unknown' };
 }
+
+const isFailure = (cell: Cell): cell is Extract<Cell, { readonly kind: Failure }> =>
+  cell.kind === 'lost' || cell.kind === 'reset-required' || cell.kind === 'error';
 
 /** `None` means "no value" for a number or a flag. For a state it is a value. */
 const isNone = (cell: Cell): boolean => cell.kind === 'text' && cell.value.toLowerCase() === 'none';
@@ -73,29 +82,41 @@ function identityOf(gpu: Element): GpuIdentity {
 /** Parses `P0` to `P15`. Drivers without a state print `Unknown`. */
 function performanceState(gpu: Element, unread: Unread[]): number | undefined {
   const cell = cellAt(gpu, 'performance_state');
-  if (cell.kind === 'error') unread.push(unreadAt(gpu, 'performance_state'));
+  if (isFailure(cell) && cell.kind !== 'lost') unread.push(unreadAt(gpu, 'performanceState', 'performance_state'));
   const number = cell.kind === 'text' ? /^P(\d{1,2})$/.exec(cell.value)?.[1] : undefined;
   return number === undefined || Number(number) > 15 ? undefined : Number(number);
 }
 
-function state<T>(gpu: Element, path: string, stateOf: (word: string) => T | undefined, unread: Unread[]): T | undefined {
+function fabricOf(gpu: Element, unread: Unread[]): FabricSample {
+  const state = stateAt(gpu, 'fabric/state', FABRIC_STATES, unread);
+  const status = textAt(gpu, 'fabric/status');
+  const hasFailed = state === 'completed' && !/^(?:success|n\/a|)$/i.test(status ?? '');
+  return { state, status, hasFailed, health: stateAt(gpu, 'fabric/health/summary', FABRIC_HEALTHS, unread) };
+}
+
+/** Reads one of several states, which the driver prints with spaces and capital letters. */
+function stateAt<T extends string>(gpu: Element, path: string, states: readonly T[], unread: Unread[]): T | undefined {
   const cell = cellAt(gpu, path);
-  const known = cell.kind === 'text' ? stateOf(cell.value) : undefined;
-  if (known === undefined && cell.kind !== 'absent') unread.push(unreadAt(gpu, path));
+  const word = cell.kind === 'text' ? cell.value.toLowerCase().replaceAll(' ', '_') : undefined;
+  const known = states.find((each) => each === word);
+  if (known === undefined && cell.kind !== 'absent') unread.push(unreadAt(gpu, 'fabric', path));
   return known;
 }
 
 /** Reads the recovery action. The newest drivers print an action. The 535 to 570 branches print two flags instead. */
 function recovery(gpu: Element, unread: Unread[]): Recovery | undefined {
   const cell = cellAt(gpu, 'gpu_recovery_action');
-  const printed = cell.kind === 'text' ? { word: cell.value, action: recoveryActionOf(cell.value) } : undefined;
+  const printed = cell.kind === 'text' ? { word: cell.value, action: recoveryActionOf(cell.value.toLowerCase()) } : undefined;
   if (cell.kind !== 'absent' && printed?.action === undefined) {
-    unread.push(unreadAt(gpu, 'gpu_recovery_action'));
+    unread.push(unreadAt(gpu, 'recovery', 'gpu_recovery_action'));
     return printed;
   }
   const flag = (name: string): boolean | undefined => asBoolean(cellAt(gpu, `gpu_reset_status/${name}`));
   return recoveryOf(printed, flag('reset_required'), flag('drain_and_reset_recommended'));
 }
+
+const recoveryActionOf = (word: string): RecoveryAction | undefined =>
+  RECOVERY_ACTIONS.find((each) => word === each.word.toLowerCase() || ('oldWord' in each && word === each.oldWord.toLowerCase()));
 
 /** Elements of each count. When a driver splits a count, its parts are added. The first form that exists counts. */
 const UNIFIED: readonly (readonly [EccSeverity, string, readonly string[]])[] = [
@@ -131,7 +152,7 @@ function eccCounts(gpu: Element, base: string, unread: Unread[]): readonly EccCo
 function eccCount(gpu: Element, severity: EccSeverity, location: string, paths: readonly string[], unread: Unread[]): readonly EccCount[] {
   const cells = paths.map((path) => cellAt(gpu, path));
   if (cells.every(({ kind }) => kind === 'absent')) return [];
-  unread.push(...paths.filter((path) => cellAt(gpu, path).kind === 'error').map((path) => unreadAt(gpu, path)));
+  unread.push(...paths.map((path) => unreadAt(gpu, 'ecc', path)).filter(({ kind }) => kind === 'error' || kind === 'reset-required'));
   const values = cells.flatMap((cell) => numberValue(cell, 'count') ?? []);
   if (values.length < cells.length) return [{ severity, location }];
   return [{ severity, location, count: values.reduce<bigint>((sum, value) => sum + BigInt(value), 0n) }];
@@ -163,7 +184,8 @@ function processOf(process: Element): readonly ProcessSample[] {
 /** Reads the instances of a GPU. It adds an entry to `unread` when the driver failed to list them. */
 function instancesOf(gpu: Element, unread: Unread[]): readonly MigSample[] {
   const cell = cellAt(gpu, 'mig_devices');
-  if (cell.kind === 'error' || (cell.kind === 'text' && !isNone(cell))) unread.push({ ...unreadAt(gpu, 'mig_devices'), kind: 'error' });
+  const isFailed = isFailure(cell) && cell.kind !== 'lost';
+  if (isFailed || (cell.kind === 'text' && !isNone(cell))) unread.push({ ...unreadAt(gpu, 'instances', 'mig_devices'), kind: 'error' });
   return childrenOf(gpu, 'mig_devices/mig_device').flatMap(instanceOf);
 }
 

@@ -138,7 +138,7 @@ export function wordAt(element: Element, ...paths: readonly string[]): string | 
   return path === undefined ? undefined : textAt(element, path);
 }
 
-const SENTENCES: ReadonlySet<Cell['kind']> = new Set(['absent', 'lost', 'error']);
+const SENTENCES: ReadonlySet<Cell['kind']> = new Set(['absent', 'lost', 'reset-required', 'error']);
 
 function at(element: Element, names: readonly string[]): Element[string] {
   let found: Element[string] = element;

@@ -1,8 +1,8 @@
-import type { Finding, Remedy, Severity } from '../../model/health.ts';
+import type { Finding, Severity } from '../../model/health.ts';
 import { memoryFindings } from './memory-findings.ts';
 import type { FabricSample, GpuSample, Unread } from './sample.ts';
-import type { FabricState, RecoveryAction } from './states.ts';
-import { VALUES, type Values } from './values.ts';
+import type { FabricState } from './states.ts';
+import type { Values } from './values.ts';
 
 /** Returns the health findings of one GPU sample. */
 export function gpuFindings(gpu: GpuSample): readonly Finding[] {
@@ -27,49 +27,35 @@ export const concerningInstances = (findings: readonly Finding[]): readonly Find
 /** Live values. On a lost GPU the driver prints an error text in their place; its identity stays readable. */
 const LIVE = ['temperatureCelsius', 'memoryTemperatureCelsius', 'busyRatio', 'memoryUsedBytes', 'smHertz', 'fanRatio'] as const;
 const answers = ({ values = {} }: GpuSample): boolean => LIVE.some((key) => values[key] !== undefined);
-/** Returns the text that the driver prints in place of a live value. */
-function errorTextOf({ unread = [] }: GpuSample, isWanted: (unread: Unread) => boolean): string | undefined {
-  const inPlace = [...LIVE, 'uncorrectableRows' as const].flatMap((key) =>
-    unread.filter(({ name }) => VALUES[key].paths.some((path) => path === name)),
-  );
-  const found = inPlace.find(isWanted);
+/** Returns a message about a live value that cannot be read for this reason. */
+function failureOf({ unread = [] }: GpuSample, ...reasons: readonly Unread['kind'][]): string | undefined {
+  const live = [...LIVE, 'uncorrectableRows' as const].flatMap((key) => unread.filter(({ value }) => value === key));
+  const found = live.find(({ kind }) => reasons.includes(kind));
   return found && `${found.name}: ${found.text}`;
 }
 
 function lost(gpu: GpuSample): readonly Finding[] {
-  const message = errorTextOf(gpu, ({ kind }) => kind === 'lost');
+  const message = failureOf(gpu, 'lost');
   if (message !== undefined) return [{ type: 'GpuLost', status: true, reason: 'GpuIsLost', message }];
   if (answers(gpu)) return [{ type: 'GpuLost', status: false, reason: 'Answers', message: 'the GPU answers' }];
-  const failed = errorTextOf(gpu, ({ kind }) => kind === 'error');
+  const failed = failureOf(gpu, 'error', 'reset-required');
   return failed === undefined ? [] : [{ type: 'GpuLost', status: 'unknown', reason: 'ValuesUnreadable', message: failed }];
 }
-
-const ACTIONS: Readonly<
-  Record<Exclude<RecoveryAction, 'none'>, { readonly reason: string; readonly severity: Severity; readonly remedy: Remedy }>
-> = {
-  gpu_reset: { reason: 'GpuReset', severity: 'fatal', remedy: 'reset' },
-  node_reboot: { reason: 'NodeReboot', severity: 'fatal', remedy: 'reboot' },
-  drain_p2p: { reason: 'DrainP2p', severity: 'degraded', remedy: 'restart-workload' },
-  drain_and_reset: { reason: 'DrainAndReset', severity: 'fatal', remedy: 'reset' },
-  recover_imex_domain: { reason: 'RecoverImexDomain', severity: 'degraded', remedy: 'inspect' },
-  bus_reset: { reason: 'BusReset', severity: 'fatal', remedy: 'reset' },
-  system_reboot: { reason: 'SystemReboot', severity: 'fatal', remedy: 'reboot' },
-};
 
 function recovery(gpu: GpuSample): readonly Finding[] {
   if (gpu.recovery === undefined) return needsReset(gpu);
   const { word, action } = gpu.recovery;
   if (action === undefined) return [];
-  return action === 'none'
-    ? [{ type: 'RecoveryAction', status: false, reason: 'None', message: 'the driver asks for nothing' }]
-    : [{ type: 'RecoveryAction', status: true, message: `the driver asks for: ${word}`, ...ACTIONS[action] }];
+  return 'need' in action
+    ? [{ type: 'RecoveryAction', status: true, message: `the driver asks for: ${word}`, ...action.need }]
+    : [{ type: 'RecoveryAction', status: false, reason: 'None', message: 'the driver asks for nothing' }];
 }
 
 /** Drivers without a recovery action print the need for a reset in place of values. Readable values end only this instance. */
 function needsReset(gpu: GpuSample): readonly Finding[] {
-  if (gpu.unread?.some(({ name }) => name === 'gpu_recovery_action') === true) return [];
+  if (gpu.unread?.some(({ value }) => value === 'recovery') === true) return [];
   const base = { type: 'RecoveryAction', instance: 'values' };
-  const message = errorTextOf(gpu, ({ text }) => /^\[?gpu requires reset\]?$/i.test(text));
+  const message = failureOf(gpu, 'reset-required');
   if (message !== undefined) return [{ ...base, status: true, reason: 'GpuReset', message }];
   if (!answers(gpu)) return [];
   return [{ ...base, status: false, reason: 'None', message: 'values are reported, and no reset is requested' }];
@@ -96,9 +82,9 @@ function overTemperature(status: boolean, at: string, below: string): Finding {
   return { type: 'OverTemperature', status, reason: status ? 'AtSlowdownTemperature' : 'BelowLimit', message: status ? at : below };
 }
 
-function fabric({ state, status, health }: FabricSample): readonly Finding[] {
+function fabric({ state, status = '', hasFailed, health }: FabricSample): readonly Finding[] {
   const findings: Finding[] = [];
-  if (state !== undefined && state !== 'not_supported') findings.push(fabricState(state, status ?? ''));
+  if (state !== undefined) findings.push(fabricState(state, status, hasFailed === true));
   if (health !== undefined) {
     const reason = { healthy: 'Healthy', unhealthy: 'Unhealthy', limited_capacity: 'LimitedCapacity' }[health];
     const severity: Severity = health === 'limited_capacity' ? 'degraded' : 'fatal';
@@ -107,10 +93,9 @@ function fabric({ state, status, health }: FabricSample): readonly Finding[] {
   return findings;
 }
 
-function fabricState(state: Exclude<FabricState, 'not_supported'>, status: string): Finding {
-  const hasFailed = state === 'completed' && !/^(?:success|n\/a|)$/i.test(status);
-  const unready = { not_started: 'NotStarted', in_progress: 'InProgress', completed: undefined }[state];
-  const reason = hasFailed ? 'RegistrationFailed' : unready;
+function fabricState(state: FabricState, status: string, hasFailed: boolean): Finding {
+  const unready = { not_started: 'NotStarted', in_progress: 'InProgress', completed: hasFailed ? 'RegistrationFailed' : undefined };
+  const reason = unready[state];
   return {
     type: 'FabricNotReady',
     status: reason !== undefined,

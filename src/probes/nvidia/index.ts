@@ -1,26 +1,24 @@
 import { kernelLogNeed, kmsgProblems } from '../../host/kernel-log/problems.ts';
 import { defineFamily } from '../family.ts';
-import { pcieErrorMetric } from '../kit/pcie/pcie.ts';
-import { access } from './access.ts';
 import { conditions } from './conditions.ts';
+import { access } from './devices.ts';
 import { mayHaveGpus } from './hardware.ts';
 import { KernelLogProbe } from './kernel-log.ts';
 import { known } from './known-text.ts';
 import { metrics } from './metrics.ts';
 import { ncclConditions } from './nccl-crashes.ts';
-import { options } from './options.ts';
+import { options, replayOptions } from './options.ts';
 import { NvidiaProbe } from './probe.ts';
 import { problems } from './problems.ts';
-import { replayOptions } from './replay-options.ts';
 import { claimNames, resolve } from './resolve.ts';
-import { xidConditions, xidMetrics } from './xid-conditions.ts';
+import { xidConditions } from './xid-conditions.ts';
 
 export const family = defineFamily({
   name: 'nvidia',
   summary: 'NVIDIA GPUs and MIG instances, by NVML or nvidia-smi, and the kernel log.',
   kinds: ['gpu', 'mig'],
   partKinds: ['mig'],
-  metrics: [...metrics, pcieErrorMetric, ...xidMetrics],
+  metrics: Object.values(metrics),
   conditions: [...conditions, ...xidConditions, ...ncclConditions],
   problems: [...problems, ...kmsgProblems],
   needs: [

@@ -1,21 +1,20 @@
 import type { Host } from '../../host/host.ts';
-import { type KmsgMessage, type KmsgReader, openKmsg } from '../../host/kernel-log/reader.ts';
+import { type KmsgReader, openKmsg } from '../../host/kernel-log/reader.ts';
 import { parseBootTimeMs } from '../../host/kernel-log/record.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
 import { NcclCrashes } from './nccl-crashes.ts';
-import type { LibraryXid } from './nvml/source.ts';
 import { type XidReport, xidReports } from './xid-findings.ts';
-import { parseNvidiaLine } from './xid-line.ts';
-import { EMPTY_MEMORY, endFaults, LIBRARY_TEXT, rememberRecord, type XidMemory } from './xid-memory.ts';
+import { parseNvidiaLine, type XidLine } from './xid-line.ts';
+import { EMPTY_MEMORY, endFaults, rememberLine, type XidMemory } from './xid-memory.ts';
 
 /** A recovery action may be this much older than the start of its read. Log lines of these seconds may be newer than the action. */
 const ACTION_AGE_MS = 10_000;
 
 /** A probe that may receive Xids from the library. */
-type GpuProbe = Probe & { takeXids?(): readonly LibraryXid[] };
+type GpuProbe = Probe & { takeXids?(): readonly XidLine[] };
 
 /**
  * Adds the Xids and the crashes of the kernel log to a probe of GPUs. It reads the log from boot on, so it knows faults from before the agent's start.
@@ -60,7 +59,7 @@ export class KernelLogProbe implements Probe {
     for (const pciAddress of gpusWithoutAction(collection))
       this.#memory = endFaults(this.#memory, pciAddress, 'driver-asks-nothing', startedAtMs - ACTION_AGE_MS);
     const problem = this.#reader?.status().problem;
-    this.#addLibraryXids(this.#gpus.takeXids?.() ?? [], problem !== undefined);
+    this.#addXidLines(this.#gpus.takeXids?.() ?? [], problem !== undefined);
     const [nowMs, isReadable] = [this.#logMs(), problem === undefined];
     const xids = xidReports(this.#memory, this.#devices, nowMs, isReadable);
     const reported = new Map(collection.reports.map((report) => [report.device.id, report]));
@@ -101,11 +100,13 @@ export class KernelLogProbe implements Probe {
   }
 
   /** Adds Xids of the library, which have only a number, when the log cannot be read. Otherwise the log has them with more details. */
-  #addLibraryXids(xids: readonly LibraryXid[], isLogClosed: boolean): void {
+  #addXidLines(xids: readonly XidLine[], isLogClosed: boolean): void {
     if (!isLogClosed) return;
     for (const xid of xids) {
       this.#libraryXids += 1;
-      this.#memory = rememberRecord(this.#memory, recordOf(xid, -this.#libraryXids, this.#logMs(), this.#host.clock.monotonic()));
+      // The kernel's clock is close to the monotonic one.
+      const timeUsec = Math.round(this.#host.clock.monotonic() * 1_000);
+      this.#memory = rememberLine(this.#memory, xid, { seq: -this.#libraryXids, timeUsec, timeMs: this.#logMs(), text: xid.text });
     }
   }
 
@@ -118,9 +119,11 @@ export class KernelLogProbe implements Probe {
         recordedErrors: this.#host.recordedErrors,
         bootTimeMs: parseBootTimeMs(this.#host.proc.text('stat') ?? ''),
         onRecord: (message) => {
-          this.#memory = rememberRecord(this.#memory, message);
           if (this.#crashes.add(message, this.#logMs())) this.#hasNewLines = true;
-          this.#hasNewLines ||= (parseNvidiaLine(message)?.kind ?? 'other') !== 'other';
+          const line = parseNvidiaLine(message);
+          if (line === undefined) return;
+          this.#memory = rememberLine(this.#memory, line, message);
+          this.#hasNewLines ||= line.kind !== 'other';
         },
       });
       this.#stopFollowing = this.#reader.follow(() => {
@@ -144,19 +147,6 @@ function withLog(report: DeviceReport, xids: XidReport = { readings: [], finding
 function threadGroupOf({ proc }: Host, thread: number): number | undefined {
   const pid = /^Tgid:\s*(\d+)$/m.exec(proc.text(`${thread}/status`) ?? '')?.[1];
   return pid === undefined ? undefined : Number(pid);
-}
-
-/** Builds the log record that the driver would have written. The kernel's clock is close to the monotonic one. */
-function recordOf(
-  { pciAddress, xid, gpuInstance, computeInstance }: LibraryXid,
-  seq: number,
-  timeMs: number,
-  monotonicMs: number,
-): KmsgMessage {
-  const instance =
-    gpuInstance === undefined ? '' : ` GPU-I:${gpuInstance}${computeInstance === undefined ? '' : ` GPU-CI:${computeInstance}`}`;
-  const text = `NVRM: Xid (PCI:${pciAddress.replace(/\.[0-7]$/, '')}${instance}): ${xid}, ${LIBRARY_TEXT}`;
-  return { level: 3, origin: 'kernel', seq, timeUsec: Math.round(monotonicMs * 1_000), text, timeMs, live: true };
 }
 
 /** Returns the GPUs for which the driver reports the recovery action "none". This action has priority over the Xid table. */

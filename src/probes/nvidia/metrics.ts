@@ -1,244 +1,284 @@
-import type { MetricSpec, MetricType } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
-import { familyMetrics, type MetricTraits } from '../kit/metrics.ts';
+import { familyMetrics } from '../kit/metrics.ts';
+import { pcieErrorMetric } from '../kit/pcie/pcie.ts';
 
-const declare = familyMetrics('nvidia');
-
-/** A metric that `nvidia-smi` prints. */
-const own = (name: string, type: MetricType, help: string, labels: readonly string[], source: string, traits?: MetricTraits): MetricSpec =>
-  declare[type](name, help, labels, `nvidia-smi ${source}`, traits);
-
-/** A metric that only the library provides. */
-const byLibrary: typeof own = (name, type, help, labels, source, traits) => declare[type](name, help, labels, `NVML ${source}`, traits);
+const { gauge, counter } = familyMetrics('nvidia');
 
 /** Sources are paths below `<gpu>` of `nvidia-smi -q -x`. Most values also come from the library, see `nvml/*-questions.ts`. */
-export const metrics: readonly MetricSpec[] = [
-  measured(
+export const metrics = {
+  utilization: measured(
     shared.utilization,
     'nvidia-smi utilization/*; absent while MIG is on, of instances GPM 1 of NVML; of containers that share a GPU, from NVML alone, the utilization of their processes',
   ),
-  measured(shared.memoryUsed, 'nvidia-smi fb_memory_usage/used'),
-  measured(shared.memoryTotal, 'nvidia-smi fb_memory_usage/total'),
-  measured(shared.memoryReserved, 'nvidia-smi fb_memory_usage/reserved'),
-  measured(shared.temperature, 'nvidia-smi temperature/{gpu_temp,memory_temp}'),
-  measured(shared.temperatureLimit, 'nvidia-smi temperature/gpu_temp_*_threshold; up to Ampere, later boards give margins'),
-  measured(shared.power, 'nvidia-smi {gpu,module,gpu_memory}_power_readings, power_readings'),
-  measured(shared.energy, 'NVML field 83; not by nvidia-smi'),
-  measured(shared.powerLimit, 'nvidia-smi gpu_power_readings/*_power_limit, power_readings/*'),
-  measured(shared.voltage, 'nvidia-smi voltage/graphics_volt'),
-  measured(shared.clock, 'nvidia-smi clocks/*'),
-  measured(shared.clockMax, 'nvidia-smi max_clocks/*'),
-  measured(shared.fanRatio, 'nvidia-smi fan_speed'),
-  measured(shared.throttled, 'nvidia-smi clocks_event_reasons/*, clocks_throttle_reasons/*'),
-  measured(
+  memoryUsed: measured(shared.memoryUsed, 'nvidia-smi fb_memory_usage/used'),
+  memoryTotal: measured(shared.memoryTotal, 'nvidia-smi fb_memory_usage/total'),
+  memoryReserved: measured(shared.memoryReserved, 'nvidia-smi fb_memory_usage/reserved'),
+  temperature: measured(shared.temperature, 'nvidia-smi temperature/{gpu_temp,memory_temp}'),
+  temperatureLimit: measured(
+    shared.temperatureLimit,
+    'nvidia-smi temperature/gpu_temp_*_threshold; up to Ampere, later boards give margins',
+  ),
+  power: measured(shared.power, 'nvidia-smi {gpu,module,gpu_memory}_power_readings, power_readings'),
+  energy: measured(shared.energy, 'NVML field 83; not by nvidia-smi'),
+  powerLimit: measured(shared.powerLimit, 'nvidia-smi gpu_power_readings/*_power_limit, power_readings/*'),
+  voltage: measured(shared.voltage, 'nvidia-smi voltage/graphics_volt'),
+  clock: measured(shared.clock, 'nvidia-smi clocks/*'),
+  clockMax: measured(shared.clockMax, 'nvidia-smi max_clocks/*'),
+  fanRatio: measured(shared.fanRatio, 'nvidia-smi fan_speed'),
+  throttled: measured(shared.throttled, 'nvidia-smi clocks_event_reasons/*, clocks_throttle_reasons/*'),
+  throttledTime: measured(
     shared.throttledTime,
     'nvidia-smi clocks_event_reasons_counters/*; board_limit, low_utilization, reliability: NVML fields 77 to 79',
   ),
-  measured(shared.pcieWidth, 'nvidia-smi pci/pci_gpu_link_info/link_widths/current_link_width'),
-  measured(shared.pcieWidthMax, 'nvidia-smi pci/pci_gpu_link_info/link_widths/max_link_width'),
-  measured(shared.pcieGeneration, 'nvidia-smi pci/pci_gpu_link_info/pcie_gen/current_link_gen'),
-  measured(shared.pcieGenerationMax, 'nvidia-smi pci/pci_gpu_link_info/pcie_gen/max_link_gen'),
-  measured(shared.pcieReplays, 'nvidia-smi pci/replay_counter'),
-  measured(shared.linkUp, 'NVML nvmlDeviceGetNvLinkState; port nvlink0 and on; not by nvidia-smi'),
-  measured(
+  pcieWidth: measured(shared.pcieWidth, 'nvidia-smi pci/pci_gpu_link_info/link_widths/current_link_width'),
+  pcieWidthMax: measured(shared.pcieWidthMax, 'nvidia-smi pci/pci_gpu_link_info/link_widths/max_link_width'),
+  pcieGeneration: measured(shared.pcieGeneration, 'nvidia-smi pci/pci_gpu_link_info/pcie_gen/current_link_gen'),
+  pcieGenerationMax: measured(shared.pcieGenerationMax, 'nvidia-smi pci/pci_gpu_link_info/pcie_gen/max_link_gen'),
+  pcieReplays: measured(shared.pcieReplays, 'nvidia-smi pci/replay_counter'),
+  linkUp: measured(shared.linkUp, 'NVML nvmlDeviceGetNvLinkState; port nvlink0 and on; not by nvidia-smi'),
+  transmittedBytes: measured(
     shared.transmittedBytes,
     'NVML fields 138 (NVLink before 5), 202 (NVLink 5) of a link, 197 of port pcie where it has 64 bits; not by nvidia-smi',
   ),
-  measured(
+  receivedBytes: measured(
     shared.receivedBytes,
     'NVML fields 139 (NVLink before 5), 204 (NVLink 5) of a link, 198 of port pcie where it has 64 bits; not by nvidia-smi',
   ),
-  byLibrary(
+  nvlinkErrors: counter(
     'nvlink_errors_total',
-    'counter',
     'Errors of an NVLink.',
     ['port', 'kind'],
-    'nvmlDeviceGetNvLinkErrorCounter before NVLink 5; fields 206 to 214 of NVLink 5; not by nvidia-smi',
+    'NVML nvmlDeviceGetNvLinkErrorCounter before NVLink 5; fields 206 to 214 of NVLink 5; not by nvidia-smi',
     { wiped: true },
   ),
-  byLibrary(
+  activity: gauge(
     'activity_ratio',
-    'gauge',
     'Mean share of multiprocessors, or of their time, that a unit was active since the previous reading, 0 to 1.',
     ['unit'],
-    'GPM 1, 2, 4 to 9, 11 to 13, of a GPU or GPU instance; Hopper and later, not by nvidia-smi',
+    'NVML GPM 1, 2, 4 to 9, 11 to 13, of a GPU or GPU instance; Hopper and later, not by nvidia-smi',
     { container: true },
   ),
-  byLibrary(
+  smOccupancy: gauge(
     'sm_occupancy_ratio',
-    'gauge',
     'Mean share of the warp slots of the multiprocessors that were in use since the reading before, 0 to 1.',
     [],
-    'GPM 3; Hopper and later, not by nvidia-smi',
+    'NVML GPM 3; Hopper and later, not by nvidia-smi',
     { container: true },
   ),
-  byLibrary(
+  memoryBandwidth: gauge(
     'memory_bandwidth_ratio',
-    'gauge',
     'Mean share of the memory bandwidth in use since the reading before, 0 to 1.',
     [],
-    'GPM 10; Hopper and later, not by nvidia-smi',
+    'NVML GPM 10; Hopper and later, not by nvidia-smi',
     { container: true },
   ),
-  byLibrary(
+  traffic: gauge(
     'traffic_bytes_per_second',
-    'gauge',
     'Mean traffic since the previous reading, over PCIe or over all NVLinks together.',
     ['link', 'direction'],
-    'GPM 20, 21, 60, 61; Hopper and later, not by nvidia-smi',
+    'NVML GPM 20, 21, 60, 61; Hopper and later, not by nvidia-smi',
     { container: true },
   ),
-  byLibrary(
+  fabricFault: gauge(
     'fabric_fault',
-    'gauge',
     '1 while the GPU sees this fault of the NVLink fabric.',
     ['fault'],
-    'nvmlDeviceGetGpuFabricInfoV, healthMask; not by nvidia-smi',
+    'NVML nvmlDeviceGetGpuFabricInfoV, healthMask; not by nvidia-smi',
     { wiped: true },
   ),
-  measured(
+  errors: measured(
     shared.errors,
     'nvidia-smi ecc_errors/volatile, summed over all memories: since the driver was loaded. `device_nvidia_ecc_errors_total` has the life of the board',
   ),
-  own(
+  eccErrors: counter(
     'ecc_errors_total',
-    'counter',
     'Memory errors in the life of the board, as the board itself records them.',
     ['severity', 'location'],
-    'ecc_errors/aggregate/*',
+    'nvidia-smi ecc_errors/aggregate/*',
     { wiped: true },
   ),
-  own(
+  eccSramUncorrectableErrors: counter(
     'ecc_sram_uncorrectable_errors_total',
-    'counter',
     'Uncorrectable SRAM errors in the life of the board, by unit.',
     ['unit'],
-    'ecc_errors/aggregate_uncorrectable_sram_sources/*',
+    'nvidia-smi ecc_errors/aggregate_uncorrectable_sram_sources/*',
     { wiped: true },
   ),
-  own(
+  eccSramThresholdExceeded: gauge(
     'ecc_sram_threshold_exceeded',
-    'gauge',
     '1 when the board asks to be replaced because of SRAM errors.',
     [],
-    'ecc_errors/aggregate/sram_threshold_exceeded',
+    'nvidia-smi ecc_errors/aggregate/sram_threshold_exceeded',
     { wiped: true },
   ),
-  own(
+  eccModeEnabled: gauge(
     'ecc_mode_enabled',
-    'gauge',
     '1 while ECC is on; `when` is now, or pending for the mode after the next reset.',
     ['when'],
-    'ecc_mode/*',
+    'nvidia-smi ecc_mode/*',
   ),
-  own('memory_repair_pending', 'gauge', '1 while a repair waits for a reset.', ['part'], 'ecc_errors/{channel,tpc}_repair_pending', {
-    wiped: true,
-  }),
-  own(
+  memoryRepairPending: gauge(
+    'memory_repair_pending',
+    '1 while a repair waits for a reset.',
+    ['part'],
+    'nvidia-smi ecc_errors/{channel,tpc}_repair_pending',
+    {
+      wiped: true,
+    },
+  ),
+  memoryUnrepairable: gauge(
     'memory_unrepairable',
-    'gauge',
     '1 when the driver reports memory that it cannot repair; some sound boards report it too.',
     [],
-    'ecc_errors/unrepairable_memory',
+    'nvidia-smi ecc_errors/unrepairable_memory',
     { wiped: true },
   ),
-  own('retired_pages', 'gauge', 'Memory pages out of use.', ['cause'], 'retired_pages/*/retired_count', { wiped: true }),
-  own('retired_pages_pending', 'gauge', '1 while a page waits for a reset to be retired.', [], 'retired_pages/pending_retirement', {
+  retiredPages: gauge('retired_pages', 'Memory pages out of use.', ['cause'], 'nvidia-smi retired_pages/*/retired_count', { wiped: true }),
+  retiredPagesPending: gauge(
+    'retired_pages_pending',
+    '1 while a page waits for a reset to be retired.',
+    [],
+    'nvidia-smi retired_pages/pending_retirement',
+    {
+      wiped: true,
+    },
+  ),
+  remappedRows: counter(
+    'remapped_rows_total',
+    'Memory rows replaced by spare ones.',
+    ['cause'],
+    'nvidia-smi remapped_rows/remapped_row_{corr,unc}',
+    {
+      wiped: true,
+    },
+  ),
+  rowRemapPending: gauge(
+    'row_remap_pending',
+    '1 while a replacement waits for a reset.',
+    [],
+    'nvidia-smi remapped_rows/remapped_row_pending',
+    { wiped: true },
+  ),
+  rowRemapFailure: gauge('row_remap_failure', '1 when a row could not be replaced.', [], 'nvidia-smi remapped_rows/remapped_row_failure', {
     wiped: true,
   }),
-  own('remapped_rows_total', 'counter', 'Memory rows replaced by spare ones.', ['cause'], 'remapped_rows/remapped_row_{corr,unc}', {
-    wiped: true,
-  }),
-  own('row_remap_pending', 'gauge', '1 while a replacement waits for a reset.', [], 'remapped_rows/remapped_row_pending', { wiped: true }),
-  own('row_remap_failure', 'gauge', '1 when a row could not be replaced.', [], 'remapped_rows/remapped_row_failure', { wiped: true }),
-  own(
+  rowRemapBanks: gauge(
     'row_remap_banks',
-    'gauge',
     'Memory banks by how many spare rows they have left.',
     ['availability'],
-    'remapped_rows/row_remapper_histogram/*',
+    'nvidia-smi remapped_rows/row_remapper_histogram/*',
     { wiped: true },
   ),
-  own('temperature_margin_celsius', 'gauge', 'Degrees left before the GPU slows down.', [], 'temperature/gpu_temp_tlimit'),
-  own(
+  temperatureMargin: gauge(
+    'temperature_margin_celsius',
+    'Degrees left before the GPU slows down.',
+    [],
+    'nvidia-smi temperature/gpu_temp_tlimit',
+  ),
+  temperatureLimitMargin: gauge(
     'temperature_limit_margin_celsius',
-    'gauge',
     'Temperature margin at which the GPU acts: throttles or shuts down; usually zero or below.',
     ['limit'],
-    'temperature/gpu_temp_*_tlimit_threshold',
+    'nvidia-smi temperature/gpu_temp_*_tlimit_threshold',
   ),
-  own('performance_state', 'gauge', 'Performance state: 0 is fastest, 15 slowest.', [], 'performance_state'),
-  own('bar1_memory_used_bytes', 'gauge', 'BAR1 address space in use.', [], 'bar1_memory_usage/used'),
-  own('bar1_memory_total_bytes', 'gauge', 'BAR1 address space.', [], 'bar1_memory_usage/total'),
-  own(
+  performanceState: gauge('performance_state', 'Performance state: 0 is fastest, 15 slowest.', [], 'nvidia-smi performance_state'),
+  bar1MemoryUsed: gauge('bar1_memory_used_bytes', 'BAR1 address space in use.', [], 'nvidia-smi bar1_memory_usage/used'),
+  bar1MemoryTotal: gauge('bar1_memory_total_bytes', 'BAR1 address space.', [], 'nvidia-smi bar1_memory_usage/total'),
+  protectedMemoryUsed: gauge(
     'protected_memory_used_bytes',
-    'gauge',
     'Memory in use that is protected for confidential computing.',
     [],
-    'cc_protected_memory_usage/used',
+    'nvidia-smi cc_protected_memory_usage/used',
   ),
-  own(
+  protectedMemoryTotal: gauge(
     'protected_memory_total_bytes',
-    'gauge',
     'Memory that is protected for confidential computing.',
     [],
-    'cc_protected_memory_usage/total',
+    'nvidia-smi cc_protected_memory_usage/total',
   ),
-  own('pcie_throughput_bytes_per_second', 'gauge', 'PCIe traffic over the last 20 ms.', ['direction'], 'pci/{tx,rx}_util'),
-  own(
+  pcieThroughput: gauge(
+    'pcie_throughput_bytes_per_second',
+    'PCIe traffic over the last 20 ms.',
+    ['direction'],
+    'nvidia-smi pci/{tx,rx}_util',
+  ),
+  pcieReplayRollovers: counter(
     'pcie_replay_rollovers_total',
-    'counter',
     'How often the hardware counter of PCIe replays overflowed.',
     [],
-    'pci/replay_rollover_counter',
+    'nvidia-smi pci/replay_rollover_counter',
     { wiped: true },
   ),
-  own('encoder_sessions', 'gauge', 'Video encoder sessions.', [], 'encoder_stats/session_count'),
-  own('processes', 'gauge', 'Processes with a context on the device.', [], 'processes/process_info'),
-  own('persistence_mode_enabled', 'gauge', '1 while the driver keeps the GPU initialised without clients.', [], 'persistence_mode'),
-  own(
+  encoderSessions: gauge('encoder_sessions', 'Video encoder sessions.', [], 'nvidia-smi encoder_stats/session_count'),
+  processes: gauge('processes', 'Processes with a context on the device.', [], 'nvidia-smi processes/process_info'),
+  persistenceModeEnabled: gauge(
+    'persistence_mode_enabled',
+    '1 while the driver keeps the GPU initialised without clients.',
+    [],
+    'nvidia-smi persistence_mode',
+  ),
+  migModeEnabled: gauge(
     'mig_mode_enabled',
-    'gauge',
     '1 while MIG mode is on; `when` is now, or pending for the mode after the next reset.',
     ['when'],
-    'mig_mode/*',
+    'nvidia-smi mig_mode/*',
   ),
-  own(
+  migMultiprocessors: gauge(
     'mig_multiprocessors',
-    'gauge',
     'Multiprocessors of a MIG instance.',
     [],
-    'mig_devices/mig_device/device_attributes/shared/multiprocessor_count',
+    'nvidia-smi mig_devices/mig_device/device_attributes/shared/multiprocessor_count',
   ),
-  own(
+  gpuInstanceMemoryTotal: gauge(
     'gpu_instance_memory_total_bytes',
-    'gauge',
     'Memory of the GPU instance of a compute instance that shares it with others. Each of them reports all of it, so do not add them up.',
     [],
-    'mig_devices/mig_device/fb_memory_usage/total, where several have one gpu_instance_id',
+    'nvidia-smi mig_devices/mig_device/fb_memory_usage/total, where several have one gpu_instance_id',
   ),
-  own(
+  gpuInstanceMemoryUsed: gauge(
     'gpu_instance_memory_used_bytes',
-    'gauge',
     'Memory in use of the GPU instance of a compute instance that shares it with others. Each of them reports all of it, so do not add them up.',
     [],
-    'mig_devices/mig_device/fb_memory_usage/used, where several have one gpu_instance_id',
+    'nvidia-smi mig_devices/mig_device/fb_memory_usage/used, where several have one gpu_instance_id',
   ),
-  own('fabric_state', 'gauge', 'The state of the registration with the NVLink fabric; always 1.', ['state'], 'fabric/state'),
-  own('fabric_health', 'gauge', 'The health of the NVLink fabric as the GPU sees it; always 1.', ['state'], 'fabric/health/summary'),
-  own(
+  fabricState: gauge(
+    'fabric_state',
+    'The state of the registration with the NVLink fabric; always 1.',
+    ['state'],
+    'nvidia-smi fabric/state',
+  ),
+  fabricHealth: gauge(
+    'fabric_health',
+    'The health of the NVLink fabric as the GPU sees it; always 1.',
+    ['state'],
+    'nvidia-smi fabric/health/summary',
+  ),
+  recoveryAction: gauge(
     'recovery_action',
-    'gauge',
-    'The action that the driver recommends, which is often none; always 1.',
+    'The action that the driver asks for, which is often none; always 1.',
     ['action'],
-    'gpu_recovery_action, gpu_reset_status',
+    'nvidia-smi gpu_recovery_action, gpu_reset_status',
     { wiped: true },
   ),
-  own(
+  info: gauge(
     'info',
-    'gauge',
     'Further identity of the board; always 1.',
     ['index', 'minor', 'brand', 'architecture', 'vbios', 'board_part', 'gpu_part', 'compute_mode', 'cuda_version', 'gsp_firmware'],
-    'one element each',
+    'nvidia-smi one element each',
   ),
-];
+  pcieErrors: pcieErrorMetric,
+  xidErrors: counter(
+    'xid_errors_total',
+    'Errors that the driver reported in this boot, by Xid. Identical lines within a minute count once.',
+    ['xid'],
+    'kernel log, NVRM: Xid',
+    { container: true, wiped: true },
+  ),
+  xidLastTime: gauge(
+    'xid_last_timestamp_seconds',
+    'When the driver last reported this Xid, in seconds since 1970.',
+    ['xid'],
+    'kernel log, NVRM: Xid',
+    { wiped: true },
+  ),
+};

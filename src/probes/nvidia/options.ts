@@ -1,3 +1,4 @@
+import type { CapturedSources } from '../../model/captured.ts';
 import { minutes, seconds } from '../../model/duration.ts';
 import { durationOption, type OptionSpecs, type OptionValues, stringOption } from '../../model/options.ts';
 
@@ -38,3 +39,13 @@ export const options = {
   kmsg: stringOption('', 'The kernel log in which Xids appear, or a file in its format. Empty: kmsg below --path.dev.'),
 } as const satisfies OptionSpecs;
 export type NvidiaOptions = OptionValues<typeof options>;
+
+/** Where no library answered on the captured machine, the replay must not find the library of its own machine. */
+export function replayOptions({ options, hasAnswers, answersFile }: CapturedSources): Readonly<Record<string, string>> {
+  const { source = 'auto' } = options;
+  return {
+    'nvml-library': hasAnswers || source === 'nvml' ? answersFile : '',
+    source: source === 'auto' && !hasAnswers ? 'smi' : source,
+    'release-file': '',
+  };
+}

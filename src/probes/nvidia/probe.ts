@@ -7,13 +7,14 @@ import { FallbackNames } from '../kit/fallback-names.ts';
 import { ProcessFactsReader } from '../kit/process-facts.ts';
 import { deviceFromProc, namesOf, nodeFactsOf } from './devices.ts';
 import { hardwareOnBus } from './hardware.ts';
-import { type LibraryXid, NvmlSource } from './nvml/source.ts';
+import { NvmlSource } from './nvml/source.ts';
 import type { NvidiaOptions } from './options.ts';
+import { StuckProcesses, type UsersOfDevice } from './processes.ts';
 import { lostWith, PcieErrors, reportsOf } from './reports.ts';
 import type { GpuSample, NodeSample } from './sample.ts';
 import { type SmiFailure, type SurplusFault, surplusFaults } from './smi.ts';
 import { SmiSource } from './smi-source.ts';
-import { StuckProcesses, type UsersOfDevice } from './stuck-processes.ts';
+import type { XidLine } from './xid-line.ts';
 
 /** Reads GPUs from NVML or `nvidia-smi`. It remembers earlier reads, to report GPUs that the driver no longer shows. */
 export class NvidiaProbe implements Probe {
@@ -54,7 +55,7 @@ export class NvidiaProbe implements Probe {
   }
 
   /** Returns the Xids that the library received since the last call. */
-  takeXids(): readonly LibraryXid[] {
+  takeXids(): readonly XidLine[] {
     return this.#nvml.takeXids();
   }
 
@@ -162,7 +163,7 @@ const isLost = ({ device, read }: DeviceReport): boolean =>
 
 /** True when the driver failed to list instances, or an instance has no UUID: its device with a UUID may be known, and is not missing. */
 const isPartlyListed = ({ instances = [], unread = [] }: GpuSample): boolean =>
-  instances.some(({ name }) => name === undefined) || unread.some(({ name }) => name === 'mig_devices');
+  instances.some(({ name }) => name === undefined) || unread.some(({ value }) => value === 'instances');
 
 const LOST = { type: 'GpuLost', reason: 'GpuIsLost' } as const;
 const INFOROM = { type: 'InforomCorrupted', reason: 'InforomCorrupted' } as const;

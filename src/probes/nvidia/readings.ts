@@ -1,5 +1,5 @@
-import type { Labels, Reading, Value } from '../../model/metric.ts';
-import { shared } from '../../model/shared-metrics.ts';
+import type { Labels, MetricSpec, Reading, Value } from '../../model/metric.ts';
+import { metrics } from './metrics.ts';
 import { type EccCount, type EccSample, type GpuSample, type LinkSample, type MigSample, SEVERITIES, totalOf } from './sample.ts';
 import { MEMORY_KEYS, reading, type Values, valueReadings } from './values.ts';
 
@@ -14,10 +14,10 @@ export function gpuReadings(gpu: GpuSample, context: GpuContext): readonly Readi
   return [
     ...valueReadings(withBusy(values)),
     ...eccReadings(ecc),
-    ...stateReading('fabric_state', 'state', fabric.state),
-    ...stateReading('fabric_health', 'state', fabric.health),
-    ...stateReading('recovery_action', 'action', gpu.recovery?.action),
-    ...one(nvidia('processes'), gpu.processes?.count),
+    ...stateReading(metrics.fabricState, 'state', fabric.state),
+    ...stateReading(metrics.fabricHealth, 'state', fabric.health),
+    ...stateReading(metrics.recoveryAction, 'action', gpu.recovery?.action?.action),
+    ...one(metrics.processes, gpu.processes?.count),
     ...(gpu.links ?? []).flatMap(linkReadings),
     info(gpu, context),
   ];
@@ -30,10 +30,7 @@ export function gpuReadings(gpu: GpuSample, context: GpuContext): readonly Readi
 export function instanceReadings({ values, ecc }: MigSample, sharesMemory: boolean): readonly Reading[] {
   const hidden = sharesMemory ? Object.fromEntries(MEMORY_KEYS.map((key) => [key, undefined])) : {};
   const ofAll = sharesMemory
-    ? [
-        ...one(nvidia('gpu_instance_memory_total_bytes'), values?.memoryTotalBytes),
-        ...one(nvidia('gpu_instance_memory_used_bytes'), values?.memoryUsedBytes),
-      ]
+    ? [...one(metrics.gpuInstanceMemoryTotal, values?.memoryTotalBytes), ...one(metrics.gpuInstanceMemoryUsed, values?.memoryUsedBytes)]
     : [];
   return [...valueReadings(withBusy({ ...values, ...hidden })), ...ofAll, ...eccReadings(ecc)];
 }
@@ -41,34 +38,32 @@ export function instanceReadings({ values, ecc }: MigSample, sharesMemory: boole
 /** If the driver reports no utilization, the activity of the graphics unit replaces it: it has the same meaning. */
 const withBusy = (values: Values = {}): Values => ({ ...values, busyRatio: values.busyRatio ?? values.graphicsActivityRatio });
 
-const nvidia = (name: string): string => `device_nvidia_${name}`;
-
-const one = (metric: string, value: Value | undefined, labels?: Labels): readonly Reading[] =>
+const one = (metric: MetricSpec, value: Value | undefined, labels?: Labels): readonly Reading[] =>
   value === undefined ? [] : [reading(metric, value, labels)];
 
-const stateReading = (name: string, label: string, present: string | undefined): readonly Reading[] =>
-  present === undefined ? [] : [reading(nvidia(name), 1, { [label]: present })];
+const stateReading = (metric: MetricSpec, label: string, present: string | undefined): readonly Reading[] =>
+  present === undefined ? [] : [reading(metric, 1, { [label]: present })];
 
 const eccReadings = ({ volatile = [], lifetime = [] }: EccSample = {}): readonly Reading[] => [
   ...lifetime.flatMap(countReading),
   ...SEVERITIES.flatMap((severity) => {
     const total = totalOf(volatile, severity);
-    return one(shared.errors.name, total === undefined ? undefined : plain(total), { kind: `ecc_${severity}` });
+    return one(metrics.errors, total === undefined ? undefined : plain(total), { kind: `ecc_${severity}` });
   }),
 ];
 
 const countReading = ({ severity, location, count }: EccCount): readonly Reading[] =>
-  one(nvidia('ecc_errors_total'), count === undefined ? undefined : plain(count), { severity, location });
+  one(metrics.eccErrors, count === undefined ? undefined : plain(count), { severity, location });
 
 const plain = (value: bigint): Value => (value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value);
 
 function linkReadings({ number, isUp, transmittedBytes, receivedBytes, errors = {} }: LinkSample): readonly Reading[] {
   const port = `nvlink${number}`;
   return [
-    reading(shared.linkUp.name, Number(isUp), { port }),
-    ...one(shared.transmittedBytes.name, transmittedBytes, { port }),
-    ...one(shared.receivedBytes.name, receivedBytes, { port }),
-    ...Object.entries(errors).map(([kind, count]) => reading(nvidia('nvlink_errors_total'), count, { port, kind })),
+    reading(metrics.linkUp, Number(isUp), { port }),
+    ...one(metrics.transmittedBytes, transmittedBytes, { port }),
+    ...one(metrics.receivedBytes, receivedBytes, { port }),
+    ...Object.entries(errors).map(([kind, count]) => reading(metrics.nvlinkErrors, count, { port, kind })),
   ];
 }
 
@@ -83,7 +78,7 @@ function info({ identity = {} }: GpuSample, { index, cudaVersion = '' }: GpuCont
     computeMode = '',
     gspFirmware = '',
   } = identity;
-  return reading(nvidia('info'), 1, {
+  return reading(metrics.info, 1, {
     index: String(index),
     cuda_version: cudaVersion,
     minor,

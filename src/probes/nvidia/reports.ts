@@ -10,10 +10,9 @@ import type { ProcessFacts } from '../kit/process-facts.ts';
 import { type GpuName, gpuDevice, instanceDevice, type NodeFacts } from './devices.ts';
 import { concerningInstances, gpuFindings } from './findings.ts';
 import { instanceFindings } from './memory-findings.ts';
-import { processesIn, processesOf } from './processes.ts';
+import { processesIn, processesOf, type UsersOfDevice } from './processes.ts';
 import { gpuReadings, instanceReadings } from './readings.ts';
 import type { GpuSample, MigSample, ProcessSample, Unread } from './sample.ts';
-import type { UsersOfDevice } from './stuck-processes.ts';
 
 /** Readings and findings of the PCI function of a GPU. */
 interface PcieReport {
@@ -114,8 +113,8 @@ const sharesMemory = ({ gpuInstance }: MigSample, all: readonly MigSample[]): bo
   all.filter((other) => other.gpuInstance === gpuInstance).length > 1;
 
 function problemsOf({ id }: Device, unread: readonly Unread[] = []): readonly Problem[] {
-  const of = (wanted: Unread['kind']): readonly Unread[] => unread.filter(({ kind }) => kind === wanted);
-  return [...summaryOf('unknown-value', id, of('unknown')), ...summaryOf('value-unreadable', id, of('error'))];
+  const of = (...wanted: readonly Unread['kind'][]): readonly Unread[] => unread.filter(({ kind }) => wanted.includes(kind));
+  return [...summaryOf('unknown-value', id, of('unknown')), ...summaryOf('value-unreadable', id, of('error', 'reset-required'))];
 }
 
 /** A faulty GPU can give an error for a hundred values. The message shows three of them. */

@@ -1,7 +1,8 @@
 import type { Problem } from '../../model/collection.ts';
+import type { Failure } from './cell.ts';
 import type { SurplusFault } from './smi.ts';
 import type { FabricHealth, FabricState, Recovery } from './states.ts';
-import type { Values } from './values.ts';
+import type { ValueKey, Values } from './values.ts';
 
 /** Result of one read of the node, from the library or from `nvidia-smi`. */
 export interface NodeSample {
@@ -52,13 +53,19 @@ export interface MigName {
   readonly profile: string;
 }
 
-/** Text that the driver printed in place of a value. */
-export interface Unread {
-  /** Path of the value in `nvidia-smi -q -x`, for both sources. */
+/** Value, or another part of a sample, that may be unreadable. */
+export interface Place {
+  readonly value: ValueKey | 'recovery' | 'fabric' | 'ecc' | 'instances';
+  /** Path in `nvidia-smi -q -x`, for both sources. For messages only. */
   readonly name: string;
+}
+
+/** A value that the driver did not provide although the board has it. */
+export interface Unread extends Place {
+  /** `unknown`: the meaning of the driver's text is unknown. */
+  readonly kind: Failure | 'unknown';
+  /** Text of `nvidia-smi` in place of the value. For messages only. */
   readonly text: string;
-  /** `error`: the driver failed to read the value. `unknown`: the meaning of the text is unknown. */
-  readonly kind: 'lost' | 'error' | 'unknown';
 }
 
 /** Texts as the driver writes them. */
@@ -109,6 +116,8 @@ export interface FabricSample {
   readonly state?: FabricState | undefined;
   /** Result of the registration, as the driver prints it. */
   readonly status?: string | undefined;
+  /** True when the registration has ended without success. */
+  readonly hasFailed?: boolean;
   readonly health?: FabricHealth | undefined;
 }
 

@@ -1,46 +1,45 @@
-/** Maps the spellings of drivers to a closed set of states. */
-const FABRIC_STATE_WORDS = {
-  'not supported': 'not_supported',
-  'not started': 'not_started',
-  'in progress': 'in_progress',
-  completed: 'completed',
-} as const;
+import type { Remedy, Severity } from '../../model/health.ts';
 
-const FABRIC_HEALTH_WORDS = { healthy: 'healthy', unhealthy: 'unhealthy', 'limited capacity': 'limited_capacity' } as const;
+/** States of the registration with the NVLink fabric, and its healths. Their numbers in nvml.h are the positions, from 1 on. */
+export const FABRIC_STATES = ['not_started', 'in_progress', 'completed'] as const;
+export const FABRIC_HEALTHS = ['healthy', 'unhealthy', 'limited_capacity'] as const;
+export type FabricState = (typeof FABRIC_STATES)[number];
+export type FabricHealth = (typeof FABRIC_HEALTHS)[number];
 
-/** Drivers of the 570 and 580 branches print short and long forms. */
-const RECOVERY_WORDS = {
-  none: 'none',
-  reset: 'gpu_reset',
-  'gpu reset': 'gpu_reset',
-  reboot: 'node_reboot',
-  'node reboot': 'node_reboot',
-  'drain p2p': 'drain_p2p',
-  'drain and reset': 'drain_and_reset',
-  'recover imex domain': 'recover_imex_domain',
-  'imex domain recovery': 'recover_imex_domain',
-  'bus reset': 'bus_reset',
-  'system reboot': 'system_reboot',
-} as const;
+/**
+ * Actions that the driver asks for. Their numbers in `nvmlDeviceGpuRecoveryAction_t` of nvml.h, in the field of the library and in Xid 154,
+ * are the positions. `word` is the text of `nvidia-smi`. Some drivers of the 570 and 580 branches print `oldWord`.
+ */
+export const RECOVERY_ACTIONS = [
+  { action: 'none', word: 'None' },
+  { action: 'gpu_reset', word: 'GPU Reset', oldWord: 'Reset', ...needs('GpuReset', 'fatal', 'reset', 'a reset of the GPU') },
+  { action: 'node_reboot', word: 'Node Reboot', oldWord: 'Reboot', ...needs('NodeReboot', 'fatal', 'reboot', 'a reboot of the node') },
+  { action: 'drain_p2p', word: 'Drain P2P', ...needs('DrainP2p', 'degraded', 'restart-workload', 'an end of all peer-to-peer workloads') },
+  {
+    action: 'drain_and_reset',
+    word: 'Drain and Reset',
+    ...needs('DrainAndReset', 'fatal', 'reset', 'an end of its workloads and then a reset of the GPU'),
+  },
+  {
+    action: 'recover_imex_domain',
+    word: 'Recover IMEX Domain',
+    oldWord: 'IMEX Domain Recovery',
+    ...needs('RecoverImexDomain', 'degraded', 'inspect', 'a recovery of the IMEX domain'),
+  },
+  { action: 'bus_reset', word: 'Bus Reset', ...needs('BusReset', 'fatal', 'reset', 'a reset of the bus') },
+  { action: 'system_reboot', word: 'System Reboot', ...needs('SystemReboot', 'fatal', 'reboot', 'a reboot of the whole system') },
+] as const;
+export type RecoveryAction = (typeof RECOVERY_ACTIONS)[number];
 
-export type FabricState = (typeof FABRIC_STATE_WORDS)[keyof typeof FABRIC_STATE_WORDS];
-export type FabricHealth = (typeof FABRIC_HEALTH_WORDS)[keyof typeof FABRIC_HEALTH_WORDS];
-export type RecoveryAction = (typeof RECOVERY_WORDS)[keyof typeof RECOVERY_WORDS];
-
-/** Returns undefined for an unknown word. */
-const stateIn =
-  <T>(table: Readonly<Record<string, T>>) =>
-  (word: string): T | undefined =>
-    Object.hasOwn(table, word.toLowerCase()) ? table[word.toLowerCase()] : undefined;
-export const fabricStateOf = stateIn<FabricState>(FABRIC_STATE_WORDS);
-export const fabricHealthOf = stateIn<FabricHealth>(FABRIC_HEALTH_WORDS);
-export const recoveryActionOf = stateIn<RecoveryAction>(RECOVERY_WORDS);
+function needs<R extends string>(reason: R, severity: Severity, remedy: Remedy, meaning: string) {
+  return { need: { reason, severity, remedy }, meaning } as const;
+}
 
 /** Recovery action that the driver reports. */
 export interface Recovery {
   /** Text as the driver prints it. */
   readonly word: string;
-  /** Absent when the text is unknown. */
+  /** Absent when the action is unknown. */
   readonly action?: RecoveryAction | undefined;
 }
 
@@ -49,8 +48,8 @@ export interface Recovery {
  * requests an action has priority.
  */
 export function recoveryOf(printed: Recovery | undefined, reset: boolean | undefined, drain?: boolean): Recovery | undefined {
-  if (printed !== undefined && printed.action !== 'none') return printed;
-  if (reset === true) return { word: 'gpu reset', action: 'gpu_reset' };
-  if (drain === true) return { word: 'drain and reset', action: 'drain_and_reset' };
-  return printed ?? ((reset ?? drain) === undefined ? undefined : { word: 'none', action: 'none' });
+  if (printed !== undefined && printed.action?.action !== 'none') return printed;
+  if (reset === true) return { word: 'gpu reset', action: RECOVERY_ACTIONS[1] };
+  if (drain === true) return { word: 'drain and reset', action: RECOVERY_ACTIONS[4] };
+  return printed ?? ((reset ?? drain) === undefined ? undefined : { word: 'none', action: RECOVERY_ACTIONS[0] });
 }

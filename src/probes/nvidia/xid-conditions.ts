@@ -1,6 +1,5 @@
 import { minutes } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
-import type { MetricSpec } from '../../model/metric.ts';
 
 const LOG = "NVIDIA driver's lines in the kernel log";
 const REASONS = ['Application', 'Driver', 'Hardware', 'Link', 'Information', 'RecoveryAction', 'UnknownXid', 'Recovered'] as const;
@@ -50,23 +49,3 @@ export const xidConditions = [
     aside: true,
   },
 ] as const satisfies readonly ConditionSpec[];
-
-export const XID_ERRORS: MetricSpec = {
-  name: 'device_nvidia_xid_errors_total',
-  type: 'counter',
-  help: 'Errors that the driver reported in this boot, by Xid. Identical lines within a minute count once.',
-  labels: ['xid'],
-  source: 'kernel log, NVRM: Xid',
-  container: true,
-  wiped: true,
-};
-export const XID_LAST_TIME: MetricSpec = {
-  name: 'device_nvidia_xid_last_timestamp_seconds',
-  type: 'gauge',
-  help: 'When the driver last reported this Xid, in seconds since 1970.',
-  labels: ['xid'],
-  source: 'kernel log, NVRM: Xid',
-  wiped: true,
-};
-
-export const xidMetrics: readonly MetricSpec[] = [XID_ERRORS, XID_LAST_TIME];

@@ -1,7 +1,7 @@
 import type { Device } from '../../model/device.ts';
 import type { Finding, Remedy } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
-import { XID_ERRORS, XID_LAST_TIME } from './xid-conditions.ts';
+import { metrics } from './metrics.ts';
 import { type GpuMemory, gpuKey, isSamePart, type XidMemory, type XidTally } from './xid-memory.ts';
 import { CHANNELS_REMOVED, removalToReport } from './xid-removals.ts';
 
@@ -155,7 +155,7 @@ function readingsOf(tallies: readonly XidTally[]): readonly Reading[] {
       const same = tallies.filter((tally) => tally.xid === xid);
       const times = same.map(({ lastMs }) => lastMs).filter((time) => time !== undefined);
       const labels = { xid: String(xid) };
-      const errors = { metric: XID_ERRORS.name, labels, value: same.reduce((sum, { count }) => sum + count, 0) };
-      return times.length === 0 ? [errors] : [errors, { metric: XID_LAST_TIME.name, labels, value: Math.max(...times) / 1_000 }];
+      const errors = { metric: metrics.xidErrors.name, labels, value: same.reduce((sum, { count }) => sum + count, 0) };
+      return times.length === 0 ? [errors] : [errors, { metric: metrics.xidLastTime.name, labels, value: Math.max(...times) / 1_000 }];
     });
 }

@@ -1,13 +1,14 @@
 import type { KmsgRecord } from '../../host/kernel-log/record.ts';
 import { normalizePciAddress } from '../../host/pci/pci.ts';
+import { RECOVERY_ACTIONS, type RecoveryAction } from './states.ts';
 
 /** Details that the text of some Xids contains. */
 interface XidDetails {
   /** For 94 and 95: whether the driver requires a reset. */
   readonly resetRequired?: boolean;
   readonly nvlink?: NvlinkDetail;
-  /** For 154: the NVML number of the new recovery action, and the driver's text for it. */
-  readonly recoveryAction?: { readonly action: number; readonly word?: string };
+  /** For 154: the new recovery action; absent when it is unknown. */
+  readonly recoveryAction?: RecoveryAction;
 }
 
 /** Details of the lines of Xids 144 to 150. */
@@ -33,6 +34,8 @@ export interface XidLine extends XidDetails {
   /** Text after number and process. */
   readonly text: string;
   readonly causedBy?: number;
+  /** True for an event of the library, which has the number, but no details. */
+  readonly isEvent?: true;
 }
 
 /** An error of an NVSwitch. */
@@ -199,8 +202,6 @@ function nvlinkDetail(text: string): NvlinkDetail | undefined {
 
 /** Parses the recovery action. Its text differs between drivers and may contradict the number, which is that of NVML. */
 function recoveryDetail(text: string): XidDetails {
-  const match = /\bto (0x[0-9a-f]+)(?: \(([^)]*)\))?/i.exec(text);
-  if (match === null) return {};
-  const [, action = '', word] = match;
-  return { recoveryAction: { action: Number(action), ...(word !== undefined && { word }) } };
+  const recoveryAction = RECOVERY_ACTIONS[Number(/\bto (0x[0-9a-f]+)/i.exec(text)?.[1])];
+  return recoveryAction === undefined ? {} : { recoveryAction };
 }

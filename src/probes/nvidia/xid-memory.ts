@@ -1,6 +1,6 @@
 import type { KmsgMessage } from '../../host/kernel-log/reader.ts';
 import type { Severity } from '../../model/health.ts';
-import { type NvidiaLine, parseNvidiaLine, type SwitchLine, type XidLine } from './xid-line.ts';
+import type { NvidiaLine, SwitchLine, XidLine } from './xid-line.ts';
 import { NO_REMOVALS, type Removals, rememberCause, rememberRemoval } from './xid-removals.ts';
 import { judgeXid, type XidJudgement } from './xid-table.ts';
 
@@ -57,9 +57,6 @@ export interface XidTally {
 export const EMPTY_MEMORY: XidMemory = { gpus: new Map(), switches: new Map() };
 const EMPTY_GPU: GpuMemory = { tallies: [], hasRecovered: false, removals: NO_REMOVALS, recent: [] };
 
-/** Text of an Xid that came from the library, which reports only the number and no log line. */
-export const LIBRARY_TEXT = "reported by the driver's library";
-
 const SAME_EVENT_MS = 60_000;
 /** Number of records per GPU that are recognized as known when a log is read again. */
 const RECENT_RECORDS = 256;
@@ -70,30 +67,28 @@ export function gpuKey(pciAddress: string): string {
   return pciAddress.replace(/\.[0-7]$/, '');
 }
 
-/** Returns the memory after one more record of the kernel log. It is the same object when the record is irrelevant. */
-export function rememberRecord(memory: XidMemory, message: KmsgMessage, severityOfUnknown: Severity = 'degraded'): XidMemory {
-  const line = parseNvidiaLine(message);
-  return line === undefined ? memory : rememberLine(memory, line, message, severityOfUnknown);
-}
+/** Number of a record, and its time on the kernel's clock and on the wall clock. An Xid event of the library has a number below 0. */
+export type RecordPlace = Pick<KmsgMessage, 'seq' | 'timeUsec' | 'timeMs' | 'text'>;
 
-function rememberLine(memory: XidMemory, line: NvidiaLine, message: KmsgMessage, severityOfUnknown: Severity): XidMemory {
+/** Returns the memory after one more line of the driver. It is the same object when the line is irrelevant. */
+export function rememberLine(memory: XidMemory, line: NvidiaLine, place: RecordPlace): XidMemory {
   const { namedGpu, ...rest } = memory;
   switch (line.kind) {
     case 'xid':
-      return changeGpu(rest, line.pciAddress, (gpu) => once(gpu, message, () => rememberXid(gpu, line, message, severityOfUnknown)));
+      return changeGpu(rest, line.pciAddress, (gpu) => once(gpu, place, () => rememberXid(gpu, line, place)));
     case 'identity':
       return changeGpu(rest, line.pciAddress, (gpu) => ({ ...gpu, uuid: line.uuid }));
     case 'lost':
-      return lose(rest, line.pciAddress, message);
+      return lose(rest, line.pciAddress, place);
     case 'gpu-named':
       return { ...rest, namedGpu: line.pciAddress };
     case 'named-gpu-lost':
-      return namedGpu === undefined ? rest : lose(rest, namedGpu, message);
+      return namedGpu === undefined ? rest : lose(rest, namedGpu, place);
     case 'switch':
       return line.isFatal === true ? { ...rest, switches: new Map([...rest.switches, [line.pciAddress, line]]) } : rest;
     case 'driver-loaded':
       // A load of the driver sets up the fabric again. It does not end faults of GPUs: see `endFaults`.
-      return { ...rest, switches: new Map(), ...(message.timeMs !== undefined && { driverLoadedAtMs: message.timeMs }) };
+      return { ...rest, switches: new Map(), ...(place.timeMs !== undefined && { driverLoadedAtMs: place.timeMs }) };
     case 'other':
       return line.isMiddle ? memory : rest;
   }
@@ -107,26 +102,26 @@ function changeGpu(memory: XidMemory, pciAddress: string, change: (gpu: GpuMemor
 }
 
 /** Ignores a record that was read before: one with the same number, time and text. */
-function once(gpu: GpuMemory, { seq, timeUsec, text }: KmsgMessage, change: () => GpuMemory): GpuMemory {
+function once(gpu: GpuMemory, { seq, timeUsec, text }: RecordPlace, change: () => GpuMemory): GpuMemory {
   const id = `${seq} ${timeUsec} ${text}`;
   if (gpu.recent.includes(id)) return gpu;
   return { ...change(), recent: [...gpu.recent, id].slice(-RECENT_RECORDS) };
 }
 
-function lose(memory: XidMemory, pciAddress: string, message: KmsgMessage): XidMemory {
-  const lost = message.timeMs === undefined ? {} : { lastMs: message.timeMs };
-  const cause = { atMs: message.timeUsec / 1_000, isOfProgram: false };
-  return changeGpu(memory, pciAddress, (gpu) => once(gpu, message, () => ({ ...gpu, lost, removals: rememberCause(gpu.removals, cause) })));
+function lose(memory: XidMemory, pciAddress: string, place: RecordPlace): XidMemory {
+  const lost = place.timeMs === undefined ? {} : { lastMs: place.timeMs };
+  const cause = { atMs: place.timeUsec / 1_000, isOfProgram: false };
+  return changeGpu(memory, pciAddress, (gpu) => once(gpu, place, () => ({ ...gpu, lost, removals: rememberCause(gpu.removals, cause) })));
 }
 
-function rememberXid(before: GpuMemory, line: XidLine, message: KmsgMessage, severityOfUnknown: Severity): GpuMemory {
-  const gpu = { ...before, removals: rememberRemoval(before.removals, line, message.timeUsec / 1_000, message.timeMs) };
+function rememberXid(before: GpuMemory, line: XidLine, place: RecordPlace): GpuMemory {
+  const gpu = { ...before, removals: rememberRemoval(before.removals, line, place.timeUsec / 1_000, place.timeMs) };
   const known = gpu.tallies.find((tally) => isSamePart(tally, line) && tally.xid === line.xid);
-  const tally = addLine(known, line, message, severityOfUnknown);
+  const tally = addLine(known, line, place);
   const tallies = [...gpu.tallies.filter((other) => other !== known), tally];
   // An Xid 154 of the library has no action. The values of the GPU contain the action.
-  if (line.xid !== 154 || line.text === LIBRARY_TEXT) return { ...gpu, tallies };
-  if (line.recoveryAction?.action !== 0) return { ...gpu, tallies, recovery: tally };
+  if (line.xid !== 154 || line.isEvent === true) return { ...gpu, tallies };
+  if (line.recoveryAction?.action !== 'none') return { ...gpu, tallies, recovery: tally };
   return withoutFaults({ ...gpu, tallies }, () => true);
 }
 
@@ -136,13 +131,13 @@ export function isSamePart(a: Part, b: Part): boolean {
   return a.gpuInstance === b.gpuInstance && a.computeInstance === b.computeInstance;
 }
 
-function addLine(before: XidTally | undefined, line: XidLine, message: KmsgMessage, severityOfUnknown: Severity): XidTally {
+function addLine(before: XidTally | undefined, line: XidLine, place: RecordPlace): XidTally {
   const { xid, gpuInstance, computeInstance, text } = line;
-  const atMs = message.timeMs ?? message.timeUsec / 1_000;
+  const atMs = place.timeMs ?? place.timeUsec / 1_000;
   const isSameEvent = before !== undefined && before.counted.text === text && Math.abs(atMs - before.counted.atMs) < SAME_EVENT_MS;
-  const judgement = judgeXid(line, severityOfUnknown);
+  const judgement = judgeXid(line);
   const isBeforeWorse = before?.isOpen === true && RANK[before.judgement.severity] > RANK[judgement.severity];
-  const lastMs = message.timeMs ?? before?.lastMs;
+  const lastMs = place.timeMs ?? before?.lastMs;
   return {
     xid,
     ...(gpuInstance !== undefined && { gpuInstance }),

@@ -1,4 +1,5 @@
 import type { Remedy, Severity } from '../../model/health.ts';
+import type { RecoveryAction } from './states.ts';
 import type { XidLine } from './xid-line.ts';
 
 /** Source of an Xid; also the reason of its condition. */
@@ -237,17 +238,6 @@ export function xidRow(xid: number): XidRow | undefined {
   return XID_TABLE.find((row) => row.xids.includes(xid));
 }
 
-/** Recovery actions of Xid 154 and `gpu_recovery_action`. Source of the numbers: nvmlDeviceGpuRecoveryAction_t of nvml.h. */
-export const RECOVERY_ACTION_REMEDIES: Readonly<Record<number, { readonly meaning: string; readonly remedy: Remedy }>> = {
-  1: { meaning: 'a reset of the GPU', remedy: 'reset' },
-  2: { meaning: 'a reboot of the node', remedy: 'reboot' },
-  3: { meaning: 'an end of all peer-to-peer workloads', remedy: 'restart-workload' },
-  4: { meaning: 'an end of its workloads and then a reset of the GPU', remedy: 'reset' },
-  5: { meaning: 'a recovery of the IMEX domain', remedy: 'inspect' },
-  6: { meaning: 'a reset of the bus', remedy: 'reset' },
-  7: { meaning: 'a reboot of the system', remedy: 'reboot' },
-};
-
 /** Meaning of one log line for the device that it names. */
 export interface XidJudgement {
   readonly class: XidClass;
@@ -259,23 +249,23 @@ export interface XidJudgement {
 }
 
 /** Judges one line by the table, and by the severity, reset or recovery action in the line itself. */
-export function judgeXid(line: XidLine, severityOfUnknown: Severity): XidJudgement {
+export function judgeXid(line: XidLine): XidJudgement {
   const row = xidRow(line.xid);
-  if (row === undefined) {
-    const lasts = severityOfUnknown === 'fatal' ? 'reset' : 'quiet';
-    return { class: 'UnknownXid', meaning: 'not in the table', severity: severityOfUnknown, remedy: 'inspect', lasts, isWholeGpu: false };
-  }
+  if (row === undefined) return { class: 'UnknownXid', meaning: 'not in the table', ...PASSING, remedy: 'inspect', isWholeGpu: false };
   const { class: kind, meaning, severity, remedy, lasts, isWholeGpu } = row;
   const judged = { class: kind, meaning, severity, remedy, lasts, isWholeGpu: isWholeGpu === true };
-  if (line.xid === 154) return { ...judged, class: 'RecoveryAction', ...recoveryRemedy(line.recoveryAction?.action) };
+  if (line.xid === 154) return { ...judged, class: 'RecoveryAction', ...recoveryRemedy(line.recoveryAction) };
   if (line.resetRequired === true) return { ...judged, remedy: 'reset' };
   if (line.xid >= 144 && line.xid <= 150 && line.nvlink?.isFatal !== true)
     return { ...judged, severity: 'degraded', remedy: 'inspect', lasts: 'quiet' };
   return judged;
 }
 
-/** An unknown number requests an unknown action, so its remedy is `inspect`. */
-function recoveryRemedy(action: number | undefined): Pick<XidJudgement, 'meaning' | 'remedy'> {
-  const known = action === undefined ? undefined : RECOVERY_ACTION_REMEDIES[action];
-  return { meaning: `the driver asks for ${known?.meaning ?? 'an action that is not known here'}`, remedy: known?.remedy ?? 'inspect' };
+/** An unknown action has the remedy `inspect`. */
+function recoveryRemedy(action: RecoveryAction | undefined): Pick<XidJudgement, 'meaning' | 'remedy'> {
+  const asked = action !== undefined && 'need' in action ? action : undefined;
+  return {
+    meaning: `the driver asks for ${asked?.meaning ?? 'an action that is not known here'}`,
+    remedy: asked?.need.remedy ?? 'inspect',
+  };
 }

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Device } from '../../../src/model/device.ts';
-import { access } from '../../../src/probes/nvidia/access.ts';
+import { access } from '../../../src/probes/nvidia/devices.ts';
 import { documentText, emptyMachine, gpuText, type Machine, machineOf, reportOf, UUIDS } from './machines.ts';
 
 const machines: Machine[] = [];

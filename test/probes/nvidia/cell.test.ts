@@ -95,7 +95,11 @@ describe('a cell without a value', () => {
     expect(parseCell(text)).toEqual({ kind: 'lost' });
   });
 
-  it.each(['Unknown Error', '[Unknown Error]', 'ERR!', '[ERR!]', 'GPU requires reset'])('%j is an error of the driver', (text) => {
+  it.each(['GPU requires reset', '[GPU requires reset]'])('%j says that the GPU needs a reset', (text) => {
+    expect(parseCell(text)).toEqual({ kind: 'reset-required' });
+  });
+
+  it.each(['Unknown Error', '[Unknown Error]', 'ERR!', '[ERR!]'])('%j is an error of the driver', (text) => {
     expect(parseCell(text).kind).toBe('error');
   });
 

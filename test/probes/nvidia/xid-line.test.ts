@@ -86,22 +86,22 @@ describe('an Xid line', () => {
     [
       'of a recovery action',
       'NVRM: Xid (PCI:0008:01:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)',
-      { pciAddress: '0008:01:00.0', xid: 154, recoveryAction: { action: 2, word: 'Node Reboot Required' } },
+      { pciAddress: '0008:01:00.0', xid: 154, recoveryAction: { action: 'node_reboot' } },
     ],
     [
       'of a recovery action with a word of other drivers',
       'NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (PF FLR)',
-      { recoveryAction: { action: 1, word: 'PF FLR' } },
+      { recoveryAction: { action: 'gpu_reset' } },
     ],
     [
       'of a recovery action that ends',
       'NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x4 (Drain and Reset) to 0x0 (None)',
-      { recoveryAction: { action: 0, word: 'None' } },
+      { recoveryAction: { action: 'none' } },
     ],
     [
       'of a recovery action without words',
-      'NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x0 to 0x1F',
-      { recoveryAction: { action: 31 } },
+      'NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x0 to 0x7',
+      { recoveryAction: { action: 'system_reboot' } },
     ],
   ])('is read %s', (_, text, fields) => {
     expect(only(text)).toMatchObject({ kind: 'xid', ...fields });
@@ -115,6 +115,7 @@ describe('an Xid line', () => {
       text: 'GPU has fallen off the bus.',
     });
     expect(only('NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed')).not.toHaveProperty('recoveryAction');
+    expect(only('NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x0 to 0x1F')).not.toHaveProperty('recoveryAction');
     expect(only('NVRM: Xid (PCI:0000:3b:00): 149, something else')).not.toHaveProperty('nvlink');
   });
 

@@ -2,10 +2,11 @@ import { describe, expect, it } from 'vitest';
 import type { KmsgMessage } from '../../../src/host/kernel-log/reader.ts';
 import { type KmsgRecord, parseKmsgRecord } from '../../../src/host/kernel-log/record.ts';
 import type { Device } from '../../../src/model/device.ts';
-import type { Finding, Severity } from '../../../src/model/health.ts';
+import type { Finding } from '../../../src/model/health.ts';
 import { xidConditions } from '../../../src/probes/nvidia/xid-conditions.ts';
 import { type XidReport, xidReports } from '../../../src/probes/nvidia/xid-findings.ts';
-import { EMPTY_MEMORY, endFaults, rememberRecord, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
+import { parseNvidiaLine } from '../../../src/probes/nvidia/xid-line.ts';
+import { EMPTY_MEMORY, endFaults, rememberLine, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
 import { BEFORE_CAUSE_MS, CHANNELS_REMOVED } from '../../../src/probes/nvidia/xid-removals.ts';
 import { escaped } from '../../support/forged-records.ts';
 
@@ -50,8 +51,9 @@ class Log {
     return this;
   }
 
-  put(message: KmsgMessage, unknown?: Severity): this {
-    this.memory = rememberRecord(this.memory, message, unknown);
+  put(message: KmsgMessage): this {
+    const line = parseNvidiaLine(message);
+    if (line !== undefined) this.memory = rememberLine(this.memory, line, message);
     return this;
   }
 
@@ -203,12 +205,8 @@ describe('an error that passes', () => {
     ]);
   });
 
-  it('with an unknown number is judged as configured', () => {
-    const log = new Log();
-    log.put(log.message(xid(1, '4711, brand new')));
-    log.put(log.message(xid(2, '4711, brand new')), 'fatal');
-    log.put(log.message(xid(3, '4711, brand new')), 'info');
-    expect(log.holding()).toEqual(['1: XidPassing/4711 degraded inspect', '2: Xid/4711 fatal inspect', '3: XidPassing/4711 info inspect']);
+  it('with an unknown number passes', () => {
+    expect(new Log().add(xid(1, '4711, brand new')).holding()).toEqual(['1: XidPassing/4711 degraded inspect']);
   });
 });
 

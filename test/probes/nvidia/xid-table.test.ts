@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { RECOVERY_ACTIONS } from '../../../src/probes/nvidia/states.ts';
 import type { XidLine } from '../../../src/probes/nvidia/xid-line.ts';
 import { judgeXid, XID_TABLE, xidRow } from '../../../src/probes/nvidia/xid-table.ts';
 import { policyOn, renderXidComparison, XID_DISPUTED, XID_POLICIES } from './xid-comparison.ts';
 
 const line = (xid: number, more: Partial<XidLine> = {}): XidLine => ({ kind: 'xid', pciAddress: '0000:3b:00.0', xid, text: '', ...more });
-const severities = (xids: readonly number[]): readonly string[] => xids.map((xid) => `${xid} ${judgeXid(line(xid), 'degraded').severity}`);
+const severities = (xids: readonly number[]): readonly string[] => xids.map((xid) => `${xid} ${judgeXid(line(xid)).severity}`);
 const all = (xids: readonly number[], severity: string): readonly string[] => xids.map((xid) => `${xid} ${severity}`);
 
 describe('the table of Xids', () => {
@@ -32,11 +33,11 @@ describe('the table of Xids', () => {
   });
 
   it('is degraded for a contained error or a remapped row, and names the pending action', () => {
-    expect(judgeXid(line(94), 'degraded')).toMatchObject({ severity: 'degraded', remedy: 'restart-workload', lasts: 'reset' });
-    expect(judgeXid(line(94), 'degraded').meaning).toContain('reset pending');
-    expect(judgeXid(line(94, { resetRequired: true }), 'degraded')).toMatchObject({ severity: 'degraded', remedy: 'reset' });
-    expect(judgeXid(line(63), 'degraded')).toMatchObject({ severity: 'degraded', remedy: 'reset', lasts: 'reset' });
-    expect(judgeXid(line(64), 'degraded')).toMatchObject({ severity: 'fatal', remedy: 'replace', lasts: 'boot' });
+    expect(judgeXid(line(94))).toMatchObject({ severity: 'degraded', remedy: 'restart-workload', lasts: 'reset' });
+    expect(judgeXid(line(94)).meaning).toContain('reset pending');
+    expect(judgeXid(line(94, { resetRequired: true }))).toMatchObject({ severity: 'degraded', remedy: 'reset' });
+    expect(judgeXid(line(63))).toMatchObject({ severity: 'degraded', remedy: 'reset', lasts: 'reset' });
+    expect(judgeXid(line(64))).toMatchObject({ severity: 'fatal', remedy: 'replace', lasts: 'boot' });
   });
 
   it('has no lasting error with severity `info`, and no fatal error that ends by itself', () => {
@@ -47,12 +48,12 @@ describe('the table of Xids', () => {
 
   it.each([144, 145, 146, 147, 148, 149, 150])('judges %i by the severity of the line', (xid) => {
     const fatal = { nvlink: { unit: 'NETIR', isFatal: true } };
-    expect(judgeXid(line(xid, fatal), 'degraded')).toMatchObject({ severity: 'fatal', remedy: 'reset', class: 'Link' });
-    expect(judgeXid(line(xid, { nvlink: { unit: 'NETIR', isFatal: false } }), 'degraded')).toMatchObject({
+    expect(judgeXid(line(xid, fatal))).toMatchObject({ severity: 'fatal', remedy: 'reset', class: 'Link' });
+    expect(judgeXid(line(xid, { nvlink: { unit: 'NETIR', isFatal: false } }))).toMatchObject({
       severity: 'degraded',
       lasts: 'quiet',
     });
-    expect(judgeXid(line(xid), 'degraded')).toMatchObject({ severity: 'degraded' });
+    expect(judgeXid(line(xid))).toMatchObject({ severity: 'degraded' });
   });
 
   it.each([
@@ -64,15 +65,14 @@ describe('the table of Xids', () => {
     [77, 'inspect'],
     [undefined, 'inspect'],
   ])('takes the remedy of 154 with action %s from the driver', (action, remedy) => {
-    const judgement = judgeXid(line(154, action === undefined ? {} : { recoveryAction: { action } }), 'degraded');
+    const recoveryAction = RECOVERY_ACTIONS[action ?? -1];
+    const judgement = judgeXid(line(154, recoveryAction && { recoveryAction }));
     expect(judgement).toMatchObject({ class: 'RecoveryAction', severity: 'fatal', remedy, isWholeGpu: true });
   });
 
-  it('leaves the severity of an unknown number to the configuration', () => {
+  it('judges an unknown number as a passing error', () => {
     expect(xidRow(9_999)).toBeUndefined();
-    expect(judgeXid(line(9_999), 'degraded')).toMatchObject({ class: 'UnknownXid', severity: 'degraded', lasts: 'quiet' });
-    expect(judgeXid(line(9_999), 'info')).toMatchObject({ severity: 'info', lasts: 'quiet' });
-    expect(judgeXid(line(9_999), 'fatal')).toMatchObject({ severity: 'fatal', lasts: 'reset' });
+    expect(judgeXid(line(9_999))).toMatchObject({ class: 'UnknownXid', severity: 'degraded', lasts: 'quiet' });
   });
 });
 

@@ -10,7 +10,8 @@ import type { Device } from '../../../src/model/device.ts';
 import { minutes, seconds } from '../../../src/model/duration.ts';
 import { xidConditions } from '../../../src/probes/nvidia/xid-conditions.ts';
 import { xidReports } from '../../../src/probes/nvidia/xid-findings.ts';
-import { EMPTY_MEMORY, endFaults, rememberRecord, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
+import { parseNvidiaLine } from '../../../src/probes/nvidia/xid-line.ts';
+import { EMPTY_MEMORY, endFaults, rememberLine, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
 import { BEFORE_CAUSE_MS, CHANNELS_REMOVED } from '../../../src/probes/nvidia/xid-removals.ts';
 import { XID_TABLE } from '../../../src/probes/nvidia/xid-table.ts';
 import { readAt } from '../../health/one-device.ts';
@@ -41,7 +42,8 @@ class Agent {
       clock,
       bootTimeMs: BOOT_MS,
       onRecord: (message) => {
-        this.memory = rememberRecord(this.memory, message);
+        const line = parseNvidiaLine(message);
+        if (line !== undefined) this.memory = rememberLine(this.memory, line, message);
       },
     });
   }

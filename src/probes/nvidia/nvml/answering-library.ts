@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from 'node:fs';
-import { callKey, type RecordedCall, TAKES_EVENT } from './answers.ts';
 import { CODE } from './codes.ts';
 import type { Handle, Library, NvmlFunction } from './library.ts';
 import { Memory } from './memory.ts';
+import { callKey, type RecordedCall, TAKES_EVENT } from './recording-library.ts';
 
 /** End of the name of a file of recorded answers. */
 export const ANSWERS = '.json';

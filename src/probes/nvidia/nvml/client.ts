@@ -1,14 +1,13 @@
 import type { Host } from '../../../host/host.ts';
 import { normalizePciAddress } from '../../../host/pci/pci.ts';
 import type { GpuIdentity } from '../sample.ts';
-import { CallNotes } from './call-notes.ts';
 import { CODE, kindOf } from './codes.ts';
-import { driverVersionOf } from './driver-version.ts';
 import { GpuEvents } from './events.ts';
 import { type Bound, Gpu } from './gpu.ts';
-import { gpuQuestions, instanceQuestions } from './gpu-questions.ts';
+import { driverVersionOf, gpuQuestions, instanceQuestions } from './gpu-questions.ts';
 import { PCI_INFO } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
+import { CallTracker } from './question.ts';
 
 /** A GPU and its address. The address is `index-<n>` when the library does not provide it. */
 export interface FoundGpu {
@@ -86,14 +85,14 @@ function find(library: Library, sys: Host['sys'], index: number, bound: Bound): 
   const pciAddress = normalizePciAddress(identity.busId ?? '') ?? `index-${index}`;
   const place = sys.path(`bus/pci/devices/${pciAddress}/nvml`);
   if (guard?.isClosed(place) === true) return undefined;
-  const notes = new CallNotes(guard, place);
-  const uuidCode = notes.during('nvmlDeviceGetUUID', () =>
+  const tracker = new CallTracker(guard, place);
+  const uuidCode = tracker.during('nvmlDeviceGetUUID', () =>
     library.call('nvmlDeviceGetUUID', 'hpu', handle, library.scratch.address, UUID_LENGTH),
   );
   // Without its UUID, the GPU would get another id and look like another GPU.
   if (uuidCode !== CODE.success && kindOf(uuidCode) !== 'absent') return { index, code: uuidCode };
   const uuid = uuidCode === CODE.success ? library.scratch.text(0, UUID_LENGTH) : undefined;
-  return { gpu: new Gpu(handle, { ...identity, uuid }, bound, notes), pciAddress };
+  return { gpu: new Gpu(handle, { ...identity, uuid }, bound, tracker), pciAddress };
 }
 
 function pciInfo(library: Library, handle: Handle): GpuIdentity {

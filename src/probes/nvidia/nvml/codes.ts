@@ -1,3 +1,6 @@
+import type { Failure } from '../cell.ts';
+import type { Place, Unread } from '../sample.ts';
+
 /**
  * Kind of a return code. `absent` means no value and no fault; `flow` is a status for the caller; `device` is a fault of one GPU; `node`
  * concerns all GPUs. All other codes, including 999, are failures without a further reason.
@@ -68,11 +71,14 @@ export const kindOf = (code: number): CodeKind => CODES[code]?.[0] ?? 'unknown';
 /** Returns the text of the library and of `nvidia-smi` for a code. */
 export const textOf = (code: number): string => CODES[code]?.[1] ?? 'Unknown Error';
 
-/**
- * Returns the text that `nvidia-smi` prints in place of a value when a call fails with this code. Undefined when `nvidia-smi` prints
- * that there is no value. Source: comparison of its documents with the codes.
- */
-export function printedFor(code: number): string | undefined {
+/** Returns why a call that fails with this code gives no value; undefined when there is no value, and no fault. */
+export function failureOf(code: number): Failure | undefined {
   if (['ok', 'absent', 'flow'].includes(kindOf(code))) return undefined;
-  return code === CODE.gpuIsLost || code === CODE.resetRequired ? textOf(code) : 'Unknown Error';
+  return code === CODE.gpuIsLost ? 'lost' : code === CODE.resetRequired ? 'reset-required' : 'error';
+}
+
+/** Returns the values that a call with this code did not read. The text is that of `nvidia-smi`, found by comparison of its documents. */
+export function unreadFor(code: number, places: readonly Place[]): readonly Unread[] {
+  const kind = failureOf(code);
+  return kind === undefined ? [] : places.map((place) => ({ ...place, kind, text: kind === 'error' ? 'Unknown Error' : textOf(code) }));
 }

@@ -1,5 +1,5 @@
 import type { EccCount, EccSeverity, GpuSample, Unread } from '../sample.ts';
-import { CODE, printedFor } from './codes.ts';
+import { CODE, failureOf, unreadFor } from './codes.ts';
 import { REMAP_HISTOGRAM, REPAIR, SRAM_STATUS } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
 import {
@@ -13,14 +13,13 @@ import {
   longAt,
   type Question,
   question,
-  refused,
-  type ValueWay,
+  type ValueVariant,
   valueQuestion,
 } from './question.ts';
 
 /** Questions about the memory errors of a GPU, and about repairs. */
 export function errorQuestions(library: Library): readonly Question[] {
-  const ask = (interval: Interval, way: ValueWay): Question => valueQuestion(library, interval, way);
+  const ask = (interval: Interval, variant: ValueVariant): Question => valueQuestion(library, interval, variant);
   return [
     ask('read', {
       symbol: 'nvmlDeviceGetRemappedRows',
@@ -75,7 +74,7 @@ export const instanceErrors = (library: Library): Question =>
   question(
     library,
     'read',
-    ['ecc_error_count/volatile_count/sram_uncorrectable'],
+    [{ value: 'ecc', name: 'ecc_error_count/volatile_count/sram_uncorrectable' }],
     [
       {
         symbol: COUNTER,
@@ -129,11 +128,11 @@ function counters(library: Library, interval: Interval, period: Period, all: rea
     for (const { severity, location, place, element } of all) {
       const code = library.call(COUNTER, 'hiiip', device, TYPES[severity], period.kind, place, library.scratch.address);
       if (endsRound(code)) return { code, sample: {} };
-      const failure = refused(code, [`ecc_errors/${period.element}/${element}`]);
+      const failure = unreadFor(code, [{ value: 'ecc', name: `ecc_errors/${period.element}/${element}` }]);
       if (code === CODE.success) counts.push({ severity, location, count: BigInt(library.scratch.u64(0)) });
       else if (failure.length > 0) counts.push({ severity, location });
       unread.push(...failure);
-      if (worst === CODE.success && printedFor(code) !== undefined) worst = code;
+      if (worst === CODE.success && failureOf(code) !== undefined) worst = code;
     }
     return { code: worst, sample: { ecc: { [period.key]: counts }, unread } };
   };

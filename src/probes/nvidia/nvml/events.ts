@@ -67,7 +67,7 @@ export class GpuEvents {
     const { scratch } = this.#library;
     if (this.#library.call('nvmlEventSetCreate', 'p', scratch.address) !== CODE.success) return;
     const set = scratch.pointer(0);
-    const codes = gpus.map(({ handle, notes }) => notes.during('nvmlDeviceRegisterEvents', () => register(this.#library, handle, set)));
+    const codes = gpus.map(({ handle, tracker }) => tracker.during('nvmlDeviceRegisterEvents', () => register(this.#library, handle, set)));
     this.#settled = codes.filter((code) => code === CODE.success || kindOf(code) === 'absent').length;
     if (codes.includes(CODE.success)) this.#set = set;
     else this.#library.call('nvmlEventSetFree', 'h', set);

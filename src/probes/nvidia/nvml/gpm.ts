@@ -1,10 +1,10 @@
 import type { MigSample } from '../sample.ts';
 import type { ValueKey, Values } from '../values.ts';
-import type { CallNotes } from './call-notes.ts';
 import { CODE } from './codes.ts';
 import { GPM_GET, GPM_METRIC, GPM_SUPPORT } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
 import type { Memory } from './memory.ts';
+import type { CallTracker } from './question.ts';
 
 const [PERCENT, MEBIBYTE] = [1 / 100, 2 ** 20];
 /** Source of ids and units: `nvmlGpmMetricId_t` of nvml.h 13.3. */
@@ -52,15 +52,15 @@ const isWaiting = ({ sampledAtMs, means }: Activity): boolean => sampledAtMs !==
 export class Activities {
   readonly #library: Library;
   readonly #gpu: Handle;
-  readonly #notes: CallNotes;
+  readonly #tracker: CallTracker;
   readonly #isSupported: boolean;
   readonly #activities = new Map<string, Activity>();
 
-  constructor(library: Library, gpu: Handle, notes: CallNotes, isWanted: boolean) {
+  constructor(library: Library, gpu: Handle, tracker: CallTracker, isWanted: boolean) {
     this.#library = library;
     this.#gpu = gpu;
-    this.#notes = notes;
-    this.#isSupported = isWanted && notes.during('nvmlGpmQueryDeviceSupport', () => isSupported(library, gpu));
+    this.#tracker = tracker;
+    this.#isSupported = isWanted && tracker.during('nvmlGpmQueryDeviceSupport', () => isSupported(library, gpu));
   }
 
   /** `isDue` is true when the interval is over. A second sample is taken earlier. MIG has its own key: a refusal ends with MIG mode. */
@@ -75,7 +75,7 @@ export class Activities {
       this.#freeSamples(activity);
       this.#activities.delete(key);
     }
-    this.#notes.during('nvmlGpmSampleGet', () => {
+    this.#tracker.during('nvmlGpmSampleGet', () => {
       for (const [key, instance] of wanted) {
         const activity = this.#activities.get(key) ?? { instance, samples: [], sampledAtMs: undefined, isRefused: false, means: undefined };
         this.#activities.set(key, activity);

@@ -1,8 +1,7 @@
 import type { GpuSample } from '../sample.ts';
-import { fabricHealthOf, fabricStateOf, recoveryActionOf } from '../states.ts';
+import { FABRIC_HEALTHS, FABRIC_STATES, RECOVERY_ACTIONS } from '../states.ts';
 import type { ValueKey, Values } from '../values.ts';
-import { textOf } from './codes.ts';
-import type { DriverVersion } from './driver-version.ts';
+import { CODE, textOf } from './codes.ts';
 import { errorQuestions, instanceErrors } from './error-questions.ts';
 import { identityQuestions } from './identity-questions.ts';
 import { FABRIC_V1, FABRIC_V2, FABRIC_V3, MARGIN, MEMORY, MEMORY_V2, TEMPERATURE, UTILIZATION } from './layouts.ts';
@@ -24,13 +23,24 @@ import {
   question,
   SAME,
   signedAt,
-  type ValueWay,
+  type ValueVariant,
   valueQuestion,
 } from './question.ts';
 
+/** Version of a driver. `580.105.08` has branch 580 and build 105. Both are 0 when the version is unknown. */
+export interface DriverVersion {
+  readonly branch: number;
+  readonly build: number;
+}
+
+export function driverVersionOf(text: string): DriverVersion {
+  const [, branch = '0', build = '0'] = /^(\d+)(?:\.(\d+))?/.exec(text) ?? [];
+  return { branch: Number(branch), build: Number(build) };
+}
+
 /** All questions to a GPU, in the order of the calls and of their results. */
 export function gpuQuestions(library: Library, driver: DriverVersion): readonly Question[] {
-  const ask = (interval: Interval, first: ValueWay, ...older: readonly ValueWay[]): Question =>
+  const ask = (interval: Interval, first: ValueVariant, ...older: readonly ValueVariant[]): Question =>
     valueQuestion(library, interval, first, ...older);
   /** `before` holds the arguments between the handle and the answer. */
   const one = (interval: Interval, key: ValueKey, symbol: string, convert = SAME, ...before: readonly number[]): Question =>
@@ -179,6 +189,7 @@ function reasonsQuestion(library: Library, { branch }: DriverVersion): Question 
 }
 
 const [MODULE_SCOPE, MEMORY_SCOPE] = [1, 2];
+const RECOVERY = { value: 'recovery', name: 'gpu_recovery_action' } as const;
 const READ_FIELDS: readonly Field[] = [
   field(82, 'memoryTemperatureCelsius'),
   field(186, 'powerWatts', MILLI),
@@ -196,17 +207,15 @@ const READ_FIELDS: readonly Field[] = [
   field(95, 'pcieReplayRollovers'),
   field(197, 'pcieTransmittedBytes', SAME, { isWide: true }),
   field(198, 'pcieReceivedBytes', SAME, { isWide: true }),
-  { id: 230, name: 'gpu_recovery_action', parse: recovery },
+  { id: 230, places: [RECOVERY], parse: recovery },
 ];
-
-const ACTIONS = ['None', 'GPU Reset', 'Node Reboot', 'Drain P2P', 'Drain and Reset', 'Recover IMEX Domain', 'Bus Reset', 'System Reboot'];
 
 /** Parses the recovery action. An unknown number is reported as unknown, so that it does not look like "none". */
 function recovery(number: number): GpuSample {
-  const word = ACTIONS[number];
-  if (word !== undefined) return { recovery: { word, action: recoveryActionOf(word) } };
+  const action = RECOVERY_ACTIONS[number];
+  if (action !== undefined) return { recovery: { word: action.word, action } };
   const text = `Unknown (${number})`;
-  return { recovery: { word: text }, unread: [{ name: 'gpu_recovery_action', text, kind: 'unknown' }] };
+  return { recovery: { word: text }, unread: [{ ...RECOVERY, text, kind: 'unknown' }] };
 }
 
 /**
@@ -227,7 +236,7 @@ function fabricQuestion(library: Library): Question {
   return question(
     library,
     'slow',
-    ['fabric/state', 'fabric/health/summary'],
+    ['fabric/state', 'fabric/health/summary'].map((name) => ({ value: 'fabric', name })),
     [
       { symbol, version: FABRIC_V3.version, parse: (out) => fabric(out, FABRIC_V3) },
       { symbol, version: FABRIC_V2.version, parse: (out) => fabric(out, FABRIC_V2) },
@@ -243,18 +252,18 @@ interface FabricLayout {
   readonly healthSummary?: number;
 }
 
-/** Index 0 means that the GPU has no fabric, so it gives no state. */
-const STATES = ['', 'Not Started', 'In Progress', 'Completed'];
-const HEALTHS = ['', 'Healthy', 'Unhealthy', 'Limited Capacity'];
-
-function fabric(out: Memory, { status, state, healthMask, healthSummary }: FabricLayout): GpuSample {
-  const word = STATES[out.u8(state)] ?? '';
+/** A state or health of 0 means that the GPU has no fabric. */
+function fabric(out: Memory, layout: FabricLayout): GpuSample {
+  const { healthMask, healthSummary } = layout;
+  const state = FABRIC_STATES[out.u8(layout.state) - 1];
+  // The status is valid only after the registration has ended.
+  const code = state === 'completed' ? out.u32(layout.status) : undefined;
   return {
     fabric: {
-      state: fabricStateOf(word),
-      // The status is valid only after the registration has ended.
-      status: word === 'Completed' ? textOf(out.u32(status)) : 'N/A',
-      health: healthSummary === undefined ? undefined : fabricHealthOf(HEALTHS[out.u8(healthSummary)] ?? ''),
+      state,
+      status: code === undefined ? 'N/A' : textOf(code),
+      hasFailed: code !== undefined && code !== CODE.success,
+      health: healthSummary === undefined ? undefined : FABRIC_HEALTHS[out.u8(healthSummary) - 1],
     },
     values: healthMask === undefined ? {} : fabricFaults(out.u32(healthMask)),
   };

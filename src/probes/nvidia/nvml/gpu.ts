@@ -1,14 +1,13 @@
-import type { GpuIdentity, GpuSample, LinkSample, Unread } from '../sample.ts';
+import type { GpuIdentity, GpuSample, LinkSample } from '../sample.ts';
 import { recoveryOf } from '../states.ts';
-import type { CallNotes } from './call-notes.ts';
-import { CODE, kindOf, textOf } from './codes.ts';
-import type { DriverVersion } from './driver-version.ts';
+import { CODE, kindOf, unreadFor } from './codes.ts';
 import { Activities } from './gpm.ts';
+import type { DriverVersion } from './gpu-questions.ts';
 import { Instances } from './instances.ts';
 import type { Handle, Library } from './library.ts';
 import { type LinkEnds, NO_ENDS, readLinkEnds, readLinks } from './nvlink.ts';
 import { Processes } from './processes.ts';
-import { Answers, type Question } from './question.ts';
+import { Answers, type CallTracker, placesOf, type Question } from './question.ts';
 
 /** Library, driver and questions with which GPUs are read. */
 export interface Bound {
@@ -29,13 +28,11 @@ export interface Due {
   readonly nowMs: number;
 }
 
-const LOST: Unread = { name: 'temperature/gpu_temp', text: textOf(CODE.gpuIsLost), kind: 'lost' };
-
 /** One GPU with its handle and its instances. */
 export class Gpu {
   readonly handle: Handle;
   readonly identity: GpuIdentity;
-  readonly notes: CallNotes;
+  readonly tracker: CallTracker;
   readonly #library: Library;
   readonly #answers: Answers;
   readonly #instances: Instances;
@@ -45,15 +42,15 @@ export class Gpu {
   #ends: LinkEnds = NO_ENDS;
   #isLost = false;
 
-  constructor(handle: Handle, identity: GpuIdentity, bound: Bound, notes: CallNotes) {
+  constructor(handle: Handle, identity: GpuIdentity, bound: Bound, tracker: CallTracker) {
     this.handle = handle;
     this.identity = identity;
-    this.notes = notes;
+    this.tracker = tracker;
     this.#library = bound.library;
-    this.#answers = new Answers(bound.gpuQuestions, handle, notes);
-    this.#instances = new Instances(bound.library, bound.instanceQuestions, handle, notes);
-    this.#processes = new Processes(bound.library, bound.driver.branch, handle, notes);
-    this.#activities = new Activities(bound.library, handle, notes, bound.isActivityWanted);
+    this.#answers = new Answers(bound.gpuQuestions, handle, tracker);
+    this.#instances = new Instances(bound.library, bound.instanceQuestions, handle, tracker);
+    this.#processes = new Processes(bound.library, bound.driver.branch, handle, tracker);
+    this.#activities = new Activities(bound.library, handle, tracker, bound.isActivityWanted);
   }
 
   get isLost(): boolean {
@@ -81,7 +78,11 @@ export class Gpu {
 
   /** Returns the sample of the last round. */
   sample(): GpuSample {
-    if (this.#isLost) return { identity: { ...this.#answers.sample().identity, ...this.identity }, unread: [LOST] };
+    if (this.#isLost)
+      return {
+        identity: { ...this.#answers.sample().identity, ...this.identity },
+        unread: unreadFor(CODE.gpuIsLost, placesOf(['temperatureCelsius'])),
+      };
     const answered = this.#answers.sample();
     const instances = this.#instances.samples();
     const processes = this.#processes.list();
@@ -114,9 +115,9 @@ export class Gpu {
     if (slow) ended ??= answers.ask('slow');
     if (ended !== undefined) return ended;
     this.#processes.refresh(slow);
-    if (slow) this.#links = this.notes.during('nvmlDeviceGetNvLinkState', () => readLinks(this.#library, this.handle));
+    if (slow) this.#links = this.tracker.during('nvmlDeviceGetNvLinkState', () => readLinks(this.#library, this.handle));
     if (facts)
-      this.#ends = this.notes.during('nvmlDeviceGetNvLinkRemotePciInfo', () => readLinkEnds(this.#library, this.handle, this.#links));
+      this.#ends = this.tracker.during('nvmlDeviceGetNvLinkRemotePciInfo', () => readLinkEnds(this.#library, this.handle, this.#links));
     this.#activities.refresh(nowMs, slow, this.#instances.isSplit, this.#instances.samples());
     return undefined;
   }

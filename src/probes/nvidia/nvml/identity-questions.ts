@@ -1,6 +1,6 @@
 import type { GpuIdentity } from '../sample.ts';
 import type { Library } from './library.ts';
-import { type Question, question, type Way } from './question.ts';
+import { type CallVariant, type Question, question } from './question.ts';
 
 /** Texts that `nvidia-smi` prints for enumerations of nvml.h. */
 const BRANDS = [
@@ -38,16 +38,16 @@ const COMPUTE_MODES = ['Default', 'Exclusive_Thread', 'Prohibited', 'Exclusive_P
 
 /** Questions about the identity of the board, which is constant for a handle. A failed call reports no unread value. */
 export function identityQuestions(library: Library): readonly Question[] {
-  const text = (symbol: string, key: keyof GpuIdentity, length: number): Way => ({
+  const text = (symbol: string, key: keyof GpuIdentity, length: number): CallVariant => ({
     symbol,
     after: [length],
     parse: (out) => ({ identity: { [key]: out.text(0, length) } }),
   });
-  const number = (symbol: string, key: keyof GpuIdentity, wordOf: (value: number) => string | undefined): Way => ({
+  const number = (symbol: string, key: keyof GpuIdentity, wordOf: (value: number) => string | undefined): CallVariant => ({
     symbol,
     parse: (out) => ({ identity: { [key]: wordOf(out.u32(0)) } }),
   });
-  const once: readonly Way[] = [
+  const once: readonly CallVariant[] = [
     text('nvmlDeviceGetName', 'name', 96),
     text('nvmlDeviceGetSerial', 'serial', 30),
     text('nvmlDeviceGetBoardPartNumber', 'boardPart', 80),
@@ -59,7 +59,7 @@ export function identityQuestions(library: Library): readonly Question[] {
     number('nvmlDeviceGetArchitecture', 'architecture', (architecture) => ARCHITECTURES[architecture]),
   ];
   return [
-    ...once.map((way) => question(library, 'once', [], [way])),
+    ...once.map((variant) => question(library, 'once', [], [variant])),
     question(library, 'facts', [], [number('nvmlDeviceGetComputeMode', 'computeMode', (mode) => COMPUTE_MODES[mode])]),
   ];
 }

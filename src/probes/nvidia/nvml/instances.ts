@@ -1,9 +1,8 @@
 import type { MigName, MigSample, Unread } from '../sample.ts';
-import type { CallNotes } from './call-notes.ts';
-import { CODE, printedFor, textOf } from './codes.ts';
+import { CODE, textOf, unreadFor } from './codes.ts';
 import { ATTRIBUTES } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
-import { Answers, endsRound, type Question } from './question.ts';
+import { Answers, type CallTracker, endsRound, type Question } from './question.ts';
 
 const NAME_LENGTH = 96;
 const MAX_INSTANCES = 64;
@@ -22,17 +21,17 @@ export class Instances {
   readonly #library: Library;
   readonly #questions: readonly Question[];
   readonly #gpu: Handle;
-  readonly #notes: CallNotes;
+  readonly #tracker: CallTracker;
   #isSplit = false;
   /** Code with which the driver failed to list the instances. Until it succeeds, the known instances are kept. */
   #failure: number | undefined;
   #all: readonly Instance[] = [];
 
-  constructor(library: Library, questions: readonly Question[], gpu: Handle, notes: CallNotes) {
+  constructor(library: Library, questions: readonly Question[], gpu: Handle, tracker: CallTracker) {
     this.#library = library;
     this.#questions = questions;
     this.#gpu = gpu;
-    this.#notes = notes;
+    this.#tracker = tracker;
   }
 
   get isSplit(): boolean {
@@ -64,7 +63,9 @@ export class Instances {
 
   unread(): readonly Unread[] {
     if (this.#failure === undefined) return [];
-    return [{ name: 'mig_devices', text: printedFor(this.#failure) ?? textOf(this.#failure), kind: 'error' }];
+    const place = { value: 'instances', name: 'mig_devices' } as const;
+    const [failed] = unreadFor(this.#failure, [place]);
+    return [{ ...place, text: failed?.text ?? textOf(this.#failure), kind: 'error' }];
   }
 
   /** Removes the instances of a lost GPU. */
@@ -75,13 +76,13 @@ export class Instances {
 
   /** Lists and reads the instances. Returns the code with which the driver failed to list them. */
   #find(): number | undefined {
-    const handles = this.#notes.during('nvmlDeviceGetMigDeviceHandleByIndex', () => this.#handles());
+    const handles = this.#tracker.during('nvmlDeviceGetMigDeviceHandleByIndex', () => this.#handles());
     if (typeof handles === 'number') return handles;
     const found: Instance[] = [];
     for (const { handle, index } of handles) {
-      const facts = this.#notes.during('nvmlDeviceGetGpuInstanceId', () => this.#describe(handle, index));
+      const facts = this.#tracker.during('nvmlDeviceGetGpuInstanceId', () => this.#describe(handle, index));
       if (typeof facts === 'number') return facts;
-      if (facts !== undefined) found.push({ facts, answers: new Answers(this.#questions, handle, this.#notes) });
+      if (facts !== undefined) found.push({ facts, answers: new Answers(this.#questions, handle, this.#tracker) });
     }
     for (const { answers } of found) answers.ask('read', 'slow');
     this.#all = found;

@@ -1,9 +1,9 @@
 import type { ProcessList, ProcessSample } from '../sample.ts';
-import type { CallNotes } from './call-notes.ts';
-import { CODE, printedFor } from './codes.ts';
+import { CODE, failureOf } from './codes.ts';
 import { NO_INSTANCE, PROCESS, PROCESS_SAMPLE, PROCESS_SHARE, PROCESS_SHARES } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
 import type { Memory } from './memory.ts';
+import type { CallTracker } from './question.ts';
 
 /** Processes of one GPU at each read, and at a longer interval their utilization since the previous call. */
 export class Processes {
@@ -11,26 +11,26 @@ export class Processes {
   /** Branch of the driver. */
   readonly #branch: number;
   readonly #gpu: Handle;
-  readonly #notes: CallNotes;
+  readonly #tracker: CallTracker;
   #list: ProcessList | undefined;
   #shares: Shares | undefined;
 
-  constructor(library: Library, branch: number, gpu: Handle, notes: CallNotes) {
+  constructor(library: Library, branch: number, gpu: Handle, tracker: CallTracker) {
     this.#library = library;
     this.#branch = branch;
     this.#gpu = gpu;
-    this.#notes = notes;
+    this.#tracker = tracker;
   }
 
   refresh(isDue: boolean): void {
-    const { list, ...count } = this.#notes.during('nvmlDeviceGetComputeRunningProcesses', () =>
+    const { list, ...count } = this.#tracker.during('nvmlDeviceGetComputeRunningProcesses', () =>
       readProcesses(this.#library, this.#branch, this.#gpu),
     );
     const sinceUs = this.#shares?.atUs ?? 0;
     if (list.length === 0) this.#shares = undefined;
     else if (isDue) {
       const pids = list.map(({ pid }) => pid);
-      this.#shares = this.#notes.during('nvmlDeviceGetProcessUtilization', () => readShares(this.#library, this.#gpu, sinceUs, pids));
+      this.#shares = this.#tracker.during('nvmlDeviceGetProcessUtilization', () => readShares(this.#library, this.#gpu, sinceUs, pids));
     }
     // A process that started after the last read of the shares has no share.
     this.#list = { ...count, list: list.map((process) => ({ ...process, utilizationRatio: this.#shares?.byPid.get(process.pid) })) };
@@ -87,7 +87,7 @@ function readProcesses(library: Library, branch: number, gpu: Handle): ProcessLi
   const list = successful.flatMap(({ memory, count }) =>
     Array.from({ length: count }, (_, index) => processAt(memory, LIST + index * PROCESS.size)),
   );
-  const isCounted = successful.length > 0 && kinds.every(({ code }) => code !== CODE.insufficientSize && printedFor(code) === undefined);
+  const isCounted = successful.length > 0 && kinds.every(({ code }) => code !== CODE.insufficientSize && failureOf(code) === undefined);
   return isCounted ? { count: new Set(list.map(({ pid }) => pid)).size, list } : { list };
 }
 

@@ -1,7 +1,7 @@
-import { type GpuSample, joined, type Unread } from '../sample.ts';
+import type { StepRecord } from '../../../host/fs/step-record.ts';
+import { type GpuSample, joined, type Place } from '../sample.ts';
 import { VALUES, type ValueKey } from '../values.ts';
-import type { CallNotes } from './call-notes.ts';
-import { CODE, kindOf, printedFor } from './codes.ts';
+import { CODE, failureOf, kindOf, unreadFor } from './codes.ts';
 import { FIELD } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
 import type { Memory } from './memory.ts';
@@ -28,14 +28,9 @@ export interface Answer {
 /** Returns true when the GPU is lost or the code concerns the whole node. Further calls are useless then, and may block on a lost GPU. */
 export const endsRound = (code: number): boolean => code === CODE.gpuIsLost || kindOf(code) === 'node';
 
-/** Returns the text that `nvidia-smi` would print in place of each named value. */
-export function refused(code: number, names: readonly string[]): readonly Unread[] {
-  const text = printedFor(code);
-  return text === undefined ? [] : names.map((name) => ({ name, text, kind: code === CODE.gpuIsLost ? 'lost' : 'error' }));
-}
-
-/** Returns the names of values in `nvidia-smi`; values that it does not print have none. */
-const namesOf = (keys: readonly ValueKey[]): readonly string[] => keys.flatMap((key) => VALUES[key].paths[0] ?? []);
+/** Returns the places of values; values that `nvidia-smi` does not print have none. */
+export const placesOf = (keys: readonly ValueKey[]): readonly Place[] =>
+  keys.flatMap((value) => VALUES[value].paths.slice(0, 1).map((name) => ({ value, name })));
 
 /** Converts from the unit of the library to the unit of the value. */
 type Convert = (raw: number) => number | boolean | undefined;
@@ -59,7 +54,7 @@ export function longAt(offset: number): Read {
 }
 
 /** One function of the driver and its arguments. */
-interface Function {
+interface NvmlCall {
   readonly symbol: string;
   /** Arguments between the handle and the answers. */
   readonly before?: readonly number[];
@@ -70,42 +65,47 @@ interface Function {
   /** First word of a versioned struct, if the answer is one. */
   readonly version?: number;
 }
-export interface Way extends Function {
+export interface CallVariant extends NvmlCall {
   parse(out: Memory): GpuSample;
 }
-export interface ValueWay extends Function {
+export interface ValueVariant extends NvmlCall {
   readonly reads: { readonly [key in ValueKey]?: Read };
 }
 
 /** Question that reads values with the newest function of the driver. */
-export function valueQuestion(library: Library, interval: Interval, first: ValueWay, ...older: readonly ValueWay[]): Question {
-  const way = ({ reads, ...call }: ValueWay): Way => ({
+export function valueQuestion(library: Library, interval: Interval, first: ValueVariant, ...older: readonly ValueVariant[]): Question {
+  const variant = ({ reads, ...call }: ValueVariant): CallVariant => ({
     ...call,
     parse: (out) => ({ values: Object.fromEntries(Object.entries(reads).map(([key, read]) => [key, read(out)])) }),
   });
-  return question(library, interval, namesOf(Object.keys(first.reads) as ValueKey[]), [way(first), ...older.map(way)]);
+  return question(library, interval, placesOf(Object.keys(first.reads) as ValueKey[]), [variant(first), ...older.map(variant)]);
 }
 
 const OUT_STRIDE = 8;
 /** Size of the largest answer. */
 const ANSWER_BYTES = 256;
 
-/** Question that uses the newest function of the driver. `names` holds the names of the values in `nvidia-smi`. */
-export function question(library: Library, interval: Interval, names: readonly string[], ways: readonly [Way, ...Way[]]): Question {
+/** Question that uses the newest function of the driver. `places` holds what is unreadable when it fails. */
+export function question(
+  library: Library,
+  interval: Interval,
+  places: readonly Place[],
+  variants: readonly [CallVariant, ...CallVariant[]],
+): Question {
   const ask = (device: Handle): Answer => {
     let code: number = CODE.functionNotFound;
-    for (const way of ways) {
-      code = call(library, way, device);
-      if (code === CODE.success) return { code, sample: way.parse(library.scratch) };
+    for (const variant of variants) {
+      code = call(library, variant, device);
+      if (code === CODE.success) return { code, sample: variant.parse(library.scratch) };
       // The struct is newer than the driver, or the function is missing: the next older function is tried.
       if (code !== CODE.versionMismatch && code !== CODE.functionNotFound) break;
     }
-    return { code, sample: { unread: refused(code, names) } };
+    return { code, sample: { unread: unreadFor(code, places) } };
   };
-  return { symbol: ways[0].symbol, interval, ask };
+  return { symbol: variants[0].symbol, interval, ask };
 }
 
-function call(library: Library, { symbol, before = [], outs = 1, after = [], version }: Way, device: Handle): number {
+function call(library: Library, { symbol, before = [], outs = 1, after = [], version }: CallVariant, device: Handle): number {
   const { scratch } = library;
   // A library of another version may not write all bytes, so bytes of an earlier call are cleared.
   scratch.clear(ANSWER_BYTES);
@@ -119,8 +119,7 @@ function call(library: Library, { symbol, before = [], outs = 1, after = [], ver
 export interface Field {
   readonly id: number;
   readonly scope?: number;
-  /** Name of the value in `nvidia-smi`; absent when it does not print the value. */
-  readonly name?: string | undefined;
+  readonly places: readonly Place[];
   /** The value is used only if the driver counts in 64 bits: a smaller counter overflows several times between two reads. */
   readonly isWide?: true;
   parse(value: number): GpuSample;
@@ -128,7 +127,7 @@ export interface Field {
 
 export const field = (id: number, key: ValueKey, convert: Convert = SAME, more: Pick<Field, 'scope' | 'isWide'> = {}): Field => ({
   id,
-  name: namesOf([key])[0],
+  places: placesOf([key]),
   ...more,
   parse: (value) => ({ values: { [key]: convert(value) } }),
 });
@@ -139,14 +138,22 @@ const FIELD_VALUES = 'nvmlDeviceGetFieldValues';
 export function fieldQuestion(library: Library, interval: Interval, fields: readonly Field[]): Question {
   const ask = (device: Handle): Answer => {
     const values = fieldValues(library, device, fields);
-    const names = fields.map(({ name = [] }) => [name].flat());
-    if (typeof values === 'number') return { code: values, sample: { unread: refused(values, names.flat()) } };
-    const samples = fields.map(({ parse, isWide }, at): GpuSample => {
+    if (typeof values === 'number')
+      return {
+        code: values,
+        sample: {
+          unread: unreadFor(
+            values,
+            fields.flatMap(({ places }) => places),
+          ),
+        },
+      };
+    const samples = fields.map(({ parse, places, isWide }, at): GpuSample => {
       const { code, value, isLong } = values[at] as FieldValue;
-      if (code !== CODE.success) return { unread: refused(code, names[at] ?? []) };
+      if (code !== CODE.success) return { unread: unreadFor(code, places) };
       return value === undefined || (isWide === true && !isLong) ? {} : parse(value);
     });
-    const failed = values.find(({ code }) => printedFor(code) !== undefined);
+    const failed = values.find(({ code }) => failureOf(code) !== undefined);
     return { code: failed?.code ?? CODE.success, sample: joined(samples) };
   };
   return { symbol: FIELD_VALUES, interval, ask };
@@ -196,17 +203,36 @@ function fieldValue(memory: Memory, at: number): FieldValue {
   };
 }
 
+/** Records which call of one GPU is running, so that a call that hangs can be identified. */
+export class CallTracker {
+  readonly guard: StepRecord | undefined;
+  /** Path of the GPU in the guard. */
+  readonly place: string;
+  constructor(guard: StepRecord | undefined, place: string) {
+    this.guard = guard;
+    this.place = place;
+  }
+
+  /** `name` is the name of the call, or of the first of several calls. */
+  during<T>(name: string, call: () => T): T {
+    this.guard?.enter(`${this.place}/${name}`, 'call');
+    const result = call();
+    this.guard?.leave();
+    return result;
+  }
+}
+
 /** The latest answers of one device to a list of questions. */
 export class Answers {
   readonly #questions: readonly Question[];
   readonly #device: Handle;
-  readonly #notes: CallNotes;
+  readonly #tracker: CallTracker;
   readonly #answers = new Map<Question, Answer>();
 
-  constructor(questions: readonly Question[], device: Handle, notes: CallNotes) {
+  constructor(questions: readonly Question[], device: Handle, tracker: CallTracker) {
     this.#questions = questions;
     this.#device = device;
-    this.#notes = notes;
+    this.#tracker = tracker;
   }
 
   /** Asks the questions with these intervals in their order. Returns the code that ended the round, if one did. */
@@ -215,7 +241,7 @@ export class Answers {
       if (question.interval === 'once' && isSettled(this.#answers.get(question))) continue;
       this.#answers.delete(question);
       if (question.unless?.(this.sample()) === true) continue;
-      const answer = this.#notes.during(question.symbol, () => question.ask(this.#device));
+      const answer = this.#tracker.during(question.symbol, () => question.ask(this.#device));
       this.#answers.set(question, answer);
       if (endsRound(answer.code)) return answer.code;
     }

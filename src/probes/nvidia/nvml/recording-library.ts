@@ -1,8 +1,21 @@
-import type { Observe, ObservedMemory } from '../../../model/observation.ts';
-import { TAKES_EVENT } from './answers.ts';
+import type { Observe, ObservedCall, ObservedMemory } from '../../../model/observation.ts';
 import { CODE } from './codes.ts';
 import type { Handle, Library, NvmlFunction } from './library.ts';
 import type { Memory } from './memory.ts';
+
+/** Calls of the library in the file of a replay. Bytes are in base64. */
+export interface RecordedCall extends Pick<ObservedCall, 'symbol' | 'types' | 'values' | 'code'> {
+  readonly memory: readonly { readonly at: number; readonly before: string; readonly after: string }[];
+  /** Number of an event, which is taken once. Absent for a value, which can be read again. */
+  readonly event?: number;
+}
+
+/** Function that takes an event from the library. Each event is taken once, so its answers are a queue. */
+export const TAKES_EVENT = 'nvmlEventSetWait_v2';
+
+/** Function and scalar arguments of a call. Pointers to memory have no part in it, because memory has other addresses in a replay. */
+export const callKey = ({ symbol, types, values }: Pick<ObservedCall, 'symbol' | 'types' | 'values'>): string =>
+  [symbol, types, ...values].join(' ');
 
 /** Memory that was asked for longer ago than this many requests is no longer in use. */
 const MOST_MEMORIES = 16;

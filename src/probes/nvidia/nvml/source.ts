@@ -3,13 +3,10 @@ import type { Host } from '../../../host/host.ts';
 import { hardwareOnBus } from '../hardware.ts';
 import type { NvidiaOptions } from '../options.ts';
 import type { NodeSample } from '../sample.ts';
-import type { XidEvent } from './events.ts';
-import { Machine, type NvmlFailure } from './machine.ts';
+import type { XidLine } from '../xid-line.ts';
 import { openLibrary } from './open-library.ts';
 import { RecordingLibrary } from './recording-library.ts';
-
-/** An Xid from the library, with the GPU's address. */
-export type LibraryXid = XidEvent & { readonly pciAddress: string };
+import { type NvmlFailure, NvmlSession } from './session.ts';
 
 /** Wait before the next attempt to open a library that could not be opened. */
 const RETRY_MS = 60_000;
@@ -22,10 +19,10 @@ const MAX_XIDS = 1_000;
 export class NvmlSource {
   readonly #host: Host;
   readonly #options: NvidiaOptions;
-  #machine: Machine | undefined;
+  #session: NvmlSession | undefined;
   #failure: NvmlFailure | undefined;
   #retryAtMs = -Infinity;
-  #xids: readonly LibraryXid[] = [];
+  #xids: readonly XidLine[] = [];
   #isClosed = false;
 
   constructor(host: Host, options: NvidiaOptions) {
@@ -35,11 +32,11 @@ export class NvmlSource {
 
   /** Undefined means that `nvidia-smi` must be used. After a problem it is also used, unless the option `source` is `nvml`. */
   async read(): Promise<NodeSample | NvmlFailure | undefined> {
-    if (this.#machine === undefined && !this.#isWanted()) return undefined;
-    const machine = await this.#open();
+    if (this.#session === undefined && !this.#isWanted()) return undefined;
+    const session = await this.#open();
     // Events are polled before the read, which then reads all values that an event may have changed.
     this.#pollEvents();
-    const answer = machine?.read();
+    const answer = session?.read();
     // After an upgrade of the driver, the new library may already be installed.
     if (answer?.problem?.code === 'driver-library-mismatch') this.release();
     return answer ?? this.#failure;
@@ -53,7 +50,7 @@ export class NvmlSource {
   }
 
   /** Returns the Xids since the last call. */
-  takeXids(): readonly LibraryXid[] {
+  takeXids(): readonly XidLine[] {
     const taken = this.#xids;
     this.#xids = [];
     return taken;
@@ -61,16 +58,16 @@ export class NvmlSource {
 
   /** Closes the library, because an open library keeps the driver in use. The next read opens the library again. */
   release(): void {
-    this.#machine?.close();
-    this.#machine?.library.unload();
-    this.#machine = undefined;
+    this.#session?.close();
+    this.#session?.library.unload();
+    this.#session = undefined;
     this.#retryAtMs = -Infinity;
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#machine?.close();
-    this.#machine = undefined;
+    this.#session?.close();
+    this.#session = undefined;
   }
 
   /** `auto` uses no library on machines without GPUs, or when the options name another command. */
@@ -81,9 +78,9 @@ export class NvmlSource {
     return smiPath === 'nvidia-smi' && (hardwareOnBus(this.#host) || this.#host.dev.exists('dxg'));
   }
 
-  async #open(): Promise<Machine | undefined> {
+  async #open(): Promise<NvmlSession | undefined> {
     const nowMs = this.#host.clock.monotonic();
-    if (this.#machine !== undefined || nowMs < this.#retryAtMs || this.#isClosed) return this.#machine;
+    if (this.#session !== undefined || nowMs < this.#retryAtMs || this.#isClosed) return this.#session;
     const opened = await openLibrary(this.#options['nvml-library']);
     if (this.#isClosed) return undefined;
     if (opened.library === undefined) {
@@ -93,16 +90,16 @@ export class NvmlSource {
     }
     const { observe } = this.#host;
     const library = observe === undefined ? opened.library : new RecordingLibrary(opened.library, observe);
-    this.#machine = new Machine(library, this.#host, {
+    this.#session = new NvmlSession(library, this.#host, {
       slowEveryMs: this.#options['nvml-slow-every'],
       factsEveryMs: this.#options['nvml-facts-every'],
       isActivityWanted: this.#options['nvml-activity'] === 'auto',
     });
-    return this.#machine;
+    return this.#session;
   }
 
   #pollEvents(): boolean {
-    const { xids, happened } = this.#machine?.events() ?? { xids: [], happened: false };
+    const { xids, happened } = this.#session?.events() ?? { xids: [], happened: false };
     if (xids.length > 0) this.#xids = [...this.#xids, ...xids].slice(-MAX_XIDS);
     return happened;
   }

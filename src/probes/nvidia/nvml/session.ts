@@ -3,9 +3,9 @@ import type { Problem } from '../../../model/collection.ts';
 import type { ProblemCode } from '../problems.ts';
 import type { NodeSample } from '../sample.ts';
 import type { SmiFailure, SurplusFault } from '../smi.ts';
+import type { XidLine } from '../xid-line.ts';
 import { type Client, type Refusal, startClient, type UnreadableGpu } from './client.ts';
 import { CODE, kindOf, textOf } from './codes.ts';
-import type { XidEvent } from './events.ts';
 import type { Due } from './gpu.ts';
 import type { Library } from './library.ts';
 import { peersOf } from './nvlink.ts';
@@ -28,7 +28,7 @@ export interface Wanted {
 }
 
 /** All GPUs of the node. The library stays open, because opening it wakes GPUs and can reset counters of their drivers. */
-export class Machine {
+export class NvmlSession {
   readonly library: Library;
   readonly #host: Host;
   readonly #wanted: Wanted;
@@ -61,14 +61,16 @@ export class Machine {
   }
 
   /** Returns the Xids since the last call with the addresses of their GPUs. `happened` is also true for other events. */
-  events(): { readonly xids: readonly (XidEvent & { readonly pciAddress: string })[]; readonly happened: boolean } {
+  events(): { readonly xids: readonly XidLine[]; readonly happened: boolean } {
     const running = this.#running;
     if (running === undefined) return { xids: [], happened: false };
     const taken = running.events.take();
     if (taken.hasOtherEvents) running.hasOtherEvents = true;
-    const xids = taken.xids.flatMap((event) => {
-      const pciAddress = running.gpus.find(({ gpu }) => gpu.handle === event.gpu)?.pciAddress;
-      return pciAddress === undefined ? [] : [{ ...event, pciAddress }];
+    const xids = taken.xids.flatMap(({ gpu: handle, ...event }): XidLine[] => {
+      const pciAddress = running.gpus.find(({ gpu }) => gpu.handle === handle)?.pciAddress;
+      return pciAddress === undefined
+        ? []
+        : [{ ...event, kind: 'xid', pciAddress, text: "reported by the driver's library", isEvent: true }];
     });
     return { xids, happened: taken.happened };
   }
