@@ -145,7 +145,7 @@ export const metrics: readonly MetricSpec[] = [
     [],
     'ecc_errors/unrepairable_memory',
   ),
-  own('retired_pages', 'gauge', 'Memory pages out of use.', ['cause'], 'retired_pages/*/retired_count'),
+  own('retired_pages', 'gauge', 'Memory pages that the GPU no longer uses.', ['cause'], 'retired_pages/*/retired_count'),
   own('retired_pages_pending', 'gauge', '1 while a page waits for a reset to be retired.', [], 'retired_pages/pending_retirement'),
   own('remapped_rows_total', 'counter', 'Memory rows replaced by spare ones.', ['cause'], 'remapped_rows/remapped_row_{corr,unc}'),
   own('row_remap_pending', 'gauge', '1 while a replacement waits for a reset.', [], 'remapped_rows/remapped_row_pending'),
