@@ -3,7 +3,7 @@ export interface TimeSpan {
   readonly untilMs: number;
 }
 
-/** When the agent judged devices, on the wall clock. Plain data, saved over restarts: without it, a pause would count as health. */
+/** When the agent judged devices, on the wall clock. Plain data, saved over restarts: without it, a pause looks like health. */
 export interface Watched {
   /** Oldest first. The last one goes on while the agent runs. */
   readonly spans: readonly TimeSpan[];

@@ -93,7 +93,7 @@ export const metrics: readonly MetricSpec[] = [
     byLibrary(
       'traffic_bytes_per_second',
       'gauge',
-      'Mean traffic since the previous reading, over PCIe or over all NVLinks together.',
+      'Mean traffic since the reading before, over PCIe or over all NVLinks together.',
       ['link', 'direction'],
       'GPM 20, 21, 60, 61; Hopper and later, not by nvidia-smi',
     ),
@@ -145,7 +145,7 @@ export const metrics: readonly MetricSpec[] = [
     [],
     'ecc_errors/unrepairable_memory',
   ),
-  own('retired_pages', 'gauge', 'Memory pages that the GPU no longer uses.', ['cause'], 'retired_pages/*/retired_count'),
+  own('retired_pages', 'gauge', 'Memory pages out of use.', ['cause'], 'retired_pages/*/retired_count'),
   own('retired_pages_pending', 'gauge', '1 while a page waits for a reset to be retired.', [], 'retired_pages/pending_retirement'),
   own('remapped_rows_total', 'counter', 'Memory rows replaced by spare ones.', ['cause'], 'remapped_rows/remapped_row_{corr,unc}'),
   own('row_remap_pending', 'gauge', '1 while a replacement waits for a reset.', [], 'remapped_rows/remapped_row_pending'),
