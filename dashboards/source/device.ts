@@ -79,7 +79,8 @@ export const device: Board = {
       panels: [
         {
           ...{ kind: 'table', title: 'Conditions', unit: 'none', width: 12 },
-          description: 'What is wrong with the device, and what to do about it. docs/health.md explains each condition.',
+          description:
+            'What is wrong with the device, and what to do about it. docs/health.md links the page that explains each condition.',
           columns: ['condition', 'part', 'reason', 'severity', 'class', 'remedy'],
           queries: [query(by('condition, part, reason, severity, class, remedy', series('device_health_condition')))],
         },

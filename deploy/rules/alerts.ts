@@ -35,7 +35,7 @@ const unlessWholeIs = (state: 'unhealthy' | 'sick'): string => `unless on (${DEV
 const ON_DEVICE = '{{ $labels.device }} on node {{ $labels.node }}';
 const WHY =
   '{{ $labels.condition }}{{ if $labels.part }} ({{ $labels.part }}){{ end }}, reason {{ $labels.reason }}.' +
-  ` ${CONSEQUENCES}docs/health.md explains the condition.${UNVERIFIED}`;
+  ` ${CONSEQUENCES}docs/health.md links the page that explains the condition.${UNVERIFIED}`;
 const ON_NODE = 'on node {{ $labels.node }}';
 
 /** Facts that the alerts of the same group use. The group evaluates them first. */

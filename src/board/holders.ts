@@ -29,7 +29,7 @@ export class Holders {
     return { use, holders: distinct([...own, ...byParts]) };
   }
 
-  /** Parts have parts: a virtual function in a port of a card. The limit ends a circle that no hardware should tell. */
+  /** Parts have parts: a virtual function in a port of a card. The limit ends a circle that no hardware should report. */
   #ofParts(state: DeviceState, depth: number): readonly RowHolder[] {
     const parts = depth > 4 ? [] : (this.#parts.get(state.key) ?? []);
     return parts.flatMap((part) => [

@@ -6,7 +6,7 @@ const PCI_ADDRESS = /^[\da-f]{4,8}:[\da-f]{2}:[\da-f]{2}\.\d/i;
 type Named = Pick<Device, 'id' | 'kind' | 'index' | 'uuid' | 'aliases'>;
 
 /**
- * Short name of a device for people. An id that only a program can tell apart gives way to the index of the vendor's tools, or to the name
+ * Short name of a device for people. An id that only programs can distinguish is replaced by the index of the vendor's tools, or to the name
  * that the kernel has for the device: `nvme0n1`.
  */
 export function nameOf(device: Named): string {

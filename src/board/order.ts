@@ -15,7 +15,7 @@ export function rankOf({ state, conditions }: Pick<BoardRow, 'state' | 'conditio
 export const byAttention = (a: BoardRow, b: BoardRow): number =>
   rankOf(a) - rankOf(b) || compareNames(a.family, b.family) || compareNames(a.name, b.name) || compareNames(a.id, b.id);
 
-/** A row with the number of wholes above it. */
+/** A row with the number of its parents. */
 export interface PlacedRow {
   readonly row: BoardRow;
   readonly depth: number;
@@ -51,7 +51,7 @@ export function inTrees(rows: readonly BoardRow[], compare: (a: BoardRow, b: Boa
     }
   };
   place(parts.get(undefined) ?? [], 0);
-  // Devices that contain each other have no top. No hardware should tell that, but nothing may be lost.
+  // Devices that contain each other have no top. No hardware should report that, but no row may be lost.
   place(
     rows.filter(({ key }) => !seen.has(key)),
     0,

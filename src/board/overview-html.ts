@@ -8,7 +8,7 @@ import type { Trend } from './trend.ts';
 import { type BoardSection, type BoardView, VIEW_STATES, type ViewSort, viewQuery } from './view.ts';
 import { STATE_NAMES } from './words.ts';
 
-/** More devices would make a browser slow. Sick ones come first, and filters reach the others. */
+/** More devices would make a browser slow. Faulty ones come first, and filters reach the others. */
 export const MOST_ROWS = 1_000;
 
 export type TrendsByKey = (key: string) => Trend | undefined;
@@ -78,7 +78,7 @@ const SORT_TEXTS: Readonly<Record<ViewSort, string>> = {
 const GROUP_TEXTS: Readonly<Record<string, string>> = { tree: 'device tree', pod: 'pod', topology: 'NUMA and PCIe' };
 
 function choice(label: string, name: string, values: readonly string[], chosen: string | undefined, text = (value: string) => value): Html {
-  // A view can name a value that no device has now; it must not look like "any".
+  // A view can name a value that no device has now; it must not be shown as "any".
   const known = chosen === undefined || values.includes(chosen) ? values : [...values, chosen];
   return html`<label>${label} <select name="${name}"><option value="">any</option>${options(known, chosen, text)}</select></label>`;
 }

@@ -69,7 +69,7 @@ function own({ label, metric, labels = {}, full, words }: OwnReading, known: Kno
   return { ...plain(label, sum, full === undefined ? undefined : Number(sum.value) / full), series };
 }
 
-/** For a kind of device that nobody described: values with a natural limit first. Facts and states are no readings. */
+/** For a kind of device without a declaration: values with a natural limit first. Facts and states are no readings. */
 function others(known: readonly Reading[]): readonly ChosenReading[] {
   const telling = known.filter(({ metric }) => !/_(?:info|state|total|limit_\w+|max\w*|enabled|throttled)$/.test(metric));
   const ratios = telling.filter(({ metric }) => metric.endsWith('_ratio'));

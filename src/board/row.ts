@@ -6,7 +6,7 @@ export type RowState = HealthState | 'missing';
 
 /**
  * Use of a device. `held`: a container holds it. `held by parts`: no container holds it, but containers hold parts of it, so that it cannot
- * be given away as a whole. `free`: the kubelet says that nobody holds it. `unknown`: the kubelet did not say it.
+ * be allocated itself. `free`: the kubelet says that no container holds it. `unknown`: the kubelet did not say it.
  */
 export type RowUse = 'held' | 'held by parts' | 'free' | 'unknown';
 export const ROW_USES: readonly RowUse[] = ['held', 'held by parts', 'free', 'unknown'];
@@ -68,7 +68,7 @@ export interface RowCondition {
   readonly countsAtMs?: number;
   /** Present for a condition that ended and still counts. */
   readonly recovering?: Recovering;
-  /** Name of the whole that has the same condition: what there is to know and to do stands there. */
+  /** Name of the parent that has the same condition: its row shows the condition and the remedy. */
   readonly ofWhole?: string;
 }
 
@@ -144,6 +144,6 @@ export interface Board {
   readonly families: readonly BoardFamily[];
   readonly problems: readonly BoardProblem[];
   readonly unresolved: readonly BoardUnresolved[];
-  /** Sick devices first; parts follow their whole. */
+  /** Faulty devices first; parts follow their parent. */
   readonly rows: readonly BoardRow[];
 }

@@ -4,7 +4,7 @@ import type { SharedReading } from '../model/shown-reading.ts';
 import { against, type ChosenReading, grown, type Known, NO_RATE, plain } from './chosen-reading.ts';
 import { rateText, readingText } from './units.ts';
 
-/** How each reading is made of shared metrics; undefined where the device does not tell it. */
+/** How each reading is made of shared metrics; undefined where the device does not report it. */
 export const SHARED: Readonly<Record<SharedReading, (known: Known) => ChosenReading | undefined>> = {
   busy({ of }) {
     const engines = of(shared.utilization.name);
@@ -57,7 +57,7 @@ export const SHARED: Readonly<Record<SharedReading, (known: Known) => ChosenRead
   },
 };
 
-/** A total since the driver was loaded tells nobody what happens now. */
+/** A total since the driver was loaded does not show what happens now. */
 const moved = (label: string, series: readonly Reading[], known: Known): ChosenReading | undefined =>
   series.length === 0 ? undefined : grown(label, series, known, speedOf(known.of(shared.linkSpeed.name)));
 

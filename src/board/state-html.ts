@@ -6,7 +6,7 @@ import { durationText } from './units.ts';
 import { STATE_NAMES } from './words.ts';
 
 /**
- * The state of a device with its age, and each condition with what to do. `isBrief`: conditions for the record, and those that the whole has
+ * The state of a device with its age, and each condition with what to do. `isBrief`: conditions for the record, and those that the parent has
  * too, have a name only, because no row of a long table should be tall for them.
  */
 export function stateCell(row: BoardRow, nowMs: number, isBrief = false): Html {
@@ -16,7 +16,7 @@ export function stateCell(row: BoardRow, nowMs: number, isBrief = false): Html {
   }${standingText(row)}${isStale === true ? html`<p class="condition">Not read for ${age(readAtMs, nowMs)}.</p>` : undefined}${conditions.map(
     (condition) =>
       conditionLine(row.family, condition, nowMs, isBrief && (condition.severity === 'info' || condition.ofWhole !== undefined)),
-  )}${unchecked === undefined ? undefined : html`<p class="condition soft">Not checked: ${unchecked.join(', ')}. No read could tell so far.</p>`}${ignored?.map(
+  )}${unchecked === undefined ? undefined : html`<p class="condition soft">Not checked: ${unchecked.join(', ')}. No read could check it yet.</p>`}${ignored?.map(
     ({ name, untilMs, why }) =>
       html`<p class="condition soft">${name} is ignored until ${new Date(Math.min(untilMs, LATEST_MS)).toISOString().slice(0, 10)}: ${why}</p>`,
   )}`;

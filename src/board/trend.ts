@@ -1,4 +1,4 @@
-/** Points of one trend, and the time that each of them stands for. */
+/** Points of one trend, and the time that each of them covers. */
 export const TREND_POINTS = 60;
 export const TREND_STEP_MS = 30_000;
 /** Time that a trend reaches back. */
@@ -41,7 +41,7 @@ export function rateBetween(
 /** Four digits are more than a picture can show, and keep the text of a trend short. */
 const significant = (value: number): number => Number(value.toPrecision(4));
 
-/** A longer time between two reads, as a multiple of the usual one, is a gap: nobody knows what was in between. */
+/** A longer time between two reads, as a multiple of the usual one, is a gap: the values in between are unknown. */
 const GAP = 3;
 
 /** The usual time between samples whose times ascend; undefined while there are not two. */
@@ -50,7 +50,7 @@ export function usualSpacing(times: readonly number[]): number | undefined {
   return distances.sort((a, b) => a - b)[Math.floor(distances.length / 2)];
 }
 
-/** Whether nobody read for so long between two times that a line must not connect them. */
+/** Whether the pause between two reads is so long that a line must not connect them. */
 export const isGap = (fromMs: number, toMs: number, spacingMs: number | undefined): boolean =>
   spacingMs !== undefined && toMs - fromMs > GAP * spacingMs;
 

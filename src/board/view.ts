@@ -4,7 +4,7 @@ import { STATE_NAMES } from './words.ts';
 
 export const VIEW_SORTS = ['attention', 'name', 'family', 'state', 'use', 'busy'] as const;
 export type ViewSort = (typeof VIEW_SORTS)[number];
-/** `tree`: parts under their whole. `pod`: by who holds them. `topology`: by NUMA node, in the order of the PCI bridges. */
+/** `tree`: parts under their parent. `pod`: by who holds them. `topology`: by NUMA node, in the order of the PCI bridges. */
 export const VIEW_GROUPS = ['tree', 'pod', 'topology'] as const;
 export type ViewGroup = (typeof VIEW_GROUPS)[number];
 export const VIEW_STATES = Object.keys(STATE_NAMES) as readonly RowState[];
@@ -106,7 +106,7 @@ const SORTS: Readonly<Record<ViewSort, (a: BoardRow, b: BoardRow) => number>> = 
 
 const holderName = ({ holders: [first] }: BoardRow): string => (first === undefined ? '' : `${first.namespace}/${first.pod}`);
 
-/** A device that several pods hold stands with each of them. */
+/** A device that several pods hold appears under each of them. */
 function byPod(rows: readonly BoardRow[], compare: (a: BoardRow, b: BoardRow) => number): readonly BoardSection[] {
   const pods = new Map<string, BoardRow[]>();
   for (const row of rows) {

@@ -20,6 +20,6 @@ export interface VisibleDevice {
   readonly variable: string;
   /** Directory of mounts that name devices, as in `/var/run/acme-devices/<id>`. Absent: the runtime supports no such mounts. */
   readonly directory?: string;
-  /** The forms of the id that the runtime understands; the index of a part can name the whole, too: `<index>:<part>`. */
+  /** The forms of the id that the runtime understands; the index of a part can name its parent, too: `<index>:<part>`. */
   readonly ids: { readonly uuid?: string; readonly index?: string };
 }

@@ -55,7 +55,7 @@ export interface Problem {
   readonly code: string;
   /** The attempted operation and its result, with the file or command. Must not change at each read. */
   readonly message: string;
-  /** `id` of the affected device; absent when the whole family is affected. */
+  /** `id` of the affected device; absent when all devices of the family are affected. */
   readonly device?: string;
 }
 

@@ -5,7 +5,7 @@ import type { DeviceActivity } from './device-activity.ts';
 export interface HoldingPod {
   readonly namespace: string;
   readonly pod: string;
-  /** Absent while neither the kubelet's checkpoint nor its Pods API tells it. */
+  /** Absent while neither the kubelet's checkpoint nor its Pods API has it. */
   readonly uid?: string;
 }
 
@@ -19,7 +19,7 @@ export interface DeviceUser {
 /**
  * Whom a process belongs to, compared with who holds the device.
  *
- * `holder`: its pod holds the device, a part of it or the whole. `former`: its pod held the device last, and nobody holds it now.
+ * `holder`: its pod holds the device, a part of it or its parent. `former`: its pod held the device last, and no pod holds it now.
  * `pod`: another pod. `outside`: no pod. `unknown`: its cgroup or the UID of a holder could not be read.
  */
 export type ProcessOwner = 'holder' | 'former' | 'pod' | 'outside' | 'unknown';
@@ -50,7 +50,7 @@ export interface DeviceUse {
   readonly isReadWithHolders: boolean;
   /** Pods that hold the device itself, as `namespace/pod`, each once. */
   readonly holders: readonly string[];
-  /** A pod holds the device, a part of it or the whole. */
+  /** A pod holds the device, a part of it or its parent. */
   readonly isHeld: boolean;
   /** Absent while no holder was ever known. */
   readonly user?: DeviceUser;

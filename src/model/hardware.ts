@@ -10,7 +10,7 @@ export function hardwareKey({ identity, ...device }: Named): string {
 }
 
 /**
- * Keys of what is remembered of devices that are listed at the same time. Devices that tell the same identity are remembered apart, and
+ * Keys of what is remembered of devices that are listed at the same time. Devices that report the same identity are remembered apart, and
  * each starts with what is remembered of the identity.
  */
 export class HardwareKeys {
@@ -31,7 +31,7 @@ export class HardwareKeys {
     return this.#keysOf(device)[0] as string;
   }
 
-  /** Whether another device that is listed tells the same identity. */
+  /** Whether another device that is listed reports the same identity. */
   isShared(device: Named): boolean {
     return this.#shared.has(hardwareKey(device));
   }

@@ -50,7 +50,7 @@ export interface ConditionSpec {
    */
   readonly consequences?: readonly string[];
   /**
-   * Findings come from another source than the device itself: the kernel log, the state of the whole driver. They are in the part `aside`
+   * Findings come from another source than the device itself: the kernel log, the state of the driver. They are in the part `aside`
    * of a report, and that part contains only findings of such conditions.
    */
   readonly aside?: true;

@@ -56,7 +56,7 @@ export type Observation =
   | { readonly kind: 'error'; readonly path: string; readonly errno: string }
   | { readonly kind: 'directory'; readonly path: string; readonly entries: readonly (readonly [name: string, kind: EntryKind])[] }
   | { readonly kind: 'link'; readonly path: string; readonly target: string }
-  /** The path exists, and nobody read it. */
+  /** The path exists but was not read. */
   | { readonly kind: 'present'; readonly path: string; readonly entry: EntryKind }
   | { readonly kind: 'absent'; readonly path: string }
   /** One record of the kernel log, as the kernel wrote it. */

@@ -18,7 +18,7 @@ export type AccessStrategy = (typeof ACCESS_STRATEGIES)[number];
 export const PREFERENCES = ['aligned', 'spread', 'packed', 'none'] as const;
 export type Preference = (typeof PREFERENCES)[number];
 
-/** All given members must match; for a list, one entry. Patterns are regular expressions that match the whole value, ignoring case. */
+/** All given members must match; for a list, one entry. Patterns are regular expressions, anchored at both ends, that ignore case. */
 export interface DeviceSelector {
   readonly family?: string;
   readonly kind?: string | readonly string[];
@@ -83,7 +83,7 @@ export interface PluginResource {
    */
   readonly requireClean?: boolean;
   /**
-   * Whether the resource may offer a device that another resource offers too, such as a whole GPU and its replicas. Kubernetes then hands the
+   * Whether the resource may offer a device that another resource offers too, such as a GPU and its replicas. Kubernetes then hands the
    * device out twice. Default false.
    */
   readonly allowOverlap?: boolean;

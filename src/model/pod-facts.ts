@@ -3,7 +3,7 @@ export interface PodFacts {
   readonly namespace: string;
   readonly pod: string;
   readonly uid: string;
-  /** `Pending`, `Running`, …; empty when the kubelet tells none. */
+  /** `Pending`, `Running`, …; empty when the kubelet reports none. */
   readonly phase: string;
   /** Labels that the configuration asks for; absent when the pod has none of them. */
   readonly labels?: Readonly<Record<string, string>>;

@@ -32,7 +32,7 @@ export interface PodExclusiveResources {
   readonly memory: readonly MemoryBlock[];
 }
 
-/** CPUs and memory that one container holds exclusively. They are parts of those of its pod, where the kubelet tells the pod's. */
+/** CPUs and memory that one container holds exclusively. They are parts of those of its pod, where the kubelet reports the pod's. */
 export interface ExclusiveResources extends PodExclusiveResources {
   readonly container: string;
 }

@@ -33,7 +33,7 @@ export interface DeviceState {
 export type UnresolvedReason = 'no-device' | 'ambiguous' | 'missing-device';
 
 /**
- * How a claim was joined to its devices. The most exact way comes first: the driver's metadata file, its CDI specs, the naming conventions
+ * How a claim was joined to its devices. The most exact source comes first: the driver's metadata file, its CDI specs, the naming conventions
  * of a family, a rule of the configuration. These are all values of the label `by`.
  */
 export type JoinWay = 'metadata' | 'cdi' | 'name' | 'rule';
@@ -44,14 +44,14 @@ export interface AllocationState {
   readonly devices: readonly string[];
   /** Only for a claim that has devices. */
   readonly by?: JoinWay;
-  /** What a less exact way says instead. Only for a claim. */
+  /** What a less exact source says instead. Only for a claim. */
   readonly contradiction?: Contradiction;
   readonly unresolved?: UnresolvedReason;
   /** True when the allocation is kept although the kubelet's last answer lacks it. */
   readonly held: boolean;
 }
 
-/** Two ways of joining a claim that disagree. The first one counts. */
+/** Two sources that disagree on the devices of a claim. The first one counts. */
 export interface Contradiction {
   readonly first: { readonly by: JoinWay; readonly devices: readonly string[] };
   readonly other: { readonly by: JoinWay; readonly devices: readonly string[] };

@@ -6,7 +6,7 @@ export interface ContainerUsage {
   readonly pod: string;
   readonly container: string;
   readonly resource: string;
-  /** UID of the pod; absent while neither the kubelet's checkpoint nor its Pods API tells it. */
+  /** UID of the pod; absent while neither the kubelet's checkpoint nor its Pods API has it. */
   readonly uid?: string;
   /** Labels of the pod that the configuration asks for, from the Pods API. */
   readonly labels?: Readonly<Record<string, string>>;
@@ -63,7 +63,7 @@ export interface DeviceUsage {
   readonly unallocatedSeconds: number;
   /** Time in which its verdict was unhealthy, allocated or not. */
   readonly unhealthySeconds: number;
-  /** Time in which nobody saw who held it: the agent did not run, or the kubelet did not answer. */
+  /** Time for which its holder is unknown: the agent did not run, or the kubelet did not answer. */
   readonly unobservedSeconds: number;
 }
 

@@ -2,13 +2,13 @@ import type { Value } from './metric.ts';
 
 const isExact = (value: Value): boolean => typeof value === 'bigint' || Number.isInteger(value);
 
-/** Sum of two values. Whole numbers stay exact. */
+/** Sum of two values. Integers stay exact. */
 export function addValues(a: Value, b: Value): Value {
   if (typeof a === 'number' && typeof b === 'number') return a + b;
   return isExact(a) && isExact(b) ? narrow(BigInt(a) + BigInt(b)) : Number(a) + Number(b);
 }
 
-/** `a` without `b`. Whole numbers stay exact. */
+/** `a` without `b`. Integers stay exact. */
 export function subtractValues(a: Value, b: Value): Value {
   if (typeof a === 'number' && typeof b === 'number') return a - b;
   return isExact(a) && isExact(b) ? narrow(BigInt(a) - BigInt(b)) : Number(a) - Number(b);

@@ -4,7 +4,7 @@ import { type CheckContext, type CheckResult, finding, ok, skipped } from './che
 
 /** Findings of one kind. A node with a fault of its fabric can have hundreds of them. */
 const MOST = 16;
-const REMEDY = '"device-agent health -o text" prints every condition; docs/health.md explains them.';
+const REMEDY = '"device-agent health -o text" prints every condition; docs/health.md links the pages that explain them.';
 
 /** Reports devices that are not healthy: by the verdicts of the running agent, which have a history, or by one reading. */
 export async function checkDevices({ collect, ask }: CheckContext): Promise<CheckResult[]> {

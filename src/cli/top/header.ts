@@ -48,7 +48,7 @@ export function headerLines(board: Board | undefined, standing: Standing, { rows
   return [title, ...trouble, countLine(board), stateLine(board)];
 }
 
-/** How many devices are in each state, sick first, and how many are held. */
+/** How many devices are in each state, the worst first, and how many are held. */
 function countLine({ counts }: Board): Line {
   const states = STATE_ORDER.flatMap((state): Span[] => {
     const count = counts.states[state] ?? 0;

@@ -22,7 +22,7 @@ export const metrics = {
   ),
   temperature: measured(shared.temperature, `${HWMON}/temp*_input by label`),
   temperatureLimit: measured(shared.temperatureLimit, `${HWMON}/temp*_{max,crit,emergency}`),
-  power: measured(shared.power, `${HWMON}/energy*_input: mean power between two refreshes; the drivers measure no present power`),
+  power: measured(shared.power, `${HWMON}/energy*_input: mean power between two refreshes; the drivers measure no momentary power`),
   powerLimit: measured(shared.powerLimit, `${HWMON}/power*_{max,rated_max,crit,cap} by label; 0 means no limit: no series`),
   energy: measured(
     shared.energy,

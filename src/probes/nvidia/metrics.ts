@@ -60,14 +60,14 @@ export const metrics = {
   ),
   smOccupancy: gauge(
     'sm_occupancy_ratio',
-    'Mean share of the warp slots of the multiprocessors that were in use since the reading before, 0 to 1.',
+    'Mean share of the warp slots of the multiprocessors that were in use since the previous reading, 0 to 1.',
     [],
     'NVML GPM 3; Hopper and later, not by nvidia-smi',
     { container: true },
   ),
   memoryBandwidth: gauge(
     'memory_bandwidth_ratio',
-    'Mean share of the memory bandwidth in use since the reading before, 0 to 1.',
+    'Mean share of the memory bandwidth in use since the previous reading, 0 to 1.',
     [],
     'NVML GPM 10; Hopper and later, not by nvidia-smi',
     { container: true },

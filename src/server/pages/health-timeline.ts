@@ -17,7 +17,8 @@ export function timeline(past: KnownPast): Html {
   const minutes = ({ fromMs: from, untilMs }: TimeSpan): string => `${Math.round((untilMs - from) / 60_000)} minutes`;
   const words = spans.map((span) => `${span.state ?? 'not known'} for ${minutes(span)}`);
   const known = spans.filter((span) => span.state !== undefined);
-  const left = spans.length === known.length ? undefined : html`<p class="soft">Where the strip is empty, nobody read the device.</p>`;
+  const left =
+    spans.length === known.length ? undefined : html`<p class="soft">The strip is empty for times in which the device was not read.</p>`;
   return html`<svg class="strip" viewBox="0 0 ${WIDTH} 14" preserveAspectRatio="none" role="img" aria-label="Health over the last 30 minutes: ${words.join(', ')}">${known.map(
     (span) =>
       html`<rect class="${span.state}" x="${x(span.fromMs)}" width="${Math.max(4, x(span.untilMs) - x(span.fromMs))}" height="14"/>`,
@@ -47,7 +48,7 @@ function what({ transition, condition, instance, reason, from, to, severity, ign
 }
 
 function holders(list: readonly EventHolder[]): Html {
-  if (list.length === 0) return html`<span class="soft">nobody</span>`;
+  if (list.length === 0) return html`<span class="soft">no container</span>`;
   return html`<ul class="plain">${list
     .slice(0, 4)
     .map((one) => html`<li>${one.namespace}/<a href="${podPath(one)}"><b>${one.pod}</b></a> <small>${one.container}</small></li>`)}${

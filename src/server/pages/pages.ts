@@ -152,7 +152,7 @@ function incidentPage(record: IncidentRecord, frame: PageFrame): string {
   const path = `/devices/${encodeURIComponent(family)}/${encodeURIComponent(id)}`;
   const body = html`<h2>Incident of <a href="${path}">${id}</a></h2>
 <div class="scroll"><pre>${incidentText(record)}</pre></div>`;
-  const footer = frame.hasApi ? html`<a href="/api/incidents/${encodeURIComponent(record.id)}">The whole record as JSON</a>` : html``;
+  const footer = frame.hasApi ? html`<a href="/api/incidents/${encodeURIComponent(record.id)}">The complete record as JSON</a>` : html``;
   return document(frame, { title: `${record.id}: device-agent`, body, footer, liveness: 'none' });
 }
 
