@@ -1,14 +1,12 @@
 import { hours, minutes, seconds } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
 import { growthCondition } from '../kit/growth-condition.ts';
-import { pcieErrorConditions } from '../kit/pcie/health.ts';
 
 const SMI = 'nvidia-smi';
-export const STUCK_PROCESS = 'StuckProcess';
 
-/** Conditions that a read of the driver can show. Those of the kernel log are in `xid-conditions.ts`. */
-export const conditions: readonly ConditionSpec[] = [
-  {
+/** Conditions that a read of the driver can show. */
+export const conditions = {
+  GpuLost: {
     type: 'GpuLost',
     class: 'latched',
     severity: 'fatal',
@@ -18,7 +16,7 @@ export const conditions: readonly ConditionSpec[] = [
     remedy: 'reboot',
     source: `${SMI}: "GPU is lost" in place of values or of the whole GPU (NVML_ERROR_GPU_IS_LOST)`,
   },
-  {
+  DriverUnusable: {
     type: 'DriverUnusable',
     class: 'latched',
     severity: 'fatal',
@@ -28,7 +26,7 @@ export const conditions: readonly ConditionSpec[] = [
     source: `${SMI}: NVML_ERROR_DRIVER_NOT_LOADED, NVML_ERROR_LIB_RM_VERSION_MISMATCH`,
     aside: true,
   },
-  {
+  RecoveryAction: {
     type: 'RecoveryAction',
     class: 'latched',
     severity: 'fatal',
@@ -38,7 +36,7 @@ export const conditions: readonly ConditionSpec[] = [
     remedy: 'reset',
     source: `${SMI}: gpu_recovery_action, gpu_reset_status`,
   },
-  {
+  UncorrectableEcc: {
     type: 'UncorrectableEcc',
     class: 'latched',
     severity: 'degraded',
@@ -49,7 +47,7 @@ export const conditions: readonly ConditionSpec[] = [
     remedy: 'reset',
     source: `${SMI}: ecc_errors/volatile; DCGM and most node checks fail above 0`,
   },
-  growthCondition({
+  CorrectableEccRate: growthCondition({
     type: 'CorrectableEccRate',
     severity: 'info',
     meaning: 'Many memory errors were corrected.',
@@ -58,7 +56,7 @@ export const conditions: readonly ConditionSpec[] = [
     growth: 10_000,
     windowMs: hours(1),
   }),
-  {
+  SramThresholdExceeded: {
     type: 'SramThresholdExceeded',
     class: 'latched',
     severity: 'fatal',
@@ -67,7 +65,7 @@ export const conditions: readonly ConditionSpec[] = [
     remedy: 'replace',
     source: `${SMI}: ecc_errors/aggregate/sram_threshold_exceeded`,
   },
-  {
+  RowRemapPending: {
     type: 'RowRemapPending',
     class: 'latched',
     severity: 'degraded',
@@ -77,7 +75,7 @@ export const conditions: readonly ConditionSpec[] = [
     remedy: 'reset',
     source: `${SMI}: remapped_rows/remapped_row_pending`,
   },
-  {
+  RowRemapFailure: {
     type: 'RowRemapFailure',
     class: 'latched',
     severity: 'fatal',
@@ -87,7 +85,7 @@ export const conditions: readonly ConditionSpec[] = [
     remedy: 'replace',
     source: `${SMI}: remapped_rows/remapped_row_failure`,
   },
-  {
+  SpareRowsLow: {
     type: 'SpareRowsLow',
     class: 'latched',
     severity: 'degraded',
@@ -96,7 +94,7 @@ export const conditions: readonly ConditionSpec[] = [
     remedy: 'inspect',
     source: `${SMI}: remapped_rows/row_remapper_histogram`,
   },
-  {
+  RetiredPages: {
     type: 'RetiredPages',
     class: 'latched',
     severity: 'degraded',
@@ -105,7 +103,7 @@ export const conditions: readonly ConditionSpec[] = [
     remedy: 'reset',
     source: `${SMI}: retired_pages; 63 or 64 pages can be retired, up to Turing`,
   },
-  {
+  MemoryRepairPending: {
     type: 'MemoryRepairPending',
     class: 'latched',
     severity: 'degraded',
@@ -114,7 +112,7 @@ export const conditions: readonly ConditionSpec[] = [
     remedy: 'reset',
     source: `${SMI}: ecc_errors/{channel,tpc}_repair_pending`,
   },
-  {
+  MemoryUnrepairable: {
     type: 'MemoryUnrepairable',
     class: 'latched',
     severity: 'info',
@@ -123,7 +121,7 @@ export const conditions: readonly ConditionSpec[] = [
     remedy: 'inspect',
     source: `${SMI}: ecc_errors/unrepairable_memory`,
   },
-  {
+  InforomCorrupted: {
     type: 'InforomCorrupted',
     class: 'latched',
     severity: 'fatal',
@@ -132,7 +130,7 @@ export const conditions: readonly ConditionSpec[] = [
     remedy: 'reset',
     source: `${SMI}: line "infoROM is corrupted at gpu", exit status 14`,
   },
-  {
+  ThermalSlowdown: {
     type: 'ThermalSlowdown',
     class: 'self-clearing',
     severity: 'degraded',
@@ -143,7 +141,7 @@ export const conditions: readonly ConditionSpec[] = [
     forMs: seconds(30),
     recoveryMs: minutes(1),
   },
-  {
+  PowerBrake: {
     type: 'PowerBrake',
     class: 'self-clearing',
     severity: 'degraded',
@@ -154,7 +152,7 @@ export const conditions: readonly ConditionSpec[] = [
     forMs: seconds(30),
     recoveryMs: minutes(1),
   },
-  {
+  OverTemperature: {
     type: 'OverTemperature',
     class: 'self-clearing',
     severity: 'degraded',
@@ -165,7 +163,7 @@ export const conditions: readonly ConditionSpec[] = [
     forMs: seconds(30),
     recoveryMs: minutes(1),
   },
-  {
+  FabricNotReady: {
     type: 'FabricNotReady',
     class: 'in-progress',
     severity: 'fatal',
@@ -176,7 +174,7 @@ export const conditions: readonly ConditionSpec[] = [
     forMs: minutes(5),
     recoveryMs: seconds(30),
   },
-  {
+  FabricUnhealthy: {
     type: 'FabricUnhealthy',
     class: 'self-clearing',
     severity: 'fatal',
@@ -187,7 +185,7 @@ export const conditions: readonly ConditionSpec[] = [
     forMs: seconds(60),
     recoveryMs: seconds(60),
   },
-  {
+  PcieLinkDegraded: {
     type: 'PcieLinkDegraded',
     class: 'self-clearing',
     severity: 'degraded',
@@ -198,8 +196,8 @@ export const conditions: readonly ConditionSpec[] = [
     forMs: seconds(30),
     recoveryMs: minutes(1),
   },
-  {
-    type: STUCK_PROCESS,
+  StuckProcess: {
+    type: 'StuckProcess',
     class: 'self-clearing',
     severity: 'degraded',
     reasons: ['WaitsInKernel', 'NoneStuck'],
@@ -211,5 +209,67 @@ export const conditions: readonly ConditionSpec[] = [
     forMs: minutes(5),
     recoveryMs: minutes(1),
   },
-  ...pcieErrorConditions,
-];
+} as const satisfies Readonly<Record<string, ConditionSpec>>;
+
+const LOG = "NVIDIA driver's lines in the kernel log";
+const REASONS = ['Application', 'Driver', 'Hardware', 'Link', 'Information', 'RecoveryAction', 'UnknownXid', 'Recovered'] as const;
+
+/** Conditions that the kernel log can show. */
+export const logConditions = {
+  Xid: {
+    type: 'Xid',
+    class: 'latched',
+    severity: 'fatal',
+    reasons: REASONS,
+    meaning:
+      "The driver reported an error that stays until the GPU is reset or the machine boots. The instance is the number of the Xid. Severity and remedy come from the table of Xids, or from the driver's recovery action (154).",
+    remedy: 'reset',
+    source: `${LOG}: NVRM: Xid; severities by the table of Xids`,
+    aside: true,
+  },
+  XidPassing: {
+    type: 'XidPassing',
+    class: 'self-clearing',
+    severity: 'info',
+    reasons: REASONS,
+    meaning:
+      'The driver reported an error that ends with a program or by itself. Errors of applications are for information and never make a device unhealthy. Removed channels (45) count only when no other error explains them.',
+    remedy: 'restart-workload',
+    source: `${LOG}: NVRM: Xid; it ends after ten minutes without a new line. Another error of the GPU, or of the same program, explains a later Xid 45 for 60 s, and an earlier one for 5 s`,
+    recoveryMs: minutes(10),
+    aside: true,
+  },
+  GpuFallenOffBus: {
+    type: 'GpuFallenOffBus',
+    class: 'latched',
+    severity: 'fatal',
+    reasons: ['NoAnswer', 'Recovered'],
+    meaning: 'The driver reported without an Xid that the GPU no longer answers on the PCIe bus.',
+    remedy: 'reboot',
+    source: `${LOG}: NVRM: fallen off the bus`,
+    aside: true,
+  },
+  NvSwitchFault: {
+    type: 'NvSwitchFault',
+    class: 'latched',
+    severity: 'degraded',
+    reasons: ['FatalSwitchError', 'Recovered'],
+    meaning: 'An NVSwitch of the node reported a fatal error. It may interrupt NVLinks of any GPU; affected GPUs report their own errors.',
+    remedy: 'inspect',
+    source: `${LOG}: nvidia-nvswitch: SXid, Fatal; until the driver is loaded again`,
+    aside: true,
+  },
+  NcclSegfault: {
+    type: 'NcclSegfault',
+    class: 'self-clearing',
+    severity: 'info',
+    reasons: ['SegmentationFault', 'NoCrash'],
+    meaning:
+      'A program that used the device crashed inside NCCL, the library for communication between GPUs. The fault is often a network or a GPU that failed, or a wrong version of the library.',
+    remedy: 'restart-workload',
+    source:
+      'kernel log: segfault at … in libnccl.so, on x86; the PID leads to the devices that the driver listed for it. The EKS node monitoring agent emits an event for such a line; it ends here after ten minutes without a new one',
+    recoveryMs: minutes(10),
+    aside: true,
+  },
+} as const satisfies Readonly<Record<string, ConditionSpec>>;

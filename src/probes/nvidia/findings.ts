@@ -1,4 +1,6 @@
-import type { Finding, Severity } from '../../model/health.ts';
+import type { ConditionSpec, Finding } from '../../model/health.ts';
+import { type ReasonOf, raise } from '../kit/finding.ts';
+import { conditions } from './conditions.ts';
 import { memoryFindings } from './memory-findings.ts';
 import type { FabricSample, GpuSample, Unread } from './sample.ts';
 import type { FabricState } from './states.ts';
@@ -11,8 +13,8 @@ export function gpuFindings(gpu: GpuSample): readonly Finding[] {
     ...lost(gpu),
     ...recovery(gpu),
     ...memoryFindings(gpu),
-    ...throttle(values.isThrottledByHeat, 'hw_thermal_slowdown', 'ThermalSlowdown', 'HardwareThermalSlowdown'),
-    ...throttle(values.isThrottledByPowerBrake, 'hw_power_brake_slowdown', 'PowerBrake', 'HardwarePowerBrake'),
+    ...throttle(conditions.ThermalSlowdown, values.isThrottledByHeat, 'HardwareThermalSlowdown', 'NotThrottled', 'hw_thermal_slowdown'),
+    ...throttle(conditions.PowerBrake, values.isThrottledByPowerBrake, 'HardwarePowerBrake', 'NotThrottled', 'hw_power_brake_slowdown'),
     ...temperature(values),
     ...fabric(registration),
     ...linkWidth(values),
@@ -36,35 +38,41 @@ function failureOf({ unread = [] }: GpuSample, ...reasons: readonly Unread['kind
 
 function lost(gpu: GpuSample): readonly Finding[] {
   const message = failureOf(gpu, 'lost');
-  if (message !== undefined) return [{ type: 'GpuLost', status: true, reason: 'GpuIsLost', message }];
-  if (answers(gpu)) return [{ type: 'GpuLost', status: false, reason: 'Answers', message: 'the GPU answers' }];
+  if (message !== undefined) return [raise(conditions.GpuLost, 'GpuIsLost', { status: true, message })];
+  if (answers(gpu)) return [raise(conditions.GpuLost, 'Answers', { status: false, message: 'the GPU answers' })];
   const failed = failureOf(gpu, 'error', 'reset-required');
-  return failed === undefined ? [] : [{ type: 'GpuLost', status: 'unknown', reason: 'ValuesUnreadable', message: failed }];
+  return failed === undefined ? [] : [raise(conditions.GpuLost, 'ValuesUnreadable', { status: 'unknown', message: failed })];
 }
 
 function recovery(gpu: GpuSample): readonly Finding[] {
   if (gpu.recovery === undefined) return needsReset(gpu);
   const { word, action } = gpu.recovery;
   if (action === undefined) return [];
-  return 'need' in action
-    ? [{ type: 'RecoveryAction', status: true, message: `the driver asks for: ${word}`, ...action.need }]
-    : [{ type: 'RecoveryAction', status: false, reason: 'None', message: 'the driver asks for nothing' }];
+  if (!('need' in action)) return [raise(conditions.RecoveryAction, 'None', { status: false, message: 'the driver asks for nothing' })];
+  const { reason, severity, remedy } = action.need;
+  return [raise(conditions.RecoveryAction, reason, { status: true, message: `the driver asks for: ${word}`, severity, remedy })];
 }
 
 /** Drivers without a recovery action print the need for a reset in place of values. Readable values end only this instance. */
 function needsReset(gpu: GpuSample): readonly Finding[] {
   if (gpu.unread?.some(({ value }) => value === 'recovery') === true) return [];
-  const base = { type: 'RecoveryAction', instance: 'values' };
+  const instance = 'values';
   const message = failureOf(gpu, 'reset-required');
-  if (message !== undefined) return [{ ...base, status: true, reason: 'GpuReset', message }];
+  if (message !== undefined) return [raise(conditions.RecoveryAction, 'GpuReset', { instance, status: true, message })];
   if (!answers(gpu)) return [];
-  return [{ ...base, status: false, reason: 'None', message: 'values are reported, and no reset is requested' }];
+  return [raise(conditions.RecoveryAction, 'None', { instance, status: false, message: 'values are reported, and no reset is requested' })];
 }
 
-function throttle(status: boolean | undefined, name: string, type: string, reason: string): readonly Finding[] {
+function throttle<C extends ConditionSpec>(
+  condition: C,
+  status: boolean | undefined,
+  yes: ReasonOf<C>,
+  no: ReasonOf<C>,
+  name: string,
+): readonly Finding[] {
   return status === undefined
     ? []
-    : [{ type, status, reason: status ? reason : 'NotThrottled', message: `${name}: ${status ? 'active' : 'not active'}` }];
+    : [raise(condition, status ? yes : no, { status, message: `${name}: ${status ? 'active' : 'not active'}` })];
 }
 
 /** Judges the temperature. Boards up to Ampere report degrees; later boards report the degrees that are left. */
@@ -79,34 +87,32 @@ function temperature(values: Values): readonly Finding[] {
 
 /** Below the limit the message is constant, so that a change of one degree is not a new finding. */
 function overTemperature(status: boolean, at: string, below: string): Finding {
-  return { type: 'OverTemperature', status, reason: status ? 'AtSlowdownTemperature' : 'BelowLimit', message: status ? at : below };
+  return raise(conditions.OverTemperature, status ? 'AtSlowdownTemperature' : 'BelowLimit', { status, message: status ? at : below });
 }
 
 function fabric({ state, status = '', hasFailed, health }: FabricSample): readonly Finding[] {
   const findings: Finding[] = [];
   if (state !== undefined) findings.push(fabricState(state, status, hasFailed === true));
   if (health !== undefined) {
-    const reason = { healthy: 'Healthy', unhealthy: 'Unhealthy', limited_capacity: 'LimitedCapacity' }[health];
-    const severity: Severity = health === 'limited_capacity' ? 'degraded' : 'fatal';
-    findings.push({ type: 'FabricUnhealthy', status: health !== 'healthy', reason, message: `fabric health: ${health}`, severity });
+    const reason = ({ healthy: 'Healthy', unhealthy: 'Unhealthy', limited_capacity: 'LimitedCapacity' } as const)[health];
+    const severity = health === 'limited_capacity' ? 'degraded' : 'fatal';
+    findings.push(
+      raise(conditions.FabricUnhealthy, reason, { status: health !== 'healthy', message: `fabric health: ${health}`, severity }),
+    );
   }
   return findings;
 }
 
 function fabricState(state: FabricState, status: string, hasFailed: boolean): Finding {
-  const unready = { not_started: 'NotStarted', in_progress: 'InProgress', completed: hasFailed ? 'RegistrationFailed' : undefined };
-  const reason = unready[state];
-  return {
-    type: 'FabricNotReady',
-    status: reason !== undefined,
-    reason: reason ?? 'Ready',
-    message: `fabric state: ${state}, status: ${status || 'none'}`,
-  };
+  const reasons = { not_started: 'NotStarted', in_progress: 'InProgress', completed: hasFailed ? 'RegistrationFailed' : 'Ready' } as const;
+  const reason = reasons[state];
+  const message = `fabric state: ${state}, status: ${status || 'none'}`;
+  return raise(conditions.FabricNotReady, reason, { status: reason !== 'Ready', message });
 }
 
 /** A link is compared with its own highest width, because healthy boards in clouds run below their maximum. */
 function linkWidth({ pcieLanes }: Values): readonly Finding[] {
   const lanes = Number(pcieLanes ?? 0);
   if (lanes === 0) return [];
-  return [{ type: 'PcieLinkDegraded', reason: 'NarrowerThanBefore', message: `PCIe link x${lanes}`, level: lanes, tellsHighest: true }];
+  return [raise(conditions.PcieLinkDegraded, 'NarrowerThanBefore', { message: `PCIe link x${lanes}`, level: lanes, tellsHighest: true })];
 }

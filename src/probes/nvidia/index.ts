@@ -1,17 +1,16 @@
 import { kernelLogNeed, kmsgProblems } from '../../host/kernel-log/problems.ts';
 import { defineFamily } from '../family.ts';
-import { conditions } from './conditions.ts';
+import { pcieErrorConditions } from '../kit/pcie/health.ts';
+import { conditions, logConditions } from './conditions.ts';
 import { access } from './devices.ts';
 import { mayHaveGpus } from './hardware.ts';
 import { KernelLogProbe } from './kernel-log.ts';
 import { known } from './known-text.ts';
 import { metrics } from './metrics.ts';
-import { ncclConditions } from './nccl-crashes.ts';
 import { options, replayOptions } from './options.ts';
 import { NvidiaProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { claimNames, resolve } from './resolve.ts';
-import { xidConditions } from './xid-conditions.ts';
 
 export const family = defineFamily({
   name: 'nvidia',
@@ -19,7 +18,7 @@ export const family = defineFamily({
   kinds: ['gpu', 'mig'],
   partKinds: ['mig'],
   metrics: Object.values(metrics),
-  conditions: [...conditions, ...xidConditions, ...ncclConditions],
+  conditions: [...Object.values(conditions), ...pcieErrorConditions, ...Object.values(logConditions)],
   problems: [...problems, ...kmsgProblems],
   needs: [
     kernelLogNeed,

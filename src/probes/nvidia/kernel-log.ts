@@ -5,6 +5,7 @@ import type { Collection, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
+import { conditions } from './conditions.ts';
 import { NcclCrashes } from './nccl-crashes.ts';
 import { type XidReport, xidReports } from './xid-findings.ts';
 import { parseNvidiaLine, type XidLine } from './xid-line.ts';
@@ -153,7 +154,7 @@ function threadGroupOf({ proc }: Host, thread: number): number | undefined {
 function gpusWithoutAction({ reports }: Collection): readonly string[] {
   return reports.flatMap(({ device, read }) => {
     const answered = read?.findings.some(
-      ({ type, instance, status }) => type === 'RecoveryAction' && instance === undefined && status === false,
+      ({ type, instance, status }) => type === conditions.RecoveryAction.type && instance === undefined && status === false,
     );
     return device.kind === 'gpu' && device.pciAddress !== undefined && answered === true ? [device.pciAddress] : [];
   });

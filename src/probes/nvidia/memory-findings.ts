@@ -1,4 +1,6 @@
-import type { Finding, Severity } from '../../model/health.ts';
+import type { ConditionSpec, Finding, Severity } from '../../model/health.ts';
+import { type ReasonOf, raise, raiseGrowth } from '../kit/finding.ts';
+import { conditions } from './conditions.ts';
 import { type GpuSample, type MigSample, totalOf } from './sample.ts';
 import { VALUES, type ValueKey, type Values } from './values.ts';
 
@@ -12,43 +14,43 @@ export function memoryFindings(gpu: GpuSample): readonly Finding[] {
 export function instanceFindings({ ecc: { volatile } = {} }: MigSample): readonly Finding[] {
   const count = totalOf(volatile, 'uncorrectable');
   if (count === undefined) return [];
-  const reason = count > 0n ? 'UncorrectableErrors' : 'NoErrors';
   const message = `${count} uncorrectable SRAM errors in this instance since the driver was loaded`;
-  return [{ type: 'UncorrectableEcc', status: count > 0n, reason, message, severity: 'degraded' }];
+  return [uncorrectable(count, message, 'degraded')];
 }
 
 function ecc({ ecc: { volatile } = {}, values = {}, recovery }: GpuSample): readonly Finding[] {
-  const uncorrectable = totalOf(volatile, 'uncorrectable');
+  const errors = totalOf(volatile, 'uncorrectable');
   const correctable = totalOf(volatile, 'correctable');
   const findings: Finding[] = [];
-  if (uncorrectable !== undefined) {
-    const status = uncorrectable > 0n;
+  if (errors !== undefined) {
     // Boards that remap rows contain such errors, and their driver reports when a reset is needed, also when MIG hides the
     // rows. On older boards the next program may get the same memory cell.
     const isContained = values.uncorrectableRows !== undefined || recovery !== undefined;
     const severity: Severity = isContained ? 'degraded' : 'fatal';
-    const message = `${uncorrectable} uncorrectable memory errors since the driver was loaded`;
-    findings.push({ type: 'UncorrectableEcc', status, reason: status ? 'UncorrectableErrors' : 'NoErrors', message, severity });
+    const message = `${errors} uncorrectable memory errors since the driver was loaded`;
+    findings.push(uncorrectable(errors, message, severity));
   }
-  if (correctable !== undefined) {
-    const message = `${correctable} corrected memory errors since the driver was loaded`;
-    findings.push({ type: 'CorrectableEccRate', reason: 'CounterGrows', message, count: Number(correctable) });
-  }
-  return [...findings, ...flagged(values, 'isSramThresholdExceeded', 'SramThresholdExceeded', 'ThresholdExceeded', 'BelowThreshold')];
+  const corrected = `${correctable} corrected memory errors since the driver was loaded`;
+  return [
+    ...findings,
+    ...raiseGrowth(conditions.CorrectableEccRate, correctable, corrected),
+    ...flagged(values, 'isSramThresholdExceeded', conditions.SramThresholdExceeded, 'ThresholdExceeded', 'BelowThreshold'),
+  ];
 }
+
+const uncorrectable = (count: bigint, message: string, severity: Severity): Finding =>
+  raise(conditions.UncorrectableEcc, count > 0n ? 'UncorrectableErrors' : 'NoErrors', { status: count > 0n, message, severity });
 
 function rows(values: Values): readonly Finding[] {
   const [none, low] = [Number(values.banksWithoutSpareRows ?? 0), Number(values.banksWithFewSpareRows ?? 0)];
-  const spare: Finding = {
-    type: 'SpareRowsLow',
+  const spare = raise(conditions.SpareRowsLow, none > 0 ? 'BanksWithoutSpareRows' : low > 0 ? 'BanksWithFewSpareRows' : 'Enough', {
     status: none + low > 0,
-    reason: none > 0 ? 'BanksWithoutSpareRows' : low > 0 ? 'BanksWithFewSpareRows' : 'Enough',
     message: `${none} banks have no spare rows left, ${low} few`,
     severity: none > 0 ? 'degraded' : 'info',
-  };
+  });
   return [
-    ...flagged(values, 'isRemapPending', 'RowRemapPending', 'RemapPending', 'NonePending'),
-    ...flagged(values, 'isRemapFailed', 'RowRemapFailure', 'RemapFailed', 'NoneFailed'),
+    ...flagged(values, 'isRemapPending', conditions.RowRemapPending, 'RemapPending', 'NonePending'),
+    ...flagged(values, 'isRemapFailed', conditions.RowRemapFailure, 'RemapFailed', 'NoneFailed'),
     ...(values.banksWithMaxSpareRows === undefined ? [] : [spare]),
   ];
 }
@@ -61,26 +63,32 @@ function pages({ singleBitPages, doubleBitPages, arePagesPending }: Values): rea
   const total = Number(singleBitPages ?? 0) + Number(doubleBitPages ?? 0);
   const isFull = total >= MAX_RETIRED_PAGES;
   return [
-    {
-      type: 'RetiredPages',
+    raise(conditions.RetiredPages, isFull ? 'PagesUsedUp' : arePagesPending === true ? 'RetirementPending' : 'Few', {
       status: isFull || arePagesPending === true,
-      reason: isFull ? 'PagesUsedUp' : arePagesPending === true ? 'RetirementPending' : 'Few',
       message: `${total} pages retired${arePagesPending === true ? ', more wait for a reset' : ''}`,
-      ...(isFull ? { severity: 'fatal', remedy: 'replace' } : {}),
-    },
+      ...(isFull && { severity: 'fatal', remedy: 'replace' }),
+    }),
   ];
 }
 
 const repairs = (values: Values): readonly Finding[] => [
-  ...flagged(values, 'isChannelRepairPending', 'MemoryRepairPending', 'ChannelRepairPending', 'NonePending', 'channel'),
-  ...flagged(values, 'isTpcRepairPending', 'MemoryRepairPending', 'TpcRepairPending', 'NonePending', 'tpc'),
-  ...flagged(values, 'isMemoryUnrepairable', 'MemoryUnrepairable', 'Unrepairable', 'Repairable'),
+  ...flagged(values, 'isChannelRepairPending', conditions.MemoryRepairPending, 'ChannelRepairPending', 'NonePending', {
+    instance: 'channel',
+  }),
+  ...flagged(values, 'isTpcRepairPending', conditions.MemoryRepairPending, 'TpcRepairPending', 'NonePending', { instance: 'tpc' }),
+  ...flagged(values, 'isMemoryUnrepairable', conditions.MemoryUnrepairable, 'Unrepairable', 'Repairable'),
 ];
 
-function flagged(values: Values, key: ValueKey, type: string, yes: string, no: string, instance?: string): readonly Finding[] {
+function flagged<C extends ConditionSpec>(
+  values: Values,
+  key: ValueKey,
+  condition: C,
+  yes: ReasonOf<C>,
+  no: ReasonOf<C>,
+  part: { readonly instance?: string } = {},
+): readonly Finding[] {
   const status = values[key];
   if (typeof status !== 'boolean') return [];
   const name = VALUES[key].paths[0]?.split('/').at(-1);
-  const finding = { type, status, reason: status ? yes : no, message: `${name}: ${status ? 'yes' : 'no'}` };
-  return [instance === undefined ? finding : { ...finding, instance }];
+  return [raise(condition, status ? yes : no, { status, message: `${name}: ${status ? 'yes' : 'no'}`, ...part })];
 }

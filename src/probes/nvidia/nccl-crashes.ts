@@ -2,26 +2,9 @@ import type { KmsgMessage } from '../../host/kernel-log/reader.ts';
 import { parseSegfault, type Segfault } from '../../host/kernel-log/segfault.ts';
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
-import { minutes } from '../../model/duration.ts';
-import type { ConditionSpec, Finding } from '../../model/health.ts';
-
-const NCCL_SEGFAULT = 'NcclSegfault';
-
-export const ncclConditions: readonly ConditionSpec[] = [
-  {
-    type: NCCL_SEGFAULT,
-    class: 'self-clearing',
-    severity: 'info',
-    reasons: ['SegmentationFault', 'NoCrash'],
-    meaning:
-      'A program that used the device crashed inside NCCL, the library for communication between GPUs. The fault is often a network or a GPU that failed, or a wrong version of the library.',
-    remedy: 'restart-workload',
-    source:
-      'kernel log: segfault at … in libnccl.so, on x86; the PID leads to the devices that the driver listed for it. The EKS node monitoring agent emits an event for such a line; it ends here after ten minutes without a new one',
-    recoveryMs: minutes(10),
-    aside: true,
-  },
-];
+import type { Finding } from '../../model/health.ts';
+import { raise } from '../kit/finding.ts';
+import { logConditions } from './conditions.ts';
 
 /** A crash is reported for this time, so that at least one read sees it. Older lines have PIDs that other processes may have by now. */
 const REPORTED_MS = 60_000;
@@ -80,7 +63,7 @@ export class NcclCrashes {
     const crash = this.#crashes.get(device);
     if (isReported(crash, nowMs)) return [findingOf(crash)];
     if (!isReadable) return [];
-    return [{ type: NCCL_SEGFAULT, status: false, reason: 'NoCrash', message: 'no program crashed in NCCL lately' }];
+    return [raise(logConditions.NcclSegfault, 'NoCrash', { status: false, message: 'no program crashed in NCCL lately' })];
   }
 
   #usedBy(thread: number): readonly Device[] {
@@ -100,5 +83,5 @@ const isReported = (crash: Crash | undefined, nowMs: number): crash is Crash => 
 
 function findingOf({ segfault: { pid, name, file } }: Crash): Finding {
   const message = `${name} (PID ${pid}) crashed in ${file}`;
-  return { type: NCCL_SEGFAULT, status: true, reason: 'SegmentationFault', message };
+  return raise(logConditions.NcclSegfault, 'SegmentationFault', { status: true, message });
 }

@@ -4,7 +4,9 @@ import type { Collection, DeviceReport, Problem } from '../../model/collection.t
 import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
 import { FallbackNames } from '../kit/fallback-names.ts';
+import { type ReasonOf, raise } from '../kit/finding.ts';
 import { ProcessFactsReader } from '../kit/process-facts.ts';
+import { conditions } from './conditions.ts';
 import { deviceFromProc, namesOf, nodeFactsOf } from './devices.ts';
 import { hardwareOnBus } from './hardware.ts';
 import { NvmlSource } from './nvml/source.ts';
@@ -98,7 +100,7 @@ export class NvidiaProbe implements Probe {
     if (gpus.length === 0 && faults.length === 0 && hardwareOnBus(this.#host))
       problems.push({ code: 'no-devices', message: `${source}: no GPU is shown` });
     const isPartial = !isComplete || unshown > 0 || faults.some(({ fault }) => fault === 'closed') || gpus.some(isPartlyListed);
-    const answers: Finding = { type: DRIVER_UNUSABLE, status: false, reason: 'Answers', message: 'the driver answers' };
+    const answers = raise(conditions.DriverUnusable, 'Answers', { status: false, message: 'the driver answers' });
     const withDriver = this.#known.map((report) => ({ ...report, aside: { readings: [], findings: [answers] } }));
     return { reports: withDriver, problems, source, listing: isPartial ? 'partial' : 'complete' };
   }
@@ -145,28 +147,27 @@ export class NvidiaProbe implements Probe {
 
   /** Returns the known GPUs without a read. If the driver is unusable, each of them has a fault. */
   #blind(problem: Problem): Collection {
-    const reason = { 'driver-not-loaded': 'DriverNotLoaded', 'driver-library-mismatch': 'LibraryMismatch' }[problem.code];
+    const reason = UNUSABLE[problem.code];
     if (reason === undefined) {
       const lost = problem.code === 'gpu-unreadable' ? this.#known.filter(isLost) : [];
       return { reports: lost, problems: [problem], listing: 'partial' };
     }
-    const finding: Finding = { type: DRIVER_UNUSABLE, status: true, reason, message: problem.message };
-    const aside = { readings: [], findings: [finding] };
+    const aside = { readings: [], findings: [raise(conditions.DriverUnusable, reason, { status: true, message: problem.message })] };
     return { reports: this.#known.map(({ device }) => ({ device, aside })), problems: [problem], listing: 'partial' };
   }
 }
 
-const DRIVER_UNUSABLE = 'DriverUnusable';
+const UNUSABLE: Readonly<Record<string, ReasonOf<typeof conditions.DriverUnusable>>> = {
+  'driver-not-loaded': 'DriverNotLoaded',
+  'driver-library-mismatch': 'LibraryMismatch',
+};
 
 const isLost = ({ device, read }: DeviceReport): boolean =>
-  device.kind === 'gpu' && read?.findings.some(({ type, status }) => type === 'GpuLost' && status === true) === true;
+  device.kind === 'gpu' && read?.findings.some(({ type, status }) => type === conditions.GpuLost.type && status === true) === true;
 
 /** True when the driver failed to list instances, or an instance has no UUID: its device with a UUID may be known, and is not missing. */
 const isPartlyListed = ({ instances = [], unread = [] }: GpuSample): boolean =>
   instances.some(({ name }) => name === undefined) || unread.some(({ value }) => value === 'instances');
-
-const LOST = { type: 'GpuLost', reason: 'GpuIsLost' } as const;
-const INFOROM = { type: 'InforomCorrupted', reason: 'InforomCorrupted' } as const;
 
 /**
  * Adds the faults that the lines around the document name, and a problem for each GPU that could not be opened. A document without an
@@ -182,13 +183,19 @@ function withFaults(reports: readonly DeviceReport[], faults: readonly SurplusFa
   const isInforomKnown = !problems.some(({ code }) => code === 'inforom-corrupted');
   return reports.map((report) => {
     const own = faults.filter(({ pciAddress, fault }) => pciAddress === report.device.pciAddress && fault !== 'closed');
-    const found = own.map(({ fault, line }): Finding => ({ ...(fault === 'lost' ? LOST : INFOROM), status: true, message: line }));
+    const found = own.map(({ fault, line: message }) =>
+      fault === 'lost'
+        ? raise(conditions.GpuLost, 'GpuIsLost', { status: true, message })
+        : raise(conditions.InforomCorrupted, 'InforomCorrupted', { status: true, message }),
+    );
     const before = report.read ?? { readings: [], findings: [] };
-    const isLost = [...found, ...before.findings].some(({ type, status }) => type === LOST.type && status !== false);
+    const isLost = [...found, ...before.findings].some(({ type, status }) => type === conditions.GpuLost.type && status !== false);
     const isAsked = isInforomKnown && report.device.kind === 'gpu' && report.read !== undefined && !isLost;
-    const isSound = isAsked && !found.some(isOf(INFOROM.type));
+    const isSound = isAsked && !found.some(isOf(conditions.InforomCorrupted.type));
     if (isSound)
-      found.push({ type: INFOROM.type, status: false, reason: 'Sound', message: 'the driver does not say that the infoROM is damaged' });
+      found.push(
+        raise(conditions.InforomCorrupted, 'Sound', { status: false, message: 'the driver does not say that the infoROM is damaged' }),
+      );
     if (found.length === 0) return report;
     const kept = before.findings.filter(({ type }) => !found.some(isOf(type)));
     return { ...report, read: { ...before, findings: [...kept, ...found] } };

@@ -1,7 +1,8 @@
 import type { DeviceProcess } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
+import { raise } from '../kit/finding.ts';
 import type { OwnFacts, ProcessFacts } from '../kit/process-facts.ts';
-import { STUCK_PROCESS } from './conditions.ts';
+import { conditions } from './conditions.ts';
 import type { MigSample, ProcessSample } from './sample.ts';
 
 /** Instance of a GPU in which a process runs. */
@@ -78,7 +79,7 @@ export class StuckProcesses {
     const isFirstSight = before === undefined && stuck.length > 0;
     if (!isComplete || isFirstSight || users.includes(undefined)) return [];
     return [
-      { type: STUCK_PROCESS, status: false, reason: 'NoneStuck', message: 'no process of the device waits in the kernel at every read' },
+      raise(conditions.StuckProcess, 'NoneStuck', { status: false, message: 'no process of the device waits in the kernel at every read' }),
     ];
   }
 }
@@ -93,11 +94,6 @@ function suspectOf(before: Waiting | undefined, stuck: readonly OwnFacts[]): Own
 const DRIVER_PROGRAM = /^nvidia/;
 
 function stuckFinding({ pid, name }: OwnFacts): Finding {
-  return {
-    type: STUCK_PROCESS,
-    status: true,
-    reason: 'WaitsInKernel',
-    message: `process ${pid} (${name}) waits in the kernel (state D) at every read`,
-    ...(DRIVER_PROGRAM.test(name) ? { remedy: 'reboot' } : {}),
-  };
+  const message = `process ${pid} (${name}) waits in the kernel (state D) at every read`;
+  return raise(conditions.StuckProcess, 'WaitsInKernel', { status: true, message, ...(DRIVER_PROGRAM.test(name) && { remedy: 'reboot' }) });
 }

@@ -1,6 +1,8 @@
 import type { Device } from '../../model/device.ts';
 import type { Finding, Remedy } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
+import { raise } from '../kit/finding.ts';
+import { logConditions } from './conditions.ts';
 import { metrics } from './metrics.ts';
 import { type GpuMemory, gpuKey, isSamePart, type XidMemory, type XidTally } from './xid-memory.ts';
 import { CHANNELS_REMOVED, removalToReport } from './xid-removals.ts';
@@ -74,10 +76,10 @@ function gpuFindings(gpu: GpuMemory, tallies: readonly XidTally[], nowMs: number
   const { recovery } = gpu;
   return [
     ...(gpu.hasRecovered ? recovered() : []),
-    ...(recovery === undefined ? [] : [finding('Xid', recovery)]),
-    ...open.map((tally) => finding('Xid', tally, recovery?.judgement.remedy)),
+    ...(recovery === undefined ? [] : [finding(logConditions.Xid, recovery)]),
+    ...open.map((tally) => finding(logConditions.Xid, tally, recovery?.judgement.remedy)),
     ...(gpu.lost === undefined || open.some(({ xid }) => xid === FALLEN_OFF) ? [] : [lostFinding(recovery?.judgement.remedy)]),
-    ...tallies.flatMap((tally) => passingLine(gpu, tally, nowMs) ?? []).map((tally) => finding('XidPassing', tally)),
+    ...tallies.flatMap((tally) => passingLine(gpu, tally, nowMs) ?? []).map((tally) => finding(logConditions.XidPassing, tally)),
   ];
 }
 
@@ -97,18 +99,22 @@ function isPassing({ isOpen, judgement, lastMs }: XidTally, nowMs: number): bool
 /** Ends conditions that an earlier run of the agent reported and that the log no longer contains. */
 function recovered(): readonly Finding[] {
   const message = 'the GPU has recovered since';
-  return ['Xid', 'GpuFallenOffBus'].map((type) => ({ type, status: false, reason: 'Recovered', message }));
+  return [logConditions.Xid, logConditions.GpuFallenOffBus].map((condition) => raise(condition, 'Recovered', { status: false, message }));
 }
 
-function finding(type: 'Xid' | 'XidPassing', tally: XidTally, remedy: Remedy = tally.judgement.remedy): Finding {
+function finding(
+  condition: typeof logConditions.Xid | typeof logConditions.XidPassing,
+  tally: XidTally,
+  remedy = tally.judgement.remedy,
+): Finding {
   const { judgement, xid } = tally;
   const { class: reason, severity } = judgement;
-  return { type, instance: String(xid), status: true, reason, message: messageOf(tally), severity, remedy };
+  return raise(condition, reason, { instance: String(xid), status: true, message: messageOf(tally), severity, remedy });
 }
 
 function lostFinding(remedy: Remedy = 'reboot'): Finding {
   const message = 'the driver says that the GPU has fallen off the bus';
-  return { type: 'GpuFallenOffBus', status: true, reason: 'NoAnswer', message, remedy };
+  return raise(logConditions.GpuFallenOffBus, 'NoAnswer', { status: true, message, remedy });
 }
 
 /** `Xid 31: GPU memory page fault; process 7194 (python); Ch 00000008, intr …; 3 times`. */
@@ -130,21 +136,18 @@ function messageOf({ xid, judgement, line, count, gpuInstance, computeInstance }
 
 function switchFindings(memory: XidMemory, device: Device): readonly Finding[] {
   if (device.parent !== undefined) return [];
-  return [...memory.switches.values()].map(({ pciAddress, sxid, text }) => ({
-    type: 'NvSwitchFault',
-    instance: pciAddress,
-    status: true,
-    reason: 'FatalSwitchError',
-    message: `SXid ${sxid} of the NVSwitch at ${pciAddress}: ${text.slice(0, MAX_TEXT_LENGTH)}`,
-  }));
+  return [...memory.switches.values()].map(({ pciAddress, sxid, text }) => {
+    const message = `SXid ${sxid} of the NVSwitch at ${pciAddress}: ${text.slice(0, MAX_TEXT_LENGTH)}`;
+    return raise(logConditions.NvSwitchFault, 'FatalSwitchError', { instance: pciAddress, status: true, message });
+  });
 }
 
 /** Ends conditions for which the log has no line. */
 function quietFindings({ driverLoadedAtMs }: XidMemory, device: Device): readonly Finding[] {
-  const passing: Finding = { type: 'XidPassing', status: false, reason: 'Recovered', message: 'no other error was reported lately' };
+  const passing = raise(logConditions.XidPassing, 'Recovered', { status: false, message: 'no other error was reported lately' });
   if (driverLoadedAtMs === undefined || device.parent !== undefined) return [passing];
   const message = 'no other NVSwitch has reported a fatal error since the driver was loaded';
-  return [passing, { type: 'NvSwitchFault', status: false, reason: 'Recovered', message }];
+  return [passing, raise(logConditions.NvSwitchFault, 'Recovered', { status: false, message })];
 }
 
 /** Counts the Xids of a device. Each error counts only once: on the GPU or on an instance. */

@@ -1,9 +1,11 @@
 import type { Remedy, Severity } from '../../model/health.ts';
+import type { ReasonOf } from '../kit/finding.ts';
+import type { logConditions } from './conditions.ts';
 import type { RecoveryAction } from './states.ts';
 import type { XidLine } from './xid-line.ts';
 
 /** Source of an Xid; also the reason of its condition. */
-export type XidClass = 'Application' | 'Driver' | 'Hardware' | 'Link' | 'Information' | 'RecoveryAction' | 'UnknownXid';
+export type XidClass = Exclude<ReasonOf<typeof logConditions.Xid>, 'Recovered'>;
 
 /**
  * Event that ends the condition of an Xid. `quiet`: the Xid does not occur again for some time. `reset`: a reset of the GPU, or the

@@ -182,13 +182,12 @@ describe('every condition of the table', () => {
   const elsewhere = ['DriverUnusable', 'InforomCorrupted', 'PcieLinkDegraded', 'MemoryRepairPending', 'StuckProcess'];
 
   it('is raised by a row, or by the probe', () => {
-    const pcie = ['PciFunctionGone', 'AerFatal', 'AerNonfatal', 'AerCorrectable'];
-    expect([...raised, ...elsewhere, ...pcie].sort()).toEqual(conditions.map(({ type }) => type).sort());
+    expect([...raised, ...elsewhere].sort()).toEqual(Object.keys(conditions).sort());
   });
 
   it('declares each reason that a row gives', () => {
     for (const [type, element] of ROWS_OF_TABLE) {
-      const spec = conditions.find((condition) => condition.type === type);
+      const spec = Object.values(conditions).find((condition) => condition.type === type);
       expect(spec?.reasons).toContain(find(element, type)?.reason);
     }
   });

@@ -10,8 +10,8 @@ import type { Collection, DeviceReport } from '../../../src/model/collection.ts'
 import type { Device } from '../../../src/model/device.ts';
 import { minutes, seconds } from '../../../src/model/duration.ts';
 import type { Probe } from '../../../src/probes/family.ts';
+import { logConditions } from '../../../src/probes/nvidia/conditions.ts';
 import { KernelLogProbe } from '../../../src/probes/nvidia/kernel-log.ts';
-import { ncclConditions } from '../../../src/probes/nvidia/nccl-crashes.ts';
 import { readAt } from '../../health/one-device.ts';
 
 const BOOT_MS = Date.parse('2026-01-01T00:00:00Z');
@@ -54,7 +54,7 @@ function start(state?: HealthMemory): void {
   };
   const roots = { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') };
   probe = new KernelLogProbe(gpus, createHost(roots, clock), join(root, 'kmsg'));
-  const { policy } = createPolicy({ specs: { nvidia: ncclConditions }, config: {} });
+  const { policy } = createPolicy({ specs: { nvidia: [logConditions.NcclSegfault] }, config: {} });
   engine = createHealthEngine({ policy, ...(state === undefined ? {} : { state }) });
 }
 

@@ -13,7 +13,7 @@ import { documentText, emptyMachine, gpuText, type Machine } from './machines.ts
 const STEP_MS = seconds(30);
 const engineWith = (state?: HealthMemory): HealthEngine =>
   createHealthEngine({
-    policy: createPolicy({ specs: { nvidia: conditions.filter(({ type }) => type === 'StuckProcess') }, config: {} }).policy,
+    policy: createPolicy({ specs: { nvidia: [conditions.StuckProcess] }, config: {} }).policy,
     ...(state === undefined ? {} : { state }),
   });
 

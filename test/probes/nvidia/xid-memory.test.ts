@@ -3,7 +3,7 @@ import type { KmsgMessage } from '../../../src/host/kernel-log/reader.ts';
 import { type KmsgRecord, parseKmsgRecord } from '../../../src/host/kernel-log/record.ts';
 import type { Device } from '../../../src/model/device.ts';
 import type { Finding } from '../../../src/model/health.ts';
-import { xidConditions } from '../../../src/probes/nvidia/xid-conditions.ts';
+import { logConditions } from '../../../src/probes/nvidia/conditions.ts';
 import { type XidReport, xidReports } from '../../../src/probes/nvidia/xid-findings.ts';
 import { parseNvidiaLine } from '../../../src/probes/nvidia/xid-line.ts';
 import { EMPTY_MEMORY, endFaults, rememberLine, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
@@ -168,7 +168,7 @@ describe('a fault', () => {
       'NVRM: GPU 0000:04:00.0: GPU has fallen off the bus.',
       'nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 1, Fatal, x',
     );
-    const reasons = new Map<string, readonly string[]>(xidConditions.map((spec) => [spec.type, spec.reasons]));
+    const reasons = new Map<string, readonly string[]>(Object.values(logConditions).map((spec) => [spec.type, spec.reasons]));
     const findings = [...log.report().values()].flatMap((report) => report.findings);
     expect(findings.length).toBeGreaterThan(10);
     for (const finding of findings) expect(reasons.get(finding.type), finding.type).toContain(finding.reason);

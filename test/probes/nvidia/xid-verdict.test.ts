@@ -8,7 +8,7 @@ import { createPolicy, type PolicyInput } from '../../../src/health/policy/polic
 import { type KmsgReader, openKmsg } from '../../../src/host/kernel-log/reader.ts';
 import type { Device } from '../../../src/model/device.ts';
 import { minutes, seconds } from '../../../src/model/duration.ts';
-import { xidConditions } from '../../../src/probes/nvidia/xid-conditions.ts';
+import { logConditions } from '../../../src/probes/nvidia/conditions.ts';
 import { xidReports } from '../../../src/probes/nvidia/xid-findings.ts';
 import { parseNvidiaLine } from '../../../src/probes/nvidia/xid-line.ts';
 import { EMPTY_MEMORY, endFaults, rememberLine, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
@@ -34,7 +34,7 @@ class Agent {
 
   constructor(path: string, time: { nowMs: number }, config: PolicyInput['config'] = {}, state?: HealthMemory) {
     this.#time = time;
-    const { policy } = createPolicy({ specs: { nvidia: xidConditions }, config });
+    const { policy } = createPolicy({ specs: { nvidia: Object.values(logConditions) }, config });
     this.engine = createHealthEngine({ policy, ...(state === undefined ? {} : { state }) });
     const clock = { now: () => time.nowMs, monotonic: () => time.nowMs, after: () => () => {} };
     this.#reader = openKmsg({
