@@ -255,7 +255,7 @@ export const metrics = {
   ),
   recoveryAction: gauge(
     'recovery_action',
-    'The action that the driver asks for, which is often none; always 1.',
+    'The action that the driver recommends, which is often none; always 1.',
     ['action'],
     'nvidia-smi gpu_recovery_action, gpu_reset_status',
     { wiped: true },
