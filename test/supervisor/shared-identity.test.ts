@@ -40,7 +40,7 @@ describe('devices that tell one identity', () => {
   it('are a problem with their names', () => {
     expect(
       withSharedIdentities(listed(report('b', 'X'), report('a', 'X'), report('c', 'Y'), report('d', null), report('e', null))).problems,
-    ).toEqual([{ code: 'same-identity', message: 'a and b tell the same identity: X' }]);
+    ).toEqual([{ code: 'same-identity', message: 'a and b report the same identity: X' }]);
   });
 
   it('share what other sources tell of one of them', () => {
