@@ -175,7 +175,7 @@ interface HealthDependencies {
   readonly file: StateFile | undefined;
   /** Path of the state file; empty when nothing is saved. */
   readonly path: string;
-  /** What an earlier run saved. */
+  /** State that an earlier run saved; undefined without one. */
   readonly remembered: HealthMemory | undefined;
   readonly settings: AgentSettings;
   readonly clock: Clock;

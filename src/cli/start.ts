@@ -23,7 +23,7 @@ export async function start(args: readonly string[]): Promise<void> {
 }
 
 /**
- * Where memory is short, the kernel ends this command, and not the agent whose memory limit it shares: 1000 is the highest value
+ * When memory is short, the kernel ends this command instead of the agent, which has the same memory limit: 1000 is the highest value
  * (`proc_pid_oom_score_adj(5)`). Without the file, or without the right, the command runs as it is.
  */
 function endBeforeAgent(): void {

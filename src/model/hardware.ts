@@ -1,7 +1,7 @@
 import { type Device, deviceKey, isOtherDevice } from './device.ts';
 
 type Named = Pick<Device, 'family' | 'id' | 'identity'>;
-/** The facts that tell hardware from other hardware. */
+/** Facts that distinguish one piece of hardware from another. */
 export type Identified = Named & Pick<Device, 'pciAddress' | 'uuid'>;
 
 /** Key of the hardware of a device. It stays the same under another name. Without a known identity it is the name. */
@@ -68,7 +68,7 @@ export class KnownHardware<T extends { readonly device: Identified }> {
     const [hardware, atName] = [hardwareKey(device), this.#byName.get(deviceKey(device))];
     if (atName !== undefined && hardwareKey(atName.device) === hardware && !isOtherDevice(atName.device, device)) return atName;
     const sameHardware = this.#byHardware.get(hardware);
-    // Another device that tells the same identity is still there under its own name.
+    // Another device that reports the same identity is still present under its own name.
     if (sameHardware !== undefined && present.get(deviceKey(sameHardware.device)) !== hardware) return sameHardware;
     const wasIdentified = typeof atName?.device.identity === 'string';
     return atName === undefined || wasIdentified || isOtherDevice(atName.device, device) ? undefined : atName;

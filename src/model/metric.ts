@@ -24,8 +24,11 @@ export interface MetricSpec {
   readonly wiped?: true;
 }
 
+/** Optional properties of a metric. */
+export type MetricTraits = Pick<MetricSpec, 'container' | 'wiped'>;
+
 /** A metric of the agent itself. Unlike a device metric it can be a histogram of durations, in seconds. */
-export interface AgentMetricSpec extends Omit<MetricSpec, 'type' | 'container' | 'wiped'> {
+export interface AgentMetricSpec extends Omit<MetricSpec, 'type' | keyof MetricTraits> {
   readonly type: MetricType | 'histogram';
 }
 

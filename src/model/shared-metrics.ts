@@ -1,4 +1,4 @@
-import type { MetricSpec } from './metric.ts';
+import type { MetricSpec, MetricTraits } from './metric.ts';
 
 type Shared = Omit<MetricSpec, 'source'>;
 
@@ -51,12 +51,10 @@ export function measured(metric: Shared, source: string, labels: readonly string
   return { ...metric, labels, source };
 }
 
-type Traits = Pick<MetricSpec, 'container' | 'wiped'>;
-
-function gauge(name: string, help: string, labels: readonly string[], traits: Traits = {}): Shared {
+function gauge(name: string, help: string, labels: readonly string[], traits: MetricTraits = {}): Shared {
   return { name, type: 'gauge', help, labels, ...traits };
 }
 
-function counter(name: string, help: string, labels: readonly string[], traits: Traits = {}): Shared {
+function counter(name: string, help: string, labels: readonly string[], traits: MetricTraits = {}): Shared {
   return { name, type: 'counter', help, labels, ...traits };
 }

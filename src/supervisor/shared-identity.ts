@@ -3,8 +3,8 @@ import { hardwareKey } from '../model/hardware.ts';
 import type { Finding } from '../model/health.ts';
 
 /**
- * Joins devices that tell one identity. Nobody can tell which of them was remembered, sold or replaced by that identity, so a fault of one
- * is a fault of all: each gets the findings of the others, with the name of the other in their instance.
+ * Joins the findings of devices that report one identity. The identity does not show which of them the agent remembers. A fault of one is
+ * therefore a fault of all: each gets the findings of the others, whose instance names the other device.
  */
 export function withSharedIdentities(collection: Collection): Collection {
   const groups = new Map<string, DeviceReport[]>();
@@ -46,7 +46,7 @@ const findingsOf = (reports: readonly DeviceReport[], source: 'read' | 'aside'):
     })),
   );
 
-/** A finding of a whole device denies a condition for all its instances. It denies nothing of another device, which was not read. */
+/** A finding without an instance ends a condition for all instances of its device. It ends nothing of another device that was not read. */
 const unreadOf = (others: readonly DeviceReport[], { read }: DeviceReport): readonly Finding[] =>
   others
     .filter((other) => other.read === undefined)

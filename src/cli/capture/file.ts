@@ -28,7 +28,7 @@ export function captureFault(file: string, error: unknown): unknown {
 
 const temporaryOf = (file: string): string => `${file}.${process.pid}.tmp`;
 
-/** Where a capture goes. */
+/** Destination of a capture. */
 export interface CaptureTarget {
   write(bytes: Buffer): Promise<void>;
   /** Says what was written, where it does not get into the archive. */

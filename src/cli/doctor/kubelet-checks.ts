@@ -62,7 +62,7 @@ export async function checkPodResources({ configuration, ask }: CheckContext): P
   return [directory, ok('podresources-socket', `${options.socket}: ${answer.api}, ${allocations.length} allocations in ${took} ms`)];
 }
 
-/** What the running agent says of the kubelet. */
+/** State of the kubelet, as the running agent reports it. */
 interface ToldKubelet {
   readonly api?: string;
   readonly answeredAt?: string;

@@ -1,10 +1,9 @@
 /**
- * What a read of 64 bits gives that the hardware did not answer. No counter gets there: one of words of 4 bytes takes 23 years at
- * 800 Gb/s.
+ * Value of a 64-bit read that the hardware did not answer. No counter reaches it: at 800 Gb/s, a counter of 4-byte words needs 23 years.
  */
 export const ALL_ONES = 2n ** 64n - 1n;
 
-/** Tells whether a counter of 64 bits can have the value. */
+/** Returns whether a counter of 64 bits can have the value. */
 export const isCount = (value: bigint): boolean => value < ALL_ONES;
 
 /** Reads an unsigned decimal integer; undefined for other text, and for a value that no counter of 64 bits can have. */

@@ -1,8 +1,9 @@
 import type { Device } from '../../model/device.ts';
 
 /**
- * Identities of devices that do not tell theirs at all times: a card that sleeps, a board that does not answer, an interface that a
- * container has. Their name is their place on the bus, so the last identity read there is still theirs until another one is read.
+ * Last known identities of devices that cannot report theirs at all times: a card that sleeps, a board that does not answer, an interface in
+ * the network namespace of a container. The name of such a device is its place on the bus. The last identity read there stays valid until
+ * a read returns another one.
  */
 export class LastIdentities {
   readonly #last: Map<string, string>;
@@ -12,7 +13,7 @@ export class LastIdentities {
     this.#last = new Map(known.flatMap(({ id, identity }) => (typeof identity === 'string' ? [[id, identity]] : [])));
   }
 
-  /** `read`: what the device tells of itself now, unique for it; undefined when it tells nothing. */
+  /** `read`: the unique identity that the device reports now; undefined when it reports none. */
   of(id: string, read: string | undefined): Pick<Device, 'identity'> {
     if (read !== undefined) this.#last.set(id, read);
     const identity = read ?? this.#last.get(id);

@@ -1,7 +1,4 @@
-import type { MetricSpec, MetricType } from '../../model/metric.ts';
-
-/** What a metric can have beyond its name: see {@link MetricSpec}. */
-export type MetricTraits = Pick<MetricSpec, 'container' | 'wiped'>;
+import type { MetricSpec, MetricTraits, MetricType } from '../../model/metric.ts';
 
 type Declare = (name: string, help: string, labels: readonly string[], source: string, traits?: MetricTraits) => MetricSpec;
 

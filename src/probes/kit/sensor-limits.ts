@@ -23,13 +23,13 @@ export const sensorProblems = [
 const COOL = 70;
 
 /**
- * The limits of one device or one family. A limit that a cool part exceeds at first sight is none: some controllers report the limit of an
- * unused sensor. It counts again after a reading below it.
+ * Limits of one device or one family. A limit is not credible when a cool part exceeds it at the first reading: some controllers report the
+ * limit of an unused sensor. A later reading below the limit makes it credible.
  */
 export class CredibleLimits {
   readonly #limits = new Map<string, { readonly limit: number; readonly isCredible: boolean }>();
 
-  /** Tells whether a limit can be one. Both values are in °C. `isReached`: as the device tells it. */
+  /** Returns whether the limit is credible. Both values are in °C. `isReached`: what the device itself reports. */
   has(key: string, celsius: number, limit: number, isReached: boolean = celsius >= limit): boolean {
     const before = this.#limits.get(key);
     const isCredible = !isReached || (before?.limit === limit ? before.isCredible : celsius >= COOL);
