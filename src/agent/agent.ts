@@ -16,7 +16,7 @@ import { HealthFeed } from '../server/feed/health-feed.ts';
 import { createServer } from '../server/http/server.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
 import { acceptCondition, serveControl } from './control.ts';
-import { AgentCore, type CoreParts } from './core.ts';
+import { AgentCore, type CoreDependencies } from './core.ts';
 import { HealthService } from './health.ts';
 import { HistoryService } from './history.ts';
 import { HostFactsCache } from './host-facts.ts';
@@ -28,7 +28,7 @@ import type { AgentSettings } from './settings.ts';
 import { AccountingService } from './usage.ts';
 import { UsageLedger } from './usage-ledger.ts';
 
-export interface AgentParts {
+export interface AgentDependencies {
   readonly logger: Logger;
   readonly version: string;
   /** Undefined while no configuration file is used. */
@@ -50,7 +50,7 @@ export interface RunningAgent {
 }
 
 /** Starts all parts in the order of the data flow. Throws a {@link UserError} when the address cannot be bound. */
-export async function startAgent(settings: AgentSettings, parts: AgentParts): Promise<RunningAgent> {
+export async function startAgent(settings: AgentSettings, parts: AgentDependencies): Promise<RunningAgent> {
   const { logger, version, config, reload } = parts;
   const access = settings.access === undefined ? undefined : await AccessControl.open(settings.access, logger, systemClock);
   const { core, health, usage, exposition, facts, plugin, incidents, history } = await build(settings, parts, { isLasting: true, access });
@@ -156,7 +156,7 @@ export interface OneCollection {
 }
 
 /** Refreshes everything once, for commands that print and exit. */
-export async function collectOnce(settings: AgentSettings, parts: AgentParts): Promise<OneCollection> {
+export async function collectOnce(settings: AgentSettings, parts: AgentDependencies): Promise<OneCollection> {
   const reader = await openReader(settings, parts);
   const snapshot = await reader.read();
   const page = reader.page();
@@ -178,7 +178,7 @@ export interface OwnReader {
 }
 
 /** Opens a reader. `own`: parts of a capture or a replay, which also keeps accounts and incidents, in memory. */
-export async function openReader(settings: AgentSettings, parts: AgentParts, own?: CoreParts): Promise<OwnReader> {
+export async function openReader(settings: AgentSettings, parts: AgentDependencies, own?: CoreDependencies): Promise<OwnReader> {
   const inMemory = { ...settings, state: { ...settings.state, file: '' } };
   const { core, health, exposition, plugin, incidents } = await build(inMemory, parts, { isLasting: false, parts: own });
   plugin?.follow();
@@ -216,17 +216,17 @@ interface Built {
   readonly history: HistoryService | undefined;
 }
 
-interface BuildParts {
+interface BuildDependencies {
   /** False for what a command reads itself. */
   readonly isLasting: boolean;
   readonly access?: AccessControl | undefined;
-  readonly parts?: CoreParts | undefined;
+  readonly parts?: CoreDependencies | undefined;
 }
 
 async function build(
   settings: AgentSettings,
-  { logger, version, config }: AgentParts,
-  { isLasting, access, parts }: BuildParts,
+  { logger, version, config }: AgentDependencies,
+  { isLasting, access, parts }: BuildDependencies,
 ): Promise<Built> {
   const clock = parts?.frames ?? systemClock;
   const hasPast = isLasting || parts?.frames !== undefined;

@@ -68,7 +68,7 @@ interface LookedAt {
 }
 
 /** What remembers the use of devices, for an agent that goes on. */
-export interface UsageParts {
+export interface UsageDependencies {
   readonly accounts: Accounts;
 }
 
@@ -89,7 +89,7 @@ export class Assembler {
   #sequence = 0;
 
   /** `before`: devices that an earlier run of the agent knew. Those that the probes do not find again are missing. */
-  constructor(settings: AssembleSettings, judge: Judge, before: readonly RestoredDevice[] = [], usage?: UsageParts) {
+  constructor(settings: AssembleSettings, judge: Judge, before: readonly RestoredDevice[] = [], usage?: UsageDependencies) {
     this.#settings = settings;
     this.#judge = judge;
     this.#known = restored(before);
@@ -186,7 +186,7 @@ export class Assembler {
     const isStale = (look: { readonly monotonicMs: number } | undefined): boolean =>
       now.monotonicMs - (look ?? begun).monotonicMs >= this.#settings.staleAfterMs;
     const readAtMs = wallClockOf(device.read ?? readBefore(device, begun), now);
-    const age = { isStale: isStale(device.read), isAsideStale: isStale(device.aside) };
+    const age = { isStale: isStale(device.read), isAsideStale: isStale(device.outOfBand) };
     return toState(key, device, holders, age, readAtMs);
   }
 
@@ -216,7 +216,7 @@ export class Assembler {
 
   #judged(
     key: string,
-    { device, read, aside, isUnread, missingSinceMs, readBeforeMs, wasHung }: KnownDevice,
+    { device, read, outOfBand, isUnread, missingSinceMs, readBeforeMs, wasHung }: KnownDevice,
     holders: readonly Allocation[],
   ): JudgedDevice {
     // A device that hung gets no new grace time at each start. Otherwise an agent that restarts often would report it as healthy forever.
@@ -225,7 +225,9 @@ export class Assembler {
       key,
       device,
       ...(read === undefined ? {} : { read: { findings: read.findings, atMs: read.readAtMs, monotonicMs: read.monotonicMs } }),
-      ...(aside === undefined ? {} : { aside: { findings: aside.findings, atMs: aside.readAtMs, monotonicMs: aside.monotonicMs } }),
+      ...(outOfBand === undefined
+        ? {}
+        : { outOfBand: { findings: outOfBand.findings, atMs: outOfBand.readAtMs, monotonicMs: outOfBand.monotonicMs } }),
       isUnread,
       ...(isAwaited ? { awaitedSinceMs: (this.#begunAt as Moment).nowMs } : {}),
       ...(missingSinceMs === undefined ? {} : { missingSinceMs }),
@@ -304,7 +306,7 @@ function readBefore({ readBeforeMs: beforeMs = 0 }: KnownDevice, begun: Moment):
 
 function toState(
   key: string,
-  { device, read, aside, missingSinceMs }: KnownDevice,
+  { device, read, outOfBand, missingSinceMs }: KnownDevice,
   holders: readonly Allocation[],
   { isStale, isAsideStale }: { readonly isStale: boolean; readonly isAsideStale: boolean },
   readAtMs: number,
@@ -315,7 +317,7 @@ function toState(
   return {
     key,
     device,
-    readings: aside === undefined || isAsideStale || !isPresent ? own : [...own, ...aside.readings],
+    readings: outOfBand === undefined || isAsideStale || !isPresent ? own : [...own, ...outOfBand.readings],
     processes: isCurrent ? (read?.processes ?? []) : [],
     holders,
     readAtMs,

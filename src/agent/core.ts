@@ -42,7 +42,7 @@ const WAKE_SPACING_MS = 100;
 const CLOSE_GRACE_MS = 1_000;
 
 /** Starts threads and processes of the operating system. Tests replace it. */
-export interface CoreParts {
+export interface CoreDependencies {
   readonly start: StartThread;
   readonly isolated: ReadProcess;
   /** Takes what is read in the main thread. Present only in a capture. */
@@ -63,7 +63,7 @@ export class AgentCore {
   readonly runners: readonly FamilyRunner[];
   readonly #clock: Clock;
   /** Gives readings and snapshots their times. */
-  readonly #moments: Clock;
+  readonly #readingClock: Clock;
   readonly #isFramed: boolean;
   readonly #assembler: Assembler;
   readonly #problems: ProblemLog;
@@ -86,11 +86,18 @@ export class AgentCore {
   /** Running requests to the kubelet that belong to a refresh. */
   #asking = 0;
 
-  constructor(settings: AgentSettings, health: HealthService, logger: Logger, clock: Clock, parts?: CoreParts, usage?: AccountingService) {
+  constructor(
+    settings: AgentSettings,
+    health: HealthService,
+    logger: Logger,
+    clock: Clock,
+    parts?: CoreDependencies,
+    usage?: AccountingService,
+  ) {
     this.#clock = clock;
     this.#health = health;
-    const { start, isolated, observe, frames }: CoreParts = parts ?? { start: startThread, isolated: new IsolatedReads(clock) };
-    this.#moments = frames ?? clock;
+    const { start, isolated, observe, frames }: CoreDependencies = parts ?? { start: startThread, isolated: new IsolatedReads(clock) };
+    this.#readingClock = frames ?? clock;
     this.#isFramed = frames !== undefined;
     this.#isolated = isolated;
     const families = settings.families.map(({ family }) => family);
@@ -113,7 +120,7 @@ export class AgentCore {
     this.poller = createPodResourcesPoller({
       options: settings.podResources,
       specDirectories: settings.cdi.dirs,
-      clock: this.#moments,
+      clock: this.#readingClock,
       observe,
       onChange: () => {
         this.#answered();
@@ -134,7 +141,7 @@ export class AgentCore {
         },
         {
           clock,
-          moments: this.#moments,
+          readingClock: this.#readingClock,
           isolated,
           start,
           events: {
@@ -218,7 +225,7 @@ export class AgentCore {
         checkpoint: this.#checkpoint.entries,
         claims: this.#claims.current(),
       },
-      { nowMs: this.#moments.now(), monotonicMs: this.#moments.monotonic() },
+      { nowMs: this.#readingClock.now(), monotonicMs: this.#readingClock.monotonic() },
     );
     this.#health.hangs(Object.fromEntries(this.runners.map(({ family, hung }) => [family, hung])));
     this.#problems.update(snapshot);

@@ -22,7 +22,7 @@ export interface KnownDevice {
   /** Last report of the device itself; absent while this run of the agent has not read it. */
   readonly read?: Dated<DeviceRead>;
   /** Last report of other sources. */
-  readonly aside?: Dated<SideReport>;
+  readonly outOfBand?: Dated<SideReport>;
   /** The latest reading of the family did not read this device. */
   readonly isUnread: boolean;
   /** Wall clock of the last read by an earlier run of the agent. */
@@ -113,18 +113,18 @@ export function knownDevices(
 
 function reported(
   before: KnownDevice | undefined,
-  { device, read, aside }: DeviceReport,
+  { device, read, outOfBand }: DeviceReport,
   look: TimedCollection,
   isBlind: boolean,
 ): KnownDevice {
   const { collection: _, ...times } = look;
   const isMissing = read === undefined && before?.missingSinceMs !== undefined;
   const lastRead = read === undefined ? before?.read : { ...read, ...times };
-  const lastAside = aside === undefined ? before?.aside : { ...aside, ...times };
+  const lastOutOfBand = outOfBand === undefined ? before?.outOfBand : { ...outOfBand, ...times };
   return {
     device,
     ...(lastRead === undefined ? {} : { read: lastRead }),
-    ...(lastAside === undefined ? {} : { aside: lastAside }),
+    ...(lastOutOfBand === undefined ? {} : { outOfBand: lastOutOfBand }),
     isUnread: read === undefined || isBlind,
     ...(before?.readBeforeMs === undefined ? {} : { readBeforeMs: before.readBeforeMs }),
     ...(before?.wasHung === undefined ? {} : { wasHung: before.wasHung }),

@@ -43,14 +43,18 @@ export interface ChildRegistry {
 
 export const noChildRegistry: ChildRegistry = { started() {}, ended() {} };
 
-export interface HostParts {
+export interface HostDependencies {
   readonly children?: ChildRegistry;
   readonly guard?: StepRecord;
   readonly known?: readonly Device[];
   readonly observe?: Observe | undefined;
 }
 
-export function createHost(roots: Roots, clock: Clock, { children = noChildRegistry, guard, known = [], observe }: HostParts = {}): Host {
+export function createHost(
+  roots: Roots,
+  clock: Clock,
+  { children = noChildRegistry, guard, known = [], observe }: HostDependencies = {},
+): Host {
   const { 'recorded-errors': file = '' } = roots;
   const recordedErrors = file === '' ? undefined : recordedErrorsOf(file);
   const tree = (root: string): Tree => createTree(root, { guard, observe, recordedErrors });
@@ -72,13 +76,13 @@ export function treeAt({ sys, observe, recordedErrors }: Host, root: string): Tr
   return createTree(root, { guard: sys.guard, observe, recordedErrors });
 }
 
-interface TreeParts {
+interface TreeDependencies {
   readonly guard?: StepRecord | undefined;
   readonly observe?: Observe | undefined;
   readonly recordedErrors?: RecordedErrors | undefined;
 }
 
-function createTree(root: string, { guard, observe, recordedErrors }: TreeParts): Tree {
+function createTree(root: string, { guard, observe, recordedErrors }: TreeDependencies): Tree {
   if (observe !== undefined) return new RecordedTree(root, guard, observe);
   return recordedErrors === undefined ? new Tree(root, guard) : new ReplayedTree(root, guard, recordedErrors);
 }

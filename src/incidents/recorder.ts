@@ -17,7 +17,7 @@ const MOST_JOINED = 20;
 /** A device that flaps gets no more records than this within one hour. */
 export const MOST_PER_HOUR = 12;
 
-export interface RecorderParts {
+export interface RecorderDependencies {
   place(): IncidentPlace;
   /** Announced events of the device in the last hour, oldest first. */
   eventsOf(device: string, sinceMs: number): readonly HealthEvent[];
@@ -48,7 +48,7 @@ interface Counted {
 
 /** Makes one record for each time at which the verdict on a device gets worse or unknown. */
 export class IncidentRecorder {
-  readonly #parts: RecorderParts;
+  readonly #parts: RecorderDependencies;
   readonly #timeline = new Timeline();
   #history: ReadingHistory;
   #settings: RecorderSettings;
@@ -60,7 +60,7 @@ export class IncidentRecorder {
   readonly #counts = new Map<string, Map<string | undefined, number>>();
 
   /** `stored`: incidents that an earlier run recorded. They count for the limit of the last hour. */
-  constructor(parts: RecorderParts, settings: RecorderSettings, stored: readonly IncidentSummary[]) {
+  constructor(parts: RecorderDependencies, settings: RecorderSettings, stored: readonly IncidentSummary[]) {
     this.#parts = parts;
     this.#settings = settings;
     this.#history = new ReadingHistory(settings);

@@ -27,7 +27,7 @@ export interface DeviceRead {
   readonly hasAllProcesses?: true;
 }
 
-/** Report of other sources on a device: kernel log, state of the driver. Its findings are of conditions declared with `aside`. */
+/** Report of other sources on a device: kernel log, state of the driver. Its findings are of conditions declared with `outOfBand`. */
 export interface SideReport {
   readonly readings: readonly Reading[];
   readonly findings: readonly Finding[];
@@ -38,7 +38,7 @@ export interface DeviceReport {
   readonly device: Device;
   /** Absent when the device was not read: its readings and its verdict become older. */
   readonly read?: DeviceRead;
-  readonly aside?: SideReport;
+  readonly outOfBand?: SideReport;
 }
 
 /** Declares one problem that can prevent reads of a family, with its remedy. */

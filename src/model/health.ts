@@ -50,10 +50,10 @@ export interface ConditionSpec {
    */
   readonly consequences?: readonly string[];
   /**
-   * Findings come from another source than the device itself: the kernel log, the state of the driver. They are in the part `aside`
+   * Findings come from another source than the device itself: the kernel log, the state of the driver. They are in the part `outOfBand`
    * of a report, and that part contains only findings of such conditions.
    */
-  readonly aside?: true;
+  readonly outOfBand?: true;
   /**
    * Findings come from the agent, which compares what the device does with who holds it. No probe reports them.
    */

@@ -14,7 +14,7 @@ import type { PluginOptions } from './options.ts';
 import { Registration, TIMINGS, type Timings } from './registration/registration.ts';
 import { PluginService, type WhyDirty } from './service.ts';
 
-export interface DevicePluginParts {
+export interface DevicePluginDependencies {
   readonly resources: readonly PluginResource[];
   readonly store: SnapshotSource;
   /** Keyed by family. Devices of an absent family cannot be allocated. */
@@ -61,7 +61,7 @@ interface Part {
 }
 
 /** Offers the configured resources to the kubelet. The resources are independent of each other. */
-export function createDevicePlugin(parts: DevicePluginParts): DevicePlugin {
+export function createDevicePlugin(parts: DevicePluginDependencies): DevicePlugin {
   const counts = new Map<string, ResourceCounts>();
   const partsOf = (resources: readonly PluginResource[]): readonly Part[] =>
     resources.map((resource, at) => {
@@ -115,7 +115,12 @@ async function stopPart({ offers, registration }: Part): Promise<void> {
   offers.stop();
 }
 
-function createPart(resource: PluginResource, rivals: readonly PluginResource[], counts: ResourceCounts, parts: DevicePluginParts): Part {
+function createPart(
+  resource: PluginResource,
+  rivals: readonly PluginResource[],
+  counts: ResourceCounts,
+  parts: DevicePluginDependencies,
+): Part {
   const { store, clock, changes, options, dev, refresh, missingRetentionMs, healthOf = healthByState, random = Math.random } = parts;
   const canServe = (family: string): boolean => parts.access[family] !== undefined;
   const offers = new ResourceOffers(resource, {

@@ -25,7 +25,7 @@ const STATUS_OF: Readonly<Record<RefusalReason, number>> = {
   'invalid-request': status.INVALID_ARGUMENT,
 };
 
-export interface ServiceParts {
+export interface ServiceDependencies {
   readonly offers: ResourceOffers;
   readonly access: Access;
   readonly healthOf: HealthRule;
@@ -65,14 +65,14 @@ const REFRESH_SPACING_MS = 2_000;
 /** The five v1beta1 methods for one resource. It lives longer than its servers; each new server gets the same methods. */
 export class PluginService {
   readonly methods: DevicePluginServer;
-  readonly #parts: ServiceParts;
+  readonly #parts: ServiceDependencies;
   readonly #counts: ResourceCounts;
   readonly #refresh: (() => Promise<void>) | undefined;
   readonly #streams = new Set<ListStream>();
   #listener: StreamListener = NO_LISTENER;
   #lastList: SentList | undefined;
 
-  constructor(parts: ServiceParts) {
+  constructor(parts: ServiceDependencies) {
     this.#parts = parts;
     this.#counts = parts.counts ?? resourceCounts();
     this.#refresh = parts.refresh && spaced(parts.refresh, REFRESH_SPACING_MS, parts.clock);

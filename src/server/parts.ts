@@ -32,7 +32,7 @@ export interface IncidentSource {
 }
 
 /** Data sources of the server. It reads the latest snapshot, and never the hardware or the kubelet. */
-export interface ServerParts {
+export interface ServerDependencies {
   readonly exposition: ScrapedPage;
   /** Without `subscribe`, pages are not live. */
   readonly store: { snapshot(): Snapshot | undefined; subscribe?(notify: () => void): () => void };

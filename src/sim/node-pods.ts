@@ -4,7 +4,7 @@ import type { SimulatedKubelet } from './kubelet/kubelet.ts';
 import type { SimulatedDevice } from './kubelet/pods.ts';
 import type { PlannedPod } from './pods.ts';
 
-export interface NodePodsParts {
+export interface NodePodsDependencies {
   readonly kubelet: SimulatedKubelet;
   readonly manager: SimulatedDeviceManager;
 }
@@ -14,7 +14,7 @@ export interface NodePodsParts {
  * is absent or has too few healthy devices, as with a controller that creates it again.
  */
 export class NodePods {
-  readonly #parts: NodePodsParts;
+  readonly #parts: NodePodsDependencies;
   readonly #admitted = new Set<string>();
   readonly #admissions = new Map<string, Promise<void>>();
   #plan: ReadonlyMap<string, PlannedPod> = new Map();
@@ -23,7 +23,7 @@ export class NodePods {
   #inStock: ReadonlySet<string> = new Set();
   #isStopped = false;
 
-  constructor(parts: NodePodsParts) {
+  constructor(parts: NodePodsDependencies) {
     this.#parts = parts;
   }
 

@@ -50,5 +50,5 @@ export function limitCollection(collection: Collection, limits: CollectionLimits
   };
 }
 
-const entriesOf = ({ read, aside }: DeviceReport): number =>
-  (read?.readings.length ?? 0) + (read?.findings.length ?? 0) + (aside?.readings.length ?? 0) + (aside?.findings.length ?? 0);
+const entriesOf = ({ read, outOfBand }: DeviceReport): number =>
+  (read?.readings.length ?? 0) + (read?.findings.length ?? 0) + (outOfBand?.readings.length ?? 0) + (outOfBand?.findings.length ?? 0);

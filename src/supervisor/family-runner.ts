@@ -48,10 +48,10 @@ export interface RunnerEvents {
   crashed(family: string, message: string): void;
 }
 
-export interface RunnerParts {
+export interface RunnerDependencies {
   readonly clock: Clock;
   /** Gives readings their times. Default: the clock that counts deadlines. */
-  readonly moments?: Clock;
+  readonly readingClock?: Clock;
   readonly isolated: ReadProcess;
   readonly events: RunnerEvents;
   /** Default: a worker thread. */
@@ -95,7 +95,7 @@ export class FamilyRunner {
   readonly family: string;
   #settings: RunnerSettings;
   readonly #clock: Clock;
-  readonly #moments: Clock;
+  readonly #readingClock: Clock;
   readonly #isolated: ReadProcess;
   readonly #events: RunnerEvents;
   readonly #start: StartThread;
@@ -130,12 +130,12 @@ export class FamilyRunner {
 
   constructor(
     settings: RunnerSettings,
-    { clock, moments = clock, isolated, events, start = startThread, isPresent = () => true, known = () => [] }: RunnerParts,
+    { clock, readingClock = clock, isolated, events, start = startThread, isPresent = () => true, known = () => [] }: RunnerDependencies,
   ) {
     this.family = settings.family;
     this.#settings = settings;
     this.#clock = clock;
-    this.#moments = moments;
+    this.#readingClock = readingClock;
     this.#isolated = isolated;
     this.#events = events;
     this.#start = start;
@@ -228,7 +228,7 @@ export class FamilyRunner {
     this.#dismiss();
     this.#latest = undefined;
     this.#fault = undefined;
-    this.#tally.skipped(this.#moments.now());
+    this.#tally.skipped(this.#readingClock.now());
     const isNews = !this.#isSkipped;
     this.#isSkipped = true;
     this.#events.changed(isNews);
@@ -241,7 +241,7 @@ export class FamilyRunner {
       return;
     }
     const id = this.#nextRun++;
-    const startedMs = this.#moments.monotonic();
+    const startedMs = this.#readingClock.monotonic();
     this.#run = { id, thread, startedMs, timedFromMs: this.#clock.monotonic(), unread: new Set(), cancelCheck: () => {} };
     this.#watch(this.#run, undefined);
     thread.send({ type: 'collect', run: id });
@@ -388,11 +388,11 @@ export class FamilyRunner {
   }
 
   #collected(run: Run, raw: Collection, durationMs: number): void {
-    const readAtMs = this.#moments.now();
+    const readAtMs = this.#readingClock.now();
     const isLost = raw.listing === 'absent' && this.#isKnown;
     const reported = isLost ? { ...raw, problems: [...raw.problems, NOTHING_SHOWN] } : raw;
     const collection = leaveOut(reported, [...run.unread, ...this.#hungDirectories, ...this.#closedPlaces], this.#sys);
-    this.#latest = { collection, startedMs: run.startedMs, readAtMs, monotonicMs: this.#moments.monotonic() };
+    this.#latest = { collection, startedMs: run.startedMs, readAtMs, monotonicMs: this.#readingClock.monotonic() };
     this.#fault = undefined;
     this.#tally.ended(hasRead(collection) && !isLost, durationMs, readAtMs);
     this.#isKnown ||= raw.reports.length > 0;

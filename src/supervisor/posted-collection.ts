@@ -5,9 +5,9 @@ import type { Labels, Reading, Value } from '../model/metric.ts';
 type Series = Omit<Reading, 'value'>;
 
 /** A report whose readings are a number: how many of the posted values are its own. */
-type PostedReport = Omit<DeviceReport, 'read' | 'aside'> & {
+type PostedReport = Omit<DeviceReport, 'read' | 'outOfBand'> & {
   readonly read?: Omit<NonNullable<DeviceReport['read']>, 'readings'> & { readonly readings: number };
-  readonly aside?: Omit<NonNullable<DeviceReport['aside']>, 'readings'> & { readonly readings: number };
+  readonly outOfBand?: Omit<NonNullable<DeviceReport['outOfBand']>, 'readings'> & { readonly readings: number };
 };
 
 /**
@@ -29,17 +29,17 @@ export class CollectionSender {
   #version = 0;
 
   encode({ reports, ...rest }: Collection): PostedCollection {
-    const readings = reports.flatMap(({ read, aside }) => [...(read?.readings ?? []), ...(aside?.readings ?? [])]);
+    const readings = reports.flatMap(({ read, outOfBand }) => [...(read?.readings ?? []), ...(outOfBand?.readings ?? [])]);
     const isSame = this.#version > 0 && areSame(this.#series, readings);
     if (!isSame) {
       this.#series = readings.map(({ value: _, ...series }) => series);
       this.#version += 1;
     }
     const posted = reports.map(
-      ({ read, aside, ...report }): PostedReport => ({
+      ({ read, outOfBand, ...report }): PostedReport => ({
         ...report,
         ...(read === undefined ? {} : { read: { ...read, readings: read.readings.length } }),
-        ...(aside === undefined ? {} : { aside: { ...aside, readings: aside.readings.length } }),
+        ...(outOfBand === undefined ? {} : { outOfBand: { ...outOfBand, readings: outOfBand.readings.length } }),
       }),
     );
     const values = readings.map(({ value }) => value);
@@ -64,10 +64,10 @@ export class CollectionReceiver {
       return own;
     };
     const decoded = reports.map(
-      ({ read, aside, ...report }): DeviceReport => ({
+      ({ read, outOfBand, ...report }): DeviceReport => ({
         ...report,
         ...(read === undefined ? {} : { read: { ...read, readings: next(read.readings) } }),
-        ...(aside === undefined ? {} : { aside: { ...aside, readings: next(aside.readings) } }),
+        ...(outOfBand === undefined ? {} : { outOfBand: { ...outOfBand, readings: next(outOfBand.readings) } }),
       }),
     );
     return { ...rest, reports: decoded };

@@ -22,11 +22,11 @@ export function withSharedIdentities(collection: Collection): Collection {
     ...collection,
     reports: collection.reports.map((report) => {
       const others = groupOf.get(report)?.filter((other) => other !== report) ?? [];
-      const [read, aside] = [[...findingsOf(others, 'read'), ...unreadOf(others, report)], findingsOf(others, 'aside')];
+      const [read, outOfBand] = [[...findingsOf(others, 'read'), ...unreadOf(others, report)], findingsOf(others, 'outOfBand')];
       return {
         ...report,
         ...(report.read !== undefined && { read: withFindings(report.read, read) }),
-        ...(aside.length > 0 && { aside: withFindings(report.aside ?? { readings: [], findings: [] }, aside) }),
+        ...(outOfBand.length > 0 && { outOfBand: withFindings(report.outOfBand ?? { readings: [], findings: [] }, outOfBand) }),
       };
     }),
     problems: [...collection.problems, ...shared.map(problemOf)],
@@ -38,7 +38,7 @@ const withFindings = <Report extends SideReport>(report: Report, others: readonl
   findings: [...report.findings, ...others],
 });
 
-const findingsOf = (reports: readonly DeviceReport[], source: 'read' | 'aside'): readonly Finding[] =>
+const findingsOf = (reports: readonly DeviceReport[], source: 'read' | 'outOfBand'): readonly Finding[] =>
   reports.flatMap(({ device, [source]: report }) =>
     (report?.findings ?? []).map((finding) => ({
       ...finding,

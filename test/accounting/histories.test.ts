@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Assembler, UsageParts } from '../../src/agent/assemble.ts';
+import type { Assembler, UsageDependencies } from '../../src/agent/assemble.ts';
 import type { RestoredDevice } from '../../src/agent/known-devices.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceProcess, DeviceReport } from '../../src/model/collection.ts';
@@ -63,7 +63,7 @@ class History {
   worldMs = 0;
   monotonicMs = 1_000;
   wallMs = Date.parse('2030-01-01T00:00:00Z');
-  parts: UsageParts = usageParts();
+  parts: UsageDependencies = usageParts();
   agent: Assembler = assembler(this.parts);
   saved: { readonly text: string; readonly worldMs: number; readonly wallMs: number; readonly books: Books } | undefined;
   books = noBooks();

@@ -1,6 +1,6 @@
 import { Accounts, type AccountsSettings } from '../../src/accounting/accounts.ts';
 import type { AccountsState } from '../../src/accounting/accounts-state.ts';
-import { Assembler, type UsageParts } from '../../src/agent/assemble.ts';
+import { Assembler, type UsageDependencies } from '../../src/agent/assemble.ts';
 import type { RestoredDevice } from '../../src/agent/known-devices.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceProcess, DeviceReport } from '../../src/model/collection.ts';
@@ -69,7 +69,7 @@ export const holds = (deviceId: string, pod: string, container = 'main'): Alloca
   allocation({ deviceId, pod, container, resource: deviceId.startsWith('h') ? 'example.com/hca' : 'example.com/gpu' });
 
 /** What an agent leaves on the disk: text. */
-export function savedText({ accounts }: UsageParts): string {
+export function savedText({ accounts }: UsageDependencies): string {
   return JSON.stringify(accounts.state());
 }
 
@@ -81,7 +81,7 @@ export interface Start {
 }
 
 /** The memory of an agent, as it starts with what an earlier run left. */
-export function usageParts({ text, gapMs = 0, monotonicMs = 0, isSameBoot = true }: Start = {}): UsageParts {
+export function usageParts({ text, gapMs = 0, monotonicMs = 0, isSameBoot = true }: Start = {}): UsageDependencies {
   if (text === undefined) return { accounts: new Accounts(settings) };
   const state = JSON.parse(text) as AccountsState;
   return { accounts: new Accounts(settings, { state, gapMs, monotonicMs, isSameBoot }) };
@@ -92,7 +92,7 @@ const UNHEALTHY: Verdict = { state: 'unhealthy', sinceMs: 1, conditions: [] };
 
 /** Joins and accounts as the agent does. `isUnhealthy` gives the verdict. */
 export function assembler(
-  usage: UsageParts,
+  usage: UsageDependencies,
   known: readonly RestoredDevice[] = [],
   isUnhealthy: (key: string) => boolean = () => false,
 ): Assembler {

@@ -8,7 +8,7 @@ import type { Collection, DeviceReport } from '../../src/model/collection.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { MetricSpec } from '../../src/model/metric.ts';
 import { settings as usageSettings } from '../accounting/small-node.ts';
-import { allocation, aside, device, familyState, listed, lookAt, podResources, report } from '../support/snapshots.ts';
+import { allocation, device, familyState, listed, lookAt, outOfBand, podResources, report } from '../support/snapshots.ts';
 
 const settings = { rules: { pools: [], families: new Map() }, specs: new Map(), staleAfterMs: 60_000, missingRetentionMs: 600_000 };
 const healthy: Verdict = { state: 'healthy', sinceMs: 0, conditions: [] };
@@ -170,22 +170,22 @@ describe('assembling a snapshot', () => {
       return allHealthy(devices);
     });
     const finding = { type: 'Xid', status: true, reason: 'Logged', message: 'Xid 79' };
-    const log = aside({ readings: [{ metric: 'xids', value: 1 }], findings: [finding] });
-    const unread = listed([{ device: a.device, aside: log }], { listing: 'partial' });
+    const log = outOfBand({ readings: [{ metric: 'xids', value: 1 }], findings: [finding] });
+    const unread = listed([{ device: a.device, outOfBand: log }], { listing: 'partial' });
     assembler.assemble(inputs(listed([a]), 0), at(0));
     const told = assembler.assemble(inputs(unread, 50_000), at(50_000));
     expect(told.devices[0]).toMatchObject({ readAtMs: 0, stale: false, readings: [{ value: 1 }, { value: 1 }] });
-    expect(seen[0]).toMatchObject({ isUnread: true, read: { atMs: 0 }, aside: { findings: [finding], atMs: 50_000 } });
+    expect(seen[0]).toMatchObject({ isUnread: true, read: { atMs: 0 }, outOfBand: { findings: [finding], atMs: 50_000 } });
     const old = assembler.assemble(inputs(unread, 60_000), at(60_000));
     expect(old.devices[0]).toMatchObject({ stale: true, readings: [{ metric: 'xids' }] });
     assembler.assemble(inputs(listed([a]), 70_000), at(70_000));
-    expect(seen[0], 'a source without a report keeps its last report').toMatchObject({ isUnread: false, aside: { atMs: 60_000 } });
+    expect(seen[0], 'a source without a report keeps its last report').toMatchObject({ isUnread: false, outOfBand: { atMs: 60_000 } });
   });
 
   it('calls a device missing that a complete reading knows only from other sources', () => {
     const assembler = new Assembler(settings, allHealthy);
     assembler.assemble(inputs(listed([a]), 0), at(0));
-    const told = listed([{ device: a.device, aside: aside({}) }]);
+    const told = listed([{ device: a.device, outOfBand: outOfBand({}) }]);
     expect(assembler.assemble(inputs(told, 10), at(10)).devices[0]).toMatchObject({ missingSinceMs: 10, readings: [] });
     expect(assembler.assemble(inputs(told, 20), at(20)).devices[0]).toMatchObject({ missingSinceMs: 10 });
     expect(assembler.assemble(inputs(listed([a]), 30), at(30)).devices[0]).not.toHaveProperty('missingSinceMs');

@@ -6,7 +6,7 @@ import type { DeviceReport } from '../../src/model/collection.ts';
 import type { ConditionSpec, Finding } from '../../src/model/health.ts';
 import type { TimedCollection } from '../../src/supervisor/family-runner.ts';
 import { seededRandom } from '../support/seeded.ts';
-import { aside, device, familyState, listed, lookAt, podResources, report } from '../support/snapshots.ts';
+import { device, familyState, listed, lookAt, outOfBand, podResources, report } from '../support/snapshots.ts';
 
 const spec = (type: string, rest: Partial<ConditionSpec>): ConditionSpec => ({
   ...{ type, class: 'self-clearing', severity: 'fatal', reasons: ['R'], meaning: 'For a test.', remedy: 'reset', source: 'this test' },
@@ -15,7 +15,7 @@ const spec = (type: string, rest: Partial<ConditionSpec>): ConditionSpec => ({
 const SPECS = [
   spec('Level', { forMs: 15_000, recoveryMs: 25_000 }),
   spec('Latched', { class: 'latched', recoveryMs: 5_000 }),
-  spec('Logged', { recoveryMs: 20_000, aside: true }),
+  spec('Logged', { recoveryMs: 20_000, outOfBand: true }),
   spec('Errors', { class: 'rate', threshold: { growth: 5, windowMs: 60_000 } }),
 ];
 const TIMES = { staleAfterMs: 60_000, missingRetentionMs: 300_000 };
@@ -59,7 +59,7 @@ function life(seed: number, isSet: boolean): readonly string[] {
     };
     const count: Finding = { type: 'Errors', reason: 'R', message: 'm', count: counts.get(id) as number };
     const read = report({ device: device({ id }), findings: [...tell('Level', 0.3, 0.9), ...tell('Latched', 0.1, 0.9), count] });
-    const logged = { aside: aside({ findings: tell('Logged', 0.2, 1) }) };
+    const logged = { outOfBand: outOfBand({ findings: tell('Logged', 0.2, 1) }) };
     const told = { ...(random() < 0.05 ? { device: read.device } : read), ...(random() < 0.5 ? logged : {}) };
     known.set(id, told);
     return told;

@@ -14,8 +14,8 @@ function createProbe({ sys }: Pick<Host, 'sys'>): Probe {
       const over: Finding[] = sys.exists('reset') ? [{ type: 'Error', status: false, reason: 'Reset', message: 'reset' }] : [];
       const device = { family: 'fpga', id: 'card', kind: 'card', aliases: [] };
       const read = { readings: [], findings: [] };
-      const aside = { readings: [], findings: [...known.values(), ...over] };
-      return { reports: [{ device, read, aside }], problems: [], listing: 'complete' };
+      const outOfBand = { readings: [], findings: [...known.values(), ...over] };
+      return { reports: [{ device, read, outOfBand }], problems: [], listing: 'complete' };
     },
   };
 }
@@ -35,7 +35,7 @@ export const family = {
       meaning: 'An error was logged.',
       remedy: 'reset',
       source: 'log',
-      aside: true,
+      outOfBand: true,
     },
   ],
   createProbe,

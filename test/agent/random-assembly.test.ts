@@ -42,7 +42,7 @@ const condition = (type: string, more: Partial<ConditionSpec>): ConditionSpec =>
 });
 const conditions = [
   condition('PortDown', {}),
-  condition('Xid', { class: 'latched', aside: true }),
+  condition('Xid', { class: 'latched', outOfBand: true }),
   condition('Errors', { class: 'rate', severity: 'degraded', threshold: { growth: 3, windowMs: 5 * TURN_MS } }),
 ];
 

@@ -80,10 +80,10 @@ async function pageOf(family: DeviceFamily, collection: Collection): Promise<str
 /** What was found, without words and names: these have other names in a replay. */
 function factsOf({ listing, problems, reports }: Collection): unknown {
   const finding = ({ type, reason, status, count, level }: Finding): unknown => ({ type, reason, status, count, level });
-  const facts = reports.map(({ device, read, aside }) => ({
+  const facts = reports.map(({ device, read, outOfBand }) => ({
     kind: device.kind,
     read: read?.findings.map(finding),
-    aside: aside?.findings.map(finding),
+    outOfBand: outOfBand?.findings.map(finding),
     readings: read?.readings.length,
     processes: read?.processes?.map(({ pid, podUid, containerId }) => [pid, podUid !== undefined, containerId !== undefined]),
     peers: device.peers?.length,

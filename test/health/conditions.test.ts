@@ -229,7 +229,7 @@ describe('one condition', () => {
 });
 
 describe('a condition of another source', () => {
-  const policy = policyFor([spec('Down', { recoveryMs: 10_000 }), spec('Xid', { class: 'latched', aside: true, recoveryMs: 10_000 })]);
+  const policy = policyFor([spec('Down', { recoveryMs: 10_000 }), spec('Xid', { class: 'latched', outOfBand: true, recoveryMs: 10_000 })]);
 
   it('is judged by that source alone, and a condition of the device by the device alone', () => {
     const one = new OneDevice(policy);

@@ -63,7 +63,7 @@ export const gone = (type: string, instance?: string): Finding => ({
 
 /**
  * One device and an engine, with a clock that only the test moves. A reading has the time of the step that gave it. Findings of conditions
- * declared with `aside` come from the other source.
+ * declared with `outOfBand` come from the other source.
  */
 export class OneDevice {
   engine: HealthEngine;
@@ -83,8 +83,8 @@ export class OneDevice {
   /** Moves the clock to so many seconds after the start and judges what was read then. */
   read(atSeconds: number, ...findings: readonly Finding[]): Verdict {
     return this.#judge(atSeconds, (nowMs) => {
-      const [read, aside] = [false, true].map((wanted) => findings.filter(({ type }) => this.#isAside(type) === wanted));
-      return { read: { findings: read as Finding[], atMs: nowMs }, aside: { findings: aside as Finding[], atMs: nowMs } };
+      const [read, outOfBand] = [false, true].map((wanted) => findings.filter(({ type }) => this.#isOutOfBand(type) === wanted));
+      return { read: { findings: read as Finding[], atMs: nowMs }, outOfBand: { findings: outOfBand as Finding[], atMs: nowMs } };
     });
   }
 
@@ -94,8 +94,8 @@ export class OneDevice {
   }
 
   /** A collection does not read the device, and other sources report these findings. */
-  unread(atSeconds: number, ...aside: readonly Finding[]): Verdict {
-    return this.#judge(atSeconds, (nowMs) => ({ ...this.#given, isUnread: true, aside: { findings: aside, atMs: nowMs } }));
+  unread(atSeconds: number, ...outOfBand: readonly Finding[]): Verdict {
+    return this.#judge(atSeconds, (nowMs) => ({ ...this.#given, isUnread: true, outOfBand: { findings: outOfBand, atMs: nowMs } }));
   }
 
   missing(atSeconds: number): Verdict {
@@ -131,8 +131,8 @@ export class OneDevice {
     });
   }
 
-  #isAside(type: string): boolean {
-    return conditionPolicy(this.policy, this.device.family, type).isAside;
+  #isOutOfBand(type: string): boolean {
+    return conditionPolicy(this.policy, this.device.family, type).isOutOfBand;
   }
 
   #judge(atSeconds: number, given: (nowMs: number) => Omit<JudgedDevice, 'key' | 'device' | 'holders'>): Verdict {

@@ -5,7 +5,7 @@ import { device, found, OneDevice, policyFor, spec, types } from './one-device.t
 
 const policy = policyFor([
   spec('Errors', { class: 'rate', threshold: { growth: 10, windowMs: 3_600_000 } }),
-  spec('Xid', { class: 'latched', aside: true, recoveryMs: 10_000 }),
+  spec('Xid', { class: 'latched', outOfBand: true, recoveryMs: 10_000 }),
   spec('Down', { forMs: 30_000 }),
 ]);
 const card = (facts: Partial<Device>): Device => ({ ...device(), ...facts });

@@ -28,10 +28,10 @@ describe('the policy', () => {
       enabled: true,
       remedy: 'reset',
       consequences: [],
-      isAside: false,
+      isOutOfBand: false,
       isUse: false,
     });
-    expect(conditionPolicy(policyFor([spec('Xid', { aside: true })]), 'test', 'Xid').isAside).toBe(true);
+    expect(conditionPolicy(policyFor([spec('Xid', { outOfBand: true })]), 'test', 'Xid').isOutOfBand).toBe(true);
   });
 
   it('lets the narrower key win, field by field', () => {

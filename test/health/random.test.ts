@@ -11,7 +11,7 @@ import { device, policyFor, readAt, START, spec } from './one-device.ts';
 
 const SPECS: readonly ConditionSpec[] = [
   spec('Latched', { class: 'latched', recoveryMs: 20_000 }),
-  spec('SourceFindings', { class: 'latched', recoveryMs: 10_000, aside: true }),
+  spec('SourceFindings', { class: 'latched', recoveryMs: 10_000, outOfBand: true }),
   spec('Level', { forMs: 15_000, recoveryMs: 25_000 }),
   spec('Slower', { severity: 'degraded', forMs: 5_000, recoveryMs: 10_000 }),
   spec('Warm', { severity: 'degraded' }),
@@ -77,12 +77,12 @@ class Life {
       return;
     }
     const findings = SPECS.flatMap((item) => this.findingsOf(id, item));
-    const [own, aside] = [false, true].map(
+    const [own, outOfBand] = [false, true].map(
       (wanted): SourceFindings => ({ findings: findings.filter(({ type }) => (type === 'SourceFindings') === wanted), atMs: this.now }),
     ) as [SourceFindings, SourceFindings];
     const isUnread = previous !== undefined && this.chance(0.05);
     const read = isUnread ? previous.read : own;
-    this.reports.set(key, { key, device: device(id), ...(read === undefined ? {} : { read }), aside, isUnread, holders: [] });
+    this.reports.set(key, { key, device: device(id), ...(read === undefined ? {} : { read }), outOfBand, isUnread, holders: [] });
     for (const finding of findings) if (holds(finding)) this.evidence.set(`${key} ${conditionKey(finding)}`, this.now);
   }
 
@@ -132,10 +132,10 @@ class Life {
 
   /** Present status of a condition that findings report by status. */
   told(given: JudgedDevice, { type, instance }: Pick<ConditionState, 'type' | 'instance'>): boolean | 'unknown' {
-    const { read, aside } = given;
-    const isFresh = type === 'SourceFindings' ? this.now - (aside as SourceFindings).atMs < POLICY.staleAfterMs : this.isRead(given);
+    const { read, outOfBand } = given;
+    const isFresh = type === 'SourceFindings' ? this.now - (outOfBand as SourceFindings).atMs < POLICY.staleAfterMs : this.isRead(given);
     const findings = isFresh
-      ? ((type === 'SourceFindings' ? aside : read) as SourceFindings).findings.filter((finding) => finding.type === type)
+      ? ((type === 'SourceFindings' ? outOfBand : read) as SourceFindings).findings.filter((finding) => finding.type === type)
       : [];
     const named = findings.find((finding) => finding.instance === instance);
     const all = findings.find((finding) => finding.instance === undefined && finding.status === false);
@@ -202,7 +202,7 @@ describe('whatever happens', () => {
         const isRead = (at - START) % 10_000 === 0;
         if (isRead) {
           count += Math.floor(random() * 4);
-          const findings: Finding[] = SPECS.filter((item) => BY_STATUS.has(item.type) && item.aside !== true).map(({ type }) => ({
+          const findings: Finding[] = SPECS.filter((item) => BY_STATUS.has(item.type) && item.outOfBand !== true).map(({ type }) => ({
             type,
             reason: 'r',
             message: 'm',

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { found, gone, OneDevice, policyFor, START, spec, types } from './one-device.ts';
 
 const specs = [
-  spec('Xid', { class: 'latched', aside: true, recoveryMs: 10_000 }),
+  spec('Xid', { class: 'latched', outOfBand: true, recoveryMs: 10_000 }),
   spec('Latched', { class: 'latched', recoveryMs: 20_000 }),
   spec('Down', { forMs: 30_000, recoveryMs: 30_000 }),
   spec('Errors', { class: 'rate', threshold: { growth: 10, windowMs: 3_600_000 } }),

@@ -12,7 +12,7 @@ import type { PluginResource } from '../../src/model/plugin-resource.ts';
 import type { PodResources } from '../../src/model/pod-resources.ts';
 import type { DeviceState, FamilyState, Snapshot } from '../../src/model/snapshot.ts';
 import { type PluginOptions, pluginOptions, type RegistrationChoice } from '../../src/plugin/options.ts';
-import { createDevicePlugin, type DevicePlugin, type DevicePluginParts } from '../../src/plugin/plugin.ts';
+import { createDevicePlugin, type DevicePlugin, type DevicePluginDependencies } from '../../src/plugin/plugin.ts';
 import { TestDeviceManager, type TestDeviceManagerSettings } from '../support/kubelet/device-manager.ts';
 import { familyState, device as plainDevice, podResources } from '../support/snapshots.ts';
 
@@ -114,7 +114,7 @@ export interface BenchSettings {
   readonly registration?: RegistrationChoice;
   readonly streamTimeout?: Millis;
   readonly manager?: Partial<TestDeviceManagerSettings>;
-  readonly parts?: Partial<DevicePluginParts>;
+  readonly parts?: Partial<DevicePluginDependencies>;
 }
 
 /** A kubelet's directories, a simulated kubelet (not started) and a plugin (not started). */

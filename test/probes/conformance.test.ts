@@ -104,8 +104,8 @@ describe.each(cases)('$family on the machine $name', ({ family: familyName, fold
         listing: collection.listing,
         problems: collection.problems,
         findings: byDevice(collection, ({ read }) => read?.findings),
-        ...(collection.reports.some(({ aside }) => aside !== undefined)
-          ? { aside: byDevice(collection, ({ aside }) => aside?.findings) }
+        ...(collection.reports.some(({ outOfBand }) => outOfBand !== undefined)
+          ? { outOfBand: byDevice(collection, ({ outOfBand }) => outOfBand?.findings) }
           : {}),
         processes: byDevice(collection, ({ read }) => read?.processes),
         ...(collection.reports.some(({ device }) => device.peers !== undefined)
@@ -113,7 +113,7 @@ describe.each(cases)('$family on the machine $name', ({ family: familyName, fold
           : {}),
       };
       const declared = new Set(family.metrics.map((metric) => metric.name));
-      for (const part of collection.reports.flatMap(({ read, aside }) => [read ?? [], aside ?? []].flat())) {
+      for (const part of collection.reports.flatMap(({ read, outOfBand }) => [read ?? [], outOfBand ?? []].flat())) {
         for (const reading of part.readings) {
           expect(declared, 'a reading of a metric that is not declared').toContain(reading.metric);
           seen.set(familyName, (seen.get(familyName) ?? new Set()).add(reading.metric));
@@ -124,15 +124,15 @@ describe.each(cases)('$family on the machine $name', ({ family: familyName, fold
         }
       }
       for (const { device } of collection.reports) expect(family.kinds, `the kind of ${device.id}`).toContain(device.kind);
-      for (const { read, aside } of collection.reports) {
-        const isAside = (wanted: string): boolean => family.conditions.find(({ type }) => type === wanted)?.aside === true;
+      for (const { read, outOfBand } of collection.reports) {
+        const isOutOfBand = (wanted: string): boolean => family.conditions.find(({ type }) => type === wanted)?.outOfBand === true;
         expect(
-          (read?.findings ?? []).filter(({ type }) => isAside(type)),
-          'told by the device, and declared aside',
+          (read?.findings ?? []).filter(({ type }) => isOutOfBand(type)),
+          'told by the device, and declared outOfBand',
         ).toEqual([]);
         expect(
-          (aside?.findings ?? []).filter(({ type }) => !isAside(type)),
-          'told aside, and not declared so',
+          (outOfBand?.findings ?? []).filter(({ type }) => !isOutOfBand(type)),
+          'told outOfBand, and not declared so',
         ).toEqual([]);
       }
       for (const problem of collection.problems) expect(family.problems.map(({ code }) => code)).toContain(problem.code);

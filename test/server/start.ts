@@ -4,7 +4,7 @@ import { defaultValues } from '../../src/model/options.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { createServer, type ServerLimits, serverLimits, type WebServer } from '../../src/server/http/server.ts';
 import { type WebOptions, webOptions } from '../../src/server/options.ts';
-import type { ServerParts } from '../../src/server/parts.ts';
+import type { ServerDependencies } from '../../src/server/parts.ts';
 import { families, snapshot as sample, stats } from '../metrics/sample.ts';
 
 export interface Started {
@@ -17,7 +17,7 @@ export interface Started {
 export interface StartOptions {
   readonly snapshot?: () => Snapshot | undefined;
   readonly options?: Partial<WebOptions>;
-  readonly parts?: Partial<ServerParts>;
+  readonly parts?: Partial<ServerDependencies>;
   readonly limits?: Partial<ServerLimits>;
 }
 

@@ -3,7 +3,7 @@ import type { Collection, DeviceReport } from '../../src/model/collection.ts';
 import { CollectionReceiver, CollectionSender, type PostedCollection } from '../../src/supervisor/posted-collection.ts';
 import { RandomProbe } from '../support/random-collections.ts';
 import { seeded } from '../support/seeded.ts';
-import { aside, device, listed, report } from '../support/snapshots.ts';
+import { device, listed, outOfBand, report } from '../support/snapshots.ts';
 
 /** Sender and receiver as between two threads, without the threads. */
 function link(): { post(collection: Collection): Collection; readonly posted: PostedCollection[] } {
@@ -41,7 +41,7 @@ describe('a posted collection', () => {
     const states = [
       listed([hca('a', 1, 2), hca('b', 3)]),
       listed([hca('a', 2n ** 63n, 5), hca('b', 4)]),
-      listed([hca('a', 1, 2), { ...hca('b', 3), aside: aside({ readings: [{ metric: 'x', value: 1 }] }) }]),
+      listed([hca('a', 1, 2), { ...hca('b', 3), outOfBand: outOfBand({ readings: [{ metric: 'x', value: 1 }] }) }]),
       listed([hca('a', 1, 2)]),
       listed([hca('a', 7, 8)]),
     ];

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Tree } from '../../src/host/fs/tree.ts';
 import { leaveOut } from '../../src/supervisor/quarantine.ts';
-import { aside, device, listed, report } from '../support/snapshots.ts';
+import { device, listed, outOfBand, report } from '../support/snapshots.ts';
 
 let root: string;
 let sys: Tree;
@@ -19,8 +19,8 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-const log = aside({ findings: [{ type: 'Xid', status: true, reason: 'Logged', message: 'Xid 79' }] });
-const card = { ...report({ device: device({ id: 'a', pciAddress: '0000:18:00.0', aliases: ['uverbs0'] }) }), aside: log };
+const log = outOfBand({ findings: [{ type: 'Xid', status: true, reason: 'Logged', message: 'Xid 79' }] });
+const card = { ...report({ device: device({ id: 'a', pciAddress: '0000:18:00.0', aliases: ['uverbs0'] }) }), outOfBand: log };
 const other = report({ device: device({ id: 'b', pciAddress: '0000:19:00.0' }) });
 const whole = listed([card, other]);
 
@@ -30,7 +30,7 @@ describe('a device in whose directory something hangs', () => {
     (directory) => {
       expect(leaveOut(whole, [sys.path(directory)], sys)).toEqual({
         ...whole,
-        reports: [{ device: card.device, aside: log }, other],
+        reports: [{ device: card.device, outOfBand: log }, other],
         listing: 'partial',
       });
     },

@@ -44,9 +44,9 @@ describe('devices that tell one identity', () => {
   });
 
   it('share what other sources tell of one of them', () => {
-    const logged = { ...report('a', 'X'), aside: { readings: [], findings: [fault(true)] } };
+    const logged = { ...report('a', 'X'), outOfBand: { readings: [], findings: [fault(true)] } };
     const [, other] = withSharedIdentities(listed(logged, report('b', 'X'))).reports;
-    expect(other?.aside?.findings).toEqual([{ ...fault(true), instance: 'a' }]);
+    expect(other?.outOfBand?.findings).toEqual([{ ...fault(true), instance: 'a' }]);
   });
 
   it.each([

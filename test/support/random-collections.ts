@@ -49,11 +49,11 @@ export class RandomProbe {
   }
 
   #other(report: DeviceReport, kind: number): DeviceReport {
-    const { device, aside } = report;
+    const { device, outOfBand } = report;
     const read = report.read ?? { readings: [], findings: [] };
     if (kind === 7) return { ...report, device: { ...device, [this.#pick(2) === 0 ? 'firmware' : 'driver']: `${this.#pick(3)}` } };
-    if (kind === 8) return { device, ...(aside === undefined ? {} : { aside }) };
-    if (kind === 9) return { ...report, aside: this.#aside() };
+    if (kind === 8) return { device, ...(outOfBand === undefined ? {} : { outOfBand }) };
+    if (kind === 9) return { ...report, outOfBand: this.#outOfBand() };
     if (kind === 10) return { device, ...(report.read === undefined ? {} : { read }) };
     return { ...report, read: this.#otherRead(read, kind) };
   }
@@ -69,7 +69,7 @@ export class RandomProbe {
     return { ...read, readings: moved, ...(kind === 16 && { findings: [this.#finding()] }) };
   }
 
-  #aside(): SideReport {
+  #outOfBand(): SideReport {
     const status = this.#pick(2) === 0;
     const finding: Finding = { type: 'Xid', instance: `${this.#pick(2)}`, reason: 'Logged', message: `${this.#pick(3)}`, status };
     return { readings: this.#readings(this.#pick(3)), findings: this.#pick(3) === 0 ? [] : [finding] };

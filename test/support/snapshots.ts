@@ -14,7 +14,7 @@ export const report = ({ device, ...read }: Partial<DeviceRead> & Pick<DeviceRep
   read: { readings: [], findings: [], ...read },
 });
 
-export const aside = (part: Partial<SideReport>): SideReport => ({ readings: [], findings: [], ...part });
+export const outOfBand = (part: Partial<SideReport>): SideReport => ({ readings: [], findings: [], ...part });
 
 /** What a look that reached everything told. */
 export const listed = (reports: readonly DeviceReport[], part: Partial<Collection> = {}): Collection => ({

@@ -11,11 +11,11 @@ export interface Told {
   readonly processes?: readonly DeviceProcess[];
 }
 
-export function toldOf({ device, read, aside }: DeviceReport): Told {
+export function toldOf({ device, read, outOfBand }: DeviceReport): Told {
   return {
     device,
-    readings: [...(read?.readings ?? []), ...(aside?.readings ?? [])],
-    findings: [...(read?.findings ?? []), ...(aside?.findings ?? [])],
+    readings: [...(read?.readings ?? []), ...(outOfBand?.readings ?? [])],
+    findings: [...(read?.findings ?? []), ...(outOfBand?.findings ?? [])],
     ...(read?.processes === undefined ? {} : { processes: read.processes }),
   };
 }

@@ -1,4 +1,4 @@
-import { type AgentParts, openReader } from '../../agent/agent.ts';
+import { type AgentDependencies, openReader } from '../../agent/agent.ts';
 import type { AgentSettings } from '../../agent/settings.ts';
 import { boardOf } from '../../board/board.ts';
 import type { RateOf } from '../../board/chosen-reading.ts';
@@ -9,7 +9,7 @@ import { detailOf } from './detail.ts';
 import type { BoardSource } from './source.ts';
 
 /** Boards that this command reads by itself, because no agent answers. */
-export async function ownSource(settings: AgentSettings, parts: AgentParts): Promise<BoardSource> {
+export async function ownSource(settings: AgentSettings, parts: AgentDependencies): Promise<BoardSource> {
   const reader = await openReader(settings, parts);
   let latest: Snapshot | undefined;
   const remedies = new Map(settings.families.map(({ family }) => [family.name, family.problems]));

@@ -36,11 +36,11 @@ export function createClockShift(): ClockShift {
     },
     withTimes(device) {
       if (!hasStepped) return device;
-      const { read, aside, use, awaitedSinceMs } = device;
+      const { read, outOfBand, use, awaitedSinceMs } = device;
       return {
         ...device,
         ...(read === undefined ? {} : { read: withTime(read) }),
-        ...(aside === undefined ? {} : { aside: withTime(aside) }),
+        ...(outOfBand === undefined ? {} : { outOfBand: withTime(outOfBand) }),
         ...(use === undefined ? {} : { use: withTime(use) }),
         ...(awaitedSinceMs === undefined ? {} : { awaitedSinceMs: awaitedSinceMs + stepsMs }),
       };

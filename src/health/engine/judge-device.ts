@@ -32,7 +32,7 @@ export interface JudgedDevice {
   /** Last read of the device itself by this run of the agent, whatever its age; absent before the first read. */
   readonly read?: SourceFindings;
   /** Last findings of other sources. */
-  readonly aside?: SourceFindings;
+  readonly outOfBand?: SourceFindings;
   /** What the agent found when it compared a current read with who holds the device. */
   readonly use?: SourceFindings;
   /** Its present or last holders, which are remembered over a restart. */
@@ -57,7 +57,7 @@ export interface DeviceJudgement {
 
 type ConditionName = Pick<Evidence, 'type' | 'instance'>;
 type States = Readonly<Record<string, ConditionState>>;
-type Source = 'read' | 'aside' | 'use';
+type Source = 'read' | 'outOfBand' | 'use';
 
 /**
  * Judges one device from the memory of its hardware, its input and the policy. Pure function. `told`: last state of other hardware that had
@@ -200,7 +200,7 @@ function factsOf(
     rates: previous?.rates ?? {},
     levels: previous?.levels ?? NO_LEVELS,
   };
-  const sourceOf = ({ isAside, isUse }: ConditionPolicy): Source => (isUse ? 'use' : isAside ? 'aside' : 'read');
+  const sourceOf = ({ isOutOfBand, isUse }: ConditionPolicy): Source => (isUse ? 'use' : isOutOfBand ? 'outOfBand' : 'read');
   const take = (source: Source, { findings, atMs }: SourceFindings): void => {
     const isOfSource = ({ type }: ConditionName): boolean => sourceOf(policyOf({ type })) === source;
     const conditions = filterStates(remembered, isOfSource);
@@ -208,7 +208,7 @@ function factsOf(
     facts = { ...next, evidence: [...facts.evidence, ...next.evidence] };
   };
   if (isRead && input.read !== undefined) take('read', input.read);
-  for (const source of ['aside', 'use'] as const) {
+  for (const source of ['outOfBand', 'use'] as const) {
     const told = input[source];
     if (told !== undefined && nowMs < told.atMs + policy.staleAfterMs) take(source, told);
   }

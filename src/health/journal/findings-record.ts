@@ -36,7 +36,7 @@ export interface DeviceChange {
   /** Wall clock. */
   readonly awaited?: number | null;
   readonly holders?: readonly EventHolder[];
-  /** Keyed by the name of the source: `read`, `aside`. Null: the source says nothing any more. */
+  /** Keyed by the name of the source: `read`, `outOfBand`. Null: the source says nothing any more. */
   readonly sources?: Readonly<Record<string, SourceChange | null>>;
   /** What the engine remembered after this judgement. Only in a picture. */
   readonly memory?: Omit<DeviceMemory, 'device'>;

@@ -28,7 +28,7 @@ export interface ConditionPolicy {
   /** Conditions that the same fault raises too, as `Type` or `Type/instance`. */
   readonly consequences: readonly string[];
   /** Findings on the condition come from another source than the device. */
-  readonly isAside: boolean;
+  readonly isOutOfBand: boolean;
   /** Findings on the condition come from the comparison of use and holders. */
   readonly isUse: boolean;
 }
@@ -183,7 +183,7 @@ function declaredPolicy(spec: ConditionSpec): ConditionPolicy {
     enabled: true,
     remedy: spec.remedy,
     consequences: spec.consequences ?? [],
-    isAside: spec.aside ?? false,
+    isOutOfBand: spec.outOfBand ?? false,
     isUse: spec.use ?? false,
   };
 }

@@ -129,11 +129,17 @@ class DeviceWalk {
     this.#note(nowMs);
   }
 
+  /** Records of earlier versions have the name `aside` for the source `outOfBand`. */
   #judged(input: RecordedInput, tick: number, nowMs: number, offsetMs: number): JudgedDevice {
     const sources = [...input.sources].flatMap(([name, { findings }]): [string, SourceFindings][] => {
       const readMs = this.#readTime(tick, name);
       if (readMs === undefined) return [];
-      return [[name, { findings: [...findings.values()], atMs: readMs + offsetMs, monotonicMs: Math.min(readMs, nowMs) }]];
+      return [
+        [
+          name === 'aside' ? 'outOfBand' : name,
+          { findings: [...findings.values()], atMs: readMs + offsetMs, monotonicMs: Math.min(readMs, nowMs) },
+        ],
+      ];
     });
     return {
       key: this.#key,

@@ -6,8 +6,8 @@ import { type CallError, GrpcConnection, type Method } from '../../host/grpc-con
 import type { PodFactsByName } from '../../model/pod-facts.ts';
 import { LIST_LABELED_PODS_SHAPE, LIST_PODS_SHAPE, limitEntries } from '../client/entry-limits.ts';
 import { callFailure, pathFailure } from '../client/failure.ts';
-import { podFactsFrom, podLabelsFrom } from './facts.ts';
 import type { PodsApiOptions } from './options.ts';
+import { podFactsFrom, podLabelsFrom } from './pod-facts.ts';
 
 export interface PodsReaderSettings {
   readonly options: PodsApiOptions;

@@ -58,7 +58,7 @@ function segmentPattern(segment: string): RegExp {
 /** Matches nothing, as the shell does for such a glob. */
 const NOTHING = /(?!)/;
 
-export interface PathWatchParts {
+export interface PathWatchDependencies {
   readonly globs: readonly string[];
   readonly dev: DeviceDirectory;
   readonly clock: Clock;
@@ -68,13 +68,13 @@ export interface PathWatchParts {
 
 /** Polls for the device nodes that match the globs, and keeps absent ones for the retention time. */
 export class PathWatch {
-  readonly #parts: PathWatchParts;
+  readonly #parts: PathWatchDependencies;
   /** Monotonic time at which each node was last seen. */
   readonly #seenMs = new Map<string, number>();
   #paths: readonly PathState[] = [];
   #cancel = (): void => {};
 
-  constructor(parts: PathWatchParts) {
+  constructor(parts: PathWatchDependencies) {
     this.#parts = parts;
   }
 

@@ -11,7 +11,7 @@ export interface SnapshotSource {
   subscribe(listener: () => void): () => void;
 }
 
-export interface OffersParts {
+export interface OffersDependencies {
   readonly store: SnapshotSource;
   readonly healthOf: HealthRule;
   /** Whether containers can get devices of a family. Default: of each. */
@@ -36,7 +36,7 @@ export class ResourceOffers {
   readonly #listeners = new Set<() => void>();
   #unsubscribe = (): void => {};
 
-  constructor(resource: PluginResource, parts: OffersParts) {
+  constructor(resource: PluginResource, parts: OffersDependencies) {
     const { store, healthOf, canServe = () => true, clock, dev, missingRetentionMs: retentionMs } = parts;
     this.#rivals = parts.rivals;
     this.resource = resource;

@@ -9,7 +9,7 @@ import type { PluginService } from '../service.ts';
 import type { AttemptEnd } from './failures.ts';
 import { type PluginServer, servePlugin } from './plugin-server.ts';
 
-export interface AttemptParts {
+export interface AttemptDependencies {
   readonly resource: string;
   readonly service: PluginService;
   readonly clock: Clock;
@@ -32,7 +32,7 @@ export interface AttemptParts {
  * that two attempts never overlap: a kubelet up to 1.36 treats the end of the old stream as the end of the new stream.
  */
 export class Attempt {
-  readonly #parts: AttemptParts;
+  readonly #parts: AttemptDependencies;
   readonly #timers = new Set<() => void>();
   #finish: (end: AttemptEnd) => void = () => {};
   readonly #over = new Promise<AttemptEnd>((resolve) => {
@@ -42,7 +42,7 @@ export class Attempt {
   #hasStream = false;
   #kubelet: string | undefined;
 
-  constructor(parts: AttemptParts) {
+  constructor(parts: AttemptDependencies) {
     this.#parts = parts;
   }
 

@@ -40,7 +40,7 @@ const LIST_DELAY_MS = 1_000;
 /** Wait between two registrations of a dropped resource. It doubles while they fail, because each one briefly removes the resource. */
 const AFTER_DROP_MS = { first: 60_000, longest: 3_600_000 };
 
-export interface RegistrationParts {
+export interface RegistrationDependencies {
   readonly offers: ResourceOffers;
   readonly service: PluginService;
   /** Counts the attempts by result; `ok` means that the kubelet asked for the list. */
@@ -55,7 +55,7 @@ export interface RegistrationParts {
 
 /** Keeps one resource registered, with retries, until stopped. It is independent of other resources. */
 export class Registration {
-  readonly #parts: RegistrationParts;
+  readonly #parts: RegistrationDependencies;
   readonly #token = randomBytes(4).toString('hex');
   #attempts = 0;
   #failures = 0;
@@ -68,7 +68,7 @@ export class Registration {
   #cancelStable = (): void => {};
   #running: Promise<void> = Promise.resolve();
 
-  constructor(parts: RegistrationParts) {
+  constructor(parts: RegistrationDependencies) {
     this.#parts = parts;
   }
 

@@ -17,15 +17,15 @@ import { findingsOf, missingRasFindings } from './findings.ts';
 import { metrics } from './metrics.ts';
 import { handlesErrors } from './models.ts';
 import type { AmdgpuOptions } from './options.ts';
+import { cardDevice, expectedPartitions, type Partition, type PartitionedCard, partitionDevice, partitionedCards } from './partitions.ts';
 import { type GpuUse, ProcessReader } from './processes.ts';
-import { type CardSeat, cardDevice, expectedPartitions, type Partition, partitionDevice, seatsOf } from './roster.ts';
 import { addPartitionReadings } from './table-readings.ts';
 import { readTopology, type Topology, topologyGeneration } from './topology.ts';
 
 /** One card in one collection. */
 interface CardRead {
   readonly card: Card;
-  readonly seat: CardSeat;
+  readonly seat: PartitionedCard;
   readonly sample: CardSample;
 }
 
@@ -81,7 +81,7 @@ export class AmdgpuProbe implements Probe {
     const { cards, partitions, problems, isComplete } = this.#findPlaces(names, nowMs);
     if (cards.length === 0) return { reports: [], problems, listing: isComplete ? 'complete' : 'partial' };
     const topology = this.#readTopology(nowMs);
-    const seats = seatsOf(cards, partitions, topology);
+    const seats = partitionedCards(cards, partitions, topology);
     const reads = seats.map((seat): CardRead => {
       const card = this.#cards.get(seat.place.address) as Card;
       return { card, seat, sample: card.read(nowMs) };
@@ -141,8 +141,8 @@ export class AmdgpuProbe implements Probe {
   }
 
   /** Use of each card and partition, keyed by the seat or partition. The processes of a sleeping card are not read: it has none. */
-  #useOf(reads: readonly CardRead[], nowMs: number): ReadonlyMap<CardSeat | Partition, GpuUse> {
-    const used: { readonly key: CardSeat | Partition; readonly renderMinor?: number; readonly gpuId?: string }[] = [];
+  #useOf(reads: readonly CardRead[], nowMs: number): ReadonlyMap<PartitionedCard | Partition, GpuUse> {
+    const used: { readonly key: PartitionedCard | Partition; readonly renderMinor?: number; readonly gpuId?: string }[] = [];
     for (const { seat, sample } of reads) {
       if (sample.state !== 'awake') continue;
       const parts = seat.partitions.length > 0 ? seat.partitions : [seat];
@@ -159,7 +159,7 @@ export class AmdgpuProbe implements Probe {
   #reportsOf(
     { card, seat, sample }: CardRead,
     device: Device,
-    uses: ReadonlyMap<CardSeat | Partition, GpuUse>,
+    uses: ReadonlyMap<PartitionedCard | Partition, GpuUse>,
     all: { readonly reads: readonly CardRead[]; readonly topology: Topology },
   ): readonly DeviceReport[] {
     if (sample.state === 'hung')

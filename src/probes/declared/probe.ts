@@ -8,8 +8,8 @@ import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../kit/p
 import { type CommandRights, CommandRows } from './command-rows.ts';
 import { findingsOf, sourceOf } from './conditions.ts';
 import type { Declaration, DeclaredDevices, DeclaredSource } from './declaration.ts';
+import { type KnownDevice, readDevice } from './device.ts';
 import { discover, MOST_DEVICES } from './discover.ts';
-import { type KnownDevice, readDevice } from './facts.ts';
 import { capturesOf } from './glob.ts';
 import { sharedMetric } from './metrics.ts';
 import { NameBudget } from './name-budget.ts';

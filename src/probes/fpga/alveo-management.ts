@@ -1,8 +1,8 @@
 import { parseInteger } from '../../host/hwmon.ts';
 import { addMemoryBanks } from './alveo-memory.ts';
 import type { BoardFiles } from './board-files.ts';
-import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
+import type { ReportBuilder } from './report-builder.ts';
 import { parseCount, parseFlag } from './values.ts';
 
 /** `level` of a firewall that has not tripped: -1, printed as unsigned. */
@@ -12,33 +12,33 @@ const NO_LEVEL = 18_446_744_073_709_551_615n;
  * Reads the files of the management function. Returns the number of its device node. It never opens `error`, because a read clears
  * it, nor files whose read sends a command to the controller.
  */
-export function addManagement(facts: Facts, id: string, files: BoardFiles): number | undefined {
-  addFirewall(facts, files);
+export function addManagement(builder: ReportBuilder, id: string, files: BoardFiles): number | undefined {
+  addFirewall(builder, files);
   const isRecovery = files.value('recovery', parseFlag);
   if (isRecovery !== undefined) {
     const message = isRecovery ? 'the board booted its recovery image' : 'the board booted its own image';
-    facts.find('RecoveryImage', isRecovery, isRecovery ? 'RecoveryBooted' : 'DefaultBooted', message, { instance: 'management' });
+    builder.find('RecoveryImage', isRecovery, isRecovery ? 'RecoveryBooted' : 'DefaultBooted', message, { instance: 'management' });
   }
   const offline = files.value('dev_offline', (text) => parseInteger(text));
   if (offline !== undefined) {
     const [isOffline, state] = offline === 1 ? [true, 'offline'] : [false, 'online'];
     const message = `the management function is ${state}`;
-    facts.find('Reconfiguring', isOffline, isOffline ? 'Offline' : 'Idle', message, { instance: 'management' });
+    builder.find('Reconfiguring', isOffline, isOffline ? 'Offline' : 'Idle', message, { instance: 'management' });
   }
   // If the board has a user function, that function reports the same counters.
-  if (id === files.directory.split('/').at(-1)) addMemoryBanks(facts, files, 'm');
+  if (id === files.directory.split('/').at(-1)) addMemoryBanks(builder, files, 'm');
   return files.value('instance', parseInteger);
 }
 
-function addFirewall(facts: Facts, files: BoardFiles): void {
+function addFirewall(builder: ReportBuilder, files: BoardFiles): void {
   for (const name of files.names(/^firewall\.m\.\d+$/).slice(0, 1)) {
     const status = files.fact(`${name}/status`, parseCount);
-    if (status.isFailed) facts.find('FirewallTripped', 'unknown', 'StatusSet', 'the status of the firewall cannot be read');
+    if (status.isFailed) builder.find('FirewallTripped', 'unknown', 'StatusSet', 'the status of the firewall cannot be read');
     if (status.value === undefined) continue;
     const isTripped = Number(status.value) !== 0;
-    facts.add(metrics.firewallTripped, isTripped);
+    builder.add(metrics.firewallTripped, isTripped);
     const message = isTripped ? `firewall status ${status.value}${levelText(files, name)}` : 'firewall status 0';
-    facts.find('FirewallTripped', isTripped, isTripped ? 'StatusSet' : 'Closed', message);
+    builder.find('FirewallTripped', isTripped, isTripped ? 'StatusSet' : 'Closed', message);
   }
 }
 

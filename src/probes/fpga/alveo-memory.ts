@@ -1,8 +1,8 @@
 import { raiseGrowth } from '../kit/finding.ts';
 import type { BoardFiles } from './board-files.ts';
 import { conditions } from './conditions.ts';
-import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
+import type { ReportBuilder } from './report-builder.ts';
 import { parseCount, parseFlag, parseRegister } from './values.ts';
 
 /** Bit 0 of `ecc_status` means uncorrectable, bit 1 correctable. Source: XRT, subdev/mig.c. */
@@ -12,7 +12,7 @@ const UNCORRECTABLE = 1n;
  * Adds the error counters of the memory banks. `side` is the user function (`u`) or the management function (`m`). Values of `u` come
  * from a cache of the driver, which the probe does not refresh. A bank without ECC has no counters.
  */
-export function addMemoryBanks(facts: Facts, files: BoardFiles, side: 'u' | 'm'): void {
+export function addMemoryBanks(builder: ReportBuilder, files: BoardFiles, side: 'u' | 'm'): void {
   const names = new Set<string>();
   for (const directory of files.names(new RegExp(`^mig\\.${side}\\.\\d+$`))) {
     const bank = files.in(files.path(directory));
@@ -20,26 +20,26 @@ export function addMemoryBanks(facts: Facts, files: BoardFiles, side: 'u' | 'm')
     const label = bank.text('name');
     const name = label === undefined || names.has(label) ? directory.slice('mig.u.'.length) : label;
     names.add(name);
-    addBank(facts, name, bank);
+    addBank(builder, name, bank);
   }
 }
 
-function addBank(facts: Facts, name: string, bank: BoardFiles): void {
+function addBank(builder: ReportBuilder, name: string, bank: BoardFiles): void {
   const correctable = bank.value('ecc_ce_cnt', parseCount);
   const uncorrectable = bank.value('ecc_ue_cnt', parseCount);
-  facts.add(metrics.errors, correctable, { kind: 'ecc_correctable', bank: name });
-  facts.add(metrics.errors, uncorrectable, { kind: 'ecc_uncorrectable', bank: name });
-  facts.findings.push(...raiseGrowth(conditions.EccCorrectable, correctable, `${name}: ecc_ce_cnt ${correctable}`, name));
+  builder.add(metrics.errors, correctable, { kind: 'ecc_correctable', bank: name });
+  builder.add(metrics.errors, uncorrectable, { kind: 'ecc_uncorrectable', bank: name });
+  builder.findings.push(...raiseGrowth(conditions.EccCorrectable, correctable, `${name}: ecc_ce_cnt ${correctable}`, name));
   const status = bank.fact('ecc_status', parseRegister);
   const message = `${name}: ecc_ue_cnt ${uncorrectable ?? 'unknown'}`;
   const instance = { instance: name };
-  if (status.isFailed) facts.find('EccUncorrectable', 'unknown', 'StatusSet', `${name}: ecc_status cannot be read`, instance);
+  if (status.isFailed) builder.find('EccUncorrectable', 'unknown', 'StatusSet', `${name}: ecc_status cannot be read`, instance);
   else if (status.value !== undefined) {
     const isSet = (status.value & UNCORRECTABLE) !== 0n;
-    facts.find('EccUncorrectable', isSet, isSet ? 'StatusSet' : 'Clear', message, instance);
+    builder.find('EccUncorrectable', isSet, isSet ? 'StatusSet' : 'Clear', message, instance);
   }
   if (uncorrectable === undefined) return;
   // Errors before the first read may be old, so only further errors count. Flag and counter are separate instances.
   const counted = { type: 'EccUncorrectable', instance: `${name}/count`, reason: 'CounterGrew', message };
-  facts.findings.push({ ...counted, level: -Number(uncorrectable) });
+  builder.findings.push({ ...counted, level: -Number(uncorrectable) });
 }

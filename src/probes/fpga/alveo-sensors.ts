@@ -1,7 +1,7 @@
 import { BoardFiles } from './board-files.ts';
-import type { Facts } from './facts.ts';
 import type { ProbeMemory } from './memory.ts';
 import { metrics } from './metrics.ts';
+import type { ReportBuilder } from './report-builder.ts';
 import { readSdm, type SdmSensor } from './sdm.ts';
 import {
   addSensors,
@@ -28,20 +28,21 @@ const SHUTDOWN = 97;
  * Adds the sensors of the satellite controller and its heartbeat. Each sweep costs a message to firmware and a line in the kernel log.
  * Therefore all files of a board are read together, at most once per interval.
  */
-export function addAlveoSensors(facts: Facts, survey: Survey, id: string, address: string): void {
+export function addAlveoSensors(builder: ReportBuilder, survey: Survey, id: string, address: string): void {
   const { memory, options } = survey;
   const monitors = survey.monitors.filter((monitor) => monitor.address === address);
   const sensors = atMostEvery(survey, `${address}/sensors`, options['sensor-interval'], (each) => readAll(each, id, monitors));
-  addSensors(facts, sensors);
+  addSensors(builder, sensors);
   for (const sensor of sensors) {
-    for (const [limit, value] of Object.entries(sensor.limits)) facts.add(metrics.temperatureLimit, value, { sensor: sensor.name, limit });
+    for (const [limit, value] of Object.entries(sensor.limits))
+      builder.add(metrics.temperatureLimit, value, { sensor: sensor.name, limit });
     if (sensor.kind !== 'temp' || sensor.value === undefined) continue;
     const critical = sensor.limits.crit;
     const { name, value } = sensor;
-    if (critical !== undefined) judgeCritical(facts, survey, id, id, { name, value, critical });
-    else if (name === 'fpga_temp') judgeFpga(facts, memory, id, value);
+    if (critical !== undefined) judgeCritical(builder, survey, id, id, { name, value, critical });
+    else if (name === 'fpga_temp') judgeFpga(builder, memory, id, value);
   }
-  addHeartbeat(facts, new BoardFiles(survey.host.sys, `bus/pci/devices/${address}`, id, survey.problems));
+  addHeartbeat(builder, new BoardFiles(survey.host.sys, `bus/pci/devices/${address}`, id, survey.problems));
 }
 
 function readAll(survey: Survey, id: string, monitors: readonly Placed[]): readonly SdmSensor[] {
@@ -60,19 +61,19 @@ function readAll(survey: Survey, id: string, monitors: readonly Placed[]): reado
   return nameSensors(sensors).filter(({ value }) => value !== undefined && value !== 0);
 }
 
-function judgeFpga(facts: Facts, memory: ProbeMemory, id: string, value: number): void {
+function judgeFpga(builder: ReportBuilder, memory: ProbeMemory, id: string, value: number): void {
   const isCritical = memory.isAbove(`${id}/shutdown`, value, SHUTDOWN, SHUTDOWN - HYSTERESIS);
   const isWarm = memory.isAbove(`${id}/warning`, value, WARNING, WARNING - HYSTERESIS);
   const message = `fpga_temp at ${value} °C, the card shuts down at ${SHUTDOWN} °C`;
   const instance = 'fpga_temp';
-  if (isCritical) facts.find('OverTemperature', true, 'AboveCritical', message, { instance });
-  else if (isWarm) facts.find('OverTemperature', true, 'AboveWarning', message, { instance, severity: 'degraded' });
-  else facts.find('OverTemperature', isCritical === false && isWarm === false ? false : 'unknown', 'Normal', message, { instance });
+  if (isCritical) builder.find('OverTemperature', true, 'AboveCritical', message, { instance });
+  else if (isWarm) builder.find('OverTemperature', true, 'AboveWarning', message, { instance, severity: 'degraded' });
+  else builder.find('OverTemperature', isCritical === false && isWarm === false ? false : 'unknown', 'Normal', message, { instance });
 }
 
-function addHeartbeat(facts: Facts, files: BoardFiles): void {
+function addHeartbeat(builder: ReportBuilder, files: BoardFiles): void {
   const xmc = files.names(/^xmc\.[um]\.\d+$/)[0];
   const isStalled = xmc === undefined ? undefined : files.value(`${xmc}/xmc_heartbeat_stall`, parseFlag);
   if (isStalled === undefined) return;
-  facts.find('BmcStalled', isStalled, isStalled ? 'HeartbeatStalled' : 'Alive', `xmc_heartbeat_stall is ${Number(isStalled)}`);
+  builder.find('BmcStalled', isStalled, isStalled ? 'HeartbeatStalled' : 'Alive', `xmc_heartbeat_stall is ${Number(isStalled)}`);
 }

@@ -1,7 +1,7 @@
 import { addMemoryBanks } from './alveo-memory.ts';
 import { BoardFiles } from './board-files.ts';
-import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
+import type { ReportBuilder } from './report-builder.ts';
 import { atMostEvery, type Survey } from './survey.ts';
 import { parseFlag, parseId, parseRegister } from './values.ts';
 import { boardOfShell, type KdsUse, parseBootFlags, parseClocks, parseKdsStat, parseLoaded, parseMemStat } from './xrt-text.ts';
@@ -24,7 +24,7 @@ export interface UserRead {
  * Reads the files of the user function. It never opens `mig_cache_update` (it queries firmware), the firewall's files (each read sends
  * a message to the management function), `xocl_errors` (a ring without version), nor `shutdown` and other writable files.
  */
-export function addUserFunction(facts: Facts, survey: Survey, id: string, files: BoardFiles): UserRead {
+export function addUserFunction(builder: ReportBuilder, survey: Survey, id: string, files: BoardFiles): UserRead {
   const ready = files.fact('ready', parseRegister);
   const offline = files.value('dev_offline', parseOffline);
   // During a reset only the flag file exists.
@@ -32,15 +32,15 @@ export function addUserFunction(facts: Facts, survey: Survey, id: string, files:
   const isOffline = offline === 1;
   const reason = isResetting ? 'ResetRunning' : isOffline ? 'Offline' : 'Idle';
   if (isResetting || offline !== undefined)
-    facts.find('Reconfiguring', isResetting || isOffline, reason, offlineMessage(isResetting, isOffline), { instance: 'user' });
+    builder.find('Reconfiguring', isResetting || isOffline, reason, offlineMessage(isResetting, isOffline), { instance: 'user' });
   if (isResetting) return { pids: [], isResetting };
   const loaded = files.value('xclbinuuid', (text) => ({ id: parseLoaded(text) }))?.id;
-  facts.add(metrics.reconfigurations, survey.memory.changes(`${id}/loaded`, loaded));
-  if (!isOffline) addState(facts, files, ready.value, loaded !== undefined);
+  builder.add(metrics.reconfigurations, survey.memory.changes(`${id}/loaded`, loaded));
+  if (!isOffline) addState(builder, files, ready.value, loaded !== undefined);
   const kds = files.value('kdsstat', parseKdsStat) ?? { pids: [] };
-  addUse(facts, kds, files);
-  addClocks(facts, survey, id, files);
-  addMemoryBanks(facts, files, 'u');
+  addUse(builder, kds, files);
+  addClocks(builder, survey, id, files);
+  addMemoryBanks(builder, files, 'u');
   return { ...readIdentity(files), pids: kds.pids, ...(loaded !== undefined && { loaded }) };
 }
 
@@ -55,55 +55,58 @@ function offlineMessage(isResetting: boolean, isOffline: boolean): string {
   return isOffline ? 'the driver says that the board is offline' : 'the board is online';
 }
 
-function addState(facts: Facts, files: BoardFiles, ready: bigint | undefined, isLoaded: boolean): void {
+function addState(builder: ReportBuilder, files: BoardFiles, ready: bigint | undefined, isLoaded: boolean): void {
   if (ready !== undefined) {
     const isReady = ready !== 0n;
-    facts.add(metrics.ready, isReady);
+    builder.add(metrics.ready, isReady);
     const message = isReady ? 'the management side answers' : 'the management side does not answer';
-    facts.find('NotReady', !isReady, isReady ? 'Ready' : 'PeerNotReady', message);
+    builder.find('NotReady', !isReady, isReady ? 'Ready' : 'PeerNotReady', message);
   }
   const isBad = files.value('device_bad_state', parseFlag);
-  if (isBad !== undefined) facts.find('BadState', isBad, isBad ? 'SchedulerGaveUp' : 'Good', `device_bad_state is ${Number(isBad)}`);
-  addCalibration(facts, files.value('mig_calibration', parseRegister), ready, isLoaded);
+  if (isBad !== undefined) builder.find('BadState', isBad, isBad ? 'SchedulerGaveUp' : 'Good', `device_bad_state is ${Number(isBad)}`);
+  addCalibration(builder, files.value('mig_calibration', parseRegister), ready, isLoaded);
   const boot = files.value('vmr_status', parseBootFlags);
-  if (boot !== undefined && boot.size > 0) addBoot(facts, boot);
+  if (boot !== undefined && boot.size > 0) addBoot(builder, boot);
 }
 
 /** Some shells calibrate at the first load. Before that load, and without a ready peer, 0 has no meaning. */
-function addCalibration(facts: Facts, calibration: bigint | undefined, ready: bigint | undefined, isLoaded: boolean): void {
+function addCalibration(builder: ReportBuilder, calibration: bigint | undefined, ready: bigint | undefined, isLoaded: boolean): void {
   if (calibration === undefined || ready === undefined || ready === 0n) return;
   const isDone = calibration !== 0n;
   if (!isDone && !isLoaded) return;
-  facts.add(metrics.memoryCalibrated, isDone, { bank: 'all' });
-  facts.find('MemoryUncalibrated', !isDone, isDone ? 'Calibrated' : 'CalibrationFailed', `mig_calibration is ${calibration}`, {
+  builder.add(metrics.memoryCalibrated, isDone, { bank: 'all' });
+  builder.find('MemoryUncalibrated', !isDone, isDone ? 'Calibrated' : 'CalibrationFailed', `mig_calibration is ${calibration}`, {
     instance: 'all',
   });
 }
 
-function addBoot(facts: Facts, boot: ReadonlyMap<string, boolean>): void {
+function addBoot(builder: ReportBuilder, boot: ReadonlyMap<string, boolean>): void {
   if (boot.get('BOOT_ON_RECOVERY') === true) {
-    facts.find('RecoveryImage', true, 'RecoveryBooted', 'the controller booted the recovery image', { instance: 'vmr' });
+    builder.find('RecoveryImage', true, 'RecoveryBooted', 'the controller booted the recovery image', { instance: 'vmr' });
   } else if (boot.get('BOOT_ON_BACKUP') === true) {
-    facts.find('RecoveryImage', true, 'BackupBooted', 'the controller booted the backup image', { instance: 'vmr', severity: 'degraded' });
-  } else facts.find('RecoveryImage', false, 'DefaultBooted', 'the controller booted its own image', { instance: 'vmr' });
+    builder.find('RecoveryImage', true, 'BackupBooted', 'the controller booted the backup image', {
+      instance: 'vmr',
+      severity: 'degraded',
+    });
+  } else builder.find('RecoveryImage', false, 'DefaultBooted', 'the controller booted its own image', { instance: 'vmr' });
 }
 
-function addUse(facts: Facts, kds: KdsUse, files: BoardFiles): void {
-  facts.add(metrics.executions, kds.executions);
-  facts.add(metrics.outstanding, kds.outstanding);
-  facts.add(metrics.clients, kds.clients);
+function addUse(builder: ReportBuilder, kds: KdsUse, files: BoardFiles): void {
+  builder.add(metrics.executions, kds.executions);
+  builder.add(metrics.outstanding, kds.outstanding);
+  builder.add(metrics.clients, kds.clients);
   const memory = files.value('memstat_raw', parseMemStat);
-  facts.add(metrics.memoryUsed, memory?.bytes);
-  facts.add(metrics.memoryBuffers, memory?.buffers);
+  builder.add(metrics.memoryUsed, memory?.bytes);
+  builder.add(metrics.memoryBuffers, memory?.buffers);
 }
 
 /** Adds the clocks. Their interval is long, because a read can write a line to the kernel log when a clock is off its target. */
-function addClocks(facts: Facts, survey: Survey, id: string, files: BoardFiles): void {
+function addClocks(builder: ReportBuilder, survey: Survey, id: string, files: BoardFiles): void {
   const clocks = atMostEvery(survey, `${id}/clocks`, survey.options['sensor-interval'], ({ host, problems }) => {
     const icap = files.names(/^icap\.u\.\d+$/)[0];
     return icap === undefined ? undefined : new BoardFiles(host.sys, files.path(icap), id, problems).value('clock_freqs', parseClocks);
   });
-  for (const [index, hertz] of (clocks ?? []).entries()) facts.add(metrics.clock, hertz, { clock: String(index) });
+  for (const [index, hertz] of (clocks ?? []).entries()) builder.add(metrics.clock, hertz, { clock: String(index) });
 }
 
 function readIdentity(files: BoardFiles): Omit<UserRead, 'pids' | 'loaded' | 'isResetting'> {

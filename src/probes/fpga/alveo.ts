@@ -6,9 +6,9 @@ import { addAlveoSensors } from './alveo-sensors.ts';
 import { addUserFunction, type UserRead } from './alveo-user.ts';
 import { type PciFacts, pciIdentity, readPciFacts } from './board.ts';
 import { BoardFiles } from './board-files.ts';
-import { Facts } from './facts.ts';
 import { addInfo } from './manager.ts';
 import { addDriver, addPcie, type PciPresence } from './pcie-facts.ts';
+import { ReportBuilder } from './report-builder.ts';
 import type { Survey } from './survey.ts';
 import { addUpdates } from './updates.ts';
 
@@ -45,37 +45,37 @@ function readBoard(survey: Survey, { user, management }: Functions): DeviceRepor
   // While the user function is lost, the device keeps its name.
   const id = memory.lastKnown(`${slot}/user`, user) ?? management;
   if (id === undefined) return [];
-  const facts = new Facts();
+  const builder = new ReportBuilder();
   const pci = readPciFacts(host.sys, user ?? (management as string));
-  const presence: PciPresence = addPcie(facts, survey, pci.address);
-  if (user !== undefined) facts.find('FunctionLost', false, 'UserFunctionThere', `the user function ${user} is there`);
-  else if (id !== management) addLostUser(facts, survey, id);
+  const presence: PciPresence = addPcie(builder, survey, pci.address);
+  if (user !== undefined) builder.find('FunctionLost', false, 'UserFunctionThere', `the user function ${user} is there`);
+  else if (id !== management) addLostUser(builder, survey, id);
   const filesOf = (address: string): BoardFiles => new BoardFiles(host.sys, `bus/pci/devices/${address}`, id, survey.problems);
-  const read: UserRead = presence === 'readable' && user !== undefined ? addUserFunction(facts, survey, id, filesOf(user)) : { pids: [] };
-  const instance = presence === 'readable' && management !== undefined ? addManagement(facts, id, filesOf(management)) : undefined;
-  if (presence === 'readable') addBoardFacts(facts, survey, id, { user, management }, read);
+  const read: UserRead = presence === 'readable' && user !== undefined ? addUserFunction(builder, survey, id, filesOf(user)) : { pids: [] };
+  const instance = presence === 'readable' && management !== undefined ? addManagement(builder, id, filesOf(management)) : undefined;
+  if (presence === 'readable') addBoardFacts(builder, survey, id, { user, management }, read);
   const processes = read.pids.map((pid) => ({ pid, ...parseCgroup(host.proc.text(`${pid}/cgroup`) ?? '') }));
-  return facts.report(describe(survey, { id, pci, management, instance, read }), processes);
+  return builder.report(describe(survey, { id, pci, management, instance, read }), processes);
 }
 
 /** Judges a user function without its flag file: it has left the bus, or it has lost its driver. */
-function addLostUser(facts: Facts, { host: { sys } }: Survey, id: string): void {
-  if (sys.exists(`bus/pci/devices/${id}`)) addDriver(facts, readPciFacts(sys, id).driver);
-  else facts.find('FunctionLost', true, 'UserFunctionGone', `the user function ${id} is gone`);
+function addLostUser(builder: ReportBuilder, { host: { sys } }: Survey, id: string): void {
+  if (sys.exists(`bus/pci/devices/${id}`)) addDriver(builder, readPciFacts(sys, id).driver);
+  else builder.find('FunctionLost', true, 'UserFunctionGone', `the user function ${id} is gone`);
 }
 
 function addBoardFacts(
-  facts: Facts,
+  builder: ReportBuilder,
   survey: Survey,
   id: string,
   functions: { readonly user: string | undefined; readonly management: string | undefined },
   read: UserRead,
 ): void {
   const address = functions.user ?? (functions.management as string);
-  addUpdates(facts, survey, functions.management ?? address);
+  addUpdates(builder, survey, functions.management ?? address);
   if (read.isResetting === true) return;
-  addAlveoSensors(facts, survey, id, address);
-  addInfo(facts, { stack: 'xrt', accelerator_id: read.loaded, shell: read.shell, compat_id: read.interfaceId });
+  addAlveoSensors(builder, survey, id, address);
+  addInfo(builder, { stack: 'xrt', accelerator_id: read.loaded, shell: read.shell, compat_id: read.interfaceId });
 }
 
 interface Described {

@@ -4,10 +4,10 @@ import type { DeviceReport } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
 import { pciIdentity, readPciFacts } from './board.ts';
 import { BoardFiles } from './board-files.ts';
-import { Facts } from './facts.ts';
 import { addInfo } from './manager.ts';
 import { metrics } from './metrics.ts';
 import { addPcie } from './pcie-facts.ts';
+import { ReportBuilder } from './report-builder.ts';
 import { addSensors, isPresent, judgeCritical, MAIN_KINDS, nameSensors, RAIL_KINDS, readMonitor } from './sensors.ts';
 import { atMostEvery, type Survey } from './survey.ts';
 
@@ -30,19 +30,19 @@ export function readAmiBoards(survey: Survey, addresses: readonly string[]): rea
 
 function readAmi(survey: Survey, address: string): DeviceReport {
   const { sys } = survey.host;
-  const facts = new Facts();
+  const builder = new ReportBuilder();
   const files = new BoardFiles(sys, `bus/pci/devices/${address}`, address, survey.problems);
-  const isReadable = addPcie(facts, survey, address) === 'readable';
+  const isReadable = addPcie(builder, survey, address) === 'readable';
   const text = (file: string): string | undefined => (isReadable ? files.text(file) : undefined);
   const [model, serial, firmware, shell] = [text('dev_name'), text('board_serial'), text('amc_version'), text('logic_uuid')];
   if (isReadable) {
-    addAmiState(facts, files.text('dev_state'));
-    addLink(facts, files);
-    addAmiSensors(facts, survey, address);
-    addInfo(facts, { stack: 'ami', bmc_version: firmware, shell });
+    addAmiState(builder, files.text('dev_state'));
+    addLink(builder, files);
+    addAmiSensors(builder, survey, address);
+    addInfo(builder, { stack: 'ami', bmc_version: firmware, shell });
   }
   const node = nodeOf(sys, address);
-  return facts.report({
+  return builder.report({
     family: 'fpga',
     id: address,
     kind: 'fpga',
@@ -68,28 +68,29 @@ function nodeOf(sys: Tree, address: string): string | undefined {
   return number !== undefined && /^\d+$/.test(number) ? `/dev/ami${number}` : undefined;
 }
 
-export function addAmiState(facts: Facts, state: string | undefined): void {
+export function addAmiState(builder: ReportBuilder, state: string | undefined): void {
   if (state === undefined) return;
   const { reason, ...more } = STATES[state] ?? {};
   const isReady = state === 'READY';
   if (!isReady && reason === undefined) return;
-  facts.add(metrics.ready, isReady);
-  facts.find('NotReady', !isReady, reason ?? 'Ready', `dev_state is ${state}`, isReady ? {} : more);
+  builder.add(metrics.ready, isReady);
+  builder.find('NotReady', !isReady, reason ?? 'Ready', `dev_state is ${state}`, isReady ? {} : more);
 }
 
 /** Adds link values from the driver's files where the files of the PCI core contain "Unknown". */
-function addLink(facts: Facts, files: BoardFiles): void {
+function addLink(builder: ReportBuilder, files: BoardFiles): void {
   for (const [metric, file] of [
     [metrics.pcieWidth, 'link_width_current'],
     [metrics.pcieWidthMax, 'link_width_max'],
     [metrics.pcieGeneration, 'link_speed_current'],
     [metrics.pcieGenerationMax, 'link_speed_max'],
   ] as const) {
-    if (!facts.readings.some((reading) => reading.metric === metric.name)) facts.add(metric, files.value(file, parseInteger) || undefined);
+    if (!builder.readings.some((reading) => reading.metric === metric.name))
+      builder.add(metric, files.value(file, parseInteger) || undefined);
   }
 }
 
-function addAmiSensors(facts: Facts, survey: Survey, address: string): void {
+function addAmiSensors(builder: ReportBuilder, survey: Survey, address: string): void {
   const { options } = survey;
   const kinds = options['rail-sensors'] ? [...MAIN_KINDS, ...RAIL_KINDS] : MAIN_KINDS;
   const sensors = atMostEvery(survey, `${address}/sensors`, options['sensor-interval'], (each) => {
@@ -97,12 +98,12 @@ function addAmiSensors(facts: Facts, survey: Survey, address: string): void {
     const read = (path: string): readonly Sensor[] => readMonitor(each, address, path, { kinds, attributes: ['crit'] });
     return nameSensors(monitors.flatMap(({ path }) => read(path).map((sensor) => withPresence(each.host.sys, path, sensor))));
   });
-  addSensors(facts, sensors);
+  addSensors(builder, sensors);
   for (const { kind, name, value, attributes } of sensors) {
     const critical = attributes.crit;
     if (kind !== 'temp' || value === undefined || critical === undefined || critical <= 0) continue;
-    facts.add(metrics.temperatureLimit, critical, { sensor: name, limit: 'crit' });
-    judgeCritical(facts, survey, address, address, { name, value, critical });
+    builder.add(metrics.temperatureLimit, critical, { sensor: name, limit: 'crit' });
+    judgeCritical(builder, survey, address, address, { name, value, critical });
   }
 }
 

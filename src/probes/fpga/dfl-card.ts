@@ -5,11 +5,11 @@ import { BoardFiles } from './board-files.ts';
 import { type DflBoard, onBoard, type Unit } from './dfl-board.ts';
 import { addEngineErrors, readErrorMasks, readRevision } from './dfl-registers.ts';
 import { addDflSensors, readControllerVersion } from './dfl-sensors.ts';
-import { Facts } from './facts.ts';
 import { addBridges, addInfo, addManager, readManager } from './manager.ts';
 import { metrics } from './metrics.ts';
 import { addOpaeSensors } from './opae-sensors.ts';
 import { addPcie, type PciPresence } from './pcie-facts.ts';
+import { ReportBuilder } from './report-builder.ts';
 import { atMostEvery, type Survey } from './survey.ts';
 import { addUpdates } from './updates.ts';
 import { hex, isAllOnes, parseFlag, parseId, parseRegister } from './values.ts';
@@ -30,10 +30,10 @@ export interface CardRead {
 /** Reads one board without its ports. */
 export function readDflCard(survey: Survey, board: DflBoard): CardRead {
   const { sys } = survey.host;
-  const facts = new Facts();
+  const builder = new ReportBuilder();
   const files = new BoardFiles(sys, `bus/pci/devices/${board.address}`, board.address, survey.problems);
-  const presence = addPcie(facts, survey, board.address);
-  const loaded = presence === 'readable' ? addDriverFacts(facts, survey, board, files) : { isDead: false };
+  const presence = addPcie(builder, survey, board.address);
+  const loaded = presence === 'readable' ? addDriverFacts(builder, survey, board, files) : { isDead: false };
   const pci = readPciFacts(sys, board.address);
   const firmware = loaded.controllerVersion;
   const device = {
@@ -47,11 +47,11 @@ export function readDflCard(survey: Survey, board: DflBoard): CardRead {
     stack: board.layout.stack,
     characterDevices: board.ports.map(({ name }) => `/dev/${name}`),
   };
-  const faults = facts.fatalConditions(true);
-  const isCleared = facts.findings.some(({ type, status }) => type === 'FatalError' && status === false);
-  const isDoubtful = presence === 'asleep' || facts.fatalConditions('unknown').length > 0 || (board.engines.length > 0 && !isCleared);
+  const faults = builder.fatalConditions(true);
+  const isCleared = builder.findings.some(({ type, status }) => type === 'FatalError' && status === false);
+  const isDoubtful = presence === 'asleep' || builder.fatalConditions('unknown').length > 0 || (board.engines.length > 0 && !isCleared);
   const { compatId, isDead } = loaded;
-  return { report: facts.report(device), presence, faults, isDoubtful, isDead, ...(compatId !== undefined && { compatId }) };
+  return { report: builder.report(device), presence, faults, isDoubtful, isDead, ...(compatId !== undefined && { compatId }) };
 }
 
 /**
@@ -69,46 +69,46 @@ interface Loaded {
   readonly controllerVersion?: string;
 }
 
-function addDriverFacts(facts: Facts, survey: Survey, board: DflBoard, files: BoardFiles): Loaded {
+function addDriverFacts(builder: ReportBuilder, survey: Survey, board: DflBoard, files: BoardFiles): Loaded {
   const { layout, address } = board;
   const engine = board.engines[0];
   // The id has 64 bits, so it stays a bigint.
   const bitstreamId = engine === undefined ? undefined : files.in(engine.path).value('bitstream_id', parseRegister);
   const isDead = bitstreamId !== undefined && isAllOnes(bitstreamId);
-  const compatId = engine === undefined ? undefined : addEngine(facts, board, engine, files, isDead);
+  const compatId = engine === undefined ? undefined : addEngine(builder, board, engine, files, isDead);
   const manager = onBoard(board, survey.managers)[0];
-  if (manager !== undefined) addManager(facts, readManager(files.in(manager.path)));
-  addBridges(facts, survey, onBoard(board, survey.bridges), address);
+  if (manager !== undefined) addManager(builder, readManager(files.in(manager.path)));
+  addBridges(builder, survey, onBoard(board, survey.bridges), address);
   if (isDead) {
-    addIdentity(facts, 'bitstream_id', true);
-    addInfo(facts, { stack: layout.stack, compat_id: compatId });
+    addIdentity(builder, 'bitstream_id', true);
+    addInfo(builder, { stack: layout.stack, compat_id: compatId });
     return { isDead };
   }
-  addDflSensors(facts, survey, board, files);
-  if (layout.stack === 'opae' && engine !== undefined) addOpaeSensors(facts, survey, address, files.in(engine.path));
-  addUpdates(facts, survey, address);
+  addDflSensors(builder, survey, board, files);
+  if (layout.stack === 'opae' && engine !== undefined) addOpaeSensors(builder, survey, address, files.in(engine.path));
+  addUpdates(builder, survey, address);
   const controllerVersion = atMostEvery(survey, `${address}/controller`, hours(1), (each) => readControllerVersion(each, board));
-  if (bitstreamId !== undefined) addIdentity(facts, 'bitstream_id', false);
+  if (bitstreamId !== undefined) addIdentity(builder, 'bitstream_id', false);
   const bitstream = bitstreamId === undefined ? undefined : hex(bitstreamId);
-  addInfo(facts, { stack: layout.stack, compat_id: compatId, bitstream_id: bitstream, bmc_version: controllerVersion });
+  addInfo(builder, { stack: layout.stack, compat_id: compatId, bitstream_id: bitstream, bmc_version: controllerVersion });
   return { isDead, ...(compatId !== undefined && { compatId }), ...(controllerVersion !== undefined && { controllerVersion }) };
 }
 
 /** On a dead board all registers are unknown, also those of which a driver shows only a few bits. */
-function addEngine(facts: Facts, board: DflBoard, engine: Unit, files: BoardFiles, isDead: boolean): string | undefined {
+function addEngine(builder: ReportBuilder, board: DflBoard, engine: Unit, files: BoardFiles, isDead: boolean): string | undefined {
   const own = files.in(engine.path);
   const masks = readErrorMasks(own, board.layout.registers);
-  addEngineErrors(facts, isDead ? new Map([...masks.keys()].map((register) => [register, 'unknown'])) : masks, readRevision(own));
-  if (!isDead) addMemory(facts, own);
+  addEngineErrors(builder, isDead ? new Map([...masks.keys()].map((register) => [register, 'unknown'])) : masks, readRevision(own));
+  if (!isDead) addMemory(builder, own);
   const compatId = readCompatId(own, board.layout.compatId);
   if (compatId === undefined) return undefined;
-  addIdentity(facts, 'compat_id', isAllOnes(compatId));
+  addIdentity(builder, 'compat_id', isAllOnes(compatId));
   return isAllOnes(compatId) ? undefined : compatId;
 }
 
-export function addIdentity(facts: Facts, what: string, isLost: boolean): void {
+export function addIdentity(builder: ReportBuilder, what: string, isLost: boolean): void {
   const message = isLost ? `${what} reads as all ones` : `${what} can be read`;
-  facts.find('IdentityLost', isLost, isLost ? 'AllOnes' : 'Readable', message, { instance: what });
+  builder.find('IdentityLost', isLost, isLost ? 'AllOnes' : 'Readable', message, { instance: what });
 }
 
 /** Reads the file that the patterns lead to. In each directory it follows the first match. */
@@ -123,7 +123,7 @@ function readCompatId(files: BoardFiles, path: readonly string[]): string | unde
 }
 
 /** Memory interfaces: feature devices with files `inf<n>_init_done` and `inf<n>_cal_fail`. */
-function addMemory(facts: Facts, engine: BoardFiles): void {
+function addMemory(builder: ReportBuilder, engine: BoardFiles): void {
   const banks = new Set<string>();
   for (const name of engine.names(/^dfl_dev\.\d+$/)) {
     const files = engine.in(engine.path(name));
@@ -134,9 +134,9 @@ function addMemory(facts: Facts, engine: BoardFiles): void {
       const hasFailed = files.value(file, parseFlag);
       const isDone = files.value(`${interfaceName}_init_done`, parseFlag);
       if (hasFailed === undefined) continue;
-      facts.add(metrics.memoryCalibrated, !hasFailed && isDone !== false, { bank });
+      builder.add(metrics.memoryCalibrated, !hasFailed && isDone !== false, { bank });
       const message = `memory interface ${bank}: calibration ${hasFailed ? 'failed' : 'did not fail'}`;
-      facts.find('MemoryUncalibrated', hasFailed, hasFailed ? 'CalibrationFailed' : 'Calibrated', message, { instance: bank });
+      builder.find('MemoryUncalibrated', hasFailed, hasFailed ? 'CalibrationFailed' : 'Calibrated', message, { instance: bank });
     }
   }
 }

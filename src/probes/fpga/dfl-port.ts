@@ -7,11 +7,11 @@ import type { DflBoard } from './dfl-board.ts';
 import { addIdentity, type CardRead } from './dfl-card.ts';
 import { bitNames } from './dfl-errors.ts';
 import { addErrorBits, maskOf, readRevision } from './dfl-registers.ts';
-import { Facts } from './facts.ts';
 import { addInfo } from './manager.ts';
 import type { ProbeMemory } from './memory.ts';
 import { metrics } from './metrics.ts';
 import { addPcie } from './pcie-facts.ts';
+import { ReportBuilder } from './report-builder.ts';
 import type { Survey } from './survey.ts';
 import { hex, isAllOnes, parseFlag, parseId, parseRegister } from './values.ts';
 
@@ -36,8 +36,8 @@ export function readDflPort(survey: Survey, board: DflBoard, port: DflBoard['por
   const { memory, problems } = survey;
   const { sys } = survey.host;
   const isOwnFunction = port.address !== board.address;
-  const facts = new Facts();
-  const isReadable = isOwnFunction ? addPcie(facts, survey, port.address) === 'readable' : card.presence === 'readable';
+  const builder = new ReportBuilder();
+  const isReadable = isOwnFunction ? addPcie(builder, survey, port.address) === 'readable' : card.presence === 'readable';
   const named = new BoardFiles(sys, port.path, board.address, problems);
   const isDead = isReadable && (card.isDead || isDeadPort(sys.text(named.path('power_state'))));
   const current = isReadable && !isDead ? named.value('id', parsePortNumber) : undefined;
@@ -48,9 +48,9 @@ export function readDflPort(survey: Survey, board: DflBoard, port: DflBoard['por
     return undefined;
   }
   const id = `${port.address}-port${number}`;
-  if (isReadable) addPort(facts, survey, id, new BoardFiles(sys, port.path, id, problems), { ...card, isDead }, board);
-  addCardFault(facts, card);
-  return facts.report(portDevice(survey, board, port, id, card.report.device.model));
+  if (isReadable) addPort(builder, survey, id, new BoardFiles(sys, port.path, id, problems), { ...card, isDead }, board);
+  addCardFault(builder, card);
+  return builder.report(portDevice(survey, board, port, id, card.report.device.model));
 }
 
 function portDevice(survey: Survey, board: DflBoard, port: DflBoard['ports'][number], id: string, model: string | undefined): Device {
@@ -67,82 +67,93 @@ function portDevice(survey: Survey, board: DflBoard, port: DflBoard['ports'][num
   };
 }
 
-function addPort(facts: Facts, survey: Survey, id: string, files: BoardFiles, card: CardRead, board: DflBoard): void {
+function addPort(builder: ReportBuilder, survey: Survey, id: string, files: BoardFiles, card: CardRead, board: DflBoard): void {
   const afu = files.fact('afu_id', parseId);
-  addAccelerator(facts, afu);
+  addAccelerator(builder, afu);
   const accelerator = afu.value === undefined || isAllOnes(afu.value) ? undefined : afu.value;
-  if (afu.isFailed || afu.value !== undefined) facts.add(metrics.reconfigurations, survey.memory.changes(`${id}/afu`, accelerator));
-  if (card.isDead) addNoState(facts);
-  else addState(facts, survey.memory, id, files);
-  addPortErrors(facts, maskOf(files.fact('errors/errors', parseRegister)), readRevision(files), survey.options['strict-port-errors']);
-  if (accelerator !== undefined) addInfo(facts, { stack: board.layout.stack, compat_id: card.compatId, accelerator_id: accelerator });
+  if (afu.isFailed || afu.value !== undefined) builder.add(metrics.reconfigurations, survey.memory.changes(`${id}/afu`, accelerator));
+  if (card.isDead) addNoState(builder);
+  else addState(builder, survey.memory, id, files);
+  addPortErrors(builder, maskOf(files.fact('errors/errors', parseRegister)), readRevision(files), survey.options['strict-port-errors']);
+  if (accelerator !== undefined) addInfo(builder, { stack: board.layout.stack, compat_id: card.compatId, accelerator_id: accelerator });
 }
 
-function addState(facts: Facts, memory: ProbeMemory, id: string, files: BoardFiles): void {
-  addPowerState(facts, files.fact('power_state', parseRegister));
-  for (const level of EVENT_LEVELS) addThrottleEvent(facts, memory, id, level, files.value(`${level}_event`, parseFlag));
+function addState(builder: ReportBuilder, memory: ProbeMemory, id: string, files: BoardFiles): void {
+  addPowerState(builder, files.fact('power_state', parseRegister));
+  for (const level of EVENT_LEVELS) addThrottleEvent(builder, memory, id, level, files.value(`${level}_event`, parseFlag));
 }
 
 /** Fields that a driver extracts from registers of all ones are no state. */
-function addNoState(facts: Facts): void {
-  facts.find('PowerDown', 'unknown', 'EmergencyShutdown', 'the registers of the port read as ones');
+function addNoState(builder: ReportBuilder): void {
+  builder.find('PowerDown', 'unknown', 'EmergencyShutdown', 'the registers of the port read as ones');
   for (const level of EVENT_LEVELS) {
-    facts.find('ThrottleEvent', 'unknown', 'Latched', 'the registers of the port read as ones', { instance: level });
+    builder.find('ThrottleEvent', 'unknown', 'Latched', 'the registers of the port read as ones', { instance: level });
   }
 }
 
 /** While a port is held in reset, a read of `afu_id` fails with EBUSY. A port without an accelerator has no such file. Pure. */
-export function addAccelerator(facts: Facts, afu: FileFact<string>): void {
-  if (afu.value !== undefined) addIdentity(facts, 'afu_id', isAllOnes(afu.value));
+export function addAccelerator(builder: ReportBuilder, afu: FileFact<string>): void {
+  if (afu.value !== undefined) addIdentity(builder, 'afu_id', isAllOnes(afu.value));
   const isInReset = afu.value === undefined && afu.error === 'EBUSY';
   const message = isInReset ? 'the port is held in reset: afu_id gives EBUSY' : 'the port is not held in reset';
   if (afu.value !== undefined || isInReset) {
-    facts.find('Reconfiguring', isInReset, isInReset ? 'PortInReset' : 'Idle', message, { instance: 'port' });
+    builder.find('Reconfiguring', isInReset, isInReset ? 'PortInReset' : 'Idle', message, { instance: 'port' });
   }
 }
 
 /** Ignores a value that is not in the table. Pure. */
-export function addPowerState(facts: Facts, fact: FileFact<bigint>): void {
+export function addPowerState(builder: ReportBuilder, fact: FileFact<bigint>): void {
   const state = fact.value === undefined ? undefined : POWER_STATES[fact.value.toString()];
   if (state === undefined) {
-    if (fact.isFailed) facts.find('PowerDown', 'unknown', 'EmergencyShutdown', 'power_state cannot be read');
+    if (fact.isFailed) builder.find('PowerDown', 'unknown', 'EmergencyShutdown', 'power_state cannot be read');
     return;
   }
-  facts.addState(metrics.powerState, Object.values(POWER_STATES), state);
-  for (const level of THROTTLE_LEVELS) facts.add(metrics.throttled, state === level, { reason: level });
+  builder.addState(metrics.powerState, Object.values(POWER_STATES), state);
+  for (const level of THROTTLE_LEVELS) builder.add(metrics.throttled, state === level, { reason: level });
   const isSlow = state === 'ap1' || state === 'ap2';
   // Power or temperature can cause these states. The file does not show which one is the cause.
   const cause = isSlow ? ({ remedy: 'inspect' } as const) : {};
-  facts.find('Throttled', isSlow, isSlow ? 'PowerState' : 'FullSpeed', `power state ${state}`, { instance: 'power_state', ...cause });
+  builder.find('Throttled', isSlow, isSlow ? 'PowerState' : 'FullSpeed', `power state ${state}`, { instance: 'power_state', ...cause });
   const isDown = state === 'ap6';
-  facts.find('PowerDown', isDown, isDown ? 'EmergencyShutdown' : 'Powered', `power state ${state}`);
+  builder.find('PowerDown', isDown, isDown ? 'EmergencyShutdown' : 'Powered', `power state ${state}`);
 }
 
-function addThrottleEvent(facts: Facts, memory: ProbeMemory, id: string, level: 'ap1' | 'ap2', isLatched: boolean | undefined): void {
+function addThrottleEvent(
+  builder: ReportBuilder,
+  memory: ProbeMemory,
+  id: string,
+  level: 'ap1' | 'ap2',
+  isLatched: boolean | undefined,
+): void {
   if (isLatched === undefined) return;
-  facts.add(metrics.throttleEvents, memory.rises(`${id}/${level}`, isLatched), { level });
+  builder.add(metrics.throttleEvents, memory.rises(`${id}/${level}`, isLatched), { level });
   const message = `${level}_event is ${isLatched ? 'latched' : 'clear'}`;
-  facts.find('ThrottleEvent', isLatched, isLatched ? 'Latched' : 'Clear', message, { instance: level });
+  builder.find('ThrottleEvent', isLatched, isLatched ? 'Latched' : 'Clear', message, { instance: level });
 }
 
-export function addPortErrors(facts: Facts, mask: bigint | 'unknown' | undefined, revision: number | undefined, isStrict: boolean): void {
-  if (mask === 'unknown') facts.find('PortError', 'unknown', 'RegisterSet', 'errors cannot be read');
-  else if (mask === 0n) facts.find('PortError', false, 'Clear', 'errors is 0x0');
-  else if (mask !== undefined) addSetPortErrors(facts, mask, revision, isStrict);
+export function addPortErrors(
+  builder: ReportBuilder,
+  mask: bigint | 'unknown' | undefined,
+  revision: number | undefined,
+  isStrict: boolean,
+): void {
+  if (mask === 'unknown') builder.find('PortError', 'unknown', 'RegisterSet', 'errors cannot be read');
+  else if (mask === 0n) builder.find('PortError', false, 'Clear', 'errors is 0x0');
+  else if (mask !== undefined) addSetPortErrors(builder, mask, revision, isStrict);
 }
 
-function addSetPortErrors(facts: Facts, mask: bigint, revision: number | undefined, isStrict: boolean): void {
-  addErrorBits(facts, 'port_errors', revision, mask);
+function addSetPortErrors(builder: ReportBuilder, mask: bigint, revision: number | undefined, isStrict: boolean): void {
+  addErrorBits(builder, 'port_errors', revision, mask);
   const isFatal = isStrict && revision !== 0 && (mask & STRICT_BITS) !== 0n;
   const message = `errors is ${hex(mask)}: ${bitNames('port_errors', revision, mask).join(', ')}`;
-  facts.find('PortError', true, 'RegisterSet', message, isFatal ? { severity: 'fatal' } : {});
+  builder.find('PortError', true, 'RegisterSet', message, isFatal ? { severity: 'fatal' } : {});
 }
 
 /** A fatal fault of the board affects its ports. While the board cannot be judged, the fault is unknown. */
-function addCardFault(facts: Facts, { faults, isDoubtful, report }: CardRead): void {
+function addCardFault(builder: ReportBuilder, { faults, isDoubtful, report }: CardRead): void {
   // The policy judges the growth of counters, so the port also needs the board's counter.
-  facts.findings.push(...(report.read?.findings ?? []).filter(({ type }) => type === 'AerFatal'));
-  if (faults.length > 0) facts.find('CardFault', true, 'CardHasFatalCondition', `the board has ${faults.join(', ')}`);
-  else if (isDoubtful) facts.find('CardFault', 'unknown', 'CardHasFatalCondition', 'the board does not report whether it has a fault');
-  else facts.find('CardFault', false, 'CardGood', 'the board has no fault that takes it out');
+  builder.findings.push(...(report.read?.findings ?? []).filter(({ type }) => type === 'AerFatal'));
+  if (faults.length > 0) builder.find('CardFault', true, 'CardHasFatalCondition', `the board has ${faults.join(', ')}`);
+  else if (isDoubtful) builder.find('CardFault', 'unknown', 'CardHasFatalCondition', 'the board does not report whether it has a fault');
+  else builder.find('CardFault', false, 'CardGood', 'the board has no fault that takes it out');
 }

@@ -4,8 +4,8 @@ import type { BoardFiles, FileFact } from './board-files.ts';
 import type { conditions } from './conditions.ts';
 import { bitNames, type ErrorRegister, INJECTED } from './dfl-errors.ts';
 import type { Layout } from './dfl-layout.ts';
-import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
+import type { ReportBuilder } from './report-builder.ts';
 import { hex, isAllOnes, parseRegister } from './values.ts';
 
 /** Masks of the error registers of a board. `unknown` means that the register exists but cannot be read now. */
@@ -34,35 +34,35 @@ export function readRevision(files: BoardFiles): number | undefined {
 }
 
 /** Adds one series for each set bit. */
-export function addErrorBits(facts: Facts, register: ErrorRegister, revision: number | undefined, mask: bigint): void {
-  for (const bit of bitNames(register, revision, mask)) facts.add(metrics.error, 1, { register, bit });
+export function addErrorBits(builder: ReportBuilder, register: ErrorRegister, revision: number | undefined, mask: bigint): void {
+  for (const bit of bitNames(register, revision, mask)) builder.add(metrics.error, 1, { register, bit });
 }
 
 const COMPLETION_TIMEOUT = 1n << 7n;
 const THERMAL_RUNAWAY = 1n << 10n;
 
 /** Judges the registers of a management engine. Pure. */
-export function addEngineErrors(facts: Facts, masks: ErrorMasks, revision: number | undefined): void {
-  for (const [register, mask] of masks) if (mask !== 'unknown') addErrorBits(facts, register, revision, mask);
-  judge(facts, masks, revision, 'catfatal_errors', 'FatalError', (mask) => {
+export function addEngineErrors(builder: ReportBuilder, masks: ErrorMasks, revision: number | undefined): void {
+  for (const [register, mask] of masks) if (mask !== 'unknown') addErrorBits(builder, register, revision, mask);
+  judge(builder, masks, revision, 'catfatal_errors', 'FatalError', (mask) => {
     const isRunaway = revision !== 1 && (mask & THERMAL_RUNAWAY) !== 0n;
     return isRunaway ? { reason: 'ThermalRunaway', remedy: 'replace' } : { reason: 'RegisterSet' };
   });
-  judge(facts, masks, revision, 'nonfatal_errors', 'NonfatalError', () => ({ reason: 'RegisterSet' }));
-  judge(facts, masks, revision, 'fme_errors', 'FmeError', () => ({ reason: 'RegisterSet' }));
+  judge(builder, masks, revision, 'nonfatal_errors', 'NonfatalError', () => ({ reason: 'RegisterSet' }));
+  judge(builder, masks, revision, 'fme_errors', 'FmeError', () => ({ reason: 'RegisterSet' }));
   for (const register of ['pcie0_errors', 'pcie1_errors'] as const) {
-    judge(facts, masks, revision, register, 'PcieInterfaceError', (mask) =>
+    judge(builder, masks, revision, register, 'PcieInterfaceError', (mask) =>
       (mask & COMPLETION_TIMEOUT) === 0n ? { reason: 'RegisterSet' } : { reason: 'CompletionTimeout', severity: 'fatal' },
     );
   }
-  addInjection(facts, masks);
+  addInjection(builder, masks);
 }
 
 type RegisterCondition = 'FatalError' | 'NonfatalError' | 'FmeError' | 'PcieInterfaceError';
 type Verdict<T extends RegisterCondition> = Pick<Finding, 'severity' | 'remedy'> & { readonly reason: ReasonOf<(typeof conditions)[T]> };
 
 function judge<T extends RegisterCondition>(
-  facts: Facts,
+  builder: ReportBuilder,
   masks: ErrorMasks,
   revision: number | undefined,
   register: ErrorRegister,
@@ -74,17 +74,17 @@ function judge<T extends RegisterCondition>(
   const part = { instance: register };
   const common: RegisterCondition = type;
   const real = mask === 'unknown' ? 0n : mask & ~(INJECTED[register] ?? 0n);
-  if (mask === 'unknown') facts.find(common, 'unknown', 'RegisterSet', `${register} cannot be read`, part);
-  else if (real === 0n) facts.find(common, false, 'Clear', `${register} is ${hex(mask)}`, part);
+  if (mask === 'unknown') builder.find(common, 'unknown', 'RegisterSet', `${register} cannot be read`, part);
+  else if (real === 0n) builder.find(common, false, 'Clear', `${register} is ${hex(mask)}`, part);
   else {
     const { reason, ...more } = verdictOf(real);
-    facts.find(type, true, reason, `${register} is ${hex(mask)}: ${bitNames(register, revision, real).join(', ')}`, { ...part, ...more });
+    builder.find(type, true, reason, `${register} is ${hex(mask)}: ${bitNames(register, revision, real).join(', ')}`, { ...part, ...more });
   }
 }
 
 const INJECTION_REGISTERS: ReadonlySet<string> = new Set(['inject_errors', ...Object.keys(INJECTED)]);
 
-function addInjection(facts: Facts, masks: ErrorMasks): void {
+function addInjection(builder: ReportBuilder, masks: ErrorMasks): void {
   const injected = [...masks].flatMap(([register, mask]) => {
     if (mask === 'unknown') return [];
     const bits = register === 'inject_errors' ? mask : mask & (INJECTED[register] ?? 0n);
@@ -93,6 +93,6 @@ function addInjection(facts: Facts, masks: ErrorMasks): void {
   if (masks.size === 0) return;
   const isActive = injected.length > 0;
   const isUnknown = !isActive && [...masks].some(([register, mask]) => mask === 'unknown' && INJECTION_REGISTERS.has(register));
-  if (isUnknown) facts.find('ErrorInjected', 'unknown', 'Clear', 'the registers that show injected errors cannot be read');
-  else facts.find('ErrorInjected', isActive, isActive ? 'InjectionActive' : 'Clear', injected.join(', ') || 'no error is injected');
+  if (isUnknown) builder.find('ErrorInjected', 'unknown', 'Clear', 'the registers that show injected errors cannot be read');
+  else builder.find('ErrorInjected', isActive, isActive ? 'InjectionActive' : 'Clear', injected.join(', ') || 'no error is injected');
 }

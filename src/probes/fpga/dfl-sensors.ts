@@ -3,8 +3,8 @@ import type { Sensor } from '../../host/hwmon.ts';
 import { hours } from '../../model/duration.ts';
 import { BoardFiles } from './board-files.ts';
 import { type DflBoard, onBoard } from './dfl-board.ts';
-import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
+import type { ReportBuilder } from './report-builder.ts';
 import {
   addAbsentSensors,
   addSensors,
@@ -22,57 +22,57 @@ import { atMostEvery, type Placed, type Survey } from './survey.ts';
 const SWEEPS_TO_STALL = 3;
 
 /** Adds the monitors of the engine (plain registers) and of the board controller (slow bus). A monitor without a name is skipped. */
-export function addDflSensors(facts: Facts, survey: Survey, board: DflBoard, files: BoardFiles): void {
+export function addDflSensors(builder: ReportBuilder, survey: Survey, board: DflBoard, files: BoardFiles): void {
   const ofController: ControllerMonitor[] = [];
   for (const monitor of onBoard(board, survey.monitors)) {
     const name = files.in(monitor.path).text('name');
-    if (name === 'dfl_fme_thermal') addThermal(facts, survey, board, monitor);
-    else if (name === 'dfl_fme_power') addPower(facts, survey, board, monitor);
+    if (name === 'dfl_fme_thermal') addThermal(builder, survey, board, monitor);
+    else if (name === 'dfl_fme_power') addPower(builder, survey, board, monitor);
     else if (name !== undefined) ofController.push({ ...monitor, driver: name });
   }
-  if (ofController.length > 0) addController(facts, survey, board, ofController);
+  if (ofController.length > 0) addController(builder, survey, board, ofController);
 }
 
 /** A value of 0 °C means that the sensor is not wired, as on N6000. */
-function addThermal(facts: Facts, survey: Survey, board: DflBoard, monitor: Placed): void {
+function addThermal(builder: ReportBuilder, survey: Survey, board: DflBoard, monitor: Placed): void {
   const attributes = ['max', 'crit', 'emergency', 'max_alarm', 'crit_alarm'];
   const [sensor] = readMonitor(survey, board.address, monitor.path, { kinds: ['temp'], attributes });
   if (sensor === undefined) return;
-  facts.add(metrics.temperature, sensor.value || undefined, { sensor: 'fpga' });
+  builder.add(metrics.temperature, sensor.value || undefined, { sensor: 'fpga' });
   for (const limit of ['max', 'crit', 'emergency']) {
-    facts.add(metrics.temperatureLimit, sensor.attributes[limit] || undefined, { sensor: 'fpga', limit });
+    builder.add(metrics.temperatureLimit, sensor.attributes[limit] || undefined, { sensor: 'fpga', limit });
   }
-  addAlarm(facts, sensor, 'max_alarm', 'temperature_max');
-  const critical = addReason(facts, sensor, 'crit_alarm', 'temperature_crit');
+  addAlarm(builder, sensor, 'max_alarm', 'temperature_max');
+  const critical = addReason(builder, sensor, 'crit_alarm', 'temperature_crit');
   if (critical === undefined) return;
   const message = `the FPGA is ${critical ? 'above' : 'below'} the temperature at which it stops`;
-  facts.find('OverTemperature', critical, critical ? 'CriticalAlarm' : 'Normal', message, { instance: 'fpga_alarm' });
+  builder.find('OverTemperature', critical, critical ? 'CriticalAlarm' : 'Normal', message, { instance: 'fpga_alarm' });
 }
 
 /** A limit of 0 W means that the limit is not enabled. */
-function addPower(facts: Facts, survey: Survey, board: DflBoard, monitor: Placed): void {
+function addPower(builder: ReportBuilder, survey: Survey, board: DflBoard, monitor: Placed): void {
   const attributes = ['max', 'crit', 'xeon_limit', 'fpga_limit', 'max_alarm', 'crit_alarm'];
   const [sensor] = readMonitor(survey, board.address, monitor.path, { kinds: ['power'], attributes });
   if (sensor === undefined) return;
-  facts.add(metrics.power, sensor.value || undefined, { sensor: 'fpga' });
+  builder.add(metrics.power, sensor.value || undefined, { sensor: 'fpga' });
   const limits = { max: 'max', crit: 'crit', xeon_limit: 'xeon', fpga_limit: 'fpga' };
-  for (const [file, limit] of Object.entries(limits)) facts.add(metrics.powerLimit, sensor.attributes[file] || undefined, { limit });
-  addAlarm(facts, sensor, 'max_alarm', 'power_max');
-  addAlarm(facts, sensor, 'crit_alarm', 'power_crit');
+  for (const [file, limit] of Object.entries(limits)) builder.add(metrics.powerLimit, sensor.attributes[file] || undefined, { limit });
+  addAlarm(builder, sensor, 'max_alarm', 'power_max');
+  addAlarm(builder, sensor, 'crit_alarm', 'power_crit');
 }
 
-function addReason(facts: Facts, sensor: Sensor, alarm: string, reason: string): boolean | undefined {
+function addReason(builder: ReportBuilder, sensor: Sensor, alarm: string, reason: string): boolean | undefined {
   const level = sensor.attributes[alarm];
   if (level !== 0 && level !== 1) return undefined;
-  facts.add(metrics.throttled, level, { reason });
+  builder.add(metrics.throttled, level, { reason });
   return level === 1;
 }
 
-function addAlarm(facts: Facts, sensor: Sensor, alarm: string, reason: string): void {
-  const isUp = addReason(facts, sensor, alarm, reason);
+function addAlarm(builder: ReportBuilder, sensor: Sensor, alarm: string, reason: string): void {
+  const isUp = addReason(builder, sensor, alarm, reason);
   if (isUp === undefined) return;
   const kind = sensor.kind === 'temp' ? 'TemperatureAlarm' : 'PowerAlarm';
-  facts.find('Throttled', isUp, isUp ? kind : 'FullSpeed', `${reason.replace('_', ' ')} alarm is ${isUp ? 'up' : 'down'}`, {
+  builder.find('Throttled', isUp, isUp ? kind : 'FullSpeed', `${reason.replace('_', ' ')} alarm is ${isUp ? 'up' : 'down'}`, {
     instance: reason,
     // Better cooling lowers the temperature, but not the power draw.
     ...(isUp && kind === 'PowerAlarm' ? { remedy: 'check-power' as const } : {}),
@@ -95,18 +95,18 @@ interface Sweep {
 }
 
 /** Reads all monitors of the controller together, so that each sensor of a board gets a unique name. */
-function addController(facts: Facts, survey: Survey, board: DflBoard, monitors: readonly ControllerMonitor[]): void {
+function addController(builder: ReportBuilder, survey: Survey, board: DflBoard, monitors: readonly ControllerMonitor[]): void {
   const key = `${board.address}/${monitors.map(({ path }) => path).join()}`;
   const sweep = atMostEvery(survey, key, survey.options['sensor-interval'], (each) => sweepController(each, board, key, monitors));
-  addSensors(facts, sweep.sensors);
-  addAbsentSensors(facts, sweep.sensors);
+  addSensors(builder, sweep.sensors);
+  addAbsentSensors(builder, sweep.sensors);
   // A sensor that starts to answer, after a module is plugged in or an update ends, has new limits.
   const silent = sweep.sensors.filter(({ error }) => error !== undefined).map(({ place }) => place);
   if (survey.memory.isOther(`${key}/silent`, silent.join())) survey.memory.forget(`${key}/limits`);
   const limits = atMostEvery(survey, `${key}/limits`, hours(1), (each) => readLimits(each, board, monitors));
   for (const sensor of sweep.sensors)
-    if (sensor.kind === 'temp') addLimits(facts, survey, board, key, sensor, limits.get(sensor.place) ?? {});
-  addControllerState(facts, sweep);
+    if (sensor.kind === 'temp') addLimits(builder, survey, board, key, sensor, limits.get(sensor.place) ?? {});
+  addControllerState(builder, sweep);
 }
 
 function sweepController(survey: Survey, board: DflBoard, key: string, monitors: readonly ControllerMonitor[]): Sweep {
@@ -146,25 +146,32 @@ function readLimits(survey: Survey, board: DflBoard, monitors: readonly Controll
   return limits;
 }
 
-function addLimits(facts: Facts, survey: Survey, board: DflBoard, key: string, sensor: NamedSensor, limits: Sensor['attributes']): void {
+function addLimits(
+  builder: ReportBuilder,
+  survey: Survey,
+  board: DflBoard,
+  key: string,
+  sensor: NamedSensor,
+  limits: Sensor['attributes'],
+): void {
   for (const [limit, value] of Object.entries(limits)) {
-    if (value > 0) facts.add(metrics.temperatureLimit, value, { sensor: sensor.name, limit });
+    if (value > 0) builder.add(metrics.temperatureLimit, value, { sensor: sensor.name, limit });
   }
   const critical = limits.crit;
   if (critical === undefined || critical <= 0 || sensor.value === undefined) return;
-  judgeCritical(facts, survey, board.address, key, { name: sensor.name, value: sensor.value, critical });
+  judgeCritical(builder, survey, board.address, key, { name: sensor.name, value: sensor.value, critical });
 }
 
-function addControllerState(facts: Facts, { sensors, failuresInARow }: Sweep): void {
+function addControllerState(builder: ReportBuilder, { sensors, failuresInARow }: Sweep): void {
   const isStalled = failuresInARow >= SWEEPS_TO_STALL;
   const status = isStalled ? true : failuresInARow > 0 ? 'unknown' : false;
   const message = failuresInARow === 0 ? 'the sensors of the board controller answer' : 'no sensor of the board controller answers';
-  if (sensors.length > 0) facts.find('BmcStalled', status, failuresInARow === 0 ? 'Alive' : 'NoSensorAnswers', message);
+  if (sensors.length > 0) builder.find('BmcStalled', status, failuresInARow === 0 ? 'Alive' : 'NoSensorAnswers', message);
   const instance = { instance: 'sensors' };
   if (sensors.some(({ error }) => error === 'EBUSY'))
-    facts.find('UpdateRunning', true, 'SensorsLocked', 'the board controller refuses its sensors while it is updated', instance);
+    builder.find('UpdateRunning', true, 'SensorsLocked', 'the board controller refuses its sensors while it is updated', instance);
   else if (sensors.some(({ value }) => value !== undefined))
-    facts.find('UpdateRunning', false, 'Idle', 'the sensors are not locked', instance);
+    builder.find('UpdateRunning', false, 'Idle', 'the sensors are not locked', instance);
 }
 
 /** Reads the firmware version of the board controller from a directory above its monitor. */

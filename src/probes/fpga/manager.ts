@@ -2,9 +2,9 @@ import type { DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import { readPciFacts } from './board.ts';
 import { BoardFiles } from './board-files.ts';
-import { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
 import { addPcie } from './pcie-facts.ts';
+import { ReportBuilder } from './report-builder.ts';
 import { type Placed, placedIn, type Survey } from './survey.ts';
 import { isAllOnes, parseId } from './values.ts';
 
@@ -57,40 +57,40 @@ export function readManager(files: BoardFiles): ManagerSample {
 }
 
 /** Adds the state as readings and findings. Pure. */
-export function addManager(facts: Facts, { state, status }: ManagerSample): void {
+export function addManager(builder: ReportBuilder, { state, status }: ManagerSample): void {
   if (state !== undefined) {
-    facts.addState(metrics.managerState, STATE_LABELS, stateLabel(state));
-    addProgress(facts, state);
-    addDown(facts, state);
+    builder.addState(metrics.managerState, STATE_LABELS, stateLabel(state));
+    addProgress(builder, state);
+    addDown(builder, state);
   }
-  addFailure(facts, state, status);
+  addFailure(builder, state, status);
 }
 
-function addProgress(facts: Facts, state: string): void {
+function addProgress(builder: ReportBuilder, state: string): void {
   const isBusy = /^(?:firmware request|parse header|write|write init|write complete)$/.test(state);
-  facts.find('Reconfiguring', isBusy, isBusy ? 'Programming' : 'Idle', `the FPGA manager says "${state}"`, { instance: 'manager' });
+  builder.find('Reconfiguring', isBusy, isBusy ? 'Programming' : 'Idle', `the FPGA manager says "${state}"`, { instance: 'manager' });
 }
 
-function addDown(facts: Facts, state: string): void {
+function addDown(builder: ReportBuilder, state: string): void {
   const reason = state === 'power off' ? 'PoweredOff' : state === 'reset' ? 'InReset' : 'Running';
-  facts.find('ManagerDown', reason !== 'Running', reason, `the FPGA manager says "${state}"`);
+  builder.find('ManagerDown', reason !== 'Running', reason, `the FPGA manager says "${state}"`);
 }
 
-function addFailure(facts: Facts, state: string | undefined, status: readonly string[]): void {
+function addFailure(builder: ReportBuilder, state: string | undefined, status: readonly string[]): void {
   if (status.some((line) => HARDWARE_LINES.has(line))) {
     const message = `programming failed: ${status.join(', ')}`;
-    facts.find('ProgramFailed', true, 'HardwareRefused', message, { severity: 'fatal', remedy: 'reset' });
-  } else if (status.length > 0) facts.find('ProgramFailed', true, 'StatusReported', `programming failed: ${status.join(', ')}`);
-  else if (state?.endsWith(' error') === true) facts.find('ProgramFailed', true, 'StateError', `programming ended with "${state}"`);
-  else if (state !== undefined) facts.find('ProgramFailed', false, 'Succeeded', `the FPGA manager says "${state}"`);
+    builder.find('ProgramFailed', true, 'HardwareRefused', message, { severity: 'fatal', remedy: 'reset' });
+  } else if (status.length > 0) builder.find('ProgramFailed', true, 'StatusReported', `programming failed: ${status.join(', ')}`);
+  else if (state?.endsWith(' error') === true) builder.find('ProgramFailed', true, 'StateError', `programming ended with "${state}"`);
+  else if (state !== undefined) builder.find('ProgramFailed', false, 'Succeeded', `the FPGA manager says "${state}"`);
 }
 
 /** Adds the bridges of one board, or those that belong to no PCI board. */
-export function addBridges(facts: Facts, survey: Survey, bridges: readonly Placed[], device: string): void {
+export function addBridges(builder: ReportBuilder, survey: Survey, bridges: readonly Placed[], device: string): void {
   for (const bridge of bridges) {
     const state = new BoardFiles(survey.host.sys, bridge.path, device, survey.problems).text('state');
     if (state !== 'enabled' && state !== 'disabled') continue;
-    facts.add(metrics.bridgeEnabled, state === 'enabled', { bridge: bridge.owner ?? bridge.name });
+    builder.add(metrics.bridgeEnabled, state === 'enabled', { bridge: bridge.owner ?? bridge.name });
   }
 }
 
@@ -118,14 +118,14 @@ function embeddedId({ owner, name }: Placed): string {
 function readManaged(survey: Survey, manager: Placed, id: string, isOnlyEmbedded: boolean): DeviceReport {
   const { sys } = survey.host;
   const files = new BoardFiles(sys, manager.path, id, survey.problems);
-  const facts = new Facts();
-  const isReadable = manager.address === undefined || addPcie(facts, survey, manager.address) === 'readable';
+  const builder = new ReportBuilder();
+  const isReadable = manager.address === undefined || addPcie(builder, survey, manager.address) === 'readable';
   const sample: ManagerSample = isReadable ? readManager(files) : { status: [] };
-  if (isReadable) addManager(facts, sample);
+  if (isReadable) addManager(builder, sample);
   const onBoard = (other: Placed): boolean => other.address === manager.address && (manager.address !== undefined || isOnlyEmbedded);
-  if (isReadable) addBridges(facts, survey, survey.bridges.filter(onBoard), id);
+  if (isReadable) addBridges(builder, survey, survey.bridges.filter(onBoard), id);
   const compatId = isReadable ? regionId(survey, onBoard, id) : undefined;
-  if (compatId !== undefined) addInfo(facts, { stack: 'manager', compat_id: compatId });
+  if (compatId !== undefined) addInfo(builder, { stack: 'manager', compat_id: compatId });
   const pci = manager.address === undefined ? undefined : readPciFacts(sys, manager.address);
   const device: Device = {
     family: 'fpga',
@@ -140,7 +140,7 @@ function readManaged(survey: Survey, manager: Placed, id: string, isOnlyEmbedded
     }),
     stack: 'manager',
   };
-  return facts.report(device);
+  return builder.report(device);
 }
 
 function regionId(survey: Survey, onBoard: (region: Placed) => boolean, device: string): string | undefined {
@@ -152,6 +152,6 @@ function regionId(survey: Survey, onBoard: (region: Placed) => boolean, device: 
 }
 
 /** Adds the info metric with all its labels. A label is empty when its value is unknown. */
-export function addInfo(facts: Facts, known: Readonly<Record<string, string | undefined>>): void {
-  facts.add(metrics.info, 1, Object.fromEntries(metrics.info.labels.map((label) => [label, known[label] ?? ''])));
+export function addInfo(builder: ReportBuilder, known: Readonly<Record<string, string | undefined>>): void {
+  builder.add(metrics.info, 1, Object.fromEntries(metrics.info.labels.map((label) => [label, known[label] ?? ''])));
 }

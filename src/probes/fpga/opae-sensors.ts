@@ -1,8 +1,8 @@
 import { canMeasure, type SensorKind } from '../../host/hwmon.ts';
 import { notCredible } from '../kit/sensor-limits.ts';
 import type { BoardFiles } from './board-files.ts';
-import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
+import type { ReportBuilder } from './report-builder.ts';
 import type { Survey } from './survey.ts';
 import { parseFlag, parseRegister } from './values.ts';
 
@@ -10,28 +10,28 @@ const TEMPERATURE_LIMITS = { threshold2: 'crit', threshold_trip: 'emergency' } a
 const POWER_LIMITS = { threshold1: 'max', threshold2: 'crit' } as const;
 
 /** Reads the sensor files of OPAE's own driver. Temperatures are whole °C in decimal, powers whole watts in hexadecimal; 0 is no value. */
-export function addOpaeSensors(facts: Facts, { memory, problems }: Survey, device: string, engine: BoardFiles): void {
+export function addOpaeSensors(builder: ReportBuilder, { memory, problems }: Survey, device: string, engine: BoardFiles): void {
   const thermal = engine.in(engine.path('thermal_mgmt'));
   const power = engine.in(engine.path('power_mgmt'));
   const celsius = (file: string): number | undefined => measuredBy(thermal, 'temp', file);
   const watts = (file: string): number | undefined => measuredBy(power, 'power', file);
   const now = celsius('temperature');
-  facts.add(metrics.temperature, now, { sensor: 'fpga' });
+  builder.add(metrics.temperature, now, { sensor: 'fpga' });
   const threshold = celsius('threshold1');
-  facts.add(metrics.temperatureLimit, threshold, { sensor: 'fpga', limit: 'max' });
+  builder.add(metrics.temperatureLimit, threshold, { sensor: 'fpga', limit: 'max' });
   for (const [file, limit] of Object.entries(TEMPERATURE_LIMITS))
-    facts.add(metrics.temperatureLimit, celsius(file), { sensor: 'fpga', limit });
-  facts.add(metrics.power, watts('consumed'), { sensor: 'fpga' });
-  for (const [file, limit] of Object.entries(POWER_LIMITS)) facts.add(metrics.powerLimit, watts(file), { limit });
+    builder.add(metrics.temperatureLimit, celsius(file), { sensor: 'fpga', limit });
+  builder.add(metrics.power, watts('consumed'), { sensor: 'fpga' });
+  for (const [file, limit] of Object.entries(POWER_LIMITS)) builder.add(metrics.powerLimit, watts(file), { limit });
   const isReached = thermal.value('threshold1_reached', parseFlag);
   if (isReached === undefined) return;
   if (now !== undefined && !memory.limits.has(`${device}/threshold1`, now, threshold ?? 0, isReached)) {
     problems.push({ code: 'limit-not-credible', message: notCredible('fpga', threshold ?? 0), device });
     return;
   }
-  facts.add(metrics.throttled, isReached, { reason: 'temperature_max' });
+  builder.add(metrics.throttled, isReached, { reason: 'temperature_max' });
   const message = `temperature threshold 1 ${isReached ? 'reached' : 'not reached'}`;
-  facts.find('Throttled', isReached, isReached ? 'TemperatureAlarm' : 'FullSpeed', message, { instance: 'temperature_max' });
+  builder.find('Throttled', isReached, isReached ? 'TemperatureAlarm' : 'FullSpeed', message, { instance: 'temperature_max' });
 }
 
 function measuredBy(files: BoardFiles, kind: SensorKind, file: string): number | undefined {

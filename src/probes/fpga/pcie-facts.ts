@@ -2,33 +2,33 @@ import { basename } from 'node:path';
 import { doesPciFunctionAnswer, isAsleepState } from '../../host/pci/pcie.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../kit/pcie/pcie.ts';
-import type { Facts } from './facts.ts';
+import type { ReportBuilder } from './report-builder.ts';
 import type { Survey } from './survey.ts';
 
 /** Only a `readable` function allows reads of the driver's files. A read would wake an `asleep` function, and is invalid on a `gone` one. */
 export type PciPresence = 'readable' | 'asleep' | 'gone';
 
 /** Adds all PCIe facts of one physical function. Tells whether its driver's files may be read. */
-export function addPcie(facts: Facts, { host: { sys }, memory }: Survey, address: string): PciPresence {
+export function addPcie(builder: ReportBuilder, { host: { sys }, memory }: Survey, address: string): PciPresence {
   const answers = doesPciFunctionAnswer(sys, address);
   const driver = sys.link(`bus/pci/devices/${address}/driver`);
-  if (driver !== undefined) addDriver(facts, basename(driver));
+  if (driver !== undefined) addDriver(builder, basename(driver));
   if (answers === false) {
-    facts.findings.push(...pcieErrorFindings({ link: { isAsleep: false }, aer: { errors: [], totals: {} }, answers }));
+    builder.findings.push(...pcieErrorFindings({ link: { isAsleep: false }, aer: { errors: [], totals: {} }, answers }));
     return 'gone';
   }
   const isAsleep = isAsleepState(sys.text(`bus/pci/devices/${address}/power_state`));
   const read = (): PcieSample => readPcie(sys, address);
   const { link, aer } = isAsleep ? read() : memory.atMostEvery(`${address}/pcie`, () => PCIE_EVERY_MS, read);
   const sample = { link, aer, ...(answers !== undefined && { answers }) };
-  facts.readings.push(...pcieReadings(sample));
-  facts.findings.push(...pcieFindings(sample));
+  builder.readings.push(...pcieReadings(sample));
+  builder.findings.push(...pcieFindings(sample));
   return isAsleep ? 'asleep' : 'readable';
 }
 
 /** Adds the finding whether a driver is bound. A board that is bound to another driver on purpose, such as vfio-pci, has no fault. */
-export function addDriver(facts: Facts, driver: string | undefined): void {
+export function addDriver(builder: ReportBuilder, driver: string | undefined): void {
   const isUnbound = driver === undefined;
   const message = isUnbound ? 'no driver is bound' : `bound to ${driver}`;
-  facts.find('DriverUnbound', isUnbound, isUnbound ? 'NoDriver' : 'Bound', message);
+  builder.find('DriverUnbound', isUnbound, isUnbound ? 'NoDriver' : 'Bound', message);
 }

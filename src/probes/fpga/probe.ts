@@ -6,11 +6,11 @@ import { readAlveoBoards } from './alveo.ts';
 import { readAmiBoards } from './ami.ts';
 import { isFpgaBoard, pciIdentity, readPciFacts } from './board.ts';
 import { readDflBoards } from './dfl.ts';
-import { Facts } from './facts.ts';
 import { readManagedBoards } from './manager.ts';
 import { ProbeMemory } from './memory.ts';
 import type { FpgaOptions } from './options.ts';
 import { addDriver, addPcie } from './pcie-facts.ts';
+import { ReportBuilder } from './report-builder.ts';
 import { makeSurvey, type Survey } from './survey.ts';
 
 export function createFpgaProbe(host: Host, options: FpgaOptions): Probe {
@@ -84,8 +84,8 @@ function scanBus(
 function readBareBoard(survey: Survey, address: string): readonly DeviceReport[] {
   const pci = readPciFacts(survey.host.sys, address);
   if (!isFpgaBoard(pci)) return [];
-  const facts = new Facts();
-  addPcie(facts, survey, address);
-  if (pci.driver === undefined) addDriver(facts, pci.driver);
-  return [facts.report({ family: 'fpga', id: address, kind: 'fpga', aliases: [], ...pciIdentity(pci), stack: 'none' })];
+  const builder = new ReportBuilder();
+  addPcie(builder, survey, address);
+  if (pci.driver === undefined) addDriver(builder, pci.driver);
+  return [builder.report({ family: 'fpga', id: address, kind: 'fpga', aliases: [], ...pciIdentity(pci), stack: 'none' })];
 }

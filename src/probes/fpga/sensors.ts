@@ -2,8 +2,8 @@ import { canMeasure, type HwmonRequest, readHwmon, type Sensor, type SensorKind,
 import type { MetricSpec } from '../../model/metric.ts';
 import { IMPOSSIBLE, notCredible } from '../kit/sensor-limits.ts';
 import { problemOf } from './board-files.ts';
-import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
+import type { ReportBuilder } from './report-builder.ts';
 import type { Survey } from './survey.ts';
 
 const METRICS: Readonly<Record<SensorKind, MetricSpec>> = {
@@ -96,18 +96,18 @@ export function isPresent(status: string | undefined): boolean {
 }
 
 /** Adds the readings of the sensors that have a value. */
-export function addSensors(facts: Facts, sensors: readonly NamedSensor[]): void {
+export function addSensors(builder: ReportBuilder, sensors: readonly NamedSensor[]): void {
   for (const { kind, name, value } of sensors) {
-    facts.add(METRICS[kind], value, kind === 'fan' ? { fan: name } : { sensor: name });
+    builder.add(METRICS[kind], value, kind === 'fan' ? { fan: name } : { sensor: name });
   }
 }
 
 /** Reports the sensors that are not fitted, with severity `info`. */
-export function addAbsentSensors(facts: Facts, sensors: readonly NamedSensor[]): void {
+export function addAbsentSensors(builder: ReportBuilder, sensors: readonly NamedSensor[]): void {
   for (const { name, error, kind, value } of sensors) {
     const instance = { instance: `${kind}/${name}` };
-    if (error === 'ENODATA') facts.find('SensorAbsent', true, 'NoData', `${name} has no data`, instance);
-    else if (value !== undefined) facts.find('SensorAbsent', false, 'HasData', `${name} has a value`, instance);
+    if (error === 'ENODATA') builder.find('SensorAbsent', true, 'NoData', `${name} has no data`, instance);
+    else if (value !== undefined) builder.find('SensorAbsent', false, 'HasData', `${name} has a value`, instance);
   }
 }
 
@@ -115,7 +115,7 @@ export function addAbsentSensors(facts: Facts, sensors: readonly NamedSensor[]):
  * Compares a temperature with its critical value. `key` identifies the board. A limit that is not credible gives a problem.
  */
 export function judgeCritical(
-  facts: Facts,
+  builder: ReportBuilder,
   { memory, problems }: Survey,
   device: string,
   key: string,
@@ -128,5 +128,5 @@ export function judgeCritical(
   }
   const isOver = memory.isAbove(`${key}/critical/${name}`, value, critical, critical - HYSTERESIS);
   const message = `${name} at ${value} °C, critical at ${critical} °C`;
-  facts.find('OverTemperature', isOver ?? 'unknown', isOver ? 'AboveCritical' : 'Normal', message, { instance: name });
+  builder.find('OverTemperature', isOver ?? 'unknown', isOver ? 'AboveCritical' : 'Normal', message, { instance: name });
 }

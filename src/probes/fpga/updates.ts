@@ -1,7 +1,7 @@
 import { hours } from '../../model/duration.ts';
 import { BoardFiles } from './board-files.ts';
-import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
+import type { ReportBuilder } from './report-builder.ts';
 import { atMostEvery, placedIn, type Survey } from './survey.ts';
 import { parseCount } from './values.ts';
 
@@ -9,17 +9,17 @@ import { parseCount } from './values.ts';
 const UPLOAD_STATES: ReadonlySet<string> = new Set(['receiving', 'preparing', 'transferring', 'programming']);
 
 /** Adds the state of firmware uploads, and the number of writes to the flash. */
-export function addUpdates(facts: Facts, survey: Survey, address: string): void {
+export function addUpdates(builder: ReportBuilder, survey: Survey, address: string): void {
   const uploads = survey.uploads.filter((upload) => upload.address === address);
   const states = uploads.flatMap(({ path }) => new BoardFiles(survey.host.sys, path, address, survey.problems).text('status') ?? []);
   const running = states.find((state) => UPLOAD_STATES.has(state));
   if (states.length > 0) {
-    facts.add(metrics.updateRunning, running !== undefined);
+    builder.add(metrics.updateRunning, running !== undefined);
     const message = `firmware upload: ${running ?? 'idle'}`;
-    facts.find('UpdateRunning', running !== undefined, running === undefined ? 'Idle' : 'Uploading', message, { instance: 'upload' });
+    builder.find('UpdateRunning', running !== undefined, running === undefined ? 'Idle' : 'Uploading', message, { instance: 'upload' });
   }
   if (survey.options['flash-count']) {
-    facts.add(
+    builder.add(
       metrics.flashUpdates,
       atMostEvery(survey, `${address}/flash`, hours(24), (each) => readFlashCount(each, address)),
     );

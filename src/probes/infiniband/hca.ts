@@ -2,8 +2,8 @@ import type { Tree } from '../../host/fs/tree.ts';
 import { PCIE_EVERY_MS, type PcieSample, readPcie } from '../kit/pcie/pcie.ts';
 import type { CharDevices } from './char-devices.ts';
 import { CounterFiles, type Counters, NO_COUNTERS } from './counter-files.ts';
+import { type HcaFacts, portsOf, readGuid, readHcaFacts } from './device.ts';
 import { CLASS, findNetdevs, type Location } from './discover.ts';
-import { type HcaFacts, portsOf, readGuid, readHcaFacts } from './facts.ts';
 import { type InfinibandOptions, isDue } from './options.ts';
 import { Port, type PortMemory, type PortSample } from './port.ts';
 

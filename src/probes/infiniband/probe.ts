@@ -5,8 +5,8 @@ import { CLASS } from './discover.ts';
 import type { HcaSample } from './hca.ts';
 import { type InfinibandOptions, isExpectedPort, type NameFilter, nameFilter } from './options.ts';
 import type { ProblemCode } from './problems.ts';
+import { HcaRegistry } from './registry.ts';
 import { reportsOf } from './report.ts';
-import { Roster } from './roster.ts';
 
 export function createInfinibandProbe(host: Host, options: InfinibandOptions): Probe {
   return new InfinibandProbe(host, options);
@@ -16,13 +16,13 @@ class InfinibandProbe implements Probe {
   readonly #host: Host;
   readonly #options: InfinibandOptions;
   readonly #filter: NameFilter;
-  readonly #roster: Roster;
+  readonly #registry: HcaRegistry;
 
   constructor(host: Host, options: InfinibandOptions) {
     this.#host = host;
     this.#options = options;
     this.#filter = nameFilter(options);
-    this.#roster = new Roster(host, options);
+    this.#registry = new HcaRegistry(host, options);
   }
 
   collect(): Collection {
@@ -30,26 +30,26 @@ class InfinibandProbe implements Probe {
     const { shortages } = sys;
     const collection = this.#collect();
     // Results of a read with too few file descriptors are unreliable.
-    if (sys.shortages !== shortages) this.#roster.clear();
+    if (sys.shortages !== shortages) this.#registry.clear();
     return collection;
   }
 
   close(): void {
-    this.#roster.clear();
+    this.#registry.clear();
   }
 
   #collect(): Collection {
     const { sys, dev, clock } = this.#host;
     const { names, error } = sys.listing(CLASS);
     if (names === undefined) {
-      this.#roster.clear();
+      this.#registry.clear();
       if (error === 'ENOENT') return { reports: [], problems: [], listing: 'absent' };
       return { reports: [], problems: [problem('class-unreadable', `listing /sys/${CLASS} fails with ${error}`)], listing: 'partial' };
     }
     const nowMs = clock.monotonic();
-    const vanishedNames = this.#roster.update(names.filter(this.#filter), nowMs);
+    const vanishedNames = this.#registry.update(names.filter(this.#filter), nowMs);
     const { samples, problems, unread } = this.#readAll(nowMs);
-    const all = [...samples, ...this.#roster.inOtherNamespace.map((hca) => hca.sampleInOtherNamespace())];
+    const all = [...samples, ...this.#registry.inOtherNamespace.map((hca) => hca.sampleInOtherNamespace())];
     if (this.#options['hw-counters']) {
       if (areCountersHidden(all)) {
         problems.push(problem('counters-hidden', 'ports have a state, and neither counters nor hw_counters, on every device'));
@@ -78,14 +78,14 @@ class InfinibandProbe implements Probe {
     const samples: HcaSample[] = [];
     const problems: Problem[] = [];
     const unread = new Set<string>();
-    for (const hca of this.#roster.present) {
+    for (const hca of this.#registry.present) {
       const { name } = hca;
       const { shortages } = sys;
       const sample = hca.read(nowMs);
       if (sys.shortages !== shortages) unread.add(name);
-      if (!this.#roster.isSameDevice(hca)) {
+      if (!this.#registry.isSameDevice(hca)) {
         // The device vanished during the read, so its sample is incomplete. A device that is no longer listed was removed: no problem.
-        if (this.#roster.remove(hca) && sys.link(`${CLASS}/${name}`) !== undefined) problems.push(vanished(name));
+        if (this.#registry.remove(hca) && sys.link(`${CLASS}/${name}`) !== undefined) problems.push(vanished(name));
         continue;
       }
       if (sample.ports.some(({ level }) => level.error === 'EHUNG')) {

@@ -23,7 +23,7 @@ export const conditions = {
     meaning: 'The driver gave up the card. All work on it fails until an operator recovers it.',
     remedy: 'reload-driver',
     source: `kernel log: ${DRIVER}/xe/xe_device.c "declared device … as wedged", drm_drv.c "device wedged, needs recovery"; ends when the driver starts again`,
-    aside: true,
+    outOfBand: true,
   },
   HardwareFatal: {
     type: 'HardwareFatal',
@@ -33,7 +33,7 @@ export const conditions = {
     meaning: 'The card reported a fatal hardware error.',
     remedy: 'reboot',
     source: `kernel log: ${DRIVER}/xe/xe_hw_error.c "[Hardware Error]: Tile<n> reported FATAL error"; ends when the driver starts again`,
-    aside: true,
+    outOfBand: true,
   },
   HardwareNonfatal: {
     ...growthCondition({
@@ -45,7 +45,7 @@ export const conditions = {
       growth: 0,
       windowMs: hours(1),
     }),
-    aside: true,
+    outOfBand: true,
   },
   OverTemperature: {
     ...overTemperatureCondition,

@@ -6,12 +6,12 @@ import type { Probe } from '../family.ts';
 import { Card, type CardSample } from './card.ts';
 import { asleepReadings, cardReadings, idleReadings, utilizationReadings } from './card-readings.ts';
 import { conditions } from './conditions.ts';
+import { deviceOf } from './device.ts';
 import { type CardPlace, findPlaces, listNames, type Names, type Places } from './discover.ts';
 import { DriverLog, logReport } from './driver-log.ts';
 import { findingsOf } from './findings.ts';
 import type { IntelgpuOptions } from './options.ts';
 import { type GpuUse, ProcessReader } from './processes.ts';
-import { deviceOf } from './roster.ts';
 import { profileReadings } from './sriov.ts';
 
 /** One card in one collection. `sample` is absent for a virtual function without a driver of Intel. */
@@ -73,8 +73,8 @@ export class IntelgpuProbe implements Probe {
   }
 
   #withLog(report: DeviceReport): DeviceReport {
-    const aside = logReport(this.#log.of(report.device.id, report.device.parent));
-    return aside === undefined ? report : { ...report, aside };
+    const outOfBand = logReport(this.#log.of(report.device.id, report.device.parent));
+    return outOfBand === undefined ? report : { ...report, outOfBand };
   }
 
   watch(wake: () => void): () => void {

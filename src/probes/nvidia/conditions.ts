@@ -24,7 +24,7 @@ export const conditions = {
     meaning: 'No GPU of the node can be used: the driver is not loaded, or its library has another version.',
     remedy: 'reload-driver',
     source: `${SMI}: NVML_ERROR_DRIVER_NOT_LOADED, NVML_ERROR_LIB_RM_VERSION_MISMATCH`,
-    aside: true,
+    outOfBand: true,
   },
   RecoveryAction: {
     type: 'RecoveryAction',
@@ -225,7 +225,7 @@ export const logConditions = {
       "The driver reported an error that stays until the GPU is reset or the machine boots. The instance is the number of the Xid. Severity and remedy come from the table of Xids, or from the driver's recovery action (154).",
     remedy: 'reset',
     source: `${LOG}: NVRM: Xid; severities by the table of Xids`,
-    aside: true,
+    outOfBand: true,
   },
   XidPassing: {
     type: 'XidPassing',
@@ -237,7 +237,7 @@ export const logConditions = {
     remedy: 'restart-workload',
     source: `${LOG}: NVRM: Xid; it ends after ten minutes without a new line. Another error of the GPU, or of the same program, explains a later Xid 45 for 60 s, and an earlier one for 5 s`,
     recoveryMs: minutes(10),
-    aside: true,
+    outOfBand: true,
   },
   GpuFallenOffBus: {
     type: 'GpuFallenOffBus',
@@ -247,7 +247,7 @@ export const logConditions = {
     meaning: 'The driver reported without an Xid that the GPU no longer answers on the PCIe bus.',
     remedy: 'reboot',
     source: `${LOG}: NVRM: fallen off the bus`,
-    aside: true,
+    outOfBand: true,
   },
   NvSwitchFault: {
     type: 'NvSwitchFault',
@@ -257,7 +257,7 @@ export const logConditions = {
     meaning: 'An NVSwitch of the node reported a fatal error. It may interrupt NVLinks of any GPU; affected GPUs report their own errors.',
     remedy: 'inspect',
     source: `${LOG}: nvidia-nvswitch: SXid, Fatal; until the driver is loaded again`,
-    aside: true,
+    outOfBand: true,
   },
   NcclSegfault: {
     type: 'NcclSegfault',
@@ -270,6 +270,6 @@ export const logConditions = {
     source:
       'kernel log: segfault at … in libnccl.so, on x86; the PID leads to the devices that the driver listed for it. The EKS node monitoring agent emits an event for such a line; it ends here after ten minutes without a new one',
     recoveryMs: minutes(10),
-    aside: true,
+    outOfBand: true,
   },
 } as const satisfies Readonly<Record<string, ConditionSpec>>;

@@ -140,8 +140,8 @@ export class KernelLogProbe implements Probe {
 /** Adds the findings of the log. The log is a separate source with its own conditions; it does not refresh readings of the device. */
 function withLog(report: DeviceReport, xids: XidReport = { readings: [], findings: [] }, crashes: readonly Finding[]): DeviceReport {
   if (xids.readings.length + xids.findings.length + crashes.length === 0) return report;
-  const { readings, findings } = report.aside ?? { readings: [], findings: [] };
-  return { ...report, aside: { readings: [...readings, ...xids.readings], findings: [...findings, ...xids.findings, ...crashes] } };
+  const { readings, findings } = report.outOfBand ?? { readings: [], findings: [] };
+  return { ...report, outOfBand: { readings: [...readings, ...xids.readings], findings: [...findings, ...xids.findings, ...crashes] } };
 }
 
 /** Returns the process of a thread; undefined when the thread has ended. */

@@ -101,7 +101,7 @@ export class NvidiaProbe implements Probe {
       problems.push({ code: 'no-devices', message: `${source}: no GPU is shown` });
     const isPartial = !isComplete || unshown > 0 || faults.some(({ fault }) => fault === 'closed') || gpus.some(isPartlyListed);
     const answers = raise(conditions.DriverUnusable, 'Answers', { status: false, message: 'the driver answers' });
-    const withDriver = this.#known.map((report) => ({ ...report, aside: { readings: [], findings: [answers] } }));
+    const withDriver = this.#known.map((report) => ({ ...report, outOfBand: { readings: [], findings: [answers] } }));
     return { reports: withDriver, problems, source, listing: isPartial ? 'partial' : 'complete' };
   }
 
@@ -152,8 +152,8 @@ export class NvidiaProbe implements Probe {
       const lost = problem.code === 'gpu-unreadable' ? this.#known.filter(isLost) : [];
       return { reports: lost, problems: [problem], listing: 'partial' };
     }
-    const aside = { readings: [], findings: [raise(conditions.DriverUnusable, reason, { status: true, message: problem.message })] };
-    return { reports: this.#known.map(({ device }) => ({ device, aside })), problems: [problem], listing: 'partial' };
+    const outOfBand = { readings: [], findings: [raise(conditions.DriverUnusable, reason, { status: true, message: problem.message })] };
+    return { reports: this.#known.map(({ device }) => ({ device, outOfBand })), problems: [problem], listing: 'partial' };
   }
 }
 

@@ -10,14 +10,14 @@ import { takes } from './parameters.ts';
 
 const FILTERS = VIEW_PARAMETERS.filter((name) => name !== 'group');
 
-export interface BoardApiParts {
+export interface BoardApiDependencies {
   readonly source: BoardSource;
   readonly history: (() => ReadingHistory) | undefined;
   now(): number;
 }
 
 /** Creates the routes of the board: its rows, the trends of their first readings, and the readings of one device over half an hour. */
-export function createBoardApi({ source, history, now }: BoardApiParts): Router {
+export function createBoardApi({ source, history, now }: BoardApiDependencies): Router {
   const router = Router();
   const board: RequestHandler = (request, response) => {
     const { view, problem } = parseView(request.query);

@@ -7,7 +7,7 @@ export const BOARD_HEARTBEAT_MS = seconds(15);
 /** Boards follow each other no faster. */
 export const BOARD_SPACING_MS = 500;
 
-export interface BoardFeedParts {
+export interface BoardFeedDependencies {
   subscribe(notify: () => void): () => void;
   current(): Board | undefined;
   readonly clock: Clock;
@@ -37,7 +37,7 @@ interface Client {
  * Without a client it does nothing.
  */
 export class BoardFeed {
-  readonly #parts: BoardFeedParts;
+  readonly #parts: BoardFeedDependencies;
   readonly #clients = new Set<Client>();
   /** Text of each row that was sent. */
   #sent = new Map<string, string>();
@@ -46,7 +46,7 @@ export class BoardFeed {
   #waiting: (() => void) | undefined;
   #stop: (() => void) | undefined;
 
-  constructor(parts: BoardFeedParts) {
+  constructor(parts: BoardFeedDependencies) {
     this.#parts = parts;
   }
 

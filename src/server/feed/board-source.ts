@@ -6,7 +6,7 @@ import type { ReadingHistory } from '../../incidents/history.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import type { RemedyOf } from '../api/views.ts';
 
-export interface BoardSourceParts {
+export interface BoardSourceDependencies {
   snapshot(): Snapshot | undefined;
   readonly history: (() => ReadingHistory) | undefined;
   readonly node: string | undefined;
@@ -20,11 +20,11 @@ export type Trends = Readonly<Record<string, Trend>>;
 
 /** The board of the latest snapshot. It is made once for all pages and streams, and only when somebody asks. */
 export class BoardSource {
-  readonly #parts: BoardSourceParts;
+  readonly #parts: BoardSourceDependencies;
   #made: { readonly snapshot: Snapshot; readonly board: Board } | undefined;
   #trends: { readonly snapshot: Snapshot; readonly trends: Trends } | undefined;
 
-  constructor(parts: BoardSourceParts) {
+  constructor(parts: BoardSourceDependencies) {
     this.#parts = parts;
   }
 

@@ -10,7 +10,7 @@ export const HEARTBEAT_MS = seconds(10);
 /** Without news for this time, a client knows nothing: three heartbeats, and the time that the kubelet takes by default. */
 export const TIMEOUT_MS = 3 * HEARTBEAT_MS;
 
-export interface HealthFeedParts {
+export interface HealthFeedDependencies {
   readonly store: { snapshot(): Snapshot | undefined; subscribe(notify: () => void): () => void };
   readonly names: NamingRules;
   /** Returns why the agent does not work; undefined while it does. */
@@ -23,13 +23,13 @@ const NOTHING: FeedList = { devices: [], takenAtMs: 0, signature: '' };
 
 /** The verdicts of all devices for clients that follow them. Without a client it does nothing. */
 export class HealthFeed {
-  readonly #parts: HealthFeedParts;
+  readonly #parts: HealthFeedDependencies;
   readonly #followers = new Set<Follower>();
   #made: { readonly snapshot: Snapshot; readonly fault: string | undefined; readonly list: FeedList } | undefined;
   #fault: string | undefined;
   #stop: (() => void) | undefined;
 
-  constructor(parts: HealthFeedParts) {
+  constructor(parts: HealthFeedDependencies) {
     this.#parts = parts;
   }
 

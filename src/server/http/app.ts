@@ -8,7 +8,7 @@ import { createBoardApi } from '../api/board.ts';
 import { createUsageApi } from '../api/usage.ts';
 import type { BoardSource } from '../feed/board-source.ts';
 import { createPages, PAGE_PATHS } from '../pages/pages.ts';
-import type { ScrapedPage, ServerParts } from '../parts.ts';
+import type { ScrapedPage, ServerDependencies } from '../parts.ts';
 import { allowHosts } from './allow-hosts.ts';
 import {
   headerOf,
@@ -26,7 +26,7 @@ import { acceptsGzip, chooseFormat } from './negotiation.ts';
 import { RELOAD_PATH, reloadHandler } from './reload.ts';
 import { takeTurns } from './turns.ts';
 
-export interface AppParts {
+export interface AppDependencies {
   readonly passwords: Passwords;
   readonly answerMs: number;
   /** Routes of answers that do not end. */
@@ -37,7 +37,7 @@ export interface AppParts {
 }
 
 /** Creates all routes. Earlier routes take precedence: health checks, metrics, API, pages. */
-export function createApp(parts: ServerParts, { passwords, answerMs, streams, board, acceptedMs }: AppParts): Express {
+export function createApp(parts: ServerDependencies, { passwords, answerMs, streams, board, acceptedMs }: AppDependencies): Express {
   const { store, families, version, node, options, exposition, logger, clock = systemClock } = parts;
   const app = express();
   app.disable('x-powered-by');

@@ -8,7 +8,7 @@ import { BoardFeed } from '../feed/board-feed.ts';
 import { BoardSource } from '../feed/board-source.ts';
 import { type BoardWatch, createBoardWatch } from '../feed/board-watch.ts';
 import { createHealthWatch } from '../feed/health-watch.ts';
-import type { ServerParts } from '../parts.ts';
+import type { ServerDependencies } from '../parts.ts';
 import { createApp } from './app.ts';
 import { Connections } from './connections.ts';
 import { listen } from './listen.ts';
@@ -51,7 +51,7 @@ export const serverLimits: ServerLimits = {
   closeMs: 1_500,
 };
 
-export function createServer(parts: ServerParts, limits: ServerLimits = serverLimits): WebServer {
+export function createServer(parts: ServerDependencies, limits: ServerLimits = serverLimits): WebServer {
   const timeouts = {
     headersTimeout: limits.headersMs,
     requestTimeout: limits.requestMs,
@@ -85,20 +85,20 @@ export function createServer(parts: ServerParts, limits: ServerLimits = serverLi
 }
 
 /** Only the API and the metrics: pages are for browsers. */
-function localApp({ access: _access, ...parts }: ServerParts, board: BoardSource, answerMs: number): RequestListener {
+function localApp({ access: _access, ...parts }: ServerDependencies, board: BoardSource, answerMs: number): RequestListener {
   const options = { ...parts.options, api: true, page: false, 'enable-lifecycle': false, 'max-requests': 0 };
   const passwords = new Passwords(() => Promise.resolve(false), OPEN_ACCESS.users);
   return createApp({ ...parts, options }, { passwords, answerMs, streams: [], board, acceptedMs: () => 0 });
 }
 
-function boardSource({ store, history, node, families, clock = systemClock }: ServerParts): BoardSource {
+function boardSource({ store, history, node, families, clock = systemClock }: ServerDependencies): BoardSource {
   const remedyOf = (family: string, code: string): string | undefined =>
     families.find(({ name }) => name === family)?.problems.find((problem) => problem.code === code)?.remedy;
   const shownOf: ShownOf = (family, kind) => families.find(({ name }) => name === family)?.shows?.[kind];
   return new BoardSource({ snapshot: () => store.snapshot(), history, node, remedyOf, shownOf, now: () => clock.now() });
 }
 
-function watchBoard({ store, clock = systemClock }: ServerParts, board: BoardSource): BoardWatch | undefined {
+function watchBoard({ store, clock = systemClock }: ServerDependencies, board: BoardSource): BoardWatch | undefined {
   if (store.subscribe === undefined) return undefined;
   const subscribe = (notify: () => void): (() => void) => store.subscribe?.(notify) ?? (() => undefined);
   return createBoardWatch(new BoardFeed({ subscribe, current: () => board.current(), clock }), () => store.snapshot() !== undefined);

@@ -7,7 +7,7 @@ import type { PluginStats } from '../../model/plugin-stats.ts';
 import type { FamilyState, Snapshot } from '../../model/snapshot.ts';
 import { document, factTable, numberCell, type PageFrame, part } from './page-parts.ts';
 
-export interface AgentPageParts {
+export interface AgentPageDependencies {
   readonly board: Board | undefined;
   readonly snapshot: Snapshot | undefined;
   /** Why the agent cannot do its work; undefined while it can. */
@@ -18,7 +18,7 @@ export interface AgentPageParts {
 }
 
 /** Health of the agent itself: what it can see and what keeps it from seeing more. */
-export function agentPage({ board, snapshot, fault, plugin, historyBytes }: AgentPageParts, frame: PageFrame): string {
+export function agentPage({ board, snapshot, fault, plugin, historyBytes }: AgentPageDependencies, frame: PageFrame): string {
   const { nowMs } = frame;
   const body = html`<h2>Agent</h2>
 ${part(

@@ -16,7 +16,7 @@ import { eventList, timeline } from './health-timeline.ts';
 import { incidentList } from './incident-list.ts';
 import { document, factTable, type PageFrame, part } from './page-parts.ts';
 
-export interface DevicePageParts {
+export interface DevicePageDependencies {
   readonly state: DeviceState;
   readonly row: BoardRow;
   readonly board: Board;
@@ -29,7 +29,7 @@ export interface DevicePageParts {
 }
 
 /** Renders one device: its verdict and what to do, then the last half hour, then what rarely matters. */
-export function devicePage({ state, row, board, history, events, watched, incidents }: DevicePageParts, frame: PageFrame): string {
+export function devicePage({ state, row, board, history, events, watched, incidents }: DevicePageDependencies, frame: PageFrame): string {
   const { device } = state;
   const parts = board.rows.filter(({ parent }) => parent === row.key);
   const whole = board.rows.find(({ key }) => key === row.parent);

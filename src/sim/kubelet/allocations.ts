@@ -28,7 +28,7 @@ export interface ContainerGrant {
   readonly response: ContainerAllocateResponse;
 }
 
-export interface AllocationsParts {
+export interface AllocationsDependencies {
   /** Undefined when no plugin has registered the resource. */
   state(resource: string): ResourceState | undefined;
   plugin(resource: string): PluginConnection | undefined;
@@ -57,10 +57,10 @@ export const refusal = (message: string): AdmissionError =>
 
 /** Allocates to each container the free devices that its plugin proposes. Ignores resources that no plugin has registered. */
 export class PlainAllocations implements Allocations {
-  readonly #parts: AllocationsParts;
+  readonly #parts: AllocationsDependencies;
   #grants: readonly ContainerGrant[] = [];
 
-  constructor(parts: AllocationsParts) {
+  constructor(parts: AllocationsDependencies) {
     this.#parts = parts;
   }
 

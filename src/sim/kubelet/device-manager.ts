@@ -8,7 +8,7 @@ import {
   RegistrationService,
 } from '../../generated/deviceplugin/v1beta1/api.ts';
 import { resourceNameProblem } from '../../model/plugin-resource.ts';
-import { type Allocations, type AllocationsParts, type ContainerGrant, PlainAllocations, type PodRequest } from './allocations.ts';
+import { type Allocations, type AllocationsDependencies, type ContainerGrant, PlainAllocations, type PodRequest } from './allocations.ts';
 import { PluginConnection } from './plugin-connection.ts';
 import type { SimulatedStock } from './pods.ts';
 import { type NodeCapacity, ResourceStates } from './resource-states.ts';
@@ -20,7 +20,7 @@ export interface DeviceManagerSettings {
   /** Called when a list, an allocation or a registration changed something. */
   readonly onChange?: () => void;
   /** Creates the policy that allocates devices to containers. */
-  readonly allocations?: (parts: AllocationsParts) => Allocations;
+  readonly allocations?: (parts: AllocationsDependencies) => Allocations;
 }
 
 /** Simulates the kubelet's device manager for plugins: registration, dial-back, lists, capacity, allocation. */

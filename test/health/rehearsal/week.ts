@@ -133,7 +133,7 @@ export async function recordWeek({ directory, policy, untilMs = WEEK + 7 * DAY, 
     device: Device,
     isUnread: boolean,
     findings: (ms: number) => readonly Finding[],
-    aside?: readonly Finding[],
+    outOfBand?: readonly Finding[],
   ): JudgedDevice => {
     const key = `${device.family}/${device.id}`;
     const last = reads.get(key);
@@ -142,9 +142,9 @@ export async function recordWeek({ directory, policy, untilMs = WEEK + 7 * DAY, 
       key,
       device,
       ...(last === undefined ? {} : { read: { findings: findings(last.truthMs), atMs: last.atMs, monotonicMs: last.monotonicMs } }),
-      ...(aside === undefined || latest === undefined
+      ...(outOfBand === undefined || latest === undefined
         ? {}
-        : { aside: { findings: aside, atMs: latest.atMs, monotonicMs: latest.monotonicMs } }),
+        : { outOfBand: { findings: outOfBand, atMs: latest.atMs, monotonicMs: latest.monotonicMs } }),
       ...(isUnread ? { isUnread } : {}),
       ...(last === undefined && begunMs === RESTART.to ? { awaitedSinceMs: begunMs } : {}),
       holders: holdersOf(nowMs, device.id),

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { CaptureLog } from '../../../src/capture/capture-log.ts';
 import { systemClock } from '../../../src/host/clock.ts';
 import { StepRecord } from '../../../src/host/fs/step-record.ts';
-import { createHost, type HostParts } from '../../../src/host/host.ts';
+import { createHost, type HostDependencies } from '../../../src/host/host.ts';
 import { PciDatabase } from '../../../src/host/pci/pci-names.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'device-agent-pci-names-'));
@@ -18,7 +18,7 @@ const write = (text: string | Buffer, path = file): void => {
   mkdirSync(join(path, '..'), { recursive: true });
   writeFileSync(path, text);
 };
-const database = (parts: HostParts = {}): PciDatabase =>
+const database = (parts: HostDependencies = {}): PciDatabase =>
   new PciDatabase(createHost({ sysfs: root, procfs: root, dev: root, share: root }, systemClock, parts), '1002');
 
 afterEach(() => {

@@ -2,32 +2,34 @@ import { describe, expect, it } from 'vitest';
 import { addAmiState } from '../../../src/probes/fpga/ami.ts';
 import { addAccelerator, addPortErrors, addPowerState } from '../../../src/probes/fpga/dfl-port.ts';
 import { addEngineErrors } from '../../../src/probes/fpga/dfl-registers.ts';
-import { Facts } from '../../../src/probes/fpga/facts.ts';
 import { addManager, MANAGER_STATES } from '../../../src/probes/fpga/manager.ts';
+import { ReportBuilder } from '../../../src/probes/fpga/report-builder.ts';
 import { addAbsentSensors, nameSensors } from '../../../src/probes/fpga/sensors.ts';
 
 type Told = readonly [type: string, status: unknown, reason: string, severity?: string];
 
-function told(tell: (facts: Facts) => void): readonly Told[] {
-  const facts = new Facts();
-  tell(facts);
-  return facts.findings.map(({ type, status, reason, severity }) =>
+function told(tell: (builder: ReportBuilder) => void): readonly Told[] {
+  const builder = new ReportBuilder();
+  tell(builder);
+  return builder.findings.map(({ type, status, reason, severity }) =>
     severity === undefined ? [type, status, reason] : [type, status, reason, severity],
   );
 }
 
 describe('an accelerator id', () => {
   it('that is busy means a port in reset', () => {
-    expect(told((facts) => addAccelerator(facts, { isFailed: true, error: 'EBUSY' }))).toEqual([['Reconfiguring', true, 'PortInReset']]);
+    expect(told((builder) => addAccelerator(builder, { isFailed: true, error: 'EBUSY' }))).toEqual([
+      ['Reconfiguring', true, 'PortInReset'],
+    ]);
   });
   it('that can be read ends the reset', () => {
-    expect(told((facts) => addAccelerator(facts, { isFailed: false, value: 'd8424dc4a4a3c413f89e433683f9040b' }))).toEqual([
+    expect(told((builder) => addAccelerator(builder, { isFailed: false, value: 'd8424dc4a4a3c413f89e433683f9040b' }))).toEqual([
       ['IdentityLost', false, 'Readable'],
       ['Reconfiguring', false, 'Idle'],
     ]);
   });
   it('that does not exist gives no finding', () => {
-    expect(told((facts) => addAccelerator(facts, { isFailed: false, error: 'ENOENT' }))).toEqual([]);
+    expect(told((builder) => addAccelerator(builder, { isFailed: false, error: 'ENOENT' }))).toEqual([]);
   });
 });
 
@@ -38,11 +40,11 @@ describe('the power state', () => {
     [2n, [true, false]],
     [6n, [false, true]],
   ])('%s is throttled, down: %s', (value, [throttled, down]) => {
-    expect(told((facts) => addPowerState(facts, { value, isFailed: false })).map(([, status]) => status)).toEqual([throttled, down]);
+    expect(told((builder) => addPowerState(builder, { value, isFailed: false })).map(([, status]) => status)).toEqual([throttled, down]);
   });
-  it('outside the table is no data', () => expect(told((facts) => addPowerState(facts, { value: 5n, isFailed: false }))).toEqual([]));
+  it('outside the table is no data', () => expect(told((builder) => addPowerState(builder, { value: 5n, isFailed: false }))).toEqual([]));
   it('that cannot be read makes a shutdown unknown', () => {
-    expect(told((facts) => addPowerState(facts, { isFailed: true, error: 'EIO' }))).toEqual([
+    expect(told((builder) => addPowerState(builder, { isFailed: true, error: 'EIO' }))).toEqual([
       ['PowerDown', 'unknown', 'EmergencyShutdown'],
     ]);
   });
@@ -50,7 +52,7 @@ describe('the power state', () => {
 
 describe('a manager', () => {
   const conditions = (state: string, status: readonly string[] = []): readonly string[] =>
-    told((facts) => addManager(facts, { state, status }))
+    told((builder) => addManager(builder, { state, status }))
       .filter(([, holds]) => holds === true)
       .map(([type, , reason]) => `${type} ${reason}`);
 
@@ -85,7 +87,9 @@ describe('a manager', () => {
 
 describe('error registers', () => {
   const engine = (register: string, mask: bigint | 'unknown', revision?: number): readonly Told[] =>
-    told((facts) => addEngineErrors(facts, new Map([[register, mask]]) as never, revision)).filter(([type]) => type !== 'ErrorInjected');
+    told((builder) => addEngineErrors(builder, new Map([[register, mask]]) as never, revision)).filter(
+      ([type]) => type !== 'ErrorInjected',
+    );
 
   it.each([
     ['catfatal_errors', 0n, ['FatalError', false, 'Clear']],
@@ -104,7 +108,7 @@ describe('error registers', () => {
     expect(engine('catfatal_errors', 0x400n, 1)).toEqual([['FatalError', true, 'RegisterSet']]));
 
   it('report injected errors', () => {
-    const injected = (mask: bigint): unknown => told((facts) => addEngineErrors(facts, new Map([['inject_errors', mask]]), 1))[0]?.[1];
+    const injected = (mask: bigint): unknown => told((builder) => addEngineErrors(builder, new Map([['inject_errors', mask]]), 1))[0]?.[1];
     expect([injected(0n), injected(4n)]).toEqual([false, true]);
   });
 
@@ -116,7 +120,7 @@ describe('error registers', () => {
     [1n << 7n, undefined, true, 'fatal'],
     [1n << 2n, 1, true, undefined],
   ])('of a port, mask %s, revision %s, strict %s: severity %s', (mask, revision, isStrict, severity) => {
-    expect(told((facts) => addPortErrors(facts, mask, revision, isStrict))[0]?.[3]).toBe(severity);
+    expect(told((builder) => addPortErrors(builder, mask, revision, isStrict))[0]?.[3]).toBe(severity);
   });
 });
 
@@ -129,8 +133,8 @@ describe('AMI states', () => {
     ['INIT_ERROR', ['NotReady', true, 'InitializationFailed']],
     ['SHUTDOWN', ['NotReady', true, 'ShutDown']],
     ['COMPAT', ['NotReady', true, 'Incompatible']],
-  ])('%s is %j', (state, expected) => expect(told((facts) => addAmiState(facts, state))).toEqual([expected]));
-  it('that are unknown give no finding', () => expect(told((facts) => addAmiState(facts, 'DREAMING'))).toEqual([]));
+  ])('%s is %j', (state, expected) => expect(told((builder) => addAmiState(builder, state))).toEqual([expected]));
+  it('that are unknown give no finding', () => expect(told((builder) => addAmiState(builder, 'DREAMING'))).toEqual([]));
 });
 
 describe('a sensor without data', () => {
@@ -138,6 +142,6 @@ describe('a sensor without data', () => {
     const sensors = nameSensors([
       { kind: 'temp', channel: 'temp3', label: 'QSFP0 Temperature', error: 'ENODATA', attributes: {}, attributeErrors: {} },
     ]);
-    expect(told((facts) => addAbsentSensors(facts, sensors))).toEqual([['SensorAbsent', true, 'NoData']]);
+    expect(told((builder) => addAbsentSensors(builder, sensors))).toEqual([['SensorAbsent', true, 'NoData']]);
   });
 });

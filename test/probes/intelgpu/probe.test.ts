@@ -132,7 +132,7 @@ describe('the kernel log', () => {
     const { listing, reports } = machine.collect();
     expect(listing).toBe('absent');
     expect(
-      reports.map(({ device, read, aside }) => [device.id, read, aside?.findings.find(({ type }) => type === 'Wedged')?.status]),
+      reports.map(({ device, read, outOfBand }) => [device.id, read, outOfBand?.findings.find(({ type }) => type === 'Wedged')?.status]),
     ).toEqual([
       [FIRST, undefined, true],
       [SECOND, undefined, false],

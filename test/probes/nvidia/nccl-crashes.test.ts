@@ -88,9 +88,9 @@ function log(text: string, priority = 6): void {
 async function read(): Promise<readonly string[]> {
   nowMs += seconds(15);
   const { reports } = await probe.collect();
-  const devices = reports.map(({ device, aside }) => ({
+  const devices = reports.map(({ device, outOfBand }) => ({
     ...readAt(device, nowMs),
-    aside: { findings: (aside?.findings ?? []).filter(({ type }) => type === 'NcclSegfault'), atMs: nowMs },
+    outOfBand: { findings: (outOfBand?.findings ?? []).filter(({ type }) => type === 'NcclSegfault'), atMs: nowMs },
   }));
   const { verdicts } = engine.judge({ devices, monotonicMs: nowMs }, nowMs);
   return [...verdicts.values()].map(({ state, conditions }) => [state, ...conditions.map(({ message }) => message)].join(': '));

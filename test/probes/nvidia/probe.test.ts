@@ -122,7 +122,7 @@ describe('an unusable driver', () => {
       for (const id of [FIRST, SECOND]) {
         const report = collection.reports.find(({ device }) => device.id === id);
         expect(report).not.toHaveProperty('read');
-        expect(report?.aside).toEqual({
+        expect(report?.outOfBand).toEqual({
           readings: [],
           findings: [{ type: 'DriverUnusable', status: true, reason, message: text }],
         });

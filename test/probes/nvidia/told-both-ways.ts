@@ -69,8 +69,8 @@ export function comparable({ reports, problems, listing }: Collection, isCompare
       device: report.device,
       readings: (report.read?.readings ?? []).filter(isCompared).map(text).sort(),
       findings: report.read?.findings.map(text).sort(),
-      asideReadings: report.aside?.readings.map(text).sort(),
-      aside: report.aside?.findings.map(text).sort(),
+      asideReadings: report.outOfBand?.readings.map(text).sort(),
+      outOfBand: report.outOfBand?.findings.map(text).sort(),
       processes: report.read?.processes ?? [],
     })),
   };
@@ -82,7 +82,9 @@ const PAST = new Set(['Xid', 'GpuFallenOffBus']);
 export const withoutPast = (collection: Collection): Collection => ({
   ...collection,
   reports: collection.reports.map(
-    ({ aside, ...report }): DeviceReport =>
-      aside === undefined ? report : { ...report, aside: { ...aside, findings: aside.findings.filter(({ type }) => !PAST.has(type)) } },
+    ({ outOfBand, ...report }): DeviceReport =>
+      outOfBand === undefined
+        ? report
+        : { ...report, outOfBand: { ...outOfBand, findings: outOfBand.findings.filter(({ type }) => !PAST.has(type)) } },
   ),
 });

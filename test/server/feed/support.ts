@@ -4,7 +4,7 @@ import type { Device } from '../../../src/model/device.ts';
 import type { ActiveCondition, Verdict } from '../../../src/model/health.ts';
 import type { DeviceState, Snapshot } from '../../../src/model/snapshot.ts';
 import { claimNames } from '../../../src/probes/nvidia/resolve.ts';
-import { HealthFeed, type HealthFeedParts } from '../../../src/server/feed/health-feed.ts';
+import { HealthFeed, type HealthFeedDependencies } from '../../../src/server/feed/health-feed.ts';
 import { snapshot as sample, state } from '../../metrics/sample.ts';
 
 export const HEALTHY: Verdict = { state: 'healthy', sinceMs: 0, conditions: [] };
@@ -42,7 +42,7 @@ export const snapshotOf = (devices: readonly DeviceState[], part: Partial<Snapsh
 /** A feed with a store of its own. */
 export function feedOf(
   devices: readonly DeviceState[] | undefined,
-  parts: Partial<HealthFeedParts> = {},
+  parts: Partial<HealthFeedDependencies> = {},
 ): { store: Store; feed: HealthFeed } {
   const store = new Store();
   if (devices !== undefined) store.publish(snapshotOf(devices));

@@ -1,7 +1,7 @@
 import {
   AdmissionError,
   type Allocations,
-  type AllocationsParts,
+  type AllocationsDependencies,
   type ContainerGrant,
   type ContainerRequest,
   type PodRequest,
@@ -13,7 +13,7 @@ import type { ReadCheckpoint } from './checkpoint.ts';
 import { chooseDevices } from './device-choice.ts';
 import { type Hint, hintsFor, mergeHints, type NodeMask, type TopologyPolicy, type TopologyScope, type Wish } from './topology-hints.ts';
 
-export interface DeviceAllocationsParts extends AllocationsParts {
+export interface DeviceAllocationsParts extends AllocationsDependencies {
   readonly policy: TopologyPolicy;
   readonly scope: TopologyScope;
   readonly numaNodes: number;

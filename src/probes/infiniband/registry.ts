@@ -9,7 +9,7 @@ import type { PortMemory } from './port.ts';
 const MAX_MEMORIES = 4_096;
 
 /** Keeps the list of devices between two reads of the class directory. */
-export class Roster {
+export class HcaRegistry {
   readonly #host: Host;
   readonly #options: InfinibandOptions;
   #present: ReadonlyMap<string, Hca> = new Map();

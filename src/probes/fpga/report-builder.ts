@@ -6,7 +6,7 @@ import { type ReasonOf, raise } from '../kit/finding.ts';
 import { allConditions, type ConditionName, conditions } from './conditions.ts';
 
 /** Collects the readings and findings of one device. */
-export class Facts {
+export class ReportBuilder {
   readonly readings: Reading[] = [];
   readonly findings: Finding[] = [];
 

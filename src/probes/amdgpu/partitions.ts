@@ -14,7 +14,7 @@ export interface Partition {
 }
 
 /** Position of a card among the devices of the machine. */
-export interface CardSeat {
+export interface PartitionedCard {
   readonly place: CardPlace;
   /** Node of the card itself, or of its first partition; absent when KFD does not list it. */
   readonly node?: KfdNode;
@@ -23,13 +23,17 @@ export interface CardSeat {
 }
 
 /** Joins cards, platform devices of partitions and nodes of the topology. */
-export function seatsOf(cards: readonly CardPlace[], partitions: readonly PartitionPlace[], { nodes = [] }: Topology): readonly CardSeat[] {
+export function partitionedCards(
+  cards: readonly CardPlace[],
+  partitions: readonly PartitionPlace[],
+  { nodes = [] }: Topology,
+): readonly PartitionedCard[] {
   const owners = new Map(cards.map((card) => [renderMinorOf(card.nodes), card.address]));
   const places = new Map(partitions.map((place) => [renderMinorOf(place.nodes), place]));
   // A copied tree has no render nodes, so the location identifies the card.
   const isOnly = ({ pciAddress, partition, renderMinor }: KfdNode, address: string): boolean =>
     pciAddress === address && partition === 0 && !owners.has(renderMinor) && !places.has(renderMinor);
-  return cards.map((place): CardSeat => {
+  return cards.map((place): PartitionedCard => {
     const minor = renderMinorOf(place.nodes);
     const own = nodes.find(({ renderMinor }) => renderMinor === minor) ?? nodes.find((node) => isOnly(node, place.address));
     // A node with the render node of another card belongs to that card, whatever its location says.
@@ -68,7 +72,7 @@ function nodePaths(nodes: readonly string[], hasKfd: boolean): readonly string[]
 }
 
 /** Other cards that a direct link leads to, with the number of links. */
-function peersOf(seat: CardSeat, seats: readonly CardSeat[]): Device['peers'] {
+function peersOf(seat: PartitionedCard, seats: readonly PartitionedCard[]): Device['peers'] {
   const counts = new Map<string, number>();
   for (const to of seat.node?.xgmi ?? []) {
     const other = seats.find(({ node, partitions }) => node?.node === to || partitions.some((part) => part.node.node === to));
@@ -80,7 +84,7 @@ function peersOf(seat: CardSeat, seats: readonly CardSeat[]): Device['peers'] {
   return counts.size === 0 ? undefined : [...counts].map(([device, links]) => ({ device, links }));
 }
 
-export function cardDevice(seat: CardSeat, facts: CardFacts, seats: readonly CardSeat[], identities: LastIdentities): Device {
+export function cardDevice(seat: PartitionedCard, facts: CardFacts, seats: readonly PartitionedCard[], identities: LastIdentities): Device {
   const { place, node, partitions } = seat;
   const peers = peersOf(seat, seats);
   const uniqueId = facts.uniqueId ?? node?.uniqueId;
@@ -109,7 +113,7 @@ export function cardDevice(seat: CardSeat, facts: CardFacts, seats: readonly Car
 }
 
 /** The device plugin of ROCm names the first partition by the PCI address of its card, and the others by their platform device. */
-export function partitionDevice(card: Device, { place }: CardSeat, partition: Partition): Device {
+export function partitionDevice(card: Device, { place }: PartitionedCard, partition: Partition): Device {
   const nodes = partition.place?.nodes ?? (partition.number === 0 ? place.nodes : []);
   return {
     family: 'amdgpu',
