@@ -3,7 +3,7 @@ import type { Tree } from '../../host/fs/tree.ts';
 import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import type { Device } from '../../model/device.ts';
 
-/** ReportBuilder of a PCI function. The PCI core caches them at enumeration, so they are readable on a dead board. */
+/** Facts of a PCI function. The PCI core caches them at enumeration, so they are readable on a dead board. */
 export interface PciFacts {
   readonly address: string;
   /** `0x8086`. */
