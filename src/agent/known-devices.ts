@@ -82,6 +82,8 @@ export function knownDevices(
   const known = new Map<string, KnownDevice>();
   const completed = new Set<string>();
   const followed = new Set<KnownDevice>();
+  // Places that have a new name, while the identity of the hardware cannot be read.
+  const renamed = new Set<string>();
   const hardware = new KnownHardware([...before.values()]);
   for (const { state, latest, isBlind = false } of families) {
     if (latest === undefined) continue;
@@ -90,6 +92,9 @@ export function knownDevices(
     const { reports } = latest.collection;
     const present = new Map(reports.map(({ device }) => [deviceKey(device), hardwareKey(device)]));
     const isPresent = new Set(present.values());
+    for (const { device } of reports) {
+      if (device.identity === null && device.pciAddress !== undefined && !before.has(deviceKey(device))) renamed.add(placeOf(device));
+    }
     for (const report of reports) {
       const key = deviceKey(report.device);
       const atName = before.get(key);
@@ -105,11 +110,14 @@ export function knownDevices(
   }
   for (const [key, device] of before) {
     if (known.has(key) || followed.has(device)) continue;
-    const kept = unreported(device, completed.has(device.device.family), now);
+    const isGone = completed.has(device.device.family) || renamed.has(placeOf(device.device));
+    const kept = unreported(device, isGone, now);
     if (kept.missingFromMs === undefined || now.monotonicMs - kept.missingFromMs < retentionMs) known.set(key, kept);
   }
   return known;
 }
+
+const placeOf = ({ family, pciAddress }: Device): string => `${family} ${pciAddress}`;
 
 function reported(
   before: KnownDevice | undefined,

@@ -46,15 +46,19 @@ const findingsOf = (reports: readonly DeviceReport[], source: 'read' | 'outOfBan
     })),
   );
 
-/** A finding without an instance ends a condition for all instances of its device. It ends nothing of another device that was not read. */
+/**
+ * A finding without an instance ends a condition for all instances of its device. It ends nothing of another device whose read does not
+ * have this condition, as that of a card that sleeps.
+ */
 const unreadOf = (others: readonly DeviceReport[], { read }: DeviceReport): readonly Finding[] =>
-  others
-    .filter((other) => other.read === undefined)
-    .flatMap(({ device }) =>
-      (read?.findings ?? [])
-        .filter(({ instance }) => instance === undefined)
-        .map(({ type, reason }) => ({ type, instance: device.id, status: 'unknown', reason, message: `${device.id} was not read` })),
-    );
+  others.flatMap((other) =>
+    (read?.findings ?? [])
+      .filter(({ type, instance }) => instance === undefined && !other.read?.findings.some((finding) => finding.type === type))
+      .map(({ type, reason }) => {
+        const { id } = other.device;
+        return { type, instance: id, status: 'unknown', reason, message: `${type} of ${id} was not read` };
+      }),
+  );
 
 function problemOf(group: readonly DeviceReport[]): Problem {
   const names = group.map(({ device }) => device.id).sort();

@@ -26,6 +26,8 @@ class FaultKnowledge {
   readonly of: string | undefined;
   isPresent = false;
   wasEverPresent = false;
+  /** The log has records of hardware that was here before. */
+  wasOfAnother = false;
   /** Monotonic time of the last change of the fault. */
   changedMs = Number.NEGATIVE_INFINITY;
   /** Since then every collection could have seen it. */
@@ -101,6 +103,7 @@ class FaultKnowledge {
   replaced(nowMs: number): void {
     this.forgotten();
     this.restarted(nowMs);
+    this.wasOfAnother ||= this.wasEverPresent;
     this.isPresent = this.wasEverPresent = this.isCleared = false;
     this.changedMs = nowMs;
   }
@@ -117,9 +120,10 @@ class FaultKnowledge {
     this.wasEverPresent ||= wasEverPresent;
   }
 
-  /** A log that is read again reports the fault again, so its end must be seen again. */
+  /** A log that is read again reports the fault again, so its end must be seen again. Its records name the place, not the hardware. */
   logIsReadAnew(): void {
-    if (this.fault.endShownBy !== undefined && this.wasEverPresent) this.isCleared = false;
+    if (this.fault.endShownBy === undefined || !(this.wasEverPresent || this.wasOfAnother)) return;
+    this.isCleared = this.isFresh = false;
   }
 }
 
@@ -347,6 +351,8 @@ export class Knowledge {
     device.wasMaybeReached = false;
     device.soundFromMs = undefined;
     for (const fault of device.faults) fault.replaced(this.#nowMs);
+    // The account of the hardware before ends, and another one begins at the first read of this hardware.
+    for (const holding of this.holdings) if (holding.device === id) holding.hasBase = false;
     this.renamed(id, name ?? device.name);
   }
 
@@ -576,7 +582,9 @@ export class Knowledge {
 
   /** Names that no hardware has, once all hardware was read: each is of hardware that is gone. */
   #strangerViolations({ devices }: NonNullable<OracleNode['snapshot']>): readonly string[] {
-    if (!this.devices.every((device) => device.isGone || this.#isSeen(device))) return [];
+    // The agent does not look again at once whether hardware whose read hangs has left.
+    const hangs = (id: string): boolean => this.#blindingsOf(id).some(({ blinding }) => blinding.hangs);
+    if (!this.devices.every((device) => (device.isGone && !hangs(device.id)) || this.#isSeen(device))) return [];
     const names = new Set(this.devices.map(({ name }) => name));
     return devices
       .filter(({ device, missingSinceMs }) => !names.has(device.id) && device.parent === undefined && missingSinceMs === undefined)
