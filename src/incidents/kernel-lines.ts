@@ -9,7 +9,7 @@ export interface DeviceMarks {
   readonly address?: string;
   /** Addresses of the bridges above the device. Only lines about the link or PCIe errors count for them. */
   readonly ports: readonly string[];
-  /** Names: `mlx5_0`, `ib0`, a UUID. */
+  /** Names: `card0`, `eth0`, a UUID. */
   readonly names: readonly string[];
 }
 
@@ -41,7 +41,7 @@ export function lineMatcher({ address, ports, names }: DeviceMarks): (record: Pi
     (above?.test(`${text} ${device?.replace('+pci:', '') ?? ''}`) === true && ABOUT_LINK.test(text));
 }
 
-/** The address with and without its domain; without its function as NVIDIA's driver writes it, with a domain of any width. */
+/** The address with and without its domain; without its function as some drivers write it, with a domain of any width. */
 function addressForms(address: string): readonly string[] {
   const [domain = '', bus = '', rest = ''] = address.split(':');
   const [slot = ''] = rest.split('.');
