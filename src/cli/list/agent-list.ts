@@ -88,9 +88,15 @@ function stateOf(api: ApiDevice): TableData['devices'][number] {
 }
 
 /** Metrics of the table. */
-const METRICS = [shared.utilization, shared.memoryUsed, shared.memoryTotal, shared.temperature, shared.power, shared.powerLimit].map(
-  ({ name }) => name,
-);
+const METRICS = [
+  shared.utilization,
+  shared.memoryUsed,
+  shared.memoryTotal,
+  shared.temperature,
+  shared.temperatureLimit,
+  shared.power,
+  shared.powerLimit,
+].map(({ name }) => name);
 
 function readingsOf(metric: string, view: ReadingView | undefined): readonly Reading[] {
   if (view === undefined) return [];
