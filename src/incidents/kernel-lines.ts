@@ -1,4 +1,5 @@
 import type { KmsgMessage } from '../host/kernel-log/reader.ts';
+import { defined } from '../model/defined.ts';
 import type { Device } from '../model/device.ts';
 import { oneLine } from '../model/one-line.ts';
 import type { KernelLine, KernelPart } from './record.ts';
@@ -76,11 +77,7 @@ export class LineCollector {
 
   /** The lines of each device, in the order of the marks. */
   parts(problem: string | undefined): readonly KernelPart[] {
-    return this.#kept.map(({ lines, earlier }) => ({
-      lines,
-      ...(earlier === 0 ? {} : { earlier }),
-      ...(problem === undefined ? {} : { problem }),
-    }));
+    return this.#kept.map(({ lines, earlier }) => defined({ lines, earlier: earlier === 0 ? undefined : earlier, problem }));
   }
 }
 

@@ -3,6 +3,7 @@ import { jsonStream } from '../../host/documents/json.ts';
 import type { DocumentKind } from '../../host/documents/kind.ts';
 import { normalizePciAddress } from '../../host/pci/pci.ts';
 import { type ClaimHardware, claimDeviceKey } from '../../model/claim-hardware.ts';
+import { defined } from '../../model/defined.ts';
 
 /** One device that a metadata file describes. */
 export interface MetadataDevice {
@@ -88,22 +89,18 @@ function deviceFrom(value: unknown): MetadataDevice[] {
     attributeText(field(attributes, name)) ?? attributeText(field(attributes, `${driver}/${name}`));
   const type = own('type');
   const hardware = hardwareFrom(attributeText(field(attributes, 'resource.kubernetes.io/pciBusID')), own);
-  return [{ driver, pool, device, hardware, ...(type === undefined ? {} : { type }), ...(network === undefined ? {} : { network }) }];
+  return [defined({ driver, pool, device, hardware, type, network })];
 }
 
 function hardwareFrom(standardAddress: string | undefined, own: (name: string) => string | undefined): ClaimHardware {
   const address = standardAddress ?? own('pciBusID') ?? own('pciAddress');
-  const pciAddress = address === undefined ? undefined : normalizePciAddress(address);
-  const uuid = own('uuid');
-  const interfaceName = own('ifName') ?? own('interfaceName');
-  const isPartition = own('parentUUID') !== undefined;
-  return {
+  return defined({
     by: 'metadata',
-    ...(pciAddress === undefined ? {} : { pciAddress }),
-    ...(uuid === undefined ? {} : { uuid }),
-    ...(interfaceName === undefined ? {} : { interfaceName }),
-    ...(isPartition ? { isPartition } : {}),
-  };
+    pciAddress: address === undefined ? undefined : normalizePciAddress(address),
+    uuid: own('uuid'),
+    interfaceName: own('ifName') ?? own('interfaceName'),
+    isPartition: own('parentUUID') === undefined ? undefined : true,
+  });
 }
 
 function networkFrom(value: unknown): MetadataDevice['network'] {
