@@ -19,19 +19,17 @@ export const usageOptions = {
   'dirty-after': durationOption(seconds(60), 'Time after the last holder ended, after which what it left is the condition DirtyAfterUse.'),
   'dirty-mib': integerOption(256, 'Memory in MiB that no process explains and that counts as left behind.', 1),
   'allowed-processes': listOption(
-    [
-      'nvidia-cuda-mps-server',
-      'nvidia-cuda-mps-control',
-      'nv-hostengine',
-      'dcgm-exporter',
-      'nvidia-persistenced',
-      'nv-fabricmanager',
-      'nvidia-smi',
-      'Xorg',
-      'Xwayland',
-      'gnome-shell',
-    ],
+    ['Xorg', 'Xwayland', 'gnome-shell'],
     'Names of processes that may use a device that they do not hold. The kernel cuts names to 15 characters.',
   ),
 } as const satisfies OptionSpecs;
+
+/** The options with the programs of all families among the allowed processes. */
+export const usageOptionsFor = (families: readonly { readonly programs?: readonly string[] }[]): typeof usageOptions => {
+  const allowed = usageOptions['allowed-processes'];
+  return {
+    ...usageOptions,
+    'allowed-processes': { ...allowed, default: [...families.flatMap(({ programs = [] }) => programs), ...allowed.default] },
+  };
+};
 export type UsageOptions = OptionValues<typeof usageOptions>;

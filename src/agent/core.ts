@@ -108,6 +108,7 @@ export class AgentCore {
       metadataDirectory: settings.dra['metadata-dir'],
       cdiDirectories: settings.cdi.dirs,
       sysfs: settings.roots.sysfs,
+      forms: families.flatMap(({ claimForms }) => claimForms ?? []),
       thread: this.#documents,
       clock,
       observe,
@@ -232,7 +233,7 @@ export class AgentCore {
     this.store.publish(snapshot);
     // A container's counters start at the first read that began after the container was seen. An early read loses the least.
     for (const runner of this.runners) this.#readForHolders(runner);
-    // A driver may have made the device, a MIG instance for example, when it prepared the claim.
+    // A driver may have made the device, an instance of a GPU for example, when it prepared the claim.
     const looking = this.#arrivals.families(snapshot.allocations);
     for (const runner of this.runners) if (looking === 'all' || looking.has(runner.family)) this.#refreshSoon(runner);
   }

@@ -84,7 +84,7 @@ function rowOf(state: DeviceState, all: Holders, options: BoardOptions): BoardRo
         }),
     use,
     holders,
-    readings: chosenReadings(state, options).map(({ series: _series, isRate: _isRate, ...shown }) => shown),
+    readings: chosenReadings(state, options).map(({ series: _series, isRate: _isRate, limit: _limit, ...shown }) => shown),
   };
 }
 

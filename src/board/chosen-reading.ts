@@ -10,6 +10,8 @@ export interface ChosenReading extends RowReading {
   readonly series: readonly Pick<Reading, 'metric' | 'labels'>[];
   /** The value is the growth of the series per second, and not their sum. */
   readonly isRate: boolean;
+  /** The limit or the total that `text` names after the value. */
+  readonly limit?: number;
 }
 
 /** The readings of one device, and how fast its counters grow. */
@@ -27,7 +29,7 @@ export function plain(label: string, reading: Reading, ratio?: number): ChosenRe
 export function against(label: string, reading: Reading, limit: Reading | undefined): ChosenReading {
   if (limit === undefined || Number(limit.value) <= 0) return plain(label, reading);
   const text = `${readingText(reading.metric, reading.value)} of ${readingText(limit.metric, limit.value)}`;
-  return { ...plain(label, reading, Number(reading.value) / Number(limit.value)), text };
+  return { ...plain(label, reading, Number(reading.value) / Number(limit.value)), text, limit: Number(limit.value) };
 }
 
 export const NO_RATE = 'no rate yet';

@@ -7,7 +7,7 @@ type Named = Pick<Device, 'id' | 'kind' | 'index' | 'uuid' | 'aliases'>;
 
 /**
  * Short name of a device for people. An id that only programs can distinguish is replaced by the index of the vendor's tools, or to the name
- * that the kernel has for the device: `nvme0n1`.
+ * that the kernel has for the device: `eth0`.
  */
 export function nameOf(device: Named): string {
   const { id, kind, index, uuid, aliases } = device;

@@ -17,7 +17,7 @@ export interface BoardRow {
   readonly key: string;
   readonly family: string;
   readonly id: string;
-  /** Short name for people: `GPU 0`, `mlx5_0`. It may change at a reboot; `id` does not. */
+  /** Short name for people: `GPU 0`, `eth0`. It may change at a reboot; `id` does not. */
   readonly name: string;
   readonly kind: string;
   /** Another name of it: its network interface, or its name in the kernel. */

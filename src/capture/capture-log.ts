@@ -64,10 +64,10 @@ export class CaptureLog {
     this.#commands.take(JSON.stringify([command.program, command.args]), kept);
   }
 
-  #call({ kind: _, memory, ...call }: ObservedCall): void {
+  #call({ kind: _, memory, isEvent, ...call }: ObservedCall): void {
     const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
     const kept = { ...call, memory: memory.map(({ at, before, after }) => ({ at, before: text(before), after: text(after) })) };
-    if (call.symbol.startsWith('nvmlEventSetWait')) {
+    if (isEvent === true) {
       this.#library.take(`event ${this.#events}`, { ...kept, event: this.#events });
       this.#events += 1;
       return;

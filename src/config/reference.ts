@@ -40,8 +40,8 @@ Every option can be set by a flag, by an environment variable, and by a key in t
 are set, flags win over environment variables, and those win over the file. \`device-agent config print\` shows the effective values and
 their sources. \`device-agent config check\` reports errors with file, line and column. \`device-agent config schema\` prints the JSON Schema.
 
-This page writes keys of the file with dots, but in the file they are nested: \`probe.nvidia.enabled\` is \`enabled\` below \`nvidia\` below
-\`probe\`. Durations are numbers with units, such as \`1m30s\` or \`250ms\`. In flags and variables, commas separate the items of a list. An
+This page writes keys of the file with dots, but in the file they are nested: \`web.config.file\` is \`file\` below \`config\` below
+\`web\`. Durations are numbers with units, such as \`1m30s\` or \`250ms\`. In flags and variables, commas separate the items of a list. An
 empty variable counts as not set. The agent warns about unknown variables that begin with \`DEVICE_AGENT_\`.
 
 ## Changes of the file

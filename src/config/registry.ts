@@ -5,12 +5,12 @@ export const ENVIRONMENT_PREFIX = 'DEVICE_AGENT_';
 
 /** Options of one part of the agent, and their names. */
 export interface OptionSection {
-  /** Dotted path, such as `path` or `probe.nvidia`. */
+  /** Dotted path, such as `path` or `probe.<family>`. */
   readonly path: string;
   /** Heading in help and reference. */
   readonly title: string;
   readonly options: OptionSpecs;
-  /** Adds a boolean option with the section's own path: the flag `--probe.nvidia`, or the key `enabled` of the section in the file. */
+  /** Adds a boolean option with the section's own path: the flag `--probe.<family>`, or the key `enabled` of the section in the file. */
   readonly toggle?: OptionSpec<'boolean'>;
   /** False when its options cannot be set in the file. Default true. */
   readonly inFile?: boolean;
@@ -20,7 +20,7 @@ export interface OptionSection {
 
 /** One option with all its names. */
 export interface OptionEntry {
-  /** Dotted name, as in the flag: `probe.nvidia.smi-path`, or `probe.nvidia` for the section's on/off option. */
+  /** Dotted name, as in the flag: `probe.<family>.timeout`, or `probe.<family>` for the section's on/off option. */
   readonly key: string;
   readonly section: OptionSection;
   readonly spec: OptionSpec;

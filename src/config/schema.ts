@@ -1,3 +1,4 @@
+import { defined } from '../model/defined.ts';
 import type { OptionSpec } from '../model/options.ts';
 import type { Registry } from './registry.ts';
 import type { JsonSchema } from './structured.ts';
@@ -47,11 +48,7 @@ function kindSchema(spec: OptionSpec): JsonSchema {
       // A text such as 10s. The number 0 is also allowed, because it needs no unit.
       return { type: ['string', 'integer'], pattern: '^(0|([0-9]+(ms|s|m|h|d))+)$', minimum: 0, maximum: 0 };
     case 'integer':
-      return {
-        type: 'integer',
-        ...(spec.min === undefined ? {} : { minimum: spec.min }),
-        ...(spec.max === undefined ? {} : { maximum: spec.max }),
-      };
+      return defined({ type: 'integer', minimum: spec.min, maximum: spec.max });
     case 'list':
       return { type: 'array', items: { type: 'string' } };
     case 'string':

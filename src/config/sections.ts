@@ -1,4 +1,4 @@
-import { usageOptions } from '../accounting/options.ts';
+import { usageOptionsFor } from '../accounting/options.ts';
 import { deviceOptions, refreshOptions, stateOptions } from '../agent/options.ts';
 import { pathOptions } from '../host/options.ts';
 import { incidentOptions } from '../incidents/options.ts';
@@ -14,7 +14,7 @@ import { configOptions, familyOptions } from './options.ts';
 import type { OptionSection } from './registry.ts';
 
 /** Every part of the agent that has options, and the path of its options. */
-const parts: readonly OptionSection[] = [
+const parts = (families: readonly DeviceFamily[]): readonly OptionSection[] => [
   { path: 'config', title: 'Configuration', options: configOptions, inFile: false },
   { path: 'path', title: 'Paths of the node', options: pathOptions },
   { path: 'family', title: 'Declared device families', options: familyOptions },
@@ -34,7 +34,7 @@ const parts: readonly OptionSection[] = [
   { path: 'device', title: 'Devices', options: deviceOptions },
   { path: 'plugin', title: 'Device plugin', options: pluginOptions },
   { path: 'state', title: 'State', options: stateOptions },
-  { path: 'usage', title: 'Usage', options: usageOptions },
+  { path: 'usage', title: 'Usage', options: usageOptionsFor(families) },
   { path: 'incidents', title: 'Incidents', options: incidentOptions },
   { path: 'labels', title: 'Labels of metrics', options: labelOptions },
   { path: 'web', title: 'Web', options: webOptions },
@@ -45,7 +45,7 @@ const parts: readonly OptionSection[] = [
 
 /** Returns the options of all parts and families. */
 export function optionSections(families: readonly DeviceFamily[]): OptionSection[] {
-  return [...parts, ...families.map(familySection)];
+  return [...parts(families), ...families.map(familySection)];
 }
 
 function familySection(family: DeviceFamily): OptionSection {

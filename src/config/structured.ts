@@ -69,7 +69,7 @@ export const pluginResources: StructuredPart<readonly PluginResource[]> = {
 
 export const expectedDevices: StructuredPart<Readonly<Record<string, number>>> = {
   path: 'expect',
-  help: 'Number of devices that each family must have at least on this node, without parts such as MIG instances and virtual functions.',
+  help: 'Number of devices that each family must have at least on this node, without parts such as instances and virtual functions.',
   schema: { type: 'object', additionalProperties: { type: 'integer', minimum: 0 } },
   default: {},
   example: { nvidia: 8, infiniband: 8 },

@@ -118,7 +118,7 @@ export function parseInteger(text = ''): number | undefined {
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
-/** Metric label value of a sensor label: `FPGA FABRIC Digital Temperature #1` → `fpga_fabric_digital_temperature_1`. May be empty. */
+/** Metric label value of a sensor label: `FABRIC Digital Temperature #1` → `fabric_digital_temperature_1`. May be empty. */
 export function sensorSlug(label: string): string {
   return label
     .toLowerCase()

@@ -1,5 +1,6 @@
 import type { DeviceProcess } from '../model/collection.ts';
 import { remedyNow } from '../model/condition-phase.ts';
+import { defined } from '../model/defined.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { ActiveCondition } from '../model/health.ts';
 import type { HostFacts } from '../model/host-facts.ts';
@@ -80,10 +81,7 @@ export function freeze(scene: Scene): IncidentRecord {
 export function changeOf({ timeMs, from, to, condition, instance, reason, message, remedy }: HealthEvent): IncidentChange {
   return cleaned({
     time: timeText(timeMs),
-    ...(from === undefined ? {} : { from }),
-    ...(to === undefined ? {} : { to }),
-    ...(condition === undefined ? {} : { condition }),
-    ...(instance === undefined ? {} : { instance }),
+    ...defined({ from, to, condition, instance }),
     reason,
     message,
     remedy,
@@ -112,14 +110,7 @@ function holderFact({ allocation, uid, sinceMs, untilMs }: HolderSpan): Incident
 }
 
 function processFact({ pid, name, isStuck, memoryUsedBytes, podUid, containerId }: DeviceProcess): IncidentProcess {
-  return {
-    pid,
-    ...(name === undefined ? {} : { name }),
-    ...(isStuck === undefined ? {} : { isStuck }),
-    ...(memoryUsedBytes === undefined ? {} : { memoryUsedBytes }),
-    ...(podUid === undefined ? {} : { podUid }),
-    ...(containerId === undefined ? {} : { containerId }),
-  };
+  return defined({ pid, name, isStuck, memoryUsedBytes, podUid, containerId });
 }
 
 /** Takes every n-th sample when there are too many; the last one always stays. */

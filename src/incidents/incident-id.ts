@@ -1,7 +1,7 @@
 const LONGEST_NAME = 12;
 const FORM = /^\d{8}-\d{6}-[\w.-]{1,64}$/;
 
-/** `20261123-203015-nvidia-GPU-5e1f0000`: sorts by time (UTC), and names the device. Only letters, digits, `.`, `_` and `-`. */
+/** `20261123-203015-<family>-GPU-5e1f0000`: sorts by time (UTC), and names the device. Only letters, digits, `.`, `_` and `-`. */
 export function incidentId(
   timeMs: number,
   device: { readonly family: string; readonly id: string },

@@ -1,4 +1,5 @@
 import type { KmsgMessage } from '../host/kernel-log/reader.ts';
+import { defined } from '../model/defined.ts';
 import type { Device } from '../model/device.ts';
 import { oneLine } from '../model/one-line.ts';
 import type { KernelLine, KernelPart } from './record.ts';
@@ -9,7 +10,7 @@ export interface DeviceMarks {
   readonly address?: string;
   /** Addresses of the bridges above the device. Only lines about the link or PCIe errors count for them. */
   readonly ports: readonly string[];
-  /** Names: `mlx5_0`, `ib0`, a UUID. */
+  /** Names: `card0`, `eth0`, a UUID. */
   readonly names: readonly string[];
 }
 
@@ -41,7 +42,7 @@ export function lineMatcher({ address, ports, names }: DeviceMarks): (record: Pi
     (above?.test(`${text} ${device?.replace('+pci:', '') ?? ''}`) === true && ABOUT_LINK.test(text));
 }
 
-/** The address with and without its domain; without its function as NVIDIA's driver writes it, with a domain of any width. */
+/** The address with and without its domain; without its function as some drivers write it, with a domain of any width. */
 function addressForms(address: string): readonly string[] {
   const [domain = '', bus = '', rest = ''] = address.split(':');
   const [slot = ''] = rest.split('.');
@@ -76,11 +77,7 @@ export class LineCollector {
 
   /** The lines of each device, in the order of the marks. */
   parts(problem: string | undefined): readonly KernelPart[] {
-    return this.#kept.map(({ lines, earlier }) => ({
-      lines,
-      ...(earlier === 0 ? {} : { earlier }),
-      ...(problem === undefined ? {} : { problem }),
-    }));
+    return this.#kept.map(({ lines, earlier }) => defined({ lines, earlier: earlier === 0 ? undefined : earlier, problem }));
   }
 }
 

@@ -8,7 +8,7 @@ const HELD = ['state', 'action'];
 
 /**
  * The last value of each series that a reset or a reboot can wipe. A device that is gone has no readings, so its history fills the gaps.
- * NVIDIA's guide for debugging asks to save such values before a reset: docs.nvidia.com/deploy/gpu-debug-guidelines.
+ * Guides of vendors for debugging ask to save such values before a reset.
  */
 export function resetState({ state: { readings, readAtMs }, history, isWiped }: Wiped): readonly StateValue[] {
   const past = (history?.series ?? []).flatMap(({ metric, labels, values }): Dated[] => {

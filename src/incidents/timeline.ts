@@ -1,4 +1,5 @@
 import { type Allocation, allocationKey } from '../model/allocation.ts';
+import { defined } from '../model/defined.ts';
 import type { HealthEvent } from '../model/events.ts';
 import { podName } from '../model/pod-facts.ts';
 import type { DeviceState, Snapshot } from '../model/snapshot.ts';
@@ -65,7 +66,7 @@ export class Timeline {
 
   changed({ device, from, to, condition, timeMs }: HealthEvent): void {
     if (to === undefined) return;
-    const change = { device, to, atMs: timeMs, ...(from === undefined ? {} : { from }), ...(condition === undefined ? {} : { condition }) };
+    const change = defined({ device, to, atMs: timeMs, from, condition });
     this.#changes = [...this.#changes.slice(1 - MOST_CHANGES), change];
   }
 

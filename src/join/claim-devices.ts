@@ -71,7 +71,7 @@ export class HardwareJoin {
   }
 }
 
-/** All devices of a driver share a node without a number, such as `/dev/nvidiactl`, even where there is only one device. */
+/** All devices of a driver share a node without a number, such as a control node, even where there is only one device. */
 const hasNumber = (node: string): boolean => /\d/.test(node.slice(node.lastIndexOf('/')));
 
 const fitsAddress = (device: Device, { pciAddress }: ClaimHardware): boolean =>

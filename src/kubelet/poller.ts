@@ -1,6 +1,7 @@
 import type { Clock } from '../host/clock.ts';
 import type { EntryWatch } from '../host/fs/entry-watch.ts';
 import { watchSocket } from '../host/fs/socket-file.ts';
+import { defined } from '../model/defined.ts';
 import type { Observe } from '../model/observation.ts';
 import type { PodResources, PodResourcesReason } from '../model/pod-resources.ts';
 import { type HeldAttribution, keepThroughRestart, NOTHING } from './allocations/grace.ts';
@@ -224,13 +225,7 @@ class Poller implements PodResourcesPoller {
 
   #publish(answer: Pick<PodResources, 'api' | 'answeredAtMs'>, problem?: Failure): void {
     const { api, answeredAtMs } = { ...this.#current, ...answer };
-    this.#current = {
-      ...this.#known,
-      ...(api === undefined ? {} : { api }),
-      ...(answeredAtMs === undefined ? {} : { answeredAtMs }),
-      ...this.#capacity,
-      ...(problem === undefined ? {} : { problem }),
-    };
+    this.#current = { ...this.#known, ...this.#capacity, ...defined({ api, answeredAtMs, problem }) };
   }
 }
 

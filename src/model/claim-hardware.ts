@@ -15,6 +15,16 @@ export interface ClaimHardware {
   readonly isPartition?: true;
 }
 
+/** How drivers of claims describe devices of a family in metadata files and CDI specs. */
+export interface ClaimForms {
+  /** The class of sysfs for each directory below `/dev` that has device nodes of the family. */
+  readonly nodeClasses?: Readonly<Record<string, string>>;
+  /** Paths of device nodes that only a part of a device needs. The part also needs the node of its parent. */
+  readonly partNodes?: RegExp;
+  /** Values of the attribute `type` that mean a part of a device. */
+  readonly partTypes?: readonly string[];
+}
+
 /** Hardware of the devices of claims, keyed by {@link claimDeviceKey}; at most one entry of each source, metadata first. */
 export type ClaimHardwareIndex = ReadonlyMap<string, readonly ClaimHardware[]>;
 

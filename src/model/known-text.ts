@@ -8,7 +8,7 @@ export interface KnownNames {
   readonly values?: readonly string[];
   /** Models, versions, part numbers: what all boards of a kind share. */
   readonly texts?: readonly string[];
-  /** Names that the kernel gives, such as `eth0`, `0000:3b:00.0` or `nvme0n1`. */
+  /** Names that the kernel gives, such as `eth0` or `0000:3b:00.0`. */
   readonly names?: readonly string[];
   /** Hexadecimal ids that many machines share, such as that of a design. Names of resources are made from them. */
   readonly designs?: readonly string[];
@@ -35,6 +35,12 @@ export interface KnownText {
   readonly outputs?: readonly KnownOutput[];
   /** Keys of the JSON documents in a directory that an option names, by option: `probe.acme.log-directory`. The name of a file is an identity. */
   readonly documents?: Readonly<Record<string, KnownNames>>;
+  /** Programs of the vendor, whose names show nothing about who uses the machine. */
+  readonly programs?: readonly string[];
+  /** Words that say what kind of identity follows in a text, such as `uuid`. They are parts of a format. */
+  readonly formats?: readonly string[];
+  /** Beginnings of names that are unique in the world, so that all of the name is an identity. */
+  readonly worldwide?: readonly string[];
   /** Functions of the vendor's library whose answer is a text that all boards of a kind share. */
   readonly callTexts?: readonly string[];
   /** Bytes of answers that identify something, `[begin, end)` by function. */

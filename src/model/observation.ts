@@ -33,6 +33,8 @@ export interface ObservedCall {
   /** Return code; absent when this library has no such function. */
   readonly code?: number;
   readonly memory: readonly ObservedMemory[];
+  /** Each call takes another event, so its answers are a queue. */
+  readonly isEvent?: true;
 }
 
 /** One call of the kubelet. */

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../host/clock.ts';
 import type { ChangeLog } from '../log/changes.ts';
 import type { DeviceAccess } from '../model/access.ts';
+import { defined } from '../model/defined.ts';
 import type { Device } from '../model/device.ts';
 import { overlapOf } from '../model/plugin-overlap.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
@@ -138,8 +139,7 @@ function createPart(
     clock,
     healthOf,
     access: (device) => parts.access[device.family]?.(device),
-    ...(parts.whyDirty === undefined ? {} : { whyDirty: parts.whyDirty }),
-    ...(refresh === undefined ? {} : { refresh: () => refresh(resource) }),
+    ...defined({ whyDirty: parts.whyDirty, refresh: refresh && (() => refresh(resource)) }),
   });
   const timings = { ...TIMINGS, ...parts.timings };
   const registration = new Registration({ offers, service, results: counts.registrations, clock, changes, options, random, timings });

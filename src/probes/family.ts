@@ -3,6 +3,7 @@ import type { DeviceAccess } from '../model/access.ts';
 import type { ActivitySpec } from '../model/activity.ts';
 import type { Resolve } from '../model/allocation.ts';
 import type { CapturedSources } from '../model/captured.ts';
+import type { ClaimForms } from '../model/claim-hardware.ts';
 import type { ClaimName } from '../model/claim-name.ts';
 import type { Collection, ProblemSpec } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
@@ -12,6 +13,7 @@ import type { KnownText } from '../model/known-text.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { OptionSpecs, OptionValues } from '../model/options.ts';
 import type { Origin } from '../model/origin.ts';
+import type { PartSums } from '../model/part-sums.ts';
 import type { PciSign } from '../model/pci-sign.ts';
 import type { ShownReadings } from '../model/shown-reading.ts';
 
@@ -36,6 +38,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly kinds?: readonly string[];
   /** Kinds that are always parts of other devices, also where the other is not visible. `expect` does not count them. */
   readonly partKinds?: readonly string[];
+  /** What the values of a parent include of its parts, for the reference of metrics. */
+  readonly partSums?: readonly PartSums[];
   readonly metrics: readonly MetricSpec[];
   readonly conditions: readonly ConditionSpec[];
   readonly problems: readonly ProblemSpec[];
@@ -57,6 +61,10 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   ownsNumbers?(resource: string): boolean;
   /** Returns the names that known DRA drivers use for a device, the most likely name first. It is the inverse of `resolve`. */
   claimNames?(device: Device): readonly ClaimName[];
+  /** How drivers of claims describe the devices in their files. */
+  readonly claimForms?: ClaimForms;
+  /** Names of the vendor's programs that may use devices without holding them: they are in the default of `usage.allowed-processes`. */
+  readonly programs?: readonly string[];
   /** What shows that a device works. Without it, the use of the family's devices is never observed. */
   readonly activity?: ActivitySpec;
   /** What page and terminal show first of each kind of device. Of a kind that is absent, they choose from the shared metrics. */

@@ -32,7 +32,7 @@ export const supervisorProblems: readonly ProblemSpec[] = [
   {
     code: 'expected-missing',
     meaning:
-      'The family has fewer devices than `expect` of the configuration says. Parts such as MIG instances and virtual functions do not count.',
+      'The family has fewer devices than `expect` of the configuration says. Parts such as instances and virtual functions do not count.',
     remedy: 'Search `lspci` and the kernel log for the device. Correct `expect` if the node has fewer devices.',
   },
   {
@@ -49,7 +49,8 @@ export const supervisorProblems: readonly ProblemSpec[] = [
   {
     code: 'descriptors-exhausted',
     meaning: 'The process or the machine has no file descriptor left, so some files were not opened. Their values are absent until then.',
-    remedy: 'Raise the open file limit of the container (at least 256 plus 60 per InfiniBand port), or raise fs.file-max of the node.',
+    remedy:
+      'Raise the open file limit of the container (at least 256 plus 60 per port of a fabric adapter), or raise fs.file-max of the node.',
   },
   {
     code: 'name-conflict',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { usageOptions } from '../../src/accounting/options.ts';
+import { usageOptionsFor } from '../../src/accounting/options.ts';
 import { Assembler } from '../../src/agent/assemble.ts';
 import { createHealthEngine, type HealthEngine } from '../../src/health/engine/engine.ts';
 import type { HealthMemory } from '../../src/health/engine/memory.ts';
@@ -20,7 +20,7 @@ import { allocation, device, familyState, listed, lookAt, podResources, report }
 const families = [infiniband, nvidia];
 const START = Date.parse('2030-01-01T00:00:00Z');
 const MIB = 1_048_576;
-const usage = defaultValues(usageOptions);
+const usage = defaultValues(usageOptionsFor([nvidia]));
 const GPU = device({ family: 'nvidia', id: 'GPU-1', kind: 'gpu' });
 const HCA = device({ family: 'infiniband', id: 'mlx5_0', kind: 'pf' });
 

@@ -171,7 +171,7 @@ const DOCUMENTS = join(CAPTURES, 'nvidia-smi');
 describe.skipIf(!areThere).each(areThere ? readdirSync(DOCUMENTS) : [])(`the document %s of a real GPU${skipped}`, (file) => {
   it('has the same values when it is redacted, and another identity', () => {
     const smi = known.flatMap(({ outputs = [] }) => outputs).find(({ program }) => program === 'nvidia-smi');
-    const redaction = new OutputRedaction(smi, new Shapes(new Pseudonyms(), new Set()));
+    const redaction = new OutputRedaction(smi, new Shapes(new Pseudonyms(), new Set(), known));
     const samples = (text: string): readonly GpuSample[] => {
       const { log } = parseDocument(text);
       return log === undefined ? [] : childrenOf(log, 'gpu').map(gpuSampleOf);

@@ -90,6 +90,14 @@ describe('a redacted frame', () => {
     expect(JSON.stringify(frame)).not.toContain('acme');
   });
 
+  it('keeps the names of programs that a family declares, as the kernel cuts them, and no other names', () => {
+    const frame = redacted({
+      files: { 'proc/7/comm': Buffer.from('nvidia-persiste\n'), 'proc/8/comm': Buffer.from('nvidia-of-acme\n') },
+    });
+    expect(textOf(frame, 'proc/7/comm')).toBe('nvidia-persiste\n');
+    expect(textOf(frame, 'proc/8/comm')).toMatch(/^p-\w+\n$/);
+  });
+
   it('has nothing of kernel records that no probe reads, and keeps their numbers', () => {
     const { kernelLog } = redacted({
       kernelLog: [

@@ -76,7 +76,7 @@ describe('table of devices', () => {
       'healthy',
       '93%',
       '118/141 GiB',
-      '61°C',
+      '72°C',
       '640/700W',
       'ml/train-0/main',
     ]);

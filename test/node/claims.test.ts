@@ -80,6 +80,7 @@ describe.skipIf(missing !== undefined)(`claims of a real kubelet${missing === un
       metadataDirectory: join(node, 'kubelet/plugins'),
       cdiDirectories: [join(node, 'cdi')],
       sysfs: join(folder, 'sys'),
+      forms: [],
       thread: builtDocumentThread(),
       clock: systemClock,
     });

@@ -1,17 +1,18 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { usageOptions } from '../../src/accounting/options.ts';
+import { usageOptionsFor } from '../../src/accounting/options.ts';
 import { whyDirty } from '../../src/health/occupancy/clean.ts';
 import { useLimits } from '../../src/health/occupancy/explained.ts';
 import type { DeviceUse, OwnedProcess } from '../../src/model/device-use.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import { type PluginResource, pluginResourceProblems } from '../../src/model/plugin-resource.ts';
 import type { WhyDirty } from '../../src/plugin/service.ts';
+import { family as nvidia } from '../../src/probes/nvidia/index.ts';
 import { until } from '../support/until.ts';
 import { type Bench, deviceState, listed, setUp } from './support.ts';
 
 const CLEAN: PluginResource = { resource: 'example.com/clean', select: { family: 'toy' }, requireClean: true };
 const MIB = 1_048_576;
-const limits = useLimits(defaultValues(usageOptions));
+const limits = useLimits(defaultValues(usageOptionsFor([nvidia])));
 
 /** A device that the new pod holds, as read after the kubelet asked. */
 const use = (part: Partial<DeviceUse> = {}): DeviceUse => ({

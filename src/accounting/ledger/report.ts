@@ -37,7 +37,7 @@ export interface UsageReport {
   readonly by: Grouping;
   /** Most idle share first. */
   readonly rows: readonly UsageRow[];
-  /** Without devices that consist of other devices, such as a GPU in MIG mode. */
+  /** Without devices that consist of other devices, such as a GPU with instances. */
   readonly total: UsageRow;
   /** Number of rows, or of accounts, that exceed the limits of a report. */
   readonly leftOut: number;

@@ -1,9 +1,9 @@
+import type { KnownText } from '../../model/known-text.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
 import type { Shapes } from './shapes.ts';
 
-/** Names of programs that tell nothing about who uses the machine. The probes know some of them. */
-const COMMON =
-  /^(?:nvidia-[a-z]{1,12}|python[\d.]{0,5}|java|node|bash|sh|Xorg|raylet|mpirun|orted|systemd|kthreadd|kubelet|containerd|crio|dockerd)$/;
+/** Names of programs that show nothing about who uses the machine. Families declare those of their vendors. */
+const COMMON = /^(?:python[\d.]{0,5}|java|node|bash|sh|Xorg|raylet|mpirun|orted|systemd|kthreadd|kubelet|containerd|crio|dockerd)$/;
 /** The kernel cuts the name of a program after so many characters. */
 const NAME_LENGTH = 15;
 /** Keys of `/proc/<pid>/status` whose values are process ids. */
@@ -19,15 +19,20 @@ const CGROUP_PART =
 export class ProcessFiles {
   readonly #pseudonyms: Pseudonyms;
   readonly #shapes: Shapes;
+  /** Names of vendors' programs, as the kernel cuts them. */
+  readonly #ofVendors: ReadonlySet<string>;
 
-  constructor(pseudonyms: Pseudonyms, shapes: Shapes) {
+  constructor(pseudonyms: Pseudonyms, shapes: Shapes, families: readonly Pick<KnownText, 'programs'>[]) {
+    this.#ofVendors = new Set(families.flatMap(({ programs = [] }) => programs.map((name) => name.slice(0, NAME_LENGTH))));
     this.#pseudonyms = pseudonyms;
     this.#shapes = shapes;
   }
 
   /** Another name for a program, so short that the kernel would not cut it. */
   readonly name = (name: string): string =>
-    name === '' || COMMON.test(name) ? name : this.#pseudonyms.name(`program ${name.slice(0, NAME_LENGTH)}`, 'p').slice(0, 12);
+    name === '' || COMMON.test(name) || this.#ofVendors.has(name.slice(0, NAME_LENGTH))
+      ? name
+      : this.#pseudonyms.name(`program ${name.slice(0, NAME_LENGTH)}`, 'p').slice(0, 12);
 
   /** Replaces names of programs in the list of an option, so that they still fit those in `/proc/<pid>`. */
   readonly list = (names: string): string => names.split(',').map(this.name).join(',');

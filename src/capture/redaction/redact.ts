@@ -57,9 +57,9 @@ class Redaction {
     this.#families = families;
     this.#pseudonyms = pseudonyms;
     this.#files = new KnownNamesIndex([KERNEL_FILES, ...families.flatMap(({ files }) => files ?? [])]);
-    this.#shapes = new Shapes(pseudonyms, this.#designs());
+    this.#shapes = new Shapes(pseudonyms, this.#designs(), families);
     this.#documents = new Documents(pseudonyms, this.#shapes);
-    this.#processes = new ProcessFiles(pseudonyms, this.#shapes);
+    this.#processes = new ProcessFiles(pseudonyms, this.#shapes, families);
     this.#short = new Set(hostNames);
     for (const name of hostNames) pseudonyms.name(name, 'host');
     this.learn();

@@ -1,3 +1,4 @@
+import type { KnownText } from '../../model/known-text.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
 
 /**
@@ -15,7 +16,7 @@ const ASCII_TOKEN = /[A-Za-z0-9]+/g;
 const FIRST_TOKEN = /^[A-Za-z0-9]+/;
 const ALPHANUMERIC = /^[A-Za-z0-9]/;
 const WORD = /^[A-Za-z]{1,32}$/;
-/** Names of devices and interfaces: `mlx5`, `nvme0n1`, `ens1f0np0`. A serial number rarely has this form. */
+/** Names of devices and interfaces: `eth0`, `sda1`, `ens1f0np0`. A serial number rarely has this form. */
 const KERNEL_NAME = /^(?=(?:\D*\d){1,6}\D*$)(?:(?:[a-z]{1,10}\d{1,4}){1,5}|[a-z]{1,10}\d{1,4}[A-Za-z]{1,16})$/;
 /** `GPU0`, `renderD128`, `80GB`, `D3hot`, `4X`. */
 const MIXED = /^(?:[A-Za-z]{1,10}\d{1,3}|\d{1,4}[A-Za-z]{1,4}|[A-Z]\d[a-z]{1,5})$/;
@@ -23,31 +24,32 @@ const MIXED = /^(?:[A-Za-z]{1,10}\d{1,3}|\d{1,4}[A-Za-z]{1,4}|[A-Z]\d[a-z]{1,5})
 const SHORT_HEX = /^[0-9a-f]{1,4}$/i;
 const NUMBER = /^(?:\d{1,20}|0x[0-9a-f]{1,16})$/i;
 const SHORT_NUMBER = /^(?:\d{1,6}|0x[0-9a-f]{1,8}|0{4}[0-9a-f]{4}|10000)$/i;
-/** Words that say what kind of identity follows. They are parts of a format. */
-const FORMAT_WORD = /^(?:GPU|MIG|eui|naa|nvme|uuid|nqn|org|nvmexpress|discovery|n?\d{1,2})$/;
-/** A name that its own text makes unique in the world, so that all of it is an identity. */
-const WORLDWIDE = /^(?:nqn|eui|naa|nvme|uuid)\./;
+/** Words that say what kind of identity follows, and numbers of a format. */
+const FORMAT_WORD = /^(?:uuid|n?\d{1,2})$/;
 /** A host name with its domain. */
 const DOMAIN_NAME = /(?<![\w.-])[a-z0-9][a-z0-9-]*(?:\.[a-z][a-z0-9-]*)+\.[a-z]{2,}(?![\w-])/gi;
 /** Shorter words are parts of many texts, and a name of the kernel is no identity where it stands by chance. */
 const isTelling = (token: string): boolean => token.length >= 6 && /\d/.test(token) && !KERNEL_NAME.test(token) && !MIXED.test(token);
 
-const isKnown: Readonly<Record<Shape, (token: string) => boolean>> = {
+const isKnown: Readonly<Record<Exclude<Shape, 'nothing'>, (token: string) => boolean>> = {
   values: (token) => WORD.test(token) || NUMBER.test(token) || KERNEL_NAME.test(token) || MIXED.test(token) || SHORT_HEX.test(token),
   names: (token) => WORD.test(token) || SHORT_NUMBER.test(token) || KERNEL_NAME.test(token) || MIXED.test(token) || SHORT_HEX.test(token),
   texts: () => true,
-  nothing: (token) => FORMAT_WORD.test(token),
 };
 
 /** Replaces what is not known in texts of one capture, token by token, so that equal tokens stay equal and the format stays. */
 export class Shapes {
   readonly #pseudonyms: Pseudonyms;
   readonly #kept: ReadonlySet<string>;
+  readonly #formats: ReadonlySet<string>;
+  readonly #worldwide: readonly string[];
   /** Names that are replaced in every text, by their first run of letters and digits, the longest first. */
   readonly #names = new Map<string, readonly string[]>();
 
   /** `kept`: identifiers that many machines share, in lower case. */
-  constructor(pseudonyms: Pseudonyms, kept: ReadonlySet<string>) {
+  constructor(pseudonyms: Pseudonyms, kept: ReadonlySet<string>, families: readonly Pick<KnownText, 'formats' | 'worldwide'>[]) {
+    this.#formats = new Set(families.flatMap(({ formats = [] }) => formats));
+    this.#worldwide = families.flatMap(({ worldwide = [] }) => worldwide);
     this.#pseudonyms = pseudonyms;
     this.#kept = kept;
   }
@@ -73,7 +75,9 @@ export class Shapes {
     if (shape === 'values' || shape === 'names')
       result = result.replaceAll(DOMAIN_NAME, (name) => hold(this.#pseudonyms.name(name, 'host')));
     return result
-      .replaceAll(TOKEN, (token) => this.#token(token, shape === 'names' && WORLDWIDE.test(text) ? 'nothing' : shape))
+      .replaceAll(TOKEN, (token) =>
+        this.#token(token, shape === 'names' && this.#worldwide.some((begin) => text.startsWith(begin)) ? 'nothing' : shape),
+      )
       .replaceAll(HELD, (char) => held[(char.codePointAt(0) as number) - FIRST_HELD] as string);
   }
 
@@ -96,12 +100,13 @@ export class Shapes {
   #token(token: string, shape: Shape): string {
     if (this.#pseudonyms.isOther(token) || this.#kept.has(token.toLowerCase()) || (shape === 'values' && NUMBER.test(token))) return token;
     const told = isTelling(token) ? this.#pseudonyms.knownToken(token) : undefined;
-    return told ?? (isKnown[shape](token) ? token : this.#pseudonyms.token(token));
+    const isWord = shape === 'nothing' ? FORMAT_WORD.test(token) || this.#formats.has(token) : isKnown[shape](token);
+    return told ?? (isWord ? token : this.#pseudonyms.token(token));
   }
 }
 
 const UUID = /[0-9a-f]{8}([-_])[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{12}/gi;
-/** 16 bytes of an InfiniBand GID: a prefix and the GUID of the port. */
+/** 16 bytes of the GID of a port: a prefix and the GUID of the port. */
 const GID = /(?<![0-9a-f:])((?:[0-9a-f]{4}:){4})((?:[0-9a-f]{4}:){3}[0-9a-f]{4})(?![0-9a-f:])/gi;
 const GUID = /(?<![0-9a-f:])(?:[0-9a-f]{4}:){3}[0-9a-f]{4}(?![0-9a-f:])/gi;
 /** Bytes of a MAC address, an EUI-64, a WWN or a key, with one separator. */
@@ -112,7 +117,7 @@ const DOTTED_MAC = /(?<![0-9a-z.])[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}(?![0-9a-
 const IPOIB = /(?<![0-9a-f:])((?:[0-9a-f]{2}:){12})((?:[0-9a-f]{2}:){7}[0-9a-f]{2})(?![0-9a-f:])/gi;
 /** Container ids, UIDs of static pods, hashes, WWNs, EUI-64. */
 const LONG_HEX = /(?<=pod)[0-9a-f]{32}(?![0-9a-z])|(?<![0-9a-z])[0-9a-f]{32,}(?![0-9a-z])/gi;
-/** A GUID in the words of NVIDIA's programs. A number of 16 digits elsewhere may be a counter or a mask. */
+/** A GUID behind the word `guid`, as programs of vendors print it. A number of 16 digits elsewhere may be a counter or a mask. */
 const WORDED_GUID = /(guid\W{1,40}?0x)([0-9a-f]{16})(?![0-9a-f])/gi;
 /** A number behind a word that says what it is. */
 const WORDED_NUMBER = /(?<=(?:unique_id|serial\w{0,8})\W{1,3})\d{5,20}(?!\w)/gi;

@@ -1,5 +1,6 @@
 import { UserError } from '../../errors.ts';
 import type { Allocation } from '../../model/allocation.ts';
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { ActiveCondition, PendingCondition, Verdict } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
@@ -88,9 +89,15 @@ function stateOf(api: ApiDevice): TableData['devices'][number] {
 }
 
 /** Metrics of the table. */
-const METRICS = [shared.utilization, shared.memoryUsed, shared.memoryTotal, shared.temperature, shared.power, shared.powerLimit].map(
-  ({ name }) => name,
-);
+const METRICS = [
+  shared.utilization,
+  shared.memoryUsed,
+  shared.memoryTotal,
+  shared.temperature,
+  shared.temperatureLimit,
+  shared.power,
+  shared.powerLimit,
+].map(({ name }) => name);
 
 function readingsOf(metric: string, view: ReadingView | undefined): readonly Reading[] {
   if (view === undefined) return [];
@@ -99,20 +106,18 @@ function readingsOf(metric: string, view: ReadingView | undefined): readonly Rea
 
 function verdictOf({ state, conditions, pending, unchecked }: ApiDevice['health']): Verdict {
   const condition = ({ unverifiedSince, recovering, ...rest }: ApiDevice['health']['conditions'][number]): ActiveCondition =>
-    ({
+    defined({
       ...rest,
-      ...(unverifiedSince === undefined ? {} : { unverifiedSinceMs: Date.parse(unverifiedSince) }),
-      ...(recovering === undefined ? {} : { recovering: { sinceMs: Date.parse(recovering.since), untilMs: Date.parse(recovering.until) } }),
+      unverifiedSinceMs: unverifiedSince && Date.parse(unverifiedSince),
+      recovering: recovering && { sinceMs: Date.parse(recovering.since), untilMs: Date.parse(recovering.until) },
     }) as ActiveCondition;
-  return {
+  return defined({
     state,
     sinceMs: 0,
     conditions: conditions.map(condition),
-    ...(pending === undefined
-      ? {}
-      : { pending: pending.map((one) => ({ ...condition(one), countsAtMs: Date.parse(one.countsAt) }) as PendingCondition) }),
-    ...(unchecked === undefined ? {} : { unchecked }),
-  };
+    pending: pending?.map((one) => ({ ...condition(one), countsAtMs: Date.parse(one.countsAt) }) as PendingCondition),
+    unchecked,
+  });
 }
 
 /** The API names the devices of an allocation by their ids. */

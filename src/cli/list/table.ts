@@ -1,24 +1,13 @@
 import { nameOf } from '../../board/name.ts';
+import { sharedReading } from '../../board/readings.ts';
 import type { Allocation } from '../../model/allocation.ts';
 import { pendingTrouble, phasesOf } from '../../model/condition-phase.ts';
 import type { Device } from '../../model/device.ts';
 import type { ActiveCondition, PendingCondition } from '../../model/health.ts';
-import type { Reading } from '../../model/metric.ts';
-import { shared } from '../../model/shared-metrics.ts';
 import type { AllocationState, DeviceState } from '../../model/snapshot.ts';
 import { widthOf } from '../terminal/frame.ts';
 import { textTable } from '../text-table.ts';
 import { fittedTable } from './fitted-table.ts';
-
-/**
- * For metrics with several series per device: the label values that represent the whole device, best first; after them the name of its kind.
- * When none is present, the table shows the largest value, which is the relevant one for utilization and temperature.
- */
-const WHOLE_DEVICE: Readonly<Record<string, readonly string[]>> = {
-  engine: ['gpu', 'compute', 'graphics'],
-  sensor: ['gpu', 'board', 'total', 'module', 'average', 'instantaneous', 'instant', 'asic', 'chip', 'core'],
-  limit: ['enforced', 'current', 'requested', 'default', 'max'],
-};
 
 /** The part of a snapshot that the table shows. */
 export interface TableData {
@@ -126,9 +115,9 @@ function deviceCells(state: TableDevice): string[] {
     device.kind,
     device.model ?? '',
     healthCell(state),
-    show(reading(state, shared.utilization.name), (ratio) => `${Math.round(ratio * 100)}%`),
+    show(sharedReading(state, 'busy')?.value, (ratio) => `${Math.round(ratio * 100)}%`),
     memoryCell(state),
-    show(reading(state, shared.temperature.name), (celsius) => `${Math.round(celsius)}°C`),
+    show(sharedReading(state, 'temperature')?.value, (celsius) => `${Math.round(celsius)}°C`),
     powerCell(state),
   ];
 }
@@ -164,17 +153,13 @@ function withStanding(condition: ActiveCondition | PendingCondition): string {
 }
 
 function memoryCell(state: TableDevice): string {
-  const used = reading(state, shared.memoryUsed.name);
-  const total = reading(state, shared.memoryTotal.name);
-  if (total === undefined) return show(used, (bytes) => `${gibibytes(bytes)} GiB`);
-  return `${used === undefined ? '-' : gibibytes(used)}/${gibibytes(total)} GiB`;
+  const { value: used, limit: total } = sharedReading(state, 'memory') ?? {};
+  return show(used, (bytes) => (total === undefined ? `${gibibytes(bytes)} GiB` : `${gibibytes(bytes)}/${gibibytes(total)} GiB`));
 }
 
 function powerCell(state: TableDevice): string {
-  const watts = reading(state, shared.power.name);
-  const limit = reading(state, shared.powerLimit.name);
-  if (watts === undefined) return '';
-  return limit === undefined ? `${Math.round(watts)}W` : `${Math.round(watts)}/${Math.round(limit)}W`;
+  const { value: drawn, limit } = sharedReading(state, 'power') ?? {};
+  return show(drawn, (watts) => (limit === undefined ? `${Math.round(watts)}W` : `${Math.round(watts)}/${Math.round(limit)}W`));
 }
 
 function holderCell(names: readonly string[]): string {
@@ -185,24 +170,6 @@ function holderCell(names: readonly string[]): string {
 
 function holderName({ namespace, pod, container }: Allocation): string {
   return `${namespace}/${pod}/${container}`;
-}
-
-/** Returns the value of a metric for the whole device; undefined when the device does not have it. */
-function reading({ device, readings }: TableDevice, metric: string): number | undefined {
-  const found = readings.filter((one) => one.metric === metric);
-  if (found.length === 0) return undefined;
-  const ranked = found.map((one) => ({ value: Number(one.value), rank: rankOf(one, device.kind) }));
-  const best = Math.min(...ranked.map(({ rank }) => rank));
-  return Math.max(...ranked.filter(({ rank }) => rank === best).map(({ value }) => value));
-}
-
-function rankOf({ labels = {} }: Reading, kind: string): number {
-  for (const [name, order] of Object.entries(WHOLE_DEVICE)) {
-    const value = labels[name];
-    const rank = value === undefined ? -1 : [...order, kind].indexOf(value);
-    if (rank >= 0) return rank;
-  }
-  return Number.MAX_SAFE_INTEGER;
 }
 
 function show(value: number | undefined, format: (value: number) => string): string {

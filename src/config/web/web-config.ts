@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { systemWords } from '../../errors.ts';
 import type { UntrustedRead } from '../../host/fs/untrusted-file.ts';
+import { defined } from '../../model/defined.ts';
 import type { Access, ClientAuthType, TlsRules } from '../../server/access/access.ts';
 import { type FileProblem, inOrder, parseDocument } from '../document.ts';
 import { checkSchema } from '../schema-check.ts';
@@ -176,9 +177,7 @@ function tlsRules(tls: TlsData, { cert, key, client_ca }: Contents): TlsRules {
     context: {
       cert,
       key,
-      ...(client_ca === undefined ? {} : { ca: client_ca }),
-      ...(minVersion === undefined ? {} : { minVersion }),
-      ...(maxVersion === undefined ? {} : { maxVersion }),
+      ...defined({ ca: client_ca, minVersion, maxVersion }),
       ...ciphersOf(tls),
       ...(curves === '' ? {} : { ecdhCurve: curves }),
       honorCipherOrder: isTrue(tls.prefer_server_cipher_suites ?? true),

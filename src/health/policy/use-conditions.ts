@@ -25,7 +25,7 @@ export function useConditions(durations: UseDurations = DEFAULTS): readonly Cond
       severity: 'degraded',
       reasons: ['ProcessOfOtherPod', 'ProcessOutsidePods'],
       meaning:
-        'A process uses the device, but its pod does not hold the device, or it runs outside of pods. Processes named in `usage.allowed-processes` are never strangers, in a pod or outside: a program that takes such a name is not found. A process whose cgroup cannot be read is unknown, and so is a process of a pod with an allocation that leads to no device. Unknown processes raise nothing. Only families whose devices serve their holders alone have this condition: GPUs, not HCAs.',
+        'A process uses the device, but its pod does not hold the device, or it runs outside of pods. Processes named in `usage.allowed-processes` are never strangers, in a pod or outside: a program that takes such a name is not found. A process whose cgroup cannot be read is unknown, and so is a process of a pod with an allocation that leads to no device. Unknown processes raise nothing. Only families whose devices serve their holders alone have this condition: GPUs, not network adapters.',
       remedy: 'inspect',
       source: 'The processes of the device compared with the answer of the kubelet. 60 s cover a pod between its stop and its removal.',
       forMs: seconds(60),

@@ -5,7 +5,7 @@ const ADDRESS = /^(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.([0-7
 
 /**
  * Normalizes a PCI address: lower case, domain of four digits unless it needs more, function `0` when left out.
- * `00000000:3B:00.0` (NVML), `0000:3b:00.0` (sysfs) and `3b:00.0` become `0000:3b:00.0`. Undefined for other text.
+ * `00000000:3B:00.0` (libraries of vendors), `0000:3b:00.0` (sysfs) and `3b:00.0` become `0000:3b:00.0`. Undefined for other text.
  */
 export function normalizePciAddress(text: string): string | undefined {
   const match = ADDRESS.exec(text.trim());

@@ -1,4 +1,5 @@
 import { basename, dirname } from 'node:path';
+import { defined } from '../../model/defined.ts';
 import type { Tree } from '../fs/tree.ts';
 import { isPciAddress } from './pci.ts';
 
@@ -78,7 +79,7 @@ export function readPcieLink(sys: Tree, address: string): PcieLink {
   if (powerState !== undefined && isAsleepState(powerState)) return { powerState, isAsleep: true };
   const upstream = upstreamPortOf(sys, address);
   const above = (file: string): string | undefined => (upstream === undefined ? undefined : sys.text(`${upstream}/${file}`));
-  return dropUndefined({
+  return defined({
     powerState,
     isAsleep: false,
     width: parseLinkWidth(sys.text(`${directory}/current_link_width`)),
@@ -152,10 +153,4 @@ function upstreamPortOf(sys: Tree, address: string): string | undefined {
 function smaller(a: number | undefined, b: number | undefined): number | undefined {
   if (a === undefined || b === undefined) return a ?? b;
   return Math.min(a, b);
-}
-
-type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
-
-function dropUndefined<T extends { isAsleep: boolean }>(value: T): Defined<T> & { isAsleep: boolean } {
-  return Object.fromEntries(Object.entries(value).filter(([, entry]) => entry !== undefined)) as Defined<T> & { isAsleep: boolean };
 }

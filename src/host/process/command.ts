@@ -13,6 +13,8 @@ export interface CommandLimits {
   readonly killAfterMs?: number;
   /** Limit for stdout and stderr each. More output ends the command. */
   readonly maxOutputBytes?: number;
+  /** Directories of the driver in which the program is searched after {@link SEARCH_PATH}. */
+  readonly directories?: readonly string[];
   /** Variables of the program, beside PATH and LC_ALL. */
   readonly env?: Readonly<Record<string, string>>;
   readonly children?: ChildRegistry;
@@ -46,24 +48,16 @@ const START_FAILURES: Readonly<Record<string, CommandFailure>> = {
 /** After this time from SIGKILL, only a process in uninterruptible sleep still exists. */
 const REAP_MS = 500;
 
-/** Directories in which a program without a path is searched: those of the system, and those where driver containers place their tools. */
-export const SEARCH_PATH: readonly string[] = [
-  '/usr/bin',
-  '/usr/sbin',
-  '/bin',
-  '/sbin',
-  '/usr/local/bin',
-  '/usr/local/nvidia/bin',
-  '/usr/lib/wsl/lib',
-];
+/** Directories of the system in which a program without a path is searched. */
+export const SEARCH_PATH: readonly string[] = ['/usr/bin', '/usr/sbin', '/bin', '/sbin', '/usr/local/bin'];
 
 /**
  * Returns the absolute path of a program. The inherited PATH is not used, and the program does not inherit the environment: whoever can set
  * a variable of the agent must not thereby decide what runs as root.
  */
-function programAt(name: string): string {
+function programAt(name: string, directories: readonly string[]): string {
   if (name.includes('/')) return resolvePath(name);
-  return SEARCH_PATH.map((directory) => join(directory, name)).find(isExecutable) ?? join(SEARCH_PATH[0] as string, name);
+  return directories.map((directory) => join(directory, name)).find(isExecutable) ?? join(SEARCH_PATH[0] as string, name);
 }
 
 function isExecutable(path: string): boolean {
@@ -87,12 +81,20 @@ export async function runCommand(file: string, args: readonly string[], limits: 
 }
 
 function run(file: string, args: readonly string[], limits: CommandLimits): Promise<CommandResult> {
-  const { deadlineMs, killAfterMs = 500, maxOutputBytes = 16 * 1_024 * 1_024, children = noChildRegistry, clock = systemClock } = limits;
+  const {
+    deadlineMs,
+    killAfterMs = 500,
+    directories = [],
+    maxOutputBytes = 16 * 1_024 * 1_024,
+    children = noChildRegistry,
+    clock = systemClock,
+  } = limits;
   return new Promise((resolve) => {
     let child: ChildProcess;
     try {
-      const env = { PATH: SEARCH_PATH.join(':'), LC_ALL: 'C', ...limits.env };
-      child = spawn(programAt(file), args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'], env });
+      const searched = [...SEARCH_PATH, ...directories];
+      const env = { PATH: searched.join(':'), LC_ALL: 'C', ...limits.env };
+      child = spawn(programAt(file, searched), args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'], env });
     } catch (error) {
       resolve({ stdout: '', stderr: '', failure: START_FAILURES[errnoName(error)] ?? 'failed-to-start' });
       return;

@@ -7,7 +7,7 @@ import { descriptorPath, type OpenedPath, openPath } from '../../host/fs/open-pa
 import type { Tree } from '../../host/fs/tree.ts';
 import { isPciAddress, pciAddressOf } from '../../host/pci/pci.ts';
 import type { Claim } from '../../model/allocation.ts';
-import { type ClaimHardware, claimDeviceKey } from '../../model/claim-hardware.ts';
+import { type ClaimForms, type ClaimHardware, claimDeviceKey } from '../../model/claim-hardware.ts';
 import type { Observe } from '../../model/observation.ts';
 import { type CdiNode, type CdiSpec, cdiKind } from './cdi-spec.ts';
 import type { ClaimFiles } from './claim-files.ts';
@@ -16,19 +16,21 @@ import type { ClaimFiles } from './claim-files.ts';
 const MOST_FILES = 4_096;
 const MOST_ROUND_BYTES = 16 * 1_048_576;
 
-/** The class of sysfs for each directory below `/dev`. */
-const CLASSES: Readonly<Record<string, string>> = { dri: 'drm', accel: 'accel', infiniband: 'infiniband_verbs' };
-/** The node of a part of an NVIDIA GPU. The part also needs the node of the whole GPU. */
-const CAPABILITY_NODE = /^\/dev\/nvidia-caps\/nvidia-cap\d+$/;
+/** The class of sysfs for each directory below `/dev` that drivers of several vendors share. Families declare the others. */
+const SHARED_CLASSES: Readonly<Record<string, string>> = { dri: 'drm', accel: 'accel' };
 
 /** Finds the device nodes of claims in the CDI specs of the node. */
 export class CdiReader {
   readonly #directories: readonly string[];
   readonly #sys: Tree;
+  readonly #classes: Readonly<Record<string, string>>;
+  readonly #partNodes: readonly RegExp[];
   readonly #observe: Observe | undefined;
   readonly #specs: DocumentCache<CdiSpec | undefined>;
 
-  constructor(directories: readonly string[], sys: Tree, thread: DocumentThread, observe?: Observe) {
+  constructor(directories: readonly string[], sys: Tree, thread: DocumentThread, forms: readonly ClaimForms[], observe?: Observe) {
+    this.#classes = Object.assign({}, SHARED_CLASSES, ...forms.map(({ nodeClasses }) => nodeClasses));
+    this.#partNodes = forms.flatMap(({ partNodes }) => partNodes ?? []);
     this.#observe = observe;
     this.#directories = directories.map((path) => resolve(path));
     this.#sys = sys;
@@ -91,7 +93,7 @@ export class CdiReader {
       by: 'cdi',
       deviceNodes,
       ...(pciAddress === undefined || addresses.size > 1 ? {} : { pciAddress }),
-      ...(deviceNodes.some((path) => CAPABILITY_NODE.test(path)) ? { isPartition: true as const } : {}),
+      ...(deviceNodes.some((path) => this.#partNodes.some((form) => form.test(path))) ? { isPartition: true as const } : {}),
     };
   }
 
@@ -101,7 +103,7 @@ export class CdiReader {
       return pciAddressOf(this.#sys, `dev/${type === 'b' ? 'block' : 'char'}/${major}:${minor}`);
     const [, directory = '', name = ''] = /^\/dev\/([^/]+)\/([^/]+)$/.exec(path) ?? [];
     if (directory === 'vfio') return this.#addressOfGroup(name);
-    const inClass = CLASSES[directory];
+    const inClass = this.#classes[directory];
     return inClass === undefined ? undefined : pciAddressOf(this.#sys, `class/${inClass}/${name}`);
   }
 

@@ -4,7 +4,7 @@ import type { DocumentProblem } from '../../host/documents/kind.ts';
 import { Tree } from '../../host/fs/tree.ts';
 import { RecordedTree } from '../../host/recorded/recorded-tree.ts';
 import type { Allocation, Claim } from '../../model/allocation.ts';
-import { type ClaimHardware, type ClaimHardwareIndex, claimDeviceKey } from '../../model/claim-hardware.ts';
+import { type ClaimForms, type ClaimHardware, type ClaimHardwareIndex, claimDeviceKey } from '../../model/claim-hardware.ts';
 import type { Observe } from '../../model/observation.ts';
 import { CdiReader } from './cdi-reader.ts';
 import { MetadataReader } from './metadata-reader.ts';
@@ -15,6 +15,8 @@ export interface ClaimReaderSettings {
   /** A directory before another one wins. Empty: CDI specs are not read. */
   readonly cdiDirectories: readonly string[];
   readonly sysfs: string;
+  /** How the drivers of the families describe devices. */
+  readonly forms: readonly ClaimForms[];
   /** Parses the files. */
   readonly thread: DocumentThread;
   readonly clock: Clock;
@@ -37,11 +39,11 @@ export class ClaimReader {
   /** Claims that the next read takes. */
   #wanted: readonly Claim[] | undefined;
 
-  constructor({ metadataDirectory, cdiDirectories, sysfs, thread, clock, observe }: ClaimReaderSettings) {
+  constructor({ metadataDirectory, cdiDirectories, sysfs, forms, thread, clock, observe }: ClaimReaderSettings) {
     const sys = observe === undefined ? new Tree(sysfs) : new RecordedTree(sysfs, undefined, observe);
     this.#clock = clock;
-    this.#metadata = metadataDirectory === '' ? undefined : new MetadataReader(metadataDirectory, sys, thread, clock, observe);
-    this.#cdi = cdiDirectories.length === 0 ? undefined : new CdiReader(cdiDirectories, sys, thread, observe);
+    this.#metadata = metadataDirectory === '' ? undefined : new MetadataReader(metadataDirectory, sys, thread, clock, forms, observe);
+    this.#cdi = cdiDirectories.length === 0 ? undefined : new CdiReader(cdiDirectories, sys, thread, forms, observe);
   }
 
   /** True while a read has not returned. Such a read can keep the process from exiting. */

@@ -7,7 +7,7 @@ import type { DocumentProblem } from '../../host/documents/kind.ts';
 import { descriptorPath, type OpenedPath, openEntry, openPath } from '../../host/fs/open-path.ts';
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Claim } from '../../model/allocation.ts';
-import { type ClaimHardware, claimDeviceKey } from '../../model/claim-hardware.ts';
+import { type ClaimForms, type ClaimHardware, claimDeviceKey } from '../../model/claim-hardware.ts';
 import type { Observe } from '../../model/observation.ts';
 import type { ClaimFiles } from './claim-files.ts';
 import { type Metadata, type MetadataDevice, metadataKind } from './metadata.ts';
@@ -32,10 +32,12 @@ export class MetadataReader {
   readonly #directory: string;
   readonly #sys: Tree;
   readonly #clock: Clock;
+  readonly #partTypes: ReadonlySet<string | undefined>;
   readonly #observe: Observe | undefined;
   readonly #files: DocumentCache<Metadata | undefined>;
 
-  constructor(directory: string, sys: Tree, thread: DocumentThread, clock: Clock, observe?: Observe) {
+  constructor(directory: string, sys: Tree, thread: DocumentThread, clock: Clock, forms: readonly ClaimForms[], observe?: Observe) {
+    this.#partTypes = new Set(forms.flatMap(({ partTypes = [] }) => partTypes));
     this.#observe = observe;
     this.#files = new DocumentCache({
       kind: 'metadata',
@@ -130,7 +132,8 @@ export class MetadataReader {
     for (const device of own.flatMap(({ devices }) => devices)) {
       if (device.driver !== driver) continue;
       const key = claimDeviceKey({ namespace, name, ...device });
-      const hardware = this.#withInterface(device);
+      const named = this.#withInterface(device);
+      const hardware = this.#partTypes.has(device.type) ? { ...named, isPartition: true as const } : named;
       const known = found.get(key);
       if (known !== undefined && JSON.stringify(known) !== JSON.stringify(hardware)) contradicted.add(key);
       found.set(key, hardware);

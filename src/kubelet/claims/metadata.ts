@@ -3,6 +3,7 @@ import { jsonStream } from '../../host/documents/json.ts';
 import type { DocumentKind } from '../../host/documents/kind.ts';
 import { normalizePciAddress } from '../../host/pci/pci.ts';
 import { type ClaimHardware, claimDeviceKey } from '../../model/claim-hardware.ts';
+import { defined } from '../../model/defined.ts';
 
 /** One device that a metadata file describes. */
 export interface MetadataDevice {
@@ -10,6 +11,8 @@ export interface MetadataDevice {
   readonly pool: string;
   readonly device: string;
   readonly hardware: ClaimHardware;
+  /** What the driver calls this kind of devices. */
+  readonly type?: string;
   /** The interface in the pod and its address. The name says nothing about the host until the address was compared. */
   readonly network?: { readonly interfaceName: string; readonly hardwareAddress: string };
 }
@@ -80,26 +83,24 @@ function deviceFrom(value: unknown): MetadataDevice[] {
   const [driver, pool, device] = ['driver', 'pool', 'name'].map((name) => textOf(field(value, name)));
   if (driver === undefined || pool === undefined || device === undefined) return [];
   const network = networkFrom(field(value, 'networkData'));
-  const hardware = hardwareFrom(field(value, 'attributes'), driver);
-  return [{ driver, pool, device, hardware, ...(network === undefined ? {} : { network }) }];
-}
-
-/** An attribute without a domain belongs to the driver's domain. Lists and unknown types of values are skipped. */
-function hardwareFrom(attributes: unknown, driver: string): ClaimHardware {
+  const attributes = field(value, 'attributes');
+  /** An attribute without a domain belongs to the driver's domain. Lists and unknown types of values are skipped. */
   const own = (name: string): string | undefined =>
     attributeText(field(attributes, name)) ?? attributeText(field(attributes, `${driver}/${name}`));
-  const address = attributeText(field(attributes, 'resource.kubernetes.io/pciBusID')) ?? own('pciBusID') ?? own('pciAddress');
-  const pciAddress = address === undefined ? undefined : normalizePciAddress(address);
-  const uuid = own('uuid');
-  const interfaceName = own('ifName') ?? own('interfaceName');
-  const isPartition = own('parentUUID') !== undefined || own('type') === 'mig';
-  return {
+  const type = own('type');
+  const hardware = hardwareFrom(attributeText(field(attributes, 'resource.kubernetes.io/pciBusID')), own);
+  return [defined({ driver, pool, device, hardware, type, network })];
+}
+
+function hardwareFrom(standardAddress: string | undefined, own: (name: string) => string | undefined): ClaimHardware {
+  const address = standardAddress ?? own('pciBusID') ?? own('pciAddress');
+  return defined({
     by: 'metadata',
-    ...(pciAddress === undefined ? {} : { pciAddress }),
-    ...(uuid === undefined ? {} : { uuid }),
-    ...(interfaceName === undefined ? {} : { interfaceName }),
-    ...(isPartition ? { isPartition } : {}),
-  };
+    pciAddress: address === undefined ? undefined : normalizePciAddress(address),
+    uuid: own('uuid'),
+    interfaceName: own('ifName') ?? own('interfaceName'),
+    isPartition: own('parentUUID') === undefined ? undefined : true,
+  });
 }
 
 function networkFrom(value: unknown): MetadataDevice['network'] {

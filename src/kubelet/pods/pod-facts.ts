@@ -1,4 +1,5 @@
 import type { ContainerStatus, ListPodLabelsResponse, ListPodsResponse, Pod } from '../../generated/pods/v1alpha1/api.ts';
+import { defined } from '../../model/defined.ts';
 import { type ExtendedClaim, type PodFacts, type PodFactsByName, podName } from '../../model/pod-facts.ts';
 
 /** Phases of pods that hold nothing any more. The Pods API lists them; `List` does not. */
@@ -50,8 +51,7 @@ function factsOf({ metadata, status }: Pod, labels: LabelsByUid): PodFacts | und
     uid,
     phase: status?.phase ?? '',
     containers: [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])].flatMap(created),
-    ...(kept === undefined ? {} : { labels: kept }),
-    ...(extended === undefined ? {} : { extended }),
+    ...defined({ labels: kept, extended }),
   };
 }
 

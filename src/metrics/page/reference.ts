@@ -2,6 +2,7 @@ import type { ProblemSpec } from '../../model/collection.ts';
 import { formatDuration, millis } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
 import type { AgentMetricSpec, MetricSpec } from '../../model/metric.ts';
+import type { PartSums } from '../../model/part-sums.ts';
 import { shared } from '../../model/shared-metrics.ts';
 import { agentMetrics } from '../series/agent-metrics.ts';
 import { containerMetrics } from '../series/container-metrics.ts';
@@ -21,6 +22,7 @@ export interface FamilyReference extends FamilyMetrics {
   readonly summary: string;
   /** What the family was checked against, when that is less than hardware. */
   readonly proven?: string;
+  readonly partSums?: readonly PartSums[];
   readonly conditions: readonly ConditionSpec[];
   readonly problems: readonly ProblemSpec[];
 }
@@ -54,11 +56,10 @@ A sum over \`device\` must not count a device and its parts together. \`device_i
 
 | Parent | Parts | Does the parent include its parts? |
 |---|---|---|
-| Physical function of an InfiniBand or RoCE adapter (mlx5) | Virtual functions | Bytes and packets: no. The hardware counts them for each virtual port (Linux drivers/infiniband/hw/mlx5/mad.c: the firmware command QUERY_VPORT_COUNTER). Link errors and link state: the physical port's, seen by its physical function. |
-| NVIDIA GPU | MIG instances | Memory, power, energy, temperature and errors: yes. Add up GPUs, or instances, never both. |
-| AMD GPU | Partitions | Memory and use: yes. Power, energy, temperature, errors and links are measured for the GPU only, and a partition has none of its own. |
-| FPGA card of several devices | Devices of the card | No: each device has its own sensors and memory. |
-
+${families
+  .flatMap(({ partSums = [] }) => partSums)
+  .map(({ parent, parts, areIncluded }) => `| ${cell(parent)} | ${cell(parts)} | ${cell(areIncluded)} |\n`)
+  .join('')}
 ## Every device
 
 ${table([...Object.values(deviceMetrics), ...Object.values(deviceUsageMetrics), ...Object.values(incidentMetrics)])}
@@ -135,8 +136,7 @@ The API, the page, \`device-agent list\` and \`device-agent health\` show the st
 - **unverified**: Since \`unverifiedSince\` no reading could show whether the condition still holds. The agent keeps its last known status.
   When its source will not return, \`device-agent health accept DEVICE [CONDITION] --why TEXT\` ends it; the next read that sees the fault raises it again.
 - **not checked**: A fatal condition that the device can have, and that no read could judge so far. \`health.unchecked\` decides whether it is offered.
-  A condition whose file is missing counts as one that the device cannot have, unless another file tells that it can, as the topology of KFD and the
-  model do for error handling of AMD GPUs. Nothing else tells whether they have \`event_state\` or a list of bad pages while the directory is there.
+  A condition whose file is missing counts as one that the device cannot have, unless another file shows that it can.
 
 ## The policy without a configuration
 

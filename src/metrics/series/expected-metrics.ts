@@ -8,7 +8,7 @@ export const expectedMetrics = {
   expected: metric('device_agent_expected_devices', 'Devices of the family that the configuration expects on the node.'),
   present: metric(
     'device_agent_present_devices',
-    'Devices of an expected family that are present, without parts such as MIG instances and virtual functions; absent until the family was read completely.',
+    'Devices of an expected family that are present, without parts such as instances and virtual functions; absent until the family was read completely.',
   ),
 } as const satisfies Readonly<Record<string, AgentMetricSpec>>;
 

@@ -12,7 +12,8 @@ export const conditions = {
     class: 'latched',
     severity: 'fatal',
     reasons: ['FatalErrors', 'NoFatalErrors', 'Unreadable'],
-    meaning: 'The card had a fatal hardware error since the driver was loaded.',
+    meaning:
+      'The card had a fatal hardware error since the driver was loaded. Where the directory `ras` is missing, the topology of KFD and the model show whether the card handles errors. Where only `event_state` is missing, nothing shows whether the kernel has it.',
     remedy: 'reboot',
     source: `${RAS}/event_state: Fatal Error; AMD's exporter also fails a GPU on the first such error`,
   },

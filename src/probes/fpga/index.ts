@@ -17,6 +17,13 @@ export const family = defineFamily({
   name: 'fpga',
   summary: 'FPGA boards: Intel DFL and OPAE, AMD Alveo (XRT, AMI), and FPGAs of SoCs known to the FPGA manager',
   kinds: ['fpga', 'port'],
+  partSums: [
+    {
+      parent: 'FPGA card of several devices',
+      parts: 'Devices of the card',
+      areIncluded: 'No: each device has its own sensors and memory.',
+    },
+  ],
   metrics: Object.values(metrics),
   conditions: allConditions,
   problems,

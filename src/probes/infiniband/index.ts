@@ -17,6 +17,14 @@ export const family = defineFamily({
   summary: 'InfiniBand, RoCE, iWARP and EFA devices: physical, virtual and scalable functions',
   kinds: ['pf', 'vf', 'sf', 'function'],
   partKinds: ['vf', 'sf'],
+  partSums: [
+    {
+      parent: 'Physical function of an InfiniBand or RoCE adapter (mlx5)',
+      parts: 'Virtual functions',
+      areIncluded:
+        "Bytes and packets: no. The hardware counts them for each virtual port (Linux drivers/infiniband/hw/mlx5/mad.c: the firmware command QUERY_VPORT_COUNTER). Link errors and link state: the physical port's, seen by its physical function.",
+    },
+  ],
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],
   problems,
@@ -32,6 +40,7 @@ export const family = defineFamily({
   createProbe: createInfinibandProbe,
   resolve,
   claimNames: dranetNames,
+  claimForms: { nodeClasses: { infiniband: 'infiniband_verbs' } },
   access,
   known: {
     files: {

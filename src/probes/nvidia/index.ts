@@ -5,7 +5,7 @@ import { conditions, logConditions } from './conditions.ts';
 import { access } from './devices.ts';
 import { mayHaveGpus } from './hardware.ts';
 import { KernelLogProbe } from './kernel-log.ts';
-import { known } from './known-text.ts';
+import { known, programs } from './known-text.ts';
 import { metrics } from './metrics.ts';
 import { options, replayOptions } from './options.ts';
 import { NvidiaProbe } from './probe.ts';
@@ -17,6 +17,13 @@ export const family = defineFamily({
   summary: 'NVIDIA GPUs and MIG instances, by NVML or nvidia-smi, and the kernel log.',
   kinds: ['gpu', 'mig'],
   partKinds: ['mig'],
+  partSums: [
+    {
+      parent: 'NVIDIA GPU',
+      parts: 'MIG instances',
+      areIncluded: 'Memory, power, energy, temperature and errors: yes. Add up GPUs, or instances, never both.',
+    },
+  ],
   metrics: Object.values(metrics),
   conditions: [...Object.values(conditions), ...pcieErrorConditions, ...Object.values(logConditions)],
   problems: [...problems, ...kmsgProblems],
@@ -34,6 +41,8 @@ export const family = defineFamily({
     new KernelLogProbe(new NvidiaProbe(host, values), host, values.kmsg === '' ? host.dev.path('kmsg') : values.kmsg),
   resolve,
   claimNames,
+  claimForms: { partNodes: /^\/dev\/nvidia-caps\/nvidia-cap\d+$/, partTypes: ['mig'] },
+  programs,
   access,
   replayOptions,
   known,

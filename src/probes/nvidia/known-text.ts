@@ -2,6 +2,17 @@ import { type KernelRecord, type KnownText, namesIn } from '../../model/known-te
 import { parseCell } from './cell.ts';
 import { parseNvidiaLine } from './xid-line.ts';
 
+/** Programs of the driver and of DCGM that use GPUs without holding them. */
+export const programs: readonly string[] = [
+  'nvidia-cuda-mps-server',
+  'nvidia-cuda-mps-control',
+  'nv-hostengine',
+  'dcgm-exporter',
+  'nvidia-persistenced',
+  'nv-fabricmanager',
+  'nvidia-smi',
+];
+
 /** What this family understands. Elements of `nvidia-smi -q -x` by the names that drivers since 450 print. */
 export const known: KnownText = {
   files: { values: ['mig-minors', 'access', 'gpus/*/information'] },
@@ -23,6 +34,8 @@ export const known: KnownText = {
       isAbsent: (cell) => !['number', 'text'].includes(parseCell(cell).kind),
     },
   ],
+  programs,
+  formats: ['GPU', 'MIG'],
   callTexts: [
     'nvmlDeviceGetName',
     'nvmlDeviceGetBoardPartNumber',

@@ -13,7 +13,9 @@ const MIN_TIMEOUT_MS = 500;
 /** The NVLink topology does not change while the driver is loaded, but a link may come up late. */
 const TOPOLOGY_EVERY_MS = minutes(5);
 
-/** Where driver containers and WSL place the library that nvidia-smi loads, beside the folders that the linker knows. */
+/** Where driver containers and WSL place nvidia-smi, */
+const DIRECTORIES: readonly string[] = ['/usr/local/nvidia/bin', '/usr/lib/wsl/lib'];
+/** and the library that it loads, beside the folders that the linker knows. */
 const LIBRARY_PATH = '/usr/local/nvidia/lib64:/usr/local/nvidia/lib:/usr/lib/wsl/lib';
 
 /** Reads GPUs with `nvidia-smi`. It runs one command at a time. */
@@ -65,6 +67,7 @@ export class SmiSource {
   async #run(args: readonly string[], deadlineMs: number): Promise<CommandResult> {
     const result = await runCommand(this.#options['smi-path'], args, {
       deadlineMs,
+      directories: DIRECTORIES,
       env: { LD_LIBRARY_PATH: LIBRARY_PATH },
       children: this.#host.children,
       clock: this.#host.clock,

@@ -47,6 +47,8 @@ export const family = defineFamily({
   resolve,
   access,
   known: {
+    formats: ['eui', 'naa', 'nvme', 'uuid', 'nqn', 'org', 'nvmexpress', 'discovery'],
+    worldwide: ['nqn.', 'eui.', 'naa.', 'nvme.', 'uuid.'],
     files: {
       values: namesIn(`
         cntlid nsid iostats ro size stat queue_count state ana_state cntrltype transport

@@ -3,6 +3,7 @@ import { chosenReadings, type ShownOf } from '../../board/readings.ts';
 import type { Board } from '../../board/row.ts';
 import { ratesOf, TREND_MS, type Trend, trendOf } from '../../board/trend.ts';
 import type { ReadingHistory } from '../../incidents/history.ts';
+import { defined } from '../../model/defined.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import type { RemedyOf } from '../api/views.ts';
 
@@ -50,8 +51,7 @@ export class BoardSource {
       nowMs: now(),
       remedyOf,
       shownOf,
-      ...(node === undefined ? {} : { node }),
-      ...(kept === undefined ? {} : { rateOf: (key, metric, labels) => kept.rateOf(key, metric, labels) }),
+      ...defined({ node, rateOf: kept?.rateOf.bind(kept) }),
     });
   }
 

@@ -1,14 +1,16 @@
 import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { loadFamilies } from '../../../src/config/sections.ts';
 import { systemClock } from '../../../src/host/clock.ts';
 import { ClaimReader } from '../../../src/kubelet/claims/claims.ts';
-
 import type { Allocation, Claim } from '../../../src/model/allocation.ts';
 import { type ClaimHardware, claimDeviceKey } from '../../../src/model/claim-hardware.ts';
+import { familyLoaders } from '../../../src/probes/families.ts';
 import { builtDocumentThread } from '../../support/documents.ts';
 import { allocation } from '../../support/snapshots.ts';
 
+const families = await loadFamilies(familyLoaders);
 const thread = builtDocumentThread();
 
 /** What a driver writes into a metadata file, in the form of the first versions of the API. */
@@ -58,6 +60,7 @@ export class ClaimTree {
     metadataDirectory: join(this.root, 'plugins'),
     cdiDirectories: [join(this.root, 'run-cdi'), join(this.root, 'etc-cdi')],
     sysfs: join(this.root, 'sys'),
+    forms: families.flatMap(({ claimForms }) => claimForms ?? []),
     thread,
     clock: systemClock,
   });

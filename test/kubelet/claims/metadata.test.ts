@@ -24,6 +24,14 @@ describe('a metadata file of a DRA driver', () => {
     ]);
   });
 
+  it('tells a part by a type that a family declares', async () => {
+    const attributes = (type: string): Readonly<Record<string, string>> => ({ type, [PCI]: '0000:3b:00.0' });
+    expect(await read(objectText({ devices: [{ name: 'gpu-0', attributes: attributes('mig') }] }))).toEqual([
+      { by: 'metadata', pciAddress: '0000:3b:00.0', isPartition: true },
+    ]);
+    expect(await read(objectText({ devices: [{ name: 'gpu-0', attributes: attributes('gpu') }] }))).toEqual(is('0000:3b:00.0'));
+  });
+
   it('is a stream of versions: unknown ones are skipped, and their order has no meaning', async () => {
     const known = objectText({ devices: [at('0000:3b:00.0')] });
     const beta = objectText({ version: 'v1beta1', devices: [at('0000:3b:00.0')] });

@@ -7,7 +7,7 @@ import { plainText } from './text.ts';
 /** Errors that mean "this card has no such value". */
 const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ENODEV', 'ENXIO', 'ENODATA', 'EOPNOTSUPP', 'EINVAL', 'EHUNG']);
 
-/** Errors by which the driver refuses a read while it resets the card, or while the card sleeps. Source: amdgpu_pm.c. */
+/** Errors by which the driver refuses a read while it resets the card, or while the card sleeps. */
 const REFUSED: ReadonlySet<string> = new Set(['EPERM', 'EBUSY']);
 
 /** Codes of problems, by error. */

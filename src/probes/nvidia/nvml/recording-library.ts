@@ -70,7 +70,7 @@ export class RecordingLibrary implements Library {
       return bytes === undefined || after === undefined ? [] : [changeOf(at, bytes, after)];
     });
     const scalars = values.map((value, at) => (types[at] === 'p' ? '' : String(value)));
-    this.#observe({ kind: 'library', symbol, types, values: scalars, code, memory });
+    this.#observe({ kind: 'library', symbol, types, values: scalars, code, memory, ...(symbol === TAKES_EVENT ? { isEvent: true } : {}) });
     return code;
   }
 
