@@ -4,11 +4,11 @@ import type { Collection, DeviceReport, Problem } from '../../model/collection.t
 import type { Device } from '../../model/device.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
-import { parseCount } from '../kit/drm/text.ts';
 import { raise } from '../kit/finding.ts';
 import { LastIdentities } from '../kit/last-identity.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
+import { parseCount } from '../kit/text.ts';
 import { ATI, Card, type CardSample } from './card.ts';
 import { ASLEEP, cardReadings } from './card-readings.ts';
 import { conditions } from './conditions.ts';

@@ -117,21 +117,21 @@ export class NvmeProbe implements Probe {
     const byPlace = new Map([...controllers].map(([controller, sample]) => [keyOfController(controller.place), { controller, sample }]));
     const known = reads.flatMap(({ namespace, sample }) => {
       if (!namespace.isNamed) return [];
-      const { place, facts, problemsOf } = namespace;
+      const { place, facts, problems: own } = namespace;
       const ways = place.paths.flatMap(({ controller }) => byPlace.get(keyOfController(controller)) ?? []);
-      return [{ place, facts, sample, problemsOf, ways, controllers: ways.map(({ controller }) => controller) }];
+      return [{ place, facts, sample, own, ways, controllers: ways.map(({ controller }) => controller) }];
     });
     const repeated = repeatedIds(known);
     const problems: Problem[] = [...repeated].map((wwid) => ({
       code: 'same-name-twice',
       message: `several namespaces have the id ${wwid}`,
     }));
-    for (const { namespace } of reads) if (!namespace.isNamed) problems.push(...namespace.problemsOf());
+    for (const { namespace } of reads) if (!namespace.isNamed) problems.push(...namespace.problems);
     const names = this.#names.of(known.map(namesOf));
     const reports = known.map((each, at): DeviceReport => {
       const isUnique = each.facts.wwid === undefined || !repeated.has(each.facts.wwid);
       const device = namespaceDevice(each, names[at] as string, isUnique);
-      problems.push(...each.problemsOf(device.id));
+      problems.push(...each.own.map((problem) => ({ ...problem, device: device.id })));
       return namespaceReport(device, each);
     });
     return { reports, problems, areAllNamed: known.length === reads.length };
