@@ -51,18 +51,11 @@ export class NetdevProbe implements Probe {
     this.#source = new LinkSource(host, options);
   }
 
-  async collect(): Promise<Collection> {
-    const { sys } = this.#host;
-    const { shortages } = sys;
-    const collection = await this.#collect();
-    if (sys.shortages === shortages) return collection;
-    // Without free file descriptors it is unknown which values are missing, and what the kept facts lack.
-    this.close();
-    const reports = collection.reports.map(({ device }) => ({ device }));
-    return { ...collection, reports, listing: collection.listing === 'complete' ? 'partial' : collection.listing };
+  close(): void {
+    this.forget();
   }
 
-  close(): void {
+  forget(): void {
     for (const address of this.#ports.keys()) this.#host.sys.forget(`${PCI}/${address}`);
     this.#ports.clear();
     this.#pcie.clear();
@@ -72,11 +65,11 @@ export class NetdevProbe implements Probe {
     this.#source.close();
   }
 
-  async #collect(): Promise<Collection> {
+  async collect(): Promise<Collection> {
     const { sys, clock } = this.#host;
     const { names, error } = sys.listing(PCI);
     if (names === undefined) {
-      this.close();
+      this.forget();
       if (error === 'ENOENT') return { reports: [], problems: [], listing: 'absent' };
       return { reports: [], problems: [problem('class-unreadable', `listing /sys/${PCI} fails with ${error}`)], listing: 'partial' };
     }

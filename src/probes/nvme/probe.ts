@@ -41,18 +41,11 @@ export class NvmeProbe implements Probe {
     this.#names = new FallbackNames(host.known);
   }
 
-  collect(): Collection {
-    const { sys } = this.#host;
-    const { shortages } = sys;
-    const collection = this.#collect();
-    if (sys.shortages === shortages) return collection;
-    // Without free file descriptors it is unknown which values are missing, and what the kept facts lack.
-    this.close();
-    const reports = collection.reports.map(({ device }) => ({ device }));
-    return { ...collection, reports, listing: collection.listing === 'complete' ? 'partial' : collection.listing };
+  close(): void {
+    this.forget();
   }
 
-  close(): void {
+  forget(): void {
     for (const each of [...this.#controllers.values(), ...this.#namespaces.values(), ...(this.#passed?.drives ?? [])]) each.close();
     this.#controllers.clear();
     this.#namespaces.clear();
@@ -60,12 +53,12 @@ export class NvmeProbe implements Probe {
     this.#layout = undefined;
   }
 
-  #collect(): Collection {
+  collect(): Collection {
     const { sys, clock } = this.#host;
     const nowMs = clock.monotonic();
     const { names, error } = sys.listing(CLASS);
     if (names === undefined && error !== 'ENOENT') {
-      this.close();
+      this.forget();
       const message = `listing /sys/${CLASS} fails with ${error}`;
       return { reports: [], problems: [{ code: 'class-unreadable', message }], listing: 'partial' };
     }
