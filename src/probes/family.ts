@@ -89,6 +89,8 @@ export interface Probe {
   collect(): Collection | Promise<Collection>;
   /** Calls `wake`, without data, when an event should start the next `collect` sooner. Returns a function that stops the watch. */
   watch?(wake: () => void): () => void;
+  /** Drops what it keeps of earlier collections, because the last one ran out of file descriptors. The next one reads everything. */
+  forget?(): void;
   close?(): void | Promise<void>;
 }
 

@@ -9,7 +9,10 @@ export async function collectChecked(probe: Probe, host: Host): Promise<Collecti
   const collection = withSharedIdentities(await probe.collect());
   if (shortagesOf(host) !== shortages) {
     const problem = { code: 'descriptors-exhausted', message: 'files cannot be opened: no descriptors are left' };
-    return { ...collection, listing: 'partial', problems: [...collection.problems, problem] };
+    // It is unknown which values are missing, and what the facts lack that the probe keeps.
+    probe.forget?.();
+    const reports = collection.reports.map(({ read: _, ...report }) => report);
+    return { ...collection, reports, listing: 'partial', problems: [...collection.problems, problem] };
   }
   if (collection.listing !== 'absent' || isMounted(host)) return collection;
   const problem = { code: 'sysfs-unusable', message: `${host.sys.root} is missing, empty or cannot be listed` };

@@ -9,7 +9,7 @@ import { type Access, allocateContainer } from '../../src/plugin/allocation/allo
 import { Refusal } from '../../src/plugin/allocation/refusal.ts';
 import { healthByState, takeInventory } from '../../src/plugin/offers/inventory.ts';
 import { access as fpga } from '../../src/probes/fpga/access.ts';
-import { access as infiniband } from '../../src/probes/infiniband/access.ts';
+import { nodeAccess, SRIOV_VARIABLE } from '../../src/probes/kit/node-access.ts';
 import { deviceState, TOY, toyAccess } from './support.ts';
 
 interface Case {
@@ -22,7 +22,7 @@ interface Case {
   readonly expected: object;
 }
 
-const FAMILIES: Readonly<Record<string, Access>> = { fpga, infiniband };
+const FAMILIES: Readonly<Record<string, Access>> = { fpga, infiniband: (device) => nodeAccess(device, SRIOV_VARIABLE) };
 const cases = parse(readFileSync(new URL('./allocate.yaml', import.meta.url), 'utf8')) as readonly Case[];
 
 function allocate({ resource, devices, paths = [], access }: Case, ids: readonly string[]): object {

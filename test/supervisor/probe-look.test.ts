@@ -24,9 +24,13 @@ const look = (collection: Collection, meanwhile: () => void = () => {}): Promise
         meanwhile();
         return Promise.resolve(collection);
       },
+      forget: () => {
+        forgotten += 1;
+      },
     },
     host,
   );
+let forgotten = 0;
 
 describe('a collection of a probe', () => {
   it.each(['class/net', 'bus/pci'])('without a trace of its family is valid when sysfs is mounted: %s', async (path) => {
@@ -51,13 +55,17 @@ describe('a collection of a probe', () => {
   });
 
   it.each(['sys', 'proc', 'dev'] as const)('that ran out of descriptors below /%s is partial', async (tree) => {
-    const found = listed([report({ device: device({ id: 'a' }) })], { problems: [{ code: 'x', message: 'y' }] });
+    const [readings, outOfBand] = [[{ metric: 'm', value: 1 }], { readings: [], findings: [] }];
+    const full = { ...report({ device: device({ id: 'a' }) }), read: { readings, findings: [] }, outOfBand };
+    const found = listed([full], { problems: [{ code: 'x', message: 'y' }] });
     const short = await look(found, () => {
       host[tree].shortages += 1;
     });
-    expect(short).toMatchObject({ reports: [{ device: { id: 'a' } }], listing: 'partial' });
+    expect(short).toMatchObject({ reports: [{ device: { id: 'a' }, outOfBand }], listing: 'partial' });
+    expect([short.reports[0]?.read, forgotten]).toEqual([undefined, 1]);
     expect(short.problems.map(({ code }) => code)).toEqual(['x', 'descriptors-exhausted']);
-    expect((await look(found)).listing, 'it is over').toBe('complete');
+    expect([(await look(found)).reports[0]?.read, forgotten], 'it is over').toEqual([full.read, 1]);
+    forgotten = 0;
   });
 });
 

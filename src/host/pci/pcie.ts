@@ -72,6 +72,14 @@ export function isAsleepState(powerState: string | undefined): boolean {
   return powerState === 'D3hot' || powerState === 'D3cold';
 }
 
+/**
+ * True for text of `power/runtime_status` of a device that sleeps. A device on its way to sleep or back is not touched either. A read of the
+ * file wakes nothing. Source: Linux Documentation/ABI/testing/sysfs-devices-power.
+ */
+export function isSuspended(runtimeStatus: string | undefined): boolean {
+  return /^(?:suspended|suspending|resuming)\s*(?:\0|$)/.test(runtimeStatus ?? '');
+}
+
 /** `address`: result of {@link normalizePciAddress}. Reads the power state first, and nothing else when the function sleeps. */
 export function readPcieLink(sys: Tree, address: string): PcieLink {
   const directory = `bus/pci/devices/${address}`;

@@ -2,13 +2,13 @@ import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import type { PciDatabase } from '../../host/pci/pci-names.ts';
-import { doesPciFunctionAnswer, readAer, readPcieLink } from '../../host/pci/pcie.ts';
+import { doesPciFunctionAnswer, isSuspended, readAer, readPcieLink } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
-import { CardFiles, type FileFact } from '../kit/drm/card-files.ts';
-import { parseCount, parsePercent, plainText } from '../kit/drm/text.ts';
+import { DeviceFiles, type DriverErrors, type FileFact } from '../kit/device-files.ts';
 import { PCIE_EVERY_MS, type PcieSample } from '../kit/pcie/pcie.ts';
 import { slotFunctionOf } from '../kit/pcie/slot-link.ts';
 import { CredibleLimits } from '../kit/sensor-limits.ts';
+import { parseCount, parsePercent, plainText } from '../kit/text.ts';
 import type { CardPlace } from './discover.ts';
 import { findMonitor, type Monitor, type MonitorSample, readingOf, readMonitor } from './hwmon.ts';
 import { metrics } from './metrics.ts';
@@ -68,6 +68,12 @@ export interface AwakeSample {
 /** Vendor of graphics cards and of the switches on them. Bridges of AMD's processors have another vendor, 0x1022. */
 export const ATI = '0x1002';
 
+/**
+ * amdgpu answers EPERM during a reset and while the card sleeps, and EINVAL when a query of the firmware fails: amdgpu_pm.c, amdgpu_ras.c.
+ * Kernels answer some of these reads with an empty text.
+ */
+const AMDGPU_ERRORS: DriverErrors = { EPERM: 'busy', EINVAL: 'silent', empty: 'silent' };
+
 const BUSY_FILES = { gpu: 'gpu_busy_percent', memory: 'mem_busy_percent', video: 'vcn_busy_percent' } as const;
 
 /** Reads one card. Its directory is named by the PCI address, so the files can never belong to another card. */
@@ -103,7 +109,7 @@ export class Card {
   }
 
   read(nowMs: number): CardSample {
-    const files = new CardFiles(this.#host.sys, this.place.directory, this.place.address);
+    const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.address, errors: AMDGPU_ERRORS });
     this.problems = [];
     if (this.#isAsleep()) return { state: 'asleep' };
     const pcie = this.#readPcie(files, nowMs);
@@ -118,7 +124,6 @@ export class Card {
       ];
       return { state: 'hung' };
     }
-    files.finish();
     this.problems = [...files.problems, ...this.#keptProblems.facts, ...this.#keptProblems.pcie, ...sample.ras.problems];
     return {
       ...sample,
@@ -133,17 +138,15 @@ export class Card {
     return bytes === undefined ? undefined : decodeXcpMetrics(bytes).table?.samples;
   }
 
+  #isAsleep(): boolean {
+    return isSuspended(this.#host.sys.reread(`${this.place.directory}/power/runtime_status`).text);
+  }
+
   close(): void {
     this.#host.sys.forget(this.place.directory);
   }
 
-  /** Reading the runtime status wakes nothing. A card on its way to sleep or back is not touched either. */
-  #isAsleep(): boolean {
-    const status = plainText(this.#host.sys.reread(`${this.place.directory}/power/runtime_status`).text ?? '');
-    return status === 'suspended' || status === 'suspending' || status === 'resuming';
-  }
-
-  #readPcie(files: CardFiles, nowMs: number) {
+  #readPcie(files: DeviceFiles, nowMs: number) {
     const { sys } = this.#host;
     const { address, directory } = this.place;
     if (!directory.startsWith('bus/')) return undefined;
@@ -162,13 +165,12 @@ export class Card {
     return this.#pcie;
   }
 
-  #keep(what: 'facts' | 'pcie', apart: CardFiles, files: CardFiles): void {
-    apart.finish();
+  #keep(what: 'facts' | 'pcie', apart: DeviceFiles, files: DeviceFiles): void {
     if (apart.isHung) files.isHung = true;
     this.#keptProblems = { ...this.#keptProblems, [what]: apart.problems };
   }
 
-  #readFacts(all: CardFiles, nowMs: number): void {
+  #readFacts(all: DeviceFiles, nowMs: number): void {
     if (this.#factsAtMs !== undefined && nowMs - this.#factsAtMs < this.#options['facts-interval']) return;
     this.#factsAtMs = nowMs;
     const files = all.apart();
@@ -220,14 +222,14 @@ export class Card {
     return nameOf(this.#database.of({ device: pciDevice.replace(/^0x/, ''), subsystem }));
   }
 
-  #count(files: CardFiles, file: string): number | bigint | undefined {
+  #count(files: DeviceFiles, file: string): number | bigint | undefined {
     return this.#names.has(file) ? files.once(file, parseCount).value : undefined;
   }
 
-  #readValues(files: CardFiles, nowMs: number): AwakeSample {
+  #readValues(files: DeviceFiles, nowMs: number): AwakeSample {
     const before = { answered: files.answered, refused: files.refused };
     const live = <T>(file: string, parse: (text: string) => T | undefined): FileFact<T> =>
-      this.#names.has(file) ? files.live(file, parse) : { isUnknown: false };
+      this.#names.has(file) ? files.live(file, parse) : { isUnknown: false, error: 'ENOENT' };
     const busy = Object.fromEntries(
       Object.entries(BUSY_FILES).flatMap(([engine, file]) => {
         const { value } = live(file, parsePercent);
@@ -254,7 +256,7 @@ export class Card {
   }
 
   /** `watts`: power of the hardware monitor. */
-  #readTable(files: CardFiles, watts: number | undefined): Table | undefined {
+  #readTable(files: DeviceFiles, watts: number | undefined): Table | undefined {
     if (!this.#names.has('gpu_metrics')) return undefined;
     const path = `${this.place.directory}/gpu_metrics`;
     const bytes = this.#host.sys.bytes(path, TABLE_LIMIT);

@@ -1,9 +1,9 @@
 import { parseInteger, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
 import type { MetricSpec, Reading } from '../../model/metric.ts';
-import type { CardFiles } from '../kit/drm/card-files.ts';
+import type { DeviceFiles } from '../kit/device-files.ts';
 import { type LimitedTemperature, withCredibleLimits } from '../kit/drm/temperature.ts';
-import { plainText } from '../kit/drm/text.ts';
 import type { CredibleLimits } from '../kit/sensor-limits.ts';
+import { plainText } from '../kit/text.ts';
 import { metrics } from './metrics.ts';
 
 /** A file of the monitor that is read at each refresh. */
@@ -41,7 +41,7 @@ const MILLI = 1_000;
 const MICRO = 1_000_000;
 
 /** Finds the channels of the monitor of the driver and reads labels and limits. A card may have other monitors, of its cables. */
-export function findMonitor(files: CardFiles): Monitor | undefined {
+export function findMonitor(files: DeviceFiles): Monitor | undefined {
   for (const name of files.names('hwmon')) {
     const directory = `hwmon/${name}`;
     const driver = files.text(`${directory}/name`);
@@ -50,7 +50,7 @@ export function findMonitor(files: CardFiles): Monitor | undefined {
   return undefined;
 }
 
-function describe(files: CardFiles, directory: string): Monitor {
+function describe(files: DeviceFiles, directory: string): Monitor {
   const names = new Set(files.names(directory));
   const numbered = (pattern: RegExp): string[] => [...names].filter((name) => pattern.test(name)).sort();
   const labelOf = (channel: string): string | undefined => {
@@ -146,7 +146,11 @@ function powerLimits(value: (file: string) => number | undefined): Reading[] {
 const integer = (text: string): number | undefined => parseInteger(plainText(text));
 
 /** Reads the sensors of a monitor. A sensor without a value gives no reading. `credible`: the limits of the card. */
-export function readMonitor(files: CardFiles, credible: CredibleLimits, { directory, channels, limits, fanMost }: Monitor): MonitorSample {
+export function readMonitor(
+  files: DeviceFiles,
+  credible: CredibleLimits,
+  { directory, channels, limits, fanMost }: Monitor,
+): MonitorSample {
   const readings: Reading[] = [];
   const temperatures: LimitedTemperature[] = [];
   for (const channel of channels) {

@@ -1,8 +1,8 @@
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
+import { nodeAccess } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
-import { access } from './access.ts';
 import { conditions } from './conditions.ts';
 import { metrics } from './metrics.ts';
 import { options } from './options.ts';
@@ -41,7 +41,7 @@ export const family = defineFamily({
   createProbe: (host, values) => new AmdgpuProbe(host, values),
   resolve,
   claimNames,
-  access,
+  access: (device) => nodeAccess(device),
   known: {
     files: {
       values: namesIn(`

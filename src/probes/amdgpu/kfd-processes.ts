@@ -1,5 +1,5 @@
 import type { Tree } from '../../host/fs/tree.ts';
-import { parseCount } from '../kit/drm/text.ts';
+import { parseCount } from '../kit/text.ts';
 
 const PROCESSES = 'class/kfd/kfd/proc';
 

@@ -4,11 +4,11 @@ import type { Collection, DeviceReport, Problem } from '../../model/collection.t
 import type { Device } from '../../model/device.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
-import { parseCount } from '../kit/drm/text.ts';
 import { raise } from '../kit/finding.ts';
 import { LastIdentities } from '../kit/last-identity.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
+import { parseCount } from '../kit/text.ts';
 import { ATI, Card, type CardSample } from './card.ts';
 import { ASLEEP, cardReadings } from './card-readings.ts';
 import { conditions } from './conditions.ts';
@@ -47,30 +47,23 @@ export class AmdgpuProbe implements Probe {
     this.#processes = new ProcessReader(host, options['processes-per-search']);
   }
 
-  collect(): Collection {
-    const { sys, proc } = this.#host;
-    const shortages = sys.shortages + proc.shortages;
-    const collection = this.#collect();
-    if (sys.shortages + proc.shortages === shortages) return collection;
-    // Without free file descriptors it is unknown which values are missing, and what the kept facts lack.
-    this.close();
-    const reports = collection.reports.map(({ device }) => ({ device }));
-    return { ...collection, reports, listing: collection.listing === 'complete' ? 'partial' : collection.listing };
+  close(): void {
+    this.forget();
   }
 
-  close(): void {
+  forget(): void {
     for (const card of this.#cards.values()) card.close();
     this.#cards.clear();
     this.#places = undefined;
     this.#topology = undefined;
   }
 
-  #collect(): Collection {
+  collect(): Collection {
     const { sys, clock } = this.#host;
     const nowMs = clock.monotonic();
     const { names, error } = sys.listing(CLASS);
     if (names === undefined) {
-      this.close();
+      this.forget();
       if (error === 'ENOENT') return { reports: [], problems: [], listing: 'absent' };
       return {
         reports: [],

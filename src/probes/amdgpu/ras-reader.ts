@@ -1,6 +1,6 @@
 import type { Problem } from '../../model/collection.ts';
-import type { CardFiles } from '../kit/drm/card-files.ts';
-import { plainText } from '../kit/drm/text.ts';
+import type { DeviceFiles } from '../kit/device-files.ts';
+import { plainText } from '../kit/text.ts';
 import type { AmdgpuOptions } from './options.ts';
 import {
   BAD_PAGES_LIMIT,
@@ -53,7 +53,7 @@ export class RasReader {
     this.#options = options;
   }
 
-  read(files: CardFiles, nowMs: number): RasSample {
+  read(files: DeviceFiles, nowMs: number): RasSample {
     const state = files.live('ras/event_state', parseEventState);
     const text = JSON.stringify(state, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
     const isNew = text !== this.#eventsText;
@@ -69,7 +69,7 @@ export class RasReader {
     };
   }
 
-  #readBlocks(files: CardFiles, nowMs: number, isNew: boolean): readonly BlockState[] {
+  #readBlocks(files: DeviceFiles, nowMs: number, isNew: boolean): readonly BlockState[] {
     const everyMs = this.#options['ras-interval'];
     if (everyMs === 0) return [];
     if (this.#blocks === undefined || isNew || nowMs - this.#blocks.atMs >= everyMs) {
@@ -88,14 +88,13 @@ export class RasReader {
         });
       const listed = new Set(value.map(({ block }) => block));
       const vanished = [...this.#counted].filter((block) => !listed.has(block)).map((block): BlockState => ({ block, isUnknown: true }));
-      apart.finish();
       if (apart.isHung) files.isHung = true;
       this.#blocks = { value: [...value, ...vanished], problems: apart.problems, atMs: nowMs };
     }
     return this.#blocks.value;
   }
 
-  #readBadPages(files: CardFiles, nowMs: number, isNew: boolean): BadPages | 'unknown' | undefined {
+  #readBadPages(files: DeviceFiles, nowMs: number, isNew: boolean): BadPages | 'unknown' | undefined {
     const everyMs = this.#options['bad-pages-interval'];
     if (everyMs === 0) return undefined;
     if (this.#badPages === undefined || isNew || nowMs - this.#badPages.atMs >= everyMs) {

@@ -1,4 +1,4 @@
-import { parseCount, plainText } from '../kit/drm/text.ts';
+import { parseCount, plainText } from '../kit/text.ts';
 
 /** Errors that one block of a card counted since the driver was loaded. A count that the file does not tell is absent. */
 export interface BlockErrors {

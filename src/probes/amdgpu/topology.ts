@@ -1,6 +1,6 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import { normalizePciAddress } from '../../host/pci/pci.ts';
-import { parseCount, plainText } from '../kit/drm/text.ts';
+import { parseCount, plainText } from '../kit/text.ts';
 
 const TOPOLOGY = 'class/kfd/kfd/topology';
 

@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
+import { noValueOf } from '../kit/device-files.ts';
 import type { CommandRows } from './command-rows.ts';
 import type { DeclaredSource } from './declaration.ts';
 import { findMatches, isWild, type Match } from './glob.ts';
@@ -14,8 +15,6 @@ export const MOST_VALUES = 256;
 const SEARCH_MS = 30_000;
 /** Limit of remembered searches. */
 const MOST_SEARCHES = 65_536;
-/** Errors of a value that does not exist at the moment: an absent file, or a file that the driver does not fill. */
-const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENODATA', 'ENOTDIR']);
 
 /** A place where a device was found. */
 export interface Entry {
@@ -92,7 +91,7 @@ export class SourceReader {
       const place = `/${tree === this.host.proc ? 'proc' : 'sys'}/${path}`;
       const { text, error } = tree.reread(path);
       if (text === undefined) {
-        if (!ABSENT.has(error)) faults.push({ code: 'value-unreadable', message: `reading ${place} fails with ${error}` });
+        if (noValueOf(error) !== 'absent') faults.push({ code: 'value-unreadable', message: `reading ${place} fails with ${error}` });
         continue;
       }
       this.#take(text, source, { place, words: captureWords(captures), values, faults });

@@ -1,5 +1,6 @@
 import type { DeviceAccess } from '../../model/access.ts';
 import type { Device } from '../../model/device.ts';
+import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 
 /** Stacks whose vendor plugin gives each node both as a device with all permissions and as a mount. */
 const MOUNTED: ReadonlySet<string> = new Set(['xrt', 'ami']);
@@ -10,16 +11,15 @@ const MOUNTED: ReadonlySet<string> = new Set(['xrt', 'ami']);
  * The tools of OPAE and XRT take a board by its PCI address.
  */
 export function access(device: Device): DeviceAccess {
-  const { characterDevices: paths = [], stack = '', pciAddress } = device;
-  const names = pciAddress === undefined ? {} : { env: { 'PCIDEVICE_{RESOURCE}': pciAddress } };
+  const { characterDevices: paths = [], stack = '' } = device;
+  const nodes = nodeAccess(device, SRIOV_VARIABLE);
   if (MOUNTED.has(stack)) {
     return {
-      ...names,
+      ...nodes,
       deviceNodes: paths.map((path) => ({ path, permissions: 'rwm' })),
       mounts: paths.map((path) => ({ path, hostPath: path, readOnly: false })),
     };
   }
-  const deviceNodes = paths.map((path) => ({ path, permissions: 'rw' }));
-  if (device.kind !== 'fpga' || paths.length === 0) return { ...names, deviceNodes };
-  return { ...names, deviceNodes, annotations: { 'com.intel.fpga.mode': 'fpga.intel.com/region' } };
+  if (device.kind !== 'fpga' || paths.length === 0) return nodes;
+  return { ...nodes, annotations: { 'com.intel.fpga.mode': 'fpga.intel.com/region' } };
 }

@@ -1,7 +1,8 @@
 import { parseInteger } from '../../host/hwmon.ts';
+import type { DeviceFiles } from '../kit/device-files.ts';
 import { addMemoryBanks } from './alveo-memory.ts';
-import type { BoardFiles } from './board-files.ts';
 import { metrics } from './metrics.ts';
+import { numbered } from './name-order.ts';
 import type { ReportBuilder } from './report-builder.ts';
 import { parseCount, parseFlag } from './values.ts';
 
@@ -12,7 +13,7 @@ const NO_LEVEL = 18_446_744_073_709_551_615n;
  * Reads the files of the management function. Returns the number of its device node. It never opens `error`, because a read clears
  * it, nor files whose read sends a command to the controller.
  */
-export function addManagement(builder: ReportBuilder, id: string, files: BoardFiles): number | undefined {
+export function addManagement(builder: ReportBuilder, id: string, files: DeviceFiles): number | undefined {
   addFirewall(builder, files);
   const isRecovery = files.value('recovery', parseFlag);
   if (isRecovery !== undefined) {
@@ -30,10 +31,10 @@ export function addManagement(builder: ReportBuilder, id: string, files: BoardFi
   return files.value('instance', parseInteger);
 }
 
-function addFirewall(builder: ReportBuilder, files: BoardFiles): void {
-  for (const name of files.names(/^firewall\.m\.\d+$/).slice(0, 1)) {
-    const status = files.fact(`${name}/status`, parseCount);
-    if (status.isFailed) builder.find('FirewallTripped', 'unknown', 'StatusSet', 'the status of the firewall cannot be read');
+function addFirewall(builder: ReportBuilder, files: DeviceFiles): void {
+  for (const name of numbered(files, /^firewall\.m\.\d+$/).slice(0, 1)) {
+    const status = files.once(`${name}/status`, parseCount);
+    if (status.isUnknown) builder.find('FirewallTripped', 'unknown', 'StatusSet', 'the status of the firewall cannot be read');
     if (status.value === undefined) continue;
     const isTripped = Number(status.value) !== 0;
     builder.add(metrics.firewallTripped, isTripped);
@@ -42,7 +43,7 @@ function addFirewall(builder: ReportBuilder, files: BoardFiles): void {
   }
 }
 
-function levelText(files: BoardFiles, name: string): string {
+function levelText(files: DeviceFiles, name: string): string {
   const level = files.value(`${name}/level`, parseCount);
   return level === undefined || BigInt(level) === NO_LEVEL ? '' : ` at level ${level}`;
 }

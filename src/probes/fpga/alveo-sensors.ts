@@ -1,6 +1,7 @@
-import { BoardFiles } from './board-files.ts';
+import type { DeviceFiles } from '../kit/device-files.ts';
 import type { ProbeMemory } from './memory.ts';
 import { metrics } from './metrics.ts';
+import { numbered } from './name-order.ts';
 import type { ReportBuilder } from './report-builder.ts';
 import { readSdm, type SdmSensor } from './sdm.ts';
 import {
@@ -14,7 +15,7 @@ import {
   readMonitor,
   reportSensors,
 } from './sensors.ts';
-import { atMostEvery, type Placed, type Survey } from './survey.ts';
+import { atMostEvery, filesOf, type Placed, type Survey } from './survey.ts';
 import { parseFlag } from './values.ts';
 
 /** Writable targets of clock scaling. They are not measurements. */
@@ -42,14 +43,14 @@ export function addAlveoSensors(builder: ReportBuilder, survey: Survey, id: stri
     if (critical !== undefined) judgeCritical(builder, survey, id, id, { name, value, critical });
     else if (name === 'fpga_temp') judgeFpga(builder, memory, id, value);
   }
-  addHeartbeat(builder, new BoardFiles(survey.host.sys, `bus/pci/devices/${address}`, id, survey.problems));
+  addHeartbeat(builder, filesOf(survey, `bus/pci/devices/${address}`, id));
 }
 
 function readAll(survey: Survey, id: string, monitors: readonly Placed[]): readonly SdmSensor[] {
   const { sys } = survey.host;
   const kinds = survey.options['rail-sensors'] ? [...MAIN_KINDS, ...RAIL_KINDS] : MAIN_KINDS;
   const sensors = monitors.flatMap((monitor): readonly SdmSensor[] => {
-    const name = new BoardFiles(sys, monitor.path, id, survey.problems).text('name') ?? '';
+    const name = filesOf(survey, monitor.path, id).text('name') ?? '';
     if (/_hwmon_sdm_(?:user|mgmt)$/.test(name)) {
       const read = readSdm(sys, monitor.path, kinds).map(measured);
       reportSensors(survey, id, monitor.path, read);
@@ -71,8 +72,8 @@ function judgeFpga(builder: ReportBuilder, memory: ProbeMemory, id: string, valu
   else builder.find('OverTemperature', isCritical === false && isWarm === false ? false : 'unknown', 'Normal', message, { instance });
 }
 
-function addHeartbeat(builder: ReportBuilder, files: BoardFiles): void {
-  const xmc = files.names(/^xmc\.[um]\.\d+$/)[0];
+function addHeartbeat(builder: ReportBuilder, files: DeviceFiles): void {
+  const xmc = numbered(files, /^xmc\.[um]\.\d+$/)[0];
   const isStalled = xmc === undefined ? undefined : files.value(`${xmc}/xmc_heartbeat_stall`, parseFlag);
   if (isStalled === undefined) return;
   builder.find('BmcStalled', isStalled, isStalled ? 'HeartbeatStalled' : 'Alive', `xmc_heartbeat_stall is ${Number(isStalled)}`);

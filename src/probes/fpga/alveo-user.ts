@@ -1,8 +1,9 @@
+import type { DeviceFiles } from '../kit/device-files.ts';
 import { addMemoryBanks } from './alveo-memory.ts';
-import { BoardFiles } from './board-files.ts';
 import { metrics } from './metrics.ts';
+import { numbered } from './name-order.ts';
 import type { ReportBuilder } from './report-builder.ts';
-import { atMostEvery, type Survey } from './survey.ts';
+import { atMostEvery, filesOf, type Survey } from './survey.ts';
 import { parseFlag, parseId, parseRegister } from './values.ts';
 import { boardOfShell, type KdsUse, parseBootFlags, parseClocks, parseKdsStat, parseLoaded, parseMemStat } from './xrt-text.ts';
 
@@ -24,8 +25,8 @@ export interface UserRead {
  * Reads the files of the user function. It never opens `mig_cache_update` (it queries firmware), the firewall's files (each read sends
  * a message to the management function), `xocl_errors` (a ring without version), nor `shutdown` and other writable files.
  */
-export function addUserFunction(builder: ReportBuilder, survey: Survey, id: string, files: BoardFiles): UserRead {
-  const ready = files.fact('ready', parseRegister);
+export function addUserFunction(builder: ReportBuilder, survey: Survey, id: string, files: DeviceFiles): UserRead {
+  const ready = files.once('ready', parseRegister);
   const offline = files.value('dev_offline', parseOffline);
   // During a reset only the flag file exists.
   const isResetting = ready.error === 'ENOENT' && offline === undefined;
@@ -55,7 +56,7 @@ function offlineMessage(isResetting: boolean, isOffline: boolean): string {
   return isOffline ? 'the driver says that the board is offline' : 'the board is online';
 }
 
-function addState(builder: ReportBuilder, files: BoardFiles, ready: bigint | undefined, isLoaded: boolean): void {
+function addState(builder: ReportBuilder, files: DeviceFiles, ready: bigint | undefined, isLoaded: boolean): void {
   if (ready !== undefined) {
     const isReady = ready !== 0n;
     builder.add(metrics.ready, isReady);
@@ -91,7 +92,7 @@ function addBoot(builder: ReportBuilder, boot: ReadonlyMap<string, boolean>): vo
   } else builder.find('RecoveryImage', false, 'DefaultBooted', 'the controller booted its own image', { instance: 'vmr' });
 }
 
-function addUse(builder: ReportBuilder, kds: KdsUse, files: BoardFiles): void {
+function addUse(builder: ReportBuilder, kds: KdsUse, files: DeviceFiles): void {
   builder.add(metrics.executions, kds.executions);
   builder.add(metrics.outstanding, kds.outstanding);
   builder.add(metrics.clients, kds.clients);
@@ -101,23 +102,22 @@ function addUse(builder: ReportBuilder, kds: KdsUse, files: BoardFiles): void {
 }
 
 /** Adds the clocks. Their interval is long, because a read can write a line to the kernel log when a clock is off its target. */
-function addClocks(builder: ReportBuilder, survey: Survey, id: string, files: BoardFiles): void {
-  const clocks = atMostEvery(survey, `${id}/clocks`, survey.options['sensor-interval'], ({ host, problems }) => {
-    const icap = files.names(/^icap\.u\.\d+$/)[0];
-    return icap === undefined ? undefined : new BoardFiles(host.sys, files.path(icap), id, problems).value('clock_freqs', parseClocks);
+function addClocks(builder: ReportBuilder, survey: Survey, id: string, files: DeviceFiles): void {
+  const clocks = atMostEvery(survey, `${id}/clocks`, survey.options['sensor-interval'], (each) => {
+    const icap = numbered(files, /^icap\.u\.\d+$/)[0];
+    return icap === undefined ? undefined : filesOf(each, files.path(icap), id).value('clock_freqs', parseClocks);
   });
   for (const [index, hertz] of (clocks ?? []).entries()) builder.add(metrics.clock, hertz, { clock: String(index) });
 }
 
-function readIdentity(files: BoardFiles): Omit<UserRead, 'pids' | 'loaded' | 'isResetting'> {
-  const rom = files.names(/^rom\.u\.\d+$/)[0];
+function readIdentity(files: DeviceFiles): Omit<UserRead, 'pids' | 'loaded' | 'isResetting'> {
+  const rom = numbered(files, /^rom\.u\.\d+$/)[0];
   const shell = rom === undefined ? undefined : files.text(`${rom}/VBNV`);
   const model = files.text('board_name') ?? (shell === undefined ? undefined : boardOfShell(shell));
-  const serial = files
-    .names(/^(?:xmc|hwmon_sdm)\.u\.\d+$/)
+  const serial = numbered(files, /^(?:xmc|hwmon_sdm)\.u\.\d+$/)
     .map((name) => files.text(`${name}/serial_num`))
     .find((text) => text !== undefined);
-  const renderNode = files.in(files.path('drm')).names(/^renderD\d+$/)[0];
+  const renderNode = numbered(files.below('drm'), /^renderD\d+$/)[0];
   const interfaceId = files.value('interface_uuids', (text) => parseId(text.trim().split('\n')[0] ?? ''));
   return {
     ...(model !== undefined && { model }),

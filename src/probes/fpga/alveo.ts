@@ -1,15 +1,15 @@
 import { parseCgroup } from '../../host/process/cgroup.ts';
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
+import type { DeviceFiles } from '../kit/device-files.ts';
 import { addManagement } from './alveo-management.ts';
 import { addAlveoSensors } from './alveo-sensors.ts';
 import { addUserFunction, type UserRead } from './alveo-user.ts';
 import { type PciFacts, pciIdentity, readPciFacts } from './board.ts';
-import { BoardFiles } from './board-files.ts';
 import { addInfo } from './manager.ts';
 import { addDriver, addPcie, type PciPresence } from './pcie-facts.ts';
 import { ReportBuilder } from './report-builder.ts';
-import type { Survey } from './survey.ts';
+import { filesOf, type Survey } from './survey.ts';
 import { addUpdates } from './updates.ts';
 
 /** The two functions of one Alveo device. A virtual machine often has only the user function. */
@@ -50,9 +50,9 @@ function readBoard(survey: Survey, { user, management }: Functions): DeviceRepor
   const presence: PciPresence = addPcie(builder, survey, pci.address);
   if (user !== undefined) builder.find('FunctionLost', false, 'UserFunctionThere', `the user function ${user} is there`);
   else if (id !== management) addLostUser(builder, survey, id);
-  const filesOf = (address: string): BoardFiles => new BoardFiles(host.sys, `bus/pci/devices/${address}`, id, survey.problems);
-  const read: UserRead = presence === 'readable' && user !== undefined ? addUserFunction(builder, survey, id, filesOf(user)) : { pids: [] };
-  const instance = presence === 'readable' && management !== undefined ? addManagement(builder, id, filesOf(management)) : undefined;
+  const filesAt = (address: string): DeviceFiles => filesOf(survey, `bus/pci/devices/${address}`, id);
+  const read: UserRead = presence === 'readable' && user !== undefined ? addUserFunction(builder, survey, id, filesAt(user)) : { pids: [] };
+  const instance = presence === 'readable' && management !== undefined ? addManagement(builder, id, filesAt(management)) : undefined;
   if (presence === 'readable') addBoardFacts(builder, survey, id, { user, management }, read);
   const processes = read.pids.map((pid) => ({ pid, ...parseCgroup(host.proc.text(`${pid}/cgroup`) ?? '') }));
   return builder.report(describe(survey, { id, pci, management, instance, read }), processes);

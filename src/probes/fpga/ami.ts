@@ -2,14 +2,14 @@ import type { Tree } from '../../host/fs/tree.ts';
 import { parseInteger, type Sensor } from '../../host/hwmon.ts';
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
+import type { DeviceFiles } from '../kit/device-files.ts';
 import { pciIdentity, readPciFacts } from './board.ts';
-import { BoardFiles } from './board-files.ts';
 import { addInfo } from './manager.ts';
 import { metrics } from './metrics.ts';
 import { addPcie } from './pcie-facts.ts';
 import { ReportBuilder } from './report-builder.ts';
 import { addSensors, isPresent, judgeCritical, MAIN_KINDS, nameSensors, RAIL_KINDS, readMonitor } from './sensors.ts';
-import { atMostEvery, type Survey } from './survey.ts';
+import { atMostEvery, filesOf, type Survey } from './survey.ts';
 
 type NotReadyReason = 'Initializing' | 'MissingInformation' | 'ControllerAbsent' | 'InitializationFailed' | 'ShutDown' | 'Incompatible';
 
@@ -31,7 +31,7 @@ export function readAmiBoards(survey: Survey, addresses: readonly string[]): rea
 function readAmi(survey: Survey, address: string): DeviceReport {
   const { sys } = survey.host;
   const builder = new ReportBuilder();
-  const files = new BoardFiles(sys, `bus/pci/devices/${address}`, address, survey.problems);
+  const files = filesOf(survey, `bus/pci/devices/${address}`, address);
   const isReadable = addPcie(builder, survey, address) === 'readable';
   const text = (file: string): string | undefined => (isReadable ? files.text(file) : undefined);
   const [model, serial, firmware, shell] = [text('dev_name'), text('board_serial'), text('amc_version'), text('logic_uuid')];
@@ -78,7 +78,7 @@ export function addAmiState(builder: ReportBuilder, state: string | undefined): 
 }
 
 /** Adds link values from the driver's files where the files of the PCI core contain "Unknown". */
-function addLink(builder: ReportBuilder, files: BoardFiles): void {
+function addLink(builder: ReportBuilder, files: DeviceFiles): void {
   for (const [metric, file] of [
     [metrics.pcieWidth, 'link_width_current'],
     [metrics.pcieWidthMax, 'link_width_max'],

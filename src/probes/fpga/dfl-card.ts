@@ -1,16 +1,17 @@
 import type { DeviceReport } from '../../model/collection.ts';
 import { hours } from '../../model/duration.ts';
+import type { DeviceFiles } from '../kit/device-files.ts';
 import { modelOf, pciIdentity, readPciFacts } from './board.ts';
-import { BoardFiles } from './board-files.ts';
 import { type DflBoard, onBoard, type Unit } from './dfl-board.ts';
 import { addEngineErrors, readErrorMasks, readRevision } from './dfl-registers.ts';
 import { addDflSensors, readControllerVersion } from './dfl-sensors.ts';
 import { addBridges, addInfo, addManager, readManager } from './manager.ts';
 import { metrics } from './metrics.ts';
+import { numbered } from './name-order.ts';
 import { addOpaeSensors } from './opae-sensors.ts';
 import { addPcie, type PciPresence } from './pcie-facts.ts';
 import { ReportBuilder } from './report-builder.ts';
-import { atMostEvery, type Survey } from './survey.ts';
+import { atMostEvery, filesOf, type Survey } from './survey.ts';
 import { addUpdates } from './updates.ts';
 import { hex, isAllOnes, parseFlag, parseId, parseRegister } from './values.ts';
 
@@ -31,7 +32,7 @@ export interface CardRead {
 export function readDflCard(survey: Survey, board: DflBoard): CardRead {
   const { sys } = survey.host;
   const builder = new ReportBuilder();
-  const files = new BoardFiles(sys, `bus/pci/devices/${board.address}`, board.address, survey.problems);
+  const files = filesOf(survey, `bus/pci/devices/${board.address}`, board.address);
   const presence = addPcie(builder, survey, board.address);
   const loaded = presence === 'readable' ? addDriverFacts(builder, survey, board, files) : { isDead: false };
   const pci = readPciFacts(sys, board.address);
@@ -69,7 +70,7 @@ interface Loaded {
   readonly controllerVersion?: string;
 }
 
-function addDriverFacts(builder: ReportBuilder, survey: Survey, board: DflBoard, files: BoardFiles): Loaded {
+function addDriverFacts(builder: ReportBuilder, survey: Survey, board: DflBoard, files: DeviceFiles): Loaded {
   const { layout, address } = board;
   const engine = board.engines[0];
   // The id has 64 bits, so it stays a bigint.
@@ -95,7 +96,7 @@ function addDriverFacts(builder: ReportBuilder, survey: Survey, board: DflBoard,
 }
 
 /** On a dead board all registers are unknown, also those of which a driver shows only a few bits. */
-function addEngine(builder: ReportBuilder, board: DflBoard, engine: Unit, files: BoardFiles, isDead: boolean): string | undefined {
+function addEngine(builder: ReportBuilder, board: DflBoard, engine: Unit, files: DeviceFiles, isDead: boolean): string | undefined {
   const own = files.in(engine.path);
   const masks = readErrorMasks(own, board.layout.registers);
   addEngineErrors(builder, isDead ? new Map([...masks.keys()].map((register) => [register, 'unknown'])) : masks, readRevision(own));
@@ -112,22 +113,24 @@ export function addIdentity(builder: ReportBuilder, what: string, isLost: boolea
 }
 
 /** Reads the file that the patterns lead to. In each directory it follows the first match. */
-function readCompatId(files: BoardFiles, path: readonly string[]): string | undefined {
+function readCompatId(files: DeviceFiles, path: readonly string[]): string | undefined {
   let current = files;
   for (const pattern of path.slice(0, -1)) {
-    const name = pattern.includes('*') ? current.names(new RegExp(`^${pattern.replaceAll('.', '\\.').replace('*', '\\d+')}$`))[0] : pattern;
+    const name = pattern.includes('*')
+      ? numbered(current, new RegExp(`^${pattern.replaceAll('.', '\\.').replace('*', '\\d+')}$`))[0]
+      : pattern;
     if (name === undefined) return undefined;
-    current = current.in(current.path(name));
+    current = current.below(name);
   }
   return current.value(path.at(-1) as string, parseId);
 }
 
 /** Memory interfaces: feature devices with files `inf<n>_init_done` and `inf<n>_cal_fail`. */
-function addMemory(builder: ReportBuilder, engine: BoardFiles): void {
+function addMemory(builder: ReportBuilder, engine: DeviceFiles): void {
   const banks = new Set<string>();
-  for (const name of engine.names(/^dfl_dev\.\d+$/)) {
-    const files = engine.in(engine.path(name));
-    for (const file of files.names(/^inf\d+_cal_fail$/)) {
+  for (const name of numbered(engine, /^dfl_dev\.\d+$/)) {
+    const files = engine.below(name);
+    for (const file of numbered(files, /^inf\d+_cal_fail$/)) {
       const interfaceName = file.slice(0, file.indexOf('_'));
       const bank = banks.has(interfaceName) ? `${name}_${interfaceName}` : interfaceName;
       banks.add(bank);

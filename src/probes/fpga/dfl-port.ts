@@ -1,8 +1,7 @@
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
+import type { DeviceFiles, FileFact } from '../kit/device-files.ts';
 import { pciIdentity, readPciFacts } from './board.ts';
-import type { FileFact } from './board-files.ts';
-import { BoardFiles } from './board-files.ts';
 import type { DflBoard } from './dfl-board.ts';
 import { addIdentity, type CardRead } from './dfl-card.ts';
 import { bitNames } from './dfl-errors.ts';
@@ -12,7 +11,7 @@ import type { ProbeMemory } from './memory.ts';
 import { metrics } from './metrics.ts';
 import { addPcie } from './pcie-facts.ts';
 import { ReportBuilder } from './report-builder.ts';
-import type { Survey } from './survey.ts';
+import { filesOf, type Survey } from './survey.ts';
 import { hex, isAllOnes, parseFlag, parseId, parseRegister } from './values.ts';
 
 /** Values of `power_state`. Source: Linux Documentation/ABI/testing/sysfs-platform-dfl-port. */
@@ -38,7 +37,7 @@ export function readDflPort(survey: Survey, board: DflBoard, port: DflBoard['por
   const isOwnFunction = port.address !== board.address;
   const builder = new ReportBuilder();
   const isReadable = isOwnFunction ? addPcie(builder, survey, port.address) === 'readable' : card.presence === 'readable';
-  const named = new BoardFiles(sys, port.path, board.address, problems);
+  const named = filesOf(survey, port.path, board.address);
   const isDead = isReadable && (card.isDead || isDeadPort(sys.text(named.path('power_state'))));
   const current = isReadable && !isDead ? named.value('id', parsePortNumber) : undefined;
   const number = memory.lastKnown(`${port.address}/${port.name}/id`, current);
@@ -48,7 +47,7 @@ export function readDflPort(survey: Survey, board: DflBoard, port: DflBoard['por
     return undefined;
   }
   const id = `${port.address}-port${number}`;
-  if (isReadable) addPort(builder, survey, id, new BoardFiles(sys, port.path, id, problems), { ...card, isDead }, board);
+  if (isReadable) addPort(builder, survey, id, filesOf(survey, port.path, id), { ...card, isDead }, board);
   addCardFault(builder, card);
   return builder.report(portDevice(survey, board, port, id, card.report.device.model));
 }
@@ -67,19 +66,19 @@ function portDevice(survey: Survey, board: DflBoard, port: DflBoard['ports'][num
   };
 }
 
-function addPort(builder: ReportBuilder, survey: Survey, id: string, files: BoardFiles, card: CardRead, board: DflBoard): void {
-  const afu = files.fact('afu_id', parseId);
+function addPort(builder: ReportBuilder, survey: Survey, id: string, files: DeviceFiles, card: CardRead, board: DflBoard): void {
+  const afu = files.once('afu_id', parseId);
   addAccelerator(builder, afu);
   const accelerator = afu.value === undefined || isAllOnes(afu.value) ? undefined : afu.value;
-  if (afu.isFailed || afu.value !== undefined) builder.add(metrics.reconfigurations, survey.memory.changes(`${id}/afu`, accelerator));
+  if (afu.isUnknown || afu.value !== undefined) builder.add(metrics.reconfigurations, survey.memory.changes(`${id}/afu`, accelerator));
   if (card.isDead) addNoState(builder);
   else addState(builder, survey.memory, id, files);
-  addPortErrors(builder, maskOf(files.fact('errors/errors', parseRegister)), readRevision(files), survey.options['strict-port-errors']);
+  addPortErrors(builder, maskOf(files.once('errors/errors', parseRegister)), readRevision(files), survey.options['strict-port-errors']);
   if (accelerator !== undefined) addInfo(builder, { stack: board.layout.stack, compat_id: card.compatId, accelerator_id: accelerator });
 }
 
-function addState(builder: ReportBuilder, memory: ProbeMemory, id: string, files: BoardFiles): void {
-  addPowerState(builder, files.fact('power_state', parseRegister));
+function addState(builder: ReportBuilder, memory: ProbeMemory, id: string, files: DeviceFiles): void {
+  addPowerState(builder, files.once('power_state', parseRegister));
   for (const level of EVENT_LEVELS) addThrottleEvent(builder, memory, id, level, files.value(`${level}_event`, parseFlag));
 }
 
@@ -105,7 +104,7 @@ export function addAccelerator(builder: ReportBuilder, afu: FileFact<string>): v
 export function addPowerState(builder: ReportBuilder, fact: FileFact<bigint>): void {
   const state = fact.value === undefined ? undefined : POWER_STATES[fact.value.toString()];
   if (state === undefined) {
-    if (fact.isFailed) builder.find('PowerDown', 'unknown', 'EmergencyShutdown', 'power_state cannot be read');
+    if (fact.isUnknown) builder.find('PowerDown', 'unknown', 'EmergencyShutdown', 'power_state cannot be read');
     return;
   }
   builder.addState(metrics.powerState, Object.values(POWER_STATES), state);

@@ -1,6 +1,6 @@
 import type { Finding } from '../../model/health.ts';
+import type { DeviceFiles, FileFact } from '../kit/device-files.ts';
 import type { ReasonOf } from '../kit/finding.ts';
-import type { BoardFiles, FileFact } from './board-files.ts';
 import type { conditions } from './conditions.ts';
 import { bitNames, type ErrorRegister, INJECTED } from './dfl-errors.ts';
 import type { Layout } from './dfl-layout.ts';
@@ -11,10 +11,10 @@ import { hex, isAllOnes, parseRegister } from './values.ts';
 /** Masks of the error registers of a board. `unknown` means that the register exists but cannot be read now. */
 export type ErrorMasks = ReadonlyMap<ErrorRegister, bigint | 'unknown'>;
 
-export function readErrorMasks(files: BoardFiles, registers: Layout['registers']): ErrorMasks {
+export function readErrorMasks(files: DeviceFiles, registers: Layout['registers']): ErrorMasks {
   const masks = new Map<ErrorRegister, bigint | 'unknown'>();
   for (const [register, file] of Object.entries(registers)) {
-    const mask = maskOf(files.fact(file, parseRegister));
+    const mask = maskOf(files.once(file, parseRegister));
     if (mask !== undefined) masks.set(register as ErrorRegister, mask);
   }
   return masks;
@@ -23,13 +23,13 @@ export function readErrorMasks(files: BoardFiles, registers: Layout['registers']
 /** A register of all ones means that the board does not answer. */
 export function maskOf(fact: FileFact<bigint>): bigint | 'unknown' | undefined {
   if (fact.value !== undefined) return isAllOnes(fact.value) ? 'unknown' : fact.value;
-  return fact.isFailed ? 'unknown' : undefined;
+  return fact.isUnknown ? 'unknown' : undefined;
 }
 
 const parseRevision = (text: string): number | undefined => (/^\d{1,3}$/.test(text.trim()) ? Number(text) : undefined);
 
 /** Returns the revision of the bit table; mainline kernels do not report it. */
-export function readRevision(files: BoardFiles): number | undefined {
+export function readRevision(files: DeviceFiles): number | undefined {
   return files.value('errors/revision', parseRevision);
 }
 

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path';
 import type { Sensor } from '../../host/hwmon.ts';
 import { hours } from '../../model/duration.ts';
-import { BoardFiles } from './board-files.ts';
+import type { DeviceFiles } from '../kit/device-files.ts';
 import { type DflBoard, onBoard } from './dfl-board.ts';
 import { metrics } from './metrics.ts';
 import type { ReportBuilder } from './report-builder.ts';
@@ -16,13 +16,13 @@ import {
   readAttributes,
   readMonitor,
 } from './sensors.ts';
-import { atMostEvery, type Placed, type Survey } from './survey.ts';
+import { atMostEvery, filesOf, type Placed, type Survey } from './survey.ts';
 
 /** Number of consecutive failed sweeps after which the controller counts as hung. */
 const SWEEPS_TO_STALL = 3;
 
 /** Adds the monitors of the engine (plain registers) and of the board controller (slow bus). A monitor without a name is skipped. */
-export function addDflSensors(builder: ReportBuilder, survey: Survey, board: DflBoard, files: BoardFiles): void {
+export function addDflSensors(builder: ReportBuilder, survey: Survey, board: DflBoard, files: DeviceFiles): void {
   const ofController: ControllerMonitor[] = [];
   for (const monitor of onBoard(board, survey.monitors)) {
     const name = files.in(monitor.path).text('name');
@@ -178,11 +178,11 @@ function addControllerState(builder: ReportBuilder, { sensors, failuresInARow }:
 export function readControllerVersion(survey: Survey, board: DflBoard): string | undefined {
   for (const monitor of onBoard(board, survey.monitors)) {
     for (let at = dirname(monitor.path); at.includes(`/${board.address}/`); at = dirname(at)) {
-      const files = new BoardFiles(survey.host.sys, at, board.address, survey.problems);
+      const files = filesOf(survey, at, board.address);
       for (const file of ['bmcfw_version', 'bmc_version']) {
-        const { value, isFailed } = files.fact(file, (text) => text.trim());
+        const { value, isUnknown } = files.once(file, (text) => text.trim() || undefined);
         // When the first file fails, the second is not read: on boards that have both, their content differs.
-        if (value !== undefined || isFailed) return value;
+        if (value !== undefined || isUnknown) return value;
       }
     }
   }

@@ -1,11 +1,11 @@
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
+import type { DeviceFiles } from '../kit/device-files.ts';
 import { readPciFacts } from './board.ts';
-import { BoardFiles } from './board-files.ts';
 import { metrics } from './metrics.ts';
 import { addPcie } from './pcie-facts.ts';
 import { ReportBuilder } from './report-builder.ts';
-import { type Placed, placedIn, type Survey } from './survey.ts';
+import { filesOf, type Placed, placedIn, type Survey } from './survey.ts';
 import { isAllOnes, parseId } from './values.ts';
 
 /** States of a manager. Source: Linux drivers/fpga/fpga-mgr.c, `state_str`. */
@@ -49,7 +49,7 @@ export function parseStatus(text: string): readonly string[] {
     .filter((line) => line !== '');
 }
 
-export function readManager(files: BoardFiles): ManagerSample {
+export function readManager(files: DeviceFiles): ManagerSample {
   const name = files.text('name');
   const state = files.text('state');
   const status = files.value('status', parseStatus) ?? [];
@@ -88,7 +88,7 @@ function addFailure(builder: ReportBuilder, state: string | undefined, status: r
 /** Adds the bridges of one board, or those that belong to no PCI board. */
 export function addBridges(builder: ReportBuilder, survey: Survey, bridges: readonly Placed[], device: string): void {
   for (const bridge of bridges) {
-    const state = new BoardFiles(survey.host.sys, bridge.path, device, survey.problems).text('state');
+    const state = filesOf(survey, bridge.path, device).text('state');
     if (state !== 'enabled' && state !== 'disabled') continue;
     builder.add(metrics.bridgeEnabled, state === 'enabled', { bridge: bridge.owner ?? bridge.name });
   }
@@ -117,7 +117,7 @@ function embeddedId({ owner, name }: Placed): string {
 
 function readManaged(survey: Survey, manager: Placed, id: string, isOnlyEmbedded: boolean): DeviceReport {
   const { sys } = survey.host;
-  const files = new BoardFiles(sys, manager.path, id, survey.problems);
+  const files = filesOf(survey, manager.path, id);
   const builder = new ReportBuilder();
   const isReadable = manager.address === undefined || addPcie(builder, survey, manager.address) === 'readable';
   const sample: ManagerSample = isReadable ? readManager(files) : { status: [] };
@@ -145,7 +145,7 @@ function readManaged(survey: Survey, manager: Placed, id: string, isOnlyEmbedded
 
 function regionId(survey: Survey, onBoard: (region: Placed) => boolean, device: string): string | undefined {
   for (const region of placedIn(survey.host.sys, 'class/fpga_region').filter(onBoard)) {
-    const id = new BoardFiles(survey.host.sys, region.path, device, survey.problems).value('compat_id', parseId);
+    const id = filesOf(survey, region.path, device).value('compat_id', parseId);
     if (id !== undefined && !isAllOnes(id)) return id;
   }
   return undefined;

@@ -1,3 +1,12 @@
+import type { DeviceFiles } from '../kit/device-files.ts';
+
+/** Returns the names in the directory that match, sorted by the numbers in them. */
+export const numbered = (files: DeviceFiles, pattern: RegExp): readonly string[] =>
+  files
+    .names()
+    .filter((name) => pattern.test(name))
+    .sort(byNumbers);
+
 /**
  * Orders names by the numbers in them: `dfl-fme.2` comes before `dfl-fme.10`. Comparison by locale gives the same order, but loads
  * some MiB of locale data into memory.

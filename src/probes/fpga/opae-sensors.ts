@@ -1,6 +1,6 @@
-import { canMeasure, type SensorKind } from '../../host/hwmon.ts';
+import type { SensorKind } from '../../host/hwmon.ts';
+import type { DeviceFiles } from '../kit/device-files.ts';
 import { notCredible } from '../kit/sensor-limits.ts';
-import type { BoardFiles } from './board-files.ts';
 import { metrics } from './metrics.ts';
 import type { ReportBuilder } from './report-builder.ts';
 import type { Survey } from './survey.ts';
@@ -10,9 +10,9 @@ const TEMPERATURE_LIMITS = { threshold2: 'crit', threshold_trip: 'emergency' } a
 const POWER_LIMITS = { threshold1: 'max', threshold2: 'crit' } as const;
 
 /** Reads the sensor files of OPAE's own driver. Temperatures are whole °C in decimal, powers whole watts in hexadecimal; 0 is no value. */
-export function addOpaeSensors(builder: ReportBuilder, { memory, problems }: Survey, device: string, engine: BoardFiles): void {
-  const thermal = engine.in(engine.path('thermal_mgmt'));
-  const power = engine.in(engine.path('power_mgmt'));
+export function addOpaeSensors(builder: ReportBuilder, { memory, problems }: Survey, device: string, engine: DeviceFiles): void {
+  const thermal = engine.below('thermal_mgmt');
+  const power = engine.below('power_mgmt');
   const celsius = (file: string): number | undefined => measuredBy(thermal, 'temp', file);
   const watts = (file: string): number | undefined => measuredBy(power, 'power', file);
   const now = celsius('temperature');
@@ -34,9 +34,5 @@ export function addOpaeSensors(builder: ReportBuilder, { memory, problems }: Sur
   builder.find('Throttled', isReached, isReached ? 'TemperatureAlarm' : 'FullSpeed', message, { instance: 'temperature_max' });
 }
 
-function measuredBy(files: BoardFiles, kind: SensorKind, file: string): number | undefined {
-  const value = Number(files.value(file, parseRegister) ?? 0n);
-  if (value === 0 || canMeasure(kind, value)) return value || undefined;
-  files.impossible(file);
-  return undefined;
-}
+const measuredBy = (files: DeviceFiles, kind: SensorKind, file: string): number | undefined =>
+  files.possible(file, kind, Number(files.value(file, parseRegister) ?? 0n) || undefined);

@@ -18,12 +18,8 @@ export function createFpgaProbe(host: Host, options: FpgaOptions): Probe {
   const identities = new LastIdentities(host.known);
   return {
     collect() {
-      const { shortages } = host.sys;
       const found = collect(makeSurvey(host, options, memory));
-      const collection = { ...found, reports: found.reports.map((report) => identified(report, identities)) };
-      if (host.sys.shortages === shortages) return collection;
-      // Without free file descriptors, it is unknown which values are missing.
-      return { ...collection, reports: collection.reports.map(({ device }) => ({ device })) };
+      return { ...found, reports: found.reports.map((report) => identified(report, identities)) };
     },
   };
 }

@@ -1,10 +1,9 @@
 import { canMeasure, type HwmonRequest, readHwmon, type Sensor, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
 import type { MetricSpec } from '../../model/metric.ts';
 import { IMPOSSIBLE, notCredible } from '../kit/sensor-limits.ts';
-import { problemOf } from './board-files.ts';
 import { metrics } from './metrics.ts';
 import type { ReportBuilder } from './report-builder.ts';
-import type { Survey } from './survey.ts';
+import { filesOf, type Survey } from './survey.ts';
 
 const METRICS: Readonly<Record<SensorKind, MetricSpec>> = {
   temp: metrics.temperature,
@@ -66,12 +65,9 @@ type Failure = readonly [what: string, error: string];
 const attributeFailures = ({ channel, attributeErrors }: Sensor): Failure[] =>
   Object.entries(attributeErrors).map(([attribute, error]) => [`${channel}_${attribute}`, error]);
 
-function reportFailures({ problems }: Survey, device: string, path: string, failures: readonly Failure[]): void {
-  for (const error of new Set(failures.map(([, each]) => each))) {
-    const code = problemOf(error);
-    const failed = failures.filter(([, each]) => each === error).map(([what]) => what);
-    if (code !== undefined) problems.push({ code, message: `/sys/${path}: ${error} of ${failed.join(', ')}`, device });
-  }
+function reportFailures(survey: Survey, device: string, path: string, failures: readonly Failure[]): void {
+  const files = filesOf(survey, path, device);
+  for (const [what, error] of failures) files.note(what, error);
 }
 
 /**

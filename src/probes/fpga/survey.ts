@@ -4,6 +4,7 @@ import type { Host } from '../../host/host.ts';
 import { isPciAddress } from '../../host/pci/pci.ts';
 import type { Problem } from '../../model/collection.ts';
 import { type Millis, millis } from '../../model/duration.ts';
+import { DeviceFiles, type DriverErrors } from '../kit/device-files.ts';
 import type { ProbeMemory } from './memory.ts';
 import { byNumbers } from './name-order.ts';
 import type { FpgaOptions } from './options.ts';
@@ -43,6 +44,14 @@ export function makeSurvey(host: Host, options: FpgaOptions, memory: ProbeMemory
     bridges: placedIn(sys, 'class/fpga_bridge'),
     uploads: placedIn(sys, 'class/firmware'),
   };
+}
+
+/** What the drivers mean by an error. XRT refuses `kdsstat` without an image: src/runtime_src/core/pcie/driver/linux/xocl/userpf/xocl_sysfs.c. */
+export const FPGA_ERRORS: DriverErrors = { EINVAL: 'absent' };
+
+/** Files of a board or a port in one directory. Their problems go to the survey. */
+export function filesOf({ host, problems }: Survey, directory: string, device: string): DeviceFiles {
+  return new DeviceFiles(host.sys, directory, { device, problems, errors: FPGA_ERRORS });
 }
 
 interface Outcome<T> {

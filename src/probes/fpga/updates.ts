@@ -1,8 +1,7 @@
 import { hours } from '../../model/duration.ts';
-import { BoardFiles } from './board-files.ts';
 import { metrics } from './metrics.ts';
 import type { ReportBuilder } from './report-builder.ts';
-import { atMostEvery, placedIn, type Survey } from './survey.ts';
+import { atMostEvery, filesOf, placedIn, type Survey } from './survey.ts';
 import { parseCount } from './values.ts';
 
 /** Source: Linux Documentation/ABI/testing/sysfs-class-firmware. */
@@ -11,7 +10,7 @@ const UPLOAD_STATES: ReadonlySet<string> = new Set(['receiving', 'preparing', 't
 /** Adds the state of firmware uploads, and the number of writes to the flash. */
 export function addUpdates(builder: ReportBuilder, survey: Survey, address: string): void {
   const uploads = survey.uploads.filter((upload) => upload.address === address);
-  const states = uploads.flatMap(({ path }) => new BoardFiles(survey.host.sys, path, address, survey.problems).text('status') ?? []);
+  const states = uploads.flatMap(({ path }) => filesOf(survey, path, address).text('status') ?? []);
   const running = states.find((state) => UPLOAD_STATES.has(state));
   if (states.length > 0) {
     builder.add(metrics.updateRunning, running !== undefined);
@@ -28,7 +27,7 @@ export function addUpdates(builder: ReportBuilder, survey: Survey, address: stri
 
 function readFlashCount(survey: Survey, address: string): number | bigint | undefined {
   for (const { path } of placedIn(survey.host.sys, 'bus/platform/drivers/intel-m10bmc-sec-update').filter((d) => d.address === address)) {
-    const count = new BoardFiles(survey.host.sys, `${path}/security`, address, survey.problems).value('flash_count', parseCount);
+    const count = filesOf(survey, `${path}/security`, address).value('flash_count', parseCount);
     if (count !== undefined) return count;
   }
   return undefined;

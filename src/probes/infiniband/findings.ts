@@ -1,6 +1,6 @@
 import type { Finding, Remedy } from '../../model/health.ts';
 import { type Growing, type ReasonOf, raise } from '../kit/finding.ts';
-import { pcieFindings } from '../kit/pcie/health.ts';
+import { cardFaults, pcieFindings } from '../kit/pcie/health.ts';
 import { conditions } from './conditions.ts';
 import type { HcaSample } from './hca.ts';
 import { type PortFacts, type PortLevel, type PortSample, rateText } from './port.ts';
@@ -28,17 +28,8 @@ export function findingsOf(sample: HcaSample, context: FindingContext): Finding[
     ...unreadableCounters(sample),
     ...charDevices(sample, context),
     ...own,
-    ...(isPartOfAnother ? cardFindings(context.parent, own) : []),
+    ...(isPartOfAnother ? cardFaults(context.parent?.pcie, context.parent?.facts.name ?? '', own) : []),
   ];
-}
-
-/** A fatal fault of a card affects all its functions. A function with its own error count gets both counts, under different instances. */
-function cardFindings(parent: HcaSample | undefined, own: readonly Finding[]): Finding[] {
-  if (parent?.pcie === undefined) return [];
-  const findings = pcieFindings(parent.pcie).filter(({ type }) => type === 'AerFatal' || type === 'PciFunctionGone');
-  return findings.map((finding) =>
-    own.some(({ type }) => type === finding.type) ? { ...finding, instance: finding.instance ?? parent.facts.name } : finding,
-  );
 }
 
 function ownPortFindings(sample: PortSample, context: FindingContext): Finding[] {

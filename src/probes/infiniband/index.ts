@@ -1,9 +1,9 @@
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
 import { dranetNames } from '../kit/network-claims.ts';
+import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
-import { access } from './access.ts';
 import { conditions } from './conditions.ts';
 import { metrics } from './metrics.ts';
 import { options } from './options.ts';
@@ -41,7 +41,8 @@ export const family = defineFamily({
   resolve,
   claimNames: dranetNames,
   claimForms: { nodeClasses: { infiniband: 'infiniband_verbs' } },
-  access,
+  // The uverbs, umad, issm and connection manager nodes. RoCE ports have no issm node.
+  access: (device) => nodeAccess(device, SRIOV_VARIABLE),
   known: {
     files: {
       values: namesIn(`

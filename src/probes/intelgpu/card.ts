@@ -1,13 +1,13 @@
 import type { Host } from '../../host/host.ts';
 import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
-import { doesPciFunctionAnswer, readAer, readPcieLink } from '../../host/pci/pcie.ts';
+import { doesPciFunctionAnswer, isSuspended, readAer, readPcieLink } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
 import type { Reading, Value } from '../../model/metric.ts';
-import { CardFiles } from '../kit/drm/card-files.ts';
-import { parseCount, plainText } from '../kit/drm/text.ts';
+import { DeviceFiles } from '../kit/device-files.ts';
 import { PCIE_EVERY_MS, type PcieSample } from '../kit/pcie/pcie.ts';
 import { slotFunctionOf } from '../kit/pcie/slot-link.ts';
 import { CredibleLimits } from '../kit/sensor-limits.ts';
+import { parseCount, parseFlag, plainText } from '../kit/text.ts';
 import type { CardPlace } from './discover.ts';
 import { EnergyMeter } from './energy.ts';
 import { engineOf } from './fdinfo.ts';
@@ -108,14 +108,13 @@ export class Card {
   read(nowMs: number): CardSample {
     this.problems = [];
     if (this.#isAsleep()) return this.#asleep();
-    const files = new CardFiles(this.#host.sys, this.place.directory, this.place.address);
+    const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.address });
     const pcie = this.#readPcie(nowMs);
     if (pcie?.answers === false) return { state: 'gone', pcie };
     const described = this.#describe(nowMs);
     const gts = described.gts.map((gt) => readGt(files, gt));
     const monitor = readMonitors(files, this.#limits, described.monitors);
     const throttle = readThrottle(files, described.gts);
-    files.finish();
     if (files.isHung) return this.#hung();
     this.problems = [...described.problems, ...files.problems];
     const residency = new Map(gts.flatMap(({ gt, idleSeconds }) => (idleSeconds === undefined ? [] : [[gt.name, idleSeconds * 1_000]])));
@@ -133,6 +132,10 @@ export class Card {
       ...(pcie !== undefined && { pcie }),
       ...(described.profile !== undefined && { profile: described.profile }),
     };
+  }
+
+  #isAsleep(): boolean {
+    return isSuspended(this.#host.sys.reread(`${this.place.directory}/power/runtime_status`).text);
   }
 
   close(): void {
@@ -157,12 +160,6 @@ export class Card {
     return { state: 'hung' };
   }
 
-  /** Reading the runtime status wakes nothing. A card on its way to sleep or back is not touched either. */
-  #isAsleep(): boolean {
-    const status = plainText(this.#host.sys.reread(`${this.place.directory}/power/runtime_status`).text ?? '');
-    return status === 'suspended' || status === 'suspending' || status === 'resuming';
-  }
-
   #readPcie(nowMs: number): PcieSample | undefined {
     const { sys } = this.#host;
     const { address, directory, parent } = this.place;
@@ -183,7 +180,7 @@ export class Card {
       // Survivability is looked up at each refresh, because the card enters it at any time.
       return { ...before, names: this.#names() };
     }
-    const files = new CardFiles(this.#host.sys, this.place.directory, this.place.address);
+    const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.address });
     const names = this.#names();
     const has = names ?? new Set<string>();
     const profile = has.has('sriov_admin') ? readProfile(files, 'sriov_admin/pf/profile') : undefined;
@@ -197,7 +194,6 @@ export class Card {
       problems: [],
     };
     this.#readFacts(files, has, described.gts);
-    files.finish();
     this.#described = { ...described, problems: files.problems };
     this.#describedAtMs = nowMs;
     return this.#described;
@@ -209,7 +205,7 @@ export class Card {
   }
 
   /** The kernel numbers virtual functions from 1 here, and from 0 in the links. */
-  #vfProfiles(files: CardFiles): ReadonlyMap<number, VfProfile> {
+  #vfProfiles(files: DeviceFiles): ReadonlyMap<number, VfProfile> {
     const numbers = files.names('sriov_admin').flatMap((name) => /^vf([1-9]\d{0,3})$/.exec(name)?.[1] ?? []);
     return new Map(
       numbers.flatMap((number): [number, VfProfile][] => {
@@ -221,7 +217,7 @@ export class Card {
     );
   }
 
-  #readFacts(files: CardFiles, has: ReadonlySet<string>, gts: readonly Gt[]): void {
+  #readFacts(files: DeviceFiles, has: ReadonlySet<string>, gts: readonly Gt[]): void {
     const { sys } = this.#host;
     const { address, minorDirectory } = this.place;
     const [, vendor, device] =
@@ -256,7 +252,7 @@ export class Card {
 
 const INTEL = '0x8086';
 
-function readGt(files: CardFiles, gt: Gt): GtSample {
+function readGt(files: DeviceFiles, gt: Gt): GtSample {
   const hertz = (file: string | undefined): number | undefined => (file === undefined ? undefined : files.live(file, parseMegahertz).value);
   const [actual, requested, most, min, max] = [gt.actual, gt.requested, gt.most, gt.limits.min, gt.limits.max].map(hertz);
   const idle = gt.idle === undefined ? undefined : files.live(gt.idle, parseCount).value;
@@ -270,18 +266,15 @@ function readGt(files: CardFiles, gt: Gt): GtSample {
   };
 }
 
-/** `0` or `1`; undefined for other text. */
-const flag = (text: string): boolean | undefined => ({ '0': false, '1': true })[plainText(text)];
-
-function downgradeOf(files: CardFiles, has: ReadonlySet<string>): Pick<Described, 'isDowngraded'> {
+function downgradeOf(files: DeviceFiles, has: ReadonlySet<string>): Pick<Described, 'isDowngraded'> {
   if (!has.has('auto_link_downgrade_status')) return {};
-  const { value, isUnknown } = files.once('auto_link_downgrade_status', flag);
+  const { value, isUnknown } = files.once('auto_link_downgrade_status', parseFlag);
   if (value !== undefined) return { isDowngraded: value };
   return isUnknown ? { isDowngraded: 'unknown' } : {};
 }
 
 /** xe lists the classes of engines of each GT, and i915 each engine of the card: `rcs0`. */
-function enginesOf(files: CardFiles, minorDirectory: string | undefined, gts: readonly Gt[]): readonly string[] {
+function enginesOf(files: DeviceFiles, minorDirectory: string | undefined, gts: readonly Gt[]): readonly string[] {
   const ofXe = gts.flatMap(({ name, tile }) => (tile === undefined ? [] : files.names(`tile${tile}/${name}/engines`)));
   const names = ofXe.length > 0 || minorDirectory === undefined ? ofXe : files.names(`${minorDirectory}/engine`);
   const classes = names.flatMap((name) => /^(rcs|bcs|vcs|vecs|ccs)\d*$/.exec(name)?.[1] ?? []);
@@ -289,7 +282,7 @@ function enginesOf(files: CardFiles, minorDirectory: string | undefined, gts: re
 }
 
 /** Files of Intel's own driver packages: one of the card on i915, one of each tile on xe. */
-function memoryTotal(files: CardFiles, minorDirectory: string | undefined, gts: readonly Gt[]): Value | undefined {
+function memoryTotal(files: DeviceFiles, minorDirectory: string | undefined, gts: readonly Gt[]): Value | undefined {
   const tiles = [...new Set(gts.flatMap(({ tile }) => tile ?? []))];
   const paths = [
     ...(minorDirectory !== undefined && files.names(minorDirectory).includes('lmem_total_bytes')

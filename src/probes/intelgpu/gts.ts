@@ -1,5 +1,5 @@
-import type { CardFiles } from '../kit/drm/card-files.ts';
-import { parseCount, plainText } from '../kit/drm/text.ts';
+import type { DeviceFiles } from '../kit/device-files.ts';
+import { parseCount, plainText } from '../kit/text.ts';
 import type { CardPlace } from './discover.ts';
 
 /** Files of one GT, relative to the directory of the card. A GT is a part of a GPU with its own clock: a tile, or its media engines. */
@@ -34,7 +34,7 @@ const MOST_GTS = 16;
 const MOST_REASONS = 32;
 
 /** Finds the GTs by the names of directories and files. It opens only the file with the type of a GT. */
-export function findGts(files: CardFiles, place: CardPlace, names: ReadonlySet<string>): readonly Gt[] {
+export function findGts(files: DeviceFiles, place: CardPlace, names: ReadonlySet<string>): readonly Gt[] {
   const tiles = [...names].filter((name) => /^tile\d+$/.test(name)).sort();
   const ofXe = tiles.flatMap((tile) =>
     gtNames(files, tile).map((gt) => xeGt(files, `${tile}/${gt}`, gt, Number(tile.slice('tile'.length)))),
@@ -42,10 +42,10 @@ export function findGts(files: CardFiles, place: CardPlace, names: ReadonlySet<s
   return (ofXe.length > 0 ? ofXe : i915Gts(files, place.minorDirectory)).slice(0, MOST_GTS);
 }
 
-const gtNames = (files: CardFiles, directory: string): readonly string[] =>
+const gtNames = (files: DeviceFiles, directory: string): readonly string[] =>
   files.names(directory).filter((name) => /^gt\d{1,3}$/.test(name));
 
-function xeGt(files: CardFiles, directory: string, name: string, tile: number): Gt {
+function xeGt(files: DeviceFiles, directory: string, name: string, tile: number): Gt {
   const has = namesIn(files, `${directory}/freq0`);
   const idle = namesIn(files, `${directory}/gtidle`);
   const type = /-(rc|mc)$/.exec(files.text(`${directory}/gtidle/name`) ?? '')?.[1];
@@ -61,7 +61,7 @@ function xeGt(files: CardFiles, directory: string, name: string, tile: number): 
 }
 
 /** Old kernels have the files of the first GT in the directory of the card. */
-function i915Gts(files: CardFiles, minorDirectory: string | undefined): readonly Gt[] {
+function i915Gts(files: DeviceFiles, minorDirectory: string | undefined): readonly Gt[] {
   if (minorDirectory === undefined) return [];
   const found = gtNames(files, `${minorDirectory}/gt`).map((name): Gt => {
     const has = namesIn(files, `${minorDirectory}/gt/${name}`);
@@ -104,7 +104,7 @@ interface NamesIn {
   path(name: string): string;
 }
 
-function namesIn(files: CardFiles, directory: string): NamesIn {
+function namesIn(files: DeviceFiles, directory: string): NamesIn {
   const all = files.names(directory);
   const set = new Set(all);
   return { all, has: (name) => set.has(name), path: (name) => `${directory}/${name}` };
@@ -170,7 +170,7 @@ export interface ThrottleSample {
 }
 
 /** Reads the throttle reasons: one file of each GT unless a reason holds. Undefined when no GT has such files. */
-export function readThrottle(files: CardFiles, gts: readonly Gt[]): ThrottleSample | undefined {
+export function readThrottle(files: DeviceFiles, gts: readonly Gt[]): ThrottleSample | undefined {
   const reasons = new Map<string, string[]>();
   const unknown: string[] = [];
   let hasFiles = false;
@@ -188,7 +188,7 @@ export function readThrottle(files: CardFiles, gts: readonly Gt[]): ThrottleSamp
   return hasFiles ? { reasons, unknown } : undefined;
 }
 
-function heldReasons(files: CardFiles, { all, status, reasons }: ThrottleFiles): readonly string[] | undefined {
+function heldReasons(files: DeviceFiles, { all, status, reasons }: ThrottleFiles): readonly string[] | undefined {
   // One line is one moment. When it cannot be read, the other files of another moment must not deny a reason.
   if (all !== undefined) return files.live(all, parseReasons).value;
   if (status !== undefined) {

@@ -1,9 +1,9 @@
 import { parseInteger, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
 import type { Reading } from '../../model/metric.ts';
-import type { CardFiles } from '../kit/drm/card-files.ts';
+import type { DeviceFiles } from '../kit/device-files.ts';
 import { type LimitedTemperature, withCredibleLimits } from '../kit/drm/temperature.ts';
-import { parseCount, plainText } from '../kit/drm/text.ts';
 import type { CredibleLimits } from '../kit/sensor-limits.ts';
+import { parseCount, plainText } from '../kit/text.ts';
 import { metrics } from './metrics.ts';
 
 /** A file of a monitor that is read at each refresh. */
@@ -38,7 +38,7 @@ const MILLI = 1_000;
 const MICRO = 1_000_000;
 
 /** Finds the channels of the monitors of the driver and reads labels and limits. On i915 each tile has a monitor of its own. */
-export function findMonitors(files: CardFiles): Monitors {
+export function findMonitors(files: DeviceFiles): Monitors {
   const found = files.names('hwmon').flatMap((name): Monitors[] => {
     const directory = `hwmon/${name}`;
     const driver = /^(?:xe|i915)(?:_(gt\d{1,3}))?$/.exec(files.text(`${directory}/name`) ?? '');
@@ -52,7 +52,7 @@ export function findMonitors(files: CardFiles): Monitors {
 }
 
 /** `gt`: the tile that the monitor belongs to; absent for the monitor of the card. */
-function describe(files: CardFiles, directory: string, gt: string | undefined): Monitors {
+function describe(files: DeviceFiles, directory: string, gt: string | undefined): Monitors {
   const names = new Set(files.names(directory));
   const isXe = files.text(`${directory}/name`) === 'xe';
   const channelsOf = (pattern: RegExp): string[] =>
@@ -122,7 +122,7 @@ function sensorName(label: string, channel: string, isXe: boolean): string {
 const integer = (text: string): number | undefined => parseInteger(plainText(text));
 
 /** Reads the sensors. A sensor without a value gives no reading. `credible`: the limits of the card. */
-export function readMonitors(files: CardFiles, credible: CredibleLimits, { channels, energies, limits }: Monitors): MonitorSample {
+export function readMonitors(files: DeviceFiles, credible: CredibleLimits, { channels, energies, limits }: Monitors): MonitorSample {
   const readings: Reading[] = [];
   const temperatures: LimitedTemperature[] = [];
   for (const { file, kind, metric, labels, scale, critical, emergency } of channels) {

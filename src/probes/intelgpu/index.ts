@@ -1,9 +1,9 @@
 import { kernelLogNeed } from '../../host/kernel-log/problems.ts';
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
+import { nodeAccess } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
-import { access } from './access.ts';
 import { conditions } from './conditions.ts';
 import { parseLogLine } from './log-line.ts';
 import { metrics } from './metrics.ts';
@@ -37,7 +37,7 @@ export const family = defineFamily({
   createProbe: (host, values) => new IntelgpuProbe(host, values),
   resolve,
   claimNames,
-  access,
+  access: (device) => nodeAccess(device),
   known: {
     files: {
       values: namesIn(`

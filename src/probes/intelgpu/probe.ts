@@ -38,7 +38,7 @@ export class IntelgpuProbe implements Probe {
   }
 
   collect(): Collection {
-    const collection = this.#collectWithDescriptors();
+    const collection = this.#collect();
     const devices = this.#remember(collection);
     // A machine without GPUs does not need the log, nor permission to read it.
     if (devices.length === 0) return collection;
@@ -51,17 +51,6 @@ export class IntelgpuProbe implements Probe {
       reports: devices.map((device) => this.#withLog(reported.get(device.id) ?? { device })),
       problems: problem === undefined ? collection.problems : [...collection.problems, problem],
     };
-  }
-
-  #collectWithDescriptors(): Collection {
-    const { sys, proc } = this.#host;
-    const shortages = sys.shortages + proc.shortages;
-    const collection = this.#collect();
-    if (sys.shortages + proc.shortages === shortages) return collection;
-    // Without free file descriptors it is unknown which values are missing, and what the kept facts lack.
-    this.#forgetCards();
-    const reports = collection.reports.map(({ device }) => ({ device }));
-    return { ...collection, reports, listing: collection.listing === 'complete' ? 'partial' : collection.listing };
   }
 
   /** Returns the devices of this collection, and those of earlier ones that may still be there. */
@@ -82,11 +71,11 @@ export class IntelgpuProbe implements Probe {
   }
 
   close(): void {
-    this.#forgetCards();
+    this.forget();
     this.#log.close();
   }
 
-  #forgetCards(): void {
+  forget(): void {
     for (const card of this.#cards.values()) card.close();
     this.#cards.clear();
     this.#places = undefined;
@@ -97,7 +86,7 @@ export class IntelgpuProbe implements Probe {
     const nowMs = clock.monotonic();
     const names = listNames(sys);
     if (names.error !== undefined || names.isAbsent) {
-      this.#forgetCards();
+      this.forget();
       if (names.error === undefined) return { reports: [], problems: [], listing: 'absent' };
       return { reports: [], problems: [{ code: 'class-unreadable', message: names.error }], listing: 'partial' };
     }

@@ -1,6 +1,6 @@
 import type { Reading, Value } from '../../model/metric.ts';
-import type { CardFiles } from '../kit/drm/card-files.ts';
-import { parseCount, plainText } from '../kit/drm/text.ts';
+import type { DeviceFiles } from '../kit/device-files.ts';
+import { parseCount, plainText } from '../kit/text.ts';
 import { metrics } from './metrics.ts';
 
 /** Share of the card that a function gets. Zero means no limit. */
@@ -24,7 +24,7 @@ export function parsePriority(text: string): Priority | undefined {
 }
 
 /** Reads the profile of a function. A value that differs between the tiles cannot be read, and is absent. */
-export function readProfile(files: CardFiles, directory: string): VfProfile | undefined {
+export function readProfile(files: DeviceFiles, directory: string): VfProfile | undefined {
   const has = new Set(files.names(directory));
   if (has.size === 0) return undefined;
   const count = (file: string): Value | undefined => (has.has(file) ? files.once(`${directory}/${file}`, parseCount).value : undefined);

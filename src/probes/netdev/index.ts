@@ -1,9 +1,9 @@
 import { namesIn } from '../../model/known-text.ts';
 import type { ShownReading } from '../../model/shown-reading.ts';
 import { defineFamily } from '../family.ts';
+import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
-import { access } from './access.ts';
 import { conditions } from './conditions.ts';
 import { metrics } from './metrics.ts';
 import { options } from './options.ts';
@@ -37,7 +37,8 @@ export const family = defineFamily({
   createProbe: (host, values) => new NetdevProbe(host, values),
   resolve,
   claimNames,
-  access,
+  // The nodes of VFIO, when a program in user space drives the function. A CNI plugin moves the interface of another function.
+  access: (device) => nodeAccess(device, SRIOV_VARIABLE),
   known: {
     files: {
       values: namesIn(`

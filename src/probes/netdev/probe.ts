@@ -2,10 +2,9 @@ import type { Host } from '../../host/host.ts';
 import { readAer } from '../../host/pci/pcie.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
-import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
 import { LastIdentities } from '../kit/last-identity.ts';
-import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
+import { cardFaults, pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { PCIE_EVERY_MS, type PcieSample, pcieErrorReadings, pcieReadings, readPcie } from '../kit/pcie/pcie.ts';
 import { Card, type CardSample } from './card.ts';
 import { deviceOf } from './device.ts';
@@ -51,18 +50,11 @@ export class NetdevProbe implements Probe {
     this.#source = new LinkSource(host, options);
   }
 
-  async collect(): Promise<Collection> {
-    const { sys } = this.#host;
-    const { shortages } = sys;
-    const collection = await this.#collect();
-    if (sys.shortages === shortages) return collection;
-    // Without free file descriptors it is unknown which values are missing, and what the kept facts lack.
-    this.close();
-    const reports = collection.reports.map(({ device }) => ({ device }));
-    return { ...collection, reports, listing: collection.listing === 'complete' ? 'partial' : collection.listing };
+  close(): void {
+    this.forget();
   }
 
-  close(): void {
+  forget(): void {
     for (const address of this.#ports.keys()) this.#host.sys.forget(`${PCI}/${address}`);
     this.#ports.clear();
     this.#pcie.clear();
@@ -72,11 +64,11 @@ export class NetdevProbe implements Probe {
     this.#source.close();
   }
 
-  async #collect(): Promise<Collection> {
+  async collect(): Promise<Collection> {
     const { sys, clock } = this.#host;
     const { names, error } = sys.listing(PCI);
     if (names === undefined) {
-      this.close();
+      this.forget();
       if (error === 'ENOENT') return { reports: [], problems: [], listing: 'absent' };
       return { reports: [], problems: [problem('class-unreadable', `listing /sys/${PCI} fails with ${error}`)], listing: 'partial' };
     }
@@ -203,7 +195,7 @@ export class NetdevProbe implements Probe {
       device,
       read: {
         readings: [...readings, ...(errors === undefined ? [] : pcieErrorReadings(errors))],
-        findings: [...virtualFindings(parent, port, told), ...own, ...parentFaults(parent, above?.pcie, own)],
+        findings: [...virtualFindings(parent, port, told), ...own, ...cardFaults(above?.pcie, parent, own)],
       },
     };
   }
@@ -235,15 +227,6 @@ function physicalReport(device: Device, fn: NetworkFunction, read: CardRead | un
   const { ports, pcie } = read;
   const [link, faults] = pcie === undefined ? [[], []] : [pcieReadings(pcie), pcieFindings(pcie)];
   return { device, read: { readings: [...physicalReadings(fn, ports), ...link], findings: [...portFindings(ports), ...faults] } };
-}
-
-/** A fatal fault of a card affects all its functions. A function with its own error count gets both counts, under different instances. */
-function parentFaults(parent: string, pcie: PcieSample | undefined, own: readonly Finding[]): Finding[] {
-  if (pcie === undefined) return [];
-  const fatal = pcieErrorFindings(pcie).filter(({ type }) => type === 'AerFatal' || type === 'PciFunctionGone');
-  return fatal.map((finding) =>
-    own.some(({ type }) => type === finding.type) ? { ...finding, instance: finding.instance ?? parent } : finding,
-  );
 }
 
 const problem = (code: ProblemCode, message: string) => ({ code, message });

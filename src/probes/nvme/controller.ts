@@ -1,15 +1,15 @@
 import type { Host } from '../../host/host.ts';
 import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
-import { isAsleepState } from '../../host/pci/pcie.ts';
+import { isAsleepState, isSuspended } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
+import { DeviceFiles } from '../kit/device-files.ts';
 import { PCIE_EVERY_MS, type PcieSample, readPcie } from '../kit/pcie/pcie.ts';
 import { CredibleLimits } from '../kit/sensor-limits.ts';
-import { DeviceFiles } from './device-files.ts';
+import { parseCount, plainText } from '../kit/text.ts';
 import type { ControllerPlace } from './layout.ts';
 import type { NvmeOptions } from './options.ts';
 import type { SmartReader, SmartResult } from './smart-reader.ts';
 import { findMonitor, readTemperatures, type TemperatureSample } from './temperatures.ts';
-import { parseCount, plainText } from './text.ts';
 
 /** Linux drivers/nvme/host/sysfs.c, `state`. */
 const STATES = ['new', 'live', 'resetting', 'connecting', 'deleting', 'deleting (no IO)', 'dead'] as const;
@@ -78,10 +78,10 @@ export class Controller {
   }
 
   read(nowMs: number): ControllerSample {
-    const files = new DeviceFiles(this.#host.sys, this.place.directory);
+    const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.id });
     const isAsleep = this.#isAsleep(files);
     this.#readFacts(files, nowMs);
-    const state = files.live('state', parseState);
+    const state = files.live('state', parseState).value;
     const pcie = isAsleep ? undefined : this.#readPcie(nowMs);
     // A command to a controller that is not live waits for the controller, a minute or more.
     const canAnswer = !isAsleep && state === 'live' && pcie?.answers !== false && !files.isHung;
@@ -89,7 +89,7 @@ export class Controller {
     const smart = canAnswer ? this.#readSmart(nowMs) : undefined;
     const { id } = this.place;
     this.problems = [
-      ...files.problems(id),
+      ...files.problems,
       ...(temperatures?.problems ?? []),
       ...(smart?.problem === undefined ? [] : [{ ...smart.problem, device: id }]),
     ];
@@ -112,9 +112,8 @@ export class Controller {
 
   /** Neither file wakes the drive. A drive on its way to sleep or back is not touched either. */
   #isAsleep(files: DeviceFiles): boolean {
-    const status = files.live('device/power/runtime_status', plainText);
-    if (status === 'suspended' || status === 'suspending' || status === 'resuming') return true;
-    return this.place.address !== undefined && isAsleepState(files.live('device/power_state', plainText));
+    if (isSuspended(files.live('device/power/runtime_status', plainText).value)) return true;
+    return this.place.address !== undefined && isAsleepState(files.live('device/power_state', plainText).value);
   }
 
   /** All of these files tell what the kernel has in memory. */
@@ -122,7 +121,7 @@ export class Controller {
     if (this.#factsAtMs !== undefined && nowMs - this.#factsAtMs < this.#options['facts-interval']) return;
     const { sys } = this.#host;
     const { address, directory } = this.place;
-    const queues = files.once('queue_count', parseCount);
+    const queues = files.value('queue_count', parseCount);
     const facts: { [K in keyof ControllerFacts]: ControllerFacts[K] | undefined } = {
       // They cannot change while the controller exists, and without them nobody knows which drive this is.
       model: files.text('model') ?? this.facts.model,
@@ -159,9 +158,9 @@ export class Controller {
     const every = this.#options['temperature-interval'];
     if (every === 0 || this.#monitor === undefined) return undefined;
     if (this.#temperatures !== undefined && nowMs - this.#temperatures.atMs < every) return this.#temperatures.value;
-    const files = new DeviceFiles(this.#host.sys, this.place.directory);
+    const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.id });
     const sample = readTemperatures(this.#host.sys, files, this.#monitor, this.#limits);
-    this.#temperatures = { value: { sample, problems: files.problems(this.place.id) }, atMs: nowMs };
+    this.#temperatures = { value: { sample, problems: files.problems }, atMs: nowMs };
     return this.#temperatures.value;
   }
 

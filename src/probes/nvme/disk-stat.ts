@@ -1,4 +1,4 @@
-import { plainText } from './text.ts';
+import { plainText } from '../kit/text.ts';
 
 /** Bytes of a sector in `stat` and `size`, whatever the drive's own block size is. Linux Documentation/block/stat.rst. */
 export const SECTOR_BYTES = 512n;

@@ -1,8 +1,8 @@
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
+import { nodeAccess } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
-import { access } from './access.ts';
 import { conditions } from './conditions.ts';
 import { metrics } from './metrics.ts';
 import { options } from './options.ts';
@@ -45,7 +45,8 @@ export const family = defineFamily({
   options,
   createProbe: (host, values) => new NvmeProbe(host, values),
   resolve,
-  access,
+  // A drive of a virtual machine needs its VFIO group, and its address in the variable that KubeVirt reads.
+  access: (device) => nodeAccess(device, device.driver === 'vfio-pci' ? 'PCI_RESOURCE_{RESOURCE}' : undefined),
   known: {
     formats: ['eui', 'naa', 'nvme', 'uuid', 'nqn', 'org', 'nvmexpress', 'discovery'],
     worldwide: ['nqn.', 'eui.', 'naa.', 'nvme.', 'uuid.'],

@@ -1,7 +1,7 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import { isPciAddress } from '../../host/pci/pci.ts';
 import type { Problem } from '../../model/collection.ts';
-import { DeviceFiles } from './device-files.ts';
+import { DeviceFiles } from '../kit/device-files.ts';
 import type { ProblemCode } from './problems.ts';
 
 export const CLASS = 'class/nvme';

@@ -1,10 +1,10 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Problem } from '../../model/collection.ts';
-import { DeviceFiles } from './device-files.ts';
+import { DeviceFiles } from '../kit/device-files.ts';
+import { firstLine, parseCount, parseFlag, plainText } from '../kit/text.ts';
 import { type DiskStat, parseDiskStat } from './disk-stat.ts';
 import type { NamespacePlace } from './layout.ts';
 import type { NvmeOptions } from './options.ts';
-import { parseCount, parseFlag, plainText } from './text.ts';
 
 /** Linux drivers/nvme/host/multipath.c, `ana_state`. */
 const ANA_STATES = ['optimized', 'non-optimized', 'inaccessible', 'persistent-loss', 'change'] as const;
@@ -22,7 +22,7 @@ export interface NamespaceFacts {
   /** 16 hexadecimal digits. */
   readonly eui?: string;
   /** 512-byte sectors. */
-  readonly sectors?: bigint;
+  readonly sectors?: number | bigint;
 }
 
 export interface NamespaceSample {
@@ -39,7 +39,8 @@ export class Namespace {
   facts: NamespaceFacts = {};
   /** False while the files that name it could not be read: nobody knows which namespace it is. */
   isNamed = false;
-  problemsOf: (device?: string) => readonly Problem[] = () => [];
+  /** Problems of the last read, without the name of the device. */
+  problems: readonly Problem[] = [];
   readonly #sys: Tree;
   readonly #options: NvmeOptions;
   #factsAtMs: number | undefined;
@@ -54,9 +55,9 @@ export class Namespace {
     const files = new DeviceFiles(this.#sys, this.place.directory);
     this.#readFacts(files, nowMs);
     const stat = this.#readStat(files);
-    const isReadOnly = files.live('ro', parseFlag);
+    const isReadOnly = files.live('ro', parseFlag).value;
     const anaStates = this.place.paths.flatMap(({ directory }) => (directory === undefined ? [] : [this.#anaState(directory)]));
-    this.problemsOf = (device) => files.problems(device);
+    this.problems = files.problems;
     return {
       isHung: files.isHung,
       anaStates,
@@ -75,12 +76,12 @@ export class Namespace {
    * only path then counts the same operations; of several paths each counts those that were repeated on another one, too.
    */
   #readStat(files: DeviceFiles): DiskStat | undefined {
-    const counts = (disk: DeviceFiles): boolean => disk.live('queue/iostats', parseFlag) !== false;
-    if (counts(files)) return files.live('stat', parseDiskStat);
+    const counts = (disk: DeviceFiles): boolean => disk.live('queue/iostats', parseFlag).value !== false;
+    if (counts(files)) return files.live('stat', parseDiskStat).value;
     const [path, another] = this.place.paths;
     if (path?.directory === undefined || another !== undefined) return undefined;
-    const only = new DeviceFiles(this.#sys, path.directory);
-    return counts(only) ? only.live('stat', parseDiskStat) : undefined;
+    const only = files.in(path.directory);
+    return counts(only) ? only.live('stat', parseDiskStat).value : undefined;
   }
 
   /** Drives without asymmetric access have no such file: all their paths are equal. */
@@ -93,15 +94,16 @@ export class Namespace {
 
   #readFacts(files: DeviceFiles, nowMs: number): void {
     if (this.#factsAtMs !== undefined && nowMs - this.#factsAtMs < this.#options['facts-interval']) return;
+    const [number, wwid] = [files.once('nsid', firstLine), files.once('wwid', firstLine)];
+    if (number.isUnknown || wwid.isUnknown) return;
     const facts: { [K in keyof NamespaceFacts]: NamespaceFacts[K] | undefined } = {
-      number: files.text('nsid'),
-      wwid: files.text('wwid')?.toLowerCase(),
+      number: number.value,
+      wwid: wwid.value?.toLowerCase(),
       nguid: idOf(files.text('nguid')),
       uuid: idOf(files.text('uuid')),
       eui: idOf(files.text('eui')?.replaceAll(' ', '')),
-      sectors: files.once('size', parseCount),
+      sectors: files.value('size', parseCount),
     };
-    if (files.hasFailed('wwid') || files.hasFailed('nsid')) return;
     this.isNamed = true;
     this.#factsAtMs = nowMs;
     this.facts = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as NamespaceFacts;

@@ -1,6 +1,6 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import { isPciAddress, numaNodeOf, pciPathOf, vfioNodeOf } from '../../host/pci/pci.ts';
-import { isAsleepState } from '../../host/pci/pcie.ts';
+import { isAsleepState, isSuspended } from '../../host/pci/pcie.ts';
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Reading } from '../../model/metric.ts';
@@ -8,7 +8,6 @@ import type { LastIdentities } from '../kit/last-identity.ts';
 import { pcieFindings } from '../kit/pcie/health.ts';
 import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../kit/pcie/pcie.ts';
 import { metrics } from './metrics.ts';
-import { plainText } from './text.ts';
 
 /** Functions that a virtual machine or another user-space driver uses. */
 export const VFIO = 'bus/pci/drivers/vfio-pci';
@@ -35,9 +34,8 @@ export class PassedThrough {
 
   report(nowMs: number): DeviceReport {
     const directory = `bus/pci/devices/${this.address}`;
-    const status = plainText(this.#sys.reread(`${directory}/power/runtime_status`).text ?? '');
-    const power = plainText(this.#sys.reread(`${directory}/power_state`).text ?? '');
-    const isAsleep = status.startsWith('suspend') || status === 'resuming' || isAsleepState(power);
+    const text = (file: string): string | undefined => this.#sys.reread(`${directory}/${file}`).text?.trim();
+    const isAsleep = isSuspended(text('power/runtime_status')) || isAsleepState(text('power_state'));
     const asleep: Reading = { metric: metrics.asleep.name, value: isAsleep ? 1 : 0 };
     // An idle function of vfio-pci sleeps, and a read of its link would wake it.
     if (isAsleep) return { device: this.device, read: { readings: [asleep], findings: [] } };

@@ -41,18 +41,11 @@ export class NvmeProbe implements Probe {
     this.#names = new FallbackNames(host.known);
   }
 
-  collect(): Collection {
-    const { sys } = this.#host;
-    const { shortages } = sys;
-    const collection = this.#collect();
-    if (sys.shortages === shortages) return collection;
-    // Without free file descriptors it is unknown which values are missing, and what the kept facts lack.
-    this.close();
-    const reports = collection.reports.map(({ device }) => ({ device }));
-    return { ...collection, reports, listing: collection.listing === 'complete' ? 'partial' : collection.listing };
+  close(): void {
+    this.forget();
   }
 
-  close(): void {
+  forget(): void {
     for (const each of [...this.#controllers.values(), ...this.#namespaces.values(), ...(this.#passed?.drives ?? [])]) each.close();
     this.#controllers.clear();
     this.#namespaces.clear();
@@ -60,12 +53,12 @@ export class NvmeProbe implements Probe {
     this.#layout = undefined;
   }
 
-  #collect(): Collection {
+  collect(): Collection {
     const { sys, clock } = this.#host;
     const nowMs = clock.monotonic();
     const { names, error } = sys.listing(CLASS);
     if (names === undefined && error !== 'ENOENT') {
-      this.close();
+      this.forget();
       const message = `listing /sys/${CLASS} fails with ${error}`;
       return { reports: [], problems: [{ code: 'class-unreadable', message }], listing: 'partial' };
     }
@@ -117,21 +110,21 @@ export class NvmeProbe implements Probe {
     const byPlace = new Map([...controllers].map(([controller, sample]) => [keyOfController(controller.place), { controller, sample }]));
     const known = reads.flatMap(({ namespace, sample }) => {
       if (!namespace.isNamed) return [];
-      const { place, facts, problemsOf } = namespace;
+      const { place, facts, problems: own } = namespace;
       const ways = place.paths.flatMap(({ controller }) => byPlace.get(keyOfController(controller)) ?? []);
-      return [{ place, facts, sample, problemsOf, ways, controllers: ways.map(({ controller }) => controller) }];
+      return [{ place, facts, sample, own, ways, controllers: ways.map(({ controller }) => controller) }];
     });
     const repeated = repeatedIds(known);
     const problems: Problem[] = [...repeated].map((wwid) => ({
       code: 'same-name-twice',
       message: `several namespaces have the id ${wwid}`,
     }));
-    for (const { namespace } of reads) if (!namespace.isNamed) problems.push(...namespace.problemsOf());
+    for (const { namespace } of reads) if (!namespace.isNamed) problems.push(...namespace.problems);
     const names = this.#names.of(known.map(namesOf));
     const reports = known.map((each, at): DeviceReport => {
       const isUnique = each.facts.wwid === undefined || !repeated.has(each.facts.wwid);
       const device = namespaceDevice(each, names[at] as string, isUnique);
-      problems.push(...each.problemsOf(device.id));
+      problems.push(...each.own.map((problem) => ({ ...problem, device: device.id })));
       return namespaceReport(device, each);
     });
     return { reports, problems, areAllNamed: known.length === reads.length };

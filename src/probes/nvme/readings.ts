@@ -102,7 +102,7 @@ export interface PathCounts {
 export function namespaceReadings(sample: NamespaceSample, facts: NamespaceFacts, counts?: PathCounts): readonly Reading[] {
   const { stat, isReadOnly } = sample;
   return [
-    ...reading(metrics.size, facts.sectors === undefined ? undefined : plainValue(facts.sectors * SECTOR_BYTES)),
+    ...reading(metrics.size, facts.sectors === undefined ? undefined : plainValue(BigInt(facts.sectors) * SECTOR_BYTES)),
     ...reading(metrics.readOnly, isReadOnly === undefined ? undefined : Number(isReadOnly)),
     ...reading(metrics.paths, counts?.paths),
     ...reading(metrics.usablePaths, counts?.usable),

@@ -1,8 +1,8 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import { canMeasure, readHwmon, type Sensor, sensorSlug } from '../../host/hwmon.ts';
+import type { DeviceFiles } from '../kit/device-files.ts';
 import { type CredibleLimits, IMPOSSIBLE, notCredible } from '../kit/sensor-limits.ts';
-import type { DeviceFiles } from './device-files.ts';
-import { parseFlag } from './text.ts';
+import { parseFlag } from '../kit/text.ts';
 
 /** Temperatures of one drive by the kernel's monitor, in °C. */
 export interface TemperatureSample {
@@ -47,7 +47,7 @@ export function readTemperatures(sys: Tree, files: DeviceFiles, monitor: string,
     for (const [attribute, failure] of Object.entries(attributeErrors)) files.note(`${monitor}/${channel}_${attribute}`, failure);
   }
   // The drive has one warning for all its sensors.
-  const hasAlarm = files.once(`${monitor}/temp1_alarm`, parseFlag);
+  const hasAlarm = files.value(`${monitor}/temp1_alarm`, parseFlag);
   return {
     sensors: sensors.flatMap((sensor) => {
       const { channel, value, attributes } = sensor;

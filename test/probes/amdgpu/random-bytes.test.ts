@@ -4,7 +4,7 @@ import { parseAcaCount, parseBadPages, parseErrorCount, parseEventState } from '
 import { decodeGpuMetrics, decodeXcpMetrics, type Sample } from '../../../src/probes/amdgpu/table.ts';
 import { ATTRIBUTES, GPU_METRICS, XCP_METRICS } from '../../../src/probes/amdgpu/table-layouts.ts';
 import { identityOf, parseProperties } from '../../../src/probes/amdgpu/topology.ts';
-import { parseCount, parsePercent } from '../../../src/probes/kit/drm/text.ts';
+import { parseCount, parsePercent } from '../../../src/probes/kit/text.ts';
 import { type Choose, seeded } from '../../support/seeded.ts';
 
 const MUTATIONS = 10_000;

@@ -18,18 +18,18 @@ function told(tell: (builder: ReportBuilder) => void): readonly Told[] {
 
 describe('an accelerator id', () => {
   it('that is busy means a port in reset', () => {
-    expect(told((builder) => addAccelerator(builder, { isFailed: true, error: 'EBUSY' }))).toEqual([
+    expect(told((builder) => addAccelerator(builder, { isUnknown: true, error: 'EBUSY' }))).toEqual([
       ['Reconfiguring', true, 'PortInReset'],
     ]);
   });
   it('that can be read ends the reset', () => {
-    expect(told((builder) => addAccelerator(builder, { isFailed: false, value: 'd8424dc4a4a3c413f89e433683f9040b' }))).toEqual([
+    expect(told((builder) => addAccelerator(builder, { isUnknown: false, value: 'd8424dc4a4a3c413f89e433683f9040b' }))).toEqual([
       ['IdentityLost', false, 'Readable'],
       ['Reconfiguring', false, 'Idle'],
     ]);
   });
   it('that does not exist gives no finding', () => {
-    expect(told((builder) => addAccelerator(builder, { isFailed: false, error: 'ENOENT' }))).toEqual([]);
+    expect(told((builder) => addAccelerator(builder, { isUnknown: false, error: 'ENOENT' }))).toEqual([]);
   });
 });
 
@@ -40,11 +40,11 @@ describe('the power state', () => {
     [2n, [true, false]],
     [6n, [false, true]],
   ])('%s is throttled, down: %s', (value, [throttled, down]) => {
-    expect(told((builder) => addPowerState(builder, { value, isFailed: false })).map(([, status]) => status)).toEqual([throttled, down]);
+    expect(told((builder) => addPowerState(builder, { value, isUnknown: false })).map(([, status]) => status)).toEqual([throttled, down]);
   });
-  it('outside the table is no data', () => expect(told((builder) => addPowerState(builder, { value: 5n, isFailed: false }))).toEqual([]));
+  it('outside the table is no data', () => expect(told((builder) => addPowerState(builder, { value: 5n, isUnknown: false }))).toEqual([]));
   it('that cannot be read makes a shutdown unknown', () => {
-    expect(told((builder) => addPowerState(builder, { isFailed: true, error: 'EIO' }))).toEqual([
+    expect(told((builder) => addPowerState(builder, { isUnknown: true, error: 'EIO' }))).toEqual([
       ['PowerDown', 'unknown', 'EmergencyShutdown'],
     ]);
   });

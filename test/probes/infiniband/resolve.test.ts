@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Device } from '../../../src/model/device.ts';
-import { access } from '../../../src/probes/infiniband/access.ts';
+import { family } from '../../../src/probes/infiniband/index.ts';
 import { resolve } from '../../../src/probes/infiniband/resolve.ts';
 import { dranetName } from '../../../src/probes/kit/network-claims.ts';
 import { probeCase, reportOf } from './machines.ts';
@@ -95,7 +95,7 @@ describe('access', () => {
   it('gives the character devices of the function and of the connection manager', () => {
     const machine = probeCase('mlx5-every-counter');
     try {
-      expect(access(reportOf(machine.collect(), 'mlx5_0').device)).toEqual({
+      expect(family.access?.(reportOf(machine.collect(), 'mlx5_0').device)).toEqual({
         deviceNodes: ['uverbs0', 'umad0', 'issm0', 'rdma_cm'].map((name) => ({ path: `/dev/infiniband/${name}`, permissions: 'rw' })),
         env: { 'PCIDEVICE_{RESOURCE}': '0000:18:00.0' },
       });
@@ -105,6 +105,6 @@ describe('access', () => {
   });
 
   it('gives nothing for a device without any', () => {
-    expect(access(device({ id: 'mlx5_0' }))).toEqual({ deviceNodes: [] });
+    expect(family.access?.(device({ id: 'mlx5_0' }))).toEqual({ deviceNodes: [] });
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Resolver } from '../../../src/join/resolve.ts';
 import type { Allocation } from '../../../src/model/allocation.ts';
-import { access } from '../../../src/probes/netdev/access.ts';
+import { family } from '../../../src/probes/netdev/index.ts';
 import { claimNames, resolve } from '../../../src/probes/netdev/resolve.ts';
 import { machineOf, probeMachine, reportOf } from './machines.ts';
 
@@ -64,13 +64,13 @@ it('a function with an RDMA device has one holder, whichever family reports it',
 describe('a container', () => {
   it('gets the nodes of a function that it drives itself, and the address', async () => {
     const collection = await probeMachine(machineOf('functions-of-dpdk')).at(0);
-    expect(access(reportOf(collection, '0000:3b:01.1').device)).toEqual({
+    expect(family.access?.(reportOf(collection, '0000:3b:01.1').device)).toEqual({
       deviceNodes: [
         { path: '/dev/vfio/61', permissions: 'rw' },
         { path: '/dev/vfio/vfio', permissions: 'rw' },
       ],
       env: { 'PCIDEVICE_{RESOURCE}': '0000:3b:01.1' },
     });
-    expect(access(reportOf(collection, '0000:3b:00.0').device).deviceNodes).toEqual([]);
+    expect(family.access?.(reportOf(collection, '0000:3b:00.0').device)?.deviceNodes).toEqual([]);
   });
 });

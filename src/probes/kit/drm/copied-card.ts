@@ -1,7 +1,8 @@
 import type { Tree } from '../../../host/fs/tree.ts';
 import { normalizePciAddress } from '../../../host/pci/pci.ts';
 import type { Problem } from '../../../model/collection.ts';
-import { plainText } from './text.ts';
+import { noValueOf } from '../device-files.ts';
+import { plainText } from '../text.ts';
 
 /** PCI function of a card, as its file `uevent` names it. */
 export interface CopiedCard {
@@ -23,7 +24,7 @@ export function copiedCard(
   const directory = `${card}/device`;
   const { text, error } = sys.read(`${directory}/uevent`);
   if (text === undefined) {
-    if (error === 'ENOENT' || error === 'ENOTDIR') return undefined;
+    if (noValueOf(error) === 'absent') return undefined;
     return { problem: { code: 'address-unknown', message: `/sys/${directory}/uevent: ${error}` } };
   }
   const values = new Map(

@@ -1,4 +1,4 @@
-import { plainText } from './text.ts';
+import { plainText } from '../text.ts';
 
 const UNITS: Readonly<Record<string, number>> = { '': 1, KiB: 1_024, MiB: 1_048_576, GiB: 1_073_741_824 };
 

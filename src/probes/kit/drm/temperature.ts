@@ -1,8 +1,8 @@
 import { minutes, seconds } from '../../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../../model/health.ts';
+import type { DeviceFiles } from '../device-files.ts';
 import { type ReasonOf, raise } from '../finding.ts';
 import { type CredibleLimits, notCredible } from '../sensor-limits.ts';
-import type { CardFiles } from './card-files.ts';
 
 /** Condition of each family of graphics cards, which adds the source of its limits. */
 export const overTemperatureCondition = {
@@ -40,7 +40,7 @@ export function overTemperature({ sensor, celsius, critical, emergency }: Limite
  * Leaves out limits that are not credible, and a temperature without a limit. An emergency limit alone is the critical one, too. `limits`:
  * those of the card.
  */
-export function withCredibleLimits(files: CardFiles, limits: CredibleLimits, temperature: LimitedTemperature): LimitedTemperature[] {
+export function withCredibleLimits(files: DeviceFiles, limits: CredibleLimits, temperature: LimitedTemperature): LimitedTemperature[] {
   const { sensor, celsius, critical, emergency } = temperature;
   const isCredible = (name: string, limit: number): boolean => {
     if (celsius === undefined || limits.has(`${sensor} ${name}`, celsius, limit)) return true;

@@ -79,6 +79,18 @@ export function pcieErrorFindings(sample: PcieErrors): Finding[] {
   return [...presenceFinding(sample), ...aerFindings(sample.aer)];
 }
 
+/**
+ * A fatal fault of a card affects all its functions. A function with an error count of its own gets both counts, under different instances:
+ * that of the card has the name `parent`.
+ */
+export function cardFaults(card: PcieErrors | undefined, parent: string, own: readonly Finding[]): Finding[] {
+  if (card === undefined) return [];
+  const fatal = pcieErrorFindings(card).filter(({ type }) => type === errors.AerFatal.type || type === errors.PciFunctionGone.type);
+  return fatal.map((finding) =>
+    own.some(({ type }) => type === finding.type) ? { ...finding, instance: finding.instance ?? parent } : finding,
+  );
+}
+
 function presenceFinding({ answers }: PcieErrors): Finding[] {
   if (answers === undefined) return [];
   const message = answers ? 'the configuration header can be read' : 'all 64 bytes of the configuration header are ones';

@@ -1,6 +1,6 @@
-import { countOf, plainValue } from '../count.ts';
+import { countOf, plainValue } from './count.ts';
 
-/** Text of an attribute without padding: some tools serve the files of a card padded with NUL bytes to a whole page. */
+/** Text of an attribute without padding: drives pad their names with blanks or NUL bytes, and some tools pad a file of a card to a page. */
 export function plainText(text: string): string {
   const end = text.indexOf('\0');
   return (end < 0 ? text : text.slice(0, end)).trim();
@@ -17,3 +17,12 @@ export function parsePercent(text: string | undefined): number | undefined {
   const value = parseCount(text);
   return typeof value === 'number' && value <= 100 ? value / 100 : undefined;
 }
+
+/** Parses a flag, 0 or 1; undefined for other text. */
+export function parseFlag(text: string): boolean | undefined {
+  const digit = plainText(text);
+  return digit === '0' || digit === '1' ? digit === '1' : undefined;
+}
+
+/** First line without padding; undefined when it is empty. */
+export const firstLine = (text: string): string | undefined => plainText(text).split('\n')[0]?.trim().replace(/\s+/g, ' ') || undefined;
