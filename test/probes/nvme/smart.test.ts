@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { encodeSmartCommand, loadIoctl, numberOf } from '../../../src/probes/nvme/admin-command.ts';
 import { compiledLibrary } from '../../support/compiled-library.ts';
-import { emptyMachine, holding, type ProbedMachine, type ProbeParts, reportOf, seriesOf, statusOf } from './machines.ts';
+import { emptyMachine, holding, type ProbedMachine, type ProbeParts, reportOf, seriesOf, statusOf } from './harness.ts';
 
 const DRIVE = '0000:01:00.0';
 const CONTROLLER = 'sys/class/nvme/nvme0';
