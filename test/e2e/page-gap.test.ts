@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, expect, it, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { family as nvme } from '../../src/probes/nvme/index.ts';
 import { seriesValue } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
@@ -9,11 +9,8 @@ const PAUSE_MS = 8_000;
 /** The strip has one unit for each second, and no part of it is narrower than this. */
 const [STRIP_S, LEAST_S] = [1_800, 4];
 
-/** The pauses alone take 12 seconds. */
+/** The pauses alone take 12 seconds, so both tests run at the same time. */
 vi.setConfig({ testTimeout: 60_000 });
-
-let node: ServedNode;
-afterEach(() => node.stop());
 
 /** Parts of the strip, in seconds before now. */
 async function strip(url: string): Promise<readonly { readonly state: string; readonly fromS: number; readonly untilS: number }[]> {
@@ -26,32 +23,36 @@ async function strip(url: string): Promise<readonly { readonly state: string; re
   }));
 }
 
-it.each(['SIGTERM', 'SIGKILL'] as const)('the time in which no agent ran is empty in the strip of a device, after %s', async (signal) => {
-  node = new ServedNode({
-    family: nvme,
-    counts: { nvme: 1 },
-    resource: 'example.com/nvme',
-    config: {},
-    flags: ['--refresh.interval=200ms'],
-  });
-  const isRead = (page: string): boolean => seriesValue(page, 'device_healthy', { device: DRIVE }) === 1;
-  await node.start();
-  await node.agent?.until('a verdict', isRead);
-  await sleep(LEAST_S * 1_000);
-  const first = await strip(node.agent?.url ?? '');
-  expect(first, 'before the agent ran, nothing is known').toHaveLength(1);
-  expect(first[0]?.fromS).toBeLessThan(60);
+it.concurrent.for(['SIGTERM', 'SIGKILL'] as const)(
+  'the time in which no agent ran is empty in the strip of a device, after %s',
+  async (signal, { onTestFinished }) => {
+    const node = new ServedNode({
+      family: nvme,
+      counts: { nvme: 1 },
+      resource: 'example.com/nvme',
+      config: {},
+      flags: ['--refresh.interval=200ms'],
+    });
+    onTestFinished(() => node.stop());
+    const isRead = (page: string): boolean => seriesValue(page, 'device_healthy', { device: DRIVE }) === 1;
+    await node.start();
+    await node.agent?.until('a verdict', isRead);
+    await sleep(LEAST_S * 1_000);
+    const first = await strip(node.agent?.url ?? '');
+    expect(first, 'before the agent ran, nothing is known').toHaveLength(1);
+    expect(first[0]?.fromS).toBeLessThan(60);
 
-  await node.agent?.stop(signal);
-  const stoppedAtMs = Date.now();
-  await sleep(PAUSE_MS);
-  const startedAtMs = Date.now();
-  const agent = await node.startAgent();
-  await agent.until('a verdict', isRead);
-  const parts = await strip(agent.url);
-  const [stoppedS, startedS] = [stoppedAtMs, startedAtMs].map((time) => (Date.now() - time) / 1_000) as [number, number];
-  expect(parts.at(-1)?.untilS, 'now').toBeLessThanOrEqual(0);
-  const inGap = parts.filter(({ fromS, untilS }) => untilS < stoppedS - LEAST_S && fromS > startedS + 1);
-  expect(inGap, JSON.stringify(parts)).toEqual([]);
-  if (signal === 'SIGTERM') expect(parts, 'what the earlier agent saw is there').toHaveLength(2);
-});
+    await node.agent?.stop(signal);
+    const stoppedAtMs = Date.now();
+    await sleep(PAUSE_MS);
+    const startedAtMs = Date.now();
+    const agent = await node.startAgent();
+    await agent.until('a verdict', isRead);
+    const parts = await strip(agent.url);
+    const [stoppedS, startedS] = [stoppedAtMs, startedAtMs].map((time) => (Date.now() - time) / 1_000) as [number, number];
+    expect(parts.at(-1)?.untilS, 'now').toBeLessThanOrEqual(0);
+    const inGap = parts.filter(({ fromS, untilS }) => untilS < stoppedS - LEAST_S && fromS > startedS + 1);
+    expect(inGap, JSON.stringify(parts)).toEqual([]);
+    if (signal === 'SIGTERM') expect(parts, 'what the earlier agent saw is there').toHaveLength(2);
+  },
+);

@@ -9,7 +9,7 @@ import { createPolicy } from '../../src/health/policy/policy.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { Finding, LevelFinding } from '../../src/model/health.ts';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
-import { DEVICE, PORT, type Probed, probeMachine, probeRoot, smallMachine } from '../probes/infiniband/machines.ts';
+import { DEVICE, PORT, type Probed, probeMachine, probeRoot, smallMachine } from '../probes/infiniband/harness.ts';
 import { device, OneDevice, policyFor, readAt, START, spec, types } from './one-device.ts';
 
 const policy = policyFor([spec('Slow', { severity: 'degraded', forMs: 20_000, recoveryMs: 60_000 })]);

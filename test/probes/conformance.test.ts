@@ -6,8 +6,8 @@ import { Assembler } from '../../src/agent/assemble.ts';
 import type { Clock } from '../../src/host/clock.ts';
 import { createHost } from '../../src/host/host.ts';
 import { createExposition } from '../../src/metrics/page/exposition.ts';
-import type { Collection, DeviceReport } from '../../src/model/collection.ts';
-import type { Finding, Verdict } from '../../src/model/health.ts';
+import type { Collection, DeviceReport, SideReport } from '../../src/model/collection.ts';
+import type { Verdict } from '../../src/model/health.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
@@ -28,11 +28,6 @@ const cases = Object.keys(familyLoaders).flatMap((family) => {
 
 const NO_STATS = { node: 'node-1', version: '0', podResourcesRequests: [], podResourcesDurations: [] };
 
-/** Metrics seen on any golden page, per family. */
-const seen = new Map<string, Set<string>>();
-/** Conditions that some golden machine reports as true and as false, per family. */
-const told = { true: new Map<string, Set<string>>(), false: new Map<string, Set<string>>() };
-
 /** Conditions that hold on some golden machine and that no machine can report as false, with the reason. */
 const WITHOUT_END: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   neuron: {
@@ -44,14 +39,6 @@ const WITHOUT_END: Readonly<Record<string, Readonly<Record<string, string>>>> = 
 
 /** Families with a folder of code. The oracle of the declared ones is that of test/probes/declared, whose code they share. */
 const inCode = Object.keys(familyLoaders).filter((name) => existsSync(join('src/probes', name, 'index.ts')));
-
-function note(family: string, { type, status }: Finding): void {
-  // For a counter or a level, the policy decides both states.
-  for (const value of status === undefined ? [true, false] : status === 'unknown' ? [] : [status]) {
-    const types = told[`${value}`];
-    types.set(family, (types.get(family) ?? new Set()).add(type));
-  }
-}
 
 async function collect(family: DeviceFamily, { root, options, change }: Machine, reads: number = 1): Promise<Collection> {
   let elapsedMs = 0;
@@ -81,6 +68,47 @@ function snapshotOf(family: DeviceFamily, collection: Collection): Snapshot {
   return new Assembler(settings, unjudged).assemble(inputs, { nowMs: NOW_MS, monotonicMs: 0 });
 }
 
+/** What a golden machine gives, with `{root}` in place of its temporary directory. */
+interface Golden {
+  readonly collection: Collection;
+  readonly page: string;
+  readonly facts: string;
+}
+
+const loadFamily = async (name: string): Promise<DeviceFamily> => await (familyLoaders[name] as () => Promise<DeviceFamily>)();
+
+async function readGolden({ family: familyName, folder }: (typeof cases)[number]): Promise<Golden> {
+  const family = await loadFamily(familyName);
+  const file = readMachine(join(folder, 'machine.yaml'));
+  const machine = buildMachine(file);
+  try {
+    const collection = await collect(family, machine, file.reads);
+    const snapshot = snapshotOf(family, collection);
+    const page = await createExposition({ families: [family], snapshot: () => snapshot, agent: () => NO_STATS }).devices();
+    const facts = `${JSON.stringify(factsOf(collection), null, 2).replaceAll(machine.root, '{root}')}\n`;
+    return { collection, page, facts };
+  } finally {
+    machine.remove();
+  }
+}
+
+const goldenByFolder = new Map<string, Promise<Golden>>();
+
+/** Each machine is read once, by the first test that needs it. */
+function goldenOf(machine: (typeof cases)[number]): Promise<Golden> {
+  const golden = goldenByFolder.get(machine.folder) ?? readGolden(machine);
+  goldenByFolder.set(machine.folder, golden);
+  return golden;
+}
+
+/** What all golden machines of a family read from devices and from other sources. */
+async function readsOf(name: string): Promise<readonly SideReport[]> {
+  const parts: SideReport[] = [];
+  for (const machine of cases.filter(({ family }) => family === name))
+    for (const { read, outOfBand } of (await goldenOf(machine)).collection.reports) parts.push(...[read ?? [], outOfBand ?? []].flat());
+  return parts;
+}
+
 /** By device, of those that have it. */
 function byDevice<T>({ reports }: Collection, of: (report: DeviceReport) => T | undefined): Readonly<Record<string, T>> {
   return Object.fromEntries(
@@ -91,60 +119,48 @@ function byDevice<T>({ reports }: Collection, of: (report: DeviceReport) => T | 
   );
 }
 
-describe.each(cases)('$family on the machine $name', ({ family: familyName, folder }) => {
+function factsOf(collection: Collection): unknown {
+  const { listing, problems, reports } = collection;
+  return {
+    listing,
+    problems,
+    findings: byDevice(collection, ({ read }) => read?.findings),
+    ...(reports.some(({ outOfBand }) => outOfBand !== undefined)
+      ? { outOfBand: byDevice(collection, ({ outOfBand }) => outOfBand?.findings) }
+      : {}),
+    processes: byDevice(collection, ({ read }) => read?.processes),
+    ...(reports.some(({ device }) => device.peers !== undefined) ? { peers: byDevice(collection, ({ device }) => device.peers) } : {}),
+  };
+}
+
+describe.each(cases)('$family on the machine $name', (machine) => {
   it('gives its golden page and findings', async () => {
-    const family = await (familyLoaders[familyName] as () => Promise<DeviceFamily>)();
-    const file = readMachine(join(folder, 'machine.yaml'));
-    const machine = buildMachine(file);
-    try {
-      const collection = await collect(family, machine, file.reads);
-      const snapshot = snapshotOf(family, collection);
-      const page = await createExposition({ families: [family], snapshot: () => snapshot, agent: () => NO_STATS }).devices();
-      const facts = {
-        listing: collection.listing,
-        problems: collection.problems,
-        findings: byDevice(collection, ({ read }) => read?.findings),
-        ...(collection.reports.some(({ outOfBand }) => outOfBand !== undefined)
-          ? { outOfBand: byDevice(collection, ({ outOfBand }) => outOfBand?.findings) }
-          : {}),
-        processes: byDevice(collection, ({ read }) => read?.processes),
-        ...(collection.reports.some(({ device }) => device.peers !== undefined)
-          ? { peers: byDevice(collection, ({ device }) => device.peers) }
-          : {}),
-      };
-      const declared = new Set(family.metrics.map((metric) => metric.name));
-      for (const part of collection.reports.flatMap(({ read, outOfBand }) => [read ?? [], outOfBand ?? []].flat())) {
-        for (const reading of part.readings) {
-          expect(declared, 'a reading of a metric that is not declared').toContain(reading.metric);
-          seen.set(familyName, (seen.get(familyName) ?? new Set()).add(reading.metric));
-        }
-        for (const finding of part.findings) {
-          expect(family.conditions.find(({ type }) => type === finding.type)?.reasons, finding.type).toContain(finding.reason);
-          note(familyName, finding);
-        }
+    const { collection, page, facts } = await goldenOf(machine);
+    const family = await loadFamily(machine.family);
+    const declared = new Set(family.metrics.map((metric) => metric.name));
+    for (const { device, read, outOfBand } of collection.reports) {
+      for (const part of [read ?? [], outOfBand ?? []].flat()) {
+        for (const reading of part.readings) expect(declared, 'a reading of a metric that is not declared').toContain(reading.metric);
+        for (const { type, reason } of part.findings)
+          expect(family.conditions.find((condition) => condition.type === type)?.reasons, type).toContain(reason);
       }
-      for (const { device } of collection.reports) expect(family.kinds, `the kind of ${device.id}`).toContain(device.kind);
-      for (const { read, outOfBand } of collection.reports) {
-        const isOutOfBand = (wanted: string): boolean => family.conditions.find(({ type }) => type === wanted)?.outOfBand === true;
-        expect(
-          (read?.findings ?? []).filter(({ type }) => isOutOfBand(type)),
-          'told by the device, and declared outOfBand',
-        ).toEqual([]);
-        expect(
-          (outOfBand?.findings ?? []).filter(({ type }) => !isOutOfBand(type)),
-          'told outOfBand, and not declared so',
-        ).toEqual([]);
-      }
-      for (const problem of collection.problems) expect(family.problems.map(({ code }) => code)).toContain(problem.code);
-      await expect(page).toMatchFileSnapshot(join(process.cwd(), folder, 'expected.prom'));
-      const text = `${JSON.stringify(facts, null, 2).replaceAll(machine.root, '{root}')}\n`;
-      const golden = join(process.cwd(), folder, 'expected.json');
-      const kept = existsSync(golden) ? readFileSync(golden, 'utf8') : text;
-      // The order of the members of an object has no meaning.
-      await expect(isDeepStrictEqual(JSON.parse(text), JSON.parse(kept)) ? kept : text).toMatchFileSnapshot(golden);
-    } finally {
-      machine.remove();
+      expect(family.kinds, `the kind of ${device.id}`).toContain(device.kind);
+      const isOutOfBand = (wanted: string): boolean => family.conditions.find(({ type }) => type === wanted)?.outOfBand === true;
+      expect(
+        (read?.findings ?? []).filter(({ type }) => isOutOfBand(type)),
+        'reported by the device, and declared outOfBand',
+      ).toEqual([]);
+      expect(
+        (outOfBand?.findings ?? []).filter(({ type }) => !isOutOfBand(type)),
+        'reported outOfBand, and not declared so',
+      ).toEqual([]);
     }
+    for (const problem of collection.problems) expect(family.problems.map(({ code }) => code)).toContain(problem.code);
+    await expect(page).toMatchFileSnapshot(join(process.cwd(), machine.folder, 'expected.prom'));
+    const golden = join(process.cwd(), machine.folder, 'expected.json');
+    const kept = existsSync(golden) ? readFileSync(golden, 'utf8') : facts;
+    // The order of the members of an object has no meaning.
+    await expect(isDeepStrictEqual(JSON.parse(facts), JSON.parse(kept)) ? kept : facts).toMatchFileSnapshot(golden);
   });
 });
 
@@ -155,7 +171,7 @@ describe.each(Object.keys(familyLoaders))('family %s', (name) => {
   });
 
   it('declares names, units and labels as Prometheus wants them', async () => {
-    const family = await (familyLoaders[name] as () => Promise<DeviceFamily>)();
+    const family = await loadFamily(name);
     expect(family.name).toBe(name);
     for (const metric of family.metrics) {
       expect(metric.name).toMatch(/^device_[a-z0-9_]+$/);
@@ -189,17 +205,20 @@ describe.each(inCode)('oracle of %s', (name) => {
 });
 
 describe('every condition that holds on a golden machine', () => {
-  it.each(Object.keys(familyLoaders))('of %s is reported as false by some golden machine', (name) => {
-    const types = (status: 'true' | 'false'): string[] => [...(told[status].get(name) ?? [])].sort();
-    const ends = new Set(types('false'));
-    expect(types('true').filter((type) => !ends.has(type))).toEqual(Object.keys(WITHOUT_END[name] ?? {}).sort());
+  it.each(Object.keys(familyLoaders))('of %s is reported as false by some golden machine', async (name) => {
+    const findings = (await readsOf(name)).flatMap((part) => part.findings);
+    // For a counter or a level, the policy decides both states.
+    const typesWith = (value: boolean): Set<string> =>
+      new Set(findings.flatMap(({ type, status = value }) => (status === value ? [type] : [])));
+    const ends = typesWith(false);
+    expect([...typesWith(true)].filter((type) => !ends.has(type)).sort()).toEqual(Object.keys(WITHOUT_END[name] ?? {}).sort());
   });
 });
 
 describe('every declared metric', () => {
   it.each(Object.keys(familyLoaders))('of %s appears on a golden page', async (name) => {
-    const family = await (familyLoaders[name] as () => Promise<DeviceFamily>)();
-    const missing = family.metrics.map((metric) => metric.name).filter((metric) => seen.get(name)?.has(metric) !== true);
-    expect(missing).toEqual([]);
+    const seen = new Set((await readsOf(name)).flatMap((part) => part.readings.map(({ metric }) => metric)));
+    const { metrics } = await loadFamily(name);
+    expect(metrics.map(({ name: metric }) => metric).filter((metric) => !seen.has(metric))).toEqual([]);
   });
 });

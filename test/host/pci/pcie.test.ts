@@ -151,4 +151,20 @@ describe('AER', () => {
     });
     expect(readAer(sys, '0000:99:00.0')).toEqual({ errors: [], totals: {} });
   });
+
+  it('take the severity from the name of the file, because a kernel labels the total of the non-fatal errors as fatal', () => {
+    const sys = sysOf({
+      [`${CARD}/aer_dev_fatal`]: 'Undefined 3\nPoisonTLPBlocked 4\nTOTAL_ERR_FATAL 7\n',
+      [`${CARD}/aer_dev_nonfatal`]: 'Undefined 0\nPoisonTLPBlocked 5\nTOTAL_ERR_FATAL 5\n',
+    });
+    expect(readAer(sys, '0000:18:00.0')).toEqual({
+      errors: [
+        { severity: 'nonfatal', kind: 'Undefined', count: 0n },
+        { severity: 'nonfatal', kind: 'PoisonTLPBlocked', count: 5n },
+        { severity: 'fatal', kind: 'Undefined', count: 3n },
+        { severity: 'fatal', kind: 'PoisonTLPBlocked', count: 4n },
+      ],
+      totals: { fatal: 7n, nonfatal: 5n },
+    });
+  });
 });

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
 import { areThere, CAPTURES, skipped } from '../../support/captures.ts';
 import { toldOf } from '../../support/told.ts';
-import { CARDS, emptyMachine, type ProbedMachine, placeCapture, reportOf, seriesOf } from './machines.ts';
+import { CARDS, emptyMachine, type ProbedMachine, placeCapture, reportOf, seriesOf } from './harness.ts';
 
 /** Figures that the program LACT states for each card. `undefined`: the card has no such file, so there must be no series. */
 interface Figures {

@@ -5,7 +5,7 @@ import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { createHost } from '../../../src/host/host.ts';
 import { family } from '../../../src/probes/amdgpu/index.ts';
 import { eventState, simulate } from '../../../src/sim/families/amdgpu/simulate.ts';
-import { emptyMachine, holding, type ProbedMachine, probeOn, reportOf, seriesOf, simulatedMachine } from './machines.ts';
+import { emptyMachine, holding, type ProbedMachine, probeOn, reportOf, seriesOf, simulatedMachine } from './harness.ts';
 
 const FIRST = '0020:10:00.0';
 const SECOND = '0020:11:00.0';

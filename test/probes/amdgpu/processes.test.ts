@@ -6,7 +6,7 @@ import type { Collection, DeviceProcess } from '../../../src/model/collection.ts
 import { parseDrmClient } from '../../../src/probes/amdgpu/fdinfo.ts';
 import { family } from '../../../src/probes/amdgpu/index.ts';
 import { probeOptions } from '../../support/probe-options.ts';
-import { type ProbedMachine, reportOf, simulatedMachine } from './machines.ts';
+import { type ProbedMachine, reportOf, simulatedMachine } from './harness.ts';
 
 const FIRST = '0020:10:00.0';
 const SECOND = '0020:11:00.0';

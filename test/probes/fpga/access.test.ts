@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { access } from '../../../src/probes/fpga/access.ts';
-import { probeMachine, reportOf } from './machines.ts';
+import { probeMachine, reportOf } from './harness.ts';
 
 /** Gives what a container gets besides the variable with the PCI address, which each device on the bus has. */
 function accessOf(machine: string, id: string, files: Readonly<Record<string, string>> = {}): Omit<ReturnType<typeof access>, 'env'> {

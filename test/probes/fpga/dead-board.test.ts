@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
 import type { Machine } from '../../support/machine.ts';
-import { breakFile, holding, type ProbedMachine, probeMachine, reportOf, seriesValue, write } from './machines.ts';
+import { breakFile, holding, type ProbedMachine, probeMachine, reportOf, seriesValue, write } from './harness.ts';
 
 const CARD = '0000:01:00.0';
 const PORT = `${CARD}-port0`;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import type { Collection } from '../../../src/model/collection.ts';
-import { breakFile, holding, type ProbedMachine, probeMachine, reportOf, seriesValue, write } from './machines.ts';
+import { breakFile, holding, type ProbedMachine, probeMachine, reportOf, seriesValue, write } from './harness.ts';
 
 const PCI = 'sys/devices/pci0000:00/0000:00:01.0';
 const USER = `${PCI}/0000:b3:00.1`;

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/host/clock.ts';
 import { createHost } from '../../../src/host/host.ts';
 import { family } from '../../../src/probes/fpga/index.ts';
-import { folder, probeMachine } from './machines.ts';
+import { folder, probeMachine } from './harness.ts';
 
 const seesBoards = (root: string): boolean | undefined =>
   family.isPresent?.(createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, systemClock));

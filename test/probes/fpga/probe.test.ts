@@ -8,7 +8,7 @@ import { family } from '../../../src/probes/fpga/index.ts';
 import { OneDevice } from '../../health/one-device.ts';
 import type { Machine } from '../../support/machine.ts';
 import { toldOf } from '../../support/told.ts';
-import { breakFile, folder, holding, type ProbedMachine, probeMachine, reportOf, seriesValue, write } from './machines.ts';
+import { breakFile, folder, holding, type ProbedMachine, probeMachine, reportOf, seriesValue, write } from './harness.ts';
 
 const PCI = 'sys/devices/pci0000:00/0000:00:01.0';
 const USER = `${PCI}/0000:b3:00.1`;

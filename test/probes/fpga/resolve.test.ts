@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Resolver } from '../../../src/join/resolve.ts';
 import { family } from '../../../src/probes/fpga/index.ts';
 import { resolve } from '../../../src/probes/fpga/resolve.ts';
-import { probeMachine } from './machines.ts';
+import { probeMachine } from './harness.ts';
 
 const devices = [
   'n3000-bare-zeros',

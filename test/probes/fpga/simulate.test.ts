@@ -5,7 +5,7 @@ import { simulate } from '../../../src/sim/families/fpga/simulate.ts';
 import type { SimulatedFault } from '../../../src/sim/family-simulation.ts';
 import { buildMachine } from '../../support/machine.ts';
 import { toldOf } from '../../support/told.ts';
-import { holding, probeOn, reportOf, seriesValue } from './machines.ts';
+import { holding, probeOn, reportOf, seriesValue } from './harness.ts';
 
 const scenario = (fpgas: number, elapsedMs: number, faults: readonly SimulatedFault[] = []) => ({
   counts: { fpga: fpgas },

@@ -6,7 +6,7 @@ import type { Collection } from '../../../src/model/collection.ts';
 import type { Reading } from '../../../src/model/metric.ts';
 import { defaultValues } from '../../../src/model/options.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
-import { reportOf, valueIn } from './machines.ts';
+import { reportOf, valueIn } from './harness.ts';
 
 const SYS = '../shared/captures/sysfs/sys';
 const isThere = existsSync(`${SYS}/class/infiniband`);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { hours, minutes } from '../../../src/model/duration.ts';
 import { removeAsKernel } from '../../support/kernel-files.ts';
-import { EINVAL, machineKeeper, PORT, type Probed, probeMachine, reportOf, smallMachine, valueIn, WatchingGuard } from './machines.ts';
+import { EINVAL, machineKeeper, PORT, type Probed, probeMachine, reportOf, smallMachine, valueIn, WatchingGuard } from './harness.ts';
 
 const keep = machineKeeper();
 

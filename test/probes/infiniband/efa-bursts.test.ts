@@ -6,7 +6,7 @@ import { createPolicy } from '../../../src/health/policy/policy.ts';
 import { minutes, seconds } from '../../../src/model/duration.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
 import { readAt } from '../../health/one-device.ts';
-import { machineKeeper, type Probed, probeCase, reportOf } from './machines.ts';
+import { machineKeeper, type Probed, probeCase, reportOf } from './harness.ts';
 
 const DEVICE = 'rdmap0s29';
 const FILES = `sys/devices/pci0000:00/0000:00:1d.0/infiniband/${DEVICE}/ports/1/hw_counters`;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Finding } from '../../../src/model/health.ts';
 import { family as infiniband } from '../../../src/probes/infiniband/index.ts';
-import { DEVICE, findingIn, machineKeeper, PORT, type Probed, probeCase, probeMachine, reportOf, smallMachine } from './machines.ts';
+import { DEVICE, findingIn, machineKeeper, PORT, type Probed, probeCase, probeMachine, reportOf, smallMachine } from './harness.ts';
 
 const FUNCTION = 'sys/devices/pci0000:17/0000:18:00.0';
 const keep = machineKeeper();

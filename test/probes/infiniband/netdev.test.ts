@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { PORT, type Probed, probeMachine, reportOf, smallMachine } from './machines.ts';
+import { PORT, type Probed, probeMachine, reportOf, smallMachine } from './harness.ts';
 
 const NET = 'sys/devices/pci0000:17/0000:18:00.0/net';
 

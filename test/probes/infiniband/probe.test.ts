@@ -23,7 +23,7 @@ import {
   smallMachine,
   valueIn,
   WatchingGuard,
-} from './machines.ts';
+} from './harness.ts';
 
 const keep = machineKeeper();
 

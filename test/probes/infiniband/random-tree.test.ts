@@ -6,7 +6,7 @@ import type { Collection, DeviceReport } from '../../../src/model/collection.ts'
 import { hours, minutes } from '../../../src/model/duration.ts';
 import { seeded } from '../../support/seeded.ts';
 import { toldOf as toldBy } from '../../support/told.ts';
-import { probeRoot } from './machines.ts';
+import { probeRoot } from './harness.ts';
 import { RandomTree } from './random-tree.ts';
 
 const TURNS = 7;

@@ -3,7 +3,7 @@ import type { Device } from '../../../src/model/device.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
 import { resolve } from '../../../src/probes/infiniband/resolve.ts';
 import { dranetName } from '../../../src/probes/kit/network-claims.ts';
-import { probeCase, reportOf } from './machines.ts';
+import { probeCase, reportOf } from './harness.ts';
 
 const device = (part: Partial<Device> & Pick<Device, 'id'>): Device => ({ family: 'infiniband', kind: 'pf', aliases: [], ...part });
 

@@ -4,7 +4,7 @@ import { family } from '../../../src/probes/infiniband/index.ts';
 import { resolve } from '../../../src/probes/infiniband/resolve.ts';
 import { simulate } from '../../../src/sim/families/infiniband/simulate.ts';
 import type { Scenario } from '../../../src/sim/family-simulation.ts';
-import { findingIn, placeHardware, probeRoot, reportOf, valueIn } from './machines.ts';
+import { findingIn, placeHardware, probeRoot, reportOf, valueIn } from './harness.ts';
 
 const scenario = { counts: { infiniband: 2, 'infiniband.vf': 5 }, elapsedMs: 10_000 };
 const cleanups: (() => void)[] = [];

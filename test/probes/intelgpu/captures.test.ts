@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
 import { areThere, skipped } from '../../support/captures.ts';
-import { emptyMachine, type ProbedMachine, placeCapture, reportOf, seriesOf } from './machines.ts';
+import { emptyMachine, type ProbedMachine, placeCapture, reportOf, seriesOf } from './harness.ts';
 
 /** Figures of each capture, in the units of the metrics. `undefined`: there must be no such series. */
 const FIGURES: Readonly<Record<string, { readonly pci: string; readonly series: Readonly<Record<string, number | undefined>> }>> = {

@@ -5,7 +5,7 @@ import { errnoName } from '../../../src/host/fs/tree.ts';
 import { addLine, afterGap, type CardLog, EMPTY_LOG, functionLog, logReport } from '../../../src/probes/intelgpu/driver-log.ts';
 import { IdleMeter } from '../../../src/probes/intelgpu/idle.ts';
 import { simulate } from '../../../src/sim/families/intelgpu/simulate.ts';
-import { directoryOf, type ProbedMachine, reportOf, seriesOf, simulatedMachine, statusOf } from './machines.ts';
+import { directoryOf, type ProbedMachine, reportOf, seriesOf, simulatedMachine, statusOf } from './harness.ts';
 
 const FIRST = '0030:10:00.0';
 const SECOND = '0030:11:00.0';

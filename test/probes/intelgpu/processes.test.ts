@@ -3,7 +3,7 @@ import { readStart } from '../../../src/host/fs/file-start.ts';
 import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { errnoName } from '../../../src/host/fs/tree.ts';
 import type { DeviceProcess } from '../../../src/model/collection.ts';
-import { directoryOf, type ProbedMachine, reportOf, seriesOf, simulatedMachine } from './machines.ts';
+import { directoryOf, type ProbedMachine, reportOf, seriesOf, simulatedMachine } from './harness.ts';
 
 const FIRST = '0030:10:00.0';
 const SECOND = '0030:11:00.0';

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { parseIpText } from '../../../src/probes/netdev/ip-text.ts';
 import { areThere, skipped } from '../../support/captures.ts';
 import type { MachineFile } from '../../support/machine.ts';
-import { capture, machineOf, probeMachine, reportOf, SRIOV, valueIn } from './machines.ts';
+import { capture, machineOf, probeMachine, reportOf, SRIOV, valueIn } from './harness.ts';
 
 describe.skipIf(!areThere)(`an Intel adapter with four functions${skipped}`, () => {
   const PF = 'sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.1/net/ens1f1';

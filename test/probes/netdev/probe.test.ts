@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { family } from '../../../src/probes/netdev/index.ts';
-import { machineOf, type Probed, probeMachine, reportOf, valueIn } from './machines.ts';
+import { machineOf, type Probed, probeMachine, reportOf, valueIn } from './harness.ts';
 
 const RECEIVED = 'device_received_bytes_total';
 const PF = 'sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0';

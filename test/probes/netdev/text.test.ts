@@ -3,7 +3,7 @@ import { parseStatsText } from '../../../src/probes/netdev/driver-files.ts';
 import { parseIpText } from '../../../src/probes/netdev/ip-text.ts';
 import { parseCount } from '../../../src/probes/netdev/traffic.ts';
 import { seeded } from '../../support/seeded.ts';
-import { machineOf } from './machines.ts';
+import { machineOf } from './harness.ts';
 
 const textOf = (name: string): string => machineOf(name).files?.['bin/ip'] ?? '';
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Device } from '../../../src/model/device.ts';
 import { access } from '../../../src/probes/nvidia/devices.ts';
-import { documentText, emptyMachine, gpuText, type Machine, machineOf, reportOf, UUIDS } from './machines.ts';
+import { documentText, emptyMachine, gpuText, type Machine, machineOf, reportOf, UUIDS } from './harness.ts';
 
 const machines: Machine[] = [];
 const keep = (machine: Machine): Machine => {

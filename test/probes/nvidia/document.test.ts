@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { childrenOf, parseDocument, textAt } from '../../../src/probes/nvidia/document.ts';
 import { parseListing } from '../../../src/probes/nvidia/smi-source.ts';
-import { documentText, gpuElement, gpuText } from './machines.ts';
+import { documentText, gpuElement, gpuText } from './harness.ts';
 
 function gpusIn(output: string): number {
   const { log } = parseDocument(output);

@@ -5,7 +5,7 @@ import type { Element } from '../../../src/probes/nvidia/document.ts';
 import { gpuSampleOf } from '../../../src/probes/nvidia/document-sample.ts';
 import { gpuFindings } from '../../../src/probes/nvidia/findings.ts';
 import { instanceFindings } from '../../../src/probes/nvidia/memory-findings.ts';
-import { gpuElement, nested } from './machines.ts';
+import { gpuElement, nested } from './harness.ts';
 
 /** A `<gpu>` element from pairs of path and text. */
 function gpu(...facts: readonly (readonly [string, string])[]): Element {

@@ -6,7 +6,7 @@ import type { Collection } from '../../../src/model/collection.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { familyState, lookAt, podResources } from '../../support/snapshots.ts';
 import { isRunning, until } from '../../support/until.ts';
-import { documentText, emptyMachine, findingIn, gpuText, type Machine, machineOf, nested, reportOf, UUIDS, valueIn } from './machines.ts';
+import { documentText, emptyMachine, findingIn, gpuText, type Machine, machineOf, nested, reportOf, UUIDS, valueIn } from './harness.ts';
 
 const machines: Machine[] = [];
 const keep = (machine: Machine): Machine => {

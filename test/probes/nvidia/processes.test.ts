@@ -6,7 +6,7 @@ import { gpuSampleOf } from '../../../src/probes/nvidia/document-sample.ts';
 import { processesIn, processesOf } from '../../../src/probes/nvidia/processes.ts';
 import { gpuReadings } from '../../../src/probes/nvidia/readings.ts';
 import type { ProcessSample } from '../../../src/probes/nvidia/sample.ts';
-import { emptyMachine, gpuElement, type Machine } from './machines.ts';
+import { emptyMachine, gpuElement, type Machine } from './harness.ts';
 
 const MIB = 1_048_576;
 const POD = '5b3c8f0e-1d2a-4c6b-9e7f-0123456789ab';

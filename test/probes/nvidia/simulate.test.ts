@@ -6,7 +6,7 @@ import { resolve } from '../../../src/probes/nvidia/resolve.ts';
 import { simulate } from '../../../src/sim/families/nvidia/simulate.ts';
 import type { Scenario, SimulatedUse } from '../../../src/sim/family-simulation.ts';
 import { type Told, toldOf } from '../../support/told.ts';
-import { type Machine, placeHardware, reportOf, valueIn } from './machines.ts';
+import { type Machine, placeHardware, reportOf, valueIn } from './harness.ts';
 
 const scenario = { counts: { nvidia: 4 }, elapsedMs: 10_000 };
 const machines: Machine[] = [];

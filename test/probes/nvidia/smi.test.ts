@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { CommandResult } from '../../../src/host/process/command.ts';
 import { problems } from '../../../src/probes/nvidia/problems.ts';
 import { readSmi, surplusFaults } from '../../../src/probes/nvidia/smi.ts';
-import { documentText, gpuText } from './machines.ts';
+import { documentText, gpuText } from './harness.ts';
 
 const result = (part: Partial<CommandResult>): CommandResult => ({ stdout: '', stderr: '', ...part });
 const COMMUNICATE =

@@ -8,7 +8,7 @@ import { family } from '../../../src/probes/nvidia/index.ts';
 import { NvidiaProbe } from '../../../src/probes/nvidia/probe.ts';
 import { readAt } from '../../health/one-device.ts';
 import { probeOptions } from '../../support/probe-options.ts';
-import { documentText, emptyMachine, gpuText, type Machine } from './machines.ts';
+import { documentText, emptyMachine, gpuText, type Machine } from './harness.ts';
 
 const STEP_MS = seconds(30);
 const engineWith = (state?: HealthMemory): HealthEngine =>

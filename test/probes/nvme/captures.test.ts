@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { decodeSmartLog, LOG_FIELDS, type LogFieldName, parseSmartJson, type SmartLog } from '../../../src/probes/nvme/smart-log.ts';
 import { areThere, CAPTURES, restoreLinks, skipped } from '../../support/captures.ts';
-import { devicesOf, emptyMachine, type ProbedMachine, reportOf, seriesOf } from './machines.ts';
+import { devicesOf, emptyMachine, type ProbedMachine, reportOf, seriesOf } from './harness.ts';
 
 let machine: ProbedMachine;
 afterEach(() => machine.end());

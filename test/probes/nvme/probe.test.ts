@@ -16,7 +16,7 @@ import {
   simulatedController,
   simulatedMachine,
   statusOf,
-} from './machines.ts';
+} from './harness.ts';
 
 const FIRST = '0050:10:00.0';
 const SECOND = '0050:11:00.0';

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { Resolver } from '../../../src/join/resolve.ts';
 import { family } from '../../../src/probes/nvme/index.ts';
-import { devicesOf, emptyMachine, type ProbedMachine, simulatedMachine } from './machines.ts';
+import { devicesOf, emptyMachine, type ProbedMachine, simulatedMachine } from './harness.ts';
 
 const FIRST = '0050:10:00.0';
 const DISK = 'eui.36524e5a000000000025384500000001';

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { encodeSmartCommand, loadIoctl, numberOf } from '../../../src/probes/nvme/admin-command.ts';
 import { compiledLibrary } from '../../support/compiled-library.ts';
-import { emptyMachine, holding, type ProbedMachine, type ProbeParts, reportOf, seriesOf, statusOf } from './machines.ts';
+import { emptyMachine, holding, type ProbedMachine, type ProbeParts, reportOf, seriesOf, statusOf } from './harness.ts';
 
 const DRIVE = '0000:01:00.0';
 const CONTROLLER = 'sys/class/nvme/nvme0';
@@ -197,5 +197,47 @@ describe('a file with the log', () => {
     machine.write(`${CONTROLLER}/serial`, '..\n');
     expect(machine.collect().problems.map(({ code }) => code)).toEqual(['smart-file']);
     expect(existsSync(join(machine.root, FILE)) && readFileSync(join(machine.root, FILE), 'utf8')).toContain('avail_spare');
+  });
+});
+
+describe('a log that nvme-cli wrote', () => {
+  const VALUES = { temperature: 312, avail_spare: 99, percent_used: 3, data_units_read: 4_000_000_001, power_on_hours: 51 };
+  const numbers = Object.entries(VALUES);
+
+  it.each([
+    ['whole numbers', numbers.map(([name, value]) => `"${name}": ${value}`)],
+    ['numbers with a point', numbers.map(([name, value]) => `"${name}": ${value}.0`)],
+    ['texts', numbers.map(([name, value]) => `"${name}": "${value}"`)],
+  ])('has the same values in %s', (_, members) => {
+    machine = emptyMachine({ 'smart-directory': '{root}/smart' });
+    machine.write(`${CONTROLLER}/state`, 'live\n');
+    machine.write(`${CONTROLLER}/address`, `${DRIVE}\n`);
+    machine.write(`${CONTROLLER}/serial`, 'ABC1\n');
+    machine.write('smart/ABC1.json', `{ ${members.join(', ')} }`);
+    expect(problems()).toEqual([]);
+    expect(seriesOf(reportOf(machine.collect(), DRIVE))).toMatchObject({
+      'device_temperature_celsius{sensor=composite}': 38.85,
+      device_nvme_available_spare_ratio: 0.99,
+      device_nvme_used_life_ratio: 0.03,
+      device_nvme_lifetime_read_bytes_total: 4_000_000_001 * 512_000,
+      device_nvme_powered_seconds_total: 51 * 3_600,
+    });
+  });
+});
+
+describe('the monitor of a drive', () => {
+  it('has each sensor under its label, also where numbers are left out', () => {
+    machine = emptyMachine();
+    machine.write(`${CONTROLLER}/state`, 'live\n');
+    machine.write(`${CONTROLLER}/address`, `${DRIVE}\n`);
+    const files = { name: 'nvme', temp1_label: 'Composite', temp1_input: '41850', temp3_label: 'Sensor 2', temp3_input: '44850' };
+    const last = { temp9_label: 'Sensor 8', temp9_input: '40850' };
+    for (const [name, text] of Object.entries({ ...files, ...last })) machine.write(`${CONTROLLER}/hwmon4/${name}`, `${text}\n`);
+    const series = Object.entries(seriesOf(reportOf(machine.collect(), DRIVE)));
+    expect(Object.fromEntries(series.filter(([name]) => name.startsWith('device_temperature')))).toEqual({
+      'device_temperature_celsius{sensor=composite}': 41.85,
+      'device_temperature_celsius{sensor=sensor_2}': 44.85,
+      'device_temperature_celsius{sensor=sensor_8}': 40.85,
+    });
   });
 });
