@@ -2,11 +2,11 @@ import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import type { PciDatabase } from '../../host/pci/pci-names.ts';
-import { doesPciFunctionAnswer, isSuspended, readAer, readPcieLink } from '../../host/pci/pcie.ts';
+import { isSuspended } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
 import { DeviceFiles, type DriverErrors, type FileFact } from '../kit/device-files.ts';
-import { PCIE_EVERY_MS, type PcieSample } from '../kit/pcie/pcie.ts';
-import { slotFunctionOf } from '../kit/pcie/slot-link.ts';
+import { Kept } from '../kit/kept.ts';
+import { PCIE_EVERY_MS, PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
 import { CredibleLimits } from '../kit/sensor-limits.ts';
 import { parseCount, parsePercent, plainText } from '../kit/text.ts';
 import type { CardPlace } from './discover.ts';
@@ -92,10 +92,10 @@ export class Card {
   readonly #limits = new CredibleLimits();
   #monitor: Monitor | undefined;
   #factsAtMs: number | undefined;
-  #pcie: { readonly sample: PcieSample; readonly replays: number | bigint | undefined; readonly atMs: number } | undefined;
+  readonly #pcie: PcieReader | undefined;
+  readonly #replays = new Kept<number | bigint | undefined>();
   /** Problems of reads whose results are kept. */
   #keptProblems: { readonly facts: readonly Problem[]; readonly pcie: readonly Problem[] } = { facts: [], pcie: [] };
-  #slot: string | undefined;
   /** Names of the files below the directory. Absent files are not opened. */
   #names: ReadonlySet<string> = new Set();
 
@@ -106,14 +106,16 @@ export class Card {
     this.place = place;
     this.identity = host.sys.identity(place.directory);
     this.#ras = new RasReader(options);
+    const isOnBus = place.directory.startsWith('bus/');
+    this.#pcie = isOnBus ? new PcieReader(host.sys, place.address, ({ vendor }) => vendor === ATI) : undefined;
   }
 
   read(nowMs: number): CardSample {
     const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.address, errors: AMDGPU_ERRORS });
     this.problems = [];
     if (this.#isAsleep()) return { state: 'asleep' };
-    const pcie = this.#readPcie(files, nowMs);
-    if (pcie?.sample.answers === false) return { state: 'gone', pcie: pcie.sample };
+    const link = this.#readPcie(files, nowMs);
+    if (link.pcie?.answers === false) return { state: 'gone', pcie: link.pcie };
     this.#readFacts(files, nowMs);
     const sample = this.#readValues(files, nowMs);
     // The card may have begun to sleep after the first look.
@@ -125,11 +127,7 @@ export class Card {
       return { state: 'hung' };
     }
     this.problems = [...files.problems, ...this.#keptProblems.facts, ...this.#keptProblems.pcie, ...sample.ras.problems];
-    return {
-      ...sample,
-      ...(pcie === undefined ? {} : { pcie: pcie.sample }),
-      ...(pcie?.replays === undefined ? {} : { replays: pcie.replays }),
-    };
+    return { ...sample, ...link };
   }
 
   /** Table of a partition, from its own file. */
@@ -146,23 +144,17 @@ export class Card {
     this.#host.sys.forget(this.place.directory);
   }
 
-  #readPcie(files: DeviceFiles, nowMs: number) {
-    const { sys } = this.#host;
-    const { address, directory } = this.place;
-    if (!directory.startsWith('bus/')) return undefined;
-    const before = this.#pcie;
-    if (before !== undefined && before.sample.answers !== false && nowMs - before.atMs < PCIE_EVERY_MS) return before;
-    const answers = doesPciFunctionAnswer(sys, address);
-    this.#slot ??= slotFunctionOf(sys, address, ({ vendor }) => vendor === ATI);
-    const sample = {
-      link: readPcieLink(sys, this.#slot),
-      aer: readAer(sys, address, this.#slot),
-      ...(answers !== undefined && { answers }),
-    };
-    const apart = files.apart();
-    this.#pcie = { sample, replays: apart.once('pcie_replay_count', parseCount).value, atMs: nowMs };
-    this.#keep('pcie', apart, files);
-    return this.#pcie;
+  #readPcie(files: DeviceFiles, nowMs: number): Pick<AwakeSample, 'pcie' | 'replays'> {
+    if (this.#pcie === undefined) return {};
+    const pcie = this.#pcie.read(nowMs);
+    if (pcie.answers === false) return { pcie };
+    const replays = this.#replays.of(nowMs, PCIE_EVERY_MS, () => {
+      const apart = files.apart();
+      const value = apart.value('pcie_replay_count', parseCount);
+      this.#keep('pcie', apart, files);
+      return value;
+    });
+    return { pcie, ...(replays !== undefined && { replays }) };
   }
 
   #keep(what: 'facts' | 'pcie', apart: DeviceFiles, files: DeviceFiles): void {

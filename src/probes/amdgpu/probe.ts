@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Host } from '../../host/host.ts';
 import { PciDatabase } from '../../host/pci/pci-names.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
@@ -5,6 +6,7 @@ import type { Device } from '../../model/device.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
 import { raise } from '../kit/finding.ts';
+import { Kept, reconciled } from '../kit/kept.ts';
 import { LastIdentities } from '../kit/last-identity.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
@@ -35,9 +37,9 @@ export class AmdgpuProbe implements Probe {
   readonly #identities: LastIdentities;
   readonly #processes: ProcessReader;
   readonly #database: PciDatabase;
-  readonly #cards = new Map<string, Card>();
-  #places: { readonly places: Places; readonly key: string; readonly atMs: number } | undefined;
-  #topology: { readonly topology: Topology; readonly generation: string | undefined; readonly atMs: number } | undefined;
+  #cards = new Map<string, Card>();
+  readonly #places = new Kept<{ readonly places: Places; readonly key: string }>();
+  readonly #topology = new Kept<{ readonly topology: Topology; readonly generation: string | undefined }>();
 
   constructor(host: Host, options: AmdgpuOptions) {
     this.#host = host;
@@ -54,8 +56,8 @@ export class AmdgpuProbe implements Probe {
   forget(): void {
     for (const card of this.#cards.values()) card.close();
     this.#cards.clear();
-    this.#places = undefined;
-    this.#topology = undefined;
+    this.#places.forget();
+    this.#topology.forget();
   }
 
   collect(): Collection {
@@ -95,34 +97,29 @@ export class AmdgpuProbe implements Probe {
     const { sys } = this.#host;
     // Another card in the place of one has the same names.
     const key = [names.join(' '), ...[...this.#cards.values()].map(({ place }) => sys.identity(place.directory))].join(' ');
-    const before = this.#places;
-    if (before !== undefined && before.key === key && nowMs - before.atMs < this.#options['facts-interval']) return before.places;
+    const read = () => ({ key, places: this.#readPlaces(names) });
+    return this.#places.of(nowMs, this.#options['facts-interval'], read, (kept) => kept.key === key).places;
+  }
+
+  #readPlaces(names: readonly string[]): Places {
+    const { sys } = this.#host;
     const places = findPlaces(sys, names);
-    this.#places = { places, key, atMs: nowMs };
-    const found = new Map(places.cards.map((place) => [place.address, place]));
-    for (const [address, card] of this.#cards) {
-      if (JSON.stringify(found.get(address)) === JSON.stringify(card.place) && sys.identity(card.place.directory) === card.identity)
-        continue;
-      card.close();
-      this.#cards.delete(address);
-    }
-    for (const [address, place] of found)
-      if (!this.#cards.has(address)) this.#cards.set(address, new Card(this.#host, this.#options, this.#database, place));
+    this.#cards = reconciled(
+      this.#cards,
+      places.cards,
+      ({ address }) => address,
+      (place) => new Card(this.#host, this.#options, this.#database, place),
+      (card, place) => isDeepStrictEqual(place, card.place) && sys.identity(place.directory) === card.identity,
+    );
     return places;
   }
 
   #readTopology(nowMs: number): Topology {
     const { sys } = this.#host;
     const generation = topologyGeneration(sys);
-    const before = this.#topology;
-    const isDue =
-      before === undefined ||
-      generation !== before.generation ||
-      (generation === undefined && nowMs - before.atMs >= this.#options['facts-interval']);
-    if (!isDue) return before.topology;
-    const topology = readTopology(sys);
-    this.#topology = { topology, generation, atMs: nowMs };
-    return topology;
+    const everyMs = generation === undefined ? this.#options['facts-interval'] : Number.POSITIVE_INFINITY;
+    const read = () => ({ generation, topology: readTopology(sys) });
+    return this.#topology.of(nowMs, everyMs, read, (kept) => kept.generation === generation).topology;
   }
 
   #commonProblems(topology: Topology): readonly Problem[] {

@@ -4,7 +4,7 @@ import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
 import { pcieFindings } from '../kit/pcie/health.ts';
-import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../kit/pcie/pcie.ts';
+import { PcieReader, type PcieSample, pcieReadings } from '../kit/pcie/pcie.ts';
 import { type CommandRights, CommandRows } from './command-rows.ts';
 import { findingsOf, sourceOf } from './conditions.ts';
 import type { Declaration, DeclaredDevices, DeclaredSource } from './declaration.ts';
@@ -35,8 +35,7 @@ export interface DeclaredOptions {
 interface Kept extends KnownDevice {
   readonly identity: string | undefined;
   readonly readAtMs: number;
-  pcie?: PcieSample;
-  pcieAtMs: number;
+  pcie?: PcieReader;
 }
 
 /** Reads the devices of a declaration. It has no knowledge of any hardware. */
@@ -150,9 +149,7 @@ export class DeclaredProbe implements Probe {
     // An identity that cannot be read again is still that of the same directory.
     const isLost = isSame && read.device.identity === null && before.device.identity !== undefined;
     const known = isLost ? { ...read, device: { ...read.device, identity: before.device.identity ?? null } } : read;
-    const pcie =
-      isSame && before.pcie !== undefined ? { pcie: before.pcie, pcieAtMs: before.pcieAtMs } : { pcieAtMs: Number.NEGATIVE_INFINITY };
-    return { ...known, identity, readAtMs: nowMs, ...pcie };
+    return { ...known, identity, readAtMs: nowMs, ...(isSame && before.pcie !== undefined && { pcie: before.pcie }) };
   }
 
   #report(entry: Entry, known: Kept, problems: Problem[]): DeviceReport[] {
@@ -227,12 +224,8 @@ export class DeclaredProbe implements Probe {
     const { pciAddress, physicalFunction } = known.device;
     // A virtual function has no link of its own.
     if (this.#declaration.pcie !== true || pciAddress === undefined || physicalFunction !== undefined) return undefined;
-    const nowMs = this.#host.clock.monotonic();
-    if (known.pcie === undefined || nowMs - known.pcieAtMs >= PCIE_EVERY_MS) {
-      known.pcie = readPcie(this.#host.sys, pciAddress);
-      known.pcieAtMs = nowMs;
-    }
-    return known.pcie;
+    known.pcie ??= new PcieReader(this.#host.sys, pciAddress);
+    return known.pcie.read(this.#host.clock.monotonic());
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Tree } from '../../host/fs/tree.ts';
-import { PCIE_EVERY_MS, type PcieSample, readPcie } from '../kit/pcie/pcie.ts';
+import { PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
 import type { CharDevices } from './char-devices.ts';
 import { CounterFiles, type Counters, NO_COUNTERS } from './counter-files.ts';
 import { type HcaFacts, portsOf, readGuid, readHcaFacts } from './device.ts';
@@ -43,8 +43,7 @@ export class Hca {
   #facts: HcaFacts;
   #counters = NO_COUNTERS;
   #countersAtMs = Number.NEGATIVE_INFINITY;
-  #pcie: PcieSample | undefined;
-  #pcieAtMs = Number.NEGATIVE_INFINITY;
+  #pcie: PcieReader | undefined;
 
   constructor(sys: Tree, { name, identity, location, options, memories }: HcaSettings, charDevices: CharDevices) {
     this.#sys = sys;
@@ -112,10 +111,7 @@ export class Hca {
     const { kind, pciAddress } = this.location;
     // Virtual and scalable functions report the link of their physical function, or no link.
     if (kind !== 'pf' || pciAddress === undefined) return undefined;
-    if (nowMs - this.#pcieAtMs >= PCIE_EVERY_MS) {
-      this.#pcieAtMs = nowMs;
-      this.#pcie = readPcie(this.#sys, pciAddress);
-    }
-    return this.#pcie;
+    this.#pcie ??= new PcieReader(this.#sys, pciAddress);
+    return this.#pcie.read(nowMs);
   }
 }

@@ -1,11 +1,11 @@
 import type { Host } from '../../host/host.ts';
 import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
-import { doesPciFunctionAnswer, isSuspended, readAer, readPcieLink } from '../../host/pci/pcie.ts';
+import { isSuspended } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
 import type { Reading, Value } from '../../model/metric.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
-import { PCIE_EVERY_MS, type PcieSample } from '../kit/pcie/pcie.ts';
-import { slotFunctionOf } from '../kit/pcie/slot-link.ts';
+import { PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
+import type { BridgeIds } from '../kit/pcie/slot-link.ts';
 import { CredibleLimits } from '../kit/sensor-limits.ts';
 import { parseCount, parseFlag, plainText } from '../kit/text.ts';
 import type { CardPlace } from './discover.ts';
@@ -97,19 +97,24 @@ export class Card {
   readonly #limits = new CredibleLimits();
   #described: Described | undefined;
   #describedAtMs = 0;
-  #pcie: { readonly sample: PcieSample; readonly atMs: number } | undefined;
+  readonly #pcie: PcieReader | undefined;
 
   constructor(host: Host, options: IntelgpuOptions, place: CardPlace) {
     this.#host = host;
     this.#options = options;
     this.place = place;
+    const { address, directory, parent } = place;
+    // The link belongs to the card, and a virtual function may answer with all ones where the card works.
+    const hasLink = directory.startsWith('bus/') && parent === undefined;
+    const isOwn = ({ vendor, device }: BridgeIds): boolean => vendor === INTEL && OWN_SWITCHES.has(device);
+    this.#pcie = hasLink ? new PcieReader(host.sys, address, isOwn) : undefined;
   }
 
   read(nowMs: number): CardSample {
     this.problems = [];
     if (this.#isAsleep()) return this.#asleep();
     const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.address });
-    const pcie = this.#readPcie(nowMs);
+    const pcie = this.#pcie?.read(nowMs);
     if (pcie?.answers === false) return { state: 'gone', pcie };
     const described = this.#describe(nowMs);
     const gts = described.gts.map((gt) => readGt(files, gt));
@@ -158,20 +163,6 @@ export class Card {
     const message = `an earlier read of /sys/${this.place.directory} still hangs`;
     this.problems = [{ code: 'card-hangs', message, device: this.place.address }];
     return { state: 'hung' };
-  }
-
-  #readPcie(nowMs: number): PcieSample | undefined {
-    const { sys } = this.#host;
-    const { address, directory, parent } = this.place;
-    // The link belongs to the card, and a virtual function may answer with all ones where the card works.
-    if (!directory.startsWith('bus/') || parent !== undefined) return undefined;
-    const before = this.#pcie;
-    if (before !== undefined && before.sample.answers !== false && nowMs - before.atMs < PCIE_EVERY_MS) return before.sample;
-    const answers = doesPciFunctionAnswer(sys, address);
-    const slot = slotFunctionOf(sys, address, ({ vendor, device }) => vendor === INTEL && OWN_SWITCHES.has(device));
-    const sample = { link: readPcieLink(sys, slot), aer: readAer(sys, address, slot), ...(answers !== undefined && { answers }) };
-    this.#pcie = { sample, atMs: nowMs };
-    return sample;
   }
 
   #describe(nowMs: number): Described {

@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceRead, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
+import { Kept, reconciled } from '../kit/kept.ts';
 import { Card, type CardSample } from './card.ts';
 import { asleepReadings, cardReadings, idleReadings, utilizationReadings } from './card-readings.ts';
 import { conditions } from './conditions.ts';
@@ -25,9 +27,9 @@ export class IntelgpuProbe implements Probe {
   readonly #options: IntelgpuOptions;
   readonly #processes: ProcessReader;
   readonly #log: DriverLog;
-  readonly #cards = new Map<string, Card>();
+  #cards = new Map<string, Card>();
   #devices: readonly Device[];
-  #places: { readonly places: Places; readonly key: string; readonly atMs: number } | undefined;
+  readonly #places = new Kept<{ readonly places: Places; readonly key: string }>();
 
   constructor(host: Host, options: IntelgpuOptions) {
     this.#host = host;
@@ -78,7 +80,7 @@ export class IntelgpuProbe implements Probe {
   forget(): void {
     for (const card of this.#cards.values()) card.close();
     this.#cards.clear();
-    this.#places = undefined;
+    this.#places.forget();
   }
 
   #collect(): Collection {
@@ -113,19 +115,19 @@ export class IntelgpuProbe implements Probe {
 
   #findPlaces(names: Names, nowMs: number): Places {
     const key = [...names.nodes, ...names.bound.map(({ driver, address }) => `${driver}/${address}`)].join(' ');
-    const before = this.#places;
-    if (before !== undefined && before.key === key && nowMs - before.atMs < this.#options['facts-interval']) return before.places;
+    const read = () => ({ key, places: this.#readPlaces(names) });
+    return this.#places.of(nowMs, this.#options['facts-interval'], read, (kept) => kept.key === key).places;
+  }
+
+  #readPlaces(names: Names): Places {
     const places = findPlaces(this.#host.sys, names);
-    this.#places = { places, key, atMs: nowMs };
-    const old = new Map(this.#cards);
-    this.#cards.clear();
-    for (const place of places.cards) {
-      const card = old.get(place.address);
-      const isSame = card !== undefined && JSON.stringify(card.place) === JSON.stringify(place);
-      this.#cards.set(place.address, isSame ? card : new Card(this.#host, this.#options, place));
-      if (isSame) old.delete(place.address);
-    }
-    for (const card of old.values()) card.close();
+    this.#cards = reconciled(
+      this.#cards,
+      places.cards,
+      ({ address }) => address,
+      (place) => new Card(this.#host, this.#options, place),
+      (card, place) => isDeepStrictEqual(place, card.place),
+    );
     return places;
   }
 

@@ -3,9 +3,10 @@ import { readAer } from '../../host/pci/pcie.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Probe } from '../family.ts';
+import { Kept } from '../kit/kept.ts';
 import { LastIdentities } from '../kit/last-identity.ts';
 import { cardFaults, pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
-import { PCIE_EVERY_MS, type PcieSample, pcieErrorReadings, pcieReadings, readPcie } from '../kit/pcie/pcie.ts';
+import { PcieReader, type PcieSample, pcieErrorReadings, pcieReadings } from '../kit/pcie/pcie.ts';
 import { Card, type CardSample } from './card.ts';
 import { deviceOf } from './device.ts';
 import { isReported, type NetworkFunction, PCI, type Survey, survey } from './discover.ts';
@@ -36,12 +37,12 @@ export class NetdevProbe implements Probe {
   readonly #cards = new Map<string, Card>();
   readonly #cardSamples = new Map<string, { readonly sample: CardSample; readonly atMs: number }>();
   readonly #ports = new Map<string, readonly Port[]>();
-  readonly #pcie = new Map<string, { readonly sample: PcieSample; readonly atMs: number }>();
+  readonly #pcie = new Map<string, PcieReader>();
   /** Physical functions that had virtual functions. */
   readonly #hadFunctions = new Set<string>();
   /** Virtual functions whose counters come from their own interface. They keep that source while the host has the interface. */
   readonly #withOwnCounters = new Set<string>();
-  #survey: { readonly survey: Survey; readonly key: string; readonly atMs: number } | undefined;
+  readonly #survey = new Kept<{ readonly survey: Survey; readonly key: string }>();
 
   constructor(host: Host, options: NetdevOptions) {
     this.#host = host;
@@ -60,7 +61,7 @@ export class NetdevProbe implements Probe {
     this.#pcie.clear();
     this.#classes.clear();
     this.#cardSamples.clear();
-    this.#survey = undefined;
+    this.#survey.forget();
     this.#source.close();
   }
 
@@ -105,13 +106,13 @@ export class NetdevProbe implements Probe {
 
   #surveyed(names: readonly string[], nowMs: number): Survey {
     const key = names.join(' ');
-    const before = this.#survey;
-    const isSame = before?.key === key && [...this.#ports.values()].flat().every((port) => port.isThere());
-    if (before !== undefined && isSame && nowMs - before.atMs < this.#options['facts-interval']) return before.survey;
-    const found = survey(this.#host.sys, names, this.#classes);
-    this.#survey = { survey: found, key, atMs: nowMs };
-    for (const ports of this.#ports.values()) for (const port of ports) port.readFacts();
-    return found;
+    const isSame = (kept: { readonly key: string }): boolean =>
+      kept.key === key && [...this.#ports.values()].flat().every((port) => port.isThere());
+    const read = () => {
+      for (const ports of this.#ports.values()) for (const port of ports) port.readFacts();
+      return { key, survey: survey(this.#host.sys, names, this.#classes) };
+    };
+    return this.#survey.of(nowMs, this.#options['facts-interval'], read, isSame).survey;
   }
 
   async #read(fn: NetworkFunction, functions: ReadonlyMap<string, NetworkFunction>, nowMs: number): Promise<CardRead> {
@@ -119,7 +120,9 @@ export class NetdevProbe implements Probe {
     const samples = ports.map((port) => port.read());
     const hangs = samples.some((sample) => sample.hangs);
     const card = hangs || fn.virtualFunctions === 0 ? NO_CARD : await this.#readCard(fn, functions, ports[0], nowMs);
-    return { ports: samples, card, pcie: this.#readPcie(fn.address, nowMs) };
+    const pcie = this.#pcie.get(fn.address) ?? new PcieReader(this.#host.sys, fn.address);
+    this.#pcie.set(fn.address, pcie);
+    return { ports: samples, card, pcie: pcie.read(nowMs) };
   }
 
   #portsOf(fn: NetworkFunction): readonly Port[] {
@@ -148,14 +151,6 @@ export class NetdevProbe implements Probe {
     const numbers = own.flatMap(({ number }) => (number === undefined ? [] : [number]));
     const sample = await card.read(this.#source, one && { ...one, pciAddress: address }, numbers);
     this.#cardSamples.set(address, { sample, atMs: nowMs });
-    return sample;
-  }
-
-  #readPcie(address: string, nowMs: number): PcieSample {
-    const before = this.#pcie.get(address);
-    if (before !== undefined && nowMs - before.atMs < PCIE_EVERY_MS) return before.sample;
-    const sample = readPcie(this.#host.sys, address);
-    this.#pcie.set(address, { sample, atMs: nowMs });
     return sample;
   }
 

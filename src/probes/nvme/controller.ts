@@ -3,7 +3,8 @@ import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import { isAsleepState, isSuspended } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
-import { PCIE_EVERY_MS, type PcieSample, readPcie } from '../kit/pcie/pcie.ts';
+import { Kept } from '../kit/kept.ts';
+import { PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
 import { CredibleLimits } from '../kit/sensor-limits.ts';
 import { parseCount, plainText } from '../kit/text.ts';
 import type { ControllerPlace } from './layout.ts';
@@ -49,11 +50,6 @@ export interface ControllerSample {
   readonly pcie?: PcieSample;
 }
 
-interface Kept<T> {
-  readonly value: T;
-  readonly atMs: number;
-}
-
 /** Reads one controller. */
 export class Controller {
   readonly place: ControllerPlace;
@@ -66,15 +62,16 @@ export class Controller {
   readonly #limits = new CredibleLimits();
   #monitor: string | undefined;
   #factsAtMs: number | undefined;
-  #pcie: Kept<PcieSample> | undefined;
-  #temperatures: Kept<{ readonly sample: TemperatureSample; readonly problems: readonly Problem[] }> | undefined;
-  #log: Kept<SmartResult> | undefined;
+  readonly #pcie: PcieReader | undefined;
+  readonly #temperatures = new Kept<{ readonly sample: TemperatureSample; readonly problems: readonly Problem[] }>();
+  readonly #log = new Kept<SmartResult>();
 
   constructor(host: Host, options: NvmeOptions, smart: SmartReader, place: ControllerPlace) {
     this.#host = host;
     this.#options = options;
     this.#smart = smart;
     this.place = place;
+    this.#pcie = place.address === undefined ? undefined : new PcieReader(host.sys, place.address);
   }
 
   read(nowMs: number): ControllerSample {
@@ -82,7 +79,7 @@ export class Controller {
     const isAsleep = this.#isAsleep(files);
     this.#readFacts(files, nowMs);
     const state = files.live('state', parseState).value;
-    const pcie = isAsleep ? undefined : this.#readPcie(nowMs);
+    const pcie = isAsleep ? undefined : this.#pcie?.read(nowMs);
     // A command to a controller that is not live waits for the controller, a minute or more.
     const canAnswer = !isAsleep && state === 'live' && pcie?.answers !== false && !files.isHung;
     const temperatures = canAnswer ? this.#readTemperatures(nowMs) : undefined;
@@ -145,36 +142,21 @@ export class Controller {
     this.facts = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as ControllerFacts;
   }
 
-  #readPcie(nowMs: number): PcieSample | undefined {
-    const { address } = this.place;
-    if (address === undefined) return undefined;
-    const before = this.#pcie;
-    if (before !== undefined && before.value.answers !== false && nowMs - before.atMs < PCIE_EVERY_MS) return before.value;
-    this.#pcie = { value: readPcie(this.#host.sys, address), atMs: nowMs };
-    return this.#pcie.value;
-  }
-
   #readTemperatures(nowMs: number) {
     const every = this.#options['temperature-interval'];
-    if (every === 0 || this.#monitor === undefined) return undefined;
-    if (this.#temperatures !== undefined && nowMs - this.#temperatures.atMs < every) return this.#temperatures.value;
-    const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.id });
-    const sample = readTemperatures(this.#host.sys, files, this.#monitor, this.#limits);
-    this.#temperatures = { value: { sample, problems: files.problems }, atMs: nowMs };
-    return this.#temperatures.value;
+    const monitor = this.#monitor;
+    if (every === 0 || monitor === undefined) return undefined;
+    return this.#temperatures.of(nowMs, every, () => {
+      const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.id });
+      return { sample: readTemperatures(this.#host.sys, files, monitor, this.#limits), problems: files.problems };
+    });
   }
 
   #readSmart(nowMs: number): SmartResult | undefined {
     if (!this.#smart.isOn) return undefined;
-    if (this.#log !== undefined && nowMs - this.#log.atMs < this.#options['smart-interval']) return this.#log.value;
     const { deviceNumber, serial } = this.facts;
-    const value = this.#smart.read({
-      name: this.place.name,
-      ...(deviceNumber !== undefined && { deviceNumber }),
-      ...(serial !== undefined && { serial }),
-    });
-    this.#log = { value, atMs: nowMs };
-    return value;
+    const drive = { name: this.place.name, ...(deviceNumber !== undefined && { deviceNumber }), ...(serial !== undefined && { serial }) };
+    return this.#log.of(nowMs, this.#options['smart-interval'], () => this.#smart.read(drive));
   }
 }
 

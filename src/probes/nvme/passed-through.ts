@@ -6,7 +6,7 @@ import type { Device } from '../../model/device.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { LastIdentities } from '../kit/last-identity.ts';
 import { pcieFindings } from '../kit/pcie/health.ts';
-import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../kit/pcie/pcie.ts';
+import { PcieReader, pcieReadings } from '../kit/pcie/pcie.ts';
 import { metrics } from './metrics.ts';
 
 /** Functions that a virtual machine or another user-space driver uses. */
@@ -24,11 +24,12 @@ export class PassedThrough {
   readonly address: string;
   readonly device: Device;
   readonly #sys: Tree;
-  #pcie: { readonly sample: PcieSample; readonly atMs: number } | undefined;
+  readonly #pcie: PcieReader;
 
   constructor(sys: Tree, address: string, identities: LastIdentities) {
     this.address = address;
     this.#sys = sys;
+    this.#pcie = new PcieReader(sys, address);
     this.device = { ...deviceOf(sys, address), ...identities.of(address, undefined) };
   }
 
@@ -39,9 +40,7 @@ export class PassedThrough {
     const asleep: Reading = { metric: metrics.asleep.name, value: isAsleep ? 1 : 0 };
     // An idle function of vfio-pci sleeps, and a read of its link would wake it.
     if (isAsleep) return { device: this.device, read: { readings: [asleep], findings: [] } };
-    if (this.#pcie === undefined || nowMs - this.#pcie.atMs >= PCIE_EVERY_MS)
-      this.#pcie = { sample: readPcie(this.#sys, this.address), atMs: nowMs };
-    const { sample } = this.#pcie;
+    const sample = this.#pcie.read(nowMs);
     return { device: this.device, read: { readings: [asleep, ...pcieReadings(sample)], findings: pcieFindings(sample) } };
   }
 

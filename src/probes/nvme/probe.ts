@@ -3,6 +3,7 @@ import type { Collection, DeviceReport, Problem } from '../../model/collection.t
 import type { Device } from '../../model/device.ts';
 import type { Probe } from '../family.ts';
 import { FallbackNames } from '../kit/fallback-names.ts';
+import { Kept, reconciled } from '../kit/kept.ts';
 import { LastIdentities } from '../kit/last-identity.ts';
 import { Controller, type ControllerSample, type ControllerState } from './controller.ts';
 import { controllerDevice, controllerIdentity, type KnownNamespace, namesOf, namespaceDevice } from './devices.ts';
@@ -24,7 +25,7 @@ export class NvmeProbe implements Probe {
   readonly #host: Host;
   readonly #options: NvmeOptions;
   readonly #smart: SmartReader;
-  #layout: { readonly layout: Layout; readonly key: string; readonly atMs: number } | undefined;
+  readonly #layout = new Kept<{ readonly layout: Layout; readonly key: string }>();
   /** Keyed by name and identity. */
   #controllers = new Map<string, Controller>();
   #namespaces = new Map<string, Namespace>();
@@ -50,7 +51,7 @@ export class NvmeProbe implements Probe {
     this.#controllers.clear();
     this.#namespaces.clear();
     this.#passed = undefined;
-    this.#layout = undefined;
+    this.#layout.forget();
   }
 
   collect(): Collection {
@@ -83,14 +84,17 @@ export class NvmeProbe implements Probe {
   #findLayout(names: readonly string[], nowMs: number): Layout {
     const { sys } = this.#host;
     const key = layoutKey(sys, names);
-    const before = this.#layout;
-    if (before !== undefined && before.key === key && nowMs - before.atMs < this.#options['facts-interval']) return before.layout;
+    const read = () => ({ key, layout: this.#readLayout(names) });
+    return this.#layout.of(nowMs, this.#options['facts-interval'], read, (kept) => kept.key === key).layout;
+  }
+
+  #readLayout(names: readonly string[]): Layout {
+    const { sys } = this.#host;
     const layout = findLayout(sys, names);
-    this.#layout = { layout, key, atMs: nowMs };
-    this.#controllers = kept(this.#controllers, layout.controllers, keyOfController, (place) => {
+    this.#controllers = reconciled(this.#controllers, layout.controllers, keyOfController, (place) => {
       return new Controller(this.#host, this.#options, this.#smart, place);
     });
-    this.#namespaces = kept(this.#namespaces, layout.namespaces, keyOfNamespace, (place) => new Namespace(sys, this.#options, place));
+    this.#namespaces = reconciled(this.#namespaces, layout.namespaces, keyOfNamespace, (place) => new Namespace(sys, this.#options, place));
     return layout;
   }
 
@@ -134,18 +138,6 @@ export class NvmeProbe implements Probe {
 const keyOfController = ({ name, identity, id }: ControllerPlace): string => `${name} ${identity} ${id}`;
 const keyOfNamespace = ({ directory, paths }: NamespacePlace): string =>
   `${directory} ${paths.map(({ controller }) => keyOfController(controller)).join(' ')}`;
-
-/** Keeps what is still there, closes what is not, and makes what is new. */
-function kept<Place, Part extends { close(): void }>(
-  before: ReadonlyMap<string, Part>,
-  places: readonly Place[],
-  keyOf: (place: Place) => string,
-  make: (place: Place) => Part,
-): Map<string, Part> {
-  const keys = new Set(places.map(keyOf));
-  for (const [key, part] of before) if (!keys.has(key)) part.close();
-  return new Map(places.map((place) => [keyOf(place), before.get(keyOf(place)) ?? make(place)]));
-}
 
 function repeatedIds(known: readonly KnownNamespace[]): ReadonlySet<string> {
   const ids = known.flatMap(({ facts: { wwid } }) => (wwid === undefined ? [] : [wwid]));

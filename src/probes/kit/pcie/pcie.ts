@@ -11,6 +11,8 @@ import {
 import { seconds } from '../../../model/duration.ts';
 import type { MetricSpec, Reading } from '../../../model/metric.ts';
 import { measured, shared } from '../../../model/shared-metrics.ts';
+import { Kept } from '../kept.ts';
+import { type BridgeIds, slotFunctionOf } from './slot-link.ts';
 
 /** PCIe metrics and readings that all families share. */
 
@@ -27,9 +29,36 @@ export interface PcieSample {
 /** Interval of reads of the configuration space. Its values rarely change, so two reads a minute are enough. */
 export const PCIE_EVERY_MS = seconds(30);
 
-export function readPcie(sys: Tree, address: string): PcieSample {
+/** `slot`: function whose link leads to the slot. */
+export function readPcie(sys: Tree, address: string, slot: string = address): PcieSample {
   const answers = doesPciFunctionAnswer(sys, address);
-  return { link: readPcieLink(sys, address), aer: readAer(sys, address), ...(answers === undefined ? {} : { answers }) };
+  return { link: readPcieLink(sys, slot), aer: readAer(sys, address, slot), ...(answers === undefined ? {} : { answers }) };
+}
+
+/** Reads the PCIe state of one function at an interval. A function that does not answer is read each time. */
+export class PcieReader {
+  readonly #sys: Tree;
+  readonly #address: string;
+  readonly #isOwnBridge: ((ids: BridgeIds) => boolean) | undefined;
+  readonly #kept = new Kept<PcieSample>();
+  #slot: string | undefined;
+
+  /** `isOwnBridge` tells the bridges on the card from other bridges; absent for cards without a bridge. */
+  constructor(sys: Tree, address: string, isOwnBridge?: (ids: BridgeIds) => boolean) {
+    this.#sys = sys;
+    this.#address = address;
+    this.#isOwnBridge = isOwnBridge;
+  }
+
+  read(nowMs: number): PcieSample {
+    const read = (): PcieSample => readPcie(this.#sys, this.#address, this.#slotFunction());
+    return this.#kept.of(nowMs, PCIE_EVERY_MS, read, ({ answers }) => answers !== false);
+  }
+
+  #slotFunction(): string | undefined {
+    if (this.#isOwnBridge !== undefined) this.#slot ??= slotFunctionOf(this.#sys, this.#address, this.#isOwnBridge);
+    return this.#slot;
+  }
 }
 
 /** A sample without a link, for cards whose driver reports the link. */
