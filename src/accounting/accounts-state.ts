@@ -117,8 +117,8 @@ const savedReading = ({ metric, value, labels }: Reading): SavedReading =>
   labels === undefined ? [metric, savedValue(value)] : [metric, savedValue(value), labels];
 
 function restoredReadings(saved: readonly SavedReading[]): readonly Reading[] {
-  return saved.flatMap(([metric, told, labels]) => {
-    const value = restoredValue(told);
+  return saved.flatMap(([metric, total, labels]) => {
+    const value = restoredValue(total);
     if (value === undefined) return [];
     return [labels === undefined ? { metric, value } : { metric, value, labels }];
   });

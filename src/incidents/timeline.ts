@@ -112,7 +112,7 @@ function spanOf(known: HolderSpan | undefined, allocation: Allocation, snapshot:
   return { allocation, sinceMs: known?.sinceMs ?? snapshot.takenAtMs, ...(uid === undefined ? {} : { uid }) };
 }
 
-/** The Pods API tells the UID of a pod; the accounts of use have it from the kubelet's checkpoint too. */
+/** The Pods API gives the UID of a pod. The accounts of use also have it, from the kubelet's checkpoint. */
 function uidOf(holder: Allocation, { pods, usage }: Snapshot): string | undefined {
   const { namespace, pod, container } = holder;
   const account = usage?.containers.find(
