@@ -14,7 +14,7 @@ import { type Held, type HeldPart, takeRead } from './take-read.ts';
 import type { UsageInput } from './used-device.ts';
 
 export interface AccountsSettings {
-  /** A time without a look that is longer than this is not observed. */
+  /** A longer time between two collections counts as not observed. */
   readonly staleAfterMs: number;
   /** How long a device of an earlier run is awaited. */
   readonly missingRetentionMs: number;

@@ -32,7 +32,7 @@ export class TreeLog {
 
   take(observation: TreeObservation): void {
     const path = this.#places.of(observation.path);
-    // Who may create files could give one a name that makes the archive unreadable.
+    // A process that may create files could choose a name that makes the archive unreadable.
     if (path === undefined || !isTreePath(path)) return;
     switch (observation.kind) {
       case 'file':

@@ -31,7 +31,7 @@ interface Past {
 
 type Change = Omit<OtherChange, 'time'> & { readonly atMs: number };
 
-/** Who held each device, and how the verdicts of the node changed. Keeps changes only, for a short time. */
+/** Who held each device, and how the verdicts of the node changed. It keeps only changes, for a short time. */
 export class Timeline {
   readonly #devices = new Map<string, Past>();
   #changes: readonly Change[] = [];

@@ -72,7 +72,7 @@ export class Resolver {
     return pool === undefined ? this.#named(allocation) : { devices: pool, ambiguous: false };
   }
 
-  /** Asks each way, so that a contradiction shows. The first way that knows something wins. */
+  /** Asks each method, so that a contradiction shows. The first method with a result wins. */
   #claimed(allocation: Allocation, claim: Claim): Resolution {
     const stated = this.#rules.claims?.get(claimDeviceKey(claim)) ?? [];
     const named = this.#named(allocation);
@@ -161,7 +161,7 @@ function withoutWhole(named: readonly Device[], deviceId: string): readonly Devi
 interface Answer {
   readonly by: JoinWay;
   readonly devices: readonly string[];
-  /** No less exact way is asked, even when no device was found. */
+  /** No less exact method is asked, even when no device was found. */
   readonly isFinal: boolean;
 }
 

@@ -58,7 +58,7 @@ export function captureTarget(file: string): CaptureTarget {
   };
 }
 
-/** Fails also when the reader is gone: half an archive is none. */
+/** It also fails when the reader has closed the pipe, because an incomplete archive is useless. */
 function writeToStdout(bytes: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     process.stdout.write(bytes, (error) => {

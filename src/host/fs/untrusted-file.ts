@@ -95,7 +95,7 @@ export interface UntrustedFileDependencies {
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 const PART_BYTES = 65_536;
 
-/** Reads a regular file of at most `mostBytes`. Never rejects. Has no limit of time: see {@link UntrustedFile}. */
+/** Reads a regular file of at most `mostBytes`. Never rejects. It has no time limit: see {@link UntrustedFile}. */
 export async function readUntrustedFile(path: string, mostBytes: number, observe?: Observe): Promise<UntrustedRead> {
   const read = await readWhole(path, mostBytes);
   observeRead(observe, path, read);
