@@ -36,6 +36,7 @@ const OF_VENDORS = new RegExp(
     '\\bamd|amdgpu|radeon|rocm|xgmi|\\bkfd\\b|xilinx|alveo|\\bxrt\\b',
     '\\bintel(?:\\b|gpu)|\\bi915\\b|\\bxe\\b|opae|\\bdfl\\b|altera|\\bqat\\b|habana|gaudi|omni-?path',
     'mellanox|\\bmlx|connectx|infiniband|\\bhcas?\\b|rdma|\\bib_|openshift',
+    'broadcom|bnxt|chelsio|pensando|\\bionic\\b|\\birdma\\b|\\bhfi1|ibportstate|instinct|versal|agilex|stratix|kioxia|solidigm',
     'fpgas?|nvme|\\bneuron|trainium|\\btpus?\\b|samsung',
   ].join('|'),
   'i',
