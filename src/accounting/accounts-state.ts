@@ -1,3 +1,4 @@
+import { defined } from '../model/defined.ts';
 import type { Labels, Reading, Value } from '../model/metric.ts';
 import type { ContainerUsage, DeviceUsage } from '../model/usage.ts';
 import { restoredValue, type SavedValue, savedValue } from '../model/value-sum.ts';
@@ -102,15 +103,14 @@ interface Bytes<T> {
 }
 
 function savedBytes({ receivedBytes: received, transmittedBytes: sent }: Bytes<Value | undefined>): Bytes<SavedValue> {
-  return {
-    ...(received === undefined ? {} : { receivedBytes: savedValue(received) }),
-    ...(sent === undefined ? {} : { transmittedBytes: savedValue(sent) }),
-  };
+  return defined({
+    receivedBytes: received === undefined ? undefined : savedValue(received),
+    transmittedBytes: sent === undefined ? undefined : savedValue(sent),
+  });
 }
 
 function restoredBytes({ receivedBytes, transmittedBytes }: Bytes<SavedValue>): Bytes<Value> {
-  const [received, sent] = [restoredValue(receivedBytes), restoredValue(transmittedBytes)];
-  return { ...(received === undefined ? {} : { receivedBytes: received }), ...(sent === undefined ? {} : { transmittedBytes: sent }) };
+  return defined({ receivedBytes: restoredValue(receivedBytes), transmittedBytes: restoredValue(transmittedBytes) });
 }
 
 const savedReading = ({ metric, value, labels }: Reading): SavedReading =>

@@ -1,3 +1,4 @@
+import { defined } from '../model/defined.ts';
 import type { LogFields, Logger } from './logger.ts';
 
 /** A lasting problem. It is logged once when it begins and once when it ends, however often it is seen in between. */
@@ -44,7 +45,7 @@ export function createChangeLog(logger: Logger, now: () => number = () => perfor
     }
     open.set(key, { trouble, sinceMs: now(), sightings: 1 });
     const { message, fields, detail, remedy } = trouble;
-    logger.warn(message, { ...fields, ...(detail === undefined ? {} : { detail }), ...(remedy === undefined ? {} : { remedy }) });
+    logger.warn(message, { ...fields, ...defined({ detail, remedy }) });
   };
 
   const end = (key: string): void => {
