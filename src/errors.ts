@@ -218,8 +218,8 @@ export const systemWords = (error: unknown): string =>
 
 /** Fields hold paths, names and words of others. Only a list of problems has several lines. */
 function fill(template: string, fields: Readonly<Record<string, string>>): string {
-  return template.replace(/\{([a-z]+)\}/gi, (whole, name: string) => {
-    const text = fields[name] ?? whole;
+  return template.replace(/\{([a-z]+)\}/gi, (placeholder, name: string) => {
+    const text = fields[name] ?? placeholder;
     return name === 'problems' ? visibleLines(text) : visible(text);
   });
 }

@@ -1,3 +1,4 @@
+import { defined } from '../model/defined.ts';
 import type { Labels, Reading, Value } from '../model/metric.ts';
 import type { ContainerUsage, DeviceUsage } from '../model/usage.ts';
 import { restoredValue, type SavedValue, savedValue } from '../model/value-sum.ts';
@@ -102,23 +103,22 @@ interface Bytes<T> {
 }
 
 function savedBytes({ receivedBytes: received, transmittedBytes: sent }: Bytes<Value | undefined>): Bytes<SavedValue> {
-  return {
-    ...(received === undefined ? {} : { receivedBytes: savedValue(received) }),
-    ...(sent === undefined ? {} : { transmittedBytes: savedValue(sent) }),
-  };
+  return defined({
+    receivedBytes: received === undefined ? undefined : savedValue(received),
+    transmittedBytes: sent === undefined ? undefined : savedValue(sent),
+  });
 }
 
 function restoredBytes({ receivedBytes, transmittedBytes }: Bytes<SavedValue>): Bytes<Value> {
-  const [received, sent] = [restoredValue(receivedBytes), restoredValue(transmittedBytes)];
-  return { ...(received === undefined ? {} : { receivedBytes: received }), ...(sent === undefined ? {} : { transmittedBytes: sent }) };
+  return defined({ receivedBytes: restoredValue(receivedBytes), transmittedBytes: restoredValue(transmittedBytes) });
 }
 
 const savedReading = ({ metric, value, labels }: Reading): SavedReading =>
   labels === undefined ? [metric, savedValue(value)] : [metric, savedValue(value), labels];
 
 function restoredReadings(saved: readonly SavedReading[]): readonly Reading[] {
-  return saved.flatMap(([metric, told, labels]) => {
-    const value = restoredValue(told);
+  return saved.flatMap(([metric, total, labels]) => {
+    const value = restoredValue(total);
     if (value === undefined) return [];
     return [labels === undefined ? { metric, value } : { metric, value, labels }];
   });

@@ -14,7 +14,7 @@ import { type Held, type HeldPart, takeRead } from './take-read.ts';
 import type { UsageInput } from './used-device.ts';
 
 export interface AccountsSettings {
-  /** A time without a look that is longer than this is not observed. */
+  /** A longer time between two collections counts as not observed. */
   readonly staleAfterMs: number;
   /** How long a device of an earlier run is awaited. */
   readonly missingRetentionMs: number;
@@ -38,7 +38,7 @@ export interface EarlierAccounts {
   readonly isSameBoot: boolean;
 }
 
-const NOBODY: Held = { parts: [], isShared: false };
+const NO_HOLDER: Held = { parts: [], isShared: false };
 
 /**
  * Accounts of all devices and of the containers that hold them. Each snapshot is one step. The time between two steps belongs to those who
@@ -115,7 +115,7 @@ export class Accounts {
     return this.#usage(input.devices.map(({ key }) => this.#devices.get(key) as DeviceAccount));
   }
 
-  /** Tells the verdicts of the devices as they are after the step. */
+  /** Takes the verdicts of the devices, as they are after the step. */
   judged(verdicts: ReadonlyMap<string, Verdict>): void {
     for (const account of this.#devices.values()) account.isUnhealthy = verdicts.get(account.key)?.state === 'unhealthy';
   }
@@ -135,7 +135,7 @@ export class Accounts {
     const { zeroForMs, lingerMs, staleAfterMs } = this.#settings;
     const isLooking = !this.#isFirst && ms <= staleAfterMs;
     for (const account of this.#devices.values()) {
-      const held = this.#held.get(account.key) ?? NOBODY;
+      const held = this.#held.get(account.key) ?? NO_HOLDER;
       if (!isLooking || !this.#isAnswered || account.awaitedMs !== undefined) account.unobservedMs += ms;
       else if (held.parts.length > 0) account.allocatedMs += ms;
       else account.unallocatedMs += ms;
@@ -146,7 +146,7 @@ export class Accounts {
       account.ageMs += ms;
       if (account.ageMs >= zeroForMs) account.isShown = true;
     }
-    // Nobody could see the last values while no agent ran, and the ledger may lack them after a kill.
+    // The last values are unknown while no agent runs, and the ledger may lack them after a kill.
     const shownMs = this.#isFirst ? 0 : ms;
     this.#ended = stepEnded(this.#ended, shownMs, { zeroForMs, lingerMs });
     this.#endedDevices = stepEnded(this.#endedDevices, shownMs, { zeroForMs: 0, lingerMs });
@@ -167,7 +167,7 @@ export class Accounts {
     const found = new Set<DeviceAccount>();
     for (const { key, device } of devices) {
       const account = known.of(device, present)?.account;
-      // Two devices that tell the same identity have accounts of their own.
+      // Two devices that report the same identity have accounts of their own.
       if (account === undefined || found.has(account)) {
         met.set(key, openDeviceAccount(key, device, nowMs));
         continue;
@@ -249,7 +249,7 @@ export class Accounts {
     const present = new Set([...held.values()].flatMap((parts) => parts.map(({ account }) => account)));
     const absent = new Set<string>();
     for (const [name, account] of this.#active) {
-      // Before the probe's first look, nobody can tell who holds a device of the earlier run.
+      // Before the first collection of the probe, the holder of a device of the earlier run is unknown.
       const isDecided = !account.isAwaited || this.#devices.get(account.device)?.awaitedMs === undefined;
       if (present.has(account) || !isDecided) continue;
       account.absentFromMs ??= answeredMs;
@@ -283,7 +283,7 @@ export class Accounts {
     return account;
   }
 
-  /** While the kubelet does not answer, nobody knows more. */
+  /** While the kubelet does not answer, no more is known. */
   #keepHolders(): void {
     const isActive = ({ account }: HeldPart): boolean => this.#active.get(`${account.device} ${account.name}`) === account;
     this.#held = new Map([...this.#held].map(([key, { parts, isShared }]) => [key, { parts: parts.filter(isActive), isShared }]));
@@ -303,7 +303,7 @@ export class Accounts {
   #read(input: UsageInput, before: ReadonlyMap<string, Held>): void {
     const own = new OwnReadings(input.containerReadings);
     for (const device of input.devices) {
-      const held = this.#held.get(device.key) ?? NOBODY;
+      const held = this.#held.get(device.key) ?? NO_HOLDER;
       const wasShared = before.get(device.key)?.isShared === true;
       if (!held.isShared)
         for (const { account } of held.parts) account.counters.take(device.readings, device.read?.fromMs, this.#settings.isCounter);

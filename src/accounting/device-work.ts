@@ -21,7 +21,7 @@ export interface Work {
 const TRAFFIC = 'traffic';
 const NO_ENGINES: Readonly<Record<string, number>> = {};
 
-/** Work of a whole device. Without an activity of its family nothing is known. */
+/** Work of a device. It is unknown when its family declares no activity. */
 export function workOfDevice(
   family: FamilyActivity | undefined,
   { readings, processes }: UsedDevice,
@@ -39,10 +39,10 @@ export function workOfDevice(
 }
 
 /**
- * Work of one of several containers on a device. `own` are the readings of its processes. Nobody knows whose data a shared device moves.
+ * Work of one of several containers on a device. `own` are the readings of its processes. A shared device does not show whose data it moves.
  */
-export function workOfSharer(family: FamilyActivity | undefined, whole: Work, own: readonly Reading[]): Work {
-  if (whole.isIdle !== false) return { isIdle: whole.isIdle, engines: zeros(whole.engines) };
+export function workOfSharer(family: FamilyActivity | undefined, device: Work, own: readonly Reading[]): Work {
+  if (device.isIdle !== false) return { isIdle: device.isIdle, engines: zeros(device.engines) };
   const engines = enginesIn(own);
   const declared = family?.spec.utilization;
   if (declared === undefined || Object.keys(engines).length === 0) return { isIdle: 'unknown', engines: NO_ENGINES };
@@ -50,7 +50,7 @@ export function workOfSharer(family: FamilyActivity | undefined, whole: Work, ow
   const isWork = ([engine, share]: [string, number]): boolean =>
     share > (family?.thresholds?.utilization ?? above) && (counted === undefined || counted.includes(engine));
   const isIdle = !Object.entries(engines).some(isWork);
-  return { isIdle: isIdle && whole.engines[TRAFFIC] === 1 ? 'unknown' : isIdle, engines };
+  return { isIdle: isIdle && device.engines[TRAFFIC] === 1 ? 'unknown' : isIdle, engines };
 }
 
 /** Sum of the shares of time of all engines: the weight of a container among those that share a device. */

@@ -35,8 +35,8 @@ export class OwnCounters {
   /** Counters of an earlier run. After a reboot the hardware counts anew, so that each counter needs another base. */
   static restored(saved: readonly SavedCounter[], isSameBoot: boolean): OwnCounters {
     const own = new OwnCounters(Number.POSITIVE_INFINITY);
-    for (const [metric, told, since, labels] of saved) {
-      const [carried, base, last] = [restoredValue(told), restoredValue(since?.[0]), restoredValue(since?.[1])];
+    for (const [metric, total, since, labels] of saved) {
+      const [carried, base, last] = [restoredValue(total), restoredValue(since?.[0]), restoredValue(since?.[1])];
       if (carried === undefined) continue;
       const counter: OwnCounter = { metric, labels, carried, since: base === undefined || last === undefined ? undefined : { base, last } };
       if (!isSameBoot) rebase(counter);
@@ -63,7 +63,7 @@ export class OwnCounters {
     if (this.#fromMs === Number.POSITIVE_INFINITY) this.#fromMs = nowMs;
   }
 
-  /** Others hold the device too. Nobody knows whose the growth is, up to the first read of the time in which they do not. */
+  /** Others hold the device too. The growth belongs to an unknown holder until the first read after the others ended. */
   share(): void {
     this.#fromMs = Number.POSITIVE_INFINITY;
     this.#isCounting = false;

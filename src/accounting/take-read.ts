@@ -49,7 +49,7 @@ export function takeRead(account: DeviceAccount, read: Read, now: Pick<UsageInpu
   const isExclusive = !isShared && !wasShared;
   const taking = holders.filter(({ account: one }) => times.fromMs >= one.countedFromAtMs && times.toMs > one.observedAtMs);
   const observed = taking.map((holder): Sharer => {
-    // Readings of a container that is alone now are those of the whole device.
+    // Readings of a container that is alone now are those of the device.
     const readings = holders.length === 1 ? [] : ownOf(holder);
     const spanMs = observe(holder.account, {
       toMs: times.toMs,
@@ -69,7 +69,7 @@ interface Sharer extends HeldPart {
   readonly load: number;
 }
 
-/** Divides energy among those who held the device: by their load, or by their share when none worked. The parts add up to the whole. */
+/** Divides energy among those who held the device: by their load, or by their share when none worked. The shares add up to the total. */
 function divide(joules: number, observed: readonly Sharer[]): void {
   const sharers = observed.filter(({ spanMs }) => spanMs > 0);
   const isBusy = sharers.some(({ load }) => load > 0);

@@ -22,7 +22,7 @@ export interface UsageFile {
   readonly path: string;
   /** A file that cannot be used is renamed, so that no write destroys it. */
   read(): Promise<UsageRead>;
-  /** Replaces the whole file. On failure the old file stays, and the error message is returned. */
+  /** Replaces the file. On failure the old file stays, and the error message is returned. */
   write(saved: SavedUsage): Promise<string | undefined>;
 }
 

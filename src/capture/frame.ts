@@ -51,7 +51,7 @@ export interface Frame {
   readonly files: Readonly<Record<string, Uint8Array>>;
   readonly links: Readonly<Record<string, string>>;
   readonly directories: readonly string[];
-  /** Exists, and nobody read it. */
+  /** It exists and was not read. */
   readonly unread: readonly string[];
   /** Reads that fail now: path to errno name. The list is complete. */
   readonly errors: Readonly<Record<string, string>>;

@@ -9,7 +9,7 @@ type TreeObservation = Extract<Observation, { kind: 'file' | 'error' | 'director
 
 /** Largest file of a capture. Files of sysfs have 64 KiB at most; the kubelet's checkpoint of 1,000 pods has less than 4 MiB. */
 export const MOST_FILE_BYTES = 4 * 2 ** 20;
-/** Content that a replay gives to a file that nobody read. */
+/** Content that a replay gives to a file that was not read. */
 const UNREAD = 'ENODATA';
 
 /** Known facts of one path. */
@@ -18,7 +18,7 @@ type Known =
   | { readonly kind: 'link'; readonly target: string }
   | { readonly kind: 'directory' | 'unread' };
 
-/** Keeps what is known of the files of the machine, and tells what changed since the last frame. */
+/** Keeps what is known of the files of the machine, and returns what changed since the last frame. */
 export class TreeLog {
   readonly #places: Places;
   readonly #known = new Map<string, Known>();
@@ -32,14 +32,14 @@ export class TreeLog {
 
   take(observation: TreeObservation): void {
     const path = this.#places.of(observation.path);
-    // Who may create files could give one a name that makes the archive unreadable.
+    // A process that may create files could choose a name that makes the archive unreadable.
     if (path === undefined || !isTreePath(path)) return;
     switch (observation.kind) {
       case 'file':
         this.#file(path, observation.bytes);
         break;
       case 'error':
-        // The reader of the kernel log tells absence as an error.
+        // The reader of the kernel log reports absence as an error.
         if (observation.errno === 'ENOENT' || observation.errno === 'ENOTDIR') this.#remove(path);
         else this.#error(path, observation.errno);
         break;

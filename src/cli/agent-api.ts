@@ -52,7 +52,7 @@ export const REFUSAL_TEXTS: Readonly<Record<Refusal, { readonly detail: string; 
 export type Asked =
   | { readonly answer: ApiAnswer; readonly refusal?: undefined }
   | { readonly answer?: undefined; readonly refusal: Refusal }
-  /** Nobody answered in time. */
+  /** No answer came in time. */
   | { readonly answer?: undefined; readonly refusal?: undefined };
 
 /** Asks for one path of the API. */
@@ -80,7 +80,7 @@ async function askAgent(configuration: Configuration, path: string): Promise<Ask
 }
 
 /** Says on the standard error how old the data of the agent is. `takenAt` is a time as the API writes it. */
-export function tellAge(takenAt: string | undefined): void {
+export function printAge(takenAt: string | undefined): void {
   const ms = Date.now() - Date.parse(takenAt ?? '');
   if (Number.isFinite(ms)) process.stderr.write(`data of the running agent, ${Math.max(0, ms / 1_000).toFixed(1)} s old\n`);
 }

@@ -26,7 +26,7 @@ export const commands: readonly CommandSpec[] = [
     ],
     notes: `The command asks the running agent, and says on the standard error how old its data is. Without an agent it reads everything once.
 -w and --by are for the tables. -w rewrites the table in place on a terminal, and appends it with a line of time elsewhere.
-On a narrow terminal, devices have their short names and long cells are cut; -o wide then tells the rest on further lines.
+On a narrow terminal, devices have their short names and long cells are cut; -o wide then prints the rest on further lines.
 "device-agent top" shows rates and events.`,
     examples: ['device-agent list', 'device-agent list --by=pod -w', 'device-agent list -o prom | promtool check metrics'],
     load: async () => (await import('./list/list.ts')).runList,

@@ -7,7 +7,7 @@ import { isRecord, type RecordRead } from '../incidents/record-file.ts';
 import { IncidentStore, type ListedIncident } from '../incidents/store.ts';
 import { createChangeLog } from '../log/changes.ts';
 import { incidentText } from '../server/pages/incident-text.ts';
-import { askFor, REFUSAL_TEXTS, tellAge } from './agent-api.ts';
+import { askFor, printAge, REFUSAL_TEXTS } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { withProgress } from './progress.ts';
 import { textTable } from './text-table.ts';
@@ -30,7 +30,7 @@ export async function runIncidents(context: CommandContext): Promise<Ending> {
   const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
   if (typeof id !== 'string') {
     await output.write(format === 'json' ? json({ incidents: source.list }) : incidentTable(source.list));
-    if (format !== 'json') tellAge(source.takenAt);
+    if (format !== 'json') printAge(source.takenAt);
     return { status: 0 };
   }
   const record = await recordOf(source, id);

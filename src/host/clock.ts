@@ -21,7 +21,7 @@ export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Runs at each multiple of a period, see {@link untilNext}; returns a function that stops it, which `run` itself may call. Never runs on a
- * clock that stands still.
+ * clock that does not advance.
  */
 export function atEach(clock: Clock, periodMs: number, run: () => void): () => void {
   if (clock.isStill === true) return () => {};

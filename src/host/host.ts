@@ -22,7 +22,7 @@ export interface Host {
   readonly sys: Tree;
   readonly proc: Tree;
   readonly dev: Tree;
-  /** `/usr/share`. It is not recorded: who reads a file there tells a capture what of it was used. */
+  /** `/usr/share`. It is not recorded. The reader of a file there reports to a capture what it used. */
   readonly share?: Tree;
   readonly clock: Clock;
   /** Devices of the family that an earlier thread or run of the agent knew. */

@@ -43,7 +43,7 @@ const BOUNDS: Readonly<Record<SensorKind, readonly [least: number, most: number]
   fan: [0, 200_000],
 };
 
-/** Tells whether a sensor of this kind can measure the value. */
+/** Returns whether a sensor of this kind can measure the value. */
 export function canMeasure(kind: SensorKind, value: number): boolean {
   const [least, most] = BOUNDS[kind];
   return value >= least && value <= most;

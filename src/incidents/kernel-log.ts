@@ -5,7 +5,7 @@ import type { DeviceMarks } from './kernel-lines.ts';
 import type { KernelSearch } from './kernel-worker.ts';
 import type { KernelPart } from './record.ts';
 
-/** The whole log must be read, because it can only be read from its begin. A usual log takes some milliseconds. */
+/** The log can only be read from its begin, so all of it is read. A usual log takes some milliseconds. */
 const DEADLINE_MS = seconds(5);
 
 interface Waiting {

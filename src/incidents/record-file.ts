@@ -23,13 +23,13 @@ export interface ListedFile {
   readonly bytes: number;
 }
 
-/** Writes one JSON document. Its first line has the summary, so that a list of all incidents reads no whole file. */
+/** Writes one JSON document. Its first line has the summary, so that a list of all incidents does not read complete files. */
 export function encodeRecord(record: IncidentRecord): string {
   const head = JSON.stringify({ format: FORMAT, version: VERSION, summary: summaryOf(record) });
   return `${head.slice(0, -1)},\n"record":${JSON.stringify(record)}}\n`;
 }
 
-/** Reads the summary of a file; undefined when it is no whole file of an incident. Rejects with the error of the system. */
+/** Reads the summary of a file; undefined when it is no complete file of an incident. Rejects with the error of the system. */
 export async function readSummary(path: string, id: string): Promise<ListedFile | undefined> {
   let file: FileHandle | undefined;
   try {
@@ -53,7 +53,7 @@ export async function readSummary(path: string, id: string): Promise<ListedFile 
 
 export type RecordRead = { readonly record: IncidentRecord; readonly problem?: undefined } | { readonly problem: string };
 
-/** Reads a whole record. Never rejects. */
+/** Reads a complete record. Never rejects. */
 export async function readRecord(path: string, id: string): Promise<RecordRead> {
   const { text, message } = await readUntrustedFile(path, LARGEST_BYTES);
   if (text === undefined) return { problem: message };

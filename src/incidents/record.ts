@@ -77,7 +77,7 @@ export interface IncidentHolder {
   readonly container: string;
   readonly resource: string;
   readonly deviceId: string;
-  /** UID of the pod; absent while nobody tells it. */
+  /** UID of the pod; absent while it is unknown. */
   readonly uid?: string;
   /** When this run of the agent first saw it with the device. */
   readonly since: string;

@@ -164,7 +164,7 @@ export class IncidentRecorder {
     else this.#update(open, { furtherChanges: furtherChanges + 1 });
   }
 
-  /** After a restart the last record is on disk only; then the suppressed changes are told by the log and the counter. */
+  /** After a restart the last record is on disk only; then the log and the counter report the suppressed changes. */
   #suppress(open: Open | undefined, timeMs: number): void {
     if (open === undefined) return;
     this.#update(open, { suppressed: { count: (open.record.suppressed?.count ?? 0) + 1, last: timeText(timeMs) } });

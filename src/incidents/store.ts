@@ -46,7 +46,7 @@ export class IncidentStore {
 
   /**
    * Lists the files of an earlier run. Removes files of interrupted writes, unless another process may be writing. Other files in the
-   * directory stay and are told once. Never rejects.
+   * directory stay and are reported once. Never rejects.
    */
   static async open(settings: StoreSettings, changes: ChangeLog, use: 'write' | 'only-read' = 'write'): Promise<IncidentStore> {
     const store = new IncidentStore(settings, changes);
@@ -122,7 +122,7 @@ export class IncidentStore {
       this.#entries.set(id, { summary: summaryOf(this.#unsaved.get(id) ?? record), bytes: Buffer.byteLength(text) });
       if (this.#unsaved.get(id) === record) this.#unsaved.delete(id);
     }
-    if (directory !== undefined && tried.size > 0) this.#tell(directory, problem);
+    if (directory !== undefined && tried.size > 0) this.#reportProblem(directory, problem);
     await this.#limit();
   }
 
@@ -147,7 +147,7 @@ export class IncidentStore {
     return [...this.#entries].sort(([a], [b]) => (a < b ? 1 : -1));
   }
 
-  #tell(directory: string, detail: string | undefined): void {
+  #reportProblem(directory: string, detail: string | undefined): void {
     const trouble = {
       key: directory,
       message: 'incidents cannot be saved; the newest ones are in memory only',

@@ -31,7 +31,7 @@ interface Past {
 
 type Change = Omit<OtherChange, 'time'> & { readonly atMs: number };
 
-/** Who held each device, and how the verdicts of the node changed. Keeps changes only, for a short time. */
+/** Who held each device, and how the verdicts of the node changed. It keeps only changes, for a short time. */
 export class Timeline {
   readonly #devices = new Map<string, Past>();
   #changes: readonly Change[] = [];
@@ -112,7 +112,7 @@ function spanOf(known: HolderSpan | undefined, allocation: Allocation, snapshot:
   return { allocation, sinceMs: known?.sinceMs ?? snapshot.takenAtMs, ...(uid === undefined ? {} : { uid }) };
 }
 
-/** The Pods API tells the UID of a pod; the accounts of use have it from the kubelet's checkpoint too. */
+/** The Pods API gives the UID of a pod. The accounts of use also have it, from the kubelet's checkpoint. */
 function uidOf(holder: Allocation, { pods, usage }: Snapshot): string | undefined {
   const { namespace, pod, container } = holder;
   const account = usage?.containers.find(

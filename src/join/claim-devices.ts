@@ -38,7 +38,7 @@ export class HardwareJoin {
     return atAddress?.uuid === undefined ? atAddress : undefined;
   }
 
-  /** A part of a device has the address of the whole, so the address names the whole. */
+  /** A part of a device has the address of its parent, so the address names the parent. */
   #byAddress({ pciAddress, isPartition }: ClaimHardware): Device | undefined {
     if (pciAddress === undefined || isPartition === true) return undefined;
     const there = this.#atAddress.get(pciAddress) ?? this.#byName.get(pciAddress) ?? [];
@@ -50,8 +50,8 @@ export class HardwareJoin {
   }
 
   /**
-   * Only nodes that no unrelated device has tell devices apart. A part needs all of its nodes, because it shares some with the whole and
-   * with the other parts. The part is meant when its nodes are given and differ from those of the whole.
+   * Only nodes that no unrelated device has distinguish devices. A part needs all of its nodes, because it shares some with the parent and
+   * with the other parts. The part is meant when its nodes are given and differ from those of the parent.
    */
   #byNodes(hardware: ClaimHardware): Device | undefined {
     const given = new Set(hardware.deviceNodes ?? []);

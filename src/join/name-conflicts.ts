@@ -32,14 +32,14 @@ export function nameConflicts(devices: readonly Device[], origins: Origins): Nam
     const rank = rankOf(origins, device.family);
     const isOfOthers = origins.get(device.family) === 'others';
     const rivals = (name: string): readonly Rival[] =>
-      ((isOfOthers ? every : joined).get(name.toLowerCase()) ?? NOBODY)
+      ((isOfOthers ? every : joined).get(name.toLowerCase()) ?? NO_DEVICES)
         .filter(({ family }) => family !== device.family)
         .map((rival) => ({ device: rival, isStronger: rankOf(origins, rival.family) < rank, rank: rankOf(origins, rival.family) }))
         .filter((rival) => rival.isStronger || (rival.rank === rank && !isOfOthers))
         .sort((a, b) => a.rank - b.rank);
-    const { left, told } = withoutNamesOf(device, rivals, isOfOthers);
+    const { left, messages } = withoutNamesOf(device, rivals, isOfOthers);
     if (left !== device) changed.set(deviceKey(device), left);
-    for (const message of told)
+    for (const message of messages)
       addTo(problems, device.family, { code: 'name-conflict', message, ...(left === undefined ? {} : { device: device.id }) });
   }
   return { changed, problems: new Map([...problems].map(([family, list]) => [family, bounded(list)])) };
@@ -53,31 +53,31 @@ interface Rival {
 
 interface Left {
   readonly left: Device | undefined;
-  readonly told: readonly string[];
+  readonly messages: readonly string[];
 }
 
 function withoutNamesOf(device: Device, rivals: (name: string) => readonly Rival[], isOfOthers: boolean): Left {
-  const told: string[] = [];
+  const messages: string[] = [];
   const keeps = (what: string, name: string): boolean => {
     const [rival] = rivals(name);
     if (rival === undefined) return true;
     const end = rival.isStronger ? 'which keeps it' : 'and neither gets the holders of this name';
-    told.push(`the ${what} ${name} of ${deviceKey(device)} is also a name of ${deviceKey(rival.device)}, ${end}`);
+    messages.push(`the ${what} ${name} of ${deviceKey(device)} is also a name of ${deviceKey(rival.device)}, ${end}`);
     return !rival.isStronger;
   };
   const isSame = (other: Device): boolean => other.id.toLowerCase() === device.id.toLowerCase();
   const isLost = rivals(device.id).some((rival) => rival.isStronger && (isOfOthers || isSame(rival.device)));
   keeps('id', device.id);
-  if (isLost) return { left: undefined, told: told.map((text) => `${text}: the device is left out`) };
+  if (isLost) return { left: undefined, messages: messages.map((text) => `${text}: the device is left out`) };
   const aliases = device.aliases.filter((alias) => keeps('alias', alias));
   const lost = isOfOthers
     ? (['uuid', 'pciAddress'] as const).filter((fact) => device[fact] !== undefined && !keeps(fact, device[fact]))
     : [];
-  if (aliases.length === device.aliases.length && lost.length === 0) return { left: device, told };
-  return { left: { ...device, aliases, ...Object.fromEntries(lost.map((fact) => [fact, undefined])) }, told };
+  if (aliases.length === device.aliases.length && lost.length === 0) return { left: device, messages };
+  return { left: { ...device, aliases, ...Object.fromEntries(lost.map((fact) => [fact, undefined])) }, messages };
 }
 
-const NOBODY: readonly Device[] = [];
+const NO_DEVICES: readonly Device[] = [];
 
 /** The names by which the join finds a device. A bare number names no device. */
 const namesOf = ({ id, aliases }: Device): readonly string[] => [id, ...aliases].filter((name) => !/^\d+$/.test(name));

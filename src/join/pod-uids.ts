@@ -5,7 +5,7 @@ import type { PodSources } from './processes.ts';
 /** UIDs of the pods to which the kubelet's checkpoint assigns the device id. A pod that ended may still be among them. */
 export type CheckpointUids = (allocation: Allocation) => ReadonlySet<string>;
 
-/** UID of the pod that has an allocation. Undefined while no source tells exactly one. */
+/** UID of the pod that has an allocation. Undefined while no source gives exactly one. */
 export type UidOf = (allocation: Allocation) => string | undefined;
 
 const NONE: ReadonlySet<string> = new Set();
@@ -23,7 +23,7 @@ export function checkpointUids(checkpoint: PodSources['checkpoint']): Checkpoint
   return ({ container, resource, deviceId }) => uids.get(slotOf(container, resource, deviceId)) ?? NONE;
 }
 
-/** The checkpoint comes first. The kubelet's Pods API tells the UID for each name, also for claims, and decides between several. */
+/** The checkpoint comes first. The kubelet's Pods API gives the UID for each name, also for claims, and decides between several. */
 export function podUids(inCheckpoint: CheckpointUids, pods?: PodFactsByName): UidOf {
   return (allocation) => {
     const found = inCheckpoint(allocation);

@@ -23,20 +23,20 @@ export function holdingPods(
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, own]): HoldingPod => {
       const { namespace, pod } = own[0] as Allocation;
-      const told = pods?.get(name)?.uid;
-      const uids = told === undefined ? [...new Set(own.flatMap((holder) => [...inCheckpoint(holder)]))] : [told];
+      const known = pods?.get(name)?.uid;
+      const uids = known === undefined ? [...new Set(own.flatMap((holder) => [...inCheckpoint(holder)]))] : [known];
       return uids.length === 1 ? { namespace, pod, uid: uids[0] as string } : { namespace, pod };
     });
 }
 
 /** The pods that a process may belong to, and that matter for its device. */
 export interface DevicePods {
-  /** They hold the device, its parts or its whole. */
+  /** They hold the device, its parts or its parent. */
   readonly held: readonly HoldingPod[];
   /** They hold something that leads to no known device, so they may hold this one. */
   readonly possible: readonly HoldingPod[];
   readonly user?: DeviceUser | undefined;
-  /** All pods of the node that the kubelet's Pods API tells. */
+  /** All pods of the node that the kubelet's Pods API lists. */
   readonly pods?: PodFactsByName | undefined;
 }
 

@@ -13,7 +13,7 @@ export interface ProcessUse {
 /** The data that identifies the pod of a process. */
 export interface PodSources {
   readonly checkpoint: readonly CheckpointEntry[];
-  /** Pods that hold devices, where the kubelet's Pods API tells them. */
+  /** Pods that hold devices, where the kubelet's Pods API lists them. */
   readonly pods?: PodFactsByName;
 }
 

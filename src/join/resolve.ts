@@ -13,7 +13,7 @@ export interface ResolveRules {
   readonly pools: readonly PoolRule[];
   /** Keyed by family; only for families whose plugin ids differ from a device's id and aliases. */
   readonly families: ReadonlyMap<string, Resolve>;
-  /** Keyed by family; tells whether the ids of a resource may be bare numbers that the family knows. */
+  /** Keyed by family; returns whether the ids of a resource may be bare numbers that the family knows. */
   readonly numbers?: ReadonlyMap<string, (resource: string) => boolean>;
   /** The most trusted family that knows an id wins. Default: all families are equal. */
   readonly origins?: Origins;
@@ -72,7 +72,7 @@ export class Resolver {
     return pool === undefined ? this.#named(allocation) : { devices: pool, ambiguous: false };
   }
 
-  /** Asks each way, so that a contradiction shows. The first way that knows something wins. */
+  /** Asks each method, so that a contradiction shows. The first method with a result wins. */
   #claimed(allocation: Allocation, claim: Claim): Resolution {
     const stated = this.#rules.claims?.get(claimDeviceKey(claim)) ?? [];
     const named = this.#named(allocation);
@@ -151,7 +151,7 @@ export class Resolver {
 }
 
 /**
- * A plugin may give a part of a device the id of the whole, as for the first partition of a GPU. The part is meant. A board that has the
+ * A plugin may give a part of a device the id of its parent, as for the first partition of a GPU. The part is meant. A board that has the
  * name of its part as an alias stays: the holder of the part uses the board too.
  */
 function withoutWhole(named: readonly Device[], deviceId: string): readonly Device[] {
@@ -161,7 +161,7 @@ function withoutWhole(named: readonly Device[], deviceId: string): readonly Devi
 interface Answer {
   readonly by: JoinWay;
   readonly devices: readonly string[];
-  /** No less exact way is asked, even when no device was found. */
+  /** No less exact method is asked, even when no device was found. */
   readonly isFinal: boolean;
 }
 

@@ -4,7 +4,7 @@ import { checkpointKind } from './checkpoint/checkpoint-document.ts';
 import { cdiKind } from './claims/cdi-spec.ts';
 import { metadataKind } from './claims/metadata.ts';
 
-/** The documents on the node that tell which devices the kubelet and the drivers gave to whom. */
+/** The documents on the node that say which container got which device from the kubelet or a driver. */
 export const documentKinds = { checkpoint: checkpointKind, cdi: cdiKind, metadata: metadataKind } as const;
 
 /** The thread that parses them. */

@@ -1,12 +1,13 @@
+import { defined } from '../model/defined.ts';
 import type { LogFields, Logger } from './logger.ts';
 
 /** A lasting problem. It is logged once when it begins and once when it ends, however often it is seen in between. */
 export interface Trouble {
-  /** Identity of the trouble. It must not contain text that changes between sightings. */
+  /** Identity of the trouble. It must not contain text that changes from one report to the next. */
   readonly key: string;
   /** Log line for the begin, in the present tense. */
   readonly message: string;
-  /** Log line for the end, in the past tense. It must be true for every way in which the trouble can end. */
+  /** Log line for the end, in the past tense. It must be true however the trouble ends. */
   readonly ended: string;
   /** Fields of both lines: what the trouble is about. */
   readonly fields?: LogFields;
@@ -19,7 +20,7 @@ export interface Trouble {
 export interface ChangeLog {
   /** Reports a sighting. The first one is logged as a warning; later ones are only counted. */
   begin(trouble: Trouble): void;
-  /** Ends a trouble and logs its duration and the number of sightings. Does nothing when it had not begun. */
+  /** Ends a trouble and logs its duration and the number of reports. Does nothing when it had not begun. */
   end(key: string): void;
   /** Takes all current troubles of one scope: begins the new ones and ends the missing ones. Keys are unique within their scope. */
   update(scope: string, troubles: readonly Trouble[]): void;
@@ -44,7 +45,7 @@ export function createChangeLog(logger: Logger, now: () => number = () => perfor
     }
     open.set(key, { trouble, sinceMs: now(), sightings: 1 });
     const { message, fields, detail, remedy } = trouble;
-    logger.warn(message, { ...fields, ...(detail === undefined ? {} : { detail }), ...(remedy === undefined ? {} : { remedy }) });
+    logger.warn(message, { ...fields, ...defined({ detail, remedy }) });
   };
 
   const end = (key: string): void => {

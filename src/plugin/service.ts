@@ -59,7 +59,7 @@ const NO_LISTENER: StreamListener = { opened() {}, ended() {} };
 
 /** The kubelet's own timeout for `PreStartContainer` is 30 s. */
 const REFRESH_LIMIT_MS = 10_000;
-/** Who reaches the socket can call as often as it wants, and a read can start a program. A container waits this time at most. */
+/** A process that reaches the socket can call without limit, and a read can start a program. A container waits this time at most. */
 const REFRESH_SPACING_MS = 2_000;
 
 /** The five v1beta1 methods for one resource. It lives longer than its servers; each new server gets the same methods. */

@@ -65,7 +65,7 @@ export interface FaultSpec {
   readonly name: string;
   /** What happens to the hardware, in one line. */
   readonly about: string;
-  /** Values of `Device.kind` that can have it. Empty: it concerns the whole family and needs no device. */
+  /** Values of `Device.kind` that can have it. Empty: it concerns all devices of the family. */
   readonly kinds: readonly string[];
   /** Its part in the story of the demo: how long it lasts, and how long the verdict then needs to be healthy again. Absent: no part. */
   readonly story?: { readonly lastsMs: number; readonly recoversMs: number };
@@ -74,7 +74,7 @@ export interface FaultSpec {
 /** A fault of a simulated device, with times since the node's start. */
 export interface SimulatedFault {
   readonly name: string;
-  /** Id of the device; absent for a fault of the whole family. */
+  /** Id of the device; absent for a fault of all devices of the family. */
   readonly device?: string;
   readonly fromMs: number;
   /** Absent while it lasts. */

@@ -9,7 +9,7 @@ export interface FaultPast {
   readonly totalMs: number;
 }
 
-/** Sums up a fault of one device; without a device, a fault of the whole family. Counters of the hardware depend on it, so it never falls. */
+/** Sums up a fault of one device; without a device, a fault of all devices of the family. Counters of the hardware depend on it, so it never falls. */
 export function pastOf({ faults = [], elapsedMs }: Pick<Scenario, 'faults' | 'elapsedMs'>, name: string, device?: string): FaultPast {
   const begun = faults.filter((fault) => fault.name === name && fault.device === device && fault.fromMs <= elapsedMs);
   const endOf = ({ untilMs = elapsedMs }: SimulatedFault): number => Math.min(untilMs, elapsedMs);

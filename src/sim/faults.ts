@@ -20,7 +20,7 @@ export interface ListedFault {
   readonly about: string;
   /** Whether it concerns all devices of the family, and needs no device. */
   readonly isOfWholeFamily: boolean;
-  /** Ids of the devices that can have it; empty for a fault of the whole family. */
+  /** Ids of the devices that can have it; empty for a fault of all devices of the family. */
   readonly devices: readonly string[];
   readonly running: readonly { readonly device?: string; readonly fromMs: number }[];
 }
@@ -107,11 +107,11 @@ export class NodeFaults {
     const families = this.#families().filter(({ targets }) => targets.length > 0);
     const known = families.filter(({ faults }) => faults.some((fault) => fault.name === name));
     if (known.length === 0) throw new FaultRefusal(`there is no fault ${name}`, { name, known: namesOf(families) });
-    const whole = known.find(({ faults }) => faults.some((fault) => fault.name === name && isOfWholeFamily(fault)));
-    if (whole !== undefined) {
+    const ofFamily = known.find(({ faults }) => faults.some((fault) => fault.name === name && isOfWholeFamily(fault)));
+    if (ofFamily !== undefined) {
       if (device !== undefined)
-        throw new FaultRefusal(`the fault ${name} concerns all devices of the family ${whole.family}: name no device`);
-      return { family: whole.family, name };
+        throw new FaultRefusal(`the fault ${name} concerns all devices of the family ${ofFamily.family}: name no device`);
+      return { family: ofFamily.family, name };
     }
     const able = known.flatMap(({ family, faults, targets }) =>
       targets

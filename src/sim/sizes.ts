@@ -1,7 +1,7 @@
 import { UserError } from '../errors.ts';
 import type { SimulatedFamily, SimulatedSize } from './family-simulation.ts';
 
-/** Stands for all names. */
+/** Means all names. */
 const ALL = 'all';
 
 export const sizesOf = (families: readonly SimulatedFamily[]): readonly SimulatedSize[] =>

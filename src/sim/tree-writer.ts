@@ -49,7 +49,7 @@ export class TreeWriter {
     this.#sizes.set(path, length);
   }
 
-  /** Replaces a command or its output as a whole file. */
+  /** Replaces the file of a command or of its output. */
   #replace(path: string, text: string): void {
     const full = this.#place(path);
     writeFileSync(`${full}.new`, text);

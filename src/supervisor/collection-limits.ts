@@ -39,9 +39,9 @@ export function limitCollection(collection: Collection, limits: CollectionLimits
     [withoutProcesses, 'devices have too many processes, which were left out'],
     [problems.length - keptProblems.length, 'problems were left out'],
   ] as const;
-  const told = excess.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
-  if (told.length === 0) return collection;
-  const problem: Problem = { code: 'too-many-entries', message: told.join('; ') };
+  const leftOut = excess.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
+  if (leftOut.length === 0) return collection;
+  const problem: Problem = { code: 'too-many-entries', message: leftOut.join('; ') };
   return {
     ...collection,
     reports: kept,

@@ -311,7 +311,7 @@ export class FamilyRunner {
     else this.#startRun();
   }
 
-  /** The run as a whole takes too long. */
+  /** The run takes too long in total. */
   #overdue(step: Step | undefined): void {
     this.#giveUp(step);
     // Even if the thread returns at once, the problem lasts until a run completes.
@@ -332,7 +332,7 @@ export class FamilyRunner {
     return [...this.#slow].filter((directory) => this.#isolated.isHung(directory));
   }
 
-  /** The process is shared by all families, so those with a device that hangs tell it. */
+  /** All families share the process, so each family with a hanging device reports it. */
   #stuckProcesses(): readonly Problem[] {
     const { stuckProcesses } = this.#isolated;
     if (stuckProcesses === 0 || this.#hungDirectories.length === 0) return [];

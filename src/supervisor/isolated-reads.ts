@@ -7,7 +7,7 @@ export interface ReadOrder {
   readonly id: number;
   readonly path: string;
   readonly limit: number;
-  /** Present for a trial: the process first tells which file this is, and does not open the file that the trial must not touch again. */
+  /** Present for a trial: the process first reports which file this is, and does not open the file that the trial must not touch again. */
   readonly except?: string;
 }
 export type ReadAnswer =
@@ -38,7 +38,7 @@ const NULL_DEVICE = '/dev/null';
 
 interface Pending {
   readonly child: ChildProcess;
-  readonly told?: (file: string) => void;
+  readonly onFile?: (file: string) => void;
   readonly settle: (answer: Uint8Array | string) => void;
 }
 
@@ -187,10 +187,10 @@ export class IsolatedReads implements ReadProcess {
     for (const [directory, hang] of this.#hung) {
       hang.trial += 1;
       const { trial } = hang;
-      const told = (file: string): void => {
+      const onFile = (file: string): void => {
         hang.file = file;
       };
-      void this.#order(hang.path, TRIAL_BYTES, { except: hang.except ?? '', told }).then((value) =>
+      void this.#order(hang.path, TRIAL_BYTES, { except: hang.except ?? '', onFile }).then((value) =>
         this.#returned(directory, trial, value),
       );
     }
@@ -233,14 +233,14 @@ export class IsolatedReads implements ReadProcess {
   #order(
     path: string,
     limit: number,
-    { except, told }: { readonly except?: string; readonly told?: (file: string) => void } = {},
+    { except, onFile }: { readonly except?: string; readonly onFile?: (file: string) => void } = {},
   ): Promise<Uint8Array | string> {
     return new Promise((settle) => {
       if (this.#child === undefined && this.#clock.monotonic() < this.#refusal.untilMs) return settle(this.#refusal.error);
       const id = this.#nextId++;
       this.#child ??= this.#started();
       const child = this.#child;
-      this.#pending.set(id, { child, settle, ...(told === undefined ? {} : { told }) });
+      this.#pending.set(id, { child, settle, ...(onFile === undefined ? {} : { onFile }) });
       // A process that could not be started is not connected, and its `error` event follows.
       if (!child.connected) return;
       child.send({ id, path, limit, ...(except === undefined ? {} : { except }) } satisfies ReadOrder, (error) => {
@@ -271,7 +271,7 @@ export class IsolatedReads implements ReadProcess {
     this.#hasAnswered = true;
     const pending = this.#pending.get(answer.id);
     if ('file' in answer) {
-      pending?.told?.(answer.file);
+      pending?.onFile?.(answer.file);
       return;
     }
     this.#pending.delete(answer.id);

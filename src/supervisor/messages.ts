@@ -6,7 +6,7 @@ import type { PostedCollection } from './posted-collection.ts';
 
 /** What a capture or a replay wants from a thread. Both are absent in a running agent. */
 export interface ThreadExtras {
-  /** The thread tells all that it reads: it is that of a capture. */
+  /** The thread reports all that it reads, for a capture. */
   readonly isObserved?: boolean;
   /** Memory of the clock of frames. */
   readonly clock?: SharedArrayBuffer;

@@ -48,7 +48,7 @@ export type StartThread = (settings: ThreadSettings, context: ThreadContext, lis
 
 export const startThread: StartThread = (settings, context, listener) => new WorkerThread(settings, context, listener);
 
-/** Starts threads of a capture, which tell what they read, or of a replay. `clock`: memory of the clock of frames. */
+/** Starts threads of a capture, which report what they read, or of a replay. `clock`: memory of the clock of frames. */
 export const framedThreads =
   (clock: SharedArrayBuffer, observe?: Observe): StartThread =>
   (settings, context, listener) =>

@@ -19,8 +19,8 @@ export function keepAges(): void {
   }, 1_000);
 }
 
-/** Says something to a screen reader, without taking it from what it reads. */
-export function tell(words: string): void {
-  const element = document.getElementById('told');
+/** Announces a text to a screen reader, without interrupting what it reads. */
+export function announce(words: string): void {
+  const element = document.getElementById('announcement');
   if (element !== null) element.textContent = words;
 }

@@ -4,7 +4,7 @@ import type { Board, BoardRow } from '../board/row.ts';
 import type { Trend } from '../board/trend.ts';
 import { type BoardView, parseView, viewOf, viewQuery } from '../board/view.ts';
 import { STATE_NAMES } from '../board/words.ts';
-import { tell } from './ages.ts';
+import { announce } from './ages.ts';
 import type { BoardEvent } from './stream.ts';
 import { DeviceTable } from './table.ts';
 import { Trends } from './trends.ts';
@@ -98,7 +98,7 @@ export class OverviewPage {
       if (before === undefined || before.state === state) return [];
       return [`${name} is ${STATE_NAMES[state].toLowerCase()}${first === undefined || state === 'healthy' ? '' : `: ${first.name}`}.`];
     });
-    if (changes.length > 0) tell(changes.length > 5 ? `${changes.length} devices changed their state.` : changes.join(' '));
+    if (changes.length > 0) announce(changes.length > 5 ? `${changes.length} devices changed their state.` : changes.join(' '));
   }
 
   #filter(): void {

@@ -24,7 +24,7 @@ export class Trends {
     for (const { key, readings } of rows) {
       listed.add(key);
       const points = this.#points.get(key) ?? Array.from({ length: TREND_POINTS }, () => null);
-      // Steps that nobody saw stay empty: a page that was hidden has a gap.
+      // Steps without data stay empty: a hidden page gets none.
       for (let n = 1; n < Math.min(passed, TREND_POINTS); n += 1) points.push(null);
       points.push(readings[0]?.value ?? null);
       this.#points.set(key, points.slice(-TREND_POINTS));

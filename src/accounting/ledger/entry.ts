@@ -1,3 +1,4 @@
+import { defined } from '../../model/defined.ts';
 import type { Value } from '../../model/metric.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { ContainerUsage, DeviceUsage } from '../../model/usage.ts';
@@ -96,12 +97,9 @@ export function entryOf(record: Readonly<Record<string, unknown>>): LedgerEntry 
   if (!isMapOf(record.busySeconds, Number.isFinite) || !isMapOf(record.labels ?? {}, (value) => typeof value === 'string'))
     return undefined;
   const { receivedBytes: received, transmittedBytes: transmitted, ...rest } = record;
-  const receivedBytes = bytesOf(received);
-  const transmittedBytes = bytesOf(transmitted);
   return {
     ...(rest as unknown as ContainerEntry),
-    ...(receivedBytes === undefined ? {} : { receivedBytes }),
-    ...(transmittedBytes === undefined ? {} : { transmittedBytes }),
+    ...defined({ receivedBytes: bytesOf(received), transmittedBytes: bytesOf(transmitted) }),
   };
 }
 

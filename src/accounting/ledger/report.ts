@@ -4,7 +4,7 @@ import { accountKey, type ContainerEntry, type DeviceEntry, type LedgerEntry } f
 import type { Grouping } from './query.ts';
 import { type Amounts, Timeline } from './timeline.ts';
 
-/** What one group used. Seconds are those of devices: two devices for one hour are 7,200 s. An amount that nobody told is absent. */
+/** What one group used. Seconds are those of devices: two devices for one hour are 7,200 s. An unknown amount is absent. */
 export interface UsageRow {
   /** The namespace, `namespace/pod`, key of the device, resource or value of the label. Empty: the pod has no such label. */
   readonly name: string;
@@ -26,7 +26,7 @@ export interface UsageRow {
   /** Exact: a `bigint` where a number would round. */
   readonly receivedBytes?: Value;
   readonly transmittedBytes?: Value;
-  /** Only in a report by device, and in the total: time in which nobody held the device. */
+  /** Only in a report by device, and in the total: time in which no container held the device. */
   readonly unallocatedSeconds?: number;
   readonly unhealthySeconds?: number;
 }
@@ -191,7 +191,7 @@ class Group {
       allocatedSeconds: sum('allocatedSeconds'),
       shareSeconds: sum('shareSeconds'),
       idleSeconds: sum('idleSeconds'),
-      // What nobody observed is neither idle nor busy.
+      // Time without observation is neither idle nor busy.
       ...(observed > sum('allocatedSeconds') * LEAST_OBSERVED ? { idleRatio: Math.min(1, sum('idleSeconds') / observed) } : {}),
       idleShareSeconds: this.#idleShareSeconds,
       unobservedSeconds: sum('unobservedSeconds'),

@@ -25,7 +25,7 @@ const numberAt = (value: unknown, key: string): number | undefined => {
   return typeof inner === 'number' ? inner : undefined;
 };
 
-/** What stands in a capture for a file that is not what its place says. A link can lead to any file of the machine. */
+/** What a capture has in place of a file whose content does not fit its place. A link can lead to any file of the machine. */
 const unknown = (content: string): string => `not a known document, ${Buffer.byteLength(content)} bytes\n`;
 
 /**

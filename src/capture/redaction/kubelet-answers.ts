@@ -5,7 +5,7 @@ import type { Pseudonyms } from './pseudonyms.ts';
 
 /**
  * Replaces the names in an answer of the kubelet. The answer is decoded and encoded again, so that fields which this version does not
- * know are dropped: nobody can tell what they name. Undefined for a method that this version does not know.
+ * know are dropped, because they may name anything. Undefined for a method that this version does not know.
  */
 export function redactAnswer(method: string, bytes: Uint8Array, pseudonyms: Pseudonyms, ids: Documents): Uint8Array | undefined {
   if (method === PodResourcesListerService.list.path) {

@@ -7,7 +7,7 @@ const MOST_TRIES = 100;
 
 /**
  * Replaces names of one capture by others. Equal names get equal replacements, so that joins hold, and the key is forgotten with the
- * capture: nobody can compute the name from its replacement, nor compare two captures.
+ * capture: a reader can neither compute the name from its replacement nor compare two captures.
  */
 export class Pseudonyms {
   readonly #key: Buffer;
@@ -93,7 +93,7 @@ export class Pseudonyms {
       .join('');
   }
 
-  /** A number of 64 bits can also stand in hexadecimal elsewhere. */
+  /** A number of 64 bits can also be in hexadecimal elsewhere. */
   #wide(value: string): string {
     const other = BigInt(`0x${this.hex(BigInt(value).toString(16).padStart(16, '0'))}`);
     return String(other);

@@ -14,7 +14,7 @@ import { Shapes } from './shapes.ts';
 
 /** The option whose value is a list of programs. */
 const PROGRAMS = 'usage.allowed-processes';
-/** A name that no text has by chance. A shorter name is replaced only where a name stands. */
+/** A name that no text has by chance. A shorter name is replaced only where a name is expected. */
 const isTelling = (name: string): boolean => (name.length >= 6 && /[-.\d]/.test(name)) || name.length >= 12;
 /** Names that the kernel or systemd gives to interfaces. Every other name is of a person. `enx` has the hardware address. */
 const INTERFACE =
@@ -35,7 +35,7 @@ export function redactCapture(
   pseudonyms = new Pseudonyms(),
 ): Capture {
   const redaction = new Redaction(capture, hostNames, families, pseudonyms);
-  // What one place tells as an identity can stand in another place before it. So the first result is only for what it learns.
+  // A text before the place that shows it as an identity can contain it. So the first run only learns the identities.
   redaction.run();
   redaction.learn();
   return redaction.run();
@@ -86,7 +86,7 @@ class Redaction {
         options: Object.fromEntries(options) as Capture['manifest']['options'],
         parts: redactParts(manifest.parts, this.#documents.public),
       },
-      // The answers are read first, because they tell most names.
+      // The answers are read first, because they have most names.
       frames: frames
         .map((frame) => ({ frame, requests: frame.requests.map((request) => this.#request(request)) }))
         .map(({ frame, requests }) => ({ ...this.#frame(frame), requests })),

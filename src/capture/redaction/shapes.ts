@@ -28,7 +28,7 @@ const SHORT_NUMBER = /^(?:\d{1,6}|0x[0-9a-f]{1,8}|0{4}[0-9a-f]{4}|10000)$/i;
 const FORMAT_WORD = /^(?:uuid|n?\d{1,2})$/;
 /** A host name with its domain. */
 const DOMAIN_NAME = /(?<![\w.-])[a-z0-9][a-z0-9-]*(?:\.[a-z][a-z0-9-]*)+\.[a-z]{2,}(?![\w-])/gi;
-/** Shorter words are parts of many texts, and a name of the kernel is no identity where it stands by chance. */
+/** Shorter words are parts of many texts, and a name of the kernel is no identity where it occurs by chance. */
 const isTelling = (token: string): boolean => token.length >= 6 && /\d/.test(token) && !KERNEL_NAME.test(token) && !MIXED.test(token);
 
 const isKnown: Readonly<Record<Exclude<Shape, 'nothing'>, (token: string) => boolean>> = {
@@ -65,7 +65,7 @@ export class Shapes {
 
   redact(text: string, shape: Shape): string {
     const held: string[] = [];
-    // A replaced identifier must not be replaced again as a token: one character of a private plane stands for it until the end.
+    // A replaced identifier must not be replaced again as a token: one character of a private plane replaces it until the end.
     const hold = (other: string): string => (held.length < MOST_HELD ? String.fromCodePoint(FIRST_HELD + held.push(other) - 1) : other);
     const hex = (value: string): string => hold(this.#kept.has(value.toLowerCase()) ? value : this.#pseudonyms.hex(value));
     let result = text.replaceAll(HELD, '?');

@@ -10,7 +10,7 @@ import { captureTarget } from './file.ts';
 import { CaptureSession } from './session.ts';
 
 const DEFAULT_FILE = 'device-agent-capture.tar.gz';
-/** Without --for there are two frames: a counter tells something only by its growth. */
+/** Without --for there are two frames, because a counter is informative only by its growth. */
 const LEAST_FRAMES = 2;
 /** The names of the files need space, too. */
 const MOST_BYTES = ARCHIVE_LIMITS.mostBytes * 0.9;
@@ -28,7 +28,7 @@ export async function runCapture(context: CommandContext): Promise<Ending> {
   const { isStuck } = await session.close();
   const isRedacted = options.redact !== false;
   await target.write(packCapture(session.capture(isRedacted)));
-  await target.tell(`${frames} frames, ${isRedacted ? 'names replaced' : 'with all names'}`, output);
+  await target.report(`${frames} frames, ${isRedacted ? 'names replaced' : 'with all names'}`, output);
   return { status: 0, isStuck };
 }
 
@@ -51,10 +51,10 @@ async function readFrames(
     session.keep(frame);
     frames += 1;
     const isDone = frames >= LEAST_FRAMES && startedMs + interval > forMs;
-    tell(`\r${frames} frames, ${Math.ceil(bytes / 1_024)} KiB, ${Math.round(session.elapsedMs / 1_000)} s `);
+    showProgress(`\r${frames} frames, ${Math.ceil(bytes / 1_024)} KiB, ${Math.round(session.elapsedMs / 1_000)} s `);
     if (!isDone) await pause(startedMs + interval - session.elapsedMs, stop);
     if (isDone || stop.aborted) {
-      tell('\n');
+      showProgress('\n');
       return frames;
     }
   }
@@ -68,7 +68,7 @@ function durationOf(text: unknown): number {
 }
 
 /** Progress is for a person: it goes to the terminal, and never into a file. */
-function tell(text: string): void {
+function showProgress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(text);
 }
 

@@ -32,7 +32,7 @@ const temporaryOf = (file: string): string => `${file}.${process.pid}.tmp`;
 export interface CaptureTarget {
   write(bytes: Buffer): Promise<void>;
   /** Says what was written, where it does not get into the archive. */
-  tell(what: string, output: Output): Promise<void>;
+  report(what: string, output: Output): Promise<void>;
 }
 
 /** Opens the target of `-o`: a file, or `-` for the standard output. Throws a {@link UserError} at once where nothing can be written. */
@@ -41,11 +41,11 @@ export function captureTarget(file: string): CaptureTarget {
     if (process.stdout.isTTY) throw new UserError('capture-unwritable', { file: '-', problem: 'the standard output is a terminal' });
     return {
       write: (bytes) => writeToStdout(bytes),
-      tell: async (what) => void process.stderr.write(`${what}\n`),
+      report: async (what) => void process.stderr.write(`${what}\n`),
     };
   }
   try {
-    // Rights alone do not tell: a file system can refuse new files also to root.
+    // Rights alone are not sufficient: a file system can refuse new files also to root.
     closeSync(openSync(temporaryOf(file), 'wx', 0o600));
     unlinkSync(temporaryOf(file));
     if (statSync(file, { throwIfNoEntry: false })?.isDirectory() === true) throw Object.assign(new Error('EISDIR'), { code: 'EISDIR' });
@@ -54,11 +54,11 @@ export function captureTarget(file: string): CaptureTarget {
   }
   return {
     write: (bytes) => writeCapture(file, bytes),
-    tell: (what, output) => output.write(`${visible(file)}: ${what}\n`),
+    report: (what, output) => output.write(`${visible(file)}: ${what}\n`),
   };
 }
 
-/** Fails also when the reader is gone: half an archive is none. */
+/** It also fails when the reader has closed the pipe, because an incomplete archive is useless. */
 function writeToStdout(bytes: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     process.stdout.write(bytes, (error) => {

@@ -25,19 +25,19 @@ export type ControlRequest =
   | { readonly do: 'clear'; readonly what?: string };
 
 /** A fault with the time since it runs. */
-export interface ToldFault {
+export interface ReportedFault {
   readonly family: string;
   readonly name: string;
-  /** Absent for a fault of the whole family. */
+  /** Absent for a fault of all devices of the family. */
   readonly device?: string;
   /** Seconds since its beginning. */
   readonly seconds: number;
 }
 
 export type ControlAnswer =
-  | { readonly faults: readonly ListedFault[]; readonly running: readonly ToldFault[] }
-  | { readonly began: ToldFault }
-  | { readonly ended: readonly ToldFault[] }
+  | { readonly faults: readonly ListedFault[]; readonly running: readonly ReportedFault[] }
+  | { readonly began: ReportedFault }
+  | { readonly ended: readonly ReportedFault[] }
   | { readonly refused: string };
 
 export interface DemoControl {
@@ -104,7 +104,7 @@ function answered(node: SimulatedNode, line: string): ControlAnswer {
 const hintOf = ({ unknown }: FaultRefusal): string => (unknown === undefined ? '' : nearestHint(unknown.name, unknown.known));
 
 function answer(node: SimulatedNode, request: ControlRequest): ControlAnswer {
-  const told = ({ family, name, device, fromMs }: Omit<NodeFault, 'untilMs'>): ToldFault => ({
+  const stateOf = ({ family, name, device, fromMs }: Omit<NodeFault, 'untilMs'>): ReportedFault => ({
     family,
     name,
     ...(device !== undefined && { device }),
@@ -113,12 +113,12 @@ function answer(node: SimulatedNode, request: ControlRequest): ControlAnswer {
   switch (request.do) {
     case 'list': {
       const faults = node.faults.list();
-      return { faults, running: faults.flatMap(({ family, name, running }) => running.map((one) => told({ family, name, ...one }))) };
+      return { faults, running: faults.flatMap(({ family, name, running }) => running.map((one) => stateOf({ family, name, ...one }))) };
     }
     case 'begin':
-      return { began: told(node.begin(request.name, request.device)) };
+      return { began: stateOf(node.begin(request.name, request.device)) };
     case 'clear':
-      return { ended: node.clear(request.what).map(told) };
+      return { ended: node.clear(request.what).map(stateOf) };
   }
 }
 

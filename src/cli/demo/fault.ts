@@ -3,7 +3,7 @@ import { formatDuration, millis } from '../../model/duration.ts';
 import type { ListedFault } from '../../sim/faults.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { textTable } from '../text-table.ts';
-import type { ToldFault } from './control.ts';
+import type { ReportedFault } from './control.ts';
 import { askDemo, type RunningDemo } from './running-demos.ts';
 
 /** Begins a fault on a running demo; without a name, lists the faults. */
@@ -43,9 +43,9 @@ function pidOf({ demo }: CommandContext['options']): number | undefined {
   return Number(demo);
 }
 
-const placeOf = ({ family, device }: ToldFault): string => (device === undefined ? `all devices of ${family}` : `${family}/${device}`);
+const placeOf = ({ family, device }: ReportedFault): string => (device === undefined ? `all devices of ${family}` : `${family}/${device}`);
 
-function beganText({ address }: RunningDemo, fault: ToldFault): string {
+function beganText({ address }: RunningDemo, fault: ReportedFault): string {
   const page = fault.device === undefined || !address.startsWith('http') ? '' : `${address}/devices/${fault.family}/${fault.device}`;
   const began = fault.seconds === 0 ? 'began' : `already runs since ${formatDuration(millis(fault.seconds * 1_000))}`;
   return `${fault.name} on ${placeOf(fault)} ${began}.${page === '' ? '' : ` ${page}`}\n`;
@@ -53,18 +53,18 @@ function beganText({ address }: RunningDemo, fault: ToldFault): string {
 
 function listText(
   { pid, address }: RunningDemo,
-  { faults, running }: { readonly faults: readonly ListedFault[]; readonly running: readonly ToldFault[] },
+  { faults, running }: { readonly faults: readonly ListedFault[]; readonly running: readonly ReportedFault[] },
 ): string {
   const devices = [...new Set(faults.flatMap(({ family, devices }) => devices.map((id) => `${family}/${id}`)))];
   const named = (key: string): string =>
     faults.flatMap((fault) => (fault.devices.some((id) => `${fault.family}/${id}` === key) ? [fault.name] : [])).join(' ');
-  const whole = faults.filter((fault) => fault.devices.length === 0 && fault.isOfWholeFamily);
+  const ofFamilies = faults.filter((fault) => fault.devices.length === 0 && fault.isOfWholeFamily);
   const parts = [
     textTable([['FAULT', 'FAMILY', 'WHAT HAPPENS'], ...faults.map(({ name, family, about }) => [name, family, about])]),
     textTable([
       ['DEVICE', 'ITS FAULTS'],
       ...devices.map((key) => [key, named(key)]),
-      ...whole.map(({ family, name }) => [`all devices of ${family}`, name]),
+      ...ofFamilies.map(({ family, name }) => [`all devices of ${family}`, name]),
     ]),
     running.length === 0
       ? 'No fault runs.\n'

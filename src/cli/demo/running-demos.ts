@@ -7,7 +7,7 @@ import { readStart } from '../../host/fs/file-start.ts';
 import { NODE_PREFIX } from '../../sim/node.ts';
 import { CONTROL_SOCKET, type ControlAnswer, type ControlRequest, DEMO_FILE, type DemoFacts } from './control.ts';
 
-/** A demo of this user, as its file tells. */
+/** A demo of this user, as its file says. */
 export interface RunningDemo extends DemoFacts {
   /** Path of its control socket. */
   readonly socket: string;
@@ -68,7 +68,7 @@ function demoIn(root: string): readonly RunningDemo[] {
   }
 }
 
-/** Undefined when nobody listens. */
+/** Undefined when no process listens. */
 function ask({ socket: path, pid }: RunningDemo, request: ControlRequest): Promise<ControlAnswer | undefined> {
   return new Promise((resolve, reject) => {
     const silent = (problem: string): void => reject(new UserError('demo-silent', { pid: String(pid), problem }));

@@ -13,6 +13,7 @@ import type { CommandContext, Ending } from '../context.ts';
 import { withProgress } from '../progress.ts';
 import { agentSettings } from '../settings.ts';
 import { readVersion } from '../version.ts';
+import { checkDevices, checkRunningAgent } from './agent-checks.ts';
 import { type Check, type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 import { checkClaims } from './claim-checks.ts';
 import { checkFamilies } from './family-checks.ts';
@@ -20,7 +21,6 @@ import { checkCheckpoint, checkPodResources } from './kubelet-checks.ts';
 import { checkRoots } from './path-checks.ts';
 import { checkPlugin } from './plugin-check.ts';
 import { checkClock, checkNode, checkUser } from './process-checks.ts';
-import { checkDevices, checkRunningAgent } from './standing-checks.ts';
 import { checkState } from './state-check.ts';
 import { checkListenAddress, checkWebConfig } from './web-check.ts';
 
@@ -123,10 +123,10 @@ function judge(name: string, one: ExpectedDevices): readonly CheckResult[] {
 
 /** Describes the machine. It is never a finding, but readers of a report need it first. */
 async function checkHost({ configuration, ask }: CheckContext): Promise<CheckResult[]> {
-  const told = (await ask('/api/v1/status')).answer?.body as { readonly host?: HostFacts } | null | undefined;
+  const status = (await ask('/api/v1/status')).answer?.body as { readonly host?: HostFacts } | null | undefined;
   const sys = new Tree(configuration.section('path', pathOptions).sysfs);
   const { manufacturer, model, cpuModel, cpus, memoryBytes, operatingSystem, kernel, numaNodes } =
-    told?.host ?? (await readHostFacts(sys, systemClock));
+    status?.host ?? (await readHostFacts(sys, systemClock));
   const parts = [
     [manufacturer, model].filter(Boolean).join(' '),
     cpuModel === undefined ? '' : `${cpus ?? '?'} × ${cpuModel}`,

@@ -30,11 +30,12 @@ async function checkFamily(
   const section = `probe.${family.name}`;
   if (!configuration.isOn(section)) return [skipped(section, `turned off by --no-${section}`)];
   const onBus = hardwareOnBus(new Tree(configuration.section('path', pathOptions).sysfs), family.signs ?? []);
-  const told = probes?.find((probe) => probe.family === family.name);
-  if (told !== undefined && devices !== undefined) {
-    if (told.succeeded === undefined && told.problems.length === 0) return [skipped(section, 'the agent has not finished a run of it yet')];
+  const state = probes?.find((probe) => probe.family === family.name);
+  if (state !== undefined && devices !== undefined) {
+    if (state.succeeded === undefined && state.problems.length === 0)
+      return [skipped(section, 'the agent has not finished a run of it yet')];
     const reports = devices.filter((device) => device.family === family.name).map((device) => ({ device }));
-    return judgeFamily(family, { reports }, told.problems, onBus);
+    return judgeFamily(family, { reports }, state.problems, onBus);
   }
   if (probes !== undefined) return [skipped(section, 'the running agent does not read it: its configuration is another one')];
   const { runFamily } = await import('./family-run.ts');

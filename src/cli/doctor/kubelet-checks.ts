@@ -44,8 +44,8 @@ export async function checkPodResources({ configuration, ask }: CheckContext): P
   const options = configuration.section('podresources', podResourcesOptions);
   const directory = checkDirectory(dirname(options.socket));
   if (directory.status === 'finding') return [directory, skipped('podresources-socket', 'its directory cannot be reached')];
-  const told = kubeletIn((await ask('/api/v1/status')).answer?.body);
-  if (told !== undefined) return [directory, judgeTold(told, options.socket)];
+  const kubelet = kubeletIn((await ask('/api/v1/status')).answer?.body);
+  if (kubelet !== undefined) return [directory, judgeAnswer(kubelet, options.socket)];
   // gRPC takes memory, and only a command without an agent needs it.
   const [{ PodResourcesClient }, { systemClock }] = await Promise.all([
     import('../../kubelet/client/client.ts'),
@@ -63,22 +63,22 @@ export async function checkPodResources({ configuration, ask }: CheckContext): P
 }
 
 /** State of the kubelet, as the running agent reports it. */
-interface ToldKubelet {
+interface ReportedKubelet {
   readonly api?: string;
   readonly answeredAt?: string;
   readonly problem?: { readonly reason: PodResourcesReason; readonly message: string };
 }
 
 /** Undefined when another program answered, or when the agent has not asked the kubelet yet. */
-function kubeletIn(body: unknown): ToldKubelet | undefined {
-  const { kubelet } = (body ?? {}) as { readonly kubelet?: ToldKubelet };
+function kubeletIn(body: unknown): ReportedKubelet | undefined {
+  const { kubelet } = (body ?? {}) as { readonly kubelet?: ReportedKubelet };
   if (typeof kubelet !== 'object' || kubelet === null) return undefined;
   const { answeredAt, problem } = kubelet;
   if (problem !== undefined && !Object.hasOwn(SOCKET_ADVICE, problem.reason)) return undefined;
   return answeredAt === undefined && problem === undefined ? undefined : kubelet;
 }
 
-function judgeTold({ api, answeredAt, problem }: ToldKubelet, socket: string): CheckResult {
+function judgeAnswer({ api, answeredAt, problem }: ReportedKubelet, socket: string): CheckResult {
   if (problem !== undefined) return failed(problem);
   return ok('podresources-socket', `${socket}: ${api}, the agent had an answer at ${answeredAt}`);
 }

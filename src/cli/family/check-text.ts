@@ -52,7 +52,7 @@ export function checkJson({ family, isPresent, collection, page }: FamilyCheck):
   return `${JSON.stringify({ family: family.name, isPresent, listing, devices, problems, metrics: seriesOf(page).split('\n') }, null, 2)}\n`;
 }
 
-/** Lines of the page that are no comment and no verdict, because one look without memory has none. */
+/** Lines of the page that are no comment and no verdict, because one collection without memory has none. */
 function seriesOf(page: string): string {
   return page
     .split('\n')

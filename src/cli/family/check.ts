@@ -57,10 +57,10 @@ async function lookOnce(declared: DeclaredFamily, roots: Roots): Promise<{ reado
     { rules: { pools: [], families: new Map() }, specs: new Map(), staleAfterMs: TIMEOUT_MS, missingRetentionMs: TIMEOUT_MS },
     () => new Map(),
   );
-  const nobody = { allocations: [], held: new Set<string>(), exclusive: [], podExclusive: [] };
+  const nothingHeld = { allocations: [], held: new Set<string>(), exclusive: [], podExclusive: [] };
   const inputs = {
     families: [{ state, ...(look === undefined ? {} : { latest: look }) }],
-    podResources: { api: 'v1' as const, ...nobody, answeredAtMs: systemClock.now() },
+    podResources: { api: 'v1' as const, ...nothingHeld, answeredAtMs: systemClock.now() },
     checkpoint: [],
   };
   const snapshot: Snapshot = assembler.assemble(inputs, { nowMs: systemClock.now(), monotonicMs: systemClock.monotonic() });

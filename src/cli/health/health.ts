@@ -4,7 +4,7 @@ import { nodeProblem } from '../../health/journal/node-problem.ts';
 import type { ExpectedDevices } from '../../model/expected.ts';
 import { oneLine, shortened } from '../../model/one-line.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
-import { askFor, REFUSAL_TEXTS, tellAge } from '../agent-api.ts';
+import { askFor, printAge, REFUSAL_TEXTS } from '../agent-api.ts';
 import { type ApiCondition, type ApiDevice, type ApiPending, devicesIn, expectedIn } from '../api-device.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { withProgress } from '../progress.ts';
@@ -41,7 +41,7 @@ export async function runHealth(context: CommandContext): Promise<Ending> {
     const answer = answerFor(judged, typeof wanted === 'string' ? wanted : undefined);
     const { output } = context.options;
     await context.output.write(output === 'taint-rule' ? writtenRules(answer, context.families) : written(answer, judged, output));
-    if (output === 'text') tellAge(judged.takenAt);
+    if (output === 'text') printAge(judged.takenAt);
     return { status: answer.status, isStuck: judged.isStuck };
   } catch (error) {
     if (error instanceof UserError) throw error;
@@ -108,7 +108,7 @@ function written({ status, message, devices }: Answer, { source, takenAt }: Judg
   return format === 'text' ? line + devices.map(paragraph).join('') : line;
 }
 
-/** The message of the status is a comment, so that `kubectl apply` takes the whole text. */
+/** The message of the status is a comment, so that `kubectl apply` accepts all of the text. */
 function writtenRules({ message, devices }: Answer, families: readonly DeviceFamily[]): string {
   const sick = devices.filter(({ health }) => health.state === 'unhealthy').map((device) => sickDevice(device, families));
   return `# ${shortened(message, LINE_BYTES)}\n${taintRules(sick, nodeName())}`;

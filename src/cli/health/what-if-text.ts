@@ -37,7 +37,7 @@ function deviceText({ key, present, other }: RehearsedDevice, name: string): str
   return `\n${visible(key)}\n${textTable([['POLICY', 'FROM', 'FOR', 'STATE', 'KUBELET', 'CONDITIONS', 'PODS'], ...rows])}\n`;
 }
 
-/** The intervals that the other policy does not have. Where a device is in service without trouble, nothing is to be told. */
+/** The intervals that the other policy does not have. A device in service without conditions needs no line. */
 function rowsOf(policy: string, intervals: readonly Interval[], others: readonly Interval[]): readonly (readonly string[])[] {
   const nameOf = ({ fromMs, toMs, state, isOut }: Interval): string => `${fromMs} ${toMs} ${state} ${isOut}`;
   const known = new Set(others.map(nameOf));

@@ -96,7 +96,7 @@ function ofDevice(rehearsal: Rehearsal, recording: Recording, wanted: unknown): 
   return { ...rehearsal, devices };
 }
 
-/** Lets other work run between two devices. Tells a person at a terminal how far it is when it takes long. */
+/** Lets other work run between two devices. Shows the progress on a terminal when it takes long. */
 function progress(): (done: number, all: number) => Promise<void> {
   const begunMs = systemClock.monotonic();
   return async (done, all) => {

@@ -2,7 +2,7 @@ import type { OwnReader } from '../../agent/agent.ts';
 import { refreshOptions } from '../../agent/options.ts';
 import { yamlText } from '../../config/yaml-text.ts';
 import { UserError } from '../../errors.ts';
-import { askFor, REFUSAL_TEXTS, tellAge } from '../agent-api.ts';
+import { askFor, printAge, REFUSAL_TEXTS } from '../agent-api.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { withProgress } from '../progress.ts';
 import { agentSettings } from '../settings.ts';
@@ -36,7 +36,7 @@ export async function runList(context: CommandContext): Promise<Ending> {
     return { status: 0 };
   }
   await output.write(await written(listed, options.output, form));
-  if (options.output !== 'json' && options.output !== 'yaml') tellAge(listed.takenAt);
+  if (options.output !== 'json' && options.output !== 'yaml') printAge(listed.takenAt);
   return { status: 0 };
 }
 

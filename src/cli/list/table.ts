@@ -49,8 +49,8 @@ type NameOf = (device: Device) => string;
 type Rows = readonly (readonly string[])[];
 
 function fitting(heads: readonly string[], rowsOf: (nameOf: NameOf) => Rows, { columns, isWide }: TableForm): string {
-  const whole = textTable([heads, ...rowsOf(({ id }) => id)]);
-  if (columns === undefined || whole.split('\n').every((line) => widthOf(line) <= columns)) return whole;
+  const full = textTable([heads, ...rowsOf(({ id }) => id)]);
+  if (columns === undefined || full.split('\n').every((line) => widthOf(line) <= columns)) return full;
   const ranked = heads.map((head) => ({ head, ...(ROOM[head] ?? { rank: heads.length }) }));
   const idAt = heads.indexOf('DEVICE');
   const ids = rowsOf(({ id }) => id).map((row) => row[idAt] ?? '');

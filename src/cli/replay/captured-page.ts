@@ -1,4 +1,4 @@
-/** Series of `/metrics` that no replay can repeat. A capture and a replay leave them out. `*` stands for the rest of a name. */
+/** Series of `/metrics` that no replay can repeat. A capture and a replay leave them out. `*` matches the rest of a name. */
 export const NOT_REPEATED: readonly { readonly series: readonly string[]; readonly why: string }[] = [
   { series: ['process_*', 'nodejs_*'], why: 'CPU, memory and files of the process that reads' },
   { series: ['device_agent_build_info'], why: 'the version that plays is another one than the version that captured' },

@@ -23,7 +23,7 @@ export interface Screen {
 
 /**
  * Takes the terminal: its alternate screen, and each key at once. However the process ends, except by SIGKILL, the terminal is given
- * back: `exit` also comes after an error that nobody caught.
+ * back: `exit` also comes after an uncaught error.
  */
 export function openScreen(input: ReadStream, output: WriteStream & { readonly fd: number }): Screen {
   const keys = new KeyReader();

@@ -30,7 +30,7 @@ const MANY: Palette = {
   bar: '38;5;67',
 };
 
-/** The sequence that switches a style on; empty without colours, so that the words alone must tell. */
+/** The sequence that switches a style on; empty without colours, so the words alone must be sufficient. */
 export function styleCode(style: Style, { colours }: Abilities): string {
   if (colours === 0) return '';
   const code = (colours === 256 ? MANY : SIXTEEN)[style];

@@ -95,7 +95,7 @@ export class TopApp {
     this.#frame = frameOf({
       state: this.#state,
       board: this.#board,
-      standing: {
+      sourceState: {
         source: this.#source?.name ?? 'asks the agent',
         ...(this.#problem === undefined ? {} : { problem: this.#problem.text, problemSinceMs: this.#problem.sinceMs }),
       },

@@ -3,7 +3,7 @@ import { type Line, type Size, span } from '../terminal/frame.ts';
 import { footerLine, listLines } from './board-view.ts';
 import type { DeviceDetail } from './detail.ts';
 import { deviceLines } from './device-view.ts';
-import { headerLines, type Standing } from './header.ts';
+import { headerLines, type SourceState } from './header.ts';
 import { type Item, itemsOf } from './items.ts';
 import { type Shown, settled, type TopState } from './state.ts';
 
@@ -11,7 +11,7 @@ import { type Shown, settled, type TopState } from './state.ts';
 export interface Picture {
   readonly state: TopState;
   readonly board: Board | undefined;
-  readonly standing: Standing;
+  readonly sourceState: SourceState;
   readonly detail: DeviceDetail | undefined;
   readonly size: Size;
   readonly isUtf8: boolean;
@@ -26,8 +26,8 @@ export interface Frame {
 
 /** Draws everything. Pure: the same picture gives the same lines. */
 export function frameOf(picture: Picture): Frame {
-  const { state, board, standing, size } = picture;
-  const header = headerLines(board, standing, size);
+  const { state, board, sourceState, size } = picture;
+  const header = headerLines(board, sourceState, size);
   if (state.screen === 'board') return listFrame(picture, header);
   const text = textOf(picture);
   const room = Math.max(1, size.rows - header.length - 1);
@@ -61,7 +61,7 @@ function textOf({ state, board, detail, size, isUtf8 }: Picture): readonly Line[
   return deviceLines(row, detail, size.columns, { nowMs: board.nowMs, isUtf8 });
 }
 
-/** The footer stands in the last line. */
+/** The footer is the last line. */
 function withFooter(lines: readonly Line[], footer: Line, { rows }: Size): readonly Line[] {
   const above = lines.slice(0, Math.max(0, rows - 1));
   return [...above, ...Array.from({ length: Math.max(0, rows - 1 - above.length) }, (): Line => []), footer];

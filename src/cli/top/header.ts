@@ -7,7 +7,7 @@ import { type Line, type Size, type Span, span } from '../terminal/frame.ts';
 import { STATE_STYLES } from './columns.ts';
 
 /** What the header says beside the board. */
-export interface Standing {
+export interface SourceState {
   readonly source: string;
   /** Why there is no newer board. */
   readonly problem?: string;
@@ -18,8 +18,8 @@ export interface Standing {
 /** A low terminal shows only the counts, and what is wrong. */
 const LOW_ROWS = 10;
 
-export function headerLines(board: Board | undefined, standing: Standing, { rows }: Size): readonly Line[] {
-  const { source, problem, problemSinceMs } = standing;
+export function headerLines(board: Board | undefined, sourceState: SourceState, { rows }: Size): readonly Line[] {
+  const { source, problem, problemSinceMs } = sourceState;
   const trouble: Line[] =
     problem === undefined
       ? []

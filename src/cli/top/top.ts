@@ -15,7 +15,7 @@ const GROUPS: Readonly<Record<string, ViewGroup>> = { device: 'tree', pod: 'pod'
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** Shows the board in the whole terminal until the user ends it. */
+/** Shows the board in the terminal until the user ends it. */
 export async function runTop(context: CommandContext): Promise<Ending> {
   const { stdin, stdout } = process;
   if (!stdin.isTTY || !stdout.isTTY) throw new UserError('terminal-absent', {});

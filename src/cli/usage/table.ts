@@ -41,7 +41,7 @@ function busiest({ busySeconds }: UsageRow): string {
   return first === undefined ? '' : `${first[0]} ${hours(first[1])}`;
 }
 
-/** A part that was estimated makes the whole sum an estimate. */
+/** One estimated part makes the sum an estimate. */
 function energy({ energyJoules, energyEstimatedJoules }: UsageRow): string {
   if (energyJoules === undefined && energyEstimatedJoules === undefined) return '';
   const kwh = ((energyJoules ?? 0) + (energyEstimatedJoules ?? 0)) / KWH_JOULES;

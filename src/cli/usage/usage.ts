@@ -4,7 +4,7 @@ import { parseQuery, type UsageQuery } from '../../accounting/ledger/query.ts';
 import type { UsageRow } from '../../accounting/ledger/report.ts';
 import { UserError } from '../../errors.ts';
 import { systemClock } from '../../host/clock.ts';
-import { askFor, REFUSAL_TEXTS, tellAge } from '../agent-api.ts';
+import { askFor, printAge, REFUSAL_TEXTS } from '../agent-api.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { withProgress } from '../progress.ts';
 import { agentSettings } from '../settings.ts';
@@ -39,7 +39,7 @@ export async function runUsage(context: CommandContext): Promise<Ending> {
   const format = options.output;
   if (format === 'json') await output.write(`${JSON.stringify({ source, ...report }, exact, 2)}\n`);
   else await output.write(format === 'csv' ? usageCsv(report) : usageTable(report));
-  if (format === 'table') tellAge(report.takenAt);
+  if (format === 'table') printAge(report.takenAt);
   return { status: 0 };
 }
 
@@ -64,7 +64,7 @@ async function reportFor(context: CommandContext, query: UsageQuery): Promise<Fo
   return { report: usageView(report) as ApiReport, source: 'ledger' };
 }
 
-/** Tells what the report lacks. */
+/** Warns of what the report lacks. */
 function warn({ logger }: CommandContext, { ledger = {}, leftOut }: ApiReport): void {
   const { damagedLines = 0, newerFiles = 0, error } = ledger;
   if (error !== undefined) logger.warn('the ledger cannot be read in full', { detail: error });

@@ -8,7 +8,7 @@ const [DIRECTORY, FILE] = ['family.dir', 'config.file'];
 
 /**
  * Finds the directory of declarations before the command line is parsed: each declared family adds flags of its own. The precedence is that
- * of every option: flag, environment, file, default. An unreadable configuration file is told later, by its own check.
+ * of every option: flag, environment, file, default. The check of the configuration file later reports an unreadable file.
  */
 export async function familyDirectory(args: readonly string[], environment: Environment): Promise<FamilyDirectory> {
   const given = early(DIRECTORY, args, environment) ?? (await fromFile(early(FILE, args, environment) ?? ''));

@@ -97,7 +97,7 @@ function isInside(root: string, file: string): boolean {
   try {
     return realpathSync(file).startsWith(`${root}${sep}`);
   } catch {
-    // The reader tells why the file cannot be opened.
+    // The reader reports why the file cannot be opened.
     return true;
   }
 }

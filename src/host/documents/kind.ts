@@ -11,7 +11,7 @@ export interface Parsed<T> {
 /** A kind of documents of other programs. */
 export interface DocumentKind<T> {
   readonly bounds: Bounds;
-  /** Parses within the bounds, and leaves out what nobody asks for. May throw `TooComplex`. */
+  /** Parses within the bounds, and leaves out what is not wanted. May throw `TooComplex`. */
   parse(text: string, wanted: ReadonlySet<string>): Parsed<T> | Promise<Parsed<T>>;
 }
 

@@ -1,7 +1,7 @@
 import { CORE_SCHEMA, constructFromEvents, EVENT_ID, type Event, parseEvents } from 'js-yaml';
 import { type Bounds, TooComplex, tooManyEntries } from './bounds.ts';
 
-/** An alias is one entry for the bounds, and can stand for a large value. */
+/** An alias is one entry for the bounds, and can be the name of a large value. */
 export const MOST_ALIASES = 100;
 
 /**
@@ -54,7 +54,7 @@ function checkEntries(text: string, bounds: Bounds): void {
   }
 }
 
-/** An alias stands for its whole value again, so a few of them can make a value without bound, and one inside of its value makes it endless. */
+/** An alias repeats its complete value, so a few of them can make a value without bound, and one inside of its value makes it endless. */
 function checkAliases(events: readonly Event[], text: string, bounds: Bounds): void {
   const nameOf = ({ anchorStart, anchorEnd }: { readonly anchorStart: number; readonly anchorEnd: number }): string =>
     anchorStart < 0 ? '' : text.slice(anchorStart, anchorEnd);

@@ -221,7 +221,7 @@ class SegmentedLog implements LineLog {
       await syncDirectory(directory);
     } catch (error) {
       await file.close();
-      // A file without a whole header is of no use.
+      // A file without a complete header cannot be used.
       await unlink(path).catch(() => undefined);
       throw error;
     }

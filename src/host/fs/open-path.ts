@@ -63,7 +63,7 @@ export async function openEntry(directory: OpenedPath, name: string): Promise<Op
   throw new RefusedLink('it is a symbolic link, and links are not followed here');
 }
 
-/** The open file as a path, or an entry of the open directory. Nobody can put another file in its place. */
+/** The open file as a path, or an entry of the open directory. Another process cannot replace it. */
 export const descriptorPath = ({ handle }: Pick<OpenedPath, 'handle'>, name?: string): string =>
   `/proc/self/fd/${handle.fd}${name === undefined ? '' : `/${name}`}`;
 

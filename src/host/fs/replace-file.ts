@@ -3,7 +3,7 @@ import { mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 /**
- * Replaces a whole file. After a kill or a power failure at any moment the file has the old or the new text, never a part. Creates the
+ * Replaces a file. After a kill or a power failure at any moment the file has the old or the new text, never a part. Creates the
  * directory. Rejects with the error of the system, and then the old file stays.
  */
 export async function replaceFile(path: string, text: string): Promise<void> {

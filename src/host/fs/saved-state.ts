@@ -75,7 +75,7 @@ const IGNORED: Readonly<Record<FileProblemCode, SavedIgnored>> = {
   timeout: 'unreadable',
 };
 
-/** Replaces the whole file. On failure the old file stays, and the error message is returned. */
+/** Replaces the file. On failure the old file stays, and the error message is returned. */
 export async function writeSavedText(path: string, text: string): Promise<string | undefined> {
   try {
     await replaceFile(path, text);

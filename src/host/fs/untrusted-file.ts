@@ -76,7 +76,7 @@ export class UntrustedFile {
         cancel();
         // What a read gives after its time does not count.
         end = () => {};
-        tell(this.#observe, this.#path, result);
+        observeRead(this.#observe, this.#path, result);
         resolve(result);
       };
       const cancel = this.#clock.after(timeoutMs, () =>
@@ -95,14 +95,14 @@ export interface UntrustedFileDependencies {
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 const PART_BYTES = 65_536;
 
-/** Reads a regular file of at most `mostBytes`. Never rejects. Has no limit of time: see {@link UntrustedFile}. */
+/** Reads a regular file of at most `mostBytes`. Never rejects. It has no time limit: see {@link UntrustedFile}. */
 export async function readUntrustedFile(path: string, mostBytes: number, observe?: Observe): Promise<UntrustedRead> {
   const read = await readWhole(path, mostBytes);
-  tell(observe, path, read);
+  observeRead(observe, path, read);
   return read;
 }
 
-function tell(observe: Observe | undefined, path: string, read: UntrustedRead): void {
+function observeRead(observe: Observe | undefined, path: string, read: UntrustedRead): void {
   if (read.text !== undefined) observe?.({ kind: 'file', path, bytes: Buffer.from(read.text) });
   else if (read.problem === 'absent') observe?.({ kind: 'absent', path });
   else observe?.({ kind: 'error', path, errno: read.problem });

@@ -163,7 +163,7 @@ class Reader implements KmsgReader {
     }
   }
 
-  /** Reads the whole file and delivers the lines that were not delivered before. Other content counts as a new log. */
+  /** Reads the file from its begin and delivers the lines that were not delivered before. Other content counts as a new log. */
   #readFile(): void {
     const text = readFileSync(this.#options.path, 'utf8');
     const lines = text.slice(0, text.lastIndexOf('\n') + 1);

@@ -1,4 +1,4 @@
-/** The part of `/proc/<pid>/stat` that identifies a process and tells whether it runs. */
+/** The part of `/proc/<pid>/stat` that identifies a process and shows whether it runs. */
 export interface ProcessStat {
   /** Name that the process has now, as in `/proc/<pid>/comm`. The process chooses it, so it may contain any character. */
   readonly name: string;

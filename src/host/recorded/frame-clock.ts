@@ -3,7 +3,7 @@ import { type Clock, systemClock } from '../clock.ts';
 const [WALL, MONOTONIC] = [0, 1];
 
 /**
- * The clock of a capture and of its replay. It stands still while a frame is read. All readings of a frame therefore have one time, and a
+ * The clock of a capture and of its replay. It does not advance while a frame is read. All readings of a frame therefore have one time, and a
  * replay has the same times. Timers that come due between two frames run in order, each at its own time.
  */
 export class FrameClock implements Clock {

@@ -9,7 +9,7 @@ const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);
 /** Links in one path. The kernel has the same limit. */
 const MOST_LINKS = 40;
 
-/** A tree that tells what each read gave. It reads exactly what a {@link Tree} reads, and the links on the way. */
+/** A tree that reports what each read gave. It reads exactly what a {@link Tree} reads, and the links on the way. */
 export class RecordedTree extends Tree {
   readonly #observe: Observe;
 
@@ -93,7 +93,7 @@ export class RecordedTree extends Tree {
     return this.#resolve(this.path(path));
   }
 
-  /** Follows the links below the root, and tells each one. The rest of a path that does not exist stays as it is. */
+  /** Follows the links below the root, and reports each one. The rest of a path that does not exist stays as it is. */
   #resolve(full: string): string {
     if (!full.startsWith(`${this.root}/`)) return full;
     let rest = full.slice(this.root.length + 1).split('/');

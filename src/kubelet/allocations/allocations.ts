@@ -48,11 +48,11 @@ function addDevices(into: Map<string, Allocation>, container: Container, { devic
 function addClaims(into: Map<string, Allocation>, container: Container, { dynamicResources }: ContainerResources): void {
   const claims = [...dynamicResources].sort((a, b) => compareText(claimKey(a), claimKey(b)));
   for (const { claimName: name, claimNamespace: namespace, claimResources } of claims) {
-    const told = new Map<string, readonly string[]>();
+    const known = new Map<string, readonly string[]>();
     for (const resource of claimResources) {
       const names = resource.cdiDevices.map((device) => device.name);
-      const cdiDevices = withoutFirst(names, told.get(resource.driverName) ?? []);
-      told.set(resource.driverName, names);
+      const cdiDevices = withoutFirst(names, known.get(resource.driverName) ?? []);
+      known.set(resource.driverName, names);
       const allocation = claimed(container, { name, namespace }, resource, cdiDevices);
       if (allocation !== undefined) add(into, allocation);
     }

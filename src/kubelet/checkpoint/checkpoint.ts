@@ -18,7 +18,7 @@ export interface CheckpointRead {
 
 const NOTHING: CheckpointRead = { entries: [] };
 
-/** Reads the kubelet's checkpoint, whatever stands at its path. Its directory belongs to every device plugin too. */
+/** Reads the kubelet's checkpoint. Each device plugin can write to its directory, so the file is untrusted. */
 export class CheckpointReader {
   readonly #path: string;
   readonly #clock: Clock;

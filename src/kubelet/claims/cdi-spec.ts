@@ -35,7 +35,7 @@ export const cdiKind: DocumentKind<CdiSpec | undefined> = {
 };
 
 /**
- * Reads a CDI spec. Undefined for other text, and for text that is not complete. The edits of the whole spec are left out, because each device
+ * Reads a CDI spec. Undefined for other text, and for text that is not complete. The edits at the top level of the spec are left out, because each device
  * of the spec shares them. Rejects with `TooComplex`.
  */
 async function parseCdiSpec(text: string, wanted: ReadonlySet<string>): Promise<CdiSpec | undefined> {

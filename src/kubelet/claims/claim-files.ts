@@ -1,7 +1,7 @@
 import type { DocumentProblem } from '../../host/documents/kind.ts';
 import type { ClaimHardware } from '../../model/claim-hardware.ts';
 
-/** What the files of drivers tell about claims. */
+/** What the files of drivers say about claims. */
 export interface ClaimFiles {
   /** Keyed by `claimDeviceKey`. */
   readonly hardware: ReadonlyMap<string, ClaimHardware>;

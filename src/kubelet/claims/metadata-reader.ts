@@ -121,8 +121,8 @@ export class MetadataReader {
   }
 
   /**
-   * A document counts only where it stands under the names that it states. Documents with two UIDs belong to two claims of one name, and
-   * nothing tells which of them has ended: none counts. A device that two documents describe differently is left out.
+   * A document counts only if its path has the names that it states. Documents with two UIDs belong to two claims of one name, and
+   * nothing shows which of them has ended, so none counts. A device that two documents describe differently is left out.
    */
   #join(documents: readonly Metadata[], { namespace, name, driver }: Claim): ReadonlyMap<string, ClaimHardware> {
     const own = documents.filter((one) => one.namespace === namespace && one.claim === name);

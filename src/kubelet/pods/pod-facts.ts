@@ -6,7 +6,7 @@ import { type ExtendedClaim, type PodFacts, type PodFactsByName, podName } from 
 const ENDED: ReadonlySet<string> = new Set(['Succeeded', 'Failed']);
 
 /**
- * Reads a `ListPods` answer. PodResources names pods without UID, so two live pods of one name cannot be told apart: such a name gets no
+ * Reads a `ListPods` answer. PodResources names pods without UID, so two live pods of one name cannot be distinguished: such a name gets no
  * facts instead of those of the wrong pod.
  */
 export function podFactsFrom({ pods }: ListPodsResponse, labels: LabelsByUid = new Map()): PodFactsByName {

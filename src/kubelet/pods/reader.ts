@@ -29,7 +29,7 @@ const TIMEOUT_MS = 5_000;
 const HOLD_MS = 30_000;
 
 /**
- * Asks the kubelet's Pods API for what PodResources does not tell. It polls: the watch of the API loses events of a kubelet that is busy,
+ * Asks the kubelet's Pods API for what PodResources lacks. It polls: the watch of the API loses events of a kubelet that is busy,
  * and each `List` of PodResources says when to ask. Without an answer the agent works as if there were no such API.
  */
 export class PodsReader {
@@ -109,7 +109,7 @@ export class PodsReader {
     this.#identity = state.identity;
     this.#answeredAtMs = nowMs;
     this.#publish(nowMs < this.#incompleteUntilMs ? new Map([...this.#facts, ...answer.facts]) : answer.facts);
-    this.#tell(
+    this.#reportProblem(
       answer.dropped === 0 ? undefined : `${options.socket}: the answer has too many entries; ${answer.dropped} pods were not read`,
     );
   }
@@ -117,10 +117,10 @@ export class PodsReader {
   #failed(message: string): void {
     const { clock } = this.#settings;
     if (this.#answeredAtMs !== undefined && clock.monotonic() - this.#answeredAtMs >= HOLD_MS) this.#publish(new Map());
-    this.#tell(message);
+    this.#reportProblem(message);
   }
 
-  #tell(problem: string | undefined): void {
+  #reportProblem(problem: string | undefined): void {
     if (problem === this.#problem) return;
     this.#problem = problem;
     this.#settings.onProblem(problem);

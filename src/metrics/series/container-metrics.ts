@@ -96,7 +96,7 @@ export function addContainers(page: Page, snapshot: Snapshot, holderText: Holder
   for (const one of podExclusive) addPodExclusive(add, one, holderText);
 }
 
-/** A container, or a whole pod. */
+/** A container, or all containers of a pod. */
 type Holder = Pick<Allocation, (typeof POD)[number]> & Partial<Pick<Allocation, 'container'>>;
 
 /** Renders the labels that name a holder. */
@@ -141,7 +141,7 @@ function addAllocation(
   if (unresolved !== undefined) add(containerMetrics.unresolved, joinLabels(named, labelText({ reason: unresolved })), 1);
 }
 
-/** The kubelet does not tell which device of a claim serves which of several resources, so only a single one is named. */
+/** The kubelet does not say which device of a claim serves which of several resources, so only a single one is named. */
 function extendedResource(allocation: Allocation, pods: PodFactsByName | undefined): string | undefined {
   const { namespace, claim } = allocation;
   const extended = pods?.get(podName(allocation))?.extended;

@@ -10,7 +10,7 @@ interface Stock {
 
 /**
  * Picks the fixed offers first, then one offer at a time from the physical device that is used least (`spread`) or most (`packed`) at
- * that moment. `all` is the whole inventory: an offer of `all` that is not in `places` counts as in use.
+ * that moment. `all` is the complete inventory: an offer of `all` that is not in `places` counts as in use.
  */
 export function pickedByUse(
   places: readonly Placement[],

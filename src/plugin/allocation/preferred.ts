@@ -23,7 +23,7 @@ export function preferenceOf({ preferred, replicas = 1, pool }: PluginResource):
 
 /**
  * Proposes a subset of the available ids that contains all fixed ids. It has the requested size, or all ids when fewer are available.
- * The answer does not depend on the order of the ids. `all` is the whole inventory in its order: an id that is not available counts as
+ * The answer does not depend on the order of the ids. `all` is the complete inventory in its order: an id that is not available counts as
  * in use. Throws {@link Refusal} when more ids are fixed than requested.
  */
 export function preferredIds(request: PreferenceRequest, all: readonly Placement[], preference: Preference): string[] {

@@ -6,7 +6,7 @@ import type { ResourceOffers } from './resource-offers.ts';
 export type ListCall = ServerWritableStream<Empty, ListAndWatchResponse>;
 
 /**
- * One open `ListAndWatch` stream. It sends the whole list immediately, and again when the list differs from the last one sent. A slow
+ * One open `ListAndWatch` stream. It sends the complete list immediately, and again when the list differs from the last one sent. A slow
  * kubelet gets the newest list at its next read and skips those in between.
  */
 export class ListStream {

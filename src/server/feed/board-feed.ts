@@ -33,7 +33,7 @@ interface Client {
 
 /**
  * The board for clients that follow it, as server-sent events: a full one first, then what changed. Each event is encoded once for all
- * clients. At most one event is on its way to a client: one that missed some gets a full board, and one that takes nothing is cut.
+ * clients. At most one event is being sent to a client: one that missed some gets a full board, and one that takes nothing is cut.
  * Without a client it does nothing.
  */
 export class BoardFeed {

@@ -48,7 +48,7 @@ function ownNames(device: Device, { claimNames }: NamingRules): ReadonlySet<stri
   return new Set([...claimNames(device).map(({ device: name }) => name), ...plain].filter((name) => name !== undefined));
 }
 
-/** A part often has the PCI address of the device that contains it. The address then names the whole. */
+/** A part often has the PCI address of the device that contains it. The address then names the parent. */
 function onlyBearer(keys: readonly string[], states: ReadonlyMap<string, DeviceState>): string | undefined {
   if (keys.length === 1) return keys[0];
   const wholes = keys.filter((key) => states.get(key)?.device.parent === undefined);

@@ -7,7 +7,7 @@ import { type FeedName, feedNames, type NamingRules } from './device-names.ts';
 /** The three values of the kubelet's health API for DRA devices. */
 export type FeedHealth = 'HEALTHY' | 'UNHEALTHY' | 'UNKNOWN';
 
-/** A degraded device stays in service, as for the device plugin. Its message tells the trouble. */
+/** A degraded device stays in service, as for the device plugin. Its message names the condition. */
 const HEALTH_OF: Readonly<Record<HealthState, FeedHealth>> = {
   healthy: 'HEALTHY',
   degraded: 'HEALTHY',
@@ -22,7 +22,7 @@ export interface FeedDevice {
   readonly state: DeviceState;
   readonly names: readonly FeedName[];
   readonly health: FeedHealth;
-  /** One line; empty when there is nothing to tell. */
+  /** One line; empty when there is nothing to report. */
   readonly message: string;
 }
 
@@ -30,19 +30,20 @@ export interface FeedDevice {
 export interface FeedList {
   readonly devices: readonly FeedDevice[];
   readonly takenAtMs: number;
-  /** Equal for two lists that tell the same. */
+  /** Equal for two lists with the same content. */
   readonly signature: string;
 }
 
-/** `fault` tells why the agent does not work. Nothing is then known of any device. */
+/** `fault`: why the agent does not work. The state of all devices is then unknown. */
 export function feedList(snapshot: Snapshot, rules: NamingRules, fault: string | undefined): FeedList {
   const names = feedNames(snapshot, rules);
   const devices = snapshot.devices.map((state): FeedDevice => {
-    const told = fault === undefined ? judged(state.verdict) : ({ health: 'UNKNOWN', message: shortened(fault, MESSAGE_BYTES) } as const);
-    return { state, names: names.get(state.key) ?? [], ...told };
+    const verdict =
+      fault === undefined ? judged(state.verdict) : ({ health: 'UNKNOWN', message: shortened(fault, MESSAGE_BYTES) } as const);
+    return { state, names: names.get(state.key) ?? [], ...verdict };
   });
-  const told = devices.map(({ state, ...rest }) => [state.key, state.device.pciAddress, state.device.uuid, rest]);
-  return { devices, takenAtMs: snapshot.takenAtMs, signature: JSON.stringify(told) };
+  const content = devices.map(({ state, ...rest }) => [state.key, state.device.pciAddress, state.device.uuid, rest]);
+  return { devices, takenAtMs: snapshot.takenAtMs, signature: JSON.stringify(content) };
 }
 
 function judged({ state, conditions }: Verdict): Pick<FeedDevice, 'health' | 'message'> {

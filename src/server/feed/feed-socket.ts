@@ -47,7 +47,7 @@ export async function serveFeedSocket(path: string, feed: HealthFeed, limits: Fe
   };
 }
 
-/** Each connection has its own server: the gRPC library does not tell which connection a call belongs to, and cannot close one. */
+/** Each connection has its own server: the gRPC library does not show which connection a call belongs to, and cannot close one. */
 function serverOf(feed: HealthFeed, cut: () => void, limits: FeedSocketLimits): Server {
   const server = new Server({
     'grpc.enable_channelz': 0,

@@ -9,8 +9,8 @@ export interface FeedSink {
 }
 
 /**
- * One client of the feed. At most one list is on its way: a slow client gets the newest list at its next read, and those in between are
- * skipped. A client that takes nothing for a whole heartbeat is cut.
+ * One client of the feed. At most one list is being sent: a slow client gets the newest list at its next read, and those in between are
+ * skipped. A client that takes nothing for one heartbeat interval is disconnected.
  */
 export class Follower {
   readonly #sink: FeedSink;

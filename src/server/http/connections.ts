@@ -40,7 +40,7 @@ export class Connections {
     server.on('connection', (socket: Socket) => {
       const replaced = this.#open.size < this.#most ? undefined : this.#leastUsed();
       if (replaced !== undefined) {
-        // The socket tells its end only after all connections that wait are accepted.
+        // The socket reports its end only after all waiting connections are accepted.
         this.#forget(replaced);
         replaced.socket.destroy();
       }

@@ -27,7 +27,7 @@ export interface WebServer {
 export interface ServerLimits {
   /** Timeout for the headers of a request. */
   readonly headersMs: number;
-  /** Timeout for a whole request. */
+  /** Timeout for a complete request. */
   readonly requestMs: number;
   /** Interval of the timeout checks; each check wakes the process. */
   readonly checkMs: number;

@@ -5,7 +5,7 @@ import { metricTitle, rateText, readingText } from '../../board/units.ts';
 import type { DeviceHistory, SeriesHistory } from '../../incidents/history.ts';
 import { shared } from '../../model/shared-metrics.ts';
 
-/** The most telling metrics come first; the others follow by name when they changed. */
+/** The most informative metrics come first. The others follow by name if they changed. */
 const FIRST: readonly string[] = [
   shared.utilization,
   shared.memoryUsed,
@@ -18,7 +18,7 @@ const FIRST: readonly string[] = [
   shared.clock,
 ].map(({ name }) => name);
 const MOST_CHARTS = 12;
-/** More lines than colours that can be told apart help nobody. */
+/** A reader cannot distinguish more lines than there are colours. */
 const MOST_LINES = 6;
 const [WIDTH, HEIGHT] = [300, 80];
 

@@ -32,7 +32,7 @@ export interface DevicePageDependencies {
 export function devicePage({ state, row, board, history, events, watched, incidents }: DevicePageDependencies, frame: PageFrame): string {
   const { device } = state;
   const parts = board.rows.filter(({ parent }) => parent === row.key);
-  const whole = board.rows.find(({ key }) => key === row.parent);
+  const parent = board.rows.find(({ key }) => key === row.parent);
   const body = html`<h2>${row.name}${row.name === device.id ? undefined : html` <small><code>${device.id}</code></small>`}</h2>
 ${part(
   'verdict',
@@ -40,7 +40,7 @@ ${part(
     ['Health', stateCell(row, frame.nowMs)],
     ['Held by', useCell(row, row.holders.length)],
     ['Now', readingList(row.readings)],
-    ['Part of', whole && deviceLink(whole)],
+    ['Part of', parent && deviceLink(parent)],
     ['Parts', parts.length === 0 ? undefined : html`<ul class="plain">${parts.map((one) => html`<li>${deviceLink(one)}</li>`)}</ul>`],
   ]),
 )}<h2>Last 30 minutes</h2>

@@ -9,7 +9,7 @@ import { type KnownPast, statesIn } from './known-past.ts';
 const MOST_EVENTS = 20;
 const WIDTH = 1_800;
 
-/** The states of a device over half an hour as a strip. It is empty where nobody looked. */
+/** The states of a device over half an hour as a strip. It is empty for times without a reading. */
 export function timeline(past: KnownPast): Html {
   const fromMs = past.nowMs - TREND_MS;
   const spans = statesIn(past, fromMs);

@@ -130,12 +130,12 @@ function words(maker: string | undefined, model: string | undefined): string {
 
 /** Values that are not 0 come first. Those that are 0 are only counted, because a board has hundreds of counters. */
 function stateLines(state: readonly StateValue[]): string[] {
-  const telling = state.filter(({ metric, value }) => Number(value) !== 0 || /_up$/.test(metric));
-  const rows = telling
+  const informative = state.filter(({ metric, value }) => Number(value) !== 0 || /_up$/.test(metric));
+  const rows = informative
     .slice(0, MOST_STATE_ROWS)
     .map(({ metric, labels, value, time }) => [metricTitle(metric), labelWords(labels), readingText(metric, numberOf(value)), clock(time)]);
-  const hidden = telling.length - rows.length;
-  const zeros = state.length - telling.length;
+  const hidden = informative.length - rows.length;
+  const zeros = state.length - informative.length;
   return [
     ...aligned(rows),
     ...(hidden > 0 ? [`Further values in the record: ${hidden}.`] : []),

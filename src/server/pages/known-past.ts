@@ -8,14 +8,14 @@ export interface KnownPast {
   readonly row: Pick<BoardRow, 'key' | 'state' | 'sinceMs'>;
   /** Events of the device, the newest first. */
   readonly events: readonly HealthEvent[];
-  /** Absent where nobody tells it: all time since the first known state counts then. */
+  /** When absent, all time since the first known state counts. */
   readonly watched: ObservedSpans | undefined;
   /** When this run of the agent read the device; ascending. */
   readonly readTimes: readonly number[];
   readonly nowMs: number;
 }
 
-/** A time with its state; without a state nobody knows it. */
+/** A time with its state; without `state` it is unknown. */
 export interface PastState extends TimeSpan {
   readonly state?: RowState;
 }

@@ -48,7 +48,7 @@ export function document(frame: PageFrame, { title, body, footer, liveness, hasC
 <nav aria-label="Pages">${PAGES.map(([path, name]) => html`<a href="${path}">${name}</a>`)}</nav>
 </header>
 <main>
-${isLive ? html`<p id="live" class="soft">This page shows one moment. Reload for the latest.</p>` : undefined}<div id="told" class="hidden" role="status" aria-live="polite"></div>
+${isLive ? html`<p id="live" class="soft">This page shows one moment. Reload for the latest.</p>` : undefined}<div id="announcement" class="hidden" role="status" aria-live="polite"></div>
 ${body}
 </main>
 <footer>${footer}<p>${frame.hasApi ? JSON_LINKS : undefined}<a href="${frame.telemetryPath}">Metrics as text</a> <a href="/conditions">Conditions</a></p></footer>

@@ -79,7 +79,7 @@ export class PluginConnection {
     return answer.containerResponses[0]?.deviceIDs ?? [];
   }
 
-  /** Has no deadline, as in the kubelet. Returns undefined when the plugin sends no answer for the container. */
+  /** It has no deadline, as in the kubelet. Returns undefined when the plugin sends no answer for the container. */
   async allocate(ids: readonly string[]): Promise<ContainerAllocateResponse | undefined> {
     const request = { containerRequests: [{ devicesIds: [...ids] }] };
     return (await unary<AllocateResponse>((callback) => this.#client.allocate(request, callback))).containerResponses[0];

@@ -40,7 +40,7 @@ export interface SimulatedPod {
   readonly name: string;
   readonly uid: string;
   readonly containers: readonly SimulatedContainer[];
-  /** Exclusive CPUs of the whole pod; they overlap with those of its containers. */
+  /** Exclusive CPUs of all containers of the pod; they overlap with those of its containers. */
   readonly podCpus?: readonly number[];
   /** True when the pod ended but is not removed: v1 omits it, v1alpha1 lists it without devices. */
   readonly ended?: boolean;

@@ -15,7 +15,7 @@ export class RecordedCommands {
     mkdirSync(directory, { recursive: true });
   }
 
-  /** Path of the program that stands for a captured one. It has a number, because the captured name could be that of another file. */
+  /** Path of the program that replaces a captured one. It has a number, because the captured name could be that of another file. */
   programFor(program: string): string {
     const number = this.#numbers.get(program) ?? this.#numbers.size;
     this.#numbers.set(program, number);

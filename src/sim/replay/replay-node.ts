@@ -61,7 +61,7 @@ export class ReplayNode {
     return this.#capture.frames[this.#next];
   }
 
-  /** Makes the node look as after the next frame. Throws an archive's problem for a frame that must not be played. */
+  /** Gives the node the state after the next frame. Throws an archive's problem for a frame that must not be played. */
   async step(): Promise<Frame> {
     const frame = this.nextFrame;
     if (frame === undefined) throw new Error('there is no further frame');

@@ -95,8 +95,8 @@ export class TreePlayer {
   }
 
   /**
-   * A link must stay in the tree. `..` is allowed only at the beginning: behind another name it could follow a second link, and nobody can
-   * tell from the text where it then leads.
+   * A link must stay in the tree. `..` is allowed only at the beginning: behind another name it could follow a second link, and the
+   * text does not show where it then leads.
    */
   #link(path: string, target: string): void {
     const parts = target.split('/');

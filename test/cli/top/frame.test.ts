@@ -13,7 +13,7 @@ const board = fixedBoard();
 const picture = (state: TopState, columns: number, rows: number, isUtf8 = true): Picture => ({
   state,
   board,
-  standing: { source: 'agent at :1' },
+  sourceState: { source: 'agent at :1' },
   detail: undefined,
   size: { columns, rows },
   isUtf8,

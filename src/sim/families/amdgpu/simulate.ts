@@ -105,7 +105,7 @@ function addCard(index: number, load: number, scenario: Scenario, files: Record<
 /** Memory of a process that does nothing. */
 const IDLE_BYTES = 536_870_912;
 
-/** The process of a holder, as KFD and the kernel show it. When there is none, its file tells that it uses nothing. */
+/** The process of a holder, as KFD and the kernel show it. Without one, its file shows no use. */
 function addProcess(index: number, holder: SimulatedHolder | undefined, files: Record<string, string>): void {
   const pid = 60_000 + index;
   files[`sys/class/kfd/kfd/proc/${pid}/vram_${gpuIdOf(index)}`] = `${holder === undefined ? 0 : holder.isIdle ? IDLE_BYTES : 16 * GIB}\n`;

@@ -118,7 +118,7 @@ function addCard(index: number, scenario: Scenario, files: Record<string, string
   }
 }
 
-/** The process of the pod that holds a card. When no pod does, its files tell nothing. */
+/** The process of the pod that holds a card. When no pod does, its files show no use. */
 function addProcess(
   index: number,
   elapsedMs: number,

@@ -45,7 +45,7 @@ export function simulate(scenario: Scenario): SimulatedHardware {
   };
 }
 
-/** The processes of a split GPU are those of its instances, so nobody calls one of them a stranger of the GPU. */
+/** The processes of a split GPU are those of its instances, so none of them is a stranger to the GPU. */
 function targetOf({ uuid, address, instances }: SimulatedGpu): FaultTarget {
   return { id: uuid, kind: 'gpu', names: [address], ...(instances.length > 0 && { lacks: ['stranger'] }) };
 }

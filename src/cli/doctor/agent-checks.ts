@@ -19,9 +19,9 @@ export async function checkDevices({ collect, ask }: CheckContext): Promise<Chec
   const unwell = devices.filter(({ health }) => health.state !== 'healthy');
   if (unwell.length === 0) return [ok(name, `${devices.length} ${devices.length === 1 ? 'device is' : 'devices are'} healthy`)];
   // A port that is down is down for each virtual function: one finding, and not hundreds.
-  const told = new Set(unwell.map(({ family, id, health }) => `${family}/${id} ${health.conditions[0]?.type}`));
+  const named = new Set(unwell.map(({ family, id, health }) => `${family}/${id} ${health.conditions[0]?.type}`));
   const isOfWhole = ({ family, parent, health }: ApiDevice): boolean =>
-    parent !== undefined && health.conditions.length > 0 && told.has(`${family}/${parent} ${health.conditions[0]?.type}`);
+    parent !== undefined && health.conditions.length > 0 && named.has(`${family}/${parent} ${health.conditions[0]?.type}`);
   const findings = unwell
     .filter((device) => !isOfWhole(device))
     .map(({ family, id, health }) => {
@@ -47,7 +47,7 @@ interface Probe {
   readonly problems?: readonly Problem[];
 }
 
-/** Parts of the answer of `/api/v1/status` that tell of problems. */
+/** Parts of the answer of `/api/v1/status` that have problems. */
 interface Status {
   readonly snapshot?: { readonly ageSeconds?: number };
   readonly config?: { readonly problem?: Problem };
