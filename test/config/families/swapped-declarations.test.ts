@@ -7,11 +7,12 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readFamilyDirectory } from '../../../src/config/families/family-directory.ts';
 import { familyOf } from '../../../src/probes/declared/family.ts';
 import { lookAt } from '../../probes/declared/support.ts';
+import { repetitions } from '../../support/repetitions.ts';
 import { unless } from '../../support/skipped.ts';
 
 /** Any user but root. */
 const STRANGER = 4_711;
-const LOADS = 2_000;
+const LOADS = repetitions(500, 2_000);
 const isRoot = process.getuid?.() === 0;
 
 let base: string;
