@@ -12,6 +12,7 @@ import type { ConditionSpec } from '../../src/model/health.ts';
 import type { MetricSpec } from '../../src/model/metric.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { RandomProbe } from '../support/random-collections.ts';
+import { repetitions } from '../support/repetitions.ts';
 import { type Choose, seeded } from '../support/seeded.ts';
 import { allocation, familyState, lookAt, podResources } from '../support/snapshots.ts';
 
@@ -82,7 +83,7 @@ function allocations(pick: Choose): Allocation[] {
 }
 
 describe('a snapshot', () => {
-  it.each(Array.from({ length: 15 }, (_, seed) => seed + 1))(
+  it.each(Array.from({ length: repetitions(6, 15) }, (_, seed) => seed + 1))(
     'is the same for readings that share objects and for readings that share none (seed %i)',
     async (seed) => {
       const pick = seeded(seed);

@@ -168,7 +168,7 @@ describe.skipIf(!areThere).each(['32em64t-2n8c+dax+nvme+mic+dimms', '32intel64-2
 
 const DOCUMENTS = join(CAPTURES, 'nvidia-smi');
 
-describe.skipIf(!areThere).each(areThere ? readdirSync(DOCUMENTS) : [])(`the document %s of a real GPU${skipped}`, (file) => {
+describe.skipIf(!areThere).each(areThere ? readdirSync(DOCUMENTS) : ['any.xml'])(`the document %s of a real GPU${skipped}`, (file) => {
   it('has the same values when it is redacted, and another identity', () => {
     const smi = known.flatMap(({ outputs = [] }) => outputs).find(({ program }) => program === 'nvidia-smi');
     const redaction = new OutputRedaction(smi, new Shapes(new Pseudonyms(), new Set(), known));

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { imageStart } from '../support/image.ts';
+import { unless } from '../support/skipped.ts';
 
 const UNIT = 'deploy/systemd/device-agent.service';
 const text = readFileSync(UNIT, 'utf8');
@@ -11,7 +12,6 @@ const text = readFileSync(UNIT, 'utf8');
 const settings = new Map<string, string[]>();
 for (const [, name = '', value = ''] of text.matchAll(/^(\w+)=(.*)$/gm)) settings.set(name, [...(settings.get(name) ?? []), value]);
 const isThere = spawnSync('systemd-analyze', ['--version']).error === undefined;
-if (!isThere) process.stderr.write('skipped: the unit by systemd itself, there is no systemd-analyze\n');
 
 describe('the unit of systemd', () => {
   it('starts the agent with the flags and variables of the image', () => {
@@ -43,7 +43,7 @@ describe('the unit of systemd', () => {
   });
 });
 
-describe.skipIf(!isThere)('the unit, as systemd reads it', () => {
+describe.skipIf(!isThere)(`the unit, as systemd reads it${unless(isThere, 'systemd-analyze is not installed')}`, () => {
   const directory = mkdtempSync(join(tmpdir(), 'device-agent-unit-'));
   const path = join(directory, 'device-agent.service');
   // The program need not lie where the unit says, on this machine.

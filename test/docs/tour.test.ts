@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { isInstalled, startPrometheus } from '../support/prometheus.ts';
 import { quickRules, scrapeJob } from '../support/scrapes.ts';
 import { type ServedAgent, startAgent } from '../support/serve.ts';
+import { unless } from '../support/skipped.ts';
 
 const text = readFileSync('docs/tour.md', 'utf8');
 const steps = [...text.matchAll(/^```console\n\$ (.*)\n((?:.*\n)*?)```/gm)].map(([, line = '', printed = '']) => ({
@@ -13,6 +14,7 @@ const steps = [...text.matchAll(/^```console\n\$ (.*)\n((?:.*\n)*?)```/gm)].map(
   printed: printed.trimEnd().split('\n'),
 }));
 const [first, ...others] = steps as [(typeof steps)[number], ...(typeof steps)[number][]];
+const installed = isInstalled('prometheus');
 const WAIT = { timeout: 60_000, interval: 500 };
 
 let directory: string;
@@ -83,20 +85,24 @@ describe('docs/tour.md', () => {
     }
   });
 
-  it.skipIf(!isInstalled('prometheus'))('tells the alert that fires in a real Prometheus', { timeout: 120_000 }, async () => {
-    const [, alert] = /raise the alert `(\w+)`/.exec(text) ?? [];
-    const nodes = [{ address: new URL(demo.url).host, node: 'node-1' }];
-    const config = { global: { evaluation_interval: '1s' }, rule_files: ['rules.yaml'], scrape_configs: [scrapeJob('plain', nodes)] };
-    const prometheus = await startPrometheus(config, { 'rules.yaml': quickRules() });
-    try {
-      run('device-agent demo fault xid79 0008:01:00.0');
-      const firing = async (): Promise<unknown[]> =>
-        (await prometheus.query(`ALERTS{alertname="${alert}",alertstate="firing"}`)).map(({ metric }) => metric.device);
-      await expect.poll(firing, WAIT).toContain('GPU-5e1f0000-0000-4000-8000-000000000001');
-      run('device-agent demo fault clear');
-      await expect.poll(firing, WAIT).toEqual([]);
-    } finally {
-      await prometheus.stop();
-    }
-  });
+  it.skipIf(!installed)(
+    `tells the alert that fires in a real Prometheus${unless(installed, 'prometheus is not installed')}`,
+    { timeout: 120_000 },
+    async () => {
+      const [, alert] = /raise the alert `(\w+)`/.exec(text) ?? [];
+      const nodes = [{ address: new URL(demo.url).host, node: 'node-1' }];
+      const config = { global: { evaluation_interval: '1s' }, rule_files: ['rules.yaml'], scrape_configs: [scrapeJob('plain', nodes)] };
+      const prometheus = await startPrometheus(config, { 'rules.yaml': quickRules() });
+      try {
+        run('device-agent demo fault xid79 0008:01:00.0');
+        const firing = async (): Promise<unknown[]> =>
+          (await prometheus.query(`ALERTS{alertname="${alert}",alertstate="firing"}`)).map(({ metric }) => metric.device);
+        await expect.poll(firing, WAIT).toContain('GPU-5e1f0000-0000-4000-8000-000000000001');
+        run('device-agent demo fault clear');
+        await expect.poll(firing, WAIT).toEqual([]);
+      } finally {
+        await prometheus.stop();
+      }
+    },
+  );
 });

@@ -5,10 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decodeState } from '../../src/health/journal/state-file.ts';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
+import { repetitions } from '../support/repetitions.ts';
 import { seriesValue } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
 
-const KILLS = process.env.CI === undefined ? 20 : 50;
+const KILLS = repetitions(20, 50);
 const BOOT = '0d5e3b1c-5a0e-4bfa-9a53-52d5a1c5b0de';
 const HCA = 'example.com/hca';
 

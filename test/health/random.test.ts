@@ -6,6 +6,7 @@ import { kubeletHealth } from '../../src/health/policy/kubelet-health.ts';
 import { deviceKey } from '../../src/model/device.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
 import type { ActiveCondition, ConditionSpec, Finding, Verdict } from '../../src/model/health.ts';
+import { repetitions } from '../support/repetitions.ts';
 import { seededRandom } from '../support/seeded.ts';
 import { device, policyFor, readAt, START, spec } from './one-device.ts';
 
@@ -178,7 +179,7 @@ const holds = ({ status, level = 400 }: Finding): boolean => status === true || 
 const copy = (state: HealthMemory): HealthMemory => JSON.parse(JSON.stringify(state)) as HealthMemory;
 
 describe('whatever happens', () => {
-  it.each(Array.from({ length: 40 }, (_, index) => index + 1))(
+  it.each(Array.from({ length: repetitions(15, 40) }, (_, index) => index + 1))(
     'verdicts and events agree with each other and with the evidence (seed %i)',
     (seed) => {
       const life = new Life(seed);

@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decodeState } from '../../src/health/journal/state-file.ts';
+import { repetitions } from '../support/repetitions.ts';
 
 const BOOT = 'this-boot';
-const KILLS = 50;
+const KILLS = repetitions(20, 50);
 
 let folder = '';
 beforeAll(async () => {

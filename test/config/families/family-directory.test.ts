@@ -9,9 +9,11 @@ import { loadFamilies } from '../../../src/config/sections.ts';
 import { type DeclaredFamily, familyOf, refusedParts } from '../../../src/probes/declared/family.ts';
 import { familyLoaders } from '../../../src/probes/families.ts';
 import { ACME, lookAt } from '../../probes/declared/support.ts';
+import { unless } from '../../support/skipped.ts';
 
 /** Any user but root. */
 const STRANGER = 4_711;
+const isRoot = process.getuid?.() === 0;
 
 let directory: string;
 beforeEach(() => {
@@ -102,7 +104,7 @@ describe('the directory of declarations', () => {
   });
 });
 
-describe.skipIf(process.getuid?.() !== 0)('declarations of others', () => {
+describe.skipIf(!isRoot)(`declarations of others${unless(isRoot, 'it needs root')}`, () => {
   const strange = (name: string, text: string): void => chownSync(put(name, text), STRANGER, STRANGER);
   const named = (family: string): string =>
     ACME.replace('family: acme', `family: ${family}`).replaceAll('device_acme_', `device_${family}_`);

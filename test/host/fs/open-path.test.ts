@@ -15,7 +15,9 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type OpenedPath, openEntry, openPath, RefusedLink } from '../../../src/host/fs/open-path.ts';
 import { readUntrustedFile } from '../../../src/host/fs/untrusted-file.ts';
+import { unless } from '../../support/skipped.ts';
 
+const isRoot = process.getuid?.() === 0;
 const root = mkdtempSync(join(tmpdir(), 'open-path-'));
 afterAll(() => rmSync(root, { recursive: true }));
 
@@ -70,16 +72,19 @@ describe('a path that is opened step by step', () => {
     expect(await opened(path)).toEqual({ size: 0, untrusted: 'group can be written by others' });
   });
 
-  it.skipIf(process.getuid?.() !== 0)('tells an owner anywhere above the file, and refuses a link of another owner', async () => {
-    const directory = configMap('owned/by/other');
-    lchownSync(join(root, 'owned'), 4_711, 4_711);
-    expect(await opened(join(directory, '..2026_01_01/file.yaml'))).toEqual({ size: 4, untrusted: 'owned belongs to user 4711' });
-    await expect(opened(join(directory, 'file.yaml'))).rejects.toThrow('owned belongs to user 4711');
-    const link = join(root, 'link');
-    symlinkSync('group', link);
-    lchownSync(link, 4_711, 4_711);
-    await expect(opened(link)).rejects.toThrow('link belongs to user 4711');
-  });
+  it.skipIf(!isRoot)(
+    `tells an owner anywhere above the file, and refuses a link of another owner${unless(isRoot, 'it needs root')}`,
+    async () => {
+      const directory = configMap('owned/by/other');
+      lchownSync(join(root, 'owned'), 4_711, 4_711);
+      expect(await opened(join(directory, '..2026_01_01/file.yaml'))).toEqual({ size: 4, untrusted: 'owned belongs to user 4711' });
+      await expect(opened(join(directory, 'file.yaml'))).rejects.toThrow('owned belongs to user 4711');
+      const link = join(root, 'link');
+      symlinkSync('group', link);
+      lchownSync(link, 4_711, 4_711);
+      await expect(opened(link)).rejects.toThrow('link belongs to user 4711');
+    },
+  );
 
   it('follows no link of a directory of strangers, and stays in it when the name is replaced', async () => {
     const directory = join(root, 'strangers');

@@ -1,12 +1,12 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Tree } from '../../../src/host/fs/tree.ts';
 import { attainableWidth, readAer, readPcieLink } from '../../../src/host/pci/pcie.ts';
+import { areThere, CAPTURES, skipped } from '../../support/captures.ts';
 
-const CAPTURES = resolve('../shared/captures/sysfs/sys');
-const isThere = existsSync(CAPTURES);
+const SYS = join(CAPTURES, 'sysfs/sys');
 
 /** The captures contain only the directories. This creates the kernel's links in `bus/pci/devices`. */
 const DEVICES: Readonly<Record<string, string>> = {
@@ -22,12 +22,12 @@ let sys: Tree;
 beforeAll(() => {
   root = mkdtempSync(join(tmpdir(), 'device-agent-pcie-'));
   mkdirSync(join(root, 'bus/pci/devices'), { recursive: true });
-  for (const [address, path] of Object.entries(DEVICES)) symlinkSync(join(CAPTURES, path), join(root, 'bus/pci/devices', address));
+  for (const [address, path] of Object.entries(DEVICES)) symlinkSync(join(SYS, path), join(root, 'bus/pci/devices', address));
   sys = new Tree(root);
 });
 afterAll(() => rmSync(root, { recursive: true }));
 
-describe.skipIf(!isThere)(`PCIe of captured machines${isThere ? '' : ' (skipped: ../shared/captures is not there)'}`, () => {
+describe.skipIf(!areThere)(`PCIe of captured machines${skipped}`, () => {
   it.each([
     ['0000:01:00.0', { width: 4, widthMax: 4, generation: 3, generationMax: 3, upstreamWidthMax: 8 }],
     ['0000:03:00.0', { width: 8, widthMax: 8, generation: 3, generationMax: 3, upstreamWidthMax: 16 }],

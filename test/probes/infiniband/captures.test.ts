@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/host/clock.ts';
 import { createHost } from '../../../src/host/host.ts';
@@ -6,11 +6,10 @@ import type { Collection } from '../../../src/model/collection.ts';
 import type { Reading } from '../../../src/model/metric.ts';
 import { defaultValues } from '../../../src/model/options.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
+import { areThere, CAPTURES, skipped } from '../../support/captures.ts';
 import { reportOf, valueIn } from './harness.ts';
 
-const SYS = '../shared/captures/sysfs/sys';
-const isThere = existsSync(`${SYS}/class/infiniband`);
-const name = isThere ? 'captured RDMA devices' : `captured RDMA devices (skipped: ${SYS}/class/infiniband is not there)`;
+const SYS = join(CAPTURES, 'sysfs/sys');
 
 /** Taken by hand from the files: device, metric, labels, value. In the files, data counters count words of 4 bytes. */
 const FACTS: readonly (readonly [string, string, Readonly<Record<string, string>>, number | bigint | undefined])[] = [
@@ -90,7 +89,7 @@ function collectCapture(): Collection {
   return family.createProbe(host, defaultValues(family.options)).collect() as Collection;
 }
 
-describe.skipIf(!isThere)(name, () => {
+describe.skipIf(!areThere)(`captured RDMA devices${skipped}`, () => {
   it('are three, identified by the content of their files', () => {
     const collection = collectCapture();
     expect(collection.problems).toEqual([]);

@@ -1,17 +1,17 @@
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/host/clock.ts';
 import { createHost } from '../../../src/host/host.ts';
 import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
 import type { Reading } from '../../../src/model/metric.ts';
 import { family } from '../../../src/probes/nvidia/index.ts';
+import { areThere, CAPTURES, skipped } from '../../support/captures.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 import { toldOf } from '../../support/told.ts';
 
-const CAPTURES = '../shared/captures/nvidia-smi';
-const isThere = existsSync(CAPTURES);
+const DOCUMENTS = join(CAPTURES, 'nvidia-smi');
 
 const MIB = 1_048_576;
 const MHZ = 1_000_000;
@@ -335,7 +335,7 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 /** Collection of the probe for a capture that a real program prints. `-L` prints nothing. */
 async function collectCapture(file: string): Promise<Collection> {
   const program = join(directory, file.replace('.xml', ''));
-  writeFileSync(program, `#!/bin/sh\n[ "$*" = "-q -x" ] && exec cat '${resolve(CAPTURES, file)}'\nexit 6\n`);
+  writeFileSync(program, `#!/bin/sh\n[ "$*" = "-q -x" ] && exec cat '${join(DOCUMENTS, file)}'\nexit 6\n`);
   chmodSync(program, 0o755);
   const host = createHost({ sysfs: join(directory, 'sys'), procfs: join(directory, 'proc'), dev: join(directory, 'dev') }, systemClock);
   return await family.createProbe(host, probeOptions(family, { 'smi-path': program })).collect();
@@ -343,11 +343,11 @@ async function collectCapture(file: string): Promise<Collection> {
 
 const captures = Object.entries(FACTS);
 
-it.skipIf(!isThere)('facts are there for every capture', () => {
-  expect(Object.keys(FACTS).sort()).toEqual(readdirSync(CAPTURES).sort());
+it.skipIf(!areThere)(`facts are there for every capture${skipped}`, () => {
+  expect(Object.keys(FACTS).sort()).toEqual(readdirSync(DOCUMENTS).sort());
 });
 
-describe.skipIf(!isThere).each(captures)(`the capture %s${isThere ? '' : ` (skipped: ${CAPTURES} is not there)`}`, (file, expected) => {
+describe.skipIf(!areThere).each(captures)(`the capture %s${skipped}`, (file, expected) => {
   let collection: Collection;
   beforeAll(async () => {
     collection = await collectCapture(file);
