@@ -96,7 +96,9 @@ export class AmdgpuProbe implements Probe {
   #findPlaces(names: readonly string[], nowMs: number): Places {
     const { sys } = this.#host;
     // Another card in the place of one has the same names.
-    const key = [names.join(' '), ...[...this.#cards.values()].map(({ place }) => sys.identity(place.directory))].join(' ');
+    // Two cards may also have exchanged their names.
+    const entries = [...this.#cards.values()].flatMap(({ place: { directory, nodes } }) => [directory, `${CLASS}/${nodes[0]}`]);
+    const key = [names.join(' '), ...entries.map((path) => sys.identity(path))].join(' ');
     const read = () => ({ key, places: this.#readPlaces(names) });
     return this.#places.of(nowMs, this.#options['facts-interval'], read, (kept) => kept.key === key).places;
   }

@@ -31,6 +31,8 @@ export class KernelLogProbe implements Probe {
   #stopFollowing: (() => void) | undefined;
   #devices: readonly Device[];
   readonly #crashes: NcclCrashes;
+  /** Latest time at which the driver asked for no recovery of a GPU, by PCI address. */
+  readonly #askedNothingAtMs = new Map<string, number>();
   /** True when the log has new lines about GPUs since the last read or wake. */
   #hasNewLines = false;
   /** Number of Xids that came from the library instead of the log. */
@@ -57,8 +59,13 @@ export class KernelLogProbe implements Probe {
     if (this.#devices.length === 0) return collection;
     this.#crashes.see(this.#devices, collection.reports);
     this.#readLog();
-    for (const pciAddress of gpusWithoutAction(collection))
+    // A log that is readable again may have faults from before an earlier answer.
+    for (const [pciAddress, atMs] of this.#askedNothingAtMs)
+      this.#memory = endFaults(this.#memory, pciAddress, 'driver-asked-nothing', atMs);
+    for (const pciAddress of gpusWithoutAction(collection)) {
+      this.#askedNothingAtMs.set(pciAddress, startedAtMs - ACTION_AGE_MS);
       this.#memory = endFaults(this.#memory, pciAddress, 'driver-asks-nothing', startedAtMs - ACTION_AGE_MS);
+    }
     const problem = this.#reader?.status().problem;
     this.#addXidLines(this.#gpus.takeXids?.() ?? [], problem !== undefined);
     const [nowMs, isReadable] = [this.#logMs(), problem === undefined];

@@ -155,16 +155,19 @@ export type EndEvidence =
   /** The GPU was reset, or a newly loaded driver uses it, and it answers. Faults that a reset does not repair stay. */
   | 'reset'
   /** The driver's recovery action is "none", which has priority over the Xid table. */
-  | 'driver-asks-nothing';
+  | 'driver-asks-nothing'
+  /** The same, as an earlier read of the GPU returned it. It ends no fault of unknown time, which may be later. */
+  | 'driver-asked-nothing';
 
 /**
  * Ends the faults of one GPU and its instances from before `atMs`, the time of the evidence. Later faults stay. Faults of unknown time
  * are older than the agent's start, so they end.
  */
 export function endFaults(memory: XidMemory, pciAddress: string, evidence: EndEvidence, atMs: number): XidMemory {
-  const isBefore = ({ lastMs }: { readonly lastMs?: number }): boolean => lastMs === undefined || lastMs < atMs;
+  const isBefore = ({ lastMs }: { readonly lastMs?: number }): boolean =>
+    lastMs === undefined ? evidence !== 'driver-asked-nothing' : lastMs < atMs;
   const ends = (fault: Fault): boolean =>
-    isBefore(fault) && (evidence === 'driver-asks-nothing' || fault.judgement === undefined || fault.judgement.lasts !== 'boot');
+    isBefore(fault) && (evidence !== 'reset' || fault.judgement === undefined || fault.judgement.lasts !== 'boot');
   return changeGpu(memory, pciAddress, (gpu) => {
     const faults = [gpu.lost, gpu.recovery, ...gpu.tallies.filter((tally) => tally.isOpen)];
     return gpu.hasRecovered && !faults.some((fault) => fault !== undefined && ends(fault)) ? gpu : withoutFaults(gpu, ends);
