@@ -306,7 +306,7 @@ export class Accounts {
       const held = this.#held.get(device.key) ?? NO_HOLDER;
       const wasShared = before.get(device.key)?.isShared === true;
       if (!held.isShared)
-        for (const { account } of held.parts) account.counters.take(device.readings, device.read?.fromMs, this.#settings.isCounter);
+        for (const { account } of held.parts) account.counters.take(device.readings, device.current?.startedMs, this.#settings.isCounter);
       takeRead(this.#devices.get(device.key) as DeviceAccount, { device, held, wasShared, own }, input, this.#settings);
     }
   }

@@ -36,24 +36,24 @@ interface Rules {
 export function takeRead(account: DeviceAccount, read: Read, now: Pick<UsageInput, 'nowMs' | 'monotonicMs'>, rules: Rules): void {
   const { device, held, wasShared, own } = read;
   const { parts: holders, isShared } = held;
-  const times = device.read;
-  if (times === undefined || (account.readFromMs !== undefined && times.fromMs <= account.readFromMs)) return;
-  account.readFromMs = times.fromMs;
+  const times = device.current;
+  if (times === undefined || (account.readFromMs !== undefined && times.startedMs <= account.readFromMs)) return;
+  account.readFromMs = times.startedMs;
   const family = rules.activity.get(device.device.family);
-  const { work, trafficSum } = workOfDevice(family, device, times.toMs, account.trafficSum);
+  const { work, trafficSum } = workOfDevice(family, device, times.monotonicMs, account.trafficSum);
   account.trafficSum = trafficSum;
   const joules = growthOfEnergy(account, device.readings);
   if (holders.length === 0) return;
 
   const ownOf = ({ account: { name } }: HeldPart): readonly Reading[] => own.of(name, device.device.id);
   const isExclusive = !isShared && !wasShared;
-  const taking = holders.filter(({ account: one }) => times.fromMs >= one.countedFromAtMs && times.toMs > one.observedAtMs);
+  const taking = holders.filter(({ account: one }) => times.startedMs >= one.countedFromAtMs && times.monotonicMs > one.observedAtMs);
   const observed = taking.map((holder): Sharer => {
     // Readings of a container that is alone now are those of the device.
     const readings = holders.length === 1 ? [] : ownOf(holder);
     const spanMs = observe(holder.account, {
-      toMs: times.toMs,
-      atMs: now.nowMs - (now.monotonicMs - times.toMs),
+      toMs: times.monotonicMs,
+      atMs: now.nowMs - (now.monotonicMs - times.monotonicMs),
       work: isExclusive ? work : workOfSharer(family, work, readings),
       memoryBytes: sumOf(isExclusive ? device.readings : readings, shared.memoryUsed.name),
       longestMs: rules.staleAfterMs,

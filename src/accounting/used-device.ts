@@ -1,19 +1,9 @@
 import type { Allocation } from '../model/allocation.ts';
-import type { DeviceProcess } from '../model/collection.ts';
-import type { Device } from '../model/device.ts';
-import type { Reading } from '../model/metric.ts';
+import type { HeldRecord } from '../model/device-record.ts';
 import type { ContainerReadings } from '../model/snapshot.ts';
 
-/** One device, as one snapshot has it. */
-export interface UsedDevice {
-  readonly key: string;
-  readonly device: Device;
-  readonly holders: readonly Allocation[];
-  readonly readings: readonly Reading[];
-  readonly processes: readonly DeviceProcess[];
-  /** Begin and end of the read that gave the readings, on the monotonic clock. Absent while the device is missing, stale or never read. */
-  readonly read?: { readonly fromMs: number; readonly toMs: number };
-}
+/** The part of a device's record that the accounts use. */
+export type UsedDevice = Pick<HeldRecord, 'key' | 'device' | 'holders' | 'readings' | 'processes' | 'current'>;
 
 /** What the accounts take from one snapshot. */
 export interface UsageInput {

@@ -1,7 +1,5 @@
 import type { Accounts } from '../accounting/accounts.ts';
 import type { UsageOptions } from '../accounting/options.ts';
-import type { UsedDevice } from '../accounting/used-device.ts';
-import type { JudgedDevice } from '../health/engine/judge-device.ts';
 import { useLimits } from '../health/occupancy/explained.ts';
 import { useFindings } from '../health/occupancy/findings.ts';
 import { containerReadings } from '../join/container-readings.ts';
@@ -13,18 +11,18 @@ import type { Allocation } from '../model/allocation.ts';
 import type { ClaimHardwareIndex } from '../model/claim-hardware.ts';
 import type { Problem } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
-import type { DeviceUse, DeviceUser, UseLimits } from '../model/device-use.ts';
+import type { DeviceRecord, HeldRecord, JudgedRecord, ReadTimes, SourceFindings, UsedRecord } from '../model/device-record.ts';
+import type { DeviceUse, UseLimits } from '../model/device-use.ts';
 import type { Verdict } from '../model/health.ts';
 import { disabledChecks, type HostNeed } from '../model/host-need.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import { type PodFactsByName, podName } from '../model/pod-facts.ts';
 import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
-import type { AllocationState, DeviceState, FamilyState, Snapshot } from '../model/snapshot.ts';
-import type { TimedCollection } from '../supervisor/family-runner.ts';
+import type { AllocationState, FamilyState, Snapshot } from '../model/snapshot.ts';
 import { ExpectedTracker, type PartKinds, withExpected } from './expected.ts';
-import { type FamilyInput, type KnownDevice, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
+import { type FamilyInput, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
 import type { ServedDevice } from './served.ts';
-import { OccupancyTracker, type UseInput, type UseSettings, type Uses } from './use.ts';
+import { type Occupancy, OccupancyTracker, type UseInput, type UseSettings } from './use.ts';
 
 export interface AssembleSettings {
   readonly rules: ResolveRules;
@@ -54,18 +52,11 @@ export interface Inputs {
   readonly claims?: ClaimHardwareIndex;
 }
 
-export type Judge = (devices: readonly JudgedDevice[], now: Moment) => ReadonlyMap<string, Verdict>;
+export type Judge = (devices: readonly UsedRecord[], now: Moment) => ReadonlyMap<string, Verdict>;
 
 const UNJUDGED: Verdict = { state: 'unknown', sinceMs: 0, conditions: [] };
 const NOBODY: readonly Allocation[] = [];
 const NONE_AWAITED: ReadonlyMap<string, number> = new Map();
-
-type Unjudged = Omit<DeviceState, 'verdict'>;
-
-interface LookedAt {
-  readonly state: Unjudged;
-  readonly read: KnownDevice['read'];
-}
 
 /** What remembers the use of devices, for an agent that goes on. */
 export interface UsageDependencies {
@@ -80,10 +71,11 @@ export class Assembler {
   #settings: AssembleSettings;
   readonly #judge: Judge;
   readonly #accounts: Accounts | undefined;
-  #known: ReadonlyMap<string, KnownDevice>;
+  #known: ReadonlyMap<string, DeviceRecord>;
+  /** The records of the latest snapshot, keyed by device key. */
+  #records: ReadonlyMap<string, JudgedRecord> = new Map();
   readonly #occupancy: OccupancyTracker;
   readonly #expectedTracker = new ExpectedTracker();
-  #uses: ReadonlyMap<string, DeviceUse> = new Map();
   #verdicts: ReadonlyMap<string, Verdict> = new Map();
   #begunAt: Moment | undefined;
   #sequence = 0;
@@ -109,7 +101,7 @@ export class Assembler {
 
   /** What the device did at its last read, compared with its holders; undefined when the latest reading did not read it. */
   useOf(key: string): DeviceUse | undefined {
-    return this.#uses.get(key);
+    return this.#records.get(key)?.occupancy;
   }
 
   /** What counts as allowed and as left behind. */
@@ -131,38 +123,30 @@ export class Assembler {
       this.#origins,
     );
     this.#known = withNames(found, changed);
-    const known = [...this.#known].sort(([a], [b]) => (a < b ? -1 : 1));
     const { allocations, holders } = findOwners(
       podResources,
       this.#resolver(claims),
       (key) => this.#known.get(key)?.missingSinceMs !== undefined,
     );
-    const holdersOf = (key: string): readonly Allocation[] => holders.get(key) ?? NOBODY;
-    const unjudged = known.map(([key, device]) => this.#unjudged(key, device, holdersOf(key), now));
+    const known = [...this.#known.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+    const held = known.map((record) => this.#held(record, holders.get(record.key) ?? NOBODY, now));
     const told = pods === undefined ? {} : { pods: ofHolders(pods, podResources) };
     const inCheckpoint = checkpointUids(checkpoint);
     const uidOf = podUids(inCheckpoint, told.pods);
-    const looked = unjudged.map((state): LookedAt => ({ state, read: this.#known.get(state.key)?.read }));
-    const ownReadings = containerReadings(unjudged, specs, { checkpoint, ...told });
+    const ownReadings = containerReadings(held, specs, { checkpoint, ...told });
     const { answeredAtMs } = podResources;
-    const usage = this.#accounts?.step({ ...now, devices: looked.map(asUsed), containerReadings: ownReadings, answeredAtMs, uidOf });
-    const { uses, users } = this.#look({ holdersOf, unresolved: unresolvedIn(allocations), inCheckpoint, pods }, podResources, now);
-    const { limits } = this;
-    const verdicts = this.#judge(
-      known.map(([key, device]) => ({
-        ...this.#judged(key, device, holdersOf(key)),
-        ...judgedUse(device, uses.get(key), limits, users.get(key)),
-      })),
-      now,
-    );
+    const usage = this.#accounts?.step({ ...now, devices: held, containerReadings: ownReadings, answeredAtMs, uidOf });
+    const used = this.#used(held, { unresolved: unresolvedIn(allocations), inCheckpoint, pods }, podResources, now);
+    const verdicts = this.#judge(used, now);
     this.#accounts?.judged(verdicts);
-    this.#uses = uses;
     this.#verdicts = verdicts;
+    const devices = used.map((record) => Object.assign(record, { verdict: verdicts.get(record.key) ?? UNJUDGED }));
+    this.#records = new Map(devices.map((record) => [record.key, record]));
     const expected = this.#expectedTracker.look(expect, families, this.#known.values(), this.#settings.partKinds);
     return {
       sequence: ++this.#sequence,
       takenAtMs: now.nowMs,
-      devices: unjudged.map((state): DeviceState => ({ ...state, verdict: verdicts.get(state.key) ?? UNJUDGED })),
+      devices,
       allocations,
       containerReadings: ownReadings,
       families: families.map(({ state }) => this.#withDisabled(withExpected(withProblems(state, problems.get(state.family)), expected))),
@@ -180,25 +164,44 @@ export class Assembler {
     return disabled.length > 0 && hasDevices ? { ...state, disabledChecks: disabled } : state;
   }
 
-  #unjudged(key: string, device: KnownDevice, holders: readonly Allocation[], now: Moment): Unjudged {
+  #held(record: DeviceRecord, holders: readonly Allocation[], now: Moment): HeldRecord {
     const begun = this.#begunAt as Moment;
+    const { read, outOfBand, readBeforeMs, wasHung } = record;
     // A reading of an earlier run is old because no agent ran. The stale age counts from the start of this run instead.
-    const isStale = (look: { readonly monotonicMs: number } | undefined): boolean =>
-      now.monotonicMs - (look ?? begun).monotonicMs >= this.#settings.staleAfterMs;
-    const readAtMs = wallClockOf(device.read ?? readBefore(device, begun), now);
-    const age = { isStale: isStale(device.read), isAsideStale: isStale(device.outOfBand) };
-    return toState(key, device, holders, age, readAtMs);
+    const isStale = (times: { readonly monotonicMs: number } | undefined): boolean =>
+      now.monotonicMs - (times ?? begun).monotonicMs >= this.#settings.staleAfterMs;
+    const isPresent = record.missingSinceMs === undefined;
+    const stale = isStale(read);
+    const current = stale || !isPresent ? undefined : read;
+    const own = current?.readings ?? [];
+    // A device that hung gets no new grace time at each start. Otherwise an agent that restarts often would report it as healthy forever.
+    const isAwaited = read === undefined && readBeforeMs !== undefined && wasHung === undefined;
+    return Object.assign(record, {
+      holders,
+      current,
+      readings: outOfBand === undefined || isStale(outOfBand) || !isPresent ? own : [...own, ...outOfBand.readings],
+      processes: current?.processes ?? [],
+      readAtMs: wallClockOf(read ?? readBefore(record, begun), now),
+      stale,
+      awaitedSinceMs: isAwaited ? begun.nowMs : undefined,
+    });
   }
 
-  #look(
-    owned: Pick<UseInput, 'holdersOf' | 'unresolved' | 'inCheckpoint' | 'pods'>,
+  #used(
+    held: readonly HeldRecord[],
+    owned: Pick<UseInput, 'unresolved' | 'inCheckpoint' | 'pods'>,
     { answeredAtMs, problem }: PodResources,
     now: Moment,
-  ): Uses {
-    const { use, staleAfterMs } = this.#settings;
-    if (use === undefined) return NO_USES;
+  ): readonly UsedRecord[] {
+    const { limits } = this;
+    const { use } = this.#settings;
+    const known = new Map(held.map((record) => [record.key, record]));
     const areHoldersKnown = answeredAtMs !== undefined && problem === undefined;
-    return this.#occupancy.look(use, { known: this.#known, ...owned, areHoldersKnown, staleAfterMs, verdicts: this.#verdicts }, now);
+    const found = use && this.#occupancy.compare(use, { known, ...owned, areHoldersKnown, verdicts: this.#verdicts }, now);
+    return held.map((record) => {
+      const { user, occupancy } = found?.get(record.key) ?? NO_OCCUPANCY;
+      return Object.assign(record, { user, occupancy, use: occupancy && useOf(occupancy, record.current as ReadTimes, limits) });
+    });
   }
 
   get #origins(): Origins {
@@ -211,28 +214,7 @@ export class Assembler {
     // A declaration that others can change gives no device a holder.
     const known = [...this.#known.values()].filter(({ device }) => this.#origins.get(device.family) !== 'others');
     const devices = known.map(({ device }) => device);
-    return new Resolver(devices, served === undefined ? rules : { ...rules, served: served(known.map(asServed)) });
-  }
-
-  #judged(
-    key: string,
-    { device, read, outOfBand, isUnread, missingSinceMs, readBeforeMs, wasHung }: KnownDevice,
-    holders: readonly Allocation[],
-  ): JudgedDevice {
-    // A device that hung gets no new grace time at each start. Otherwise an agent that restarts often would report it as healthy forever.
-    const isAwaited = read === undefined && readBeforeMs !== undefined && wasHung === undefined;
-    return {
-      key,
-      device,
-      ...(read === undefined ? {} : { read: { findings: read.findings, atMs: read.readAtMs, monotonicMs: read.monotonicMs } }),
-      ...(outOfBand === undefined
-        ? {}
-        : { outOfBand: { findings: outOfBand.findings, atMs: outOfBand.readAtMs, monotonicMs: outOfBand.monotonicMs } }),
-      isUnread,
-      ...(isAwaited ? { awaitedSinceMs: (this.#begunAt as Moment).nowMs } : {}),
-      ...(missingSinceMs === undefined ? {} : { missingSinceMs }),
-      holders,
-    };
+    return new Resolver(devices, served === undefined ? rules : { ...rules, served: served(known) });
   }
 }
 
@@ -242,12 +224,12 @@ const unresolvedIn = (allocations: readonly AllocationState[]): readonly Allocat
 const NO_ORIGINS: Origins = new Map();
 
 function withNames(
-  known: ReadonlyMap<string, KnownDevice>,
+  known: ReadonlyMap<string, DeviceRecord>,
   changed: ReadonlyMap<string, Device | undefined>,
-): ReadonlyMap<string, KnownDevice> {
+): ReadonlyMap<string, DeviceRecord> {
   if (changed.size === 0) return known;
   return new Map(
-    [...known].flatMap(([key, one]): [string, KnownDevice][] => {
+    [...known].flatMap(([key, one]): [string, DeviceRecord][] => {
       const device = changed.has(key) ? changed.get(key) : one.device;
       return device === undefined ? [] : [[key, { ...one, device }]];
     }),
@@ -257,18 +239,13 @@ function withNames(
 const withProblems = (state: FamilyState, problems: readonly Problem[] = []): FamilyState =>
   problems.length === 0 ? state : { ...state, problems: [...state.problems, ...problems] };
 
-const NO_USES: Uses = { uses: new Map(), users: new Map() };
+const NO_OCCUPANCY: Occupancy = { user: undefined, occupancy: undefined };
 
-function judgedUse(
-  { read }: KnownDevice,
-  use: DeviceUse | undefined,
-  limits: UseLimits,
-  user: DeviceUser | undefined,
-): Pick<JudgedDevice, 'use' | 'user'> {
-  const remembered = user === undefined ? {} : { user };
-  if (use === undefined || read === undefined) return remembered;
-  return { ...remembered, use: { findings: useFindings(use, limits), atMs: read.readAtMs, monotonicMs: read.monotonicMs } };
-}
+const useOf = (occupancy: DeviceUse, { readAtMs, monotonicMs }: ReadTimes, limits: UseLimits): SourceFindings => ({
+  findings: useFindings(occupancy, limits),
+  readAtMs,
+  monotonicMs,
+});
 
 /** Only pods that hold devices: the others are out of scope. */
 function ofHolders(pods: PodFactsByName, { allocations }: PodResources): PodFactsByName {
@@ -276,21 +253,11 @@ function ofHolders(pods: PodFactsByName, { allocations }: PodResources): PodFact
   return new Map([...pods].filter(([name]) => holding.has(name)));
 }
 
-function asUsed({ state, read }: LookedAt): UsedDevice {
-  const { key, device, holders, readings, processes, stale, missingSinceMs } = state;
-  const isCurrent = !stale && missingSinceMs === undefined && read !== undefined;
-  const times = isCurrent ? { read: { fromMs: read.startedMs, toMs: read.monotonicMs } } : {};
-  return { key, device, holders, readings, processes, ...times };
-}
-
-const asServed = ({ device, missingSinceMs }: KnownDevice): ServedDevice =>
-  missingSinceMs === undefined ? { device } : { device, missingSinceMs };
-
 /** A smaller difference between the clocks is drift. */
 const CLOCK_STEP_MS = 1_000;
 
 /** Time of a reading on the wall clock as it is set now. */
-function wallClockOf({ readAtMs, monotonicMs }: Pick<TimedCollection, 'readAtMs' | 'monotonicMs'>, now: Moment): number {
+function wallClockOf({ readAtMs, monotonicMs }: Pick<ReadTimes, 'readAtMs' | 'monotonicMs'>, now: Moment): number {
   const atMs = now.nowMs - (now.monotonicMs - monotonicMs);
   return Math.abs(atMs - readAtMs) > CLOCK_STEP_MS ? atMs : readAtMs;
 }
@@ -299,29 +266,7 @@ function wallClockOf({ readAtMs, monotonicMs }: Pick<TimedCollection, 'readAtMs'
  * The monotonic times of an earlier run are unknown, so the wall clock at the start of this run gives the age. A time in the future means
  * that the wall clock was set back.
  */
-function readBefore({ readBeforeMs: beforeMs = 0 }: KnownDevice, begun: Moment): Pick<TimedCollection, 'readAtMs' | 'monotonicMs'> {
+function readBefore({ readBeforeMs: beforeMs = 0 }: DeviceRecord, begun: Moment): Pick<ReadTimes, 'readAtMs' | 'monotonicMs'> {
   const readBeforeMs = Math.min(beforeMs, begun.nowMs);
   return { readAtMs: readBeforeMs, monotonicMs: begun.monotonicMs - (begun.nowMs - readBeforeMs) };
-}
-
-function toState(
-  key: string,
-  { device, read, outOfBand, missingSinceMs }: KnownDevice,
-  holders: readonly Allocation[],
-  { isStale, isAsideStale }: { readonly isStale: boolean; readonly isAsideStale: boolean },
-  readAtMs: number,
-): Unjudged {
-  const isPresent = missingSinceMs === undefined;
-  const isCurrent = !isStale && isPresent;
-  const own = isCurrent && read !== undefined ? read.readings : [];
-  return {
-    key,
-    device,
-    readings: outOfBand === undefined || isAsideStale || !isPresent ? own : [...own, ...outOfBand.readings],
-    processes: isCurrent ? (read?.processes ?? []) : [],
-    holders,
-    readAtMs,
-    ...(isPresent ? {} : { missingSinceMs }),
-    stale: isStale,
-  };
 }

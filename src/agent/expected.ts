@@ -1,7 +1,8 @@
 import type { Problem } from '../model/collection.ts';
+import type { DeviceRecord } from '../model/device-record.ts';
 import { areTooFew, countsAsDevice, type ExpectedDevices, expectedText } from '../model/expected.ts';
 import type { FamilyState } from '../model/snapshot.ts';
-import type { FamilyInput, KnownDevice } from './known-devices.ts';
+import type { FamilyInput } from './known-devices.ts';
 
 /** Kinds of devices that are always parts of others, keyed by family. */
 export type PartKinds = ReadonlyMap<string, readonly string[]>;
@@ -17,7 +18,7 @@ export class ExpectedTracker {
   look(
     expected: Readonly<Record<string, number>>,
     families: readonly FamilyInput[],
-    known: Iterable<KnownDevice>,
+    known: Iterable<Pick<DeviceRecord, 'device' | 'missingSinceMs'>>,
     partKinds: PartKinds = new Map(),
   ): readonly ExpectedDevices[] {
     const present = new Map<string, number>();

@@ -102,8 +102,7 @@ export class HealthService {
 
   /** Devices that an earlier run knew, limited to the families that this run reads. */
   known(): readonly RestoredDevice[] {
-    const known = this.engine.knownDevices().filter(({ device }) => this.#policy.specs.has(device.family));
-    return known.map(({ readAtMs = 0, ...device }) => ({ ...device, readAtMs }));
+    return this.engine.knownDevices().filter(({ device }) => this.#policy.specs.has(device.family));
   }
 
   /** When the agent judged devices, in this run and before. */

@@ -1,6 +1,7 @@
-import type { DeviceRead, DeviceReport, SideReport } from '../model/collection.ts';
-import { type Device, deviceKey } from '../model/device.ts';
-import type { DeviceUser } from '../model/device-use.ts';
+import type { RememberedDevice } from '../health/engine/engine.ts';
+import type { DeviceReport } from '../model/collection.ts';
+import { deviceKey } from '../model/device.ts';
+import type { DeviceRecord, ReadTimes } from '../model/device-record.ts';
 import { hardwareKey, KnownHardware } from '../model/hardware.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 import type { TimedCollection } from '../supervisor/family-runner.ts';
@@ -13,38 +14,10 @@ export interface FamilyInput {
   readonly isBlind?: boolean;
 }
 
-/** A report on a device, with the begin and end of the reading that gave it. */
-export type Dated<T> = T & Omit<TimedCollection, 'collection'>;
-
-/** Known state of one device. Plain data, replaced as a whole. */
-export interface KnownDevice {
-  readonly device: Device;
-  /** Last report of the device itself; absent while this run of the agent has not read it. */
-  readonly read?: Dated<DeviceRead>;
-  /** Last report of other sources. */
-  readonly outOfBand?: Dated<SideReport>;
-  /** The latest reading of the family did not read this device. */
-  readonly isUnread: boolean;
-  /** Wall clock of the last read by an earlier run of the agent. */
-  readonly readBeforeMs?: number;
-  /** A read of it hung when an earlier run of the agent ended. */
-  readonly wasHung?: true;
-  /** Wall clock of the moment when the device went missing. */
-  readonly missingSinceMs?: number;
-  /** Monotonic clock of `missingSinceMs`, because the wall clock may be set. Before the start if an earlier run already missed it. */
-  readonly missingFromMs?: number;
-}
-
 /** A device in the saved state of an earlier run of the agent. */
-export interface RestoredDevice {
-  readonly device: Device;
-  readonly readAtMs: number;
-  /** Present when the device was missing at the end of that run. */
-  readonly missingSinceMs?: number;
+export interface RestoredDevice extends RememberedDevice {
   /** A read of the device hung at the end of that run. */
   readonly wasHung?: true;
-  /** Its holders at the end of that run, or the last ones. */
-  readonly user?: DeviceUser;
 }
 
 export interface Moment {
@@ -53,18 +26,13 @@ export interface Moment {
 }
 
 /** Devices that an earlier run knew, keyed by device key. Of two with one name, the last one counts. */
-export function restored(devices: readonly RestoredDevice[]): ReadonlyMap<string, KnownDevice> {
+export function restored(devices: readonly RestoredDevice[]): ReadonlyMap<string, DeviceRecord> {
   return new Map(
-    devices.map(({ device, readAtMs, missingSinceMs, wasHung }): [string, KnownDevice] => [
-      deviceKey(device),
-      {
-        device,
-        isUnread: true,
-        readBeforeMs: readAtMs,
-        ...(wasHung === undefined ? {} : { wasHung }),
-        ...(missingSinceMs === undefined ? {} : { missingSinceMs }),
-      },
-    ]),
+    devices.map(({ device, readAtMs = 0, missingSinceMs, wasHung }): [string, DeviceRecord] => {
+      const key = deviceKey(device);
+      const missing = missingSinceMs === undefined ? {} : { missingSinceMs };
+      return [key, { key, device, isUnread: true, readBeforeMs: readAtMs, ...(wasHung === undefined ? {} : { wasHung }), ...missing }];
+    }),
   );
 }
 
@@ -74,14 +42,14 @@ export function restored(devices: readonly RestoredDevice[]): ReadonlyMap<string
  * to the hardware: it follows a device to another name, and it does not pass to other hardware under the same name.
  */
 export function knownDevices(
-  before: ReadonlyMap<string, KnownDevice>,
+  before: ReadonlyMap<string, DeviceRecord>,
   families: readonly FamilyInput[],
   retentionMs: number,
   now: Moment,
-): ReadonlyMap<string, KnownDevice> {
-  const known = new Map<string, KnownDevice>();
+): ReadonlyMap<string, DeviceRecord> {
+  const known = new Map<string, DeviceRecord>();
   const completed = new Set<string>();
-  const followed = new Set<KnownDevice>();
+  const followed = new Set<DeviceRecord>();
   // Places that have a new name, while the identity of the hardware cannot be read.
   const renamed = new Set<string>();
   const hardware = new KnownHardware([...before.values()]);
@@ -103,46 +71,56 @@ export function knownDevices(
       const own = isUnidentified && typeof atName.device.identity === 'string' ? { device: atName.device } : report;
       const prior = hardware.of(own.device, present);
       if (prior !== undefined) followed.add(prior);
-      const device = reported(prior, own, latest, isBlind);
       // A report of other sources alone does not prove that the device is present.
-      known.set(key, own.read === undefined ? unreported(device, isComplete && !isUnidentified, now) : device);
+      const missing = own.read === undefined ? missingAfter(prior, isComplete && !isUnidentified, now) : {};
+      known.set(key, recordOf(key, own, prior, own.read === undefined || isBlind, missing, latest));
     }
   }
   for (const [key, device] of before) {
     if (known.has(key) || followed.has(device)) continue;
     const isGone = completed.has(device.device.family) || renamed.has(placeOf(device.device));
-    const kept = unreported(device, isGone, now);
-    if (kept.missingFromMs === undefined || now.monotonicMs - kept.missingFromMs < retentionMs) known.set(key, kept);
+    const missing = missingAfter(device, isGone, now);
+    const isKept = missing.missingFromMs === undefined || now.monotonicMs - missing.missingFromMs < retentionMs;
+    if (isKept) known.set(key, recordOf(key, { device: device.device }, device, true, missing));
   }
   return known;
 }
 
 const placeOf = ({ family, pciAddress }: Device): string => `${family} ${pciAddress}`;
 
-function reported(
-  before: KnownDevice | undefined,
+/** A new record: the reports of `times`, and of the sources without a report what was known before. */
+function recordOf(
+  key: string,
   { device, read, outOfBand }: DeviceReport,
-  look: TimedCollection,
-  isBlind: boolean,
-): KnownDevice {
-  const { collection: _, ...times } = look;
-  const isMissing = read === undefined && before?.missingSinceMs !== undefined;
-  const lastRead = read === undefined ? before?.read : { ...read, ...times };
-  const lastOutOfBand = outOfBand === undefined ? before?.outOfBand : { ...outOfBand, ...times };
+  before: DeviceRecord | undefined,
+  isUnread: boolean,
+  missing: Missing,
+  times?: ReadTimes,
+): DeviceRecord {
   return {
+    key,
     device,
-    ...(lastRead === undefined ? {} : { read: lastRead }),
-    ...(lastOutOfBand === undefined ? {} : { outOfBand: lastOutOfBand }),
-    isUnread: read === undefined || isBlind,
-    ...(before?.readBeforeMs === undefined ? {} : { readBeforeMs: before.readBeforeMs }),
-    ...(before?.wasHung === undefined ? {} : { wasHung: before.wasHung }),
-    ...(isMissing ? { missingSinceMs: before.missingSinceMs, missingFromMs: before.missingFromMs } : {}),
-  } as KnownDevice;
+    read: read === undefined ? before?.read : dated(read, times as ReadTimes),
+    outOfBand: outOfBand === undefined ? before?.outOfBand : dated(outOfBand, times as ReadTimes),
+    isUnread,
+    readBeforeMs: before?.readBeforeMs,
+    wasHung: before?.wasHung,
+    ...missing,
+  };
 }
 
-function unreported(device: KnownDevice, isMissing: boolean, { nowMs, monotonicMs }: Moment): KnownDevice {
-  const missingSinceMs = device.missingSinceMs ?? (isMissing ? nowMs : undefined);
-  if (missingSinceMs === undefined) return { ...device, isUnread: true };
-  const missingFromMs = device.missingFromMs ?? monotonicMs - Math.max(0, nowMs - missingSinceMs);
-  return { ...device, isUnread: true, missingSinceMs, missingFromMs };
+const dated = <T>(report: T, { startedMs, readAtMs, monotonicMs }: ReadTimes): T & ReadTimes => ({
+  ...report,
+  startedMs,
+  readAtMs,
+  monotonicMs,
+});
+
+type Missing = Pick<DeviceRecord, 'missingSinceMs' | 'missingFromMs'>;
+
+/** Since when a device without a report of itself is missing. `isMissing`: the reading would have listed it. */
+function missingAfter(before: DeviceRecord | undefined, isMissing: boolean, { nowMs, monotonicMs }: Moment): Missing {
+  const missingSinceMs = before?.missingSinceMs ?? (isMissing ? nowMs : undefined);
+  if (missingSinceMs === undefined) return {};
+  return { missingSinceMs, missingFromMs: before?.missingFromMs ?? monotonicMs - Math.max(0, nowMs - missingSinceMs) };
 }

@@ -1,19 +1,16 @@
 import type { Served, ServedIds } from '../join/resolve.ts';
-import { type Device, deviceKey } from '../model/device.ts';
+import type { DeviceRecord } from '../model/device-record.ts';
 import type { Verdict } from '../model/health.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
 import { type Offer, takeInventory } from '../plugin/offers/inventory.ts';
 
 /** The part of a device that determines its ids in the plugin's resources. */
-export interface ServedDevice {
-  readonly device: Device;
-  readonly missingSinceMs?: number;
-}
+export type ServedDevice = Pick<DeviceRecord, 'key' | 'device' | 'missingSinceMs'>;
 
 /** Maps each id that the plugin serves to device keys, including the ids of replicas and pool places. */
 export function servedIds(resources: readonly PluginResource[], devices: readonly ServedDevice[]): ServedIds {
   if (resources.length === 0) return new Map();
-  const states = devices.map((known) => ({ ...UNJUDGED, ...known, key: deviceKey(known.device) }));
+  const states = devices.map((known) => ({ ...UNJUDGED, ...known }));
   return new Map(
     resources
       .filter(({ select }) => select !== undefined)

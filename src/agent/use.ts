@@ -4,13 +4,14 @@ import type { ActivitySpec, IdleThresholds } from '../model/activity.ts';
 import type { Allocation } from '../model/allocation.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import { activityOf, type DeviceActivity, type TrafficSum } from '../model/device-activity.ts';
+import type { HeldRecord, UsedRecord } from '../model/device-record.ts';
 import type { DeviceUse, DeviceUser, HoldingPod } from '../model/device-use.ts';
 import { HardwareKeys } from '../model/hardware.ts';
 import type { Verdict } from '../model/health.ts';
 import type { Reading } from '../model/metric.ts';
 import type { PodFactsByName } from '../model/pod-facts.ts';
 import { shared } from '../model/shared-metrics.ts';
-import type { KnownDevice, Moment, RestoredDevice } from './known-devices.ts';
+import type { Moment, RestoredDevice } from './known-devices.ts';
 
 export interface UseSettings {
   /** How each family shows that its devices work, keyed by family. */
@@ -20,35 +21,34 @@ export interface UseSettings {
 
 /** What one snapshot joins. */
 export interface UseInput {
-  /** Keyed by device key. */
-  readonly known: ReadonlyMap<string, KnownDevice>;
-  readonly holdersOf: (key: string) => readonly Allocation[];
+  /** All known devices, keyed by device key. */
+  readonly known: ReadonlyMap<string, HeldRecord>;
   /** Allocations that lead to no known device. */
   readonly unresolved: readonly Allocation[];
   readonly inCheckpoint: CheckpointUids;
   /** All pods that the kubelet's Pods API tells; absent where it is not asked. */
   readonly pods?: PodFactsByName | undefined;
   readonly areHoldersKnown: boolean;
-  readonly staleAfterMs: number;
   /** Verdicts of the snapshot before. */
   readonly verdicts: ReadonlyMap<string, Verdict>;
 }
 
-/** Use of the devices that were read, and the present or last holders of all devices. Both keyed by device key. */
-export interface Uses {
-  readonly uses: ReadonlyMap<string, DeviceUse>;
-  readonly users: ReadonlyMap<string, DeviceUser>;
-}
+/** What the comparison finds on one device. */
+export type Occupancy = Pick<UsedRecord, 'user' | 'occupancy'>;
 
 interface Kept {
   readonly device: Device;
-  readonly user?: DeviceUser;
-  /** The pods that the latest answer of the kubelet names, and when they were first seen; absent before an answer. */
-  readonly held?: { readonly pods: string; readonly fromMs: number };
-  /** Activity of the latest read, and the counters that the next read is compared with. */
-  readonly activity?: DeviceActivity;
-  readonly readMs?: number;
-  readonly trafficSum?: TrafficSum;
+  readonly user: DeviceUser | undefined;
+  /** The pods that the latest answer of the kubelet names, and when they were first seen; undefined before an answer. */
+  readonly held?: { readonly pods: string; readonly fromMs: number } | undefined;
+  readonly work?: Work | undefined;
+}
+
+/** Activity of the latest read, and the counters that the next read is compared with. */
+interface Work {
+  readonly activity: DeviceActivity;
+  readonly readMs: number;
+  readonly trafficSum: TrafficSum | undefined;
 }
 
 /** Conditions of families that tell of a port that is down or waits. */
@@ -62,55 +62,53 @@ export class OccupancyTracker {
   /** `before`: devices that an earlier run of the agent knew, with their holders. */
   constructor(before: readonly RestoredDevice[] = []) {
     const keys = new HardwareKeys(before.map(({ device }) => device));
-    this.#kept = new Map(before.map(({ device, user }) => [keys.of(device), user === undefined ? { device } : { device, user }]));
+    this.#kept = new Map(before.map(({ device, user }) => [keys.of(device), { device, user }]));
   }
 
-  look({ activities, idle }: UseSettings, input: UseInput, now: Moment): Uses {
+  /** The result is keyed by device key. */
+  compare({ activities, idle }: UseSettings, input: UseInput, now: Moment): ReadonlyMap<string, Occupancy> {
     const kin = kinOf(input.known);
-    const { inCheckpoint, pods } = input;
+    const { inCheckpoint, pods, areHoldersKnown } = input;
     const possible = holdingPods(input.unresolved, inCheckpoint, pods);
     const keys = new HardwareKeys([...input.known.values()].map(({ device }) => device));
     const kept = new Map<string, Kept>();
-    const users = new Map<string, DeviceUser>();
-    const uses = new Map<string, DeviceUse>();
-    for (const [key, known] of input.known) {
-      const { device, read } = known;
+    const found = new Map<string, Occupancy>();
+    for (const [key, record] of input.known) {
+      const { device, holders, current, isUnread } = record;
       const spec = activities.get(device.family);
-      const before = keys.recall((of) => this.#kept.get(of), device) ?? { device };
-      const held = holdingPods([key, ...kin.of(key)].flatMap(input.holdersOf), inCheckpoint, pods);
-      const user = input.areHoldersKnown ? userAfter(before.user, held, now) : before.user;
-      const heldNow = input.areHoldersKnown ? heldAfter(before.held, held, now) : before.held;
-      const seen = {
-        ...before,
-        device,
-        ...(user === undefined ? {} : { user }),
-        ...(heldNow === undefined ? {} : { held: heldNow }),
-        ...activityAfter(before, known, spec, idle[device.family]),
-      };
-      kept.set(keys.of(device), seen);
-      if (user !== undefined) users.set(key, user);
-      const isCurrent = isRead(known, input.staleAfterMs, now);
-      if (!isCurrent || read === undefined) continue;
-      uses.set(key, {
-        monotonicMs: read.monotonicMs,
-        ...(seen.activity === undefined ? {} : { activity: seen.activity }),
+      const before = keys.recall((of) => this.#kept.get(of), device);
+      const kinHolders = kin.of(key).flatMap((other) => input.known.get(other)?.holders ?? []);
+      const held = holdingPods(kinHolders.length === 0 ? holders : [...holders, ...kinHolders], inCheckpoint, pods);
+      const user = areHoldersKnown ? userAfter(before?.user, held, now) : before?.user;
+      const heldNow = areHoldersKnown ? heldAfter(before?.held, held, now) : before?.held;
+      const work = workAfter(before?.work, record, spec, idle[device.family]);
+      kept.set(keys.of(device), { device, user, held: heldNow, work });
+      if (current === undefined || isUnread) {
+        found.set(key, { user, occupancy: undefined });
+        continue;
+      }
+      const activity = work?.activity;
+      const occupancy: DeviceUse = {
+        monotonicMs: current.monotonicMs,
+        ...(activity === undefined ? {} : { activity }),
         ...idleShareOf(spec, idle[device.family]),
         isForHoldersOnly: spec?.isForHoldersOnly ?? false,
         hasParts: kin.parts(key).length > 0,
         isPart: device.parent !== undefined,
-        areHoldersKnown: input.areHoldersKnown,
-        isReadWithHolders: heldNow !== undefined && read.startedMs >= heldNow.fromMs,
-        holders: [...new Set(input.holdersOf(key).map(({ namespace, pod }) => `${namespace}/${pod}`))].sort(),
+        areHoldersKnown,
+        isReadWithHolders: heldNow !== undefined && current.startedMs >= heldNow.fromMs,
+        holders: [...new Set(holders.map(({ namespace, pod }) => `${namespace}/${pod}`))].sort(),
         isHeld: held.length > 0,
         ...(user === undefined ? {} : { user }),
-        processes: processOwners(read.processes ?? [], { held, possible, user, pods }),
-        hasAllProcesses: read.hasAllProcesses ?? false,
-        ...memoryAndPorts(read.readings),
+        processes: processOwners(current.processes ?? [], { held, possible, user, pods }),
+        hasAllProcesses: current.hasAllProcesses ?? false,
+        ...memoryAndPorts(current.readings),
         isPortFaultTold: isPortFaultTold(input.verdicts.get(key)),
-      });
+      };
+      found.set(key, { user, occupancy });
     }
     this.#kept = kept;
-    return { uses, users };
+    return found;
   }
 }
 
@@ -126,29 +124,24 @@ function heldAfter(before: Kept['held'], held: readonly HoldingPod[], { monotoni
   return before?.pods === pods ? before : { pods, fromMs: monotonicMs };
 }
 
-function activityAfter(
-  before: Kept,
-  { read }: KnownDevice,
+function workAfter(
+  before: Work | undefined,
+  { read }: HeldRecord,
   spec: ActivitySpec | undefined,
   thresholds: IdleThresholds[string] | undefined,
-): Pick<Kept, 'activity' | 'readMs' | 'trafficSum'> {
-  if (spec === undefined || read === undefined || read.monotonicMs === before.readMs) return {};
+): Work | undefined {
+  if (spec === undefined || read === undefined || read.monotonicMs === before?.readMs) return before;
   const activity = activityOf(spec, thresholds, {
     readings: read.readings,
     processes: read.processes ?? [],
     monotonicMs: read.monotonicMs,
-    previous: before.trafficSum,
+    previous: before?.trafficSum,
   });
-  return { activity, readMs: read.monotonicMs, ...(activity.trafficSum === undefined ? {} : { trafficSum: activity.trafficSum }) };
+  return { activity, readMs: read.monotonicMs, trafficSum: activity.trafficSum ?? before?.trafficSum };
 }
 
 function idleShareOf(spec: ActivitySpec | undefined, thresholds: IdleThresholds[string] | undefined): Pick<DeviceUse, 'idleShare'> {
   return spec?.utilization === undefined ? {} : { idleShare: thresholds?.utilization ?? spec.utilization.above };
-}
-
-/** The latest reading of the family read the device, not longer ago than the stale age. */
-function isRead({ read, isUnread, missingSinceMs }: KnownDevice, staleAfterMs: number, { monotonicMs }: Moment): boolean {
-  return read !== undefined && !isUnread && missingSinceMs === undefined && monotonicMs - read.monotonicMs < staleAfterMs;
 }
 
 function memoryAndPorts(readings: readonly Reading[]): Pick<DeviceUse, 'memoryUsedBytes' | 'ports'> {
@@ -172,7 +165,7 @@ interface Kin {
 }
 
 /** Relations between the present devices. A missing part does not make its GPU a whole with parts. */
-function kinOf(known: ReadonlyMap<string, KnownDevice>): Kin {
+function kinOf(known: ReadonlyMap<string, HeldRecord>): Kin {
   const parts = new Map<string, string[]>();
   const wholes = new Map<string, string>();
   for (const [key, { device, missingSinceMs }] of known) {

@@ -1,10 +1,11 @@
 import type { Allocation } from '../model/allocation.ts';
+import type { HeldRecord } from '../model/device-record.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import { shared } from '../model/shared-metrics.ts';
-import type { ContainerReadings, DeviceState } from '../model/snapshot.ts';
+import type { ContainerReadings } from '../model/snapshot.ts';
 import { type PodSources, useByHolder } from './processes.ts';
 
-type SeenDevice = Omit<DeviceState, 'verdict'>;
+type SeenDevice = Pick<HeldRecord, 'device' | 'holders' | 'readings' | 'processes'>;
 
 /**
  * Assigns gauges to containers. A container that alone holds a device gets the device's gauges. Containers that share a device get only

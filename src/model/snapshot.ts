@@ -1,33 +1,19 @@
 import type { Allocation } from './allocation.ts';
-import type { DeviceProcess, Problem } from './collection.ts';
-import type { Device } from './device.ts';
+import type { Problem } from './collection.ts';
+import type { JudgedRecord } from './device-record.ts';
 import type { DurationCounts } from './duration-counts.ts';
 import type { ExpectedDevices } from './expected.ts';
-import type { Verdict } from './health.ts';
 import type { DisabledCheck } from './host-need.ts';
 import type { Reading } from './metric.ts';
 import type { PodFactsByName } from './pod-facts.ts';
 import type { PodResources } from './pod-resources.ts';
 import type { Usage } from './usage.ts';
 
-/** State of one device, for all outputs. */
-export interface DeviceState {
-  /** {@link deviceKey} of `device`. */
-  readonly key: string;
-  readonly device: Device;
-  /** Empty when the device is missing or its last reading is stale. */
-  readonly readings: readonly Reading[];
-  readonly processes: readonly DeviceProcess[];
-  readonly verdict: Verdict;
-  /** Allocations that resolve to the device. */
-  readonly holders: readonly Allocation[];
-  /** Wall clock of the read that these readings come from. */
-  readonly readAtMs: number;
-  /** Present when a complete collection no longer listed the device. */
-  readonly missingSinceMs?: number;
-  /** True when the device was not read for longer than the stale age. */
-  readonly stale: boolean;
-}
+/** The part of a device's record that the outputs show. */
+export type DeviceState = Pick<
+  JudgedRecord,
+  'key' | 'device' | 'readings' | 'processes' | 'verdict' | 'holders' | 'readAtMs' | 'missingSinceMs' | 'stale'
+>;
 
 /** Why an allocation has no device. These are all values of the label `reason`. */
 export type UnresolvedReason = 'no-device' | 'ambiguous' | 'missing-device';
@@ -63,7 +49,7 @@ export interface ContainerReadings {
   readonly pod: string;
   readonly container: string;
   readonly resource: string;
-  /** {@link Device.id}. */
+  /** `Device.id`. */
   readonly device: string;
   readonly readings: readonly Reading[];
 }

@@ -4,6 +4,7 @@ import { deviceDirectory, type Step } from '../host/fs/step-record.ts';
 import { Tree } from '../host/fs/tree.ts';
 import type { Collection, HungStep, Problem } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
+import type { ReadTimes } from '../model/device-record.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 import type { ReadProcess } from './isolated-reads.ts';
 import type { FromThread } from './messages.ts';
@@ -63,13 +64,8 @@ export interface RunnerDependencies {
 }
 
 /** One collection of a family, with its times. */
-export interface TimedCollection {
+export interface TimedCollection extends ReadTimes {
   readonly collection: Collection;
-  /** Monotonic clock of its start: no reading in it is older. */
-  readonly startedMs: number;
-  /** Wall and monotonic clock of its end. */
-  readonly readAtMs: number;
-  readonly monotonicMs: number;
 }
 
 interface Run {

@@ -3,8 +3,8 @@ import { Accounts } from '../../src/accounting/accounts.ts';
 import { Assembler, type Inputs } from '../../src/agent/assemble.ts';
 import type { Moment } from '../../src/agent/known-devices.ts';
 import { type ServedDevice, servedIds } from '../../src/agent/served.ts';
-import type { JudgedDevice } from '../../src/health/engine/judge-device.ts';
 import type { Collection, DeviceReport } from '../../src/model/collection.ts';
+import type { UsedRecord } from '../../src/model/device-record.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { MetricSpec } from '../../src/model/metric.ts';
 import { settings as usageSettings } from '../accounting/small-node.ts';
@@ -12,7 +12,7 @@ import { allocation, device, familyState, listed, lookAt, outOfBand, podResource
 
 const settings = { rules: { pools: [], families: new Map() }, specs: new Map(), staleAfterMs: 60_000, missingRetentionMs: 600_000 };
 const healthy: Verdict = { state: 'healthy', sinceMs: 0, conditions: [] };
-const allHealthy = (devices: readonly JudgedDevice[]): ReadonlyMap<string, Verdict> => new Map(devices.map(({ key }) => [key, healthy]));
+const allHealthy = (devices: readonly UsedRecord[]): ReadonlyMap<string, Verdict> => new Map(devices.map(({ key }) => [key, healthy]));
 
 const a = report({ device: device({ id: 'a' }), readings: [{ metric: 'm', value: 1 }] });
 const b = report({ device: device({ id: 'b' }) });
@@ -164,7 +164,7 @@ describe('assembling a snapshot', () => {
   });
 
   it('does not renew a device by reports of other sources, but shows those reports', () => {
-    let seen: readonly JudgedDevice[] = [];
+    let seen: readonly UsedRecord[] = [];
     const assembler = new Assembler(settings, (devices) => {
       seen = devices;
       return allHealthy(devices);
@@ -175,11 +175,11 @@ describe('assembling a snapshot', () => {
     assembler.assemble(inputs(listed([a]), 0), at(0));
     const told = assembler.assemble(inputs(unread, 50_000), at(50_000));
     expect(told.devices[0]).toMatchObject({ readAtMs: 0, stale: false, readings: [{ value: 1 }, { value: 1 }] });
-    expect(seen[0]).toMatchObject({ isUnread: true, read: { atMs: 0 }, outOfBand: { findings: [finding], atMs: 50_000 } });
+    expect(seen[0]).toMatchObject({ isUnread: true, read: { readAtMs: 0 }, outOfBand: { findings: [finding], readAtMs: 50_000 } });
     const old = assembler.assemble(inputs(unread, 60_000), at(60_000));
     expect(old.devices[0]).toMatchObject({ stale: true, readings: [{ metric: 'xids' }] });
     assembler.assemble(inputs(listed([a]), 70_000), at(70_000));
-    expect(seen[0], 'a source without a report keeps its last report').toMatchObject({ isUnread: false, outOfBand: { atMs: 60_000 } });
+    expect(seen[0], 'a source without a report keeps its last report').toMatchObject({ isUnread: false, outOfBand: { readAtMs: 60_000 } });
   });
 
   it('calls a device missing that a complete reading knows only from other sources', () => {
@@ -192,7 +192,7 @@ describe('assembling a snapshot', () => {
   });
 
   it('tells the judge that nothing was read since a run failed', () => {
-    let seen: readonly JudgedDevice[] = [];
+    let seen: readonly UsedRecord[] = [];
     const assembler = new Assembler(settings, (devices) => {
       seen = devices;
       return allHealthy(devices);
@@ -201,7 +201,7 @@ describe('assembling a snapshot', () => {
     assembler.assemble(look, at(0));
     expect(seen[0]).toMatchObject({ isUnread: false });
     assembler.assemble({ ...look, families: look.families.map((family) => ({ ...family, isBlind: true })) }, at(10));
-    expect(seen[0]).toMatchObject({ isUnread: true, read: { atMs: 0 } });
+    expect(seen[0]).toMatchObject({ isUnread: true, read: { readAtMs: 0 } });
     assembler.assemble(inputs(listed([b], { listing: 'partial' }), 20), at(20));
     expect(seen).toMatchObject([{ key: 'toy/a', isUnread: true }, { isUnread: false }]);
   });
@@ -226,8 +226,8 @@ describe('assembling a snapshot', () => {
   });
 
   it('passes no read of a device that only an earlier run knew to the judge', () => {
-    let seen: readonly JudgedDevice[] = [];
-    const look = (devices: readonly JudgedDevice[]): ReadonlyMap<string, Verdict> => {
+    let seen: readonly UsedRecord[] = [];
+    const look = (devices: readonly UsedRecord[]): ReadonlyMap<string, Verdict> => {
       seen = devices;
       return allHealthy(devices);
     };
@@ -235,7 +235,7 @@ describe('assembling a snapshot', () => {
     assembler.assemble(inputs(undefined, 0), at(10));
     expect(seen).toMatchObject([{ key: 'toy/a', awaitedSinceMs: 10 }]);
     assembler.assemble(inputs(listed([a]), 20), at(20));
-    expect(seen[0]).not.toHaveProperty('awaitedSinceMs');
+    expect(seen[0]?.awaitedSinceMs).toBeUndefined();
   });
 
   it('gives a device from an earlier run the full stale age to be read, whatever the age of its last reading', () => {
@@ -246,7 +246,7 @@ describe('assembling a snapshot', () => {
   });
 
   it('passes holders and flags to the judge, and puts the verdicts into the snapshot', () => {
-    let seen: readonly JudgedDevice[] = [];
+    let seen: readonly UsedRecord[] = [];
     const verdict: Verdict = { state: 'unhealthy', sinceMs: 5, conditions: [] };
     const assembler = new Assembler(settings, (devices) => {
       seen = devices;
@@ -254,7 +254,13 @@ describe('assembling a snapshot', () => {
     });
     const held = allocation({ deviceId: 'a' });
     const snapshot = assembler.assemble(inputs(listed([a]), 0, podResources([held])), at(0));
-    expect(seen[0]).toMatchObject({ key: 'toy/a', device: a.device, read: { findings: [], atMs: 0 }, isUnread: false, holders: [held] });
+    expect(seen[0]).toMatchObject({
+      key: 'toy/a',
+      device: a.device,
+      read: { findings: [], readAtMs: 0 },
+      isUnread: false,
+      holders: [held],
+    });
     expect(snapshot.devices[0]).toMatchObject({ verdict, holders: [held] });
   });
 

@@ -1,5 +1,5 @@
 import { createHealthEngine, type HealthEngine, type Judgement } from '../../src/health/engine/engine.ts';
-import type { JudgedDevice } from '../../src/health/engine/judge-device.ts';
+import type { HealthInput } from '../../src/health/engine/judge-device.ts';
 import type { HealthMemory } from '../../src/health/engine/memory.ts';
 import { conditionPolicy, createPolicy, type HealthPolicy } from '../../src/health/policy/policy.ts';
 import type { HealthConfig } from '../../src/health/policy/policy-config.ts';
@@ -71,7 +71,7 @@ export class OneDevice {
   now = START;
   last: Judgement | undefined;
   readonly events: HealthEvent[] = [];
-  #given: Omit<JudgedDevice, 'key' | 'device' | 'holders'> = {};
+  #given: Omit<HealthInput, 'key' | 'device' | 'holders'> = {};
   readonly device: Device;
 
   constructor(policy: HealthPolicy, state?: HealthMemory, subject = device()) {
@@ -84,7 +84,7 @@ export class OneDevice {
   read(atSeconds: number, ...findings: readonly Finding[]): Verdict {
     return this.#judge(atSeconds, (nowMs) => {
       const [read, outOfBand] = [false, true].map((wanted) => findings.filter(({ type }) => this.#isOutOfBand(type) === wanted));
-      return { read: { findings: read as Finding[], atMs: nowMs }, outOfBand: { findings: outOfBand as Finding[], atMs: nowMs } };
+      return { read: { findings: read as Finding[], readAtMs: nowMs }, outOfBand: { findings: outOfBand as Finding[], readAtMs: nowMs } };
     });
   }
 
@@ -95,7 +95,7 @@ export class OneDevice {
 
   /** A collection does not read the device, and other sources report these findings. */
   unread(atSeconds: number, ...outOfBand: readonly Finding[]): Verdict {
-    return this.#judge(atSeconds, (nowMs) => ({ ...this.#given, isUnread: true, outOfBand: { findings: outOfBand, atMs: nowMs } }));
+    return this.#judge(atSeconds, (nowMs) => ({ ...this.#given, isUnread: true, outOfBand: { findings: outOfBand, readAtMs: nowMs } }));
   }
 
   missing(atSeconds: number): Verdict {
@@ -135,10 +135,10 @@ export class OneDevice {
     return conditionPolicy(this.policy, this.device.family, type).isOutOfBand;
   }
 
-  #judge(atSeconds: number, given: (nowMs: number) => Omit<JudgedDevice, 'key' | 'device' | 'holders'>): Verdict {
+  #judge(atSeconds: number, given: (nowMs: number) => Omit<HealthInput, 'key' | 'device' | 'holders'>): Verdict {
     this.now = START + Math.round(atSeconds * 1000);
     this.#given = given(this.now);
-    const judged: JudgedDevice = { key: deviceKey(this.device), device: this.device, holders: [holder], ...this.#given };
+    const judged: HealthInput = { key: deviceKey(this.device), device: this.device, holders: [holder], ...this.#given };
     this.last = this.engine.judge({ devices: [judged] }, this.now);
     this.events.push(...this.last.events);
     return this.last.verdicts.get(judged.key) as Verdict;
@@ -146,8 +146,8 @@ export class OneDevice {
 }
 
 /** A device as input of an engine, read at that wall clock and, if given, monotonic clock. */
-export function readAt(subject: Device, atMs: number, findings: readonly Finding[] = [], monotonicMs?: number): JudgedDevice {
-  const read = { findings, atMs, ...(monotonicMs === undefined ? {} : { monotonicMs }) };
+export function readAt(subject: Device, atMs: number, findings: readonly Finding[] = [], monotonicMs?: number): HealthInput {
+  const read = { findings, readAtMs: atMs, ...(monotonicMs === undefined ? {} : { monotonicMs }) };
   return { key: deviceKey(subject), device: subject, read, holders: [] };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createHealthEngine } from '../../src/health/engine/engine.ts';
-import type { SourceFindings } from '../../src/health/engine/judge-device.ts';
 import { createPolicy } from '../../src/health/policy/policy.ts';
+import type { SourceFindings } from '../../src/model/device-record.ts';
 import { device, found, gone, OneDevice, policyFor, readAt, START, spec, types } from './one-device.ts';
 
 const specs = [spec('Down', { recoveryMs: 60_000 }), spec('Hot', { severity: 'degraded', forMs: 20_000 })];

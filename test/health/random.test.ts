@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { createHealthEngine, type HealthEngine } from '../../src/health/engine/engine.ts';
-import type { JudgedDevice, SourceFindings } from '../../src/health/engine/judge-device.ts';
+import type { HealthInput } from '../../src/health/engine/judge-device.ts';
 import { type ConditionState, conditionKey, type HealthMemory } from '../../src/health/engine/memory.ts';
 import { kubeletHealth } from '../../src/health/policy/kubelet-health.ts';
 import { deviceKey } from '../../src/model/device.ts';
+import type { SourceFindings } from '../../src/model/device-record.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
 import type { ActiveCondition, ConditionSpec, Finding, Verdict } from '../../src/model/health.ts';
 import { repetitions } from '../support/repetitions.ts';
@@ -34,7 +35,7 @@ class Life {
   now = START;
   nextCheckMs: number | undefined;
   readonly counts = new Map<string, number>();
-  readonly reports = new Map<string, JudgedDevice>();
+  readonly reports = new Map<string, HealthInput>();
   /** Conditions with true evidence in the present occurrence. */
   readonly evidence = new Map<string, number>();
   readonly raised = new Set<string>();
@@ -58,7 +59,7 @@ class Life {
     this.nextCheckMs = judgement.nextCheckMs;
     if (judgement.nextCheckMs !== undefined) expect(judgement.nextCheckMs).toBeGreaterThan(this.now);
     const given = new Map(devices.map((one) => [one.key, one]));
-    for (const event of judgement.events) this.checkEvent(event, given.get(event.device) as JudgedDevice);
+    for (const event of judgement.events) this.checkEvent(event, given.get(event.device) as HealthInput);
     for (const given of devices) this.checkVerdict(given, judgement.verdicts.get(given.key) as Verdict);
     expect(judgement.verdicts.size, 'one verdict for each device given').toBe(devices.length);
   }
@@ -79,7 +80,7 @@ class Life {
     }
     const findings = SPECS.flatMap((item) => this.findingsOf(id, item));
     const [own, outOfBand] = [false, true].map(
-      (wanted): SourceFindings => ({ findings: findings.filter(({ type }) => (type === 'SourceFindings') === wanted), atMs: this.now }),
+      (wanted): SourceFindings => ({ findings: findings.filter(({ type }) => (type === 'SourceFindings') === wanted), readAtMs: this.now }),
     ) as [SourceFindings, SourceFindings];
     const isUnread = previous !== undefined && this.chance(0.05);
     const read = isUnread ? previous.read : own;
@@ -103,7 +104,7 @@ class Life {
     return next;
   }
 
-  checkEvent(event: HealthEvent, given: JudgedDevice): void {
+  checkEvent(event: HealthEvent, given: HealthInput): void {
     expect(event.id).toBe(++this.lastId);
     expect(event.timeMs).toBe(this.now);
     if (event.transition === 'state') {
@@ -121,20 +122,21 @@ class Life {
   }
 
   /** A condition is cleared only by a reading that denies it. */
-  checkWithdrawal({ condition: type = '', instance }: HealthEvent, given: JudgedDevice): void {
+  checkWithdrawal({ condition: type = '', instance }: HealthEvent, given: HealthInput): void {
     const named = { type, ...(instance === undefined ? {} : { instance }) };
     if (BY_STATUS.has(type)) expect(this.told(given, named), conditionKey(named)).toBe(false);
     else if (type !== 'DeviceMissing' && type !== 'DeviceNotRead') expect(this.isRead(given), conditionKey(named)).toBe(true);
   }
 
-  isRead({ read, isUnread, missingSinceMs }: JudgedDevice): boolean {
-    return read !== undefined && isUnread !== true && missingSinceMs === undefined && this.now - read.atMs < POLICY.staleAfterMs;
+  isRead({ read, isUnread, missingSinceMs }: HealthInput): boolean {
+    return read !== undefined && isUnread !== true && missingSinceMs === undefined && this.now - read.readAtMs < POLICY.staleAfterMs;
   }
 
   /** Present status of a condition that findings report by status. */
-  told(given: JudgedDevice, { type, instance }: Pick<ConditionState, 'type' | 'instance'>): boolean | 'unknown' {
+  told(given: HealthInput, { type, instance }: Pick<ConditionState, 'type' | 'instance'>): boolean | 'unknown' {
     const { read, outOfBand } = given;
-    const isFresh = type === 'SourceFindings' ? this.now - (outOfBand as SourceFindings).atMs < POLICY.staleAfterMs : this.isRead(given);
+    const isFresh =
+      type === 'SourceFindings' ? this.now - (outOfBand as SourceFindings).readAtMs < POLICY.staleAfterMs : this.isRead(given);
     const findings = isFresh
       ? ((type === 'SourceFindings' ? outOfBand : read) as SourceFindings).findings.filter((finding) => finding.type === type)
       : [];
@@ -149,7 +151,7 @@ class Life {
     if (declared !== undefined && declared.class !== 'rate') expect(this.evidence.has(name), name).toBe(true);
   }
 
-  checkVerdict(given: JudgedDevice, verdict: Verdict): void {
+  checkVerdict(given: HealthInput, verdict: Verdict): void {
     const { key } = given;
     const all = [...verdict.conditions, ...(verdict.ignored ?? [])];
     const listed = new Set(all.map((condition) => `${key} ${conditionKey(condition)}`));
@@ -161,7 +163,7 @@ class Life {
     const told = [...all, ...(verdict.pending ?? [])].filter(({ type }) => BY_STATUS.has(type));
     const isWrong = (item: ActiveCondition): boolean => (item.unverifiedSinceMs !== undefined) !== (this.told(given, item) === 'unknown');
     expect(told.filter(isWrong), 'what is not told is unverified').toEqual([]);
-    const age = this.now - (given.read as SourceFindings).atMs;
+    const age = this.now - (given.read as SourceFindings).readAtMs;
     if (age >= POLICY.staleAfterMs) expect(['unknown', 'unhealthy']).toContain(verdict.state);
     if (verdict.state === 'healthy') expect(verdict.conditions.every((condition) => condition.severity === 'info')).toBe(true);
     if (verdict.state === 'unhealthy') expect(kubeletHealth(verdict, POLICY)).toBe('Unhealthy');
@@ -198,7 +200,7 @@ describe('whatever happens', () => {
       let nextCheck = Number.POSITIVE_INFINITY;
       const told = (events: readonly HealthEvent[]) =>
         events.map(({ timeMs, transition, condition, to }) => `${timeMs} ${transition} ${condition} ${to}`);
-      let devices: readonly JudgedDevice[] = [];
+      let devices: readonly HealthInput[] = [];
       for (let at = START; at < START + 600_000; at += 500) {
         const isRead = (at - START) % 10_000 === 0;
         if (isRead) {

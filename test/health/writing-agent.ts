@@ -31,6 +31,6 @@ for (let turn = 0; ; turn += 1) {
   const nowMs = Date.now();
   // Only the first run sees the latched fault; later runs must remember it.
   const findings = [...(state === undefined ? [finding('Latched')] : []), finding('Comes', turn % 2 === 0)];
-  const judgement = engine.judge({ devices: [{ key: 'test/one', device, read: { findings, atMs: nowMs }, holders: [] }] }, nowMs);
+  const judgement = engine.judge({ devices: [{ key: 'test/one', device, read: { findings, readAtMs: nowMs }, holders: [] }] }, nowMs);
   await journal.record(judgement, nowMs);
 }

@@ -29,7 +29,7 @@ function life() {
       key: `toy/${device.id}`,
       device,
       holders: [],
-      read: { findings: read?.findings ?? [], atMs },
+      read: { findings: read?.findings ?? [], readAtMs: atMs },
     }));
     const { verdicts } = engine.judge({ devices }, atMs);
     return Object.fromEntries([...verdicts].map(([key, { state }]) => [key.slice('toy/'.length), state]));

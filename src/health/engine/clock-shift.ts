@@ -1,4 +1,5 @@
-import type { JudgedDevice, SourceFindings } from './judge-device.ts';
+import type { SourceFindings } from '../../model/device-record.ts';
+import type { HealthInput } from './judge-device.ts';
 import { type HealthMemory, NOTHING, shifted } from './memory.ts';
 
 /** A smaller difference between the clocks is drift. */
@@ -9,7 +10,7 @@ export interface ClockShift {
   /** Shifts the remembered times when the wall clock was set after the last judgement. */
   adjust(memory: HealthMemory, nowMs: number, given: { readonly monotonicMs?: number }): HealthMemory;
   /** Converts the times of a device to the present wall clock, so that a reading from before a clock step keeps its age. */
-  withTimes(device: JudgedDevice): JudgedDevice;
+  withTimes(device: HealthInput): HealthInput;
 }
 
 export function createClockShift(): ClockShift {
@@ -20,8 +21,8 @@ export function createClockShift(): ClockShift {
   let stepsMs = 0;
   const withTime = (source: SourceFindings): SourceFindings => {
     if (monotonic === undefined || source.monotonicMs === undefined) return source;
-    const atMs = wallMs - (monotonic - source.monotonicMs);
-    return Math.abs(atMs - source.atMs) > CLOCK_STEP_MS ? { ...source, atMs } : source;
+    const readAtMs = wallMs - (monotonic - source.monotonicMs);
+    return Math.abs(readAtMs - source.readAtMs) > CLOCK_STEP_MS ? { ...source, readAtMs } : source;
   };
   return {
     adjust(memory, nowMs, { monotonicMs }) {

@@ -7,7 +7,7 @@ import { EventRing } from '../journal/events.ts';
 import { conditionPolicy, type HealthPolicy } from '../policy/policy.ts';
 import { type Acceptance, unverifiedOf, withAccepted } from './acceptance.ts';
 import { createClockShift } from './clock-shift.ts';
-import { type JudgedDevice, judgeDevice } from './judge-device.ts';
+import { type HealthInput, judgeDevice } from './judge-device.ts';
 import { type DeviceMemory, type HealthMemory, NOTHING, notAfter, resumed } from './memory.ts';
 
 export interface HealthEngineOptions {
@@ -20,7 +20,7 @@ export interface HealthEngineOptions {
 
 export interface JudgeInput {
   /** All devices that are listed now, including missing ones. */
-  readonly devices: readonly JudgedDevice[];
+  readonly devices: readonly HealthInput[];
   /** Monotonic clock at `nowMs`. When it is given, a step of the wall clock changes no duration. */
   readonly monotonicMs?: number;
 }
@@ -202,7 +202,7 @@ function forget(memory: DeviceMemory, policy: HealthPolicy, nowMs: number): read
 /** The conditions of hardware whose name now belongs to other hardware end under that name. They are remembered in case it returns. */
 function displacedEvents(
   memory: DeviceMemory,
-  next: Pick<JudgedDevice, 'device' | 'holders'>,
+  next: Pick<HealthInput, 'device' | 'holders'>,
   policy: HealthPolicy,
   nowMs: number,
 ): readonly Omit<HealthEvent, 'id'>[] {

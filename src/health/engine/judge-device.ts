@@ -1,9 +1,8 @@
-import type { Allocation } from '../../model/allocation.ts';
 import { type Device, deviceKey } from '../../model/device.ts';
-import type { DeviceUser } from '../../model/device-use.ts';
+import type { DeviceRecord, HeldRecord, SourceFindings, UsedRecord } from '../../model/device-record.ts';
 import { formatDuration, millis } from '../../model/duration.ts';
 import type { HealthEvent } from '../../model/events.ts';
-import type { Finding, HealthState, Verdict } from '../../model/health.ts';
+import type { HealthState, Verdict } from '../../model/health.ts';
 import { conditionEvent, type EventContext, renamedEvent, stateEvent } from '../journal/event-text.ts';
 import { asKept, NO_LEVELS } from '../policy/levels.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ, FLAPPING } from '../policy/own-conditions.ts';
@@ -15,35 +14,13 @@ import { stepFlapping } from './flapping.ts';
 import type { ConditionState, DeviceMemory } from './memory.ts';
 import { judgeVerdict } from './verdict.ts';
 
-/** Findings of one source on a device, with their time. */
-export interface SourceFindings {
-  readonly findings: readonly Finding[];
-  /** Wall clock of the reading. */
-  readonly atMs: number;
-  /** Monotonic clock of the reading. It gives the age after a step of the wall clock. */
-  readonly monotonicMs?: number;
-}
-
-/** One device as input of the engine. */
-export interface JudgedDevice {
-  /** `family/id`. */
-  readonly key: string;
-  readonly device: Device;
-  /** Last read of the device itself by this run of the agent, whatever its age; absent before the first read. */
-  readonly read?: SourceFindings;
-  /** Last findings of other sources. */
-  readonly outOfBand?: SourceFindings;
-  /** What the agent found when it compared a current read with who holds the device. */
-  readonly use?: SourceFindings;
-  /** Its present or last holders, which are remembered over a restart. */
-  readonly user?: DeviceUser;
-  /** The latest collection did not read the device, so `read` says nothing about the present. */
-  readonly isUnread?: boolean;
-  /** Wall clock of the start of this run. The stale age of a device that an earlier run read counts from here. */
-  readonly awaitedSinceMs?: number;
-  /** Present when a complete collection no longer listed the device. */
-  readonly missingSinceMs?: number;
-  readonly holders: readonly Allocation[];
+/** The part of a device's record that the engine judges by. A record of the journal has no more. */
+export interface HealthInput
+  extends Pick<DeviceRecord, 'key' | 'device' | 'missingSinceMs'>,
+    Pick<HeldRecord, 'holders'>,
+    Partial<Pick<UsedRecord, 'isUnread' | 'awaitedSinceMs' | 'use' | 'user'>> {
+  readonly read?: SourceFindings | undefined;
+  readonly outOfBand?: SourceFindings | undefined;
 }
 
 export interface DeviceJudgement {
@@ -65,7 +42,7 @@ type Source = 'read' | 'outOfBand' | 'use';
  */
 export function judgeDevice(
   previous: DeviceMemory | undefined,
-  input: JudgedDevice,
+  input: HealthInput,
   policy: HealthPolicy,
   time: StepTime,
   told?: HealthState,
@@ -82,7 +59,7 @@ export function judgeDevice(
   const flaps = stepFlapping(
     previous,
     step,
-    sight.isRead ? (input.read as SourceFindings).atMs : undefined,
+    sight.isRead ? (input.read as SourceFindings).readAtMs : undefined,
     policyOf,
     policy.flapping,
     time,
@@ -105,7 +82,7 @@ export function judgeDevice(
   const context = { key: input.key, device, holders: input.holders, policy, policyOf, nowMs: time.nowMs };
   const events = [...returnEvents(context, previous), ...changes.map(({ change, state }) => conditionEvent(context, change, state))];
   if (from !== undefined) events.push(stateEvent(context, from, verdict));
-  const readAtMs = input.read?.atMs ?? previous?.readAtMs;
+  const readAtMs = input.read?.readAtMs ?? previous?.readAtMs;
   const user = input.user ?? previous?.user;
   const memory: DeviceMemory = {
     device,
@@ -150,16 +127,16 @@ interface ReadFreshness {
   readonly dueMs?: number;
 }
 
-function freshnessOf(input: JudgedDevice, previous: DeviceMemory | undefined, policy: HealthPolicy, nowMs: number): ReadFreshness {
+function freshnessOf(input: HealthInput, previous: DeviceMemory | undefined, policy: HealthPolicy, nowMs: number): ReadFreshness {
   const isMissing = input.missingSinceMs !== undefined;
-  const readAtMs = input.read?.atMs ?? previous?.readAtMs;
+  const readAtMs = input.read?.readAtMs ?? previous?.readAtMs;
   // Until its first read by this run, a device that was stale at the end of the earlier run stays stale.
   const wasBlind = input.read === undefined && previous?.conditions[DEVICE_NOT_READ] !== undefined;
-  const freshFromMs = input.read?.atMs ?? (readAtMs === undefined ? undefined : Math.max(readAtMs, input.awaitedSinceMs ?? readAtMs));
+  const freshFromMs = input.read?.readAtMs ?? (readAtMs === undefined ? undefined : Math.max(readAtMs, input.awaitedSinceMs ?? readAtMs));
   const staleAtMs = freshFromMs === undefined ? undefined : freshFromMs + policy.staleAfterMs;
   const isStale = wasBlind || staleAtMs === undefined || nowMs >= staleAtMs;
   const isRead = input.read !== undefined && !isStale && !isMissing && input.isUnread !== true;
-  const atMs = input.read?.atMs ?? nowMs;
+  const atMs = input.read?.readAtMs ?? nowMs;
   return {
     evidence: [missingEvidence(isMissing ? true : isRead ? false : 'unknown', atMs), notReadEvidence(input, isStale, readAtMs, nowMs)],
     isRead,
@@ -175,7 +152,7 @@ function missingEvidence(status: Evidence['status'], atMs: number): Evidence {
 }
 
 /** False for a missing device, which cannot be read. */
-function notReadEvidence(input: JudgedDevice, isStale: boolean, readAtMs: number | undefined, nowMs: number): Evidence {
+function notReadEvidence(input: HealthInput, isStale: boolean, readAtMs: number | undefined, nowMs: number): Evidence {
   const isMissing = input.missingSinceMs !== undefined;
   const isUnsettled = input.read === undefined && !isMissing;
   const status: Evidence['status'] = isStale && !isMissing ? true : isUnsettled ? 'unknown' : false;
@@ -187,7 +164,7 @@ function notReadEvidence(input: JudgedDevice, isStale: boolean, readAtMs: number
 
 /** Evidence from the device and from other sources. Each source gives evidence only on its own conditions. */
 function factsOf(
-  input: JudgedDevice,
+  input: HealthInput,
   previous: DeviceMemory | undefined,
   { isRead }: ReadFreshness,
   policy: HealthPolicy,
@@ -201,7 +178,7 @@ function factsOf(
     levels: previous?.levels ?? NO_LEVELS,
   };
   const sourceOf = ({ isOutOfBand, isUse }: ConditionPolicy): Source => (isUse ? 'use' : isOutOfBand ? 'outOfBand' : 'read');
-  const take = (source: Source, { findings, atMs }: SourceFindings): void => {
+  const take = (source: Source, { findings, readAtMs: atMs }: SourceFindings): void => {
     const isOfSource = ({ type }: ConditionName): boolean => sourceOf(policyOf({ type })) === source;
     const conditions = filterStates(remembered, isOfSource);
     const next = evidenceOf({ ...facts, findings: findings.filter(isOfSource), conditions, atMs, policyOf });
@@ -210,7 +187,7 @@ function factsOf(
   if (isRead && input.read !== undefined) take('read', input.read);
   for (const source of ['outOfBand', 'use'] as const) {
     const told = input[source];
-    if (told !== undefined && nowMs < told.atMs + policy.staleAfterMs) take(source, told);
+    if (told !== undefined && nowMs < told.readAtMs + policy.staleAfterMs) take(source, told);
   }
   return facts;
 }

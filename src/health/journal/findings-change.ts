@@ -1,18 +1,22 @@
 import type { Allocation } from '../../model/allocation.ts';
 import type { Device } from '../../model/device.ts';
+import type { SourceFindings } from '../../model/device-record.ts';
 import type { EventHolder } from '../../model/events.ts';
 import type { Finding } from '../../model/health.ts';
-import type { JudgedDevice, SourceFindings } from '../engine/judge-device.ts';
+import type { HealthInput } from '../engine/judge-device.ts';
 import { conditionKey } from '../engine/memory.ts';
 import type { DeviceChange, RecordedIdentity, SourceChange } from './findings-record.ts';
 
-/** The sources of findings of a device, keyed by their name. */
-export function sourcesOf(device: JudgedDevice): readonly (readonly [string, SourceFindings])[] {
-  return Object.entries(device).filter((entry): entry is [string, SourceFindings] => isSource(entry[1]));
-}
+const SOURCES = ['read', 'outOfBand', 'use'] as const;
 
-function isSource(value: unknown): value is SourceFindings {
-  return typeof value === 'object' && value !== null && Array.isArray((value as { readonly findings?: unknown }).findings);
+/** The sources of findings of a device, with their names. */
+export function sourcesOf(device: HealthInput): readonly (readonly [string, SourceFindings])[] {
+  const sources: [string, SourceFindings][] = [];
+  for (const name of SOURCES) {
+    const source = device[name];
+    if (source !== undefined) sources.push([name, source]);
+  }
+  return sources;
 }
 
 /** Keys of findings: `Type`, `Type/instance`, and `Type#2` for the second finding on one condition. */
@@ -31,7 +35,7 @@ export type FixedTime = number | undefined;
 
 /** The input of one device as the journal has it. */
 export interface WrittenDevice {
-  readonly input: JudgedDevice;
+  readonly input: HealthInput;
   readonly fixed: Readonly<Record<string, FixedTime>>;
 }
 

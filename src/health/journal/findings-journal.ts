@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { LineLog } from '../../host/fs/line-log.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import { HardwareKeys } from '../../model/hardware.ts';
-import type { JudgedDevice } from '../engine/judge-device.ts';
+import type { HealthInput } from '../engine/judge-device.ts';
 import type { DeviceMemory } from '../engine/memory.ts';
 import { deviceChange, type WrittenDevice } from './findings-change.ts';
 import type { DeviceChange, FindingsRecord, Tick } from './findings-record.ts';
@@ -62,7 +62,7 @@ export class FindingsJournal {
   }
 
   /** Must be called after each judgement, with its input. `policy`: digest of the policy that judged. */
-  judged(devices: readonly JudgedDevice[], moment: JudgedMoment, events: readonly HealthEvent[], policy: string): void {
+  judged(devices: readonly HealthInput[], moment: JudgedMoment, events: readonly HealthEvent[], policy: string): void {
     const { nowMs } = moment;
     const step = this.#stepBefore(moment);
     if (step !== 0) this.#flush();

@@ -1,4 +1,5 @@
-import type { JudgedDevice, SourceFindings } from '../engine/judge-device.ts';
+import type { SourceFindings } from '../../model/device-record.ts';
+import type { HealthInput } from '../engine/judge-device.ts';
 import { sourcesOf } from './findings-change.ts';
 
 /** A smaller difference between the clocks is drift. */
@@ -25,7 +26,7 @@ export class ReadingClocks {
   }
 
   /** Takes the times of all readings. Returns the age of each clock that moved, as pairs of an age and a set of clocks. */
-  advance(devices: readonly JudgedDevice[], time: ClockTime): readonly number[] {
+  advance(devices: readonly HealthInput[], time: ClockTime): readonly number[] {
     const moved = new Map<string, number>();
     for (const judged of devices) {
       for (const [source, findings] of sourcesOf(judged)) {
@@ -47,20 +48,20 @@ export class ReadingClocks {
   }
 
   /** Wall clock of each source that other devices of the family have left behind. */
-  fixed(judged: JudgedDevice, time: ClockTime): Readonly<Record<string, number>> {
+  fixed(judged: HealthInput, time: ClockTime): Readonly<Record<string, number>> {
     const left: Record<string, number> = {};
     for (const [source, findings] of sourcesOf(judged)) {
       const behindMs = (this.#times.get(clockName(judged, source)) as number) - steadyTime(findings, time);
-      if (behindMs > 1) left[source] = findings.atMs;
+      if (behindMs > 1) left[source] = findings.readAtMs;
     }
     return left;
   }
 }
 
-export const clockName = ({ device }: Pick<JudgedDevice, 'device'>, source: string): string => `${device.family}/${source}`;
+export const clockName = ({ device }: Pick<HealthInput, 'device'>, source: string): string => `${device.family}/${source}`;
 
 /** Time of a reading without the steps of the wall clock. */
-function steadyTime({ atMs, monotonicMs }: SourceFindings, time: ClockTime): number {
+function steadyTime({ readAtMs: atMs, monotonicMs }: SourceFindings, time: ClockTime): number {
   if (monotonicMs === undefined) return atMs - time.stepsMs;
   const presentMs = time.nowMs - (time.monotonicMs - monotonicMs);
   return (Math.abs(presentMs - atMs) > CLOCK_STEP_MS ? Math.round(presentMs) : atMs) - time.stepsMs;

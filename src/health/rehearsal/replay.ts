@@ -1,7 +1,8 @@
+import type { SourceFindings } from '../../model/device-record.ts';
 import type { EventHolder, HealthEvent } from '../../model/events.ts';
 import type { ActiveCondition, HealthState, Verdict } from '../../model/health.ts';
 import { createHealthEngine, type HealthEngine } from '../engine/engine.ts';
-import type { JudgedDevice, SourceFindings } from '../engine/judge-device.ts';
+import type { HealthInput } from '../engine/judge-device.ts';
 import { conditionKey } from '../engine/memory.ts';
 import { clockName } from '../journal/reading-clocks.ts';
 import { kubeletHealth } from '../policy/kubelet-health.ts';
@@ -130,14 +131,14 @@ class DeviceWalk {
   }
 
   /** Records of earlier versions have the name `aside` for the source `outOfBand`. */
-  #judged(input: RecordedInput, tick: number, nowMs: number, offsetMs: number): JudgedDevice {
+  #judged(input: RecordedInput, tick: number, nowMs: number, offsetMs: number): HealthInput {
     const sources = [...input.sources].flatMap(([name, { findings }]): [string, SourceFindings][] => {
       const readMs = this.#readTime(tick, name);
       if (readMs === undefined) return [];
       return [
         [
           name === 'aside' ? 'outOfBand' : name,
-          { findings: [...findings.values()], atMs: readMs + offsetMs, monotonicMs: Math.min(readMs, nowMs) },
+          { findings: [...findings.values()], readAtMs: readMs + offsetMs, monotonicMs: Math.min(readMs, nowMs) },
         ],
       ];
     });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createHealthEngine } from '../../../src/health/engine/engine.ts';
-import type { JudgedDevice } from '../../../src/health/engine/judge-device.ts';
+import type { HealthInput } from '../../../src/health/engine/judge-device.ts';
 import { FindingsJournal } from '../../../src/health/journal/findings-journal.ts';
 import type { FindingsRecord } from '../../../src/health/journal/findings-record.ts';
 import type { HealthPolicy } from '../../../src/health/policy/policy.ts';
@@ -45,10 +45,10 @@ class Recorder {
   }
 
   /** Judges what was read so many seconds after the start. Undefined: no device is listed. */
-  read(atSeconds: number, findings: readonly Finding[] | undefined, more: Partial<JudgedDevice> = {}): void {
+  read(atSeconds: number, findings: readonly Finding[] | undefined, more: Partial<HealthInput> = {}): void {
     const monotonicMs = atSeconds * 1_000;
     const nowMs = START + monotonicMs + this.#stepMs;
-    const read = { findings: findings ?? [], atMs: nowMs, monotonicMs };
+    const read = { findings: findings ?? [], readAtMs: nowMs, monotonicMs };
     const devices = findings === undefined ? [] : [{ key: 'test/one', device: device(), read, holders: [], ...more }];
     const { events } = this.#engine.judge({ devices, monotonicMs }, nowMs);
     this.#engine.announce();

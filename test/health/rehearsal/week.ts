@@ -1,6 +1,6 @@
 import { policyDigest } from '../../../src/agent/health.ts';
 import { createHealthEngine, type HealthEngine } from '../../../src/health/engine/engine.ts';
-import type { JudgedDevice } from '../../../src/health/engine/judge-device.ts';
+import type { HealthInput } from '../../../src/health/engine/judge-device.ts';
 import type { HealthMemory } from '../../../src/health/engine/memory.ts';
 import { FindingsJournal } from '../../../src/health/journal/findings-journal.ts';
 import { createFindingsLog } from '../../../src/health/journal/findings-log.ts';
@@ -134,17 +134,17 @@ export async function recordWeek({ directory, policy, untilMs = WEEK + 7 * DAY, 
     isUnread: boolean,
     findings: (ms: number) => readonly Finding[],
     outOfBand?: readonly Finding[],
-  ): JudgedDevice => {
+  ): HealthInput => {
     const key = `${device.family}/${device.id}`;
     const last = reads.get(key);
     const latest = reads.get(device.family);
     return {
       key,
       device,
-      ...(last === undefined ? {} : { read: { findings: findings(last.truthMs), atMs: last.atMs, monotonicMs: last.monotonicMs } }),
+      ...(last === undefined ? {} : { read: { findings: findings(last.truthMs), readAtMs: last.atMs, monotonicMs: last.monotonicMs } }),
       ...(outOfBand === undefined || latest === undefined
         ? {}
-        : { outOfBand: { findings: outOfBand, atMs: latest.atMs, monotonicMs: latest.monotonicMs } }),
+        : { outOfBand: { findings: outOfBand, readAtMs: latest.atMs, monotonicMs: latest.monotonicMs } }),
       ...(isUnread ? { isUnread } : {}),
       ...(last === undefined && begunMs === RESTART.to ? { awaitedSinceMs: begunMs } : {}),
       holders: holdersOf(nowMs, device.id),

@@ -47,7 +47,7 @@ function read(): string {
   const { device, findings } = reportOf(machine.collect(), DEVICE);
   const { nowMs } = machine.clock;
   const { verdicts } = engine.judge(
-    { devices: [{ ...readAt(device, nowMs), read: { findings, atMs: nowMs } }], monotonicMs: nowMs },
+    { devices: [{ ...readAt(device, nowMs), read: { findings, readAtMs: nowMs } }], monotonicMs: nowMs },
     nowMs,
   );
   return [...verdicts.values()]

@@ -90,7 +90,7 @@ async function read(): Promise<readonly string[]> {
   const { reports } = await probe.collect();
   const devices = reports.map(({ device, outOfBand }) => ({
     ...readAt(device, nowMs),
-    outOfBand: { findings: (outOfBand?.findings ?? []).filter(({ type }) => type === 'NcclSegfault'), atMs: nowMs },
+    outOfBand: { findings: (outOfBand?.findings ?? []).filter(({ type }) => type === 'NcclSegfault'), readAtMs: nowMs },
   }));
   const { verdicts } = engine.judge({ devices, monotonicMs: nowMs }, nowMs);
   return [...verdicts.values()].map(({ state, conditions }) => [state, ...conditions.map(({ message }) => message)].join(': '));

@@ -49,7 +49,7 @@ async function read(): Promise<readonly string[]> {
   const atMs = machine.clock.nowMs;
   const devices = reports.map(({ device, read }) => ({
     ...readAt(device, atMs),
-    read: { findings: (read?.findings ?? []).filter(({ type }) => type === 'StuckProcess'), atMs },
+    read: { findings: (read?.findings ?? []).filter(({ type }) => type === 'StuckProcess'), readAtMs: atMs },
   }));
   const { verdicts } = engine.judge({ devices, monotonicMs: atMs }, atMs);
   return [...verdicts.values()].map(({ state, conditions: held }) => [state, ...held.map(({ message }) => message)].join(': '));

@@ -54,7 +54,7 @@ class Agent {
     const reports = xidReports(this.memory, devices, nowMs, true);
     const judged = devices.map((device) => ({
       ...readAt(device, nowMs),
-      outOfBand: { findings: reports.get(device.id)?.findings ?? [], atMs: nowMs },
+      outOfBand: { findings: reports.get(device.id)?.findings ?? [], readAtMs: nowMs },
     }));
     const { verdicts } = this.engine.judge({ devices: judged, monotonicMs: nowMs }, nowMs);
     this.engine.announce();
