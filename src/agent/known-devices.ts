@@ -1,6 +1,6 @@
 import type { RememberedDevice } from '../health/engine/engine.ts';
 import type { DeviceReport } from '../model/collection.ts';
-import { deviceKey } from '../model/device.ts';
+import { type Device, deviceKey } from '../model/device.ts';
 import type { DeviceRecord, ReadTimes } from '../model/device-record.ts';
 import { hardwareKey, KnownHardware } from '../model/hardware.ts';
 import type { FamilyState } from '../model/snapshot.ts';
