@@ -267,9 +267,9 @@ export class Knowledge {
     this.blindings.delete(layer);
     if (active.blinding.hangs) for (const { id } of this.#concerned(active)) this.#releasedMs.set(id, this.#nowMs);
     this.#delay(active);
-    for (const { id, faults } of this.#concerned(active)) {
+    for (const { id } of this.#concerned(active)) {
       const isHidden = (path: string): boolean => active.blinding.hides(id).includes(path);
-      for (const known of faults) if (known.fault.shownBy(id).some(isHidden)) known.logIsReadAnew();
+      for (const known of this.device(id).faults) if (known.fault.shownBy(id).some(isHidden)) known.logIsReadAnew();
     }
     if (active.blinding.leaves !== 'gone') return;
     for (const { id } of this.#concerned(active)) {
