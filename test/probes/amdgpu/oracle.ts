@@ -93,6 +93,8 @@ const blindings: readonly Blinding[] = [
     hides: (device) => [EVENTS, UMC, PAGES].map((path) => path(device)),
     covers: (_tree, device) => ({ [EVENTS(device).slice(0, -'/event_state'.length)]: { kind: 'absent' } }),
     paceMs: PACE_MS,
+    // The card lists its directory again at this pace.
+    returnsMs: PACE_MS + 10_000,
   },
   oneFile('not ready:', UMC, text('Query currently inaccessible\n'), paceOf(UMC)),
   {
