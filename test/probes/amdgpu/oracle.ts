@@ -27,6 +27,10 @@ const nodes = (device: string, number: number): Readonly<Record<string, string>>
   );
 };
 const TOPOLOGY = 'sys/class/kfd/kfd/topology';
+const PROPERTIES = (device: string): string => `${TOPOLOGY}/nodes/${DEVICES.indexOf(device) + 1}/properties`;
+/** The topology has the number of the card in decimal. */
+const withNumber = (properties: string, unique: string): string =>
+  properties.replace(/unique_id \d+/, `unique_id ${BigInt(`0x${unique.trim()}`)}`);
 const EVENTS = inside('/ras/event_state');
 const UMC = inside('/ras/umc_err_count');
 const PAGES = inside('/ras/gpu_vram_bad_pages');
@@ -126,7 +130,11 @@ const blindings: readonly Blinding[] = [
 export const oracle: OracleFamily = {
   family,
   options: Object.fromEntries(['facts-interval', 'ras-interval', 'bad-pages-interval'].map((name) => [name, `${PACE_MS / 1_000}s`])),
-  machine: () => ({ files: { ...files, [UNIQUE_ID(COPY)]: files[UNIQUE_ID(FIRST)] as string }, links }),
+  machine() {
+    const unique = files[UNIQUE_ID(FIRST)] as string;
+    const copy = { [UNIQUE_ID(COPY)]: unique, [PROPERTIES(COPY)]: withNumber(files[PROPERTIES(COPY)] as string, unique) };
+    return { files: { ...files, ...copy }, links };
+  },
   devices: DEVICES.map((id) => ({ id, deviceId: id })),
   faults,
   blindings,
@@ -135,16 +143,19 @@ export const oracle: OracleFamily = {
     fresh: (count) => String(DEVICES.length + count),
     entries: (device, name) => nodes(device, Number(name)),
     write(tree, device, name) {
-      tree.write(`${TOPOLOGY}/nodes/${DEVICES.indexOf(device) + 1}/properties`, (text) =>
-        text.replace(/drm_render_minor \d+/, `drm_render_minor ${128 + Number(name)}`),
-      );
+      tree.write(PROPERTIES(device), (text) => text.replace(/drm_render_minor \d+/, `drm_render_minor ${128 + Number(name)}`));
       tree.write(`${TOPOLOGY}/generation_id`, (text) => `${Number(text) + 1}\n`);
     },
   },
   replacements: DEVICES.slice(0, 1).map((device) => ({
     devices: [device],
     directory: UNIQUE_ID(device).slice(0, -'/unique_id'.length),
-    begin: (tree, count) => tree.write(UNIQUE_ID(device), () => `${count.toString(16).padStart(16, 'f')}\n`),
+    begin(tree, count) {
+      const unique = count.toString(16).padStart(16, 'f');
+      tree.write(UNIQUE_ID(device), () => `${unique}\n`);
+      tree.write(PROPERTIES(device), (properties) => withNumber(properties, unique));
+      tree.write(`${TOPOLOGY}/generation_id`, (text) => `${Number(text) + 1}\n`);
+    },
   })),
   duplicates: [
     {
