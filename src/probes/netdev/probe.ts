@@ -1,6 +1,7 @@
 import type { Host } from '../../host/host.ts';
 import { readAer } from '../../host/pci/pcie.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { Probe } from '../family.ts';
 import { Kept } from '../kit/kept.ts';
@@ -179,13 +180,7 @@ export class NetdevProbe implements Probe {
     const representor = fn.number === undefined ? undefined : functions.get(parent)?.representors.get(fn.number);
     const errors = fn.hasErrorCounters ? { aer: readAer(this.#host.sys, fn.address) } : undefined;
     const own = errors === undefined ? [] : pcieErrorFindings(errors);
-    const readings = virtualReadings({
-      fn,
-      ...(told !== undefined && { told }),
-      ...(traffic !== undefined && { traffic }),
-      ...(port !== undefined && { port }),
-      ...(representor !== undefined && { representor }),
-    });
+    const readings = virtualReadings(defined({ fn, told, traffic, port, representor }));
     return {
       device,
       read: {
