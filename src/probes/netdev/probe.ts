@@ -8,6 +8,7 @@ import { Kept } from '../kit/kept.ts';
 import { LastIdentities } from '../kit/last-identity.ts';
 import { cardFaults, pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, type PcieSample, pcieErrorReadings, pcieReadings } from '../kit/pcie/pcie.ts';
+import { unlisted } from '../kit/unlisted.ts';
 import { Card, type CardSample } from './card.ts';
 import { deviceOf } from './device.ts';
 import { isReported, type NetworkFunction, PCI, type Survey, survey } from './discover.ts';
@@ -71,8 +72,7 @@ export class NetdevProbe implements Probe {
     const { names, error } = sys.listing(PCI);
     if (names === undefined) {
       this.forget();
-      if (error === 'ENOENT') return { reports: [], problems: [], listing: 'absent' };
-      return { reports: [], problems: [problem('class-unreadable', `listing /sys/${PCI} fails with ${error}`)], listing: 'partial' };
+      return unlisted(PCI, error);
     }
     const nowMs = clock.monotonic();
     const found = this.#surveyed(names, nowMs);
