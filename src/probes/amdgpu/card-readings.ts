@@ -1,3 +1,4 @@
+import { defined } from '../../model/defined.ts';
 import type { Reading } from '../../model/metric.ts';
 import { pcieReadings } from '../kit/pcie/pcie.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
@@ -38,11 +39,7 @@ export function cardReadings(sample: AwakeSample, facts: CardFacts, context: Car
   readings.add(metrics.pcieReplays, sample.replays);
   if (table !== undefined) {
     const [edge, watts] = [readingOf(monitor, metrics.temperature, 'edge'), readingOf(monitor, metrics.power, 'gpu')];
-    addTableReadings(readings, table, {
-      ...(edge !== undefined && { edgeCelsius: edge }),
-      ...(watts !== undefined && { watts }),
-      ...(gfxTarget !== undefined && { gfxTarget }),
-    });
+    addTableReadings(readings, table, defined({ edgeCelsius: edge, watts, gfxTarget }));
   }
   addRas(readings, ras);
   if (pcie !== undefined) readings.append(pcieReadings(pcie));

@@ -4,13 +4,15 @@ import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import type { PciDatabase } from '../../host/pci/pci-names.ts';
 import { isSuspended } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
+import { defined } from '../../model/defined.ts';
 import { DeviceFiles, type DriverErrors, type FileFact } from '../kit/device-files.ts';
+import type { ChannelSample } from '../kit/drm/channels.ts';
 import { Kept } from '../kit/kept.ts';
 import { PCIE_EVERY_MS, PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
 import { CredibleLimits } from '../kit/sensor-limits.ts';
 import { parseCount, parsePercent, plainText } from '../kit/text.ts';
 import type { CardPlace } from './discover.ts';
-import { findMonitor, type Monitor, type MonitorSample, readingOf, readMonitor } from './hwmon.ts';
+import { findMonitor, type Monitor, readingOf, readMonitor } from './hwmon.ts';
 import { metrics } from './metrics.ts';
 import { MODELS, nameOf } from './models.ts';
 import type { AmdgpuOptions } from './options.ts';
@@ -58,7 +60,7 @@ export interface AwakeSample {
   readonly busy: Readonly<Partial<Record<'gpu' | 'memory' | 'video', number>>>;
   readonly vramUsed?: number | bigint;
   readonly gttUsed?: number | bigint;
-  readonly monitor?: MonitorSample;
+  readonly monitor?: ChannelSample;
   readonly table?: Table;
   readonly replays?: number | bigint;
   readonly pcie?: PcieSample;
@@ -173,7 +175,7 @@ export class Card {
     // A fact that cannot be read now is kept: the driver refuses some of them during a reset.
     this.facts = {
       ...this.facts,
-      ...known({
+      ...defined({
         ...this.#identity(word),
         computePartition: mode('current_compute_partition', /^[A-Z]{1,4}PX$/),
         memoryPartition: mode('current_memory_partition', /^NPS\d{1,2}$/),
@@ -235,16 +237,7 @@ export class Card {
     const isRefused = isAnswered ? false : files.refused > before.refused ? true : undefined;
     const [vramUsed, gttUsed] = [live('mem_info_vram_used', parseCount).value, live('mem_info_gtt_used', parseCount).value];
     const ras = this.#names.has('ras') ? this.#ras.read(files, nowMs) : { isAbsent: true as const, problems: [], blocks: [] };
-    return {
-      state: 'awake',
-      busy,
-      ras,
-      ...(isRefused !== undefined && { isRefused }),
-      ...(vramUsed !== undefined && { vramUsed }),
-      ...(gttUsed !== undefined && { gttUsed }),
-      ...(monitor !== undefined && { monitor }),
-      ...(table !== undefined && { table }),
-    };
+    return defined({ state: 'awake', busy, ras, isRefused, vramUsed, gttUsed, monitor, table });
   }
 
   /** `watts`: power of the hardware monitor. */
@@ -261,9 +254,6 @@ export class Card {
     return table;
   }
 }
-
-const known = (facts: { readonly [K in keyof CardFacts]?: CardFacts[K] | undefined }): CardFacts =>
-  Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as CardFacts;
 
 /** Vendor and device from `uevent`, for trees without the files of the PCI core. */
 function pciIdsOf(sys: Tree, directory: string): { readonly vendor: string; readonly device: string } | undefined {

@@ -1,25 +1,9 @@
-import { parseInteger, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
+import { sensorSlug } from '../../host/hwmon.ts';
 import type { MetricSpec, Reading } from '../../model/metric.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
-import { type LimitedTemperature, withCredibleLimits } from '../kit/drm/temperature.ts';
+import { type Channel, type ChannelSample, integer, readChannels } from '../kit/drm/channels.ts';
 import type { CredibleLimits } from '../kit/sensor-limits.ts';
-import { plainText } from '../kit/text.ts';
 import { metrics } from './metrics.ts';
-
-/** A file of the monitor that is read at each refresh. */
-interface Channel {
-  readonly file: string;
-  /** Absent for clocks, which no sensor measures. */
-  readonly kind?: SensorKind;
-  readonly metric: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly scale: number;
-  /** Zero means that the sensor is not wired: no awake card draws 0 W. */
-  readonly isAbsentAtZero?: true;
-  /** Limits of a temperature, in °C. */
-  readonly critical?: number;
-  readonly emergency?: number;
-}
 
 /** What is known of a card's hardware monitor without reading its sensors. */
 export interface Monitor {
@@ -30,11 +14,6 @@ export interface Monitor {
   readonly limits: readonly Reading[];
   /** Largest value of `pwm1`; absent without a fan. */
   readonly fanMost?: number;
-}
-
-export interface MonitorSample {
-  readonly readings: readonly Reading[];
-  readonly temperatures: readonly LimitedTemperature[];
 }
 
 const MILLI = 1_000;
@@ -93,7 +72,7 @@ function describe(files: DeviceFiles, directory: string): Monitor {
         const fan = String(Number(/\d+/.exec(file)?.[0]) - 1);
         return { file, kind: 'fan', metric: metrics.fanSpeed.name, labels: { fan }, scale: 1 };
       }),
-    ],
+    ].map((channel) => ({ ...channel, file: `${directory}/${channel.file}` })),
     limits: [...temperatures.flatMap(temperatureLimits), ...powerLimits(value)],
     ...(fanMost !== undefined && fanMost > 0 && names.has('pwm1') && { fanMost }),
   };
@@ -114,6 +93,7 @@ function powerChannel(file: string, names: ReadonlySet<string>, labelOf: (channe
     metric: metrics.power.name,
     labels: { sensor: isAverageOfMore ? `${name}_average` : name },
     scale: MICRO,
+    // No awake card draws 0 W.
     isAbsentAtZero: true,
   };
 }
@@ -143,40 +123,21 @@ function powerLimits(value: (file: string) => number | undefined): Reading[] {
   });
 }
 
-const integer = (text: string): number | undefined => parseInteger(plainText(text));
-
-/** Reads the sensors of a monitor. A sensor without a value gives no reading. `credible`: the limits of the card. */
+/** Reads the sensors of a monitor. `credible`: the limits of the card. */
 export function readMonitor(
   files: DeviceFiles,
   credible: CredibleLimits,
   { directory, channels, limits, fanMost }: Monitor,
-): MonitorSample {
-  const readings: Reading[] = [];
-  const temperatures: LimitedTemperature[] = [];
-  for (const channel of channels) {
-    const path = `${directory}/${channel.file}`;
-    const raw = files.live(path, integer).value;
-    const isUnwired = raw === 0 && channel.isAbsentAtZero === true;
-    const value = raw === undefined || isUnwired ? undefined : files.possible(path, channel.kind, raw / channel.scale);
-    if (value !== undefined) readings.push({ metric: channel.metric, labels: channel.labels, value });
-    const { critical, emergency, labels } = channel;
-    if (critical === undefined || isUnwired) continue;
-    const temperature = {
-      sensor: labels.sensor as string,
-      critical,
-      ...(value !== undefined && { celsius: value }),
-      ...(emergency !== undefined && { emergency }),
-    };
-    temperatures.push(...withCredibleLimits(files, credible, temperature));
-  }
+): ChannelSample {
+  const { readings, temperatures } = readChannels(files, credible, channels);
   const pwm = fanMost === undefined ? undefined : files.live(`${directory}/pwm1`, integer).value;
-  if (fanMost !== undefined && pwm !== undefined)
-    readings.push({ metric: metrics.fanRatio.name, labels: { fan: '0' }, value: pwm / fanMost });
-  return { readings: [...readings, ...limits], temperatures };
+  const ratio =
+    fanMost === undefined || pwm === undefined ? [] : [{ metric: metrics.fanRatio.name, labels: { fan: '0' }, value: pwm / fanMost }];
+  return { readings: [...readings, ...ratio, ...limits], temperatures };
 }
 
 /** Value of one sensor in a sample of the monitor. */
-export function readingOf(sample: MonitorSample | undefined, { name }: MetricSpec, sensor: string): number | undefined {
+export function readingOf(sample: ChannelSample | undefined, { name }: MetricSpec, sensor: string): number | undefined {
   const value = sample?.readings.find(({ metric, labels }) => metric === name && labels?.sensor === sensor)?.value;
   return value === undefined ? undefined : Number(value);
 }

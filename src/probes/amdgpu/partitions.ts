@@ -1,3 +1,4 @@
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { LastIdentities } from '../kit/last-identity.ts';
 import type { CardFacts } from './card.ts';
@@ -89,7 +90,7 @@ export function cardDevice(seat: PartitionedCard, facts: CardFacts, seats: reado
   const peers = peersOf(seat, seats);
   const uniqueId = facts.uniqueId ?? node?.uniqueId;
   const model = facts.model ?? MODELS[facts.pciDevice ?? ''] ?? facts.listedModel;
-  return {
+  return defined({
     family: 'amdgpu',
     id: place.address,
     ...identities.of(place.address, uniqueId),
@@ -101,21 +102,21 @@ export function cardDevice(seat: PartitionedCard, facts: CardFacts, seats: reado
     // With partitions, a container gets the nodes of a partition and never those of the whole card.
     characterDevices: partitions.length > 0 ? [] : nodePaths(place.nodes, node !== undefined),
     ...(uniqueId !== undefined && { uuid: `GPU-${uniqueId}` }),
-    ...(model !== undefined && { model }),
-    ...(facts.numaNode !== undefined && { numaNode: facts.numaNode }),
-    ...(facts.serial !== undefined && { serial: facts.serial }),
-    ...(facts.vbios !== undefined && { firmware: facts.vbios }),
-    ...(facts.pciVendor !== undefined && { pciVendor: facts.pciVendor }),
-    ...(facts.pciDevice !== undefined && { pciDevice: facts.pciDevice }),
-    ...(facts.pciPath !== undefined && { pciPath: facts.pciPath }),
-    ...(peers !== undefined && { peers }),
-  };
+    model,
+    numaNode: facts.numaNode,
+    serial: facts.serial,
+    firmware: facts.vbios,
+    pciVendor: facts.pciVendor,
+    pciDevice: facts.pciDevice,
+    pciPath: facts.pciPath,
+    peers,
+  });
 }
 
 /** The device plugin of ROCm names the first partition by the PCI address of its card, and the others by their platform device. */
 export function partitionDevice(card: Device, { place }: PartitionedCard, partition: Partition): Device {
   const nodes = partition.place?.nodes ?? (partition.number === 0 ? place.nodes : []);
-  return {
+  return defined({
     family: 'amdgpu',
     id: `${place.address}-xcp${partition.number}`,
     ...(typeof card.identity === 'string' && { identity: `${card.identity} xcp${partition.number}` }),
@@ -126,11 +127,11 @@ export function partitionDevice(card: Device, { place }: PartitionedCard, partit
     vendor: 'AMD',
     driver: place.driver,
     characterDevices: nodePaths(nodes, true),
-    ...(card.model !== undefined && { model: card.model }),
-    ...(card.numaNode !== undefined && { numaNode: card.numaNode }),
-    ...(card.firmware !== undefined && { firmware: card.firmware }),
-    ...(card.pciVendor !== undefined && { pciVendor: card.pciVendor }),
-    ...(card.pciDevice !== undefined && { pciDevice: card.pciDevice }),
-    ...(card.pciPath !== undefined && { pciPath: card.pciPath }),
-  };
+    model: card.model,
+    numaNode: card.numaNode,
+    firmware: card.firmware,
+    pciVendor: card.pciVendor,
+    pciDevice: card.pciDevice,
+    pciPath: card.pciPath,
+  });
 }

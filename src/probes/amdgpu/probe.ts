@@ -11,6 +11,7 @@ import { LastIdentities } from '../kit/last-identity.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { parseCount } from '../kit/text.ts';
+import { unlisted } from '../kit/unlisted.ts';
 import { ATI, Card, type CardSample } from './card.ts';
 import { ASLEEP, cardReadings } from './card-readings.ts';
 import { conditions } from './conditions.ts';
@@ -66,12 +67,7 @@ export class AmdgpuProbe implements Probe {
     const { names, error } = sys.listing(CLASS);
     if (names === undefined) {
       this.forget();
-      if (error === 'ENOENT') return { reports: [], problems: [], listing: 'absent' };
-      return {
-        reports: [],
-        problems: [{ code: 'class-unreadable', message: `listing /sys/${CLASS} fails with ${error}` }],
-        listing: 'partial',
-      };
+      return unlisted(CLASS, error);
     }
     const { cards, partitions, problems, isComplete } = this.#findPlaces(names, nowMs);
     if (cards.length === 0) return { reports: [], problems, listing: isComplete ? 'complete' : 'partial' };

@@ -1,4 +1,5 @@
 import type { ProblemSpec } from '../../model/collection.ts';
+import { fileProblems } from '../kit/device-files.ts';
 import { sensorProblems } from '../kit/sensor-limits.ts';
 
 export const problems = [
@@ -34,21 +35,7 @@ export const problems = [
     remedy: 'None. The power of the hardware monitor remains, where the kernel gives it.',
   },
   ...sensorProblems,
-  {
-    code: 'permission-denied',
-    meaning: 'A file of a card exists, but the agent has no permission to read it.',
-    remedy: "Let the agent read the host's /sys. By default the kernel lets all users read the files that the agent needs.",
-  },
-  {
-    code: 'read-failed',
-    meaning: 'A file of a card exists but could not be read. The value is missing.',
-    remedy: 'Search the kernel log for amdgpu; a card that does not answer may need a reset.',
-  },
-  {
-    code: 'unparsable',
-    meaning: 'A file of a card holds text of an unknown form. The value is missing.',
-    remedy: 'Report the text with the kernel and the card.',
-  },
+  ...fileProblems('card', 'Search the kernel log for amdgpu; a card that does not answer may need a reset.'),
   {
     code: 'topology-unreadable',
     meaning: 'The topology of KFD exists but cannot be read, so partitions, links and compute processes are unknown.',

@@ -1,6 +1,6 @@
-import type { Tree } from '../../host/fs/tree.ts';
-import { normalizePciAddress, numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
+import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { Device } from '../../model/device.ts';
+import { readPciFunction } from '../kit/pcie/function.ts';
 import { ADDRESS_FACTS, type DeclaredDevices, FACT_NAMES, type Fact, type FactName, NUMBER_FACTS } from './declaration.ts';
 import type { Entry, SourceReader } from './source-reader.ts';
 import { fill, plain, type Words } from './template.ts';
@@ -31,7 +31,7 @@ export function readDevice(family: string, declared: DeclaredDevices, entry: Ent
     kind: declared.kind,
     aliases: [...new Set(aliases)],
     ...(parent === undefined ? {} : { parent }),
-    ...(address === undefined ? {} : ofFunction(sys, address)),
+    ...(address === undefined ? {} : readPciFunction(sys, address)),
     ...typed(texts),
     ...(nodes.length === 0 ? {} : { characterDevices: nodes }),
   };
@@ -78,23 +78,3 @@ const named = (text: string | undefined): string | undefined => (text === undefi
 
 /** A node lies below `/dev` in plain words. */
 const isNode = (path: string | undefined): path is string => path !== undefined && /^\/dev\/[\w./@:-]+$/.test(path) && !path.includes('..');
-
-/** What the kernel tells of a PCI function. A declared fact replaces it. */
-function ofFunction(sys: Tree, address: string): Partial<Device> {
-  const directory = `bus/pci/devices/${address}`;
-  const id = (file: string): string | undefined => {
-    const text = sys.text(`${directory}/${file}`)?.toLowerCase();
-    return text !== undefined && /^0x[0-9a-f]{4}$/.test(text) ? text : undefined;
-  };
-  const nameOf = (link: string): string | undefined => sys.link(`${directory}/${link}`)?.split('/').at(-1);
-  const parts = {
-    pciAddress: address,
-    numaNode: numaNodeOf(sys, address),
-    driver: nameOf('driver'),
-    pciVendor: id('vendor'),
-    pciDevice: id('device'),
-    pciPath: pciPathOf(sys, address),
-    physicalFunction: nameOf('physfn'),
-  };
-  return Object.fromEntries(Object.entries(parts).filter(([, value]) => value !== undefined));
-}

@@ -1,3 +1,4 @@
+import { defined } from '../../model/defined.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
 import { addMemoryBanks } from './alveo-memory.ts';
 import { metrics } from './metrics.ts';
@@ -119,11 +120,5 @@ function readIdentity(files: DeviceFiles): Omit<UserRead, 'pids' | 'loaded' | 'i
     .find((text) => text !== undefined);
   const renderNode = numbered(files.below('drm'), /^renderD\d+$/)[0];
   const interfaceId = files.value('interface_uuids', (text) => parseId(text.trim().split('\n')[0] ?? ''));
-  return {
-    ...(model !== undefined && { model }),
-    ...(serial !== undefined && { serial }),
-    ...(shell !== undefined && { shell }),
-    ...(renderNode !== undefined && { renderNode }),
-    ...(interfaceId !== undefined && { interfaceId }),
-  };
+  return defined({ model, serial, shell, renderNode, interfaceId });
 }

@@ -47,7 +47,7 @@ function readBoard(survey: Survey, { user, management }: Functions): DeviceRepor
   if (id === undefined) return [];
   const builder = new ReportBuilder();
   const pci = readPciFacts(host.sys, user ?? (management as string));
-  const presence: PciPresence = addPcie(builder, survey, pci.address);
+  const presence: PciPresence = addPcie(builder, survey, pci.pciAddress);
   if (user !== undefined) builder.find('FunctionLost', false, 'UserFunctionThere', `the user function ${user} is there`);
   else if (id !== management) addLostUser(builder, survey, id);
   const filesAt = (address: string): DeviceFiles => filesOf(survey, `bus/pci/devices/${address}`, id);

@@ -1,6 +1,7 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import { parseInteger, type Sensor } from '../../host/hwmon.ts';
 import type { DeviceReport } from '../../model/collection.ts';
+import { defined } from '../../model/defined.ts';
 import type { Finding } from '../../model/health.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
 import { pciIdentity, readPciFacts } from './board.ts';
@@ -42,18 +43,20 @@ function readAmi(survey: Survey, address: string): DeviceReport {
     addInfo(builder, { stack: 'ami', bmc_version: firmware, shell });
   }
   const node = nodeOf(sys, address);
-  return builder.report({
-    family: 'fpga',
-    id: address,
-    kind: 'fpga',
-    aliases: [],
-    ...pciIdentity(readPciFacts(sys, address)),
-    ...(model !== undefined && { model }),
-    ...(serial !== undefined && { serial }),
-    ...(firmware !== undefined && { firmware }),
-    stack: 'ami',
-    characterDevices: node === undefined ? [] : [node],
-  });
+  return builder.report(
+    defined({
+      family: 'fpga',
+      id: address,
+      kind: 'fpga',
+      aliases: [],
+      ...pciIdentity(readPciFacts(sys, address)),
+      model,
+      serial,
+      firmware,
+      stack: 'ami',
+      characterDevices: node === undefined ? [] : [node],
+    }),
+  );
 }
 
 /**

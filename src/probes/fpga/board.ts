@@ -1,43 +1,18 @@
-import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
-import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
+import { type PciFunction, readPciFunction } from '../kit/pcie/function.ts';
 
-/** Facts of a PCI function. The PCI core caches them at enumeration, so they are readable on a dead board. */
-export interface PciFacts {
-  readonly address: string;
-  /** `0x8086`. */
-  readonly vendor?: string;
-  readonly device?: string;
+/** Facts of a PCI function of a board. */
+export interface PciFacts extends PciFunction {
   readonly subsystem?: string;
   /** `0x120000`: processing accelerator. */
   readonly classCode?: string;
-  /** Absent when no driver is bound. */
-  readonly driver?: string;
-  readonly numaNode?: number;
-  /** Address of the physical function; absent unless this is a virtual function. */
-  readonly physicalFunction?: string;
-  /** Functions from the root complex down, separated by `/`. */
-  readonly path?: string;
 }
 
 export function readPciFacts(sys: Tree, address: string): PciFacts {
-  const directory = `bus/pci/devices/${address}`;
-  const text = (file: string): string | undefined => sys.text(`${directory}/${file}`)?.toLowerCase() || undefined;
-  const driver = sys.link(`${directory}/driver`);
-  const physfn = sys.link(`${directory}/physfn`);
-  const facts: { [K in keyof PciFacts]?: PciFacts[K] | undefined } = {
-    vendor: text('vendor'),
-    device: text('device'),
-    subsystem: text('subsystem_device'),
-    classCode: text('class'),
-    driver: driver === undefined ? undefined : basename(driver),
-    numaNode: numaNodeOf(sys, address),
-    physicalFunction: physfn === undefined ? undefined : basename(physfn),
-    path: pciPathOf(sys, address),
-  };
-  const known = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
-  return { address, ...known } as PciFacts;
+  const text = (file: string): string | undefined => sys.text(`bus/pci/devices/${address}/${file}`)?.toLowerCase() || undefined;
+  return defined({ ...readPciFunction(sys, address), subsystem: text('subsystem_device'), classCode: text('class') });
 }
 
 interface BoardModel {
@@ -73,7 +48,7 @@ const VENDORS: Readonly<Record<string, string>> = {
   '0x3475': 'Arista',
 };
 
-export function modelOf({ vendor, device, subsystem }: PciFacts): string | undefined {
+export function modelOf({ pciVendor: vendor, pciDevice: device, subsystem }: PciFacts): string | undefined {
   const rows = BOARDS.filter((row) => row.vendor === vendor && row.device === device);
   return (rows.find((row) => row.subsystem === subsystem) ?? rows.find((row) => row.subsystem === undefined))?.model;
 }
@@ -81,22 +56,12 @@ export function modelOf({ vendor, device, subsystem }: PciFacts): string | undef
 /** Returns true for processing accelerators of AMD and for physical functions in the table above. */
 export function isFpgaBoard(facts: PciFacts): boolean {
   if (facts.physicalFunction !== undefined) return false;
-  return modelOf(facts) !== undefined || (facts.vendor === '0x10ee' && facts.classCode?.startsWith('0x12') === true);
+  return modelOf(facts) !== undefined || (facts.pciVendor === '0x10ee' && facts.classCode?.startsWith('0x12') === true);
 }
 
 /** Returns the members of a device that come from the PCI core. */
 export function pciIdentity(facts: PciFacts): Partial<Device> {
-  const { address, vendor, driver, numaNode } = facts;
-  const model = modelOf(facts);
-  const vendorName = vendor === undefined ? undefined : (VENDORS[vendor] ?? vendor);
-  return {
-    pciAddress: address,
-    ...(numaNode !== undefined && { numaNode }),
-    ...(driver !== undefined && { driver }),
-    ...(vendorName !== undefined && { vendor: vendorName }),
-    ...(model !== undefined && { model }),
-    ...(vendor !== undefined && { pciVendor: vendor }),
-    ...(facts.device !== undefined && { pciDevice: facts.device }),
-    ...(facts.path !== undefined && { pciPath: facts.path }),
-  };
+  const { physicalFunction: _, subsystem: __, classCode: ___, ...members } = facts;
+  const { pciVendor = '' } = facts;
+  return defined({ ...members, vendor: VENDORS[pciVendor] ?? facts.pciVendor, model: modelOf(facts) });
 }

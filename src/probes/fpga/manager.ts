@@ -1,7 +1,8 @@
 import type { DeviceReport } from '../../model/collection.ts';
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
-import { readPciFacts } from './board.ts';
+import { type PciFunction, readPciFunction } from '../kit/pcie/function.ts';
 import { metrics } from './metrics.ts';
 import { addPcie } from './pcie-facts.ts';
 import { ReportBuilder } from './report-builder.ts';
@@ -126,20 +127,18 @@ function readManaged(survey: Survey, manager: Placed, id: string, isOnlyEmbedded
   if (isReadable) addBridges(builder, survey, survey.bridges.filter(onBoard), id);
   const compatId = isReadable ? regionId(survey, onBoard, id) : undefined;
   if (compatId !== undefined) addInfo(builder, { stack: 'manager', compat_id: compatId });
-  const pci = manager.address === undefined ? undefined : readPciFacts(sys, manager.address);
-  const device: Device = {
+  const pci: Partial<PciFunction> = manager.address === undefined ? {} : readPciFunction(sys, manager.address);
+  const device: Device = defined({
     family: 'fpga',
     id,
     kind: 'fpga',
     aliases: [manager.name],
-    ...(sample.name !== undefined && { model: sample.name }),
-    ...(pci !== undefined && {
-      pciAddress: pci.address,
-      ...(pci.driver !== undefined && { driver: pci.driver }),
-      ...(pci.numaNode !== undefined && { numaNode: pci.numaNode }),
-    }),
+    model: sample.name,
+    pciAddress: pci.pciAddress,
+    driver: pci.driver,
+    numaNode: pci.numaNode,
     stack: 'manager',
-  };
+  });
   return builder.report(device);
 }
 

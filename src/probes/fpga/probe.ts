@@ -2,6 +2,7 @@ import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
 import type { Probe } from '../family.ts';
 import { LastIdentities } from '../kit/last-identity.ts';
+import { unlisted } from '../kit/unlisted.ts';
 import { readAlveoBoards } from './alveo.ts';
 import { readAmiBoards } from './ami.ts';
 import { isFpgaBoard, pciIdentity, readPciFacts } from './board.ts';
@@ -36,8 +37,7 @@ const BUS = 'bus/pci/devices';
 function collect(survey: Survey): Collection {
   const { error } = survey.host.sys.listing(BUS);
   // A platform without PCI has no such directory. If it exists but cannot be listed, the board of a file is unknown.
-  if (error !== undefined && error !== 'ENOENT')
-    return { reports: [], problems: [{ code: 'bus-unreadable', message: `listing /sys/${BUS} fails with ${error}` }], listing: 'partial' };
+  if (error !== undefined && error !== 'ENOENT') return unlisted(BUS, error, 'bus-unreadable');
   const reports = [...readDflBoards(survey), ...readAlveoBoards(survey)];
   const { sys } = survey.host;
   const { amd, known } = scanBus(survey, addressesOf(reports));

@@ -1,4 +1,5 @@
 import type { ProblemSpec } from '../../model/collection.ts';
+import { fileProblems } from '../kit/device-files.ts';
 import { sensorProblems } from '../kit/sensor-limits.ts';
 
 export const problems = [
@@ -7,21 +8,12 @@ export const problems = [
     meaning: 'The directory of PCI functions exists but cannot be listed, so the agent knows nothing about any board.',
     remedy: "Mount the host's /sys read-only into the agent and let it read /sys/bus/pci/devices.",
   },
-  {
-    code: 'permission-denied',
-    meaning: 'A file of a board exists, but the agent has no permission to read it.',
-    remedy: "Let the agent read the host's /sys. By default the kernel lets all users read the files that the agent needs.",
-  },
-  {
-    code: 'read-failed',
-    meaning: 'A file of a board exists but could not be read. The value is missing.',
-    remedy: 'Search the kernel log for the driver of the board; a board that does not answer may need a reset.',
-  },
-  {
-    code: 'unparsable',
-    meaning: 'A file of a board holds text of an unknown form. The value is missing.',
-    remedy: 'Compare the versions of kernel and driver with those in the documentation, and report the text.',
-  },
+  ...fileProblems(
+    'board',
+    'Search the kernel log for the driver of the board; a board that does not answer may need a reset.',
+    undefined,
+    'Compare the versions of kernel and driver with those in the documentation, and report the text.',
+  ),
   ...sensorProblems,
   {
     code: 'address-unknown',

@@ -1,3 +1,4 @@
+import { defined } from '../../model/defined.ts';
 import { parseCount } from './values.ts';
 
 /** Use of a board by the programs of the node. */
@@ -19,12 +20,7 @@ export function parseKdsStat(text: string): KdsUse | undefined {
   if (outstanding === undefined && executions === undefined && clients === undefined) return undefined;
   const tail = /^client pid:[^\S\n]*\n([\s\S]*)$/m.exec(text)?.[1] ?? '';
   const pids = [...tail.matchAll(/^\s*(\d{1,10})\s*$/gm)].map((match) => Number(match[1]));
-  return {
-    ...(outstanding !== undefined && { outstanding }),
-    ...(executions !== undefined && { executions }),
-    ...(clients !== undefined && { clients }),
-    pids: [...new Set(pids)].sort((a, b) => a - b),
-  };
+  return defined({ outstanding, executions, clients, pids: [...new Set(pids)].sort((a, b) => a - b) });
 }
 
 /** Used device memory of all banks. */

@@ -1,5 +1,5 @@
 import type { Tree } from '../../host/fs/tree.ts';
-import { pciPathOf } from '../../host/pci/pci.ts';
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { CharDevices } from './char-devices.ts';
 import { CLASS, type Location } from './discover.ts';
@@ -13,8 +13,6 @@ export interface HcaFacts {
   readonly name: string;
   readonly location: Location;
   readonly charDevices: CharDevices;
-  /** PCI functions from the root complex down; absent when the device is not a PCI function. */
-  readonly pciPath?: string;
   readonly hcaType?: string;
   readonly boardId?: string;
   readonly firmware?: string;
@@ -48,11 +46,10 @@ const MAX_TEXT_LENGTH = 128;
 /** Reads all facts of a device except its ports. */
 export function readHcaFacts(sys: Tree, name: string, location: Location, charDevices: CharDevices): Omit<HcaFacts, 'ports'> {
   const text = (file: string): string | undefined => sys.text(`${CLASS}/${name}/${file}`)?.slice(0, MAX_TEXT_LENGTH) || undefined;
-  return dropUndefined({
+  return defined({
     name,
     location,
     charDevices,
-    pciPath: location.pciAddress === undefined ? undefined : pciPathOf(sys, location.pciAddress),
     hcaType: text('hca_type'),
     boardId: text('board_id'),
     firmware: text('fw_ver'),
@@ -96,7 +93,7 @@ export function deviceOf(facts: HcaFacts, parent: HcaFacts | undefined, hasRdmaC
   const ports = [...facts.ports.values()];
   const nodes = [...charDevices.uverbs, ...charDevices.umad, ...charDevices.issm, ...(hasRdmaCm ? ['rdma_cm'] : [])];
   const ownAddress = location.kind === 'sf' ? undefined : location.pciAddress;
-  return dropUndefined({
+  return defined({
     family: FAMILY,
     id: facts.name,
     identity: identityOf(facts, parent),
@@ -112,7 +109,7 @@ export function deviceOf(facts: HcaFacts, parent: HcaFacts | undefined, hasRdmaC
     firmware: facts.firmware,
     pciVendor: location.pciVendor,
     pciDevice: location.pciDevice,
-    pciPath: facts.pciPath,
+    pciPath: location.pciPath,
     physicalFunction: location.physicalFunction,
     vfIndex: location.vfIndex,
     sfNumber: location.sfNumber,
@@ -124,12 +121,4 @@ export function deviceOf(facts: HcaFacts, parent: HcaFacts | undefined, hasRdmaC
 
 function undefinedIfEmpty(list: readonly string[]): readonly string[] | undefined {
   return list.length === 0 ? undefined : list;
-}
-
-type Optional<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
-  [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
-};
-
-function dropUndefined<T extends object>(value: T): Optional<T> {
-  return Object.fromEntries(Object.entries(value).filter(([, entry]) => entry !== undefined)) as Optional<T>;
 }

@@ -1,6 +1,7 @@
 import { basename, dirname } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
-import { isPciAddress, numaNodeOf, pciAddressOf } from '../../host/pci/pci.ts';
+import { isPciAddress, pciAddressOf } from '../../host/pci/pci.ts';
+import { type PciFunction, readPciFunction } from '../kit/pcie/function.ts';
 
 export const CLASS = 'class/infiniband';
 
@@ -8,22 +9,15 @@ export const CLASS = 'class/infiniband';
 export type FunctionKind = 'pf' | 'vf' | 'sf' | 'function';
 
 /** Position of a device in the machine. It comes from the device's parents, never from its name, because udev may change the name. */
-export interface Location {
+export interface Location extends Partial<PciFunction> {
   readonly kind: FunctionKind;
   /** Address of the function itself. A scalable function has none, so it gets the address of the function that carries it. */
   readonly pciAddress?: string;
-  /** PCI address of the physical function to which this function belongs. */
-  readonly physicalFunction?: string;
   /** Number of the physical function's `virtfn` link. */
   readonly vfIndex?: number;
   /** Name on the auxiliary bus: `mlx5_core.sf.4`. */
   readonly auxiliary?: string;
   readonly sfNumber?: number;
-  readonly numaNode?: number;
-  readonly driver?: string;
-  /** `0x15b3`. */
-  readonly pciVendor?: string;
-  readonly pciDevice?: string;
 }
 
 const AUXILIARY = /^[A-Za-z][\w-]*(?:\.[\w-]+)+\.\d+$/;
@@ -62,21 +56,10 @@ function scalableFunction(sys: Tree, auxiliary: string, pciAddress: string | und
 }
 
 function pciFunction(sys: Tree, address: string, known: VirtualFunctions): Location {
-  const directory = `bus/pci/devices/${address}`;
-  const numaNode = numaNodeOf(sys, address);
-  const driver = sys.link(`${directory}/driver`);
-  const [pciVendor, pciDevice] = [sys.text(`${directory}/vendor`), sys.text(`${directory}/device`)].map((id) => id?.toLowerCase());
-  const common = {
-    pciAddress: address,
-    ...(numaNode !== undefined && { numaNode }),
-    ...(driver !== undefined && { driver: basename(driver) }),
-    ...(pciVendor && { pciVendor }),
-    ...(pciDevice && { pciDevice }),
-  };
-  const physicalFunction = sys.link(`${directory}/physfn`);
+  const { physicalFunction, ...common } = readPciFunction(sys, address);
   if (physicalFunction === undefined) return { kind: 'pf', ...common };
-  const vfIndex = virtualFunctionsOf(sys, basename(physicalFunction), known).get(address);
-  return { kind: 'vf', ...common, physicalFunction: basename(physicalFunction), ...(vfIndex !== undefined && { vfIndex }) };
+  const vfIndex = virtualFunctionsOf(sys, physicalFunction, known).get(address);
+  return { kind: 'vf', ...common, physicalFunction, ...(vfIndex !== undefined && { vfIndex }) };
 }
 
 function virtualFunctionsOf(sys: Tree, physicalFunction: string, known: VirtualFunctions): ReadonlyMap<string, number> {

@@ -1,6 +1,7 @@
 import type { Host } from '../../host/host.ts';
 import type { Collection, Problem } from '../../model/collection.ts';
 import type { Probe } from '../family.ts';
+import { unlisted } from '../kit/unlisted.ts';
 import { CLASS } from './discover.ts';
 import type { HcaSample } from './hca.ts';
 import { type InfinibandOptions, isExpectedPort, type NameFilter, nameFilter } from './options.ts';
@@ -25,30 +26,24 @@ class InfinibandProbe implements Probe {
     this.#registry = new HcaRegistry(host, options);
   }
 
-  collect(): Collection {
-    const { sys } = this.#host;
-    const { shortages } = sys;
-    const collection = this.#collect();
-    // Results of a read with too few file descriptors are unreliable.
-    if (sys.shortages !== shortages) this.#registry.clear();
-    return collection;
-  }
-
-  close(): void {
+  forget(): void {
     this.#registry.clear();
   }
 
-  #collect(): Collection {
+  close(): void {
+    this.forget();
+  }
+
+  collect(): Collection {
     const { sys, dev, clock } = this.#host;
     const { names, error } = sys.listing(CLASS);
     if (names === undefined) {
-      this.#registry.clear();
-      if (error === 'ENOENT') return { reports: [], problems: [], listing: 'absent' };
-      return { reports: [], problems: [problem('class-unreadable', `listing /sys/${CLASS} fails with ${error}`)], listing: 'partial' };
+      this.forget();
+      return unlisted(CLASS, error);
     }
     const nowMs = clock.monotonic();
     const vanishedNames = this.#registry.update(names.filter(this.#filter), nowMs);
-    const { samples, problems, unread } = this.#readAll(nowMs);
+    const { samples, problems } = this.#readAll(nowMs);
     const all = [...samples, ...this.#registry.inOtherNamespace.map((hca) => hca.sampleInOtherNamespace())];
     if (this.#options['hw-counters']) {
       if (areCountersHidden(all)) {
@@ -60,9 +55,8 @@ class InfinibandProbe implements Probe {
       problems.push(problem('nodes-hidden', `listing ${dev.path('infiniband')} fails with ${nodes.error}`));
     }
     const isExpected = (device: string, port: string): boolean => isExpectedPort(this.#options, device, port);
-    const reports = reportsOf(all, { charNodes: nodes.names && new Set(nodes.names), isExpected });
     return {
-      reports: reports.map((report) => (unread.has(report.device.id) ? { device: report.device } : report)),
+      reports: reportsOf(all, { charNodes: nodes.names && new Set(nodes.names), isExpected }),
       problems: [
         ...vanishedNames.map(vanished),
         ...problems,
@@ -72,17 +66,13 @@ class InfinibandProbe implements Probe {
     };
   }
 
-  /** `unread` holds the names of devices whose files could not all be opened, because no file descriptor was free. */
   #readAll(nowMs: number) {
     const { sys } = this.#host;
     const samples: HcaSample[] = [];
     const problems: Problem[] = [];
-    const unread = new Set<string>();
     for (const hca of this.#registry.present) {
       const { name } = hca;
-      const { shortages } = sys;
       const sample = hca.read(nowMs);
-      if (sys.shortages !== shortages) unread.add(name);
       if (!this.#registry.isSameDevice(hca)) {
         // The device vanished during the read, so its sample is incomplete. A device that is no longer listed was removed: no problem.
         if (this.#registry.remove(hca) && sys.link(`${CLASS}/${name}`) !== undefined) problems.push(vanished(name));
@@ -93,7 +83,7 @@ class InfinibandProbe implements Probe {
       }
       samples.push(sample);
     }
-    return { samples, problems, unread };
+    return { samples, problems };
   }
 }
 

@@ -2,6 +2,7 @@ import type { Host } from '../../host/host.ts';
 import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import { isSuspended } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
+import { defined } from '../../model/defined.ts';
 import type { Reading, Value } from '../../model/metric.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
 import { PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
@@ -124,19 +125,19 @@ export class Card {
     this.problems = [...described.problems, ...files.problems];
     const residency = new Map(gts.flatMap(({ gt, idleSeconds }) => (idleSeconds === undefined ? [] : [[gt.name, idleSeconds * 1_000]])));
     const isWhole = residency.size > 0 && gts.every(({ gt }) => gt.idle !== undefined && residency.has(gt.name));
-    return {
+    return defined({
       state: 'awake',
       isIdle: isWhole ? this.#idle.awake(residency, nowMs) : this.#idle.unknown(),
       gts,
       monitor,
       power: this.#energy.readings(monitor.energies, nowMs),
       vfProfiles: described.vfProfiles,
-      ...(throttle !== undefined && { throttle }),
+      throttle,
       ...this.#survivability(described.names),
-      ...(described.isDowngraded !== undefined && { isDowngraded: described.isDowngraded }),
-      ...(pcie !== undefined && { pcie }),
-      ...(described.profile !== undefined && { profile: described.profile }),
-    };
+      isDowngraded: described.isDowngraded,
+      pcie,
+      profile: described.profile,
+    });
   }
 
   #isAsleep(): boolean {
@@ -223,7 +224,8 @@ export class Card {
       const value = has.has(file) ? files.once(file, parseCount).value : undefined;
       return typeof value === 'number' ? value : undefined;
     };
-    const facts: { [K in keyof CardFacts]?: CardFacts[K] | undefined } = {
+    // A fact that cannot be read now is kept.
+    const read = defined({
       numaNode: numaNodeOf(sys, address),
       pciVendor: id('vendor', vendor),
       pciDevice: id('device', device),
@@ -234,9 +236,7 @@ export class Card {
       functions: count('sriov_numvfs'),
       functionsMax: count('sriov_totalvfs'),
       engines: enginesOf(files, minorDirectory, gts),
-    };
-    // A fact that cannot be read now is kept.
-    const read = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as Partial<CardFacts>;
+    });
     this.facts = { ...this.facts, ...read };
   }
 }
@@ -247,14 +247,14 @@ function readGt(files: DeviceFiles, gt: Gt): GtSample {
   const hertz = (file: string | undefined): number | undefined => (file === undefined ? undefined : files.live(file, parseMegahertz).value);
   const [actual, requested, most, min, max] = [gt.actual, gt.requested, gt.most, gt.limits.min, gt.limits.max].map(hertz);
   const idle = gt.idle === undefined ? undefined : files.live(gt.idle, parseCount).value;
-  return {
+  return defined({
     gt,
-    ...(actual !== undefined && { actual }),
-    ...(requested !== undefined && { requested }),
-    ...(most !== undefined && { most }),
+    actual,
+    requested,
+    most,
     limits: { ...(min !== undefined && { min }), ...(max !== undefined && { max }) },
     ...(idle !== undefined && { idleSeconds: Number(idle) / 1_000 }),
-  };
+  });
 }
 
 function downgradeOf(files: DeviceFiles, has: ReadonlySet<string>): Pick<Described, 'isDowngraded'> {

@@ -1,3 +1,4 @@
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { CardFacts } from './card.ts';
 import type { CardPlace } from './discover.ts';
@@ -7,7 +8,7 @@ import { MODELS } from './models.ts';
 export function deviceOf(place: CardPlace, facts: CardFacts, parent?: CardFacts): Device {
   const model = MODELS[facts.pciDevice ?? ''] ?? MODELS[parent?.pciDevice ?? ''];
   const numaNode = facts.numaNode ?? parent?.numaNode;
-  return {
+  return defined({
     family: 'intelgpu',
     id: place.address,
     kind: place.parent === undefined ? 'gpu' : 'vf',
@@ -15,13 +16,13 @@ export function deviceOf(place: CardPlace, facts: CardFacts, parent?: CardFacts)
     pciAddress: place.address,
     vendor: 'Intel',
     characterDevices: place.nodes.map((node) => `/dev/dri/${node}`),
-    ...(place.driver !== undefined && { driver: place.driver }),
+    driver: place.driver,
     ...(place.parent !== undefined && { parent: place.parent, physicalFunction: place.parent }),
-    ...(place.vfIndex !== undefined && { vfIndex: place.vfIndex }),
-    ...(model !== undefined && { model }),
-    ...(numaNode !== undefined && { numaNode }),
-    ...(facts.pciVendor !== undefined && { pciVendor: facts.pciVendor }),
-    ...(facts.pciDevice !== undefined && { pciDevice: facts.pciDevice }),
-    ...(facts.pciPath !== undefined && { pciPath: facts.pciPath }),
-  };
+    vfIndex: place.vfIndex,
+    model,
+    numaNode,
+    pciVendor: facts.pciVendor,
+    pciDevice: facts.pciDevice,
+    pciPath: facts.pciPath,
+  });
 }

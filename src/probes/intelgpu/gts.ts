@@ -1,3 +1,4 @@
+import { defined } from '../../model/defined.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
 import { parseCount, plainText } from '../kit/text.ts';
 import type { CardPlace } from './discover.ts';
@@ -116,12 +117,7 @@ function clockFiles(
 ): Pick<Gt, 'actual' | 'requested' | 'most' | 'limits'> {
   const path = (name: string): string | undefined => (has.has(name) ? has.path(name) : undefined);
   const [actual, requested, most, min, max] = [names.actual, names.requested, names.most, names.min, names.max].map(path);
-  return {
-    ...(actual !== undefined && { actual }),
-    ...(requested !== undefined && { requested }),
-    ...(most !== undefined && { most }),
-    limits: { ...(min !== undefined && { min }), ...(max !== undefined && { max }) },
-  };
+  return defined({ actual, requested, most, limits: { ...(min !== undefined && { min }), ...(max !== undefined && { max }) } });
 }
 
 function throttleFiles(

@@ -1,22 +1,10 @@
-import { parseInteger, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
+import { type SensorKind, sensorSlug } from '../../host/hwmon.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
-import { type LimitedTemperature, withCredibleLimits } from '../kit/drm/temperature.ts';
+import { type Channel, type ChannelSample, integer, readChannels } from '../kit/drm/channels.ts';
 import type { CredibleLimits } from '../kit/sensor-limits.ts';
-import { parseCount, plainText } from '../kit/text.ts';
+import { parseCount } from '../kit/text.ts';
 import { metrics } from './metrics.ts';
-
-/** A file of a monitor that is read at each refresh. */
-interface Channel {
-  readonly file: string;
-  readonly kind: SensorKind;
-  readonly metric: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly scale: number;
-  /** Limits of a temperature, in °C. */
-  readonly critical?: number;
-  readonly emergency?: number;
-}
 
 /** What is known of the hardware monitors of a card without reading their sensors. */
 export interface Monitors {
@@ -27,9 +15,7 @@ export interface Monitors {
   readonly limits: readonly Reading[];
 }
 
-export interface MonitorSample {
-  readonly readings: readonly Reading[];
-  readonly temperatures: readonly LimitedTemperature[];
+export interface MonitorSample extends ChannelSample {
   /** Microjoules since the driver was loaded. A counter that tells 0 is absent: the channel is not wired, or the read failed. */
   readonly energies: ReadonlyMap<string, bigint>;
 }
@@ -119,25 +105,9 @@ function sensorName(label: string, channel: string, isXe: boolean): string {
   return ['card', 'package'][numberOf(channel) - (channel.startsWith('in') ? 0 : 1)] ?? channel;
 }
 
-const integer = (text: string): number | undefined => parseInteger(plainText(text));
-
 /** Reads the sensors. A sensor without a value gives no reading. `credible`: the limits of the card. */
 export function readMonitors(files: DeviceFiles, credible: CredibleLimits, { channels, energies, limits }: Monitors): MonitorSample {
-  const readings: Reading[] = [];
-  const temperatures: LimitedTemperature[] = [];
-  for (const { file, kind, metric, labels, scale, critical, emergency } of channels) {
-    const raw = files.live(file, integer).value;
-    const value = raw === undefined ? undefined : files.possible(file, kind, raw / scale);
-    if (value !== undefined) readings.push({ metric, labels, value });
-    if (critical === undefined) continue;
-    const temperature = {
-      sensor: labels.sensor as string,
-      critical,
-      ...(value !== undefined && { celsius: value }),
-      ...(emergency !== undefined && { emergency }),
-    };
-    temperatures.push(...withCredibleLimits(files, credible, temperature));
-  }
+  const { readings, temperatures } = readChannels(files, credible, channels);
   const counted = energies.flatMap(({ sensor, file }): [string, bigint][] => {
     const microjoules = files.live(file, parseCount).value;
     return microjoules === undefined || BigInt(microjoules) === 0n ? [] : [[sensor, BigInt(microjoules)]];

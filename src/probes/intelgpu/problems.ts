@@ -1,5 +1,6 @@
 import { kmsgProblems } from '../../host/kernel-log/problems.ts';
 import type { ProblemSpec } from '../../model/collection.ts';
+import { fileProblems } from '../kit/device-files.ts';
 import { sensorProblems } from '../kit/sensor-limits.ts';
 
 export const problems = [
@@ -24,21 +25,11 @@ export const problems = [
     remedy: 'Search the kernel log for i915 or xe. The job of the process may hang on the card.',
   },
   ...sensorProblems,
-  {
-    code: 'permission-denied',
-    meaning: 'A file of a card exists, but the agent has no permission to read it.',
-    remedy: 'Run the agent as root. The kernel shows some files of xe, such as the state of the link, only to root.',
-  },
-  {
-    code: 'read-failed',
-    meaning: 'A file of a card exists but could not be read. The value is missing.',
-    remedy: 'Search the kernel log for i915 or xe; a card that does not answer may need a reset.',
-  },
-  {
-    code: 'unparsable',
-    meaning: 'A file of a card holds text of an unknown form. The value is missing.',
-    remedy: 'Report the text with the kernel and the card.',
-  },
+  ...fileProblems(
+    'card',
+    'Search the kernel log for i915 or xe; a card that does not answer may need a reset.',
+    'Run the agent as root. The kernel shows some files of xe, such as the state of the link, only to root.',
+  ),
   {
     code: 'processes-hidden',
     meaning:

@@ -1,6 +1,6 @@
 import type { ReadResult, Tree } from '../../host/fs/tree.ts';
 import { canMeasure, type SensorKind } from '../../host/hwmon.ts';
-import type { Problem } from '../../model/collection.ts';
+import type { Problem, ProblemSpec } from '../../model/collection.ts';
 import { IMPOSSIBLE } from './sensor-limits.ts';
 import { firstLine, plainText } from './text.ts';
 
@@ -156,3 +156,18 @@ export class DeviceFiles {
     };
   }
 }
+
+const UNPARSABLE = (part: string): string => `Report the text with the kernel and the ${part}.`;
+const PERMISSION = "Let the agent read the host's /sys. By default the kernel lets all users read the files that the agent needs.";
+
+/** Problems of a family that reads files of devices. `part`: its word for a device. `failed`: remedy of a read that fails. */
+export const fileProblems = (part: string, failed: string, permission = PERMISSION, unparsable = UNPARSABLE(part)) =>
+  [
+    {
+      code: 'permission-denied',
+      meaning: `A file of a ${part} exists, but the agent has no permission to read it.`,
+      remedy: permission,
+    },
+    { code: 'read-failed', meaning: `A file of a ${part} exists but could not be read. The value is missing.`, remedy: failed },
+    { code: 'unparsable', meaning: `A file of a ${part} holds text of an unknown form. The value is missing.`, remedy: unparsable },
+  ] as const satisfies readonly ProblemSpec[];

@@ -1,3 +1,4 @@
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { NetworkFunction } from './discover.ts';
 
@@ -25,7 +26,7 @@ const VENDORS: Readonly<Record<string, string>> = {
 export function deviceOf(fn: NetworkFunction, isParentReported: boolean, identity: Pick<Device, 'identity'>): Device {
   const { address, kind, physicalFunction, number, driver, pciVendor, pciDevice, numaNode, pciPath, interfaces, vfioNode } = fn;
   const vendor = VENDORS[pciVendor ?? ''];
-  return {
+  return defined({
     family: FAMILY,
     id: address,
     ...identity,
@@ -33,15 +34,15 @@ export function deviceOf(fn: NetworkFunction, isParentReported: boolean, identit
     aliases: [],
     pciAddress: address,
     ...(physicalFunction !== undefined && isParentReported && { parent: physicalFunction }),
-    ...(numaNode !== undefined && { numaNode }),
-    ...(vendor !== undefined && { vendor }),
-    ...(driver !== undefined && { driver }),
-    ...(pciVendor !== undefined && { pciVendor }),
-    ...(pciDevice !== undefined && { pciDevice }),
-    ...(pciPath !== undefined && { pciPath }),
-    ...(physicalFunction !== undefined && { physicalFunction }),
-    ...(number !== undefined && { vfIndex: number }),
+    numaNode,
+    vendor,
+    driver,
+    pciVendor,
+    pciDevice,
+    pciPath,
+    physicalFunction,
+    vfIndex: number,
     ...(interfaces.length > 0 && { netdevs: interfaces }),
     ...(vfioNode !== undefined && { characterDevices: [vfioNode, '/dev/vfio/vfio'] }),
-  };
+  });
 }

@@ -1,6 +1,8 @@
 import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
-import { isPciAddress, numaNodeOf, pciPathOf, vfioNodeOf } from '../../host/pci/pci.ts';
+import { isPciAddress, vfioNodeOf } from '../../host/pci/pci.ts';
+import { defined } from '../../model/defined.ts';
+import { readPciFunction } from '../kit/pcie/function.ts';
 
 export const PCI = 'bus/pci/devices';
 
@@ -107,28 +109,26 @@ function networkFunction(
   isInExclusiveCard: boolean,
 ): Omit<NetworkFunction, 'kind' | 'virtualFunctions'> {
   const directory = `${PCI}/${address}`;
-  const fact = (file: string): string | undefined => (entries.includes(file) ? sys.text(`${directory}/${file}`)?.toLowerCase() : undefined);
-  const link = sys.link(`${directory}/driver`);
-  const driver = link === undefined ? undefined : basename(link);
+  const { driver, pciVendor, pciDevice, numaNode, pciPath } = readPciFunction(sys, address);
   const isInUserSpace = driver !== undefined && USER_SPACE_DRIVERS.has(driver);
   const vfioNode = isInUserSpace ? vfioNodeOf(sys, address) : undefined;
-  const [pciVendor, pciDevice, numaNode, pciPath] = [fact('vendor'), fact('device'), numaNodeOf(sys, address), pciPathOf(sys, address)];
-  const max = /^\d{1,5}$/.exec(fact('sriov_totalvfs') ?? '')?.[0];
+  const total = entries.includes('sriov_totalvfs') ? sys.text(`${directory}/sriov_totalvfs`) : undefined;
+  const max = /^\d{1,5}$/.exec(total ?? '')?.[0];
   const rdmaDevices = entries.includes('infiniband') ? sys.list(`${directory}/infiniband`) : [];
-  return {
+  return defined({
     address,
-    ...(driver !== undefined && { driver }),
-    ...(pciVendor !== undefined && { pciVendor }),
-    ...(pciDevice !== undefined && { pciDevice }),
-    ...(numaNode !== undefined && { numaNode }),
-    ...(pciPath !== undefined && { pciPath }),
+    driver,
+    pciVendor,
+    pciDevice,
+    numaNode,
+    pciPath,
     ...interfacesOf(sys, entries.includes('net') ? directory : undefined),
     rdmaDevices,
     hasHiddenRdma: isInExclusiveCard && rdmaDevices.length === 0 && driver !== undefined && !isInUserSpace,
     hasErrorCounters: entries.some((name) => name.startsWith('aer_dev_')),
-    ...(vfioNode !== undefined && { vfioNode }),
+    vfioNode,
     ...(max !== undefined && { maxVirtualFunctions: Number(max) }),
-  };
+  });
 }
 
 /** Source of the names of ports: Linux Documentation/networking/switchdev.rst. */

@@ -1,3 +1,4 @@
+import { defined } from '../../model/defined.ts';
 import { parseCount, type Traffic, type TrafficCounter } from './traffic.ts';
 import { type LinkDescription, type LinkState, MOST_FUNCTIONS, type VirtualFunction } from './virtual-function.ts';
 
@@ -88,11 +89,11 @@ function settingsOf(text: string): Omit<VirtualFunction, 'number'> {
   const vlan = /(?:^|, )vlan (\d{1,4})(?:,|\s)/.exec(`${text},`)?.[1];
   const limit = /(?:^|, )(?:max_tx_rate|tx rate) (\d{1,9}) ?\(?Mbps/.exec(text)?.[1];
   const [checksSpoofing, isTrusted] = [onOff('spoof checking'), onOff('trust')];
-  return {
-    ...(checksSpoofing !== undefined && { checksSpoofing }),
-    ...(isTrusted !== undefined && { isTrusted }),
-    ...(linkState !== undefined && { linkState }),
+  return defined({
+    checksSpoofing,
+    isTrusted,
+    linkState,
     ...(vlan !== undefined && Number(vlan) <= 4_095 && { vlan: Number(vlan) }),
     ...(limit !== undefined && { transmitLimit: Number(limit) }),
-  };
+  });
 }

@@ -1,4 +1,5 @@
 import type { Tree } from '../../host/fs/tree.ts';
+import { defined } from '../../model/defined.ts';
 import { readInterfaceCounters } from './driver-files.ts';
 import type { Interface } from './link-source.ts';
 import { parseCount, type Traffic } from './traffic.ts';
@@ -80,7 +81,7 @@ export class Port {
     if (isUp === true && this.#speedOf !== state) this.#megabits = speedOf(this.#sys.text(`${directory}/speed`));
     this.#speedOf = changes === undefined ? undefined : state;
     const count = (file: string): bigint | undefined => parseCount(this.#sys.reread(`${directory}/${file}`).text);
-    return dropUndefined({
+    return defined({
       ...base,
       isUp,
       isEnabled,
@@ -117,11 +118,3 @@ function speedOf(text: string | undefined): number | undefined {
 
 const numberOf = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d{1,10}$/.test(text) ? Number(text) : undefined;
-
-type Optional<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
-  [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
-};
-
-function dropUndefined<T extends object>(value: T): Optional<T> {
-  return Object.fromEntries(Object.entries(value).filter(([, entry]) => entry !== undefined)) as Optional<T>;
-}

@@ -1,12 +1,14 @@
 import type { Host } from '../../host/host.ts';
 import { readAer } from '../../host/pci/pcie.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { Probe } from '../family.ts';
 import { Kept } from '../kit/kept.ts';
 import { LastIdentities } from '../kit/last-identity.ts';
 import { cardFaults, pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, type PcieSample, pcieErrorReadings, pcieReadings } from '../kit/pcie/pcie.ts';
+import { unlisted } from '../kit/unlisted.ts';
 import { Card, type CardSample } from './card.ts';
 import { deviceOf } from './device.ts';
 import { isReported, type NetworkFunction, PCI, type Survey, survey } from './discover.ts';
@@ -70,8 +72,7 @@ export class NetdevProbe implements Probe {
     const { names, error } = sys.listing(PCI);
     if (names === undefined) {
       this.forget();
-      if (error === 'ENOENT') return { reports: [], problems: [], listing: 'absent' };
-      return { reports: [], problems: [problem('class-unreadable', `listing /sys/${PCI} fails with ${error}`)], listing: 'partial' };
+      return unlisted(PCI, error);
     }
     const nowMs = clock.monotonic();
     const found = this.#surveyed(names, nowMs);
@@ -179,13 +180,7 @@ export class NetdevProbe implements Probe {
     const representor = fn.number === undefined ? undefined : functions.get(parent)?.representors.get(fn.number);
     const errors = fn.hasErrorCounters ? { aer: readAer(this.#host.sys, fn.address) } : undefined;
     const own = errors === undefined ? [] : pcieErrorFindings(errors);
-    const readings = virtualReadings({
-      fn,
-      ...(told !== undefined && { told }),
-      ...(traffic !== undefined && { traffic }),
-      ...(port !== undefined && { port }),
-      ...(representor !== undefined && { representor }),
-    });
+    const readings = virtualReadings(defined({ fn, told, traffic, port, representor }));
     return {
       device,
       read: {

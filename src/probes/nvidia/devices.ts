@@ -2,6 +2,7 @@ import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { normalizePciAddress, numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import type { DeviceAccess } from '../../model/access.ts';
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { FallbackNames } from '../kit/fallback-names.ts';
 import type { GpuSample, MigSample } from './sample.ts';
@@ -167,10 +168,4 @@ function procFacts(proc: Tree, pciAddress: string): Record<'uuid' | 'model' | 'm
   const text = proc.text(`driver/nvidia/gpus/${pciAddress}/information`) ?? '';
   const fact = (name: string, form: string): string | undefined => new RegExp(`^${name}:\\s*(${form})\\s*$`, 'im').exec(text)?.[1];
   return { uuid: fact('GPU UUID', 'GPU-[0-9a-f-]{36}'), model: fact('Model', '.+?'), minor: fact('Device Minor', '\\d+') };
-}
-
-type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
-
-function defined<T extends Record<string, unknown>>(record: T): Defined<T> {
-  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)) as Defined<T>;
 }

@@ -1,4 +1,5 @@
 import type { KmsgMessage } from '../../host/kernel-log/reader.ts';
+import { defined } from '../../model/defined.ts';
 import type { Severity } from '../../model/health.ts';
 import type { NvidiaLine, SwitchLine, XidLine } from './xid-line.ts';
 import { NO_REMOVALS, type Removals, rememberCause, rememberRemoval } from './xid-removals.ts';
@@ -138,16 +139,16 @@ function addLine(before: XidTally | undefined, line: XidLine, place: RecordPlace
   const judgement = judgeXid(line);
   const isBeforeWorse = before?.isOpen === true && RANK[before.judgement.severity] > RANK[judgement.severity];
   const lastMs = place.timeMs ?? before?.lastMs;
-  return {
+  return defined({
     xid,
-    ...(gpuInstance !== undefined && { gpuInstance }),
-    ...(computeInstance !== undefined && { computeInstance }),
+    gpuInstance,
+    computeInstance,
     count: (before?.count ?? 0) + (isSameEvent ? 0 : 1),
-    ...(lastMs !== undefined && { lastMs }),
+    lastMs,
     ...(isBeforeWorse ? { line: before.line, judgement: before.judgement } : { line, judgement }),
     isOpen: xid !== 154 && (isBeforeWorse || judgement.lasts !== 'quiet'),
     counted: isSameEvent ? before.counted : { text, atMs },
-  };
+  });
 }
 
 /** Reason why the faults of a GPU have ended although the log has no line about it. */

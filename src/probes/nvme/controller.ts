@@ -2,6 +2,7 @@ import type { Host } from '../../host/host.ts';
 import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import { isAsleepState, isSuspended } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
+import { defined } from '../../model/defined.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
 import { Kept } from '../kit/kept.ts';
 import { PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
@@ -92,15 +93,15 @@ export class Controller {
     ];
     if (files.isHung)
       this.problems = [{ code: 'drive-hangs', message: `an earlier read of /sys/${this.place.directory} still hangs`, device: id }];
-    return {
+    return defined({
       isHung: files.isHung,
       isAsleep,
       areTemperaturesUnknown: this.#monitor !== undefined && this.#options['temperature-interval'] > 0 && !isAsleep,
-      ...(state !== undefined && { state }),
+      state,
       ...(temperatures !== undefined && { temperatures: temperatures.sample }),
-      ...(smart !== undefined && { smart }),
-      ...(pcie !== undefined && { pcie }),
-    };
+      smart,
+      pcie,
+    });
   }
 
   close(): void {
@@ -119,7 +120,7 @@ export class Controller {
     const { sys } = this.#host;
     const { address, directory } = this.place;
     const queues = files.value('queue_count', parseCount);
-    const facts: { [K in keyof ControllerFacts]: ControllerFacts[K] | undefined } = {
+    const facts = defined({
       // They cannot change while the controller exists, and without them nobody knows which drive this is.
       model: files.text('model') ?? this.facts.model,
       serial: files.text('serial') ?? this.facts.serial,
@@ -134,12 +135,12 @@ export class Controller {
         pciDevice: files.text('device/device')?.toLowerCase(),
         pciPath: pciPathOf(sys, address),
       }),
-    };
+    });
     // The facts of an earlier read are better than a part of them.
     if (files.isHung) return;
     this.#factsAtMs = nowMs;
     this.#monitor = findMonitor(sys, directory);
-    this.facts = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as ControllerFacts;
+    this.facts = facts;
   }
 
   #readTemperatures(nowMs: number) {

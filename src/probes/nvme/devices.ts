@@ -1,3 +1,4 @@
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { FallbackNames } from '../kit/fallback-names.ts';
 import type { ControllerFacts } from './controller.ts';
@@ -25,7 +26,7 @@ const driveOf = ({ model, serial }: ControllerFacts): string | undefined =>
 export function controllerDevice({ place, facts }: KnownController, namespaces: readonly NamespacePlace[]): Device {
   const { id, name, address } = place;
   const own = namespaces.filter(({ paths }) => paths.some(({ controller }) => controller.id === id));
-  return {
+  return defined({
     family: 'nvme',
     id,
     identity: controllerIdentity(facts),
@@ -34,12 +35,12 @@ export function controllerDevice({ place, facts }: KnownController, namespaces: 
     driver: 'nvme',
     index: name.slice('nvme'.length),
     characterDevices: [`/dev/${name}`, ...own.flatMap(nodesOf)],
-    ...(address !== undefined && { pciAddress: address }),
+    pciAddress: address,
     ...identityOf(facts),
-    ...(facts.pciVendor !== undefined && { pciVendor: facts.pciVendor }),
-    ...(facts.pciDevice !== undefined && { pciDevice: facts.pciDevice }),
-    ...(facts.pciPath !== undefined && { pciPath: facts.pciPath }),
-  };
+    pciVendor: facts.pciVendor,
+    pciDevice: facts.pciDevice,
+    pciPath: facts.pciPath,
+  });
 }
 
 /** A drive with two ports has two controllers. */
@@ -112,10 +113,5 @@ const nodesOf = ({ name, generic }: NamespacePlace): readonly string[] => [
 ];
 
 function identityOf({ model, serial, firmware, numaNode }: ControllerFacts): Partial<Device> {
-  return {
-    ...(model !== undefined && { model }),
-    ...(serial !== undefined && { serial }),
-    ...(firmware !== undefined && { firmware }),
-    ...(numaNode !== undefined && { numaNode }),
-  };
+  return defined({ model, serial, firmware, numaNode });
 }

@@ -1,5 +1,6 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Problem } from '../../model/collection.ts';
+import { defined } from '../../model/defined.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
 import { firstLine, parseCount, parseFlag, plainText } from '../kit/text.ts';
 import { type DiskStat, parseDiskStat } from './disk-stat.ts';
@@ -96,17 +97,16 @@ export class Namespace {
     if (this.#factsAtMs !== undefined && nowMs - this.#factsAtMs < this.#options['facts-interval']) return;
     const [number, wwid] = [files.once('nsid', firstLine), files.once('wwid', firstLine)];
     if (number.isUnknown || wwid.isUnknown) return;
-    const facts: { [K in keyof NamespaceFacts]: NamespaceFacts[K] | undefined } = {
+    this.isNamed = true;
+    this.#factsAtMs = nowMs;
+    this.facts = defined({
       number: number.value,
       wwid: wwid.value?.toLowerCase(),
       nguid: idOf(files.text('nguid')),
       uuid: idOf(files.text('uuid')),
       eui: idOf(files.text('eui')?.replaceAll(' ', '')),
       sectors: files.value('size', parseCount),
-    };
-    this.isNamed = true;
-    this.#factsAtMs = nowMs;
-    this.facts = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as NamespaceFacts;
+    });
   }
 }
 

@@ -1,10 +1,11 @@
 import type { Tree } from '../../host/fs/tree.ts';
-import { isPciAddress, numaNodeOf, pciPathOf, vfioNodeOf } from '../../host/pci/pci.ts';
+import { isPciAddress, vfioNodeOf } from '../../host/pci/pci.ts';
 import { isAsleepState, isSuspended } from '../../host/pci/pcie.ts';
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { LastIdentities } from '../kit/last-identity.ts';
+import { readPciFunction } from '../kit/pcie/function.ts';
 import { pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, pcieReadings } from '../kit/pcie/pcie.ts';
 import { metrics } from './metrics.ts';
@@ -50,22 +51,8 @@ export class PassedThrough {
 }
 
 function deviceOf(sys: Tree, address: string): Device {
-  const directory = `bus/pci/devices/${address}`;
   const vfioNode = vfioNodeOf(sys, address);
-  const numaNode = numaNodeOf(sys, address);
-  const pciPath = pciPathOf(sys, address);
-  const [pciVendor, pciDevice] = ['vendor', 'device'].map((file) => sys.text(`${directory}/${file}`)?.toLowerCase());
-  return {
-    family: 'nvme',
-    id: address,
-    kind: 'controller',
-    aliases: [],
-    pciAddress: address,
-    driver: 'vfio-pci',
-    ...(vfioNode !== undefined && { characterDevices: ['/dev/vfio/vfio', vfioNode] }),
-    ...(numaNode !== undefined && { numaNode }),
-    ...(pciPath !== undefined && { pciPath }),
-    ...(pciVendor !== undefined && { pciVendor }),
-    ...(pciDevice !== undefined && { pciDevice }),
-  };
+  const { physicalFunction: _, ...pci } = readPciFunction(sys, address);
+  const nodes = vfioNode === undefined ? {} : { characterDevices: ['/dev/vfio/vfio', vfioNode] };
+  return { family: 'nvme', id: address, kind: 'controller', aliases: [], ...pci, driver: 'vfio-pci', ...nodes };
 }

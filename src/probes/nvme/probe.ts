@@ -5,6 +5,7 @@ import type { Probe } from '../family.ts';
 import { FallbackNames } from '../kit/fallback-names.ts';
 import { Kept, reconciled } from '../kit/kept.ts';
 import { LastIdentities } from '../kit/last-identity.ts';
+import { unlisted } from '../kit/unlisted.ts';
 import { Controller, type ControllerSample, type ControllerState } from './controller.ts';
 import { controllerDevice, controllerIdentity, type KnownNamespace, namesOf, namespaceDevice } from './devices.ts';
 import { controllerFindings, inheritedFindings, namespaceFindings } from './findings.ts';
@@ -60,8 +61,7 @@ export class NvmeProbe implements Probe {
     const { names, error } = sys.listing(CLASS);
     if (names === undefined && error !== 'ENOENT') {
       this.forget();
-      const message = `listing /sys/${CLASS} fails with ${error}`;
-      return { reports: [], problems: [{ code: 'class-unreadable', message }], listing: 'partial' };
+      return unlisted(CLASS, error);
     }
     const passed = this.#passedThrough().map((drive) => drive.report(nowMs));
     if (names === undefined) return { reports: passed, problems: [], listing: passed.length === 0 ? 'absent' : 'complete' };

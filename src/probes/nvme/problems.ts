@@ -1,4 +1,5 @@
 import type { ProblemSpec } from '../../model/collection.ts';
+import { fileProblems } from '../kit/device-files.ts';
 import { sensorProblems } from '../kit/sensor-limits.ts';
 
 export const problems = [
@@ -28,21 +29,7 @@ export const problems = [
     remedy: 'Search the kernel log for nvme. A reset of the controller, or a reboot of the node, may be needed.',
   },
   ...sensorProblems,
-  {
-    code: 'permission-denied',
-    meaning: 'A file of a drive exists, but the agent has no permission to read it.',
-    remedy: "Let the agent read the host's /sys. By default the kernel lets all users read the files that the agent needs.",
-  },
-  {
-    code: 'read-failed',
-    meaning: 'A file of a drive exists but could not be read. The value is missing.',
-    remedy: 'Search the kernel log for nvme; a controller that does not answer may need a reset.',
-  },
-  {
-    code: 'unparsable',
-    meaning: 'A file of a drive holds text of an unknown form. The value is missing.',
-    remedy: 'Report the text with the kernel and the drive.',
-  },
+  ...fileProblems('drive', 'Search the kernel log for nvme; a controller that does not answer may need a reset.'),
   {
     code: 'smart-refused',
     meaning: 'The agent may not send the command that reads the SMART log, so spare, wear and media errors are unknown.',

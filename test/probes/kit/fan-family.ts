@@ -6,7 +6,7 @@ import type { ConditionSpec, Finding } from '../../../src/model/health.ts';
 import { durationOption, type OptionValues } from '../../../src/model/options.ts';
 import { measured, shared } from '../../../src/model/shared-metrics.ts';
 import { defineFamily, type Probe } from '../../../src/probes/family.ts';
-import { DeviceFiles, type FileFact } from '../../../src/probes/kit/device-files.ts';
+import { DeviceFiles, type FileFact, fileProblems } from '../../../src/probes/kit/device-files.ts';
 import { raise, raiseGrowth } from '../../../src/probes/kit/finding.ts';
 import { growthCondition } from '../../../src/probes/kit/growth-condition.ts';
 import { Kept, reconciled } from '../../../src/probes/kit/kept.ts';
@@ -15,6 +15,7 @@ import { nodeAccess } from '../../../src/probes/kit/node-access.ts';
 import { ReadingSet } from '../../../src/probes/kit/reading-set.ts';
 import { sensorProblems } from '../../../src/probes/kit/sensor-limits.ts';
 import { firstLine, parseCount, parseFlag } from '../../../src/probes/kit/text.ts';
+import { unlisted } from '../../../src/probes/kit/unlisted.ts';
 
 /** A small family through the kit, for hardware that does not exist: fans, one directory each. It takes the place of a family of a build. */
 const NAME = 'fpga';
@@ -51,11 +52,8 @@ const conditions = {
 } as const satisfies Readonly<Record<string, ConditionSpec>>;
 
 const problems = [
-  ...['permission-denied', 'read-failed', 'unparsable', 'class-unreadable'].map((code) => ({
-    code,
-    meaning: 'A file of a fan, or their list, cannot be read.',
-    remedy: 'Search the kernel log for fan.',
-  })),
+  { code: 'class-unreadable', meaning: 'The list of fans cannot be read.', remedy: 'Let the agent read /sys/class/fan.' },
+  ...fileProblems('fan', 'Search the kernel log for fan.'),
   ...sensorProblems,
 ];
 
@@ -130,9 +128,7 @@ class FanProbe implements Probe {
     const { names, error } = sys.listing(CLASS);
     if (names === undefined) {
       this.forget();
-      const message = `listing /sys/${CLASS} fails with ${error}`;
-      if (error !== 'ENOENT') return { reports: [], problems: [{ code: 'class-unreadable', message }], listing: 'partial' };
-      return { reports: [], problems: [], listing: 'absent' };
+      return unlisted(CLASS, error);
     }
     const places = names.map((name): Place => ({ name, identity: sys.identity(`${CLASS}/${name}`) }));
     const make = (place: Place): Fan => new Fan(this.#host, this.#everyMs, place);
