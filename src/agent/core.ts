@@ -271,11 +271,12 @@ export class AgentCore {
     const { allocations, problem } = this.poller.current();
     const before = this.store.snapshot()?.podResources;
     const hasClaims = allocations.some(({ claim }) => claim !== undefined);
+    const claims = this.#claims.current();
     const isSame = problem === undefined && before?.problem === undefined && isDeepStrictEqual(allocations, before?.allocations);
     const reading = Promise.all([this.#readCheckpoint(), hasClaims ? this.#claims.read(allocations) : undefined]).then(() => {
       if (this.#readingFiles === reading) this.#readingFiles = undefined;
       this.#problems.claimFiles(this.#claims.problems());
-      this.#changed(hasClaims || !isSame);
+      this.#changed(!isSame || !isDeepStrictEqual(this.#claims.current(), claims));
     });
     this.#readingFiles = reading;
   }
