@@ -37,6 +37,8 @@ import type { AccountingService } from './usage.ts';
 
 /** While other reads run, inputs that arrive within this time share one snapshot. */
 const SETTLE_MS = 20;
+/** The same for inputs that change no holder and no verdict: a refresh that is not slower makes one snapshot. */
+const QUIET_SETTLE_MS = 1_000;
 /** Shortest time between two reads that a probe asked for. */
 const WAKE_SPACING_MS = 100;
 const CLOSE_GRACE_MS = 1_000;
@@ -80,7 +82,8 @@ export class AgentCore {
   readonly #arrivals = new ClaimArrivals();
   /** The read of the checkpoint and of the claims' files that belongs to the latest answer of the kubelet. */
   #readingFiles: Promise<void> | undefined;
-  #cancelAssembly: (() => void) | undefined;
+  /** The next assembly, on the monotonic clock. */
+  #nextAssembly: { readonly atMs: number; cancel(): void } | undefined;
   /** An input has arrived since the last snapshot. */
   #isBehind = false;
   /** Running requests to the kubelet that belong to a refresh. */
@@ -215,8 +218,8 @@ export class AgentCore {
 
   /** Makes a snapshot of the latest inputs. */
   assemble(): void {
-    this.#cancelAssembly?.();
-    this.#cancelAssembly = undefined;
+    this.#nextAssembly?.cancel();
+    this.#nextAssembly = undefined;
     this.#isBehind = false;
     const snapshot = this.#assembler.assemble(
       {
@@ -240,14 +243,14 @@ export class AgentCore {
 
   /** Resolves to false when a thread is stuck in the kernel, so that the process cannot end by itself. */
   async close(): Promise<boolean> {
-    this.#cancelAssembly?.();
+    this.#nextAssembly?.cancel();
     for (const cancel of this.#wakes.values()) cancel();
     this.poller.close();
     this.pods?.close();
     const ended = await Promise.all(this.runners.map((runner) => runner.close(CLOSE_GRACE_MS)));
     this.#isolated.close();
     this.#documents.close();
-    this.#cancelAssembly?.();
+    this.#nextAssembly?.cancel();
     return ended.every(Boolean) && !this.#checkpointReader.isPending && !this.#claims.isPending;
   }
 
@@ -269,24 +272,31 @@ export class AgentCore {
     const { allocations, problem } = this.poller.current();
     const before = this.store.snapshot()?.podResources;
     const hasClaims = allocations.some(({ claim }) => claim !== undefined);
+    const claims = this.#claims.current();
     const isSame = problem === undefined && before?.problem === undefined && isDeepStrictEqual(allocations, before?.allocations);
     const reading = Promise.all([this.#readCheckpoint(), hasClaims ? this.#claims.read(allocations) : undefined]).then(() => {
       if (this.#readingFiles === reading) this.#readingFiles = undefined;
       this.#problems.claimFiles(this.#claims.problems());
-      this.#changed(hasClaims || !isSame);
+      this.#changed(!isSame || !isDeepStrictEqual(this.#claims.current(), claims));
     });
     this.#readingFiles = reading;
   }
 
   /**
    * Makes a snapshot when no other read runs. Otherwise news waits {@link SETTLE_MS} for the other reads, and an input that tells nothing
-   * new waits for their end.
+   * new waits {@link QUIET_SETTLE_MS}.
    */
   #changed(isNews = true): void {
     this.#isBehind = true;
     if (this.#isFramed) return;
-    if (!this.#isReading()) this.assemble();
-    else if (isNews) this.#cancelAssembly ??= this.#clock.after(SETTLE_MS, () => this.assemble());
+    if (!this.#isReading()) {
+      this.assemble();
+      return;
+    }
+    const atMs = this.#clock.monotonic() + (isNews ? SETTLE_MS : QUIET_SETTLE_MS);
+    if (this.#nextAssembly !== undefined && this.#nextAssembly.atMs <= atMs) return;
+    this.#nextAssembly?.cancel();
+    this.#nextAssembly = { atMs, cancel: this.#clock.after(atMs - this.#clock.monotonic(), () => this.assemble()) };
   }
 
   #isReading(): boolean {

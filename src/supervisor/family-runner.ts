@@ -2,9 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../host/clock.ts';
 import { deviceDirectory, type Step } from '../host/fs/step-record.ts';
 import { Tree } from '../host/fs/tree.ts';
-import type { Collection, HungStep, Problem } from '../model/collection.ts';
+import type { Collection, DeviceReport, HungStep, Problem } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
 import type { ReadTimes } from '../model/device-record.ts';
+import type { Finding } from '../model/health.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 import type { ReadProcess } from './isolated-reads.ts';
 import type { FromThread } from './messages.ts';
@@ -41,7 +42,7 @@ export interface RunnerSettings extends ThreadSettings {
 }
 
 export interface RunnerEvents {
-  /** The state was determined again: new collection, failure or hang, or still no hardware (`isNews` is false). */
+  /** The state was determined again. `isNews` is false for a collection that changes no verdict, and when there is still no hardware. */
   changed(isNews: boolean): void;
   /** The probe detected an event and requests a read soon. */
   wake(): void;
@@ -388,12 +389,13 @@ export class FamilyRunner {
     const isLost = raw.listing === 'absent' && this.#isKnown;
     const reported = isLost ? { ...raw, problems: [...raw.problems, NOTHING_SHOWN] } : raw;
     const collection = leaveOut(reported, [...run.unread, ...this.#hungDirectories, ...this.#closedPlaces], this.#sys);
+    const isNews = this.#fault !== undefined || tellsNews(this.#latest?.collection, collection);
     this.#latest = { collection, startedMs: run.startedMs, readAtMs, monotonicMs: this.#readingClock.monotonic() };
     this.#fault = undefined;
     this.#tally.ended(hasRead(collection) && !isLost, durationMs, readAtMs);
     this.#isKnown ||= raw.reports.length > 0;
     this.#tryOne();
-    this.#endRefresh();
+    this.#endRefresh(isNews);
   }
 
   /** Allows one call that hung in an earlier run of the agent, after the other devices were read. */
@@ -453,18 +455,41 @@ export class FamilyRunner {
     this.#run = undefined;
   }
 
-  #endRefresh(): void {
+  #endRefresh(isNews = true): void {
     this.#endRun();
     const refresh = this.#refresh;
     if (refresh === undefined) return;
     this.#refresh = undefined;
     refresh.settle();
-    this.#events.changed(true);
+    this.#events.changed(isNews);
   }
 }
 
 /** Whether a collection reached at least some of the hardware. */
 const hasRead = ({ listing, reports }: Collection): boolean => listing !== 'partial' || reports.some(({ read }) => read !== undefined);
+
+/**
+ * Whether a collection tells of another device, problem or finding than the one before. A counter that grew is no news: its growth is judged
+ * over minutes.
+ */
+function tellsNews(before: Collection | undefined, now: Collection): boolean {
+  if (before === undefined || before.listing !== now.listing || before.reports.length !== now.reports.length) return true;
+  if (!isDeepStrictEqual(before.problems, now.problems)) return true;
+  return now.reports.some(({ device, read, outOfBand }, at) => {
+    const was = before.reports[at] as DeviceReport;
+    const isSameDevice = was.device.id === device.id && was.device.identity === device.identity;
+    return !isSameDevice || areOther(was.read?.findings, read?.findings) || areOther(was.outOfBand?.findings, outOfBand?.findings);
+  });
+}
+
+function areOther(before: readonly Finding[] | undefined, now: readonly Finding[] | undefined): boolean {
+  if (before === undefined || now === undefined) return before !== now;
+  const isOther = ({ type, instance, status, level }: Finding, at: number): boolean => {
+    const was = before[at] as Finding;
+    return was.type !== type || was.instance !== instance || was.status !== status || was.level !== level;
+  };
+  return before.length !== now.length || now.some(isOther);
+}
 
 function withoutRepetition(problems: readonly Problem[]): readonly Problem[] {
   const keyOf = ({ code, message, device }: Problem): string => [code, message, device].join('\u0000');
