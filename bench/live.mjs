@@ -113,7 +113,7 @@ function follow() {
 
 /** Memory of half an hour of readings: what it is on the simulated node, and the most it can be when each series changes at each read. */
 async function reportHistory() {
-  const { ReadingHistory } = await dist('incidents/history.js');
+  const { ReadingHistoryStore } = await dist('incidents/history.js');
   const { familyLoaders } = await dist('probes/families.js');
   const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
   const specs = new Map(families.flatMap(({ metrics }) => metrics).map((spec) => [spec.name, spec]));
@@ -129,7 +129,7 @@ async function reportHistory() {
     const rows = [];
     for (const intervalMs of [10_000, 1_000]) {
       for (const changing of ['a fifth', 'all']) {
-        const history = new ReadingHistory({ periodMs: 1_800_000, intervalMs, specs });
+        const history = new ReadingHistoryStore({ periodMs: 1_800_000, intervalMs, specs });
         for (let n = 0; n <= 1_800_000 / intervalMs; n += 1) {
           history.take(
             devices.map(({ key, readings }) => ({

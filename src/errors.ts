@@ -104,7 +104,7 @@ export const errors = {
   },
   'incident-unreadable': {
     message: 'the incident {id} cannot be read: {problem}',
-    remedy: 'Check its file in the directory incidents beside --state.file.',
+    remedy: 'Check the file of this incident in the directory `incidents` beside the file of --state.file.',
     exit: 1,
   },
   'descriptors-exhausted': {

@@ -29,7 +29,7 @@ export interface AccountsSettings {
 }
 
 /** What an earlier run of the agent saved. */
-export interface EarlierAccounts {
+export interface SavedAccounts {
   readonly state: AccountsState;
   /** Time since the last step of that run. */
   readonly gapMs: number;
@@ -62,7 +62,7 @@ export class Accounts {
   /** This run has made no step yet. */
   #isFirst = true;
 
-  constructor(settings: AccountsSettings, earlier?: EarlierAccounts) {
+  constructor(settings: AccountsSettings, earlier?: SavedAccounts) {
     this.#settings = settings;
     this.#isSameBoot = earlier?.isSameBoot ?? true;
     this.#steppedMs = earlier === undefined ? undefined : earlier.monotonicMs - earlier.gapMs;

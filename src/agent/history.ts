@@ -1,4 +1,4 @@
-import { type HistorySettings, ReadingHistory } from '../incidents/history.ts';
+import { type HistorySettings, ReadingHistoryStore } from '../incidents/history.ts';
 import { historySettings } from './history-settings.ts';
 import type { IncidentService } from './incidents.ts';
 import type { AgentSettings } from './settings.ts';
@@ -8,24 +8,24 @@ import type { Store } from './store.ts';
 export class HistoryService {
   readonly #incidents: IncidentService | undefined;
   #settings: HistorySettings;
-  #own: ReadingHistory | undefined;
+  #own: ReadingHistoryStore | undefined;
 
   constructor(settings: AgentSettings, incidents: IncidentService | undefined, snapshots: Store) {
     this.#incidents = incidents;
     this.#settings = historySettings(settings);
     if (incidents !== undefined) return;
-    this.#own = new ReadingHistory(this.#settings);
+    this.#own = new ReadingHistoryStore(this.#settings);
     snapshots.subscribe(() => this.#own?.take(snapshots.snapshot()?.devices ?? []));
   }
 
-  get current(): ReadingHistory {
-    return (this.#incidents?.history ?? this.#own) as ReadingHistory;
+  get current(): ReadingHistoryStore {
+    return (this.#incidents?.history ?? this.#own) as ReadingHistoryStore;
   }
 
   configure(settings: AgentSettings): void {
     const { intervalMs, periodMs } = this.#settings;
     this.#settings = historySettings(settings);
     const isSame = this.#settings.intervalMs === intervalMs && this.#settings.periodMs === periodMs;
-    if (this.#own !== undefined && !isSame) this.#own = new ReadingHistory(this.#settings);
+    if (this.#own !== undefined && !isSame) this.#own = new ReadingHistoryStore(this.#settings);
   }
 }

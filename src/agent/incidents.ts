@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path';
 import type { Clock } from '../host/clock.ts';
 import type { IncidentPlace } from '../incidents/freeze.ts';
-import type { ReadingHistory } from '../incidents/history.ts';
+import type { ReadingHistoryStore } from '../incidents/history.ts';
 import { KernelLog } from '../incidents/kernel-log.ts';
 import { eventsOfHardware } from '../incidents/names.ts';
 import type { RecordRead } from '../incidents/record-file.ts';
@@ -65,7 +65,7 @@ export class IncidentService {
   }
 
   /** Readings of a device over the last minutes. */
-  get history(): ReadingHistory {
+  get history(): ReadingHistoryStore {
     return this.#recorder.history;
   }
 

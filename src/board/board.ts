@@ -5,7 +5,7 @@ import type { RateOf } from './chosen-reading.ts';
 import { Holders, parentKey } from './holders.ts';
 import { alsoOf, nameOf } from './name.ts';
 import { byAttention, inTrees, STATE_ORDER } from './order.ts';
-import { chosenReadings, type ShownOf } from './readings.ts';
+import { chooseReadings, type ShownOf } from './readings.ts';
 import type {
   Board,
   BoardCounts,
@@ -84,7 +84,7 @@ function rowOf(state: DeviceState, all: Holders, options: BoardOptions): BoardRo
         }),
     use,
     holders,
-    readings: chosenReadings(state, options).map(({ series: _series, isRate: _isRate, limit: _limit, ...shown }) => shown),
+    readings: chooseReadings(state, options).map(({ series: _series, isRate: _isRate, limit: _limit, ...shown }) => shown),
   };
 }
 

@@ -20,7 +20,7 @@ const MOST = 3;
  * Chooses the most informative readings of a device, as its family declares. Without a declaration: how busy and how full it is, what it
  * moves, and how close it is to its limits.
  */
-export function chosenReadings(
+export function chooseReadings(
   state: Pick<DeviceState, 'key' | 'device' | 'readings'>,
   options: ReadingsOptions = {},
 ): readonly ChosenReading[] {

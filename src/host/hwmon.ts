@@ -16,7 +16,7 @@ export interface Sensor {
   readonly error?: string;
   /** Requested attributes (`max`, `crit_alarm`) that were read. Alarms are 0 or 1. */
   readonly attributes: Readonly<Record<string, number>>;
-  /** {@link error} of the requested attributes that exist but were not read, keyed by attribute. */
+  /** Errors of the requested attributes that exist and could not be read, keyed by attribute; see {@link error}. */
   readonly attributeErrors: Readonly<Record<string, string>>;
 }
 

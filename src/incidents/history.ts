@@ -7,10 +7,10 @@ import { SeriesRing } from './series-ring.ts';
 export interface DeviceHistory {
   /** Wall clock of each read, in milliseconds. */
   readonly times: readonly number[];
-  readonly series: readonly SeriesHistory[];
+  readonly series: readonly SeriesValues[];
 }
 
-export interface SeriesHistory {
+export interface SeriesValues {
   readonly metric: string;
   readonly labels: Labels;
   readonly type: MetricType;
@@ -50,7 +50,7 @@ interface Track {
 }
 
 /** The latest readings of each device as numbers, in memory that does not grow. */
-export class ReadingHistory {
+export class ReadingHistoryStore {
   readonly #settings: HistorySettings;
   readonly #length: number;
   readonly #spacingMs: number;

@@ -3,7 +3,7 @@ import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { cleaned } from './clean-text.ts';
 import { changeOf, freeze, type IncidentPlace } from './freeze.ts';
-import { type DeviceHistory, type HistorySettings, ReadingHistory } from './history.ts';
+import { type DeviceHistory, type HistorySettings, ReadingHistoryStore } from './history.ts';
 import { incidentId } from './incident-id.ts';
 import { type DeviceMarks, marksOf } from './kernel-lines.ts';
 import { follow, type NameChanges, nameChanges } from './names.ts';
@@ -50,7 +50,7 @@ interface Counted {
 export class IncidentRecorder {
   readonly #parts: RecorderDependencies;
   readonly #timeline = new Timeline();
-  #history: ReadingHistory;
+  #history: ReadingHistoryStore;
   #settings: RecorderSettings;
   #events: readonly HealthEvent[] = [];
   readonly #open = new Map<string, Open>();
@@ -63,11 +63,11 @@ export class IncidentRecorder {
   constructor(parts: RecorderDependencies, settings: RecorderSettings, stored: readonly IncidentSummary[]) {
     this.#parts = parts;
     this.#settings = settings;
-    this.#history = new ReadingHistory(settings);
+    this.#history = new ReadingHistoryStore(settings);
     for (const { device, time } of stored) this.#times.set(device, [...(this.#times.get(device) ?? []), Date.parse(time)]);
   }
 
-  get history(): ReadingHistory {
+  get history(): ReadingHistoryStore {
     return this.#history;
   }
 
@@ -75,7 +75,7 @@ export class IncidentRecorder {
   configure(settings: RecorderSettings): void {
     const { periodMs, intervalMs } = this.#settings;
     this.#settings = settings;
-    if (settings.periodMs !== periodMs || settings.intervalMs !== intervalMs) this.#history = new ReadingHistory(settings);
+    if (settings.periodMs !== periodMs || settings.intervalMs !== intervalMs) this.#history = new ReadingHistoryStore(settings);
   }
 
   /** Number of incidents of each listed device since the start, by the condition that led the verdict. */

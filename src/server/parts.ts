@@ -1,5 +1,5 @@
 import type { Clock } from '../host/clock.ts';
-import type { ReadingHistory } from '../incidents/history.ts';
+import type { ReadingHistoryStore } from '../incidents/history.ts';
 import type { RecordRead } from '../incidents/record-file.ts';
 import type { ListedIncident } from '../incidents/store.ts';
 import type { Logger } from '../log/logger.ts';
@@ -37,7 +37,7 @@ export interface ServerDependencies {
   /** Without `subscribe`, pages are not live. */
   readonly store: { snapshot(): Snapshot | undefined; subscribe?(notify: () => void): () => void };
   /** The latest readings of all devices. When absent, there are no rates and no charts. */
-  readonly history?: () => ReadingHistory;
+  readonly history?: () => ReadingHistoryStore;
   /** Statistics of the device plugin; undefined while no resource is configured. */
   readonly plugin?: () => PluginStats | undefined;
   /** Returns why the agent cannot do its work; undefined while it can. */

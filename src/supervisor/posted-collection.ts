@@ -4,7 +4,7 @@ import type { Labels, Reading, Value } from '../model/metric.ts';
 /** One reading without its value. */
 type Series = Omit<Reading, 'value'>;
 
-/** A report whose readings are a number: how many of the posted values are its own. */
+/** A report without its values. `readings` is the number of posted values that belong to it. */
 type PostedReport = Omit<DeviceReport, 'read' | 'outOfBand'> & {
   readonly read?: Omit<NonNullable<DeviceReport['read']>, 'readings'> & { readonly readings: number };
   readonly outOfBand?: Omit<NonNullable<DeviceReport['outOfBand']>, 'readings'> & { readonly readings: number };

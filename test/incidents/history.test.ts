@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { MOST_SAMPLES, MOST_SERIES, ReadingHistory } from '../../src/incidents/history.ts';
+import { MOST_SAMPLES, MOST_SERIES, ReadingHistoryStore } from '../../src/incidents/history.ts';
 import type { Reading } from '../../src/model/metric.ts';
 import { state, T0 } from './scene.ts';
 
 const specs = new Map([['device_errors_total', { type: 'counter' as const }]]);
-const history = (samples: number): ReadingHistory => new ReadingHistory({ periodMs: (samples - 1) * 10_000, intervalMs: 10_000, specs });
+const history = (samples: number): ReadingHistoryStore =>
+  new ReadingHistoryStore({ periodMs: (samples - 1) * 10_000, intervalMs: 10_000, specs });
 const heat = (value: number, sensor = 'core'): Reading => ({ metric: 'device_temperature_celsius', labels: { sensor }, value });
 const at = (n: number, readings: readonly Reading[]) => state({ readings, readAtMs: T0 + n * 10_000 });
 
@@ -69,14 +70,14 @@ describe('the history of readings', () => {
       ),
     ]);
     expect(wide.seriesOf('toy/a')?.series).toHaveLength(MOST_SERIES);
-    const long = new ReadingHistory({ periodMs: 86_400_000, intervalMs: 100, specs });
+    const long = new ReadingHistoryStore({ periodMs: 86_400_000, intervalMs: 100, specs });
     for (let n = 0; n < 1_500; n += 1) long.take([state({ readings: [heat(n)], readAtMs: T0 + n * 86_400 })]);
     expect(long.seriesOf('toy/a')?.times).toHaveLength(MOST_SAMPLES);
     expect(long.bytes).toBe(2 * MOST_SAMPLES * 8);
   });
 
   it('keeps nothing when it is off', () => {
-    const off = new ReadingHistory({ periodMs: 0, intervalMs: 10_000, specs });
+    const off = new ReadingHistoryStore({ periodMs: 0, intervalMs: 10_000, specs });
     off.take([at(0, [heat(1)])]);
     expect(off.seriesOf('toy/a')).toBeUndefined();
   });

@@ -138,6 +138,6 @@ export function redactIdentifiers(text: string, hex: (value: string) => string, 
     .replaceAll(WORDED_NUMBER, (value) => decimal(value));
 }
 
-/** Replaces addresses of networks. A version of four numbers has the same form, so this is not for versions. */
+/** Replaces IPv4 and IPv6 addresses. It is not for versions: the version `1.2.3.4` looks like an IPv4 address. */
 export const redactAddresses = (text: string, ipv6: (value: string) => string, ipv4: (value: string) => string): string =>
   text.replaceAll(IPV6, ipv6).replaceAll(IPV4, ipv4);

@@ -40,7 +40,7 @@ export type ControlAnswer =
   | { readonly ended: readonly ReportedFault[] }
   | { readonly refused: string };
 
-export interface DemoControl {
+export interface ControlServer {
   close(): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ const MOST_CLIENTS = 16;
 const PATIENCE_MS = 5_000;
 
 /** Lets commands of the same user change the faults of the node. */
-export async function serveControl(node: SimulatedNode, address: string): Promise<DemoControl> {
+export async function serveControl(node: SimulatedNode, address: string): Promise<ControlServer> {
   const clients = new Set<Socket>();
   const server = createServer((socket) => {
     clients.add(socket);

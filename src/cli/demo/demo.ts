@@ -13,7 +13,7 @@ import { stopInTime } from '../serve/serve.ts';
 import { agentSettings } from '../settings.ts';
 import { stopSignal } from '../signals.ts';
 import { readVersion } from '../version.ts';
-import { type DemoControl, serveControl } from './control.ts';
+import { type ControlServer, serveControl } from './control.ts';
 import { runReplayDemo } from './replayed.ts';
 
 /** The demo refreshes more often than the default, so that users soon see changes. */
@@ -28,7 +28,7 @@ export async function runDemo(context: CommandContext): Promise<Ending> {
   const size = configuration.section('sim', simulationOptions);
   const node = await startNode(size);
   let agent: RunningAgent | undefined;
-  let control: DemoControl | undefined;
+  let control: ControlServer | undefined;
   try {
     const flags = demoFlags(node.flags(), context.flags);
     const { configuration: ofNode } = await loadConfiguration(context.registry, context.environment, flags);

@@ -21,7 +21,7 @@ export function checkTokens(template: string, words: ReadonlySet<string>, at: Pa
   if (/[{}]/.test(template.replace(/\{[A-Za-z0-9]+\}/g, ''))) say(at, 'a brace in a template belongs to a token such as {name}');
 }
 
-export interface CheckedSource {
+export interface SourceToCheck {
   readonly declaration: Declaration;
   readonly source: DeclaredSource;
   /** Words of the device that its paths may use. */
@@ -30,7 +30,7 @@ export interface CheckedSource {
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-export function checkSource({ declaration, source, words, labels = {} }: CheckedSource, at: Path, say: Say): void {
+export function checkSource({ declaration, source, words, labels = {} }: SourceToCheck, at: Path, say: Say): void {
   const { file, entry, link, command, pointer, column, each, line, field, without, unit, map } = source;
   const places = [file, entry, link, command].filter((place) => place !== undefined);
   if (places.length !== 1) say(at, 'it needs exactly one of "file", "entry", "link" and "command"');

@@ -7,7 +7,7 @@ import { type DeviceReplay, replayDevice } from './replay.ts';
 export interface Outcome {
   /** Device-milliseconds for which the kubelet had `Unhealthy`. */
   readonly outMs: number;
-  /** Times at which a device went out of service. */
+  /** Number of times that a device went out of service. */
   readonly outages: number;
   /** `namespace/name` of the pods that held a device while it was out, sorted. */
   readonly podsHit: readonly string[];

@@ -11,7 +11,7 @@ export interface MetadataDevice {
   readonly pool: string;
   readonly device: string;
   readonly hardware: ClaimHardware;
-  /** What the driver calls this kind of devices. */
+  /** Name that the driver has for this kind of devices. */
   readonly type?: string;
   /** The interface in the pod and its address. The name says nothing about the host until the address was compared. */
   readonly network?: { readonly interfaceName: string; readonly hardwareAddress: string };

@@ -8,7 +8,7 @@ import { agentMetrics } from '../series/agent-metrics.ts';
 import { containerMetrics } from '../series/container-metrics.ts';
 import { deviceMetrics } from '../series/device-metrics.ts';
 import { expectedMetrics } from '../series/expected-metrics.ts';
-import { incidentMetrics } from '../series/incident-metrics.ts';
+import { incidentMetricSpecs } from '../series/incident-metrics.ts';
 import { kubeletMetrics } from '../series/kubelet-metrics.ts';
 import { pluginMetrics } from '../series/plugin-metrics.ts';
 import { probeMetrics } from '../series/probe-metrics.ts';
@@ -62,7 +62,7 @@ ${families
   .join('')}
 ## Every device
 
-${table([...Object.values(deviceMetrics), ...Object.values(deviceUsageMetrics), ...Object.values(incidentMetrics)])}
+${table([...Object.values(deviceMetrics), ...Object.values(deviceUsageMetrics), ...Object.values(incidentMetricSpecs)])}
 ## Measured by several families
 
 All vendors use one name and one unit. The tables show the source of the value for each family.

@@ -3,7 +3,7 @@ import type { MetricSpec } from '../../model/metric.ts';
 import { labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 
-export const incidentMetrics = {
+export const incidentMetricSpecs = {
   total: {
     name: 'device_incidents_total',
     type: 'counter',
@@ -15,6 +15,6 @@ export const incidentMetrics = {
 
 export function addIncidents(page: Page, incidents: readonly IncidentCount[] | undefined): void {
   for (const { device, condition, count } of incidents ?? []) {
-    page.add(incidentMetrics.total, labelText({ device, condition }), count);
+    page.add(incidentMetricSpecs.total, labelText({ device, condition }), count);
   }
 }

@@ -43,7 +43,7 @@ export interface CardFacts {
 }
 
 /** All that one collection read of a card. */
-export type CardSample =
+export type CardReadResult =
   /** The card sleeps: nothing but its runtime status was read. */
   | { readonly state: 'asleep' }
   /** Every read of its configuration gives all ones. */
@@ -112,7 +112,7 @@ export class Card {
     this.#pcie = isOnBus ? new PcieReader(host.sys, place.address, ({ vendor }) => vendor === ATI) : undefined;
   }
 
-  read(nowMs: number): CardSample {
+  read(nowMs: number): CardReadResult {
     const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.address, errors: AMDGPU_ERRORS });
     this.problems = [];
     if (this.#isAsleep()) return { state: 'asleep' };

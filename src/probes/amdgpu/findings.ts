@@ -2,7 +2,7 @@ import type { Finding } from '../../model/health.ts';
 import { overTemperature } from '../kit/drm/temperature.ts';
 import { raise, raiseGrowth } from '../kit/finding.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
-import type { AwakeSample, CardSample } from './card.ts';
+import type { AwakeSample, CardReadResult } from './card.ts';
 import { conditions } from './conditions.ts';
 import type { AmdgpuOptions } from './options.ts';
 import type { BadPages, BlockErrors, RasEvents } from './ras.ts';
@@ -10,7 +10,7 @@ import type { RasSample } from './ras-reader.ts';
 import type { RasBlocks } from './topology.ts';
 
 /** All findings of one sample of a card. Pure. */
-export function findingsOf(sample: CardSample): Finding[] {
+export function findingsOf(sample: CardReadResult): Finding[] {
   switch (sample.state) {
     case 'asleep':
       return [raise(conditions.Resetting, 'Asleep', { status: false, message: 'the card sleeps' })];

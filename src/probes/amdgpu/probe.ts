@@ -12,7 +12,7 @@ import { pcieConditions } from '../kit/pcie/health.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { parseCount } from '../kit/text.ts';
 import { unlisted } from '../kit/unlisted.ts';
-import { ATI, Card, type CardSample } from './card.ts';
+import { ATI, Card, type CardReadResult } from './card.ts';
 import { ASLEEP, cardReadings } from './card-readings.ts';
 import { conditions } from './conditions.ts';
 import { CLASS, findPlaces, type Places, renderMinorOf } from './discover.ts';
@@ -29,7 +29,7 @@ import { readTopology, type Topology, topologyGeneration } from './topology.ts';
 interface CardRead {
   readonly card: Card;
   readonly seat: PartitionedCard;
-  readonly sample: CardSample;
+  readonly sample: CardReadResult;
 }
 
 export class AmdgpuProbe implements Probe {

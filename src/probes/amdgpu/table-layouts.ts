@@ -206,7 +206,7 @@ const APU_30: readonly Field[] = [
   ),
 ];
 
-/** Layouts of gpu_metrics, keyed by `format.content`. Version 1.9 describes itself; version 1.0 has another alignment and is unknown. */
+/** Layouts of gpu_metrics, keyed by `format.content`. Version 1.9 describes itself, so it has no layout here. Version 1.0 has another alignment and is not supported. */
 export const GPU_METRICS: Readonly<Record<string, Layout>> = {
   '1.1': { size: 96, fields: DISCRETE_11 },
   '1.2': { size: 104, fields: DISCRETE_11 },

@@ -78,7 +78,7 @@ function addPort(builder: ReportBuilder, survey: Survey, id: string, files: Devi
 }
 
 function addState(builder: ReportBuilder, memory: ProbeMemory, id: string, files: DeviceFiles): void {
-  addPowerState(builder, files.once('power_state', parseRegister));
+  reportPowerState(builder, files.once('power_state', parseRegister));
   for (const level of EVENT_LEVELS) addThrottleEvent(builder, memory, id, level, files.value(`${level}_event`, parseFlag));
 }
 
@@ -101,7 +101,7 @@ export function addAccelerator(builder: ReportBuilder, afu: FileFact<string>): v
 }
 
 /** Ignores a value that is not in the table. Pure. */
-export function addPowerState(builder: ReportBuilder, fact: FileFact<bigint>): void {
+export function reportPowerState(builder: ReportBuilder, fact: FileFact<bigint>): void {
   const state = fact.value === undefined ? undefined : POWER_STATES[fact.value.toString()];
   if (state === undefined) {
     if (fact.isUnknown) builder.find('PowerDown', 'unknown', 'EmergencyShutdown', 'power_state cannot be read');

@@ -143,7 +143,8 @@ export const conditions = {
   }),
   RemoteUnresponsive: growthCondition({
     type: 'RemoteUnresponsive',
-    meaning: 'Connections to remote nodes often got no answer, or were impaired. The fault may be remote, in the network or local.',
+    meaning:
+      'Remote nodes often did not answer, or connections to them were impaired. The cause may be the remote node, the network or this node.',
     remedy: 'inspect',
     source: `${EFA}unresponsive_remote_events, impaired_remote_conn_events; ${EKS_BUCKET}`,
     ...perMinute,

@@ -36,7 +36,7 @@ export interface CardFacts {
 }
 
 /** All that one collection read of a card. */
-export type CardSample =
+export type CardReadResult =
   /** The card sleeps: only its power management was read. `isIdle`: it slept since the last read, too. */
   | { readonly state: 'asleep'; readonly isIdle: boolean; readonly isInSurvivability?: boolean }
   /** Every read of its configuration gives all ones. */
@@ -111,7 +111,7 @@ export class Card {
     this.#pcie = hasLink ? new PcieReader(host.sys, address, isOwn) : undefined;
   }
 
-  read(nowMs: number): CardSample {
+  read(nowMs: number): CardReadResult {
     this.problems = [];
     if (this.#isAsleep()) return this.#asleep();
     const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.address });
@@ -148,7 +148,7 @@ export class Card {
     this.#host.sys.forget(this.place.directory);
   }
 
-  #asleep(): CardSample {
+  #asleep(): CardReadResult {
     this.#energy.rest();
     const activeMs = parseCount(this.#host.sys.reread(`${this.place.directory}/power/runtime_active_time`).text);
     return { state: 'asleep', isIdle: this.#idle.asleep(activeMs), ...this.#survivability(this.#names()) };
@@ -160,7 +160,7 @@ export class Card {
     return { isInSurvivability: names.has('survivability_mode') };
   }
 
-  #hung(): CardSample {
+  #hung(): CardReadResult {
     const message = `an earlier read of /sys/${this.place.directory} still hangs`;
     this.problems = [{ code: 'card-hangs', message, device: this.place.address }];
     return { state: 'hung' };

@@ -2,12 +2,12 @@ import type { Finding, Severity } from '../../model/health.ts';
 import { overTemperature } from '../kit/drm/temperature.ts';
 import { raise } from '../kit/finding.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
-import type { AwakeSample, CardSample } from './card.ts';
+import type { AwakeSample, CardReadResult } from './card.ts';
 import { conditions } from './conditions.ts';
 import type { ThrottleSample } from './gts.ts';
 
 /** All findings of one sample of a card. Pure. */
-export function findingsOf(sample: CardSample): Finding[] {
+export function findingsOf(sample: CardReadResult): Finding[] {
   switch (sample.state) {
     case 'hung':
       return [];

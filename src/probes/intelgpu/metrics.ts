@@ -71,7 +71,7 @@ export const metrics = {
     `${XE}/gtidle/idle_residency_ms, ${I915}/rc6_residency_ms, power/rc6_residency_ms`,
   ),
   functions: gauge('virtual_functions', 'Virtual functions that the card has now.', [], `${GPU}/sriov_numvfs`),
-  functionsMax: gauge('virtual_functions_max', 'Most virtual functions that the card can have.', [], `${GPU}/sriov_totalvfs`),
+  functionsMax: gauge('virtual_functions_max', 'Maximum number of virtual functions that the card supports.', [], `${GPU}/sriov_totalvfs`),
   quantum: gauge(
     'execution_quantum_seconds',
     'Time that the card gives a function at once; 0 means no limit.',

@@ -5,7 +5,7 @@ import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
 import { Kept, reconciled } from '../kit/kept.ts';
-import { Card, type CardSample } from './card.ts';
+import { Card, type CardReadResult } from './card.ts';
 import { asleepReadings, cardReadings, idleReadings, utilizationReadings } from './card-readings.ts';
 import { conditions } from './conditions.ts';
 import { deviceOf } from './device.ts';
@@ -19,7 +19,7 @@ import { profileReadings } from './sriov.ts';
 /** One card in one collection. `sample` is absent for a virtual function without a driver of Intel. */
 interface CardRead {
   readonly card: Card;
-  readonly sample?: CardSample;
+  readonly sample?: CardReadResult;
 }
 
 export class IntelgpuProbe implements Probe {

@@ -12,7 +12,7 @@ export function parseCount(text: string | undefined): number | bigint | undefine
   return value === undefined ? undefined : plainValue(value);
 }
 
-/** Parses a percentage of an integer, 0 to 100, as a ratio; undefined for other text. */
+/** Parses a percentage without a sign, an integer from `0` to `100`, and returns a ratio. Undefined for other text. */
 export function parsePercent(text: string | undefined): number | undefined {
   const value = parseCount(text);
   return typeof value === 'number' && value <= 100 ? value / 100 : undefined;

@@ -7,7 +7,7 @@ import type { VirtualFunction } from './virtual-function.ts';
 /** Where the counters of the virtual functions of one physical function come from. */
 type CounterSource = 'kernel' | 'files';
 
-export interface CardSample {
+export interface CardReadResult {
   /** Keyed by number. */
   readonly functions: ReadonlyMap<number, VirtualFunction>;
   readonly problem?: LinkReply['problem'];
@@ -34,7 +34,7 @@ export class Card {
   }
 
   /** `one` is the interface of the physical function; absent when the host does not have it. `numbers`: the present functions. */
-  async read(source: LinkSource, one: Interface | undefined, numbers: readonly number[]): Promise<CardSample> {
+  async read(source: LinkSource, one: Interface | undefined, numbers: readonly number[]): Promise<CardReadResult> {
     if (numbers.length !== this.#count) this.#counted.clear();
     this.#count = numbers.length;
     const reply: LinkReply = one === undefined || source.isOff ? {} : await source.ask(one);

@@ -9,7 +9,7 @@ import { LastIdentities } from '../kit/last-identity.ts';
 import { cardFaults, pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, type PcieSample, pcieErrorReadings, pcieReadings } from '../kit/pcie/pcie.ts';
 import { unlisted } from '../kit/unlisted.ts';
-import { Card, type CardSample } from './card.ts';
+import { Card, type CardReadResult } from './card.ts';
 import { deviceOf } from './device.ts';
 import { isReported, type NetworkFunction, PCI, type Survey, survey } from './discover.ts';
 import { readInterfaceCounters } from './driver-files.ts';
@@ -24,11 +24,11 @@ import { isEmpty, type Traffic } from './traffic.ts';
 /** A physical function in one collection, whether it is reported or only needed for its virtual functions. */
 interface CardRead {
   readonly ports: readonly PortSample[];
-  readonly card: CardSample;
+  readonly card: CardReadResult;
   readonly pcie: PcieSample | undefined;
 }
 
-const NO_CARD: CardSample = { functions: new Map() };
+const NO_CARD: CardReadResult = { functions: new Map() };
 
 export class NetdevProbe implements Probe {
   readonly #host: Host;
@@ -37,7 +37,7 @@ export class NetdevProbe implements Probe {
   readonly #source: LinkSource;
   readonly #classes = new Map<string, boolean>();
   readonly #cards = new Map<string, Card>();
-  readonly #cardSamples = new Map<string, { readonly sample: CardSample; readonly atMs: number }>();
+  readonly #cardSamples = new Map<string, { readonly sample: CardReadResult; readonly atMs: number }>();
   readonly #ports = new Map<string, readonly Port[]>();
   readonly #pcie = new Map<string, PcieReader>();
   /** Physical functions that had virtual functions. */
@@ -142,7 +142,7 @@ export class NetdevProbe implements Probe {
     functions: ReadonlyMap<string, NetworkFunction>,
     port: Port | undefined,
     nowMs: number,
-  ): Promise<CardSample> {
+  ): Promise<CardReadResult> {
     const before = this.#cardSamples.get(address);
     if (before !== undefined && nowMs - before.atMs < this.#options['counter-interval']) return before.sample;
     const card = this.#cards.get(address) ?? new Card(this.#host.sys, `${PCI}/${address}`);

@@ -42,7 +42,7 @@ export const conditions = {
     severity: 'degraded',
     reasons: ['UncorrectableErrors', 'NoErrors'],
     meaning:
-      'Uncorrectable memory errors since the driver was loaded. Boards that remap rows contain such errors. On other boards the finding is fatal.',
+      'The memory has had uncorrectable errors since the driver was loaded. A board that remaps rows isolates such errors. On other boards the finding is fatal.',
     consequences: ['Xid/48', 'Xid/94', 'Xid/95'],
     remedy: 'reset',
     source: `${SMI}: ecc_errors/volatile; DCGM and most node checks fail above 0`,

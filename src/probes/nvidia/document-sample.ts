@@ -11,7 +11,7 @@ import type {
   ProcessSample,
   Unread,
 } from './sample.ts';
-import { FABRIC_HEALTHS, FABRIC_STATES, RECOVERY_ACTIONS, type Recovery, type RecoveryAction, recoveryOf } from './states.ts';
+import { combinedRecovery, FABRIC_HEALTHS, FABRIC_STATES, RECOVERY_ACTIONS, type Recovery, type RecoveryAction } from './states.ts';
 import { GPU_KEYS, INSTANCE_KEYS, VALUES, type ValueKey, type Values } from './values.ts';
 
 /** Returns the sample of one `<gpu>` element, without the names of its instances. */
@@ -112,7 +112,7 @@ function recovery(gpu: Element, unread: Unread[]): Recovery | undefined {
     return printed;
   }
   const flag = (name: string): boolean | undefined => asBoolean(cellAt(gpu, `gpu_reset_status/${name}`));
-  return recoveryOf(printed, flag('reset_required'), flag('drain_and_reset_recommended'));
+  return combinedRecovery(printed, flag('reset_required'), flag('drain_and_reset_recommended'));
 }
 
 const recoveryActionOf = (word: string): RecoveryAction | undefined =>

@@ -23,7 +23,7 @@ function ecc({ ecc: { volatile } = {}, values = {}, recovery }: GpuSample): read
   const correctable = totalOf(volatile, 'correctable');
   const findings: Finding[] = [];
   if (errors !== undefined) {
-    // Boards that remap rows contain such errors, and their driver reports when a reset is needed, also when MIG hides the
+    // Boards that remap rows isolate such errors, and their driver reports when a reset is needed, also when MIG hides the
     // rows. On older boards the next program may get the same memory cell.
     const isContained = values.uncorrectableRows !== undefined || recovery !== undefined;
     const severity: Severity = isContained ? 'degraded' : 'fatal';

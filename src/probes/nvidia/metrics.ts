@@ -231,13 +231,13 @@ export const metrics = {
   ),
   gpuInstanceMemoryTotal: gauge(
     'gpu_instance_memory_total_bytes',
-    'Memory of the GPU instance of a compute instance that shares it with others. Each of them reports all of it, so do not add them up.',
+    'Memory of the GPU instance. Several compute instances share it, and each reports all of it, so do not add the values.',
     [],
     'nvidia-smi mig_devices/mig_device/fb_memory_usage/total, where several have one gpu_instance_id',
   ),
   gpuInstanceMemoryUsed: gauge(
     'gpu_instance_memory_used_bytes',
-    'Memory in use of the GPU instance of a compute instance that shares it with others. Each of them reports all of it, so do not add them up.',
+    'Memory in use in the GPU instance. Several compute instances share it, and each reports all of it, so do not add the values.',
     [],
     'nvidia-smi mig_devices/mig_device/fb_memory_usage/used, where several have one gpu_instance_id',
   ),

@@ -47,7 +47,7 @@ export interface Recovery {
  * Combines the recovery action with two flags, which the 535 to 570 branches print instead. When both are present, the one that
  * requests an action has priority.
  */
-export function recoveryOf(printed: Recovery | undefined, reset: boolean | undefined, drain?: boolean): Recovery | undefined {
+export function combinedRecovery(printed: Recovery | undefined, reset: boolean | undefined, drain?: boolean): Recovery | undefined {
   if (printed !== undefined && printed.action?.action !== 'none') return printed;
   if (reset === true) return { word: 'gpu reset', action: RECOVERY_ACTIONS[1] };
   if (drain === true) return { word: 'drain and reset', action: RECOVERY_ACTIONS[4] };

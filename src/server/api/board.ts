@@ -2,7 +2,7 @@ import { type RequestHandler, Router } from 'express';
 import { ratesOf, TREND_MS } from '../../board/trend.ts';
 import { metricTitle } from '../../board/units.ts';
 import { parseView, VIEW_PARAMETERS, viewOf } from '../../board/view.ts';
-import type { DeviceHistory, ReadingHistory } from '../../incidents/history.ts';
+import type { DeviceHistory, ReadingHistoryStore } from '../../incidents/history.ts';
 import { deviceKey } from '../../model/device.ts';
 import type { BoardSource } from '../feed/board-source.ts';
 import { sendError, sendJson } from '../http/answer.ts';
@@ -12,7 +12,7 @@ const FILTERS = VIEW_PARAMETERS.filter((name) => name !== 'group');
 
 export interface BoardApiDependencies {
   readonly source: BoardSource;
-  readonly history: (() => ReadingHistory) | undefined;
+  readonly history: (() => ReadingHistoryStore) | undefined;
   now(): number;
 }
 

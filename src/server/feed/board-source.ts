@@ -1,15 +1,15 @@
 import { boardOf } from '../../board/board.ts';
-import { chosenReadings, type ShownOf } from '../../board/readings.ts';
+import { chooseReadings, type ShownOf } from '../../board/readings.ts';
 import type { Board } from '../../board/row.ts';
 import { ratesOf, TREND_MS, type Trend, trendOf } from '../../board/trend.ts';
-import type { ReadingHistory } from '../../incidents/history.ts';
+import type { ReadingHistoryStore } from '../../incidents/history.ts';
 import { defined } from '../../model/defined.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import type { RemedyOf } from '../api/views.ts';
 
 export interface BoardSourceDependencies {
   snapshot(): Snapshot | undefined;
-  readonly history: (() => ReadingHistory) | undefined;
+  readonly history: (() => ReadingHistoryStore) | undefined;
   readonly node: string | undefined;
   remedyOf: RemedyOf;
   readonly shownOf: ShownOf;
@@ -67,8 +67,8 @@ export class BoardSource {
   }
 }
 
-function deviceTrend(state: DeviceState, history: ReadingHistory, endMs: number, shownOf: ShownOf): Trend | undefined {
-  const [first] = chosenReadings(state, { shownOf });
+function deviceTrend(state: DeviceState, history: ReadingHistoryStore, endMs: number, shownOf: ShownOf): Trend | undefined {
+  const [first] = chooseReadings(state, { shownOf });
   if (first === undefined) return undefined;
   const columns = first.series.map(({ metric, labels }) => {
     const { times, values } = history.samplesOf(state.key, metric, labels, endMs - TREND_MS);

@@ -19,7 +19,7 @@ export interface NamingRules {
  * Names of each device, by device key. A device has the names in the claims that hold it, the names that known drivers give to it, and its
  * id, aliases, UUID and PCI address as DNS labels. A name that fits two devices names none of them, unless one contains the other.
  */
-export function feedNames({ devices, allocations }: Snapshot, rules: NamingRules): ReadonlyMap<string, readonly FeedName[]> {
+export function deviceNamesByKey({ devices, allocations }: Snapshot, rules: NamingRules): ReadonlyMap<string, readonly FeedName[]> {
   const bearers = new Map<string, { readonly name: FeedName; readonly keys: Set<string> }>();
   const add = (name: FeedName, key: string): void => {
     const text = `${name.pool}/${name.device}`;

@@ -2,7 +2,7 @@ import { remedyNow } from '../../model/condition-phase.ts';
 import type { ActiveCondition, HealthState, Verdict } from '../../model/health.ts';
 import { shortened } from '../../model/one-line.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
-import { type FeedName, feedNames, type NamingRules } from './device-names.ts';
+import { deviceNamesByKey, type FeedName, type NamingRules } from './device-names.ts';
 
 /** The three values of the kubelet's health API for DRA devices. */
 export type FeedHealth = 'HEALTHY' | 'UNHEALTHY' | 'UNKNOWN';
@@ -36,7 +36,7 @@ export interface FeedList {
 
 /** `fault`: why the agent does not work. The state of all devices is then unknown. */
 export function feedList(snapshot: Snapshot, rules: NamingRules, fault: string | undefined): FeedList {
-  const names = feedNames(snapshot, rules);
+  const names = deviceNamesByKey(snapshot, rules);
   const devices = snapshot.devices.map((state): FeedDevice => {
     const verdict =
       fault === undefined ? judged(state.verdict) : ({ health: 'UNKNOWN', message: shortened(fault, MESSAGE_BYTES) } as const);

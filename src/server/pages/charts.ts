@@ -2,7 +2,7 @@ import { type Html, html } from '../../board/html.ts';
 import { highest, linePath } from '../../board/spark.ts';
 import { ratesOf, TREND_MS, type Trend, trendOf } from '../../board/trend.ts';
 import { metricTitle, rateText, readingText } from '../../board/units.ts';
-import type { DeviceHistory, SeriesHistory } from '../../incidents/history.ts';
+import type { DeviceHistory, SeriesValues } from '../../incidents/history.ts';
 import { shared } from '../../model/shared-metrics.ts';
 
 /** The most informative metrics come first. The others follow by name if they changed. */
@@ -26,7 +26,7 @@ const [WIDTH, HEIGHT] = [300, 80];
 export function charts(key: string, history: DeviceHistory | undefined, endMs: number): Html {
   if (history === undefined || history.times.length < 2)
     return html`<p class="soft">Charts need two reads. They begin with the start of the agent.</p>`;
-  const byMetric = new Map<string, SeriesHistory[]>();
+  const byMetric = new Map<string, SeriesValues[]>();
   for (const series of history.series) byMetric.set(series.metric, [...(byMetric.get(series.metric) ?? []), series]);
   const rank = (metric: string): number => (FIRST.includes(metric) ? FIRST.indexOf(metric) : FIRST.length);
   const shown = [...byMetric]
@@ -38,13 +38,13 @@ export function charts(key: string, history: DeviceHistory | undefined, endMs: n
 }
 
 /** Facts and limits are no lines. Of the other metrics, only those that moved are worth a chart. */
-function isChart(metric: string, list: readonly SeriesHistory[]): boolean {
+function isChart(metric: string, list: readonly SeriesValues[]): boolean {
   if (/_(?:info|state|limit_\w+|max\w*)$/.test(metric)) return false;
   const isMain = FIRST.includes(metric) && metric !== shared.errors.name;
   return isMain || list.some(({ values }) => values.some((value) => value !== null && value !== values.find((one) => one !== null)));
 }
 
-function chart(metric: string, list: readonly SeriesHistory[], times: readonly number[], endMs: number): Html {
+function chart(metric: string, list: readonly SeriesValues[], times: readonly number[], endMs: number): Html {
   const lines = list.map((series) => ({ name: labelText(series), trend: trendFor(series, times, endMs) }));
   const moving = lines.filter(({ trend }) => trend.some((value) => value !== null)).slice(0, MOST_LINES);
   const isRate = list.some(({ type }) => type === 'counter');
@@ -61,11 +61,11 @@ function chart(metric: string, list: readonly SeriesHistory[], times: readonly n
   }</ul></figure>`;
 }
 
-function trendFor({ type, values }: SeriesHistory, times: readonly number[], endMs: number): Trend {
+function trendFor({ type, values }: SeriesValues, times: readonly number[], endMs: number): Trend {
   return trendOf(times, type === 'counter' ? ratesOf(times, values) : values, endMs);
 }
 
-const labelText = ({ labels }: SeriesHistory): string =>
+const labelText = ({ labels }: SeriesValues): string =>
   Object.entries(labels)
     .map(([name, value]) => (/^\d+$/.test(value) ? `${name} ${value}` : value))
     .join(', ');

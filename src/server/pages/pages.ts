@@ -6,7 +6,7 @@ import type { Board } from '../../board/row.ts';
 import { age } from '../../board/state-html.ts';
 import { TREND_MS } from '../../board/trend.ts';
 import { type BoardView, parseView, VIEW_PARAMETERS, viewOf } from '../../board/view.ts';
-import type { ReadingHistory } from '../../incidents/history.ts';
+import type { ReadingHistoryStore } from '../../incidents/history.ts';
 import type { IncidentRecord } from '../../incidents/record.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { ObservedSpans } from '../../model/observed-spans.ts';
@@ -29,7 +29,7 @@ import { podPage } from './pod-page.ts';
 export interface PageSources extends Omit<PageFrame, 'nowMs' | 'pathOf'> {
   readonly board: BoardSource;
   snapshot(): Snapshot | undefined;
-  readonly history?: (() => ReadingHistory) | undefined;
+  readonly history?: (() => ReadingHistoryStore) | undefined;
   readonly events?: ((since: number) => readonly HealthEvent[]) | undefined;
   readonly watched?: (() => ObservedSpans) | undefined;
   readonly incidents?: IncidentSource | undefined;

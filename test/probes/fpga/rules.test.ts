@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { addAmiState } from '../../../src/probes/fpga/ami.ts';
-import { addAccelerator, addPortErrors, addPowerState } from '../../../src/probes/fpga/dfl-port.ts';
+import { addAccelerator, addPortErrors, reportPowerState } from '../../../src/probes/fpga/dfl-port.ts';
 import { addEngineErrors } from '../../../src/probes/fpga/dfl-registers.ts';
 import { addManager, MANAGER_STATES } from '../../../src/probes/fpga/manager.ts';
 import { ReportBuilder } from '../../../src/probes/fpga/report-builder.ts';
@@ -40,11 +40,15 @@ describe('the power state', () => {
     [2n, [true, false]],
     [6n, [false, true]],
   ])('%s is throttled, down: %s', (value, [throttled, down]) => {
-    expect(told((builder) => addPowerState(builder, { value, isUnknown: false })).map(([, status]) => status)).toEqual([throttled, down]);
+    expect(told((builder) => reportPowerState(builder, { value, isUnknown: false })).map(([, status]) => status)).toEqual([
+      throttled,
+      down,
+    ]);
   });
-  it('outside the table is no data', () => expect(told((builder) => addPowerState(builder, { value: 5n, isUnknown: false }))).toEqual([]));
+  it('outside the table is no data', () =>
+    expect(told((builder) => reportPowerState(builder, { value: 5n, isUnknown: false }))).toEqual([]));
   it('that cannot be read makes a shutdown unknown', () => {
-    expect(told((builder) => addPowerState(builder, { isUnknown: true, error: 'EIO' }))).toEqual([
+    expect(told((builder) => reportPowerState(builder, { isUnknown: true, error: 'EIO' }))).toEqual([
       ['PowerDown', 'unknown', 'EmergencyShutdown'],
     ]);
   });

@@ -14,6 +14,7 @@ import {
   field,
   fieldQuestion,
   type Interval,
+  int32At,
   longAt,
   MEGA,
   MILLI,
@@ -22,7 +23,6 @@ import {
   type Question,
   question,
   SAME,
-  signedAt,
   type ValueVariant,
   valueQuestion,
 } from './question.ts';
@@ -57,7 +57,7 @@ export function gpuQuestions(library: Library, driver: DriverVersion): readonly 
     // This is the first call of each read, so it shows whether the GPU is lost.
     ask(
       'read',
-      { symbol: 'nvmlDeviceGetTemperatureV', version: TEMPERATURE.version, reads: { temperatureCelsius: signedAt(TEMPERATURE.value) } },
+      { symbol: 'nvmlDeviceGetTemperatureV', version: TEMPERATURE.version, reads: { temperatureCelsius: int32At(TEMPERATURE.value) } },
       { symbol: 'nvmlDeviceGetTemperature', before: [0], reads: { temperatureCelsius: at(0) } },
     ),
     ask('read', { symbol: 'nvmlDeviceGetMigMode', outs: 2, reads: { isMigOn: at(0, FLAG), isMigPending: at(8, FLAG) } }),
@@ -80,7 +80,7 @@ export function gpuQuestions(library: Library, driver: DriverVersion): readonly 
     threshold('slowdownCelsius', 1),
     threshold('maximumCelsius', 3),
     threshold('memoryMaximumCelsius', 2),
-    ask('read', { symbol: 'nvmlDeviceGetMarginTemperature', version: MARGIN.version, reads: { marginCelsius: signedAt(MARGIN.value) } }),
+    ask('read', { symbol: 'nvmlDeviceGetMarginTemperature', version: MARGIN.version, reads: { marginCelsius: int32At(MARGIN.value) } }),
     one('facts', 'enforcedLimitWatts', 'nvmlDeviceGetEnforcedPowerLimit', MILLI),
     one('facts', 'requestedLimitWatts', 'nvmlDeviceGetPowerManagementLimit', MILLI),
     one('facts', 'defaultLimitWatts', 'nvmlDeviceGetPowerManagementDefaultLimit', MILLI),

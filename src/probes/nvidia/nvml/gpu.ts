@@ -1,5 +1,5 @@
 import type { GpuIdentity, GpuSample, LinkSample } from '../sample.ts';
-import { recoveryOf } from '../states.ts';
+import { combinedRecovery } from '../states.ts';
 import { CODE, kindOf, unreadFor } from './codes.ts';
 import { Activities } from './gpm.ts';
 import type { DriverVersion } from './gpu-questions.ts';
@@ -87,7 +87,7 @@ export class Gpu {
     const instances = this.#instances.samples();
     const processes = this.#processes.list();
     // A call that fails with "reset required" also means a recovery action.
-    const recovery = recoveryOf(answered.recovery, this.faults().has(CODE.resetRequired) ? true : undefined);
+    const recovery = combinedRecovery(answered.recovery, this.faults().has(CODE.resetRequired) ? true : undefined);
     return {
       ...answered,
       identity: { ...answered.identity, ...this.identity },

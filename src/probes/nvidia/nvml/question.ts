@@ -46,7 +46,7 @@ type Read = (out: Memory) => ReturnType<Convert>;
 export function at(offset: number, convert = SAME): Read {
   return (out) => convert(out.u32(offset));
 }
-export function signedAt(offset: number): Read {
+export function int32At(offset: number): Read {
   return (out) => out.i32(offset);
 }
 export function longAt(offset: number): Read {
