@@ -3,6 +3,7 @@ import { usageOptions } from '../accounting/options.ts';
 import { deviceOptions, refreshOptions, stateOptions } from '../agent/options.ts';
 import type { AgentSettings } from '../agent/settings.ts';
 import { type Configuration, describeOrigin } from '../config/configuration.ts';
+import { nearestHint } from '../config/nearest.ts';
 import { expectedDevices, healthPart, idleThresholds, pluginResources, poolRules } from '../config/structured.ts';
 import { WebConfigFile } from '../config/web/web-config-file.ts';
 import { UserError } from '../errors.ts';
@@ -16,12 +17,11 @@ import type { LogSettings } from '../log/logger.ts';
 import { type LogFormat, type LogLevel, logOptions } from '../log/options.ts';
 import { attributionProblem, labelOptions } from '../metrics/options.ts';
 import { overlapProblems } from '../model/plugin-overlap.ts';
-import { pluginResourceProblems } from '../model/plugin-resource.ts';
+import { type DeviceSelector, type PluginResource, pluginResourceProblems, selectorsOf } from '../model/plugin-resource.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { listenAddressProblem } from '../server/http/listen.ts';
 import { healthFeedOptions, isTakenPath, webConfigOptions, webOptions } from '../server/options.ts';
-import { selectorProblems } from './selector-problems.ts';
 
 /** Converts the configuration to the agent's settings. */
 export function agentSettings(configuration: Configuration, families: readonly DeviceFamily[]): AgentSettings {
@@ -106,4 +106,27 @@ function invalid({ entry, value, origin }: ReturnType<Configuration['setting']>,
     origin: describeOrigin(origin),
     problem: `${problem}, not ${JSON.stringify(value)}`,
   });
+}
+
+type Declared = Pick<DeviceFamily, 'name' | 'kinds'>;
+
+/** Finds families and kinds in selectors that no device can have, one sentence each: a typing error would offer no device, silently. */
+function selectorProblems(resources: readonly PluginResource[], families: readonly Declared[]): string[] {
+  return resources.flatMap(({ resource, select }) =>
+    selectorsOf(select).flatMap((selector) => problemsOf(selector, families).map((problem) => `resource "${resource}": ${problem}`)),
+  );
+}
+
+function problemsOf({ family, kind }: DeviceSelector, families: readonly Declared[]): string[] {
+  const names = families.map(({ name }) => name);
+  if (family !== undefined && !names.includes(family))
+    return [`there is no family "${family}", only ${names.join(', ')}${nearestHint(family, names)}`];
+  const declared = families.filter(({ name }) => family === undefined || name === family).flatMap((one) => one.kinds ?? []);
+  // Several families may have a kind of the same name.
+  const kinds = [...new Set(declared)];
+  const place = family === undefined ? '' : ` in ${family}`;
+  const wanted = kind === undefined ? [] : [kind].flat();
+  return wanted
+    .filter((one) => !kinds.includes(one))
+    .map((one) => `there is no kind "${one}"${place}, only ${kinds.join(', ')}${nearestHint(one, kinds)}`);
 }

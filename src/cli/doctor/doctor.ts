@@ -1,12 +1,17 @@
-import { expectedDevices } from '../../config/structured.ts';
+import { accessSync, constants, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { stateOptions } from '../../agent/options.ts';
+import { expectedDevices, pluginResources } from '../../config/structured.ts';
 import { systemClock } from '../../host/clock.ts';
 import { readHostFacts } from '../../host/facts.ts';
-import { Tree } from '../../host/fs/tree.ts';
+import { socketAt } from '../../host/fs/socket-file.ts';
+import { errnoName, Tree } from '../../host/fs/tree.ts';
 import { pathOptions } from '../../host/options.ts';
 import { areTooFew, type ExpectedDevices, expectedText } from '../../model/expected.ts';
 import type { HostFacts } from '../../model/host-facts.ts';
 import { visible } from '../../model/one-line.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
+import { pluginOptions } from '../../plugin/options.ts';
 import { type Ask, type Asked, askFor } from '../agent-api.ts';
 import { expectedIn } from '../api-device.ts';
 import type { CommandContext, Ending } from '../context.ts';
@@ -19,9 +24,7 @@ import { checkClaims } from './claim-checks.ts';
 import { checkFamilies } from './family-checks.ts';
 import { checkCheckpoint, checkPodResources } from './kubelet-checks.ts';
 import { checkRoots } from './path-checks.ts';
-import { checkPlugin } from './plugin-check.ts';
 import { checkClock, checkNode, checkUser } from './process-checks.ts';
-import { checkState } from './state-check.ts';
 import { checkListenAddress, checkWebConfig } from './web-check.ts';
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
@@ -136,4 +139,65 @@ async function checkHost({ configuration, ask }: CheckContext): Promise<CheckRes
     kernel === undefined ? '' : `kernel ${kernel}`,
   ];
   return [ok('host', parts.filter((part) => part !== '').join(', '))];
+}
+
+/** Checks that the health state can be saved. The agent creates missing directories, so the nearest one that exists counts. */
+function checkState({ configuration }: Pick<CheckContext, 'configuration'>): CheckResult[] {
+  const name = 'state-file';
+  const { file } = configuration.section('state', stateOptions);
+  if (file === '') return [skipped(name, 'turned off by an empty --state.file')];
+  const trouble = whyUnwritable(resolve(file));
+  if (trouble === undefined) return [ok(name, file)];
+  return [
+    finding(
+      name,
+      trouble,
+      'The health state is lost at each restart of the agent: known faults then count anew, and latched ones are forgotten.',
+      'Mount a writable directory of the host there, or set --state.file.',
+    ),
+  ];
+}
+
+function whyUnwritable(file: string): string | undefined {
+  let directory = dirname(file);
+  try {
+    if (statSync(file, { throwIfNoEntry: false })?.isFile() === false) return `${file} is not a regular file`;
+    while (statSync(directory, { throwIfNoEntry: false }) === undefined) directory = dirname(directory);
+    // Each save writes a new file and renames it.
+    accessSync(directory, constants.W_OK | constants.X_OK);
+    return undefined;
+  } catch (error) {
+    return `${directory} cannot be written to (${errnoName(error)})`;
+  }
+}
+
+const LOSS = 'The configured resources cannot be offered to the kubelet.';
+
+/** Checks that the plugin can create sockets where the kubelet looks for them, and that the kubelet's own socket exists. */
+function checkPlugin({ configuration }: CheckContext): CheckResult[] {
+  const name = 'plugin-directory';
+  const count = configuration.part(pluginResources).length;
+  if (count === 0) return [skipped(name, 'no resource is configured below plugin.resources')];
+  const options = configuration.section('plugin', pluginOptions);
+  const [option, path] = options.registration === 'watcher' ? ['registry-dir', options['registry-dir']] : ['dir', options.dir];
+  const trouble = whyUnusable(path);
+  if (trouble !== undefined) {
+    return [finding(name, `${path} ${trouble}`, LOSS, `Mount the host's directory without readOnly, or set --plugin.${option}.`)];
+  }
+  const socket = join(path, 'kubelet.sock');
+  if (option === 'dir' && socketAt(socket).kind !== 'socket') {
+    return [finding(name, `${socket} does not exist`, LOSS, 'Check the kubelet: systemctl status kubelet. Or set --plugin.dir.')];
+  }
+  return [ok(name, `${path}, for ${count} ${count === 1 ? 'resource' : 'resources'}`)];
+}
+
+/** Also detects a read-only mount, where even root cannot write. */
+function whyUnusable(path: string): string | undefined {
+  try {
+    if (!statSync(path).isDirectory()) return 'is not a directory';
+    accessSync(path, constants.W_OK | constants.X_OK);
+    return undefined;
+  } catch (error) {
+    return `cannot be written to (${errnoName(error)})`;
+  }
 }

@@ -14,7 +14,6 @@ import { metricsOf } from './metrics.ts';
 import { type DeclaredOptions, DeclaredProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { ownsNumbers, resolver } from './resolve.ts';
-import { partsWithPower, withoutPower } from './rights.ts';
 
 /** A declared family, and who can change it. Plain data: the thread builds the family again from it. */
 export interface DeclaredFamily {
@@ -96,4 +95,19 @@ function signsOf({ devices, summary }: Declaration): readonly PciSign[] {
       ? []
       : [{ vendor: pci.vendor, classes: [pci.class], what: summary, ...(pci.devices === undefined ? {} : { devices: pci.devices }) }],
   );
+}
+
+/** What a declaration asks for beyond the values of files, one text for each: only a declaration that the administrator wrote gets it. */
+function partsWithPower({ commands = {}, devices, resources = [] }: Declaration): readonly string[] {
+  const nodes = [...new Set(devices.flatMap(({ nodes: own = [] }) => own))];
+  return [
+    ...Object.entries(commands).map(([name, { path }]) => `the program ${name} (${path}) does not run`),
+    ...nodes.map((node) => `the device node ${node} is given to no container`),
+    ...resources.map(({ resource }) => `the resource ${resource} gets no holders from it`),
+  ];
+}
+
+/** The declaration without device nodes and resources. Its programs stay, for their options and their problem. */
+function withoutPower({ resources: _, ...declaration }: Declaration): Declaration {
+  return { ...declaration, devices: declaration.devices.map(({ nodes: __, ...devices }) => devices) };
 }

@@ -1,3 +1,4 @@
+import type { Clock } from '../../host/clock.ts';
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport, Listing, Problem } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
@@ -12,7 +13,6 @@ import { type KnownDevice, readDevice } from './device.ts';
 import { discover, MOST_DEVICES } from './discover.ts';
 import { capturesOf } from './glob.ts';
 import { sharedMetric } from './metrics.ts';
-import { NameBudget } from './name-budget.ts';
 import type { ProblemCode } from './problems.ts';
 import { type Entry, type SourceFault, SourceReader, type SourceResult } from './source-reader.ts';
 import { fill, plain } from './template.ts';
@@ -237,3 +237,35 @@ function listingOf(states: ReadonlySet<Listing>): Listing {
 const placeText = ({ directory, words }: Entry): string => (directory === undefined ? `row ${words.name}` : `/sys/${directory}`);
 
 const problem = (code: ProblemCode, message: string): Problem => ({ code, message });
+
+const DAY_MS = 86_400_000;
+
+/**
+ * Limits how many different names a family uses in a day. Each new device id and label value is a new series in Prometheus, and a
+ * declaration can take them from a file whose text is another one at each read.
+ */
+class NameBudget {
+  readonly most: number;
+  readonly #clock: Clock;
+  readonly #used = new Set<string>();
+  #sinceMs: number;
+
+  constructor(most: number, clock: Clock) {
+    this.most = most;
+    this.#clock = clock;
+    this.#sinceMs = clock.monotonic();
+  }
+
+  /** Whether a name may be used: it was used on this day, or one more fits. */
+  takes(name: string): boolean {
+    const nowMs = this.#clock.monotonic();
+    if (nowMs - this.#sinceMs >= DAY_MS) {
+      this.#sinceMs = nowMs;
+      this.#used.clear();
+    }
+    if (this.#used.has(name)) return true;
+    if (this.#used.size >= this.most) return false;
+    this.#used.add(name);
+    return true;
+  }
+}

@@ -1,17 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceRead, DeviceReport, Problem } from '../../model/collection.ts';
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
 import { Kept, reconciled } from '../kit/kept.ts';
-import { Card, type CardReadResult } from './card.ts';
+import { Card, type CardFacts, type CardReadResult } from './card.ts';
 import { asleepReadings, cardReadings, idleReadings, utilizationReadings } from './card-readings.ts';
 import { conditions } from './conditions.ts';
-import { deviceOf } from './device.ts';
 import { type CardPlace, findPlaces, listNames, type Names, type Places } from './discover.ts';
 import { DriverLog, logReport } from './driver-log.ts';
 import { findingsOf } from './findings.ts';
+import { MODELS } from './models.ts';
 import type { IntelgpuOptions } from './options.ts';
 import { type GpuUse, ProcessReader } from './processes.ts';
 import { profileReadings } from './sriov.ts';
@@ -189,4 +190,27 @@ function clientProblems(uses: ReadonlyMap<string, GpuUse | undefined>): readonly
   return [...uses].flatMap(([device, use]) =>
     use?.hung === undefined ? [] : [{ code: 'clients-hang', message: `an earlier read of /proc/${use.hung} still hangs`, device }],
   );
+}
+
+/** `parent`: facts of the card that a virtual function belongs to. */
+function deviceOf(place: CardPlace, facts: CardFacts, parent?: CardFacts): Device {
+  const model = MODELS[facts.pciDevice ?? ''] ?? MODELS[parent?.pciDevice ?? ''];
+  const numaNode = facts.numaNode ?? parent?.numaNode;
+  return defined({
+    family: 'intelgpu',
+    id: place.address,
+    kind: place.parent === undefined ? 'gpu' : 'vf',
+    aliases: [],
+    pciAddress: place.address,
+    vendor: 'Intel',
+    characterDevices: place.nodes.map((node) => `/dev/dri/${node}`),
+    driver: place.driver,
+    ...(place.parent !== undefined && { parent: place.parent, physicalFunction: place.parent }),
+    vfIndex: place.vfIndex,
+    model,
+    numaNode,
+    pciVendor: facts.pciVendor,
+    pciDevice: facts.pciDevice,
+    pciPath: facts.pciPath,
+  });
 }

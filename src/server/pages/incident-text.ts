@@ -5,13 +5,13 @@ import {
   type IncidentChange,
   type IncidentCondition,
   type IncidentHolder,
+  type IncidentReadings,
   type IncidentRecord,
   type StateValue,
 } from '../../incidents/record.ts';
 import type { Remedy } from '../../model/health.ts';
 import type { Labels } from '../../model/metric.ts';
 import { oneLine } from '../../model/one-line.ts';
-import { changedMost } from './incident-changes.ts';
 
 const MOST_ROWS = 15;
 const MOST_STATE_ROWS = 40;
@@ -199,4 +199,45 @@ function aligned(rows: readonly (readonly string[])[]): string[] {
   const widths: number[] = [];
   for (const row of rows) for (const [at, cell] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, [...cell].length);
   return rows.map((row) => row.map((cell, at) => cell + ' '.repeat((widths[at] as number) - [...cell].length)).join('  '));
+}
+
+interface ChangedReading {
+  readonly metric: string;
+  readonly labels: Labels;
+  readonly first: number;
+  readonly min: number;
+  readonly max: number;
+  readonly last: number;
+}
+
+/** A time that moves on says nothing. */
+const IS_TIME = /_timestamp_seconds$/;
+
+/**
+ * The readings that changed, the largest change first: for a gauge in relation to its largest value, for a counter the change of its
+ * growth. A counter that grows evenly is normal and comes last.
+ */
+function changedMost({ series }: IncidentReadings): readonly ChangedReading[] {
+  return series
+    .filter(({ metric }) => !IS_TIME.test(metric))
+    .flatMap(({ metric, labels, type, values }) => {
+      const known = values.filter((value) => value !== null);
+      const [first] = known;
+      const last = known.at(-1);
+      if (first === undefined || last === undefined) return [];
+      const [min, max] = [Math.min(...known), Math.max(...known)];
+      if (min === max) return [];
+      const change = type === 'counter' ? changeOfGrowth(known) : (max - min) / Math.max(Math.abs(max), Math.abs(min));
+      return [{ change, one: { metric, labels, first, min, max, last } }];
+    })
+    .sort((a, b) => b.change - a.change || (a.one.metric < b.one.metric ? -1 : 1))
+    .map(({ one }) => one);
+}
+
+/** Compares the growth in the two halves of the time: 0 for even growth, 1 for growth in one half only. */
+function changeOfGrowth(values: readonly number[]): number {
+  const middle = values[Math.floor((values.length - 1) / 2)] as number;
+  const [early, late] = [Math.abs(middle - (values[0] as number)), Math.abs((values.at(-1) as number) - middle)];
+  const larger = Math.max(early, late);
+  return larger === 0 ? 1 : Math.abs(late - early) / larger;
 }

@@ -1,14 +1,17 @@
 import { createHash } from 'node:crypto';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
-import { html } from '../../board/html.ts';
+import { type Html, html } from '../../board/html.ts';
 import { filterHtml, problemsHtml, shownText, type TrendsByKey, tableHtml, tilesHtml, unresolvedHtml } from '../../board/overview-html.ts';
 import type { Board } from '../../board/row.ts';
 import { age } from '../../board/state-html.ts';
 import { TREND_MS } from '../../board/trend.ts';
+import { durationText } from '../../board/units.ts';
 import { type BoardView, parseView, VIEW_PARAMETERS, viewOf } from '../../board/view.ts';
+import { REMEDY_TEXTS } from '../../board/words.ts';
 import type { ReadingHistoryStore } from '../../incidents/history.ts';
 import type { IncidentRecord } from '../../incidents/record.ts';
 import type { HealthEvent } from '../../model/events.ts';
+import type { ConditionSpec } from '../../model/health.ts';
 import type { ObservedSpans } from '../../model/observed-spans.ts';
 import type { PluginStats } from '../../model/plugin-stats.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
@@ -18,7 +21,6 @@ import { HTML_TYPE, sendError, sendText } from '../http/answer.ts';
 import type { IncidentSource } from '../parts.ts';
 import { agentPage } from './agent-page.ts';
 import { createAssets } from './assets.ts';
-import { type ConditionFamily, conditionsPage } from './conditions-page.ts';
 import { devicePage } from './device-page.ts';
 import { incidentsPage } from './incident-list.ts';
 import { incidentText } from './incident-text.ts';
@@ -174,4 +176,29 @@ ${filterHtml(board, view)}
   const { sequence, takenAtMs } = board;
   const footer = html`<p>Snapshot <span id="sequence">${sequence}</span>, taken ${age(takenAtMs, frame.nowMs)} ago.</p>`;
   return document(frame, { title: `${frame.node ?? 'device-agent'}: devices`, body, footer, liveness: 'board' });
+}
+
+interface ConditionFamily {
+  readonly name: string;
+  readonly conditions?: readonly ConditionSpec[];
+}
+
+/** What each condition means and what to do, from the declarations of the families. */
+function conditionsPage(families: readonly ConditionFamily[], frame: PageFrame): string {
+  const body = html`<h2>Conditions</h2>
+<p class="soft">The declared defaults. The policy of this agent can differ.</p>
+${families.map(({ name, conditions = [] }) =>
+  conditions.length === 0 ? undefined : html`<h3>${name}</h3>\n${conditions.map((condition) => entry(name, condition))}`,
+)}`;
+  return document(frame, { title: 'Conditions: device-agent', body, footer: html``, liveness: 'none' });
+}
+
+function entry(family: string, { type, class: kind, severity, meaning, remedy, source, forMs = 0, recoveryMs = 0 }: ConditionSpec): Html {
+  const times = [
+    forMs > 0 ? `It counts after ${durationText(forMs)}.` : undefined,
+    recoveryMs > 0 ? `It ends after ${durationText(recoveryMs)} without it.` : undefined,
+  ].filter((text) => text !== undefined);
+  return html`<article id="${family}.${type}"><h4>${type} <small>${severity}, ${kind}</small></h4><p>${meaning} ${times.join(' ')}</p>${
+    REMEDY_TEXTS[remedy] === undefined ? undefined : html`<p><b>${REMEDY_TEXTS[remedy]}</b></p>`
+  }<p><small>Source: ${source}</small></p></article>\n`;
 }

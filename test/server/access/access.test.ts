@@ -4,7 +4,7 @@ import { connect as tlsConnect } from 'node:tls';
 import { compare, hashSync } from 'bcryptjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Access, type ClientAuthType, OPEN_ACCESS } from '../../../src/server/access/access.ts';
-import { namesIn } from '../../../src/server/access/client-certificates.ts';
+import { namesIn } from '../../../src/server/http/tls-server.ts';
 import { Certificates } from '../../support/certificates.ts';
 import { isInstalled } from '../../support/prometheus.ts';
 import { unless } from '../../support/skipped.ts';
