@@ -88,7 +88,7 @@ const PARSERS: Readonly<Record<string, string>> = {
   'cli/agent-api.ts': 'an answer of the agent',
   'cli/demo/control.ts': 'a line of a command to a demo of the same user',
   'cli/demo/running-demos.ts': 'a file of a demo, whose size is limited',
-  'server/access/client-certificates.ts': 'a name that Node quoted',
+  'server/http/tls-server.ts': 'a name that Node quoted',
   'web/stream.ts': 'an answer of the agent, in a browser',
   'probes/nvidia/document.ts': 'output of a program, whose size is limited',
   'probes/nvme/smart-log.ts': 'a text of 64 KiB at most, with an own check of its form',
