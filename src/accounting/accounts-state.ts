@@ -5,15 +5,18 @@ import { restoredValue, type SavedValue, savedValue } from '../model/value-sum.t
 import type { ContainerAccount } from './container-account.ts';
 import type { DeviceAccount } from './device-account.ts';
 import type { EndedAccount } from './ended-accounts.ts';
+import { containerKey } from './ledger/entry.ts';
 import { OwnCounters, type SavedCounter } from './own-counters.ts';
 
-/** All accounts as plain data for JSON. */
+type ByName<T> = Readonly<Record<string, T>>;
+
+/** All accounts as plain data for JSON, by names that only tell them apart. In a file of version 2 they are lists. */
 export interface AccountsState {
-  readonly devices: readonly SavedDevice[];
-  readonly active: readonly SavedContainer[];
-  readonly ended: readonly SavedEnded[];
+  readonly devices: ByName<SavedDevice>;
+  readonly active: ByName<SavedContainer>;
+  readonly ended: ByName<SavedEnded>;
   /** Absent in a file of an earlier version, as `beganAs` in all accounts. */
-  readonly endedDevices?: readonly EndedAccount<DeviceUsage>[];
+  readonly endedDevices?: ByName<EndedAccount<DeviceUsage>>;
 }
 
 type SavedDevice = Pick<
@@ -67,13 +70,27 @@ export interface AllAccounts {
 
 export function savedAccounts({ devices, active, ended, endedDevices }: AllAccounts, steppedMs: number): AccountsState {
   return {
-    devices: [...devices.values()].map(
-      ({ isUnhealthy: _, awaitedMs: __, readFromMs: ___, trafficSum: ____, joules: _____, ...kept }) => kept,
+    devices: named(devices, ({ isUnhealthy: _, awaitedMs: __, readFromMs: ___, trafficSum: ____, joules: _____, ...kept }) => kept),
+    active: named(active, (account) => savedContainer(account, steppedMs)),
+    ended: named(
+      ended.map(({ usage, ...times }) => [
+        `${containerKey(usage)} ${usage.uid} ${usage.endedAtMs}`,
+        { usage: savedUsage(usage), ...times },
+      ]),
     ),
-    active: [...active.values()].map((account) => savedContainer(account, steppedMs)),
-    ended: ended.map(({ usage, ...times }) => ({ usage: savedUsage(usage), ...times })),
-    endedDevices,
+    endedDevices: named(
+      endedDevices.map((one) => [`${one.usage.beganAs ?? one.usage.device} ${one.usage.sinceMs} ${one.usage.endedAtMs}`, one]),
+    ),
   };
+}
+
+function named<T, S = T>(
+  accounts: Iterable<readonly [string, T]>,
+  saved: (account: T) => S = (account) => account as unknown as S,
+): ByName<S> {
+  const result: Record<string, S> = {};
+  for (const [name, account] of accounts) result[name] = saved(account);
+  return result;
 }
 
 function savedContainer(account: ContainerAccount, steppedMs: number): SavedContainer {
@@ -126,16 +143,18 @@ function restoredReadings(saved: readonly SavedReading[]): readonly Reading[] {
 
 /** The accounts of an earlier run, whose last step was at `steppedMs` on the monotonic clock of this run. */
 export function restoredAccounts(state: AccountsState | undefined, steppedMs: number, isSameBoot: boolean): AllAccounts {
-  const { devices = [], active = [], ended = [], endedDevices = [] } = state ?? {};
+  const { devices = {}, active = {}, ended = {}, endedDevices = {} } = state ?? {};
   return {
-    devices: new Map(devices.map((saved) => [saved.key, restoredDevice(saved)])),
-    active: new Map(active.map((saved) => [`${saved.device} ${saved.name}`, restoredContainer(saved, steppedMs, isSameBoot)])),
-    ended: ended.map(({ usage, ...times }) => {
+    devices: new Map(Object.values(devices).map((saved) => [saved.key, restoredDevice(saved)])),
+    active: new Map(
+      Object.values(active).map((saved) => [`${saved.device} ${saved.name}`, restoredContainer(saved, steppedMs, isSameBoot)]),
+    ),
+    ended: Object.values(ended).map(({ usage, ...times }) => {
       const { receivedBytes, transmittedBytes, counters, ...kept } = usage;
       const values = { ...restoredBytes(usage), ...(counters === undefined ? {} : { counters: restoredReadings(counters) }) };
       return { usage: { ...kept, ...values }, ...times };
     }),
-    endedDevices,
+    endedDevices: Object.values(endedDevices),
   };
 }
 

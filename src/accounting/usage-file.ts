@@ -1,5 +1,5 @@
 import { rename } from 'node:fs/promises';
-import { decodeSaved, encodeSaved, readSavedText, type SavedFormat, type SavedIgnored, writeSavedText } from '../host/fs/saved-state.ts';
+import { type SavedFormat, type SavedIgnored, type SavedRead, SavedStateFile } from '../host/fs/saved-state.ts';
 import type { AccountsState } from './accounts-state.ts';
 
 /** The accounts on the disk, with both clocks of their last step. */
@@ -15,48 +15,53 @@ export type UsageRead =
   | { readonly saved: SavedUsage; readonly bootId: string; readonly ignored?: undefined }
   | { readonly saved?: undefined; readonly ignored: SavedIgnored; readonly message: string };
 
-const FORMAT: SavedFormat = { format: 'device-agent-usage', version: 2, name: 'usage state' };
+/** Version 2 has all accounts in one JSON value, as lists. */
+const FORMAT: SavedFormat = { format: 'device-agent-usage', version: 3, readableFrom: 2, name: 'usage state' };
 const MAX_BYTES = 16 * 1024 * 1024;
 
 export interface UsageFile {
   readonly path: string;
   /** A file that cannot be used is renamed, so that no write destroys it. */
   read(): Promise<UsageRead>;
-  /** Replaces the file. On failure the old file stays, and the error message is returned. */
-  write(saved: SavedUsage): Promise<string | undefined>;
+  /** Writes what changed. `isLast`: the file gets the complete state. On failure the file has the old state, and the error message is returned. */
+  write(saved: SavedUsage, isLast?: boolean): Promise<string | undefined>;
 }
 
 /** File of the accounts. After a kill at any moment it has the previous or the next state, never a part. */
 export function createUsageFile(path: string, bootId: string, maxBytes = MAX_BYTES): UsageFile {
+  const file = new SavedStateFile(path, FORMAT, bootId, maxBytes);
   return {
     path,
     async read() {
-      const read = await readSavedText(path, maxBytes);
-      const result = read.text === undefined ? read : decodeUsage(read.text);
+      const result = usageOf(await file.read());
       if (result.ignored !== undefined && result.ignored !== 'absent') await rename(path, unusedPath(path)).catch(() => undefined);
       return result;
     },
-    async write(saved) {
-      const text = encodeSaved(FORMAT, bootId, JSON.stringify(saved));
-      if (Buffer.byteLength(text) > maxBytes) return `the state is larger than ${maxBytes} bytes`;
-      return await writeSavedText(path, text);
-    },
+    write: ({ accounts, ...times }, isLast) => file.write({ times, ...accounts }, undefined, isLast),
   };
 }
 
 /** Name that a file gets which this agent cannot use. */
 export const unusedPath = (path: string): string => `${path}.unused`;
 
-export function decodeUsage(text: string): UsageRead {
-  const read = decodeSaved(FORMAT, text);
+function usageOf(read: SavedRead): UsageRead {
   if (read.ignored !== undefined) return read;
-  if (!isSavedUsage(read.body)) return { ignored: 'damaged', message: 'contains no usage state' };
-  return { saved: read.body, bootId: read.bootId };
+  const saved = read.hasSections ? fromSections(read.body) : read.body;
+  return isSavedUsage(saved) ? { saved, bootId: read.bootId } : { ignored: 'damaged', message: 'contains no usage state' };
+}
+
+function fromSections(body: unknown): unknown {
+  const { times, ...accounts } = body as { readonly times?: object };
+  return { ...times, accounts };
 }
 
 function isSavedUsage(value: unknown): value is SavedUsage {
   if (typeof value !== 'object' || value === null) return false;
   const { savedAtMs, sinceBootMs, accounts } = value as Partial<SavedUsage>;
   const { devices, active, ended } = accounts ?? {};
-  return Number.isFinite(savedAtMs) && Number.isFinite(sinceBootMs) && [devices, active, ended].every(Array.isArray);
+  return (
+    Number.isFinite(savedAtMs) &&
+    Number.isFinite(sinceBootMs) &&
+    [devices, active, ended].every((one) => typeof one === 'object' && one !== null)
+  );
 }

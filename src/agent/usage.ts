@@ -133,7 +133,7 @@ export class AccountingService {
       sinceBootMs: this.#clock.sinceBoot() - agoMs,
       accounts: this.accounts.state(),
     };
-    const error = await file.write(saved);
+    const error = await file.write(saved, this.#isClosed);
     this.#writing = undefined;
     this.#written(snapshot, error);
   }

@@ -199,7 +199,7 @@ export class IncidentStore {
   }
 }
 
-async function failureOf(write: Promise<void>): Promise<string | undefined> {
+async function failureOf(write: Promise<unknown>): Promise<string | undefined> {
   try {
     await write;
     return undefined;

@@ -191,8 +191,8 @@ describe('the accounts of an agent', () => {
   });
 
   it.each([
-    ['damaged', (text: string) => text.replace('allocatedMs', 'allocatedMx')],
-    ['other-version', (text: string) => text.replace('"version":2', '"version":3')],
+    ['damaged', (text: string) => text.replace(/.(.)\n$/, 'x$1\n')],
+    ['other-version', (text: string) => text.replace('"version":3', '"version":4')],
     ['damaged', () => 'no state'],
     ['too-large', (text: string) => text + 'x'.repeat(16 * 1024 * 1024)],
   ])('start at 0 with a %s file, which is told and kept', async (reason, spoil) => {

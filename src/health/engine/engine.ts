@@ -8,7 +8,7 @@ import { conditionPolicy, type HealthPolicy } from '../policy/policy.ts';
 import { type Acceptance, unverifiedOf, withAccepted } from './acceptance.ts';
 import { createClockShift } from './clock-shift.ts';
 import { type HealthInput, judgeDevice } from './judge-device.ts';
-import { type DeviceMemory, type HealthMemory, NOTHING, notAfter, resumed } from './memory.ts';
+import { type ConditionState, type DeviceMemory, type HealthMemory, NOTHING, notAfter, resumed } from './memory.ts';
 
 export interface HealthEngineOptions {
   readonly policy: HealthPolicy;
@@ -145,13 +145,18 @@ function isOther(a: HealthMemory['devices'], b: HealthMemory['devices']): boolea
   return Object.keys(a).length !== Object.keys(b).length || !Object.keys(a).every(isSame);
 }
 
-/** Whether a device's memory changed in more than the read times of unchanged counters. */
+/** Whether a device's memory changed in more than read times, and in more than the messages of conditions that go on. */
 function isNews(before: DeviceMemory | undefined, now: DeviceMemory): boolean {
   if (before === undefined || before.missingSinceMs !== now.missingSinceMs) return true;
-  if (Object.keys(now.conditions).length + Object.keys(before.conditions).length > 0) return true;
+  const [old, latest] = [before.conditions, now.conditions];
+  if (Object.keys(old).length !== Object.keys(latest).length) return true;
+  if (Object.entries(latest).some(([key, state]) => state.phase !== 'active' || isOtherPhase(old[key], state))) return true;
   if (JSON.stringify([before.levels, before.user]) !== JSON.stringify([now.levels, now.user])) return true;
   return Object.entries(now.rates).some(([key, { value }]) => before.rates[key]?.value !== value);
 }
+
+const isOtherPhase = (before: ConditionState | undefined, now: ConditionState): boolean =>
+  before?.phase !== now.phase || before.sinceMs !== now.sinceMs || before.unverifiedSinceMs !== now.unverifiedSinceMs;
 
 function nextCheck(dues: readonly number[], nowMs: number): { readonly nextCheckMs?: number } {
   if (dues.length === 0) return {};

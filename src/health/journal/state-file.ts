@@ -1,4 +1,12 @@
-import { decodeSaved, encodeSaved, readSavedText, type SavedFormat, type SavedIgnored, writeSavedText } from '../../host/fs/saved-state.ts';
+import {
+  decodeSaved,
+  encodeSaved,
+  type SavedFormat,
+  type SavedIgnored,
+  type SavedRead,
+  type SavedSections,
+  SavedStateFile,
+} from '../../host/fs/saved-state.ts';
 import type { HealthMemory } from '../engine/memory.ts';
 
 /** Why a state file was not used. Closed set. */
@@ -8,34 +16,35 @@ export type StateRead =
   | { readonly state: HealthMemory; readonly ignored?: undefined }
   | { readonly state?: undefined; readonly ignored: StateIgnored; readonly message: string };
 
-/** Version 1 has the devices by name and without their identity. What it remembers passes to the hardware that is first seen under the name. */
-const FORMAT: SavedFormat = { format: 'device-agent-health', version: 2, readableFrom: 1, name: 'health state' };
+/** Versions 1 and 2 have one JSON value. In version 1, what it remembers of a device passes to the hardware that is first seen under the name. */
+const FORMAT: SavedFormat = { format: 'device-agent-health', version: 3, readableFrom: 1, name: 'health state' };
 const MAX_STATE_BYTES = 16 * 1024 * 1024;
 
-/**
- * Encodes the state as two lines: a header with the checksum of the second line, and the state. If the text is too large, it omits the
- * counters' history first and then the events, because the conditions must be kept. Undefined when even that does not fit.
- */
-export function encodeState(state: HealthMemory, bootId: string, maxBytes = MAX_STATE_BYTES): string | undefined {
-  for (const candidate of [() => state, () => withoutRates(state), () => ({ ...withoutRates(state), events: [] })]) {
-    const text = encode(candidate(), bootId);
-    if (Buffer.byteLength(text) <= maxBytes) return text;
-  }
-  return undefined;
+/** The text of a file with that state. */
+export const encodeState = (state: HealthMemory, bootId: string): Promise<string> => encodeSaved(FORMAT, bootId, sectionsOf(state));
+
+/** Decodes the text of a state file. Any other text is ignored, with the reason. */
+export const decodeState = (text: string, bootId: string): StateRead => stateOf(decodeSaved(FORMAT, text), bootId);
+
+function sectionsOf({ devices, events, ...engine }: HealthMemory): SavedSections {
+  return { engine, devices, events: Object.fromEntries(events.map((event) => [event.id, event])) };
+}
+
+function stateOf(saved: SavedRead, bootId: string): StateRead {
+  if (saved.ignored !== undefined) return saved;
+  if (saved.bootId !== bootId || bootId === '') return ignored('other-boot', 'is from another boot of the machine');
+  const state = saved.hasSections ? fromSections(saved.body) : saved.body;
+  return isMemory(state) ? { state } : ignored('damaged', 'contains no health state');
+}
+
+/** The names of the events are integers, which an object has in their order. */
+function fromSections(body: unknown): unknown {
+  const { engine, devices, events } = body as Partial<SavedSections>;
+  return { ...engine, devices, events: Object.values(events ?? {}) };
 }
 
 function withoutRates(state: HealthMemory): HealthMemory {
   return { ...state, devices: Object.fromEntries(Object.entries(state.devices).map(([key, device]) => [key, { ...device, rates: {} }])) };
-}
-
-const encode = (state: HealthMemory, bootId: string): string => encodeSaved(FORMAT, bootId, JSON.stringify(state));
-
-/** Decodes the text of {@link encodeState}. Any other text is ignored, with the reason. */
-export function decodeState(text: string, bootId: string): StateRead {
-  const saved = decodeSaved(FORMAT, text);
-  if (saved.ignored !== undefined) return saved;
-  if (saved.bootId !== bootId || bootId === '') return ignored('other-boot', 'is from another boot of the machine');
-  return isMemory(saved.body) ? { state: saved.body } : ignored('damaged', 'contains no health state');
 }
 
 function ignored(reason: StateIgnored, message: string): StateRead {
@@ -57,21 +66,22 @@ function isMemory(value: unknown): value is HealthMemory {
 export interface StateFile {
   /** Also removes the temporary files of interrupted writes. */
   read(): Promise<StateRead>;
-  /** Replaces the whole file. On failure the old file stays, and the error message is returned. */
+  /**
+   * Writes what changed. If the file would be too large, it omits the counters' history first and then the events, because the conditions
+   * must be kept. On failure the file has the old state, and the error message is returned.
+   */
   write(state: HealthMemory): Promise<string | undefined>;
 }
 
 /** State file of the health engine. After a kill at any moment the file has the previous or the next state, never a part. */
 export function createStateFile(options: { readonly path: string; readonly bootId: string; readonly maxBytes?: number }): StateFile {
   const { path, bootId, maxBytes = MAX_STATE_BYTES } = options;
+  const file = new SavedStateFile(path, FORMAT, bootId, maxBytes);
   return {
-    async read() {
-      const read = await readSavedText(path, maxBytes);
-      return read.text === undefined ? read : decodeState(read.text, bootId);
-    },
+    read: async () => stateOf(await file.read(), bootId),
     async write(state) {
-      const text = encodeState(state, bootId, maxBytes);
-      return text === undefined ? `the state is larger than ${maxBytes} bytes` : await writeSavedText(path, text);
+      const smaller = (): SavedSections[] => [withoutRates(state), { ...withoutRates(state), events: [] }].map(sectionsOf);
+      return await file.write(sectionsOf(state), smaller);
     },
   };
 }

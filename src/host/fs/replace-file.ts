@@ -1,20 +1,22 @@
 import { randomInt } from 'node:crypto';
+import type { BigIntStats } from 'node:fs';
 import { mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 /**
  * Replaces a file. After a kill or a power failure at any moment the file has the old or the new text, never a part. Creates the
- * directory. Rejects with the error of the system, and then the old file stays.
+ * directory. Resolves to what identifies the new file. Rejects with the error of the system, and then the old file stays.
  */
-export async function replaceFile(path: string, text: string): Promise<void> {
+export async function replaceFile(path: string, text: string): Promise<BigIntStats> {
   const directory = dirname(path);
   // During a rollover two agents may run in two containers with the same process id.
   const temporary = `${path}.${process.pid}${randomInt(1e9, 1e10)}.tmp`;
+  let written: BigIntStats;
   try {
-    await writeThrough(temporary, text).catch(async (error: NodeJS.ErrnoException) => {
+    written = await writeThrough(temporary, text).catch(async (error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOENT') throw error;
       await makeDirectory(directory);
-      await writeThrough(temporary, text);
+      return await writeThrough(temporary, text);
     });
     await rename(temporary, path);
   } catch (error) {
@@ -22,6 +24,7 @@ export async function replaceFile(path: string, text: string): Promise<void> {
     throw error;
   }
   await syncDirectory(directory);
+  return written;
 }
 
 /** Creates a directory and its parents. Node's recursive mkdir never ends below a directory whose mkdir fails with ENOENT (`/proc`). */
@@ -37,11 +40,12 @@ export async function makeDirectory(path: string): Promise<void> {
   }
 }
 
-async function writeThrough(path: string, text: string): Promise<void> {
+async function writeThrough(path: string, text: string): Promise<BigIntStats> {
   const file = await open(path, 'wx', 0o600);
   try {
     await file.writeFile(text);
     await file.sync();
+    return await file.stat({ bigint: true });
   } finally {
     await file.close();
   }

@@ -1,4 +1,10 @@
 import { createHash } from 'node:crypto';
+import { type BigIntStats, constants } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { deflate, inflateSync } from 'node:zlib';
+import { applied, type Difference, difference } from './difference.ts';
+import { openRegular } from './log-segments.ts';
 import { removeLeftovers, replaceFile } from './replace-file.ts';
 import { type FileProblemCode, readUntrustedFile } from './untrusted-file.ts';
 
@@ -15,37 +21,183 @@ export interface SavedFormat {
   readonly name: string;
 }
 
+/** A state as plain data: entries by name, in sections. Only entries that changed are written. */
+export type SavedSections = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+
+/** `body`: the sections, or in the version before them one JSON value. */
 export type SavedRead =
-  | { readonly body: unknown; readonly bootId: string; readonly ignored?: undefined }
+  | { readonly body: unknown; readonly bootId: string; readonly hasSections: boolean; readonly ignored?: undefined }
   | { readonly body?: undefined; readonly ignored: SavedIgnored; readonly message: string };
 
 interface Header {
   readonly format: string;
   readonly version: number;
   readonly bootId: string;
-  readonly sha256: string;
+  /** Only in a version without sections: checksum of the second line, which is the state as JSON. */
+  readonly sha256?: string;
 }
 
-/** Encodes a state as two lines: a header with the checksum of the second line, and the state. `body`: JSON in one line. */
-export function encodeSaved({ format, version }: SavedFormat, bootId: string, body: string): string {
-  const header: Header = { format, version, bootId, sha256: checksum(body) };
-  return `${JSON.stringify(header)}\n${body}\n`;
+/** The file as this run left it. Another agent, or a person, may have replaced it since. */
+interface Left {
+  readonly sections: SavedSections;
+  /** Size of the text with which this run replaced the file. */
+  readonly wholeBytes: number;
+  readonly file: Pick<BigIntStats, 'ino' | 'size' | 'mtimeNs'>;
 }
 
-/** Decodes the text of {@link encodeSaved}. Any other text is ignored, with the reason. */
+/** The lines after the first state may have this multiple of its size, or {@link LEAST_LOG_BYTES}. Then the file is replaced. */
+const LOG_PART = 8;
+const LEAST_LOG_BYTES = 262_144;
+/** Largest text of one line. A damaged file cannot fill the memory. */
+const MAX_LINE_BYTES = 64 * 1024 * 1024;
+/** Longest time in which the main thread prepares a write before other work goes on. */
+const TURN_MS = 1;
+
+const compressed = promisify(deflate);
+
+/**
+ * A state on disk that changes in few places. The file has a header, the complete state, and one line for each later write with what
+ * changed, so that a write costs what it changes. When the lines are long, the file is replaced. After a kill or a power failure at any
+ * moment the file has the previous or the next state, never a part.
+ */
+export class SavedStateFile {
+  readonly #path: string;
+  readonly #format: SavedFormat;
+  readonly #bootId: string;
+  readonly #maxBytes: number;
+  /** Undefined at the start and after a failed write: the next write replaces the file. */
+  #left: Left | undefined;
+
+  constructor(path: string, format: SavedFormat, bootId: string, maxBytes: number) {
+    this.#path = path;
+    this.#format = format;
+    this.#bootId = bootId;
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Also removes the temporary files of interrupted writes. */
+  async read(): Promise<SavedRead> {
+    await removeLeftovers(this.#path);
+    const read = await readUntrustedFile(this.#path, this.#maxBytes);
+    return read.problem === undefined ? decodeSaved(this.#format, read.text) : ignored(IGNORED[read.problem], read.reason);
+  }
+
+  /**
+   * Writes what changed since the last write, one call at a time. `sections` must not change later. `smaller`: states to write instead, in
+   * their order, while the file would be too large. `isLast`: replaces the file, so that the next start reads no lines. On failure the error
+   * message is returned, and the file has the old state.
+   */
+  async write(sections: SavedSections, smaller: () => readonly SavedSections[] = () => [], isLast = false): Promise<string | undefined> {
+    const left = this.#left;
+    this.#left = undefined;
+    try {
+      this.#left =
+        (left === undefined || isLast ? undefined : await this.#append(left, sections)) ?? (await this.#replace(sections, smaller));
+      return this.#left === undefined ? `the state is larger than ${this.#maxBytes} bytes` : undefined;
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  /** Undefined when the file must be replaced. */
+  async #append(left: Left, sections: SavedSections): Promise<Left | undefined> {
+    const line = await lineOf(left.sections, sections);
+    const most = Math.min(this.#maxBytes, left.wholeBytes + Math.max(LEAST_LOG_BYTES, LOG_PART * left.wholeBytes));
+    if (Number(left.file.size) + line.length > most) return undefined;
+    const file = await openRegular(this.#path, constants.O_WRONLY | constants.O_APPEND).catch(() => undefined);
+    try {
+      const { ino, size, mtimeNs } = left.file;
+      const now = await file?.stat({ bigint: true });
+      if (file === undefined || now?.ino !== ino || now.size !== size || now.mtimeNs !== mtimeNs) return undefined;
+      await file.appendFile(line);
+      await file.datasync();
+      return { ...left, sections, file: await file.stat({ bigint: true }) };
+    } finally {
+      await file?.close();
+    }
+  }
+
+  /** Writes the first of the states that fits; undefined when none does. */
+  async #replace(sections: SavedSections, smaller: () => readonly SavedSections[]): Promise<Left | undefined> {
+    const text = await encodeSaved(this.#format, this.#bootId, sections);
+    if (text.length <= this.#maxBytes) return { sections, wholeBytes: text.length, file: await replaceFile(this.#path, text) };
+    const [next, ...rest] = smaller();
+    return next === undefined ? undefined : await this.#replace(next, () => rest);
+  }
+}
+
+/** The text of a file that has one state and no further lines. */
+export async function encodeSaved({ format, version }: SavedFormat, bootId: string, sections: SavedSections): Promise<string> {
+  const header: Header = { format, version, bootId };
+  return `${JSON.stringify(header)}\n${await lineOf({}, sections)}`;
+}
+
+/** Decodes the text of a file. Any other text is ignored, with the reason. */
 export function decodeSaved({ format, version, readableFrom = version, name }: SavedFormat, text: string): SavedRead {
-  const [first = '', body = ''] = text.split('\n');
+  const [first = '', ...lines] = text.split('\n');
   const header = parse(first) as Partial<Header> | undefined;
   if (header?.format !== format) return ignored('damaged', `does not start with the header of a ${name}`);
   const isReadable = Number(header.version) >= readableFrom && Number(header.version) <= version;
   if (!isReadable) return ignored('other-version', `has version ${header.version}; this agent uses version ${version}`);
+  const bootId = String(header.bootId);
+  if (header.version === version) {
+    const body = stateOf(lines);
+    return body === undefined ? ignored('damaged', 'has a line that is damaged') : { body, bootId, hasSections: true };
+  }
+  const [body = ''] = lines;
   if (header.sha256 !== checksum(body)) return ignored('damaged', 'does not match its checksum');
-  return { body: parse(body), bootId: String(header.bootId) };
+  return { body: parse(body), bootId, hasSections: false };
+}
+
+/** What changed between two states, as one line: base64 of zlib (RFC 1950, with a checksum) of a {@link Difference}. */
+async function lineOf(before: SavedSections, after: SavedSections): Promise<string> {
+  let turnMs = performance.now();
+  const text: Buffer[] = [];
+  const put = (part: string): number => text.push(Buffer.from(part));
+  for (const [section, entries] of Object.entries(after)) {
+    const known = before[section] ?? {};
+    put(`${text.length === 0 ? '{' : ','}${JSON.stringify(section)}:{`);
+    let comma = '';
+    for (const name of new Set([...Object.keys(known), ...Object.keys(entries)])) {
+      const changed = difference(known[name], entries[name]);
+      if (changed === undefined) continue;
+      put(`${comma}${JSON.stringify(name)}:${JSON.stringify(changed)}`);
+      comma = ',';
+      if (performance.now() - turnMs < TURN_MS) continue;
+      await setImmediate();
+      turnMs = performance.now();
+    }
+    put('}');
+  }
+  put('}');
+  return `${(await compressed(Buffer.concat(text))).toString('base64')}\n`;
+}
+
+/** The state after all lines. A kill can cut off the last line: then the state before it. Undefined when another line is damaged. */
+function stateOf(lines: readonly string[]): unknown {
+  const written = lines.at(-1) === '' ? lines.slice(0, -1) : lines;
+  let state: unknown;
+  for (const [at, line] of written.entries()) {
+    const change = changeOf(line);
+    if (change !== undefined) state = applied(state ?? {}, change);
+    else if (at === 0 || at < written.length - 1) return undefined;
+  }
+  return state;
+}
+
+function changeOf(line: string): Difference | undefined {
+  try {
+    const bytes = Buffer.from(line, 'base64');
+    if (bytes.toString('base64') !== line) return undefined;
+    return parse(inflateSync(bytes, { maxOutputLength: MAX_LINE_BYTES }).toString('utf8')) as Difference | undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 const checksum = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-function ignored(reason: SavedIgnored, message: string): SavedRead {
+function ignored(reason: SavedIgnored, message: string): { readonly ignored: SavedIgnored; readonly message: string } {
   return { ignored: reason, message };
 }
 
@@ -57,16 +209,6 @@ function parse(text: string): unknown {
   }
 }
 
-/** Reads the text of a saved state. Also removes the temporary files of interrupted writes. */
-export async function readSavedText(
-  path: string,
-  maxBytes: number,
-): Promise<{ readonly text: string } | { readonly text?: undefined; readonly ignored: SavedIgnored; readonly message: string }> {
-  await removeLeftovers(path);
-  const read = await readUntrustedFile(path, maxBytes);
-  return read.problem === undefined ? { text: read.text } : { ignored: IGNORED[read.problem], message: read.reason };
-}
-
 const IGNORED: Readonly<Record<FileProblemCode, SavedIgnored>> = {
   absent: 'absent',
   'too-large': 'too-large',
@@ -74,13 +216,3 @@ const IGNORED: Readonly<Record<FileProblemCode, SavedIgnored>> = {
   unreadable: 'unreadable',
   timeout: 'unreadable',
 };
-
-/** Replaces the file. On failure the old file stays, and the error message is returned. */
-export async function writeSavedText(path: string, text: string): Promise<string | undefined> {
-  try {
-    await replaceFile(path, text);
-    return undefined;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
-}
