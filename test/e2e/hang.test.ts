@@ -77,8 +77,8 @@ describe('a counter file that never answers', () => {
     const isRead = (page: string, n: number): boolean =>
       seriesValue(page, 'device_received_bytes_total', { device: `mlx5_${n}` }) !== undefined;
     const page = await agent.until(
-      'all that hang are told',
-      (text) => seriesValue(text, 'device_agent_problems', { family: 'infiniband', code: 'probe-hung' }) === hung.length,
+      'all that hang are named, and others are read',
+      (text) => seriesValue(text, 'device_agent_problems', { family: 'infiniband', code: 'probe-hung' }) === hung.length && isRead(text, 1),
     );
     expect(Array.from({ length: hcas }, (_, n) => n).filter((n) => !isRead(page, n))).toEqual(hung);
     expect(seriesValue(page, 'device_agent_probe_abandoned_runs_total', { family: 'infiniband' })).toBe(1);

@@ -220,7 +220,7 @@ export const captured = () => {
     4 * MIB,
     upTo(8 * MIB, (content) => {
       const pseudonyms = new Pseudonyms();
-      return new Documents(pseudonyms, new Shapes(pseudonyms, new Set()))[readers[content.length % readers.length]](content);
+      return new Documents(pseudonyms, new Shapes(pseudonyms, new Set(), []))[readers[content.length % readers.length]](content);
     }),
   );
 };
