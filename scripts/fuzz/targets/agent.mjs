@@ -35,7 +35,7 @@ export async function configuration() {
   };
 }
 
-export function state() {
+export async function state() {
   const device = { family: 'toy', id: 'd0', kind: 'toy', aliases: [] };
   const condition = { type: 'Fault', phase: 'active', sinceMs: 1, countsFromMs: 1, reason: 'R', message: 'm' };
   const memory = {
@@ -55,7 +55,7 @@ export function state() {
     lastEventId: 3,
     events: [],
   };
-  const text = encodeState(memory, 'boot');
+  const text = await encodeState(memory, 'boot');
   assert.deepEqual(decodeState(text, 'boot').state, memory);
   return {
     make: (choose) => (choose(2) === 0 ? mutate(choose, text) : randomText(choose, 2_000)),
