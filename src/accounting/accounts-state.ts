@@ -70,7 +70,7 @@ export interface AllAccounts {
 
 export function savedAccounts({ devices, active, ended, endedDevices }: AllAccounts, steppedMs: number): AccountsState {
   return {
-    devices: named(devices, ({ isUnhealthy: _, awaitedMs: __, readFromMs: ___, trafficSum: ____, joules: _____, ...kept }) => kept),
+    devices: named(devices, savedDevice),
     active: named(active, (account) => savedContainer(account, steppedMs)),
     ended: named(
       ended.map(({ usage, ...times }) => [
@@ -93,16 +93,38 @@ function named<T, S = T>(
   return result;
 }
 
+function savedDevice(account: DeviceAccount): SavedDevice {
+  const { key, beganAs, identity, facts, startedAtMs, former, allocatedMs, unallocatedMs, unhealthyMs, unobservedMs } = account;
+  const saved = { key, beganAs, identity, facts, startedAtMs, allocatedMs, unallocatedMs, unhealthyMs, unobservedMs };
+  return former === undefined ? saved : { ...saved, former };
+}
+
+/** Each name is spelled out: to copy the rest of an object takes several times as long, and nothing else runs meanwhile. */
 function savedContainer(account: ContainerAccount, steppedMs: number): SavedContainer {
-  const { uid, countedFromAtMs: _, observedAtMs: __, absentFromMs: ___, isAwaited: ____, ...rest } = account;
-  const { seenAtMs, pendingMs, counters, unobservedMs, ...kept } = rest;
+  const { uid, energyEstimatedJoules, memoryByteSeconds, lastActiveMs } = account;
   return {
-    ...kept,
+    name: account.name,
+    namespace: account.namespace,
+    pod: account.pod,
+    container: account.container,
+    resource: account.resource,
     ...(uid === undefined ? {} : { uid }),
-    busyMs: { ...kept.busyMs },
-    unobservedMs: unobservedMs + pendingMs,
-    seenAgoMs: Math.max(0, steppedMs - seenAtMs),
-    counters: counters.saved,
+    ids: account.ids,
+    device: account.device,
+    beganAs: account.beganAs,
+    startedAtMs: account.startedAtMs,
+    allocatedMs: account.allocatedMs,
+    shareMs: account.shareMs,
+    busyMs: { ...account.busyMs },
+    idleMs: account.idleMs,
+    unobservedMs: account.unobservedMs + account.pendingMs,
+    ...(energyEstimatedJoules === undefined ? {} : { energyEstimatedJoules }),
+    ...(memoryByteSeconds === undefined ? {} : { memoryByteSeconds }),
+    ...(lastActiveMs === undefined ? {} : { lastActiveMs }),
+    ageMs: account.ageMs,
+    isShown: account.isShown,
+    seenAgoMs: Math.max(0, steppedMs - account.seenAtMs),
+    counters: account.counters.saved,
   };
 }
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -80,6 +81,9 @@ function fallen(before: ContainerUsage | undefined, now: ContainerUsage | undefi
   return [...old].filter(([field, value]) => (latest.get(field) ?? 0) < value - 1e-9).map(([field]) => field);
 }
 
+const lists = (accounts: Readonly<Record<string, object>>): Record<string, unknown[]> =>
+  Object.fromEntries(Object.entries(accounts).map(([name, one]) => [name, Object.values(one)]));
+
 describe('the accounts of an agent', () => {
   it('lose at most one interval by each of 50 kills in a busy hour, and no counter on the page falls', async () => {
     const pick = seeded(7);
@@ -149,6 +153,27 @@ describe('the accounts of an agent', () => {
     expect(containers[0]?.energyJoules).toBeGreaterThanOrEqual(before.containers[0]?.energyJoules ?? 0);
     // The gap begins at the last snapshot, one interval before the power went.
     expect(devices[0]?.unobservedSeconds).toBeCloseTo((before.devices[0]?.unobservedSeconds ?? 0) + HOUR / 1_000 + 10, 6);
+  });
+
+  it('go on from a file of the version before, which has all accounts as lists', async () => {
+    const clock = new HandClock();
+    const agent = await Agent.start(clock);
+    for (let turn = 0; turn < 30; turn += 1) {
+      clock.pass(INTERVAL);
+      agent.refresh(1_000 * turn, turn < 28 ? 'uid-1' : 'uid-2');
+    }
+    await agent.keeper.close();
+    const { bootId } = JSON.parse(readFileSync(path(), 'utf8').split('\n', 1)[0] as string);
+    const { devices, active, ended, endedDevices = {} } = agent.keeper.accounts.state();
+    const accounts = { ...lists({ devices, active, ended, endedDevices }) };
+    expect(accounts.ended).toHaveLength(1);
+    const body = JSON.stringify({ savedAtMs: clock.now(), sinceBootMs: clock.sinceBoot(), accounts });
+    const sha256 = createHash('sha256').update(body).digest('hex');
+    writeFileSync(path(), `${JSON.stringify({ format: 'device-agent-usage', version: 2, bootId, sha256 })}\n${body}\n`);
+    const log = new Log();
+    const next = await Agent.start(clock, log);
+    expect(log.lines).toEqual([]);
+    expect(next.keeper.accounts.usage()).toEqual(agent.keeper.accounts.usage());
   });
 
   it('end at the save when another pod of the name holds the device after the restart', async () => {

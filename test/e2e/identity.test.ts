@@ -2,8 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { decodeState } from '../../src/health/journal/state-file.ts';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { ServedNode } from './served-node.ts';
+
+const BOOT = '0d5e3b1c-5a0e-4bfa-9a53-52d5a1c5b0de';
 
 const HCA = 'example.com/hca';
 let node: ServedNode;
@@ -19,7 +22,7 @@ beforeAll(async () => {
     flags: ['--refresh.interval=200ms'],
   });
   mkdirSync(join(node.root, 'proc/sys/kernel/random'), { recursive: true });
-  writeFileSync(join(node.root, 'proc/sys/kernel/random/boot_id'), '0d5e3b1c-5a0e-4bfa-9a53-52d5a1c5b0de\n');
+  writeFileSync(join(node.root, 'proc/sys/kernel/random/boot_id'), `${BOOT}\n`);
   homes = Object.fromEntries(['mlx5_0', 'mlx5_1'].map((name) => [name, join(node.root, dirname(node.file(`/${name}/node_guid`)))]));
   await node.start();
 });
@@ -88,7 +91,8 @@ it('a fault follows the adapter to another name, and over a restart; a person en
   const accepted = await findAccepted();
   expect(accepted).toMatchObject({ device: 'infiniband/mlx5_1', condition: 'LocalLinkIntegrity', instance: '1' });
   expect(accepted?.message).toContain('tested by the maker');
-  expect(readFileSync(join(node.root, 'state/health.json'), 'utf8')).toContain('infiniband#');
+  const { state } = decodeState(readFileSync(join(node.root, 'state/health.json'), 'utf8'), BOOT);
+  expect(Object.keys(state?.devices ?? {}).join(' ')).toContain('infiniband#');
   expect(statSync(join(node.root, 'state/control.sock')).mode & 0o777).toBe(0o600);
 }, 90_000);
 

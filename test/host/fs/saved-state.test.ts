@@ -1,0 +1,144 @@
+import { appendFileSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { applied, difference } from '../../../src/host/fs/difference.ts';
+import { type SavedSections, SavedStateFile } from '../../../src/host/fs/saved-state.ts';
+import { type Choose, seeded } from '../../support/seeded.ts';
+
+const FORMAT = { format: 'test-state', version: 3, name: 'test state' };
+const MIB = 1_048_576;
+
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'device-agent-saved-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const path = (): string => join(folder, 'state.json');
+const file = (maxBytes = 16 * MIB): SavedStateFile => new SavedStateFile(path(), FORMAT, 'boot', maxBytes);
+const bodyOf = async (): Promise<unknown> => (await file().read()).body;
+const inode = (): number => statSync(path()).ino;
+
+/** 500 entries, of which a few count. Random digits do not compress. */
+function large(turn: number): SavedSections {
+  const pick = seeded(3);
+  const entries = Array.from({ length: 500 }, (_, at) => [`entry ${at}`, { fixed: `${pick(1e9)}${pick(1e9)}`, count: at < 3 ? turn : 0 }]);
+  return { entries: Object.fromEntries(entries), times: { atMs: turn } };
+}
+
+function randomValue(pick: Choose, depth = 3): unknown {
+  const kind = pick(depth === 0 ? 5 : 8);
+  if (kind < 5) return [null, pick(3), `text ${pick(3)}`, pick(2) === 0, pick(9) / 7][kind];
+  const members = Array.from({ length: pick(4) }, () => randomValue(pick, depth - 1));
+  return kind === 5 ? members : Object.fromEntries(members.map((one, at) => [`name/${at} ${pick(2)}`, one]));
+}
+
+describe('a difference', () => {
+  it('makes the second of any two JSON values of the first', () => {
+    const pick = seeded(11);
+    for (let turn = 0; turn < 3_000; turn += 1) {
+      const [before, after] = [randomValue(pick), randomValue(pick)];
+      const changed = difference(before, after);
+      const copy: unknown = JSON.parse(JSON.stringify(before));
+      expect(changed === undefined ? copy : applied(copy, JSON.parse(JSON.stringify(changed)))).toEqual(after);
+      expect(difference(after, JSON.parse(JSON.stringify(after)))).toBeUndefined();
+    }
+  });
+
+  it('takes an undefined member as absent, and keeps a null', () => {
+    expect(difference({ a: 1 }, { a: 1, b: undefined })).toBeUndefined();
+    expect(difference({ a: 1, b: 2 }, { a: null, b: undefined })).toEqual({ a: [null], b: [] });
+  });
+
+  it('changes no prototype', () => {
+    const hostile = JSON.parse('{"__proto__":{"polluted":[1]},"constructor":{"prototype":{"polluted":[1]}}}');
+    applied({}, hostile);
+    expect({}).not.toHaveProperty('polluted');
+  });
+});
+
+describe('a saved state', () => {
+  it('costs what changed, and is the latest state after each write', async () => {
+    const one = file();
+    await one.write(large(0));
+    const first = statSync(path());
+    for (let turn = 1; turn <= 20; turn += 1) {
+      expect(await one.write(large(turn))).toBeUndefined();
+      expect(await bodyOf()).toEqual(large(turn));
+    }
+    const now = statSync(path());
+    expect(now.ino, 'the same file').toBe(first.ino);
+    expect(now.size - first.size).toBeLessThan(20 * 200);
+    expect(now.mode & 0o777).toBe(0o600);
+  });
+
+  it('is the state before the last line when a kill cut that off, at any byte', async () => {
+    const one = file();
+    for (const turn of [0, 1]) await one.write({ times: { turn } });
+    const before = readFileSync(path()).length;
+    await one.write({ times: { turn: 2 } });
+    const whole = readFileSync(path());
+    for (let length = before; length < whole.length - 1; length += 1) {
+      writeFileSync(path(), whole.subarray(0, length));
+      expect(await bodyOf(), `${length} bytes`).toEqual({ times: { turn: 1 } });
+    }
+  });
+
+  it('is damaged when a line before the last one is', async () => {
+    const one = file();
+    for (const turn of [0, 1, 2]) await one.write({ times: { turn } });
+    const lines = readFileSync(path(), 'utf8').split('\n');
+    writeFileSync(path(), lines.with(2, `x${lines[2]}`).join('\n'));
+    expect(await file().read()).toMatchObject({ ignored: 'damaged' });
+  });
+
+  it('begins a new file when the lines are long, so that its size is bounded', async () => {
+    const one = file();
+    const pick = seeded(5);
+    await one.write(large(0));
+    const first = inode();
+    let most = 0;
+    for (let turn = 1; turn <= 400; turn += 1) {
+      const noise = Array.from({ length: 100 }, () => pick(1e9)).join('');
+      await one.write({ ...large(turn), noise: { noise } });
+      most = Math.max(most, statSync(path()).size);
+    }
+    expect(inode()).not.toBe(first);
+    expect(most).toBeLessThan(300_000);
+    expect(await bodyOf()).toMatchObject(large(400));
+  });
+
+  it.each([
+    ['another agent replaced', () => writeFileSync(`${path()}.new`, readFileSync(path())), () => renameSync(`${path()}.new`, path())],
+    ['somebody wrote to', () => undefined, () => appendFileSync(path(), 'text')],
+    ['somebody truncated', () => undefined, () => truncateSync(path(), 10)],
+    ['somebody deleted', () => undefined, () => rmSync(path())],
+  ])('is complete again after a file that %s', async (_, prepare, spoil) => {
+    const one = file();
+    for (const turn of [0, 1]) await one.write(large(turn));
+    prepare();
+    spoil();
+    expect(await one.write(large(2))).toBeUndefined();
+    expect(await bodyOf()).toEqual(large(2));
+  });
+
+  it('is complete again after a write that failed', async () => {
+    const one = file(20_000);
+    await one.write(large(0));
+    expect(await one.write({ noise: { text: Array.from({ length: 9_000 }, (_, at) => at * 7_919).join('') } })).toContain(
+      'larger than 20000 bytes',
+    );
+    expect(await bodyOf()).toEqual(large(0));
+    expect(await one.write(large(2))).toBeUndefined();
+    expect(await bodyOf()).toEqual(large(2));
+  });
+
+  it('is one state and no further line after the last write', async () => {
+    const one = file();
+    for (const turn of [0, 1, 2]) await one.write(large(turn));
+    await one.write(large(3), undefined, true);
+    expect(readFileSync(path(), 'utf8').trimEnd().split('\n')).toHaveLength(2);
+    expect(await bodyOf()).toEqual(large(3));
+  });
+});
