@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type Device, deviceKey } from '../../model/device.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import { HardwareKeys } from '../../model/hardware.ts';
@@ -149,8 +150,9 @@ function isOther(a: HealthMemory['devices'], b: HealthMemory['devices']): boolea
 function isNews(before: DeviceMemory | undefined, now: DeviceMemory): boolean {
   if (before === undefined || before.missingSinceMs !== now.missingSinceMs) return true;
   if (Object.keys(now.conditions).length + Object.keys(before.conditions).length > 0) return true;
-  if (JSON.stringify([before.levels, before.user]) !== JSON.stringify([now.levels, now.user])) return true;
-  return Object.entries(now.rates).some(([key, { value }]) => before.rates[key]?.value !== value);
+  if (!isDeepStrictEqual(before.levels, now.levels) || !isDeepStrictEqual(before.user, now.user)) return true;
+  for (const key in now.rates) if (before.rates[key]?.value !== now.rates[key]?.value) return true;
+  return false;
 }
 
 function nextCheck(dues: readonly number[], nowMs: number): { readonly nextCheckMs?: number } {
