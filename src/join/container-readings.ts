@@ -17,7 +17,10 @@ export function containerReadings(
   specs: ReadonlyMap<string, MetricSpec>,
   sources: PodSources,
 ): readonly ContainerReadings[] {
-  const isGauge = (metric: string): boolean => specs.get(metric)?.container === true && specs.get(metric)?.type === 'gauge';
+  const isGauge = (metric: string): boolean => {
+    const spec = specs.get(metric);
+    return spec?.container === true && spec.type === 'gauge';
+  };
   return devices
     .flatMap((state): readonly ContainerReadings[] => {
       const [holder, ...others] = oneAllocationPerContainer(state.holders);

@@ -25,6 +25,7 @@ export interface NameConflicts {
  * join gives its holder to neither. A device of `others` bears no name of another family at all, also no UUID and no PCI address.
  */
 export function nameConflicts(devices: readonly Device[], origins: Origins): NameConflicts {
+  if (devices.every(({ family }) => family === devices[0]?.family)) return NO_CONFLICTS;
   const [joined, every] = [bearersOf(devices, namesOf), bearersOf(devices, (device) => [...namesOf(device), ...hardwareOf(device)])];
   const changed = new Map<string, Device | undefined>();
   const problems = new Map<string, Problem[]>();
@@ -44,6 +45,8 @@ export function nameConflicts(devices: readonly Device[], origins: Origins): Nam
   }
   return { changed, problems: new Map([...problems].map(([family, list]) => [family, bounded(list)])) };
 }
+
+const NO_CONFLICTS: NameConflicts = { changed: new Map(), problems: new Map() };
 
 interface Rival {
   readonly device: Device;

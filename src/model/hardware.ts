@@ -5,8 +5,8 @@ type Named = Pick<Device, 'family' | 'id' | 'identity'>;
 export type Identified = Named & Pick<Device, 'pciAddress' | 'uuid'>;
 
 /** Key of the hardware of a device. It stays the same under another name. Without a known identity it is the name. */
-export function hardwareKey({ identity, ...device }: Named): string {
-  return typeof identity === 'string' ? `${device.family}#${identity}` : deviceKey(device);
+export function hardwareKey(device: Named): string {
+  return typeof device.identity === 'string' ? `${device.family}#${device.identity}` : deviceKey(device);
 }
 
 /**

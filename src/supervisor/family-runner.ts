@@ -483,7 +483,7 @@ function tellsNews(before: Collection | undefined, now: Collection): boolean {
 }
 
 function areOther(before: readonly Finding[] | undefined, now: readonly Finding[] | undefined): boolean {
-  if (before === undefined || now === undefined) return before !== now;
+  if (before === now || before === undefined || now === undefined) return before !== now;
   const isOther = ({ type, instance, status, level }: Finding, at: number): boolean => {
     const was = before[at] as Finding;
     return was.type !== type || was.instance !== instance || was.status !== status || was.level !== level;

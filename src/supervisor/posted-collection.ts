@@ -1,18 +1,26 @@
-import type { Collection, DeviceReport } from '../model/collection.ts';
-import type { Labels, Reading, Value } from '../model/metric.ts';
+import type { Collection, DeviceRead, DeviceReport, SideReport } from '../model/collection.ts';
+import type { Finding } from '../model/health.ts';
+import type { Reading, Value } from '../model/metric.ts';
 
 /** One reading without its value. */
 type Series = Omit<Reading, 'value'>;
 
-/** A report without its values. `readings` is the number of posted values that belong to it. */
+/** A report of one source without its values. */
+type Posted = Omit<DeviceRead, 'readings' | 'findings'> & {
+  /** Number of posted values that belong to it. */
+  readonly readings: number;
+  /** Absent when they are those of the same place in the message before. */
+  readonly findings?: readonly Finding[];
+};
+
 type PostedReport = Omit<DeviceReport, 'read' | 'outOfBand'> & {
-  readonly read?: Omit<NonNullable<DeviceReport['read']>, 'readings'> & { readonly readings: number };
-  readonly outOfBand?: Omit<NonNullable<DeviceReport['outOfBand']>, 'readings'> & { readonly readings: number };
+  readonly read?: Posted;
+  readonly outOfBand?: Posted;
 };
 
 /**
- * A collection as one thread posts it to another. The values of all readings are one list. The list of their series is posted only when it
- * changed, because copying thousands of strings from thread to thread costs more than reading the files.
+ * A collection as one thread posts it to another. The values of all readings are one list. The list of their series and the
+ * findings are posted only when they changed, because copying thousands of strings from thread to thread costs more than reading the files.
  */
 export interface PostedCollection extends Omit<Collection, 'reports'> {
   readonly reports: readonly PostedReport[];
@@ -27,21 +35,29 @@ export interface PostedCollection extends Omit<Collection, 'reports'> {
 export class CollectionSender {
   #series: readonly Series[] = [];
   #version = 0;
+  #reports: readonly DeviceReport[] = [];
 
   encode({ reports, ...rest }: Collection): PostedCollection {
-    const readings = reports.flatMap(({ read, outOfBand }) => [...(read?.readings ?? []), ...(outOfBand?.readings ?? [])]);
+    const readings: Reading[] = [];
+    const post = (report: DeviceRead, before: SideReport | undefined): Posted => {
+      for (const reading of report.readings) readings.push(reading);
+      const { findings, ...others } = report;
+      const isKnown = findings.length === before?.findings.length && findings.every((one, at) => areSameFields(before.findings[at], one));
+      return { ...others, ...(isKnown ? {} : { findings }), readings: report.readings.length };
+    };
+    const posted = reports.map(
+      ({ read, outOfBand, ...report }, at): PostedReport => ({
+        ...report,
+        ...(read === undefined ? {} : { read: post(read, this.#reports[at]?.read) }),
+        ...(outOfBand === undefined ? {} : { outOfBand: post(outOfBand, this.#reports[at]?.outOfBand) }),
+      }),
+    );
+    this.#reports = reports;
     const isSame = this.#version > 0 && areSame(this.#series, readings);
     if (!isSame) {
       this.#series = readings.map(({ value: _, ...series }) => series);
       this.#version += 1;
     }
-    const posted = reports.map(
-      ({ read, outOfBand, ...report }): PostedReport => ({
-        ...report,
-        ...(read === undefined ? {} : { read: { ...read, readings: read.readings.length } }),
-        ...(outOfBand === undefined ? {} : { outOfBand: { ...outOfBand, readings: outOfBand.readings.length } }),
-      }),
-    );
     const values = readings.map(({ value }) => value);
     return { ...rest, reports: posted, values, version: this.#version, ...(isSame ? {} : { series: this.#series }) };
   }
@@ -51,6 +67,7 @@ export class CollectionSender {
 export class CollectionReceiver {
   #series: readonly Series[] = [];
   #version = 0;
+  #reports: readonly DeviceReport[] = [];
 
   /** Throws when the list of series was never posted. */
   decode({ reports, values, version, series, ...rest }: PostedCollection): Collection {
@@ -59,17 +76,23 @@ export class CollectionReceiver {
       throw new Error(`the series of version ${version} were never posted`);
     let at = 0;
     const next = (count: number): readonly Reading[] => {
-      const own = this.#series.slice(at, at + count).map((one, n): Reading => ({ ...one, value: values[at + n] as Value }));
-      at += count;
+      const own: Reading[] = [];
+      for (const end = at + count; at < end; at += 1) own.push({ ...(this.#series[at] as Series), value: values[at] as Value });
       return own;
     };
+    const received = (report: Posted, before: SideReport | undefined): DeviceRead => {
+      const findings = report.findings ?? before?.findings;
+      if (findings === undefined) throw new Error('the findings of a device were never posted');
+      return { ...report, findings, readings: next(report.readings) };
+    };
     const decoded = reports.map(
-      ({ read, outOfBand, ...report }): DeviceReport => ({
+      ({ read, outOfBand, ...report }, place): DeviceReport => ({
         ...report,
-        ...(read === undefined ? {} : { read: { ...read, readings: next(read.readings) } }),
-        ...(outOfBand === undefined ? {} : { outOfBand: { ...outOfBand, readings: next(outOfBand.readings) } }),
+        ...(read === undefined ? {} : { read: received(read, this.#reports[place]?.read) }),
+        ...(outOfBand === undefined ? {} : { outOfBand: received(outOfBand, this.#reports[place]?.outOfBand) }),
       }),
     );
+    this.#reports = decoded;
     return { ...rest, reports: decoded };
   }
 }
@@ -79,14 +102,15 @@ function areSame(series: readonly Series[], readings: readonly Reading[]): boole
     series.length === readings.length &&
     series.every(({ metric, labels, wrapsAt }, at) => {
       const now = readings[at];
-      return metric === now?.metric && wrapsAt === now.wrapsAt && areSameLabels(labels, now.labels);
+      return metric === now?.metric && wrapsAt === now.wrapsAt && areSameFields(labels, now.labels);
     })
   );
 }
 
-function areSameLabels(a: Labels | undefined, b: Labels | undefined): boolean {
+/** Of flat objects. */
+function areSameFields<T extends object>(a: T | undefined, b: T | undefined): boolean {
   if (a === b) return true;
   if (a === undefined || b === undefined) return false;
-  const names = Object.keys(a);
-  return names.length === Object.keys(b).length && names.every((name) => a[name] === b[name]);
+  const [names, others] = [Object.keys(a), Object.keys(b)];
+  return names.length === others.length && names.every((name, at) => name === others[at] && a[name as keyof T] === b[name as keyof T]);
 }

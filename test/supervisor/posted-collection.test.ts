@@ -49,6 +49,29 @@ describe('a posted collection', () => {
     expect(posted.map(({ series }) => series !== undefined)).toEqual([true, false, true, true, false]);
   });
 
+  it('has the findings of a device only when they changed', () => {
+    const { post, posted } = link();
+    const reason = { type: 'PortDown', instance: '1', reason: 'LinkDown', message: 'port 1 is down' };
+    const down = report({ device: device({ id: 'b' }), findings: [{ ...reason, status: true }] });
+    const states = [
+      listed([hca('a', 1), hca('b', 1)]),
+      listed([hca('a', 2), hca('b', 2)]),
+      listed([hca('a', 2), down]),
+      listed([hca('a', 2), { device: device({ id: 'b' }) }]),
+      listed([hca('a', 2), down]),
+      listed([down, hca('a', 2)]),
+    ];
+    for (const state of states) expect(post(state)).toStrictEqual(state);
+    expect(posted.map(({ reports }) => reports.map(({ read }) => read?.findings !== undefined))).toEqual([
+      [true, true],
+      [false, false],
+      [false, true],
+      [false, false],
+      [false, true],
+      [true, true],
+    ]);
+  });
+
   it('keeps the names and states of processes', () => {
     const { read, ...rest } = hca('a', 1);
     const processes = [{ pid: 7, name: 'python', isStuck: true as const, memoryUsedBytes: 5, podUid: 'u', containerId: 'c' }, { pid: 8 }];

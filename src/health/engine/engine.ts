@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type Device, deviceKey } from '../../model/device.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import { HardwareKeys } from '../../model/hardware.ts';
@@ -151,8 +152,9 @@ function isNews(before: DeviceMemory | undefined, now: DeviceMemory): boolean {
   const [old, latest] = [before.conditions, now.conditions];
   if (Object.keys(old).length !== Object.keys(latest).length) return true;
   if (Object.entries(latest).some(([key, state]) => state.phase !== 'active' || isOtherPhase(old[key], state))) return true;
-  if (JSON.stringify([before.levels, before.user]) !== JSON.stringify([now.levels, now.user])) return true;
-  return Object.entries(now.rates).some(([key, { value }]) => before.rates[key]?.value !== value);
+  if (!isDeepStrictEqual(before.levels, now.levels) || !isDeepStrictEqual(before.user, now.user)) return true;
+  for (const key in now.rates) if (before.rates[key]?.value !== now.rates[key]?.value) return true;
+  return false;
 }
 
 const isOtherPhase = (before: ConditionState | undefined, now: ConditionState): boolean =>

@@ -14,6 +14,8 @@ export interface EvidenceInput {
   readonly levels: Levels;
   /** Wall clock of the reading that gave the findings. */
   readonly atMs: number;
+  /** Whether the source that gave the findings may judge a condition. */
+  isOfSource(condition: { readonly type: string }): boolean;
   policyOf(condition: { readonly type: string; readonly instance?: string | undefined }): ConditionPolicy;
 }
 
@@ -36,6 +38,7 @@ export function evidenceOf(input: EvidenceInput): EvidenceOutput {
   for (const finding of input.findings) {
     // It can clear nothing. On a healthy device these are nearly all findings.
     if (finding.status === false && !remembered.has(finding.type)) continue;
+    if (!input.isOfSource(finding)) continue;
     const item = fromFinding(finding, input, rates, levels);
     if (item.status === false && item.instance === undefined) withdrawn.set(item.type, item);
     const key = conditionKey(finding);
@@ -99,8 +102,9 @@ function judged(base: Omit<Evidence, 'status'>, { status, growth }: RateJudgemen
 
 /** Keeps the history of a counter without a finding while the history is still usable: for two windows. */
 function keepUnreadCounters(input: EvidenceInput, rates: Record<string, RateSeries>): void {
-  for (const [key, series] of Object.entries(input.rates)) {
+  for (const key in input.rates) {
     if (rates[key] !== undefined) continue;
+    const series = input.rates[key] as RateSeries;
     const { windowMs } = input.policyOf(conditionName(key)).threshold;
     if (input.atMs - series.atMs < 2 * windowMs) rates[key] = series;
   }

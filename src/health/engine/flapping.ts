@@ -22,6 +22,7 @@ export function stepFlapping(
   policy: FlappingPolicy,
   time: StepTime,
 ): ConditionsStep & { readonly activations: Activations } {
+  if ([previous?.conditions, previous?.activations, step.states].every(isEmpty)) return NEVER_FLAPPED;
   const flaps = (state: ConditionState): boolean => canFlap(state.type, policyOf(state).class);
   const raised = step.changes.filter(({ change, state }) => change === 'raised' && flaps(state)).map(({ state }) => conditionKey(state));
   const activations = nextActivations(previous?.activations ?? {}, raised, policy, time.nowMs);
@@ -44,6 +45,14 @@ export function stepFlapping(
     changes: stepped.changes.map(({ change, state }) => ({ change, state: withSeverity(state) })),
     activations,
   };
+}
+
+/** A device without conditions, now and before, has nothing that repeats. */
+const NEVER_FLAPPED = { states: {}, changes: [], activations: {} };
+
+function isEmpty(record: object | undefined): boolean {
+  for (const _ in record) return false;
+  return true;
 }
 
 /** Whether repeated changes of a condition indicate a hardware problem. */

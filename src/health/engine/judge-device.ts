@@ -127,6 +127,9 @@ interface ReadFreshness {
   readonly dueMs?: number;
 }
 
+/** A device that was read is neither missing nor stale. Where no condition is remembered, there is nothing to end. */
+const NOTHING_HOLDS: readonly Evidence[] = [];
+
 function freshnessOf(input: HealthInput, previous: DeviceMemory | undefined, policy: HealthPolicy, nowMs: number): ReadFreshness {
   const isMissing = input.missingSinceMs !== undefined;
   const readAtMs = input.read?.readAtMs ?? previous?.readAtMs;
@@ -137,8 +140,12 @@ function freshnessOf(input: HealthInput, previous: DeviceMemory | undefined, pol
   const isStale = wasBlind || staleAtMs === undefined || nowMs >= staleAtMs;
   const isRead = input.read !== undefined && !isStale && !isMissing && input.isUnread !== true;
   const atMs = input.read?.readAtMs ?? nowMs;
+  const hasConditions = Object.keys(previous?.conditions ?? {}).length > 0;
   return {
-    evidence: [missingEvidence(isMissing ? true : isRead ? false : 'unknown', atMs), notReadEvidence(input, isStale, readAtMs, nowMs)],
+    evidence:
+      isRead && !hasConditions
+        ? NOTHING_HOLDS
+        : [missingEvidence(isMissing ? true : isRead ? false : 'unknown', atMs), notReadEvidence(input, isStale, readAtMs, nowMs)],
     isRead,
     isBlind: isMissing || isStale || input.device.identity === null,
     ...(isMissing || isStale ? {} : { dueMs: staleAtMs as number }),
@@ -181,7 +188,7 @@ function factsOf(
   const take = (source: Source, { findings, readAtMs: atMs }: SourceFindings): void => {
     const isOfSource = ({ type }: ConditionName): boolean => sourceOf(policyOf({ type })) === source;
     const conditions = filterStates(remembered, isOfSource);
-    const next = evidenceOf({ ...facts, findings: findings.filter(isOfSource), conditions, atMs, policyOf });
+    const next = evidenceOf({ ...facts, findings, conditions, atMs, isOfSource, policyOf });
     facts = { ...next, evidence: [...facts.evidence, ...next.evidence] };
   };
   if (isRead && input.read !== undefined) take('read', input.read);
@@ -197,8 +204,7 @@ const withoutFlapping = (states: States): States => filterStates(states, (state)
 
 function filterStates(states: States, keep: (state: ConditionState) => boolean): States {
   const entries = Object.entries(states);
-  const kept = entries.filter(([, state]) => keep(state));
-  return kept.length === entries.length ? states : Object.fromEntries(kept);
+  return entries.every(([, state]) => keep(state)) ? states : Object.fromEntries(entries.filter(([, state]) => keep(state)));
 }
 
 /** The first verdict `healthy` of a new device is not a transition. */
