@@ -122,7 +122,10 @@ describe('a device with another name', () => {
     const agent = await DiskAgent.start(settings, clock);
     for (const bytes of [1_000, 2_001_000, 3_001_000]) await turn(agent, [card(0, 'h0', bytes)], a);
     for (let turns = 0; turns < 5; turns += 1) await turn(agent, [card(0, 'h9', 4_001_000)], a);
-    expect(await accountsIn(settings, clock)).toMatchObject([{ pod: 'a', endedAtMs: expect.any(Number), receivedBytes: 3_000_000 }]);
+    // The line is written while the agent goes on.
+    await expect
+      .poll(() => accountsIn(settings, clock), { timeout: 20_000 })
+      .toMatchObject([{ pod: 'a', endedAtMs: expect.any(Number), receivedBytes: 3_000_000 }]);
     await stop(agent);
     expect((await ledger()).containers).toEqual([['a', 'hca/h9', 3_000_000, 30]]);
   });
