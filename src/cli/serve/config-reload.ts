@@ -12,7 +12,9 @@ import type { CommandContext } from '../context.ts';
 import { agentSettings, checkMeaning, logSettings } from '../settings.ts';
 
 /** Time between two reads of the file. A changed ConfigMap reaches the node up to a minute late anyway. */
-const POLL_MS = 2_000;
+const POLL_MS = 15_000;
+/** Time between a read that returns another content and the read that confirms it. */
+const CONFIRM_MS = 2_000;
 
 interface Problem {
   readonly message: string;
@@ -89,7 +91,8 @@ export class ConfigReload {
 
   #wait(): void {
     if (this.#isStopped) return;
-    this.#cancelPoll = this.#clock.after(POLL_MS, () => void this.#next(() => this.#look()).finally(() => this.#wait()));
+    const delayMs = this.#seen === this.#judged ? POLL_MS : CONFIRM_MS;
+    this.#cancelPoll = this.#clock.after(delayMs, () => void this.#next(() => this.#look()).finally(() => this.#wait()));
   }
 
   /** Uses another content when two reads in a row return it: a file that is being written is empty or incomplete for a moment. */

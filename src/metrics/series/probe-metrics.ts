@@ -9,7 +9,7 @@ export const probeMetrics = {
   success: metric(
     'gauge',
     'device_agent_probe_success',
-    '1 if the latest run of the probe read at least one device or found that there is none, 0 if it could read nothing.',
+    '1 if the latest run of the probe read at least one device or found that there is none, 0 if it could read nothing. The only series of a family of which the agent has not seen hardware.',
   ),
   lastSuccess: metric(
     'gauge',
@@ -47,14 +47,22 @@ export function addProbes(page: Page, snapshot: Snapshot): void {
   const counts = countDevices(snapshot);
   for (const family of snapshot.families) {
     const label = labelText({ family: family.family });
+    const own = counts.get(family.family);
+    if (own === undefined && isAbsent(family)) {
+      page.add(probeMetrics.success, label, 1);
+      continue;
+    }
     addRuns(page, family, label);
     for (const [code, count] of countCodes(family)) page.add(probeMetrics.problems, joinLabels(label, labelText({ code })), count);
     for (const { check, reason } of family.disabledChecks ?? [])
       page.add(probeMetrics.disabledChecks, joinLabels(label, labelText({ check, reason })), 1);
-    const own = counts.get(family.family);
     for (const [state, stateLabel] of STATE_LABELS) page.add(probeMetrics.devices, joinLabels(label, stateLabel), own?.get(state) ?? 0);
   }
 }
+
+/** No run was ever needed, because the machine has no hardware of the family. After a run the series stay, so no counter disappears. */
+const isAbsent = ({ succeeded, runs, problems, hung, disabledChecks = [] }: FamilyState): boolean =>
+  succeeded === true && runs === 0 && problems.length === 0 && !hung && disabledChecks.length === 0;
 
 function addRuns(page: Page, family: FamilyState, label: LabelText): void {
   if (family.succeeded !== undefined) page.add(probeMetrics.success, label, family.succeeded ? 1 : 0);

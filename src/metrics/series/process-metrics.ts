@@ -1,11 +1,16 @@
 import { readdirSync, statSync } from 'node:fs';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { LONGEST_TIMER_MS } from '../../host/clock.ts';
 import type { MetricSpec, MetricType } from '../../model/metric.ts';
 import { labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 
-/** The library measures the event loop's delay with a timer. Once per second is enough and wakes the process rarely. */
-const LOOP_PRECISION_MS = 1_000;
+/**
+ * The library measures delays of the event loop by a timer of this period. It wakes the process, and adds its own period to each delay that it
+ * reports, so it never fires and its gauges are left out. `nodejs_eventloop_lag_seconds` needs no timer.
+ */
+const LOOP_PRECISION_MS = LONGEST_TIMER_MS;
+const LOOP_DELAY = /^nodejs_eventloop_lag_(?!seconds$)/;
 
 /** Metrics of the agent's process, with the standard names of the Node.js client library. */
 export class ProcessMetrics {
@@ -13,6 +18,7 @@ export class ProcessMetrics {
 
   constructor() {
     collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: LOOP_PRECISION_MS });
+    for (const { name } of this.specs()) if (LOOP_DELAY.test(name)) this.#registry.removeSingleMetric(name);
     this.#countDescriptorsCheaply();
   }
 

@@ -29,6 +29,8 @@ export type ControlAnswer =
 const LONGEST_REQUEST = 8_192;
 const MOST_CLIENTS = 64;
 const PATIENCE_MS = 5_000;
+/** Interval of the timeout checks; each check wakes the process. */
+const CHECK_MS = 15_000;
 const MOST_TEXT = 500;
 
 /**
@@ -40,7 +42,7 @@ export async function serveControlSocket(
   accept: (request: AcceptRequest) => ControlAnswer,
   read: RequestListener,
 ): Promise<() => void> {
-  const timeouts = { headersTimeout: PATIENCE_MS, requestTimeout: PATIENCE_MS, connectionsCheckingInterval: PATIENCE_MS };
+  const timeouts = { headersTimeout: PATIENCE_MS, requestTimeout: PATIENCE_MS, connectionsCheckingInterval: CHECK_MS };
   const server = createServer(timeouts, (request, response) => {
     if (request.method === 'POST' && request.url === ACCEPT_PATH) takeRequest(request, response, accept);
     else read(request, response);
