@@ -144,12 +144,14 @@ function idleShareOf(spec: ActivitySpec | undefined, thresholds: IdleThresholds[
   return spec?.utilization === undefined ? {} : { idleShare: thresholds?.utilization ?? spec.utilization.above };
 }
 
+const [LINK_UP, MEMORY_USED] = [shared.linkUp.name, shared.memoryUsed.name];
+
 function memoryAndPorts(readings: readonly Reading[]): Pick<DeviceUse, 'memoryUsedBytes' | 'ports'> {
   const ports: boolean[] = [];
   let used: number | undefined;
   for (const { metric, value } of readings) {
-    if (metric === shared.linkUp.name) ports.push(Number(value) === 1);
-    else if (metric === shared.memoryUsed.name) used ??= Number(value);
+    if (metric === LINK_UP) ports.push(Number(value) === 1);
+    else if (metric === MEMORY_USED) used ??= Number(value);
   }
   return used === undefined ? { ports } : { ports, memoryUsedBytes: used };
 }

@@ -77,7 +77,7 @@ export class CollectionReceiver {
     let at = 0;
     const next = (count: number): readonly Reading[] => {
       const own: Reading[] = [];
-      for (const end = at + count; at < end; at += 1) own.push({ ...(this.#series[at] as Series), value: values[at] as Value });
+      for (const end = at + count; at < end; at += 1) own.push(readingOf(this.#series[at] as Series, values[at] as Value));
       return own;
     };
     const received = (report: Posted, before: SideReport | undefined): DeviceRead => {
@@ -105,6 +105,14 @@ function areSame(series: readonly Series[], readings: readonly Reading[]): boole
       return metric === now?.metric && wrapsAt === now.wrapsAt && areSameFields(labels, now.labels);
     })
   );
+}
+
+/** Without a spread, which costs three times as much, and a node can have ten thousand readings. */
+function readingOf({ metric, labels, wrapsAt }: Series, value: Value): Reading {
+  const reading: { -readonly [K in keyof Reading]: Reading[K] } = { metric, value };
+  if (labels !== undefined) reading.labels = labels;
+  if (wrapsAt !== undefined) reading.wrapsAt = wrapsAt;
+  return reading;
 }
 
 /** Of flat objects. */

@@ -47,6 +47,8 @@ export const NO_COUNTERS: Counters = {
 interface CounterFile {
   readonly row: CounterRow;
   readonly path: string;
+  /** Of a counter that wraps with this driver. */
+  readonly wrapsAt: number | undefined;
   /** Monotonic time before which the file is not read again. */
   retryAtMs: number;
   /** Wait after the next lasting error. */
@@ -87,7 +89,9 @@ export class CounterFiles {
       const place = places.get(row.set);
       if (place === undefined || !place.names.has(row.file)) continue;
       const path = `${place.directory}/${row.file}`;
-      const file = files.get(path) ?? { row, path, retryAtMs: 0, retryAfterMs: RETRY_MS };
+      const { wraps } = row;
+      const wrapsAt = wraps !== undefined && wraps.driver === this.#driver ? Number(metricValue(row, wraps.at)) : undefined;
+      const file = files.get(path) ?? { row, path, wrapsAt, retryAtMs: 0, retryAfterMs: RETRY_MS };
       const labels = { ...this.#labels, ...row.labels };
       const key = `${row.metric.name} ${JSON.stringify(labels)}`;
       const series = found.get(key) ?? { labels, files: [] };
@@ -122,9 +126,9 @@ export class CounterFiles {
           if (isClassic) classicUnreadable += 1;
         } else {
           series.source = file;
-          const wraps =
-            row.wraps !== undefined && row.wraps.driver === this.#driver ? { wrapsAt: Number(metricValue(row, row.wraps.at)) } : {};
-          readings.push({ metric: row.metric.name, labels: series.labels, value: metricValue(row, count), ...wraps });
+          const { wrapsAt } = file;
+          const reading = { metric: row.metric.name, labels: series.labels, value: metricValue(row, count) };
+          readings.push(wrapsAt === undefined ? reading : Object.assign(reading, { wrapsAt }));
           raw.set(row.file, count);
           if (row.ceilings?.includes(count) === true) saturated.push(row.file);
         }
