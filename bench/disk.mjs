@@ -1,5 +1,5 @@
-// What the agent writes to the disk, as bytes and syncs of a day. The state has a directory on a real disk; sysfs has one in memory. The
-// complete write at the start is in the figures, although it comes only now and then later. `--before=DIST` measures another build beside it.
+// What the agent writes to the disk, as bytes and syncs of a day. The state has a directory on a real disk; sysfs has one in memory. What is
+// written at the start is left out. `--before=DIST` measures another build beside it.
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,8 @@ const { values } = parseArgs({
   options: {
     before: { type: 'string' },
     interval: { type: 'string', default: '10' },
-    seconds: { type: 'string', default: '1800' },
+    settle: { type: 'string', default: '120' },
+    seconds: { type: 'string', default: '3600' },
     directory: { type: 'string', default: '/var/tmp' },
     only: { type: 'string', default: '' },
   },
@@ -35,8 +36,11 @@ async function measure(machine) {
   const agents = await Promise.all(Object.entries(BUILDS).map(([name, path]) => start(name, path, { node, kubelet, flags })));
   const moving = setInterval(() => node.advance(), Number(values.interval) * 1_000);
   try {
+    await sleep(Number(values.settle) * 1_000);
+    const begins = await Promise.all(agents.map(countsOf));
     await sleep(Number(values.seconds) * 1_000);
-    return await Promise.all(agents.map((agent) => row(machine, agent)));
+    const ends = await Promise.all(agents.map(countsOf));
+    return agents.map(({ name }, n) => row(machine.name, name, begins[n], ends[n]));
   } finally {
     clearInterval(moving);
     for (const { stop, state } of agents) {
@@ -58,18 +62,22 @@ async function start(name, path, { node, kubelet, flags }) {
   return { name, state, ...agent };
 }
 
-async function row(machine, { name, child, pid }) {
+async function countsOf({ child, pid }) {
   const answered = once(child, 'message');
   child.send('counts');
-  const [{ syncs, writes, bytes }] = await answered;
+  const [counts] = await answered;
   const [, pages] = /^write_bytes: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'));
-  const day = (count) => (count / Number(values.seconds)) * DAY_SECONDS;
+  return { ...counts, pages: Number(pages) };
+}
+
+function row(machine, build, begin, end) {
+  const day = (name) => ((end[name] - begin[name]) / Number(values.seconds)) * DAY_SECONDS;
   return {
-    machine: machine.name,
-    build: name,
-    'MB a day': (day(bytes) / MB).toFixed(1),
-    'MB a day, complete pages': (day(Number(pages)) / MB).toFixed(1),
-    'writes a day': day(writes).toFixed(0),
-    'syncs a day': day(syncs).toFixed(0),
+    machine,
+    build,
+    'MB a day': (day('bytes') / MB).toFixed(1),
+    'MB a day, complete pages': (day('pages') / MB).toFixed(1),
+    'writes a day': day('writes').toFixed(0),
+    'syncs a day': day('syncs').toFixed(0),
   };
 }

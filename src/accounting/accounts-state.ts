@@ -8,6 +8,7 @@ import type { EndedAccount } from './ended-accounts.ts';
 import { containerKey } from './ledger/entry.ts';
 import { OwnCounters, type SavedCounter } from './own-counters.ts';
 
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 type ByName<T> = Readonly<Record<string, T>>;
 
 /** All accounts as plain data for JSON, by names that only tell them apart. In a file of version 2 they are lists. */
@@ -101,31 +102,35 @@ function savedDevice(account: DeviceAccount): SavedDevice {
 
 /** Each name is spelled out: to copy the rest of an object takes several times as long, and nothing else runs meanwhile. */
 function savedContainer(account: ContainerAccount, steppedMs: number): SavedContainer {
-  const { uid, energyEstimatedJoules, memoryByteSeconds, lastActiveMs } = account;
-  return {
-    name: account.name,
-    namespace: account.namespace,
-    pod: account.pod,
-    container: account.container,
-    resource: account.resource,
-    ...(uid === undefined ? {} : { uid }),
-    ids: account.ids,
-    device: account.device,
-    beganAs: account.beganAs,
-    startedAtMs: account.startedAtMs,
-    allocatedMs: account.allocatedMs,
-    shareMs: account.shareMs,
-    busyMs: { ...account.busyMs },
-    idleMs: account.idleMs,
-    unobservedMs: account.unobservedMs + account.pendingMs,
-    ...(energyEstimatedJoules === undefined ? {} : { energyEstimatedJoules }),
-    ...(memoryByteSeconds === undefined ? {} : { memoryByteSeconds }),
-    ...(lastActiveMs === undefined ? {} : { lastActiveMs }),
-    ageMs: account.ageMs,
-    isShown: account.isShown,
+  const { name, namespace, pod, container, resource, uid, ids, device, beganAs, startedAtMs, allocatedMs, shareMs, busyMs } = account;
+  const { idleMs, unobservedMs, pendingMs, energyEstimatedJoules, memoryByteSeconds, lastActiveMs, ageMs, isShown } = account;
+  const common = {
+    name,
+    namespace,
+    pod,
+    container,
+    resource,
+    ids,
+    device,
+    beganAs,
+    startedAtMs,
+    allocatedMs,
+    shareMs,
+    idleMs,
+    ageMs,
+    isShown,
+  };
+  const saved: Mutable<SavedContainer> = Object.assign(common, {
+    busyMs: { ...busyMs },
+    unobservedMs: unobservedMs + pendingMs,
     seenAgoMs: Math.max(0, steppedMs - account.seenAtMs),
     counters: account.counters.saved,
-  };
+  });
+  if (uid !== undefined) saved.uid = uid;
+  if (energyEstimatedJoules !== undefined) saved.energyEstimatedJoules = energyEstimatedJoules;
+  if (memoryByteSeconds !== undefined) saved.memoryByteSeconds = memoryByteSeconds;
+  if (lastActiveMs !== undefined) saved.lastActiveMs = lastActiveMs;
+  return saved;
 }
 
 function savedUsage({ receivedBytes, transmittedBytes, counters, ...usage }: ContainerUsage): SavedUsage {
