@@ -84,7 +84,7 @@ describe('a serving agent killed at random moments', () => {
       const read = decodeState(readFileSync(join(node.root, 'state/health.json'), 'utf8'), BOOT);
       expect(read.ignored, `after kill ${kill + 1}`).toBeUndefined();
       const memory = Object.values(read.state?.devices ?? {}).find(({ device }) => device.id === 'mlx5_0');
-      expect(memory?.conditions['PortDown/1']).toMatchObject({ phase: 'active' });
+      expect(memory?.conditions['PortDown/1'], `after kill ${kill + 1}`).toMatchObject({ phase: 'active' });
       expect(log(), 'a state that was not taken up').not.toContain('the saved health state is not used');
     }
 

@@ -136,6 +136,17 @@ describe('a state file', () => {
     expect(readdirSync(folder)).toEqual(['health.json']);
   });
 
+  it('of a newer version is kept under another name', async () => {
+    const path = join(folder, 'health.json');
+    const newer = (await encodeState(someState(1), BOOT)).replace('"version":3', '"version":4');
+    writeFileSync(path, newer);
+    const file = createStateFile({ path, bootId: BOOT });
+    expect(await file.read()).toMatchObject({ ignored: 'other-version' });
+    expect(await file.write(someState(2))).toBeUndefined();
+    expect(readFileSync(`${path}.unused`, 'utf8')).toBe(newer);
+    expect((await file.read()).state).toEqual(someState(2));
+  });
+
   it('removes no foreign file during cleanup', async () => {
     for (const name of ['health.json.tmp', 'health.json.old.tmp', 'other.json.1.tmp']) writeFileSync(join(folder, name), '');
     await createStateFile({ path: join(folder, 'health.json'), bootId: BOOT }).read();

@@ -1,3 +1,4 @@
+import { rename } from 'node:fs/promises';
 import {
   decodeSaved,
   encodeSaved,
@@ -64,7 +65,7 @@ function isMemory(value: unknown): value is HealthMemory {
 }
 
 export interface StateFile {
-  /** Also removes the temporary files of interrupted writes. */
+  /** Also removes the temporary files of interrupted writes. A file of a newer version is renamed, so that no write destroys it. */
   read(): Promise<StateRead>;
   /**
    * Writes what changed. If the file would be too large, it omits the counters' history first and then the events, because the conditions
@@ -78,7 +79,11 @@ export function createStateFile(options: { readonly path: string; readonly bootI
   const { path, bootId, maxBytes = MAX_STATE_BYTES } = options;
   const file = new SavedStateFile(path, FORMAT, bootId, maxBytes);
   return {
-    read: async () => stateOf(await file.read(), bootId),
+    async read() {
+      const read = stateOf(await file.read(), bootId);
+      if (read.ignored === 'other-version') await rename(path, `${path}.unused`).catch(() => undefined);
+      return read;
+    },
     async write(state) {
       const smaller = (): SavedSections[] => [withoutRates(state), { ...withoutRates(state), events: [] }].map(sectionsOf);
       return await file.write(sectionsOf(state), smaller);
