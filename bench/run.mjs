@@ -14,6 +14,7 @@ const PROGRAMS = {
   'password-storm': { question: 'scrapes while wrong passwords arrive', quick: ['--seconds=3'] },
   memory: { question: 'RSS, against node_exporter', quick: ['--seconds=3'] },
   commands: { question: 'memory and time of commands beside an agent, in one memory cgroup' },
+  wakeups: { question: 'wakeups a minute while nobody asks the agent', quick: ['--settle=2', '--seconds=3'] },
   'in-use': {
     question: 'CPU of the whole agent at the default interval, against node_exporter',
     quick: ['--interval=1', '--settle=3', '--seconds=5'],

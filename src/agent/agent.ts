@@ -265,6 +265,7 @@ async function build(
     snapshot: () => core.store.snapshot(),
     agent: stats,
     attribution: settings.labels.attribution,
+    hasContainerZeros: settings.containerMetrics.zeros,
     ...(usage === undefined ? {} : { usage: (latest) => usage.shown(latest) }),
   });
   return { core, health, usage, exposition, facts, plugin, incidents, history };

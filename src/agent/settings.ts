@@ -4,7 +4,7 @@ import type { Roots } from '../host/host.ts';
 import type { IncidentOptions } from '../incidents/options.ts';
 import type { CdiOptions, DraOptions, PodResourcesOptions } from '../kubelet/options.ts';
 import type { PodsApiOptions } from '../kubelet/pods/options.ts';
-import type { LabelOptions } from '../metrics/options.ts';
+import type { ContainerMetricOptions, LabelOptions } from '../metrics/options.ts';
 import type { IdleThresholds } from '../model/activity.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
 import type { PoolRule } from '../model/rule.ts';
@@ -38,6 +38,7 @@ export interface AgentSettings {
   /** Thresholds of idleness that differ from those of the family, keyed by family. */
   readonly idle: IdleThresholds;
   readonly labels: LabelOptions;
+  readonly containerMetrics: ContainerMetricOptions;
   readonly web: WebOptions;
   readonly healthFeed: HealthFeedOptions;
   /** Where TLS and passwords come from. When absent, the agent serves plain HTTP to everybody. */

@@ -15,7 +15,7 @@ import { cdiOptions, draOptions, podResourcesOptions } from '../kubelet/options.
 import { podsApiOptions } from '../kubelet/pods/options.ts';
 import type { LogSettings } from '../log/logger.ts';
 import { type LogFormat, type LogLevel, logOptions } from '../log/options.ts';
-import { attributionProblem, labelOptions } from '../metrics/options.ts';
+import { attributionProblem, containerMetricOptions, labelOptions } from '../metrics/options.ts';
 import { overlapProblems } from '../model/plugin-overlap.ts';
 import { type DeviceSelector, type PluginResource, pluginResourceProblems, selectorsOf } from '../model/plugin-resource.ts';
 import { pluginOptions } from '../plugin/options.ts';
@@ -46,6 +46,7 @@ export function agentSettings(configuration: Configuration, families: readonly D
     expect: configuration.part(expectedDevices),
     idle: configuration.part(idleThresholds),
     labels: configuration.section('labels', labelOptions),
+    containerMetrics: configuration.section('container-metrics', containerMetricOptions),
     web: configuration.section('web', webOptions),
     healthFeed: configuration.section('health-feed', healthFeedOptions),
     ...(access === undefined ? {} : { access }),

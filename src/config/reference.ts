@@ -46,7 +46,7 @@ empty variable counts as not set. The agent warns about unknown variables that b
 
 ## Changes of the file
 
-A running agent reads the file every 15 seconds, and also after \`SIGHUP\` and after \`POST /-/reload\` (see \`--web.enable-lifecycle\`).
+A running agent reads the file every 5 seconds, and also after \`SIGHUP\` and after \`POST /-/reload\` (see \`--web.enable-lifecycle\`).
 It follows links, so it sees the update of a mounted ConfigMap, unless the file is mounted by \`subPath\`: Kubernetes never updates such a
 file. The agent uses a new content when two reads in a row return it, because an editor may write the file in several steps; the second
 read follows after 2 seconds. A signal or a request uses it at once. Flags and environment variables still win over the file.

@@ -5,7 +5,7 @@ import { incidentOptions } from '../incidents/options.ts';
 import { cdiOptions, draOptions, podResourcesOptions } from '../kubelet/options.ts';
 import { podsApiOptions } from '../kubelet/pods/options.ts';
 import { logOptions } from '../log/options.ts';
-import { labelOptions } from '../metrics/options.ts';
+import { containerMetricOptions, labelOptions } from '../metrics/options.ts';
 import { booleanOption } from '../model/options.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
@@ -37,6 +37,7 @@ const parts = (families: readonly DeviceFamily[]): readonly OptionSection[] => [
   { path: 'usage', title: 'Usage', options: usageOptionsFor(families) },
   { path: 'incidents', title: 'Incidents', options: incidentOptions },
   { path: 'labels', title: 'Labels of metrics', options: labelOptions },
+  { path: 'container-metrics', title: 'Metrics of containers', options: containerMetricOptions },
   { path: 'web', title: 'Web', options: webOptions },
   { path: 'web.config', title: 'Access', options: webConfigOptions },
   { path: 'health-feed', title: 'Health feed', options: healthFeedOptions },

@@ -141,18 +141,19 @@ export class ReadingHistoryStore {
     const n = this.#slotFor(track, readAtMs);
     track.count = n + 1;
     track.times[n % this.#length] = readAtMs;
-    const order: SeriesRing[] = [];
-    let isSameOrder = readings.length === track.order.length && track.series.size === track.order.length;
+    // A read with the series of the last one, in their order, allocates nothing.
+    const isSameLength = readings.length === track.order.length && track.series.size === track.order.length;
+    let order: SeriesRing[] | undefined = isSameLength ? undefined : [];
     for (let at = 0; at < readings.length; at += 1) {
       const reading = readings[at] as Reading;
       const ring = this.#ringOf(track, reading, at);
+      if (ring !== track.order[at]) order ??= track.order.slice(0, at);
       if (ring === undefined) continue;
-      isSameOrder &&= ring === track.order[at];
       ring.set(n, Number(reading.value));
-      order.push(ring);
+      order?.push(ring);
     }
+    if (order === undefined) return;
     track.order = order;
-    if (isSameOrder) return;
     // A repeated sample also loses the values that the newer read lacks.
     const given = new Set(order);
     for (const [name, ring] of track.series) {

@@ -1,4 +1,4 @@
-import { type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
+import { booleanOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
 
 export const labelOptions = {
   attribution: stringOption(
@@ -8,6 +8,15 @@ export const labelOptions = {
 } as const satisfies OptionSpecs;
 
 export type LabelOptions = OptionValues<typeof labelOptions>;
+
+export const containerMetricOptions = {
+  zeros: booleanOption(
+    true,
+    'Whether the page has container_device_… counters that stay 0. Without them it has fewer series, and Prometheus does not see the first growth of such a counter.',
+  ),
+} as const satisfies OptionSpecs;
+
+export type ContainerMetricOptions = OptionValues<typeof containerMetricOptions>;
 
 /** Labels that other series of the agent have, so that a prefix must not produce them. */
 const TAKEN: ReadonlySet<string> = new Set(['claim_', 'exported_']);

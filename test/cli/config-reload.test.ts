@@ -47,7 +47,7 @@ async function watched(text: string, declared?: CommandContext['declared']) {
   const reload = ConfigReload.of(context, clock) as ConfigReload;
   const applied: AgentSettings[] = [];
   reload.start({ apply: async (settings) => void applied.push(settings) });
-  const pollTimer = () => [...timers].find(({ delayMs }) => [15_000, 2_000].includes(delayMs));
+  const pollTimer = () => [...timers].find(({ delayMs }) => [5_000, 2_000].includes(delayMs));
   const poll = async (): Promise<void> => {
     const timer = pollTimer();
     if (timer !== undefined) timers.delete(timer);

@@ -250,6 +250,7 @@ export class OracleNode {
       expect: {},
       idle: {},
       labels: defaultValues(labelOptions),
+      containerMetrics: { zeros: true },
       web: defaultValues(webOptions),
       healthFeed: { socket: '', pool: '' },
       node: 'oracle',

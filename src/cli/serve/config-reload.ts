@@ -12,7 +12,7 @@ import type { CommandContext } from '../context.ts';
 import { agentSettings, checkMeaning, logSettings } from '../settings.ts';
 
 /** Time between two reads of the file. A changed ConfigMap reaches the node up to a minute late anyway. */
-const POLL_MS = 15_000;
+const POLL_MS = 5_000;
 /** Time between a read that returns another content and the read that confirms it. */
 const CONFIRM_MS = 2_000;
 

@@ -26,6 +26,8 @@ export interface ExpositionSources {
   agent(): AgentStats;
   /** Prefix of the labels that name a holder; empty by default. */
   readonly attribution?: string;
+  /** Whether counters of containers that are 0 are on the page; true by default. */
+  readonly hasContainerZeros?: boolean;
   /** Chooses the totals that the page shows; by default those of the snapshot. */
   usage?(latest: Usage | undefined): Usage | undefined;
   readonly clock?: Clock;
@@ -74,7 +76,7 @@ interface Latest {
 const LINE_FEED = Buffer.from('\n');
 
 export function createExposition(sources: ExpositionSources): Exposition {
-  const { clock = systemClock, attribution = '' } = sources;
+  const { clock = systemClock, attribution = '', hasContainerZeros = true } = sources;
   const holderText = holderLabels(attribution);
   const catalogue = createCatalogue(sources.families);
   const ofDevices = metricsOfDevices(catalogue);
@@ -100,7 +102,7 @@ export function createExposition(sources: ExpositionSources): Exposition {
   // Totals and counters of containers are a part of their own, because they change later than the snapshot: when they are on disk.
   const totals = keep((usage: Usage) => {
     const page = new Page();
-    addUsage(page, usage, ofContainers, holderText);
+    addUsage(page, usage, ofContainers, holderText, hasContainerZeros);
     return new Part(page);
   });
 

@@ -46,11 +46,18 @@ export const deviceUsageMetrics = {
   unobserved: deviceTotal('device_unobserved_seconds_total', 'Time for which the holder of the device was unknown.'),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
-/** Adds the totals of all containers and devices, with the counters of containers. */
-export function addUsage(page: Page, { containers, devices }: Usage, counters: WrittenMetrics, holderText: HolderText): void {
+/** Adds the totals of all containers and devices, with the counters of containers. `hasZeros`: also those that are 0. */
+export function addUsage(
+  page: Page,
+  { containers, devices }: Usage,
+  counters: WrittenMetrics,
+  holderText: HolderText,
+  hasZeros = true,
+): void {
   for (const [labels, one] of bySeries(containers, holderText)) {
     addContainer(page, one, labels);
-    addReadings(page, counters, labels, one.counters ?? []);
+    const own = one.counters ?? [];
+    addReadings(page, counters, labels, hasZeros ? own : own.filter(({ value }) => Number(value) !== 0));
   }
   for (const one of devices) if (one.endedAtMs === undefined) addDevice(page, one);
 }
