@@ -144,16 +144,11 @@ function idleShareOf(spec: ActivitySpec | undefined, thresholds: IdleThresholds[
   return spec?.utilization === undefined ? {} : { idleShare: thresholds?.utilization ?? spec.utilization.above };
 }
 
-const [LINK_UP, MEMORY_USED] = [shared.linkUp.name, shared.memoryUsed.name];
-
 function memoryAndPorts(readings: readonly Reading[]): Pick<DeviceUse, 'memoryUsedBytes' | 'ports'> {
-  const ports: boolean[] = [];
-  let used: number | undefined;
-  for (const { metric, value } of readings) {
-    if (metric === LINK_UP) ports.push(Number(value) === 1);
-    else if (metric === MEMORY_USED) used ??= Number(value);
-  }
-  return used === undefined ? { ports } : { ports, memoryUsedBytes: used };
+  const [linkUp, memoryUsed] = [shared.linkUp.name, shared.memoryUsed.name];
+  const ports = readings.filter(({ metric }) => metric === linkUp).map(({ value }) => Number(value) === 1);
+  const used = readings.find(({ metric }) => metric === memoryUsed);
+  return used === undefined ? { ports } : { ports, memoryUsedBytes: Number(used.value) };
 }
 
 function isPortFaultTold(verdict: Verdict | undefined): boolean {

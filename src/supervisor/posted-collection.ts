@@ -38,9 +38,9 @@ export class CollectionSender {
   #reports: readonly DeviceReport[] = [];
 
   encode({ reports, ...rest }: Collection): PostedCollection {
-    const readings: Reading[] = [];
+    const lists: (readonly Reading[])[] = [];
     const post = (report: DeviceRead, before: SideReport | undefined): Posted => {
-      for (const reading of report.readings) readings.push(reading);
+      lists.push(report.readings);
       const { findings, ...others } = report;
       const isKnown = findings.length === before?.findings.length && findings.every((one, at) => areSameFields(before.findings[at], one));
       return { ...others, ...(isKnown ? {} : { findings }), readings: report.readings.length };
@@ -53,6 +53,7 @@ export class CollectionSender {
       }),
     );
     this.#reports = reports;
+    const readings = lists.flat();
     const isSame = this.#version > 0 && areSame(this.#series, readings);
     if (!isSame) {
       this.#series = readings.map(({ value: _, ...series }) => series);
