@@ -75,8 +75,8 @@ async function measure() {
     const rows = [
       texts('main thread without a turn, wall', wall),
       texts('main thread without a turn, its CPU', took),
-      texts('scrape', scrapes),
-      texts('/healthz', healthz),
+      ...(scrapes.length === 0 ? [] : [texts('scrape', scrapes)]),
+      ...(healthz.length === 0 ? [] : [texts('/healthz', healthz)]),
     ];
     const load = loadavg().map((one) => one.toFixed(1));
     const all = { devices: DEVICES, seconds: SECONDS, load, cpuMsPerMinute: cpu.toFixed(0), rssMiB: rssMiB(agent.pid).toFixed(0) };
