@@ -26,6 +26,10 @@ const PROGRAMS = {
     question: '50 open pages on 500 devices: CPU, memory, scrapes meanwhile',
     quick: ['--devices=8', '--pages=5', '--seconds=3', '--settle=2', '--interval=1'],
   },
+  stalls: {
+    question: '512 devices and pods, 10 scrapers, 50 open pages: longest step of the main thread, scrapes, /healthz',
+    quick: ['--devices=8', '--scrapers=2', '--pages=5', '--interval=1', '--scrape=1', '--settle=3', '--seconds=5'],
+  },
   documents: { question: 'a refresh with 50 CDI specs and 20 metadata files', quick: ['--turns=5', '--rounds=1'] },
   hang: { question: 'what a hung probe costs the others', quick: ['--rounds=1', '--hold=3'] },
 };
