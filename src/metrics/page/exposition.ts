@@ -12,7 +12,6 @@ import { addReadings, createCatalogue, type FamilyMetrics, metricsOfContainers, 
 import { addUsage } from '../series/usage-metrics.ts';
 import { joinLabels, labelText } from './labels.ts';
 import { CONTENT_TYPES, END, type FinishedPage, type Format, Page } from './page.ts';
-import { atOnce, inSlices, type Steps } from './steps.ts';
 
 const compress = promisify(gzip);
 
@@ -54,14 +53,14 @@ export interface Exposition {
 /** A part of the page that stays the same until its source changes. It is rendered at most once per format. */
 class Part {
   readonly page: FinishedPage;
-  readonly #bytes = new Map<Format, Promise<Buffer>>();
+  readonly #bytes = new Map<Format, Buffer>();
 
-  constructor(page: FinishedPage) {
-    this.page = page;
+  constructor(page: Page) {
+    this.page = page.finish();
   }
 
-  bytes(format: Format): Promise<Buffer> {
-    const bytes = this.#bytes.get(format) ?? inSlices(this.page.bytes(format));
+  bytes(format: Format): Buffer {
+    const bytes = this.#bytes.get(format) ?? Buffer.from(this.page.text(format));
     this.#bytes.set(format, bytes);
     return bytes;
   }
@@ -86,47 +85,41 @@ export function createExposition(sources: ExpositionSources): Exposition {
   const latest = new Map<Format, Latest>();
   const scrapedMs = new Map<Format, number>();
 
-  function* writeHardware(snapshot: Snapshot): Steps<FinishedPage> {
+  const hardware = keep((snapshot: Snapshot) => {
     const page = new Page();
     for (const state of snapshot.devices) {
       addDevice(page, state);
       addReadings(page, ofDevices, labelText({ device: state.device.id }), state.readings);
-      yield;
     }
     addContainers(page, snapshot, holderText);
     for (const one of snapshot.containerReadings) {
       const labels = joinLabels(holderText(one), labelText({ resource: one.resource, device: one.device }));
       addReadings(page, ofContainers, labels, one.readings);
-      yield;
     }
-    return yield* page.finish();
-  }
+    return new Part(page);
+  });
 
   // Totals and counters of containers are a part of their own, because they change later than the snapshot: when they are on disk.
-  function* writeTotals(usage: Usage): Steps<FinishedPage> {
+  const totals = keep((usage: Usage) => {
     const page = new Page();
-    yield* addUsage(page, usage, ofContainers, holderText, hasContainerZeros);
-    return yield* page.finish();
-  }
-
-  const hardware = keep(async (snapshot: Snapshot) => new Part(await inSlices(writeHardware(snapshot))));
-  const totals = keep(async (usage: Usage) => new Part(await inSlices(writeTotals(usage))));
+    addUsage(page, usage, ofContainers, holderText, hasContainerZeros);
+    return new Part(page);
+  });
 
   const usageOf = (snapshot: Snapshot | undefined): Usage | undefined =>
     sources.usage === undefined ? snapshot?.usage : sources.usage(snapshot?.usage);
 
-  const ofHardware = async (snapshot: Snapshot | undefined, usage: Usage | undefined): Promise<readonly Part[]> => {
+  const ofHardware = (snapshot: Snapshot | undefined, usage: Usage | undefined): readonly Part[] => {
     if (snapshot === undefined) return [];
-    return await Promise.all(usage === undefined ? [hardware(snapshot)] : [hardware(snapshot), totals(usage)]);
+    return usage === undefined ? [hardware(snapshot)] : [hardware(snapshot), totals(usage)];
   };
 
   const write = async (snapshot: Snapshot | undefined, usage: Usage | undefined, format: Format): Promise<WrittenPage> => {
-    const shown = await ofHardware(snapshot, usage);
+    const shown = ofHardware(snapshot, usage);
     const page = new Page();
     addAgent(page, sources.agent(), snapshot && { snapshot, pages: shown.map((part) => part.page) });
     await ownProcess.addTo(page);
-    const parts = [...shown, new Part(atOnce(page.finish()))];
-    const plain = join(await Promise.all(parts.map((part) => part.bytes(format))), format);
+    const plain = join([...shown, new Part(page)], format);
     let gzipped: Promise<Buffer> | undefined;
     return {
       plain,
@@ -155,27 +148,24 @@ export function createExposition(sources: ExpositionSources): Exposition {
     prepare() {
       const snapshot = sources.snapshot();
       if (snapshot === undefined) return;
-      for (const [format, atMs] of scrapedMs)
-        if (clock.monotonic() - atMs < PREPARE_FOR_MS) void hardware(snapshot).then((part) => part.bytes(format));
+      for (const [format, atMs] of scrapedMs) if (clock.monotonic() - atMs < PREPARE_FOR_MS) hardware(snapshot).bytes(format);
     },
     devices() {
       const snapshot = sources.snapshot();
-      if (snapshot === undefined) return '';
-      const usage = usageOf(snapshot);
-      const pages = [writeHardware(snapshot), ...(usage === undefined ? [] : [writeTotals(usage)])];
-      return join(
-        pages.map((page) => atOnce(atOnce(page).bytes('text'))),
-        'text',
-      ).toString();
+      return separated(ofHardware(snapshot, usageOf(snapshot)), 'text').toString();
     },
     contentTypes: CONTENT_TYPES,
   };
 }
 
+function join(parts: readonly Part[], format: Format): Buffer {
+  return format === 'text' ? separated(parts, format) : Buffer.concat([...parts.map((part) => part.bytes(format)), Buffer.from(END)]);
+}
+
 /** The text format separates metrics, and so parts, by a blank line. */
-function join(parts: readonly Buffer[], format: Format): Buffer {
-  if (format === 'openmetrics') return Buffer.concat([...parts, Buffer.from(END)]);
-  return Buffer.concat(parts.filter(({ length }) => length > 0).flatMap((bytes, at) => (at === 0 ? [bytes] : [LINE_FEED, bytes])));
+function separated(parts: readonly Part[], format: Format): Buffer {
+  const written = parts.map((part) => part.bytes(format)).filter(({ length }) => length > 0);
+  return Buffer.concat(written.flatMap((bytes, at) => (at === 0 ? [bytes] : [LINE_FEED, bytes])));
 }
 
 /** Keeps the result for the latest input. */

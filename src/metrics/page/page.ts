@@ -2,7 +2,6 @@ import { Registry } from 'prom-client';
 import { DURATION_BOUNDS, type DurationCounts } from '../../model/duration-counts.ts';
 import type { AgentMetricSpec, Value } from '../../model/metric.ts';
 import { escapeHelp, joinLabels, type LabelText, labelText } from './labels.ts';
-import type { Steps } from './steps.ts';
 import { unitOf } from './units.ts';
 
 export type Format = 'text' | 'openmetrics';
@@ -64,14 +63,12 @@ export class Page {
   }
 
   /** Sorts the series and removes duplicates. Call it once, after all series were added. */
-  *finish(): Steps<FinishedPage> {
-    const sorted = [...this.#metrics.values()].sort((a, b) => (a.head.name < b.head.name ? -1 : 1));
-    const metrics: { readonly head: Head; readonly samples: readonly Sample[] }[] = [];
-    for (const { head, samples } of sorted) {
-      metrics.push({ head, samples: this.#unique(samples) });
-      yield;
-    }
-    return new FinishedPage(metrics, this.#dropped);
+  finish(): FinishedPage {
+    const metrics = [...this.#metrics.values()].sort((a, b) => (a.head.name < b.head.name ? -1 : 1));
+    return new FinishedPage(
+      metrics.map(({ head, samples }) => ({ head, samples: this.#unique(samples) })),
+      this.#dropped,
+    );
   }
 
   #unique(samples: Sample[]): readonly Sample[] {
@@ -109,14 +106,10 @@ export class FinishedPage {
   }
 
   /** Returns HELP, TYPE, UNIT and samples of all metrics, without the OpenMetrics end mark. The text format separates metrics by a blank line. */
-  *bytes(format: Format): Steps<Buffer> {
-    const written: Buffer[] = [];
-    for (const { head, samples } of this.#metrics) {
-      const separator = format === 'text' && written.length > 0 ? '\n' : '';
-      written.push(Buffer.from(separator + headText(head, format) + samplesText(head, samples)));
-      yield;
-    }
-    return Buffer.concat(written);
+  text(format: Format): string {
+    return this.#metrics
+      .map(({ head, samples }) => headText(head, format) + samplesText(head, samples))
+      .join(format === 'text' ? '\n' : '');
   }
 }
 
