@@ -83,19 +83,24 @@ function stateOf(counting: readonly ActiveCondition[], isBlind: boolean, { polic
   return counting.some((condition) => condition.severity === 'degraded') ? 'degraded' : 'healthy';
 }
 
-/** Names the cause of each condition that is the consequence of another one. A cause is never less severe than its consequence. */
+/**
+ * Names the cause of each condition that is the consequence of another one. A cause is never less severe than its consequence, and comes
+ * before it, although the log may report the consequence first.
+ */
 function withCauses(
   conditions: readonly ActiveCondition[],
   policyOf: (condition: ActiveCondition) => ConditionPolicy,
 ): readonly ActiveCondition[] {
   if (conditions.length < 2) return conditions;
-  return conditions.map((condition) => {
+  const named = conditions.map((condition): ActiveCondition => {
     const names = [condition.type, `${condition.type}/${condition.instance}`];
     const cause = conditions.find(
       (other) => WEIGHT[other.severity] <= WEIGHT[condition.severity] && policyOf(other).consequences.some((name) => names.includes(name)),
     );
     return cause === undefined ? condition : { ...condition, cause: cause.type };
   });
+  const isLater = ({ cause }: ActiveCondition): number => (cause === undefined ? 0 : 1);
+  return named.sort((a, b) => WEIGHT[a.severity] - WEIGHT[b.severity] || isLater(a) - isLater(b));
 }
 
 /** Precedence: configured severity, then the finding's, then the declared one. */
