@@ -11,7 +11,7 @@ import { OwnCounters, type SavedCounter } from './own-counters.ts';
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 type ByName<T> = Readonly<Record<string, T>>;
 
-/** All accounts as plain data for JSON, by names that only tell them apart. In a file of version 2 they are lists. */
+/** All accounts as plain data for JSON. The names of the entries only distinguish them. In a file of version 2 they are lists. */
 export interface AccountsState {
   readonly devices: ByName<SavedDevice>;
   readonly active: ByName<SavedContainer>;
@@ -73,22 +73,19 @@ export function savedAccounts({ devices, active, ended, endedDevices }: AllAccou
   return {
     devices: named(devices, savedDevice),
     active: named(active, (account) => savedContainer(account, steppedMs)),
-    ended: named(
+    ended: Object.fromEntries(
       ended.map(({ usage, ...times }) => [
         `${containerKey(usage)} ${usage.uid} ${usage.endedAtMs}`,
         { usage: savedUsage(usage), ...times },
       ]),
     ),
-    endedDevices: named(
+    endedDevices: Object.fromEntries(
       endedDevices.map((one) => [`${one.usage.beganAs ?? one.usage.device} ${one.usage.sinceMs} ${one.usage.endedAtMs}`, one]),
     ),
   };
 }
 
-function named<T, S = T>(
-  accounts: Iterable<readonly [string, T]>,
-  saved: (account: T) => S = (account) => account as unknown as S,
-): ByName<S> {
+function named<T, S>(accounts: Iterable<readonly [string, T]>, saved: (account: T) => S): ByName<S> {
   const result: Record<string, S> = {};
   for (const [name, account] of accounts) result[name] = saved(account);
   return result;

@@ -12,7 +12,7 @@ export interface DeviceAccount {
   key: string;
   /** The key at the begin of the account. */
   readonly beganAs: string;
-  /** What distinguishes the device from another one of the same name. */
+  /** Distinguishes the device from another one of the same name. */
   identity: Pick<Device, 'identity' | 'pciAddress' | 'uuid'>;
   facts: DeviceFacts;
   /** Wall clock. */

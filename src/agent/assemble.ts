@@ -130,10 +130,10 @@ export class Assembler {
     );
     const known = [...this.#known.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
     const held = known.map((record) => this.#held(record, holders.get(record.key) ?? NOBODY, now));
-    const told = pods === undefined ? {} : { pods: ofHolders(pods, podResources) };
+    const facts = pods === undefined ? {} : { pods: ofHolders(pods, podResources) };
     const inCheckpoint = checkpointUids(checkpoint);
-    const uidOf = podUids(inCheckpoint, told.pods);
-    const ownReadings = containerReadings(held, specs, { checkpoint, ...told });
+    const uidOf = podUids(inCheckpoint, facts.pods);
+    const ownReadings = containerReadings(held, specs, { checkpoint, ...facts });
     const { answeredAtMs } = podResources;
     const usage = this.#accounts?.step({ ...now, devices: held, containerReadings: ownReadings, answeredAtMs, uidOf });
     const used = this.#used(held, { unresolved: unresolvedIn(allocations), inCheckpoint, pods }, podResources, now);
@@ -153,7 +153,7 @@ export class Assembler {
       ...(expected.length === 0 ? {} : { expected }),
       podResources,
       ...(usage === undefined ? {} : { usage }),
-      ...told,
+      ...facts,
     };
   }
 

@@ -33,7 +33,7 @@ export interface UseInput {
   readonly verdicts: ReadonlyMap<string, Verdict>;
 }
 
-/** What the comparison finds on one device. */
+/** Result of the comparison for one device. */
 export type Occupancy = Pick<UsedRecord, 'user' | 'occupancy'>;
 
 interface Kept {

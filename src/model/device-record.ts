@@ -48,7 +48,7 @@ export interface DeviceRecord {
   readonly missingFromMs?: number;
 }
 
-/** What the join adds: the holders, and the readings as far as they are of the present. */
+/** A record after the join: it has the holders, and the readings that are not too old. */
 export interface HeldRecord extends DeviceRecord {
   /** Allocations that resolve to the device. */
   readonly holders: readonly Allocation[];
@@ -57,7 +57,7 @@ export interface HeldRecord extends DeviceRecord {
   /** Empty when the device is missing or its last reading is stale. */
   readonly readings: readonly Reading[];
   readonly processes: readonly DeviceProcess[];
-  /** Wall clock, as it is set now, of the read that these readings come from. */
+  /** Time of the read that gave these readings, on the wall clock as it is set now. */
   readonly readAtMs: number;
   /** True when the device was not read for longer than the stale age. */
   readonly stale: boolean;
@@ -65,7 +65,7 @@ export interface HeldRecord extends DeviceRecord {
   readonly awaitedSinceMs: number | undefined;
 }
 
-/** What the comparison with the holders adds. */
+/** A record after the use of the device was compared with its holders. */
 export interface UsedRecord extends HeldRecord {
   /** Its present or last holders, which are remembered over a restart. */
   readonly user: DeviceUser | undefined;

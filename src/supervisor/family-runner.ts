@@ -389,7 +389,7 @@ export class FamilyRunner {
     const isLost = raw.listing === 'absent' && this.#isKnown;
     const reported = isLost ? { ...raw, problems: [...raw.problems, NOTHING_SHOWN] } : raw;
     const collection = leaveOut(reported, [...run.unread, ...this.#hungDirectories, ...this.#closedPlaces], this.#sys);
-    const isNews = this.#fault !== undefined || tellsNews(this.#latest?.collection, collection);
+    const isNews = this.#fault !== undefined || hasNews(this.#latest?.collection, collection);
     this.#latest = { collection, startedMs: run.startedMs, readAtMs, monotonicMs: this.#readingClock.monotonic() };
     this.#fault = undefined;
     this.#tally.ended(hasRead(collection) && !isLost, durationMs, readAtMs);
@@ -469,10 +469,10 @@ export class FamilyRunner {
 const hasRead = ({ listing, reports }: Collection): boolean => listing !== 'partial' || reports.some(({ read }) => read !== undefined);
 
 /**
- * Whether a collection tells of another device, problem or finding than the one before. A counter that grew is no news: its growth is judged
- * over minutes.
+ * Whether a device, a problem or a finding differs from the collection before. A counter that grew is no news: its growth is judged over
+ * minutes.
  */
-function tellsNews(before: Collection | undefined, now: Collection): boolean {
+function hasNews(before: Collection | undefined, now: Collection): boolean {
   if (before === undefined || before.listing !== now.listing || before.reports.length !== now.reports.length) return true;
   if (!isDeepStrictEqual(before.problems, now.problems)) return true;
   return now.reports.some(({ device, read, outOfBand }, at) => {

@@ -47,8 +47,8 @@ const findingsOf = (reports: readonly DeviceReport[], source: 'read' | 'outOfBan
   );
 
 /**
- * A finding without an instance ends a condition for all instances of its device. It ends nothing of another device whose read does not
- * have this condition, as that of a card that sleeps.
+ * A finding without an instance ends a condition for all instances of its device. Another device may have no finding of this condition,
+ * because it was not read or because it sleeps. The condition of that device then goes on.
  */
 const unreadOf = (others: readonly DeviceReport[], { read }: DeviceReport): readonly Finding[] =>
   others.flatMap((other) =>

@@ -1,39 +1,15 @@
 import { expect, it } from 'vitest';
-import { usageOptions } from '../../src/accounting/options.ts';
 import { AgentCore } from '../../src/agent/core.ts';
 import { HealthService } from '../../src/agent/health.ts';
-import type { AgentSettings } from '../../src/agent/settings.ts';
-import type { Clock } from '../../src/host/clock.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import type { DeviceReport } from '../../src/model/collection.ts';
-import { defaultValues } from '../../src/model/options.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
 import { IsolatedReads } from '../../src/supervisor/isolated-reads.ts';
 import type { ProbeThread, ThreadListener } from '../../src/supervisor/probe-thread.ts';
+import { spec } from '../health/one-device.ts';
+import { VirtualClock } from '../oracle/virtual-clock.ts';
 import { device, listed, report } from '../support/snapshots.ts';
-
-/** A clock whose timers run only when the test moves it. */
-class TestClock implements Clock {
-  #ms = 0;
-  #timers: { readonly atMs: number; readonly run: () => void }[] = [];
-  now = (): number => this.#ms;
-  monotonic = (): number => this.#ms;
-
-  after(delayMs: number, run: () => void): () => void {
-    const timer = { atMs: this.#ms + delayMs, run };
-    this.#timers.push(timer);
-    return () => {
-      this.#timers = this.#timers.filter((one) => one !== timer);
-    };
-  }
-
-  advance(ms: number): void {
-    this.#ms += ms;
-    const due = this.#timers.filter(({ atMs }) => atMs <= this.#ms);
-    this.#timers = this.#timers.filter((one) => !due.includes(one));
-    for (const { run } of due) run();
-  }
-}
+import { coreSettings } from './core-settings.ts';
 
 const family = (name: string): DeviceFamily =>
   ({
@@ -42,17 +18,7 @@ const family = (name: string): DeviceFamily =>
     metrics: [],
     problems: [],
     options: {},
-    conditions: [
-      {
-        type: 'Broken',
-        class: 'self-clearing',
-        severity: 'fatal',
-        reasons: ['Because'],
-        meaning: 'For a test.',
-        remedy: 'reset',
-        source: 'this test',
-      },
-    ],
+    conditions: [spec('Broken')],
     createProbe: () => undefined,
   }) as unknown as DeviceFamily;
 
@@ -62,26 +28,17 @@ const card = (name: string, isBroken = false): DeviceReport =>
     findings: [{ type: 'Broken', status: isBroken, reason: 'Because', message: '' }],
   });
 
-/** Two families whose collections end when the test says so. `ends` moves the clock too. */
+const settled = (): Promise<void> => Promise.resolve();
+
+/** Two families whose collections end when the test calls `ends`. */
 async function node() {
-  const clock = new TestClock();
+  const clock = new VirtualClock();
   const logger = createLogger({ level: 'error', format: 'text' }, { write: () => true });
-  const settings = {
-    roots: { sysfs: '/nonexistent', procfs: '/nonexistent', dev: '/nonexistent' },
-    refresh: { interval: 10_000, timeout: 10_000, 'stale-after': 60_000 },
-    device: { 'missing-retention': 60_000 },
-    podResources: { socket: '/nonexistent', checkpoint: '', timeout: 1_000, hold: 0, 'restart-grace': 0, 'min-interval': 0 },
-    dra: { 'metadata-dir': '' },
-    cdi: { dirs: [] },
-    families: ['quick', 'slow'].map((name) => ({ family: family(name), options: {} })),
-    pools: [],
-    health: {},
-    expect: {},
-    idle: {},
-    usage: defaultValues(usageOptions),
-    plugin: { options: {}, resources: [] },
-    state: { file: '' },
-  } as unknown as AgentSettings;
+  const settings = coreSettings(
+    ['quick', 'slow'].map((name) => ({ family: family(name), options: {} })),
+    '/nonexistent',
+    '/nonexistent',
+  );
   const threads = new Map<string, { run: number; readonly listener: ThreadListener }>();
   const health = await HealthService.open(settings, logger, clock, false);
   const core = new AgentCore(settings, health, logger, clock, {
@@ -113,14 +70,14 @@ async function node() {
   return { clock, core, ends, sequence };
 }
 
-it('makes one snapshot of a refresh that tells nothing new', async () => {
+it('makes one snapshot of a refresh without news', async () => {
   const { clock, core, ends, sequence } = await node();
   const refresh = async (isBroken: boolean, slowMs: number): Promise<number> => {
     const before = sequence();
     const done = core.refreshFamilies(() => true);
-    clock.advance(10);
+    await clock.advance(10, settled);
     ends('quick', isBroken);
-    clock.advance(slowMs);
+    await clock.advance(slowMs, settled);
     ends('slow');
     await done;
     return sequence() - before;

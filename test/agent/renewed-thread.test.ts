@@ -1,14 +1,12 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { usageOptions } from '../../src/accounting/options.ts';
 import type { AgentCore } from '../../src/agent/core.ts';
 import type { HealthService } from '../../src/agent/health.ts';
-import type { AgentSettings } from '../../src/agent/settings.ts';
 import { systemClock } from '../../src/host/clock.ts';
 import { createLogger } from '../../src/log/logger.ts';
-import { defaultValues } from '../../src/model/options.ts';
 import { buildWithFamilies, type OtherBuild } from '../support/other-families.ts';
+import { coreSettings } from './core-settings.ts';
 import { family } from './forgetful-family.ts';
 
 let build: OtherBuild;
@@ -23,22 +21,7 @@ it('keeps an error that only the replaced thread knew, until the new thread repo
   const { AgentCore: Core } = await build.import<{ AgentCore: typeof AgentCore }>('agent/core.js');
   const { HealthService: Keeper } = await build.import<{ HealthService: typeof HealthService }>('agent/health.js');
   const logger = createLogger({ level: 'error', format: 'text' }, { write: () => true });
-  const settings = {
-    roots: { sysfs, procfs: sysfs, dev: sysfs },
-    refresh: { interval: 10_000, timeout: 10_000, 'stale-after': 60_000 },
-    device: { 'missing-retention': 60_000 },
-    podResources: { socket: join(build.root, 'no.sock'), checkpoint: '', timeout: 1_000, hold: 0, 'restart-grace': 0, 'min-interval': 0 },
-    dra: { 'metadata-dir': '' },
-    cdi: { dirs: [] },
-    families: [{ family, options: {} }],
-    pools: [],
-    health: {},
-    expect: {},
-    idle: {},
-    usage: defaultValues(usageOptions),
-    plugin: { options: {}, resources: [] },
-    state: { file: '' },
-  } as unknown as AgentSettings;
+  const settings = coreSettings([{ family, options: {} }], sysfs, join(build.root, 'no.sock'));
   const health = await Keeper.open(settings, logger, systemClock, true);
   const core = new Core(settings, health, logger, systemClock);
   const read = async (): Promise<string | undefined> => {

@@ -4,7 +4,7 @@ import { accountKey, type ContainerEntry, type DeviceEntry, type LedgerEntry } f
 import type { Grouping } from './query.ts';
 import { type Amounts, Timeline } from './timeline.ts';
 
-/** What one group used. Seconds are those of devices: two devices for one hour are 7,200 s. An unknown amount is absent. */
+/** Use of devices by one group. Seconds count for each device: two devices for one hour give 7,200 s. An unknown amount is absent. */
 export interface UsageRow {
   /** The namespace, `namespace/pod`, key of the device, resource or value of the label. Empty: the pod has no such label. */
   readonly name: string;

@@ -25,7 +25,7 @@ const numberAt = (value: unknown, key: string): number | undefined => {
   return typeof inner === 'number' ? inner : undefined;
 };
 
-/** What a capture has in place of a file whose content does not fit its place. A link can lead to any file of the machine. */
+/** Replaces a file whose content has not the form that its path requires: a link there can lead to any file of the machine. */
 const unknown = (content: string): string => `not a known document, ${Buffer.byteLength(content)} bytes\n`;
 
 /**

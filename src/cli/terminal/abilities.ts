@@ -1,6 +1,6 @@
 import type { Environment } from '../../config/environment.ts';
 
-/** What a terminal shows, as far as its environment shows. */
+/** Abilities of a terminal, as its environment variables give them. */
 export interface Abilities {
   /** 0 for no colour at all. */
   readonly colours: 0 | 16 | 256;

@@ -34,7 +34,7 @@ const CONTROLS: Readonly<Record<string, Key>> = {
 };
 
 const ESCAPE = '\u001b';
-/** What follows the Escape sign of one complete sequence: CSI with parameters, or SS3. */
+/** The part of a complete sequence that comes after the Escape character: CSI with parameters, or SS3. */
 const WHOLE = /^(?:\[[0-9;?<=>]*[ -/]*[@-~]|O[ -~])/;
 const BEGUN = /^(?:\[[0-9;?<=>]*[ -/]*|O)?$/;
 /** No key sends more. */

@@ -91,7 +91,7 @@ function agentSource(configuration: Configuration, asking: Ask): BoardSource {
   };
 }
 
-/** What an agent says, or why it says nothing. */
+/** The answer of an agent, or the reason why there is none. */
 function boardIn({ answer, refusal }: Asked): BoardAnswer {
   if (refusal !== undefined) return { problem: `The agent cannot be asked: ${REFUSAL_TEXTS[refusal].detail}` };
   if (answer === undefined) return { problem: 'The agent does not answer' };

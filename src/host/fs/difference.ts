@@ -1,6 +1,6 @@
 /**
- * What makes one JSON value of another: `[]` removes it, `[value]` replaces it, and an object changes members of it, by name or by index. An
- * array of another length is replaced.
+ * A change from one JSON value to another. `[]` removes the value, and `[value]` replaces it. An object changes members of the value, by name
+ * or by index. An array of another length is replaced.
  */
 export type Difference = readonly [] | readonly [unknown] | { readonly [name: string]: Difference };
 

@@ -37,7 +37,7 @@ interface Header {
   readonly sha256?: string;
 }
 
-/** The file as this run left it. Another agent, or a person, may have replaced it since. */
+/** The file after the last write of this run. Another agent, or a person, may have replaced it since. */
 interface Left {
   readonly sections: SavedSections;
   /** Size of the text with which this run replaced the file. */
@@ -149,7 +149,7 @@ export function decodeSaved({ format, version, readableFrom = version, name }: S
   return { body: parse(body), bootId, hasSections: false };
 }
 
-/** What changed between two states, as one line: base64 of zlib (RFC 1950, with a checksum) of a {@link Difference}. */
+/** The change between two states as one line: a {@link Difference}, compressed by zlib (RFC 1950, with a checksum), in base64. */
 async function lineOf(before: SavedSections, after: SavedSections): Promise<string> {
   let turnMs = performance.now();
   const text: Buffer[] = [];

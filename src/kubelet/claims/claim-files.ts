@@ -1,7 +1,7 @@
 import type { DocumentProblem } from '../../host/documents/kind.ts';
 import type { ClaimHardware } from '../../model/claim-hardware.ts';
 
-/** What the files of drivers say about claims. */
+/** Facts about claims from the files of drivers. */
 export interface ClaimFiles {
   /** Keyed by `claimDeviceKey`. */
   readonly hardware: ReadonlyMap<string, ClaimHardware>;

@@ -38,12 +38,12 @@ export class Card {
     if (numbers.length !== this.#count) this.#counted.clear();
     this.#count = numbers.length;
     const reply: LinkReply = one === undefined || source.isOff ? {} : await source.ask(one);
-    const told = new Map((reply.functions ?? []).map((fn) => [fn.number, fn]));
-    if (this.#source === undefined && [...told.values()].some(({ traffic }) => traffic !== undefined && hasCounted(traffic)))
+    const fromParent = new Map((reply.functions ?? []).map((fn) => [fn.number, fn]));
+    if (this.#source === undefined && [...fromParent.values()].some(({ traffic }) => traffic !== undefined && hasCounted(traffic)))
       this.#source = 'kernel';
     const functions = new Map<number, VirtualFunction>();
     for (const number of numbers) {
-      const { traffic: counted, ...settings } = told.get(number) ?? { number };
+      const { traffic: counted, ...settings } = fromParent.get(number) ?? { number };
       const traffic = this.#source === 'kernel' ? this.#believed(number, counted) : this.#fromFiles(number, one?.name);
       functions.set(number, { ...settings, ...(traffic !== undefined && { traffic }) });
     }

@@ -39,13 +39,13 @@ function portDown({ port, interfaceName, isUp, isEnabled }: PortSample, parent?:
 }
 
 /** Findings of a virtual function: the port of its physical function, and the setting of its own link. Pure. */
-export function virtualFindings(parent: string, port: PortSample | undefined, told: VirtualFunction | undefined): Finding[] {
-  return [...(port === undefined ? [] : [portDown(port, parent)]), ...ownLink(told)];
+export function virtualFindings(parent: string, port: PortSample | undefined, fromParent: VirtualFunction | undefined): Finding[] {
+  return [...(port === undefined ? [] : [portDown(port, parent)]), ...ownLink(fromParent)];
 }
 
-function ownLink(told: VirtualFunction | undefined): Finding[] {
-  if (told?.linkState === undefined) return [];
-  const status = told.linkState === 'disable';
-  const message = `link-state of the virtual function is ${told.linkState}`;
+function ownLink(fromParent: VirtualFunction | undefined): Finding[] {
+  if (fromParent?.linkState === undefined) return [];
+  const status = fromParent.linkState === 'disable';
+  const message = `link-state of the virtual function is ${fromParent.linkState}`;
   return [raise(conditions.VfLinkDisabled, status ? 'LinkStateDisable' : 'LinkStateAllows', { status, message })];
 }

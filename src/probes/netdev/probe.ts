@@ -174,33 +174,33 @@ export class NetdevProbe implements Probe {
     const above = reads.get(parent);
     // What the physical function would tell is unknown, and without it a virtual function would look sound.
     if (unreadable.includes(parent) || above?.ports.some(({ hangs }) => hangs)) return { device };
-    const told = fn.number === undefined ? undefined : above?.card.functions.get(fn.number);
-    const traffic = this.#trafficOf(fn, told?.traffic);
+    const fromParent = fn.number === undefined ? undefined : above?.card.functions.get(fn.number);
+    const traffic = this.#trafficOf(fn, fromParent?.traffic);
     const port = above?.ports[0];
     const representor = fn.number === undefined ? undefined : functions.get(parent)?.representors.get(fn.number);
     const errors = fn.hasErrorCounters ? { aer: readAer(this.#host.sys, fn.address) } : undefined;
     const own = errors === undefined ? [] : pcieErrorFindings(errors);
-    const readings = virtualReadings(defined({ fn, told, traffic, port, representor }));
+    const readings = virtualReadings(defined({ fn, fromParent, traffic, port, representor }));
     return {
       device,
       read: {
         readings: [...readings, ...(errors === undefined ? [] : pcieErrorReadings(errors))],
-        findings: [...virtualFindings(parent, port, told), ...own, ...cardFaults(above?.pcie, parent, own)],
+        findings: [...virtualFindings(parent, port, fromParent), ...own, ...cardFaults(above?.pcie, parent, own)],
       },
     };
   }
 
   /** The counters of the own interface are used only while the physical function gives none. */
-  #trafficOf({ address, interfaces: [name] }: NetworkFunction, told: Traffic | undefined): Traffic | undefined {
+  #trafficOf({ address, interfaces: [name] }: NetworkFunction, fromParent: Traffic | undefined): Traffic | undefined {
     const isOwn = this.#withOwnCounters.has(address);
-    if (told !== undefined && !isOwn) return told;
+    if (fromParent !== undefined && !isOwn) return fromParent;
     const own = name === undefined ? {} : readInterfaceCounters(this.#host.sys, `${PCI}/${address}/net/${name}`, 'read');
     if (!isEmpty(own)) {
       this.#withOwnCounters.add(address);
       return own;
     }
     this.#withOwnCounters.delete(address);
-    return told;
+    return fromParent;
   }
 
   /** Removes what belongs to functions that are no longer read. */

@@ -59,29 +59,29 @@ function sumOf(counts: readonly (bigint | undefined)[]): bigint | undefined {
 export interface VirtualSample {
   readonly fn: NetworkFunction;
   /** What the physical function tells. */
-  readonly told?: VirtualFunction;
+  readonly fromParent?: VirtualFunction;
   readonly traffic?: Traffic;
   /** First port of the physical function. */
   readonly port?: PortSample;
   readonly representor?: string;
 }
 
-export function virtualReadings({ fn, told, traffic, port, representor }: VirtualSample): Reading[] {
+export function virtualReadings({ fn, fromParent, traffic, port, representor }: VirtualSample): Reading[] {
   const readings = new Readings();
   addInfo(readings, fn, representor);
   const number = port?.port ?? '1';
-  if (port !== undefined) addLink(readings, port, told?.linkState === 'disable' ? false : port.isUp);
+  if (port !== undefined) addLink(readings, port, fromParent?.linkState === 'disable' ? false : port.isUp);
   if (traffic !== undefined) {
     addTraffic(readings, number, traffic);
     readings.add(metrics.errors, traffic.receiveErrors, { kind: 'receive' });
     readings.add(metrics.errors, traffic.transmitErrors, { kind: 'transmit' });
   }
-  if (told?.linkState !== undefined) readings.add(metrics.linkState, 1, { state: told.linkState });
-  readings.add(metrics.spoofCheck, told?.checksSpoofing);
-  readings.add(metrics.trusted, told?.isTrusted);
-  readings.add(metrics.vlan, told?.vlan);
-  if (told?.transmitLimit !== undefined && told.transmitLimit > 0)
-    readings.add(metrics.transmitLimit, told.transmitLimit * BYTES_PER_MEGABIT);
+  if (fromParent?.linkState !== undefined) readings.add(metrics.linkState, 1, { state: fromParent.linkState });
+  readings.add(metrics.spoofCheck, fromParent?.checksSpoofing);
+  readings.add(metrics.trusted, fromParent?.isTrusted);
+  readings.add(metrics.vlan, fromParent?.vlan);
+  if (fromParent?.transmitLimit !== undefined && fromParent.transmitLimit > 0)
+    readings.add(metrics.transmitLimit, fromParent.transmitLimit * BYTES_PER_MEGABIT);
   return readings.list;
 }
 

@@ -59,12 +59,12 @@ export class KernelLogProbe implements Probe {
     if (this.#devices.length === 0) return collection;
     this.#crashes.see(this.#devices, collection.reports);
     this.#readLog();
-    // A log that is readable again may have faults from before an earlier answer.
-    for (const [pciAddress, atMs] of this.#askedNothingAtMs)
-      this.#memory = endFaults(this.#memory, pciAddress, 'driver-asked-nothing', atMs);
-    for (const pciAddress of gpusWithoutAction(collection)) {
-      this.#askedNothingAtMs.set(pciAddress, startedAtMs - ACTION_AGE_MS);
-      this.#memory = endFaults(this.#memory, pciAddress, 'driver-asks-nothing', startedAtMs - ACTION_AGE_MS);
+    const unasked = new Set(gpusWithoutAction(collection));
+    for (const pciAddress of unasked) this.#askedNothingAtMs.set(pciAddress, startedAtMs - ACTION_AGE_MS);
+    // An earlier answer counts too: a log that is readable again may have faults from before it.
+    for (const [pciAddress, atMs] of this.#askedNothingAtMs) {
+      const evidence = unasked.has(pciAddress) ? 'driver-asks-nothing' : 'driver-asked-nothing';
+      this.#memory = endFaults(this.#memory, pciAddress, evidence, atMs);
     }
     const problem = this.#reader?.status().problem;
     this.#addXidLines(this.#gpus.takeXids?.() ?? [], problem !== undefined);

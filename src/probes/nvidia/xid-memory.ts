@@ -157,7 +157,7 @@ export type EndEvidence =
   | 'reset'
   /** The driver's recovery action is "none", which has priority over the Xid table. */
   | 'driver-asks-nothing'
-  /** The same, as an earlier read of the GPU returned it. It ends no fault of unknown time, which may be later. */
+  /** An earlier read of the GPU returned the recovery action "none". A fault of unknown time may be later, so this does not end it. */
   | 'driver-asked-nothing';
 
 /**

@@ -1,0 +1,22 @@
+import { usageOptions } from '../../src/accounting/options.ts';
+import type { AgentSettings } from '../../src/agent/settings.ts';
+import { defaultValues } from '../../src/model/options.ts';
+
+/** Settings of an agent that reads only these families: no kubelet, no claims, no plugin and no state file. */
+export const coreSettings = (families: AgentSettings['families'], root: string, socket: string): AgentSettings =>
+  ({
+    roots: { sysfs: root, procfs: root, dev: root },
+    refresh: { interval: 10_000, timeout: 10_000, 'stale-after': 60_000 },
+    device: { 'missing-retention': 60_000 },
+    podResources: { socket, checkpoint: '', timeout: 1_000, hold: 0, 'restart-grace': 0, 'min-interval': 0 },
+    dra: { 'metadata-dir': '' },
+    cdi: { dirs: [] },
+    families,
+    pools: [],
+    health: {},
+    expect: {},
+    idle: {},
+    usage: defaultValues(usageOptions),
+    plugin: { options: {}, resources: [] },
+    state: { file: '' },
+  }) as unknown as AgentSettings;
