@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { appendFileSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,6 +26,12 @@ function large(turn: number): SavedSections {
   const pick = seeded(3);
   const entries = Array.from({ length: 500 }, (_, at) => [`entry ${at}`, { fixed: `${pick(1e9)}${pick(1e9)}`, count: at < 3 ? turn : 0 }]);
   return { entries: Object.fromEntries(entries), times: { atMs: turn } };
+}
+
+/** Texts that do not compress. */
+function seededTexts(count: number): readonly string[] {
+  const pick = seeded(5);
+  return Array.from({ length: count }, () => `${pick(1e9)}${pick(1e9)}`);
 }
 
 function randomValue(pick: Choose, depth = 3): unknown {
@@ -132,6 +139,28 @@ describe('a saved state', () => {
     expect(await bodyOf()).toEqual(large(0));
     expect(await one.write(large(2))).toBeUndefined();
     expect(await bodyOf()).toEqual(large(2));
+  });
+
+  it('is the state before a write for which the disk had room only in part, and the next write completes it', async () => {
+    const changed = (): SavedSections => ({ ...large(1), more: Object.fromEntries(seededTexts(200).map((text, at) => [`${at}`, text])) });
+    await file().write(large(0));
+    // The line is longer than the rest of the last block of 512 bytes that the file may have.
+    const blocks = Math.floor(statSync(path()).size / 512) + 1;
+    rmSync(path());
+    const program = `
+      const { SavedStateFile } = await import(${JSON.stringify(new URL('../../../dist/host/fs/saved-state.js', import.meta.url).href)});
+      const file = new SavedStateFile(...${JSON.stringify([path(), FORMAT, 'boot', 16 * MIB])});
+      console.log(JSON.stringify([await file.write(${JSON.stringify(large(0))}), await file.write(${JSON.stringify(changed())})]));`;
+    const { stdout } = spawnSync(
+      'sh',
+      ['-c', `trap '' XFSZ; ulimit -f ${blocks}; exec "$0" --input-type=module -e "$1"`, process.execPath, program],
+      { encoding: 'utf8' },
+    );
+    expect(JSON.parse(stdout)).toEqual([null, expect.stringContaining('EFBIG')]);
+    expect(statSync(path()).size).toBe(blocks * 512);
+    expect(await bodyOf()).toEqual(large(0));
+    expect(await file().write(changed())).toBeUndefined();
+    expect(await bodyOf()).toEqual(changed());
   });
 
   it('is one state and no further line after the last write', async () => {
