@@ -1,4 +1,4 @@
-import type { Labels, MetricSpec, MetricType, Reading } from '../model/metric.ts';
+import { areSameLabels, type Labels, type MetricSpec, type MetricType, type Reading } from '../model/metric.ts';
 import type { DeviceState } from '../model/snapshot.ts';
 import { follow, type NameChanges } from './names.ts';
 import { SeriesRing } from './series-ring.ts';
@@ -173,7 +173,7 @@ export class ReadingHistoryStore {
 
   #ringOf(track: Track, { metric, labels }: Reading, at: number): SeriesRing | undefined {
     const guess = track.order[at];
-    if (guess?.metric === metric && areSame(guess.labels, labels)) return guess;
+    if (guess?.metric === metric && areSameLabels(guess.labels, labels)) return guess;
     const name = nameOf(metric, labels);
     const known = track.series.get(name);
     if (known !== undefined || track.series.size >= MOST_SERIES) return known;
@@ -191,12 +191,6 @@ export class ReadingHistoryStore {
   #timeOf({ times }: Track, n: number): number {
     return times[n % this.#length] as number;
   }
-}
-
-function areSame(a: Labels, b: Labels = {}): boolean {
-  if (a === b) return true;
-  const names = Object.keys(b);
-  return names.length === Object.keys(a).length && names.every((name) => a[name] === b[name]);
 }
 
 const nameOf = (metric: string, labels: Labels = {}): string =>
