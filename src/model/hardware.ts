@@ -28,7 +28,8 @@ export class HardwareKeys {
   }
 
   of(device: Named): string {
-    return this.#keysOf(device)[0] as string;
+    const hardware = hardwareKey(device);
+    return typeof device.identity === 'string' && this.#shared.has(hardware) ? `${hardware}#${device.id}` : hardware;
   }
 
   /** Whether another device that is listed reports the same identity. */
@@ -38,18 +39,19 @@ export class HardwareKeys {
 
   /** What is remembered of a device: of its hardware, or of its name while its identity was not known. */
   recall<T extends { readonly device: Device }>(remembered: (key: string) => T | undefined, device: Device): T | undefined {
-    for (const key of this.#keysOf(device)) {
+    const own = remembered(this.of(device));
+    if (own !== undefined && !isOtherDevice(own.device, device)) return own;
+    for (const key of this.#otherKeysOf(device)) {
       const found = remembered(key);
       if (found !== undefined && !isOtherDevice(found.device, device)) return found;
     }
     return undefined;
   }
 
-  #keysOf(device: Named): readonly string[] {
+  #otherKeysOf(device: Named): readonly string[] {
+    if (typeof device.identity !== 'string') return [];
     const hardware = hardwareKey(device);
-    if (typeof device.identity !== 'string') return [hardware];
-    const own = `${hardware}#${device.id}`;
-    return this.#shared.has(hardware) ? [own, hardware, deviceKey(device)] : [hardware, own, deviceKey(device)];
+    return [this.#shared.has(hardware) ? hardware : `${hardware}#${device.id}`, deviceKey(device)];
   }
 }
 
