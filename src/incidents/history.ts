@@ -102,7 +102,7 @@ export class ReadingHistoryStore {
   /** Samples of one series, oldest first. Both are empty for a series that is not known. */
   samplesOf(key: string, metric: string, labels: Labels | undefined, sinceMs: number): SeriesSamples {
     const track = this.#tracks.get(key);
-    const ring = track?.series.get(nameOf(metric, labels));
+    const ring = track && knownRing(track, metric, labels);
     const times: number[] = [];
     const values: (number | null)[] = [];
     if (track === undefined || ring === undefined) return { times, values };
@@ -118,7 +118,7 @@ export class ReadingHistoryStore {
   /** Growth of a counter per second between its last two reads; undefined after a reset, and where the last read had no value. */
   rateOf(key: string, metric: string, labels: Labels | undefined): number | undefined {
     const track = this.#tracks.get(key);
-    const ring = track?.series.get(nameOf(metric, labels));
+    const ring = track && knownRing(track, metric, labels);
     if (track === undefined || ring === undefined) return undefined;
     const last = track.count - 1;
     const [from, to] = [ring.at(last - 1), ring.at(last)];
@@ -191,6 +191,12 @@ export class ReadingHistoryStore {
   #timeOf({ times }: Track, n: number): number {
     return times[n % this.#length] as number;
   }
+}
+
+/** Compares a few dozen series, which costs less than the text of a name. */
+function knownRing({ series }: Track, metric: string, labels: Labels | undefined): SeriesRing | undefined {
+  for (const ring of series.values()) if (ring.metric === metric && areSameLabels(ring.labels, labels)) return ring;
+  return undefined;
 }
 
 const nameOf = (metric: string, labels: Labels = {}): string =>

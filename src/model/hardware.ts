@@ -57,18 +57,21 @@ export class HardwareKeys {
 
 /** What was known of devices at an earlier time, to be found by their hardware. */
 export class KnownHardware<T extends { readonly device: Identified }> {
+  readonly #known: readonly T[];
   readonly #byName: ReadonlyMap<string, T>;
-  readonly #byHardware: ReadonlyMap<string, T>;
+  /** Made at the first question for a device that has another name, which is rare. */
+  #byHardware: ReadonlyMap<string, T> | undefined;
 
   constructor(known: readonly T[]) {
+    this.#known = known;
     this.#byName = new Map(known.map((one) => [deviceKey(one.device), one]));
-    this.#byHardware = new Map(known.map((one) => [hardwareKey(one.device), one]));
   }
 
   /** What was known of a device: under its present name, or under an earlier one. `present`: hardware of the devices now, by device key. */
   of(device: Identified, present: ReadonlyMap<string, string>): T | undefined {
     const [hardware, atName] = [hardwareKey(device), this.#byName.get(deviceKey(device))];
     if (atName !== undefined && hardwareKey(atName.device) === hardware && !isOtherDevice(atName.device, device)) return atName;
+    this.#byHardware ??= new Map(this.#known.map((one) => [hardwareKey(one.device), one]));
     const sameHardware = this.#byHardware.get(hardware);
     // Another device that reports the same identity is still present under its own name.
     if (sameHardware !== undefined && present.get(deviceKey(sameHardware.device)) !== hardware) return sameHardware;
