@@ -222,7 +222,7 @@ export class Accounts {
         key,
         found.map((holder): HeldPart => ({ account: this.#accountOf(`${key} ${holder.name}`, holder, key, now), share: holder.share })),
       );
-      idsOf.set(key, Object.assign({}, ...found.map(({ ids }) => ids)));
+      idsOf.set(key, found.length === 1 ? (found[0] as Holder).ids : Object.assign({}, ...found.map(({ ids }) => ids)));
     }
     const absent = this.#absent(held, idsOf, now);
     this.#held = new Map([...held].map(([key, parts]) => [key, { parts, isShared: parts.length > 1 || absent.has(key) }]));
@@ -233,11 +233,11 @@ export class Accounts {
 
   /** Pods by the UIDs that are known. */
   #podsByUid(): ReadonlyMap<string, string> {
-    const accounts = [...this.#active.values(), ...this.#ended.map(({ usage }) => usage)];
-    const former = [...this.#devices.values()].flatMap(({ former: one }): [string, string][] =>
-      one === undefined ? [] : [[one.uid, one.pod]],
-    );
-    return new Map([...former, ...accounts.flatMap((one): [string, string][] => (one.uid === undefined ? [] : [[one.uid, podName(one)]]))]);
+    const pods = new Map<string, string>();
+    for (const { former } of this.#devices.values()) if (former !== undefined) pods.set(former.uid, former.pod);
+    for (const account of this.#active.values()) if (account.uid !== undefined) pods.set(account.uid, podName(account));
+    for (const { usage } of this.#ended) if (usage.uid !== undefined) pods.set(usage.uid, podName(usage));
+    return pods;
   }
 
   /**
@@ -246,7 +246,8 @@ export class Accounts {
    */
   #absent(held: ReadonlyMap<string, readonly HeldPart[]>, idsOf: ReadonlyMap<string, HeldIds>, now: Moment): ReadonlySet<string> {
     const answeredMs = (this.#answer as { readonly monotonicMs: number }).monotonicMs;
-    const present = new Set([...held.values()].flatMap((parts) => parts.map(({ account }) => account)));
+    const present = new Set<ContainerAccount>();
+    for (const parts of held.values()) for (const { account } of parts) present.add(account);
     const absent = new Set<string>();
     for (const [name, account] of this.#active) {
       // Before the first collection of the probe, the holder of a device of the earlier run is unknown.
@@ -313,7 +314,7 @@ export class Accounts {
 
   #usage(devices: readonly DeviceAccount[]): Usage {
     return {
-      containers: [...[...this.#active.values()].map(usageOf), ...this.#ended.map(({ usage }) => usage)],
+      containers: [...Array.from(this.#active.values(), usageOf), ...this.#ended.map(({ usage }) => usage)],
       devices: [...devices.map(deviceUsageOf), ...this.#endedDevices.map(({ usage }) => usage)],
     };
   }

@@ -120,29 +120,36 @@ export function usageOf(account: ContainerAccount): ContainerUsage {
   const { namespace, pod, container, resource, device, uid, startedAtMs, allocatedMs, shareMs, busyMs, idleMs, unobservedMs } = account;
   const { beganAs, energyEstimatedJoules, memoryByteSeconds, lastActiveMs, isShown } = account;
   const counters = account.counters.readings();
-  const [energy, receivedBytes, transmittedBytes] = SUMMED.map((metric) => sumOf(counters, metric));
   const busySeconds: Record<string, number> = {};
   for (const engine in busyMs) busySeconds[engine] = (busyMs[engine] as number) / 1_000;
-  return {
-    ...{ namespace, pod, container, resource },
-    ...(uid === undefined ? {} : { uid }),
+  const usage: { -readonly [K in keyof ContainerUsage]: ContainerUsage[K] } = {
+    namespace,
+    pod,
+    container,
+    resource,
     device,
-    ...(beganAs === device ? {} : { beganAs }),
     sinceMs: startedAtMs,
-    ...{ allocatedSeconds: allocatedMs / 1_000, shareSeconds: shareMs / 1_000, busySeconds },
-    ...{ idleSeconds: idleMs / 1_000, unobservedSeconds: unobservedMs / 1_000 },
-    ...(energy === undefined ? {} : { energyJoules: Number(energy) }),
-    ...(energyEstimatedJoules === undefined ? {} : { energyEstimatedJoules }),
-    ...(memoryByteSeconds === undefined ? {} : { memoryByteSeconds }),
-    ...(receivedBytes === undefined ? {} : { receivedBytes }),
-    ...(transmittedBytes === undefined ? {} : { transmittedBytes }),
-    ...(lastActiveMs === undefined ? {} : { lastActiveMs }),
-    ...(isShown ? {} : { isNew: true as const }),
-    ...(counters.length === 0 ? {} : { counters }),
+    allocatedSeconds: allocatedMs / 1_000,
+    shareSeconds: shareMs / 1_000,
+    busySeconds,
+    idleSeconds: idleMs / 1_000,
+    unobservedSeconds: unobservedMs / 1_000,
   };
+  if (uid !== undefined) usage.uid = uid;
+  if (beganAs !== device) usage.beganAs = beganAs;
+  const energy = sumOf(counters, shared.energy.name);
+  if (energy !== undefined) usage.energyJoules = Number(energy);
+  if (energyEstimatedJoules !== undefined) usage.energyEstimatedJoules = energyEstimatedJoules;
+  if (memoryByteSeconds !== undefined) usage.memoryByteSeconds = memoryByteSeconds;
+  const receivedBytes = sumOf(counters, shared.receivedBytes.name);
+  if (receivedBytes !== undefined) usage.receivedBytes = receivedBytes;
+  const transmittedBytes = sumOf(counters, shared.transmittedBytes.name);
+  if (transmittedBytes !== undefined) usage.transmittedBytes = transmittedBytes;
+  if (lastActiveMs !== undefined) usage.lastActiveMs = lastActiveMs;
+  if (!isShown) usage.isNew = true;
+  if (counters.length > 0) usage.counters = counters;
+  return usage;
 }
-
-const SUMMED = [shared.energy.name, shared.receivedBytes.name, shared.transmittedBytes.name];
 
 /** Exact sum of all series of a metric. Undefined when there is none. */
 function sumOf(counters: readonly Reading[], metric: string): Value | undefined {

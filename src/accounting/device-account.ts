@@ -64,11 +64,12 @@ export function deviceOf({ key, identity }: DeviceAccount): Identified {
   return { family: key.slice(0, at), id: key.slice(at + 1), ...identity };
 }
 
-export function deviceUsageOf({ key, beganAs, startedAtMs, ...account }: DeviceAccount): DeviceUsage {
+export function deviceUsageOf(account: DeviceAccount): DeviceUsage {
+  const { key, beganAs } = account;
   return {
     device: key,
     ...(beganAs === key ? {} : { beganAs }),
-    sinceMs: startedAtMs,
+    sinceMs: account.startedAtMs,
     allocatedSeconds: account.allocatedMs / 1_000,
     unallocatedSeconds: account.unallocatedMs / 1_000,
     unhealthySeconds: account.unhealthyMs / 1_000,

@@ -60,8 +60,9 @@ export function loadOf(readings: readonly Reading[]): number {
 
 /** Sum of all series of a metric. Undefined when none was read. */
 export function sumOf(readings: readonly Reading[], metric: string): number | undefined {
-  const values = readings.filter((reading) => reading.metric === metric).map(({ value }) => Number(value));
-  return values.length === 0 ? undefined : values.reduce((sum, value) => sum + value, 0);
+  let sum: number | undefined;
+  for (const reading of readings) if (reading.metric === metric) sum = (sum ?? 0) + Number(reading.value);
+  return sum;
 }
 
 function enginesIn(readings: readonly Reading[]): Record<string, number> {

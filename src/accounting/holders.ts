@@ -28,10 +28,13 @@ export function holdersOf(allocations: readonly Allocation[], uidOf: UsageInput[
     const name = `${namespace}/${pod}/${container}`;
     const known = found.get(name);
     found.set(name, {
-      ...{ name, namespace, pod, container },
+      name,
+      namespace,
+      pod,
+      container,
       resource: known !== undefined && known.resource < resource ? known.resource : resource,
       uid: known?.uid ?? uidOf(allocation),
-      ids: { ...known?.ids, ...idOf(allocation) },
+      ids: known === undefined ? idOf(allocation) : { ...known.ids, ...idOf(allocation) },
       share: (known?.share ?? 0) + part,
     });
   }

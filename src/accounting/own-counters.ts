@@ -1,10 +1,10 @@
-import type { Labels, Reading, Value } from '../model/metric.ts';
+import { areSameLabels, type Labels, type Reading, type Value } from '../model/metric.ts';
 import { addValues, restoredValue, type SavedValue, savedValue, subtractValues } from '../model/value-sum.ts';
 
 /** One counter of one container. It grew by `carried`, and since the base by `last` without `base`. */
 interface OwnCounter {
-  readonly metric: string;
-  readonly labels: Labels | undefined;
+  /** Its growth as outputs see it. Another growth is another object. */
+  total: Reading;
   carried: Value;
   /** Absent until a read gives it. */
   since: { readonly base: Value; last: Value } | undefined;
@@ -26,6 +26,8 @@ export class OwnCounters {
   readonly #counters = new Map<string, OwnCounter>();
   /** Monotonic clock. An earlier read shows what others did. Infinite while others hold the device. */
   #fromMs: number;
+  /** In the order of the last read, so that the next one finds them without a search. */
+  readonly #order: OwnCounter[] = [];
   #isCounting = false;
 
   constructor(fromMs: number) {
@@ -38,7 +40,7 @@ export class OwnCounters {
     for (const [metric, total, since, labels] of saved) {
       const [carried, base, last] = [restoredValue(total), restoredValue(since?.[0]), restoredValue(since?.[1])];
       if (carried === undefined) continue;
-      const counter: OwnCounter = { metric, labels, carried, since: base === undefined || last === undefined ? undefined : { base, last } };
+      const counter = openCounter(metric, labels, carried, base === undefined || last === undefined ? undefined : { base, last });
       if (!isSameBoot) rebase(counter);
       own.#isCounting ||= counter.since !== undefined;
       own.#counters.set(seriesOf(metric, labels), counter);
@@ -47,7 +49,7 @@ export class OwnCounters {
   }
 
   get saved(): readonly SavedCounter[] {
-    return [...this.#counters.values()].map(({ metric, labels, carried, since }): SavedCounter => {
+    return [...this.#counters.values()].map(({ total: { metric, labels }, carried, since }): SavedCounter => {
       const at = since === undefined ? null : ([savedValue(since.base), savedValue(since.last)] as const);
       return labels === undefined ? [metric, savedValue(carried), at] : [metric, savedValue(carried), at, labels];
     });
@@ -74,31 +76,47 @@ export class OwnCounters {
   take(readings: readonly Reading[], readFromMs: number | undefined, isCounter: (metric: string) => boolean): void {
     if (readFromMs !== undefined && readFromMs >= this.#fromMs) this.#isCounting = true;
     if (!this.#isCounting) return;
-    for (const reading of readings) if (isCounter(reading.metric)) this.#take(reading);
+    let at = 0;
+    for (const reading of readings) if (isCounter(reading.metric)) this.#take(reading, at++);
   }
 
   /** All totals, for outputs. */
   readings(): readonly Reading[] {
-    return [...this.#counters.values()].map((counter): Reading => {
-      const { metric, labels } = counter;
-      return labels === undefined ? { metric, value: grownOf(counter) } : { metric, labels, value: grownOf(counter) };
-    });
+    const totals: Reading[] = [];
+    for (const { total } of this.#counters.values()) totals.push(total);
+    return totals;
   }
 
-  #take({ metric, labels, value, wrapsAt }: Reading): void {
-    const series = seriesOf(metric, labels);
-    const known = this.#counters.get(series);
-    if (known?.since === undefined) {
-      this.#counters.set(series, { metric, labels, carried: known?.carried ?? 0, since: { base: value, last: value } });
-      return;
-    }
-    const { last } = known.since;
-    if (value < last) {
+  /** `at`: place of the reading among the counters of its read. */
+  #take(reading: Reading, at: number): void {
+    const counter = this.#counterOf(reading, at);
+    const { value, wrapsAt } = reading;
+    const last = counter.since?.last;
+    if (counter.since === undefined || last === undefined) counter.since = { base: value, last: value };
+    else if (value === last) return;
+    else if (value < last) {
       const rest = wrapsAt === undefined ? 0 : restBefore(wrapsAt, Number(last), Number(value));
-      known.carried = addValues(grownOf(known), rest);
-      known.since = { base: 0, last: value };
-    } else known.since.last = value;
+      counter.carried = addValues(grownOf(counter), rest);
+      counter.since = { base: 0, last: value };
+    } else counter.since.last = value;
+    counter.total = { ...counter.total, value: grownOf(counter) };
   }
+
+  #counterOf({ metric, labels }: Reading, at: number): OwnCounter {
+    const guess = this.#order[at];
+    if (guess?.total.metric === metric && areSameLabels(guess.total.labels, labels)) return guess;
+    const series = seriesOf(metric, labels);
+    const counter = this.#counters.get(series) ?? openCounter(metric, labels, 0);
+    this.#counters.set(series, counter);
+    this.#order[at] = counter;
+    return counter;
+  }
+}
+
+function openCounter(metric: string, labels: Labels | undefined, carried: Value, since?: OwnCounter['since']): OwnCounter {
+  const counter: OwnCounter = { total: { metric, value: carried }, carried, since };
+  counter.total = labels === undefined ? { metric, value: grownOf(counter) } : { metric, labels, value: grownOf(counter) };
+  return counter;
 }
 
 function rebase(counter: OwnCounter): void {

@@ -41,6 +41,8 @@ const SETTLE_MS = 20;
 const QUIET_SETTLE_MS = 1_000;
 /** Shortest time between two reads that a probe asked for. */
 const WAKE_SPACING_MS = 100;
+/** Work outside the interval waits for this multiple of the time that it last took, so that it takes at most a tenth of a core. */
+const REST = 10;
 const CLOSE_GRACE_MS = 1_000;
 
 /** Starts threads and processes of the operating system. Tests replace it. */
@@ -69,7 +71,8 @@ export class AgentCore {
   readonly #isFramed: boolean;
   readonly #assembler: Assembler;
   readonly #problems: ProblemLog;
-  readonly #wakes = new Map<FamilyRunner, () => void>();
+  /** The next read of a family outside the interval. */
+  readonly #wakes = new Map<FamilyRunner, Timer>();
   readonly #isolated: ReadProcess;
   /** For each family, the {@link Assembler.awaited} time of its last read outside the interval. */
   readonly #readFor = new Map<FamilyRunner, number>();
@@ -82,8 +85,9 @@ export class AgentCore {
   readonly #arrivals = new ClaimArrivals();
   /** The read of the checkpoint and of the claims' files that belongs to the latest answer of the kubelet. */
   #readingFiles: Promise<void> | undefined;
-  /** The next assembly, on the monotonic clock. */
-  #nextAssembly: { readonly atMs: number; cancel(): void } | undefined;
+  #nextAssembly: Timer | undefined;
+  /** Monotonic clock before which no assembly begins outside a refresh. */
+  #restsUntilMs = 0;
   /** An input has arrived since the last snapshot. */
   #isBehind = false;
   /** Running requests to the kubelet that belong to a refresh. */
@@ -150,7 +154,7 @@ export class AgentCore {
           start,
           events: {
             changed: (isNews) => this.#changed(isNews),
-            wake: () => this.#refreshSoon(runner),
+            wake: () => this.#refreshSoon(runner, 0),
             crashed: (name, message) => logger.error('a probe ended with an error', { family: name, error: message }),
           },
           isPresent: () => isPresent(family, host, options),
@@ -195,12 +199,13 @@ export class AgentCore {
 
   /** Reads everything once. Resolves when each part has answered or timed out. */
   async refresh(): Promise<void> {
-    await Promise.all([this.#ask(), ...this.runners.map((runner) => runner.refresh())]);
+    await Promise.all([this.#ask(), ...this.runners.map((runner) => this.#refresh(runner))]);
+    if (this.#isBehind && !this.#isFramed) this.assemble();
   }
 
   /** Reads some families once and makes a snapshot. Resolves when each family has answered or timed out. */
   async refreshFamilies(isWanted: (family: string) => boolean): Promise<void> {
-    await Promise.all(this.runners.filter(({ family }) => isWanted(family)).map((runner) => runner.refresh()));
+    await Promise.all(this.runners.filter(({ family }) => isWanted(family)).map((runner) => this.#refresh(runner)));
     if (this.#isBehind) this.assemble();
   }
 
@@ -221,6 +226,7 @@ export class AgentCore {
     this.#nextAssembly?.cancel();
     this.#nextAssembly = undefined;
     this.#isBehind = false;
+    const begunMs = this.#clock.monotonic();
     const snapshot = this.#assembler.assemble(
       {
         families: this.runners.map((runner) => ({ state: runner.state(), latest: runner.latest(), isBlind: runner.isBlind })),
@@ -234,17 +240,19 @@ export class AgentCore {
     this.#health.hangs(Object.fromEntries(this.runners.map(({ family, hung }) => [family, hung])));
     this.#problems.update(snapshot);
     this.store.publish(snapshot);
+    const endedMs = this.#clock.monotonic();
+    this.#restsUntilMs = endedMs + REST * (endedMs - begunMs);
     // A container's counters start at the first read that began after the container was seen. An early read loses the least.
     for (const runner of this.runners) this.#readForHolders(runner);
     // A driver may have made the device, an instance of a GPU for example, when it prepared the claim.
     const looking = this.#arrivals.families(snapshot.allocations);
-    for (const runner of this.runners) if (looking === 'all' || looking.has(runner.family)) this.#refreshSoon(runner);
+    for (const runner of this.runners) if (looking === 'all' || looking.has(runner.family)) this.#refreshSoon(runner, restedMs(runner));
   }
 
   /** Resolves to false when a thread is stuck in the kernel, so that the process cannot end by itself. */
   async close(): Promise<boolean> {
     this.#nextAssembly?.cancel();
-    for (const cancel of this.#wakes.values()) cancel();
+    for (const { cancel } of this.#wakes.values()) cancel();
     this.poller.close();
     this.pods?.close();
     const ended = await Promise.all(this.runners.map((runner) => runner.close(CLOSE_GRACE_MS)));
@@ -264,7 +272,6 @@ export class AgentCore {
     await this.poller.refresh();
     await Promise.all([this.pods?.idle(), this.#readingFiles]);
     this.#asking -= 1;
-    if (this.#isBehind && !this.#isReading() && !this.#isFramed) this.assemble();
   }
 
   /** Checkpoint and drivers' files are read after each answer, so that a snapshot never joins a new pod with the UID of the one before it. */
@@ -283,20 +290,20 @@ export class AgentCore {
   }
 
   /**
-   * Makes a snapshot when no other read runs. Otherwise news waits {@link SETTLE_MS} for the other reads, and an input that tells nothing
-   * new waits {@link QUIET_SETTLE_MS}.
+   * Makes a snapshot when no other read runs and the last snapshot was not made just now. Otherwise news waits {@link SETTLE_MS} for the
+   * other reads, and an input that tells nothing new waits {@link QUIET_SETTLE_MS}. The end of a refresh makes the snapshot at once.
    */
   #changed(isNews = true): void {
     this.#isBehind = true;
     if (this.#isFramed) return;
-    if (!this.#isReading()) {
-      this.assemble();
-      return;
+    const nowMs = this.#clock.monotonic();
+    const settleMs = !this.#isReading() ? 0 : isNews ? SETTLE_MS : QUIET_SETTLE_MS;
+    const atMs = Math.max(nowMs + settleMs, this.#restsUntilMs);
+    if (atMs <= nowMs) this.assemble();
+    else if (this.#nextAssembly === undefined || this.#nextAssembly.atMs > atMs) {
+      this.#nextAssembly?.cancel();
+      this.#nextAssembly = { atMs, cancel: this.#clock.after(atMs - nowMs, () => this.assemble()) };
     }
-    const atMs = this.#clock.monotonic() + (isNews ? SETTLE_MS : QUIET_SETTLE_MS);
-    if (this.#nextAssembly !== undefined && this.#nextAssembly.atMs <= atMs) return;
-    this.#nextAssembly?.cancel();
-    this.#nextAssembly = { atMs, cancel: this.#clock.after(atMs - this.#clock.monotonic(), () => this.assemble()) };
   }
 
   #isReading(): boolean {
@@ -308,17 +315,43 @@ export class AgentCore {
     const seenFromMs = this.#assembler.awaited.get(runner.family) ?? Number.NEGATIVE_INFINITY;
     if (seenFromMs <= (this.#readFor.get(runner) ?? Number.NEGATIVE_INFINITY)) return;
     if (!runner.isReading) this.#readFor.set(runner, seenFromMs);
-    this.#refreshSoon(runner);
+    this.#refreshSoon(runner, restedMs(runner));
   }
 
-  #refreshSoon(runner: FamilyRunner): void {
-    if (this.#isFramed || this.#wakes.has(runner)) return;
-    const cancel = this.#clock.after(WAKE_SPACING_MS, () => {
+  /** Begins a read, which serves the requests for a later one. */
+  #refresh(runner: FamilyRunner): Promise<void> {
+    if (!runner.isReading) {
+      this.#wakes.get(runner)?.cancel();
       this.#wakes.delete(runner);
-      void runner.refresh();
-    });
-    this.#wakes.set(runner, cancel);
+    }
+    return runner.refresh();
   }
+
+  /** `fromMs`: monotonic clock before which the read does not begin. */
+  #refreshSoon(runner: FamilyRunner, fromMs: number): void {
+    const nowMs = this.#clock.monotonic();
+    const atMs = Math.max(nowMs + WAKE_SPACING_MS, fromMs);
+    const next = this.#wakes.get(runner);
+    if (this.#isFramed || (next !== undefined && next.atMs <= atMs)) return;
+    next?.cancel();
+    const read = (): void => {
+      this.#wakes.delete(runner);
+      void this.refreshFamilies((family) => family === runner.family);
+    };
+    this.#wakes.set(runner, { atMs, cancel: this.#clock.after(atMs - nowMs, read) });
+  }
+}
+
+/** `atMs`: monotonic clock. */
+interface Timer {
+  readonly atMs: number;
+  cancel(): void;
+}
+
+/** When a family that was just read may be read again for the sake of its holders. The next refresh reads it anyway. */
+function restedMs(runner: FamilyRunner): number {
+  const { startedMs, monotonicMs } = runner.latest() ?? { startedMs: 0, monotonicMs: 0 };
+  return monotonicMs + REST * (monotonicMs - startedMs);
 }
 
 /** The API is an extra, so what is wrong with it is no warning. */

@@ -40,7 +40,7 @@ interface Kept {
   readonly device: Device;
   readonly user: DeviceUser | undefined;
   /** The pods that the latest answer of the kubelet names, and when they were first seen; undefined before an answer. */
-  readonly held?: { readonly pods: string; readonly fromMs: number } | undefined;
+  readonly held?: { readonly pods: readonly HoldingPod[]; readonly fromMs: number } | undefined;
   readonly work?: Work | undefined;
 }
 
@@ -97,7 +97,7 @@ export class OccupancyTracker {
         isPart: device.parent !== undefined,
         areHoldersKnown,
         isReadWithHolders: heldNow !== undefined && current.startedMs >= heldNow.fromMs,
-        holders: [...new Set(holders.map(({ namespace, pod }) => `${namespace}/${pod}`))].sort(),
+        holders: holders.length < 2 ? holders.map(nameOf) : [...new Set(holders.map(nameOf))].sort(),
         isHeld: held.length > 0,
         ...(user === undefined ? {} : { user }),
         processes: processOwners(current.processes ?? [], { held, possible, user, pods }),
@@ -112,6 +112,8 @@ export class OccupancyTracker {
   }
 }
 
+const nameOf = ({ namespace, pod }: Allocation): string => `${namespace}/${pod}`;
+
 /** While the holders are not known, the earlier ones stay. The first look without a holder is their end. */
 function userAfter(before: DeviceUser | undefined, held: readonly HoldingPod[], { nowMs }: Moment): DeviceUser | undefined {
   if (held.length > 0) return { pods: held };
@@ -120,8 +122,11 @@ function userAfter(before: DeviceUser | undefined, held: readonly HoldingPod[], 
 
 /** A pod whose UID becomes known counts as other pods: without the UID, its processes could not be compared. */
 function heldAfter(before: Kept['held'], held: readonly HoldingPod[], { monotonicMs }: Moment): Kept['held'] {
-  const pods = held.map(({ namespace, pod, uid }) => `${namespace}/${pod}/${uid}`).join(' ');
-  return before?.pods === pods ? before : { pods, fromMs: monotonicMs };
+  const isSame = ({ namespace, pod, uid }: HoldingPod, at: number): boolean => {
+    const was = before?.pods[at];
+    return was !== undefined && was.pod === pod && was.namespace === namespace && was.uid === uid;
+  };
+  return before?.pods.length === held.length && held.every(isSame) ? before : { pods: held, fromMs: monotonicMs };
 }
 
 function workAfter(
@@ -146,13 +151,18 @@ function idleShareOf(spec: ActivitySpec | undefined, thresholds: IdleThresholds[
 
 function memoryAndPorts(readings: readonly Reading[]): Pick<DeviceUse, 'memoryUsedBytes' | 'ports'> {
   const [linkUp, memoryUsed] = [shared.linkUp.name, shared.memoryUsed.name];
-  const ports = readings.filter(({ metric }) => metric === linkUp).map(({ value }) => Number(value) === 1);
-  const used = readings.find(({ metric }) => metric === memoryUsed);
-  return used === undefined ? { ports } : { ports, memoryUsedBytes: Number(used.value) };
+  const ports: boolean[] = [];
+  let used: number | undefined;
+  for (const { metric, value } of readings) {
+    if (metric === linkUp) ports.push(Number(value) === 1);
+    else if (metric === memoryUsed) used ??= Number(value);
+  }
+  return used === undefined ? { ports } : { ports, memoryUsedBytes: used };
 }
 
 function isPortFaultTold(verdict: Verdict | undefined): boolean {
-  return [...(verdict?.conditions ?? []), ...(verdict?.ignored ?? [])].some(({ type }) => PORT_CONDITIONS.has(type));
+  const isOfPort = ({ type }: { readonly type: string }): boolean => PORT_CONDITIONS.has(type);
+  return verdict !== undefined && (verdict.conditions.some(isOfPort) || verdict.ignored?.some(isOfPort) === true);
 }
 
 interface Kin {
@@ -160,6 +170,8 @@ interface Kin {
   of(key: string): readonly string[];
   parts(key: string): readonly string[];
 }
+
+const NO_KEYS: readonly string[] = [];
 
 /** Relations between the present devices. A missing part does not make its GPU a whole with parts. */
 function kinOf(known: ReadonlyMap<string, HeldRecord>): Kin {
@@ -171,6 +183,10 @@ function kinOf(known: ReadonlyMap<string, HeldRecord>): Kin {
     wholes.set(key, whole);
     parts.set(whole, [...(parts.get(whole) ?? []), key]);
   }
-  const partsOf = (key: string): readonly string[] => parts.get(key) ?? [];
-  return { parts: partsOf, of: (key) => [...partsOf(key), ...(wholes.has(key) ? [wholes.get(key) as string] : [])] };
+  const partsOf = (key: string): readonly string[] => parts.get(key) ?? NO_KEYS;
+  const of = (key: string): readonly string[] => {
+    const whole = wholes.get(key);
+    return whole === undefined ? partsOf(key) : [...partsOf(key), whole];
+  };
+  return { parts: partsOf, of };
 }

@@ -1,4 +1,4 @@
-import type { Labels, MetricSpec, MetricType, Reading } from '../model/metric.ts';
+import { areSameLabels, type Labels, type MetricSpec, type MetricType, type Reading } from '../model/metric.ts';
 import type { DeviceState } from '../model/snapshot.ts';
 import { follow, type NameChanges } from './names.ts';
 import { SeriesRing } from './series-ring.ts';
@@ -102,7 +102,7 @@ export class ReadingHistoryStore {
   /** Samples of one series, oldest first. Both are empty for a series that is not known. */
   samplesOf(key: string, metric: string, labels: Labels | undefined, sinceMs: number): SeriesSamples {
     const track = this.#tracks.get(key);
-    const ring = track?.series.get(nameOf(metric, labels));
+    const ring = track && knownRing(track, metric, labels);
     const times: number[] = [];
     const values: (number | null)[] = [];
     if (track === undefined || ring === undefined) return { times, values };
@@ -118,7 +118,7 @@ export class ReadingHistoryStore {
   /** Growth of a counter per second between its last two reads; undefined after a reset, and where the last read had no value. */
   rateOf(key: string, metric: string, labels: Labels | undefined): number | undefined {
     const track = this.#tracks.get(key);
-    const ring = track?.series.get(nameOf(metric, labels));
+    const ring = track && knownRing(track, metric, labels);
     if (track === undefined || ring === undefined) return undefined;
     const last = track.count - 1;
     const [from, to] = [ring.at(last - 1), ring.at(last)];
@@ -173,7 +173,7 @@ export class ReadingHistoryStore {
 
   #ringOf(track: Track, { metric, labels }: Reading, at: number): SeriesRing | undefined {
     const guess = track.order[at];
-    if (guess?.metric === metric && areSame(guess.labels, labels)) return guess;
+    if (guess?.metric === metric && areSameLabels(guess.labels, labels)) return guess;
     const name = nameOf(metric, labels);
     const known = track.series.get(name);
     if (known !== undefined || track.series.size >= MOST_SERIES) return known;
@@ -193,10 +193,10 @@ export class ReadingHistoryStore {
   }
 }
 
-function areSame(a: Labels, b: Labels = {}): boolean {
-  if (a === b) return true;
-  const names = Object.keys(b);
-  return names.length === Object.keys(a).length && names.every((name) => a[name] === b[name]);
+/** Compares a few dozen series, which costs less than the text of a name. */
+function knownRing({ series }: Track, metric: string, labels: Labels | undefined): SeriesRing | undefined {
+  for (const ring of series.values()) if (ring.metric === metric && areSameLabels(ring.labels, labels)) return ring;
+  return undefined;
 }
 
 const nameOf = (metric: string, labels: Labels = {}): string =>

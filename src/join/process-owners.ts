@@ -13,10 +13,12 @@ export function holdingPods(
   inCheckpoint: CheckpointUids,
   pods: PodFactsByName | undefined,
 ): readonly HoldingPod[] {
+  if (holders.length === 0) return NO_PODS;
   const byName = new Map<string, Allocation[]>();
   for (const holder of holders) {
-    const own = byName.get(podName(holder));
-    if (own === undefined) byName.set(podName(holder), [holder]);
+    const name = podName(holder);
+    const own = byName.get(name);
+    if (own === undefined) byName.set(name, [holder]);
     else own.push(holder);
   }
   return [...byName]
@@ -28,6 +30,8 @@ export function holdingPods(
       return uids.length === 1 ? { namespace, pod, uid: uids[0] as string } : { namespace, pod };
     });
 }
+
+const NO_PODS: readonly HoldingPod[] = [];
 
 /** The pods that a process may belong to, and that matter for its device. */
 export interface DevicePods {

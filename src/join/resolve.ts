@@ -62,8 +62,15 @@ export class Resolver {
     this.#rules = rules;
     for (const device of devices) {
       addTo(this.#byFamily, device.family, device);
-      for (const name of new Set([device.id, ...device.aliases].map((name) => name.toLowerCase()))) addTo(this.#byName, name, device);
+      this.#name(device.id, device);
+      for (const alias of device.aliases) this.#name(alias, device);
     }
+  }
+
+  #name(name: string, device: Device): void {
+    const named = this.#byName.get(name.toLowerCase());
+    if (named === undefined) this.#byName.set(name.toLowerCase(), [device]);
+    else if (named.at(-1) !== device) named.push(device);
   }
 
   resolve(allocation: Allocation): Resolution {

@@ -28,7 +28,8 @@ export class HardwareKeys {
   }
 
   of(device: Named): string {
-    return this.#keysOf(device)[0] as string;
+    const hardware = hardwareKey(device);
+    return typeof device.identity === 'string' && this.#shared.has(hardware) ? `${hardware}#${device.id}` : hardware;
   }
 
   /** Whether another device that is listed reports the same identity. */
@@ -38,35 +39,39 @@ export class HardwareKeys {
 
   /** What is remembered of a device: of its hardware, or of its name while its identity was not known. */
   recall<T extends { readonly device: Device }>(remembered: (key: string) => T | undefined, device: Device): T | undefined {
-    for (const key of this.#keysOf(device)) {
+    const own = remembered(this.of(device));
+    if (own !== undefined && !isOtherDevice(own.device, device)) return own;
+    for (const key of this.#otherKeysOf(device)) {
       const found = remembered(key);
       if (found !== undefined && !isOtherDevice(found.device, device)) return found;
     }
     return undefined;
   }
 
-  #keysOf(device: Named): readonly string[] {
+  #otherKeysOf(device: Named): readonly string[] {
+    if (typeof device.identity !== 'string') return [];
     const hardware = hardwareKey(device);
-    if (typeof device.identity !== 'string') return [hardware];
-    const own = `${hardware}#${device.id}`;
-    return this.#shared.has(hardware) ? [own, hardware, deviceKey(device)] : [hardware, own, deviceKey(device)];
+    return [this.#shared.has(hardware) ? hardware : `${hardware}#${device.id}`, deviceKey(device)];
   }
 }
 
 /** What was known of devices at an earlier time, to be found by their hardware. */
 export class KnownHardware<T extends { readonly device: Identified }> {
+  readonly #known: readonly T[];
   readonly #byName: ReadonlyMap<string, T>;
-  readonly #byHardware: ReadonlyMap<string, T>;
+  /** Made at the first question for a device that has another name, which is rare. */
+  #byHardware: ReadonlyMap<string, T> | undefined;
 
   constructor(known: readonly T[]) {
+    this.#known = known;
     this.#byName = new Map(known.map((one) => [deviceKey(one.device), one]));
-    this.#byHardware = new Map(known.map((one) => [hardwareKey(one.device), one]));
   }
 
   /** What was known of a device: under its present name, or under an earlier one. `present`: hardware of the devices now, by device key. */
   of(device: Identified, present: ReadonlyMap<string, string>): T | undefined {
     const [hardware, atName] = [hardwareKey(device), this.#byName.get(deviceKey(device))];
     if (atName !== undefined && hardwareKey(atName.device) === hardware && !isOtherDevice(atName.device, device)) return atName;
+    this.#byHardware ??= new Map(this.#known.map((one) => [hardwareKey(one.device), one]));
     const sameHardware = this.#byHardware.get(hardware);
     // Another device that reports the same identity is still present under its own name.
     if (sameHardware !== undefined && present.get(deviceKey(sameHardware.device)) !== hardware) return sameHardware;

@@ -3,6 +3,16 @@ export type MetricType = 'gauge' | 'counter';
 /** Labels of one series, without those that the exposition adds (`device`, `namespace`, …). */
 export type Labels = Readonly<Record<string, string>>;
 
+/** Whether two readings of one metric are of the same series. No labels are the same as absent ones. */
+export function areSameLabels(a: Labels = NO_LABELS, b: Labels = NO_LABELS): boolean {
+  if (a === b) return true;
+  for (const name in a) if (a[name] !== b[name]) return false;
+  for (const name in b) if (a[name] === undefined) return false;
+  return true;
+}
+
+const NO_LABELS: Labels = {};
+
 /** Declares one metric. The HELP text, the reference page, the conformance tests and the container metric use this declaration. */
 export interface MetricSpec {
   /** Full Prometheus name with base unit and suffix: `device_temperature_celsius`. */

@@ -90,3 +90,27 @@ it('makes one snapshot of a refresh without news', async () => {
   expect(await refresh(true, 1_100), 'a family that takes long holds up no other').toBe(2);
   await core.close();
 });
+
+it('waits after a snapshot for ten times as long as it took, except for the end of a refresh', async () => {
+  const { clock, core, ends, sequence } = await node();
+  const refresh = async (isBroken: boolean): Promise<void> => {
+    const done = core.refreshFamilies(() => true);
+    ends('quick', isBroken);
+    ends('slow');
+    await done;
+  };
+  await refresh(false);
+  const cheap = core.store.subscribe(() => void clock.advance(50, settled));
+  await refresh(false);
+  cheap();
+  const before = sequence();
+  void core.runners.find(({ family: name }) => name === 'quick')?.refresh();
+  ends('quick', true);
+  await clock.advance(490, settled);
+  expect(sequence() - before, 'the last snapshot took 50 ms').toBe(0);
+  await clock.advance(20, settled);
+  expect(sequence() - before).toBe(1);
+  await refresh(false);
+  expect(sequence() - before, 'a refresh does not wait').toBe(2);
+  await core.close();
+});

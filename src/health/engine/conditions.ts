@@ -106,6 +106,7 @@ export function stepConditions(
   policyOf: (condition: Pick<Evidence, 'type' | 'instance'>) => ConditionPolicy,
   time: StepTime,
 ): ConditionsStep {
+  if (evidence.length === 0 && isEmpty(previous)) return NOTHING_CHANGES;
   const states: Record<string, ConditionState> = {};
   const changes: { change: 'raised' | 'cleared'; state: ConditionState }[] = [];
   const dues: number[] = [];
@@ -120,6 +121,14 @@ export function stepConditions(
     if (step.dueMs !== undefined) dues.push(step.dueMs);
   }
   return { states, changes, ...(dues.length === 0 ? {} : { dueMs: Math.min(...dues) }) };
+}
+
+/** A device without conditions and without a fault. */
+const NOTHING_CHANGES: ConditionsStep = { states: {}, changes: [] };
+
+export function isEmpty(record: object | undefined): boolean {
+  for (const _ in record) return false;
+  return true;
 }
 
 function withUnknown(

@@ -194,7 +194,8 @@ function ownPart(memory: DeviceMemory | undefined, device: Device, keys: Hardwar
 
 /** Memories that belong to no device of the input: of hardware that is not listed, some of it under a name that other hardware has now. */
 function leftOver(devices: HealthMemory['devices'], recalled: ReadonlySet<DeviceMemory | undefined>) {
-  const all = Object.entries(devices).filter(([, memory]) => !recalled.has(memory));
+  const all: [string, DeviceMemory][] = [];
+  for (const key in devices) if (!recalled.has(devices[key])) all.push([key, devices[key] as DeviceMemory]);
   const byName = new Map(
     all.flatMap(([, memory]): [string, DeviceMemory][] => (memory.isDisplaced === true ? [] : [[deviceKey(memory.device), memory]])),
   );

@@ -4,7 +4,7 @@ import { type Levels, withLevels } from '../policy/levels.ts';
 import type { ConditionPolicy, RateThreshold } from '../policy/policy.ts';
 import { type Evidence, evidenceFor } from './conditions.ts';
 import { type ConditionState, conditionKey, conditionName } from './memory.ts';
-import { addSample, judgeRate, type RateJudgement, type RateSeries } from './rate.ts';
+import { addSample, judgeRate, type RateSeries } from './rate.ts';
 
 export interface EvidenceInput {
   readonly findings: readonly Finding[];
@@ -27,32 +27,39 @@ export interface EvidenceOutput {
 
 /**
  * Turns the findings of one reading into evidence: counters are judged by their growth, levels by the highest level seen. A remembered
- * instance without a finding is false when a finding denies the condition for all instances. Otherwise it is unknown.
+ * instance without a finding is false when a finding denies the condition for all instances. Otherwise it is unknown. Only a fault changes
+ * a condition that is not remembered, so the other findings on it give no evidence. On a healthy device these are nearly all findings.
  */
 export function evidenceOf(input: EvidenceInput): EvidenceOutput {
+  const { conditions } = input;
   const rates: Record<string, RateSeries> = {};
-  const found = new Map<string, Evidence>();
+  const evidence: Evidence[] = [];
   const levels = new Map<string, number>();
-  const withdrawn = new Map<string, Evidence>();
-  const remembered = new Set(Object.values(input.conditions).map(({ type }) => type));
   for (const finding of input.findings) {
-    // It can clear nothing. On a healthy device these are nearly all findings.
-    if (finding.status === false && !remembered.has(finding.type)) continue;
+    const isRemembered = hasType(conditions, finding.type);
+    if (finding.status !== undefined && finding.status !== true && !isRemembered) continue;
     if (!input.isOfSource(finding)) continue;
     const item = fromFinding(finding, input, rates, levels);
-    if (item.status === false && item.instance === undefined) withdrawn.set(item.type, item);
-    const key = conditionKey(finding);
-    found.set(key, worse(found.get(key), item));
+    if (isRemembered || item.status === true) evidence.push(describe(finding, item, input.atMs));
   }
   keepUnreadCounters(input, rates);
-  for (const [key, state] of Object.entries(input.conditions)) {
-    if (!found.has(key) && withdrawn.has(state.type)) found.set(key, evidenceFor(state, false, input.atMs));
+  const withdrawn = evidence.filter(({ status, instance }) => status === false && instance === undefined);
+  for (const key in conditions) {
+    const state = conditions[key] as ConditionState;
+    const isDenied = withdrawn.some(({ type }) => type === state.type) && !evidence.some((item) => conditionKey(item) === key);
+    if (isDenied) evidence.push(evidenceFor(state, false, input.atMs));
   }
-  return { evidence: [...found.values()], rates, levels: withLevels(input.levels, levels) };
+  return { evidence, rates, levels: withLevels(input.levels, levels) };
+}
+
+function hasType(conditions: EvidenceInput['conditions'], type: string): boolean {
+  for (const key in conditions) if (conditions[key]?.type === type) return true;
+  return false;
 }
 
 /** Keeps one evidence per condition, the worst. */
 export function mergeEvidence(evidence: readonly Evidence[]): readonly Evidence[] {
+  if (evidence.length < 2) return evidence;
   const merged = new Map<string, Evidence>();
   for (const item of evidence) {
     const key = conditionKey(item);
@@ -61,43 +68,57 @@ export function mergeEvidence(evidence: readonly Evidence[]): readonly Evidence[
   return [...merged.values()];
 }
 
-function fromFinding(finding: Finding, input: EvidenceInput, rates: Record<string, RateSeries>, levels: Map<string, number>): Evidence {
+/** What a finding says. `growth`: of a counter that grew too much; `highest`: of a level that fell. */
+interface Said {
+  readonly status: Evidence['status'];
+  readonly growth?: number;
+  readonly threshold?: RateThreshold;
+  readonly highest?: number;
+}
+
+const HOLDS: Said = { status: true };
+const HOLDS_NOT: Said = { status: false };
+const UNKNOWN: Said = { status: 'unknown' };
+
+function fromFinding(finding: Finding, input: EvidenceInput, rates: Record<string, RateSeries>, levels: Map<string, number>): Said {
   if (finding.count !== undefined) return fromCounter(finding, input, rates);
   if (finding.level !== undefined) return fromLevel(finding, input, levels);
-  return { ...baseOf(finding, input.atMs), status: finding.status };
+  return finding.status === true ? HOLDS : finding.status ? UNKNOWN : HOLDS_NOT;
 }
 
-function baseOf({ type, instance, reason, message, severity, remedy }: Finding, atMs: number): Omit<Evidence, 'status'> {
-  return { type, instance, atMs, reason, message, severity, remedy };
+function describe(finding: Finding, { status, growth, threshold, highest }: Said, atMs: number): Evidence {
+  const { type, instance, reason, severity, remedy } = finding;
+  let { message } = finding;
+  if (growth !== undefined && threshold !== undefined) {
+    const figure = `grew by ${Number(growth.toFixed(1))} within ${formatDuration(millis(threshold.windowMs))}, limit ${threshold.growth}`;
+    message = `${message} (${figure})`;
+  }
+  if (highest !== undefined) message = `${message} (highest seen: ${highest})`;
+  return { type, instance, status, atMs, reason, message, severity, remedy };
 }
 
-function fromCounter(finding: CountFinding, input: EvidenceInput, rates: Record<string, RateSeries>): Evidence {
+function fromCounter(finding: CountFinding, input: EvidenceInput, rates: Record<string, RateSeries>): Said {
   const key = conditionKey(finding);
   const { threshold } = input.policyOf(finding);
   const before = rates[key] ?? (Object.hasOwn(input.rates, key) ? input.rates[key] : undefined);
   const { count: value, ceiling } = finding;
   const series = addSample(before, { value, atMs: input.atMs, ceiling }, threshold.windowMs);
   if (series !== undefined) rates[key] = series;
-  const isUsable = Number.isFinite(value) && value >= 0;
-  return judged(baseOf(finding, input.atMs), isUsable ? judgeRate(series, threshold, input.atMs) : { status: 'unknown' }, threshold);
+  if (!Number.isFinite(value) || value < 0) return UNKNOWN;
+  const { status, growth } = judgeRate(series, threshold, input.atMs);
+  if (status === true && growth !== undefined) return { status, growth, threshold };
+  return status === 'unknown' ? UNKNOWN : HOLDS_NOT;
 }
 
-function fromLevel(finding: LevelFinding, input: EvidenceInput, levels: Map<string, number>): Evidence {
+function fromLevel(finding: LevelFinding, input: EvidenceInput, levels: Map<string, number>): Said {
   const key = conditionKey(finding);
-  const base = baseOf(finding, input.atMs);
   const level = Number(finding.level);
-  if (!Number.isFinite(level)) return { ...base, status: 'unknown' };
+  if (!Number.isFinite(level)) return UNKNOWN;
   const before = levels.get(key) ?? (Object.hasOwn(input.levels.highest, key) ? input.levels.highest[key] : undefined);
   const highest = Math.max(before ?? level, Number(finding.atLeast ?? level), level);
   levels.set(key, highest);
-  if (level === highest) return { ...base, status: false };
-  return { ...base, status: true, ...(finding.tellsHighest ? { message: `${base.message} (highest seen: ${highest})` } : {}) };
-}
-
-function judged(base: Omit<Evidence, 'status'>, { status, growth }: RateJudgement, threshold: RateThreshold): Evidence {
-  if (status !== true || growth === undefined) return { ...base, status };
-  const figure = `grew by ${Number(growth.toFixed(1))} within ${formatDuration(millis(threshold.windowMs))}, limit ${threshold.growth}`;
-  return { ...base, status, message: `${base.message} (${figure})` };
+  if (level === highest) return HOLDS_NOT;
+  return finding.tellsHighest ? { status: true, highest } : HOLDS;
 }
 
 /** Keeps the history of a counter without a finding while the history is still usable: for two windows. */

@@ -2,7 +2,7 @@ import { formatDuration, millis } from '../../model/duration.ts';
 import type { ConditionClass, Severity } from '../../model/health.ts';
 import { DEVICE_NOT_READ, FLAPPING } from '../policy/own-conditions.ts';
 import type { ConditionPolicy, FlappingPolicy } from '../policy/policy.ts';
-import { type ConditionsStep, type Evidence, evidenceFor, type StepTime, stepConditions } from './conditions.ts';
+import { type ConditionsStep, type Evidence, evidenceFor, isEmpty, type StepTime, stepConditions } from './conditions.ts';
 import { type ConditionState, conditionKey, conditionName, type DeviceMemory } from './memory.ts';
 import { effectiveSeverity } from './verdict.ts';
 
@@ -22,7 +22,7 @@ export function stepFlapping(
   policy: FlappingPolicy,
   time: StepTime,
 ): ConditionsStep & { readonly activations: Activations } {
-  if ([previous?.conditions, previous?.activations, step.states].every(isEmpty)) return NEVER_FLAPPED;
+  if (isEmpty(previous?.conditions) && isEmpty(previous?.activations) && isEmpty(step.states)) return NEVER_FLAPPED;
   const flaps = (state: ConditionState): boolean => canFlap(state.type, policyOf(state).class);
   const raised = step.changes.filter(({ change, state }) => change === 'raised' && flaps(state)).map(({ state }) => conditionKey(state));
   const activations = nextActivations(previous?.activations ?? {}, raised, policy, time.nowMs);
@@ -49,11 +49,6 @@ export function stepFlapping(
 
 /** A device without conditions, now and before, has nothing that repeats. */
 const NEVER_FLAPPED = { states: {}, changes: [], activations: {} };
-
-function isEmpty(record: object | undefined): boolean {
-  for (const _ in record) return false;
-  return true;
-}
 
 /** Whether repeated changes of a condition indicate a hardware problem. */
 function canFlap(type: string, conditionClass: ConditionClass): boolean {

@@ -7,7 +7,7 @@ import { conditionEvent, type EventContext, renamedEvent, stateEvent } from '../
 import { asKept, NO_LEVELS } from '../policy/levels.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ, FLAPPING } from '../policy/own-conditions.ts';
 import { type ConditionPolicy, conditionPolicy, type HealthPolicy } from '../policy/policy.ts';
-import { type Evidence, type StepTime, stepConditions } from './conditions.ts';
+import { type Evidence, isEmpty, type StepTime, stepConditions } from './conditions.ts';
 import { type EvidenceOutput, evidenceOf, mergeEvidence } from './evidence.ts';
 import { uncheckedAfter, wasRead } from './first-read.ts';
 import { stepFlapping } from './flapping.ts';
@@ -54,7 +54,7 @@ export function judgeDevice(
   const unchecked = sight.isRead
     ? uncheckedAfter(previous, (input.read as SourceFindings).findings, policyOf)
     : (previous?.unchecked ?? []);
-  const before = withoutFlapping(known(previous?.conditions ?? {}, device, policy));
+  const before = withoutFlapping(known(previous?.conditions ?? NO_STATES, device, policy));
   const step = stepConditions(before, mergeEvidence([...facts.evidence, ...sight.evidence]), policyOf, time);
   const flaps = stepFlapping(
     previous,
@@ -140,7 +140,7 @@ function freshnessOf(input: HealthInput, previous: DeviceMemory | undefined, pol
   const isStale = wasBlind || staleAtMs === undefined || nowMs >= staleAtMs;
   const isRead = input.read !== undefined && !isStale && !isMissing && input.isUnread !== true;
   const atMs = input.read?.readAtMs ?? nowMs;
-  const hasConditions = Object.keys(previous?.conditions ?? {}).length > 0;
+  const hasConditions = !isEmpty(previous?.conditions);
   return {
     evidence:
       isRead && !hasConditions
@@ -178,7 +178,7 @@ function factsOf(
   policyOf: (name: ConditionName) => ConditionPolicy,
   nowMs: number,
 ): EvidenceOutput {
-  const remembered = filterStates(previous?.conditions ?? {}, (state) => !OWN.has(state.type));
+  const remembered = filterStates(previous?.conditions ?? NO_STATES, (state) => !OWN.has(state.type));
   let facts: EvidenceOutput = {
     evidence: [],
     rates: previous?.rates ?? {},
@@ -186,10 +186,11 @@ function factsOf(
   };
   const sourceOf = ({ isOutOfBand, isUse }: ConditionPolicy): Source => (isUse ? 'use' : isOutOfBand ? 'outOfBand' : 'read');
   const take = (source: Source, { findings, readAtMs: atMs }: SourceFindings): void => {
-    const isOfSource = ({ type }: ConditionName): boolean => sourceOf(policyOf({ type })) === source;
+    const isOfSource = (name: ConditionName): boolean => sourceOf(policyOf(name)) === source;
     const conditions = filterStates(remembered, isOfSource);
-    const next = evidenceOf({ ...facts, findings, conditions, atMs, isOfSource, policyOf });
-    facts = { ...next, evidence: [...facts.evidence, ...next.evidence] };
+    const { rates, levels } = facts;
+    const next = evidenceOf({ findings, conditions, rates, levels, atMs, isOfSource, policyOf });
+    facts = facts.evidence.length === 0 ? next : { ...next, evidence: [...facts.evidence, ...next.evidence] };
   };
   if (isRead && input.read !== undefined) take('read', input.read);
   for (const source of ['outOfBand', 'use'] as const) {
@@ -199,12 +200,15 @@ function factsOf(
   return facts;
 }
 
+const NO_STATES: States = {};
 const OWN: ReadonlySet<string> = new Set([DEVICE_MISSING, DEVICE_NOT_READ, FLAPPING]);
 const withoutFlapping = (states: States): States => filterStates(states, (state) => state.type !== FLAPPING);
 
 function filterStates(states: States, keep: (state: ConditionState) => boolean): States {
-  const entries = Object.entries(states);
-  return entries.every(([, state]) => keep(state)) ? states : Object.fromEntries(entries.filter(([, state]) => keep(state)));
+  for (const key in states) {
+    if (!keep(states[key] as ConditionState)) return Object.fromEntries(Object.entries(states).filter(([, state]) => keep(state)));
+  }
+  return states;
 }
 
 /** The first verdict `healthy` of a new device is not a transition. */
