@@ -33,22 +33,27 @@ interface Sample {
 
 const BOUNDS = [...DURATION_BOUNDS.map(boundText), '+Inf'].map((le) => labelText({ le }));
 
+interface Metric {
+  readonly head: Head;
+  readonly samples: readonly Sample[];
+}
+
 /**
  * A metrics page. The caller adds series in any order; the page writes them sorted by name and labels. The page counts series that it
  * cannot show, so that none disappears silently.
  */
 export class Page {
-  readonly #metrics = new Map<string, { readonly head: Head; readonly samples: Sample[] }>();
+  readonly #metrics = new Map<string, { readonly head: Head; readonly samples: Sample[]; isSorted: boolean }>();
   readonly #dropped = new Map<DropReason, number>();
 
-  add(head: Head, labels: LabelText, value: Value): void {
-    this.addSample(head, labels, value);
+  /** `last`: labels after those that many series share. Of two different `labels` of a metric, none may begin with the other one. */
+  add(head: Head, labels: LabelText, value: Value, last: LabelText = ''): void {
+    this.#push(head, { suffix: '', labels, rank: 0, last, value });
   }
 
   /** Adds one sample of a histogram; `last` is the label `le` of a bucket. */
   addSample(head: Head, labels: LabelText, value: Value, { suffix = '', last = '', rank = 0 } = {}): void {
-    if (isExportable(head.type, value)) this.#samplesOf(head).push({ suffix, labels, rank, last, value });
-    else this.drop('invalid-value');
+    this.#push(head, { suffix, labels, rank, last, value });
   }
 
   addHistogram(head: Head, labels: LabelText, { withinBounds, count, sumSeconds }: DurationCounts): void {
@@ -66,36 +71,44 @@ export class Page {
   finish(): FinishedPage {
     const metrics = [...this.#metrics.values()].sort((a, b) => (a.head.name < b.head.name ? -1 : 1));
     return new FinishedPage(
-      metrics.map(({ head, samples }) => ({ head, samples: this.#unique(samples) })),
+      metrics.map(({ head, samples, isSorted }) => ({ head, samples: isSorted ? samples : this.#unique(samples) })),
       this.#dropped,
     );
   }
 
+  #push(head: Head, sample: Sample): void {
+    if (!isExportable(head.type, sample.value)) return this.drop('invalid-value');
+    const known = this.#metrics.get(head.name);
+    if (known === undefined) {
+      this.#metrics.set(head.name, { head, samples: [sample], isSorted: true });
+      return;
+    }
+    // Devices and holders come in order, so most metrics need no sorting and have no duplicates.
+    if (known.isSorted) known.isSorted = compare(known.samples[known.samples.length - 1] as Sample, sample) < 0;
+    known.samples.push(sample);
+  }
+
   #unique(samples: Sample[]): readonly Sample[] {
-    samples.sort((a, b) => (a.labels < b.labels ? -1 : a.labels > b.labels ? 1 : a.rank - b.rank));
-    return samples.filter(({ labels, rank }, at) => {
+    samples.sort(compare);
+    return samples.filter((sample, at) => {
       const before = samples[at - 1];
-      const isUnique = labels !== before?.labels || rank !== before.rank;
+      const isUnique = before === undefined || compare(before, sample) !== 0;
       if (!isUnique) this.drop('duplicate');
       return isUnique;
     });
   }
-
-  #samplesOf(head: Head): Sample[] {
-    const known = this.#metrics.get(head.name);
-    if (known !== undefined) return known.samples;
-    const samples: Sample[] = [];
-    this.#metrics.set(head.name, { head, samples });
-    return samples;
-  }
 }
+
+/** Most neighbours have the same object as `labels`. */
+const compare = (a: Sample, b: Sample): number => compareTexts(a.labels, b.labels) || a.rank - b.rank || compareTexts(a.last, b.last);
+const compareTexts = (a: LabelText, b: LabelText): number => (a === b ? 0 : a < b ? -1 : 1);
 
 /** An immutable page. */
 export class FinishedPage {
-  readonly #metrics: readonly { readonly head: Head; readonly samples: readonly Sample[] }[];
+  readonly #metrics: readonly Metric[];
   readonly dropped: ReadonlyMap<DropReason, number>;
 
-  constructor(metrics: readonly { readonly head: Head; readonly samples: readonly Sample[] }[], dropped: ReadonlyMap<DropReason, number>) {
+  constructor(metrics: readonly Metric[], dropped: ReadonlyMap<DropReason, number>) {
     this.#metrics = metrics;
     this.dropped = dropped;
   }

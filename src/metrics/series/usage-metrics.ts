@@ -69,7 +69,8 @@ function bySeries(containers: readonly ContainerUsage[], holderText: HolderText)
     const labels = labelsOf(one, holderText);
     if (found.get(labels)?.endedAtMs !== undefined || !found.has(labels)) found.set(labels, one);
   }
-  return found;
+  // In the order of the page.
+  return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 function labelsOf(one: ContainerUsage, holderText: HolderText): LabelText {
@@ -80,13 +81,13 @@ const idOf = (key: string): string => key.slice(key.indexOf('/') + 1);
 
 function addContainer(page: Page, one: ContainerUsage, labels: LabelText): void {
   // Prometheus sees the growth of a counter only from its first sample on, so that sample has to be 0.
-  const add = (spec: MetricSpec, value: number | undefined, at: LabelText = labels): void => {
-    if (value !== undefined) page.add(spec, at, one.isNew === true ? 0 : value);
+  const add = (spec: MetricSpec, value: number | undefined, last?: LabelText): void => {
+    if (value !== undefined) page.add(spec, labels, one.isNew === true ? 0 : value, last);
   };
   const { allocated, share, busy, idle, unobserved, energyEstimated, memory, lastActive, ended } = containerUsageMetrics;
   add(allocated, one.allocatedSeconds);
   add(share, one.shareSeconds);
-  for (const engine in one.busySeconds) add(busy, one.busySeconds[engine], joinLabels(labels, labelText({ engine })));
+  for (const engine in one.busySeconds) add(busy, one.busySeconds[engine], labelText({ engine }));
   add(idle, one.idleSeconds);
   add(unobserved, one.unobservedSeconds);
   add(energyEstimated, one.energyEstimatedJoules);
