@@ -2,6 +2,7 @@ import { Registry } from 'prom-client';
 import { DURATION_BOUNDS, type DurationCounts } from '../../model/duration-counts.ts';
 import type { AgentMetricSpec, Value } from '../../model/metric.ts';
 import { escapeHelp, joinLabels, type LabelText, labelText } from './labels.ts';
+import type { Steps } from './steps.ts';
 import { unitOf } from './units.ts';
 
 export type Format = 'text' | 'openmetrics';
@@ -32,6 +33,9 @@ interface Sample {
 }
 
 const BOUNDS = [...DURATION_BOUNDS.map(boundText), '+Inf'].map((le) => labelText({ le }));
+
+/** Text of this length is encoded at once: a longer one costs more to collect, and a shorter one more to send. */
+const PIECE_LENGTH = 65_536;
 
 interface Metric {
   readonly head: Head;
@@ -68,16 +72,23 @@ export class Page {
   }
 
   /** Sorts the series and removes duplicates. Call it once, after all series were added. */
-  finish(): FinishedPage {
-    const metrics = [...this.#metrics.values()].sort((a, b) => (a.head.name < b.head.name ? -1 : 1));
+  *finish(): Steps<FinishedPage> {
+    const metrics: Metric[] = [];
+    for (const { head, samples, isSorted } of this.#metrics.values()) {
+      metrics.push({ head, samples: isSorted ? samples : this.#unique(samples) });
+      yield;
+    }
     return new FinishedPage(
-      metrics.map(({ head, samples, isSorted }) => ({ head, samples: isSorted ? samples : this.#unique(samples) })),
+      metrics.sort((a, b) => (a.head.name < b.head.name ? -1 : 1)),
       this.#dropped,
     );
   }
 
   #push(head: Head, sample: Sample): void {
-    if (!isExportable(head.type, sample.value)) return this.drop('invalid-value');
+    if (!isExportable(head.type, sample.value)) {
+      this.drop('invalid-value');
+      return;
+    }
     const known = this.#metrics.get(head.name);
     if (known === undefined) {
       this.#metrics.set(head.name, { head, samples: [sample], isSorted: true });
@@ -118,11 +129,22 @@ export class FinishedPage {
     return this.#metrics.reduce((sum, { head, samples }) => sum + (head.name.startsWith(prefix) ? samples.length : 0), 0);
   }
 
-  /** Returns HELP, TYPE, UNIT and samples of all metrics, without the OpenMetrics end mark. The text format separates metrics by a blank line. */
-  text(format: Format): string {
-    return this.#metrics
-      .map(({ head, samples }) => headText(head, format) + samplesText(head, samples))
-      .join(format === 'text' ? '\n' : '');
+  /** Encodes HELP, TYPE, UNIT and samples of all metrics, without the OpenMetrics end mark. The text format separates metrics by a blank line. */
+  *bytes(format: Format): Steps<readonly Buffer[]> {
+    const pieces: Buffer[] = [];
+    let text = '';
+    for (const [at, { head, samples }] of this.#metrics.entries()) {
+      text += (at > 0 && format === 'text' ? '\n' : '') + headText(head, format);
+      for (const sample of samples) {
+        text += lineOf(head, sample);
+        if (text.length < PIECE_LENGTH) continue;
+        pieces.push(Buffer.from(text));
+        text = '';
+        yield;
+      }
+    }
+    if (text !== '') pieces.push(Buffer.from(text));
+    return pieces;
   }
 }
 
@@ -133,13 +155,9 @@ function headText({ name, type, help }: Head, format: Format): string {
   return `# HELP ${family} ${escapeHelp(help, isOpen)}\n# TYPE ${family} ${type}\n${unit === undefined ? '' : `# UNIT ${family} ${unit}\n`}`;
 }
 
-function samplesText({ name }: Head, samples: readonly Sample[]): string {
-  let text = '';
-  for (const { suffix, labels, last, value } of samples) {
-    const all = joinLabels(labels, last);
-    text += all === '' ? `${name}${suffix} ${value}\n` : `${name}${suffix}{${all}} ${value}\n`;
-  }
-  return text;
+function lineOf({ name }: Head, { suffix, labels, last, value }: Sample): string {
+  const all = joinLabels(labels, last);
+  return all === '' ? `${name}${suffix} ${value}\n` : `${name}${suffix}{${all}} ${value}\n`;
 }
 
 function isExportable(type: Head['type'], value: Value): boolean {

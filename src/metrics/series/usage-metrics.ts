@@ -2,6 +2,7 @@ import type { MetricSpec } from '../../model/metric.ts';
 import type { ContainerUsage, DeviceUsage, Usage } from '../../model/usage.ts';
 import { joinLabels, type LabelText, labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
+import type { Steps } from '../page/steps.ts';
 import type { HolderText } from './container-metrics.ts';
 import { addReadings, CONTAINER_LABELS, type WrittenMetrics } from './reading-metrics.ts';
 
@@ -47,17 +48,18 @@ export const deviceUsageMetrics = {
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
 /** Adds the totals of all containers and devices, with the counters of containers. `hasZeros`: also those that are 0. */
-export function addUsage(
+export function* addUsage(
   page: Page,
   { containers, devices }: Usage,
   counters: WrittenMetrics,
   holderText: HolderText,
   hasZeros = true,
-): void {
+): Steps<void> {
   for (const [labels, one] of bySeries(containers, holderText)) {
     addContainer(page, one, labels);
     const own = one.counters ?? [];
     addReadings(page, counters, labels, hasZeros ? own : own.filter(({ value }) => Number(value) !== 0));
+    yield;
   }
   for (const one of devices) if (one.endedAtMs === undefined) addDevice(page, one);
 }
