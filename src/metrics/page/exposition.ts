@@ -12,7 +12,7 @@ import { addReadings, createCatalogue, type FamilyMetrics, metricsOfContainers, 
 import { addUsage } from '../series/usage-metrics.ts';
 import { joinLabels, labelText } from './labels.ts';
 import { CONTENT_TYPES, END, type FinishedPage, type Format, Page } from './page.ts';
-import { atOnce, inSlices, type Steps } from './steps.ts';
+import { atOnce, inTurns, type Steps } from './steps.ts';
 
 /** Scrapes within this time get the same page, so that several concurrent scrapers cost only one page. None is prepared sooner after another one. */
 const REUSE_MS = 1_000;
@@ -59,7 +59,7 @@ class Part {
   }
 
   bytes(format: Format): Promise<readonly Buffer[]> {
-    const bytes = this.#bytes.get(format) ?? inSlices(this.page.bytes(format));
+    const bytes = this.#bytes.get(format) ?? inTurns(this.page.bytes(format));
     this.#bytes.set(format, bytes);
     return bytes;
   }
@@ -89,13 +89,13 @@ export function createExposition(sources: ExpositionSources): Exposition {
     for (const state of snapshot.devices) {
       addDevice(page, state);
       addReadings(page, ofDevices, labelText({ device: state.device.id }), state.readings);
-      yield;
+      if (page.isStep) yield;
     }
     addContainers(page, snapshot, holderText);
     for (const one of snapshot.containerReadings) {
       const labels = joinLabels(holderText(one), labelText({ resource: one.resource, device: one.device }));
       addReadings(page, ofContainers, labels, one.readings);
-      yield;
+      if (page.isStep) yield;
     }
     return yield* page.finish();
   }
@@ -106,9 +106,9 @@ export function createExposition(sources: ExpositionSources): Exposition {
     return yield* page.finish();
   }
 
-  const hardware = keep(async (snapshot: Snapshot) => new Part(await inSlices(writeHardware(snapshot))));
+  const hardware = keep(async (snapshot: Snapshot) => new Part(await inTurns(writeHardware(snapshot))));
   // Totals and counters of containers are a part of their own, because they change later than the snapshot: when they are on disk.
-  const totals = keep(async (usage: Usage) => new Part(await inSlices(writeTotals(usage))));
+  const totals = keep(async (usage: Usage) => new Part(await inTurns(writeTotals(usage))));
 
   const usageOf = (snapshot: Snapshot | undefined): Usage | undefined =>
     sources.usage === undefined ? snapshot?.usage : sources.usage(snapshot?.usage);
@@ -135,35 +135,55 @@ export function createExposition(sources: ExpositionSources): Exposition {
     };
   };
 
+  /** Pages are written one after another: scrapes that come meanwhile share the next one. */
+  let writing: Promise<unknown> | undefined;
+  const inOrder = <T>(page: Promise<T>): Promise<T> => {
+    const end = (): void => {
+      writing = undefined;
+    };
+    writing = page.then(end, end);
+    return page;
+  };
+
   let [isBehind, isPreparing] = [false, false];
   const prepare = async (): Promise<void> => {
     isPreparing = true;
     for (; isBehind; await new Promise<void>((resolve) => clock.after(REUSE_MS, resolve))) {
       isBehind = false;
       await setImmediate();
-      const snapshot = sources.snapshot();
+      while (writing !== undefined) await writing;
       const scraped = [...scrapedMs].filter(([, atMs]) => clock.monotonic() - atMs < PREPARE_FOR_MS);
       if (scraped.length === 0) break;
+      const snapshot = sources.snapshot();
+      const writeParts = async (): Promise<void> => {
+        const parts = await ofHardware(snapshot, usageOf(snapshot));
+        for (const [format] of scraped) await Promise.all(parts.map((part) => part.bytes(format)));
+      };
       // The scrape reports a failure.
-      const parts = await ofHardware(snapshot, usageOf(snapshot)).catch(() => []);
-      for (const [format] of scraped) await Promise.allSettled(parts.map((part) => part.bytes(format)));
+      await inOrder(writeParts()).catch(() => undefined);
     }
     isPreparing = false;
   };
 
   return {
-    page(format) {
-      const snapshot = sources.snapshot();
-      const usage = usageOf(snapshot);
-      const atMs = clock.monotonic();
-      scrapedMs.set(format, atMs);
-      const known = latest.get(format);
-      if (known !== undefined && known.snapshot === snapshot && known.usage === usage && atMs - known.atMs < REUSE_MS) return known.page;
-      const page = write(snapshot, usage, format);
-      latest.set(format, { snapshot, usage, atMs, page });
-      // After a failure the next scrape tries again.
-      page.catch(() => latest.delete(format));
-      return page;
+    async page(format) {
+      scrapedMs.set(format, clock.monotonic());
+      for (;;) {
+        const snapshot = sources.snapshot();
+        const usage = usageOf(snapshot);
+        const atMs = clock.monotonic();
+        const known = latest.get(format);
+        if (known !== undefined && known.snapshot === snapshot && known.usage === usage && atMs - known.atMs < REUSE_MS) return known.page;
+        if (writing !== undefined) {
+          await writing;
+          continue;
+        }
+        const page = inOrder(write(snapshot, usage, format));
+        latest.set(format, { snapshot, usage, atMs, page });
+        // After a failure the next scrape tries again.
+        page.catch(() => latest.delete(format));
+        return page;
+      }
     },
     prepare() {
       isBehind = true;

@@ -2,7 +2,7 @@ import { Registry } from 'prom-client';
 import { DURATION_BOUNDS, type DurationCounts } from '../../model/duration-counts.ts';
 import type { AgentMetricSpec, Value } from '../../model/metric.ts';
 import { escapeHelp, joinLabels, type LabelText, labelText } from './labels.ts';
-import type { Steps } from './steps.ts';
+import { STEP, type Steps } from './steps.ts';
 import { unitOf } from './units.ts';
 
 export type Format = 'text' | 'openmetrics';
@@ -49,6 +49,7 @@ interface Metric {
 export class Page {
   readonly #metrics = new Map<string, { readonly head: Head; readonly samples: Sample[]; isSorted: boolean }>();
   readonly #dropped = new Map<DropReason, number>();
+  #added = 0;
 
   /** `last`: labels after those that many series share. Of two different `labels` of a metric, none may begin with the other one. */
   add(head: Head, labels: LabelText, value: Value, last: LabelText = ''): void {
@@ -67,6 +68,13 @@ export class Page {
     this.addSample(head, labels, count, { suffix: '_count', rank: BOUNDS.length + 1 });
   }
 
+  /** The caller lets others work when it is true, after each {@link STEP} series. */
+  get isStep(): boolean {
+    if (this.#added < STEP) return false;
+    this.#added = 0;
+    return true;
+  }
+
   drop(reason: DropReason): void {
     this.#dropped.set(reason, (this.#dropped.get(reason) ?? 0) + 1);
   }
@@ -74,8 +82,13 @@ export class Page {
   /** Sorts the series and removes duplicates. Call it once, after all series were added. */
   *finish(): Steps<FinishedPage> {
     const metrics: Metric[] = [];
+    let sorted = 0;
     for (const { head, samples, isSorted } of this.#metrics.values()) {
       metrics.push({ head, samples: isSorted ? samples : this.#unique(samples) });
+      if (isSorted) continue;
+      sorted += samples.length;
+      if (sorted < STEP) continue;
+      sorted = 0;
       yield;
     }
     return new FinishedPage(
@@ -89,6 +102,7 @@ export class Page {
       this.drop('invalid-value');
       return;
     }
+    this.#added += 1;
     const known = this.#metrics.get(head.name);
     if (known === undefined) {
       this.#metrics.set(head.name, { head, samples: [sample], isSorted: true });
@@ -133,14 +147,17 @@ export class FinishedPage {
   *bytes(format: Format): Steps<readonly Buffer[]> {
     const pieces: Buffer[] = [];
     let text = '';
+    let written = 0;
     for (const [at, { head, samples }] of this.#metrics.entries()) {
       text += (at > 0 && format === 'text' ? '\n' : '') + headText(head, format);
       for (const sample of samples) {
         text += lineOf(head, sample);
-        if (text.length < PIECE_LENGTH) continue;
-        pieces.push(Buffer.from(text));
-        text = '';
-        yield;
+        written += 1;
+        if (text.length >= PIECE_LENGTH) {
+          pieces.push(Buffer.from(text));
+          text = '';
+        }
+        if (written % STEP === 0) yield;
       }
     }
     if (text !== '') pieces.push(Buffer.from(text));

@@ -59,7 +59,7 @@ export function* addUsage(
     addContainer(page, one, labels);
     const own = one.counters ?? [];
     addReadings(page, counters, labels, hasZeros ? own : own.filter(({ value }) => Number(value) !== 0));
-    yield;
+    if (page.isStep) yield;
   }
   for (const one of devices) if (one.endedAtMs === undefined) addDevice(page, one);
 }
