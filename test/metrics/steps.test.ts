@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { createExposition, type Exposition } from '../../src/metrics/page/exposition.ts';
-import { inTurns } from '../../src/metrics/page/steps.ts';
+import { Work } from '../../src/metrics/page/steps.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { families, snapshot, stats } from './sample.ts';
 
 const textOf = async (page: Exposition): Promise<string> => Buffer.concat((await page.page('text')).plain).toString();
 
 describe('a page in steps', () => {
-  it('lets the event loop turn between steps', async () => {
+  it('lets the event loop turn between steps, and is finished at once for whoever needs it', async () => {
     let turns = 0;
     function* steps(): Generator<undefined, number> {
       for (let n = 0; n < 5; n += 1) {
@@ -16,7 +16,11 @@ describe('a page in steps', () => {
       }
       return turns;
     }
-    expect(await inTurns(steps())).toBe(5);
+    const work = new Work(steps());
+    await work.inTurns();
+    expect(work.result).toBe(5);
+    turns = 0;
+    expect(new Work(steps()).result).toBe(0);
   });
 
   it('shows one snapshot, also when the next one comes while it is written', async () => {

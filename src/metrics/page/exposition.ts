@@ -12,7 +12,7 @@ import { addReadings, createCatalogue, type FamilyMetrics, metricsOfContainers, 
 import { addUsage } from '../series/usage-metrics.ts';
 import { joinLabels, labelText } from './labels.ts';
 import { CONTENT_TYPES, END, type FinishedPage, type Format, Page } from './page.ts';
-import { atOnce, inTurns, type Steps } from './steps.ts';
+import { type Steps, Work } from './steps.ts';
 
 /** Scrapes within this time get the same page, so that several concurrent scrapers cost only one page. None is prepared sooner after another one. */
 const REUSE_MS = 1_000;
@@ -51,17 +51,30 @@ export interface Exposition {
 
 /** A part of the page that stays the same until its source changes. It is rendered at most once per format. */
 class Part {
-  readonly page: FinishedPage;
-  readonly #bytes = new Map<Format, Promise<readonly Buffer[]>>();
+  readonly #page: Work<FinishedPage>;
+  readonly #bytes = new Map<Format, Work<readonly Buffer[]>>();
 
-  constructor(page: FinishedPage) {
-    this.page = page;
+  constructor(page: Steps<FinishedPage>) {
+    this.#page = new Work(page);
   }
 
-  bytes(format: Format): Promise<readonly Buffer[]> {
-    const bytes = this.#bytes.get(format) ?? inTurns(this.page.bytes(format));
-    this.#bytes.set(format, bytes);
-    return bytes;
+  get page(): FinishedPage {
+    return this.#page.result;
+  }
+
+  bytes(format: Format): readonly Buffer[] {
+    return this.#encoding(format).result;
+  }
+
+  async prepare(format: Format): Promise<void> {
+    await this.#page.inTurns();
+    await this.#encoding(format).inTurns();
+  }
+
+  #encoding(format: Format): Work<readonly Buffer[]> {
+    const known = this.#bytes.get(format) ?? new Work(this.page.bytes(format));
+    this.#bytes.set(format, known);
+    return known;
   }
 }
 
@@ -106,25 +119,24 @@ export function createExposition(sources: ExpositionSources): Exposition {
     return yield* page.finish();
   }
 
-  const hardware = keep(async (snapshot: Snapshot) => new Part(await inTurns(writeHardware(snapshot))));
+  const hardware = keep((snapshot: Snapshot) => new Part(writeHardware(snapshot)));
   // Totals and counters of containers are a part of their own, because they change later than the snapshot: when they are on disk.
-  const totals = keep(async (usage: Usage) => new Part(await inTurns(writeTotals(usage))));
+  const totals = keep((usage: Usage) => new Part(writeTotals(usage)));
 
   const usageOf = (snapshot: Snapshot | undefined): Usage | undefined =>
     sources.usage === undefined ? snapshot?.usage : sources.usage(snapshot?.usage);
 
-  const ofHardware = async (snapshot: Snapshot | undefined, usage: Usage | undefined): Promise<readonly Part[]> => {
+  const ofHardware = (snapshot: Snapshot | undefined, usage: Usage | undefined): readonly Part[] => {
     if (snapshot === undefined) return [];
-    return await Promise.all(usage === undefined ? [hardware(snapshot)] : [hardware(snapshot), totals(usage)]);
+    return usage === undefined ? [hardware(snapshot)] : [hardware(snapshot), totals(usage)];
   };
 
   const write = async (snapshot: Snapshot | undefined, usage: Usage | undefined, format: Format): Promise<WrittenPage> => {
-    const shown = await ofHardware(snapshot, usage);
+    const shown = ofHardware(snapshot, usage);
     const page = new Page();
     addAgent(page, sources.agent(), snapshot && { snapshot, pages: shown.map((part) => part.page) });
     await ownProcess.addTo(page);
-    const parts = [...shown, new Part(atOnce(page.finish()))];
-    const plain = join(await Promise.all(parts.map((part) => part.bytes(format))), format);
+    const plain = join([...shown, new Part(page.finish())], format);
     let gzipped: Promise<readonly Buffer[]> | undefined;
     return {
       plain,
@@ -135,55 +147,33 @@ export function createExposition(sources: ExpositionSources): Exposition {
     };
   };
 
-  /** Pages are written one after another: scrapes that come meanwhile share the next one. */
-  let writing: Promise<unknown> | undefined;
-  const inOrder = <T>(page: Promise<T>): Promise<T> => {
-    const end = (): void => {
-      writing = undefined;
-    };
-    writing = page.then(end, end);
-    return page;
-  };
-
   let [isBehind, isPreparing] = [false, false];
   const prepare = async (): Promise<void> => {
     isPreparing = true;
     for (; isBehind; await new Promise<void>((resolve) => clock.after(REUSE_MS, resolve))) {
       isBehind = false;
       await setImmediate();
-      while (writing !== undefined) await writing;
+      const snapshot = sources.snapshot();
       const scraped = [...scrapedMs].filter(([, atMs]) => clock.monotonic() - atMs < PREPARE_FOR_MS);
       if (scraped.length === 0) break;
-      const snapshot = sources.snapshot();
-      const writeParts = async (): Promise<void> => {
-        const parts = await ofHardware(snapshot, usageOf(snapshot));
-        for (const [format] of scraped) await Promise.all(parts.map((part) => part.bytes(format)));
-      };
-      // The scrape reports a failure.
-      await inOrder(writeParts()).catch(() => undefined);
+      for (const part of ofHardware(snapshot, usageOf(snapshot))) for (const [format] of scraped) await part.prepare(format);
     }
     isPreparing = false;
   };
 
   return {
-    async page(format) {
-      scrapedMs.set(format, clock.monotonic());
-      for (;;) {
-        const snapshot = sources.snapshot();
-        const usage = usageOf(snapshot);
-        const atMs = clock.monotonic();
-        const known = latest.get(format);
-        if (known !== undefined && known.snapshot === snapshot && known.usage === usage && atMs - known.atMs < REUSE_MS) return known.page;
-        if (writing !== undefined) {
-          await writing;
-          continue;
-        }
-        const page = inOrder(write(snapshot, usage, format));
-        latest.set(format, { snapshot, usage, atMs, page });
-        // After a failure the next scrape tries again.
-        page.catch(() => latest.delete(format));
-        return page;
-      }
+    page(format) {
+      const snapshot = sources.snapshot();
+      const usage = usageOf(snapshot);
+      const atMs = clock.monotonic();
+      scrapedMs.set(format, atMs);
+      const known = latest.get(format);
+      if (known !== undefined && known.snapshot === snapshot && known.usage === usage && atMs - known.atMs < REUSE_MS) return known.page;
+      const page = write(snapshot, usage, format);
+      latest.set(format, { snapshot, usage, atMs, page });
+      // After a failure the next scrape tries again.
+      page.catch(() => latest.delete(format));
+      return page;
     },
     prepare() {
       isBehind = true;
@@ -191,20 +181,17 @@ export function createExposition(sources: ExpositionSources): Exposition {
     },
     devices() {
       const snapshot = sources.snapshot();
-      if (snapshot === undefined) return '';
-      const usage = usageOf(snapshot);
-      const pages = [writeHardware(snapshot), ...(usage === undefined ? [] : [writeTotals(usage)])];
-      const written = pages.map((page) => atOnce(atOnce(page).bytes('text')));
-      return Buffer.concat(join(written, 'text')).toString();
+      return Buffer.concat(join(ofHardware(snapshot, usageOf(snapshot)), 'text')).toString();
     },
     contentTypes: CONTENT_TYPES,
   };
 }
 
 /** The text format separates metrics, and so parts, by a blank line. */
-function join(parts: readonly (readonly Buffer[])[], format: Format): readonly Buffer[] {
-  if (format === 'openmetrics') return [...parts.flat(), Buffer.from(END)];
-  return parts.filter(({ length }) => length > 0).flatMap((pieces, at) => (at === 0 ? pieces : [LINE_FEED, ...pieces]));
+function join(parts: readonly Part[], format: Format): readonly Buffer[] {
+  const written = parts.map((part) => part.bytes(format)).filter(({ length }) => length > 0);
+  if (format === 'openmetrics') return [...written.flat(), Buffer.from(END)];
+  return written.flatMap((pieces, at) => (at === 0 ? pieces : [LINE_FEED, ...pieces]));
 }
 
 /** Level 1 needs a third of the time of level 6, for 6 % more bytes. */

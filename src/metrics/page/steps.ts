@@ -1,26 +1,35 @@
 import { setImmediate } from 'node:timers/promises';
 
-/**
- * Work in steps of {@link STEP} series. They are counted and not timed: on a busy machine a page waits for each turn of the event loop, so
- * it needs the same few turns however long each of them takes.
- */
+/** Work in steps of {@link STEP} series. */
 export type Steps<T> = Generator<undefined, T>;
 
 /** So many series are added, sorted or encoded in about 10 to 15 ms. */
 export const STEP = 12_000;
 
-export function atOnce<T>(steps: Steps<T>): T {
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done === true) return value;
-  }
-}
+/** Work that others may do step by step before somebody needs its result. */
+export class Work<T> {
+  readonly #steps: Steps<T>;
+  #ended: { readonly result: T } | undefined;
 
-/** Lets the event loop turn between steps, so that the other clients of the main thread do not wait for all of them. */
-export async function inTurns<T>(steps: Steps<T>): Promise<T> {
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done === true) return value;
-    await setImmediate();
+  constructor(steps: Steps<T>) {
+    this.#steps = steps;
+  }
+
+  /** Does what is left at once: on a busy machine, whoever waits for the result would wait long for each turn of the event loop. */
+  get result(): T {
+    for (;;) {
+      if (this.#ended !== undefined) return this.#ended.result;
+      this.#step();
+    }
+  }
+
+  /** Does one step in each turn of the event loop, so that other work of the main thread need not wait for all of them. */
+  async inTurns(): Promise<void> {
+    for (; this.#ended === undefined; await setImmediate()) this.#step();
+  }
+
+  #step(): void {
+    const { done, value } = this.#steps.next();
+    if (done === true) this.#ended = { result: value };
   }
 }
