@@ -57,15 +57,18 @@ export async function startAgent(settings: AgentSettings, parts: AgentDependenci
   const liveness = new Liveness(settings.refresh.interval, systemClock);
   const inventory = new InventoryLog(logger);
   const ledger = new UsageLedger(settings, core.store, logger, systemClock);
-  usage?.follow((snapshot) => ledger.update(snapshot));
+  usage?.follow((snapshot) => {
+    ledger.update(snapshot);
+    exposition.prepare();
+  });
   core.store.subscribe(() => {
     const snapshot = core.store.snapshot() as Snapshot;
     liveness.published();
-    inventory.update(snapshot, plugin?.stats());
     ledger.look(snapshot);
     usage?.published(snapshot);
-    setImmediate(() => exposition.prepare());
+    exposition.prepare();
   });
+  core.store.follow(() => inventory.update(core.store.snapshot() as Snapshot, plugin?.stats()));
   const claimNames = new Map(settings.families.map(({ family }) => [family.name, family.claimNames]));
   const feed = new HealthFeed({
     store: core.store,
@@ -75,7 +78,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentDependenci
   });
   const server = createServer({
     exposition,
-    store: core.store,
+    store: { snapshot: () => core.store.snapshot(), subscribe: (notify) => core.store.follow(notify) },
     ...(history === undefined ? {} : { history: () => history.current }),
     plugin: () => plugin?.stats(),
     fault: () => liveness.fault(),
@@ -189,7 +192,7 @@ export async function openReader(settings: AgentSettings, parts: AgentDependenci
       return core.store.snapshot() as Snapshot;
     },
     page: () => exposition.devices(),
-    metrics: async () => (await exposition.page('text')).plain.toString(),
+    metrics: async () => Buffer.concat((await exposition.page('text')).plain).toString(),
     events: () => health.engine.eventsSince(0),
     async close() {
       const ended = await core.close();

@@ -3,6 +3,7 @@ import type { Snapshot } from '../model/snapshot.ts';
 /** Holds the latest snapshot and notifies subscribers of each new one. */
 export class Store {
   readonly #subscribers = new Set<() => void>();
+  readonly #due = new Set<() => void>();
   #snapshot: Snapshot | undefined;
 
   snapshot(): Snapshot | undefined {
@@ -18,5 +19,28 @@ export class Store {
   subscribe(notify: () => void): () => void {
     this.#subscribers.add(notify);
     return () => this.#subscribers.delete(notify);
+  }
+
+  /**
+   * As {@link subscribe}, for what only shows: each is notified in a turn of the event loop of its own, so that other clients of the main
+   * thread are answered in between. A snapshot that came before its turn replaces the one before.
+   */
+  follow(notify: () => void): () => void {
+    const unsubscribe = this.subscribe(() => {
+      if (this.#due.size === 0) setImmediate(() => this.#turn());
+      this.#due.add(notify);
+    });
+    return () => {
+      unsubscribe();
+      this.#due.delete(notify);
+    };
+  }
+
+  #turn(): void {
+    const [next] = this.#due;
+    if (next === undefined) return;
+    this.#due.delete(next);
+    if (this.#due.size > 0) setImmediate(() => this.#turn());
+    next();
   }
 }

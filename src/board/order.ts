@@ -38,7 +38,7 @@ export function inTrees(rows: readonly BoardRow[], compare: (a: BoardRow, b: Boa
     const cached = leaders.get(row.key);
     if (cached !== undefined) return cached;
     const below = depth > 4 ? [] : (parts.get(row.key) ?? []).map((part) => leaderOf(part, depth + 1));
-    const leader = [row, ...below].sort(compare)[0] as BoardRow;
+    const leader = below.reduce((first, one) => (compare(one, first) < 0 ? one : first), row);
     leaders.set(row.key, leader);
     return leader;
   };

@@ -55,10 +55,12 @@ function knownOf({ key, readings }: Pick<DeviceState, 'key' | 'readings'>, rateO
 }
 
 function found(shown: readonly ShownReading[], known: Known): readonly ChosenReading[] {
-  return shown
-    .map((one) => (typeof one === 'string' ? SHARED[one](known) : own(one, known)))
-    .filter((one) => one !== undefined)
-    .slice(0, MOST);
+  const chosen: ChosenReading[] = [];
+  for (const one of shown) {
+    const reading = typeof one === 'string' ? SHARED[one](known) : own(one, known);
+    if (reading !== undefined && chosen.push(reading) === MOST) break;
+  }
+  return chosen;
 }
 
 function own({ label, metric, labels = {}, full, words }: OwnReading, known: Known): ChosenReading | undefined {

@@ -17,9 +17,9 @@ import type { HealthFeed } from './feed/health-feed.ts';
 import type { ScrapeFormat } from './http/negotiation.ts';
 import type { WebOptions } from './options.ts';
 
-/** The metrics page in its formats, as bytes. */
+/** The metrics page in its formats, in pieces. */
 export interface ScrapedPage {
-  page(format: ScrapeFormat): Promise<{ readonly plain: Buffer; gzipped(): Promise<Buffer> }>;
+  page(format: ScrapeFormat): Promise<{ readonly plain: readonly Buffer[]; gzipped(): Promise<readonly Buffer[]> }>;
   readonly contentTypes: Readonly<Record<ScrapeFormat, string>>;
 }
 

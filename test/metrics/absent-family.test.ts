@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Page } from '../../src/metrics/page/page.ts';
+import { Work } from '../../src/metrics/page/steps.ts';
 import { addProbes } from '../../src/metrics/series/probe-metrics.ts';
 import type { FamilyState, Snapshot } from '../../src/model/snapshot.ts';
 
@@ -19,7 +20,9 @@ const missing = { device: { family: 'toy' }, verdict: { state: 'unknown' }, miss
 function seriesOf(family: FamilyState, devices: readonly object[] = []): readonly string[] {
   const page = new Page();
   addProbes(page, { families: [family], devices } as unknown as Snapshot);
-  const lines = page.finish().text('text').split('\n');
+  const lines = Buffer.concat(new Work(new Work(page.finish()).result.bytes('text')).result)
+    .toString()
+    .split('\n');
   return lines.filter((line) => line !== '' && !line.startsWith('#'));
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Page } from '../../src/metrics/page/page.ts';
+import { Work } from '../../src/metrics/page/steps.ts';
 import { holderLabels } from '../../src/metrics/series/container-metrics.ts';
 import { createCatalogue, metricsOfContainers } from '../../src/metrics/series/reading-metrics.ts';
 import { addUsage } from '../../src/metrics/series/usage-metrics.ts';
@@ -23,8 +24,11 @@ const used = { namespace: 'a', pod: 'b', container: 'c', resource: 'r', device: 
 function linesOf(hasZeros?: boolean): readonly string[] {
   const page = new Page();
   const metrics = metricsOfContainers(createCatalogue([{ name: 'toy', metrics: [errors] }]));
-  addUsage(page, { containers: [used as unknown as ContainerUsage], devices: [] }, metrics, holderLabels(''), hasZeros);
-  const lines = page.finish().text('text').split('\n');
+  void new Work(addUsage(page, { containers: [used as unknown as ContainerUsage], devices: [] }, metrics, holderLabels(''), hasZeros))
+    .result;
+  const lines = Buffer.concat(new Work(new Work(page.finish()).result.bytes('text')).result)
+    .toString()
+    .split('\n');
   return lines.filter((line) => line.startsWith('container_')).map((line) => line.replace(/namespace=.*?device="d",?/, ''));
 }
 

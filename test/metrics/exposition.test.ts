@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { createExposition, type Exposition } from '../../src/metrics/page/exposition.ts';
 import type { Format } from '../../src/metrics/page/page.ts';
@@ -7,7 +8,12 @@ import type { Usage } from '../../src/model/usage.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { families, snapshot, state, stats } from './sample.ts';
 
-const textOf = async (page: Exposition, format: Format = 'text'): Promise<string> => (await page.page(format)).plain.toString();
+const textOf = async (page: Exposition, format: Format = 'text'): Promise<string> =>
+  Buffer.concat((await page.page(format)).plain).toString();
+/** Lets prepared pages be written. */
+const turns = async (): Promise<void> => {
+  for (let n = 0; n < 10; n += 1) await turn();
+};
 const exposition = (now: () => Snapshot | undefined = () => snapshot) => createExposition({ families, snapshot: now, agent: () => stats });
 
 const samples = (page: string): string[] => page.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
@@ -162,19 +168,31 @@ describe('the metrics page', () => {
     let latest = next();
     const page = createExposition({ families, snapshot: () => latest, agent: () => stats, clock });
     page.prepare();
+    await turns();
     expect(written, 'nobody has scraped').toBe(0);
     await page.page('text');
     const ofOne = written;
     latest = next();
     page.prepare();
+    await turns();
     expect(written).toBeGreaterThan(ofOne);
     const prepared = written;
     await page.page('text');
     expect(written - prepared, 'only what the agent tells of itself').toBeLessThan(ofOne);
-    const before = written;
+    let before = written;
+    latest = next();
+    page.prepare();
+    clock.advance(999);
+    await turns();
+    expect(written, 'the last page was prepared less than a second ago').toBe(before);
+    clock.advance(1);
+    await turns();
+    expect(written).toBeGreaterThan(before);
+    before = written;
     clock.advance(180_000);
     latest = next();
     page.prepare();
+    await turns();
     expect(written, 'the scraper has gone').toBe(before);
   });
 

@@ -71,7 +71,7 @@ export function bigExposition() {
   const asked = { count: 0 };
   const page = () => {
     asked.count += 1;
-    return Promise.resolve({ plain: bigPage, gzipped: () => Promise.resolve(bigPage) });
+    return Promise.resolve({ plain: [bigPage], gzipped: () => Promise.resolve([bigPage]) });
   };
   return {
     asked,

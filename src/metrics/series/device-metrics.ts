@@ -68,6 +68,8 @@ export const deviceMetrics = {
   ),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
+const STATE_LABELS = HEALTH_STATES.toSorted().map((state) => [state, labelText({ state })] as const);
+
 /** Adds the series of one device's identity and verdict, but not its readings. */
 export function addDevice(page: Page, { device, missingSinceMs, stale, verdict, readAtMs }: DeviceState): void {
   const label = labelText({ device: device.id });
@@ -82,11 +84,10 @@ function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
   const { state, sinceMs, transitions, conditions, ignored = [], unchecked = [] } = verdict;
   if (state !== 'unknown') page.add(deviceMetrics.healthy, label, state === 'unhealthy' ? 0 : 1);
   if (sinceMs > 0) page.add(deviceMetrics.healthSince, label, sinceMs / 1_000);
-  for (const one of HEALTH_STATES) {
-    const labels = joinLabels(label, labelText({ state: one }));
-    page.add(deviceMetrics.health, labels, one === state ? 1 : 0);
+  for (const [one, labels] of STATE_LABELS) {
+    page.add(deviceMetrics.health, label, one === state ? 1 : 0, labels);
     // Export 0 too: Prometheus cannot see an increase when a counter first appears with the value 1.
-    if (transitions !== undefined) page.add(deviceMetrics.transitions, labels, transitions[one] ?? 0);
+    if (transitions !== undefined) page.add(deviceMetrics.transitions, label, transitions[one] ?? 0, labels);
   }
   for (const condition of conditions) {
     const { type, instance, unverifiedSinceMs } = condition;

@@ -1,5 +1,5 @@
 import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
-import { joinLabels, type LabelText, labelTextOf } from '../page/labels.ts';
+import { type LabelText, labelTextOf } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 
 /** The declared metrics of one family. */
@@ -55,12 +55,12 @@ export function metricsOfContainers(catalogue: Catalogue): WrittenMetrics {
   return new Map(specs.map((spec) => [spec.name, { spec: containerTwin(spec), labels: spec.labels }]));
 }
 
-/** Adds readings. Each has the labels `first`, and then its own labels in declared order. */
+/** Adds readings. Each has the labels `first`, which end with `device`, and then its own labels in declared order. */
 export function addReadings(page: Page, metrics: WrittenMetrics, first: LabelText, readings: Iterable<Reading>): void {
   for (const { metric, labels = {}, value } of readings) {
     const declared = metrics.get(metric);
     if (declared === undefined || hasOthers(labels, declared.labels)) page.drop('undeclared');
-    else page.add(declared.spec, joinLabels(first, labelTextOf(labels, declared.labels)), value);
+    else page.add(declared.spec, first, value, labelTextOf(labels, declared.labels));
   }
 }
 

@@ -2,6 +2,7 @@ import type { MetricSpec } from '../../model/metric.ts';
 import type { ContainerUsage, DeviceUsage, Usage } from '../../model/usage.ts';
 import { joinLabels, type LabelText, labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
+import type { Steps } from '../page/steps.ts';
 import type { HolderText } from './container-metrics.ts';
 import { addReadings, CONTAINER_LABELS, type WrittenMetrics } from './reading-metrics.ts';
 
@@ -47,17 +48,18 @@ export const deviceUsageMetrics = {
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
 /** Adds the totals of all containers and devices, with the counters of containers. `hasZeros`: also those that are 0. */
-export function addUsage(
+export function* addUsage(
   page: Page,
   { containers, devices }: Usage,
   counters: WrittenMetrics,
   holderText: HolderText,
   hasZeros = true,
-): void {
+): Steps<void> {
   for (const [labels, one] of bySeries(containers, holderText)) {
     addContainer(page, one, labels);
     const own = one.counters ?? [];
     addReadings(page, counters, labels, hasZeros ? own : own.filter(({ value }) => Number(value) !== 0));
+    if (page.isStep) yield;
   }
   for (const one of devices) if (one.endedAtMs === undefined) addDevice(page, one);
 }
@@ -69,7 +71,8 @@ function bySeries(containers: readonly ContainerUsage[], holderText: HolderText)
     const labels = labelsOf(one, holderText);
     if (found.get(labels)?.endedAtMs !== undefined || !found.has(labels)) found.set(labels, one);
   }
-  return found;
+  // In the order of the page.
+  return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 function labelsOf(one: ContainerUsage, holderText: HolderText): LabelText {
@@ -80,13 +83,13 @@ const idOf = (key: string): string => key.slice(key.indexOf('/') + 1);
 
 function addContainer(page: Page, one: ContainerUsage, labels: LabelText): void {
   // Prometheus sees the growth of a counter only from its first sample on, so that sample has to be 0.
-  const add = (spec: MetricSpec, value: number | undefined, at: LabelText = labels): void => {
-    if (value !== undefined) page.add(spec, at, one.isNew === true ? 0 : value);
+  const add = (spec: MetricSpec, value: number | undefined, last?: LabelText): void => {
+    if (value !== undefined) page.add(spec, labels, one.isNew === true ? 0 : value, last);
   };
   const { allocated, share, busy, idle, unobserved, energyEstimated, memory, lastActive, ended } = containerUsageMetrics;
   add(allocated, one.allocatedSeconds);
   add(share, one.shareSeconds);
-  for (const engine in one.busySeconds) add(busy, one.busySeconds[engine], joinLabels(labels, labelText({ engine })));
+  for (const engine in one.busySeconds) add(busy, one.busySeconds[engine], labelText({ engine }));
   add(idle, one.idleSeconds);
   add(unobserved, one.unobservedSeconds);
   add(energyEstimated, one.energyEstimatedJoules);

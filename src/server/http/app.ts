@@ -119,13 +119,16 @@ function scrapeHandler(exposition: ScrapedPage): RequestHandler {
   return async (request, response) => {
     const format = chooseFormat(headerOf(request, 'accept'));
     const page = await exposition.page(format);
-    const isGzip = page.plain.length >= WORTH_COMPRESSING_BYTES && acceptsGzip(headerOf(request, 'accept-encoding'));
+    const isGzip = lengthOf(page.plain) >= WORTH_COMPRESSING_BYTES && acceptsGzip(headerOf(request, 'accept-encoding'));
     const body = isGzip ? await page.gzipped() : page.plain;
     if (response.destroyed) return;
     response.setHeader('Content-Type', exposition.contentTypes[format]);
     response.setHeader('Vary', 'Accept, Accept-Encoding');
     if (isGzip) response.setHeader('Content-Encoding', 'gzip');
-    response.setHeader('Content-Length', body.length);
-    response.end(request.method === 'HEAD' ? undefined : body);
+    response.setHeader('Content-Length', lengthOf(body));
+    if (request.method !== 'HEAD') for (const piece of body) response.write(piece);
+    response.end();
   };
 }
+
+const lengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, { length }) => sum + length, 0);
