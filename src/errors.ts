@@ -178,6 +178,11 @@ export const errors = {
       'Run "device-agent health -o text" for the conditions and whether they are unverified. Run this command as the user of the agent.',
     exit: 1,
   },
+  'release-refused': {
+    message: 'no driver was released: {problem}',
+    remedy: 'Run this command on the node, as the user of the agent: in its container, as by kubectl exec.',
+    exit: 1,
+  },
   'listen-failed': {
     message: 'cannot listen on {address}: {problem}',
     remedy: 'Free the address, or choose another one with --web.listen-address.',

@@ -80,7 +80,7 @@ const PARSERS: Readonly<Record<string, string>> = {
   'cli/doctor/agent-checks.ts': 'a copy of what it made itself',
   'config/print.ts': 'writes YAML with comments, and parses none',
   'cli/list/list.ts': 'a copy of what it made itself',
-  'cli/health/accept.ts': 'an answer of the agent',
+  'cli/ask-control.ts': 'an answer of the agent',
   'server/control/control-socket.ts': "a line of the agent's own user, whose length is limited",
   'capture/redaction/outputs.ts': 'output of a program, whose size is limited, in the command capture',
   'config/yaml-text.ts': 'writes YAML, and parses none',

@@ -241,7 +241,13 @@ export const agentAlerts: readonly Alert[] = [
   {
     name: 'DeviceProbeFails',
     severity: 'warning',
-    expr: `${by(`${NODE}, family`, `${series('device_agent_probe_success')} == 0`)}`,
+    // Silent while somebody has asked for the driver, and not after the time that was asked.
+    expr: `
+      ${by(`${NODE}, family`, `${series('device_agent_probe_success')} == 0`)}
+      unless on (${NODE}, family) (
+        ${by(`${DEVICE}, family`, series('device_info'))}
+        and on (${DEVICE}) ${by(DEVICE, `${series('device_nvidia_driver_release_end_timestamp_seconds')} > time()`)}
+      )`,
     for: '5m',
     summary: `The agent ${ON_NODE} can read no {{ $labels.family }} device.`,
     description: 'The health of all these devices is unknown. device_agent_problems has the code.',

@@ -10,7 +10,7 @@ import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { DevicePlugin } from '../plugin/plugin.ts';
 import { AccessControl } from '../server/access/access-control.ts';
-import { type AcceptRequest, type ControlAnswer, controlSocket } from '../server/control/control-socket.ts';
+import { type Control, controlSocket } from '../server/control/control-socket.ts';
 import { serveFeedSocket } from '../server/feed/feed-socket.ts';
 import { HealthFeed } from '../server/feed/health-feed.ts';
 import { createServer } from '../server/http/server.ts';
@@ -84,6 +84,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentDependenci
     fault: () => liveness.fault(),
     status: () => ({ host: facts?.facts(), config: config?.() }),
     ...(reload === undefined ? {} : { reload }),
+    release: (request) => core.release(request),
     families: settings.families.map(({ family }) => ({
       name: family.name,
       problems: [...supervisorProblems, ...family.problems],
@@ -110,7 +111,10 @@ export async function startAgent(settings: AgentSettings, parts: AgentDependenci
     throw error;
   };
   const address = await server.listen().catch(abort);
-  const control = (request: AcceptRequest): ControlAnswer => acceptCondition(request, core.store.snapshot(), health, () => core.assemble());
+  const control: Control = {
+    accept: (request) => acceptCondition(request, core.store.snapshot(), health, () => core.assemble()),
+    release: (request) => core.release(request),
+  };
   const closeControl =
     settings.state.file === '' ? undefined : await serveControl(controlSocket(settings.state.file), control, server.local, logger);
   const { socket } = settings.healthFeed;

@@ -1,20 +1,23 @@
 import type { RequestListener } from 'node:http';
 import type { Logger } from '../log/logger.ts';
 import type { Snapshot } from '../model/snapshot.ts';
-import { type AcceptRequest, type ControlAnswer, serveControlSocket } from '../server/control/control-socket.ts';
+import { type AcceptAnswer, type AcceptRequest, type Control, serveControlSocket } from '../server/control/control-socket.ts';
 import type { HealthService } from './health.ts';
 
 /** Serves the socket. Without it commands ask the listening address, and none can change anything; the agent runs on. */
 export async function serveControl(
   path: string,
-  accept: (request: AcceptRequest) => ControlAnswer,
+  control: Control,
   read: RequestListener,
   logger: Logger,
 ): Promise<(() => void) | undefined> {
   try {
-    return await serveControlSocket(path, accept, read);
+    return await serveControlSocket(path, control, read);
   } catch (error) {
-    logger.warn('commands of this machine cannot be served; `health accept` is not available', { path, detail: (error as Error).message });
+    logger.warn('commands of this machine cannot be served; `health accept` and `release` are not available', {
+      path,
+      detail: (error as Error).message,
+    });
     return undefined;
   }
 }
@@ -25,7 +28,7 @@ export function acceptCondition(
   snapshot: Snapshot | undefined,
   health: HealthService,
   assemble: () => void,
-): ControlAnswer {
+): AcceptAnswer {
   const found = (snapshot?.devices ?? []).filter(({ key, device: { id, aliases, uuid } }) =>
     [key, id, uuid, ...aliases].some((name) => name?.toLowerCase() === wanted.toLowerCase()),
   );

@@ -19,6 +19,7 @@ import type { Resolve } from '../model/allocation.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { Observe } from '../model/observation.ts';
 import type { CheckpointReason } from '../model/pod-resources.ts';
+import { MAX_RELEASE_MS, type ReleaseAnswer, type ReleaseRequest } from '../model/release.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { FamilyRunner } from '../supervisor/family-runner.ts';
 import { IsolatedReads, type ReadProcess } from '../supervisor/isolated-reads.ts';
@@ -77,6 +78,8 @@ export class AgentCore {
   /** For each family, the {@link Assembler.awaited} time of its last read outside the interval. */
   readonly #readFor = new Map<FamilyRunner, number>();
   readonly #health: HealthService;
+  /** Families whose driver can be closed on request. */
+  readonly #releasable: ReadonlySet<string>;
   readonly #checkpointReader: CheckpointReader;
   #checkpoint: CheckpointRead = { entries: [] };
   readonly #claims: ClaimReader;
@@ -108,6 +111,7 @@ export class AgentCore {
     this.#isFramed = frames !== undefined;
     this.#isolated = isolated;
     const families = settings.families.map(({ family }) => family);
+    this.#releasable = new Set(families.flatMap(({ name, canRelease }) => (canRelease === true ? [name] : [])));
     warnOfExpected(settings, families, logger);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
     this.#documents = documentThread(clock);
@@ -213,6 +217,22 @@ export class AgentCore {
   async refreshWithHolders(isWanted: (family: string) => boolean): Promise<void> {
     await Promise.all([this.#ask(), this.refreshFamilies(isWanted)]);
     if (this.#isBehind) this.assemble();
+  }
+
+  /** Closes the driver of a family for a time, or opens it again. */
+  async release({ family, forMs, by }: ReleaseRequest): Promise<ReleaseAnswer> {
+    const runner = this.runners.find((one) => one.family === family);
+    if (runner === undefined || !this.#releasable.has(family)) {
+      const known = [...this.#releasable].join(', ');
+      return {
+        refused: `${family} is no enabled device family whose driver the agent keeps open (${known === '' ? 'there is none' : known})`,
+      };
+    }
+    if (!(forMs >= 0 && forMs <= MAX_RELEASE_MS)) return { refused: 'a release lasts 24h at most' };
+    const untilMs = forMs === 0 ? undefined : this.#clock.now() + forMs;
+    const hanging = await runner.release(untilMs === undefined ? undefined : { by, untilMs });
+    if (this.#isBehind) this.assemble();
+    return { family, untilMs, hanging };
   }
 
   /** Why no container must start on a device; undefined when the device is clean. A read before `sinceMs` (monotonic clock) does not count. */

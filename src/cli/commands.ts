@@ -95,6 +95,21 @@ can open.`,
     load: async () => (await import('./health/accept.ts')).runHealthAccept,
   },
   {
+    name: 'release',
+    summary: 'Close the driver of a family for a time, so that it can be reset, unloaded or upgraded.',
+    argument: { name: 'family', help: 'Device family whose driver the agent keeps open.', isRequired: true },
+    options: [
+      { flags: '--for <duration>', help: 'How long, such as 10m; at most 24h. The agent then opens the driver again.' },
+      { flags: '--end', help: 'Open the driver again now.' },
+      { flags: '--why <text>', help: 'Reason, for the condition of the devices.' },
+    ],
+    notes: `The command returns when the agent has closed the driver. Until the end the devices are unknown, with the condition DriverReleased, and
+the alert DeviceUnknown is silent. A restart of the agent ends the release. The command uses the socket control.sock beside --state.file, which
+only the user of the agent can open. POST /-/release?family=FAMILY&for=10m does the same where --web.enable-lifecycle is set.`,
+    examples: ['device-agent release nvidia --for 10m --why "driver 590"', 'device-agent release nvidia --end'],
+    load: async () => (await import('./release.ts')).runRelease,
+  },
+  {
     name: 'incidents',
     summary: 'List the incidents of the devices, or print one: what happened, who was hit, what to do, and the evidence.',
     formats: ['text', 'json'],

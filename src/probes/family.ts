@@ -15,6 +15,7 @@ import type { OptionSpecs, OptionValues } from '../model/options.ts';
 import type { Origin } from '../model/origin.ts';
 import type { PartSums } from '../model/part-sums.ts';
 import type { PciSign } from '../model/pci-sign.ts';
+import type { Release } from '../model/release.ts';
 import type { ShownReadings } from '../model/shown-reading.ts';
 
 /**
@@ -54,6 +55,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly signs?: readonly PciSign[];
   /** Each option is available as `--probe.<name>.<option>`. */
   readonly options: S;
+  /** The probe keeps the driver open, and closes it on request: see {@link Probe.release}. */
+  readonly canRelease?: true;
   createProbe(host: Host, options: OptionValues<S>): Probe;
   /** Needed only when an allocated id can be something else than the id or an alias of a device. */
   readonly resolve?: Resolve;
@@ -91,6 +94,8 @@ export interface Probe {
   watch?(wake: () => void): () => void;
   /** Drops what it keeps of earlier collections, because the last one ran out of file descriptors. The next one reads everything. */
   forget?(): void;
+  /** Closes the driver until the release ends, or as soon as it is undefined. Devices of a closed driver are unknown. Only for drivers that a probe keeps open. */
+  release?(release: Release | undefined): void;
   close?(): void | Promise<void>;
 }
 

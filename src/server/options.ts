@@ -18,7 +18,7 @@ export const webOptions = {
   ),
   'enable-lifecycle': booleanOption(
     false,
-    'Let every client of this address make the agent read its configuration file again, by `POST /-/reload`.',
+    'Let every client of this address change the agent: `POST /-/reload` reads the configuration file again, `POST /-/release` closes a driver for a time.',
   ),
 } as const satisfies OptionSpecs;
 

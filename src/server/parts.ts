@@ -8,6 +8,7 @@ import type { HealthEvent } from '../model/events.ts';
 import type { ConditionSpec } from '../model/health.ts';
 import type { ObservedSpans } from '../model/observed-spans.ts';
 import type { PluginStats } from '../model/plugin-stats.ts';
+import type { ReleaseAnswer, ReleaseRequest } from '../model/release.ts';
 import type { ShownReadings } from '../model/shown-reading.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Access } from './access/access.ts';
@@ -56,6 +57,8 @@ export interface ServerDependencies {
   readonly feed?: HealthFeed;
   /** Reads the configuration file again. Resolves to what is wrong with it. Absent when there is no file. */
   readonly reload?: () => Promise<string | undefined>;
+  /** Lets a family close its driver for a time. */
+  readonly release?: (request: ReleaseRequest) => Promise<ReleaseAnswer>;
   readonly families: readonly {
     readonly name: string;
     readonly problems: readonly ProblemSpec[];

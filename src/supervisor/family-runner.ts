@@ -6,6 +6,7 @@ import type { Collection, DeviceReport, HungStep, Problem } from '../model/colle
 import type { Device } from '../model/device.ts';
 import type { ReadTimes } from '../model/device-record.ts';
 import type { Finding } from '../model/health.ts';
+import type { Release } from '../model/release.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 import type { ReadProcess } from './isolated-reads.ts';
 import type { FromThread } from './messages.ts';
@@ -123,6 +124,8 @@ export class FamilyRunner {
   /** Why the last run failed. */
   #fault: Problem | undefined;
   #lastCrash: string | undefined;
+  /** Who asked to close the driver. The probe itself knows when a release is over. */
+  #release: Release | undefined;
   #isClosed = false;
 
   constructor(
@@ -207,6 +210,19 @@ export class FamilyRunner {
     return done;
   }
 
+  /**
+   * Lets the probe close the driver until the release ends, or open it again. Resolves to the number of calls that hang in the driver: their
+   * threads keep it open.
+   */
+  async release(release: Release | undefined): Promise<number> {
+    this.#release = release;
+    this.#thread?.send({ type: 'release', release });
+    // A refresh in progress may have begun before.
+    if (this.isReading) await this.refresh();
+    await this.refresh();
+    return this.#stuck.calls.length;
+  }
+
   /** Ends all threads. Resolves to false when one is stuck in a system call, so that the process cannot end by itself. */
   async close(graceMs: number): Promise<boolean> {
     this.#isClosed = true;
@@ -250,7 +266,7 @@ export class FamilyRunner {
     this.#isOutdated = false;
     if (this.#thread !== undefined) return this.#thread;
     try {
-      const context = { known: this.#known(), isIsolated: this.#isIsolated, quarantined: this.#closedPlaces };
+      const context = { known: this.#known(), isIsolated: this.#isIsolated, quarantined: this.#closedPlaces, release: this.#release };
       const thread: ProbeThread = this.#start(this.#settings, context, {
         received: (message) => thread === this.#thread && this.#received(message),
         read: (path, limit) => this.#read(path, limit),

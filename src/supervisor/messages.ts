@@ -2,6 +2,7 @@ import type { Roots } from '../host/host.ts';
 import type { Collection } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
 import type { Observation } from '../model/observation.ts';
+import type { Release } from '../model/release.ts';
 import type { PostedCollection } from './posted-collection.ts';
 
 /** What a capture or a replay wants from a thread. Both are absent in a running agent. */
@@ -27,12 +28,15 @@ export interface WorkerStart extends ThreadExtras {
   readonly known: readonly Device[];
   /** Places in which an earlier call still hangs. */
   readonly quarantined: readonly string[];
+  /** Who asked to close the driver; absent while nobody does. */
+  readonly release?: Release | undefined;
 }
 
 export type ToWorker =
   | { readonly type: 'collect'; readonly run: number }
   /** No read hangs any more, so the thread reads files by itself again. */
   | { readonly type: 'read-directly' }
+  | { readonly type: 'release'; readonly release: Release | undefined }
   | { readonly type: 'close' };
 
 /** Requests that another process reads a file. The thread waits for the answer in the memory of an IsolatedChannel. */

@@ -4,6 +4,7 @@ import { type Step, StepRecord } from '../host/fs/step-record.ts';
 import type { Roots } from '../host/host.ts';
 import type { Device } from '../model/device.ts';
 import type { Observe } from '../model/observation.ts';
+import type { Release } from '../model/release.ts';
 import type { FromThread, FromWorker, ThreadExtras, ToWorker, WorkerStart } from './messages.ts';
 import { CollectionReceiver } from './posted-collection.ts';
 
@@ -22,6 +23,8 @@ export interface ThreadContext {
   readonly isIsolated: boolean;
   /** Places in which an earlier call still hangs. */
   readonly quarantined: readonly string[];
+  /** Who asked to close the driver. */
+  readonly release?: Release | undefined;
 }
 
 export interface ThreadListener {

@@ -30,10 +30,12 @@ async function run(start: WorkerStart): Promise<void> {
   const clock = start.clock === undefined ? systemClock : frameTime(start.clock);
   const host = createHost(start.roots, clock, { children, guard, known: start.known, observe });
   const probe = family.createProbe(host, start.options as never);
+  if (start.release !== undefined) probe.release?.(start.release);
   const unwatch = probe.watch?.(() => send({ type: 'wake' }));
 
   port.on('message', (message: ToWorker) => {
     if (message.type === 'read-directly') guard.isolatedReader = undefined;
+    else if (message.type === 'release') probe.release?.(message.release);
     else if (message.type === 'collect') void collect(message.run);
     else void close(probe, unwatch).finally(() => port.close());
   });

@@ -254,6 +254,13 @@ export const cases: readonly AlertCase[] = [
     series: {
       [told('device_agent_probe_success', { family: 'nvidia' })]: '1x10 0x20 1x40',
       [told('device_agent_probe_success', { family: 'fpga' })]: '1x80',
+      // Somebody asked for its driver, for longer than this takes.
+      [told('device_agent_probe_success', { family: 'of a released driver' })]: '0x80',
+      [info('GPU-2', 'of a released driver')]: '1x80',
+      [told('device_nvidia_driver_release_end_timestamp_seconds', { device: 'GPU-2' })]: '86400x80',
+      // Somebody asked for this one until the first failure of the other.
+      [info('GPU-3', 'nvidia')]: '1x80',
+      [told('device_nvidia_driver_release_end_timestamp_seconds', { device: 'GPU-3' })]: '600x80',
     },
     ...{ quietAt: 14, firesAt: 20, endedAt: 40 },
     labels: { node: 'n1', family: 'nvidia', severity: 'warning' },

@@ -203,6 +203,7 @@ class InlineThread implements ProbeThread {
   send(message: ToWorker): void {
     if (message.type === 'read-directly') this.#isIsolated = false;
     else if (message.type === 'close') this.#end();
+    else if (message.type === 'release') this.#probe.release?.(message.release);
     else this.#onRun(this.#collect(message.run));
   }
 

@@ -26,6 +26,16 @@ export const conditions = {
     source: `${SMI}: NVML_ERROR_DRIVER_NOT_LOADED, NVML_ERROR_LIB_RM_VERSION_MISMATCH`,
     outOfBand: true,
   },
+  DriverReleased: {
+    type: 'DriverReleased',
+    class: 'no-data',
+    severity: 'fatal',
+    reasons: ['Released', 'Answers'],
+    meaning: 'Somebody asked the agent to close the driver, to reset or upgrade it. No GPU is read meanwhile.',
+    remedy: 'none',
+    source: 'device-agent release, POST /-/release, or the file of --probe.nvidia.release-file',
+    outOfBand: true,
+  },
   RecoveryAction: {
     type: 'RecoveryAction',
     class: 'latched',

@@ -37,6 +37,7 @@ export const family = defineFamily({
   activity: { utilization: { above: 0.05 }, isForHoldersOnly: true },
   shows: { gpu: ['busy', 'memory', 'power', 'temperature'], mig: ['busy', 'memory'] },
   options,
+  canRelease: true,
   createProbe: (host, values) =>
     new KernelLogProbe(new NvidiaProbe(host, values), host, values.kmsg === '' ? host.dev.path('kmsg') : values.kmsg),
   resolve,

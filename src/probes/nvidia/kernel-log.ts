@@ -4,6 +4,7 @@ import { parseBootTimeMs } from '../../host/kernel-log/record.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
+import type { Release } from '../../model/release.ts';
 import type { Probe } from '../family.ts';
 import { conditions } from './conditions.ts';
 import { NcclCrashes } from './nccl-crashes.ts';
@@ -89,6 +90,10 @@ export class KernelLogProbe implements Probe {
       this.#wake = undefined;
       this.#stopFollowing?.();
     };
+  }
+
+  release(release: Release | undefined): void {
+    this.#gpus.release?.(release);
   }
 
   async close(): Promise<void> {

@@ -266,6 +266,13 @@ export const metrics = {
     ['index', 'minor', 'brand', 'architecture', 'vbios', 'board_part', 'gpu_part', 'compute_mode', 'cuda_version', 'gsp_firmware'],
     'nvidia-smi one element each',
   ),
+  releaseEnd: gauge(
+    'driver_release_end_timestamp_seconds',
+    'Until when somebody asked the agent to keep the driver closed, in seconds since 1970. Absent while the driver is open, and without an end.',
+    [],
+    'device-agent release, POST /-/release',
+    { wiped: true },
+  ),
   pcieErrors: pcieErrorMetric,
   xidErrors: counter(
     'xid_errors_total',

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
+import type { Release } from '../../model/release.ts';
 import type { Probe } from '../family.ts';
 import { FallbackNames } from '../kit/fallback-names.ts';
 import { type ReasonOf, raise } from '../kit/finding.ts';
@@ -9,6 +10,7 @@ import { ProcessFactsReader } from '../kit/process-facts.ts';
 import { conditions } from './conditions.ts';
 import { deviceFromProc, namesOf, nodeFactsOf } from './devices.ts';
 import { hardwareOnBus } from './hardware.ts';
+import { metrics } from './metrics.ts';
 import { NvmlSource } from './nvml/source.ts';
 import type { NvidiaOptions } from './options.ts';
 import { StuckProcesses, type UsersOfDevice } from './processes.ts';
@@ -29,6 +31,8 @@ export class NvidiaProbe implements Probe {
   readonly #stuck = new StuckProcesses();
   readonly #names: FallbackNames;
   #known: readonly DeviceReport[];
+  /** Who asked to close the driver. */
+  #asked: Release | undefined;
 
   constructor(host: Host, options: NvidiaOptions) {
     this.#host = host;
@@ -42,12 +46,15 @@ export class NvidiaProbe implements Probe {
   }
 
   async collect(): Promise<Collection> {
-    const released = this.#options['release-file'];
-    if (released !== '' && existsSync(released)) {
+    const release = this.#release();
+    if (release !== undefined) {
       this.#nvml.release();
-      return this.#blind({ code: 'driver-released', message: `${released} exists` });
+      return this.#closed(release);
     }
     const nvml = await this.#nvml.read();
+    // The driver may ask for it while the library is read.
+    const unbinding = this.#nvml.unbinding();
+    if (unbinding !== undefined) return this.#closed(unbinding);
     if (nvml === undefined || nvml.problem !== undefined) return await this.#collectWithout(nvml?.problem);
     return this.#assembled(nvml);
   }
@@ -61,8 +68,31 @@ export class NvidiaProbe implements Probe {
     return this.#nvml.takeXids();
   }
 
+  release(release: Release | undefined): void {
+    this.#asked = release;
+  }
+
   close(): void {
     this.#nvml.close();
+  }
+
+  /** Why the driver must stay closed now. */
+  #release(): Release | undefined {
+    if (this.#asked?.untilMs !== undefined && this.#host.clock.now() >= this.#asked.untilMs) this.#asked = undefined;
+    const file = this.#options['release-file'];
+    const ofFile = file !== '' && existsSync(file) ? { by: `the file ${file}` } : undefined;
+    return this.#asked ?? ofFile ?? this.#nvml.unbinding();
+  }
+
+  /** Returns the known GPUs without a read: nobody can tell how they are. */
+  #closed({ by, untilMs }: Release): Collection {
+    const message = `${by} asked the agent to close the driver${untilMs === undefined ? '' : ` until ${new Date(untilMs).toISOString()}`}`;
+    const outOfBand = {
+      readings: untilMs === undefined ? [] : [{ metric: metrics.releaseEnd.name, value: Math.floor(untilMs / 1_000) }],
+      findings: [raise(conditions.DriverReleased, 'Released', { status: true, message })],
+    };
+    const reports = this.#known.map(({ device }) => ({ device, outOfBand }));
+    return { reports, problems: [{ code: 'driver-released', message }], listing: 'partial' };
   }
 
   /** Reads from the command instead of the library. `problem` is the failure of the library, if it was used. */
@@ -100,8 +130,12 @@ export class NvidiaProbe implements Probe {
     if (gpus.length === 0 && faults.length === 0 && hardwareOnBus(this.#host))
       problems.push({ code: 'no-devices', message: `${source}: no GPU is shown` });
     const isPartial = !isComplete || unshown > 0 || faults.some(({ fault }) => fault === 'closed') || gpus.some(isPartlyListed);
-    const answers = raise(conditions.DriverUnusable, 'Answers', { status: false, message: 'the driver answers' });
-    const withDriver = this.#known.map((report) => ({ ...report, outOfBand: { readings: [], findings: [answers] } }));
+    const message = 'the driver answers';
+    const findings = [
+      raise(conditions.DriverUnusable, 'Answers', { status: false, message }),
+      raise(conditions.DriverReleased, 'Answers', { status: false, message }),
+    ];
+    const withDriver = this.#known.map((report) => ({ ...report, outOfBand: { readings: [], findings } }));
     return { reports: withDriver, problems, source, listing: isPartial ? 'partial' : 'complete' };
   }
 

@@ -24,8 +24,9 @@ export const problems = [
   },
   {
     code: 'driver-released',
-    meaning: 'The file of --probe.nvidia.release-file exists: the agent does not use the driver, and does not read GPUs.',
-    remedy: 'Remove the file once the driver is loaded again.',
+    meaning: 'Somebody asked the agent to close the driver: the agent does not read GPUs until the release ends.',
+    remedy:
+      'None while the driver is reset or upgraded. Then remove the file of --probe.nvidia.release-file, or run `device-agent release nvidia --end`.',
   },
   {
     code: 'library-not-found',

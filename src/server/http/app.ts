@@ -21,9 +21,9 @@ import {
   TEXT_TYPE,
   WORTH_COMPRESSING_BYTES,
 } from './answer.ts';
+import { RELEASE_PATH, RELOAD_PATH, releaseHandler, reloadHandler } from './lifecycle.ts';
 import { limitAnswers } from './limit-answers.ts';
 import { acceptsGzip, chooseFormat } from './negotiation.ts';
-import { RELOAD_PATH, reloadHandler } from './reload.ts';
 import { takeTurns } from './turns.ts';
 
 export interface AppDependencies {
@@ -64,6 +64,7 @@ export function createApp(parts: ServerDependencies, { passwords, answerMs, stre
   // Again, for those that got a place: the others are refused first.
   app.use(limitAnswers(options['max-requests'], answerMs), inTurn);
   app.all(RELOAD_PATH, reloadHandler(options['enable-lifecycle'], parts.reload));
+  app.all(RELEASE_PATH, releaseHandler(options['enable-lifecycle'], parts.release));
   const scrape = scrapeHandler(exposition);
   // Compares plain text, because Express would interpret special characters of the configured path.
   app.use((request, response, next) => (requestPath(request) === options['telemetry-path'] ? scrape(request, response, next) : next()));
@@ -99,7 +100,8 @@ const off =
     sendError(request, response, 404, code, message);
 
 const onlyReading: RequestHandler = (request, response, next) => {
-  if (isReading(request) || (request.method === 'POST' && requestPath(request) === RELOAD_PATH)) return next();
+  if (isReading(request) || (request.method === 'POST' && [RELOAD_PATH, RELEASE_PATH].some((path) => requestPath(request) === path)))
+    return next();
   response.setHeader('Allow', 'GET, HEAD');
   response.setHeader('Connection', 'close');
   return sendError(request, response, 405, 'method-not-allowed', `${request.method} is not allowed here; GET and HEAD are.`);

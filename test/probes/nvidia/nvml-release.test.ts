@@ -1,4 +1,4 @@
-import { chmodSync, copyFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
@@ -87,6 +87,92 @@ describe('while the release file exists', () => {
     rmSync(release);
     await probe.collect();
     expect(existsSync(trace)).toBe(true);
+  });
+});
+
+describe('on request', () => {
+  const until = (ms: number) => ({ by: 'a test', untilMs: Date.now() + ms });
+  const released = ({ reports }: Collection): unknown[] =>
+    reports.map(({ outOfBand }) => outOfBand?.findings.find(({ type }) => type === 'DriverReleased')?.status);
+
+  it('the driver is closed, its GPUs say who asked until when, and it is open again when the request is withdrawn', async () => {
+    started({ source: 'nvml', 'nvml-library': node.library });
+    expect(released(await probe.collect())).toEqual([false, false]);
+    for (let turn = 0; turn < 20; turn += 1) {
+      const request = until(600_000);
+      probe.release?.(request);
+      const told = await probe.collect();
+      expect([released(told), mapped(), temperatures(told)]).toEqual([[true, true], [], []]);
+      const [{ outOfBand } = { outOfBand: undefined }] = told.reports;
+      expect(outOfBand?.readings).toEqual([
+        { metric: 'device_nvidia_driver_release_end_timestamp_seconds', value: Math.floor(request.untilMs / 1_000) },
+      ]);
+      const message = outOfBand?.findings.find(({ type }) => type === 'DriverReleased')?.message;
+      expect(message).toBe(`a test asked the agent to close the driver until ${new Date(request.untilMs).toISOString()}`);
+      probe.release?.(undefined);
+      expect(temperatures(await probe.collect())).toEqual([41, 42]);
+    }
+  });
+
+  it('the driver is open again when the time is over, although nobody ended the release', async () => {
+    started({ source: 'nvml', 'nvml-library': node.library });
+    await probe.collect();
+    probe.release?.(until(50));
+    expect(released(await probe.collect())).toEqual([true, true]);
+    await expect.poll(async () => released(await probe.collect()), { timeout: 10_000 }).toEqual([false, false]);
+  });
+});
+
+describe('when the driver unbinds a GPU', () => {
+  const bind = (gpus: readonly number[]): void => {
+    const folder = join(node.root, 'proc/driver/nvidia/gpus');
+    rmSync(folder, { recursive: true, force: true });
+    for (const gpu of gpus) mkdirSync(join(folder, `0000:${(0x3b + gpu).toString(16)}:00.0`), { recursive: true });
+  };
+  const machine = (count: number, event: number) => ({
+    lines: [`system_event = ${event} 1`],
+    gpus: Array.from({ length: count }, (_, index) => hopper(index)),
+  });
+
+  it.each([
+    ['the driver is unloaded and loaded again', [], [0, 1], 2],
+    ['only the other GPU is left', [0], [0], 1],
+  ])('the library is closed until %s', async (_name, during, after, count) => {
+    bind([0, 1]);
+    started({ source: 'nvml', 'nvml-library': node.library });
+    expect(codesOf(await probe.collect())).toEqual([]);
+    node.write(machine(2, 1));
+    const first = await probe.collect();
+    expect([codesOf(first), mapped()]).toEqual([['driver-released'], []]);
+    expect(first.problems[0]?.message).toMatch(/^the driver, which unbinds a GPU, asked the agent to close the driver until /);
+    expect(codesOf(await probe.collect())).toEqual(['driver-released']);
+    bind(during);
+    node.write(machine(count, 1));
+    if (during.length === 0) expect(codesOf(await probe.collect())).toEqual(['driver-released']);
+    bind(after);
+    const back = await probe.collect();
+    expect([temperatures(back).length, mapped().length]).toEqual([count, 1]);
+  });
+
+  it('the watch closes the library within seconds, and starts a read', async () => {
+    bind([0, 1]);
+    started({ source: 'nvml', 'nvml-library': node.library });
+    await probe.collect();
+    const woken = new Promise<void>((resolve) => {
+      probe.watch?.(resolve);
+    });
+    node.write(machine(2, 1));
+    await woken;
+    expect(mapped()).toEqual([]);
+    expect(codesOf(await probe.collect())).toEqual(['driver-released']);
+  });
+
+  it('a driver without such events is read as before', async () => {
+    node.write({ lines: ['fail.nvmlSystemEventSetCreate = 3'], gpus: [hopper(0), hopper(1)] });
+    started({ source: 'nvml', 'nvml-library': node.library });
+    expect(codesOf(await probe.collect())).toEqual([]);
+    node.write({ lines: ['fail.nvmlSystemEventSetCreate = 3', 'system_event = 1 1'], gpus: [hopper(0), hopper(1)] });
+    expect(codesOf(await probe.collect())).toEqual([]);
   });
 });
 

@@ -7,6 +7,7 @@ const GPUS = 3;
 const { files: simulated, links, resources } = hardwareOf(family, { nvidia: GPUS }, 30_000);
 
 const SMI = 'bin/nvidia-smi';
+const RELEASE = 'run/release';
 const XML = 'bin/nvidia-smi.xml';
 const LOG = 'dev/kmsg';
 const uuids = resources.find(({ resource }) => resource === 'nvidia.com/gpu')?.deviceIds ?? [];
@@ -105,6 +106,7 @@ const blindings: readonly Blinding[] = [
   command('nvidia-smi prints garbage', 'echo "<nvidia_smi_log><gpu>"'),
   command('nvidia-smi is cut off', 'head -c 4000 "$(dirname "$0")/nvidia-smi.xml"'),
   command('nvidia-smi is killed', 'kill -9 $$'),
+  { ...command('somebody asked for the driver', ''), covers: (_tree, _uuid) => ({ [RELEASE]: { kind: 'text', text: '' } }) },
   { ...command('nvidia-smi is gone', ''), covers: (_tree, _uuid) => ({ [SMI]: { kind: 'absent' } }) },
   { ...command('nvidia-smi is a directory', ''), covers: (_tree, _uuid) => ({ [SMI]: { kind: 'directory' } }) },
   {
@@ -171,7 +173,7 @@ const blindings: readonly Blinding[] = [
 
 export const oracle: OracleFamily = {
   family,
-  options: { 'smi-path': '{root}/bin/nvidia-smi' },
+  options: { 'smi-path': '{root}/bin/nvidia-smi', 'release-file': `{root}/${RELEASE}` },
   machine: () => ({ files, links }),
   devices: DEVICES.map((id) => ({ id, deviceId: id })),
   faults,

@@ -18,17 +18,23 @@ export interface LiveNode {
 
 export function liveNode(node: ScriptedNode, hostOf: (root: string) => Host = plainHost): LiveNode {
   const root = mkdtempSync(join(tmpdir(), 'device-agent-nvml-'));
-  const library = join(root, 'libnvidia-ml.so.1');
-  copyFileSync(compiledLibrary('test/probes/nvidia/stub/nvml.c'), library);
+  const { path: library, write } = scriptedLibrary(root, node);
   for (const folder of ['sys/bus/pci/devices', 'proc', 'dev']) mkdirSync(join(root, folder), { recursive: true });
+  return { root, library, host: hostOf(root), write, remove: () => rmSync(root, { recursive: true, force: true }) };
+}
+
+/** The library in a directory. `write` changes what it answers. */
+export function scriptedLibrary(root: string, node: ScriptedNode): { readonly path: string; write(node: ScriptedNode): void } {
+  const path = join(root, 'libnvidia-ml.so.1');
+  copyFileSync(compiledLibrary('test/probes/nvidia/stub/nvml.c'), path);
   let writes = 0;
   const write = (next: ScriptedNode): void => {
     // Each version has another length, so that a coarse clock cannot hide the change.
     writes += 1;
-    writeFileSync(`${library}.script`, `${scriptOf(next)}# ${'x'.repeat(writes)}\n`);
+    writeFileSync(`${path}.script`, `${scriptOf(next)}# ${'x'.repeat(writes)}\n`);
   };
   write(node);
-  return { root, library, host: hostOf(root), write, remove: () => rmSync(root, { recursive: true, force: true }) };
+  return { path, write };
 }
 
 export const plainHost = (root: string): Host =>

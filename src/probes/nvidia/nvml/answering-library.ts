@@ -24,7 +24,8 @@ export class AnsweringLibrary implements Library {
   #calls: ReadonlyMap<string, readonly RecordedCall[]> = new Map();
   #symbols: ReadonlySet<string> = new Set();
   #events: readonly RecordedCall[] = [];
-  #takenThrough = -1;
+  /** Number of the last event that each function gave. */
+  readonly #takenThrough = new Map<string, number>();
 
   constructor(path: string) {
     this.path = path;
@@ -55,8 +56,9 @@ export class AnsweringLibrary implements Library {
   }
 
   #answer(symbol: string, types: string, values: readonly Handle[]): number {
-    const call = symbol === TAKES_EVENT ? this.#nextEvent() : this.#matching(symbol, types, values);
-    if (call === undefined) return symbol === TAKES_EVENT ? CODE.timeout : CODE.unknown;
+    const isEvent = TAKES_EVENT.has(symbol);
+    const call = isEvent ? this.#nextEvent(symbol) : this.#matching(symbol, types, values);
+    if (call === undefined) return isEvent ? CODE.timeout : CODE.unknown;
     for (const { at, after } of call.memory) {
       const bytes = Buffer.from(after, 'base64');
       [this.scratch, ...this.#memories].some((memory) => memory.writeAt(Number(values[at]), bytes));
@@ -79,9 +81,10 @@ export class AnsweringLibrary implements Library {
     return found?.subarray(0, wanted.length).equals(wanted) === true;
   }
 
-  #nextEvent(): RecordedCall | undefined {
-    const next = this.#events.find(({ event = -1 }) => event > this.#takenThrough);
-    this.#takenThrough = next?.event ?? this.#takenThrough;
+  #nextEvent(symbol: string): RecordedCall | undefined {
+    const taken = this.#takenThrough.get(symbol) ?? -1;
+    const next = this.#events.find((one) => one.symbol === symbol && (one.event ?? -1) > taken);
+    this.#takenThrough.set(symbol, next?.event ?? taken);
     return next;
   }
 
@@ -99,7 +102,8 @@ export class AnsweringLibrary implements Library {
     this.#calls = calls;
     const symbols = all.flatMap(({ symbol, code }) => (code === undefined ? [] : [symbol]));
     // While no event came, its function has no answer in the file.
-    this.#symbols = new Set(symbols.includes('nvmlEventSetCreate') ? [...symbols, TAKES_EVENT] : symbols);
-    this.#events = all.filter(({ symbol }) => symbol === TAKES_EVENT);
+    const takers = [...TAKES_EVENT].filter((taker) => symbols.includes(taker.replace(/Wait(_v2)?$/, 'Create')));
+    this.#symbols = new Set([...symbols, ...takers]);
+    this.#events = all.filter(({ symbol }) => TAKES_EVENT.has(symbol));
   }
 }

@@ -8,6 +8,7 @@ import { driverVersionOf, gpuQuestions, instanceQuestions } from './gpu-question
 import { PCI_INFO } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
 import { CallTracker } from './question.ts';
+import { SystemEvents } from './system-events.ts';
 
 /** A GPU and its address. The address is `index-<n>` when the library does not provide it. */
 export interface FoundGpu {
@@ -34,6 +35,7 @@ export interface Client {
   readonly gpus: readonly FoundGpu[];
   readonly unreadable: readonly UnreadableGpu[];
   readonly events: GpuEvents;
+  readonly systemEvents: SystemEvents;
 }
 
 const DRIVER_VERSION = 'nvmlSystemGetDriverVersion';
@@ -70,7 +72,7 @@ function findGpus(library: Library, sys: Host['sys'], isActivityWanted: boolean)
     return { code: first.code, symbol: HANDLE_BY_INDEX };
   const events = new GpuEvents(library, sys.guard);
   events.register(gpus.map(({ gpu }) => gpu));
-  return { driver, cudaVersion: cudaVersion(library), gpus, unreadable, events };
+  return { driver, cudaVersion: cudaVersion(library), gpus, unreadable, events, systemEvents: new SystemEvents(library, sys.guard) };
 }
 
 /** Returns undefined for a GPU whose earlier call still hangs. If it hung before the address was known, the GPU counts as unreadable. */

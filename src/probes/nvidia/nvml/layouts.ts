@@ -25,6 +25,13 @@ export const PROCESS_SHARES = { size: 24, version: versionWord(24, 1), count: 4,
 export const ATTRIBUTES = { size: 40, multiprocessors: 0 } as const;
 export const FIELD = { size: 40, id: 0, scope: 4, type: 24, code: 28, value: 32 } as const;
 export const EVENT = { size: 32, device: 0, type: 8, data: 16, gpuInstance: 24, computeInstance: 28 } as const;
+/** `nvmlSystemEventSetCreateRequest_v1_t` and `nvmlSystemEventSetFreeRequest_v1_t`. */
+export const SYSTEM_EVENT_SET = { size: 16, version: versionWord(16, 1), set: 8 } as const;
+/** `nvmlSystemRegisterEventRequest_v1_t`. */
+export const SYSTEM_REGISTER = { size: 24, version: versionWord(24, 1), types: 8, set: 16 } as const;
+/** `nvmlSystemEventSetWaitRequest_v1_t`; `SYSTEM_EVENT` is an element of the list that it points to. */
+export const SYSTEM_EVENT_WAIT = { size: 32, version: versionWord(32, 1), set: 8, events: 16, room: 24, count: 28 } as const;
+export const SYSTEM_EVENT = { size: 16, type: 0 } as const;
 export const REMAP_HISTOGRAM = { size: 20, max: 0, high: 4, partial: 8, low: 12, none: 16 } as const;
 export const SRAM_STATUS = {
   size: 104,

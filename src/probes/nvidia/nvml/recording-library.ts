@@ -10,8 +10,8 @@ export interface RecordedCall extends Pick<ObservedCall, 'symbol' | 'types' | 'v
   readonly event?: number;
 }
 
-/** Function that takes an event from the library. Each event is taken once, so its answers are a queue. */
-export const TAKES_EVENT = 'nvmlEventSetWait_v2';
+/** Functions that take an event from the library. Each event is taken once, so its answers are a queue. */
+export const TAKES_EVENT: ReadonlySet<string> = new Set(['nvmlEventSetWait_v2', 'nvmlSystemEventSetWait']);
 
 /** Function and scalar arguments of a call. Pointers to memory have no part in it, because memory has other addresses in a replay. */
 export const callKey = ({ symbol, types, values }: Pick<ObservedCall, 'symbol' | 'types' | 'values'>): string =>
@@ -64,13 +64,13 @@ export class RecordingLibrary implements Library {
     const before = values.map((value, at) => (types[at] === 'p' ? this.#bytesAt(value) : undefined));
     const code = bound(...values);
     // While no event waits, the library answers several times a second.
-    if (symbol === TAKES_EVENT && code !== CODE.success) return code;
+    if (TAKES_EVENT.has(symbol) && code !== CODE.success) return code;
     const memory = before.flatMap((bytes, at) => {
       const after = bytes === undefined ? undefined : this.#bytesAt(values[at] as Handle);
       return bytes === undefined || after === undefined ? [] : [changeOf(at, bytes, after)];
     });
     const scalars = values.map((value, at) => (types[at] === 'p' ? '' : String(value)));
-    this.#observe({ kind: 'library', symbol, types, values: scalars, code, memory, ...(symbol === TAKES_EVENT ? { isEvent: true } : {}) });
+    this.#observe({ kind: 'library', symbol, types, values: scalars, code, memory, ...(TAKES_EVENT.has(symbol) ? { isEvent: true } : {}) });
     return code;
   }
 

@@ -75,10 +75,16 @@ export class NvmlSession {
     return { xids, happened: taken.happened };
   }
 
+  /** Whether the driver began to unbind a GPU since the last call. */
+  takeUnbind(): boolean {
+    return this.#running?.systemEvents.takeUnbind() === true;
+  }
+
   /** Shuts the library's client down. Its handles and sets become invalid. */
   close(): void {
     if (this.#running === undefined) return;
     this.#running.events.free();
+    this.#running.systemEvents.free();
     for (const { gpu } of this.#running.gpus) gpu.close();
     this.#running = undefined;
     this.library.call('nvmlShutdown', '');
@@ -90,7 +96,7 @@ export class NvmlSession {
     for (const { pciAddress } of client.gpus) this.#addresses.add(pciAddress);
     this.#running = {
       ...client,
-      boundGpus: this.#boundGpus(),
+      boundGpus: boundGpus(this.#host),
       startedAtMs: nowMs,
       slowAtMs: -Infinity,
       factsAtMs: -Infinity,
@@ -125,12 +131,7 @@ export class NvmlSession {
   #haveBoundGpusChanged(nowMs: number): boolean {
     const running = this.#running;
     if (running === undefined || nowMs - running.slowAtMs < this.#wanted.slowEveryMs) return false;
-    return this.#boundGpus().join() !== running.boundGpus.join();
-  }
-
-  /** Returns the addresses of bound GPUs; empty when the kernel does not show them. */
-  #boundGpus(): readonly string[] {
-    return this.#host.proc.exists(BOUND) ? this.#host.proc.list(BOUND) : [];
+    return boundGpus(this.#host).join() !== running.boundGpus.join();
   }
 
   #isLostForLong(nowMs: number): boolean {
@@ -145,6 +146,9 @@ export class NvmlSession {
     return true;
   }
 }
+
+/** Returns the addresses of bound GPUs; empty when the kernel does not show them. */
+export const boundGpus = ({ proc }: Pick<Host, 'proc'>): readonly string[] => (proc.exists(BOUND) ? proc.list(BOUND) : []);
 
 /** Ignores GPUs that the agent has no permission to open, because a restart does not help them. */
 const isAnyLost = ({ gpus, unreadable }: Running): boolean =>

@@ -1,17 +1,20 @@
 import { atEach } from '../../../host/clock.ts';
 import type { Host } from '../../../host/host.ts';
+import type { Release } from '../../../model/release.ts';
 import { hardwareOnBus } from '../hardware.ts';
 import type { NvidiaOptions } from '../options.ts';
 import type { NodeSample } from '../sample.ts';
 import type { XidLine } from '../xid-line.ts';
 import { openLibrary } from './open-library.ts';
 import { RecordingLibrary } from './recording-library.ts';
-import { type NvmlFailure, NvmlSession } from './session.ts';
+import { boundGpus, type NvmlFailure, NvmlSession } from './session.ts';
 
 /** Wait before the next attempt to open a library that could not be opened. */
 const RETRY_MS = 60_000;
 /** Maximum delay of an Xid. A poll for events costs a microsecond, but waking the thread for it costs hundreds. */
 const EVENTS_EVERY_MS = 1_000;
+/** Longest time for which the driver keeps the library closed. */
+const UNBIND_MS = 600_000;
 /** Limit of Xids that are kept until they are taken. */
 const MAX_XIDS = 1_000;
 
@@ -23,6 +26,8 @@ export class NvmlSource {
   #failure: NvmlFailure | undefined;
   #retryAtMs = -Infinity;
   #xids: readonly XidLine[] = [];
+  /** Since the driver asked all programs to close a GPU. */
+  #unbinding: Unbinding | undefined;
   #isClosed = false;
 
   constructor(host: Host, options: NvidiaOptions) {
@@ -33,10 +38,10 @@ export class NvmlSource {
   /** Undefined means that `nvidia-smi` must be used. After a problem it is also used, unless the option `source` is `nvml`. */
   async read(): Promise<NodeSample | NvmlFailure | undefined> {
     if (this.#session === undefined && !this.#isWanted()) return undefined;
-    const session = await this.#open();
+    await this.#open();
     // Events are polled before the read, which then reads all values that an event may have changed.
     this.#pollEvents();
-    const answer = session?.read();
+    const answer = this.#session?.read();
     // After an upgrade of the driver, the new library may already be installed.
     if (answer?.problem?.code === 'driver-library-mismatch') this.release();
     return answer ?? this.#failure;
@@ -54,6 +59,17 @@ export class NvmlSource {
     const taken = this.#xids;
     this.#xids = [];
     return taken;
+  }
+
+  /** What the driver waits for; undefined once a GPU is bound anew, or the others are left. */
+  unbinding(): Release | undefined {
+    const known = this.#unbinding;
+    if (known === undefined) return undefined;
+    const bound = boundGpus(this.#host);
+    known.hasChanged ||= bound.join() !== known.bound.join();
+    const isOver = this.#host.clock.now() >= known.release.untilMs || (known.hasChanged && bound.length > 0);
+    if (isOver) this.#unbinding = undefined;
+    return this.#unbinding?.release;
   }
 
   /** Closes the library, because an open library keeps the driver in use. The next read opens the library again. */
@@ -78,15 +94,15 @@ export class NvmlSource {
     return smiPath === 'nvidia-smi' && (hardwareOnBus(this.#host) || this.#host.dev.exists('dxg'));
   }
 
-  async #open(): Promise<NvmlSession | undefined> {
+  async #open(): Promise<void> {
     const nowMs = this.#host.clock.monotonic();
-    if (this.#session !== undefined || nowMs < this.#retryAtMs || this.#isClosed) return this.#session;
+    if (this.#session !== undefined || nowMs < this.#retryAtMs || this.#isClosed) return;
     const opened = await openLibrary(this.#options['nvml-library']);
-    if (this.#isClosed) return undefined;
+    if (this.#isClosed) return;
     if (opened.library === undefined) {
       this.#failure = { problem: { code: 'library-not-found', message: `NVML: ${opened.error}` } };
       this.#retryAtMs = nowMs + RETRY_MS;
-      return undefined;
+      return;
     }
     const { observe } = this.#host;
     const library = observe === undefined ? opened.library : new RecordingLibrary(opened.library, observe);
@@ -95,12 +111,23 @@ export class NvmlSource {
       factsEveryMs: this.#options['nvml-facts-every'],
       isActivityWanted: this.#options['nvml-activity'] === 'auto',
     });
-    return this.#session;
   }
 
   #pollEvents(): boolean {
     const { xids, happened } = this.#session?.events() ?? { xids: [], happened: false };
     if (xids.length > 0) this.#xids = [...this.#xids, ...xids].slice(-MAX_XIDS);
-    return happened;
+    if (this.#session?.takeUnbind() !== true) return happened;
+    // At once: the driver waits.
+    const release = { by: 'the driver, which unbinds a GPU,', untilMs: this.#host.clock.now() + UNBIND_MS };
+    this.#unbinding = { release, bound: boundGpus(this.#host), hasChanged: false };
+    this.release();
+    return true;
   }
+}
+
+interface Unbinding {
+  readonly release: Required<Release>;
+  /** Bound GPUs at the begin. */
+  readonly bound: readonly string[];
+  hasChanged: boolean;
 }

@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -261,10 +262,22 @@ static ret text_of(struct device *device, const char *function, const char *name
     return code != OK ? code : number(d, #function, second, b);                                   \
   }
 
-ret nvmlInit_v2(void) { ret code = node("nvmlInit_v2"); if (code == OK) inits++; return code; }
+/* A driver has its device files open while a client runs: here the file "<script>.device", if there is one. */
+static int device_file = -1;
+ret nvmlInit_v2(void) {
+  ret code = node("nvmlInit_v2");
+  if (code != OK) return code;
+  char path[4096 + 16];
+  snprintf(path, sizeof path, "%s.device", script);
+  if (inits++ == 0) device_file = open(path, O_RDONLY | O_CLOEXEC);
+  return OK;
+}
 ret nvmlShutdown(void) {
   if (!inits) return UNINITIALIZED;
-  inits--;
+  if (--inits == 0 && device_file >= 0) {
+    close(device_file);
+    device_file = -1;
+  }
   /* A sample must not outlive its library. */
   if (inits == 0 && samples_live != 0) forbid("a GPM sample outlives the last client");
   dead = 0;
@@ -680,4 +693,57 @@ ret nvmlEventSetWait_v2(void *set, struct event_data *out, unsigned timeout) {
     if (waited >= timeout) return TIMEOUT;
     usleep(10000);
   }
+}
+
+/* System events: "system_event = <number> <type>" of the node is one event once its number is new. */
+struct system_set { unsigned version; void *set; };
+struct system_register { unsigned version; unsigned long long types; void *set; };
+struct system_event { unsigned long long type; unsigned gpu; };
+struct system_wait { unsigned version, timeout; void *set; struct system_event *events; unsigned room, count; };
+static int system_sets, system_taken;
+static unsigned long long system_types;
+
+static int system_number(unsigned long long *type) {
+  int number = 0;
+  struct value *v = find(&root, "system_event");
+  if (v != NULL) sscanf(v->text, "%d %llu", &number, type);
+  return number;
+}
+
+ret nvmlSystemEventSetCreate(struct system_set *request) {
+  _Static_assert(sizeof(struct system_set) == 16, "nvmlSystemEventSetCreateRequest_v1_t");
+  ret code = node("nvmlSystemEventSetCreate");
+  if (code != OK) return code;
+  if (request->version != (16 | 1 << 24)) return VERSION;
+  unsigned long long type = 0;
+  system_sets++;
+  system_taken = system_number(&type);
+  request->set = &system_sets;
+  return OK;
+}
+ret nvmlSystemEventSetFree(struct system_set *request) {
+  if (request->version != (16 | 1 << 24) || request->set != &system_sets || system_sets == 0) return INVALID;
+  system_sets--;
+  return OK;
+}
+ret nvmlSystemRegisterEvents(struct system_register *request) {
+  _Static_assert(sizeof(struct system_register) == 24, "nvmlSystemRegisterEventRequest_v1_t");
+  if (request->version != (24 | 1 << 24)) return VERSION;
+  if (request->set != &system_sets) return INVALID;
+  system_types = request->types;
+  return OK;
+}
+ret nvmlSystemEventSetWait(struct system_wait *request) {
+  _Static_assert(sizeof(struct system_wait) == 32 && sizeof(struct system_event) == 16, "nvmlSystemEventSetWaitRequest_v1_t");
+  ret code = node("nvmlSystemEventSetWait");
+  if (code != OK) return code;
+  if (request->version != (32 | 1 << 24)) return VERSION;
+  if (request->set != &system_sets || request->room == 0) return INVALID;
+  unsigned long long type = 0;
+  int number = system_number(&type);
+  if (number <= system_taken || !(system_types & type)) return TIMEOUT;
+  system_taken = number;
+  request->events[0] = (struct system_event){type, 0x3b00};
+  request->count = 1;
+  return OK;
 }
