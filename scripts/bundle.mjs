@@ -1,5 +1,5 @@
 // Writes the agent as few files into a directory (default dist-bundle): node scripts/bundle.mjs [directory]
-// One file for each thing that is started - the program, the threads of probes, passwords and the kernel log, the process of reads - and the parts that
+// One file for each thing that is started - the program, the threads of probes, passwords, facts and the kernel log, the process of reads - and the parts that
 // these share, or load only when they need them: what a thread does not load takes none of its memory.
 // What it writes needs nothing but Node: no node_modules, no installation. koffi keeps its own folder, since its native part
 // is a file that the loader must find.
@@ -84,6 +84,7 @@ for (const [name, entry, plugins] of [
   ['probe-worker', 'src/supervisor/probe-worker.ts', []],
   ['read-process', 'src/supervisor/read-process.ts', []],
   ['password-worker', 'src/server/access/password-worker.ts', []],
+  ['facts-worker', 'src/host/facts-worker.ts', []],
   ['kernel-worker', 'src/incidents/kernel-worker.ts', []],
   ['document-worker', 'src/kubelet/document-worker.ts', []],
 ]) {

@@ -6,6 +6,7 @@ const RECIPES = ['Add a metric', 'Add a condition', 'Add an alert', 'Add a colum
 /** Files at the top of `src` that start to work when they are loaded: the command, threads, the child process, scripts of the page. */
 const ENTRY_POINTS = [
   'cli/main.ts',
+  'host/facts-worker.ts',
   'incidents/kernel-worker.ts',
   'kubelet/document-worker.ts',
   'server/access/password-worker.ts',

@@ -1,10 +1,10 @@
 import { X509Certificate } from 'node:crypto';
-import { get as getPlain } from 'node:http';
 import type { RequestOptions } from 'node:https';
 import { TLSSocket } from 'node:tls';
 import { stateOptions } from '../agent/options.ts';
 import type { Configuration } from '../config/configuration.ts';
 import { UserError } from '../errors.ts';
+import { get as getPlain } from '../host/node-http.ts';
 import { controlSocket } from '../server/control/control-socket.ts';
 import { parseListenAddress } from '../server/http/listen.ts';
 import type { CommandContext } from './context.ts';

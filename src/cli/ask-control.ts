@@ -1,5 +1,5 @@
-import { request as requestOf } from 'node:http';
 import { UserError } from '../errors.ts';
+import { request as requestOf } from '../host/node-http.ts';
 import { CONTROL_PATH, type ControlRequest } from '../server/control/control-socket.ts';
 
 const ANSWER_MS = 30_000;

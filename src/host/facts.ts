@@ -1,21 +1,28 @@
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { release } from 'node:os';
+import { Worker } from 'node:worker_threads';
 import type { HostFacts } from '../model/host-facts.ts';
 import type { Clock } from './clock.ts';
 import { endsWithin } from './ends-within.ts';
+import type { AskedFacts } from './facts-worker.ts';
 import { Tree } from './fs/tree.ts';
 
 const DEADLINE_MS = 10_000;
 
 /**
- * Reads the facts of the machine. `systeminformation` gives CPU and memory: its `cpu` runs commands without blocking. After a deadline
- * these facts are left out. Its `system` and `osInfo` run shells synchronously, one of which queries the name service. Their facts are
+ * Reads the facts of the machine. `systeminformation` gives CPU and memory, in a thread that ends: its code takes several MiB. After a
+ * deadline these facts are left out. Its `system` and `osInfo` run shells synchronously, one of which queries the name service. Their facts are
  * therefore read here, from the same files.
  */
 export async function readHostFacts(sys: Tree, clock: Clock): Promise<HostFacts> {
-  const { default: si } = await import('systeminformation');
   let asked: HostFacts = {};
-  const asking = Promise.all([si.cpu(), si.mem()]).then(([cpu, memory]) => {
+  // Compiled and bundled builds have .js files. A runtime that strips types runs the .ts sources.
+  const entry = import.meta.url.endsWith('.ts') ? './facts-worker.ts' : './facts-worker.js';
+  const thread = new Worker(new URL(entry, import.meta.url), { name: 'facts' });
+  thread.unref();
+  const asking = once(thread, 'message').then(([told]) => {
+    const { cpu, memory } = told as AskedFacts;
     asked = present({
       cpuModel: usable([cpu.manufacturer, cpu.brand].filter(Boolean).join(' ')),
       cpus: cpu.cores || undefined,
@@ -23,6 +30,7 @@ export async function readHostFacts(sys: Tree, clock: Clock): Promise<HostFacts>
     });
   });
   await endsWithin(asking, DEADLINE_MS, clock);
+  void thread.terminate();
   const nodes = sys.list('devices/system/node').filter((name) => /^node\d+$/.test(name)).length;
   return {
     ...present({

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
-import { createServer } from 'node:http';
 import { UserError } from '../../errors.ts';
+import { createServer } from '../../host/node-http.ts';
 import { listen } from '../../server/http/listen.ts';
 import { webOptions } from '../../server/options.ts';
 import { REFUSAL_TEXTS } from '../agent-api.ts';

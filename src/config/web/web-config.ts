@@ -1,8 +1,8 @@
-import { validateHeaderValue } from 'node:http';
 import { dirname, resolve } from 'node:path';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { systemWords } from '../../errors.ts';
 import type { UntrustedRead } from '../../host/fs/untrusted-file.ts';
+import { validateHeaderValue } from '../../host/node-http.ts';
 import { defined } from '../../model/defined.ts';
 import type { Access, ClientAuthType, TlsRules } from '../../server/access/access.ts';
 import { type FileProblem, inOrder, parseDocument } from '../document.ts';

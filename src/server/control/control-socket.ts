@@ -1,7 +1,8 @@
 import { chmodSync, mkdirSync } from 'node:fs';
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { dirname, join } from 'node:path';
 import { UserError } from '../../errors.ts';
+import { createServer } from '../../host/node-http.ts';
 import type { ReleaseAnswer, ReleaseRequest } from '../../model/release.ts';
 import { listen } from '../http/listen.ts';
 

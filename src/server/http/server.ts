@@ -1,6 +1,7 @@
-import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
 import type { ShownOf } from '../../board/readings.ts';
 import { systemClock } from '../../host/clock.ts';
+import { createServer as createHttpServer } from '../../host/node-http.ts';
 import { OPEN_ACCESS } from '../access/access.ts';
 import { PasswordThread } from '../access/password-thread.ts';
 import { Passwords } from '../access/passwords.ts';

@@ -1,0 +1,11 @@
+import { parentPort } from 'node:worker_threads';
+import si from 'systeminformation';
+
+/** What the thread tells. */
+export interface AskedFacts {
+  readonly cpu: Pick<si.Systeminformation.CpuData, 'manufacturer' | 'brand' | 'cores'>;
+  readonly memory: Pick<si.Systeminformation.MemData, 'total'>;
+}
+
+const [{ manufacturer, brand, cores }, { total }] = await Promise.all([si.cpu(), si.mem()]);
+parentPort?.postMessage({ cpu: { manufacturer, brand, cores }, memory: { total } } satisfies AskedFacts);
