@@ -272,6 +272,8 @@ ret nvmlInit_v2(void) {
   if (inits++ == 0) device_file = open(path, O_RDONLY | O_CLOEXEC);
   return OK;
 }
+/* How the client of the vendor starts it. */
+ret nvmlInitWithFlags(unsigned flags) { (void)flags; return nvmlInit_v2(); }
 ret nvmlShutdown(void) {
   if (!inits) return UNINITIALIZED;
   if (--inits == 0 && device_file >= 0) {

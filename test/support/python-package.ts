@@ -1,0 +1,36 @@
+import { type ExecFileSyncOptions, execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** A folder with the unpacked files of a package, or why it cannot be had here. */
+export type Unpacked =
+  | { readonly folder: string; readonly missing?: undefined }
+  | { readonly folder?: undefined; readonly missing: string };
+
+const quiet: ExecFileSyncOptions = { stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000 };
+
+/**
+ * Downloads one version of a Python package, without what it depends on, once on this machine, and unpacks it. The configuration of pip
+ * decides from where. Nothing of the package is run.
+ */
+export function pythonPackage(name: string, version: string): Unpacked {
+  const folder = join(tmpdir(), `device-agent-python-${process.getuid?.() ?? 0}-${name}-${version}`);
+  if (existsSync(folder)) return { folder };
+  const made = mkdtempSync(join(tmpdir(), 'device-agent-pip-'));
+  const [downloads, files] = [join(made, 'downloads'), join(made, 'files')];
+  try {
+    const pip = ['-m', 'pip', 'download', '--no-deps', '--only-binary=:all:', '--retries=0', '--timeout=15'];
+    execFileSync('python3', [...pip, '--disable-pip-version-check', '-q', '-d', downloads, `${name}==${version}`], quiet);
+    mkdirSync(files);
+    execFileSync('python3', ['-m', 'zipfile', '-e', join(downloads, readdirSync(downloads)[0] ?? ''), files], quiet);
+  } catch {
+    return { missing: `pip cannot download ${name} ${version} here` };
+  }
+  try {
+    renameSync(files, folder);
+  } catch {
+    // Another test has unpacked the same files meanwhile.
+  }
+  return { folder };
+}
