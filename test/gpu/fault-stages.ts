@@ -1,0 +1,161 @@
+import { chmodSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Agent, ToldDevice } from './agent.ts';
+import { type Ground, pause, startAgent } from './ground.ts';
+import { held, type Line, notOffered } from './report.ts';
+
+const WAIT_MS = 30_000;
+/** A release by file tells no reason: the state is unknown once the readings are stale. */
+const STALE_SOON = '--refresh.stale-after=10s';
+const stateOf = (device: ToldDevice | undefined): string => device?.health.state ?? 'no such device';
+
+/** The agent is killed and starts again; a program of the driver hangs and comes back. */
+export async function hangStage(ground: Ground): Promise<readonly Line[]> {
+  const section = 'kill, hang, restart';
+  const [gpu = ''] = ground.uuids;
+  const line = (what: string, expected: string, told: string, isHeld: boolean): Line => held(section, what, expected, told, isHeld, gpu);
+  const kept = [`--state.file=${join(ground.folder, 'state/health.json')}`];
+  const first = await startAgent(ground, kept);
+  const before = stateOf(await first.device(gpu));
+  await first.stop('SIGKILL');
+  const second = await startAgent(ground, kept);
+  const after = stateOf(await second.untilDevice(gpu, (device) => device.health.state === before, WAIT_MS));
+  await second.stop();
+
+  // The program hangs as it does beside a hanging driver; the library cannot be made to.
+  const [program, hangs] = [join(ground.folder, 'nvidia-smi'), join(ground.folder, 'hangs')];
+  writeFileSync(program, `#!/bin/sh\nif [ -e '${hangs}' ]; then kill -STOP $$; fi\nexec '${ground.program}' "$@"\n`);
+  chmodSync(program, 0o755);
+  const agent = await startAgent(ground, [
+    '--probe.nvidia.source=smi',
+    `--probe.nvidia.smi-path=${program}`,
+    '--probe.nvidia.timeout=5s',
+    '--refresh.timeout=8s',
+    STALE_SOON,
+  ]);
+  try {
+    const well = stateOf(await agent.device(gpu));
+    writeFileSync(hangs, '');
+    const hung = stateOf(await agent.untilDevice(gpu, ({ health }) => health.state !== well, WAIT_MS));
+    rmSync(hangs);
+    const back = stateOf(await agent.untilDevice(gpu, ({ health }) => health.state === well, WAIT_MS));
+    return [
+      line('after a kill of the agent', before, after, after === before),
+      line('while nvidia-smi hangs', 'unknown or unhealthy', hung, ['unknown', 'unhealthy'].includes(hung)),
+      line('once nvidia-smi answers again', well, back, back === well),
+    ];
+  } finally {
+    await agent.stop();
+  }
+}
+
+/** A way to ask the agent to let go of the driver, and to end that. */
+interface ReleaseWay {
+  readonly name: string;
+  readonly options: readonly string[];
+  ask(agent: Agent): Promise<void> | void;
+  end(agent: Agent): Promise<void> | void;
+}
+
+/** Every way is proven alike: a further one is a further entry. */
+const releaseWays = ({ folder }: Ground): readonly ReleaseWay[] => {
+  const file = join(folder, 'release');
+  return [
+    {
+      name: '--probe.nvidia.release-file',
+      options: [`--probe.nvidia.release-file=${file}`],
+      ask: () => writeFileSync(file, ''),
+      end: () => rmSync(file),
+    },
+  ];
+};
+
+/** The agent lets go of the driver: no file of it is open or mapped. `--gpu-reset` only where it was asked for. */
+export async function releaseStage(ground: Ground): Promise<readonly Line[]> {
+  const [gpu = ''] = ground.uuids;
+  const lines: Line[] = [];
+  for (const way of releaseWays(ground)) {
+    const section = `release by ${way.name}`;
+    const line = (what: string, expected: string, told: string, isHeld: boolean): Line => held(section, what, expected, told, isHeld, gpu);
+    const agent = await startAgent(ground, [STALE_SOON, ...way.options]);
+    try {
+      const well = stateOf(await agent.device(gpu));
+      const used = driverFilesOf(agent.pid);
+      await way.ask(agent);
+      await agent.until(() => driverFilesOf(agent.pid).length === 0, WAIT_MS).catch(() => undefined);
+      const left = driverFilesOf(agent.pid);
+      const released = stateOf(await agent.untilDevice(gpu, ({ health }) => health.state !== 'healthy', WAIT_MS));
+      lines.push(
+        line('driver files in use before', 'some', used.join(', '), used.length > 0),
+        line('driver files in use while released', 'none', left.join(', ') || 'none', left.length === 0),
+        line('state while released', 'unknown or unhealthy', released, released !== 'healthy' && released !== 'degraded'),
+        ground.mayReset ? resetLine(ground, section, gpu) : notOffered(section, 'nvidia-smi --gpu-reset', 'not asked for: --gpu-reset'),
+      );
+      await way.end(agent);
+      const back = stateOf(await agent.untilDevice(gpu, ({ health }) => health.state === well, WAIT_MS));
+      lines.push(line('state afterwards', well, back, back === well));
+    } finally {
+      await agent.stop();
+    }
+  }
+  return lines;
+}
+
+function resetLine({ smi }: Ground, section: string, gpu: string): Line {
+  const what = 'nvidia-smi --gpu-reset';
+  try {
+    smi.run('--gpu-reset', '-i', gpu);
+    return held(section, what, 'done', 'done', true, gpu);
+  } catch (error) {
+    const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string };
+    const said = `${stdout}${stderr}`.trim().split('\n', 1)[0] ?? '';
+    // The program says so where others use the GPU, or the user or the board may not: that is no fault of the agent.
+    const isRefused = /permission|not supported|in use by|being used/i.test(said);
+    return isRefused ? notOffered(section, what, said) : held(section, what, 'done', said, false, gpu);
+  }
+}
+
+/** Files of the driver that a process has open or mapped, its library among them. */
+function driverFilesOf(pid: number): readonly string[] {
+  const isOfDriver = (path: string): boolean => /^\/dev\/nvidia|libnvidia-ml\.so/.test(path);
+  const open = readdirSync(`/proc/${pid}/fd`).flatMap((name) => {
+    try {
+      return [readlinkSync(`/proc/${pid}/fd/${name}`)];
+    } catch {
+      return [];
+    }
+  });
+  const mapped = readFileSync(`/proc/${pid}/maps`, 'utf8')
+    .split('\n')
+    .map((line) => line.split(/\s+/)[5] ?? '');
+  return [...new Set([...open, ...mapped].filter((path) => isOfDriver(path) || isOfDriver(`/${path.split('/').at(-1)}`)))];
+}
+
+const REFRESHES_MS = 10_000;
+
+/** What a refresh costs with the usual intervals. */
+export async function costStage(ground: Ground): Promise<readonly Line[]> {
+  const section = 'cost of a refresh';
+  const agent = await startAgent(ground, [], false);
+  try {
+    const before = await agent.page();
+    await pause(REFRESHES_MS);
+    const after = await agent.page();
+    const grown = (metric: string): number => after.sum(metric) - before.sum(metric);
+    const refreshes = grown('device_agent_probe_run_duration_seconds_count');
+    const line = (what: string, metric: string): Line => ({
+      section,
+      what,
+      expected: '',
+      agent: `${((grown(metric) / refreshes) * 1_000).toFixed(2)} ms`,
+      verdict: 'measured',
+      note: `mean of ${refreshes} refreshes of ${ground.uuids.length} GPUs`,
+    });
+    return [
+      line('time of a read', 'device_agent_probe_run_duration_seconds_sum'),
+      line('CPU of the whole agent', 'process_cpu_seconds_total'),
+    ];
+  } finally {
+    await agent.stop();
+  }
+}
