@@ -57,10 +57,21 @@ async function oneRound(ground: Ground, agent: Agent): Promise<readonly Line[]> 
   const lines: Line[] = [];
   for (const print of prints) {
     const before = await agent.page();
+    const startedMs = Date.now();
     const figures = print();
+    const tookMs = Date.now() - startedMs;
     await pause(REFRESH_MS);
     const after = await agent.page();
     lines.push(...figures.map((figure) => compared(figure, before, after)));
+    const section = figures[0]?.section ?? '';
+    lines.push({
+      section,
+      what: 'time of the command',
+      expected: '',
+      agent: `${tookMs} ms`,
+      verdict: 'measured',
+      note: 'between two pages',
+    });
   }
   return lines;
 }

@@ -24,7 +24,17 @@ export interface Figure {
   readonly number?: number | undefined;
   /** Absent when the agent has no such figure. */
   readonly expected?: Expected | undefined;
+  /** Why the agent may have no such figure, although it knows what it is. */
+  readonly mayBeMissing?: string | undefined;
 }
+
+/** Values that the agent does not ask the library for. */
+const NOT_BY_LIBRARY: Partial<Readonly<Record<keyof typeof VALUES, string>>> = {
+  targetCelsius: 'only by the command',
+  graphicsVolts: 'only by the command',
+  pcieTransmitBytesPerSecond: 'only by the command: the call of the library blocks for 20 ms',
+  pcieReceiveBytesPerSecond: 'only by the command: the call of the library blocks for 20 ms',
+};
 
 const EXACT: Tolerance = { by: 0 };
 /** The program prints whole MiB. */
@@ -84,10 +94,8 @@ export function documentFigures({ driver, cuda, gpus }: Printed): readonly Figur
   return gpus.flatMap((gpu) => [
     ...nodeFigures(gpu, driver, cuda),
     ...eccFigures(gpu),
-    ...[...gpu.texts]
-      .filter(([path]) => !/^ecc_errors\/(?:volatile|aggregate)\/[sd]ram_(?:un)?correctable/.test(path))
-      .map(([path, text]) => leafFigure(gpu, path, text)),
-    { ...of(gpu, 'processes'), text: String(new Set(gpu.processes.map(({ pid }) => pid)).size), ...processCount(gpu) },
+    ...[...gpu.texts].filter(([path]) => !COUNTED.test(path)).map(([path, text]) => leafFigure(gpu, path, text)),
+    ...processCount(gpu),
   ]);
 }
 
@@ -95,11 +103,11 @@ const SECTION = 'nvidia-smi -q -x';
 const of = ({ uuid }: PrintedGpu, what: string) => ({ section: SECTION, gpu: uuid, what });
 const device = (gpu: string): Readonly<Record<string, string>> => ({ device: gpu });
 
-function processCount({ uuid, processes }: PrintedGpu): Pick<Figure, 'number' | 'expected'> {
-  return {
-    number: new Set(processes.map(({ pid }) => pid)).size,
-    expected: { metric: 'device_nvidia_processes', labels: device(uuid), tolerance: EXACT },
-  };
+function processCount(gpu: PrintedGpu): readonly Figure[] {
+  if (gpu.processes === undefined) return [];
+  const number = new Set(gpu.processes.map(({ pid }) => pid)).size;
+  const expected = { metric: 'device_nvidia_processes', labels: device(gpu.uuid), tolerance: EXACT };
+  return [{ ...of(gpu, 'processes'), text: String(number), number, expected }];
 }
 
 function nodeFigures(gpu: PrintedGpu, driver: string, cuda: string): readonly Figure[] {
@@ -167,42 +175,34 @@ function leafFigure(gpu: PrintedGpu, path: string, text: string): Figure {
     text,
     number: numberOf(text),
     expected: { metric: value.name, labels: { ...device(gpu.uuid), ...labels }, tolerance: toleranceOf(value.name) },
+    mayBeMissing: NOT_BY_LIBRARY[key],
   };
 }
 
+/** Elements of one severity and memory below a period. Boards up to Volta count single and double bit errors instead. */
+const COUNTED = /^ecc_errors\/(volatile|aggregate)\/(?:([sd]ram)_((?:un)?correctable)|(single|double)_bit\/(?!total)(\w+))/;
+
 /** Newer documents split uncorrectable errors of SRAM by how they were found; the page has their sum. */
 function eccFigures(gpu: PrintedGpu): readonly Figure[] {
-  const counted = (period: string, memory: string, severity: string): number | undefined => {
-    const numbers = [...gpu.texts]
-      .filter(([path]) => path.startsWith(`ecc_errors/${period}/${memory}_${severity}`))
-      .flatMap(([, text]) => numberOf(text) ?? []);
-    return numbers.length === 0 ? undefined : numbers.reduce((sum, each) => sum + each, 0);
+  const sums = new Map<string, number | undefined>();
+  const add = (name: string, number: number | undefined): void => {
+    const known = sums.get(name);
+    sums.set(name, number === undefined ? known : (known ?? 0) + number);
   };
-  const textOf = (number: number | undefined): string => (number === undefined ? 'N/A' : String(number));
-  return ['correctable', 'uncorrectable'].flatMap((severity) => {
-    const volatile = ['sram', 'dram'].flatMap((memory) => counted('volatile', memory, severity) ?? []);
-    const sum = volatile.length === 0 ? undefined : volatile.reduce((total, each) => total + each, 0);
-    return [
-      {
-        ...of(gpu, `ecc_errors/volatile/*_${severity} together`),
-        text: textOf(sum),
-        number: sum,
-        expected: { metric: 'device_errors_total', labels: { ...device(gpu.uuid), kind: `ecc_${severity}` }, tolerance: EXACT },
-      },
-      ...['sram', 'dram'].map((location): Figure => {
-        const number = counted('aggregate', location, severity);
-        return {
-          ...of(gpu, `ecc_errors/aggregate/${location}_${severity}`),
-          text: textOf(number),
-          number,
-          expected: {
-            metric: 'device_nvidia_ecc_errors_total',
-            labels: { ...device(gpu.uuid), severity, location },
-            tolerance: EXACT,
-          },
-        };
-      }),
-    ];
+  for (const [path, text] of gpu.texts) {
+    const [, period, memory, severity, bits, place = ''] = COUNTED.exec(path) ?? [];
+    if (period === undefined) continue;
+    const ours = severity ?? (bits === 'single' ? 'correctable' : 'uncorrectable');
+    add(period === 'volatile' ? `volatile ${ours} of all memories` : `aggregate ${ours} ${memory ?? place}`, numberOf(text));
+  }
+  return [...sums].map(([name, number]): Figure => {
+    const [period, severity = '', location = ''] = name.split(' ');
+    const labels =
+      period === 'volatile'
+        ? { metric: 'device_errors_total', labels: { ...device(gpu.uuid), kind: `ecc_${severity}` } }
+        : { metric: 'device_nvidia_ecc_errors_total', labels: { ...device(gpu.uuid), severity, location } };
+    const text = number === undefined ? 'N/A' : String(number);
+    return { ...of(gpu, `ecc_errors: ${name}`), text, number, expected: { ...labels, tolerance: EXACT } };
   });
 }
 
@@ -354,7 +354,7 @@ export const monitorFigures = (rows: readonly ReadonlyMap<string, string>[], uui
   });
 
 /** Compares a figure with the pages before and after it was printed: what moves in between may be anything from one to the other. */
-export function compared({ section, gpu, what, text, number, expected }: Figure, before: Page, after: Page): Line {
+export function compared({ section, gpu, what, text, number, expected, mayBeMissing }: Figure, before: Page, after: Page): Line {
   const line = { section, gpu, what, expected: text };
   if (expected === undefined) return { ...line, agent: '', verdict: 'not offered', note: 'the agent has no such figure' };
   if ('label' in expected) {
@@ -368,6 +368,7 @@ export function compared({ section, gpu, what, text, number, expected }: Figure,
     if (values.length > 0) return { ...line, agent, verdict: 'different', note: 'nvidia-smi offers none' };
     return { ...line, agent, verdict: 'not offered' };
   }
+  if (values.length === 0 && mayBeMissing !== undefined) return { ...line, agent, verdict: 'not offered', note: mayBeMissing };
   const { by, share = 0 } = expected.tolerance;
   const allowed = Math.max(by, share * Math.abs(number), ROUNDED * Math.abs(number));
   const isNear = values.length > 0 && number >= Math.min(...values) - allowed && number <= Math.max(...values) + allowed;

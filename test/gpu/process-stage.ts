@@ -28,8 +28,10 @@ export async function processStage(ground: Ground): Promise<readonly Line[]> {
       await pause(SETTLE_MS);
       const page = await agent.page();
       const printed = ground.smi.document().gpus.find(({ uuid }) => uuid === gpu);
-      const theirs = numberOf(printed?.processes.find(({ pid }) => pid === load.pid)?.memory ?? '');
+      const theirs = numberOf(printed?.processes?.find(({ pid }) => pid === load.pid)?.memory ?? '');
       const ours = mine(device);
+      if (ours === undefined && printed?.processes?.every(({ pid }) => pid !== load.pid) === true)
+        return [notOffered(SECTION, 'a CUDA process', 'nvidia-smi does not print it either: its pids are those of another PID namespace')];
       const busy = page.value('device_utilization_ratio', { device: gpu, engine: 'gpu' });
       const watts = page.value('device_power_watts', { device: gpu, sensor: 'gpu' });
       const lines = [

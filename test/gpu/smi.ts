@@ -9,7 +9,8 @@ const MOST_BYTES = 64 * 2 ** 20;
 export interface PrintedGpu {
   readonly uuid: string;
   readonly texts: ReadonlyMap<string, string>;
-  readonly processes: readonly { readonly pid: number; readonly memory: string }[];
+  /** Absent when the program prints none, because the board or the driver has no such list. */
+  readonly processes: readonly { readonly pid: number; readonly memory: string }[] | undefined;
   /** Instances are printed without their UUIDs: by the ids of their GPU instance and compute instance. */
   readonly instances: readonly ReadonlyMap<string, string>[];
 }
@@ -104,18 +105,26 @@ const LISTS = new Set(['processes', 'mig_devices', 'supported_clocks', 'accounte
 /** Another parser than the agent's, with nothing but the tree. */
 function parseDocument(text: string): Printed {
   const parser = new XMLParser({ ignoreAttributes: false, attributeNamePrefix: '@', parseTagValue: false, trimValues: true });
-  const log: Node = parser.parse(text).nvidia_smi_log ?? {};
-  const word = (...names: readonly string[]): string => String(names.map((name) => log[name]).find((value) => value !== undefined) ?? '');
+  // The program prints names of processes as they are, also those that break the document.
+  const log: Node = parser.parse(text.replaceAll(/<process_name>.*?<\/process_name>/gs, '')).nvidia_smi_log ?? {};
+  const word = (...names: readonly string[]): string =>
+    String(names.map((name) => log[name]).find((value) => value !== undefined && value !== 'N/A') ?? '');
   return {
     driver: word('driver_version', 'kmd_version'),
     cuda: word('cuda_version', 'cuda_umd_version'),
     gpus: listOf(log.gpu).map((gpu): PrintedGpu => {
-      const processes = isNode(gpu.processes) ? listOf(gpu.processes.process_info) : [];
+      const { processes } = gpu;
+      const isList = processes === '' || isNode(processes);
       const instances = isNode(gpu.mig_devices) ? listOf(gpu.mig_devices.mig_device) : [];
       return {
         uuid: String(gpu.uuid),
         texts: leavesOf(gpu),
-        processes: processes.map(({ pid, used_memory }) => ({ pid: Number(pid), memory: String(used_memory) })),
+        processes: isList
+          ? listOf(isNode(processes) ? processes.process_info : []).map(({ pid, used_memory }) => ({
+              pid: Number(pid),
+              memory: String(used_memory),
+            }))
+          : undefined,
         instances: instances.map(leavesOf),
       };
     }),
