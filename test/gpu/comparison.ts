@@ -10,7 +10,7 @@ import {
   queryFigures,
 } from './figures.ts';
 import { type Ground, pause, startAgent } from './ground.ts';
-import type { Line } from './report.ts';
+import { type Line, notOffered } from './report.ts';
 
 const ROUNDS = 3;
 /** The page that follows a print is at most one refresh younger. */
@@ -46,24 +46,27 @@ async function oneRound(ground: Ground, agent: Agent): Promise<readonly Line[]> 
   const devices = await agent.devices();
   const idOf = (gpu: string, gi: string, ci: string): string | undefined =>
     devices.find((each) => each.parent === gpu && String(each.gpuInstance) === gi && String(each.computeInstance) === ci)?.id;
-  const prints: (() => readonly Figure[])[] = [
-    () => {
+  const prints: Readonly<Record<string, () => readonly Figure[]>> = {
+    'nvidia-smi -q -x': () => {
       const document = smi.document();
       return [...documentFigures(document), ...document.gpus.flatMap((gpu) => instanceFigures(gpu, (gi, ci) => idOf(gpu.uuid, gi, ci)))];
     },
-    () => queryFigures(smi.query([...Object.keys(QUERIED_LABELS), ...Object.keys(QUERIED)]).rows),
-    () => monitorFigures(smi.dmon(), uuids),
-  ];
+    'nvidia-smi --query-gpu': () => queryFigures(smi.query([...Object.keys(QUERIED_LABELS), ...Object.keys(QUERIED)]).rows),
+    'nvidia-smi dmon': () => monitorFigures(smi.dmon(), uuids),
+  };
   const lines: Line[] = [];
-  for (const print of prints) {
+  for (const [section, print] of Object.entries(prints)) {
     const before = await agent.page();
     const startedMs = Date.now();
-    const figures = print();
+    const figures = printed(print);
+    if (typeof figures === 'string') {
+      lines.push(notOffered(section, 'the command', figures));
+      continue;
+    }
     const tookMs = Date.now() - startedMs;
     await pause(REFRESH_MS);
     const after = await agent.page();
     lines.push(...figures.map((figure) => compared(figure, before, after)));
-    const section = figures[0]?.section ?? '';
     lines.push({
       section,
       what: 'time of the command',
@@ -76,10 +79,21 @@ async function oneRound(ground: Ground, agent: Agent): Promise<readonly Line[]> 
   return lines;
 }
 
+/** What a command prints; or why it prints nothing, which is no fault of the agent. */
+function printed<T>(print: () => T): T | string {
+  try {
+    return print();
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
 /** `NV4` are four links. All other words are ways over PCIe, which the agent has only as NUMA nodes and PCI paths. */
 function topologyLines({ smi, uuids }: Ground, devices: readonly ToldDevice[]): readonly Line[] {
   const section = 'nvidia-smi topo -m';
-  const { cells, numaNodes } = smi.topology();
+  const topology = printed(() => smi.topology());
+  if (typeof topology === 'string') return [notOffered(section, 'the command', topology)];
+  const { cells, numaNodes } = topology;
   const deviceOf = (index: number): ToldDevice | undefined => devices.find(({ id }) => id === uuids[index]);
   return cells.flatMap((row, from) => [
     ...row.flatMap((cell, to): Line[] => {

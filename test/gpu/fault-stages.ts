@@ -7,6 +7,7 @@ import { held, type Line, notOffered } from './report.ts';
 const WAIT_MS = 30_000;
 /** A release by file tells no reason: the state is unknown once the readings are stale. */
 const STALE_SOON = '--refresh.stale-after=10s';
+const SOUND = ['healthy', 'degraded'];
 const stateOf = (device: ToldDevice | undefined): string => device?.health.state ?? 'no such device';
 
 /** The agent is killed and starts again; a program of the driver hangs and comes back. */
@@ -84,11 +85,11 @@ export async function releaseStage(ground: Ground): Promise<readonly Line[]> {
       await way.ask(agent);
       await agent.until(() => driverFilesOf(agent.pid).length === 0, WAIT_MS).catch(() => undefined);
       const left = driverFilesOf(agent.pid);
-      const released = stateOf(await agent.untilDevice(gpu, ({ health }) => health.state !== 'healthy', WAIT_MS));
+      const released = stateOf(await agent.untilDevice(gpu, ({ health }) => !SOUND.includes(health.state), WAIT_MS));
       lines.push(
         line('driver files in use before', 'some', used.join(', '), used.length > 0),
         line('driver files in use while released', 'none', left.join(', ') || 'none', left.length === 0),
-        line('state while released', 'unknown or unhealthy', released, released !== 'healthy' && released !== 'degraded'),
+        line('state while released', 'unknown or unhealthy', released, !SOUND.includes(released)),
         ground.mayReset ? resetLine(ground, section, gpu) : notOffered(section, 'nvidia-smi --gpu-reset', 'not asked for: --gpu-reset'),
       );
       await way.end(agent);

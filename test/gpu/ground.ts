@@ -26,6 +26,8 @@ const OTHERS = ['amdgpu', 'intelgpu', 'infiniband', 'netdev', 'nvme'].map((famil
 export function startAgent(ground: Ground, options: readonly string[] = [], isAllAtOnce = true): Promise<Agent> {
   const all = [
     '--refresh.interval=1s',
+    // The library, or nothing: a comparison of nvidia-smi with itself would prove nothing.
+    '--probe.nvidia.source=nvml',
     '--state.file=',
     ...OTHERS,
     ...(isAllAtOnce ? ALL_AT_ONCE : []),
