@@ -3,9 +3,19 @@ import { GpuEvents } from '../../../../src/probes/nvidia/nvml/events.ts';
 import { Activities } from '../../../../src/probes/nvidia/nvml/gpm.ts';
 import type { Gpu } from '../../../../src/probes/nvidia/nvml/gpu.ts';
 import { driverVersionOf, gpuQuestions } from '../../../../src/probes/nvidia/nvml/gpu-questions.ts';
-import { EVENT, FIELD, GPM_GET, GPM_METRIC } from '../../../../src/probes/nvidia/nvml/layouts.ts';
+import {
+  EVENT,
+  FIELD,
+  GPM_GET,
+  GPM_METRIC,
+  SYSTEM_EVENT,
+  SYSTEM_EVENT_SET,
+  SYSTEM_EVENT_WAIT,
+  SYSTEM_REGISTER,
+} from '../../../../src/probes/nvidia/nvml/layouts.ts';
 import { readLinkEnds, readLinks } from '../../../../src/probes/nvidia/nvml/nvlink.ts';
 import { CallTracker, type Question } from '../../../../src/probes/nvidia/nvml/question.ts';
+import { SystemEvents } from '../../../../src/probes/nvidia/nvml/system-events.ts';
 import type { EccCount, GpuSample } from '../../../../src/probes/nvidia/sample.ts';
 import { type Answerer, type AskedCall, LibraryOfTest } from './answering.ts';
 
@@ -249,4 +259,24 @@ export function eventMeanings(): { readonly wanted: number; readonly xid: readon
     return events.take().xids.length === 1;
   });
   return { wanted, xid };
+}
+
+/** Events of the driver itself: those that the agent registers for, and the types that it takes for an unbind. */
+export function systemEventMeanings(): { readonly wanted: number; readonly unbind: readonly number[] } {
+  let [wanted, type] = [0, 0];
+  const library = new LibraryOfTest(({ symbol, pointer }, self) => {
+    if (symbol === 'nvmlSystemEventSetCreate') self.setU32(pointer + SYSTEM_EVENT_SET.set, 1);
+    if (symbol === 'nvmlSystemRegisterEvents') wanted = self.u32(pointer + SYSTEM_REGISTER.types);
+    if (symbol === 'nvmlSystemEventSetWait') {
+      self.setU32(pointer + SYSTEM_EVENT_WAIT.count, 1);
+      self.setU64(self.u32(pointer + SYSTEM_EVENT_WAIT.events) + SYSTEM_EVENT.type, BigInt(type));
+    }
+    return CODE.success;
+  });
+  const events = new SystemEvents(library, undefined);
+  const unbind = Array.from({ length: 31 }, (_, at) => 2 ** at).filter((bit) => {
+    type = bit;
+    return events.takeUnbind();
+  });
+  return { wanted, unbind };
 }

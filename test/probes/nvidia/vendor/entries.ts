@@ -9,6 +9,7 @@ import {
   linkMeanings,
   type Meaning,
   reasonMeanings,
+  systemEventMeanings,
   typeMeanings,
   wordMeanings,
 } from './agent-numbers.ts';
@@ -89,6 +90,29 @@ const STRUCTS: Readonly<Record<string, readonly Struct[]>> = {
       computeInstance: 'computeInstanceId',
     }),
   ],
+  SYSTEM_EVENT_SET: ['Create', 'Free'].map((what) =>
+    struct(layouts.SYSTEM_EVENT_SET, `nvmlSystemEventSet${what}Request_v1_t`, {
+      version: `nvmlSystemEventSet${what}Request_v1`,
+      set: 'set',
+    }),
+  ),
+  SYSTEM_REGISTER: [
+    struct(layouts.SYSTEM_REGISTER, 'nvmlSystemRegisterEventRequest_v1_t', {
+      version: 'nvmlSystemRegisterEventRequest_v1',
+      types: 'eventTypes',
+      set: 'set',
+    }),
+  ],
+  SYSTEM_EVENT_WAIT: [
+    struct(layouts.SYSTEM_EVENT_WAIT, 'nvmlSystemEventSetWaitRequest_v1_t', {
+      version: 'nvmlSystemEventSetWaitRequest_v1',
+      set: 'set',
+      events: 'data',
+      room: 'dataSize',
+      count: 'numEvent',
+    }),
+  ],
+  SYSTEM_EVENT: [struct(layouts.SYSTEM_EVENT, 'nvmlSystemEventData_v1_t', { type: 'eventType' })],
   REMAP_HISTOGRAM: [
     struct(layouts.REMAP_HISTOGRAM, 'nvmlRowRemapperHistogramValues_t', {
       max: 'max',
@@ -417,7 +441,10 @@ const capitals = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) =>
 /** Return codes, event types, states of the fabric and recovery actions. */
 export function codeEntries(): readonly Entry[] {
   const { wanted, xid } = eventMeanings();
+  const system = systemEventMeanings();
   return [
+    { what: 'the event that the agent registers for', expression: 'nvmlSystemEventTypeGpuDriverUnbind', ours: system.wanted },
+    ...system.unbind.map((ours) => ({ what: 'the event of an unbind', expression: 'nvmlSystemEventTypeGpuDriverUnbind', ours })),
     ...Object.entries(CODE).map(([name, ours]) => ({
       what: `CODE.${name}`,
       expression: CODE_NAMES[name] ?? `NVML_ERROR_${capitals(name)}`,
