@@ -45,6 +45,11 @@ export class Agent {
     return this.#served.child.pid as number;
   }
 
+  /** Sends a request that changes the agent; returns its status. */
+  async post(path: string): Promise<number> {
+    return (await fetch(`${this.#served.url}${path}`, { method: 'POST' })).status;
+  }
+
   async page(): Promise<Page> {
     return new Page(await this.#served.metrics());
   }

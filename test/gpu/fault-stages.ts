@@ -1,13 +1,13 @@
+import { execFile } from 'node:child_process';
 import { chmodSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { Agent, ToldDevice } from './agent.ts';
 import { type Ground, pause, startAgent } from './ground.ts';
 import { held, type Line, notOffered } from './report.ts';
 
 const WAIT_MS = 30_000;
-/** A release by file tells no reason: the state is unknown once the readings are stale. */
-const STALE_SOON = '--refresh.stale-after=10s';
-const SOUND = ['healthy', 'degraded'];
+
 const stateOf = (device: ToldDevice | undefined): string => device?.health.state ?? 'no such device';
 
 /** The agent is killed and starts again; a program of the driver hangs and comes back. */
@@ -32,7 +32,7 @@ export async function hangStage(ground: Ground): Promise<readonly Line[]> {
     `--probe.nvidia.smi-path=${program}`,
     '--probe.nvidia.timeout=5s',
     '--refresh.timeout=8s',
-    STALE_SOON,
+    '--refresh.stale-after=10s',
   ]);
   try {
     const well = stateOf(await agent.device(gpu));
@@ -54,13 +54,15 @@ export async function hangStage(ground: Ground): Promise<readonly Line[]> {
 interface ReleaseWay {
   readonly name: string;
   readonly options: readonly string[];
-  ask(agent: Agent): Promise<void> | void;
-  end(agent: Agent): Promise<void> | void;
+  ask(agent: Agent): Promise<unknown> | unknown;
+  end(agent: Agent): Promise<unknown> | unknown;
 }
 
 /** Every way is proven alike: a further one is a further entry. */
 const releaseWays = ({ folder }: Ground): readonly ReleaseWay[] => {
-  const file = join(folder, 'release');
+  const [file, state] = [join(folder, 'release'), join(folder, 'release-state/health.json')];
+  const command = (...words: readonly string[]): unknown =>
+    promisify(execFile)(process.execPath, ['dist/cli/main.js', 'release', 'nvidia', ...words, `--state.file=${state}`]);
   return [
     {
       name: '--probe.nvidia.release-file',
@@ -68,39 +70,62 @@ const releaseWays = ({ folder }: Ground): readonly ReleaseWay[] => {
       ask: () => writeFileSync(file, ''),
       end: () => rmSync(file),
     },
+    {
+      name: 'device-agent release',
+      options: [`--state.file=${state}`],
+      ask: () => command('--for', '10m', '--why', 'a test'),
+      end: () => command('--end'),
+    },
+    {
+      name: 'POST /-/release',
+      options: ['--web.enable-lifecycle'],
+      ask: (agent) => agent.post('/-/release?family=nvidia&for=10m'),
+      end: (agent) => agent.post('/-/release?family=nvidia&for=0s'),
+    },
   ];
 };
 
 /** The agent lets go of the driver: no file of it is open or mapped. `--gpu-reset` only where it was asked for. */
 export async function releaseStage(ground: Ground): Promise<readonly Line[]> {
-  const [gpu = ''] = ground.uuids;
   const lines: Line[] = [];
-  for (const way of releaseWays(ground)) {
-    const section = `release by ${way.name}`;
-    const line = (what: string, expected: string, told: string, isHeld: boolean): Line => held(section, what, expected, told, isHeld, gpu);
-    const agent = await startAgent(ground, [STALE_SOON, ...way.options]);
-    try {
-      const well = stateOf(await agent.device(gpu));
-      const used = driverFilesOf(agent.pid);
-      await way.ask(agent);
-      await agent.until(() => driverFilesOf(agent.pid).length === 0, WAIT_MS).catch(() => undefined);
-      const left = driverFilesOf(agent.pid);
-      const released = stateOf(await agent.untilDevice(gpu, ({ health }) => !SOUND.includes(health.state), WAIT_MS));
-      lines.push(
-        line('driver files in use before', 'some', used.join(', '), used.length > 0),
-        line('driver files in use while released', 'none', left.join(', ') || 'none', left.length === 0),
-        line('state while released', 'unknown or unhealthy', released, !SOUND.includes(released)),
-        ground.mayReset ? resetLine(ground, section, gpu) : notOffered(section, 'nvidia-smi --gpu-reset', 'not asked for: --gpu-reset'),
-      );
-      await way.end(agent);
-      const back = stateOf(await agent.untilDevice(gpu, ({ health }) => health.state === well, WAIT_MS));
-      lines.push(line('state afterwards', well, back, back === well));
-    } finally {
-      await agent.stop();
-    }
-  }
+  for (const way of releaseWays(ground)) lines.push(...(await released(ground, way)));
   return lines;
 }
+
+async function released(ground: Ground, way: ReleaseWay): Promise<readonly Line[]> {
+  const [gpu = ''] = ground.uuids;
+  const section = `release by ${way.name}`;
+  const line = (what: string, expected: string, told: string, isHeld: boolean): Line => held(section, what, expected, told, isHeld, gpu);
+  const agent = await startAgent(ground, way.options);
+  try {
+    const well = stateOf(await agent.device(gpu));
+    const used = driverFilesOf(agent.pid);
+    await way.ask(agent);
+    const device = await agent.untilDevice(gpu, isReleased, WAIT_MS);
+    await agent.until(() => driverFilesOf(agent.pid).length === 0, WAIT_MS).catch(() => undefined);
+    const left = driverFilesOf(agent.pid);
+    const reset = ground.mayReset
+      ? resetLine(ground, section, gpu)
+      : notOffered(section, 'nvidia-smi --gpu-reset', 'not asked for: --gpu-reset');
+    await way.end(agent);
+    const back = stateOf(await agent.untilDevice(gpu, ({ health }) => health.state === well, WAIT_MS));
+    return [
+      line('driver files in use before', 'some', used.join(', '), used.length > 0),
+      line('driver files in use while released', 'none', left.join(', ') || 'none', left.length === 0),
+      line('state while released', 'unknown, DriverReleased', releaseOf(device), device !== undefined && isReleased(device)),
+      reset,
+      line('state afterwards', well, back, back === well),
+    ];
+  } finally {
+    await agent.stop();
+  }
+}
+
+const isReleased = (device: ToldDevice): boolean => device.health.state === 'unknown' && releaseOf(device).endsWith('DriverReleased');
+const releaseOf = (device: ToldDevice | undefined): string =>
+  [stateOf(device), ...(device?.health.conditions ?? []).filter(({ type }) => type === 'DriverReleased').map(({ type }) => type)].join(
+    ', ',
+  );
 
 function resetLine({ smi }: Ground, section: string, gpu: string): Line {
   const what = 'nvidia-smi --gpu-reset';

@@ -7,9 +7,9 @@ import { compareWithHeader, type Entry, headerBelow } from './vendor/header.ts';
 // The header of the vendor, of three versions of its package: a program in C prints its sizes, offsets and constants.
 
 const HEADERS = [
-  { name: 'nvidia-nvml-dev-cu11', version: '11.8.86', driver: '520.61.05', atLeast: 280 },
-  { name: 'nvidia-nvml-dev-cu12', version: '12.9.79', driver: '575.57.08', atLeast: 360 },
-  { name: 'nvidia-nvml-dev', version: '13.4.92', driver: '615.36', atLeast: 380 },
+  { name: 'nvidia-nvml-dev-cu11', version: '11.8.86', driver: '520.61.05', atLeast: 285 },
+  { name: 'nvidia-nvml-dev-cu12', version: '12.9.79', driver: '575.57.08', atLeast: 380 },
+  { name: 'nvidia-nvml-dev', version: '13.4.92', driver: '615.36', atLeast: 400 },
 ].map((each) => ({ ...each, ...pythonPackage(each.name, each.version) }));
 
 const entriesOf = (driver: string): readonly Entry[] => [...layoutEntries(), ...numberEntries(driver), ...codeEntries()];
