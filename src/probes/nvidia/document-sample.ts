@@ -91,7 +91,9 @@ function fabricOf(gpu: Element, unread: Unread[]): FabricSample {
   const state = stateAt(gpu, 'fabric/state', FABRIC_STATES, unread);
   const status = textAt(gpu, 'fabric/status');
   const hasFailed = state === 'completed' && !/^(?:success|n\/a|)$/i.test(status ?? '');
-  return { state, status, hasFailed, health: stateAt(gpu, 'fabric/health/summary', FABRIC_HEALTHS, unread) };
+  const isIn = state === 'completed' && !hasFailed;
+  const [clique, cluster] = isIn ? [textAt(gpu, 'fabric/cliqueId'), textAt(gpu, 'fabric/clusterUuid')] : [];
+  return { state, status, hasFailed, health: stateAt(gpu, 'fabric/health/summary', FABRIC_HEALTHS, unread), clique, cluster };
 }
 
 /** Reads one of several states, which the driver prints with spaces and capital letters. */

@@ -1,5 +1,5 @@
 import type { ConditionSpec, Finding } from '../../model/health.ts';
-import { type ReasonOf, raise } from '../kit/finding.ts';
+import { type ReasonOf, raise, raiseGrowth } from '../kit/finding.ts';
 import { conditions } from './conditions.ts';
 import { memoryFindings } from './memory-findings.ts';
 import type { FabricSample, GpuSample, Unread } from './sample.ts';
@@ -17,6 +17,7 @@ export function gpuFindings(gpu: GpuSample): readonly Finding[] {
     ...throttle(conditions.PowerBrake, values.isThrottledByPowerBrake, 'HardwarePowerBrake', 'NotThrottled', 'hw_power_brake_slowdown'),
     ...temperature(values),
     ...fabric(registration),
+    ...links(gpu),
     ...linkWidth(values),
   ];
 }
@@ -108,6 +109,28 @@ function fabricState(state: FabricState, status: string, hasFailed: boolean): Fi
   const reason = reasons[state];
   const message = `fabric state: ${state}, status: ${status || 'none'}`;
   return raise(conditions.FabricNotReady, reason, { status: reason !== 'Ready', message });
+}
+
+/** Links that one message names. */
+const MAX_NAMED = 4;
+
+/**
+ * The number of links that are up is compared with the GPU's own highest number: GPUs of small virtual machines and boards without a bridge
+ * have links that are never up. While MIG is on, the driver takes the links down.
+ */
+function links({ linkState, values = {}, unread = [] }: GpuSample): readonly Finding[] {
+  const mayBeSplit = values.isMigOn === true || unread.some(({ value }) => value === 'isMigOn');
+  if (linkState === undefined || mayBeSplit) return [];
+  const { up, down, errorMinutes, faulty } = linkState;
+  const named = (all: readonly string[]): string =>
+    `${all.slice(0, MAX_NAMED).join(', ')}${all.length > MAX_NAMED ? ` and ${all.length - MAX_NAMED} more` : ''}`;
+  const message = `${up} of ${up + down.length} NVLinks are up${down.length === 0 ? '' : `; down: ${named(down)}`}`;
+  const severity = up === 0 ? ('fatal' as const) : ('degraded' as const);
+  const errors = faulty.length === 0 ? 'no NVLink had new errors' : `minutes with new errors of ${named(faulty)}`;
+  return [
+    raise(conditions.NvLinkDown, 'FewerThanBefore', { message, level: up, severity, tellsHighest: true }),
+    ...raiseGrowth(conditions.NvLinkErrors, errorMinutes, errors),
+  ];
 }
 
 /** A link is compared with its own highest width, because healthy boards in clouds run below their maximum. */

@@ -263,7 +263,20 @@ export const metrics = {
   info: gauge(
     'info',
     'Further identity of the board; always 1.',
-    ['index', 'minor', 'brand', 'architecture', 'vbios', 'board_part', 'gpu_part', 'compute_mode', 'cuda_version', 'gsp_firmware'],
+    [
+      'index',
+      'minor',
+      'brand',
+      'architecture',
+      'vbios',
+      'board_part',
+      'gpu_part',
+      'compute_mode',
+      'cuda_version',
+      'gsp_firmware',
+      'fabric_cluster',
+      'fabric_clique',
+    ],
     'nvidia-smi one element each',
   ),
   releaseEnd: gauge(

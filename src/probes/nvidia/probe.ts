@@ -9,6 +9,7 @@ import { type ReasonOf, raise } from '../kit/finding.ts';
 import { ProcessFactsReader } from '../kit/process-facts.ts';
 import { conditions } from './conditions.ts';
 import { deviceFromProc, namesOf, nodeFactsOf } from './devices.ts';
+import { cliqueFindings } from './fabric-clique.ts';
 import { hardwareOnBus } from './hardware.ts';
 import { metrics } from './metrics.ts';
 import { NvmlSource } from './nvml/source.ts';
@@ -117,6 +118,7 @@ export class NvidiaProbe implements Probe {
     const facts = {
       ...nodeFactsOf(this.#host, driver, hasInstances),
       cudaVersion,
+      cliqueFindings: cliqueFindings(gpus),
       pcieOf: (address: string) => this.#pcie.of(address, nowMs),
       processOf,
       stuckProcesses: (device: string, users: UsersOfDevice) => this.#stuck.findings(device, users, processOf),

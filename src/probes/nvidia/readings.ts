@@ -67,7 +67,7 @@ function linkReadings({ number, isUp, transmittedBytes, receivedBytes, errors = 
   ];
 }
 
-function info({ identity = {} }: GpuSample, { index, cudaVersion = '' }: GpuContext): Reading {
+function info({ identity = {}, fabric = {} }: GpuSample, { index, cudaVersion = '' }: GpuContext): Reading {
   const {
     minor = '',
     brand = '',
@@ -89,5 +89,7 @@ function info({ identity = {} }: GpuSample, { index, cudaVersion = '' }: GpuCont
     gpu_part: gpuPart,
     compute_mode: computeMode,
     gsp_firmware: gspFirmware,
+    fabric_cluster: fabric.cluster ?? '',
+    fabric_clique: fabric.clique ?? '',
   });
 }

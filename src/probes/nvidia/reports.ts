@@ -51,6 +51,7 @@ export interface GpuReports {
 export interface ReadFacts extends NodeFacts {
   readonly cudaVersion: string | undefined;
   pcieOf(address: string): PcieReport;
+  cliqueFindings(gpu: GpuSample): readonly Finding[];
   processOf(pid: number): ProcessFacts;
   stuckProcesses(device: string, users: UsersOfDevice): readonly Finding[];
 }
@@ -68,7 +69,7 @@ export function reportsOf(gpu: GpuSample, { index, id }: GpuName, facts: ReadFac
   const whole = reportOf(
     device,
     [...gpuReadings(gpu, { index, cudaVersion: facts.cudaVersion }), ...pcie.readings],
-    [...findings, ...facts.stuckProcesses(device.id, usersAmong(processes)), ...pcie.findings],
+    [...findings, ...facts.cliqueFindings(gpu), ...facts.stuckProcesses(device.id, usersAmong(processes)), ...pcie.findings],
     processesOf(processes, facts.processOf),
     isListed,
   );

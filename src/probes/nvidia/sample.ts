@@ -31,6 +31,8 @@ export interface GpuSample {
   readonly recovery?: Recovery | undefined;
   readonly processes?: ProcessList;
   readonly links?: readonly LinkSample[];
+  /** Absent when the state of a link could not be read. */
+  readonly linkState?: LinkState | undefined;
   /** GPUs of the node that this GPU reaches over NVLink, directly or through switches. */
   readonly peers?: readonly LinkPeer[];
   readonly instances?: readonly MigSample[];
@@ -119,6 +121,9 @@ export interface FabricSample {
   /** True when the registration has ended without success. */
   readonly hasFailed?: boolean;
   readonly health?: FabricHealth | undefined;
+  /** Number of the group of GPUs that reach each other, and UUID of the domain. Absent before the registration has ended. */
+  readonly clique?: string | undefined;
+  readonly cluster?: string | undefined;
 }
 
 export interface ProcessList {
@@ -144,6 +149,17 @@ export interface LinkSample {
   readonly transmittedBytes?: number | undefined;
   readonly receivedBytes?: number | undefined;
   readonly errors?: Readonly<Record<string, number>>;
+}
+
+/** What the links of a GPU tell together. */
+export interface LinkState {
+  readonly up: number;
+  /** The links that are not up, with what they lead to as far as it was seen: `nvlink3 to a switch`. */
+  readonly down: readonly string[];
+  /** Number of minutes in which a link had new errors, since the library was opened. */
+  readonly errorMinutes: number;
+  /** The links that had them, as `down`. */
+  readonly faulty: readonly string[];
 }
 
 export interface LinkPeer {

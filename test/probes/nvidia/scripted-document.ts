@@ -242,6 +242,13 @@ ${x(
   'fabric',
   x('state', word(STATES, v.fabric_state)) +
     x('status', v.fabric_state === 3 ? word(STATUSES, v.fabric_status) : 'N/A') +
+    x('cliqueId', `${v.fabric_clique ?? 0}`) +
+    x(
+      'clusterUuid',
+      `00000000-0000-0000-0000-${Number(v.fabric_cluster ?? 0)
+        .toString(16)
+        .padStart(12, '0')}`,
+    ) +
     x('health', x('summary', word(SUMMARIES, v.fabric_summary))),
 )}
 ${x('processes', processes.map(process).join(''))}

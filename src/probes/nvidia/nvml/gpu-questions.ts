@@ -246,6 +246,8 @@ function fabricQuestion(library: Library): Question {
 }
 
 interface FabricLayout {
+  readonly cluster: number;
+  readonly clique: number;
   readonly status: number;
   readonly state: number;
   readonly healthMask?: number;
@@ -258,12 +260,15 @@ function fabric(out: Memory, layout: FabricLayout): GpuSample {
   const state = FABRIC_STATES[out.u8(layout.state) - 1];
   // The status is valid only after the registration has ended.
   const code = state === 'completed' ? out.u32(layout.status) : undefined;
+  const isIn = code === CODE.success;
   return {
     fabric: {
       state,
       status: code === undefined ? 'N/A' : textOf(code),
       hasFailed: code !== undefined && code !== CODE.success,
       health: healthSummary === undefined ? undefined : FABRIC_HEALTHS[out.u8(healthSummary) - 1],
+      clique: isIn ? String(out.u32(layout.clique)) : undefined,
+      cluster: isIn ? out.uuid(layout.cluster) : undefined,
     },
     values: healthMask === undefined ? {} : fabricFaults(out.u32(healthMask)),
   };

@@ -1,11 +1,12 @@
-import type { GpuIdentity, GpuSample, LinkSample } from '../sample.ts';
+import type { GpuIdentity, GpuSample, LinkState } from '../sample.ts';
 import { combinedRecovery } from '../states.ts';
 import { CODE, kindOf, unreadFor } from './codes.ts';
 import { Activities } from './gpm.ts';
 import type { DriverVersion } from './gpu-questions.ts';
 import { Instances } from './instances.ts';
 import type { Handle, Library } from './library.ts';
-import { type LinkEnds, NO_ENDS, readLinkEnds, readLinks } from './nvlink.ts';
+import { LinkErrors } from './link-errors.ts';
+import { type LinkEnds, type LinksRead, NO_ENDS, NO_LINKS, readLinkEnds, readLinks } from './nvlink.ts';
 import { Processes } from './processes.ts';
 import { Answers, type CallTracker, placesOf, type Question } from './question.ts';
 
@@ -38,7 +39,8 @@ export class Gpu {
   readonly #instances: Instances;
   readonly #processes: Processes;
   readonly #activities: Activities;
-  #links: readonly LinkSample[] = [];
+  #links: LinksRead = NO_LINKS;
+  readonly #linkErrors = new LinkErrors();
   #ends: LinkEnds = NO_ENDS;
   #isLost = false;
 
@@ -93,7 +95,8 @@ export class Gpu {
       identity: { ...answered.identity, ...this.identity },
       values: { ...answered.values, ...this.#activities.whole() },
       recovery,
-      links: this.#links,
+      links: this.#links.links,
+      linkState: this.#linkState(),
       instances: instances.map((instance) => ({ ...instance, values: { ...instance.values, ...this.#activities.of(instance) } })),
       unread: [...(answered.unread ?? []), ...this.#instances.unread()],
       ...(processes && { processes }),
@@ -115,11 +118,31 @@ export class Gpu {
     if (slow) ended ??= answers.ask('slow');
     if (ended !== undefined) return ended;
     this.#processes.refresh(slow);
-    if (slow) this.#links = this.tracker.during('nvmlDeviceGetNvLinkState', () => readLinks(this.#library, this.handle));
+    if (slow) {
+      this.#links = this.tracker.during('nvmlDeviceGetNvLinkState', () => readLinks(this.#library, this.handle));
+      this.#linkErrors.take(this.#links.links, nowMs);
+    }
     if (facts)
-      this.#ends = this.tracker.during('nvmlDeviceGetNvLinkRemotePciInfo', () => readLinkEnds(this.#library, this.handle, this.#links));
+      this.#ends = this.tracker.during('nvmlDeviceGetNvLinkRemotePciInfo', () =>
+        readLinkEnds(this.#library, this.handle, this.#links.links, this.#ends),
+      );
     this.#activities.refresh(nowMs, slow, this.#instances.isSplit, this.#instances.samples());
     return undefined;
+  }
+
+  #linkState(): LinkState | undefined {
+    const { links, isComplete } = this.#links;
+    if (!isComplete || links.length === 0) return undefined;
+    const name = (number: number): string => {
+      const end = this.#ends.ofLink.get(number);
+      return `nvlink${number}${end === undefined ? '' : ` to ${end}`}`;
+    };
+    return {
+      up: links.filter(({ isUp }) => isUp).length,
+      down: links.flatMap(({ number, isUp }) => (isUp ? [] : [name(number)])),
+      errorMinutes: this.#linkErrors.minutes,
+      faulty: this.#linkErrors.faulty.map(name),
+    };
   }
 
   /** Drops all values from before the loss. It keeps the ends of the links, which do not change. */
@@ -128,6 +151,6 @@ export class Gpu {
     this.#instances.forget();
     this.#processes.forget();
     this.#activities.free();
-    this.#links = [];
+    this.#links = NO_LINKS;
   }
 }

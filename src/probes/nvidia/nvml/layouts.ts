@@ -46,9 +46,18 @@ export const SRAM_STATUS = {
 export const TEMPERATURE = { size: 12, version: versionWord(12, 1), sensor: 4, value: 8 } as const;
 export const MARGIN = { size: 8, version: versionWord(8, 1), value: 4 } as const;
 export const REPAIR = { size: 12, version: versionWord(12, 1), channel: 4, tpc: 8 } as const;
-export const FABRIC_V1 = { status: 16, state: 24 } as const;
-export const FABRIC_V2 = { size: 36, version: versionWord(36, 2), status: 20, state: 28, healthMask: 32 } as const;
-export const FABRIC_V3 = { size: 40, version: versionWord(40, 3), status: 20, state: 28, healthMask: 32, healthSummary: 36 } as const;
+export const FABRIC_V1 = { cluster: 0, status: 16, clique: 20, state: 24 } as const;
+export const FABRIC_V2 = { size: 36, version: versionWord(36, 2), cluster: 4, status: 20, clique: 24, state: 28, healthMask: 32 } as const;
+export const FABRIC_V3 = {
+  size: 40,
+  version: versionWord(40, 3),
+  cluster: 4,
+  status: 20,
+  clique: 24,
+  state: 28,
+  healthMask: 32,
+  healthSummary: 36,
+} as const;
 export const GPM_SUPPORT = { size: 8, version: 1, isSupported: 4 } as const;
 export const GPM_METRIC = { size: 40, id: 0, code: 4, value: 8 } as const;
 export const GPM_GET = { header: 24, version: 1, count: 4, sample1: 8, sample2: 16 } as const;

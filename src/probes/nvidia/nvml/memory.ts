@@ -57,6 +57,12 @@ export class Memory {
     return this.#bytes.toString('utf8', offset, end < 0 || end > offset + length ? offset + length : end);
   }
 
+  /** Returns sixteen bytes as `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`. */
+  uuid(offset: number): string {
+    const digits = this.#bytes.toString('hex', offset, offset + 16);
+    return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+  }
+
   setU32(offset: number, value: number): void {
     this.#view.setUint32(offset, value, true);
   }

@@ -30,15 +30,27 @@ const isUnsupported = (code: number): boolean => code === CODE.notSupported || c
 const isLast = (code: number): boolean =>
   isUnsupported(code) || code === CODE.invalidArgument || kindOf(code) === 'device' || kindOf(code) === 'node';
 
+/** The links of a GPU. `isComplete`: the state of each link was read. */
+export interface LinksRead {
+  readonly links: readonly LinkSample[];
+  readonly isComplete: boolean;
+}
+
+export const NO_LINKS: LinksRead = { links: [], isComplete: false };
+
 /** Reads state, traffic and errors of the links of a GPU. A board without links gives an empty list. */
-export function readLinks(library: Library, gpu: Handle): readonly LinkSample[] {
+export function readLinks(library: Library, gpu: Handle): LinksRead {
   const links: LinkSample[] = [];
   // NVLink 5 does not support the error counter function.
   let hasCounters = true;
+  let isComplete = true;
   for (let number = 0; number < MAX_LINKS; number += 1) {
     const code = library.call('nvmlDeviceGetNvLinkState', 'hup', gpu, number, library.scratch.address);
-    if (code !== CODE.success && isLast(code)) break;
-    if (code !== CODE.success) continue;
+    if (code !== CODE.success) {
+      isComplete &&= isUnsupported(code) || code === CODE.invalidArgument;
+      if (isLast(code)) break;
+      continue;
+    }
     const isUp = library.scratch.u32(0) === 1;
     if (!isUp) {
       links.push({ number, isUp });
@@ -48,7 +60,7 @@ export function readLinks(library: Library, gpu: Handle): readonly LinkSample[] 
     hasCounters = counted !== undefined;
     links.push({ number, isUp, ...readFields(library, gpu, number, counted ?? {}) });
   }
-  return links;
+  return { links, isComplete };
 }
 
 function readFields(
@@ -100,29 +112,35 @@ export interface LinkEnds {
   readonly toSwitch: number;
   /** Number of links to each other PCI function, keyed by its address. */
   readonly toAddress: ReadonlyMap<string, number>;
+  /** What each link leads to, also of links that were up earlier. */
+  readonly ofLink: ReadonlyMap<number, string>;
 }
 
-export const NO_ENDS: LinkEnds = { toSwitch: 0, toAddress: new Map() };
+export const NO_ENDS: LinkEnds = { toSwitch: 0, toAddress: new Map(), ofLink: new Map() };
 /** `nvmlIntNvLinkDeviceType_t`. */
 const SWITCH = 2;
 
-/** Reads the remote ends of the links that are up. */
-export function readLinkEnds(library: Library, gpu: Handle, links: readonly LinkSample[]): LinkEnds {
+/** Reads the remote ends of the links that are up. `before`: the earlier read. */
+export function readLinkEnds(library: Library, gpu: Handle, links: readonly LinkSample[], before: LinkEnds): LinkEnds {
   const { scratch } = library;
   let toSwitch = 0;
   const toAddress = new Map<string, number>();
+  const ofLink = new Map(before.ofLink);
   for (const { number } of links.filter(({ isUp }) => isUp)) {
     const type = library.call('nvmlDeviceGetNvLinkRemoteDeviceType', 'hup', gpu, number, scratch.address);
     if (type === CODE.success && scratch.u32(0) === SWITCH) {
       toSwitch += 1;
+      ofLink.set(number, 'a switch');
       continue;
     }
     scratch.clear(PCI_INFO.size);
     const code = library.call('nvmlDeviceGetNvLinkRemotePciInfo_v2', 'hup', gpu, number, scratch.address);
     const address = code === CODE.success ? normalizePciAddress(scratch.text(PCI_INFO.busId, PCI_INFO.busIdLength)) : undefined;
-    if (address !== undefined) toAddress.set(address, (toAddress.get(address) ?? 0) + 1);
+    if (address === undefined) continue;
+    toAddress.set(address, (toAddress.get(address) ?? 0) + 1);
+    ofLink.set(number, address);
   }
-  return { toSwitch, toAddress };
+  return { toSwitch, toAddress, ofLink };
 }
 
 /** A GPU of the node and its link ends. */

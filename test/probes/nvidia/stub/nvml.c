@@ -473,7 +473,9 @@ ret nvmlDeviceGetGpuFabricInfoV(struct device *d, unsigned char *out) {
   if (version != (36 | 2 << 24) && version != (40 | 3 << 24)) return VERSION;
   if ((int)(version >> 24) > newest) return VERSION;
   if (!find(d, "fabric_state")) return UNSUPPORTED;
+  out[19] = find(d, "fabric_cluster") ? (unsigned char)big(d, "fabric_cluster") : 0;
   *(unsigned *)(out + 20) = (unsigned)big(d, "fabric_status");
+  *(unsigned *)(out + 24) = find(d, "fabric_clique") ? (unsigned)big(d, "fabric_clique") : 0;
   out[28] = (unsigned char)big(d, "fabric_state");
   *(unsigned *)(out + 32) = (unsigned)big(d, "fabric_mask");
   if (version >> 24 == 3) out[36] = (unsigned char)big(d, "fabric_summary");
