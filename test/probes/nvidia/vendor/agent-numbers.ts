@@ -13,7 +13,7 @@ import {
   SYSTEM_EVENT_WAIT,
   SYSTEM_REGISTER,
 } from '../../../../src/probes/nvidia/nvml/layouts.ts';
-import { readLinkEnds, readLinks } from '../../../../src/probes/nvidia/nvml/nvlink.ts';
+import { NO_ENDS, readLinkEnds, readLinks } from '../../../../src/probes/nvidia/nvml/nvlink.ts';
 import { CallTracker, type Question } from '../../../../src/probes/nvidia/nvml/question.ts';
 import { SystemEvents } from '../../../../src/probes/nvidia/nvml/system-events.ts';
 import type { EccCount, GpuSample } from '../../../../src/probes/nvidia/sample.ts';
@@ -217,7 +217,7 @@ export function linkMeanings(): readonly Meaning[] {
       const isCounter = call.symbol === 'nvmlDeviceGetNvLinkErrorCounter' && call.numbers[1] === counter;
       return link(call, self) ?? answersField(id, 0, writeOne)(call, self) ?? (isCounter ? CODE.success : undefined);
     });
-    const [{ transmittedBytes = undefined, receivedBytes = undefined, errors = {} } = {}] = readLinks(library, GPU);
+    const [{ transmittedBytes = undefined, receivedBytes = undefined, errors = {} } = {}] = readLinks(library, GPU).links;
     const scale = (bytes: number): string => (bytes === 1 ? 'bytes' : 'KiB');
     const names = [
       ...(transmittedBytes === undefined ? [] : [`link transmitted ${scale(transmittedBytes)}`]),
@@ -231,7 +231,7 @@ export function linkMeanings(): readonly Meaning[] {
       self.setU32(pointer, type);
       return symbol === 'nvmlDeviceGetNvLinkRemoteDeviceType' ? CODE.success : undefined;
     });
-    return readLinkEnds(library, GPU, [{ number: 0, isUp: true }]).toSwitch === 1;
+    return readLinkEnds(library, GPU, [{ number: 0, isUp: true }], NO_ENDS).toSwitch === 1;
   });
   return [...counted, { what: 'link to a switch', numbers: switches }];
 }

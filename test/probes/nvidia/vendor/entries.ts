@@ -25,7 +25,7 @@ interface Struct {
 
 const struct = (ours: object, type: string, members: Members): Struct => ({ ours, type, members });
 const engines = { gpu: 'smUtil', memory: 'memUtil', encoder: 'encUtil', decoder: 'decUtil' };
-const fabric = { status: 'status', state: 'state' };
+const fabric = { cluster: 'clusterUuid', status: 'status', clique: 'cliqueId', state: 'state' };
 /** Each layout of `layouts.ts`. */
 const STRUCTS: Readonly<Record<string, readonly Struct[]>> = {
   PCI_INFO: [struct(layouts.PCI_INFO, 'nvmlPciInfo_t', { deviceId: 'pciDeviceId', busId: 'busId' })],
