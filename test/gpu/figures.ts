@@ -167,6 +167,11 @@ function leafFigure(gpu: PrintedGpu, path: string, text: string): Figure {
       expected: { metric: stateMetric, labels: device(gpu.uuid), label: stateLabel },
     };
   }
+  if (path === 'pci/pci_bus_id') {
+    // The program prints eight digits of the domain, the kernel four.
+    const address = text.toLowerCase().replace(/^0{4}(?=[\da-f]{4}:)/, '');
+    return { ...of(gpu, path), text: address, expected: { metric: 'device_info', labels: device(gpu.uuid), label: 'pci_address' } };
+  }
   const key = keyAt(gpu, path);
   if (key === undefined) return { ...of(gpu, path), text };
   const { metric: value, labels = {} } = VALUES[key];
@@ -356,7 +361,7 @@ export const monitorFigures = (rows: readonly ReadonlyMap<string, string>[], uui
 /** Compares a figure with the pages before and after it was printed: what moves in between may be anything from one to the other. */
 export function compared({ section, gpu, what, text, number, expected, mayBeMissing }: Figure, before: Page, after: Page): Line {
   const line = { section, gpu, what, expected: text };
-  if (expected === undefined) return { ...line, agent: '', verdict: 'not offered', note: 'the agent has no such figure' };
+  if (expected === undefined) return { ...line, agent: '', verdict: 'not offered', note: 'the page has no such series' };
   if ('label' in expected) {
     const agent = after.label(expected.metric, expected.label, expected.labels) ?? '';
     if (agent === '' && NOTHING.test(text)) return { ...line, agent, verdict: 'not offered' };
