@@ -23,9 +23,9 @@ const ESCAPE = '\u001b\\[';
 const OWN = new RegExp(`${ESCAPE}(?:\\?\\d+[hl]|\\d+;\\d+H|[HJK]|2J|0m)|\\r+(?=\\n|${ESCAPE}K|\\d+ frames)`, 'g');
 
 let folder: string;
-/** Answers `health accept`. */
+/** Answers `health accept` and `release`. */
 const control = createServer((request, response) => {
-  request.resume().on('end', () => response.end(JSON.stringify({ device: HOSTILE, accepted: [HOSTILE] })));
+  request.resume().on('end', () => response.end(JSON.stringify({ device: HOSTILE, accepted: [HOSTILE], family: HOSTILE, hanging: 0 })));
 });
 let kubelet: SimulatedKubelet;
 let agent: Server;
@@ -159,6 +159,7 @@ const CASES: Readonly<Record<string, Case>> = {
   top: { args: () => asked, until: /owned/ },
   health: { args: () => asked },
   'health accept': { args: () => [HOSTILE, `--why=${HOSTILE}`, `--state.file=${folder}/health.json`] },
+  release: { args: () => [HOSTILE, '--end', `--state.file=${folder}/health.json`] },
   incidents: { args: () => asked },
   usage: { args: () => asked },
   doctor: { args: () => [...world, `--state.file=${folder}/${HOSTILE}/none/x.json`] },

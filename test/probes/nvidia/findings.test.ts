@@ -179,7 +179,16 @@ describe('the health findings of a GPU', () => {
 
 describe('every condition of the table', () => {
   const raised = new Set(ROWS_OF_TABLE.filter(([, , { status, count }]) => status === true || count !== undefined).map(([type]) => type));
-  const elsewhere = ['DriverUnusable', 'InforomCorrupted', 'PcieLinkDegraded', 'MemoryRepairPending', 'StuckProcess'];
+  const links = ['FabricCliqueDiffers', 'NvLinkDown', 'NvLinkErrors'];
+  const elsewhere = [
+    ...links,
+    'DriverReleased',
+    'DriverUnusable',
+    'InforomCorrupted',
+    'PcieLinkDegraded',
+    'MemoryRepairPending',
+    'StuckProcess',
+  ];
 
   it('is raised by a row, or by the probe', () => {
     expect([...raised, ...elsewhere].sort()).toEqual(Object.keys(conditions).sort());

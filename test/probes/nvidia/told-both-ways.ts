@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach } from 'vitest';
 import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
+import type { Finding } from '../../../src/model/health.ts';
 import type { Reading } from '../../../src/model/metric.ts';
 import type { Probe } from '../../../src/probes/family.ts';
 import { family } from '../../../src/probes/nvidia/index.ts';
@@ -59,6 +60,11 @@ export function byCommand(node: LiveNode, machine: ScriptedNode): Probe {
   return family.createProbe(node.host, probeOptions(family, { source: 'smi', 'smi-path': program }));
 }
 
+/** The count of `NvLinkErrors` is of earlier reads, which no fresh probe has. */
+const isOfThisRead = ({ type }: Finding): boolean => type !== 'NvLinkErrors';
+/** The command does not print the state of links. */
+const isSharedFinding = ({ type }: Finding): boolean => type !== 'NvLinkDown';
+
 /** Sorts the values, and removes those that only one source provides, unless both sources are the library. */
 export function comparable({ reports, problems, listing }: Collection, isCompared: (reading: Reading) => boolean = isShared): object {
   const text = (value: unknown): string => JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? `${each}n` : each));
@@ -68,7 +74,10 @@ export function comparable({ reports, problems, listing }: Collection, isCompare
     reports: reports.map((report) => ({
       device: report.device,
       readings: (report.read?.readings ?? []).filter(isCompared).map(text).sort(),
-      findings: report.read?.findings.map(text).sort(),
+      findings: report.read?.findings
+        .filter((finding) => isOfThisRead(finding) && (isCompared !== isShared || isSharedFinding(finding)))
+        .map(text)
+        .sort(),
       asideReadings: report.outOfBand?.readings.map(text).sort(),
       outOfBand: report.outOfBand?.findings.map(text).sort(),
       processes: report.read?.processes ?? [],
