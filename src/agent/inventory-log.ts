@@ -1,5 +1,6 @@
 import type { Logger } from '../log/logger.ts';
 import type { Device } from '../model/device.ts';
+import { firstOf } from '../model/first-of.ts';
 import type { PluginStats } from '../model/plugin-stats.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 
@@ -38,15 +39,14 @@ export class InventoryLog {
     if (before === all) return false;
     this.#devices.set(family, all);
     if (before === undefined && names.length === 0) return true;
-    this.#logger.info('devices found', { family, count: names.length, ...(names.length === 0 ? {} : { devices: shortened(names) }) });
+    this.#logger.info('devices found', {
+      family,
+      count: names.length,
+      ...(names.length === 0 ? {} : { devices: firstOf(names, MOST_NAMES) }),
+    });
     return false;
   }
 }
 
 /** An id of a GPU is a UUID. Its index is shorter, and is the name that the vendor's tools print. */
 const shortName = ({ id, kind, index }: Device): string => (index === undefined ? id : `${kind} ${index}`);
-
-function shortened(names: readonly string[]): string {
-  const more = names.length - MOST_NAMES;
-  return `${names.slice(0, MOST_NAMES).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-}

@@ -4,7 +4,10 @@ import { CONTROL_PATH, type ControlRequest } from '../server/control/control-soc
 
 const ANSWER_MS = 30_000;
 
-/** Sends a request to the socket of the running agent, which only the user of the agent can open. `code`: of the error when there is no answer. */
+/**
+ * Sends a request to the control socket of the running agent. Only the user of the agent can open this socket. `code`: the error when no
+ * agent answers.
+ */
 export function askControl<T extends object>(
   path: string,
   request: ControlRequest,

@@ -104,7 +104,7 @@ can open.`,
       { flags: '--why <text>', help: 'Reason, for the condition of the devices.' },
     ],
     notes: `The command returns when the agent has closed the driver. Until the end the devices are unknown, with the condition DriverReleased, and
-the alert DeviceUnknown is silent. A restart of the agent ends the release. The command uses the socket control.sock beside --state.file, which
+the alert DeviceProbeFails is silent. A restart of the agent ends the release. The command uses the socket control.sock beside --state.file, which
 only the user of the agent can open. POST /-/release?family=FAMILY&for=10m does the same where --web.enable-lifecycle is set.`,
     examples: ['device-agent release nvidia --for 10m --why "driver 590"', 'device-agent release nvidia --end'],
     load: async () => (await import('./release.ts')).runRelease,

@@ -1,7 +1,7 @@
 import { parentPort } from 'node:worker_threads';
 import si from 'systeminformation';
 
-/** What the thread tells. */
+/** The message of the thread. */
 export interface AskedFacts {
   readonly cpu: Pick<si.Systeminformation.CpuData, 'manufacturer' | 'brand' | 'cores'>;
   readonly memory: Pick<si.Systeminformation.MemData, 'total'>;

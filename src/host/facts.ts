@@ -21,8 +21,8 @@ export async function readHostFacts(sys: Tree, clock: Clock): Promise<HostFacts>
   const entry = import.meta.url.endsWith('.ts') ? './facts-worker.ts' : './facts-worker.js';
   const thread = new Worker(new URL(entry, import.meta.url), { name: 'facts' });
   thread.unref();
-  const asking = once(thread, 'message').then(([told]) => {
-    const { cpu, memory } = told as AskedFacts;
+  const asking = once(thread, 'message').then(([message]) => {
+    const { cpu, memory } = message as AskedFacts;
     asked = present({
       cpuModel: usable([cpu.manufacturer, cpu.brand].filter(Boolean).join(' ')),
       cpus: cpu.cores || undefined,

@@ -1,6 +1,6 @@
-/** Somebody needs the driver of a family: the agent closes it, and reads no device of the family. Plain data. */
+/** A request to close the driver of a family. The agent then reads no device of the family. Plain data. */
 export interface Release {
-  /** Who asked, or what tells it. */
+  /** Who asked for it. */
   readonly by: string;
   /** Wall clock at which it ends by itself; absent when it ends with its cause. */
   readonly untilMs?: number;
@@ -14,7 +14,7 @@ export interface ReleaseRequest {
   readonly by: string;
 }
 
-/** What became of the request. `hanging`: calls that hang in the driver, so that it stays open until they return. */
+/** Result of the request. `hanging`: number of calls that hang in the driver. They keep the driver open until they return. */
 export type ReleaseAnswer =
   | { readonly family: string; readonly untilMs: number | undefined; readonly hanging: number; readonly refused?: undefined }
   | { readonly refused: string };

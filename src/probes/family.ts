@@ -94,7 +94,10 @@ export interface Probe {
   watch?(wake: () => void): () => void;
   /** Drops what it keeps of earlier collections, because the last one ran out of file descriptors. The next one reads everything. */
   forget?(): void;
-  /** Closes the driver until the release ends, or as soon as it is undefined. Devices of a closed driver are unknown. Only for drivers that a probe keeps open. */
+  /**
+   * Closes the driver at the next `collect` until the release ends. Undefined ends it. The devices are unknown meanwhile. Needed only for a
+   * driver that the probe keeps open.
+   */
   release?(release: Release | undefined): void;
   close?(): void | Promise<void>;
 }

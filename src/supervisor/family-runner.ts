@@ -124,7 +124,7 @@ export class FamilyRunner {
   /** Why the last run failed. */
   #fault: Problem | undefined;
   #lastCrash: string | undefined;
-  /** Who asked to close the driver. The probe itself knows when a release is over. */
+  /** The last request to close the driver. The probe itself decides when it is over. */
   #release: Release | undefined;
   #isClosed = false;
 
@@ -211,8 +211,8 @@ export class FamilyRunner {
   }
 
   /**
-   * Lets the probe close the driver until the release ends, or open it again. Resolves to the number of calls that hang in the driver: their
-   * threads keep it open.
+   * Lets the probe close the driver until the release ends, or open it again. Resolves to the number of calls that hang in the driver. Their
+   * threads keep the driver open.
    */
   async release(release: Release | undefined): Promise<number> {
     this.#release = release;

@@ -28,7 +28,7 @@ export interface WorkerStart extends ThreadExtras {
   readonly known: readonly Device[];
   /** Places in which an earlier call still hangs. */
   readonly quarantined: readonly string[];
-  /** Who asked to close the driver; absent while nobody does. */
+  /** A request to close the driver; absent without one. */
   readonly release?: Release | undefined;
 }
 

@@ -23,7 +23,7 @@ export interface ThreadContext {
   readonly isIsolated: boolean;
   /** Places in which an earlier call still hangs. */
   readonly quarantined: readonly string[];
-  /** Who asked to close the driver. */
+  /** A request to close the driver; absent without one. */
   readonly release?: Release | undefined;
 }
 

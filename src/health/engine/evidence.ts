@@ -68,25 +68,25 @@ export function mergeEvidence(evidence: readonly Evidence[]): readonly Evidence[
   return [...merged.values()];
 }
 
-/** What a finding says. `growth`: of a counter that grew too much; `highest`: of a level that fell. */
-interface Said {
+/** Judgement of one finding. `growth` and `threshold`: of a counter that grew too much. `highest`: the highest level, of a level that fell. */
+interface Judged {
   readonly status: Evidence['status'];
   readonly growth?: number;
   readonly threshold?: RateThreshold;
   readonly highest?: number;
 }
 
-const HOLDS: Said = { status: true };
-const HOLDS_NOT: Said = { status: false };
-const UNKNOWN: Said = { status: 'unknown' };
+const HOLDS: Judged = { status: true };
+const HOLDS_NOT: Judged = { status: false };
+const UNKNOWN: Judged = { status: 'unknown' };
 
-function fromFinding(finding: Finding, input: EvidenceInput, rates: Record<string, RateSeries>, levels: Map<string, number>): Said {
+function fromFinding(finding: Finding, input: EvidenceInput, rates: Record<string, RateSeries>, levels: Map<string, number>): Judged {
   if (finding.count !== undefined) return fromCounter(finding, input, rates);
   if (finding.level !== undefined) return fromLevel(finding, input, levels);
   return finding.status === true ? HOLDS : finding.status ? UNKNOWN : HOLDS_NOT;
 }
 
-function describe(finding: Finding, { status, growth, threshold, highest }: Said, atMs: number): Evidence {
+function describe(finding: Finding, { status, growth, threshold, highest }: Judged, atMs: number): Evidence {
   const { type, instance, reason, severity, remedy } = finding;
   let { message } = finding;
   if (growth !== undefined && threshold !== undefined) {
@@ -97,7 +97,7 @@ function describe(finding: Finding, { status, growth, threshold, highest }: Said
   return { type, instance, status, atMs, reason, message, severity, remedy };
 }
 
-function fromCounter(finding: CountFinding, input: EvidenceInput, rates: Record<string, RateSeries>): Said {
+function fromCounter(finding: CountFinding, input: EvidenceInput, rates: Record<string, RateSeries>): Judged {
   const key = conditionKey(finding);
   const { threshold } = input.policyOf(finding);
   const before = rates[key] ?? (Object.hasOwn(input.rates, key) ? input.rates[key] : undefined);
@@ -110,7 +110,7 @@ function fromCounter(finding: CountFinding, input: EvidenceInput, rates: Record<
   return status === 'unknown' ? UNKNOWN : HOLDS_NOT;
 }
 
-function fromLevel(finding: LevelFinding, input: EvidenceInput, levels: Map<string, number>): Said {
+function fromLevel(finding: LevelFinding, input: EvidenceInput, levels: Map<string, number>): Judged {
   const key = conditionKey(finding);
   const level = Number(finding.level);
   if (!Number.isFinite(level)) return UNKNOWN;

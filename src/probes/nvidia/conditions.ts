@@ -31,7 +31,7 @@ export const conditions = {
     class: 'no-data',
     severity: 'fatal',
     reasons: ['Released', 'Answers'],
-    meaning: 'Somebody asked the agent to close the driver, to reset or upgrade it. No GPU is read meanwhile.',
+    meaning: 'A person, a program or the driver asked the agent to close the driver. The agent reads no GPU until the release ends.',
     remedy: 'none',
     source: 'device-agent release, POST /-/release, or the file of --probe.nvidia.release-file',
     outOfBand: true,
@@ -221,10 +221,11 @@ export const conditions = {
   NvLinkErrors: growthCondition({
     type: 'NvLinkErrors',
     severity: 'degraded',
-    meaning: 'NVLinks of the GPU have new errors again and again. The count is of minutes with new errors, so that one burst is one.',
+    meaning:
+      'The NVLinks of the GPU had new errors in many minutes. The counter counts the minutes with new errors, so one burst counts once.',
     remedy: 'inspect',
     source:
-      'NVML nvmlDeviceGetNvLinkErrorCounter before NVLink 5, fields 206 to 214 of NVLink 5; NVRx takes a link out after 15 of 30 minutes with errors, and published histories of failing links have some in each day',
+      'NVML nvmlDeviceGetNvLinkErrorCounter before NVLink 5, fields 206 to 212 and 214 of NVLink 5; NVRx excludes a link with errors in more than 15 of 30 minutes, and a published history of a failing link has errors on each day',
     growth: 15,
     windowMs: hours(24),
   }),

@@ -8,8 +8,8 @@ const cliqueOf = ({ clique, cluster }: FabricSample = {}): string | undefined =>
   clique === undefined || cluster === undefined ? undefined : `clique ${clique} of ${cluster}`;
 
 /**
- * Compares the cliques of the GPUs of one node. Where two cliques have equally many GPUs, all of them differ. A node that only has the
- * feature, without a domain of several nodes, has one clique.
+ * Compares the cliques of the GPUs of one node. When the two largest cliques have the same number of GPUs, no clique is the usual one, and
+ * each GPU gets the finding. A node without a domain of several nodes has one clique.
  */
 export function cliqueFindings(gpus: readonly GpuSample[]): (gpu: GpuSample) => readonly Finding[] {
   const counts = new Map<string, number>();

@@ -1,3 +1,4 @@
+import { firstOf } from '../../model/first-of.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
 import { type ReasonOf, raise, raiseGrowth } from '../kit/finding.ts';
 import { conditions } from './conditions.ts';
@@ -122,8 +123,7 @@ function links({ linkState, values = {}, unread = [] }: GpuSample): readonly Fin
   const mayBeSplit = values.isMigOn === true || unread.some(({ value }) => value === 'isMigOn');
   if (linkState === undefined || mayBeSplit) return [];
   const { up, down, errorMinutes, faulty } = linkState;
-  const named = (all: readonly string[]): string =>
-    `${all.slice(0, MAX_NAMED).join(', ')}${all.length > MAX_NAMED ? ` and ${all.length - MAX_NAMED} more` : ''}`;
+  const named = (all: readonly string[]): string => firstOf(all, MAX_NAMED);
   const message = `${up} of ${up + down.length} NVLinks are up${down.length === 0 ? '' : `; down: ${named(down)}`}`;
   const severity = up === 0 ? ('fatal' as const) : ('degraded' as const);
   const errors = faulty.length === 0 ? 'no NVLink had new errors' : `minutes with new errors of ${named(faulty)}`;

@@ -48,7 +48,7 @@ export const metrics = {
     'nvlink_errors_total',
     'Errors of an NVLink.',
     ['port', 'kind'],
-    'NVML nvmlDeviceGetNvLinkErrorCounter before NVLink 5; fields 206 to 214 of NVLink 5; not by nvidia-smi',
+    'NVML nvmlDeviceGetNvLinkErrorCounter before NVLink 5; fields 206 to 212 and 214 of NVLink 5; not by nvidia-smi',
     { wiped: true },
   ),
   activity: gauge(
@@ -281,7 +281,7 @@ export const metrics = {
   ),
   releaseEnd: gauge(
     'driver_release_end_timestamp_seconds',
-    'Until when somebody asked the agent to keep the driver closed, in seconds since 1970. Absent while the driver is open, and without an end.',
+    'End of the present release of the driver, in seconds since 1970. Absent while the driver is open, and for a release without an end.',
     [],
     'device-agent release, POST /-/release',
     { wiped: true },

@@ -47,13 +47,13 @@ export class NvidiaProbe implements Probe {
   }
 
   async collect(): Promise<Collection> {
-    const release = this.#release();
+    const release = this.#currentRelease();
     if (release !== undefined) {
       this.#nvml.release();
       return this.#closed(release);
     }
     const nvml = await this.#nvml.read();
-    // The driver may ask for it while the library is read.
+    // The read polls for events, so the driver may have asked for a release.
     const unbinding = this.#nvml.unbinding();
     if (unbinding !== undefined) return this.#closed(unbinding);
     if (nvml === undefined || nvml.problem !== undefined) return await this.#collectWithout(nvml?.problem);
@@ -77,15 +77,15 @@ export class NvidiaProbe implements Probe {
     this.#nvml.close();
   }
 
-  /** Why the driver must stay closed now. */
-  #release(): Release | undefined {
+  /** The release that keeps the driver closed now. */
+  #currentRelease(): Release | undefined {
     if (this.#asked?.untilMs !== undefined && this.#host.clock.now() >= this.#asked.untilMs) this.#asked = undefined;
     const file = this.#options['release-file'];
     const ofFile = file !== '' && existsSync(file) ? { by: `the file ${file}` } : undefined;
     return this.#asked ?? ofFile ?? this.#nvml.unbinding();
   }
 
-  /** Returns the known GPUs without a read: nobody can tell how they are. */
+  /** Returns the known GPUs without a read. Their state is unknown. */
   #closed({ by, untilMs }: Release): Collection {
     const message = `${by} asked the agent to close the driver${untilMs === undefined ? '' : ` until ${new Date(untilMs).toISOString()}`}`;
     const outOfBand = {

@@ -24,9 +24,9 @@ export const problems = [
   },
   {
     code: 'driver-released',
-    meaning: 'Somebody asked the agent to close the driver: the agent does not read GPUs until the release ends.',
+    meaning: 'A person, a program or the driver asked the agent to close the driver. The agent reads no GPU until the release ends.',
     remedy:
-      'None while the driver is reset or upgraded. Then remove the file of --probe.nvidia.release-file, or run `device-agent release nvidia --end`.',
+      'Do nothing while the driver is reset or upgraded. Then remove the file of --probe.nvidia.release-file, or run `device-agent release nvidia --end`.',
   },
   {
     code: 'library-not-found',

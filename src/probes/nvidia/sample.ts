@@ -151,14 +151,14 @@ export interface LinkSample {
   readonly errors?: Readonly<Record<string, number>>;
 }
 
-/** What the links of a GPU tell together. */
+/** State of all links of a GPU. */
 export interface LinkState {
   readonly up: number;
-  /** The links that are not up, with what they lead to as far as it was seen: `nvlink3 to a switch`. */
+  /** Links that are down, with their remote end if it is known: `nvlink3 to a switch`. */
   readonly down: readonly string[];
-  /** Number of minutes in which a link had new errors, since the library was opened. */
+  /** Number of minutes with new errors of at least one link since the library was opened. */
   readonly errorMinutes: number;
-  /** The links that had them, as `down`. */
+  /** Links that had these errors, in the form of `down`. */
   readonly faulty: readonly string[];
 }
 

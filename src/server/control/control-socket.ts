@@ -32,7 +32,7 @@ export type AcceptAnswer =
 export type ControlRequest = AcceptRequest | ({ readonly do: 'release' } & ReleaseRequest);
 export type ControlAnswer = AcceptAnswer | ReleaseAnswer;
 
-/** What the agent does on request. */
+/** Carries out the requests that change something. */
 export interface Control {
   accept(request: AcceptRequest): AcceptAnswer;
   /** Resolves when the driver is closed, or open again. */

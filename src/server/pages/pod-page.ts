@@ -4,6 +4,7 @@ import type { Board, BoardRow } from '../../board/row.ts';
 import { readingList } from '../../board/row-html.ts';
 import { stateCell } from '../../board/state-html.ts';
 import { durationText, readingText } from '../../board/units.ts';
+import { firstOf } from '../../model/first-of.ts';
 import { podName } from '../../model/pod-facts.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { ContainerUsage } from '../../model/usage.ts';
@@ -67,9 +68,7 @@ ${rows.map(
 function containers({ holders }: BoardRow, isOfPod: (one: BoardRow['holders'][number]) => boolean): Html {
   const others = new Set(holders.filter((one) => !isOfPod(one)).map((one) => `${one.namespace}/${one.pod}`));
   return html`${holders.filter(isOfPod).map(({ container, resource }) => html`<b>${container}</b><br><small>${resource}</small><br>`)}${
-    others.size === 0
-      ? undefined
-      : html`<small>shared with ${[...others].slice(0, 4).join(', ')}${others.size > 4 ? ` and ${others.size - 4} more` : ''}</small>`
+    others.size === 0 ? undefined : html`<small>shared with ${firstOf([...others], 4)}</small>`
   }`;
 }
 

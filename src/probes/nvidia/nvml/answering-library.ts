@@ -102,7 +102,7 @@ export class AnsweringLibrary implements Library {
     this.#calls = calls;
     const symbols = all.flatMap(({ symbol, code }) => (code === undefined ? [] : [symbol]));
     // While no event came, its function has no answer in the file.
-    const takers = [...TAKES_EVENT].filter((taker) => symbols.includes(taker.replace(/Wait(_v2)?$/, 'Create')));
+    const takers = [...TAKES_EVENT].flatMap(([taker, creator]) => (symbols.includes(creator) ? [taker] : []));
     this.#symbols = new Set([...symbols, ...takers]);
     this.#events = all.filter(({ symbol }) => TAKES_EVENT.has(symbol));
   }

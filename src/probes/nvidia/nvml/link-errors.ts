@@ -23,7 +23,7 @@ export class LinkErrors {
     this.#lastWindow = window;
   }
 
-  /** Number of minutes with new errors of any link. It never falls. */
+  /** Number of minutes in which at least one link had new errors. It never falls. */
   get minutes(): number {
     return this.#minutes;
   }
@@ -33,7 +33,7 @@ export class LinkErrors {
     return [...this.#minutesOf].sort(([, a], [, b]) => b - a).map(([number]) => number);
   }
 
-  /** The first read gives the base: nobody knows when its errors came. */
+  /** The first read gives the base, because the time of its errors is unknown. */
   #hasGrown(number: number, errors: LinkSample['errors'] = {}): boolean {
     const counts = Object.values(errors);
     if (counts.length === 0) return false;

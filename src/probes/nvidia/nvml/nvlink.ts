@@ -112,7 +112,7 @@ export interface LinkEnds {
   readonly toSwitch: number;
   /** Number of links to each other PCI function, keyed by its address. */
   readonly toAddress: ReadonlyMap<string, number>;
-  /** What each link leads to, also of links that were up earlier. */
+  /** The remote end of each link: an address, or `a switch`. A link that is down keeps its last known end. */
   readonly ofLink: ReadonlyMap<number, string>;
 }
 

@@ -10,8 +10,14 @@ export interface RecordedCall extends Pick<ObservedCall, 'symbol' | 'types' | 'v
   readonly event?: number;
 }
 
-/** Functions that take an event from the library. Each event is taken once, so its answers are a queue. */
-export const TAKES_EVENT: ReadonlySet<string> = new Set(['nvmlEventSetWait_v2', 'nvmlSystemEventSetWait']);
+/**
+ * Functions that take an event from the library, each with the function that creates its set. Each event is taken once, so its answers are
+ * a queue.
+ */
+export const TAKES_EVENT: ReadonlyMap<string, string> = new Map([
+  ['nvmlEventSetWait_v2', 'nvmlEventSetCreate'],
+  ['nvmlSystemEventSetWait', 'nvmlSystemEventSetCreate'],
+]);
 
 /** Function and scalar arguments of a call. Pointers to memory have no part in it, because memory has other addresses in a replay. */
 export const callKey = ({ symbol, types, values }: Pick<ObservedCall, 'symbol' | 'types' | 'values'>): string =>

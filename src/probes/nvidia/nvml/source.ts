@@ -13,7 +13,7 @@ import { boundGpus, type NvmlFailure, NvmlSession } from './session.ts';
 const RETRY_MS = 60_000;
 /** Maximum delay of an Xid. A poll for events costs a microsecond, but waking the thread for it costs hundreds. */
 const EVENTS_EVERY_MS = 1_000;
-/** Longest time for which the driver keeps the library closed. */
+/** The library stays closed for at most this time after the driver began to unbind a GPU. */
 const UNBIND_MS = 600_000;
 /** Limit of Xids that are kept until they are taken. */
 const MAX_XIDS = 1_000;
@@ -26,7 +26,7 @@ export class NvmlSource {
   #failure: NvmlFailure | undefined;
   #retryAtMs = -Infinity;
   #xids: readonly XidLine[] = [];
-  /** Since the driver asked all programs to close a GPU. */
+  /** Present while the driver unbinds a GPU. */
   #unbinding: Unbinding | undefined;
   #isClosed = false;
 
@@ -61,7 +61,7 @@ export class NvmlSource {
     return taken;
   }
 
-  /** What the driver waits for; undefined once a GPU is bound anew, or the others are left. */
+  /** The release that the driver asked for. It ends when the list of bound GPUs has changed and is not empty, or when its time is over. */
   unbinding(): Release | undefined {
     const known = this.#unbinding;
     if (known === undefined) return undefined;
@@ -117,7 +117,7 @@ export class NvmlSource {
     const { xids, happened } = this.#session?.events() ?? { xids: [], happened: false };
     if (xids.length > 0) this.#xids = [...this.#xids, ...xids].slice(-MAX_XIDS);
     if (this.#session?.takeUnbind() !== true) return happened;
-    // At once: the driver waits.
+    // The driver waits until the library is closed.
     const release = { by: 'the driver, which unbinds a GPU,', untilMs: this.#host.clock.now() + UNBIND_MS };
     this.#unbinding = { release, bound: boundGpus(this.#host), hasChanged: false };
     this.release();

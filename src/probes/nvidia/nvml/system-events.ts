@@ -3,14 +3,14 @@ import { CODE } from './codes.ts';
 import { SYSTEM_EVENT, SYSTEM_EVENT_SET, SYSTEM_EVENT_WAIT, SYSTEM_REGISTER } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
 
-/** Types of events. Source: nvml.h 12.9. */
-const TYPES = { driverUnbind: 0x1, driverBind: 0x2 } as const;
+/** Type of an event. Source: nvml.h 12.9, `nvmlSystemEventTypeGpuDriverUnbind`. */
+const DRIVER_UNBIND = 0x1;
 const WAIT = 'nvmlSystemEventSetWait';
 /** Place of the events in the scratch memory, behind the request. */
 const EVENTS_AT = 64;
 const EVENTS = 16;
 
-/** Events of the driver itself, since driver 560. Polled like {@link GpuEvents}; without these functions nothing ever happens. */
+/** Events of the driver itself, since driver 560. They are polled like {@link GpuEvents}. An older driver gives no event. */
 export class SystemEvents {
   readonly #library: Library;
   readonly #guard: StepRecord | undefined;
@@ -28,12 +28,12 @@ export class SystemEvents {
     this.#set = set;
     scratch.clear(SYSTEM_REGISTER.size);
     scratch.setU32(0, SYSTEM_REGISTER.version);
-    scratch.setU32(SYSTEM_REGISTER.types, TYPES.driverUnbind);
+    scratch.setU32(SYSTEM_REGISTER.types, DRIVER_UNBIND);
     scratch.setPointer(SYSTEM_REGISTER.set, set);
     if (library.call('nvmlSystemRegisterEvents', 'p', scratch.address) !== CODE.success) this.free();
   }
 
-  /** Whether the driver began to unbind a GPU since the last call. It waits until each program has closed the GPU. */
+  /** Whether the driver began to unbind a GPU since the last call. The driver waits until each program has closed the GPU. */
   takeUnbind(): boolean {
     if (this.#set === undefined) return false;
     const { scratch } = this.#library;
@@ -52,7 +52,7 @@ export class SystemEvents {
     }
     const count = Math.min(scratch.u32(SYSTEM_EVENT_WAIT.count), EVENTS);
     const types = Array.from({ length: count }, (_, at) => scratch.u64(EVENTS_AT + at * SYSTEM_EVENT.size + SYSTEM_EVENT.type));
-    return types.includes(TYPES.driverUnbind);
+    return types.includes(DRIVER_UNBIND);
   }
 
   free(): void {
