@@ -4,8 +4,8 @@ import { mutation } from './test/oracle/mutation.ts';
 export default defineConfig({
   plugins: [mutation(process.env.ORACLE_MUTANT)],
   test: {
-    testTimeout: 20_000,
-    hookTimeout: 20_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     pool: 'forks',
     // Most tests wait for real programs, so they take more workers than a machine has processors.
     maxWorkers: 3,

@@ -206,15 +206,26 @@ export const conditions = {
     forMs: minutes(1),
     recoveryMs: minutes(1),
   },
+  FabricCliqueChanged: growthCondition({
+    type: 'FabricCliqueChanged',
+    severity: 'degraded',
+    meaning:
+      'The GPU moved to another clique or domain of the NVLink fabric while a program used it. The program may lose the memory of other GPUs.',
+    remedy: 'restart-workload',
+    source: `${SMI}: fabric/cliqueId, fabric/clusterUuid; a change during a restart of the agent is not seen`,
+    growth: 0,
+    windowMs: hours(24),
+  }),
   NvLinkDown: {
     type: 'NvLinkDown',
     class: 'self-clearing',
     severity: 'degraded',
-    reasons: ['FewerThanBefore'],
+    reasons: ['DownAfterUp'],
     meaning:
-      'Fewer NVLinks of the GPU are up than before in this boot. When none is left, programs on several GPUs cannot run: then it is fatal.',
+      'An NVLink of the GPU is down that was up before in this boot. When no link is left, programs on several GPUs cannot run: then it is fatal.',
     remedy: 'reset',
-    source: 'NVML nvmlDeviceGetNvLinkState; not while MIG is on',
+    source:
+      'NVML nvmlDeviceGetNvLinkState; not while MIG is on. A link that is down since the boot is not judged: many boards have such links',
     forMs: seconds(60),
     recoveryMs: minutes(2),
   },
@@ -222,13 +233,35 @@ export const conditions = {
     type: 'NvLinkErrors',
     severity: 'degraded',
     meaning:
-      'The NVLinks of the GPU had new errors in many minutes. The counter counts the minutes with new errors, so one burst counts once.',
+      'An NVLink of the GPU had new errors in many minutes of half an hour. The counter counts the minutes with new errors, so one burst counts once.',
     remedy: 'inspect',
     source:
-      'NVML nvmlDeviceGetNvLinkErrorCounter before NVLink 5, fields 206 to 212 and 214 of NVLink 5; NVRx excludes a link with errors in more than 15 of 30 minutes, and a published history of a failing link has errors on each day',
+      'NVML nvmlDeviceGetNvLinkErrorCounter before NVLink 5, fields 206 to 214 and 221 of NVLink 5; NVRx excludes a link with errors in more than 15 of 30 minutes',
+    growth: 15,
+    windowMs: minutes(30),
+  }),
+  NvLinkRecoveries: growthCondition({
+    type: 'NvLinkRecoveries',
+    severity: 'degraded',
+    meaning:
+      'An NVLink of the GPU recovered in many minutes of a day. Such a link often fails some days later. The counter counts the minutes with a new recovery.',
+    remedy: 'inspect',
+    source:
+      'NVML nvmlDeviceGetNvLinkErrorCounter before NVLink 5, fields 213 and 214 of NVLink 5; a published link that failed had 505 recoveries in the five days before',
     growth: 15,
     windowMs: hours(24),
   }),
+  NvLinkPeerLost: {
+    type: 'NvLinkPeerLost',
+    class: 'self-clearing',
+    severity: 'degraded',
+    reasons: ['NoAccessAfterAccess'],
+    meaning: 'The GPU no longer reaches another GPU of the node over NVLink. It did before in this boot.',
+    remedy: 'reset',
+    source: 'NVML nvmlDeviceGetP2PStatus of NVML_P2P_CAPS_INDEX_NVLINK; not while one of them is split',
+    forMs: seconds(60),
+    recoveryMs: minutes(2),
+  },
   PcieLinkDegraded: {
     type: 'PcieLinkDegraded',
     class: 'self-clearing',

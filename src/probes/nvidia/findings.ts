@@ -1,9 +1,8 @@
-import { firstOf } from '../../model/first-of.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
 import { type ReasonOf, raise, raiseGrowth } from '../kit/finding.ts';
 import { conditions } from './conditions.ts';
 import { memoryFindings } from './memory-findings.ts';
-import type { FabricSample, GpuSample, Unread } from './sample.ts';
+import type { FabricSample, GpuSample, LinkState, LinkStates, Unread } from './sample.ts';
 import type { FabricState } from './states.ts';
 import type { Values } from './values.ts';
 
@@ -19,6 +18,7 @@ export function gpuFindings(gpu: GpuSample): readonly Finding[] {
     ...temperature(values),
     ...fabric(registration),
     ...links(gpu),
+    ...peers(gpu),
     ...linkWidth(values),
   ];
 }
@@ -112,25 +112,47 @@ function fabricState(state: FabricState, status: string, hasFailed: boolean): Fi
   return raise(conditions.FabricNotReady, reason, { status: reason !== 'Ready', message });
 }
 
-/** Links that one message names. */
-const MAX_NAMED = 4;
+/** While MIG is on, the driver takes the links down. */
+const maySplit = ({ values = {}, unread = [] }: GpuSample): boolean =>
+  values.isMigOn === true || unread.some(({ value }) => value === 'isMigOn');
 
 /**
- * The number of links that are up is compared with the GPU's own highest number: GPUs of small virtual machines and boards without a bridge
- * have links that are never up. While MIG is on, the driver takes the links down.
+ * Each link is compared with its own earlier state: GPUs of small virtual machines and boards without a bridge have links that are never up.
+ * When no link is left, one finding for all links replaces those of the links.
  */
-function links({ linkState, values = {}, unread = [] }: GpuSample): readonly Finding[] {
-  const mayBeSplit = values.isMigOn === true || unread.some(({ value }) => value === 'isMigOn');
-  if (linkState === undefined || mayBeSplit) return [];
-  const { up, down, errorMinutes, faulty } = linkState;
-  const named = (all: readonly string[]): string => firstOf(all, MAX_NAMED);
-  const message = `${up} of ${up + down.length} NVLinks are up${down.length === 0 ? '' : `; down: ${named(down)}`}`;
-  const severity = up === 0 ? ('fatal' as const) : ('degraded' as const);
-  const errors = faulty.length === 0 ? 'no NVLink had new errors' : `minutes with new errors of ${named(faulty)}`;
+function links(gpu: GpuSample): readonly Finding[] {
+  const { links: read, isComplete } = gpu.linkStates ?? NO_LINK_STATES;
+  if (maySplit(gpu) || read.length === 0) return [];
+  const up = read.filter(({ isUp }) => isUp).length;
+  const message = `${up} of ${read.length} NVLinks are up`;
+  const severity = 'fatal';
+  const all =
+    isComplete || up > 0 ? [raise(conditions.NvLinkDown, 'DownAfterUp', { instance: 'all', message, level: up > 0, severity })] : [];
+  return up === 0 ? all : [...all, ...read.flatMap(link)];
+}
+
+const NO_LINK_STATES: LinkStates = { links: [], isComplete: false };
+
+function link({ number, isUp, end, errors }: LinkState): readonly Finding[] {
+  const instance = `nvlink${number}`;
+  const name = `${instance}${end === undefined ? '' : ` to ${end}`}`;
+  const down = raise(conditions.NvLinkDown, 'DownAfterUp', { instance, message: `${name} is ${isUp ? 'up' : 'down'}`, level: isUp });
+  if (errors === undefined) return [down];
+  const kinds = errors.kinds.length === 0 ? '' : `, last of kind ${errors.kinds.join(', ')}`;
   return [
-    raise(conditions.NvLinkDown, 'FewerThanBefore', { message, level: up, severity, tellsHighest: true }),
-    ...raiseGrowth(conditions.NvLinkErrors, errorMinutes, errors),
+    down,
+    ...raiseGrowth(conditions.NvLinkErrors, errors.minutes, `${name}: minutes with new errors${kinds}`, instance),
+    ...raiseGrowth(conditions.NvLinkRecoveries, errors.recoveryMinutes, `${name}: minutes with a new recovery`, instance),
   ];
+}
+
+/** A peer is compared with its own earlier state, because boards without NVLink between them never had access. */
+function peers(gpu: GpuSample): readonly Finding[] {
+  return (gpu.peers ?? []).flatMap(({ pciAddress, hasAccess }) => {
+    if (pciAddress === undefined || hasAccess === undefined || maySplit(gpu)) return [];
+    const message = `the driver says that GPU ${pciAddress} is ${hasAccess ? '' : 'not '}reached over NVLink`;
+    return [raise(conditions.NvLinkPeerLost, 'NoAccessAfterAccess', { instance: pciAddress, message, level: hasAccess })];
+  });
 }
 
 /** A link is compared with its own highest width, because healthy boards in clouds run below their maximum. */

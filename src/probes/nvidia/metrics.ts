@@ -48,8 +48,14 @@ export const metrics = {
     'nvlink_errors_total',
     'Errors of an NVLink.',
     ['port', 'kind'],
-    'NVML nvmlDeviceGetNvLinkErrorCounter before NVLink 5; fields 206 to 212 and 214 of NVLink 5; not by nvidia-smi',
+    'NVML nvmlDeviceGetNvLinkErrorCounter before NVLink 5; fields 206 to 214, 219 and 221 of NVLink 5; not by nvidia-smi',
     { wiped: true },
+  ),
+  nvlinkPeerAccess: gauge(
+    'nvlink_peer_access',
+    '1 when the GPU reaches another GPU of the node over NVLink, 0 when it does not although it has links.',
+    ['peer_uuid'],
+    'NVML nvmlDeviceGetP2PStatus of NVML_P2P_CAPS_INDEX_NVLINK; not by nvidia-smi',
   ),
   activity: gauge(
     'activity_ratio',

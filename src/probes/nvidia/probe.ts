@@ -9,7 +9,7 @@ import { type ReasonOf, raise } from '../kit/finding.ts';
 import { ProcessFactsReader } from '../kit/process-facts.ts';
 import { conditions } from './conditions.ts';
 import { deviceFromProc, namesOf, nodeFactsOf } from './devices.ts';
-import { cliqueFindings } from './fabric-clique.ts';
+import { FabricCliques } from './fabric-clique.ts';
 import { hardwareOnBus } from './hardware.ts';
 import { metrics } from './metrics.ts';
 import { NvmlSource } from './nvml/source.ts';
@@ -28,6 +28,7 @@ export class NvidiaProbe implements Probe {
   readonly #nvml: NvmlSource;
   readonly #smi: SmiSource;
   readonly #pcie: PcieErrors;
+  readonly #cliques = new FabricCliques();
   readonly #processes: ProcessFactsReader;
   readonly #stuck = new StuckProcesses();
   readonly #names: FallbackNames;
@@ -118,7 +119,7 @@ export class NvidiaProbe implements Probe {
     const facts = {
       ...nodeFactsOf(this.#host, driver, hasInstances),
       cudaVersion,
-      cliqueFindings: cliqueFindings(gpus),
+      cliqueFindings: this.#cliques.take(gpus),
       pcieOf: (address: string) => this.#pcie.of(address, nowMs),
       processOf,
       stuckProcesses: (device: string, users: UsersOfDevice) => this.#stuck.findings(device, users, processOf),

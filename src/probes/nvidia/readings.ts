@@ -19,6 +19,9 @@ export function gpuReadings(gpu: GpuSample, context: GpuContext): readonly Readi
     ...stateReading(metrics.recoveryAction, 'action', gpu.recovery?.action?.action),
     ...one(metrics.processes, gpu.processes?.count),
     ...(gpu.links ?? []).flatMap(linkReadings),
+    ...(gpu.peers ?? []).flatMap(({ uuid, hasAccess }) =>
+      one(metrics.nvlinkPeerAccess, hasAccess === undefined ? undefined : Number(hasAccess), { peer_uuid: uuid }),
+    ),
     info(gpu, context),
   ];
 }

@@ -31,8 +31,8 @@ export interface GpuSample {
   readonly recovery?: Recovery | undefined;
   readonly processes?: ProcessList;
   readonly links?: readonly LinkSample[];
-  /** Absent when the state of a link could not be read. */
-  readonly linkState?: LinkState | undefined;
+  /** Absent by `nvidia-smi`. */
+  readonly linkStates?: LinkStates | undefined;
   /** GPUs of the node that this GPU reaches over NVLink, directly or through switches. */
   readonly peers?: readonly LinkPeer[];
   readonly instances?: readonly MigSample[];
@@ -151,20 +151,40 @@ export interface LinkSample {
   readonly errors?: Readonly<Record<string, number>>;
 }
 
-/** State of all links of a GPU. */
-export interface LinkState {
-  readonly up: number;
-  /** Links that are down, with their remote end if it is known: `nvlink3 to a switch`. */
-  readonly down: readonly string[];
-  /** Number of minutes with new errors of at least one link since the library was opened. */
-  readonly errorMinutes: number;
-  /** Links that had these errors, in the form of `down`. */
-  readonly faulty: readonly string[];
+/** What the health of the links of a GPU is judged by. */
+export interface LinkStates {
+  /** Links whose state was read. */
+  readonly links: readonly LinkState[];
+  /** The state of each link was read. */
+  readonly isComplete: boolean;
 }
 
+export interface LinkState {
+  readonly number: number;
+  readonly isUp: boolean;
+  /** Remote end: a PCI address, or `a switch`. */
+  readonly end?: string | undefined;
+  /** Absent when the board does not count errors of the link, or the link is down. */
+  readonly errors?: LinkErrorMinutes | undefined;
+}
+
+/** Minutes with new errors of one link since the library was opened. They never fall. */
+export interface LinkErrorMinutes {
+  readonly minutes: number;
+  /** Minutes with a new recovery, successful or not. */
+  readonly recoveryMinutes: number;
+  /** Kinds of the latest errors. */
+  readonly kinds: readonly string[];
+}
+
+/** A GPU that another GPU reaches over NVLink. */
 export interface LinkPeer {
   readonly uuid: string;
   readonly links: number;
+  /** Absent by `nvidia-smi`. */
+  readonly pciAddress?: string;
+  /** Whether programs can use the memory of the peer over NVLink. Absent when the driver did not say. */
+  readonly hasAccess?: boolean | undefined;
 }
 
 /** Merges the samples of several answers. */

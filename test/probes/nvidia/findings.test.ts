@@ -179,7 +179,7 @@ describe('the health findings of a GPU', () => {
 
 describe('every condition of the table', () => {
   const raised = new Set(ROWS_OF_TABLE.filter(([, , { status, count }]) => status === true || count !== undefined).map(([type]) => type));
-  const links = ['FabricCliqueDiffers', 'NvLinkDown', 'NvLinkErrors'];
+  const links = ['FabricCliqueChanged', 'FabricCliqueDiffers', 'NvLinkDown', 'NvLinkErrors', 'NvLinkPeerLost', 'NvLinkRecoveries'];
   const elsewhere = [
     ...links,
     'DriverReleased',

@@ -9,7 +9,14 @@ import { startedNode } from './started.ts';
 
 type Numbers = ScriptedGpu['values'];
 const EVERY_MS = 30_000;
-const NVLINK: readonly string[] = ['NvLinkDown', 'NvLinkErrors', 'FabricCliqueDiffers'];
+const NVLINK: readonly string[] = [
+  'NvLinkDown',
+  'NvLinkErrors',
+  'NvLinkRecoveries',
+  'NvLinkPeerLost',
+  'FabricCliqueDiffers',
+  'FabricCliqueChanged',
+];
 
 /** Links that lead to a switch; those in `down` are not up. */
 const links = (count: number, down: readonly number[] = [], more: Numbers = {}): Numbers => ({
@@ -26,7 +33,7 @@ const node = (...gpus: Numbers[]): ScriptedNode => ({ gpus: gpus.map((more, inde
 
 /** The library, the probe and the engine, in a time that only this test moves. */
 function agent(machine: ScriptedNode) {
-  const { node: live, at } = startedNode(machine);
+  const { node: live, at, restart: restartProbe } = startedNode(machine);
   const { policy } = createPolicy({ specs: { nvidia: Object.values(conditions) }, config: {} });
   let engine = createHealthEngine({ policy });
   let nowMs = 0;
@@ -43,7 +50,12 @@ function agent(machine: ScriptedNode) {
     engine.announce();
     return devices.map(({ key }) => {
       const { state = 'absent', conditions: found = [] } = verdicts.get(key) ?? {};
-      return [state, ...found.filter(({ type }) => NVLINK.includes(type)).map(({ type, severity }) => `${type} ${severity}`)].join(' ');
+      return [
+        state,
+        ...found
+          .filter(({ type }) => NVLINK.includes(type))
+          .map(({ type, instance = '', severity }) => `${[type, instance].filter(Boolean).join('/')} ${severity}`),
+      ].join(' ');
     });
   };
   return {
@@ -58,12 +70,20 @@ function agent(machine: ScriptedNode) {
       nowMs += ms;
       return look();
     },
-    messages: async () => {
+    /** Messages on one link. */
+    messages: async (link: string) => {
       const { reports } = await at(nowMs);
-      return reports.map(({ read }) => read?.findings.find(({ type }) => type === 'NvLinkDown')?.message);
+      return reports.map(({ read }) => read?.findings.find(({ type, instance }) => type === 'NvLinkDown' && instance === link)?.message);
     },
-    restart() {
+    /** The agent starts again: the probe has no memory, the engine has its file. */
+    async restart() {
+      await restartProbe();
       engine = createHealthEngine({ policy, state: JSON.parse(JSON.stringify(engine.state())) });
+    },
+    /** The engine has no file of another boot. */
+    async reboot() {
+      await restartProbe();
+      engine = createHealthEngine({ policy });
     },
   };
 }
@@ -73,10 +93,10 @@ describe('NvLinkDown', () => {
     const run = agent(node(links(18), links(18)));
     expect(await run.pass(minutes(10))).toEqual(['healthy', 'healthy']);
     run.write(node(links(18, [3]), links(18)));
-    expect(await run.pass(minutes(3))).toEqual(['degraded NvLinkDown degraded', 'healthy']);
-    expect(await run.messages()).toEqual(['17 of 18 NVLinks are up; down: nvlink3 to a switch', '18 of 18 NVLinks are up']);
-    run.restart();
-    expect(await run.pass(minutes(5))).toEqual(['degraded NvLinkDown degraded', 'healthy']);
+    expect(await run.pass(minutes(3))).toEqual(['degraded NvLinkDown/nvlink3 degraded', 'healthy']);
+    expect(await run.messages('nvlink3')).toEqual(['nvlink3 to a switch is down', 'nvlink3 to a switch is up']);
+    await run.restart();
+    expect(await run.pass(minutes(5))).toEqual(['degraded NvLinkDown/nvlink3 degraded', 'healthy']);
     run.write(node(links(18), links(18)));
     expect(await run.pass(minutes(5))).toEqual(['healthy', 'healthy']);
   });
@@ -93,7 +113,7 @@ describe('NvLinkDown', () => {
         links(18),
       ),
     );
-    expect(await run.pass(minutes(3))).toEqual(['unhealthy NvLinkDown fatal', 'healthy']);
+    expect(await run.pass(minutes(3))).toEqual(['unhealthy NvLinkDown/all fatal', 'healthy']);
   });
 
   it('never ends by not looking: a link whose state cannot be read, and a lost GPU', async () => {
@@ -102,7 +122,34 @@ describe('NvLinkDown', () => {
     run.write(node(links(18, [3])));
     await run.pass(minutes(3));
     run.write({ gpus: [{ ...hopper(0, links(18)), lines: ['fail.nvmlDeviceGetNvLinkState = 999'] }] });
-    expect(await run.pass(minutes(3))).toEqual(['degraded NvLinkDown degraded']);
+    expect(await run.pass(minutes(3))).toEqual(['degraded NvLinkDown/nvlink3 degraded']);
+  });
+
+  it('is judged for each link: one link comes up when another fails', async () => {
+    const run = agent(node(links(18, [5])));
+    await run.pass(minutes(5));
+    run.write(node(links(18, [3])));
+    expect(await run.pass(minutes(3))).toEqual(['degraded NvLinkDown/nvlink3 degraded']);
+  });
+
+  it('is not ended by a driver that answers for fewer links', async () => {
+    const run = agent(node(links(18)));
+    await run.pass(minutes(5));
+    run.write(node(links(18, [17])));
+    await run.pass(minutes(3));
+    run.write(node(links(3)));
+    expect(await run.pass(minutes(10))).toEqual(['degraded NvLinkDown/nvlink17 degraded']);
+  });
+
+  it('is not raised by a reboot after which the links come up one after another', async () => {
+    const run = agent(node(...Array.from({ length: 8 }, () => links(18))));
+    await run.pass(minutes(5));
+    await run.reboot();
+    for (const up of [0, 6, 12, 18]) {
+      const down = Array.from({ length: 18 - up }, (_, link) => up + link);
+      run.write(node(...Array.from({ length: 8 }, () => links(18, down))));
+      expect(await run.pass(minutes(3))).toEqual(Array(8).fill('healthy'));
+    }
   });
 
   const inactive = links(
@@ -115,6 +162,9 @@ describe('NvLinkDown', () => {
     ['a board with a bridge between two GPUs', node(links(12, [4, 5, 6, 7, 8, 9, 10, 11])), node(links(12, [4, 5, 6, 7, 8, 9, 10, 11]))],
     ['a board without links', node({}), node({})],
     ['a GPU that is split: the driver takes its links down', node(links(12)), node(links(12, [...Array(12).keys()], { mig_current: 1 }))],
+    ['a driver that answers for fewer links', node(links(18)), node(links(3))],
+    ['a driver that answers for fewer links, which are down', node(links(18, [0, 1, 2])), node(links(3, [0, 1, 2]))],
+    ['a driver that no longer has the call', node(links(18)), node({})],
     ['links that cannot be read', node(links(18)), { gpus: [{ ...hopper(0, links(18)), lines: ['fail.nvmlDeviceGetNvLinkState = 999'] }] }],
   ])('is not raised by %s', async (_name, before, after) => {
     const run = agent(before);
@@ -124,10 +174,12 @@ describe('NvLinkDown', () => {
   });
 });
 
-describe('NvLinkErrors', () => {
-  const withErrors = (count: number): ScriptedNode => node(links(18, [], { 'link.7.error.1': count }), links(18), links(18));
+describe('NvLinkErrors and NvLinkRecoveries', () => {
+  const REPLAY = 'link.7.error.0';
+  const RECOVERY = 'link.7.error.1';
+  const withErrors = (count: number, error = RECOVERY): ScriptedNode => node(links(18, [], { [error]: count }), links(18));
 
-  it('is raised on the first of five days in which one link has 505 recoveries, and on no other GPU', async () => {
+  it('are raised on the first of five days in which one link has 505 recoveries, and on no other link', async () => {
     const run = agent(withErrors(0));
     await run.pass(minutes(2));
     let raisedAfter: number | undefined;
@@ -135,35 +187,109 @@ describe('NvLinkErrors', () => {
     for (let count = 1; count <= 505; count += 1) {
       run.write(withErrors(count));
       const [first, ...others] = await run.skip(everyMs);
-      expect(others).toEqual(['healthy', 'healthy']);
+      expect(others).toEqual(['healthy']);
       if (first !== 'healthy') raisedAfter ??= count * everyMs;
     }
     expect(raisedAfter).toBeLessThan(hours(24));
-    expect(await run.skip(everyMs)).toEqual(['degraded NvLinkErrors degraded', 'healthy', 'healthy']);
+    expect(await run.skip(everyMs)).toEqual(['degraded NvLinkRecoveries/nvlink7 degraded', 'healthy']);
   }, 120_000);
 
-  it('is raised after fifteen minutes with errors of half an hour, and clears after a day without', async () => {
-    const run = agent(withErrors(0));
+  it('are raised after fifteen minutes with errors of half an hour, last over a restart, and clear after half an hour without', async () => {
+    const run = agent(withErrors(0, REPLAY));
     await run.pass(minutes(2));
+    const raised = ['degraded NvLinkErrors/nvlink7 degraded', 'healthy'];
     for (let minute = 1; minute <= 17; minute += 1) {
-      run.write(withErrors(minute));
+      run.write(withErrors(minute, REPLAY));
       await run.skip(minutes(1));
     }
-    expect(await run.pass(minutes(1))).toEqual(['degraded NvLinkErrors degraded', 'healthy', 'healthy']);
-    for (let hour = 0; hour < 26; hour += 1) for (let half = 0; half < 30; half += 1) await run.skip(minutes(2));
-    expect(await run.pass(minutes(15))).toEqual(['healthy', 'healthy', 'healthy']);
+    expect(await run.pass(minutes(1))).toEqual(raised);
+    await run.restart();
+    expect(await run.pass(minutes(5))).toEqual(raised);
+    expect(await run.pass(minutes(45))).toEqual(['healthy', 'healthy']);
   }, 120_000);
 
-  it('is not raised by one burst, and not by errors from before the first read', async () => {
+  it('are not raised by one burst, nor by errors from before the first read', async () => {
     const run = agent(withErrors(100_000));
     await run.pass(minutes(5));
     run.write(withErrors(200_000));
-    expect(await run.pass(minutes(30))).toEqual(['healthy', 'healthy', 'healthy']);
+    expect(await run.pass(minutes(30))).toEqual(['healthy', 'healthy']);
+  });
+
+  it('are not raised by one error of each link within a day', async () => {
+    const run = agent(node(links(18)));
+    await run.pass(minutes(2));
+    const errors: Record<string, number> = {};
+    for (let link = 0; link < 18; link += 1) {
+      errors[`link.${link}.error.1`] = 1;
+      run.write(node(links(18, [], errors)));
+      expect(await run.skip(hours(1))).toEqual(['healthy']);
+    }
+  });
+
+  it.each([
+    [208, 'NvLinkErrors'],
+    [213, 'NvLinkErrors NvLinkRecoveries'],
+    [214, 'NvLinkErrors NvLinkRecoveries'],
+    [221, 'NvLinkErrors'],
+    // Errors that are left after forward error correction; a retransmission repairs them.
+    [219, ''],
+  ])('of NVLink 5 judge field %i', async (id, raised) => {
+    const up = Object.fromEntries(Array.from({ length: 18 }, (_, link) => [`link.${link}`, 1]));
+    const machine = (count: number): ScriptedNode => ({ gpus: [{ ...hopper(0, up), fields: { [`${id} 7`]: count } }] });
+    const run = agent(machine(0));
+    await run.pass(minutes(2));
+    for (let minute = 1; minute <= 20; minute += 1) {
+      run.write(machine(minute));
+      await run.skip(minutes(1));
+    }
+    const [state = ''] = await run.pass(minutes(1));
+    expect(state.replaceAll('/nvlink7', '')).toBe(raised === '' ? 'healthy' : `degraded ${raised.replaceAll(/(\w+)/g, '$1 degraded')}`);
   });
 });
 
-describe('FabricCliqueDiffers', () => {
-  const inClique = (...cliques: number[]): ScriptedNode => node(...cliques.map((fabric_clique) => ({ fabric_clique, fabric_cluster: 7 })));
+describe('NvLinkPeerLost', () => {
+  /** Access of each GPU to the others; those of `lost` are two GPUs without access to each other. */
+  const pairs = (lost: readonly number[] = [], more: Numbers = {}): ScriptedNode =>
+    node(
+      ...Array.from({ length: 4 }, (_, at) => ({
+        ...links(18),
+        ...Object.fromEntries(
+          [0, 1, 2, 3].filter((to) => to !== at).map((to) => [`p2p.${to}`, lost.includes(at) && lost.includes(to) ? 5 : 0]),
+        ),
+        ...(at === 0 ? more : {}),
+      })),
+    );
+
+  it('is raised on both GPUs of a pair that had access, lasts over a restart, and clears', async () => {
+    const run = agent(pairs());
+    expect(await run.pass(minutes(10))).toEqual(Array(4).fill('healthy'));
+    run.write(pairs([1, 3]));
+    const raised = ['healthy', 'degraded NvLinkPeerLost/0000:3e:00.0 degraded', 'healthy', 'degraded NvLinkPeerLost/0000:3c:00.0 degraded'];
+    expect(await run.pass(minutes(10))).toEqual(raised);
+    await run.restart();
+    expect(await run.pass(minutes(5))).toEqual(raised);
+    run.write(pairs());
+    expect(await run.pass(minutes(15))).toEqual(Array(4).fill('healthy'));
+  });
+
+  it.each<[string, ScriptedNode, ScriptedNode]>([
+    ['a pair that never had access', pairs([0, 1]), pairs([0, 1])],
+    ['a GPU that is split', pairs(), pairs([0, 1, 2, 3], { mig_current: 1 })],
+    ['a driver without the call', pairs(), node(links(18), links(18), links(18), links(18))],
+  ])('is not raised by %s', async (_name, before, after) => {
+    const run = agent(before);
+    await run.pass(minutes(10));
+    run.write(after);
+    const states = await run.pass(minutes(15));
+    expect(states[0]).toBe('healthy');
+  });
+});
+
+describe('FabricCliqueDiffers and FabricCliqueChanged', () => {
+  /** GPUs that no program uses. */
+  const inClique = (...cliques: number[]): ScriptedNode => ({
+    gpus: cliques.map((fabric_clique, at) => ({ ...hopper(at, { fabric_clique, fabric_cluster: 7 }), processes: [] })),
+  });
 
   it('is raised on the GPU whose clique differs from that of the others, and clears', async () => {
     const run = agent(inClique(1, 1, 1, 1));
@@ -172,6 +298,25 @@ describe('FabricCliqueDiffers', () => {
     expect(await run.pass(minutes(3))).toEqual(['healthy', 'healthy', 'degraded FabricCliqueDiffers degraded', 'healthy']);
     run.write(inClique(1, 1, 1, 1));
     expect(await run.pass(minutes(5))).toEqual(Array(4).fill('healthy'));
+  });
+
+  it('is raised on all GPUs when two cliques have the same number of GPUs', async () => {
+    const run = agent(inClique(1, 1, 2, 2));
+    expect(await run.pass(minutes(3))).toEqual(Array(4).fill('degraded FabricCliqueDiffers degraded'));
+  });
+
+  it('follows a change of all GPUs: FabricCliqueChanged on those that a program used, for a day', async () => {
+    const moved = (clique: number): ScriptedNode => ({
+      gpus: inClique(clique, clique).gpus.map((gpu, at) => ({ ...gpu, processes: at === 0 ? ['C 4711 1048576'] : [] })),
+    });
+    const run = agent(moved(1));
+    expect(await run.pass(minutes(3))).toEqual(['healthy', 'healthy']);
+    run.write(moved(2));
+    expect(await run.pass(minutes(3))).toEqual(['degraded FabricCliqueChanged degraded', 'healthy']);
+    await run.restart();
+    expect(await run.pass(minutes(3))).toEqual(['degraded FabricCliqueChanged degraded', 'healthy']);
+    for (let hour = 0; hour < 25; hour += 1) await run.skip(hours(1));
+    expect(await run.pass(minutes(15))).toEqual(['healthy', 'healthy']);
   });
 
   it('is not raised on eight GPUs that only have the feature, nor while one has not joined the fabric', async () => {

@@ -24,6 +24,8 @@ interface Started {
   readonly node: LiveNode;
   /** Returns the collection at a time. */
   at(ms: number): Promise<Collection>;
+  /** The next read is the first one of another probe. */
+  restart(): Promise<void>;
 }
 
 /** A node with one GPU. */
@@ -37,10 +39,18 @@ export function startedNode(machine: ScriptedNode, options: Readonly<Record<stri
   );
   nodes.push(node);
   writeFileSync(join(node.root, 'dev/kmsg'), '');
-  const probe = family.createProbe(node.host, probeOptions(family, { source: 'nvml', 'nvml-library': node.library, ...options }));
-  probes.push(probe);
+  const create = (): Probe => {
+    const made = family.createProbe(node.host, probeOptions(family, { source: 'nvml', 'nvml-library': node.library, ...options }));
+    probes.push(made);
+    return made;
+  };
+  let probe = create();
   return {
     node,
+    restart: async () => {
+      await probe.close?.();
+      probe = create();
+    },
     at: (ms) => {
       nowMs = ms;
       return Promise.resolve(probe.collect());

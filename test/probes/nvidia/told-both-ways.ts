@@ -19,6 +19,7 @@ const LIBRARY_ONLY = new Set([
   'device_transmitted_bytes_total',
   'device_received_bytes_total',
   'device_nvidia_nvlink_errors_total',
+  'device_nvidia_nvlink_peer_access',
 ]);
 const LIBRARY_ONLY_REASONS = new Set(['board_limit', 'low_utilization', 'reliability']);
 
@@ -60,10 +61,10 @@ export function byCommand(node: LiveNode, machine: ScriptedNode): Probe {
   return family.createProbe(node.host, probeOptions(family, { source: 'smi', 'smi-path': program }));
 }
 
-/** The count of `NvLinkErrors` is of earlier reads, which no fresh probe has. */
-const isOfThisRead = ({ type }: Finding): boolean => type !== 'NvLinkErrors';
+/** These counts are of earlier reads, which no fresh probe has. */
+const isOfThisRead = ({ type }: Finding): boolean => !['NvLinkErrors', 'NvLinkRecoveries', 'FabricCliqueChanged'].includes(type);
 /** The command does not print the state of links. */
-const isSharedFinding = ({ type }: Finding): boolean => type !== 'NvLinkDown';
+const isSharedFinding = ({ type }: Finding): boolean => type !== 'NvLinkDown' && type !== 'NvLinkPeerLost';
 
 /** Sorts the values, and removes those that only one source provides, unless both sources are the library. */
 export function comparable({ reports, problems, listing }: Collection, isCompared: (reading: Reading) => boolean = isShared): object {

@@ -1,4 +1,4 @@
-import type { GpuIdentity, GpuSample, LinkState } from '../sample.ts';
+import type { GpuIdentity, GpuSample, LinkSample, LinkState, LinkStates } from '../sample.ts';
 import { combinedRecovery } from '../states.ts';
 import { CODE, kindOf, unreadFor } from './codes.ts';
 import { Activities } from './gpm.ts';
@@ -40,6 +40,7 @@ export class Gpu {
   readonly #processes: Processes;
   readonly #activities: Activities;
   #links: LinksRead = NO_LINKS;
+  #highestLinks = 0;
   readonly #linkErrors = new LinkErrors();
   #ends: LinkEnds = NO_ENDS;
   #isLost = false;
@@ -57,6 +58,11 @@ export class Gpu {
 
   get isLost(): boolean {
     return this.#isLost;
+  }
+
+  /** True when it is split into instances, or when this could not be read. */
+  get maySplit(): boolean {
+    return this.#answers.sample().values?.isMigOn !== false;
   }
 
   /** Ends of its NVLinks from the last read. */
@@ -96,7 +102,7 @@ export class Gpu {
       values: { ...answered.values, ...this.#activities.whole() },
       recovery,
       links: this.#links.links,
-      linkState: this.#linkState(),
+      linkStates: this.#linkStates(),
       instances: instances.map((instance) => ({ ...instance, values: { ...instance.values, ...this.#activities.of(instance) } })),
       unread: [...(answered.unread ?? []), ...this.#instances.unread()],
       ...(processes && { processes }),
@@ -119,7 +125,8 @@ export class Gpu {
     if (ended !== undefined) return ended;
     this.#processes.refresh(slow);
     if (slow) {
-      this.#links = this.tracker.during('nvmlDeviceGetNvLinkState', () => readLinks(this.#library, this.handle));
+      this.#links = this.tracker.during('nvmlDeviceGetNvLinkState', () => readLinks(this.#library, this.handle, this.#highestLinks));
+      this.#highestLinks = Math.max(this.#highestLinks, this.#links.links.length);
       this.#linkErrors.take(this.#links.links, nowMs);
     }
     if (facts)
@@ -130,19 +137,15 @@ export class Gpu {
     return undefined;
   }
 
-  #linkState(): LinkState | undefined {
+  #linkStates(): LinkStates {
     const { links, isComplete } = this.#links;
-    if (!isComplete || links.length === 0) return undefined;
-    const name = (number: number): string => {
-      const end = this.#ends.ofLink.get(number);
-      return `nvlink${number}${end === undefined ? '' : ` to ${end}`}`;
-    };
-    return {
-      up: links.filter(({ isUp }) => isUp).length,
-      down: links.flatMap(({ number, isUp }) => (isUp ? [] : [name(number)])),
-      errorMinutes: this.#linkErrors.minutes,
-      faulty: this.#linkErrors.faulty.map(name),
-    };
+    const stateOf = ({ number, isUp, errors }: LinkSample): LinkState => ({
+      number,
+      isUp,
+      end: this.#ends.ofLink.get(number),
+      errors: errors && this.#linkErrors.of(number),
+    });
+    return { links: links.map(stateOf), isComplete };
   }
 
   /** Drops all values from before the loss. It keeps the ends of the links, which do not change. */

@@ -1,45 +1,53 @@
 import { minutes } from '../../../model/duration.ts';
-import type { LinkSample } from '../sample.ts';
+import type { LinkErrorMinutes, LinkSample } from '../sample.ts';
 
 const WINDOW_MS = minutes(1);
+const RECOVERIES: ReadonlySet<string> = new Set(['recovery', 'recovery_failed']);
+/** A sound link has errors that the retransmission repairs. */
+const NORMAL: ReadonlySet<string> = new Set(['effective']);
 
 /**
- * Counts the minutes in which the links of a GPU had new errors. A burst is one minute: a link that fails has errors again and again,
- * days before a program dies of it.
+ * Counts the minutes in which each link of a GPU had new errors. A burst is one minute: a link that fails has errors again and again, days
+ * before a program dies of it.
  */
 export class LinkErrors {
-  readonly #totals = new Map<number, number>();
-  readonly #minutesOf = new Map<number, number>();
-  #minutes = 0;
-  #lastWindow: number | undefined;
+  readonly #links = new Map<number, Counted>();
 
   /** Takes a read of the links. `nowMs`: monotonic clock. */
   take(links: readonly LinkSample[], nowMs: number): void {
     const window = Math.floor(nowMs / WINDOW_MS);
-    const grown = links.filter(({ number, errors }) => this.#hasGrown(number, errors));
-    if (grown.length === 0) return;
-    for (const { number } of grown) this.#minutesOf.set(number, (this.#minutesOf.get(number) ?? 0) + 1);
-    if (window !== this.#lastWindow) this.#minutes += 1;
-    this.#lastWindow = window;
+    for (const { number, errors } of links)
+      if (errors !== undefined) this.#links.set(number, counted(this.#links.get(number), errors, window));
   }
 
-  /** Number of minutes in which at least one link had new errors. It never falls. */
-  get minutes(): number {
-    return this.#minutes;
+  /** Undefined for a link whose errors were never read. */
+  of(number: number): LinkErrorMinutes | undefined {
+    return this.#links.get(number);
   }
+}
 
-  /** Links that had new errors, those with the most first. */
-  get faulty(): readonly number[] {
-    return [...this.#minutesOf].sort(([, a], [, b]) => b - a).map(([number]) => number);
-  }
+interface Counted extends LinkErrorMinutes {
+  /** Counters of the last read, keyed by kind. */
+  readonly counters: Readonly<Record<string, number>>;
+  /** The last minute with new errors, and with a new recovery. */
+  readonly window?: number | undefined;
+  readonly recoveryWindow?: number | undefined;
+}
 
-  /** The first read gives the base, because the time of its errors is unknown. */
-  #hasGrown(number: number, errors: LinkSample['errors'] = {}): boolean {
-    const counts = Object.values(errors);
-    if (counts.length === 0) return false;
-    const total = counts.reduce((sum, count) => sum + count, 0);
-    const before = this.#totals.get(number);
-    this.#totals.set(number, total);
-    return before !== undefined && total > before;
-  }
+/** The first read of a counter is its base, because the time of its errors is unknown. */
+function counted(before: Counted | undefined, counters: Counted['counters'], window: number): Counted {
+  if (before === undefined) return { counters, minutes: 0, recoveryMinutes: 0, kinds: [] };
+  const grown = Object.keys(counters).filter(
+    (kind) => !NORMAL.has(kind) && (counters[kind] as number) > (before.counters[kind] ?? Infinity),
+  );
+  if (grown.length === 0) return { ...before, counters };
+  const isRecovery = grown.some((kind) => RECOVERIES.has(kind));
+  return {
+    counters,
+    kinds: grown,
+    window,
+    minutes: before.minutes + Number(window !== before.window),
+    recoveryWindow: isRecovery ? window : before.recoveryWindow,
+    recoveryMinutes: before.recoveryMinutes + Number(isRecovery && window !== before.recoveryWindow),
+  };
 }

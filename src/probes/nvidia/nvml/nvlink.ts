@@ -11,7 +11,7 @@ const KIBIBYTE = 1_024;
 
 /** Fields of a link. Their scope is the number of the link. Generations before NVLink 5 count in KiB, NVLink 5 in bytes. */
 const TRAFFIC = { sentKibibytes: 138, receivedKibibytes: 139, sentBytes: 202, receivedBytes: 204 };
-/** Error fields of NVLink 5. */
+/** Error fields of NVLink 5. `effective`: errors that are left after forward error correction; `symbol`: errors that no retransmission repaired. */
 const ERROR_FIELDS = {
   malformed: 206,
   overrun: 207,
@@ -20,7 +20,10 @@ const ERROR_FIELDS = {
   general: 210,
   local_integrity: 211,
   discarded: 212,
+  recovery: 213,
   recovery_failed: 214,
+  effective: 219,
+  symbol: 221,
 };
 /** Kinds of `nvmlDeviceGetNvLinkErrorCounter` by number, for generations before NVLink 5. */
 const COUNTERS = ['replay', 'recovery', 'crc_flit', 'crc_data', 'ecc'];
@@ -30,7 +33,7 @@ const isUnsupported = (code: number): boolean => code === CODE.notSupported || c
 const isLast = (code: number): boolean =>
   isUnsupported(code) || code === CODE.invalidArgument || kindOf(code) === 'device' || kindOf(code) === 'node';
 
-/** The links of a GPU. `isComplete`: the state of each link was read. */
+/** The links of a GPU whose state was read. `isComplete`: the state of each link was read. */
 export interface LinksRead {
   readonly links: readonly LinkSample[];
   readonly isComplete: boolean;
@@ -38,8 +41,11 @@ export interface LinksRead {
 
 export const NO_LINKS: LinksRead = { links: [], isComplete: false };
 
-/** Reads state, traffic and errors of the links of a GPU. A board without links gives an empty list. */
-export function readLinks(library: Library, gpu: Handle): LinksRead {
+/**
+ * Reads state, traffic and errors of the links of a GPU. A board without links gives an empty list. `expected`: the highest number of links
+ * of earlier reads. A driver that answers for fewer links does not say that the others are down.
+ */
+export function readLinks(library: Library, gpu: Handle, expected = 0): LinksRead {
   const links: LinkSample[] = [];
   // NVLink 5 does not support the error counter function.
   let hasCounters = true;
@@ -60,7 +66,7 @@ export function readLinks(library: Library, gpu: Handle): LinksRead {
     hasCounters = counted !== undefined;
     links.push({ number, isUp, ...readFields(library, gpu, number, counted ?? {}) });
   }
-  return { links, isComplete };
+  return { links, isComplete: isComplete && links.length >= expected };
 }
 
 function readFields(
@@ -155,6 +161,6 @@ export function peersOf(gpu: LinkedGpu, all: readonly LinkedGpu[]): readonly Lin
   return all.flatMap(({ uuid, pciAddress, ends }) => {
     if (pciAddress === gpu.pciAddress || uuid === undefined) return [];
     const links = (gpu.ends.toAddress.get(pciAddress) ?? 0) + Math.min(gpu.ends.toSwitch, ends.toSwitch);
-    return links === 0 ? [] : [{ uuid, links }];
+    return links === 0 ? [] : [{ uuid, links, pciAddress }];
   });
 }

@@ -1,7 +1,7 @@
 import type { Host } from '../../../host/host.ts';
 import type { Problem } from '../../../model/collection.ts';
 import type { ProblemCode } from '../problems.ts';
-import type { NodeSample } from '../sample.ts';
+import type { LinkPeer, NodeSample } from '../sample.ts';
 import type { SmiFailure, SurplusFault } from '../smi.ts';
 import type { XidLine } from '../xid-line.ts';
 import { type Client, type Refusal, startClient, type UnreadableGpu } from './client.ts';
@@ -9,6 +9,7 @@ import { CODE, kindOf, textOf } from './codes.ts';
 import type { Due } from './gpu.ts';
 import type { Library } from './library.ts';
 import { peersOf } from './nvlink.ts';
+import { type PeerAccess, readPeerAccess } from './peer-access.ts';
 
 /** Problem because of which nothing was read. */
 export type NvmlFailure = Pick<SmiFailure, 'problem'>;
@@ -57,6 +58,11 @@ export class NvmlSession {
       started.isToRestart = true;
       return { problem: problemOf(code, 'a call') };
     }
+    if (due.facts)
+      started.access = readPeerAccess(
+        this.library,
+        started.gpus.map(({ gpu }) => gpu),
+      );
     return this.#sample(started);
   }
 
@@ -101,18 +107,21 @@ export class NvmlSession {
       slowAtMs: -Infinity,
       factsAtMs: -Infinity,
       hasOtherEvents: false,
+      access: new Map(),
     };
     return this.#running;
   }
 
   #sample(running: Running): NodeSample {
     const linked = running.gpus.map(({ gpu, pciAddress }) => ({ uuid: gpu.identity.uuid, pciAddress, ends: gpu.linkEnds }));
+    const peers = (at: number): readonly LinkPeer[] =>
+      peersOf(linked[at] as (typeof linked)[number], linked).map((peer) => ({ ...peer, hasAccess: hasAccess(running, at, peer) }));
     return {
       source: `NVML (${this.library.path})`,
       driver: running.driver,
       cudaVersion: running.cudaVersion,
       announced: 0,
-      gpus: running.gpus.map(({ gpu }, at) => ({ ...gpu.sample(), peers: peersOf(linked[at] as (typeof linked)[number], linked) })),
+      gpus: running.gpus.map(({ gpu }, at) => ({ ...gpu.sample(), peers: peers(at) })),
       ...faultsOf(running, this.#addresses, running.boundGpus),
     };
   }
@@ -154,6 +163,12 @@ export const boundGpus = ({ proc }: Pick<Host, 'proc'>): readonly string[] => (p
 const isAnyLost = ({ gpus, unreadable }: Running): boolean =>
   unreadable.some(({ code }) => code !== CODE.noPermission) || gpus.some(({ gpu }) => gpu.isLost);
 
+/** Undefined when it was not read, or when one of the GPUs is lost. */
+function hasAccess({ gpus, access }: Running, at: number, peer: LinkPeer): boolean | undefined {
+  const [gpu, other] = [gpus[at]?.gpu, gpus.find(({ pciAddress }) => pciAddress === peer.pciAddress)?.gpu];
+  return gpu === undefined || other === undefined || gpu.isLost || other.isLost ? undefined : access.get(gpu)?.get(other);
+}
+
 interface Running extends Client {
   /** Bound GPUs at the start of the library. */
   readonly boundGpus: readonly string[];
@@ -162,6 +177,7 @@ interface Running extends Client {
   factsAtMs: number;
   /** True when an event other than an Xid occurred since the last round. */
   hasOtherEvents: boolean;
+  access: PeerAccess;
   isToRestart?: true;
 }
 

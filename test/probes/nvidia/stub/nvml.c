@@ -499,6 +499,13 @@ ret nvmlDeviceGetNvLinkRemotePciInfo_v2(struct device *d, unsigned link, struct 
   snprintf(name, sizeof name, "link.%u.remote", link);
   return text_of(d, "nvmlDeviceGetNvLinkRemotePciInfo_v2", name, out->bus_id, 32);
 }
+/* "p2p.<index of the other GPU> = 0": access over NVLink is OK; 5: not supported. */
+ret nvmlDeviceGetP2PStatus(struct device *d, struct device *other, int capability, unsigned *out) {
+  char name[32];
+  if (capability != 2) return INVALID;
+  snprintf(name, sizeof name, "p2p.%d", other->gpu);
+  return number(d, "nvmlDeviceGetP2PStatus", name, out);
+}
 ret nvmlDeviceGetNvLinkErrorCounter(struct device *d, unsigned link, int counter, unsigned long long *out) {
   char name[48];
   snprintf(name, sizeof name, "link.%u.error.%d", link, counter);

@@ -222,7 +222,7 @@ export function linkMeanings(): readonly Meaning[] {
     const names = [
       ...(transmittedBytes === undefined ? [] : [`link transmitted ${scale(transmittedBytes)}`]),
       ...(receivedBytes === undefined ? [] : [`link received ${scale(receivedBytes)}`]),
-      ...Object.keys(errors).map((kind) => `link ${kind}`),
+      ...Object.keys(errors).map((kind) => `link ${counter === undefined ? '' : 'counter '}${kind}`),
     ];
     return names.map((what) => ({ what, numbers: [counter ?? id] }));
   });
