@@ -10,6 +10,10 @@ const PROGRAMS = {
   refresh: { question: 'CPU of a refresh, against a scrape of node_exporter', quick: ['--turns=5', '--only=8'] },
   scrape: { question: 'latency and CPU of a scrape, against node_exporter', quick: ['--turns=5', '--only=7'] },
   nvidia: { question: 'a refresh of GPUs, against starting a program that prints the XML', quick: ['--turns=5', '--only=8'] },
+  nvlink: {
+    question: 'a refresh of 8 GPUs with 18 NVLinks each, against the same GPUs without links',
+    quick: ['--turns=1', '--warm-up=20'],
+  },
   'fact-to-kubelet': { question: 'from a fact in a file to the kubelet', quick: ['--times=5'] },
   'password-storm': { question: 'scrapes while wrong passwords arrive', quick: ['--seconds=3'] },
   memory: { question: 'RSS, against node_exporter', quick: ['--seconds=3'] },

@@ -1,5 +1,5 @@
-// H100s, some of them split: the library that the tests play NVIDIA's driver with, whose numbers move at each call, the PCI functions
-// below sysfs, and a program that prints what nvidia-smi would print of the same machine.
+// H100s, some of them split or with NVLinks: the library that the tests play NVIDIA's driver with, whose numbers move at each call, the PCI
+// functions below sysfs, and a program that prints what nvidia-smi would print of the same machine.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,12 +29,12 @@ int main(void) {
 `;
 
 /**
- * Puts GPUs on a node, `instances` of each; gives the paths of the library and of the program. Unless the script is frozen, `hang` makes a
- * call of the library hang for the first GPUs, and gives the way to let it go on.
+ * Puts GPUs on a node, `instances` of each, with NVLinks as {@link linksOf} makes them; gives the paths of the library and of the program.
+ * Unless the script is frozen, `hang` makes a call of the library hang for the first GPUs, and gives the way to let it go on.
  */
-export async function addDriver({ root, roots }, gpus, { instances = 0, isFrozen = true } = {}) {
+export async function addDriver({ root, roots }, gpus, { instances = 0, isFrozen = true, links } = {}) {
   const { documentOf, hopper, scriptOf } = await scripted(root);
-  const boards = Array.from({ length: gpus }, (_, index) => gpuOf(hopper, index, instances));
+  const boards = Array.from({ length: gpus }, (_, index) => gpuOf(hopper, index, instances, links));
   const machine = { lines: [...(isFrozen ? ['frozen = 1'] : []), 'moves = 1'], gpus: boards };
   for (const { values } of boards) {
     const pci = join(roots.sysfs, 'bus/pci/devices', values.bus_id.slice(4).toLowerCase());
@@ -61,8 +61,10 @@ export async function addDriver({ root, roots }, gpus, { instances = 0, isFrozen
   };
 }
 
-function gpuOf(hopper, index, instances) {
-  const gpu = hopper(index, instances > 0 ? { mig_current: 1, mig_pending: 1 } : {});
+function gpuOf(hopper, index, instances, links) {
+  const { values, fields } = linksOf(links);
+  const whole = hopper(index, { ...(instances > 0 ? { mig_current: 1, mig_pending: 1 } : {}), ...values });
+  const gpu = { ...whole, fields: { ...whole.fields, ...fields } };
   if (instances === 0) return { ...gpu, processes: [] };
   const split = Array.from({ length: instances }, (_, at) => ({
     uuid: `MIG-0000000${index}-0000-4000-8000-00000000000${at}`,
@@ -75,6 +77,19 @@ function gpuOf(hopper, index, instances) {
     memory_reserved: 0,
   }));
   return { ...gpu, processes: [], instances: Object.fromEntries(split.entries()) };
+}
+
+/** Links to switches: errors by counters and traffic in KiB, or both by the fields of NVLink 5. */
+function linksOf({ count, isFifth } = { count: 0 }) {
+  const values = [];
+  const fields = [];
+  for (let link = 0; link < count; link += 1) {
+    values.push([`link.${link}`, 1], [`link.${link}.type`, 2]);
+    if (!isFifth) for (let counter = 0; counter < 5; counter += 1) values.push([`link.${link}.error.${counter}`, 0]);
+    for (const id of isFifth ? [202, 204] : [138, 139]) fields.push([`${id} ${link}`, 1_000_000 + link]);
+    if (isFifth) for (let id = 206; id <= 215; id += 1) fields.push([`${id} ${link}`, 0]);
+  }
+  return { values: Object.fromEntries(values), fields: Object.fromEntries(fields) };
 }
 
 /** The tests' machines, which are written in TypeScript. */

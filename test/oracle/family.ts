@@ -89,6 +89,11 @@ export interface Fault {
   readonly group?: string;
   /** The fault is found by comparison with the past: a device that was never seen without it does not have it. */
   readonly isFromPast?: true;
+  /**
+   * The fault changes a value that the agent compares among the devices of the machine. Its condition holds on each device whose value is
+   * not the only most frequent one. The faults of a device with the same condition make one value.
+   */
+  readonly isCompared?: true;
   /** Longest time until a collection shows a change, because the file is read rarely. Default 0. */
   readonly paceMs?: number;
   /** Paths that must all be readable to see the fault, and to see its end. */

@@ -26,6 +26,8 @@ class FaultKnowledge {
   readonly of: string | undefined;
   isPresent = false;
   wasEverPresent = false;
+  /** The device has the other value of a compared fault. */
+  isOther = false;
   /** The log has records of hardware that was here before. */
   wasOfAnother = false;
   /** Monotonic time of the last change of the fault. */
@@ -104,8 +106,17 @@ class FaultKnowledge {
     this.forgotten();
     this.restarted(nowMs);
     this.wasOfAnother ||= this.wasEverPresent;
-    this.isPresent = this.wasEverPresent = this.isCleared = false;
+    this.isPresent = this.wasEverPresent = this.isCleared = this.isOther = false;
     this.changedMs = nowMs;
+  }
+
+  /** The condition begins or ends to hold. */
+  changed(isPresent: boolean, nowMs: number): void {
+    this.isPresent = isPresent;
+    this.wasEverPresent ||= isPresent;
+    this.changedMs = nowMs;
+    // A log also reports faults that have already ended.
+    if (isPresent && this.fault.endShownBy !== undefined) this.isCleared = false;
   }
 
   /** A collection surely read the new hardware. */
@@ -247,11 +258,32 @@ export class Knowledge {
       const isConcerned = ({ fault, of = device.id }: FaultKnowledge): boolean =>
         fault.name === name && (of === id || (fault.shadows ?? []).some((shadow) => shadow.device === of));
       for (const known of device.faults.filter(isConcerned)) {
-        known.isPresent = isPresent;
-        known.wasEverPresent ||= isPresent;
-        known.changedMs = this.#nowMs;
-        // A log also reports faults that have already ended.
-        if (isPresent && known.fault.endShownBy !== undefined) known.isCleared = false;
+        if (known.fault.isCompared) known.isOther = isPresent;
+        else known.changed(isPresent, this.#nowMs);
+      }
+    }
+    this.#compare();
+  }
+
+  /** A condition that is compared holds on each device of the machine whose value is not the only most frequent one of these devices. */
+  #compare(): void {
+    const compared = this.#family.faults.filter(({ isCompared }) => isCompared);
+    for (const condition of new Set(compared.map((fault) => fault.condition))) {
+      const faultsOf = ({ faults }: DeviceKnowledge) => faults.filter(({ fault }) => fault.isCompared && fault.condition === condition);
+      const tellsOf = (device: DeviceKnowledge): string =>
+        faultsOf(device)
+          .flatMap(({ fault, of, isOther }) => (of === undefined && isOther ? [fault.name] : []))
+          .join();
+      const values = this.devices.filter(({ isGone }) => !isGone).map(tellsOf);
+      const countOf = (value: string): number => values.filter((other) => other === value).length;
+      for (const device of this.devices) {
+        for (const known of faultsOf(device)) {
+          const shownBy = this.device(known.of ?? device.id);
+          if (shownBy.isGone) continue;
+          const own = tellsOf(shownBy);
+          const differs = values.some((value) => value !== own && countOf(value) >= countOf(own));
+          if (differs !== known.isPresent) known.changed(differs, this.#nowMs);
+        }
       }
     }
   }
@@ -260,6 +292,7 @@ export class Knowledge {
     this.blindings.set(active.layer, active);
     if (active.blinding.hangs) this.#hangFromMs = this.#nowMs;
     if (active.blinding.leaves === 'gone') for (const { id } of this.#concerned(active)) this.device(id).isGone = true;
+    this.#compare();
   }
 
   blindingEnded(layer: string): void {
@@ -275,6 +308,7 @@ export class Knowledge {
     for (const { id } of this.#concerned(active)) {
       this.device(id).isGone = this.#blindingsOf(id).some(({ blinding }) => blinding.leaves === 'gone');
     }
+    this.#compare();
   }
 
   #delay(active: ActiveBlinding): void {
@@ -355,6 +389,7 @@ export class Knowledge {
     device.wasMaybeReached = false;
     device.soundFromMs = undefined;
     for (const fault of device.faults) fault.replaced(this.#nowMs);
+    this.#compare();
     // The account of the hardware before ends, and another one begins at the first read of this hardware.
     for (const holding of this.holdings) if (holding.device === id) holding.hasBase = false;
     this.renamed(id, name ?? device.name);

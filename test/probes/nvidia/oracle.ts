@@ -3,8 +3,9 @@ import { family } from '../../../src/probes/nvidia/index.ts';
 import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
 import { hardwareOf } from '../../support/hardware.ts';
 
-const GPUS = 3;
-const { files: simulated, links, resources } = hardwareOf(family, { nvidia: GPUS }, 30_000);
+const GPUS = 4;
+/** The last simulated GPU is split, and is not told of. */
+const { files: simulated, links, resources } = hardwareOf(family, { nvidia: GPUS + 1 }, 30_000);
 
 const SMI = 'bin/nvidia-smi';
 const RELEASE = 'run/release';
@@ -13,10 +14,21 @@ const LOG = 'dev/kmsg';
 const uuids = resources.find(({ resource }) => resource === 'nvidia.com/gpu')?.deviceIds ?? [];
 const addresses = uuids.map((_, at) => `0008:${(at + 1).toString(16).padStart(2, '0')}:00.0`);
 /** The third GPU tells the UUID of the second one, so it is called by its address. */
-const [REPLACED, FIRST, COPIED] = uuids as [string, string, string];
+const [REPLACED, FIRST, COPIED, FOURTH] = uuids as [string, string, string, string];
 const COPY = addresses[2] as string;
-const DEVICES = [REPLACED, FIRST, COPY];
-const files: Readonly<Record<string, string>> = { ...simulated, [XML]: (simulated[XML] as string).replaceAll(COPIED, FIRST) };
+const DEVICES = [REPLACED, FIRST, COPY, FOURTH];
+const CLUSTER = '5e1f0000-0000-4000-9000-0000000000c1';
+/** All GPUs are in one clique of a domain of several nodes. */
+const ofDomain = (document: string): string =>
+  document
+    .replace(/\t<gpu id=(?![\s\S]*\t<gpu id=)[\s\S]*<\/gpu>\n/, '')
+    .replace(/(?<=<attached_gpus>)\d+/, `${GPUS}`)
+    .replaceAll(COPIED, FIRST)
+    .replaceAll('<fabric>\n', `<fabric>\n\t\t\t<cliqueId>1</cliqueId>\n\t\t\t<clusterUuid>${CLUSTER}</clusterUuid>\n`);
+const files: Readonly<Record<string, string>> = {
+  ...simulated,
+  [XML]: ofDomain(simulated[XML] as string),
+};
 const addressOf = (device: string): string => addresses[DEVICES.indexOf(device)] as string;
 const aerPathOf = (uuid: string): string => Object.keys(files).find((path) => path.endsWith(`/${addressOf(uuid)}/aer_dev_fatal`)) ?? '';
 
@@ -42,6 +54,12 @@ function inDocument(name: string, condition: string, element: string, text: stri
   };
 }
 
+/** The cliques of the GPUs are compared with each other. */
+const inFabric = (name: string, element: string, text: string): Fault => ({
+  ...inDocument(name, 'FabricCliqueDiffers', element, text),
+  isCompared: true,
+});
+
 const uuidOf = (count: number): string => `GPU-5e1f0000-0000-4000-9000-${String(count).padStart(12, '0')}`;
 
 let lines = 0;
@@ -53,6 +71,8 @@ const faults: readonly Fault[] = [
   inDocument('uncorrectable errors', 'UncorrectableEcc', 'dram_uncorrectable', '2'),
   inDocument('slowed down by heat', 'ThermalSlowdown', 'clocks_event_reason_hw_thermal_slowdown', 'Active'),
   inDocument('the fabric is sick', 'FabricUnhealthy', 'summary', 'Unhealthy'),
+  inFabric('in another clique', 'cliqueId', '2'),
+  inFabric('in another domain', 'clusterUuid', '5e1f0000-0000-4000-9000-0000000000c2'),
   {
     // The driver logs the error and requests a reset. The recovery action "none" ends both.
     name: 'fallen off the bus',
@@ -119,10 +139,12 @@ const blindings: readonly Blinding[] = [
     leaves: 'read',
     hides: () => [XML],
     covers: printing((document) =>
-      document.replaceAll(
-        /<(remapped_row_\w+|dram_\w+|sram_\w+|gpu_recovery_action|clocks_event_reason_\w+|summary)>[^<]*</g,
-        (_all, name) => `<${name}>[Unknown Error]<`,
-      ),
+      document
+        .replaceAll(
+          /<(remapped_row_\w+|dram_\w+|sram_\w+|gpu_recovery_action|clocks_event_reason_\w+|summary)>[^<]*</g,
+          (_all, name) => `<${name}>[Unknown Error]<`,
+        )
+        .replaceAll(/<(cliqueId|clusterUuid)>.*\n/g, ''),
     ),
   },
   {
@@ -132,7 +154,7 @@ const blindings: readonly Blinding[] = [
     hides: () => [XML],
     covers: printing((document) =>
       document.replaceAll(
-        /\t\t<(remapped_row_\w+|dram_\w+|sram_\w+|gpu_recovery_action|clocks_event_reason_\w+|summary)>[^<]*<\/\1>\n/g,
+        /\t\t<(remapped_row_\w+|dram_\w+|sram_\w+|gpu_recovery_action|clocks_event_reason_\w+|summary|cliqueId|clusterUuid)>[^<]*<\/\1>\n/g,
         (_all, name) => (name === 'gpu_recovery_action' ? '\t\t<gpu_recovery_action>N/A</gpu_recovery_action>\n' : ''),
       ),
     ),

@@ -23,6 +23,7 @@ enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, UNSUPPORTED = 3, NOT_FOUND = 6, S
 #define MOST_GPUS 16
 #define MOST_MIGS 8
 #define MOST_VALUES 320
+#define MOST_FIELDS 320
 #define MOST_METRICS 128
 #define SLOTS 1024
 #define NONE 0xffffffffu
@@ -37,7 +38,7 @@ struct device {
   struct value value[MOST_VALUES];
   struct process process[64];
   struct share share[64];
-  struct field field[128];
+  struct field field[MOST_FIELDS];
   short slot[SLOTS];
   long lost_after, calls;
   /* Fields 3 to 6: errors in all memories, single and double bit, since the load and in the board's life. */
@@ -106,6 +107,7 @@ static void add(struct device *device, const char *name, const char *text) {
   }
   if (strcmp(name, "field") == 0) {
     /* field = id scope type value, or "code N" in the place of type and value */
+    if (device->fields == MOST_FIELDS) forbid("the script has more fields than there is room for");
     struct field *f = &device->field[device->fields++];
     char kind[16] = "", rest[64] = "";
     sscanf(text, "%u %u %15s %63s", &f->id, &f->scope, kind, rest);
@@ -530,7 +532,7 @@ ret nvmlDeviceGetFieldValues(struct device *d, int count, struct field_value *ou
       out[i].code = f->code;
       out[i].type = f->type;
       if (f->type == 0) out[i].value.real = f->real;
-      else out[i].value.ull = f->number + (moving && (f->id == 82 || f->id == 83 || f->id == 185 || f->id == 186) ? jitter() : 0);
+      else out[i].value.ull = f->number + (moving && (f->id == 82 || f->id == 83 || f->id == 138 || f->id == 139 || f->id == 185 || f->id == 186 || f->id == 202 || f->id == 204) ? jitter() : 0);
       break;
     }
   }
