@@ -96,7 +96,7 @@ export interface Fault {
   readonly isCompared?: true;
   /** Longest time until a collection shows a change, because the file is read rarely. Default 0. */
   readonly paceMs?: number;
-  /** Paths that must all be readable to see the fault, and to see its end. */
+  /** Paths that must all be readable to see the fault, and to see its end. `PATH: PART` is a part of a file. */
   shownBy(device: string): readonly string[];
   /** Like `shownBy`, for the end of the fault. Default: the same paths. */
   endShownBy?(device: string): readonly string[];
@@ -114,6 +114,8 @@ export interface Blinding {
   readonly concerns?: readonly string[];
   /** Replacements by path. */
   covers(tree: OverlaidTree, device: string): Readonly<Record<string, Overlay>>;
+  /** Changes of files in which later faults still show. They end with the layer. */
+  begin?(tree: OverlaidTree, device: string, layer: string): void;
   /** Paths whose content the agent can no longer see. */
   hides(device: string): readonly string[];
   /** Hidden paths in which the agent may still see the end of a fault. Default: none. */

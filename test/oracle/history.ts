@@ -363,6 +363,7 @@ class Life {
       // Only one replacement is possible per path.
       if (covers.some(([path]) => this.#node.tree.isCovered(path))) return;
       for (const [path, overlay] of covers) this.#node.tree.hide(layer, path, overlay);
+      blinding.begin?.(this.#node.tree, device, layer);
       const nowMs = this.#node.clock.monotonic();
       this.#known.blindingBegan({ layer, blinding, device, blindFromMs: nowMs, fromMs: nowMs });
     }

@@ -270,10 +270,7 @@ export class Knowledge {
     const compared = this.#family.faults.filter(({ isCompared }) => isCompared);
     for (const condition of new Set(compared.map((fault) => fault.condition))) {
       const faultsOf = ({ faults }: DeviceKnowledge) => faults.filter(({ fault }) => fault.isCompared && fault.condition === condition);
-      const tellsOf = (device: DeviceKnowledge): string =>
-        faultsOf(device)
-          .flatMap(({ fault, of, isOther }) => (of === undefined && isOther ? [fault.name] : []))
-          .join();
+      const tellsOf = (device: DeviceKnowledge): string => this.#valueOf(device, condition);
       const values = this.devices.filter(({ isGone }) => !isGone).map(tellsOf);
       const countOf = (value: string): number => values.filter((other) => other === value).length;
       for (const device of this.devices) {
@@ -476,7 +473,31 @@ export class Knowledge {
     const mayShow = !isPresent && hiding.every(({ blinding }) => files.every((file) => blinding.mayShow?.(id).includes(file)));
     if (!mayShow && hiding.some((active) => this.#isFound(active))) return 'hidden';
     if (hiding.length > 0 || this.#nowMs < unreadUntilMs) return 'unsure';
-    return this.isWithoutDescriptors || this.#isUnsettled(id) ? 'unsure' : undefined;
+    return this.isWithoutDescriptors || this.#isUnsettled(id) ? 'unsure' : this.#comparisonOf(id, fault);
+  }
+
+  /** Whether a compared fault is open, because devices whose value is hidden may have any. */
+  #comparisonOf(id: string, fault: Fault): 'hidden' | 'unsure' | undefined {
+    if (!fault.isCompared) return undefined;
+    const present = this.devices.filter(({ isGone }) => !isGone);
+    const hidingOf = (other: string): readonly ActiveBlinding[] =>
+      this.#blindingsOf(other).filter(({ blinding }) => blinding.hides(other).some((file) => fault.shownBy(other).includes(file)));
+    const unseen = present.filter((device) => device.id !== id && hidingOf(device.id).length > 0);
+    const tellsOf = (device: DeviceKnowledge): string => this.#valueOf(device, fault.condition);
+    const values = present.filter((device) => !unseen.includes(device)).map(tellsOf);
+    const own = tellsOf(this.device(id));
+    const countOf = (value: string): number => values.filter((other) => other === value).length;
+    const most = Math.max(0, ...values.filter((value) => value !== own).map(countOf));
+    if (countOf(own) > most + unseen.length || countOf(own) + unseen.length <= most) return undefined;
+    // A device that is not read may still tell its value.
+    return unseen.some((device) => hidingOf(device.id).every(({ blinding }) => blinding.leaves === 'read')) ? 'hidden' : 'unsure';
+  }
+
+  /** Names of the compared faults that a device has. */
+  #valueOf({ faults }: DeviceKnowledge, condition: string): string {
+    return faults
+      .flatMap(({ fault, of, isOther }) => (fault.condition === condition && of === undefined && isOther ? [fault.name] : []))
+      .join();
   }
 
   /** Must be called after each refresh, successful or not. `failed`: the run failed by itself. */

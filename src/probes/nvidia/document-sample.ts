@@ -92,7 +92,7 @@ function fabricOf(gpu: Element, unread: Unread[]): FabricSample {
   const status = textAt(gpu, 'fabric/status');
   const hasFailed = state === 'completed' && !/^(?:success|n\/a|)$/i.test(status ?? '');
   const isIn = state === 'completed' && !hasFailed;
-  const [clique, cluster] = isIn ? [textAt(gpu, 'fabric/cliqueId'), textAt(gpu, 'fabric/clusterUuid')] : [];
+  const [clique, cluster] = isIn ? [wordAt(gpu, 'fabric/cliqueId'), wordAt(gpu, 'fabric/clusterUuid')] : [];
   return { state, status, hasFailed, health: stateAt(gpu, 'fabric/health/summary', FABRIC_HEALTHS, unread), clique, cluster };
 }
 

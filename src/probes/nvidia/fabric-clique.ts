@@ -7,6 +7,11 @@ import type { FabricSample, GpuSample } from './sample.ts';
 const cliqueOf = ({ clique, cluster }: FabricSample = {}): string | undefined =>
   clique === undefined || cluster === undefined ? undefined : `clique ${clique} of ${cluster}`;
 
+/** Whether a GPU may be in a clique that was not read: it has joined the fabric, its state was not read either, or it is lost. */
+const mayBeInOne = ({ fabric, unread = [] }: GpuSample): boolean =>
+  cliqueOf(fabric) === undefined &&
+  ((fabric?.state === 'completed' && fabric.hasFailed !== true) || unread.some(({ value, kind }) => value === 'fabric' || kind === 'lost'));
+
 /** The clique of a GPU at the last read that had one, and how often it changed while a program used the GPU. */
 interface Membership {
   readonly clique: string;
@@ -20,7 +25,8 @@ export class FabricCliques {
 
   /**
    * Returns the findings of each GPU of one read. When the two largest cliques have the same number of GPUs, no clique is the usual one, and
-   * each GPU gets the finding. A node without a domain of several nodes has one clique.
+   * each GPU gets the finding. A node without a domain of several nodes has one clique. GPUs whose clique was not read may be in any: when
+   * they decide, there is no finding of the comparison.
    */
   take(gpus: readonly GpuSample[]): (gpu: GpuSample) => readonly Finding[] {
     const counts = new Map<string, number>();
@@ -28,14 +34,18 @@ export class FabricCliques {
       const clique = cliqueOf(fabric);
       if (clique !== undefined) counts.set(clique, (counts.get(clique) ?? 0) + 1);
     }
-    const [[usual, most] = ['', 0], [, next] = ['', 0]] = [...counts].sort(([, a], [, b]) => b - a);
+    const unread = gpus.filter(mayBeInOne).length;
+    const cliques = [...counts].sort(([, a], [, b]) => b - a);
     const findingsOf = (gpu: GpuSample): readonly Finding[] => {
       const clique = cliqueOf(gpu.fabric);
       if (clique === undefined) return [];
-      const isUsual = clique === usual && most > next;
-      const message = isUsual ? clique : `${clique}, while ${most} of ${gpus.length} GPUs are in ${usual}`;
+      const own = counts.get(clique) ?? 0;
+      const [other, most] = cliques.find(([name]) => name !== clique) ?? ['', 0];
+      const isUsual = own > most + unread;
+      const isOpen = !isUsual && own + unread > most;
+      const message = isUsual ? clique : `${clique}, while ${most} of ${gpus.length} GPUs are in ${other}`;
       return [
-        raise(conditions.FabricCliqueDiffers, isUsual ? 'SameClique' : 'OtherClique', { status: !isUsual, message }),
+        ...(isOpen ? [] : [raise(conditions.FabricCliqueDiffers, isUsual ? 'SameClique' : 'OtherClique', { status: !isUsual, message })]),
         ...raiseGrowth(conditions.FabricCliqueChanged, this.#changes(gpu, clique), `changes of the clique during use, now ${clique}`),
       ];
     };

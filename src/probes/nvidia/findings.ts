@@ -128,7 +128,17 @@ function links(gpu: GpuSample): readonly Finding[] {
   const severity = 'fatal';
   const all =
     isComplete || up > 0 ? [raise(conditions.NvLinkDown, 'DownAfterUp', { instance: 'all', message, level: up > 0, severity })] : [];
-  return up === 0 ? all : [...all, ...read.flatMap(link)];
+  return up === 0 ? all : [...all, ...read.flatMap(link), ...(isComplete ? withoutErrors(read) : [])];
+}
+
+/**
+ * Most links have no errors at all, and get no finding on them. One finding for all of them ends the condition of a link whose counters were
+ * set to 0 with the driver. A link whose errors were not read ends nothing.
+ */
+function withoutErrors(read: readonly LinkState[]): readonly Finding[] {
+  if (read.some(({ errors }) => errors === undefined)) return [];
+  const judgement = { status: false, message: 'the other NVLinks have no errors since the driver was loaded' };
+  return [raise(conditions.NvLinkErrors, 'CounterGrows', judgement), raise(conditions.NvLinkRecoveries, 'CounterGrows', judgement)];
 }
 
 const NO_LINK_STATES: LinkStates = { links: [], isComplete: false };

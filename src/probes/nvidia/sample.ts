@@ -170,9 +170,10 @@ export interface LinkState {
 
 /** Minutes with new errors of one link since the library was opened. They never fall. */
 export interface LinkErrorMinutes {
-  readonly minutes: number;
-  /** Minutes with a new recovery, successful or not. */
-  readonly recoveryMinutes: number;
+  /** Absent while the driver has counted no error. */
+  readonly minutes?: number | undefined;
+  /** Minutes with a new recovery, successful or not. Absent while the driver has counted none. */
+  readonly recoveryMinutes?: number | undefined;
   /** Kinds of the latest errors. */
   readonly kinds: readonly string[];
 }

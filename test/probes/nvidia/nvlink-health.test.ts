@@ -198,7 +198,7 @@ describe('NvLinkErrors and NvLinkRecoveries', () => {
     const run = agent(withErrors(0, REPLAY));
     await run.pass(minutes(2));
     const raised = ['degraded NvLinkErrors/nvlink7 degraded', 'healthy'];
-    for (let minute = 1; minute <= 17; minute += 1) {
+    for (let minute = 1; minute <= 18; minute += 1) {
       run.write(withErrors(minute, REPLAY));
       await run.skip(minutes(1));
     }
@@ -213,6 +213,20 @@ describe('NvLinkErrors and NvLinkRecoveries', () => {
     await run.pass(minutes(5));
     run.write(withErrors(200_000));
     expect(await run.pass(minutes(30))).toEqual(['healthy', 'healthy']);
+  });
+
+  it('end when the driver is loaded again, and not while a link is down', async () => {
+    const run = agent(withErrors(0, REPLAY));
+    await run.pass(minutes(2));
+    for (let minute = 1; minute <= 20; minute += 1) {
+      run.write(withErrors(minute, REPLAY));
+      await run.skip(minutes(1));
+    }
+    run.write(node(links(18, [7]), links(18)));
+    expect((await run.pass(minutes(60)))[0]).toBe('degraded NvLinkErrors/nvlink7 degraded NvLinkDown/nvlink7 degraded');
+    await run.restart();
+    run.write(withErrors(0, REPLAY));
+    expect(await run.pass(minutes(20))).toEqual(['healthy', 'healthy']);
   });
 
   it('are not raised by one error of each link within a day', async () => {

@@ -10,6 +10,8 @@ const { files: simulated, links, resources } = hardwareOf(family, { nvidia: GPUS
 const SMI = 'bin/nvidia-smi';
 const RELEASE = 'run/release';
 const XML = 'bin/nvidia-smi.xml';
+/** The part of the document on the clique of a GPU. */
+const CLIQUE = `${XML}: clique`;
 const LOG = 'dev/kmsg';
 const uuids = resources.find(({ resource }) => resource === 'nvidia.com/gpu')?.deviceIds ?? [];
 const addresses = uuids.map((_, at) => `0008:${(at + 1).toString(16).padStart(2, '0')}:00.0`);
@@ -58,6 +60,7 @@ function inDocument(name: string, condition: string, element: string, text: stri
 const inFabric = (name: string, element: string, text: string): Fault => ({
   ...inDocument(name, 'FabricCliqueDiffers', element, text),
   isCompared: true,
+  shownBy: () => [CLIQUE],
 });
 
 const uuidOf = (count: number): string => `GPU-5e1f0000-0000-4000-9000-${String(count).padStart(12, '0')}`;
@@ -96,12 +99,12 @@ const faults: readonly Fault[] = [
     recovery: 'never',
     isFromPast: true,
     paceMs: 40_000,
-    shownBy: (uuid) => [XML, aerPathOf(uuid)],
+    shownBy: (uuid) => [XML, CLIQUE, aerPathOf(uuid)],
     begin: (tree, uuid, layer) => tree.put(layer, aerPathOf(uuid), 'MalfTLP 1\nTOTAL_ERR_FATAL 1\n'),
   },
 ];
 
-const everything = (uuid: string): readonly string[] => [XML, aerPathOf(uuid)];
+const everything = (uuid: string): readonly string[] => [XML, CLIQUE, aerPathOf(uuid)];
 
 /** Replacements of the command. */
 function command(name: string, text: string, more: Partial<Blinding> = {}): Blinding {
@@ -137,27 +140,38 @@ const blindings: readonly Blinding[] = [
     name: 'values are unknown errors',
     scope: 'family',
     leaves: 'read',
-    hides: () => [XML],
+    hides: () => [XML, CLIQUE],
     covers: printing((document) =>
-      document
-        .replaceAll(
-          /<(remapped_row_\w+|dram_\w+|sram_\w+|gpu_recovery_action|clocks_event_reason_\w+|summary)>[^<]*</g,
-          (_all, name) => `<${name}>[Unknown Error]<`,
-        )
-        .replaceAll(/<(cliqueId|clusterUuid)>.*\n/g, ''),
+      document.replaceAll(
+        /<(remapped_row_\w+|dram_\w+|sram_\w+|gpu_recovery_action|clocks_event_reason_\w+|summary|cliqueId|clusterUuid)>[^<]*</g,
+        (_all, name) => `<${name}>[Unknown Error]<`,
+      ),
     ),
   },
   {
     name: 'values are not there',
     scope: 'family',
     leaves: 'read',
-    hides: () => [XML],
+    hides: () => [XML, CLIQUE],
     covers: printing((document) =>
       document.replaceAll(
         /\t\t<(remapped_row_\w+|dram_\w+|sram_\w+|gpu_recovery_action|clocks_event_reason_\w+|summary|cliqueId|clusterUuid)>[^<]*<\/\1>\n/g,
         (_all, name) => (name === 'gpu_recovery_action' ? '\t\t<gpu_recovery_action>N/A</gpu_recovery_action>\n' : ''),
       ),
     ),
+  },
+  {
+    name: 'the clique of one GPU is not told',
+    scope: 'device',
+    leaves: 'read',
+    hides: () => [CLIQUE],
+    covers: () => ({}),
+    begin: (tree, device, layer) =>
+      tree.edit(
+        layer,
+        XML,
+        changeGpu(device, (part) => part.replace(/<cliqueId>.*\n/, '')),
+      ),
   },
   {
     name: 'the kernel log is closed',
@@ -181,7 +195,7 @@ const blindings: readonly Blinding[] = [
     hangs: true,
     hides: everything,
     // The device counts as unread, but the command still reports whether it needs a reset.
-    mayShow: () => [XML],
+    mayShow: () => [XML, CLIQUE],
     covers: (_tree, uuid) => ({ [aerPathOf(uuid)]: { kind: 'hang' } }),
   },
   {

@@ -139,11 +139,11 @@ export class Gpu {
 
   #linkStates(): LinkStates {
     const { links, isComplete } = this.#links;
-    const stateOf = ({ number, isUp, errors }: LinkSample): LinkState => ({
-      number,
-      isUp,
-      end: this.#ends.ofLink.get(number),
-      errors: errors && this.#linkErrors.of(number),
+    const stateOf = (link: LinkSample): LinkState => ({
+      number: link.number,
+      isUp: link.isUp,
+      end: this.#ends.ofLink.get(link.number),
+      errors: this.#linkErrors.of(link),
     });
     return { links: links.map(stateOf), isComplete };
   }

@@ -3,7 +3,7 @@ import type { LinkErrorMinutes, LinkSample } from '../sample.ts';
 
 const WINDOW_MS = minutes(1);
 const RECOVERIES: ReadonlySet<string> = new Set(['recovery', 'recovery_failed']);
-/** A sound link has errors that the retransmission repairs. */
+/** A sound link has such errors: a retransmission repairs them. */
 const NORMAL: ReadonlySet<string> = new Set(['effective']);
 
 /**
@@ -11,43 +11,58 @@ const NORMAL: ReadonlySet<string> = new Set(['effective']);
  * before a program dies of it.
  */
 export class LinkErrors {
-  readonly #links = new Map<number, Counted>();
+  readonly #links = new Map<number, LinkCounts>();
 
   /** Takes a read of the links. `nowMs`: monotonic clock. */
   take(links: readonly LinkSample[], nowMs: number): void {
-    const window = Math.floor(nowMs / WINDOW_MS);
-    for (const { number, errors } of links)
-      if (errors !== undefined) this.#links.set(number, counted(this.#links.get(number), errors, window));
+    const minute = Math.floor(nowMs / WINDOW_MS);
+    for (const { number, errors = {} } of links) {
+      if (hasCounters(errors)) this.#links.set(number, countsOf(this.#links.get(number), errors, minute));
+    }
   }
 
-  /** Undefined for a link whose errors were never read. */
-  of(number: number): LinkErrorMinutes | undefined {
-    return this.#links.get(number);
+  /** Undefined for a link whose errors were not read. */
+  of({ number, errors = {} }: LinkSample): LinkErrorMinutes | undefined {
+    const counts = hasCounters(errors) ? this.#links.get(number) : undefined;
+    return counts && { minutes: counts.all?.count, recoveryMinutes: counts.recoveries?.count, kinds: counts.kinds };
   }
 }
 
-interface Counted extends LinkErrorMinutes {
+/** A board that does not count errors gives an empty list. */
+const hasCounters = (errors: object): boolean => Object.keys(errors).length > 0;
+
+interface LinkCounts {
   /** Counters of the last read, keyed by kind. */
   readonly counters: Readonly<Record<string, number>>;
-  /** The last minute with new errors, and with a new recovery. */
-  readonly window?: number | undefined;
-  readonly recoveryWindow?: number | undefined;
+  /** Kinds of the latest new errors. */
+  readonly kinds: readonly string[];
+  readonly all: Minutes | undefined;
+  readonly recoveries: Minutes | undefined;
+}
+
+/** Number of minutes with new errors, and the last of them. */
+interface Minutes {
+  readonly count: number;
+  readonly last: number | undefined;
 }
 
 /** The first read of a counter is its base, because the time of its errors is unknown. */
-function counted(before: Counted | undefined, counters: Counted['counters'], window: number): Counted {
-  if (before === undefined) return { counters, minutes: 0, recoveryMinutes: 0, kinds: [] };
-  const grown = Object.keys(counters).filter(
-    (kind) => !NORMAL.has(kind) && (counters[kind] as number) > (before.counters[kind] ?? Infinity),
-  );
-  if (grown.length === 0) return { ...before, counters };
-  const isRecovery = grown.some((kind) => RECOVERIES.has(kind));
+function countsOf(before: LinkCounts | undefined, counters: LinkCounts['counters'], minute: number): LinkCounts {
+  const kinds = Object.keys(counters).filter((kind) => !NORMAL.has(kind) && counters[kind] !== 0);
+  const isNew = (kind: string): boolean => (counters[kind] as number) > (before?.counters[kind] ?? Number.POSITIVE_INFINITY);
+  const grown = kinds.filter(isNew);
+  const minutesOf = (among: readonly string[], known: Minutes | undefined): Minutes | undefined => {
+    if (among.length === 0) return known;
+    const { count, last } = known ?? { count: 0, last: undefined };
+    return among.some(isNew) && last !== minute ? { count: count + 1, last: minute } : { count, last };
+  };
   return {
     counters,
-    kinds: grown,
-    window,
-    minutes: before.minutes + Number(window !== before.window),
-    recoveryWindow: isRecovery ? window : before.recoveryWindow,
-    recoveryMinutes: before.recoveryMinutes + Number(isRecovery && window !== before.recoveryWindow),
+    kinds: grown.length === 0 ? (before?.kinds ?? []) : grown,
+    all: minutesOf(kinds, before?.all),
+    recoveries: minutesOf(
+      kinds.filter((kind) => RECOVERIES.has(kind)),
+      before?.recoveries,
+    ),
   };
 }
