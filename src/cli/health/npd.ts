@@ -30,13 +30,13 @@ async function answered(question: NodeQuestion, ask: Ask): Promise<NodeProblem> 
     const alive = await ask('/healthz');
     if (alive.refusal !== undefined) return silent(`the agent cannot be asked: ${REFUSAL_TEXTS[alive.refusal].detail}`);
     if (alive.answer === undefined) return silent('no agent answers');
-    if (alive.answer.status !== 200) return silent(`the agent does not work: ${alive.answer.text}`);
+    if (alive.answer.status !== 200) return silent(`the agent does not work: ${alive.answer.text.trim()}`);
     const { answer, refusal } = await ask('/api/v1/devices');
     if (refusal !== undefined) return silent(`the agent cannot be asked: ${REFUSAL_TEXTS[refusal].detail}`);
     if (answer?.status === 503) return silent('the agent has not read the hardware yet');
     const devices = devicesIn(answer?.body);
     if (devices === undefined) return silent('no agent answers');
-    const { takenAt = '' } = answer?.body as { readonly takenAt?: string };
+    const { takenAt = '' } = (answer?.body ?? {}) as { readonly takenAt?: string };
     return nodeCondition(question, devices.map(judged), expectedIn(answer?.body) ?? [], Date.parse(takenAt));
   } catch (error) {
     if (error instanceof UserError) return silent(error.message);
