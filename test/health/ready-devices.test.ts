@@ -62,6 +62,8 @@ describe('whether devices are ready', () => {
     const other = one('b', 'healthy', { family: 'other' });
     expect(ask(snapshotOf([other], [], [awaited, familyState('other')]))).toEqual([false, 'toy: not read yet']);
     expect(ask(snapshotOf([other], [], [failed]), { most: { count: 9 } })).toEqual([false, 'toy: could not be read, no-library']);
+    const partly = { ...failed, succeeded: true };
+    expect(ask(snapshotOf([other], [], [partly])), 'a problem can hide devices').toEqual([false, 'toy: could not be read, no-library']);
     expect(ask(snapshotOf([other], [], [failed]), { family: 'other' })).toEqual([true, '1 of 1 devices are ready.']);
     expect(ask(snapshotOf([one('a')], [{ family: 'toy', expected: 1 }]), { most: { count: 9 } })).toEqual([
       false,

@@ -78,7 +78,7 @@ export function readyDevices(snapshot: Snapshot, question: ReadyQuestion, rules:
   const reasons: Reason[] = [
     ...expected.flatMap((one) => expectation(one, chosen)),
     ...unread.map(({ family: name, succeeded, problems }): Reason => {
-      const [problem] = problems;
+      const problem = problems.find(({ code }) => code !== 'expected-missing');
       const why = succeeded === undefined ? 'not read yet' : `could not be read${problem === undefined ? '' : `, ${problem.code}`}`;
       return { line: `${name}: ${why}` };
     }),
@@ -107,9 +107,10 @@ function limited(lines: readonly string[]): readonly string[] {
   return lines.length > MOST_LINES ? [...shown, `and ${lines.length - MOST_LINES} more`] : shown;
 }
 
-/** A family without a device, of which no complete read has told that it has none. */
-function isUnread({ family, succeeded }: FamilyState, chosen: readonly DeviceState[]): boolean {
-  return succeeded !== true && !chosen.some(({ device }) => device.family === family);
+/** A family without a device, of which no complete read has told that it has none: a problem can hide devices. */
+function isUnread({ family, succeeded, problems }: FamilyState, chosen: readonly DeviceState[]): boolean {
+  const hides = succeeded !== true || problems.some(({ code }) => code !== 'expected-missing');
+  return hides && !chosen.some(({ device }) => device.family === family);
 }
 
 /** Devices that are expected and not there. Those that are listed as missing have a line of their own. */
