@@ -57,7 +57,7 @@ describe('the answer for node-problem-detector', () => {
 });
 
 describe('one condition of the node', () => {
-  const NOW_MS = 100_000;
+  const NOW_MS = 1_000_000;
   const missing = { ...unhealthy, key: 'test/m', isMissing: true };
   const old = { ...unknown, isStale: true };
   const unread = { family: 'test', expected: 2 };
@@ -80,10 +80,10 @@ describe('one condition of the node', () => {
     expect([ask('DevicesUnhealthy'), ask('DevicesUnknown'), ask('DevicesMissing')]).toEqual(exitCodes);
   });
 
-  it('is an event for a minute after a device became worse, and never unknown', () => {
+  it('is an event for two minutes after a device became worse, and never unknown', () => {
     const event = (...devices: Parameters<typeof nodeCondition>[1]) => nodeCondition('DeviceNotHealthy', devices, [unread], NOW_MS);
-    expect(event({ ...degraded, sinceMs: NOW_MS - 59_000 })).toEqual({ exitCode: 1, message: 'test/b degraded, Hot: Hot at 42; reset' });
-    expect(event({ ...degraded, sinceMs: NOW_MS - 60_000 }, { ...healthy, sinceMs: NOW_MS })).toEqual({
+    expect(event({ ...degraded, sinceMs: NOW_MS - 119_000 })).toEqual({ exitCode: 1, message: 'test/b degraded, Hot: Hot at 42; reset' });
+    expect(event({ ...degraded, sinceMs: NOW_MS - 120_000 }, { ...healthy, sinceMs: NOW_MS })).toEqual({
       exitCode: 0,
       message: 'no device changed',
     });

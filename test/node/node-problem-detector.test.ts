@@ -34,7 +34,7 @@ function configuration(root: string): string {
   chmodSync(program, 0o755);
   const shipped = readFileSync('deploy/node-problem-detector/device-agent.json', 'utf8');
   const path = join(root, 'device-agent.json');
-  writeFileSync(path, shipped.replaceAll('/usr/local/bin/device-agent', program).replace('"30s"', '"1s"'));
+  writeFileSync(path, shipped.replaceAll('/usr/local/bin/device-agent', program).replace('"60s"', '"1s"'));
   return path;
 }
 

@@ -10,7 +10,7 @@ import type { CommandContext, Ending } from '../context.ts';
 const OTHERS = ['device', 'read'] as const;
 
 /**
- * Answers one rule of node-problem-detector. Only the running agent is asked: one reading has no history, and a rule runs twice a minute.
+ * Answers one rule of node-problem-detector. Only the running agent is asked: one reading has no history, and rules run every minute.
  * Whatever prevents an answer is the status 2, with one line that says what it was.
  */
 export async function runNodeCondition(context: CommandContext): Promise<Ending> {

@@ -59,10 +59,10 @@ export const NODE_EVENT = 'DeviceNotHealthy';
 export type NodeQuestion = (typeof NODE_CONDITIONS)[number] | typeof NODE_EVENT;
 
 /** A change of a device is an event for this time: the detector asks in an interval of half of it, and so misses none. */
-const EVENT_MS = seconds(60);
+const EVENT_MS = seconds(120);
 
 /**
- * Tells whether one condition of the node holds. What was not read denies no condition. The event is there for a minute after a device became
+ * Tells whether one condition of the node holds. What was not read denies no condition. The event is there for two minutes after a device became
  * degraded, unhealthy or unknown, and its status is never 2, because the detector would make an event of that too.
  */
 export function nodeCondition(
