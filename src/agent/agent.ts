@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { kubeletHealth } from '../health/policy/kubelet-health.ts';
 import { OWN_CONDITIONS } from '../health/policy/own-conditions.ts';
 import { USE_CONDITIONS } from '../health/policy/use-conditions.ts';
 import { type Clock, systemClock } from '../host/clock.ts';
@@ -82,6 +83,9 @@ export async function startAgent(settings: AgentSettings, parts: AgentDependenci
     ...(history === undefined ? {} : { history: () => history.current }),
     plugin: () => plugin?.stats(),
     fault: () => liveness.fault(),
+    // As for the kubelet, but an unknown device is never ready.
+    isUsable: (verdict) => kubeletHealth(verdict, { unchecked: health.policy.unchecked, unknown: 'unhealthy' }) === 'Healthy',
+    devicesOf: (resource) => core.devicesOf(resource),
     status: () => ({ host: facts?.facts(), config: config?.() }),
     ...(reload === undefined ? {} : { reload }),
     release: (request) => core.release(request),

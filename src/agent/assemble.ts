@@ -1,5 +1,6 @@
 import type { Accounts } from '../accounting/accounts.ts';
 import type { UsageOptions } from '../accounting/options.ts';
+import type { ResourceDevices } from '../health/journal/ready-devices.ts';
 import { useLimits } from '../health/occupancy/explained.ts';
 import { useFindings } from '../health/occupancy/findings.ts';
 import { containerReadings } from '../join/container-readings.ts';
@@ -21,6 +22,7 @@ import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
 import type { AllocationState, FamilyState, Snapshot } from '../model/snapshot.ts';
 import { ExpectedTracker, type PartKinds, withExpected } from './expected.ts';
 import { type FamilyInput, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
+import { resourceDevices } from './resource-devices.ts';
 import type { ServedDevice } from './served.ts';
 import { type Occupancy, OccupancyTracker, type UseInput, type UseSettings } from './use.ts';
 
@@ -112,6 +114,12 @@ export class Assembler {
   /** Known devices of a family, including missing ones. */
   known(family: string): readonly Device[] {
     return [...this.#known.values()].map(({ device }) => device).filter((device) => device.family === family);
+  }
+
+  /** The devices of a Kubernetes resource; undefined while the kubelet has not told what it can allocate. */
+  devicesOf(resource: string, snapshot: Snapshot): ResourceDevices | undefined {
+    const served = this.#settings.served?.([...this.#known.values()]).get(resource);
+    return resourceDevices(resource, snapshot, this.#resolver(new Map()), served);
   }
 
   assemble({ families, podResources, pods, checkpoint, claims = new Map() }: Inputs, now: Moment): Snapshot {

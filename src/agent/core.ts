@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { ResourceDevices } from '../health/journal/ready-devices.ts';
 import { whyDirty } from '../health/occupancy/clean.ts';
 import type { Clock } from '../host/clock.ts';
 import type { DocumentThread } from '../host/documents/document-thread.ts';
@@ -239,6 +240,12 @@ export class AgentCore {
   whyDirty(key: string, sinceMs: number): string | undefined {
     const use = this.#assembler.useOf(key);
     return whyDirty(use !== undefined && use.monotonicMs >= sinceMs ? use : undefined, this.#assembler.limits);
+  }
+
+  /** The devices of a Kubernetes resource in the latest snapshot; undefined while the kubelet has not told what it can allocate. */
+  devicesOf(resource: string): ResourceDevices | undefined {
+    const snapshot = this.store.snapshot();
+    return snapshot && this.#assembler.devicesOf(resource, snapshot);
   }
 
   /** Makes a snapshot of the latest inputs. */

@@ -1,4 +1,5 @@
 import { VIEW_SORTS } from '../board/view.ts';
+import { NODE_CONDITIONS, NODE_EVENT } from '../health/journal/node-problem.ts';
 import type { CommandSpec } from './command-spec.ts';
 import { notRepeatedText } from './replay/captured-page.ts';
 
@@ -58,6 +59,11 @@ On a narrow terminal, devices have their short names and long cells are cut; -o 
       readOption,
       { flags: '--device <id>', help: 'Only this device, by id, alias, UUID or family/id.' },
       {
+        flags: '--npd <condition>',
+        help: 'Ask the agent, and never the hardware, for one condition of the node or one event, as a plugin of node-problem-detector.',
+        choices: [...NODE_CONDITIONS, NODE_EVENT],
+      },
+      {
         flags: '--what-if <file>',
         help: 'Judge the recorded past by this policy: a configuration file, or only its part "health"; - is the standard input.',
       },
@@ -65,7 +71,8 @@ On a narrow terminal, devices have their short names and long cells are cut; -o 
     ],
     notes: `The command asks the running agent, by the socket beside --state.file or at --web.listen-address, because its verdicts have a history. Without an agent it reads
 everything once. One reading shows less: the growth of a counter needs two readings, and a condition with a waiting time does not count yet.
-The line has 80 bytes at most, because node-problem-detector cuts it there; -o text prints everything.
+The line has 80 bytes at most, because node-problem-detector cuts it there; -o text prints everything. --npd is for the rules in
+deploy/node-problem-detector: 0 the condition does not hold, 1 it holds, 2 it is not known, also when no agent answers.
 -o taint-rule prints a DeviceTaintRule for each unhealthy device: kubectl apply -f - keeps new claims away from it.
 --what-if compares the past under the present policy with the past under another one: 0 no device differs, 1 a device differs, 2 unknown.
 It reads the findings that the agent keeps beside --state.file, and asks no agent; docs/rehearsal.md.
@@ -74,6 +81,7 @@ Wrong usage and errors also have status 2, because health is then unknown. Only 
       'device-agent health',
       'device-agent health --device=0000:3b:00.0',
       'device-agent health -o text',
+      'device-agent health --npd DevicesMissing',
       'device-agent health -o taint-rule | kubectl apply -f -',
       'device-agent health --what-if=policy.yaml --since=3d',
     ],

@@ -1,3 +1,4 @@
+import type { ReadyRules } from '../health/journal/ready-devices.ts';
 import type { Clock } from '../host/clock.ts';
 import type { ReadingHistoryStore } from '../incidents/history.ts';
 import type { RecordRead } from '../incidents/record-file.ts';
@@ -43,6 +44,10 @@ export interface ServerDependencies {
   readonly plugin?: () => PluginStats | undefined;
   /** Returns why the agent cannot do its work; undefined while it can. */
   readonly fault?: () => string | undefined;
+  /** Whether a device can be used, by its verdict and the health policy. By default, by its state. */
+  readonly isUsable?: ReadyRules['isUsable'];
+  /** Finds the devices of a Kubernetes resource. When absent, those of no resource are known. */
+  readonly devicesOf?: ReadyRules['devicesOf'];
   /** Status of the agent for `/api/v1/status`: plain data with stable names. */
   status(): object;
   /** Returns events newer than the event with id `since`, oldest first. When absent, `/api/v1/events` is empty. */

@@ -247,6 +247,48 @@ describe('health without a running agent', () => {
   });
 });
 
+describe('one condition for node-problem-detector', () => {
+  it('comes from the running agent', async () => {
+    const address = await startAgent();
+    expect(await health(address, '--npd=DevicesUnhealthy')).toMatchObject({ status: 0, stdout: 'none of 3 devices\n', stderr: '' });
+    pull('mlx5_1');
+    await agent?.until('noticed', (page) => seriesValue(page, 'device_healthy', { device: 'mlx5_1' }) === 0);
+    const { status, stdout } = await health(address, '--npd', 'DevicesUnhealthy');
+    expect([status, stdout]).toEqual([1, expect.stringMatching(/^infiniband\/mlx5_1 unhealthy, PortDown\/1: .*\n$/)]);
+    expect(Buffer.byteLength(stdout.trimEnd())).toBeLessThanOrEqual(80);
+    expect(await health(address, '--npd=DeviceNotHealthy')).toMatchObject({ status: 1, stdout });
+    expect(await health(address, '--npd=DevicesMissing')).toMatchObject({ status: 0 });
+  });
+
+  it('is unknown without an agent, although the hardware could be read, and no event', async () => {
+    expect(await health(`${root}/nobody.sock`, '--npd=DevicesUnknown')).toMatchObject({
+      status: 2,
+      stdout: 'no agent answers\n',
+      stderr: '',
+    });
+    expect(await health(`${root}/nobody.sock`, '--npd=DeviceNotHealthy')).toMatchObject({ status: 0, stdout: 'no agent answers\n' });
+  });
+
+  it('is unknown where the agent stands still or does not let itself be asked', async () => {
+    let [code, body] = [503, 'There was no new snapshot for 61 s.\n'];
+    const server = createServer((_, response) => void response.writeHead(code).end(body)).listen(`${root}/other.sock`);
+    stranger = server;
+    const asked = (): Promise<Ran> => health(`${root}/other.sock`, '--npd=DevicesUnhealthy');
+    expect(await asked()).toMatchObject({ status: 2, stdout: 'the agent does not work: There was no new snapshot for 61 s.\n' });
+    [code, body] = [401, ''];
+    expect(await asked()).toMatchObject({ status: 2, stdout: 'the agent cannot be asked: it asks for a password\n' });
+  });
+
+  it.each([
+    ['--npd=Devices'],
+    ['--npd=DevicesMissing', '--read'],
+    ['--npd=DevicesMissing', '--device=mlx5_0'],
+    ['--npd=DevicesMissing', '-o', 'json'],
+  ])('is refused with status 2 as %s %s', async (...words) => {
+    expect(await health(`${root}/nobody.sock`, ...words)).toMatchObject({ status: 2, stdout: '', stderr: expect.stringMatching(/\S/) });
+  });
+});
+
 describe('the line for node-problem-detector', () => {
   it('has no more than the bytes that are kept, and never half a character', () => {
     expect(shortened('short', 80)).toBe('short');

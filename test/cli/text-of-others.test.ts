@@ -226,6 +226,7 @@ describe('a text of others on a terminal', { timeout: 60_000 }, () => {
     ['incidents <id>', () => ['incidents', HOSTILE, ...asked]],
     ['incidents <unknown id>', () => ['incidents', `${HOSTILE}2`, ...asked]],
     ['health --device', () => ['health', '--device', HOSTILE, ...asked]],
+    ['health --npd', () => ['health', '--npd', HOSTILE, ...asked]],
     ['health of an unknown device', () => ['health', '--device', `${HOSTILE}2`, ...asked]],
     ['logs in JSON', () => ['doctor', ...world, `--config.file=/${HOSTILE}`, '--log.format=json']],
     ['an unknown command', () => [HOSTILE]],

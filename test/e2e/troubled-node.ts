@@ -47,13 +47,7 @@ export interface Told {
 
 /** Three cards that are cabled, pulled, removed and hung at random, and what should be said of them. */
 export class TroubledNode {
-  readonly node = new ServedNode({
-    family: infiniband,
-    counts: { infiniband: NAMES.length },
-    resource: HCA,
-    config: configFor(POLICIES[0]),
-    flags: ['--refresh.interval=200ms', '--refresh.timeout=500ms', '--refresh.stale-after=1500ms'],
-  });
+  readonly node: ServedNode;
   policy: Policy = POLICIES[0];
   readonly modes = new Map<string, 'up' | 'down' | 'gone' | 'hung'>(NAMES.map((name) => [name, 'up']));
   /** Cards whose port was found down while that counted: they are remembered while nothing can be read. */
@@ -65,6 +59,17 @@ export class TroubledNode {
   readonly #links = new Map<string, string>();
   /** Of the agents that were stopped. */
   log = '';
+
+  /** After how many milliseconds a read counts as hung, and its device as not read. */
+  constructor(hungAfterMs = 500, staleAfterMs = 1_500) {
+    this.node = new ServedNode({
+      family: infiniband,
+      counts: { infiniband: NAMES.length },
+      resource: HCA,
+      config: configFor(POLICIES[0]),
+      flags: ['--refresh.interval=200ms', `--refresh.timeout=${hungAfterMs}ms`, `--refresh.stale-after=${staleAfterMs}ms`],
+    });
+  }
 
   act(name: string, choice: number): string {
     const mode = this.modes.get(name);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { nodeProblem } from '../../src/health/journal/node-problem.ts';
+import { nodeCondition, nodeProblem } from '../../src/health/journal/node-problem.ts';
 import type { HealthConfig } from '../../src/health/policy/policy-config.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import { found, gone, OneDevice, policyFor, spec } from './one-device.ts';
@@ -53,5 +53,40 @@ describe('the answer for node-problem-detector', () => {
     ['several unhealthy', [unhealthy, unhealthy, unhealthy], 1, '3 unhealthy, first: test/d unhealthy, Down/1: Down at 42; reset'],
   ])('with %s', (_, devices, exitCode, message) => {
     expect(nodeProblem(devices)).toEqual({ exitCode, message });
+  });
+});
+
+describe('one condition of the node', () => {
+  const NOW_MS = 1_000_000;
+  const missing = { ...unhealthy, key: 'test/m', isMissing: true };
+  const old = { ...unknown, isStale: true };
+  const unread = { family: 'test', expected: 2 };
+
+  it.each([
+    ['all healthy', [healthy], [], [0, 0, 0]],
+    ['one degraded', [healthy, degraded], [], [0, 0, 0]],
+    ['one unhealthy', [healthy, unhealthy], [], [1, 0, 0]],
+    ['one unknown, which may be unhealthy', [healthy, unknown], [], [2, 1, 0]],
+    ['one that was not read, which may be missing', [healthy, old], [], [2, 1, 2]],
+    ['one unhealthy and one unknown', [unhealthy, unknown], [], [1, 1, 0]],
+    ['one missing', [healthy, missing], [], [1, 0, 1]],
+    ['too few', [healthy], [{ ...unread, present: 1 }], [0, 0, 1]],
+    ['none of those that are expected', [], [{ ...unread, present: 0 }], [2, 2, 1]],
+    ['a family that cannot be read', [healthy], [unread], [2, 1, 2]],
+    ['no device and no expectation', [], [], [2, 2, 2]],
+    ['no device where none is expected', [], [{ family: 'test', expected: 0, present: 0 }], [0, 0, 0]],
+  ] as const)('with %s', (_, devices, expected, exitCodes) => {
+    const ask = (question: Parameters<typeof nodeCondition>[0]): number => nodeCondition(question, devices, expected, NOW_MS).exitCode;
+    expect([ask('DevicesUnhealthy'), ask('DevicesUnknown'), ask('DevicesMissing')]).toEqual(exitCodes);
+  });
+
+  it('is an event for two minutes after a device became worse, and never unknown', () => {
+    const event = (...devices: Parameters<typeof nodeCondition>[1]) => nodeCondition('DeviceNotHealthy', devices, [unread], NOW_MS);
+    expect(event({ ...degraded, sinceMs: NOW_MS - 119_000 })).toEqual({ exitCode: 1, message: 'test/b degraded, Hot: Hot at 42; reset' });
+    expect(event({ ...degraded, sinceMs: NOW_MS - 120_000 }, { ...healthy, sinceMs: NOW_MS })).toEqual({
+      exitCode: 0,
+      message: 'no device changed',
+    });
+    expect(event()).toMatchObject({ exitCode: 0 });
   });
 });

@@ -2,7 +2,7 @@ import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { snapshot as sample } from '../metrics/sample.ts';
-import { ask, start } from './asking.ts';
+import { ask, connectTo, start } from './asking.ts';
 
 describe('/metrics', () => {
   it('is Prometheus text unless OpenMetrics is asked for', async () => {
@@ -81,6 +81,27 @@ describe('readiness', () => {
     expect(await statuses()).toEqual([200, 200, 503, 503, 503, 200]);
     now = sample;
     expect(await statuses()).toEqual([200, 200, 200, 200, 200, 200]);
+  });
+
+  it('of devices comes with the first snapshot too, and not from an agent that stands still', async () => {
+    let now: Snapshot | undefined;
+    let fault: string | undefined;
+    const { url } = await start({ snapshot: () => now, parts: { fault: () => fault } });
+    const answer = async (): Promise<string> => (await ask(`${url}/-/ready/devices`)).body.toString();
+    expect(await answer()).toBe('The first snapshot is not ready yet.\n');
+    now = { ...sample, devices: [], families: [] };
+    expect(await answer()).toBe('no device was found\n');
+    fault = 'There was no new snapshot for 61 s.';
+    expect(await answer()).toBe('The agent does not do its work; see /healthz.\n');
+    expect((await ask(`${url}/-/ready/devices`, {}, 'HEAD')).status).toBe(503);
+  });
+
+  it('of devices is told while all answers are taken, because a refusal would look like a fault', async () => {
+    const exposition = { page: () => new Promise<never>(() => undefined), contentTypes: { text: 'text/plain', openmetrics: '' } };
+    const { url } = await start({ parts: { exposition }, options: { 'max-requests': 1 } });
+    connectTo(url, 'GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
+    await expect.poll(async () => (await ask(`${url}/api/v1/devices`)).status).toBe(503);
+    expect((await ask(`${url}/-/ready/devices?family=nosuch`)).status).toBe(400);
   });
 });
 

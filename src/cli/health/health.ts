@@ -1,6 +1,6 @@
 import { nearestHint } from '../../config/nearest.ts';
 import { UserError } from '../../errors.ts';
-import { nodeProblem } from '../../health/journal/node-problem.ts';
+import { LINE_BYTES, nodeProblem } from '../../health/journal/node-problem.ts';
 import type { ExpectedDevices } from '../../model/expected.ts';
 import { oneLine, shortened } from '../../model/one-line.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
@@ -11,9 +11,6 @@ import { withProgress } from '../progress.ts';
 import { agentSettings, nodeName } from '../settings.ts';
 import { readVersion } from '../version.ts';
 import { type SickDevice, taintRules } from './taint-rules.ts';
-
-/** node-problem-detector cuts longer lines by default. */
-const LINE_BYTES = 80;
 
 interface Judged {
   /** Undefined when the running agent has not read anything yet. */
@@ -35,6 +32,7 @@ interface Answer {
 export async function runHealth(context: CommandContext): Promise<Ending> {
   if (context.options.whatIf !== undefined) return await (await import('./what-if.ts')).runWhatIf(context);
   if (context.options.since !== undefined) throw new UserError('flag-invalid', { flag: '--since', problem: 'needs --what-if' });
+  if (context.options.npd !== undefined) return await (await import('./npd.ts')).runNodeCondition(context);
   try {
     const judged = await withProgress('reading the health', judge(context));
     const wanted = context.options.device;

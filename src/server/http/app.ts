@@ -5,6 +5,7 @@ import { basicAuth } from '../access/basic-auth.ts';
 import type { Passwords } from '../access/passwords.ts';
 import { createApi } from '../api/api.ts';
 import { createBoardApi } from '../api/board.ts';
+import { takes } from '../api/parameters.ts';
 import { createUsageApi } from '../api/usage.ts';
 import type { BoardSource } from '../feed/board-source.ts';
 import { createPages, PAGE_PATHS } from '../pages/pages.ts';
@@ -24,6 +25,7 @@ import {
 import { RELEASE_PATH, RELOAD_PATH, releaseHandler, reloadHandler } from './lifecycle.ts';
 import { limitAnswers } from './limit-answers.ts';
 import { acceptsGzip, chooseFormat } from './negotiation.ts';
+import { READY_PARAMETERS, type ReadySources, readyHandler } from './ready-devices.ts';
 import { takeTurns } from './turns.ts';
 
 export interface AppDependencies {
@@ -60,6 +62,8 @@ export function createApp(parts: ServerDependencies, { passwords, answerMs, stre
   app.use(inTurn, allowHosts(options['allowed-hosts'], parts.hostNames ?? []));
   // Passwords come before the limit, so that wrong ones take no place of a scrape.
   app.use(basicAuth(passwords, logger));
+  // Before the limit too: a refusal would look like devices that are not ready, and the answer is short.
+  app.get('/-/ready/devices', takes(...READY_PARAMETERS), readyHandler(readySources(parts)));
   if (options.api) for (const { router } of streams) app.use(router);
   // Again, for those that got a place: the others are refused first.
   app.use(limitAnswers(options['max-requests'], answerMs), inTurn);
@@ -84,6 +88,18 @@ export function createApp(parts: ServerDependencies, { passwords, answerMs, stre
   app.use((request, response) => sendError(request, response, 404, 'not-found', `There is nothing at ${request.path}.`));
   app.use(failure(logger));
   return app;
+}
+
+function readySources({ store, families, fault, isUsable, devicesOf }: ServerDependencies): ReadySources {
+  return {
+    snapshot: () => store.snapshot(),
+    fault: () => fault?.(),
+    families: families.map(({ name }) => name),
+    rules: {
+      isUsable: isUsable ?? (({ state }) => state === 'healthy' || state === 'degraded'),
+      devicesOf: (resource) => devicesOf?.(resource),
+    },
+  };
 }
 
 const commonHeaders =

@@ -30,14 +30,17 @@ const users = new Map([['alice', hashSync('sesame:ö', 4)]]);
 const startWith = (access: ReturnType<typeof changing>, options = {}) => start({ parts: { access, comparePassword: compare }, options });
 
 describe('a server with passwords', () => {
-  it.each(['/metrics', '/', '/devices/toy/toy-0', '/api/v1/devices', '/nothing'])('asks for one at %s', async (path) => {
-    const { url } = await startWith(changing({ users }));
-    const { status, headers } = await ask(url + path);
-    expect(status).toBe(401);
-    expect(headers['www-authenticate']).toBe('Basic realm="device-agent", charset="UTF-8"');
-    expect((await ask(url + path, basic('alice:wrong'))).status).toBe(401);
-    expect((await ask(url + path, basic('alice:sesame:ö'))).status).not.toBe(401);
-  });
+  it.each(['/metrics', '/', '/-/ready/devices', '/devices/toy/toy-0', '/api/v1/devices', '/nothing'])(
+    'asks for one at %s',
+    async (path) => {
+      const { url } = await startWith(changing({ users }));
+      const { status, headers } = await ask(url + path);
+      expect(status).toBe(401);
+      expect(headers['www-authenticate']).toBe('Basic realm="device-agent", charset="UTF-8"');
+      expect((await ask(url + path, basic('alice:wrong'))).status).toBe(401);
+      expect((await ask(url + path, basic('alice:sesame:ö'))).status).not.toBe(401);
+    },
+  );
 
   it.each(['/healthz', '/readyz', '/-/healthy', '/-/ready'])('answers the kubelet without one at %s', async (path) => {
     const { url } = await startWith(changing({ users }));
