@@ -81,7 +81,8 @@ beforeAll(async () => {
   await node.start();
   tokenFile = join(node.root, 'token');
   writeFileSync(tokenFile, `${TOKEN}\n`);
-  const conditions = 'infiniband.PortDown: { for: 0s, recovery: 0s }';
+  // A port that flaps so often would stay unhealthy for an hour.
+  const conditions = 'infiniband.PortDown: { for: 0s, recovery: 0s }, infiniband.LinkFlapping: { severity: info }';
   appendFileSync(join(node.root, 'device-agent.yaml'), `health: { conditions: { ${conditions} }, flapping: { count: 100 } }\n`);
   await startAgent();
 }, 60_000);
@@ -127,7 +128,7 @@ describe('device-agent publish', () => {
       expect(event.metadata.namespace).toBe(event.involvedObject.namespace);
       expect(event.involvedObject.uid).toBeDefined();
       expect(event.message).toBe(
-        'A device of this pod is unhealthy: infiniband/mlx5_0 has the condition PortDown/1 (NoLink). Check cable, transceiver and the remote port.',
+        'A device of this pod is unhealthy: infiniband/mlx5_0 has the condition PortDown/1 (LinkPolling). Check cable, transceiver and the remote port.',
       );
     }
     node.clear();
