@@ -88,11 +88,11 @@ export class NodeConditions {
     return present;
   }
 
-  /** Another run of this program may have written a moment ago. A time that a changed clock moved is none. */
+  /** Another run of this program may have written a moment ago. Its time has no fractions of a second. One in the future is of another clock. */
   #patchedBefore(present: readonly NodeCondition[]): number {
     const { clock } = this.#parts;
     const ages = present.map(({ lastHeartbeatTime = '' }) => clock.now() - Date.parse(lastHeartbeatTime)).filter((ageMs) => ageMs >= 0);
-    return clock.monotonic() - Math.min(SPACING_MS, ...ages);
+    return clock.monotonic() - Math.min(SPACING_MS, ...ages.map((ageMs) => Math.max(0, ageMs - 1_000)));
   }
 
   async #apply(said: readonly Said[], present: readonly NodeCondition[]): Promise<void> {

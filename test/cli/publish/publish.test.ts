@@ -269,7 +269,7 @@ describe('agent and publisher killed at random moments', () => {
     process.stdout.write(
       `${KILLS} kills, ${api.patches.length} patches in all, at least ${Math.round(Math.min(...spacings()))} ms apart\n`,
     );
-    // The time of an earlier run is known to the second.
-    expect(Math.min(...spacings())).toBeGreaterThan(3_900);
+    // The server takes the time when a request arrived.
+    expect(Math.min(...spacings())).toBeGreaterThan(4_900);
   }, 400_000);
 });
