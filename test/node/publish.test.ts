@@ -75,7 +75,11 @@ describe.skipIf(missing !== undefined)(
   () => {
     const cluster =
       missing === undefined
-        ? new Cluster({ APISERVER_ARGS: '--feature-gates=DRADeviceTaintRules=true --runtime-config=resource.k8s.io/v1beta2=true' })
+        ? new Cluster({
+            APISERVER_ARGS: '--feature-gates=DRADeviceTaintRules=true --runtime-config=resource.k8s.io/v1beta2=true',
+            // Without this API the UIDs of pods with claims are not known, and `kubectl describe` shows no event without a UID.
+            KUBELET_CONFIG_EXTRA: 'featureGates: {PodsAPI: true}',
+          })
         : (undefined as never);
     const machine = missing === undefined ? new Machine({ infiniband: 4 }) : (undefined as never);
     const driver = missing === undefined ? new MetadataDriver(cluster) : (undefined as never);
@@ -169,6 +173,8 @@ describe.skipIf(missing !== undefined)(
         `--dra.metadata-dir=${node}/plugins`,
         `--cdi.dirs=${join(cluster.directory, 'node-1/cdi')}`,
         `--config.file=${config}`,
+        '--podsapi',
+        `--podsapi.socket=${node}/pods-api/pods-api.sock`,
         '--refresh.interval=500ms',
       ]);
       const devices = [0, 1, 2, 3].map((n) => `card-${n}=${addressOf(`mlx5_${n}`)}=`).join(',');
@@ -290,9 +296,10 @@ describe.skipIf(missing !== undefined)(
     });
 
     it('says at its end that nobody maintains the conditions, and removes all on demand', async () => {
-      machine.pullCable('mlx5_0');
-      const card = await start('last').catch(() => undefined);
+      const card = await start('last');
+      machine.pullCable(hcaOf(card));
       await expect.poll(said, WAIT).toEqual(SICK);
+      await expect.poll(rules, WAIT).toEqual([[card, 'NoSchedule']]);
       expect(await publisher?.stop()).toBe(0);
       expect(await said()).toEqual(STOPPED);
       const [program = '', ...words] = cluster.throughNetwork(process.execPath, 'dist/cli/main.js', 'publish', '--withdraw', ...flags());
@@ -301,7 +308,7 @@ describe.skipIf(missing !== undefined)(
       expect(await conditions()).toEqual([]);
       expect(await rules()).toEqual([]);
       expect(await said('node-2')).toEqual({});
-        const { status } = await cluster.json<NodeObject>('get', 'node', 'node-1');
+      const { status } = await cluster.json<NodeObject>('get', 'node', 'node-1');
       expect(status.conditions.find(({ type }) => type === 'Ready')?.status).toBe('True');
     });
   },
