@@ -90,7 +90,8 @@ export class AgentFeed {
 
   #awaitSilence(): void {
     this.#cancelStale?.();
-    this.#cancelStale = this.#parts.clock.after(STALE_MS, () => this.#parts.heard());
+    // A timer may fire a moment too early, and nothing would look again.
+    this.#cancelStale = this.#parts.clock.after(STALE_MS + 100, () => this.#parts.heard());
   }
 
   #tell(isAway: boolean, refusal: Refusal | undefined): void {

@@ -67,7 +67,8 @@ const podsTold = (device: string): string[] =>
     .toSorted();
 const said = () => api.said(NODE);
 const withoutChange = () => api.patches.filter(({ changes }) => !changes);
-const spacings = (): number[] => api.patches.slice(1).map(({ atMs }, n) => atMs - (api.patches[n]?.atMs ?? 0));
+/** Milliseconds between patches, from a number of patches on. */
+const spacings = (from: number): number[] => api.patches.slice(from + 1).map(({ atMs }, n) => atMs - (api.patches[from + n]?.atMs ?? 0));
 
 beforeAll(async () => {
   api = new ApiServer();
@@ -245,6 +246,7 @@ describe('agent and publisher killed at random moments', () => {
   it(`end in the right state after each of ${KILLS} kills, without a patch that changes nothing`, async () => {
     let isDown = false;
     await publisher?.stop('SIGKILL');
+    const first = api.patches.length;
     startPublisher();
     // A port that was never seen up has no fault when it is down.
     await expect.poll(said, WAIT).toEqual(WELL);
@@ -270,9 +272,9 @@ describe('agent and publisher killed at random moments', () => {
     expect(api.patches.length).toBe(settled);
     expect(withoutChange()).toEqual([]);
     process.stdout.write(
-      `${KILLS} kills, ${api.patches.length} patches in all, at least ${Math.round(Math.min(...spacings()))} ms apart\n`,
+      `${KILLS} kills, ${api.patches.length - first} patches, at least ${Math.round(Math.min(...spacings(first)))} ms apart\n`,
     );
     // The server takes the time when a request arrived.
-    expect(Math.min(...spacings())).toBeGreaterThan(4_900);
+    expect(Math.min(...spacings(first))).toBeGreaterThan(4_900);
   }, 400_000);
 });
