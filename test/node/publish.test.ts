@@ -266,6 +266,7 @@ describe.skipIf(missing !== undefined)(
       await refused(patch('node-2', status([own])), 'own node');
       await refused(patch('node-1', status([{ type: 'Ready', status: 'False', reason: 'x', message: 'x' }])), 'own conditions');
       await refused(patch('node-1', status([], { capacity: { 'example.com/gpu': '8' } })), 'only change conditions');
+      await refused(patch('node-1', { status: { volumesInUse: ['a'] } }), 'only change conditions');
       await refused(patch('node-1', { metadata: { labels: { a: 'b' } } }), 'only change conditions');
       await refused(trying('PATCH', '/api/v1/nodes/node-1', { spec: { unschedulable: true } }), 'forbidden');
       await refused(trying('PATCH', `/api/v1/namespaces/${NAMESPACE}/pods/publisher/status`, { status: { phase: 'Failed' } }), 'forbidden');
