@@ -183,6 +183,16 @@ export const errors = {
     remedy: 'Run this command on the node, as the user of the agent: in its container, as by kubectl exec.',
     exit: 1,
   },
+  'publish-no-server': {
+    message: 'no API server is known',
+    remedy: 'Run the command in a pod of the chart, or give --publish.api-server, such as http://127.0.0.1:8001 beside "kubectl proxy".',
+    exit: 2,
+  },
+  'withdraw-failed': {
+    message: 'not all was removed: {problem}',
+    remedy: 'Check token, roles and NODE_NAME, and run the command again. docs/publish.md has the commands of kubectl that do the same.',
+    exit: 1,
+  },
   'listen-failed': {
     message: 'cannot listen on {address}: {problem}',
     remedy: 'Free the address, or choose another one with --web.listen-address.',

@@ -67,6 +67,10 @@ export function valuesSchema(config: Schema, families: readonly string[]): Schem
       kmsg: closed({ enabled: flag }),
       processes: closed({ enabled: flag }),
       nvme: closed({ smart: closed({ enabled: flag }) }),
+      publish: closed({
+        ...{ enabled: flag, events: flag, resources: anything, extraArgs: { type: 'array', items: text } },
+        deviceTaintRules: { enum: ['off', 'None', 'NoSchedule', 'NoExecute'] },
+      }),
       hostPaths: { type: 'array', items: hostPath },
       webConfig: closed({ secretName: text, tls: flag, requiresClientCertificate: flag }),
       ...{ podMonitor: monitor, serviceMonitor: monitor, scrapeAnnotations: flag },

@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { RequestOptions } from 'node:https';
 import { TLSSocket } from 'node:tls';
 import { stateOptions } from '../agent/options.ts';
@@ -79,6 +80,40 @@ async function askAgent(configuration: Configuration, path: string): Promise<Ask
   return await askAddress(configuration, path);
 }
 
+/** A stream of the API that the agent opened, or why there is none. */
+export type Opened =
+  | { readonly stream: IncomingMessage; readonly refusal?: undefined }
+  | { readonly stream?: undefined; readonly refusal?: Refusal };
+
+/** Opens an answer that does not end, as {@link askFor} asks for one that does. An agent that is not ready has no stream. */
+export async function openStream(configuration: Configuration, path: string): Promise<Opened> {
+  const { file } = configuration.section('state', stateOptions);
+  const opened = file === '' ? {} : await streamOf({ socketPath: controlSocket(file), path });
+  if (opened.stream !== undefined) return opened;
+  const target = await addressOf(configuration);
+  return target === undefined ? opened : await streamOf({ ...target.address, path }, target.certificate);
+}
+
+async function streamOf(target: RequestOptions, certificate?: string): Promise<Opened> {
+  const get = await getBy(certificate);
+  // The time limit is for the head of the answer only.
+  const patience = new AbortController();
+  const timer = setTimeout(() => patience.abort(), LOCAL_MS);
+  const opened = await new Promise<Opened>((resolve) => {
+    const sent = get({ ...target, signal: patience.signal });
+    sent.on('close', () => resolve({}));
+    sent.on('error', ({ code = '' }: NodeJS.ErrnoException) => resolve(CLOSED.test(code) ? { refusal: 'closed' } : {}));
+    sent.on('response', (response) => {
+      if (certificate !== undefined && !isFrom(certificate, response.socket)) resolve({ refusal: 'other-certificate' });
+      else if (response.statusCode === 200) return resolve({ stream: response });
+      else resolve(response.statusCode === 401 ? { refusal: 'no-password' } : {});
+      sent.destroy();
+    });
+  });
+  clearTimeout(timer);
+  return opened;
+}
+
 /** Says on the standard error how old the data of the agent is. `takenAt` is a time as the API writes it. */
 export function printAge(takenAt: string | undefined): void {
   const ms = Date.now() - Date.parse(takenAt ?? '');
@@ -86,22 +121,45 @@ export function printAge(takenAt: string | undefined): void {
 }
 
 async function askAddress(configuration: Configuration, path: string): Promise<Asked> {
-  const address = parseListenAddress(String(configuration.setting('web.listen-address').value));
-  if (address === undefined || ('port' in address && address.port === 0)) return {};
-  const target = 'path' in address ? { socketPath: address.path } : { host: reachable(address.host), port: address.port };
-  const tls = (await webConfigOf(configuration)?.read())?.access?.tls;
-  const asked = await request({ ...target, path }, ANSWER_MS, tls === undefined ? undefined : String(tls.context.cert));
+  const target = await addressOf(configuration);
+  if (target === undefined) return {};
+  const asked = await request({ ...target.address, path }, ANSWER_MS, target.certificate);
   if (asked === 'late') return {};
-  return asked.refusal === 'closed' && tls?.clientAuth.startsWith('Require') ? { refusal: 'no-client-certificate' } : asked;
+  return asked.refusal === 'closed' && target.asksForCertificate ? { refusal: 'no-client-certificate' } : asked;
 }
 
-/** Sends a request, by TLS when the certificate of the agent is given. `late`: somebody listens, and did not answer in time. */
-async function request(target: RequestOptions, patienceMs: number, certificate?: string): Promise<Asked | 'late'> {
-  const options: RequestOptions = { ...target, agent: false, signal: AbortSignal.timeout(patienceMs) };
+interface Target {
+  readonly address: RequestOptions;
+  /** Of the agent; undefined without TLS. */
+  readonly certificate: string | undefined;
+  readonly asksForCertificate: boolean;
+}
+
+/** Where the agent listens; undefined when that is nowhere, or on a port that only it knows. */
+async function addressOf(configuration: Configuration): Promise<Target | undefined> {
+  const address = parseListenAddress(String(configuration.setting('web.listen-address').value));
+  if (address === undefined || ('port' in address && address.port === 0)) return undefined;
+  const tls = (await webConfigOf(configuration)?.read())?.access?.tls;
+  return {
+    address: 'path' in address ? { socketPath: address.path } : { host: reachable(address.host), port: address.port },
+    certificate: tls === undefined ? undefined : String(tls.context.cert),
+    asksForCertificate: tls?.clientAuth.startsWith('Require') === true,
+  };
+}
+
+/** Gives the function that sends a request: by TLS when the certificate of the agent is given. */
+async function getBy(certificate: string | undefined): Promise<(options: RequestOptions) => ClientRequest> {
+  if (certificate === undefined) return (options) => getPlain({ ...options, agent: false });
+  const { get } = await import('node:https');
   // No authority says that the address belongs to the agent. Its own certificate does.
-  const get = certificate === undefined ? getPlain : (await import('node:https')).get;
+  return (options) => get({ ...options, agent: false, rejectUnauthorized: false });
+}
+
+/** `late`: somebody listens, and did not answer in time. */
+async function request(target: RequestOptions, patienceMs: number, certificate?: string): Promise<Asked | 'late'> {
+  const get = await getBy(certificate);
   return await new Promise((resolve) => {
-    const sent = get(certificate === undefined ? options : { ...options, rejectUnauthorized: false });
+    const sent = get({ ...target, signal: AbortSignal.timeout(patienceMs) });
     sent.on('response', (response) => {
       if (certificate !== undefined && !isFrom(certificate, response.socket)) {
         resolve({ refusal: 'other-certificate' });

@@ -129,6 +129,16 @@ only the user of the agent can open. POST /-/release?family=FAMILY&for=10m does 
     load: async () => (await import('./incidents.ts')).runIncidents,
   },
   {
+    name: 'publish',
+    summary: 'Write the verdicts of the running agent to the API server: conditions of the node, events, taint rules of devices.',
+    ownSection: { path: 'publish', load: async () => (await import('./publish/options.ts')).publishSection },
+    options: [{ flags: '--withdraw', help: 'Remove the conditions and the taint rules of this node, and end.' }],
+    notes: `A process of its own, which alone has a token; "serve" never talks to the API server. NODE_NAME is the name of the node.
+It writes only what changed. On SIGTERM its conditions become Unknown; --withdraw removes them. docs/publish.md has the rights and failures.`,
+    examples: ['device-agent publish', 'device-agent publish --publish.device-taint-rules=NoSchedule', 'device-agent publish --withdraw'],
+    load: async () => (await import('./publish/publish.ts')).runPublish,
+  },
+  {
     name: 'usage',
     summary: 'Report who used which devices for how long, and how long they stood idle. Most idle hours first.',
     formats: ['table', 'json', 'csv'],

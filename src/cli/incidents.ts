@@ -42,7 +42,7 @@ async function sourceOf(context: CommandContext): Promise<Source> {
   const { configuration, logger } = context;
   const ask = askFor(context);
   const { answer, refusal } = await ask('/api/incidents');
-  const listed = listIn(answer?.body);
+  const listed = incidentsIn(answer?.body);
   if (listed !== undefined) {
     return {
       list: listed,
@@ -93,7 +93,7 @@ export function incidentTable(list: readonly ListedIncident[]): string {
 }
 
 /** Returns the list in an answer of the API; undefined when another program, or an older agent, answered. */
-function listIn(body: unknown): readonly ListedIncident[] | undefined {
+export function incidentsIn(body: unknown): readonly ListedIncident[] | undefined {
   const list = (body as { readonly incidents?: unknown } | undefined | null)?.incidents;
   const isListed = (one: Partial<ListedIncident>): boolean =>
     [one.id, one.time, one.device].every((text) => typeof text === 'string') &&

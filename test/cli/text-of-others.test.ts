@@ -49,8 +49,10 @@ beforeAll(async () => {
   kubelet.admitPod({ namespace: HOSTILE, name: HOSTILE, uid: 'u', containers: [{ name: HOSTILE, devices }] } as never);
   await kubelet.start();
   agent = createServer(({ url = '' }, response) => {
+    // An API server whose errors are hostile.
+    if (url.startsWith('/api/v1/nodes/')) return response.writeHead(500).end(JSON.stringify({ message: HOSTILE }));
     const body = answerTo(url);
-    response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' }).end(JSON.stringify(body ?? {}));
+    return response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' }).end(JSON.stringify(body ?? {}));
   });
   await new Promise<void>((resolve) => agent.listen(0, '127.0.0.1', resolve));
   world = [
@@ -161,6 +163,7 @@ const CASES: Readonly<Record<string, Case>> = {
   'health accept': { args: () => [HOSTILE, `--why=${HOSTILE}`, `--state.file=${folder}/health.json`] },
   release: { args: () => [HOSTILE, '--end', `--state.file=${folder}/health.json`] },
   incidents: { args: () => asked },
+  publish: { args: () => [...asked, `--publish.api-server=http://127.0.0.1:${(agent.address() as AddressInfo).port}`], until: /owned/ },
   usage: { args: () => asked },
   doctor: { args: () => [...world, `--state.file=${folder}/${HOSTILE}/none/x.json`] },
   demo: { args: () => ['--replay', archive, '--web.listen-address=127.0.0.1:0', '--log.level=error'], until: /Ctrl-C/ },

@@ -218,6 +218,75 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
     });
   });
 
+  describe('the publisher', () => {
+    interface Pod {
+      readonly serviceAccountName: string;
+      readonly automountServiceAccountToken: boolean;
+      readonly containers: readonly {
+        readonly args: readonly string[];
+        readonly securityContext: object;
+        readonly volumeMounts: readonly { readonly mountPath: string; readonly readOnly?: boolean }[];
+      }[];
+    }
+    const NAMES = ['device-agent', 'device-agent-publish'];
+    const daemonSets = (values: object) =>
+      rendered(values)
+        .filter(({ kind }) => kind === 'DaemonSet')
+        .map(({ metadata, spec }) => ({ name: metadata.name, pod: (spec as { template: { spec: Pod } }).template.spec }))
+        .toSorted((a, b) => a.name.localeCompare(b.name));
+    const rightsOf = (values: object) =>
+      rendered(values)
+        .filter(({ kind }) => kind === 'ClusterRole')
+        .flatMap((role) => (role as unknown as { rules: readonly { resources: readonly string[]; verbs: readonly string[] }[] }).rules)
+        .map(({ resources, verbs }) => `${verbs.join(' ')} ${resources.join(' ')}`);
+    const on = (more: object = {}): object => ({ publish: { enabled: true, ...more } });
+
+    it('is off by default, and then nothing has a right in the cluster', () => {
+      expect(daemonSets({}).map(({ name }) => name)).toEqual(['device-agent']);
+      expect(rendered({}).filter(({ kind }) => /Role|Admission/.test(kind))).toEqual([]);
+    });
+
+    it('is a pod of its own with the only token, and leaves the agent as it is', () => {
+      const [agent, publisher] = daemonSets(on());
+      expect([agent?.name, publisher?.name]).toEqual(NAMES);
+      expect(agent).toEqual(daemonSets({})[0]);
+      expect(NAMES.map((name) => daemonSets(on()).find((one) => one.name === name)?.pod.automountServiceAccountToken)).toEqual([
+        false,
+        true,
+      ]);
+      expect(publisher?.pod.serviceAccountName).toBe('device-agent-publish');
+      const [container] = publisher?.pod.containers ?? [];
+      expect(container?.securityContext).toMatchObject({ allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } });
+      expect(container?.volumeMounts.map(({ mountPath, readOnly }) => [mountPath, readOnly])).toEqual([
+        ['/etc/device-agent', true],
+        ['/var/lib/device-agent', true],
+      ]);
+    });
+
+    it('has the rights that it uses, each with a policy that limits it to its node', () => {
+      const least = ['get nodes', 'patch nodes/status'];
+      expect(rightsOf(on({ events: false }))).toEqual(least);
+      expect(rightsOf(on())).toEqual([...least, 'create events']);
+      expect(rightsOf(on({ deviceTaintRules: 'NoSchedule' }))).toEqual([
+        ...least,
+        'create events',
+        'list create patch delete devicetaintrules',
+      ]);
+      const policy = manifestOf(rendered(on()), 'ValidatingAdmissionPolicy').spec as {
+        matchConditions: readonly { expression: string }[];
+      };
+      expect(policy.matchConditions.map(({ expression }) => expression)).toEqual([
+        'request.userInfo.username == "system:serviceaccount:device-agent:device-agent-publish"',
+      ]);
+      expect(manifestOf(rendered(on()), 'ValidatingAdmissionPolicyBinding').spec).toMatchObject({ validationActions: ['Deny'] });
+      expect(readFileSync('docs/publish.md', 'utf8')).toContain('ValidatingAdmissionPolicy');
+    });
+
+    it('needs the directory with the socket of the agent', () => {
+      expect(refusal({ ...on(), state: { enabled: false } })).toContain('publish.enabled needs state.enabled');
+    });
+  });
+
   it('has a switch for each family that is on', async () => {
     const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
     const on = families.filter(({ isOffByDefault }) => isOffByDefault !== true).map(({ name }) => name);

@@ -124,6 +124,33 @@ describe.skipIf(missing !== undefined)(
       expect(listed).toContain('mlx5_0');
     });
 
+    it('writes conditions of both nodes by the publisher, and removes them before it is uninstalled', async () => {
+      const said = async (): Promise<readonly string[]> => {
+        const { items } = await cluster.json<
+          List<{ readonly status: { readonly conditions: readonly { type: string; status: string }[] } }>
+        >('get', 'nodes');
+        return items.map(({ status }) =>
+          status.conditions
+            .filter(({ type }) => type.startsWith('Devices'))
+            .map(({ type, status: is }) => `${type}=${is}`)
+            .toSorted()
+            .join(' '),
+        );
+      };
+      const well = 'DevicesMissing=False DevicesUnhealthy=False DevicesUnknown=False';
+      await upgrade([resource(HCA, 'pf')], '--set=publish.enabled=true', '--wait', '--timeout=120s');
+      await expect.poll(said, { timeout: 60_000, interval: 500 }).toEqual([well, well]);
+      const label = ['-l', 'app.kubernetes.io/name=device-agent-publish'];
+      const { items } = await cluster.json<List<Pod>>('get', 'pods', ...inNamespace, ...label);
+      for (const { metadata, spec } of items) {
+        const text = await cluster.kubectl('exec', ...inNamespace, metadata.name, '--', 'device-agent', 'publish', '--withdraw');
+        expect(text).toBe(`removed from the node ${spec.nodeName}: 3 conditions, 0 taint rules of devices\n`);
+      }
+      await cluster.kubectl('delete', 'daemonset', 'device-agent-publish', ...inNamespace, '--wait', '--cascade=foreground');
+      expect(await said()).toEqual(['', '']);
+      await upgrade([resource(HCA, 'pf')], '--wait', '--timeout=120s');
+    }, 200_000);
+
     it('shows the node in a terminal of its pod, at each size, and ends on q', async () => {
       const [first] = await agents();
       const words = ['exec', '-it', ...inNamespace, first?.metadata.name ?? '', '--', 'device-agent', 'top'];

@@ -64,7 +64,8 @@ export function privilegesPage(presets: readonly (readonly [string, readonly Man
   return `# Privileges
 
 This page is generated from the pods that the chart makes with each of \`deploy/chart/presets\`. [security.md](security.md) explains each mount
-and privilege. All pods run as UID 0 with a read-only root file system and without a token of the API server.
+and privilege. All pods run as UID 0 with a read-only root file system and without a token of the API server. \`publish\` adds a second pod on each node,
+which has a token, no capability, and only \`/var/lib/device-agent\`, read-only: [publish.md](publish.md).
 
 | Preset | Rights | Namespaces of the host | Host paths, read-only | Host paths, writable |
 |---|---|---|---|---|

@@ -10,7 +10,7 @@ import type { CommandContext, Ending } from '../context.ts';
 import { withProgress } from '../progress.ts';
 import { agentSettings, nodeName } from '../settings.ts';
 import { readVersion } from '../version.ts';
-import { type SickDevice, taintRules } from './taint-rules.ts';
+import { sickDevice, taintRules } from './taint-rules.ts';
 
 interface Judged {
   /** Undefined when the running agent has not read anything yet. */
@@ -110,17 +110,6 @@ function written({ status, message, devices }: Answer, { source, takenAt }: Judg
 function writtenRules({ message, devices }: Answer, families: readonly DeviceFamily[]): string {
   const sick = devices.filter(({ health }) => health.state === 'unhealthy').map((device) => sickDevice(device, families));
   return `# ${shortened(message, LINE_BYTES)}\n${taintRules(sick, nodeName())}`;
-}
-
-function sickDevice(device: ApiDevice, families: readonly DeviceFamily[]): SickDevice {
-  const [worst] = device.health.conditions;
-  return {
-    key: keyOf(device),
-    condition: worst?.type ?? 'Unhealthy',
-    message: worst === undefined ? 'unhealthy' : `${worst.message}; remedy: ${worst.remedy}`,
-    claims: (device.holders ?? []).flatMap(({ claim }) => (claim === undefined ? [] : [claim])),
-    names: families.find(({ name }) => name === device.family)?.claimNames?.(device) ?? [],
-  };
 }
 
 /** Formats the state of a device, and below it each condition with its remedy. */

@@ -1,6 +1,8 @@
 import { stringify } from 'yaml';
 import type { ClaimName } from '../../model/claim-name.ts';
 import { shortened } from '../../model/one-line.ts';
+import type { DeviceFamily } from '../../probes/family.ts';
+import type { ApiDevice } from '../api-device.ts';
 
 /** The part of a sick device that its rules are made of. */
 export interface SickDevice {
@@ -16,11 +18,30 @@ export interface SickDevice {
 }
 
 /** Served by Kubernetes 1.36 and 1.37, where it is switched on. */
-const API_VERSION = 'resource.k8s.io/v1beta2';
+export const API_VERSION = 'resource.k8s.io/v1beta2';
 const TAINT_KEY = 'device-agent/unhealthy';
 const COMMENT_BYTES = 1_024;
 /** Longest name of an object. */
 const NAME_LENGTH = 253;
+
+export interface TaintRule {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly spec: { readonly deviceSelector: ClaimName & { readonly pool: string }; readonly taint: object };
+}
+
+/** Takes from an unhealthy device what its rules are made of. */
+export function sickDevice(device: ApiDevice, families: readonly DeviceFamily[]): SickDevice {
+  const [worst] = device.health.conditions;
+  return {
+    key: `${device.family}/${device.id}`,
+    condition: worst?.type ?? 'Unhealthy',
+    message: worst === undefined ? 'unhealthy' : `${worst.message}; remedy: ${worst.remedy}`,
+    claims: (device.holders ?? []).flatMap(({ claim }) => (claim === undefined ? [] : [claim])),
+    names: families.find(({ name }) => name === device.family)?.claimNames?.(device) ?? [],
+  };
+}
 
 /** Writes a DeviceTaintRule for each device, with its reason as comment. `kubectl apply` takes the text. */
 export function taintRules(devices: readonly SickDevice[], node: string): string {
@@ -28,23 +49,21 @@ export function taintRules(devices: readonly SickDevice[], node: string): string
 }
 
 function rulesOf(device: SickDevice, node: string): string {
-  const { key, condition, message } = device;
+  const { key, message } = device;
   const reason = comment(`${key}: ${message}`);
-  const targets = targetsOf(device, node);
-  if (targets.length === 0)
-    return `${reason}${comment(`${key} has no rule: no claim holds it, and no known DRA driver has a name for it`)}`;
-  return targets
-    .map((deviceSelector) => {
-      const { driver, pool, device: name } = deviceSelector;
-      const rule = {
-        apiVersion: API_VERSION,
-        kind: 'DeviceTaintRule',
-        metadata: { name: objectName([driver, pool, name]) },
-        spec: { deviceSelector, taint: { key: TAINT_KEY, value: condition, effect: 'NoSchedule' } },
-      };
-      return `---\n${reason}${stringify(rule)}`;
-    })
-    .join('');
+  const rules = taintRulesOf(device, node);
+  if (rules.length === 0) return `${reason}${comment(`${key} has no rule: no claim holds it, and no known DRA driver has a name for it`)}`;
+  return rules.map((rule) => `---\n${reason}${stringify(rule)}`).join('');
+}
+
+/** Returns the rules of one device: one for each driver and pool that offers it. */
+export function taintRulesOf(device: SickDevice, node: string, effect = 'NoSchedule', prefix = 'device-agent'): readonly TaintRule[] {
+  return targetsOf(device, node).map((deviceSelector) => ({
+    apiVersion: API_VERSION,
+    kind: 'DeviceTaintRule',
+    metadata: { name: objectName([prefix, deviceSelector.driver, deviceSelector.pool, deviceSelector.device]) },
+    spec: { deviceSelector, taint: { key: TAINT_KEY, value: device.condition, effect } },
+  }));
 }
 
 /** A claim gives the exact name. Without a claim, the pool has the name of the node: drivers of local devices name it so. */
@@ -59,7 +78,7 @@ const comment = (text: string): string => `# ${shortened(text, COMMENT_BYTES)}\n
 
 /** The same name each time, so that a second `apply` changes nothing. Pools may contain slashes. */
 function objectName(parts: readonly string[]): string {
-  return ['device-agent', ...parts]
+  return parts
     .join('.')
     .toLowerCase()
     .replace(/[^a-z0-9.-]/g, '-')

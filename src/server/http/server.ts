@@ -10,7 +10,7 @@ import { BoardSource } from '../feed/board-source.ts';
 import { type BoardWatch, createBoardWatch } from '../feed/board-watch.ts';
 import { createHealthWatch } from '../feed/health-watch.ts';
 import type { ServerDependencies } from '../parts.ts';
-import { createApp } from './app.ts';
+import { type AppDependencies, createApp } from './app.ts';
 import { Connections } from './connections.ts';
 import { listen } from './listen.ts';
 import { createTlsServer } from './tls-server.ts';
@@ -75,7 +75,7 @@ export function createServer(parts: ServerDependencies, limits: ServerLimits = s
   const server = access === undefined || tls === undefined ? createHttpServer(timeouts, app) : createTlsServer(timeouts, app, tls, access);
   connections.accept(server);
   return {
-    local: localApp(parts, board, limits.answerMs),
+    local: localApp(parts, board, limits.answerMs, watch === undefined ? [] : [watch]),
     listen: () => listen(server, parts.options['listen-address']),
     async close() {
       thread.close();
@@ -85,11 +85,16 @@ export function createServer(parts: ServerDependencies, limits: ServerLimits = s
   };
 }
 
-/** Only the API and the metrics: pages are for browsers. */
-function localApp({ access: _access, ...parts }: ServerDependencies, board: BoardSource, answerMs: number): RequestListener {
+/** Only the API with the health feed, and the metrics: pages and the board are for browsers. */
+function localApp(
+  { access: _access, ...parts }: ServerDependencies,
+  board: BoardSource,
+  answerMs: number,
+  streams: AppDependencies['streams'],
+): RequestListener {
   const options = { ...parts.options, api: true, page: false, 'enable-lifecycle': false, 'max-requests': 0 };
   const passwords = new Passwords(() => Promise.resolve(false), OPEN_ACCESS.users);
-  return createApp({ ...parts, options }, { passwords, answerMs, streams: [], board, acceptedMs: () => 0 });
+  return createApp({ ...parts, options }, { passwords, answerMs, streams, board, acceptedMs: () => 0 });
 }
 
 function boardSource({ store, history, node, families, clock = systemClock }: ServerDependencies): BoardSource {

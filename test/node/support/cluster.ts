@@ -96,7 +96,18 @@ export class Cluster {
 
   /** The text of an address inside the cluster's network. */
   get(url: string): Promise<string> {
-    return this.#run('nsenter', ['-t', this.pidOf('net'), '-n', '--', 'curl', '-sf', url]);
+    return this.inNetwork('curl', '-sf', url);
+  }
+
+  /** Runs a program inside the cluster's network. */
+  inNetwork(...words: readonly string[]): Promise<string> {
+    const [program = '', ...rest] = this.throughNetwork(...words);
+    return this.#run(program, rest);
+  }
+
+  /** The command line that runs a program inside the cluster's network. */
+  throughNetwork(...words: readonly string[]): readonly string[] {
+    return ['nsenter', '-t', this.pidOf('net'), '-n', '--', ...words];
   }
 
   private pidOf(name: string): string {

@@ -1,0 +1,104 @@
+import type { IncomingMessage } from 'node:http';
+import type { Clock } from '../../host/clock.ts';
+import { parseJson } from '../../host/documents/json.ts';
+import type { ChangeLog } from '../../log/changes.ts';
+import { type Ask, type Opened, REFUSAL_TEXTS, type Refusal } from '../agent-api.ts';
+import { devicesIn, expectedIn } from '../api-device.ts';
+import { type AgentView, type FeedDevice, feedDevicesIn } from './view.ts';
+
+const BOUNDS = { mostBytes: 16 * 1024 * 1024, mostEntries: 500_000, mostDepth: 20 };
+/** A client that heard nothing for this time knows nothing: docs/health-feed.md. */
+export const STALE_MS = 30_000;
+const RETRY_MS = 1_000;
+
+export interface AgentFeedParts {
+  readonly open: () => Promise<Opened>;
+  readonly ask: Ask;
+  readonly clock: Clock;
+  readonly changes: ChangeLog;
+  /** Called after each message of the agent, and when it was silent for too long. */
+  readonly heard: () => void;
+}
+
+/** What the agent says now. It follows the health feed, and asks the API for the rest at each message, so every ten seconds at least. */
+export class AgentFeed {
+  readonly #parts: AgentFeedParts;
+  #feed: readonly FeedDevice[] | undefined;
+  #view: AgentView | undefined;
+  #heardMs: number;
+  #stream: IncomingMessage | undefined;
+  #cancel: (() => void) | undefined;
+  #cancelStale: (() => void) | undefined;
+  #isOver = false;
+
+  constructor(parts: AgentFeedParts) {
+    this.#parts = parts;
+    this.#heardMs = parts.clock.monotonic();
+  }
+
+  /** `away` when nothing was heard for 30 seconds; undefined before that and before the first answer. */
+  view(): AgentView | 'away' | undefined {
+    return this.#parts.clock.monotonic() - this.#heardMs >= STALE_MS ? 'away' : this.#view;
+  }
+
+  start(): void {
+    this.#awaitSilence();
+    void this.#follow();
+  }
+
+  stop(): void {
+    this.#isOver = true;
+    this.#cancel?.();
+    this.#cancelStale?.();
+    this.#stream?.destroy();
+  }
+
+  async #follow(): Promise<void> {
+    const { stream, refusal } = await this.#parts.open();
+    this.#tell(stream === undefined, refusal);
+    if (stream !== undefined && !this.#isOver) await this.#read(stream).catch(() => undefined);
+    stream?.destroy();
+    if (!this.#isOver) this.#cancel = this.#parts.clock.after(RETRY_MS, () => void this.#follow());
+  }
+
+  /** Reads lines until the stream ends. A line is taken when the one before it was. */
+  async #read(stream: IncomingMessage): Promise<void> {
+    this.#stream = stream;
+    let text = '';
+    for await (const part of stream.setEncoding('utf8')) {
+      text += part as string;
+      if (text.length > BOUNDS.mostBytes) return;
+      const lines = text.split('\n');
+      text = lines.pop() ?? '';
+      const messages = lines.map((line) => parseJson(line, BOUNDS));
+      if (messages.length > 0) await this.#take(messages.map(feedDevicesIn).findLast((devices) => devices !== undefined));
+    }
+  }
+
+  /** `news`: undefined for a heartbeat. */
+  async #take(news: readonly FeedDevice[] | undefined): Promise<void> {
+    this.#feed = news ?? this.#feed;
+    if (this.#feed === undefined) return;
+    const { answer } = await this.#parts.ask('/api/v1/devices').catch(() => ({ answer: undefined }));
+    const devices = devicesIn(answer?.body);
+    if (devices === undefined || this.#isOver) return;
+    this.#view = { feed: this.#feed, devices, expected: expectedIn(answer?.body) ?? [] };
+    this.#heardMs = this.#parts.clock.monotonic();
+    this.#awaitSilence();
+    this.#parts.heard();
+  }
+
+  #awaitSilence(): void {
+    this.#cancelStale?.();
+    // A timer may fire a moment too early, and nothing would look again.
+    this.#cancelStale = this.#parts.clock.after(STALE_MS + 100, () => this.#parts.heard());
+  }
+
+  #tell(isAway: boolean, refusal: Refusal | undefined): void {
+    const key = 'agent';
+    const detail = refusal === undefined ? 'no agent answers, or it has read nothing yet' : REFUSAL_TEXTS[refusal].detail;
+    const remedy = refusal === undefined ? undefined : REFUSAL_TEXTS[refusal].remedy;
+    if (!isAway) this.#parts.changes.end(key);
+    else this.#parts.changes.begin({ key, message: 'the agent cannot be followed', ended: 'the agent was found', detail, remedy });
+  }
+}

@@ -1,0 +1,106 @@
+import { createHash } from 'node:crypto';
+import { REMEDY_TEXTS } from '../../board/words.ts';
+import type { IncidentHolder, IncidentRecord } from '../../incidents/record.ts';
+import { minutes } from '../../model/duration.ts';
+import type { HealthState } from '../../model/health.ts';
+import { shortened } from '../../model/one-line.ts';
+import { conditionName } from './conditions.ts';
+
+/** An event of core v1, in a form that the API server takes as it is. */
+export interface KubernetesEvent {
+  readonly apiVersion: 'v1';
+  readonly kind: 'Event';
+  readonly metadata: { readonly name: string; readonly namespace: string };
+  readonly involvedObject: object;
+  readonly [member: string]: unknown;
+}
+
+export const COMPONENT = 'device-agent-publish';
+/** Longest message of an event in API servers: 1024 bytes. */
+const MESSAGE_BYTES = 1_024;
+/** Pods that let go of the device so long before the fault counted: a container that lost its device ends, often before the verdict. */
+const JUST_BEFORE_MS = minutes(2);
+
+/** A verdict of an incident that is worth an event: what its events are named by. */
+export type ToldState = Extract<HealthState, 'unhealthy' | 'unknown'>;
+const REASONS: Readonly<Record<ToldState, string>> = { unhealthy: 'DeviceUnhealthy', unknown: 'DeviceUnknown' };
+
+/** The worst verdict that an incident had; undefined when it needs no event. `states`: as the list of incidents has them. */
+export function toldState([_before, ...states]: readonly string[]): ToldState | undefined {
+  if (states.includes('unhealthy')) return 'unhealthy';
+  return states.includes('unknown') ? 'unknown' : undefined;
+}
+
+interface Node {
+  readonly name: string;
+  /** Absent when the node could not be read. */
+  readonly uid?: string | undefined;
+}
+
+/** The events of one incident: on the node, and on each pod that held the device. Made again, they have the same names. */
+export function eventsOf(record: IncidentRecord, state: ToldState, node: Node): readonly KubernetesEvent[] {
+  const text = `${record.device.key} ${causeText(record, state)}`;
+  const base = { time: record.time, reason: REASONS[state], host: node.name };
+  const name = `device-agent.${record.id.toLowerCase().replace(/[^a-z0-9.-]/g, '-')}`;
+  const onNode = event(base, `${name}.${digest(node.name, state)}`, 'default', text, {
+    apiVersion: 'v1',
+    kind: 'Node',
+    name: node.name,
+    // The kubelet and kubectl use the name of a node as its UID.
+    uid: node.uid ?? node.name,
+  });
+  const onPods = podsOf(record).map((pod) =>
+    event(base, `${name}.${digest(pod.pod, pod.uid ?? '', state)}`, pod.namespace, `A device of this pod is ${state}: ${text}`, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      namespace: pod.namespace,
+      name: pod.pod,
+      ...(pod.uid === undefined ? {} : { uid: pod.uid }),
+    }),
+  );
+  return [onNode, ...onPods];
+}
+
+/** Condition and remedy of the change. The message of the condition is left out: it can name a process of another tenant. */
+function causeText({ changes }: IncidentRecord, state: ToldState): string {
+  const change = changes.find(({ to }) => to === state);
+  if (change?.condition === undefined) return `is ${state}`;
+  const { condition: type, instance, reason, remedy } = change;
+  return `has the condition ${conditionName({ type, instance })} (${reason}). ${REMEDY_TEXTS[remedy] ?? 'No action is needed.'}`;
+}
+
+/** Each pod once. */
+function podsOf({ time, after, holders }: IncidentRecord): readonly IncidentHolder[] {
+  const begins = [time, ...(after.conditions ?? []).flatMap(({ since }) => (since === undefined ? [] : [since]))].map((one) =>
+    Date.parse(one),
+  );
+  const fromMs = Math.min(...begins) - JUST_BEFORE_MS;
+  const held = holders.filter(({ until }) => until === undefined || Date.parse(until) >= fromMs);
+  return [...new Map(held.map((holder) => [`${holder.namespace}/${holder.pod}/${holder.uid}`, holder])).values()];
+}
+
+function event(
+  { time, reason, host }: { readonly time: string; readonly reason: string; readonly host: string },
+  name: string,
+  namespace: string,
+  message: string,
+  involvedObject: object,
+): KubernetesEvent {
+  const at = `${time.slice(0, 19)}Z`;
+  return {
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name, namespace },
+    involvedObject,
+    type: 'Warning',
+    reason,
+    message: shortened(message, MESSAGE_BYTES),
+    source: { component: COMPONENT, host },
+    firstTimestamp: at,
+    lastTimestamp: at,
+    count: 1,
+  };
+}
+
+/** Incidents of two nodes can have the same id, and several pods one device. */
+const digest = (...parts: readonly string[]): string => createHash('sha256').update(parts.join('\n')).digest('hex').slice(0, 12);

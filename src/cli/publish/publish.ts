@@ -1,0 +1,62 @@
+import { UserError } from '../../errors.ts';
+import { systemClock } from '../../host/clock.ts';
+import { endsWithin } from '../../host/ends-within.ts';
+import { createChangeLog } from '../../log/changes.ts';
+import { hours } from '../../model/duration.ts';
+import { askFor, openStream } from '../agent-api.ts';
+import type { CommandContext, Ending } from '../context.ts';
+import { nodeName } from '../settings.ts';
+import { stopSignal } from '../signals.ts';
+import { readVersion } from '../version.ts';
+import { AgentFeed } from './agent-feed.ts';
+import { DeviceRules } from './device-rules.ts';
+import { type Kubernetes, kubernetesAt, serverAddress } from './kubernetes.ts';
+import { NodeConditions } from './node-conditions.ts';
+import { publishOptions, publishSection } from './options.ts';
+import { Refused } from './pace.ts';
+import { Publisher } from './publisher.ts';
+
+/** A request that runs, the time between two patches, and the last two requests. A pod has 30 seconds. */
+const STOP_MS = 25_000;
+
+/** Writes what the agent says to the API server until a stop signal, or removes it. */
+export async function runPublish(context: CommandContext): Promise<Ending> {
+  const { configuration, families, logger, environment } = context;
+  const options = configuration.section(publishSection.path, publishOptions);
+  const server = serverAddress(options['api-server'], environment);
+  if (server === undefined) throw new UserError('publish-no-server', {});
+  const kubernetes = kubernetesAt(server, options);
+  const settings = { ...options, node: nodeName(), families, resyncMs: options.resync };
+  if (context.options.withdraw === true) return await withdraw(context, kubernetes, settings.node);
+  const signal = stopSignal(['SIGTERM', 'SIGINT']);
+  const changes = createChangeLog(logger);
+  const ask = askFor(context);
+  const parts = { kubernetes, ask, clock: systemClock, logger, changes, random: Math.random };
+  const publisher: Publisher = new Publisher({ ...parts, view: () => feed.view() }, settings);
+  const feed = new AgentFeed({ ...parts, open: () => openStream(configuration, '/api/health/watch'), heard: () => publisher.wake() });
+  // Timers of the clock do not keep the process alive.
+  const alive = setInterval(() => undefined, hours(1));
+  logger.info('publishing', { version: readVersion().version, node: settings.node, server: server.href });
+  feed.start();
+  publisher.wake();
+  logger.info('stopping', { signal: await signal });
+  feed.stop();
+  await endsWithin(publisher.stop(), STOP_MS, systemClock);
+  clearInterval(alive);
+  return { status: 0 };
+}
+
+async function withdraw({ output, logger }: CommandContext, kubernetes: Kubernetes, node: string): Promise<Ending> {
+  const parts = { kubernetes, clock: systemClock, logger, node, resyncMs: 0 };
+  const rules = new DeviceRules(kubernetes, systemClock, { ...parts, effect: 'None', families: [] });
+  const failed = (error: unknown): never => {
+    throw new UserError('withdraw-failed', { problem: (error as Error).message }, error);
+  };
+  const { removed, kept } = await new NodeConditions(parts).withdraw().catch(failed);
+  // A token without rights on rules made none. An API server without the resource has none.
+  const isWithout = (error: unknown): boolean => error instanceof Refused && (error.status === 403 || error.status === 404);
+  const count = await rules.withdraw().catch((error: unknown) => (isWithout(error) ? 0 : failed(error)));
+  if (kept > 0) failed(new Error(`${kept} conditions of the node ${node} also belong to another program`));
+  await output.write(`removed from the node ${node}: ${removed} conditions, ${count} taint rules of devices\n`);
+  return { status: 0 };
+}

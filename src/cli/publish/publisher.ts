@@ -1,0 +1,146 @@
+import type { Clock } from '../../host/clock.ts';
+import type { ChangeLog } from '../../log/changes.ts';
+import type { Logger } from '../../log/logger.ts';
+import type { DeviceFamily } from '../../probes/family.ts';
+import type { Ask } from '../agent-api.ts';
+import { agentAway, conditionsOf, type Said, stopped } from './conditions.ts';
+import { DeviceRules } from './device-rules.ts';
+import { IncidentEvents } from './incident-events.ts';
+import type { Kubernetes } from './kubernetes.ts';
+import { NodeConditions } from './node-conditions.ts';
+import type { PublishOptions } from './options.ts';
+import { FAILURE_REMEDIES, failureKind, Pace } from './pace.ts';
+import type { AgentView } from './view.ts';
+
+export interface PublisherParts {
+  readonly kubernetes: Kubernetes;
+  readonly ask: Ask;
+  /** What the agent says now; `away` when it says nothing; undefined when that is not known yet. */
+  readonly view: () => AgentView | 'away' | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly changes: ChangeLog;
+  /** Returns a number from 0 up to 1. */
+  readonly random: () => number;
+}
+
+export interface PublisherSettings extends Pick<PublishOptions, 'events' | 'device-taint-rules'> {
+  readonly node: string;
+  readonly families: readonly DeviceFamily[];
+  readonly resyncMs: number;
+}
+
+/** One kind of objects that is kept up to date. A failure of one does not stop the others. */
+interface Work {
+  readonly what: string;
+  readonly pace: Pace;
+  /** Returns after how many milliseconds to run again, even without news. */
+  run(): Promise<number>;
+}
+
+/**
+ * Keeps what the cluster has equal to what the agent says. Each run compares both anew, and nothing waits in a queue: after any outage the
+ * newest state is written, and nothing else.
+ */
+export class Publisher {
+  readonly #parts: PublisherParts;
+  readonly #conditions: NodeConditions;
+  readonly #works: readonly Work[];
+  #running: Promise<void> | undefined;
+  #isAsked = false;
+  #isOver = false;
+  #cancel: (() => void) | undefined;
+
+  constructor(parts: PublisherParts, settings: PublisherSettings) {
+    this.#parts = parts;
+    const { kubernetes, ask } = parts;
+    const { node, resyncMs } = settings;
+    const conditions = new NodeConditions({ ...parts, node, resyncMs });
+    const events = new IncidentEvents(kubernetes, ask);
+    const rules = new DeviceRules(kubernetes, parts.clock, { ...settings, effect: settings['device-taint-rules'] });
+    const known = (): AgentView | undefined => {
+      const view = parts.view();
+      return view === 'away' ? undefined : view;
+    };
+    const work = (what: string, run: Work['run']): Work => ({ what, pace: new Pace(parts.random), run });
+    this.#conditions = conditions;
+    this.#works = [
+      work('conditions of the node', () => conditions.keep(() => this.#wanted())),
+      ...(settings['device-taint-rules'] === 'off' ? [] : [work('taint rules of devices', () => rules.keep(known))]),
+      ...(settings.events ? [work('events', () => events.write({ name: node, uid: conditions.uid }))] : []),
+    ];
+  }
+
+  /** The agent has said something, or nothing for too long. */
+  wake(): void {
+    this.#isAsked = true;
+    if (!this.#isOver) this.#running ??= this.#run();
+  }
+
+  /** Ends the work, and says in the conditions that nobody maintains them. */
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    this.#cancel?.();
+    await this.#running;
+    try {
+      await this.#conditions.end(stopped);
+    } catch (error) {
+      this.#parts.logger.warn('the conditions of the node keep their last state', { detail: (error as Error).message });
+    }
+  }
+
+  #wanted(): readonly Said[] | undefined {
+    const view = this.#parts.view();
+    return view === 'away' ? agentAway() : view && conditionsOf(view);
+  }
+
+  async #run(): Promise<void> {
+    let delayMs = 0;
+    while (this.#isAsked && !this.#isOver) {
+      this.#isAsked = false;
+      delayMs = await this.#runAll();
+    }
+    this.#running = undefined;
+    this.#cancel?.();
+    if (!this.#isOver && Number.isFinite(delayMs)) this.#cancel = this.#parts.clock.after(delayMs, () => this.wake());
+  }
+
+  /** Returns after how many milliseconds one of them wants to run again. */
+  async #runAll(): Promise<number> {
+    const { clock } = this.#parts;
+    let delayMs = Number.POSITIVE_INFINITY;
+    for (const work of this.#works) {
+      const waitMs = work.pace.waitMs(clock.monotonic());
+      if (this.#isOver) return delayMs;
+      delayMs = Math.min(delayMs, waitMs > 0 ? waitMs : await this.#runOne(work));
+    }
+    return delayMs;
+  }
+
+  async #runOne({ what, pace, run }: Work): Promise<number> {
+    const { clock, changes } = this.#parts;
+    try {
+      const delayMs = await run();
+      pace.succeeded();
+      changes.update(what, []);
+      return delayMs;
+    } catch (error) {
+      pace.failed(error, clock.monotonic());
+      const key = failureKind(error);
+      const detail = (error as Error).message;
+      const fields = { what };
+      const remedy = FAILURE_REMEDIES[key];
+      changes.update(what, [
+        {
+          key,
+          message: 'the API server does not take what is to be written',
+          ended: 'the API server took it, or refused it otherwise',
+          fields,
+          detail,
+          remedy,
+        },
+      ]);
+      return pace.waitMs(clock.monotonic());
+    }
+  }
+}

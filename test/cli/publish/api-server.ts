@@ -1,0 +1,172 @@
+import { readFileSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { Certificates } from '../../support/certificates.ts';
+
+export interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly lastTransitionTime: string;
+  readonly lastHeartbeatTime: string;
+}
+
+export interface Patch {
+  readonly atMs: number;
+  readonly node: string;
+  /** False when the node had these words already. */
+  readonly changes: boolean;
+  readonly conditions: readonly Condition[];
+}
+
+interface NodeObject {
+  readonly uid: string;
+  /** Those of others stay whatever the publisher applies. */
+  conditions: readonly Condition[];
+}
+
+export interface EventObject {
+  readonly metadata: { readonly name: string; readonly namespace: string };
+  readonly involvedObject: { readonly kind: string; readonly name: string; readonly namespace?: string; readonly uid?: string };
+  readonly type: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface RuleObject {
+  readonly metadata: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
+  readonly spec: object;
+}
+
+export const TOKEN = 'a-token';
+const RULES = '/apis/resource.k8s.io/v1beta2/devicetaintrules';
+const READY: Condition = {
+  ...wordsOf('Ready', 'True'),
+  lastTransitionTime: '2030-01-01T00:00:00Z',
+  lastHeartbeatTime: '2030-01-01T00:00:00Z',
+};
+
+function wordsOf(type: string, status: string): Pick<Condition, 'type' | 'status' | 'reason' | 'message'> {
+  return { type, status, reason: 'Kubelet', message: 'ready' };
+}
+
+/** What the publisher uses of an API server, with TLS and a token: it counts what is written, and can fail in several ways. */
+export class ApiServer {
+  readonly certificates = new Certificates();
+  readonly nodes = new Map<string, NodeObject>();
+  readonly events = new Map<string, EventObject>();
+  readonly rules = new Map<string, RuleObject>();
+  readonly patches: Patch[] = [];
+  requests = 0;
+  /** Events that existed already. */
+  repeated = 0;
+  fault: 'hang' | 'error' | 'cut' | undefined;
+  token = TOKEN;
+  /** Namespaces that do not exist. */
+  readonly goneNamespaces = new Set<string>();
+  #server: Server;
+  #uids = 0;
+
+  constructor() {
+    this.certificates.issue('api');
+    const [key, cert] = ['api.key', 'api.crt'].map((name) => readFileSync(this.certificates.path(name), 'utf8'));
+    this.#server = createServer({ key, cert }, (request, response) => this.#take(request, response));
+  }
+
+  addNode(name: string): void {
+    this.#uids += 1;
+    this.nodes.set(name, { uid: `uid-${this.#uids}`, conditions: [READY] });
+  }
+
+  async start(): Promise<string> {
+    await new Promise<void>((resolve) => {
+      this.#server.listen(0, '127.0.0.1', resolve);
+    });
+    return `https://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+    this.certificates.remove();
+  }
+
+  /** `type` to `status (reason)`, of the publisher. */
+  said(node: string): Readonly<Record<string, string>> {
+    const own = this.conditions(node).map(({ type, status, reason }) => [type, `${status} (${reason})`] as const);
+    return Object.fromEntries(own);
+  }
+
+  /** The conditions of the publisher. */
+  conditions(node: string): readonly Condition[] {
+    return this.nodes.get(node)?.conditions.filter(({ type }) => type !== 'Ready') ?? [];
+  }
+
+  #take(request: IncomingMessage, response: ServerResponse): void {
+    let text = '';
+    request.setEncoding('utf8').on('data', (part: string) => {
+      text += part;
+    });
+    request.on('end', () => {
+      this.requests += 1;
+      if (this.fault === 'hang') return;
+      if (this.fault === 'cut') return void request.socket.destroy();
+      const [status, body] = this.#answer(request, text);
+      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
+    });
+  }
+
+  #answer({ method, url = '', headers }: IncomingMessage, text: string): readonly [number, object] {
+    const failed = (code: number, message: string): [number, object] => [code, { kind: 'Status', code, message }];
+    if (this.fault === 'error') return failed(500, 'etcd has no leader');
+    if (headers.authorization !== `Bearer ${this.token}`) return failed(401, 'Unauthorized');
+    const { pathname, searchParams } = new URL(url, 'https://api');
+    const [, node] = /^\/api\/v1\/nodes\/([^/]+)/.exec(pathname) ?? [];
+    if (node !== undefined)
+      return (
+        this.#nodeAnswer(node, method === 'PATCH' ? text : undefined, headers, searchParams) ?? failed(404, `nodes "${node}" not found`)
+      );
+    const [, namespace] = /^\/api\/v1\/namespaces\/([^/]+)\/events$/.exec(pathname) ?? [];
+    if (namespace !== undefined) {
+      if (this.goneNamespaces.has(namespace)) return failed(404, `namespaces "${namespace}" not found`);
+      const event = JSON.parse(text) as EventObject;
+      const key = `${namespace}/${event.metadata.name}`;
+      if (this.events.has(key)) this.repeated += 1;
+      if (this.events.has(key)) return failed(409, 'exists');
+      this.events.set(key, event);
+      return [201, event];
+    }
+    if (pathname === RULES) {
+      const [label = '', value] = (searchParams.get('labelSelector') ?? '').split('=');
+      return [200, { items: [...this.rules.values()].filter(({ metadata }) => metadata.labels[label] === value) }];
+    }
+    const name = pathname.slice(RULES.length + 1);
+    if (!pathname.startsWith(RULES)) return failed(404, 'no such path');
+    if (method === 'DELETE') return this.rules.delete(name) ? [200, {}] : failed(404, 'no such rule');
+    this.rules.set(name, JSON.parse(text) as RuleObject);
+    return [200, {}];
+  }
+
+  /** `text`: what is applied. An apply owns the conditions that it names, and removes those that it named before. */
+  #nodeAnswer(
+    name: string,
+    text: string | undefined,
+    headers: IncomingMessage['headers'],
+    parameters: URLSearchParams,
+  ): readonly [number, object] | undefined {
+    const node = this.nodes.get(name);
+    if (node === undefined) return undefined;
+    if (text !== undefined) {
+      if (headers['content-type'] !== 'application/apply-patch+yaml' || parameters.get('fieldManager') === null) return [415, {}];
+      const { status } = JSON.parse(text) as { status: { conditions?: readonly Condition[] } };
+      const conditions = status.conditions ?? [];
+      const words = (all: readonly Condition[]): string =>
+        JSON.stringify(all.map(({ type, status: is, reason, message }) => [type, is, reason, message]));
+      this.patches.push({ atMs: performance.now(), node: name, changes: words(this.conditions(name)) !== words(conditions), conditions });
+      node.conditions = [READY, ...conditions];
+    }
+    return [200, { apiVersion: 'v1', kind: 'Node', metadata: { name, uid: node.uid }, status: { conditions: node.conditions } }];
+  }
+}

@@ -1,0 +1,185 @@
+import { writeFileSync } from 'node:fs';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Kubernetes, kubernetesAt } from '../../../src/cli/publish/kubernetes.ts';
+import { Publisher } from '../../../src/cli/publish/publisher.ts';
+import type { AgentView, FeedDevice } from '../../../src/cli/publish/view.ts';
+import { createChangeLog } from '../../../src/log/changes.ts';
+import { hours, minutes, seconds } from '../../../src/model/duration.ts';
+import { VirtualClock } from '../../oracle/virtual-clock.ts';
+import { seededRandom } from '../../support/seeded.ts';
+import { ApiServer, TOKEN } from './api-server.ts';
+
+const NODE = 'node-1';
+const collectGarbage = (): number => {
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+  return process.memoryUsage().heapUsed;
+};
+
+let api: ApiServer;
+let kubernetes: Kubernetes;
+let clock: VirtualClock;
+let publisher: Publisher;
+let view: AgentView | 'away' | undefined;
+let onTheWire = 0;
+const told: string[] = [];
+
+const feed = (...states: readonly FeedDevice['state'][]): AgentView => ({
+  feed: states.map((state, n) => ({ family: 'fan', id: `fan-${n}`, state })),
+  devices: [],
+  expected: [],
+});
+const state = (): string | undefined => api.conditions(NODE).find(({ type }) => type === 'DevicesUnhealthy')?.status;
+/** Waits until no request is on the wire. No time of the clock passes meanwhile. */
+const settle = async (): Promise<void> => {
+  for (let quiet = 0; quiet < 3; quiet = onTheWire === 0 ? quiet + 1 : 0) await new Promise((resolve) => setImmediate(resolve));
+};
+/** As the feed does: a message each ten seconds. */
+const pass = async (ms: number, heartbeatMs: number = seconds(10)): Promise<void> => {
+  for (let passedMs = 0; passedMs < ms; passedMs += heartbeatMs) {
+    publisher.wake();
+    await settle();
+    await clock.advance(Math.min(heartbeatMs, ms - passedMs), settle);
+  }
+};
+
+beforeEach(async () => {
+  api = new ApiServer();
+  api.addNode(NODE);
+  const server = new URL(await api.start());
+  const token = api.certificates.path('token');
+  writeFileSync(token, TOKEN);
+  const client = kubernetesAt(server, { 'api-server': '', 'token-file': token, 'ca-file': api.certificates.path('ca.crt') });
+  onTheWire = 0;
+  kubernetes = {
+    async call(...words) {
+      onTheWire += 1;
+      return await client.call(...words).finally(() => {
+        onTheWire -= 1;
+      });
+    },
+  };
+  clock = new VirtualClock();
+  view = feed('HEALTHY', 'HEALTHY');
+  told.length = 0;
+  const log = (message: string): void => void told.push(message);
+  const logger = { debug: log, info: log, warn: log, error: log };
+  const changes = createChangeLog(logger, () => clock.monotonic());
+  const parts = { kubernetes, ask: async () => ({}), view: () => view, clock, logger, changes, random: seededRandom(7) };
+  const settings = { events: true, 'device-taint-rules': 'off', node: NODE, families: [], resyncMs: minutes(1) };
+  publisher = new Publisher(parts, settings);
+});
+afterEach(async () => {
+  await api.stop();
+});
+
+describe('a publisher on a clock that a test moves', () => {
+  it('writes nothing for an hour in which nothing changes, and reads its node each minute', async () => {
+    await pass(hours(1), minutes(1));
+    expect(api.patches).toHaveLength(1);
+    expect(api.requests).toBeLessThan(70);
+  });
+
+  it('writes at most one patch in five seconds, and the newest state', async () => {
+    await pass(seconds(10));
+    for (let n = 0; n < 100; n += 1) {
+      view = feed(n % 2 === 0 ? 'UNHEALTHY' : 'HEALTHY');
+      await pass(100, 100);
+    }
+    expect(api.patches.length).toBeLessThanOrEqual(4);
+    view = feed('UNHEALTHY');
+    await pass(seconds(10));
+    expect(state()).toBe('True');
+    expect(api.patches.every(({ changes }) => changes)).toBe(true);
+  });
+
+  it('asks an API server that is away for an hour less and less, keeps nothing, and writes one patch when it is back', async () => {
+    await pass(seconds(30));
+    const [patches, requests] = [api.patches.length, api.requests];
+    api.fault = 'cut';
+    const before = collectGarbage();
+    for (let n = 0; n < 180; n += 1) {
+      view = feed(n % 2 === 0 ? 'UNHEALTHY' : 'HEALTHY');
+      await pass(seconds(20));
+    }
+    const grown = collectGarbage() - before;
+    expect(api.requests - requests).toBeLessThan(90);
+    expect(told.filter((message) => message.includes('does not take'))).toHaveLength(1);
+    api.fault = undefined;
+    view = feed('UNHEALTHY', 'HEALTHY');
+    await pass(minutes(2));
+    expect(api.patches.length).toBe(patches + 1);
+    expect(api.conditions(NODE)[0]?.message).toBe('1 of 2 devices is unhealthy: fan/fan-0');
+    process.stdout.write(`an hour without API server: ${api.requests - requests} requests, heap ${Math.round(grown / 1_024)} KiB larger\n`);
+    expect(grown).toBeLessThan(2 * 1024 * 1024);
+  }, 120_000);
+
+  it('tells a rejected token once in an hour, and asks every few minutes', async () => {
+    await pass(seconds(10));
+    const requests = api.requests;
+    api.token = 'another';
+    await pass(hours(1), minutes(1));
+    expect(api.requests - requests).toBeLessThan(25);
+    expect(told.filter((message) => message.includes('does not take'))).toHaveLength(1);
+    api.token = TOKEN;
+    view = feed('UNKNOWN');
+    await pass(minutes(7));
+    expect(state()).toBe('Unknown');
+  }, 60_000);
+
+  it('does not mind a clock that is set back', async () => {
+    await pass(seconds(10));
+    clock.setWall(-hours(5));
+    await pass(minutes(2));
+    expect(api.patches).toHaveLength(1);
+    view = feed('UNHEALTHY');
+    await pass(seconds(10));
+    expect(state()).toBe('True');
+    view = feed('HEALTHY');
+    await pass(seconds(10));
+    expect(state()).toBe('False');
+  });
+
+  it('keeps the time of a transition while the status stays', async () => {
+    view = feed('UNHEALTHY', 'HEALTHY');
+    await pass(seconds(10));
+    const [first] = api.conditions(NODE);
+    view = feed('UNHEALTHY', 'UNHEALTHY');
+    await pass(minutes(1));
+    const [second] = api.conditions(NODE);
+    expect(second?.message).not.toBe(first?.message);
+    expect(second?.lastTransitionTime).toBe(first?.lastTransitionTime);
+    expect(second?.lastHeartbeatTime).not.toBe(first?.lastHeartbeatTime);
+  });
+
+  it('never calls a node healthy of which nothing is known', async () => {
+    view = 'away';
+    await pass(seconds(10));
+    expect(api.said(NODE)).toEqual({
+      DevicesUnhealthy: 'Unknown (AgentAway)',
+      DevicesUnknown: 'True (AgentAway)',
+      DevicesMissing: 'Unknown (AgentAway)',
+    });
+    view = feed('UNKNOWN', 'HEALTHY');
+    await pass(seconds(10));
+    expect(api.said(NODE)).toEqual({
+      DevicesUnhealthy: 'Unknown (DevicesNotRead)',
+      DevicesUnknown: 'True (DevicesNotRead)',
+      DevicesMissing: 'False (AllPresent)',
+    });
+    view = {
+      ...feed('HEALTHY'),
+      expected: [
+        { family: 'fan', expected: 2, present: 1 },
+        { family: 'pump', expected: 1 },
+      ],
+    };
+    await pass(seconds(10));
+    expect(api.said(NODE).DevicesMissing).toBe('True (DevicesAbsent)');
+    view = { ...feed('HEALTHY'), expected: [{ family: 'pump', expected: 1 }] };
+    await pass(seconds(10));
+    expect(api.said(NODE).DevicesMissing).toBe('Unknown (DevicesNotCounted)');
+  });
+});
