@@ -196,7 +196,9 @@ describe.each(inCode)('oracle of %s', (name) => {
       const types = [condition, ...alsoRaises, ...shadows.map((shadow) => shadow.condition)];
       expect([...declared], `conditions of ${fault}`).toEqual(expect.arrayContaining(types));
       expect(devices, `devices of ${fault}`).toEqual(expect.arrayContaining([...own, ...shadows.map(({ device }) => device)]));
-      expect([...paths], `files that show ${fault}`).toEqual(expect.arrayContaining(own.flatMap(shownBy).map((path) => path.split(': ')[0])));
+      expect([...paths], `files that show ${fault}`).toEqual(
+        expect.arrayContaining(own.flatMap(shownBy).map((path) => path.split(': ')[0])),
+      );
     }
     const leaves = oracle.blindings.map((blinding) => blinding.leaves);
     expect(leaves, 'a device can go unread, and be read in part').toEqual(expect.arrayContaining(['unread', 'read']));
