@@ -109,7 +109,8 @@ describe('device-agent publish', () => {
 
   it('tells the node of a fault, its end, and each pod that holds the device, also one that is gone', async () => {
     const [first] = await holdersOf('mlx5_0');
-    const [second] = await holdersOf('mlx5_1');
+    const others = (await holdersOf('mlx5_1')).map(({ pod }) => pod);
+    expect(others.length).toBeGreaterThan(0);
     node.kubelet.removePod(first?.namespace ?? '', first?.pod ?? '');
     await expect.poll(() => holdersOf('mlx5_0'), WAIT).toEqual([]);
     node.begin('port-down', 'mlx5_0');
@@ -118,7 +119,7 @@ describe('device-agent publish', () => {
     expect(found?.message).toMatch(/^\d+ of \d+ devices (?:is|are) unhealthy: .*infiniband\/mlx5_0 PortDown\/1 \(check-cable\)/);
     await expect.poll(() => podsTold('infiniband/mlx5_0'), WAIT).toEqual([first?.pod]);
     node.begin('port-down', 'mlx5_1');
-    await expect.poll(() => podsTold('infiniband/mlx5_1'), WAIT).toEqual([second?.pod]);
+    await expect.poll(() => podsTold('infiniband/mlx5_1'), WAIT).toEqual(others);
     const onNode = [...api.events.values()].filter(({ involvedObject }) => involvedObject.kind === 'Node');
     expect(onNode.map(({ metadata, involvedObject, reason }) => [metadata.namespace, involvedObject.name, reason])).toContainEqual([
       'default',
