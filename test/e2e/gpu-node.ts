@@ -23,7 +23,7 @@ export class GpuNode {
     for (const folder of ['sys', 'proc', 'dev', 'sockets']) mkdirSync(join(this.root, folder), { recursive: true });
     writeFileSync(
       join(this.root, 'config.yaml'),
-      stringify({ health: { conditions: { '*.OverTemperature': AT_ONCE, '*.Throttled': AT_ONCE } } }),
+      stringify({ health: { flapping: { count: 100 }, conditions: { '*.OverTemperature': AT_ONCE, '*.Throttled': AT_ONCE } } }),
     );
     this.#write();
   }
