@@ -149,7 +149,8 @@ export const errors = {
   },
   'feed-failed': {
     message: 'cannot serve the health feed on {address}: {problem}',
-    remedy: 'Choose another path with --health-feed.socket. Its directory must exist and be writable.',
+    remedy:
+      'Choose another path with the option --health-feed.socket, or --health-feed.…-socket. Its directory must exist and be writable.',
     exit: 1,
   },
   'control-failed': {

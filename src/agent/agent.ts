@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import type { ReadyRules } from '../health/journal/ready-devices.ts';
 import { kubeletHealth } from '../health/policy/kubelet-health.ts';
 import { OWN_CONDITIONS } from '../health/policy/own-conditions.ts';
 import { USE_CONDITIONS } from '../health/policy/use-conditions.ts';
@@ -12,7 +13,7 @@ import type { Snapshot } from '../model/snapshot.ts';
 import type { DevicePlugin } from '../plugin/plugin.ts';
 import { AccessControl } from '../server/access/access-control.ts';
 import { type Control, controlSocket } from '../server/control/control-socket.ts';
-import { serveFeedSocket } from '../server/feed/feed-socket.ts';
+import { serveFeedSockets } from '../server/feed/feed-sockets.ts';
 import { HealthFeed } from '../server/feed/health-feed.ts';
 import { createServer } from '../server/http/server.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
@@ -77,15 +78,18 @@ export async function startAgent(settings: AgentSettings, parts: AgentDependenci
     fault: () => liveness.fault(),
     clock: systemClock,
   });
+  const rules: ReadyRules = {
+    // As for the kubelet, but an unknown device is never ready.
+    isUsable: (verdict) => kubeletHealth(verdict, { unchecked: health.policy.unchecked, unknown: 'unhealthy' }) === 'Healthy',
+    devicesOf: (resource) => core.devicesOf(resource),
+  };
   const server = createServer({
     exposition,
     store: { snapshot: () => core.store.snapshot(), subscribe: (notify) => core.store.follow(notify) },
     ...(history === undefined ? {} : { history: () => history.current }),
     plugin: () => plugin?.stats(),
     fault: () => liveness.fault(),
-    // As for the kubelet, but an unknown device is never ready.
-    isUsable: (verdict) => kubeletHealth(verdict, { unchecked: health.policy.unchecked, unknown: 'unhealthy' }) === 'Healthy',
-    devicesOf: (resource) => core.devicesOf(resource),
+    ...rules,
     status: () => ({ host: facts?.facts(), config: config?.() }),
     ...(reload === undefined ? {} : { reload }),
     release: (request) => core.release(request),
@@ -121,8 +125,11 @@ export async function startAgent(settings: AgentSettings, parts: AgentDependenci
   };
   const closeControl =
     settings.state.file === '' ? undefined : await serveControl(controlSocket(settings.state.file), control, server.local, logger);
-  const { socket } = settings.healthFeed;
-  const closeFeed = socket === '' ? undefined : await serveFeedSocket(socket, feed).catch(abort);
+  const closeFeed = await serveFeedSockets(settings.healthFeed, {
+    feed,
+    check: { snapshot: () => core.store.snapshot(), fault: () => liveness.fault(), rules },
+    askedBy: new Map(settings.families.map(({ family }) => [family.name, family.askedBy])),
+  }).catch(abort);
   core.poller.watch();
   access?.watch();
   plugin?.start();
@@ -146,7 +153,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentDependenci
     },
     async stop() {
       stopTicking();
-      closeFeed?.();
+      await closeFeed();
       closeControl?.();
       access?.close();
       facts?.stop();

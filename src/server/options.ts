@@ -36,6 +36,18 @@ export const healthFeedOptions = {
     '',
     'Unix socket on which device plugins and DRA drivers can follow the health of devices by gRPC (`DRAResourceHealth`). Empty: no socket.',
   ),
+  'nvhcd-socket': stringOption(
+    '',
+    'Unix socket on which a launcher of training jobs can ask whether the node is well (`HealthCheckService/RunHealthCheck` of nvhcd). Empty: no socket.',
+  ),
+  'metricssvc-socket': stringOption(
+    '',
+    'Unix socket on which a GPU device plugin can ask for the health of devices (`MetricsService/List` of metricssvc). Empty: no socket.',
+  ),
+  'xpumd-socket': stringOption(
+    '',
+    'Unix socket on which a GPU device plugin can follow the health of devices (`DeviceInfo/WatchDeviceHealth` of xpumd). Empty: no socket.',
+  ),
   pool: stringOption('', 'Pool under which the feed names devices that no claim names. Empty: the name of the node.'),
 } as const satisfies OptionSpecs;
 export type HealthFeedOptions = OptionValues<typeof healthFeedOptions>;

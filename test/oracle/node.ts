@@ -19,7 +19,7 @@ import type { Snapshot } from '../../src/model/snapshot.ts';
 import { type ListCall, ListStream } from '../../src/plugin/offers/list-stream.ts';
 import { ResourceOffers } from '../../src/plugin/offers/resource-offers.ts';
 import { pluginOptions } from '../../src/plugin/options.ts';
-import { webOptions } from '../../src/server/options.ts';
+import { healthFeedOptions, webOptions } from '../../src/server/options.ts';
 import { TestKubelet } from '../support/kubelet/kubelet.ts';
 import { probeOptions } from '../support/probe-options.ts';
 import type { OracleFamily } from './family.ts';
@@ -252,7 +252,7 @@ export class OracleNode {
       labels: defaultValues(labelOptions),
       containerMetrics: { zeros: true },
       web: defaultValues(webOptions),
-      healthFeed: { socket: '', pool: '' },
+      healthFeed: defaultValues(healthFeedOptions),
       node: 'oracle',
     };
   }

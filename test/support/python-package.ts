@@ -12,16 +12,16 @@ const quiet: ExecFileSyncOptions = { stdio: ['ignore', 'pipe', 'pipe'], timeout:
 
 /**
  * Downloads one version of a Python package, without what it depends on, once on this machine, and unpacks it. The configuration of pip
- * decides from where. Nothing of the package is run.
+ * decides from where. Nothing of the package is run. `words`: further ones for pip, for a package of another Python.
  */
-export function pythonPackage(name: string, version: string): Unpacked {
+export function pythonPackage(name: string, version: string, words: readonly string[] = []): Unpacked {
   const folder = join(tmpdir(), `device-agent-python-${process.getuid?.() ?? 0}-${name}-${version}`);
   if (existsSync(folder)) return { folder };
   const made = mkdtempSync(join(tmpdir(), 'device-agent-pip-'));
   const [downloads, files] = [join(made, 'downloads'), join(made, 'files')];
   try {
     const pip = ['-m', 'pip', 'download', '--no-deps', '--only-binary=:all:', '--retries=0', '--timeout=15'];
-    execFileSync('python3', [...pip, '--disable-pip-version-check', '-q', '-d', downloads, `${name}==${version}`], quiet);
+    execFileSync('python3', [...pip, '--disable-pip-version-check', '-q', ...words, '-d', downloads, `${name}==${version}`], quiet);
     mkdirSync(files);
     execFileSync('python3', ['-m', 'zipfile', '-e', join(downloads, readdirSync(downloads)[0] ?? ''), files], quiet);
   } catch {

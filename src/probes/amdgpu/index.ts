@@ -41,6 +41,7 @@ export const family = defineFamily({
   createProbe: (host, values) => new AmdgpuProbe(host, values),
   resolve,
   claimNames,
+  askedBy: 'metricssvc',
   access: (device) => nodeAccess(device),
   known: {
     files: {

@@ -37,6 +37,7 @@ export const family = defineFamily({
   createProbe: (host, values) => new IntelgpuProbe(host, values),
   resolve,
   claimNames,
+  askedBy: 'xpumd',
   access: (device) => nodeAccess(device),
   known: {
     files: {

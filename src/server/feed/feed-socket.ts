@@ -1,16 +1,10 @@
 import { createServer, type Socket } from 'node:net';
 import { Server, ServerCredentials, type ServerWritableStream } from '@grpc/grpc-js';
 import { UserError } from '../../errors.ts';
-import {
-  type DeviceHealth,
-  DRAResourceHealthService,
-  HealthStatus,
-  type NodeWatchResourcesResponse,
-} from '../../generated/drahealth/v1/api.ts';
-import { DRAResourceHealthService as AlphaService } from '../../generated/drahealth/v1alpha1/api.ts';
-import { listen } from '../http/listen.ts';
+import { seconds } from '../../model/duration.ts';
+import { listen, parseListenAddress } from '../http/listen.ts';
 import type { FeedList } from './feed-list.ts';
-import { HEARTBEAT_MS, type HealthFeed, TIMEOUT_MS } from './health-feed.ts';
+import { HEARTBEAT_MS, type HealthFeed } from './health-feed.ts';
 
 export interface FeedSocketLimits {
   /** Maximum number of connections; further ones are closed immediately. */
@@ -23,62 +17,92 @@ export interface FeedSocketLimits {
   readonly idleMs: number;
 }
 
-const LIMITS: FeedSocketLimits = { connections: 16, streams: 4, aliveMs: HEARTBEAT_MS, idleMs: 60_000 };
+export const FEED_LIMITS: FeedSocketLimits = { connections: 16, streams: 4, aliveMs: HEARTBEAT_MS, idleMs: 60_000 };
 
-type WatchCall = ServerWritableStream<object, NodeWatchResourcesResponse>;
+/** No request of these protocols needs more. */
+const REQUEST_BYTES = 65_536;
+/** How long a client may take to learn that its streams end. */
+const END_MS = seconds(1);
 
-/** Serves the feed by gRPC on a unix socket, in both versions of the API. Returns a function that closes everything. */
-export async function serveFeedSocket(path: string, feed: HealthFeed, limits: FeedSocketLimits = LIMITS): Promise<() => void> {
-  const connections = new Set<Socket>();
+/** One connection, for the calls on it. */
+export interface FeedConnection {
+  /** Streams that are open. */
+  readonly streams: Set<{ end(): void }>;
+  /** Closes the connection at once. */
+  cut(): void;
+}
+
+/** Adds the services of one protocol to the server of a connection. */
+export type FeedProtocol = (server: Server, connection: FeedConnection) => void;
+
+/** Serves a protocol by gRPC on a unix socket. Returns a function that ends all streams and closes everything. */
+export async function serveFeedSocket(
+  path: string,
+  protocol: FeedProtocol,
+  limits: FeedSocketLimits = FEED_LIMITS,
+): Promise<() => Promise<void>> {
+  const open = new Map<Socket, { readonly server: Server; readonly connection: FeedConnection }>();
   const listener = createServer((socket) => {
-    connections.add(socket);
-    const server = serverOf(feed, () => socket.destroy(), limits);
+    const server = serverWith(limits);
+    const connection = { streams: new Set<{ end(): void }>(), cut: () => void socket.destroy() };
+    open.set(socket, { server, connection });
     socket.once('close', () => {
-      connections.delete(socket);
+      open.delete(socket);
       server.forceShutdown();
     });
+    protocol(server, connection);
     server.createConnectionInjector(ServerCredentials.createInsecure()).injectConnection(socket);
   });
   listener.maxConnections = limits.connections;
-  await listen(listener, path, (fields, cause) => new UserError('feed-failed', fields, cause));
-  return () => {
+  const failure = (fields: { readonly address: string; readonly problem: string }, cause?: unknown): UserError =>
+    new UserError('feed-failed', fields, cause);
+  const address = parseListenAddress(path);
+  if (address === undefined || !('path' in address)) throw failure({ address: path, problem: 'it is not an absolute path' });
+  await listen(listener, path, failure);
+  return async () => {
     listener.close();
-    for (const socket of connections) socket.destroy();
+    const ended = [...open].map(async ([socket, { server, connection }]) => {
+      // A stream that ends is told from a connection that breaks: some clients connect again only after the first.
+      for (const stream of connection.streams) stream.end();
+      const deadline = setTimeout(() => socket.destroy(), END_MS);
+      await new Promise<void>((resolve) => {
+        socket.once('close', resolve);
+        server.tryShutdown(() => socket.destroy());
+      });
+      clearTimeout(deadline);
+    });
+    await Promise.all(ended);
   };
 }
 
 /** Each connection has its own server: the gRPC library does not show which connection a call belongs to, and cannot close one. */
-function serverOf(feed: HealthFeed, cut: () => void, limits: FeedSocketLimits): Server {
-  const server = new Server({
+function serverWith({ streams, aliveMs, idleMs }: FeedSocketLimits): Server {
+  return new Server({
     'grpc.enable_channelz': 0,
-    'grpc.max_concurrent_streams': limits.streams,
-    'grpc.keepalive_time_ms': limits.aliveMs,
-    'grpc.keepalive_timeout_ms': limits.aliveMs,
-    'grpc.max_connection_idle_ms': limits.idleMs,
+    'grpc.max_concurrent_streams': streams,
+    'grpc.max_receive_message_length': REQUEST_BYTES,
+    'grpc.keepalive_time_ms': aliveMs,
+    'grpc.keepalive_timeout_ms': aliveMs,
+    'grpc.max_connection_idle_ms': idleMs,
   });
-  const methods = { nodeWatchResources: (call: WatchCall) => watch(call, feed, cut) };
-  server.addService(DRAResourceHealthService, methods);
-  server.addService(AlphaService, methods);
-  return server;
 }
 
-function watch(call: WatchCall, feed: HealthFeed, cut: () => void): void {
+/** Sends the list on a stream, in the words of its protocol: at once, at each change and at each heartbeat. */
+export function streamLists<T>(
+  call: ServerWritableStream<object, T>,
+  feed: HealthFeed,
+  { streams, cut }: FeedConnection,
+  told: (list: FeedList) => T,
+): void {
   const stop = feed.follow({
     // The stream would buffer sixteen lists before it signals back-pressure, so each write waits for the one before.
-    write: (list, _isNews, done) => call.write({ devices: messageOf(list) }, (error?: Error | null) => (error ? undefined : done())),
+    write: (list, _isNews, done) => call.write(told(list), (error?: Error | null) => (error ? undefined : done())),
     cut,
   });
-  for (const event of ['cancelled', 'close', 'error', 'finish']) call.once(event, stop);
-}
-
-function messageOf({ devices }: FeedList): DeviceHealth[] {
-  return devices.flatMap(({ state, names, health, message }) =>
-    names.map(({ pool, device }) => ({
-      device: { poolName: pool, deviceName: device },
-      health: HealthStatus[health],
-      lastUpdatedTime: BigInt(Math.floor(state.readAtMs / 1_000)),
-      healthCheckTimeoutSeconds: BigInt(TIMEOUT_MS / 1_000),
-      message,
-    })),
-  );
+  streams.add(call);
+  for (const event of ['cancelled', 'close', 'error', 'finish'])
+    call.once(event, () => {
+      streams.delete(call);
+      stop();
+    });
 }

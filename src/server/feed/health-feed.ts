@@ -48,6 +48,12 @@ export class HealthFeed {
     };
   }
 
+  /** The list for a client that asks now; undefined before the first snapshot. */
+  latest(): FeedList | undefined {
+    this.#fault = this.#parts.fault?.();
+    return this.isReady ? this.#current() : undefined;
+  }
+
   #current(): FeedList {
     const snapshot = this.#parts.store.snapshot();
     if (snapshot === undefined) return NOTHING;

@@ -6,27 +6,29 @@ import { type ClientReadableStream, credentials } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DRAResourceHealthClient, HealthStatus, type NodeWatchResourcesResponse } from '../../../src/generated/drahealth/v1/api.ts';
 import { DRAResourceHealthClient as AlphaClient } from '../../../src/generated/drahealth/v1alpha1/api.ts';
+import { draHealth } from '../../../src/server/feed/dra-health.ts';
 import { serveFeedSocket } from '../../../src/server/feed/feed-socket.ts';
+import type { HealthFeed } from '../../../src/server/feed/health-feed.ts';
 import { broken, feedOf, gpu, snapshotOf } from './support.ts';
 
 const LIMITS = { connections: 4, streams: 2, aliveMs: 200, idleMs: 60_000 };
 
 let directory: string;
 let path: string;
-let ends: (() => void)[];
+let ends: (() => unknown)[];
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'feed-'));
   path = join(directory, 'health.sock');
   ends = [];
 });
-afterEach(() => {
-  for (const end of ends.reverse()) end();
+afterEach(async () => {
+  for (const end of ends.reverse()) await end();
   rmSync(directory, { recursive: true });
 });
 
-const serve = async (feed: Parameters<typeof serveFeedSocket>[1], limits = LIMITS): Promise<void> => {
-  ends.push(await serveFeedSocket(path, feed, limits));
+const serve = async (feed: HealthFeed, limits = LIMITS): Promise<void> => {
+  ends.push(await serveFeedSocket(path, draHealth(feed), limits));
 };
 
 interface Watched {
@@ -158,10 +160,10 @@ describe('the health feed on a socket', () => {
 
   it('removes its socket, replaces one that a killed process left, and names a path that it cannot use', async () => {
     const { feed } = feedOf([gpu()]);
-    const close = await serveFeedSocket(path, feed);
-    await expect(serveFeedSocket(path, feed)).rejects.toMatchObject({ code: 'feed-failed' });
-    close();
-    await expect.poll(() => existsSync(path)).toBe(false);
-    await expect(serveFeedSocket(join(directory, 'none/x.sock'), feed)).rejects.toThrow('the directory does not exist');
+    const close = await serveFeedSocket(path, draHealth(feed));
+    await expect(serveFeedSocket(path, draHealth(feed))).rejects.toMatchObject({ code: 'feed-failed' });
+    await close();
+    expect(existsSync(path)).toBe(false);
+    await expect(serveFeedSocket(join(directory, 'none/x.sock'), draHealth(feed))).rejects.toThrow('the directory does not exist');
   });
 });
