@@ -2,6 +2,7 @@ import { incidentDirectory } from '../agent/incidents.ts';
 import { stateOptions } from '../agent/options.ts';
 import { nearest } from '../config/nearest.ts';
 import { UserError } from '../errors.ts';
+import { byDevice, type DeviceIncidents } from '../incidents/by-device.ts';
 import type { IncidentRecord } from '../incidents/record.ts';
 import { isRecord, type RecordRead } from '../incidents/record-file.ts';
 import { IncidentStore, type ListedIncident } from '../incidents/store.ts';
@@ -25,11 +26,16 @@ const MOST_HINTS = 3;
 /** Prints the list of incidents, or one of them. */
 export async function runIncidents(context: CommandContext): Promise<Ending> {
   const { options, output } = context;
-  const { id, output: format } = options;
+  const { id, by, output: format } = options;
+  if (by !== undefined && by !== 'device') throw new UserError('flag-invalid', { flag: '--by', problem: 'expected device' });
+  if (by !== undefined && id !== undefined)
+    throw new UserError('flag-invalid', { flag: '--by', problem: 'counts the list, and takes no incident' });
   const source = await withProgress('reading the incidents', sourceOf(context));
   const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
   if (typeof id !== 'string') {
-    await output.write(format === 'json' ? json({ incidents: source.list }) : incidentTable(source.list));
+    const devices = by === undefined ? undefined : byDevice(source.list.filter(({ device }) => device !== ''));
+    const text = devices === undefined ? incidentTable(source.list) : deviceTable(devices);
+    await output.write(format === 'json' ? json(devices === undefined ? { incidents: source.list } : { devices }) : text);
     if (format !== 'json') printAge(source.takenAt);
     return { status: 0 };
   }
@@ -90,6 +96,17 @@ export function incidentTable(list: readonly ListedIncident[]): string {
     holders.join(', '),
   ]);
   return textTable([['ID', 'TIME', 'DEVICE', 'CHANGE', 'CONDITIONS', 'HOLDERS'], ...rows]);
+}
+
+/** The device with the most fatal incidents first. */
+function deviceTable(devices: readonly DeviceIncidents[]): string {
+  if (devices.length === 0) return 'There are no incidents.\n';
+  const rows = devices.map(({ device, incidents, fatal, again, movedHolders, last }) => [
+    device,
+    ...[incidents, fatal, again, movedHolders].map(String),
+    last,
+  ]);
+  return textTable([['DEVICE', 'INCIDENTS', 'FATAL', 'SAME CONDITION AGAIN', 'MOVED HOLDERS', 'LAST'], ...rows]);
 }
 
 /** Returns the list in an answer of the API; undefined when another program, or an older agent, answered. */

@@ -78,6 +78,7 @@ function isSummary(value: unknown, id: string): value is IncidentSummary {
     isIncidentId(id) &&
     typeof one.time === 'string' &&
     typeof one.device === 'string' &&
+    ['string', 'undefined'].includes(typeof one.hardware) &&
     [one.states, one.conditions, one.holders].every(areTexts)
   );
 }

@@ -1,5 +1,6 @@
 import type { Device } from '../model/device.ts';
 import type { Transition } from '../model/events.ts';
+import { hardwareKey } from '../model/hardware.ts';
 import type { HealthState, Remedy, Severity } from '../model/health.ts';
 import type { HostFacts } from '../model/host-facts.ts';
 import type { Labels, MetricType } from '../model/metric.ts';
@@ -147,6 +148,8 @@ export interface IncidentSummary {
   readonly time: string;
   /** Key of the device, `family/id`. */
   readonly device: string;
+  /** Key of the hardware, which stays the same under another name. Absent in a record of an older version. */
+  readonly hardware?: string;
   /** States in their order, the state before the incident first. */
   readonly states: readonly HealthState[];
   readonly conditions: readonly string[];
@@ -167,6 +170,7 @@ export function summaryOf({ id, time, device, before, changes, after, holders }:
     id,
     time,
     device: device.key,
+    hardware: hardwareKey(device),
     states: [before.state, ...states],
     conditions: [...new Set([...(after.conditions ?? []).map(conditionName), ...led])].slice(0, MOST_NAMES),
     holders: [...new Set(named)].slice(0, MOST_NAMES),

@@ -119,6 +119,13 @@ describe('incidents of a simulated node', () => {
     const table = await run(['incidents', ...ask]);
     expect(table.stdout.split('\n')[0]).toMatch(/^ID +TIME +DEVICE +CHANGE +CONDITIONS +HOLDERS$/);
     expect(table.stdout).toMatch(/infiniband\/mlx5_1 +healthy > unhealthy +PortDown\/1/);
+    const byDevice = JSON.parse((await run(['incidents', '--by', 'device', '-o', 'json', ...ask])).stdout) as { devices: object[] };
+    expect(byDevice.devices).toContainEqual(
+      expect.objectContaining({ device: 'infiniband/mlx5_1', incidents: 1, fatal: 1, again: 0, movedHolders: 0 }),
+    );
+    const counted = await run(['incidents', '--by=device', ...ask]);
+    expect(counted.stdout).toMatch(/^DEVICE +INCIDENTS +FATAL +SAME CONDITION AGAIN +MOVED HOLDERS +LAST\n/);
+    expect((await run(['incidents', '--by=pod', ...ask])).stderr).toContain('expected device');
     const text = await run(['incidents', id, ...ask]);
     expect(text.stdout).toMatch(/WHAT HAPPENED\n.*was healthy and became unhealthy[\s\S]*WHO WAS HIT[\s\S]*WHAT TO DO\n {2}Check cable/);
     expect(text.stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
