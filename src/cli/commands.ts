@@ -125,13 +125,16 @@ only the user of the agent can open. POST /-/release?family=FAMILY&for=10m does 
     options: [
       readOption,
       { flags: '--by <group>', help: 'device: count the kept incidents of each device, most fatal ones first.', usual: ['device'] },
+      { flags: '--pod <namespace/name>', help: 'List only the incidents that hit this pod, and nothing of other pods.' },
     ],
     notes: `The command asks the running agent, by the socket beside --state.file or at --web.listen-address. Without an agent it reads the directory incidents beside
---state.file. docs/incidents.md says what a record has and how long it is kept.`,
+--state.file. docs/incidents.md says what a record has and how long it is kept.
+With --pod the list has the device, the change, the conditions, the remedies and the times of this pod: it can be given to whoever owns the pod.`,
     examples: [
       'device-agent incidents',
       'device-agent incidents --by device',
       'device-agent incidents 20261123-203015-nvme-0000-3b-00.0 -o json > incident.json',
+      'device-agent incidents --pod training/finetune-0-0',
     ],
     load: async () => (await import('./incidents.ts')).runIncidents,
   },

@@ -1,15 +1,14 @@
-import { incidentDirectory } from '../agent/incidents.ts';
-import { stateOptions } from '../agent/options.ts';
 import { nearest } from '../config/nearest.ts';
 import { UserError } from '../errors.ts';
 import { byDevice, type DeviceIncidents } from '../incidents/by-device.ts';
 import type { IncidentRecord } from '../incidents/record.ts';
 import { isRecord, type RecordRead } from '../incidents/record-file.ts';
-import { IncidentStore, type ListedIncident } from '../incidents/store.ts';
-import { createChangeLog } from '../log/changes.ts';
+import type { ListedIncident } from '../incidents/store.ts';
 import { incidentText } from '../server/pages/incident-text.ts';
-import { askFor, printAge, REFUSAL_TEXTS } from './agent-api.ts';
+import { askFor, printAge } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
+import { storeOnDisk } from './incidents-on-disk.ts';
+import { runPodIncidents } from './pod-incidents.ts';
 import { withProgress } from './progress.ts';
 import { textTable } from './text-table.ts';
 
@@ -26,10 +25,11 @@ const MOST_HINTS = 3;
 /** Prints the list of incidents, or one of them. */
 export async function runIncidents(context: CommandContext): Promise<Ending> {
   const { options, output } = context;
-  const { id, by, output: format } = options;
+  const { id, by, pod, output: format } = options;
   if (by !== undefined && by !== 'device') throw new UserError('flag-invalid', { flag: '--by', problem: 'expected device' });
-  if (by !== undefined && id !== undefined)
-    throw new UserError('flag-invalid', { flag: '--by', problem: 'counts the list, and takes no incident' });
+  if (by !== undefined && (id !== undefined || pod !== undefined))
+    throw new UserError('flag-invalid', { flag: '--by', problem: 'counts the list, and takes no incident and no pod' });
+  if (typeof pod === 'string') return await runPodIncidents(context, pod);
   const source = await withProgress('reading the incidents', sourceOf(context));
   const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
   if (typeof id !== 'string') {
@@ -45,7 +45,6 @@ export async function runIncidents(context: CommandContext): Promise<Ending> {
 }
 
 async function sourceOf(context: CommandContext): Promise<Source> {
-  const { configuration, logger } = context;
   const ask = askFor(context);
   const { answer, refusal } = await ask('/api/incidents');
   const listed = incidentsIn(answer?.body);
@@ -61,10 +60,7 @@ async function sourceOf(context: CommandContext): Promise<Source> {
       },
     };
   }
-  if (refusal !== undefined) logger.warn('the running agent cannot be asked; the list is from the disk', REFUSAL_TEXTS[refusal]);
-  const directory = incidentDirectory(configuration.section('state', stateOptions).file);
-  const limits = { keep: Number.POSITIVE_INFINITY, keepBytes: Number.POSITIVE_INFINITY };
-  const store = await IncidentStore.open({ directory, ...limits }, createChangeLog(logger), 'only-read');
+  const store = await storeOnDisk(context, refusal);
   return { list: store.list(), read: (id) => store.read(id) };
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import type { IncidentHolder, IncidentRecord } from '../../incidents/record.ts';
-import { minutes } from '../../model/duration.ts';
+import { holdersHit } from '../../incidents/tenant.ts';
 import type { HealthState } from '../../model/health.ts';
 import { shortened } from '../../model/one-line.ts';
 import { conditionName } from './conditions.ts';
@@ -18,9 +18,6 @@ export interface KubernetesEvent {
 export const COMPONENT = 'device-agent-publish';
 /** Longest message of an event in API servers: 1024 bytes. */
 const MESSAGE_BYTES = 1_024;
-/** Pods that let go of the device so long before the fault counted: a container that lost its device ends, often before the verdict. */
-const JUST_BEFORE_MS = minutes(2);
-
 /** A verdict of an incident that is worth an event: what its events are named by. */
 export type ToldState = Extract<HealthState, 'unhealthy' | 'unknown'>;
 const REASONS: Readonly<Record<ToldState, string>> = { unhealthy: 'DeviceUnhealthy', unknown: 'DeviceUnknown' };
@@ -70,13 +67,8 @@ function causeText({ changes }: IncidentRecord, state: ToldState): string {
 }
 
 /** Each pod once. */
-function podsOf({ time, after, holders }: IncidentRecord): readonly IncidentHolder[] {
-  const begins = [time, ...(after.conditions ?? []).flatMap(({ since }) => (since === undefined ? [] : [since]))].map((one) =>
-    Date.parse(one),
-  );
-  const fromMs = Math.min(...begins) - JUST_BEFORE_MS;
-  const held = holders.filter(({ until }) => until === undefined || Date.parse(until) >= fromMs);
-  return [...new Map(held.map((holder) => [`${holder.namespace}/${holder.pod}/${holder.uid}`, holder])).values()];
+function podsOf(record: IncidentRecord): readonly IncidentHolder[] {
+  return [...new Map(holdersHit(record).map((holder) => [`${holder.namespace}/${holder.pod}/${holder.uid}`, holder])).values()];
 }
 
 function event(

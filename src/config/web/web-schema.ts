@@ -8,6 +8,8 @@ export interface WebConfigData {
   readonly http_server_config?: HttpData | null;
   /** Hashes, once they are checked. */
   readonly basic_auth_users?: Readonly<Record<string, string>> | null;
+  /** Not in the toolkit: namespaces of users that may read nothing else. */
+  readonly basic_auth_namespaces?: Readonly<Record<string, readonly string[]>>;
 }
 
 export interface TlsData {
@@ -76,4 +78,6 @@ export const webConfigSchema: JsonSchema = mapping({
   }),
   // A message of the schema would show a wrong value, which may be a password. `userProblems` checks the values.
   basic_auth_users: { type: ['object', 'null'] },
+  // Unlike elsewhere, null is wrong: with an empty value, users would read everything. `namespaceProblems` checks the values.
+  basic_auth_namespaces: { type: 'object' },
 });

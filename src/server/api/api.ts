@@ -3,7 +3,7 @@ import type { HealthEvent } from '../../model/events.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { sendError, sendJson } from '../http/answer.ts';
 import type { IncidentSource } from '../parts.ts';
-import { timeText } from './names.ts';
+import { incidentsHandler } from './incidents.ts';
 import { takes } from './parameters.ts';
 import { allocationsView, devicesView, deviceView, eventsView, type RemedyOf, statusView } from './views.ts';
 
@@ -45,9 +45,7 @@ export function createApi(sources: ApiSources): Router {
     }
     return sendJson(request, response, eventsView(sources.events?.(Number(since)) ?? []));
   });
-  router.get('/api/incidents', takes(), (request, response) =>
-    sendJson(request, response, { takenAt: timeText(sources.snapshot()?.takenAtMs), incidents: sources.incidents?.list() ?? [] }),
-  );
+  router.get('/api/incidents', takes('namespace'), incidentsHandler(sources));
   router.get('/api/incidents/:incident', takes(), async (request, response) => {
     const read = await sources.incidents?.read(String(request.params.incident));
     if (read === undefined) return sendError(request, response, 404, 'incident-unknown', 'There is no such incident.');

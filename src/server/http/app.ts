@@ -3,6 +3,7 @@ import { systemClock } from '../../host/clock.ts';
 import type { Logger } from '../../log/logger.ts';
 import { basicAuth } from '../access/basic-auth.ts';
 import type { Passwords } from '../access/passwords.ts';
+import { onlyOwnNamespaces } from '../access/tenants.ts';
 import { createApi } from '../api/api.ts';
 import { createBoardApi } from '../api/board.ts';
 import { takes } from '../api/parameters.ts';
@@ -61,7 +62,7 @@ export function createApp(parts: ServerDependencies, { passwords, answerMs, stre
   const inTurn = takeTurns(acceptedMs);
   app.use(inTurn, allowHosts(options['allowed-hosts'], parts.hostNames ?? []));
   // Passwords come before the limit, so that wrong ones take no place of a scrape.
-  app.use(basicAuth(passwords, logger));
+  app.use(basicAuth(passwords, logger), onlyOwnNamespaces);
   // Before the limit too: a refusal would look like devices that are not ready, and the answer is short.
   app.get('/-/ready/devices', takes(...READY_PARAMETERS), readyHandler(readySources(parts)));
   if (options.api) for (const { router } of streams) app.use(router);

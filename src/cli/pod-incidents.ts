@@ -1,0 +1,76 @@
+import { UserError } from '../errors.ts';
+import { incidentsOf, type TenantIncident } from '../incidents/tenant.ts';
+import { isNamespace } from '../model/namespace.ts';
+import { askFor, printAge } from './agent-api.ts';
+import type { CommandContext, Ending } from './context.ts';
+import { storeOnDisk } from './incidents-on-disk.ts';
+import { withProgress } from './progress.ts';
+import { textTable } from './text-table.ts';
+
+interface Found {
+  readonly incidents: readonly TenantIncident[];
+  /** Records that could not be read; absent when there are none. */
+  readonly unread?: number;
+  readonly takenAt?: string;
+}
+
+/** Form of the name of a pod: a subdomain of DNS (RFC 1123). */
+const POD = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
+
+/** Prints the incidents that hit one pod, with nothing of other pods. `text`: `NAMESPACE/NAME`. */
+export async function runPodIncidents(context: CommandContext, text: string): Promise<Ending> {
+  const { options, output, logger } = context;
+  const [namespace = '', name = '', ...rest] = text.split('/');
+  if (!isNamespace(namespace) || !POD.test(name) || rest.length > 0) {
+    throw new UserError('flag-invalid', {
+      flag: '--pod',
+      problem: 'must be the namespace and the name of a pod, such as training/worker-0',
+    });
+  }
+  if (options.id !== undefined) {
+    const problem = 'the record of one incident names all its pods: leave out the id or --pod';
+    throw new UserError('usage-invalid', { problem, command: 'device-agent incidents' });
+  }
+  const { incidents, unread = 0, takenAt } = await withProgress('reading the incidents', ofNamespace(context, namespace));
+  const own = incidents.flatMap((incident) => ofPod(incident, name));
+  await output.write(options.output === 'json' ? `${JSON.stringify({ incidents: own }, null, 2)}\n` : table(own, text));
+  if (options.output !== 'json') printAge(takenAt);
+  if (unread > 0) logger.warn('records of incidents cannot be read, so it is unknown which pods they hit', { records: unread });
+  return { status: 0 };
+}
+
+async function ofNamespace(context: CommandContext, namespace: string): Promise<Found> {
+  const { answer, refusal } = await askFor(context)(`/api/incidents?namespace=${namespace}`);
+  if (isFound(answer?.body)) return answer.body;
+  const { found, unread } = await incidentsOf(await storeOnDisk(context, refusal), [namespace]);
+  return { incidents: found, unread };
+}
+
+/** False when another program, or an older agent, answered. */
+function isFound(body: unknown): body is Found {
+  const list = (body as { readonly incidents?: unknown } | undefined | null)?.incidents;
+  const isOwn = (one: Partial<TenantIncident>): boolean =>
+    typeof one.id === 'string' && [one.states, one.conditions, one.remedies, one.held].every(Array.isArray);
+  return Array.isArray(list) && list.every(isOwn);
+}
+
+/** Leaves out the other pods of the namespace. */
+function ofPod(incident: TenantIncident, name: string): readonly TenantIncident[] {
+  const held = incident.held.filter(({ pod }) => pod === name);
+  const holders = [...new Set(held.map(({ namespace, pod, container }) => `${namespace}/${pod}/${container}`))];
+  return held.length === 0 ? [] : [{ ...incident, holders, held }];
+}
+
+function table(incidents: readonly TenantIncident[], pod: string): string {
+  if (incidents.length === 0) return `No recorded incident hit the pod ${pod}.\n`;
+  const rows = incidents.map(({ id, time, device, states, conditions, remedies, held }) => [
+    id,
+    time,
+    device,
+    states.join(' > '),
+    conditions.join(', '),
+    remedies.join(', '),
+    held.map(({ container, since, until }) => `${container} ${until === undefined ? `since ${since}` : `${since} to ${until}`}`).join(', '),
+  ]);
+  return textTable([['ID', 'TIME', 'DEVICE', 'CHANGE', 'CONDITIONS', 'REMEDIES', 'HELD BY'], ...rows]);
+}

@@ -1,0 +1,69 @@
+import { minutes } from '../model/duration.ts';
+import type { Remedy } from '../model/health.ts';
+import { type IncidentHolder, type IncidentRecord, type IncidentSummary, summaryOf } from './record.ts';
+import type { RecordRead } from './record-file.ts';
+
+/**
+ * What a tenant may know of an incident of a device that its pods held: device, change, conditions, remedies, times and its own holders.
+ * Messages, kernel lines, processes, readings, other devices and later changes are left out, because they can name or count other tenants.
+ */
+export interface TenantIncident extends IncidentSummary {
+  /** What to do, in the order of the conditions. `none` is left out. */
+  readonly remedies: readonly Remedy[];
+  /** The tenant's containers that hold the device or held it just before, with times. */
+  readonly held: readonly IncidentHolder[];
+}
+
+/** Pods that let go of the device so long before the fault counted: a container that lost its device ends, often before the verdict. */
+const JUST_BEFORE_MS = minutes(2);
+
+/** The holders that an incident hit: those that held the device when its fault began, or let go of it just before. */
+export function holdersHit({ time, after, holders }: IncidentRecord): readonly IncidentHolder[] {
+  const begins = [time, ...(after.conditions ?? []).flatMap(({ since }) => (since === undefined ? [] : [since]))].map((one) =>
+    Date.parse(one),
+  );
+  const fromMs = Math.min(...begins) - JUST_BEFORE_MS;
+  return holders.filter(({ until }) => until === undefined || Date.parse(until) >= fromMs);
+}
+
+/** Returns what pods of these namespaces may know of an incident; undefined when it hit none of them. */
+export function tenantView(record: IncidentRecord, namespaces: readonly string[]): TenantIncident | undefined {
+  const held = holdersHit(record).filter(({ namespace }) => namespaces.includes(namespace));
+  if (held.length === 0) return undefined;
+  const remedies = [...(record.after.conditions ?? []), ...record.changes].map(({ remedy }) => remedy);
+  return {
+    ...summaryOf({ ...record, holders: held }),
+    remedies: [...new Set(remedies)].filter((remedy) => remedy !== 'none'),
+    held: held.map(({ namespace, pod, container, resource, deviceId, uid, since, until }) => ({
+      ...{ namespace, pod, container, resource, deviceId, since },
+      ...(uid === undefined ? {} : { uid }),
+      ...(until === undefined ? {} : { until }),
+    })),
+  };
+}
+
+interface Records {
+  list(): readonly { readonly id: string }[];
+  read(id: string): Promise<RecordRead | undefined>;
+}
+
+/** Incidents that hit pods of these namespaces, the newest first. `unread`: records that could not be read, so whom they hit is unknown. */
+export async function incidentsOf(
+  records: Records,
+  namespaces: readonly string[],
+): Promise<{ readonly found: readonly TenantIncident[]; readonly unread: number }> {
+  const found: TenantIncident[] = [];
+  let unread = 0;
+  for (const { id } of records.list()) {
+    const read = await records.read(id);
+    // It is not kept any more.
+    if (read === undefined) continue;
+    if (read.problem !== undefined) {
+      unread += 1;
+      continue;
+    }
+    const view = tenantView(read.record, namespaces);
+    if (view !== undefined) found.push(view);
+  }
+  return { found, unread };
+}
