@@ -45,7 +45,11 @@ const OF_VENDORS = new RegExp(
 /** Words of one family in shared code, by the beginning of their line, and why they are there. */
 const ALLOWED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'board/words.ts': { "'enable-port'": 'one remedy for ports of two link layers, with the command of each' },
-  'cli/commands.ts': { 'examples:': 'examples that a reader can run', "'device-agent demo": 'an example that a reader can run' },
+  'cli/commands.ts': {
+    'examples:': 'examples that a reader can run',
+    "'device-agent demo": 'an example that a reader can run',
+    "'device-agent incidents": 'an example that a reader can run',
+  },
   'config/structured.ts': {
     'example:': 'examples that are valid, so they need the names of families',
     'conditions:': 'part of an example',

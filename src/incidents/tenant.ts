@@ -7,7 +7,7 @@ import type { RecordRead } from './record-file.ts';
  * What a tenant may know of an incident of a device that its pods held: device, change, conditions, remedies, times and its own holders.
  * Messages, kernel lines, processes, readings, other devices and later changes are left out, because they can name or count other tenants.
  */
-export interface TenantIncident extends IncidentSummary {
+export interface TenantIncident extends Omit<IncidentSummary, 'hardware'> {
   /** What to do, in the order of the conditions. `none` is left out. */
   readonly remedies: readonly Remedy[];
   /** The tenant's containers that hold the device or held it just before, with times. */
@@ -31,8 +31,9 @@ export function tenantView(record: IncidentRecord, namespaces: readonly string[]
   const held = holdersHit(record).filter(({ namespace }) => namespaces.includes(namespace));
   if (held.length === 0) return undefined;
   const remedies = [...(record.after.conditions ?? []), ...record.changes].map(({ remedy }) => remedy);
+  const { hardware: _, ...summary } = summaryOf({ ...record, holders: held });
   return {
-    ...summaryOf({ ...record, holders: held }),
+    ...summary,
     remedies: [...new Set(remedies)].filter((remedy) => remedy !== 'none'),
     held: held.map(({ namespace, pod, container, resource, deviceId, uid, since, until }) => ({
       ...{ namespace, pod, container, resource, deviceId, since },
