@@ -105,6 +105,8 @@ function countErrors(library: Library, gpu: Handle, number: number): Counted | u
   const counted: Record<string, number> = {};
   let isSupported = false;
   for (const [counter, kind] of COUNTERS.entries()) {
+    // A replay has other bytes of earlier calls here, and repeats only those that the library changed.
+    library.scratch.clear(8);
     const code = library.call('nvmlDeviceGetNvLinkErrorCounter', 'huip', gpu, number, counter, library.scratch.address);
     isSupported ||= !isUnsupported(code);
     if (code === CODE.success) counted[kind] = library.scratch.u64(0);
