@@ -31,9 +31,9 @@ export function tenantView(record: IncidentRecord, namespaces: readonly string[]
   const held = holdersHit(record).filter(({ namespace }) => namespaces.includes(namespace));
   if (held.length === 0) return undefined;
   const remedies = [...(record.after.conditions ?? []), ...record.changes].map(({ remedy }) => remedy);
-  const { hardware: _, ...summary } = summaryOf({ ...record, holders: held });
+  const { id, time, device, states, conditions, holders } = summaryOf({ ...record, holders: held });
   return {
-    ...summary,
+    ...{ id, time, device, states, conditions, holders },
     remedies: [...new Set(remedies)].filter((remedy) => remedy !== 'none'),
     held: held.map(({ namespace, pod, container, resource, deviceId, uid, since, until }) => ({
       ...{ namespace, pod, container, resource, deviceId, since },
