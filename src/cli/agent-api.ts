@@ -130,12 +130,12 @@ async function askAddress(configuration: Configuration, path: string): Promise<A
 
 interface Target {
   readonly address: RequestOptions;
-  /** Of the agent; undefined without TLS. */
+  /** Certificate of the agent; undefined without TLS. */
   readonly certificate: string | undefined;
   readonly asksForCertificate: boolean;
 }
 
-/** Where the agent listens; undefined when that is nowhere, or on a port that only it knows. */
+/** Returns the address at which the agent listens; undefined when it listens nowhere, or on a port that only the agent knows. */
 async function addressOf(configuration: Configuration): Promise<Target | undefined> {
   const address = parseListenAddress(String(configuration.setting('web.listen-address').value));
   if (address === undefined || ('port' in address && address.port === 0)) return undefined;

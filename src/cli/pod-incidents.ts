@@ -1,6 +1,6 @@
 import { UserError } from '../errors.ts';
 import { incidentsOf, type TenantIncident } from '../incidents/tenant.ts';
-import { isNamespace } from '../model/namespace.ts';
+import { isLabel } from '../model/claim-name.ts';
 import { askFor, printAge } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { storeOnDisk } from './incidents-on-disk.ts';
@@ -21,7 +21,7 @@ const POD = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 export async function runPodIncidents(context: CommandContext, text: string): Promise<Ending> {
   const { options, output, logger } = context;
   const [namespace = '', name = '', ...rest] = text.split('/');
-  if (!isNamespace(namespace) || !POD.test(name) || rest.length > 0) {
+  if (!isLabel(namespace) || !POD.test(name) || rest.length > 0) {
     throw new UserError('flag-invalid', {
       flag: '--pod',
       problem: 'must be the namespace and the name of a pod, such as training/worker-0',

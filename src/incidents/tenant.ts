@@ -4,11 +4,11 @@ import { type IncidentHolder, type IncidentRecord, type IncidentSummary, summary
 import type { RecordRead } from './record-file.ts';
 
 /**
- * What a tenant may know of an incident of a device that its pods held: device, change, conditions, remedies, times and its own holders.
+ * The part of an incident that a tenant may see: device, change, conditions, remedies, times and the tenant's own holders.
  * Messages, kernel lines, processes, readings, other devices and later changes are left out, because they can name or count other tenants.
  */
 export interface TenantIncident extends Omit<IncidentSummary, 'hardware'> {
-  /** What to do, in the order of the conditions. `none` is left out. */
+  /** Remedies in the order of the conditions, without `none`. */
   readonly remedies: readonly Remedy[];
   /** The tenant's containers that hold the device or held it just before, with times. */
   readonly held: readonly IncidentHolder[];
@@ -26,7 +26,7 @@ export function holdersHit({ time, after, holders }: IncidentRecord): readonly I
   return holders.filter(({ until }) => until === undefined || Date.parse(until) >= fromMs);
 }
 
-/** Returns what pods of these namespaces may know of an incident; undefined when it hit none of them. */
+/** Returns the part of an incident that these namespaces may see; undefined when the incident hit none of their pods. */
 export function tenantView(record: IncidentRecord, namespaces: readonly string[]): TenantIncident | undefined {
   const held = holdersHit(record).filter(({ namespace }) => namespaces.includes(namespace));
   if (held.length === 0) return undefined;

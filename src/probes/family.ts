@@ -64,7 +64,7 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   ownsNumbers?(resource: string): boolean;
   /** Returns the names that known DRA drivers use for a device, the most likely name first. It is the inverse of `resolve`. */
   claimNames?(device: Device): readonly ClaimName[];
-  /** The protocol by which stock plugins of the family ask an agent of its vendor for the health of devices. */
+  /** The protocol with which the vendor's device plugin asks for the health of devices. */
   readonly askedBy?: 'metricssvc' | 'xpumd';
   /** How drivers of claims describe the devices in their files. */
   readonly claimForms?: ClaimForms;

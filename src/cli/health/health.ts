@@ -1,6 +1,7 @@
 import { nearestHint } from '../../config/nearest.ts';
 import { UserError } from '../../errors.ts';
 import { LINE_BYTES, nodeProblem } from '../../health/journal/node-problem.ts';
+import { deviceKey } from '../../model/device.ts';
 import type { ExpectedDevices } from '../../model/expected.ts';
 import { oneLine, shortened } from '../../model/one-line.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
@@ -80,17 +81,15 @@ function answerFor({ devices, expected, source }: Pick<Judged, 'devices' | 'expe
     return { status: 2, message: `no device ${wanted}${nearestHint(wanted, devices.flatMap(namesOf))}`, devices: [] };
   }
   const { exitCode, message } = nodeProblem(
-    chosen.map((device) => ({ key: keyOf(device), verdict: device.health })),
+    chosen.map((device) => ({ key: deviceKey(device), verdict: device.health })),
     wanted === undefined ? expected : [],
   );
   const isShort = exitCode === 0 && source !== 'agent';
   return { status: exitCode, message: isShort ? `${message} (one reading)` : message, devices: chosen };
 }
 
-const keyOf = ({ family, id }: ApiDevice): string => `${family}/${id}`;
-
 function namesOf(device: ApiDevice): string[] {
-  return [keyOf(device), device.id, ...device.aliases, ...(device.uuid === undefined ? [] : [device.uuid])];
+  return [deviceKey(device), device.id, ...device.aliases, ...(device.uuid === undefined ? [] : [device.uuid])];
 }
 
 function isCalled(device: ApiDevice, wanted: string): boolean {
@@ -99,7 +98,7 @@ function isCalled(device: ApiDevice, wanted: string): boolean {
 
 function written({ status, message, devices }: Answer, { source, takenAt }: Judged, format: unknown): string {
   if (format === 'json') {
-    const list = devices.map((device) => ({ device: keyOf(device), ...device.health }));
+    const list = devices.map((device) => ({ device: deviceKey(device), ...device.health }));
     return `${JSON.stringify({ status, message, source, takenAt, devices: list }, null, 2)}\n`;
   }
   const line = `${shortened(message, LINE_BYTES)}\n`;
@@ -119,7 +118,7 @@ function paragraph(device: ApiDevice): string {
     ...conditions.map((condition) => conditionRow(condition, standingText(condition))),
     ...pending.map((condition) => conditionRow(condition, pendingText(condition))),
   ];
-  const head = `  ${keyOf(device)} ${state}${since === undefined ? '' : ` since ${since}`}`;
+  const head = `  ${deviceKey(device)} ${state}${since === undefined ? '' : ` since ${since}`}`;
   const open = unchecked.length === 0 ? [] : [`    not checked: ${unchecked.join(', ')}`];
   return [head, ...rows, ...open].map((row) => `${oneLine(row)}\n`).join('');
 }

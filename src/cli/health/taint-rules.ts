@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
 import type { ClaimName } from '../../model/claim-name.ts';
+import { deviceKey } from '../../model/device.ts';
 import { shortened } from '../../model/one-line.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import type { ApiDevice } from '../api-device.ts';
@@ -35,7 +36,7 @@ export interface TaintRule {
 export function sickDevice(device: ApiDevice, families: readonly DeviceFamily[]): SickDevice {
   const [worst] = device.health.conditions;
   return {
-    key: `${device.family}/${device.id}`,
+    key: deviceKey(device),
     condition: worst?.type ?? 'Unhealthy',
     message: worst === undefined ? 'unhealthy' : `${worst.message}; remedy: ${worst.remedy}`,
     claims: (device.holders ?? []).flatMap(({ claim }) => (claim === undefined ? [] : [claim])),

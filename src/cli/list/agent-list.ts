@@ -2,6 +2,7 @@ import { UserError } from '../../errors.ts';
 import type { Allocation } from '../../model/allocation.ts';
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
+import { deviceKey } from '../../model/device.ts';
 import type { ActiveCondition, PendingCondition, Verdict } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
 import { shared } from '../../model/shared-metrics.ts';
@@ -78,7 +79,7 @@ interface StatusAnswer {
 function stateOf(api: ApiDevice): TableData['devices'][number] {
   const { health, holders, readings, missingSince, stale } = api;
   return {
-    key: keyOf(api),
+    key: deviceKey(api),
     device: api as Device,
     readings: METRICS.flatMap((metric) => readingsOf(metric, readings?.[readingName(metric)])),
     verdict: verdictOf(health),
@@ -134,8 +135,6 @@ function allocationOf(
         resource === allocation.resource &&
         deviceId === allocation.deviceId,
     );
-  const keys = devices.filter((device) => ids.includes(device.id) && isHeldAs(device)).map(keyOf);
+  const keys = devices.filter((device) => ids.includes(device.id) && isHeldAs(device)).map(deviceKey);
   return { allocation, devices: keys, ...(unresolved === undefined ? {} : { unresolved }) };
 }
-
-const keyOf = ({ family, id }: ApiDevice): string => `${family}/${id}`;

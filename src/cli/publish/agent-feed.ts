@@ -20,7 +20,7 @@ export interface AgentFeedParts {
   readonly heard: () => void;
 }
 
-/** What the agent says now. It follows the health feed, and asks the API for the rest at each message, so every ten seconds at least. */
+/** Follows the health feed of the agent. At each message, so at least every ten seconds, it asks the API for what the feed does not have. */
 export class AgentFeed {
   readonly #parts: AgentFeedParts;
   #feed: readonly FeedDevice[] | undefined;
@@ -36,7 +36,7 @@ export class AgentFeed {
     this.#heardMs = parts.clock.monotonic();
   }
 
-  /** `away` when nothing was heard for 30 seconds; undefined before that and before the first answer. */
+  /** Returns `away` when the agent sent nothing for 30 seconds; undefined before that time and before the first answer. */
   view(): AgentView | 'away' | undefined {
     return this.#parts.clock.monotonic() - this.#heardMs >= STALE_MS ? 'away' : this.#view;
   }
@@ -55,7 +55,7 @@ export class AgentFeed {
 
   async #follow(): Promise<void> {
     const { stream, refusal } = await this.#parts.open();
-    this.#tell(stream === undefined, refusal);
+    this.#logState(stream === undefined, refusal);
     if (stream !== undefined && !this.#isOver) await this.#read(stream).catch(() => undefined);
     stream?.destroy();
     if (!this.#isOver) this.#cancel = this.#parts.clock.after(RETRY_MS, () => void this.#follow());
@@ -94,7 +94,7 @@ export class AgentFeed {
     this.#cancelStale = this.#parts.clock.after(STALE_MS + 100, () => this.#parts.heard());
   }
 
-  #tell(isAway: boolean, refusal: Refusal | undefined): void {
+  #logState(isAway: boolean, refusal: Refusal | undefined): void {
     const key = 'agent';
     const detail = refusal === undefined ? 'no agent answers, or it has read nothing yet' : REFUSAL_TEXTS[refusal].detail;
     const remedy = refusal === undefined ? undefined : REFUSAL_TEXTS[refusal].remedy;

@@ -1,12 +1,14 @@
+import { conditionKey } from '../../health/engine/memory.ts';
+import { NODE_CONDITIONS } from '../../health/journal/node-problem.ts';
+import { deviceKey } from '../../model/device.ts';
 import { areTooFew } from '../../model/expected.ts';
 import { shortened } from '../../model/one-line.ts';
-import { type AgentView, type FeedDevice, keyOf } from './view.ts';
+import type { AgentView, FeedDevice } from './view.ts';
 
-export const CONDITION_TYPES = ['DevicesUnhealthy', 'DevicesUnknown', 'DevicesMissing'] as const;
-export type ConditionType = (typeof CONDITION_TYPES)[number];
+export type ConditionType = (typeof NODE_CONDITIONS)[number];
 
-/** What a node condition says. Only a difference in these members is a change. */
-export interface Said {
+/** Content of a node condition. Only a difference in these members is a change. */
+export interface ConditionContent {
   readonly type: ConditionType;
   readonly status: 'True' | 'False' | 'Unknown';
   readonly reason: string;
@@ -14,7 +16,7 @@ export interface Said {
 }
 
 /** A condition in the status of a node. */
-export interface NodeCondition extends Said {
+export interface NodeCondition extends ConditionContent {
   readonly lastTransitionTime?: string;
   readonly lastHeartbeatTime?: string;
 }
@@ -22,24 +24,24 @@ export interface NodeCondition extends Said {
 /** A node has a few dozen conditions of 1 KiB at most in its status, which every client of nodes reads. */
 const MESSAGE_BYTES = 512;
 
-/** What the verdicts of the agent say about the node. It contains no reading and no time, so that it changes only with a verdict. */
-export function conditionsOf(view: AgentView): readonly Said[] {
+/** Returns the conditions that follow from the verdicts. They contain no reading and no time, so that they change only with a verdict. */
+export function conditionsOf(view: AgentView): readonly ConditionContent[] {
   return [unhealthy(view), unknown(view), missing(view)];
 }
 
 /** Nothing was heard from the agent for too long. */
-export function agentAway(): readonly Said[] {
+export function agentAway(): readonly ConditionContent[] {
   const message = 'the agent of this node does not answer, so nothing is known of its devices';
-  return CONDITION_TYPES.map((type) => ({ type, status: type === 'DevicesUnknown' ? 'True' : 'Unknown', reason: 'AgentAway', message }));
+  return NODE_CONDITIONS.map((type) => ({ type, status: type === 'DevicesUnknown' ? 'True' : 'Unknown', reason: 'AgentAway', message }));
 }
 
 /** The publisher ends. A condition that it no longer maintains must not look like a verdict. */
-export function stopped(types: readonly ConditionType[]): readonly Said[] {
+export function stopped(types: readonly ConditionType[]): readonly ConditionContent[] {
   const message = 'the publisher of this node was stopped, so nothing is known of its devices';
   return types.map((type) => ({ type, status: 'Unknown', reason: 'PublisherStopped', message }));
 }
 
-function unhealthy(view: AgentView): Said {
+function unhealthy(view: AgentView): ConditionContent {
   const found = view.feed.filter(({ state }) => state === 'UNHEALTHY');
   const type = 'DevicesUnhealthy';
   if (found.length > 0) return { type, status: 'True', reason: 'FatalCondition', message: listed('unhealthy', found, view) };
@@ -48,16 +50,16 @@ function unhealthy(view: AgentView): Said {
   return { type, status: 'False', reason: 'NoFatalCondition', message: 'no device has a fatal condition' };
 }
 
-function unknown(view: AgentView): Said {
+function unknown(view: AgentView): ConditionContent {
   const found = view.feed.filter(({ state }) => state === 'UNKNOWN');
   const type = 'DevicesUnknown';
   if (found.length > 0) return { type, status: 'True', reason: 'DevicesNotRead', message: listed('unknown', found, view) };
   return { type, status: 'False', reason: 'AllRead', message: 'the state of each device is known' };
 }
 
-function missing({ feed, devices, expected }: AgentView): Said {
+function missing({ feed, devices, expected }: AgentView): ConditionContent {
   const type = 'DevicesMissing';
-  const absent = devices.filter((device) => device.missingSince !== undefined).map(keyOf);
+  const absent = devices.filter((device) => device.missingSince !== undefined).map(deviceKey);
   const short = expected.filter(areTooFew).map((one) => `${one.present} of ${one.expected} expected ${one.family} devices`);
   const parts = [...absent, ...short];
   if (parts.length > 0)
@@ -73,11 +75,11 @@ function missing({ feed, devices, expected }: AgentView): Said {
 
 /** Devices with their worst condition and its remedy. The text of a condition is left out: it can name processes of tenants. */
 function listed(what: string, found: readonly FeedDevice[], { feed, devices }: AgentView): string {
-  const byKey = new Map(devices.map((device) => [keyOf(device), device]));
+  const byKey = new Map(devices.map((device) => [deviceKey(device), device]));
   const texts = found.map((device) => {
-    const key = keyOf(device);
+    const key = deviceKey(device);
     const worst = byKey.get(key)?.health.conditions[0];
-    return worst === undefined ? key : `${key} ${conditionName(worst)} (${worst.remedy})`;
+    return worst === undefined ? key : `${key} ${conditionKey(worst)} (${worst.remedy})`;
   });
   return shortened(
     `${found.length} of ${feed.length} devices ${found.length === 1 ? 'is' : 'are'} ${what}: ${texts.join(', ')}`,
@@ -85,36 +87,33 @@ function listed(what: string, found: readonly FeedDevice[], { feed, devices }: A
   );
 }
 
-export const conditionName = ({ type, instance }: { readonly type: string; readonly instance?: string | undefined }): string =>
-  instance === undefined ? type : `${type}/${instance}`;
-
 /** Returns the conditions of this program in the status of a node. */
 export function ownConditionsIn(node: unknown): readonly NodeCondition[] {
   const conditions = (node as { readonly status?: { readonly conditions?: unknown } } | undefined | null)?.status?.conditions;
   if (!Array.isArray(conditions)) return [];
-  return conditions.filter((one: Partial<NodeCondition> | null) => CONDITION_TYPES.some((type) => type === one?.type));
+  return conditions.filter((one: Partial<NodeCondition> | null) => NODE_CONDITIONS.some((type) => type === one?.type));
 }
 
-const sameWords = (one: Said, other: Said): boolean =>
+const sameContent = (one: ConditionContent, other: ConditionContent): boolean =>
   one.status === other.status && one.reason === other.reason && one.message === other.message;
 
 /** Whether the node has other conditions than wanted. Times are no difference. */
-export function differ(present: readonly NodeCondition[], wanted: readonly Said[]): boolean {
+export function differ(present: readonly NodeCondition[], wanted: readonly ConditionContent[]): boolean {
   return (
     present.length !== wanted.length ||
-    wanted.some((said) => {
-      const found = present.find(({ type }) => type === said.type);
-      return found === undefined || !sameWords(found, said);
+    wanted.some((content) => {
+      const found = present.find(({ type }) => type === content.type);
+      return found === undefined || !sameContent(found, content);
     })
   );
 }
 
 /** Adds the times. The time of the transition changes only with the status. */
-export function withTimes(wanted: readonly Said[], present: readonly NodeCondition[], nowMs: number): readonly NodeCondition[] {
+export function withTimes(wanted: readonly ConditionContent[], present: readonly NodeCondition[], nowMs: number): readonly NodeCondition[] {
   const now = `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
-  return wanted.map((said) => {
-    const before = present.find(({ type }) => type === said.type);
-    const lastTransitionTime = before?.status === said.status ? (before.lastTransitionTime ?? now) : now;
-    return { ...said, lastHeartbeatTime: now, lastTransitionTime };
+  return wanted.map((content) => {
+    const before = present.find(({ type }) => type === content.type);
+    const lastTransitionTime = before?.status === content.status ? (before.lastTransitionTime ?? now) : now;
+    return { ...content, lastHeartbeatTime: now, lastTransitionTime };
   });
 }

@@ -1,10 +1,11 @@
 import type { Clock } from '../../host/clock.ts';
+import { deviceKey } from '../../model/device.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import { API_VERSION, sickDevice, type TaintRule, taintRulesOf } from '../health/taint-rules.ts';
 import { COMPONENT } from './events.ts';
 import type { Kubernetes } from './kubernetes.ts';
 import { callOrThrow } from './pace.ts';
-import { type AgentView, keyOf } from './view.ts';
+import type { AgentView } from './view.ts';
 
 export const RULES_PATH = `/apis/${API_VERSION}/devicetaintrules`;
 /** Label with the node of the publisher that made a rule. The admission policy of the chart compares it with the token. */
@@ -41,23 +42,23 @@ export interface RuleChanges {
 }
 
 /**
- * What must change so that exactly the sick devices have rules. A device whose state is unknown keeps its rules. So does one whose claim is
- * gone: a claim may be the only source of its name.
+ * Returns the changes after which exactly the unhealthy devices have rules. A device of unknown state keeps its rules. A device whose claim is
+ * gone keeps them too, because a claim can be the only source of its name.
  */
 export function ruleChanges(
   { feed, devices }: AgentView,
   present: readonly PresentRule[],
   { node, effect, families }: { readonly node: string; readonly effect: string; readonly families: readonly DeviceFamily[] },
 ): RuleChanges {
-  const states = new Map(feed.map((device) => [keyOf(device), device.state]));
+  const states = new Map(feed.map((device) => [deviceKey(device), device.state]));
   const keeps = ({ key = '' }: PresentRule): boolean => ['UNHEALTHY', 'UNKNOWN'].includes(states.get(key) ?? '');
   const wanted = devices
-    .filter((device) => states.get(keyOf(device)) === 'UNHEALTHY')
+    .filter((device) => states.get(deviceKey(device)) === 'UNHEALTHY')
     .flatMap((device) => {
       const rules = taintRulesOf(sickDevice(device, families), node, effect, COMPONENT);
       const of = {
         labels: { [NODE_LABEL]: node, 'app.kubernetes.io/managed-by': COMPONENT },
-        annotations: { [DEVICE_ANNOTATION]: keyOf(device) },
+        annotations: { [DEVICE_ANNOTATION]: deviceKey(device) },
       };
       return rules.map((rule): OwnRule => ({ ...rule, metadata: { ...rule.metadata, ...of } }));
     });

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { REMEDY_TEXTS } from '../../board/words.ts';
+import { conditionKey } from '../../health/engine/memory.ts';
 import type { IncidentHolder, IncidentRecord } from '../../incidents/record.ts';
 import { holdersHit } from '../../incidents/tenant.ts';
 import type { HealthState } from '../../model/health.ts';
 import { shortened } from '../../model/one-line.ts';
-import { conditionName } from './conditions.ts';
 
 /** An event of core v1, in a form that the API server takes as it is. */
 export interface KubernetesEvent {
@@ -19,11 +19,11 @@ export const COMPONENT = 'device-agent-publish';
 /** Longest message of an event in API servers: 1024 bytes. */
 const MESSAGE_BYTES = 1_024;
 /** A verdict of an incident that is worth an event: what its events are named by. */
-export type ToldState = Extract<HealthState, 'unhealthy' | 'unknown'>;
-const REASONS: Readonly<Record<ToldState, string>> = { unhealthy: 'DeviceUnhealthy', unknown: 'DeviceUnknown' };
+export type EventState = Extract<HealthState, 'unhealthy' | 'unknown'>;
+const REASONS: Readonly<Record<EventState, string>> = { unhealthy: 'DeviceUnhealthy', unknown: 'DeviceUnknown' };
 
 /** The worst verdict that an incident had; undefined when it needs no event. `states`: as the list of incidents has them. */
-export function toldState([_before, ...states]: readonly string[]): ToldState | undefined {
+export function eventStateOf([_before, ...states]: readonly string[]): EventState | undefined {
   if (states.includes('unhealthy')) return 'unhealthy';
   return states.includes('unknown') ? 'unknown' : undefined;
 }
@@ -35,7 +35,7 @@ interface Node {
 }
 
 /** The events of one incident: on the node, and on each pod that held the device. Made again, they have the same names. */
-export function eventsOf(record: IncidentRecord, state: ToldState, node: Node): readonly KubernetesEvent[] {
+export function eventsOf(record: IncidentRecord, state: EventState, node: Node): readonly KubernetesEvent[] {
   const text = `${record.device.key} ${causeText(record, state)}`;
   const base = { time: record.time, reason: REASONS[state], host: node.name };
   const name = `device-agent.${record.id.toLowerCase().replace(/[^a-z0-9.-]/g, '-')}`;
@@ -59,11 +59,11 @@ export function eventsOf(record: IncidentRecord, state: ToldState, node: Node): 
 }
 
 /** Condition and remedy of the change. The message of the condition is left out: it can name a process of another tenant. */
-function causeText({ changes }: IncidentRecord, state: ToldState): string {
+function causeText({ changes }: IncidentRecord, state: EventState): string {
   const change = changes.find(({ to }) => to === state);
   if (change?.condition === undefined) return `is ${state}`;
   const { condition: type, instance, reason, remedy } = change;
-  return `has the condition ${conditionName({ type, instance })} (${reason}). ${REMEDY_TEXTS[remedy] ?? 'No action is needed.'}`;
+  return `has the condition ${conditionKey({ type, instance })} (${reason}). ${REMEDY_TEXTS[remedy] ?? 'No action is needed.'}`;
 }
 
 /** Each pod once. */

@@ -3,7 +3,7 @@ import type { ListedIncident } from '../../incidents/store.ts';
 import { hours } from '../../model/duration.ts';
 import type { Ask } from '../agent-api.ts';
 import { incidentsIn } from '../incidents.ts';
-import { eventsOf, type KubernetesEvent, toldState } from './events.ts';
+import { eventStateOf, eventsOf, type KubernetesEvent } from './events.ts';
 import type { Kubernetes } from './kubernetes.ts';
 import { callOrThrow, Refused } from './pace.ts';
 
@@ -20,7 +20,7 @@ const NEXT_MS = 10_000;
 export class IncidentEvents {
   readonly #kubernetes: Kubernetes;
   readonly #ask: Ask;
-  /** Incidents of the list whose events exist, with the verdict that they tell. */
+  /** Incidents of the list whose events exist, with the verdict in these events. */
   #done: ReadonlySet<string> = new Set();
 
   constructor(kubernetes: Kubernetes, ask: Ask) {
@@ -34,9 +34,9 @@ export class IncidentEvents {
     const list = incidentsIn(answer?.body);
     if (list === undefined) return NEXT_MS;
     const takenMs = Date.parse((answer?.body as { readonly takenAt?: string } | undefined)?.takenAt ?? '');
-    const told = list.filter(({ time }) => !(takenMs - Date.parse(time) > OLDEST_MS)).flatMap(toTell);
-    this.#done = new Set(told.map(({ key }) => key).filter((key) => this.#done.has(key)));
-    const open = told.filter(({ key }) => !this.#done.has(key));
+    const wanted = list.filter(({ time }) => !(takenMs - Date.parse(time) > OLDEST_MS)).flatMap(eventOf);
+    this.#done = new Set(wanted.map(({ key }) => key).filter((key) => this.#done.has(key)));
+    const open = wanted.filter(({ key }) => !this.#done.has(key));
     for (const { id, state, key } of open.slice(0, MOST_AT_ONCE)) {
       const { answer: asked } = await this.#ask(`/api/incidents/${encodeURIComponent(id)}`);
       // It is not kept any more, or its agent just ended.
@@ -52,15 +52,16 @@ export class IncidentEvents {
     try {
       await callOrThrow(this.#kubernetes, { method: 'POST', path, body: event }, [409]);
     } catch (error) {
-      if (!(error instanceof Refused) || !isForNobody(error)) throw error;
+      if (!(error instanceof Refused) || !isNamespaceGone(error)) throw error;
     }
   }
 }
 
-/** The namespace of the pod is gone, or ends: nobody can read an event there. */
-const isForNobody = ({ status, message }: Refused): boolean => status === 404 || (status === 403 && message.includes('being terminated'));
+/** Whether the namespace of the pod is gone or ends. An event cannot be read there. */
+const isNamespaceGone = ({ status, message }: Refused): boolean =>
+  status === 404 || (status === 403 && message.includes('being terminated'));
 
-const toTell = ({ id, states, newerVersion }: ListedIncident) => {
-  const state = newerVersion === undefined ? toldState(states) : undefined;
+const eventOf = ({ id, states, newerVersion }: ListedIncident) => {
+  const state = newerVersion === undefined ? eventStateOf(states) : undefined;
   return state === undefined ? [] : [{ id, state, key: `${id} ${state}` }];
 };

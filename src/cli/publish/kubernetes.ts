@@ -8,7 +8,7 @@ const BOUNDS = { mostBytes: 8 * 1024 * 1024, mostEntries: 200_000, mostDepth: 60
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
-/** What the API server answered. */
+/** Answer of the API server. */
 export interface KubernetesAnswer {
   readonly status: number;
   /** Undefined when the answer is not JSON. */
@@ -41,7 +41,7 @@ export function kubernetesAt(server: URL, account: Account, patienceMs = 10_000)
   return {
     async call(method, path, body, contentType = 'application/json') {
       const isSecure = server.protocol === 'https:';
-      // Over plain HTTP a token would be everyone's.
+      // Over plain HTTP everyone could read the token.
       const token = isSecure && account['token-file'] !== '' ? (await contentOf(account['token-file'])).trim() : '';
       const text = body === undefined ? undefined : JSON.stringify(body);
       const options = {

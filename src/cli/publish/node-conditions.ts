@@ -1,6 +1,6 @@
 import type { Clock } from '../../host/clock.ts';
 import type { Logger } from '../../log/logger.ts';
-import { type ConditionType, differ, type NodeCondition, ownConditionsIn, type Said, withTimes } from './conditions.ts';
+import { type ConditionContent, type ConditionType, differ, type NodeCondition, ownConditionsIn, withTimes } from './conditions.ts';
 import { COMPONENT } from './events.ts';
 import type { Kubernetes } from './kubernetes.ts';
 import { callOrThrow } from './pace.ts';
@@ -39,7 +39,7 @@ export class NodeConditions {
    * Makes the node have what `wanted` returns, which is asked as late as possible; undefined: not known yet. Returns after how many
    * milliseconds to call again, even without news. Throws when the API server does not take it.
    */
-  async keep(wanted: () => readonly Said[] | undefined): Promise<number> {
+  async keep(wanted: () => readonly ConditionContent[] | undefined): Promise<number> {
     const { clock, resyncMs } = this.#parts;
     if (clock.monotonic() - this.#readMs >= resyncMs) this.#present = undefined;
     const present = this.#present ?? (await this.#read());
@@ -53,7 +53,7 @@ export class NodeConditions {
   }
 
   /** The publisher ends: its conditions say so. Those that were removed meanwhile stay away. */
-  async end(words: (types: readonly ConditionType[]) => readonly Said[]): Promise<void> {
+  async end(words: (types: readonly ConditionType[]) => readonly ConditionContent[]): Promise<void> {
     const present = await this.#read();
     const said = words(present.map(({ type }) => type));
     if (!differ(present, said)) return;
@@ -95,7 +95,7 @@ export class NodeConditions {
     return clock.monotonic() - Math.min(SPACING_MS, ...ages.map((ageMs) => Math.max(0, ageMs - 1_000)));
   }
 
-  async #apply(said: readonly Said[], present: readonly NodeCondition[]): Promise<void> {
+  async #apply(said: readonly ConditionContent[], present: readonly NodeCondition[]): Promise<void> {
     const { clock, logger } = this.#parts;
     const conditions = withTimes(said, present, clock.now());
     // A failed request may have been carried out.

@@ -60,7 +60,7 @@ export class Pace {
   }
 }
 
-/** One trouble for each kind of failure: the same failure is told once, however often it comes again. */
+/** Returns the kind of a failure. The log has one line for each kind, however often the failure repeats. */
 export function failureKind(error: unknown): string {
   if (error instanceof NoAnswer) return 'no-answer';
   if (!(error instanceof Refused)) return 'other';

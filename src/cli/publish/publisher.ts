@@ -3,7 +3,7 @@ import type { ChangeLog } from '../../log/changes.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import type { Ask } from '../agent-api.ts';
-import { agentAway, conditionsOf, type Said, stopped } from './conditions.ts';
+import { agentAway, type ConditionContent, conditionsOf, stopped } from './conditions.ts';
 import { DeviceRules } from './device-rules.ts';
 import { IncidentEvents } from './incident-events.ts';
 import type { Kubernetes } from './kubernetes.ts';
@@ -15,7 +15,7 @@ import type { AgentView } from './view.ts';
 export interface PublisherParts {
   readonly kubernetes: Kubernetes;
   readonly ask: Ask;
-  /** What the agent says now; `away` when it says nothing; undefined when that is not known yet. */
+  /** Returns the present state of the agent; `away` when the agent sends nothing; undefined when it is not known yet. */
   readonly view: () => AgentView | 'away' | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -71,13 +71,13 @@ export class Publisher {
     ];
   }
 
-  /** The agent has said something, or nothing for too long. */
+  /** Must be called when the agent sent a message, and when it sent none for too long. */
   wake(): void {
     this.#isAsked = true;
     if (!this.#isOver) this.#running ??= this.#run();
   }
 
-  /** Ends the work, and says in the conditions that nobody maintains them. */
+  /** Ends the work, and sets the conditions to unknown, because no program maintains them afterwards. */
   async stop(): Promise<void> {
     this.#isOver = true;
     this.#cancel?.();
@@ -89,7 +89,7 @@ export class Publisher {
     }
   }
 
-  #wanted(): readonly Said[] | undefined {
+  #wanted(): readonly ConditionContent[] | undefined {
     const view = this.#parts.view();
     return view === 'away' ? agentAway() : view && conditionsOf(view);
   }

@@ -8,7 +8,7 @@ export interface FeedDevice {
   readonly state: 'HEALTHY' | 'UNHEALTHY' | 'UNKNOWN';
 }
 
-/** What the agent said last. */
+/** What the last answers of the agent contain. */
 export interface AgentView {
   /** The verdicts, which count: while the agent does not work, the feed reports all devices as unknown, and its API has the last snapshot. */
   readonly feed: readonly FeedDevice[];
@@ -16,8 +16,6 @@ export interface AgentView {
   readonly devices: readonly ApiDevice[];
   readonly expected: readonly ExpectedDevices[];
 }
-
-export const keyOf = ({ family, id }: { readonly family: string; readonly id: string }): string => `${family}/${id}`;
 
 /** Returns the devices of a line of the feed; undefined for a heartbeat and for what is no such line. */
 export function feedDevicesIn(line: unknown): readonly FeedDevice[] | undefined {

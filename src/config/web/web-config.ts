@@ -3,8 +3,8 @@ import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { systemWords } from '../../errors.ts';
 import type { UntrustedRead } from '../../host/fs/untrusted-file.ts';
 import { validateHeaderValue } from '../../host/node-http.ts';
+import { isLabel } from '../../model/claim-name.ts';
 import { defined } from '../../model/defined.ts';
-import { isNamespace } from '../../model/namespace.ts';
 import type { Access, ClientAuthType, TlsRules } from '../../server/access/access.ts';
 import { type FileProblem, inOrder, parseDocument } from '../document.ts';
 import { checkSchema } from '../schema-check.ts';
@@ -126,7 +126,7 @@ function namespaceProblems({ basic_auth_users: users, basic_auth_namespaces: bou
     if (!Object.hasOwn(users ?? {}, user)) return [problem(at, 'names no user of basic_auth_users')];
     if (!Array.isArray(namespaces) || namespaces.length === 0) return [problem(at, 'must be a list of one namespace or more')];
     return namespaces.flatMap((namespace: unknown, index) =>
-      typeof namespace === 'string' && isNamespace(namespace) ? [] : [problem([...at, index], 'must be the name of a namespace')],
+      typeof namespace === 'string' && isLabel(namespace) ? [] : [problem([...at, index], 'must be the name of a namespace')],
     );
   });
 }

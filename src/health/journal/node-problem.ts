@@ -2,6 +2,7 @@ import { pendingTrouble } from '../../model/condition-phase.ts';
 import { seconds } from '../../model/duration.ts';
 import { areTooFew, type ExpectedDevices, expectedText } from '../../model/expected.ts';
 import type { ActiveCondition, HealthState, Verdict } from '../../model/health.ts';
+import { conditionKey } from '../engine/memory.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ } from '../policy/own-conditions.ts';
 
 /** node-problem-detector cuts longer lines by default. */
@@ -111,7 +112,7 @@ function summary(devices: readonly JudgedState[], state: HealthState): string {
 
 /** Text for pending conditions, so that a device with one is not reported as plainly healthy. */
 function waiting(devices: readonly JudgedState[]): string {
-  const found = devices.flatMap(({ key, verdict }) => pendingTrouble(verdict).map((condition) => `${key} ${nameOf(condition)}`));
+  const found = devices.flatMap(({ key, verdict }) => pendingTrouble(verdict).map((condition) => `${key} ${conditionKey(condition)}`));
   const [first] = found;
   return first === undefined ? '' : `, ${first} pending${found.length > 1 ? ` (and ${found.length - 1} more)` : ''}`;
 }
@@ -119,10 +120,6 @@ function waiting(devices: readonly JudgedState[]): string {
 /** A recovering condition has no remedy, and its message describes the past. */
 function describe(condition: JudgedCondition): string {
   const { message, remedy, recovering } = condition;
-  if (recovering !== undefined) return `${nameOf(condition)} recovering, it was '${message}'`;
-  return `${nameOf(condition)}: ${message}${remedy === 'none' ? '' : `; ${remedy}`}`;
-}
-
-function nameOf({ type, instance }: JudgedCondition): string {
-  return instance === undefined ? type : `${type}/${instance}`;
+  if (recovering !== undefined) return `${conditionKey(condition)} recovering, it was '${message}'`;
+  return `${conditionKey(condition)}: ${message}${remedy === 'none' ? '' : `; ${remedy}`}`;
 }

@@ -3,6 +3,7 @@ import { areTooFew, type ExpectedDevices, expectedText } from '../../model/expec
 import type { Verdict } from '../../model/health.ts';
 import { shortened } from '../../model/one-line.ts';
 import type { DeviceState, FamilyState, Snapshot } from '../../model/snapshot.ts';
+import { conditionKey } from '../engine/memory.ts';
 
 export interface ReadyQuestion {
   /** Only devices of this family. */
@@ -107,7 +108,7 @@ function limited(lines: readonly string[]): readonly string[] {
   return lines.length > MOST_LINES ? [...shown, `and ${lines.length - MOST_LINES} more`] : shown;
 }
 
-/** A family without a device, of which no complete read has told that it has none: a problem can hide devices. */
+/** Whether it is unknown that a family has no device: no complete read found none, because a problem can hide devices. */
 function isUnread({ family, succeeded, problems }: FamilyState, chosen: readonly DeviceState[]): boolean {
   const hides = succeeded !== true || problems.some(({ code }) => code !== 'expected-missing');
   return hides && !chosen.some(({ device }) => device.family === family);
@@ -145,9 +146,8 @@ function whyNot({ verdict, missingSinceMs }: DeviceState, { isUsable }: ReadyRul
   if (state === 'healthy' || state === 'degraded') return `${state}, not checked: ${unchecked?.join(', ')}`;
   const worst = conditions.find(({ severity }) => state === 'unknown' || severity === 'fatal');
   if (worst === undefined) return state;
-  const { type, instance, reason, remedy, recovering } = worst;
-  const name = instance === undefined ? type : `${type}/${instance}`;
-  return `${state}, ${name} (${reason})${recovering === undefined ? `, remedy: ${remedy}` : ', recovering'}`;
+  const { reason, remedy, recovering } = worst;
+  return `${state}, ${conditionKey(worst)} (${reason})${recovering === undefined ? `, remedy: ${remedy}` : ', recovering'}`;
 }
 
 const RANKS = { unhealthy: 0, unknown: 1, degraded: 2, healthy: 3 } as const;

@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
 import { incidentsOf } from '../../incidents/tenant.ts';
-import { isNamespace } from '../../model/namespace.ts';
+import { isLabel } from '../../model/claim-name.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { boundTo } from '../access/tenants.ts';
 import { sendError, sendJson } from '../http/answer.ts';
@@ -20,7 +20,7 @@ export function incidentsHandler({ snapshot, incidents }: Sources): RequestHandl
     const { namespace } = request.query;
     const bound = boundTo(response);
     const takenAt = timeText(snapshot()?.takenAtMs);
-    if (namespace !== undefined && (typeof namespace !== 'string' || !isNamespace(namespace))) {
+    if (namespace !== undefined && (typeof namespace !== 'string' || !isLabel(namespace))) {
       return sendError(request, response, 400, 'parameter-invalid', 'The parameter "namespace" must be one name of a namespace.');
     }
     if (namespace !== undefined && bound?.includes(namespace) === false) {

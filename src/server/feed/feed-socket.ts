@@ -62,7 +62,7 @@ export async function serveFeedSocket(
   return async () => {
     listener.close();
     const ended = [...open].map(async ([socket, { server, connection }]) => {
-      // A stream that ends is told from a connection that breaks: some clients connect again only after the first.
+      // Some clients connect again after a stream that ended, and not after a connection that broke.
       for (const stream of connection.streams) stream.end();
       const deadline = setTimeout(() => socket.destroy(), END_MS);
       await new Promise<void>((resolve) => {
@@ -87,16 +87,16 @@ function serverWith({ streams, aliveMs, idleMs }: FeedSocketLimits): Server {
   });
 }
 
-/** Sends the list on a stream, in the words of its protocol: at once, at each change and at each heartbeat. */
+/** Sends the list on a stream, as a message of its protocol: at once, at each change and at each heartbeat. */
 export function streamLists<T>(
   call: ServerWritableStream<object, T>,
   feed: HealthFeed,
   { streams, cut }: FeedConnection,
-  told: (list: FeedList) => T,
+  messageOf: (list: FeedList) => T,
 ): void {
   const stop = feed.follow({
     // The stream would buffer sixteen lists before it signals back-pressure, so each write waits for the one before.
-    write: (list, _isNews, done) => call.write(told(list), (error?: Error | null) => (error ? undefined : done())),
+    write: (list, _isNews, done) => call.write(messageOf(list), (error?: Error | null) => (error ? undefined : done())),
     cut,
   });
   streams.add(call);

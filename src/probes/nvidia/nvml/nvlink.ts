@@ -3,7 +3,7 @@ import type { LinkPeer, LinkSample } from '../sample.ts';
 import { CODE, kindOf } from './codes.ts';
 import { PCI_INFO } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
-import { fieldValues } from './question.ts';
+import { callForNumber, fieldValues } from './question.ts';
 
 /** `NVML_NVLINK_MAX_LINKS` of nvml.h 13.3. */
 const MAX_LINKS = 36;
@@ -51,7 +51,7 @@ export function readLinks(library: Library, gpu: Handle, expected = 0): LinksRea
   let hasCounters = true;
   let isComplete = true;
   for (let number = 0; number < MAX_LINKS; number += 1) {
-    const code = library.call('nvmlDeviceGetNvLinkState', 'hup', gpu, number, library.scratch.address);
+    const code = callForNumber(library, 'nvmlDeviceGetNvLinkState', 'hu', gpu, number);
     if (code !== CODE.success) {
       isComplete &&= isUnsupported(code) || code === CODE.invalidArgument;
       if (isLast(code)) break;
@@ -105,9 +105,7 @@ function countErrors(library: Library, gpu: Handle, number: number): Counted | u
   const counted: Record<string, number> = {};
   let isSupported = false;
   for (const [counter, kind] of COUNTERS.entries()) {
-    // A replay has other bytes of earlier calls here, and repeats only those that the library changed.
-    library.scratch.clear(8);
-    const code = library.call('nvmlDeviceGetNvLinkErrorCounter', 'huip', gpu, number, counter, library.scratch.address);
+    const code = callForNumber(library, 'nvmlDeviceGetNvLinkErrorCounter', 'hui', gpu, number, counter);
     isSupported ||= !isUnsupported(code);
     if (code === CODE.success) counted[kind] = library.scratch.u64(0);
   }
@@ -135,7 +133,7 @@ export function readLinkEnds(library: Library, gpu: Handle, links: readonly Link
   const toAddress = new Map<string, number>();
   const ofLink = new Map(before.ofLink);
   for (const { number } of links.filter(({ isUp }) => isUp)) {
-    const type = library.call('nvmlDeviceGetNvLinkRemoteDeviceType', 'hup', gpu, number, scratch.address);
+    const type = callForNumber(library, 'nvmlDeviceGetNvLinkRemoteDeviceType', 'hu', gpu, number);
     if (type === CODE.success && scratch.u32(0) === SWITCH) {
       toSwitch += 1;
       ofLink.set(number, 'a switch');

@@ -1,6 +1,7 @@
 import { CODE } from './codes.ts';
 import type { Gpu } from './gpu.ts';
 import type { Library } from './library.ts';
+import { callForNumber } from './question.ts';
 
 /** `NVML_P2P_CAPS_INDEX_NVLINK`. */
 const NVLINK = 2;
@@ -21,7 +22,7 @@ function accessOf(library: Library, gpu: Gpu, all: readonly Gpu[]): ReadonlyMap<
   const access = new Map<Gpu, boolean>();
   for (const other of all) {
     if (other === gpu) continue;
-    const code = library.call('nvmlDeviceGetP2PStatus', 'hhip', gpu.handle, other.handle, NVLINK, library.scratch.address);
+    const code = callForNumber(library, 'nvmlDeviceGetP2PStatus', 'hhi', gpu.handle, other.handle, NVLINK);
     const state = library.scratch.u32(0);
     if (code === CODE.success && state !== UNKNOWN) access.set(other, state === OK);
   }

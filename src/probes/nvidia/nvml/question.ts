@@ -115,6 +115,15 @@ function call(library: Library, { symbol, before = [], outs = 1, after = [], ver
   return library.call(symbol, letters, device, ...before, ...pointers, ...after);
 }
 
+/** Bytes of the largest number that a call answers. */
+const NUMBER_BYTES = 8;
+
+/** Calls a function that writes one number at the start of the scratch memory, where bytes of an earlier call are cleared. */
+export function callForNumber(library: Library, symbol: string, types: string, ...values: Handle[]): number {
+  library.scratch.clear(NUMBER_BYTES);
+  return library.call(symbol, `${types}p`, ...values, library.scratch.address);
+}
+
 /** One value of `nvmlDeviceGetFieldValues`. Source of the ids: nvml.h 13.3. */
 export interface Field {
   readonly id: number;
