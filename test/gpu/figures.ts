@@ -136,6 +136,8 @@ const LABELS: Readonly<Record<string, readonly [metric: string, label: string]>>
   compute_mode: ['device_nvidia_info', 'compute_mode'],
   gsp_firmware_version: ['device_nvidia_info', 'gsp_firmware'],
 };
+/** Labels that the library has no call for. */
+const LABELS_NOT_BY_LIBRARY: Readonly<Record<string, string>> = { gpu_part_number: 'only by the command: the library has no call for it' };
 /** Words of the document that are label values of a series: the value of the label in small letters with `_`. */
 const STATES: Readonly<Record<string, readonly [metric: string, label: string]>> = {
   gpu_recovery_action: ['device_nvidia_recovery_action', 'action'],
@@ -156,7 +158,13 @@ function keyAt(gpu: PrintedGpu, path: string): keyof typeof VALUES | undefined {
 
 function leafFigure(gpu: PrintedGpu, path: string, text: string): Figure {
   const [metric = '', label = ''] = LABELS[path] ?? [];
-  if (label !== '') return { ...of(gpu, path), text, expected: { metric, labels: device(gpu.uuid), label } };
+  if (label !== '')
+    return {
+      ...of(gpu, path),
+      text,
+      expected: { metric, labels: device(gpu.uuid), label },
+      mayBeMissing: LABELS_NOT_BY_LIBRARY[path],
+    };
   const [stateMetric = '', stateLabel = ''] = STATES[path] ?? [];
   if (stateLabel !== '') {
     const isState = text === STATE_OF_NOTHING[path] || !NOTHING.test(text);
@@ -365,6 +373,7 @@ export function compared({ section, gpu, what, text, number, expected, mayBeMiss
   if ('label' in expected) {
     const agent = after.label(expected.metric, expected.label, expected.labels) ?? '';
     if (agent === '' && NOTHING.test(text)) return { ...line, agent, verdict: 'not offered' };
+    if (agent === '' && mayBeMissing !== undefined) return { ...line, agent, verdict: 'not offered', note: mayBeMissing };
     return { ...line, agent, verdict: agent === text ? 'equal' : 'different' };
   }
   const values = [before, after].flatMap((page) => page.value(expected.metric, expected.labels) ?? []);

@@ -100,6 +100,20 @@ describe('the activity of a GPU', () => {
     expect(reports[0]?.read?.readings.find(({ metric }) => metric === 'device_nvidia_traffic_bytes_per_second')?.value).toBe(3 * MIB);
   });
 
+  it('has no traffic over NVLinks for a GPU that has none, although the driver answers 0', async () => {
+    const links = async (lines: readonly string[]): Promise<readonly unknown[]> => {
+      const { at } = started(sampled(40, ['gpm.60 = 0', 'gpm.61 = 0', ...lines]));
+      await at(0);
+      const { reports } = await at(10_000);
+      return (reports[0]?.read?.readings ?? [])
+        .filter(({ metric, labels }) => metric === 'device_nvidia_traffic_bytes_per_second' && labels?.link === 'nvlink')
+        .map(({ value }) => value);
+    };
+    expect(await links([])).toEqual([]);
+    expect(await links(['link.0 = 1'])).toEqual([0, 0]);
+    expect(await links(['fail.nvmlDeviceGetNvLinkState = 999'])).toEqual([0, 0]);
+  });
+
   it('ends when the GPU is lost, and starts again when it returns', async () => {
     const { node, at } = started(sampled(40));
     await at(0);

@@ -1,5 +1,6 @@
 import type { GpuIdentity, GpuSample, LinkSample, LinkState, LinkStates } from '../sample.ts';
 import { combinedRecovery } from '../states.ts';
+import type { Values } from '../values.ts';
 import { CODE, kindOf, unreadFor } from './codes.ts';
 import { Activities } from './gpm.ts';
 import type { DriverVersion } from './gpu-questions.ts';
@@ -99,11 +100,14 @@ export class Gpu {
     return {
       ...answered,
       identity: { ...answered.identity, ...this.identity },
-      values: { ...answered.values, ...this.#activities.whole() },
+      values: { ...answered.values, ...this.#trafficOfLinks(this.#activities.whole()) },
       recovery,
       links: this.#links.links,
       linkStates: this.#linkStates(),
-      instances: instances.map((instance) => ({ ...instance, values: { ...instance.values, ...this.#activities.of(instance) } })),
+      instances: instances.map((instance) => ({
+        ...instance,
+        values: { ...instance.values, ...this.#trafficOfLinks(this.#activities.of(instance)) },
+      })),
       unread: [...(answered.unread ?? []), ...this.#instances.unread()],
       ...(processes && { processes }),
     };
@@ -135,6 +139,13 @@ export class Gpu {
       );
     this.#activities.refresh(nowMs, slow, this.#instances.isSplit, this.#instances.samples());
     return undefined;
+  }
+
+  /** A GPU without links has no traffic of links: driver 580 answers 0 for an H200 of a virtual machine that was given none. */
+  #trafficOfLinks(means: Values | undefined): Values | undefined {
+    const { links, isComplete } = this.#links;
+    if (!isComplete || links.length > 0) return means;
+    return means && { ...means, nvlinkMeanReceiveBytesPerSecond: undefined, nvlinkMeanTransmitBytesPerSecond: undefined };
   }
 
   #linkStates(): LinkStates {
