@@ -10,6 +10,7 @@ import { IncidentStore, type ListedIncident, type StoreSettings } from '../incid
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { IncidentCount } from '../model/agent-stats.ts';
+import type { Snapshot } from '../model/snapshot.ts';
 import type { HealthService } from './health.ts';
 import { historySettings } from './history-settings.ts';
 import type { AgentSettings } from './settings.ts';
@@ -82,15 +83,19 @@ export class IncidentService {
     return this.#store.read(id);
   }
 
-  counts(): readonly IncidentCount[] {
-    return this.#recorder.counts();
-  }
-
   /** Writes what is not yet on disk. */
   async close(): Promise<void> {
     this.#kernel.close();
     await this.#store.close();
   }
+}
+
+/** Incidents of the devices of a snapshot. */
+export function incidentCounts(health: HealthService, snapshot: Snapshot | undefined): readonly IncidentCount[] {
+  const tallies = health.incidents();
+  return (snapshot?.devices ?? []).flatMap(({ key, device }) =>
+    (tallies.get(key) ?? []).map(({ lastMs: _, ...tally }): IncidentCount => ({ device: device.id, ...tally })),
+  );
 }
 
 /** Incidents lie beside the state file. Without a state file, nothing is on disk. */

@@ -8,13 +8,16 @@ import { EventRing } from '../journal/events.ts';
 import { conditionPolicy, type HealthPolicy } from '../policy/policy.ts';
 import { type Acceptance, unverifiedOf, withAccepted } from './acceptance.ts';
 import { createClockShift } from './clock-shift.ts';
+import { joined, talliedIncidents } from './incident-tally.ts';
 import { type HealthInput, judgeDevice } from './judge-device.ts';
-import { type ConditionState, type DeviceMemory, type HealthMemory, NOTHING, notAfter, resumed } from './memory.ts';
+import { type ConditionState, type DeviceMemory, type HealthMemory, NOTHING, notAfter, type PastDevice, resumed } from './memory.ts';
 
 export interface HealthEngineOptions {
   readonly policy: HealthPolicy;
   /** State that an earlier run of this boot saved, from the state file. */
   readonly state?: HealthMemory;
+  /** What stays of an earlier boot, keyed as the devices. Not together with `state`, which has it. */
+  readonly past?: Readonly<Record<string, PastDevice>>;
   /** Events kept in memory. Default 1,000. */
   readonly eventLimit?: number;
 }
@@ -74,7 +77,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
   let { policy } = options;
   const ring = new EventRing(options.eventLimit, state?.events, state?.lastEventId);
   const clock = createClockShift();
-  let memory: HealthMemory = state ?? NOTHING;
+  let memory: HealthMemory = state ?? (options.past === undefined ? NOTHING : { ...NOTHING, past: options.past });
   let hasNews = true;
   let accepted: readonly Acceptance[] = [];
 
@@ -88,13 +91,16 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     const dues: number[] = [];
     const keys = new HardwareKeys(input.devices.map(({ device }) => device));
     const remembered = input.devices.map(({ device }) => keys.recall((key) => present.memory.devices[key], device));
+    const past = new Map(Object.entries(present.memory.past ?? {}));
     const left = leftOver(present.memory.devices, new Set(remembered));
     for (const [at, given] of input.devices.entries()) {
       const before = ownPart(remembered[at], given.device, keys);
       const displaced = left.byName.get(given.key);
       if (displaced !== undefined) events.push(...displacedEvents(displaced, given, policy, nowMs));
       const judged = judgeDevice(before, clock.withTimes(given), policy, { nowMs, elapsedMs: present.elapsedMs }, displaced?.verdict.state);
-      devices[keys.of(given.device)] = judged.memory;
+      const counted = joined(takePast(past, keys, given.device), before?.incidents);
+      const incidents = talliedIncidents(counted, judged.events, judged.memory.conditions);
+      devices[keys.of(given.device)] = incidents === undefined ? judged.memory : { ...judged.memory, incidents };
       verdicts.set(given.key, judged.verdict);
       events.push(...judged.events);
       if (judged.dueMs !== undefined) dues.push(judged.dueMs);
@@ -110,7 +116,8 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     }
     const isOtherSet = isOther(devices, present.memory.devices);
     hasNews ||= events.length > 0 || isOtherSet;
-    memory = { ...present.memory, judgedAtMs: nowMs, devices };
+    const { past: _, ...rest } = present.memory;
+    memory = { ...rest, judgedAtMs: nowMs, devices, ...(past.size === 0 ? {} : { past: Object.fromEntries(past) }) };
     return { verdicts, events: ring.append(events), isOtherSet, ...nextCheck(dues, nowMs) };
   };
 
@@ -190,6 +197,14 @@ function isForgotten({ missingSinceMs, listedAtMs }: DeviceMemory, policy: Healt
 function ownPart(memory: DeviceMemory | undefined, device: Device, keys: HardwareKeys): DeviceMemory | undefined {
   const isOfOther = memory !== undefined && memory.device.id !== device.id && keys.isShared(device);
   return isOfOther ? { ...memory, device, rates: {} } : memory;
+}
+
+/** Incidents of the hardware in an earlier boot. They then belong to its memory in this one. */
+function takePast(past: Map<string, PastDevice>, keys: HardwareKeys, device: Device): PastDevice['incidents'] {
+  if (past.size === 0) return undefined;
+  const found = keys.recall((key) => past.get(key), device);
+  for (const [key, one] of past) if (one === found) past.delete(key);
+  return found?.incidents;
 }
 
 /** Memories that belong to no device of the input: of hardware that is not listed, some of it under a name that other hardware has now. */

@@ -28,6 +28,16 @@ export interface ConditionState {
   readonly unverifiedSinceMs?: number;
 }
 
+/** Incidents of one device that led to one state by one condition. */
+export interface IncidentTally {
+  readonly state: Exclude<HealthState, 'healthy'>;
+  /** Type of the condition that led the verdict; absent when none did. */
+  readonly condition?: string;
+  readonly count: number;
+  /** Wall clock of the last one. */
+  readonly lastMs: number;
+}
+
 /** Memory of one device. Plain data, replaced as a whole. */
 export interface DeviceMemory {
   readonly device: Device;
@@ -52,6 +62,8 @@ export interface DeviceMemory {
   readonly unchecked?: readonly string[];
   /** Other hardware has its name now, and it has no other name. */
   readonly isDisplaced?: boolean;
+  /** Incidents of the hardware; absent while it had none. */
+  readonly incidents?: readonly IncidentTally[];
   /** Times at which each condition became active, oldest first; at most as many as the flapping policy needs. */
   readonly activations: Readonly<Record<string, readonly number[]>>;
 }
@@ -66,9 +78,14 @@ export interface HealthMemory {
   readonly events: readonly HealthEvent[];
   /** Hanging steps, keyed by family, as the supervisor reports them. */
   readonly hung?: Readonly<Record<string, readonly HungStep[]>>;
+  /** Incidents of hardware that this boot has not listed so far, keyed as the devices; absent when there is none. */
+  readonly past?: Readonly<Record<string, PastDevice>>;
   /** When the agent judged, also before this run. A state file of an older version lacks it. */
   readonly watched?: ObservedSpans;
 }
+
+/** What stays of a device over a reboot, which ends all else that was known of it. */
+export type PastDevice = Pick<DeviceMemory, 'device' | 'listedAtMs' | 'incidents'>;
 
 /** Memory before the first judgement. */
 export const NOTHING: HealthMemory = { judgedAtMs: 0, devices: {}, lastEventId: 0, events: [] };
@@ -131,6 +148,7 @@ function mapDevice(memory: DeviceMemory, shift: Shift): DeviceMemory {
       points: series.points.map(([at, growth]) => [shift(at), growth] as const),
     })),
     activations: mapValues(memory.activations, (times) => times.map(shift)),
+    ...(memory.incidents === undefined ? {} : { incidents: memory.incidents.map((tally) => ({ ...tally, lastMs: shift(tally.lastMs) })) }),
     ...(memory.user?.endedAtMs === undefined ? {} : { user: { ...memory.user, endedAtMs: shift(memory.user.endedAtMs) } }),
   };
 }

@@ -7,14 +7,14 @@ export const incidentMetricSpecs = {
   total: {
     name: 'device_incidents_total',
     type: 'counter',
-    help: 'How often the verdict got worse or unknown since the agent started, by the condition that led it. A series begins with its first incident, at 1.',
-    labels: ['condition'],
+    help: 'How often the device got into the state, by the condition that led the verdict. It belongs to the hardware, and goes on over restarts and reboots. A series begins with its first incident, at 1.',
+    labels: ['condition', 'state'],
     source: 'Agent. Changes of one device within ten seconds are one incident: docs/incidents.md.',
   },
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
 export function addIncidents(page: Page, incidents: readonly IncidentCount[] | undefined): void {
-  for (const { device, condition, count } of incidents ?? []) {
-    page.add(incidentMetricSpecs.total, labelText({ device, condition }), count);
+  for (const { device, condition, state, count } of incidents ?? []) {
+    page.add(incidentMetricSpecs.total, labelText({ device, condition, state }), count);
   }
 }
