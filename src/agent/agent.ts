@@ -22,7 +22,7 @@ import { AgentCore, type CoreDependencies } from './core.ts';
 import { HealthService } from './health.ts';
 import { HistoryService } from './history.ts';
 import { HostFactsCache } from './host-facts.ts';
-import { IncidentService, incidentCounts } from './incidents.ts';
+import { IncidentService } from './incidents.ts';
 import { InventoryLog } from './inventory-log.ts';
 import { Liveness } from './liveness.ts';
 import { createAgentPlugin, warnOfResources } from './plugin.ts';
@@ -80,7 +80,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentDependenci
   });
   const rules: ReadyRules = {
     // As for the kubelet, but an unknown device is never ready.
-    isUsable: (verdict) => kubeletHealth(verdict, { unchecked: health.policy.unchecked, unknown: 'unhealthy' }) === 'Healthy',
+    isUsable: (verdict) => kubeletHealth(verdict, { ...health.policy, unknown: 'unhealthy' }) === 'Healthy',
     devicesOf: (resource) => core.devicesOf(resource),
   };
   const server = createServer({
@@ -274,7 +274,6 @@ async function build(
       ...(host === undefined ? {} : { host }),
       ...(access === undefined ? {} : { webConfig: access.stats() }),
       ...(file === undefined ? {} : { config: file }),
-      ...(incidents === undefined ? {} : { incidents: incidentCounts(health, core.store.snapshot()) }),
       ...(offered === undefined || offered.resources.length === 0 ? {} : { plugin: offered }),
     };
   };

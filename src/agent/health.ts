@@ -1,18 +1,17 @@
 import { createHash } from 'node:crypto';
 import { createHealthEngine, type HealthEngine } from '../health/engine/engine.ts';
-import type { HealthMemory, IncidentTally } from '../health/engine/memory.ts';
+import type { HealthMemory } from '../health/engine/memory.ts';
 import { FindingsJournal } from '../health/journal/findings-journal.ts';
 import { createFindingsLog, findingsDirectory } from '../health/journal/findings-log.ts';
 import { createJournal, type Journal } from '../health/journal/journal.ts';
 import { observedAfter } from '../health/journal/observed-spans.ts';
-import { createStateFile, type StateFile } from '../health/journal/state-file.ts';
+import { createStateFile, type StateFile, type StateRead } from '../health/journal/state-file.ts';
 import { explainPolicy } from '../health/policy/explain-policy.ts';
 import type { HealthPolicy } from '../health/policy/policy.ts';
 import type { Clock } from '../host/clock.ts';
 import { type ChangeLog, createChangeLog, type Trouble } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { HungStep } from '../model/collection.ts';
-import { deviceKey } from '../model/device.ts';
 import type { HealthEvent, Transition } from '../model/events.ts';
 import { NEVER_OBSERVED, type ObservedSpans } from '../model/observed-spans.ts';
 import type { Judge } from './assemble.ts';
@@ -86,8 +85,7 @@ export class HealthService {
     // The state is valid for one boot, because a reboot is the remedy of many latched conditions.
     const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings.roots.procfs) });
     const { state: remembered, past } = await rememberedState(file, path, logger);
-    const kept = remembered === undefined ? (past === undefined ? {} : { past }) : { state: remembered };
-    const engine = createHealthEngine({ policy, ...kept });
+    const engine = createHealthEngine({ policy, ...(remembered && { state: remembered }), ...(past && { past }) });
     return new HealthService({ policy, engine, file, path, remembered, settings, clock, logger, isLasting });
   }
 
@@ -105,12 +103,6 @@ export class HealthService {
   /** Devices that an earlier run knew, limited to the families that this run reads. */
   known(): readonly RestoredDevice[] {
     return this.engine.knownDevices().filter(({ device }) => this.#policy.specs.has(device.family));
-  }
-
-  /** Incidents of the listed devices, by key of the device. */
-  incidents(): ReadonlyMap<string, readonly IncidentTally[]> {
-    const present = Object.values(this.engine.memory()).filter(({ isDisplaced }) => isDisplaced === undefined);
-    return new Map(present.map(({ device, incidents = [] }) => [deviceKey(device), incidents]));
   }
 
   /** When the agent judged devices, in this run and before. */
@@ -230,19 +222,12 @@ function policyOf(settings: AgentSettings, logger: Logger): HealthPolicy {
   return policy;
 }
 
-async function rememberedState(file: StateFile | undefined, path: string, logger: Logger): Promise<Remembered> {
+async function rememberedState(file: StateFile | undefined, path: string, logger: Logger): Promise<Partial<StateRead>> {
   const read = await file?.read();
   if (read?.ignored !== undefined && read.ignored !== 'absent') {
     logger.warn('the saved health state is not used', { path, reason: read.ignored, detail: read.message });
   }
-  if (read?.ignored === undefined) return { state: read?.state };
-  return { past: read.past };
-}
-
-interface Remembered {
-  readonly state?: HealthMemory | undefined;
-  /** What stays of an earlier boot. */
-  readonly past?: HealthMemory['past'];
+  return read ?? {};
 }
 
 function log(logger: Logger, event: HealthEvent): void {

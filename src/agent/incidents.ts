@@ -9,8 +9,6 @@ import { IncidentRecorder, type RecorderSettings } from '../incidents/recorder.t
 import { IncidentStore, type ListedIncident, type StoreSettings } from '../incidents/store.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
-import type { IncidentCount } from '../model/agent-stats.ts';
-import type { Snapshot } from '../model/snapshot.ts';
 import type { HealthService } from './health.ts';
 import { historySettings } from './history-settings.ts';
 import type { AgentSettings } from './settings.ts';
@@ -88,14 +86,6 @@ export class IncidentService {
     this.#kernel.close();
     await this.#store.close();
   }
-}
-
-/** Incidents of the devices of a snapshot. */
-export function incidentCounts(health: HealthService, snapshot: Snapshot | undefined): readonly IncidentCount[] {
-  const tallies = health.incidents();
-  return (snapshot?.devices ?? []).flatMap(({ key, device }) =>
-    (tallies.get(key) ?? []).map(({ lastMs: _, ...tally }): IncidentCount => ({ device: device.id, ...tally })),
-  );
 }
 
 /** Incidents lie beside the state file. Without a state file, nothing is on disk. */

@@ -1,5 +1,4 @@
 import type { DurationCounts } from './duration-counts.ts';
-import type { HealthState } from './health.ts';
 import type { HostFacts } from './host-facts.ts';
 import type { PluginStats } from './plugin-stats.ts';
 import type { CheckpointReason, DocumentReason } from './pod-resources.ts';
@@ -41,18 +40,6 @@ export interface AgentStats {
   readonly webConfig?: WebConfigStats;
   /** Absent while no configuration file is used. */
   readonly config?: ConfigStatus;
-  /** Incidents of each listed device; absent while no incident is recorded. */
-  readonly incidents?: readonly IncidentCount[];
   /** Facts of the machine that are known so far. */
   readonly host?: HostFacts;
-}
-
-export interface IncidentCount {
-  /** Id of the device. */
-  readonly device: string;
-  /** State that they reached. */
-  readonly state: HealthState;
-  /** Condition that led the verdict; absent when none did. */
-  readonly condition?: string;
-  readonly count: number;
 }

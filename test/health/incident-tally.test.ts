@@ -133,7 +133,7 @@ describe('incidents over a reboot', () => {
         const returned = next(later, card({ id: 'two' }));
         returned.read(200, gone('Lost'));
         expect(tallies(returned)).toEqual(['unhealthy Lost 1']);
-        expect(returned.engine.state().past, 'it belongs to the device from now on').toBeUndefined();
+        expect(returned.engine.state().past, 'it belongs to the device from now on').toEqual({});
         returned.restart();
         returned.read(300, gone('Lost'));
         expect(tallies(returned), 'and is not added again').toEqual(['unhealthy Lost 1']);

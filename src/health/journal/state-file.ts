@@ -8,20 +8,20 @@ import {
   type SavedSections,
   SavedStateFile,
 } from '../../host/fs/saved-state.ts';
-import { pastOf } from '../engine/incident-tally.ts';
-import type { HealthMemory, PastDevice } from '../engine/memory.ts';
+import type { HealthMemory } from '../engine/memory.ts';
+import { pastOf } from '../engine/past-devices.ts';
 
 /** Why a state file was not used. Closed set. */
 export type StateIgnored = SavedIgnored | 'other-boot';
 
 export type StateRead =
-  | { readonly state: HealthMemory; readonly ignored?: undefined }
+  | { readonly state: HealthMemory; readonly past?: undefined; readonly ignored?: undefined }
   | {
       readonly state?: undefined;
       readonly ignored: StateIgnored;
       readonly message: string;
       /** What stays of a state from another boot. */
-      readonly past?: Readonly<Record<string, PastDevice>>;
+      readonly past?: HealthMemory['past'];
     };
 
 /** Versions 1 and 2 have one JSON value. In version 1, what it remembers of a device passes to the hardware that is first seen under the name. */
