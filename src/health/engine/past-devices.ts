@@ -32,11 +32,11 @@ export const withoutPast = (past: Past, taken: ReadonlySet<PastDevice>): Past =>
   taken.size === 0 ? past : Object.fromEntries(Object.entries(past).filter(([, one]) => !taken.has(one)));
 
 /** The counts of the same hardware from before and from since it was listed. */
-export function joined(before: readonly IncidentTally[] = [], since: readonly IncidentTally[] = []): readonly IncidentTally[] | undefined {
+export function joined(before: PastDevice['incidents'], since: PastDevice['incidents']): PastDevice['incidents'] {
+  if (before === undefined || since === undefined) return before ?? since;
   const isSame = (a: IncidentTally, b: IncidentTally): boolean => a.state === b.state && a.condition === b.condition;
   const added = since.map((one) => ({ ...one, count: one.count + (before.find((other) => isSame(one, other))?.count ?? 0) }));
-  const all = [...before.filter((one) => !since.some((other) => isSame(one, other))), ...added];
-  return all.length === 0 ? undefined : all;
+  return [...before.filter((one) => !since.some((other) => isSame(one, other))), ...added];
 }
 
 /** A fault that counted is over for the next boot only because the machine booted. */

@@ -30,6 +30,7 @@ export function stepProbation(
   { probation: { busyMs: neededMs }, staleAfterMs }: Pick<HealthPolicy, 'probation' | 'staleAfterMs'>,
   policyOf: (condition: ConditionState) => ConditionPolicy,
 ): ProbationMemory | undefined {
+  if (known === undefined && !wasOut) return undefined;
   const isFatal = (condition: ConditionState): boolean => {
     const policy = policyOf(condition);
     return policy.enabled && policy.class === 'latched' && effectiveSeverity(condition, policy) === 'fatal';
