@@ -80,7 +80,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentDependenci
   });
   const rules: ReadyRules = {
     // As for the kubelet, but an unknown device is never ready.
-    isUsable: (verdict) => kubeletHealth(verdict, { unchecked: health.policy.unchecked, unknown: 'unhealthy' }) === 'Healthy',
+    isUsable: (verdict) => kubeletHealth(verdict, { ...health.policy, unknown: 'unhealthy' }) === 'Healthy',
     devicesOf: (resource) => core.devicesOf(resource),
   };
   const server = createServer({
@@ -274,7 +274,6 @@ async function build(
       ...(host === undefined ? {} : { host }),
       ...(access === undefined ? {} : { webConfig: access.stats() }),
       ...(file === undefined ? {} : { config: file }),
-      ...(incidents === undefined ? {} : { incidents: incidents.counts() }),
       ...(offered === undefined || offered.resources.length === 0 ? {} : { plugin: offered }),
     };
   };

@@ -5,7 +5,7 @@ import { FindingsJournal } from '../health/journal/findings-journal.ts';
 import { createFindingsLog, findingsDirectory } from '../health/journal/findings-log.ts';
 import { createJournal, type Journal } from '../health/journal/journal.ts';
 import { observedAfter } from '../health/journal/observed-spans.ts';
-import { createStateFile, type StateFile } from '../health/journal/state-file.ts';
+import { createStateFile, type StateFile, type StateRead } from '../health/journal/state-file.ts';
 import { explainPolicy } from '../health/policy/explain-policy.ts';
 import type { HealthPolicy } from '../health/policy/policy.ts';
 import type { Clock } from '../host/clock.ts';
@@ -84,8 +84,8 @@ export class HealthService {
     const path = isLasting ? settings.state.file : '';
     // The state is valid for one boot, because a reboot is the remedy of many latched conditions.
     const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings.roots.procfs) });
-    const remembered = await rememberedState(file, path, logger);
-    const engine = createHealthEngine({ policy, ...(remembered === undefined ? {} : { state: remembered }) });
+    const { state: remembered, past } = await rememberedState(file, path, logger);
+    const engine = createHealthEngine({ policy, ...(remembered && { state: remembered }), ...(past && { past }) });
     return new HealthService({ policy, engine, file, path, remembered, settings, clock, logger, isLasting });
   }
 
@@ -222,12 +222,12 @@ function policyOf(settings: AgentSettings, logger: Logger): HealthPolicy {
   return policy;
 }
 
-async function rememberedState(file: StateFile | undefined, path: string, logger: Logger): Promise<HealthMemory | undefined> {
+async function rememberedState(file: StateFile | undefined, path: string, logger: Logger): Promise<Partial<StateRead>> {
   const read = await file?.read();
   if (read?.ignored !== undefined && read.ignored !== 'absent') {
     logger.warn('the saved health state is not used', { path, reason: read.ignored, detail: read.message });
   }
-  return read?.state;
+  return read ?? {};
 }
 
 function log(logger: Logger, event: HealthEvent): void {

@@ -9,7 +9,6 @@ import { IncidentRecorder, type RecorderSettings } from '../incidents/recorder.t
 import { IncidentStore, type ListedIncident, type StoreSettings } from '../incidents/store.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
-import type { IncidentCount } from '../model/agent-stats.ts';
 import type { HealthService } from './health.ts';
 import { historySettings } from './history-settings.ts';
 import type { AgentSettings } from './settings.ts';
@@ -80,10 +79,6 @@ export class IncidentService {
 
   read(id: string): Promise<RecordRead | undefined> {
     return this.#store.read(id);
-  }
-
-  counts(): readonly IncidentCount[] {
-    return this.#recorder.counts();
   }
 
   /** Writes what is not yet on disk. */

@@ -1,5 +1,4 @@
-import { kubeletHealth } from '../health/policy/kubelet-health.ts';
-import type { HealthPolicy } from '../health/policy/policy.ts';
+import { kubeletHealth, type OfferPolicy } from '../health/policy/kubelet-health.ts';
 import type { Clock } from '../host/clock.ts';
 import { createHost } from '../host/host.ts';
 import { createChangeLog } from '../log/changes.ts';
@@ -14,7 +13,7 @@ import type { AgentSettings } from './settings.ts';
 export function createAgentPlugin(
   settings: AgentSettings,
   core: Pick<AgentCore, 'store' | 'refreshFamilies' | 'refreshWithHolders' | 'whyDirty'>,
-  policy: () => Pick<HealthPolicy, 'unknown' | 'unchecked'>,
+  policy: () => OfferPolicy,
   logger: Logger,
   clock: Clock,
   observe?: Observe,

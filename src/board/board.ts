@@ -77,6 +77,7 @@ function rowOf(state: DeviceState, all: Holders, options: BoardOptions): BoardRo
     ...(stale ? { isStale: true as const } : {}),
     conditions: [...verdict.conditions, ...(verdict.pending ?? [])].map(conditionOf),
     ...(verdict.unchecked === undefined ? {} : { unchecked: verdict.unchecked }),
+    ...(verdict.probation === undefined ? {} : { probation: verdict.probation }),
     ...(verdict.ignored === undefined
       ? {}
       : {

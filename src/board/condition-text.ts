@@ -1,4 +1,4 @@
-import type { ActiveCondition, PendingCondition } from '../model/health.ts';
+import type { ActiveCondition, PendingCondition, Verdict } from '../model/health.ts';
 import { durationText } from './units.ts';
 
 type Told = Pick<ActiveCondition, 'message' | 'unverifiedSinceMs' | 'recovering'> & Partial<Pick<PendingCondition, 'countsAtMs'>>;
@@ -19,6 +19,13 @@ export function conditionSentences({ message, unverifiedSinceMs, recovering, cou
     `It ended ${durationText(nowMs - recovering.sinceMs)} ago. Its last message was '${message}'.`,
     isUnverified ? `${unverified('returned')} Until a reading shows that it did not, it counts.` : `${withdrawn} No action is needed.`,
   ];
+}
+
+export function probationText({ condition, busyMs, neededMs }: NonNullable<Verdict['probation']>): string {
+  const after = condition === undefined ? '' : ` after ${condition}`;
+  const need = `${durationText(neededMs)} of work without a fault`;
+  const sofar = busyMs === undefined ? 'no read has told whether it works' : `it worked ${durationText(busyMs)} so far`;
+  return `On probation${after}: it needs ${need}; ${sofar}.`;
 }
 
 /** The latest time that has four digits for the year. */

@@ -1,5 +1,5 @@
 import type { ConditionPhase } from '../model/condition-phase.ts';
-import type { HealthState, Recovering, Remedy, Severity } from '../model/health.ts';
+import type { HealthState, Recovering, Remedy, Severity, Verdict } from '../model/health.ts';
 
 /** State of a device as people see it: the verdict, or `missing` when the hardware no longer lists the device. */
 export type RowState = HealthState | 'missing';
@@ -43,6 +43,7 @@ export interface BoardRow {
   readonly ignored?: readonly { readonly name: string; readonly untilMs: number; readonly why: string }[];
   /** Fatal conditions that no read could judge so far; absent when there are none. */
   readonly unchecked?: readonly string[];
+  readonly probation?: Verdict['probation'];
   readonly use: RowUse;
   /** Containers that hold the device or a part of it. */
   readonly holders: readonly RowHolder[];

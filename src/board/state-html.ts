@@ -1,4 +1,4 @@
-import { clockText, conditionSentences } from './condition-text.ts';
+import { clockText, conditionSentences, probationText } from './condition-text.ts';
 import { type Html, html } from './html.ts';
 import { conditionPath } from './paths.ts';
 import type { BoardRow, RowCondition } from './row.ts';
@@ -10,13 +10,13 @@ import { STATE_NAMES } from './words.ts';
  * too, have a name only, because no row of a long table should be tall for them.
  */
 export function stateCell(row: BoardRow, nowMs: number, isBrief = false): Html {
-  const { state, sinceMs, isStale, readAtMs, conditions, ignored, unchecked } = row;
+  const { state, sinceMs, isStale, readAtMs, conditions, ignored, unchecked, probation } = row;
   return html`<span class="state ${state}">${STATE_NAMES[state]}</span>${
     sinceMs === undefined ? undefined : html` <small>for ${age(sinceMs, nowMs)}</small>`
   }${standingText(row)}${isStale === true ? html`<p class="condition">Not read for ${age(readAtMs, nowMs)}.</p>` : undefined}${conditions.map(
     (condition) =>
       conditionLine(row.family, condition, nowMs, isBrief && (condition.severity === 'info' || condition.ofWhole !== undefined)),
-  )}${unchecked === undefined ? undefined : html`<p class="condition soft">Not checked: ${unchecked.join(', ')}. No read could check it yet.</p>`}${ignored?.map(
+  )}${unchecked === undefined ? undefined : html`<p class="condition soft">Not checked: ${unchecked.join(', ')}. No read could check it yet.</p>`}${probation === undefined ? undefined : html`<p class="condition soft">${probationText(probation)}</p>`}${ignored?.map(
     ({ name, untilMs, why }) =>
       html`<p class="condition soft">${name} is ignored until ${new Date(Math.min(untilMs, LATEST_MS)).toISOString().slice(0, 10)}: ${why}</p>`,
   )}`;

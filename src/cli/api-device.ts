@@ -1,7 +1,8 @@
 import type { Allocation } from '../model/allocation.ts';
+import { defined } from '../model/defined.ts';
 import type { Device } from '../model/device.ts';
 import type { ExpectedDevices } from '../model/expected.ts';
-import { HEALTH_STATES, type HealthState, type Remedy, type Severity } from '../model/health.ts';
+import { HEALTH_STATES, type HealthState, type Remedy, type Severity, type Verdict } from '../model/health.ts';
 import type { ReadingView } from '../server/api/names.ts';
 
 /** One condition in the format of the API. */
@@ -34,6 +35,12 @@ export interface ApiDevice extends Device {
     readonly conditions: readonly ApiCondition[];
     readonly pending?: readonly ApiPending[];
     readonly unchecked?: readonly string[];
+    readonly probation?: {
+      readonly condition?: string;
+      readonly since: string;
+      readonly busySeconds?: number;
+      readonly neededSeconds: number;
+    };
   };
 }
 
@@ -41,6 +48,12 @@ export interface ApiDevice extends Device {
 export function devicesIn(body: unknown): readonly ApiDevice[] | undefined {
   const devices = (body as { readonly devices?: unknown } | undefined | null)?.devices;
   return Array.isArray(devices) && devices.every(isApiDevice) ? devices : undefined;
+}
+
+export function probationIn(given: NonNullable<ApiDevice['health']['probation']>): NonNullable<Verdict['probation']> {
+  const { since, busySeconds, neededSeconds, condition } = given;
+  const busyMs = busySeconds === undefined ? undefined : busySeconds * 1_000;
+  return defined({ condition, sinceMs: Date.parse(since), busyMs, neededMs: neededSeconds * 1_000 });
 }
 
 /** Returns the expected devices of an API answer; undefined when the answer has none. */

@@ -40,12 +40,6 @@ interface Open {
   record: IncidentRecord;
 }
 
-interface Counted {
-  readonly device: string;
-  readonly condition: string | undefined;
-  readonly count: number;
-}
-
 /** Makes one record for each time at which the verdict on a device gets worse or unknown. */
 export class IncidentRecorder {
   readonly #parts: RecorderDependencies;
@@ -56,8 +50,6 @@ export class IncidentRecorder {
   readonly #open = new Map<string, Open>();
   /** Times of the records of each device within the last hour. */
   readonly #times = new Map<string, number[]>();
-  /** Keyed by device, and then by condition. */
-  readonly #counts = new Map<string, Map<string | undefined, number>>();
 
   /** `stored`: incidents that an earlier run recorded. They count for the limit of the last hour. */
   constructor(parts: RecorderDependencies, settings: RecorderSettings, stored: readonly IncidentSummary[]) {
@@ -76,13 +68,6 @@ export class IncidentRecorder {
     const { periodMs, intervalMs } = this.#settings;
     this.#settings = settings;
     if (settings.periodMs !== periodMs || settings.intervalMs !== intervalMs) this.#history = new ReadingHistoryStore(settings);
-  }
-
-  /** Number of incidents of each listed device since the start, by the condition that led the verdict. */
-  counts(): readonly Counted[] {
-    return [...this.#counts].flatMap(([key, counts]) =>
-      [...counts].map(([condition, count]): Counted => ({ device: key.slice(key.indexOf('/') + 1), condition, count })),
-    );
   }
 
   /** Takes the events of a judgement. The snapshot of the same judgement must follow. */
@@ -110,7 +95,6 @@ export class IncidentRecorder {
     this.#timeline.follow(changes);
     follow(this.#open, changes);
     follow(this.#times, changes);
-    follow(this.#counts, changes);
   }
 
   #change(event: HealthEvent, before: ReturnType<Timeline['lastOf']>, snapshot: Snapshot, events: readonly HealthEvent[]): void {
@@ -124,7 +108,6 @@ export class IncidentRecorder {
     if (event.to === 'healthy' && !isAccepted) return;
     const state = snapshot.devices.find((one) => one.key === key);
     if (state === undefined) return;
-    this.#count(event);
     const times = (this.#times.get(key) ?? []).filter((at) => Math.abs(timeMs - at) < hours(1));
     if (times.length >= MOST_PER_HOUR) {
       this.#suppress(open, timeMs);
@@ -189,15 +172,8 @@ export class IncidentRecorder {
     this.#parts.save(open.record);
   }
 
-  #count({ device, condition }: HealthEvent): void {
-    const known = this.#counts.get(device) ?? new Map<string | undefined, number>();
-    this.#counts.set(device, known.set(condition, (known.get(condition) ?? 0) + 1));
-  }
-
-  /** A device that is no longer listed leaves the metrics, so its counts leave too. */
   #forget({ devices, takenAtMs }: Snapshot): void {
     const isListed = (key: string): boolean => devices.some((one) => one.key === key);
-    for (const key of this.#counts.keys()) if (!isListed(key)) this.#counts.delete(key);
     for (const key of this.#open.keys()) if (!isListed(key)) this.#open.delete(key);
     for (const [key, times] of this.#times) {
       if (!isListed(key) && times.every((at) => Math.abs(takenAtMs - at) > hours(1))) this.#times.delete(key);

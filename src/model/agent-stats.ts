@@ -40,16 +40,6 @@ export interface AgentStats {
   readonly webConfig?: WebConfigStats;
   /** Absent while no configuration file is used. */
   readonly config?: ConfigStatus;
-  /** Incidents of each listed device since the agent started; absent while no incident is recorded. */
-  readonly incidents?: readonly IncidentCount[];
   /** Facts of the machine that are known so far. */
   readonly host?: HostFacts;
-}
-
-export interface IncidentCount {
-  /** Id of the device. */
-  readonly device: string;
-  /** Condition that led the verdict; absent when none did. */
-  readonly condition: string | undefined;
-  readonly count: number;
 }

@@ -63,11 +63,11 @@ beforeAll(() => {
 afterAll(() => rmSync(directory, { recursive: true }));
 
 /** promtool compares all annotations, so those that the case does not name are taken from the rule where they have no template. */
-function testFile({ alert, series, quietAt, firesAt, endedAt, labels }: AlertCase, annotations: Annotations): object {
+function testFile({ alert, series, every = '1m', quietAt, firesAt, endedAt, labels }: AlertCase, annotations: Annotations): object {
   const at = (minute: number, expected: readonly object[]): object => ({ eval_time: `${minute}m`, alertname: alert, exp_alerts: expected });
   return {
     rule_files: [RULES],
-    evaluation_interval: '1m',
+    evaluation_interval: every,
     tests: [
       {
         interval: '1m',

@@ -97,7 +97,7 @@ describe('incidents of a simulated node', () => {
     expect(record.after.conditions?.[0]).toMatchObject({ type: 'PortDown', instance: '1', remedy: 'check-cable' });
     expect(record.others.map(({ device }) => device)).toEqual(expect.arrayContaining([expect.stringMatching(/^nvidia/)]));
     const page = await agent.metrics();
-    expect(seriesValue(page, 'device_incidents_total', { device: 'mlx5_1', condition: 'PortDown' })).toBe(1);
+    expect(seriesValue(page, 'device_incidents_total', { device: 'mlx5_1', condition: 'PortDown', state: 'unhealthy' })).toBe(1);
     expect(seriesValue(page, 'device_incidents_total', { device: 'mlx5_0' })).toBeUndefined();
   });
 
@@ -146,5 +146,20 @@ describe('incidents of a simulated node', () => {
     await agent.until('a read', (page) => seriesValue(page, 'device_healthy', { device: 'mlx5_1' }) === 0);
     expect((await list()).map(({ id }) => `${id}.json`).sort()).toEqual(before);
     for (const name of before) expect(() => JSON.parse(readFileSync(join(node.root, 'state/incidents', name), 'utf8'))).not.toThrow();
+  });
+
+  it('are counted on over kills of the agent and over a reboot, which finds the fault again', async () => {
+    const count = (page: string) =>
+      seriesValue(page, 'device_incidents_total', { device: 'mlx5_1', condition: 'PortDown', state: 'unhealthy' });
+    for (let kill = 0; kill < 3; kill += 1) {
+      await agent.stop('SIGKILL');
+      agent = await serve(flags);
+      const page = await agent.until('a read', (page) => seriesValue(page, 'device_healthy', { device: 'mlx5_1' }) === 0);
+      expect(count(page), 'the port stayed down').toBe(1);
+    }
+    await agent.stop('SIGKILL');
+    writeFileSync(join(node.root, 'proc/sys/kernel/random/boot_id'), '5e1f0000-0000-4000-8000-00000000b007\n');
+    agent = await serve(flags);
+    await agent.until('it counts on', (page) => count(page) === 2);
   });
 });

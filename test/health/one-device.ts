@@ -6,6 +6,7 @@ import type { HealthConfig } from '../../src/health/policy/policy-config.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { Device } from '../../src/model/device.ts';
 import { deviceKey } from '../../src/model/device.ts';
+import type { DeviceUse } from '../../src/model/device-use.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
 import type { ConditionSpec, CountFinding, Finding, StatusFinding, Verdict } from '../../src/model/health.ts';
 
@@ -72,6 +73,7 @@ export class OneDevice {
   last: Judgement | undefined;
   readonly events: HealthEvent[] = [];
   #given: Omit<HealthInput, 'key' | 'device' | 'holders'> = {};
+  #isIdle: boolean | 'unknown' | undefined;
   readonly device: Device;
 
   constructor(policy: HealthPolicy, state?: HealthMemory, subject = device()) {
@@ -86,6 +88,14 @@ export class OneDevice {
       const [read, outOfBand] = [false, true].map((wanted) => findings.filter(({ type }) => this.#isOutOfBand(type) === wanted));
       return { read: { findings: read as Finding[], readAtMs: nowMs }, outOfBand: { findings: outOfBand as Finding[], readAtMs: nowMs } };
     });
+  }
+
+  /** As {@link read}; the family also told whether the device worked. */
+  used(atSeconds: number, isIdle: boolean | 'unknown', ...findings: readonly Finding[]): Verdict {
+    this.#isIdle = isIdle;
+    const verdict = this.read(atSeconds, ...findings);
+    this.#isIdle = undefined;
+    return verdict;
   }
 
   /** Time passes without a new reading. */
@@ -137,13 +147,21 @@ export class OneDevice {
 
   #judge(atSeconds: number, given: (nowMs: number) => Omit<HealthInput, 'key' | 'device' | 'holders'>): Verdict {
     this.now = START + Math.round(atSeconds * 1000);
-    this.#given = given(this.now);
+    this.#given = { ...given(this.now), ...(this.#isIdle === undefined ? {} : { occupancy: useOf(this.#isIdle) }) };
     const judged: HealthInput = { key: deviceKey(this.device), device: this.device, holders: [holder], ...this.#given };
     this.last = this.engine.judge({ devices: [judged] }, this.now);
     this.events.push(...this.last.events);
     return this.last.verdicts.get(judged.key) as Verdict;
   }
 }
+
+/** What the comparison of use and holders tells of a device without a holder. */
+const useOf = (isIdle: boolean | 'unknown'): DeviceUse => ({
+  monotonicMs: 0,
+  activity: { isIdle, engines: {} },
+  ...{ isForHoldersOnly: true, hasParts: false, isPart: false, areHoldersKnown: true, isReadWithHolders: true, isHeld: false },
+  ...{ holders: [], processes: [], hasAllProcesses: true, ports: [], isPortFaultTold: false },
+});
 
 /** A device as input of an engine, read at that wall clock and, if given, monotonic clock. */
 export function readAt(subject: Device, atMs: number, findings: readonly Finding[] = [], monotonicMs?: number): HealthInput {

@@ -114,14 +114,13 @@ describe('a record of an incident', () => {
   });
 
   it('is not made when a device becomes healthy', () => {
-    const { step, records, recorder } = begin();
+    const { step, records } = begin();
     step(T0, [state()], [changed('degraded', 'healthy')]);
     expect(records()).toEqual([]);
-    expect(recorder.counts()).toEqual([]);
   });
 
   it('stays bounded over 10,000 changes, and says how many are missing', () => {
-    const { step, records, recorder } = begin();
+    const { step, records } = begin();
     const every = 3_600_000 / 10_000;
     for (let n = 0; n < 10_000; n += 1) {
       const at = T0 + n * every;
@@ -130,35 +129,9 @@ describe('a record of an incident', () => {
     expect(records()).toHaveLength(MOST_PER_HOUR);
     const joined = records().reduce((sum, { changes, furtherChanges = 0 }) => sum + changes.length + furtherChanges, 0);
     const suppressed = records().at(-1)?.suppressed?.count ?? 0;
-    const told = recorder.counts()[0]?.count ?? 0;
-    expect(told, 'each incident is counted').toBe(MOST_PER_HOUR + suppressed);
     expect(suppressed).toBeGreaterThan(4_000);
     expect(joined).toBeLessThan(MOST_PER_HOUR * 40);
     expect(Math.max(...records().map((record) => JSON.stringify(record).length))).toBeLessThan(20_000);
-  });
-
-  it('counts by device and condition, until the device is no longer listed', () => {
-    const { step, recorder } = begin();
-    step(T0, [bad()], [changed('healthy', 'unhealthy')]);
-    step(T0 + 60_000, [bad()], [changed('degraded', 'unhealthy', T0 + 60_000)]);
-    expect(recorder.counts()).toEqual([{ device: 'a', condition: 'TooHot', count: 2 }]);
-    step(T0 + 70_000, []);
-    expect(recorder.counts()).toEqual([]);
-  });
-
-  it('counts for the hardware under another name, and begins again for other hardware', () => {
-    const { step, recorder } = begin();
-    const two = (...ids: string[]) => ids.map((id) => bad({}, id));
-    const later = T0 + 60_000;
-    step(T0, two('a', 'b'), [changed('healthy', 'unhealthy')]);
-    const name = (transition: 'renamed' | 'replaced', device: string, was?: string): HealthEvent => {
-      const { from: _, to: __, ...event } = changed('healthy', 'unhealthy', later);
-      return { ...event, device, transition, ...(was === undefined ? {} : { was }) };
-    };
-    step(later, two('a', 'b'), [name('renamed', 'toy/a', 'toy/b'), name('renamed', 'toy/b', 'toy/a')]);
-    expect(recorder.counts()).toEqual([{ device: 'b', condition: 'TooHot', count: 1 }]);
-    step(later, two('a', 'b'), [name('replaced', 'toy/b')]);
-    expect(recorder.counts()).toEqual([]);
   });
 
   it('has no control characters and no hidden ones, whoever wrote the text', async () => {

@@ -5,7 +5,6 @@ import { agentMetrics } from '../../src/metrics/series/agent-metrics.ts';
 import { containerMetrics } from '../../src/metrics/series/container-metrics.ts';
 import { deviceMetrics } from '../../src/metrics/series/device-metrics.ts';
 import { expectedMetrics } from '../../src/metrics/series/expected-metrics.ts';
-import { incidentMetricSpecs } from '../../src/metrics/series/incident-metrics.ts';
 import { kubeletMetrics } from '../../src/metrics/series/kubelet-metrics.ts';
 import { pluginMetrics } from '../../src/metrics/series/plugin-metrics.ts';
 import { probeMetrics } from '../../src/metrics/series/probe-metrics.ts';
@@ -19,7 +18,7 @@ const CONTRACT = new URL('contract.txt', import.meta.url);
 /** `name type label,label` of each metric that the agent can export. */
 async function declared(): Promise<readonly string[]> {
   const readings = [...createCatalogue(await loadFamilies(familyLoaders)).values()];
-  const own = [...Object.values(deviceMetrics), ...Object.values(deviceUsageMetrics), ...Object.values(incidentMetricSpecs)];
+  const own = [...Object.values(deviceMetrics), ...Object.values(deviceUsageMetrics)];
   const ofDevices = [...own, ...readings].map((spec) => ({ ...spec, labels: ['device', ...spec.labels] }));
   const twins = readings.filter(({ container }) => container === true).map(containerTwin);
   const agent = [agentMetrics, expectedMetrics, probeMetrics, kubeletMetrics, pluginMetrics].flatMap((group): AgentMetricSpec[] =>

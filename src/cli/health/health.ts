@@ -1,3 +1,4 @@
+import { probationText } from '../../board/condition-text.ts';
 import { nearestHint } from '../../config/nearest.ts';
 import { UserError } from '../../errors.ts';
 import { LINE_BYTES, nodeProblem } from '../../health/journal/node-problem.ts';
@@ -6,7 +7,7 @@ import type { ExpectedDevices } from '../../model/expected.ts';
 import { oneLine, shortened } from '../../model/one-line.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import { askFor, printAge, REFUSAL_TEXTS } from '../agent-api.ts';
-import { type ApiCondition, type ApiDevice, type ApiPending, devicesIn, expectedIn } from '../api-device.ts';
+import { type ApiCondition, type ApiDevice, type ApiPending, devicesIn, expectedIn, probationIn } from '../api-device.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { withProgress } from '../progress.ts';
 import { agentSettings, nodeName } from '../settings.ts';
@@ -113,14 +114,15 @@ function writtenRules({ message, devices }: Answer, families: readonly DeviceFam
 
 /** Formats the state of a device, and below it each condition with its remedy. */
 function paragraph(device: ApiDevice): string {
-  const { state, since, conditions, pending = [], unchecked = [] } = device.health;
+  const { state, since, conditions, pending = [], unchecked = [], probation } = device.health;
   const rows = [
     ...conditions.map((condition) => conditionRow(condition, standingText(condition))),
     ...pending.map((condition) => conditionRow(condition, pendingText(condition))),
   ];
   const head = `  ${deviceKey(device)} ${state}${since === undefined ? '' : ` since ${since}`}`;
   const open = unchecked.length === 0 ? [] : [`    not checked: ${unchecked.join(', ')}`];
-  return [head, ...rows, ...open].map((row) => `${oneLine(row)}\n`).join('');
+  const trial = probation === undefined ? [] : [`    ${probationText(probationIn(probation))}`];
+  return [head, ...rows, ...open, ...trial].map((row) => `${oneLine(row)}\n`).join('');
 }
 
 function conditionRow({ type, instance, severity, reason, message, remedy, recovering }: ApiCondition, standing: string): string {

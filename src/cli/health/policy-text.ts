@@ -37,7 +37,13 @@ export function conditionReference(policy: HealthPolicy, family: string): string
   return `| Condition | Class | Severity | For | Recovery | Threshold | Remedy |\n|---|---|---|---|---|---|---|\n${rows.join('')}`;
 }
 
-function generalRows({ unknown, staleAfterMs, missingRetentionMs, flapping }: HealthPolicy): (readonly [string, string, string])[] {
+function generalRows({
+  unknown,
+  staleAfterMs,
+  missingRetentionMs,
+  flapping,
+  probation,
+}: HealthPolicy): (readonly [string, string, string])[] {
   const duration = (ms: number): string => formatDuration(millis(ms));
   return [
     ['health.unknown', `the kubelet sees a device with unknown health as ${unknown}`, ''],
@@ -46,6 +52,11 @@ function generalRows({ unknown, staleAfterMs, missingRetentionMs, flapping }: He
     [
       'health.flapping',
       `a condition flaps if it begins ${flapping.count} times within ${duration(flapping.windowMs)}, until it is quiet for ${duration(flapping.quietMs)}`,
+      '',
+    ],
+    [
+      'health.probation',
+      `a device that a reset or a reboot returned is on probation until it was busy for ${duration(probation.busyMs)} without a fault; the kubelet sees it as ${probation.kubelet}`,
       '',
     ],
   ];

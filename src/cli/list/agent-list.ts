@@ -9,7 +9,7 @@ import { shared } from '../../model/shared-metrics.ts';
 import type { UnresolvedReason } from '../../model/snapshot.ts';
 import { type ReadingView, readingName } from '../../server/api/names.ts';
 import { type Ask, REFUSAL_TEXTS, type Refusal } from '../agent-api.ts';
-import { type ApiDevice, devicesIn } from '../api-device.ts';
+import { type ApiDevice, devicesIn, probationIn } from '../api-device.ts';
 import type { TableData } from './table.ts';
 
 /** Devices and allocations, as a table and as JSON. */
@@ -105,7 +105,7 @@ function readingsOf(metric: string, view: ReadingView | undefined): readonly Rea
   return typeof view === 'object' ? view.map(({ labels, value }) => ({ metric, labels, value })) : [{ metric, value: view }];
 }
 
-function verdictOf({ state, conditions, pending, unchecked }: ApiDevice['health']): Verdict {
+function verdictOf({ state, conditions, pending, unchecked, probation }: ApiDevice['health']): Verdict {
   const condition = ({ unverifiedSince, recovering, ...rest }: ApiDevice['health']['conditions'][number]): ActiveCondition =>
     defined({
       ...rest,
@@ -118,6 +118,7 @@ function verdictOf({ state, conditions, pending, unchecked }: ApiDevice['health'
     conditions: conditions.map(condition),
     pending: pending?.map((one) => ({ ...condition(one), countsAtMs: Date.parse(one.countsAt) }) as PendingCondition),
     unchecked,
+    probation: probation && probationIn(probation),
   });
 }
 

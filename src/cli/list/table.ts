@@ -136,7 +136,8 @@ function healthCell(state: TableDevice): string {
   const [first, ...others] = pendingTrouble(verdict);
   const waiting = first === undefined ? [] : [`${withStanding(first)}${others.length === 0 ? '' : ` +${others.length}`}`];
   const unchecked = verdict.unchecked === undefined ? [] : [`not checked: ${verdict.unchecked.join(' ')}`];
-  const reasons = [...leadingReason(state), ...waiting, ...unchecked];
+  const probation = verdict.probation === undefined ? [] : ['on probation'];
+  const reasons = [...leadingReason(state), ...waiting, ...unchecked, ...probation];
   return reasons.length === 0 ? verdict.state : `${verdict.state} (${reasons.join(', ')})`;
 }
 

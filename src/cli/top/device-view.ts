@@ -1,4 +1,4 @@
-import { conditionSentences } from '../../board/condition-text.ts';
+import { conditionSentences, probationText } from '../../board/condition-text.ts';
 import type { BoardRow, RowCondition } from '../../board/row.ts';
 import { durationText } from '../../board/units.ts';
 import { STATE_NAMES } from '../../board/words.ts';
@@ -24,6 +24,7 @@ export function deviceLines(row: BoardRow, detail: DeviceDetail | undefined, col
     ],
     ...row.conditions.flatMap((condition) => conditionLines(condition, columns, nowMs)),
     ...(row.unchecked === undefined ? [] : wrapped(`Not checked: ${row.unchecked.join(', ')}`, columns, 'faint')),
+    ...(row.probation === undefined ? [] : wrapped(probationText(row.probation), columns, 'mild')),
     ...(row.ignored ?? []).flatMap(({ name, why }) => wrapped(`Ignored: ${name}, because ${why}`, columns, 'faint')),
     ...section('Held by', holderLines(row, columns)),
     ...section('Readings', barLines(row, drawing)),

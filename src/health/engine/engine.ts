@@ -9,12 +9,15 @@ import { conditionPolicy, type HealthPolicy } from '../policy/policy.ts';
 import { type Acceptance, unverifiedOf, withAccepted } from './acceptance.ts';
 import { createClockShift } from './clock-shift.ts';
 import { type HealthInput, judgeDevice } from './judge-device.ts';
-import { type ConditionState, type DeviceMemory, type HealthMemory, NOTHING, notAfter, resumed } from './memory.ts';
+import { type ConditionState, type DeviceMemory, type HealthMemory, NOTHING, notAfter, type PastDevice, resumed } from './memory.ts';
+import { pastOfDevice, withoutPast, withPast } from './past-devices.ts';
 
 export interface HealthEngineOptions {
   readonly policy: HealthPolicy;
   /** State that an earlier run of this boot saved, from the state file. */
   readonly state?: HealthMemory;
+  /** What stays of an earlier boot, where there is no state of this one. */
+  readonly past?: HealthMemory['past'];
   /** Events kept in memory. Default 1,000. */
   readonly eventLimit?: number;
 }
@@ -74,7 +77,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
   let { policy } = options;
   const ring = new EventRing(options.eventLimit, state?.events, state?.lastEventId);
   const clock = createClockShift();
-  let memory: HealthMemory = state ?? NOTHING;
+  let memory: HealthMemory = state ?? (options.past === undefined ? NOTHING : { ...NOTHING, past: options.past });
   let hasNews = true;
   let accepted: readonly Acceptance[] = [];
 
@@ -88,12 +91,17 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     const dues: number[] = [];
     const keys = new HardwareKeys(input.devices.map(({ device }) => device));
     const remembered = input.devices.map(({ device }) => keys.recall((key) => present.memory.devices[key], device));
+    const { past = {} } = present.memory;
+    const taken = new Set<PastDevice>();
     const left = leftOver(present.memory.devices, new Set(remembered));
     for (const [at, given] of input.devices.entries()) {
       const before = ownPart(remembered[at], given.device, keys);
       const displaced = left.byName.get(given.key);
       if (displaced !== undefined) events.push(...displacedEvents(displaced, given, policy, nowMs));
-      const judged = judgeDevice(before, clock.withTimes(given), policy, { nowMs, elapsedMs: present.elapsedMs }, displaced?.verdict.state);
+      const earlier = pastOfDevice(past, keys, given.device);
+      if (earlier !== undefined) taken.add(earlier);
+      const told = displaced?.verdict.state;
+      const judged = judgeDevice(before, clock.withTimes(given), policy, { nowMs, elapsedMs: present.elapsedMs }, told, earlier);
       devices[keys.of(given.device)] = judged.memory;
       verdicts.set(given.key, judged.verdict);
       events.push(...judged.events);
@@ -101,16 +109,21 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
       hasNews ||= isNews(before, judged.memory);
     }
     const named = new Set(input.devices.map(({ key }) => key));
+    const forgotten: [string, DeviceMemory][] = [];
     for (const [key, memory] of left.all) {
       if (devices[key] !== undefined) continue;
       const isDisplaced = memory.isDisplaced === true || named.has(deviceKey(memory.device));
-      if (isForgotten(memory, policy, nowMs)) events.push(...(isDisplaced ? [] : forget(memory, policy, nowMs)));
-      else if (!isDisplaced) devices[key] = memory;
+      if (isForgotten(memory, policy, nowMs)) {
+        events.push(...(isDisplaced ? [] : forget(memory, policy, nowMs)));
+        // Hardware without an identity is its name, which other hardware can take.
+        if (typeof memory.device.identity === 'string') forgotten.push([key, memory]);
+      } else if (!isDisplaced) devices[key] = memory;
       else if (typeof memory.device.identity === 'string') devices[key] = { ...memory, isDisplaced };
     }
     const isOtherSet = isOther(devices, present.memory.devices);
     hasNews ||= events.length > 0 || isOtherSet;
     memory = { ...present.memory, judgedAtMs: nowMs, devices };
+    if (taken.size > 0 || forgotten.length > 0) memory = { ...memory, past: withPast(withoutPast(past, taken), forgotten) };
     return { verdicts, events: ring.append(events), isOtherSet, ...nextCheck(dues, nowMs) };
   };
 
@@ -152,6 +165,7 @@ function isNews(before: DeviceMemory | undefined, now: DeviceMemory): boolean {
   const [old, latest] = [before.conditions, now.conditions];
   if (Object.keys(old).length !== Object.keys(latest).length) return true;
   if (Object.entries(latest).some(([key, state]) => state.phase !== 'active' || isOtherPhase(old[key], state))) return true;
+  if (before.probation?.busyMs !== now.probation?.busyMs) return true;
   if (!isDeepStrictEqual(before.levels, now.levels) || !isDeepStrictEqual(before.user, now.user)) return true;
   for (const key in now.rates) if (before.rates[key]?.value !== now.rates[key]?.value) return true;
   return false;

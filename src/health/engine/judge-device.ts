@@ -11,14 +11,17 @@ import { type Evidence, isEmpty, type StepTime, stepConditions } from './conditi
 import { type EvidenceOutput, evidenceOf, mergeEvidence } from './evidence.ts';
 import { uncheckedAfter, wasRead } from './first-read.ts';
 import { stepFlapping } from './flapping.ts';
-import type { ConditionState, DeviceMemory } from './memory.ts';
+import { talliedIncidents } from './incident-tally.ts';
+import type { ConditionState, DeviceMemory, PastDevice } from './memory.ts';
+import { joined } from './past-devices.ts';
+import { shownProbation, stepProbation } from './probation.ts';
 import { judgeVerdict } from './verdict.ts';
 
-/** The part of a device's record that the engine judges by. A record of the journal has no more. */
+/** The part of a device's record that the engine judges by. A record of the journal has no more, and no `occupancy`. */
 export interface HealthInput
   extends Pick<DeviceRecord, 'key' | 'device' | 'missingSinceMs'>,
     Pick<HeldRecord, 'holders'>,
-    Partial<Pick<UsedRecord, 'isUnread' | 'awaitedSinceMs' | 'use' | 'user'>> {
+    Partial<Pick<UsedRecord, 'isUnread' | 'awaitedSinceMs' | 'use' | 'user' | 'occupancy'>> {
   readonly read?: SourceFindings | undefined;
   readonly outOfBand?: SourceFindings | undefined;
 }
@@ -38,7 +41,7 @@ type Source = 'read' | 'outOfBand' | 'use';
 
 /**
  * Judges one device from the memory of its hardware, its input and the policy. Pure function. `told`: last state of other hardware that had
- * its name until now.
+ * its name until now. `past`: what was known of its hardware before it was listed.
  */
 export function judgeDevice(
   previous: DeviceMemory | undefined,
@@ -46,6 +49,7 @@ export function judgeDevice(
   policy: HealthPolicy,
   time: StepTime,
   told?: HealthState,
+  past?: PastDevice,
 ): DeviceJudgement {
   const { device } = input;
   const policyOf = (name: ConditionName): ConditionPolicy => conditionPolicy(policy, device.family, name.type, name.instance);
@@ -78,11 +82,25 @@ export function judgeDevice(
     nowMs: time.nowMs,
   });
   const { transitions, from } = transition(previous, judged.verdict, told);
-  const verdict = { ...judged.verdict, transitions };
+  const probation = stepProbation(
+    {
+      wasOut: previous?.verdict.state === 'unhealthy',
+      before: previous?.probation ?? past?.probation,
+      changes,
+      state: judged.verdict.state,
+      readAtMs: sight.isRead ? input.read?.readAtMs : undefined,
+      isIdle: sight.isRead ? input.occupancy?.activity?.isIdle : undefined,
+      nowMs: time.nowMs,
+    },
+    policy,
+    policyOf,
+  );
+  const verdict = { ...judged.verdict, transitions, ...shownProbation(probation, judged.verdict.state, policy) };
   const context = { key: input.key, device, holders: input.holders, policy, policyOf, nowMs: time.nowMs };
   const events = [...returnEvents(context, previous), ...changes.map(({ change, state }) => conditionEvent(context, change, state))];
   if (from !== undefined) events.push(stateEvent(context, from, verdict));
   const readAtMs = input.read?.readAtMs ?? previous?.readAtMs;
+  const incidents = talliedIncidents(joined(past?.incidents, previous?.incidents), events, conditions);
   const user = input.user ?? previous?.user;
   const memory: DeviceMemory = {
     device,
@@ -98,8 +116,15 @@ export function judgeDevice(
     wasRead: judged.wasRead,
     ...(unchecked.length === 0 ? {} : { unchecked }),
     activations: flaps.activations,
+    ...(incidents === undefined ? {} : { incidents }),
+    ...(probation === undefined ? {} : { probation }),
   };
-  return { memory, verdict, events, ...earliest(step.dueMs, flaps.dueMs, judged.dueMs, sight.dueMs) };
+  return {
+    memory,
+    verdict: incidents === undefined ? verdict : { ...verdict, incidents },
+    events,
+    ...earliest(step.dueMs, flaps.dueMs, judged.dueMs, sight.dueMs),
+  };
 }
 
 /** Events of hardware that has another name than before. When nobody had seen it for a while, its conditions had ended under that name. */

@@ -9,13 +9,20 @@ import {
   SavedStateFile,
 } from '../../host/fs/saved-state.ts';
 import type { HealthMemory } from '../engine/memory.ts';
+import { pastOf } from '../engine/past-devices.ts';
 
 /** Why a state file was not used. Closed set. */
 export type StateIgnored = SavedIgnored | 'other-boot';
 
 export type StateRead =
-  | { readonly state: HealthMemory; readonly ignored?: undefined }
-  | { readonly state?: undefined; readonly ignored: StateIgnored; readonly message: string };
+  | { readonly state: HealthMemory; readonly past?: undefined; readonly ignored?: undefined }
+  | {
+      readonly state?: undefined;
+      readonly ignored: StateIgnored;
+      readonly message: string;
+      /** What stays of a state from another boot. */
+      readonly past?: HealthMemory['past'];
+    };
 
 /** Versions 1 and 2 have one JSON value. In version 1, what it remembers of a device passes to the hardware that is first seen under the name. */
 const FORMAT: SavedFormat = { format: 'device-agent-health', version: 3, readableFrom: 1, name: 'health state' };
@@ -33,8 +40,11 @@ function sectionsOf({ devices, events, ...engine }: HealthMemory): SavedSections
 
 function stateOf(saved: SavedRead, bootId: string): StateRead {
   if (saved.ignored !== undefined) return saved;
-  if (saved.bootId !== bootId || bootId === '') return ignored('other-boot', 'is from another boot of the machine');
   const state = saved.hasSections ? fromSections(saved.body) : saved.body;
+  if (saved.bootId !== bootId || bootId === '') {
+    const other = ignored('other-boot', 'is from another boot of the machine');
+    return isMemory(state) ? { ...other, past: pastOf(state) } : other;
+  }
   return isMemory(state) ? { state } : ignored('damaged', 'contains no health state');
 }
 
@@ -48,7 +58,7 @@ function withoutRates(state: HealthMemory): HealthMemory {
   return { ...state, devices: Object.fromEntries(Object.entries(state.devices).map(([key, device]) => [key, { ...device, rates: {} }])) };
 }
 
-function ignored(reason: StateIgnored, message: string): StateRead {
+function ignored(reason: StateIgnored, message: string): Extract<StateRead, { readonly message: string }> {
   return { ignored: reason, message };
 }
 

@@ -174,7 +174,7 @@ class DeviceWalk {
     const state: ReplayedState = {
       fromMs: nowMs,
       state: verdict?.state,
-      isOut: verdict !== undefined && kubeletHealth(verdict, this.#policy) === 'Unhealthy',
+      isOut: verdict !== undefined && kubeletHealth(withoutProbation(verdict), this.#policy) === 'Unhealthy',
       ...(leader === undefined ? {} : { leader }),
       holders: this.#input?.holders ?? [],
     };
@@ -182,6 +182,9 @@ class DeviceWalk {
     if (last === undefined || !isSameState(last, state)) this.#states.push(state);
   }
 }
+
+/** The record does not have what a device did, so no probation would end. */
+const withoutProbation = ({ probation: _, ...verdict }: Verdict): Verdict => verdict;
 
 /** The latest reading of a clock at a judgement. The judgements come in their order. */
 class ClockWalk {

@@ -4,7 +4,6 @@ import type { Snapshot } from '../../model/snapshot.ts';
 import { labelText } from '../page/labels.ts';
 import { DROP_REASONS, type FinishedPage, type Page } from '../page/page.ts';
 import { addExpected } from './expected-metrics.ts';
-import { addIncidents } from './incident-metrics.ts';
 import { addKubelet, addRequests } from './kubelet-metrics.ts';
 import { addPlugin } from './plugin-metrics.ts';
 import { addProbes } from './probe-metrics.ts';
@@ -85,7 +84,6 @@ export function addAgent(
   addRequests(page, stats);
   addPlugin(page, stats.plugin);
   addWebConfig(page, stats.webConfig);
-  addIncidents(page, stats.incidents);
   if (shown === undefined) return;
   const { snapshot, pages } = shown;
   const count = (prefix: string): number => pages.reduce((sum, one) => sum + one.count(prefix), 0);

@@ -60,6 +60,25 @@ export const deviceMetrics = {
     labels: ['state'],
     source: 'Verdict.',
   },
+  incidents: {
+    name: 'device_incidents_total',
+    type: 'counter',
+    help: 'How often the device got into the state, by the condition that led the verdict. It belongs to the hardware, and goes on over restarts and reboots. A series begins with its first incident, at 1.',
+    labels: ['condition', 'state'],
+    source: 'Verdict. Changes of one device within ten seconds are one incident: docs/incidents.md.',
+  },
+  probation: gauge(
+    'device_probation',
+    '1 while the device is on probation: a fatal condition ended by a reset or a reboot, and the device has not been busy for long enough since.',
+    ['condition'],
+    'Verdict. Absent when it is not on probation, and while it is unhealthy: docs/health.md.',
+  ),
+  probationBusy: gauge(
+    'device_probation_busy_seconds',
+    'Busy time without a fault of a device on probation.',
+    [],
+    'Verdict. Absent while no read told whether the device works, as of a family without utilization: such a probation does not end.',
+  ),
   lastRead: gauge(
     'device_last_read_timestamp_seconds',
     'When the device was last read.',
@@ -81,7 +100,7 @@ export function addDevice(page: Page, { device, missingSinceMs, stale, verdict, 
 }
 
 function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
-  const { state, sinceMs, transitions, conditions, ignored = [], unchecked = [] } = verdict;
+  const { state, sinceMs, transitions, conditions, ignored = [], unchecked = [], probation } = verdict;
   if (state !== 'unknown') page.add(deviceMetrics.healthy, label, state === 'unhealthy' ? 0 : 1);
   if (sinceMs > 0) page.add(deviceMetrics.healthSince, label, sinceMs / 1_000);
   for (const [one, labels] of STATE_LABELS) {
@@ -99,6 +118,11 @@ function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
     const [condition, ...part] = key.split('/');
     page.add(deviceMetrics.unchecked, joinLabels(label, labelText({ condition, part: part.join('/') || undefined })), 1);
   }
+  for (const { condition, state: reached, count } of verdict.incidents ?? []) {
+    page.add(deviceMetrics.incidents, joinLabels(label, labelText({ condition, state: reached })), count);
+  }
+  if (probation !== undefined) page.add(deviceMetrics.probation, joinLabels(label, labelText({ condition: probation.condition })), 1);
+  if (probation?.busyMs !== undefined) page.add(deviceMetrics.probationBusy, label, probation.busyMs / 1_000);
   for (const condition of ignored) page.add(deviceMetrics.ignored, joinLabels(label, conditionLabels(condition)), 1);
 }
 

@@ -89,7 +89,7 @@ function probeView(family: FamilyState, remedyOf: RemedyOf): object {
  * Conditions in `conditions` count; those in `pending` hold but do not count yet. A condition with `recovering` has ended: its message
  * describes the past and its remedy is `none`. A condition with `unverifiedSince` held at that time.
  */
-function healthView({ state, sinceMs, conditions, pending, ignored, unchecked, transitions }: Verdict): object {
+function healthView({ state, sinceMs, conditions, pending, ignored, unchecked, probation, incidents, transitions }: Verdict): object {
   return {
     state,
     since: sinceMs > 0 ? timeText(sinceMs) : undefined,
@@ -97,6 +97,13 @@ function healthView({ state, sinceMs, conditions, pending, ignored, unchecked, t
     pending: pending?.map(pendingView),
     ignored: ignored?.map(ignoredView),
     unchecked,
+    probation: probation && {
+      condition: probation.condition,
+      since: timeText(probation.sinceMs),
+      busySeconds: probation.busyMs === undefined ? undefined : probation.busyMs / 1_000,
+      neededSeconds: probation.neededMs / 1_000,
+    },
+    incidents: incidents?.map(({ state: reached, condition, count }) => ({ state: reached, condition, count })),
     transitions,
   };
 }

@@ -5,6 +5,7 @@ import type { Board, BoardRow } from '../../board/row.ts';
 import { holderList, readingList, useCell } from '../../board/row-html.ts';
 import { age, stateCell } from '../../board/state-html.ts';
 import { metricTitle, readingText } from '../../board/units.ts';
+import { byDevice } from '../../incidents/by-device.ts';
 import type { DeviceHistory } from '../../incidents/history.ts';
 import type { ListedIncident } from '../../incidents/store.ts';
 import type { HealthEvent } from '../../model/events.ts';
@@ -45,11 +46,18 @@ ${part(
   ]),
 )}<h2>Last 30 minutes</h2>
 ${part('timeline', timeline({ row, events, watched, readTimes: history?.times ?? [], nowMs: frame.nowMs }))}${part('charts', charts(row.key, history, frame.nowMs))}<h2>Events</h2>
-${part('events', eventList(events))}${incidents.length === 0 ? undefined : html`<h2>Incidents</h2>\n${incidentList(incidents)}`}
+${part('events', eventList(events))}${incidents.length === 0 ? undefined : html`<h2>Incidents</h2>\n${repeats(incidents)}${incidentList(incidents)}`}
 <details><summary>Facts and other names</summary>${factTable(identity(state))}</details>
 <details><summary>All readings</summary>${part('readings', readings(state.readings))}</details>`;
   const footer = html`<p>Read ${age(state.readAtMs, frame.nowMs)} ago.</p>`;
   return document(frame, { title: `${row.name}: device-agent`, body, footer, liveness: 'reload', hasCharts: true });
+}
+
+/** The kept incidents in numbers. */
+function repeats(incidents: readonly ListedIncident[]): Html {
+  const counts = byDevice(incidents);
+  const sum = (count: 'incidents' | 'fatal' | 'again' | 'movedHolders'): number => counts.reduce((total, one) => total + one[count], 0);
+  return html`<p>${sum('incidents')} kept, ${sum('fatal')} fatal; the same condition again ${sum('again')} times, ${sum('movedHolders')} of them with other holders.</p>\n`;
 }
 
 const deviceLink = (row: BoardRow): Html =>

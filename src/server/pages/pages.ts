@@ -11,6 +11,7 @@ import { REMEDY_TEXTS } from '../../board/words.ts';
 import type { ReadingHistoryStore } from '../../incidents/history.ts';
 import type { IncidentRecord } from '../../incidents/record.ts';
 import type { HealthEvent } from '../../model/events.ts';
+import { hardwareKey } from '../../model/hardware.ts';
 import type { ConditionSpec } from '../../model/health.ts';
 import type { ObservedSpans } from '../../model/observed-spans.ts';
 import type { PluginStats } from '../../model/plugin-stats.ts';
@@ -93,7 +94,9 @@ export function createPages(sources: PageSources): Router {
       history: sources.history?.().seriesOf(key, sources.now() - TREND_MS),
       events: (sources.events?.(0) ?? []).filter(({ device }) => device === key).toReversed(),
       watched: sources.watched?.(),
-      incidents: (sources.incidents?.list() ?? []).filter(({ device }) => device === key),
+      incidents: (sources.incidents?.list() ?? []).filter(({ device, hardware }) =>
+        hardware === undefined ? device === key : hardware === hardwareKey(state.device),
+      ),
     };
     return send(request, response, devicePage(parts, frame()));
   });
