@@ -31,6 +31,13 @@ const effectsOf = (taints: readonly Taint[]): string =>
     .map(({ effect }) => effect)
     .join();
 
+/** Returns the own taints that the node should have; undefined: those that it has. */
+function wantedTaints(view: AgentView | undefined, effect: string): readonly Taint[] | undefined {
+  const states = view?.feed.map(({ state }) => state) ?? ['UNKNOWN'];
+  if (states.includes('UNHEALTHY')) return [{ key: TAINT_KEY, effect }];
+  return states.includes('UNKNOWN') ? undefined : [];
+}
+
 /**
  * The own taint of one node: there while a device is unhealthy. While none is and some are unknown, it stays as it is. The API replaces the list
  * of taints as a whole, so each write names the version of the node that it was made from, and a conflict starts anew.
@@ -48,14 +55,12 @@ export class NodeTaint {
 
   /** Returns after how many milliseconds to call again, even without news. `view`: undefined while nothing is known, which changes nothing. */
   async keep(view: () => AgentView | undefined): Promise<number> {
-    const { clock, effect, resyncMs } = this.#parts;
+    const { clock, resyncMs, effect } = this.#parts;
     if (clock.monotonic() - this.#readMs >= resyncMs) this.#present = undefined;
     const present = this.#present ?? (await this.#read()).taints;
-    const states = (view()?.feed ?? [{ state: 'UNKNOWN' }]).map(({ state }) => state);
+    const wanted = wantedTaints(view(), effect);
     const untilReadMs = this.#readMs + resyncMs - clock.monotonic();
-    const isSick = states.includes('UNHEALTHY');
-    const wanted = isSick ? [{ key: TAINT_KEY, effect }] : [];
-    if ((!isSick && states.includes('UNKNOWN')) || effectsOf(present) === effectsOf(wanted)) return untilReadMs;
+    if (wanted === undefined || effectsOf(present) === effectsOf(wanted)) return untilReadMs;
     const waitMs = this.#patchedMs + SPACING_MS - clock.monotonic();
     if (waitMs > 0) return Math.min(waitMs, untilReadMs);
     await this.#write(wanted);
