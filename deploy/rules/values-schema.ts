@@ -70,6 +70,7 @@ export function valuesSchema(config: Schema, families: readonly string[]): Schem
       publish: closed({
         ...{ enabled: flag, events: flag, resources: anything, extraArgs: { type: 'array', items: text } },
         deviceTaintRules: { enum: ['off', 'None', 'NoSchedule', 'NoExecute'] },
+        nodeTaint: { enum: ['off', 'PreferNoSchedule', 'NoSchedule', 'NoExecute'] },
       }),
       hostPaths: { type: 'array', items: hostPath },
       webConfig: closed({ secretName: text, tls: flag, requiresClientCertificate: flag }),

@@ -140,9 +140,9 @@ With --pod the list has the device, the change, the conditions, the remedies and
   },
   {
     name: 'publish',
-    summary: 'Write the verdicts of the running agent to the API server: conditions of the node, events, taint rules of devices.',
+    summary: 'Write the verdicts of the running agent to the API server: conditions of the node, events, taints.',
     ownSection: { path: 'publish', load: async () => (await import('./publish/options.ts')).publishSection },
-    options: [{ flags: '--withdraw', help: 'Remove the conditions and the taint rules of this node, and end.' }],
+    options: [{ flags: '--withdraw', help: 'Remove the conditions, the taint rules and the taint of this node, and end.' }],
     notes: `A process of its own, which alone has a token; "serve" never talks to the API server. NODE_NAME is the name of the node.
 It writes only what changed. On SIGTERM its conditions become Unknown; --withdraw removes them. docs/publish.md has the rights and failures.`,
     examples: ['device-agent publish', 'device-agent publish --publish.device-taint-rules=NoSchedule', 'device-agent publish --withdraw'],

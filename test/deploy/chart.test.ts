@@ -272,12 +272,15 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
         'create events',
         'list create patch delete devicetaintrules',
       ]);
+      expect(rightsOf(on({ nodeTaint: 'NoSchedule' }))).toEqual([...least, 'create events', 'patch nodes']);
       const policy = manifestOf(rendered(on()), 'ValidatingAdmissionPolicy').spec as {
         matchConditions: readonly { expression: string }[];
+        variables: readonly { name: string; expression: string }[];
       };
       expect(policy.matchConditions.map(({ expression }) => expression)).toEqual([
         'request.userInfo.username == "system:serviceaccount:device-agent:device-agent-publish"',
       ]);
+      expect(policy.variables.find(({ name }) => name === 'changesTaints')?.expression).toMatch(/^false && /);
       expect(manifestOf(rendered(on()), 'ValidatingAdmissionPolicyBinding').spec).toMatchObject({ validationActions: ['Deny'] });
       expect(readFileSync('docs/publish.md', 'utf8')).toContain('ValidatingAdmissionPolicy');
     });

@@ -144,7 +144,7 @@ describe.skipIf(missing !== undefined)(
       const { items } = await cluster.json<List<Pod>>('get', 'pods', ...inNamespace, ...label);
       for (const { metadata, spec } of items) {
         const text = await cluster.kubectl('exec', ...inNamespace, metadata.name, '--', 'device-agent', 'publish', '--withdraw');
-        expect(text).toBe(`removed from the node ${spec.nodeName}: 3 conditions, 0 taint rules of devices\n`);
+        expect(text).toBe(`removed from the node ${spec.nodeName}: 3 conditions, 0 taint rules of devices, 0 taints\n`);
       }
       await cluster.kubectl('delete', 'daemonset', 'device-agent-publish', ...inNamespace, '--wait', '--cascade=foreground');
       expect(await said()).toEqual(['', '']);

@@ -1,12 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PublishProcess } from '../cli/publish/publish-process.ts';
 import { Machine } from '../kubelet/real/support/machine.ts';
 import { type Manifest, presetFile, render } from '../support/chart.ts';
+import { repetitions } from '../support/repetitions.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
+import { Audit, type AuditedRequest } from './support/audit.ts';
 import { Cluster, whyNoCluster } from './support/cluster.ts';
 import { MetadataDriver } from './support/metadata-driver.ts';
 
@@ -15,10 +18,18 @@ const WAIT = { timeout: 60_000, interval: 200 };
 /** From the verdict. */
 const CONDITION_SOON = { timeout: 5_000, interval: 100 };
 const EVENT_SOON = { timeout: 10_000, interval: 100 };
+const KILLS = repetitions(20, 40);
+/** How long the API server is away. Ten minutes were run by OUTAGE_SECONDS=600. */
+const OUTAGE_MS = Number(process.env.OUTAGE_SECONDS ?? 25) * 1_000;
+/** A rejected token is tried again after 24 to 36 seconds. A node that was deleted is read again within 72 seconds. */
+const LATE = { timeout: 150_000, interval: 200 };
 const NAMESPACE = 'device-agent';
+/** Without it the scheduler does not look at rules, and the controllers evict nobody. */
+const GATE = '--feature-gates=DRADeviceTaintRules=true';
 const ACCOUNT = `system:serviceaccount:${NAMESPACE}:device-agent-publish`;
 const WELL = { DevicesUnhealthy: 'False', DevicesUnknown: 'False', DevicesMissing: 'False' };
 const SICK = { ...WELL, DevicesUnhealthy: 'True' };
+const OWN_TAINT = { key: 'device-agent/unhealthy', effect: 'PreferNoSchedule' };
 const STOPPED = { DevicesUnhealthy: 'Unknown', DevicesUnknown: 'Unknown', DevicesMissing: 'Unknown' };
 
 const pod = (name: string, part: object): object => ({
@@ -47,14 +58,26 @@ const OBJECTS: readonly object[] = [
   },
 ];
 
+interface Taint {
+  readonly key: string;
+  readonly effect: string;
+}
 interface NodeObject {
+  readonly metadata: { readonly uid: string };
+  readonly spec: { readonly taints?: readonly Taint[] };
   readonly status: { readonly conditions: readonly { readonly type: string; readonly status: string; readonly message: string }[] };
+}
+interface PodObject {
+  readonly status: { readonly conditions?: readonly { readonly type: string; readonly reason?: string }[] };
 }
 interface EventObject {
   readonly reason: string;
   readonly message: string;
   readonly source: object;
   readonly involvedObject: { readonly kind: string; readonly name: string; readonly uid?: string };
+}
+interface Applied {
+  readonly status: { readonly conditions: readonly { readonly [member: string]: string }[] };
 }
 interface List<T> {
   readonly items: readonly T[];
@@ -73,10 +96,13 @@ interface Rule {
 describe.skipIf(missing !== undefined)(
   `the publisher on a cluster of two nodes${missing === undefined ? '' : ` (skipped: ${missing})`}`,
   () => {
+    const audit = missing === undefined ? new Audit() : (undefined as never);
     const cluster =
       missing === undefined
         ? new Cluster({
-            APISERVER_ARGS: '--feature-gates=DRADeviceTaintRules=true --runtime-config=resource.k8s.io/v1beta2=true',
+            APISERVER_ARGS: `${GATE} --runtime-config=resource.k8s.io/v1beta2=true ${audit.flags(ACCOUNT)}`,
+            SCHEDULER_ARGS: GATE,
+            KCM_ARGS: GATE,
             // Without this API the UIDs of pods with claims are not known, and `kubectl describe` shows no event without a UID.
             KUBELET_CONFIG_EXTRA: 'featureGates: {PodsAPI: true}',
           })
@@ -101,6 +127,10 @@ describe.skipIf(missing !== undefined)(
       (await cluster.json<List<EventObject>>('get', 'events', '--field-selector', `involvedObject.name=${name}`)).items.filter(
         ({ reason }) => reason.startsWith('Device'),
       );
+    const taints = async (node = 'node-1') =>
+      ((await cluster.json<NodeObject>('get', 'node', node)).spec.taints ?? [])
+        .filter(({ key }) => key === OWN_TAINT.key)
+        .map(({ key, effect }) => ({ key, effect }));
     const rules = async () =>
       (await cluster.json<List<Rule>>('get', 'devicetaintrules.v1beta2.resource.k8s.io')).items.map(({ spec }) => [
         spec.deviceSelector.device,
@@ -111,6 +141,10 @@ describe.skipIf(missing !== undefined)(
       const { items } = await cluster.json<List<Claim>>('get', 'resourceclaims');
       const claim = items.find(({ status }) => status?.reservedFor?.some((one) => one.name === name));
       return claim?.status?.allocation?.devices.results[0]?.device;
+    };
+    const whyNotScheduled = async (name: string): Promise<string | undefined> => {
+      const { status } = await cluster.json<PodObject>('get', 'pod', name);
+      return status.conditions?.find(({ type }) => type === 'PodScheduled')?.reason;
     };
     const hcaOf = (card = ''): string => `mlx5_${card.slice('card-'.length)}`;
     const addressOf = (hca: string): string =>
@@ -133,7 +167,51 @@ describe.skipIf(missing !== undefined)(
       `--publish.token-file=${join(folder, 'token')}`,
       `--publish.ca-file=${join(cluster.directory, 'cp/ca.crt')}`,
       '--publish.device-taint-rules=NoSchedule',
+      // The others would keep the pods of these tests away from the only node with devices.
+      `--publish.node-taint=${OWN_TAINT.effect}`,
+      '--publish.resync=10s',
     ];
+    const startPublisher = (): void => {
+      publisher = new PublishProcess(flags(), { NODE_NAME: 'node-1' }, cluster.throughNetwork());
+    };
+    const startAgent = async (): Promise<void> => {
+      const node = join(cluster.directory, 'node-1/kubelet');
+      agent = await serve([
+        ...machine.flags(),
+        `--podresources.socket=${node}/pod-resources/kubelet.sock`,
+        `--podresources.checkpoint=${node}/device-plugins/kubelet_internal_checkpoint`,
+        `--dra.metadata-dir=${node}/plugins`,
+        `--cdi.dirs=${join(cluster.directory, 'node-1/cdi')}`,
+        `--config.file=${join(folder, 'config.json')}`,
+        '--podsapi',
+        `--podsapi.socket=${node}/pods-api/pods-api.sock`,
+        '--refresh.interval=500ms',
+      ]);
+    };
+    /** Makes the pod of the publisher, as a DaemonSet would, and a token that is bound to it. */
+    const giveToken = async (): Promise<void> => {
+      const holder = pod('publisher', { nodeName: 'node-1', serviceAccountName: 'device-agent-publish' }) as { metadata: object };
+      await apply({ ...holder, metadata: { name: 'publisher', namespace: NAMESPACE } });
+      const { metadata } = await cluster.json<{ metadata: { uid: string } }>('get', 'pod', 'publisher', '-n', NAMESPACE);
+      const bound = ['--bound-object-kind=Pod', '--bound-object-name=publisher', `--bound-object-uid=${metadata.uid}`];
+      token = (await cluster.kubectl('create', 'token', 'device-agent-publish', '-n', NAMESPACE, ...bound)).trim();
+      writeFileSync(join(folder, 'token'), token);
+    };
+    const settled = async (isDown: boolean, card: string, wait = WAIT): Promise<void> => {
+      await expect.poll(said, wait).toEqual(isDown ? SICK : WELL);
+      // Before an agent that was started again knows the claim, the device has a rule under its usual name.
+      await expect.poll(rules, wait).toEqual(isDown ? expect.arrayContaining([[card, 'NoSchedule']]) : []);
+      await expect.poll(taints, wait).toEqual(isDown ? [OWN_TAINT] : []);
+    };
+    const patchesOf = (resource: string, from = 0) =>
+      audit.requests(from).filter((one) => one.verb === 'patch' && one.resource === resource && one.code < 300);
+    /** How many patches said what the one before them had said. */
+    const withoutChange = (patches: readonly AuditedRequest[]): number => {
+      const words = patches.map(({ body }) =>
+        JSON.stringify((body as Applied).status.conditions.map(({ type, status, reason, message }) => [type, status, reason, message])),
+      );
+      return words.filter((one, n) => one === words[n - 1]).length;
+    };
     /** One request with the publisher's own token. */
     const trying = async (method: string, path: string, body?: object, type = 'application/strategic-merge-patch+json') => {
       const words = ['-s', '-X', method, '--cacert', join(cluster.directory, 'cp/ca.crt'), '-H', `Authorization: Bearer ${token}`];
@@ -154,32 +232,18 @@ describe.skipIf(missing !== undefined)(
         'ValidatingAdmissionPolicy',
         'ValidatingAdmissionPolicyBinding',
       ];
-      const manifests = render('-f', presetFile('publish'), '--set=publish.deviceTaintRules=NoSchedule');
+      const manifests = render(
+        ...['-f', presetFile('publish'), '--set=publish.deviceTaintRules=NoSchedule', `--set=publish.nodeTaint=${OWN_TAINT.effect}`],
+      );
       await apply(...manifests.filter(({ kind }: Manifest) => wanted.includes(kind)), ...OBJECTS);
-      const holder = pod('publisher', { nodeName: 'node-1', serviceAccountName: 'device-agent-publish' }) as { metadata: object };
-      await apply({ ...holder, metadata: { name: 'publisher', namespace: NAMESPACE } });
-      const { metadata } = await cluster.json<{ metadata: { uid: string } }>('get', 'pod', 'publisher', '-n', NAMESPACE);
-      const bound = ['--bound-object-kind=Pod', '--bound-object-name=publisher', `--bound-object-uid=${metadata.uid}`];
-      token = (await cluster.kubectl('create', 'token', 'device-agent-publish', '-n', NAMESPACE, ...bound)).trim();
-      writeFileSync(join(folder, 'token'), token);
-      const node = join(cluster.directory, 'node-1/kubelet');
-      const config = join(folder, 'config.json');
-      const policy = { conditions: { 'infiniband.PortDown': { for: '0s', recovery: '0s' } }, flapping: { count: 100 } };
-      writeFileSync(config, JSON.stringify({ health: policy }));
-      agent = await serve([
-        ...machine.flags(),
-        `--podresources.socket=${node}/pod-resources/kubelet.sock`,
-        `--podresources.checkpoint=${node}/device-plugins/kubelet_internal_checkpoint`,
-        `--dra.metadata-dir=${node}/plugins`,
-        `--cdi.dirs=${join(cluster.directory, 'node-1/cdi')}`,
-        `--config.file=${config}`,
-        '--podsapi',
-        `--podsapi.socket=${node}/pods-api/pods-api.sock`,
-        '--refresh.interval=500ms',
-      ]);
+      await giveToken();
+      // A port that flaps so often would stay unhealthy for an hour.
+      const quick = { 'infiniband.PortDown': { for: '0s', recovery: '0s' }, 'infiniband.LinkFlapping': { severity: 'info' } };
+      writeFileSync(join(folder, 'config.json'), JSON.stringify({ health: { conditions: quick, flapping: { count: 100 } } }));
+      await startAgent();
       const devices = [0, 1, 2, 3].map((n) => `card-${n}=${addressOf(`mlx5_${n}`)}=`).join(',');
       driver.start('hca.example.com', devices, '-metadata');
-      publisher = new PublishProcess(flags(), { NODE_NAME: 'node-1' }, cluster.throughNetwork());
+      startPublisher();
     }, 300_000);
 
     afterAll(async () => {
@@ -188,10 +252,11 @@ describe.skipIf(missing !== undefined)(
       await cluster?.stop();
       machine?.remove();
       driver?.remove();
+      audit?.remove();
       rmSync(folder, { recursive: true, force: true });
     });
 
-    it('writes conditions, an event on the pod and a taint of the device alone, and clears them', async () => {
+    it('writes conditions, an event on the pod, a taint of the device alone and one of the node, and clears them', async () => {
       await expect.poll(said, WAIT).toEqual(WELL);
       const card = await start('job');
       machine.pullCable(hcaOf(card));
@@ -200,9 +265,10 @@ describe.skipIf(missing !== undefined)(
       await Promise.all([
         expect.poll(said, CONDITION_SOON).toEqual(SICK),
         expect.poll(rules, CONDITION_SOON).toEqual([[card, 'NoSchedule']]),
+        expect.poll(taints, CONDITION_SOON).toEqual([OWN_TAINT]),
         expect.poll(async () => (await eventsOn('job')).length, EVENT_SOON).toBe(1),
       ]);
-      process.stderr.write(`condition, rule and event were seen within ${Date.now() - verdictMs} ms of the verdict\n`);
+      process.stderr.write(`condition, taint, rule and event were seen within ${Date.now() - verdictMs} ms of the verdict\n`);
       const [event] = await eventsOn('job');
       expect(event?.message).toBe(
         `A device of this pod is unhealthy: infiniband/${hcaOf(card)} has the condition PortDown/1 (LinkPolling). Check cable, transceiver and the remote port.`,
@@ -212,12 +278,17 @@ describe.skipIf(missing !== undefined)(
       expect(await cluster.kubectl('describe', 'node', 'node-1')).toContain('DeviceUnhealthy');
 
       const others = [await start('second'), await start('third'), await start('fourth')];
-      expect(others).not.toContain(card);
-      await cluster.kubectl('delete', 'pod', 'job', 'second', 'third', 'fourth', '--wait');
+      expect(new Set([card, ...others]).size).toBe(4);
+      await cluster.kubectl('delete', 'pod', 'job', '--wait');
+      await apply(claimer('fifth'));
+      // Only the sick device is free.
+      await expect.poll(() => whyNotScheduled('fifth'), WAIT).toBe('Unschedulable');
       machine.plugCable(hcaOf(card));
       await judged(hcaOf(card), 1);
-      await expect.poll(said, WAIT).toEqual(WELL);
-      await expect.poll(rules, WAIT).toEqual([]);
+      await settled(false, card);
+      await cluster.kubectl('wait', '--for=jsonpath={.status.phase}=Running', 'pod/fifth', '--timeout=60s');
+      expect(await cardOf('fifth')).toBe(card);
+      await cluster.kubectl('delete', 'pod', 'second', 'third', 'fourth', 'fifth', '--wait');
     });
 
     it('tells a pod that is gone when its device fails', async () => {
@@ -227,12 +298,151 @@ describe.skipIf(missing !== undefined)(
       await agent.until('nobody holds it', (page) => !/^container_device_allocation_info\{.*pod="brief"/m.test(page));
       machine.pullCable(hcaOf(card));
       await judged(hcaOf(card), 0);
+      const verdictMs = Date.now();
       await expect
         .poll(async () => (await eventsOn('brief')).map(({ involvedObject }) => involvedObject.uid), EVENT_SOON)
         .toEqual([metadata.uid]);
+      process.stderr.write(`the event of a pod that is gone was seen within ${Date.now() - verdictMs} ms of the verdict\n`);
       machine.plugCable(hcaOf(card));
-      await expect.poll(said, WAIT).toEqual(WELL);
+      await settled(false, card);
     });
+
+    it(`ends in the right state after each of ${KILLS} kills of agent and publisher, without a patch that changes nothing`, async () => {
+      const card = await start('survivor');
+      const from = audit.requests().length;
+      let [faults, agents] = [0, 0];
+      for (let kill = 0; kill < KILLS; kill += 1) {
+        // The last one is a fault that must be told of.
+        const isDown = kill === KILLS - 1 || Math.random() < 0.5;
+        if (isDown) machine.pullCable(hcaOf(card));
+        else machine.plugCable(hcaOf(card));
+        await sleep(Math.random() * 3_000);
+        if (Math.random() < 0.5) {
+          agents += 1;
+          await agent.stop('SIGKILL');
+          await startAgent();
+        } else {
+          await publisher?.stop('SIGKILL');
+          startPublisher();
+        }
+        faults += isDown ? 1 : 0;
+        await settled(isDown, card);
+      }
+      await expect.poll(async () => (await eventsOn('survivor')).length, EVENT_SOON).toBeGreaterThan(0);
+      machine.plugCable(hcaOf(card));
+      await settled(false, card);
+      const patches = patchesOf('nodes/status', from);
+      const apart = Math.min(...patches.slice(1).map(({ atMs }, n) => atMs - (patches[n]?.atMs ?? 0)));
+      const counts = ['nodes', 'devicetaintrules'].map((resource) => patchesOf(resource, from).length);
+      const before = audit.requests().length;
+      await expect
+        .poll(() => audit.requests(before).filter(({ verb, resource }) => `${verb} ${resource}` === 'get nodes').length, WAIT)
+        .toBeGreaterThan(4);
+      expect(audit.requests(before).filter(({ verb }) => verb === 'patch' || verb === 'delete')).toEqual([]);
+      expect(withoutChange(patches)).toBe(0);
+      process.stderr.write(
+        `${KILLS} kills (${agents} of the agent), ${faults} faults: ${patches.length} patches of conditions, at least ${apart} ms apart, ` +
+          `${counts[0]} of taints, ${counts[1]} of rules, ${withoutChange(patches)} without a change\n`,
+      );
+    }, 900_000);
+
+    it('keeps every taint of other writers', async () => {
+      const others = Array.from({ length: 30 }, (_, n) => `other-${n}`);
+      const hca = 'mlx5_0';
+      let isDown = false;
+      const writing = (async () => {
+        for (const key of others) await cluster.kubectl('taint', 'node', 'node-1', `${key}=:PreferNoSchedule`);
+      })();
+      for (let n = 0; n < 5; n += 1) {
+        isDown = !isDown;
+        if (isDown) machine.pullCable(hca);
+        else machine.plugCable(hca);
+        await expect.poll(taints, WAIT).toEqual(isDown ? [OWN_TAINT] : []);
+      }
+      await writing;
+      machine.plugCable(hca);
+      await settled(false, '');
+      const { spec } = await cluster.json<NodeObject>('get', 'node', 'node-1');
+      expect(spec.taints?.map(({ key }) => key).toSorted()).toEqual(others.toSorted());
+      await cluster.kubectl('taint', 'node', 'node-1', ...others.map((key) => `${key}-`));
+    });
+
+    it(
+      `writes the newest state alone after an API server that was away for ${OUTAGE_MS / 1_000} s`,
+      async () => {
+        const card = (await cardOf('survivor')) ?? '';
+        const hca = hcaOf(card);
+        const rss = (): number => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${publisher?.child.pid}/status`, 'utf8'))?.[1]) / 1_024;
+        const from = audit.requests().length;
+        const [startMib, startTold] = [rss(), publisher?.told('the API server does not take') ?? 0];
+        let highest = 0;
+        cluster.signalApiServer('SIGSTOP');
+        try {
+          let isDown = false;
+          for (const endMs = Date.now() + OUTAGE_MS; Date.now() < endMs; await sleep(2_500)) {
+            isDown = !isDown;
+            if (isDown) machine.pullCable(hca);
+            else machine.plugCable(hca);
+            highest = Math.max(highest, rss());
+          }
+          machine.pullCable(hca);
+          await judged(hca, 0);
+        } finally {
+          cluster.signalApiServer('SIGCONT');
+        }
+        const backMs = Date.now();
+        await settled(true, card, LATE);
+        const [lateMs, patches] = [Date.now() - backMs, patchesOf('nodes/status', from)];
+        expect(patches).toHaveLength(1);
+        const lines = (publisher?.told('the API server does not take') ?? 0) - startTold;
+        process.stderr.write(
+          `${OUTAGE_MS / 1_000} s without API server: ${startMib.toFixed(1)} MiB before, ${highest.toFixed(1)} MiB at most, ${rss().toFixed(1)} MiB ` +
+            `after; ${lines} lines of the log; the state was there ${lateMs} ms after its return, by ${patches.length} patch\n`,
+        );
+        expect(lines).toBeLessThanOrEqual(4);
+        machine.plugCable(hca);
+        await settled(false, card, LATE);
+        await cluster.kubectl('wait', '--for=condition=Ready', 'node/node-1', 'node/node-2', '--timeout=90s');
+      },
+      OUTAGE_MS + 400_000,
+    );
+
+    it('tells once that its token was revoked, and goes on with the next one', async () => {
+      const told = publisher?.told('the API server does not take') ?? 0;
+      await cluster.kubectl('delete', 'pod', 'publisher', '-n', NAMESPACE, '--force', '--grace-period=0');
+      const card = (await cardOf('survivor')) ?? '';
+      machine.pullCable(hcaOf(card));
+      await expect.poll(() => publisher?.log().split('401: Unauthorized').length, WAIT).toBeGreaterThan(1);
+      expect(await said()).toEqual(WELL);
+      await giveToken();
+      const givenMs = Date.now();
+      await settled(true, card, LATE);
+      process.stderr.write(`the state was there ${Date.now() - givenMs} ms after the next token\n`);
+      // Conditions, rules, taint and events are refused on their own.
+      expect((publisher?.told('the API server does not take') ?? 0) - told).toBeLessThanOrEqual(4);
+      machine.plugCable(hcaOf(card));
+      await settled(false, card, LATE);
+      await cluster.kubectl('delete', 'pod', 'survivor', '--wait');
+    }, 400_000);
+
+    it('writes anew when the node was deleted and created again', async () => {
+      machine.pullCable('mlx5_1');
+      await expect.poll(said, WAIT).toEqual(SICK);
+      const { metadata } = await cluster.json<NodeObject>('get', 'node', 'node-1');
+      await cluster.kubectl('delete', 'node', 'node-1', '--wait');
+      await expect.poll(() => publisher?.log(), LATE).toContain('404: nodes');
+      await cluster.restartKubelet('node-1');
+      await cluster.kubectl('wait', '--for=condition=Ready', 'node/node-1', '--timeout=90s');
+      const readyMs = Date.now();
+      expect((await cluster.json<NodeObject>('get', 'node', 'node-1')).metadata.uid).not.toBe(metadata.uid);
+      // The controllers delete the pods of a node that is gone, and the token ends with its pod.
+      await giveToken();
+      await expect.poll(said, LATE).toEqual(SICK);
+      await expect.poll(taints, LATE).toEqual([OWN_TAINT]);
+      process.stderr.write(`the state was there ${Date.now() - readyMs} ms after the new node was ready\n`);
+      machine.plugCable('mlx5_1');
+      await settled(false, '', LATE);
+    }, 400_000);
 
     it('has a token that can write its own conditions, and nothing else', async () => {
       const can = async (...words: readonly string[]): Promise<string> =>
@@ -241,10 +451,11 @@ describe.skipIf(missing !== undefined)(
           : 'no';
       expect(await can('patch', 'nodes', '--subresource=status')).toBe('yes');
       expect(await can('create', 'events', '-n', 'default')).toBe('yes');
+      // With a taint of the node the role allows what the policy limits.
+      expect(await can('patch', 'nodes')).toBe('yes');
       for (const words of [
         ['get', 'secrets', '-A'],
         ['list', 'nodes'],
-        ['patch', 'nodes'],
         ['update', 'nodes', '--subresource=status'],
         ['get', 'pods', '-A'],
         ['patch', 'pods', '--subresource=status', '-A'],
@@ -267,8 +478,30 @@ describe.skipIf(missing !== undefined)(
       await refused(patch('node-1', status([{ type: 'Ready', status: 'False', reason: 'x', message: 'x' }])), 'own conditions');
       await refused(patch('node-1', status([], { capacity: { 'example.com/gpu': '8' } })), 'only change conditions');
       await refused(patch('node-1', { status: { volumesInUse: ['a'] } }), 'only change conditions');
-      await refused(patch('node-1', { metadata: { labels: { a: 'b' } } }), 'only change conditions');
-      await refused(trying('PATCH', '/api/v1/nodes/node-1', { spec: { unschedulable: true } }), 'forbidden');
+      const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'none', uid: '00000000-0000-4000-8000-000000000000' };
+      const metadata = [
+        { labels: { a: 'b' } },
+        { annotations: { a: 'b' } },
+        { finalizers: ['example.com/a'] },
+        { ownerReferences: [owner] },
+      ];
+      const taint = (taints: readonly object[], more: object = {}): object => ({ spec: { taints, ...more } });
+      const patchNode = (node: string, body: object) => trying('PATCH', `/api/v1/nodes/${node}`, body, 'application/merge-patch+json');
+      for (const one of metadata) {
+        await refused(patch('node-1', { metadata: one }), 'metadata of a node');
+        await refused(patchNode('node-1', { metadata: one, ...taint([OWN_TAINT]) }), 'metadata of a node');
+      }
+      const foreign = { key: 'example.com/drain', effect: 'NoSchedule' };
+      expect((await patchNode('node-1', taint([OWN_TAINT]))).kind).toBe('Node');
+      await refused(patchNode('node-2', taint([OWN_TAINT])), 'own node');
+      await refused(patchNode('node-1', taint([OWN_TAINT, foreign])), 'own taint');
+      await refused(patchNode('node-1', taint([{ ...OWN_TAINT, effect: 'NoExecute' }])), 'must have the effect PreferNoSchedule');
+      await refused(patchNode('node-1', { spec: { unschedulable: true } }), 'own taint');
+      await refused(patchNode('node-1', { spec: { providerID: 'a' } }), 'own taint');
+      await cluster.kubectl('taint', 'node', 'node-1', 'example.com/drain=:PreferNoSchedule');
+      await refused(patchNode('node-1', taint([])), 'own taint');
+      await cluster.kubectl('taint', 'node', 'node-1', 'example.com/drain-');
+      await refused(trying('DELETE', '/api/v1/nodes/node-1'), 'forbidden');
       await refused(trying('PATCH', `/api/v1/namespaces/${NAMESPACE}/pods/publisher/status`, { status: { phase: 'Failed' } }), 'forbidden');
       await refused(trying('GET', '/api/v1/secrets'), 'forbidden');
       const event = (host: string, node: string): object => ({
@@ -291,6 +524,11 @@ describe.skipIf(missing !== undefined)(
       });
       const path = '/apis/resource.k8s.io/v1beta2/devicetaintrules';
       await refused(trying('POST', path, rule('node-2'), 'application/json'), 'own node');
+      const mine = rule('node-1') as { spec: { deviceSelector: object; taint: object } };
+      const evicting = { ...mine.spec, taint: { ...mine.spec.taint, effect: 'NoExecute' } };
+      await refused(trying('POST', path, { ...mine, spec: evicting }, 'application/json'), 'concern one device');
+      const ofAll = { ...mine.spec, deviceSelector: { driver: 'other.example.com' } };
+      await refused(trying('POST', path, { ...mine, spec: ofAll }, 'application/json'), 'concern one device');
       await apply(rule('node-2'));
       await refused(trying('DELETE', `${path}/try-node-2`), 'own node');
       await cluster.kubectl('delete', 'devicetaintrules.v1beta2.resource.k8s.io', 'try-node-2');
@@ -299,15 +537,15 @@ describe.skipIf(missing !== undefined)(
     it('says at its end that nobody maintains the conditions, and removes all on demand', async () => {
       const card = await start('last');
       machine.pullCable(hcaOf(card));
-      await expect.poll(said, WAIT).toEqual(SICK);
-      await expect.poll(rules, WAIT).toEqual([[card, 'NoSchedule']]);
+      await settled(true, card);
       expect(await publisher?.stop()).toBe(0);
       expect(await said()).toEqual(STOPPED);
       const [program = '', ...words] = cluster.throughNetwork(process.execPath, 'dist/cli/main.js', 'publish', '--withdraw', ...flags());
       const text = execFileSync(program, words, { encoding: 'utf8', env: { PATH: process.env.PATH, NODE_NAME: 'node-1' } });
-      expect(text).toMatch(/^removed from the node node-1: 3 conditions, 1 taint rules of devices\n$/);
+      expect(text).toMatch(/^removed from the node node-1: 3 conditions, 1 taint rules of devices, 1 taints\n$/);
       expect(await conditions()).toEqual([]);
       expect(await rules()).toEqual([]);
+      expect(await taints()).toEqual([]);
       expect(await said('node-2')).toEqual({});
       const { status } = await cluster.json<NodeObject>('get', 'node', 'node-1');
       expect(status.conditions.find(({ type }) => type === 'Ready')?.status).toBe('True');

@@ -65,7 +65,8 @@ export function privilegesPage(presets: readonly (readonly [string, readonly Man
 
 This page is generated from the pods that the chart makes with each of \`deploy/chart/presets\`. [security.md](security.md) explains each mount
 and privilege. All pods run as UID 0 with a read-only root file system and without a token of the API server. \`publish\` adds a second pod on each node,
-which has a token, no capability, and only \`/var/lib/device-agent\`, read-only: [publish.md](publish.md).
+which has a token, no capability, and only \`/var/lib/device-agent\`, read-only. With \`publish.nodeTaint\` the token may patch nodes; only a policy limits that
+to one taint of its own node: [publish.md](publish.md).
 
 | Preset | Rights | Namespaces of the host | Host paths, read-only | Host paths, writable |
 |---|---|---|---|---|

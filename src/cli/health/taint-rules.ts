@@ -20,7 +20,8 @@ export interface SickDevice {
 
 /** Served by Kubernetes 1.36 and 1.37, where it is switched on. */
 export const API_VERSION = 'resource.k8s.io/v1beta2';
-const TAINT_KEY = 'device-agent/unhealthy';
+/** Key of each taint of this program, on devices and on nodes. */
+export const TAINT_KEY = 'device-agent/unhealthy';
 const COMMENT_BYTES = 1_024;
 /** Longest name of an object. */
 const NAME_LENGTH = 253;
@@ -29,7 +30,10 @@ export interface TaintRule {
   readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: { readonly name: string };
-  readonly spec: { readonly deviceSelector: ClaimName & { readonly pool: string }; readonly taint: object };
+  readonly spec: {
+    readonly deviceSelector: ClaimName & { readonly pool: string };
+    readonly taint: { readonly key: string; readonly value: string; readonly effect: string };
+  };
 }
 
 /** Takes from an unhealthy device what its rules are made of. */

@@ -26,13 +26,18 @@ export interface PresentRule {
   readonly name: string;
   /** Undefined when the annotation is gone. */
   readonly key: string | undefined;
+  readonly effect: string | undefined;
 }
 
 /** Returns the rules in a list; undefined when the answer is none. */
 export function rulesIn(body: unknown): readonly PresentRule[] | undefined {
   const items = (body as { readonly items?: unknown } | undefined | null)?.items;
   if (!Array.isArray(items)) return undefined;
-  return items.map(({ metadata }: Pick<OwnRule, 'metadata'>) => ({ name: metadata.name, key: metadata.annotations?.[DEVICE_ANNOTATION] }));
+  return items.map(({ metadata, spec }: OwnRule) => ({
+    name: metadata.name,
+    key: metadata.annotations?.[DEVICE_ANNOTATION],
+    effect: spec?.taint?.effect,
+  }));
 }
 
 export interface RuleChanges {
@@ -63,7 +68,7 @@ export function ruleChanges(
       return rules.map((rule): OwnRule => ({ ...rule, metadata: { ...rule.metadata, ...of } }));
     });
   return {
-    add: wanted.filter(({ metadata }) => !present.some(({ name }) => name === metadata.name)),
+    add: wanted.filter(({ metadata, spec }) => !present.some(({ name, effect }) => name === metadata.name && effect === spec.taint.effect)),
     remove: present.filter((rule) => !keeps(rule)).map(({ name }) => name),
   };
 }

@@ -19,6 +19,11 @@ export const publishOptions = {
     'Keep a DeviceTaintRule with this effect for each unhealthy device of a DRA driver. `NoExecute` evicts the pods that hold it.',
     ['off', 'None', 'NoSchedule', 'NoExecute'],
   ),
+  'node-taint': stringOption(
+    'off',
+    'Keep a taint with this effect on the node while a device is unhealthy. It closes the whole node; `NoExecute` evicts its pods.',
+    ['off', 'PreferNoSchedule', 'NoSchedule', 'NoExecute'],
+  ),
   resync: durationOption(
     seconds(60),
     'How often the node is read again, to find that it was created again or that others changed it.',

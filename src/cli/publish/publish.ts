@@ -12,6 +12,7 @@ import { AgentFeed } from './agent-feed.ts';
 import { DeviceRules } from './device-rules.ts';
 import { type Kubernetes, kubernetesAt, serverAddress } from './kubernetes.ts';
 import { NodeConditions } from './node-conditions.ts';
+import { NodeTaint } from './node-taint.ts';
 import { publishOptions, publishSection } from './options.ts';
 import { Refused } from './pace.ts';
 import { Publisher } from './publisher.ts';
@@ -56,7 +57,8 @@ async function withdraw({ output, logger }: CommandContext, kubernetes: Kubernet
   // A token without rights on rules made none. An API server without the resource has none.
   const isWithout = (error: unknown): boolean => error instanceof Refused && (error.status === 403 || error.status === 404);
   const count = await rules.withdraw().catch((error: unknown) => (isWithout(error) ? 0 : failed(error)));
+  const taints = await new NodeTaint({ ...parts, effect: 'off' }).withdraw().catch(failed);
   if (kept > 0) failed(new Error(`${kept} conditions of the node ${node} also belong to another program`));
-  await output.write(`removed from the node ${node}: ${removed} conditions, ${count} taint rules of devices\n`);
+  await output.write(`removed from the node ${node}: ${removed} conditions, ${count} taint rules of devices, ${taints} taints\n`);
   return { status: 0 };
 }

@@ -8,6 +8,7 @@ import { DeviceRules } from './device-rules.ts';
 import { IncidentEvents } from './incident-events.ts';
 import type { Kubernetes } from './kubernetes.ts';
 import { NodeConditions } from './node-conditions.ts';
+import { NodeTaint } from './node-taint.ts';
 import type { PublishOptions } from './options.ts';
 import { FAILURE_REMEDIES, failureKind, Pace } from './pace.ts';
 import type { AgentView } from './view.ts';
@@ -24,7 +25,7 @@ export interface PublisherParts {
   readonly random: () => number;
 }
 
-export interface PublisherSettings extends Pick<PublishOptions, 'events' | 'device-taint-rules'> {
+export interface PublisherSettings extends Pick<PublishOptions, 'events' | 'device-taint-rules' | 'node-taint'> {
   readonly node: string;
   readonly families: readonly DeviceFamily[];
   readonly resyncMs: number;
@@ -58,6 +59,7 @@ export class Publisher {
     const conditions = new NodeConditions({ ...parts, node, resyncMs });
     const events = new IncidentEvents(kubernetes, ask);
     const rules = new DeviceRules(kubernetes, parts.clock, { ...settings, effect: settings['device-taint-rules'] });
+    const taint = new NodeTaint({ ...parts, node, resyncMs, effect: settings['node-taint'] });
     const known = (): AgentView | undefined => {
       const view = parts.view();
       return view === 'away' ? undefined : view;
@@ -67,6 +69,7 @@ export class Publisher {
     this.#works = [
       work('conditions of the node', () => conditions.keep(() => this.#wanted())),
       ...(settings['device-taint-rules'] === 'off' ? [] : [work('taint rules of devices', () => rules.keep(known))]),
+      ...(settings['node-taint'] === 'off' ? [] : [work('taint of the node', () => taint.keep(known))]),
       ...(settings.events ? [work('events', () => events.write({ name: node, uid: conditions.uid }))] : []),
     ];
   }

@@ -25,6 +25,13 @@ interface NodeObject {
   readonly uid: string;
   /** Those of others stay whatever the publisher applies. */
   conditions: readonly Condition[];
+  taints: readonly Taint[];
+  version: number;
+}
+
+export interface Taint {
+  readonly key: string;
+  readonly effect: string;
 }
 
 export interface EventObject {
@@ -58,6 +65,10 @@ export class ApiServer {
   readonly nodes = new Map<string, NodeObject>();
   readonly events = new Map<string, EventObject>();
   readonly rules = new Map<string, RuleObject>();
+  /** Lists of taints that were sent, with whether the version of the node was the present one. */
+  readonly taintPatches: { readonly isTaken: boolean; readonly taints: readonly Taint[] }[] = [];
+  /** What another writer does between the reading and the patch of the publisher. */
+  meanwhile: (() => void) | undefined;
   readonly patches: Patch[] = [];
   requests = 0;
   /** Events that existed already. */
@@ -77,7 +88,15 @@ export class ApiServer {
 
   addNode(name: string): void {
     this.#uids += 1;
-    this.nodes.set(name, { uid: `uid-${this.#uids}`, conditions: [READY] });
+    this.nodes.set(name, { uid: `uid-${this.#uids}`, conditions: [READY], taints: [], version: 1 });
+  }
+
+  /** As another writer changes it. */
+  setTaints(name: string, change: (taints: readonly Taint[]) => readonly Taint[]): void {
+    const node = this.nodes.get(name);
+    if (node === undefined) return;
+    node.taints = change(node.taints);
+    node.version += 1;
   }
 
   async start(): Promise<string> {
@@ -126,7 +145,10 @@ export class ApiServer {
     const [, node] = /^\/api\/v1\/nodes\/([^/]+)/.exec(pathname) ?? [];
     if (node !== undefined)
       return (
-        this.#nodeAnswer(node, method === 'PATCH' ? text : undefined, headers, searchParams) ?? failed(404, `nodes "${node}" not found`)
+        (method === 'PATCH' && !pathname.endsWith('/status')
+          ? this.#taintAnswer(node, text)
+          : this.#nodeAnswer(node, method === 'PATCH' ? text : undefined, headers, searchParams)) ??
+        failed(404, `nodes "${node}" not found`)
       );
     const [, namespace] = /^\/api\/v1\/namespaces\/([^/]+)\/events$/.exec(pathname) ?? [];
     if (namespace !== undefined) {
@@ -149,6 +171,19 @@ export class ApiServer {
     return [200, {}];
   }
 
+  /** A merge patch that names a version is taken only when the node still has it. */
+  #taintAnswer(name: string, text: string): readonly [number, object] | undefined {
+    this.meanwhile?.();
+    const node = this.nodes.get(name);
+    if (node === undefined) return undefined;
+    const { metadata, spec } = JSON.parse(text) as { metadata: { resourceVersion: string }; spec: { taints: readonly Taint[] } };
+    const isTaken = metadata.resourceVersion === String(node.version);
+    this.taintPatches.push({ isTaken, taints: spec.taints });
+    if (!isTaken) return [409, { message: 'the object has been modified' }];
+    this.setTaints(name, () => spec.taints);
+    return [200, {}];
+  }
+
   /** `text`: what is applied. An apply owns the conditions that it names, and removes those that it named before. */
   #nodeAnswer(
     name: string,
@@ -166,7 +201,10 @@ export class ApiServer {
         JSON.stringify(all.map(({ type, status: is, reason, message }) => [type, is, reason, message]));
       this.patches.push({ atMs: performance.now(), node: name, changes: words(this.conditions(name)) !== words(conditions), conditions });
       node.conditions = [READY, ...conditions];
+      node.version += 1;
     }
-    return [200, { apiVersion: 'v1', kind: 'Node', metadata: { name, uid: node.uid }, status: { conditions: node.conditions } }];
+    const { uid, version, taints } = node;
+    const metadata = { name, uid, resourceVersion: String(version) };
+    return [200, { apiVersion: 'v1', kind: 'Node', metadata, spec: { taints }, status: { conditions: node.conditions } }];
   }
 }

@@ -42,6 +42,7 @@ const flags = (): string[] => [
   `--publish.ca-file=${api.certificates.path('ca.crt')}`,
   '--publish.resync=5s',
   '--publish.device-taint-rules=NoSchedule',
+  '--publish.node-taint=PreferNoSchedule',
 ];
 const startPublisher = (): void => {
   publisher = new PublishProcess(flags(), { NODE_NAME: NODE });
@@ -66,6 +67,7 @@ const podsTold = (device: string): string[] =>
     .map(({ involvedObject }) => involvedObject.name)
     .toSorted();
 const said = () => api.said(NODE);
+const taints = () => api.nodes.get(NODE)?.taints;
 const withoutChange = () => api.patches.filter(({ changes }) => !changes);
 /** Milliseconds between patches, from a number of patches on. */
 const spacings = (from: number): number[] => api.patches.slice(from + 1).map(({ atMs }, n) => atMs - (api.patches[from + n]?.atMs ?? 0));
@@ -138,7 +140,7 @@ describe('device-agent publish', () => {
     expect(withoutChange()).toEqual([]);
   });
 
-  it('taints a sick device alone, and ends the taint with the fault', async () => {
+  it('taints a sick device and its node, and ends both taints with the fault', async () => {
     node.begin('port-down', 'mlx5_1');
     await expect
       .poll(() => [...api.rules.values()].map(({ spec }) => spec), WAIT)
@@ -148,8 +150,10 @@ describe('device-agent publish', () => {
           taint: { key: 'device-agent/unhealthy', value: 'PortDown', effect: 'NoSchedule' },
         },
       ]);
+    await expect.poll(taints, WAIT).toEqual([{ key: 'device-agent/unhealthy', effect: 'PreferNoSchedule' }]);
     node.clear();
     await expect.poll(() => api.rules.size, WAIT).toBe(0);
+    await expect.poll(taints, WAIT).toEqual([]);
     await expect.poll(said, WAIT).toEqual(WELL);
   });
 
@@ -208,8 +212,8 @@ describe('device-agent publish', () => {
     await expect.poll(() => publisher?.log(), WAIT).toContain('401: Unauthorized');
     writeFileSync(tokenFile, 'another-token\n');
     await expect.poll(said, WAIT).toEqual(SICK);
-    // Conditions, events and taint rules are refused on their own.
-    expect((publisher?.told('the API server does not take what is to be written') ?? 0) - told).toBeLessThanOrEqual(3);
+    // Conditions, events, taint rules and the taint are refused on their own.
+    expect((publisher?.told('the API server does not take what is to be written') ?? 0) - told).toBeLessThanOrEqual(4);
     node.clear();
     await expect.poll(said, { ...WAIT, timeout: 60_000 }).toEqual(WELL);
   }, 150_000);
@@ -230,15 +234,17 @@ describe('device-agent publish', () => {
     node.begin('port-down', 'mlx5_0');
     await expect.poll(() => api.rules.size, WAIT).toBe(1);
     await expect.poll(said, WAIT).toEqual(SICK);
+    await expect.poll(() => taints()?.length, WAIT).toBe(1);
     // A publisher that ends after that brings nothing back.
     publisher?.child.kill('SIGSTOP');
     const { stdout, status } = await run(['publish', '--withdraw', ...flags()], { NODE_NAME: NODE });
-    expect([status, stdout]).toEqual([0, `removed from the node ${NODE}: 3 conditions, 1 taint rules of devices\n`]);
+    expect([status, stdout]).toEqual([0, `removed from the node ${NODE}: 3 conditions, 1 taint rules of devices, 1 taints\n`]);
     publisher?.child.kill('SIGTERM');
     publisher?.child.kill('SIGCONT');
     expect(await publisher?.stop()).toBe(0);
     expect(said()).toEqual({});
     expect(api.rules.size).toBe(0);
+    expect(taints()).toEqual([]);
     node.clear();
   });
 });

@@ -24,6 +24,7 @@ let clock: VirtualClock;
 let publisher: Publisher;
 let view: AgentView | 'away' | undefined;
 let onTheWire = 0;
+let begin: (more?: object) => Publisher;
 const told: string[] = [];
 
 const feed = (...states: readonly FeedDevice['state'][]): AgentView => ({
@@ -68,8 +69,9 @@ beforeEach(async () => {
   const logger = { debug: log, info: log, warn: log, error: log };
   const changes = createChangeLog(logger, () => clock.monotonic());
   const parts = { kubernetes, ask: async () => ({}), view: () => view, clock, logger, changes, random: seededRandom(7) };
-  const settings = { events: true, 'device-taint-rules': 'off', node: NODE, families: [], resyncMs: minutes(1) };
-  publisher = new Publisher(parts, settings);
+  const off = { 'device-taint-rules': 'off', 'node-taint': 'off' };
+  begin = (more) => new Publisher(parts, { events: true, ...off, node: NODE, families: [], resyncMs: minutes(1), ...more });
+  publisher = begin();
 });
 afterEach(async () => {
   await api.stop();
@@ -181,5 +183,71 @@ describe('a publisher on a clock that a test moves', () => {
     view = { ...feed('HEALTHY'), expected: [{ family: 'pump', expected: 1 }] };
     await pass(seconds(10));
     expect(api.said(NODE).DevicesMissing).toBe('Unknown (DevicesNotCounted)');
+  });
+});
+
+describe('the taint of a node', () => {
+  const OTHER = { key: 'node.kubernetes.io/unreachable', effect: 'NoSchedule' };
+  const OWN = { key: 'device-agent/unhealthy', effect: 'NoSchedule' };
+  const taints = () => api.nodes.get(NODE)?.taints;
+  beforeEach(() => {
+    api.setTaints(NODE, () => [OTHER]);
+    publisher = begin({ 'node-taint': 'NoSchedule' });
+  });
+
+  it('is there while a device is unhealthy, stays while that is not known, and leaves the taints of others', async () => {
+    await pass(seconds(10));
+    expect(api.taintPatches).toEqual([]);
+    view = feed('UNHEALTHY', 'HEALTHY');
+    await pass(seconds(10));
+    expect(taints()).toEqual([OTHER, OWN]);
+    for (const unsure of [feed('UNKNOWN', 'HEALTHY'), 'away' as const, undefined]) {
+      view = unsure;
+      await pass(minutes(2));
+      expect(taints()).toEqual([OTHER, OWN]);
+    }
+    await publisher.stop();
+    publisher = begin({ 'node-taint': 'NoSchedule' });
+    await pass(seconds(10));
+    expect(api.taintPatches).toHaveLength(1);
+    view = feed('HEALTHY', 'HEALTHY');
+    await pass(seconds(10));
+    expect(taints()).toEqual([OTHER]);
+    view = feed('UNKNOWN');
+    await pass(minutes(2));
+    expect(api.taintPatches).toHaveLength(2);
+  });
+
+  it('is never written over a change of another writer', async () => {
+    await pass(seconds(10));
+    let changes = 3;
+    api.meanwhile = () => {
+      if (changes === 0) return;
+      changes -= 1;
+      api.setTaints(NODE, (before) => [...before, { key: `other-${changes}`, effect: 'NoExecute' }]);
+    };
+    view = feed('UNHEALTHY');
+    await pass(seconds(10));
+    expect(taints()?.map(({ key }) => key)).toEqual([OTHER.key, 'other-2', 'other-1', 'other-0', OWN.key]);
+    expect(api.taintPatches.map(({ isTaken }) => isTaken)).toEqual([false, false, false, true]);
+    expect(told.filter((message) => message.includes('does not take'))).toEqual([]);
+    changes = Number.POSITIVE_INFINITY;
+    view = feed('HEALTHY');
+    await pass(seconds(1));
+    expect(told.filter((message) => message.includes('does not take'))).toHaveLength(1);
+    changes = 0;
+    await pass(seconds(10));
+    expect(taints()?.some(({ key }) => key === OWN.key)).toBe(false);
+    expect(taints()?.length).toBeGreaterThan(9);
+  });
+
+  it('takes the effect that is asked for now, and comes back when another program removes it', async () => {
+    api.setTaints(NODE, () => [{ ...OWN, effect: 'NoExecute' }, OTHER]);
+    view = feed('UNHEALTHY');
+    await pass(seconds(10));
+    expect(taints()).toEqual([OTHER, OWN]);
+    api.setTaints(NODE, () => []);
+    await pass(minutes(2));
+    expect(taints()).toEqual([OWN]);
   });
 });

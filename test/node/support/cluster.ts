@@ -54,6 +54,16 @@ export class Cluster {
     rmSync(archive);
   }
 
+  /** SIGSTOP leaves an API server that accepts connections and does not answer. */
+  signalApiServer(signal: NodeJS.Signals): void {
+    process.kill(Number(this.pidOf('kube-apiserver')), signal);
+  }
+
+  /** A kubelet creates the object of its node only when it starts. */
+  async restartKubelet(node: string): Promise<void> {
+    for (const verb of ['stop', 'start']) await this.#run(join(SCRIPTS, 'kubelet.sh'), [verb, node]);
+  }
+
   nodes(): readonly string[] {
     return readdirSync(this.directory).filter((name) => existsSync(join(this.directory, name, 'containerd.sock')));
   }
