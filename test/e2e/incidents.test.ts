@@ -1,4 +1,4 @@
-import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { IncidentRecord, IncidentSummary } from '../../src/incidents/record.ts';
@@ -148,7 +148,7 @@ describe('incidents of a simulated node', () => {
     for (const name of before) expect(() => JSON.parse(readFileSync(join(node.root, 'state/incidents', name), 'utf8'))).not.toThrow();
   });
 
-  it('are counted on over kills of the agent and over a reboot, which finds the fault again', async () => {
+  it('are counted on over kills of the agent and over a reboot, after which the device is on probation', async () => {
     const count = (page: string) =>
       seriesValue(page, 'device_incidents_total', { device: 'mlx5_1', condition: 'PortDown', state: 'unhealthy' });
     for (let kill = 0; kill < 3; kill += 1) {
@@ -158,8 +158,13 @@ describe('incidents of a simulated node', () => {
       expect(count(page), 'the port stayed down').toBe(1);
     }
     await agent.stop('SIGKILL');
+    node.clear();
+    mkdirSync(join(node.root, 'proc/sys/kernel/random'), { recursive: true });
     writeFileSync(join(node.root, 'proc/sys/kernel/random/boot_id'), '5e1f0000-0000-4000-8000-00000000b007\n');
     agent = await serve(flags);
-    await agent.until('it counts on', (page) => count(page) === 2);
+    const page = await agent.until('it is up', (text) => seriesValue(text, 'device_healthy', { device: 'mlx5_1' }) === 1);
+    expect(count(page), 'the boot makes no incident').toBe(1);
+    expect(seriesValue(page, 'device_probation', { device: 'mlx5_1', condition: 'PortDown' })).toBe(1);
+    expect(seriesValue(page, 'device_probation', { device: 'mlx5_0' })).toBeUndefined();
   });
 });
