@@ -36,7 +36,8 @@ export class Audit {
 
   /** Returns the requests from a number of requests on. */
   requests(from = 0): readonly AuditedRequest[] {
-    const lines = readFileSync(this.#log, 'utf8').trimEnd().split('\n').slice(from);
+    // The last line is empty, or still being written.
+    const lines = readFileSync(this.#log, 'utf8').split('\n').slice(from, -1);
     return lines.map((line) => {
       const { verb, objectRef, responseStatus, requestReceivedTimestamp, requestObject } = JSON.parse(line) as Entry;
       const resource = [objectRef?.resource ?? '', ...(objectRef?.subresource === undefined ? [] : [objectRef.subresource])].join('/');
