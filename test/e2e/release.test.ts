@@ -11,7 +11,7 @@ import { type ServedAgent, seriesValue } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
 
 const run = promisify(execFile);
-const TURNS = repetitions(3, 20);
+const TURNS = repetitions(3, 8);
 const UUID = hopper(0).values.uuid as string;
 const WAIT = { timeout: 15_000, interval: 50 };
 

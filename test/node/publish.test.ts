@@ -7,7 +7,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PublishProcess } from '../cli/publish/publish-process.ts';
 import { Machine } from '../kubelet/real/support/machine.ts';
 import { type Manifest, presetFile, render } from '../support/chart.ts';
-import { repetitions } from '../support/repetitions.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 import { Audit, type AuditedRequest } from './support/audit.ts';
 import { Cluster, whyNoCluster } from './support/cluster.ts';
@@ -18,7 +17,7 @@ const WAIT = { timeout: 60_000, interval: 200 };
 /** From the verdict. */
 const CONDITION_SOON = { timeout: 5_000, interval: 100 };
 const EVENT_SOON = { timeout: 10_000, interval: 100 };
-const KILLS = repetitions(20, 40);
+const KILLS = 20;
 /** How long the API server is away. Ten minutes were run by OUTAGE_SECONDS=600. */
 const OUTAGE_MS = Number(process.env.OUTAGE_SECONDS ?? 25) * 1_000;
 /** A rejected token is tried again after 24 to 36 seconds. A node that was deleted is read again within 72 seconds. */

@@ -8,7 +8,7 @@ import { INTERVAL_MS, OracleNode } from './node.ts';
 import type { OverlaidTree } from './overlaid-tree.ts';
 import { NEEDED_MS, RepeatKnowledge, type Use } from './repeat-knowledge.ts';
 
-const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? repetitions(60, 170));
+const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? repetitions(20, 40));
 const FIRST_SEED = Number(process.env.ORACLE_SEED ?? 1);
 const LENGTH = 20;
 

@@ -7,7 +7,6 @@ import { defaultValues } from '../../../src/model/options.ts';
 import { simulatedFamilies } from '../../../src/sim/families.ts';
 import { SimulatedNode } from '../../../src/sim/node.ts';
 import { simulationOptions } from '../../../src/sim/options.ts';
-import { repetitions } from '../../support/repetitions.ts';
 import { type ServedAgent, serve } from '../../support/serve.ts';
 import { run } from '../command-line.ts';
 import { ApiServer, TOKEN } from './api-server.ts';
@@ -15,7 +14,7 @@ import { PublishProcess } from './publish-process.ts';
 
 const WAIT = { timeout: 40_000, interval: 50 };
 const NODE = 'node-1';
-const KILLS = repetitions(20, 40);
+const KILLS = 20;
 const WELL = { DevicesUnhealthy: 'False (NoFatalCondition)', DevicesUnknown: 'False (AllRead)', DevicesMissing: 'False (AllPresent)' };
 const SICK = { ...WELL, DevicesUnhealthy: 'True (FatalCondition)' };
 const AWAY = { DevicesUnhealthy: 'Unknown (AgentAway)', DevicesUnknown: 'True (AgentAway)', DevicesMissing: 'Unknown (AgentAway)' };
