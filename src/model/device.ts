@@ -35,8 +35,11 @@ export interface Device {
   /** Version of a driver that is not a part of the kernel. */
   readonly driverVersion?: string;
   readonly firmware?: string;
-  /** Devices of the same family reachable over direct links between devices, also through switches: `id` and number of links. */
-  readonly peers?: readonly { readonly device: string; readonly links: number }[];
+  /**
+   * Devices of the same family reachable over direct links between devices, also through switches: `id`, number of links, and the word that the
+   * vendor's tools have for it.
+   */
+  readonly peers?: readonly { readonly device: string; readonly links: number; readonly path: string }[];
   /** Index in the vendor's tools: `0`; `0:1` for an instance. It may change at a reboot. */
   readonly index?: string;
   /** Number of the device node: the 3 of `/dev/acme3`. */

@@ -30,7 +30,7 @@ const gpus = Array.from({ length: 8 }, (_, at) =>
     id: `g${at}`,
     numaNode: at < 4 ? 0 : 1,
     pciPath: pathOf(at),
-    peers: [{ device: `g${LINKED[at]}`, links: 4 }],
+    peers: [{ device: `g${LINKED[at]}`, links: 4, path: 'NV4' }],
   }),
 );
 const plain = placementsOf(takeInventory(TOY, gpus, healthByState));

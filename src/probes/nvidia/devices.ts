@@ -64,7 +64,7 @@ export function gpuDevice({ identity = {}, peers = [] }: GpuSample, { index, id 
       driver: 'nvidia',
       driverVersion: facts.driver,
       firmware: identity.vbios,
-      peers: peers.length === 0 ? undefined : peers.map(({ uuid, links }) => ({ device: uuid, links })),
+      peers: peers.length === 0 ? undefined : peers.map(({ uuid, links }) => ({ device: uuid, links, path: `NV${links}` })),
       minor,
       moduleId: numberOf(identity.moduleId),
       pciVendor: pciVendor && `0x${pciVendor.toLowerCase()}`,
