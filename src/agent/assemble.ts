@@ -4,6 +4,7 @@ import type { ResourceDevices } from '../health/journal/ready-devices.ts';
 import { useLimits } from '../health/occupancy/explained.ts';
 import { useFindings } from '../health/occupancy/findings.ts';
 import { containerReadings } from '../join/container-readings.ts';
+import { localities } from '../join/localities.ts';
 import { nameConflicts, type Origins } from '../join/name-conflicts.ts';
 import { findOwners } from '../join/owners.ts';
 import { checkpointUids, podUids } from '../join/pod-uids.ts';
@@ -11,6 +12,7 @@ import { type ResolveRules, Resolver, type ServedIds } from '../join/resolve.ts'
 import type { Allocation } from '../model/allocation.ts';
 import type { ClaimHardwareIndex } from '../model/claim-hardware.ts';
 import type { Problem } from '../model/collection.ts';
+import type { ContainerLocality, DeviceRole } from '../model/container-locality.ts';
 import type { Device } from '../model/device.ts';
 import type { DeviceRecord, HeldRecord, JudgedRecord, ReadTimes, SourceFindings, UsedRecord } from '../model/device-record.ts';
 import type { DeviceUse, UseLimits } from '../model/device-use.ts';
@@ -37,6 +39,10 @@ export interface AssembleSettings {
   /** Number of devices that each family must have at least. */
   readonly expect?: Readonly<Record<string, number>>;
   readonly partKinds?: PartKinds;
+  /** Of each family whose devices transfer data between each other. */
+  readonly roles?: ReadonlyMap<string, DeviceRole>;
+  /** The NUMA node of each CPU. */
+  readonly cpuNodes?: ReadonlyMap<number, number>;
   /** What the families need of the host. */
   readonly needs?: ReadonlyMap<string, readonly HostNeed[]>;
   /** Without them, the use of devices is not compared with their holders. */
@@ -150,12 +156,14 @@ export class Assembler {
     this.#verdicts = verdicts;
     const devices = used.map((record) => Object.assign(record, { verdict: verdicts.get(record.key) ?? UNJUDGED }));
     this.#records = new Map(devices.map((record) => [record.key, record]));
+    const near = this.#localities(allocations, podResources);
     const expected = this.#expectedTracker.look(expect, families, this.#known.values(), this.#settings.partKinds);
     return {
       sequence: ++this.#sequence,
       takenAtMs: now.nowMs,
       devices,
       allocations,
+      ...(near.length === 0 ? {} : { localities: near }),
       containerReadings: ownReadings,
       families: families.map(({ state }) => this.#withDisabled(withExpected(withProblems(state, problems.get(state.family)), expected))),
       ...(expected.length === 0 ? {} : { expected }),
@@ -163,6 +171,13 @@ export class Assembler {
       ...(usage === undefined ? {} : { usage }),
       ...facts,
     };
+  }
+
+  #localities(allocations: readonly AllocationState[], { exclusive }: PodResources): readonly ContainerLocality[] {
+    const { roles, cpuNodes = new Map() } = this.#settings;
+    if (roles === undefined) return [];
+    const device = (key: string): Device | undefined => this.#known.get(key)?.device;
+    return localities(allocations, { device, roleOf: (family) => roles.get(family), exclusive, cpuNodes });
   }
 
   #withDisabled(state: FamilyState): FamilyState {

@@ -7,6 +7,7 @@ import type { DocumentProblem } from '../host/documents/kind.ts';
 import { deviceDirectory } from '../host/fs/step-record.ts';
 import { Tree } from '../host/fs/tree.ts';
 import { createHost } from '../host/host.ts';
+import { readCpuNodes } from '../host/numa.ts';
 import { type CheckpointRead, CheckpointReader } from '../kubelet/checkpoint/checkpoint.ts';
 import { ClaimReader } from '../kubelet/claims/claims.ts';
 import { documentThread } from '../kubelet/document-kinds.ts';
@@ -17,6 +18,7 @@ import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { ActivitySpec } from '../model/activity.ts';
 import type { Resolve } from '../model/allocation.ts';
+import type { DeviceRole } from '../model/container-locality.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { Observe } from '../model/observation.ts';
 import type { CheckpointReason } from '../model/pod-resources.ts';
@@ -174,6 +176,7 @@ export class AgentCore {
         specs: new Map(families.flatMap((family) => family.metrics).map((spec): [string, MetricSpec] => [spec.name, spec])),
         needs: new Map(families.map(({ name, needs = [] }) => [name, needs])),
         missingRetentionMs: settings.device['missing-retention'],
+        cpuNodes: readCpuNodes(host.sys),
       },
       health.judge,
       withHung(known, families, health, new Tree(settings.roots.sysfs)),
@@ -420,7 +423,7 @@ function withHung(
 function joined(
   { pools, plugin, refresh, usage, idle, expect }: AgentSettings,
   families: readonly DeviceFamily[],
-): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use' | 'expect' | 'partKinds'> {
+): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use' | 'expect' | 'partKinds' | 'roles'> {
   return {
     rules: {
       pools,
@@ -432,6 +435,7 @@ function joined(
     staleAfterMs: refresh['stale-after'],
     expect,
     partKinds: new Map(families.map(({ name, partKinds = [] }) => [name, partKinds])),
+    roles: new Map(families.flatMap(({ name, role }): [string, DeviceRole][] => (role === undefined ? [] : [[name, role]]))),
     use: { activities: activitiesOf(families), idle, limits: usage },
   };
 }

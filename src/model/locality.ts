@@ -61,5 +61,11 @@ export function comparePaths(a: string, b: string): number {
   return rankOf(a) - rankOf(b) || linksOf(b) - linksOf(a);
 }
 
+/** Whether one way is farther than another. An unknown way may be farther than any other. */
+export function isFarther(path: string | undefined, than: string | undefined): boolean {
+  if (path === undefined || than === undefined) return than !== undefined;
+  return comparePaths(path, than) > 0;
+}
+
 const rankOf = (path: string): number => (PCIE_PATHS as readonly string[]).indexOf(path);
 const linksOf = (path: string): number => Number(/\d+$/.exec(path)?.[0] ?? 0);

@@ -1,5 +1,6 @@
 import type { Allocation } from './allocation.ts';
 import type { Problem } from './collection.ts';
+import type { ContainerLocality } from './container-locality.ts';
 import type { JudgedRecord } from './device-record.ts';
 import type { DurationCounts } from './duration-counts.ts';
 import type { ExpectedDevices } from './expected.ts';
@@ -82,6 +83,8 @@ export interface Snapshot {
   readonly takenAtMs: number;
   readonly devices: readonly DeviceState[];
   readonly allocations: readonly AllocationState[];
+  /** Containers that hold a GPU and another device; absent when there is none. */
+  readonly localities?: readonly ContainerLocality[];
   /** One entry for each container and device. */
   readonly containerReadings: readonly ContainerReadings[];
   readonly families: readonly FamilyState[];

@@ -1,6 +1,6 @@
+import { nearestSet } from '../../model/nearest-set.ts';
 import type { PluginResource, Preference } from '../../model/plugin-resource.ts';
 import { pickedByUse } from './by-use.ts';
-import { nearestSet } from './nearest-set.ts';
 import { nearness, type Placement } from './placement.ts';
 import { Refusal } from './refusal.ts';
 
