@@ -16,6 +16,7 @@ import type { ContainerLocality, DeviceRole } from '../model/container-locality.
 import type { Device } from '../model/device.ts';
 import type { DeviceRecord, HeldRecord, JudgedRecord, ReadTimes, SourceFindings, UsedRecord } from '../model/device-record.ts';
 import type { DeviceUse, UseLimits } from '../model/device-use.ts';
+import type { VirtualMachine } from '../model/direct-access.ts';
 import type { Verdict } from '../model/health.ts';
 import { disabledChecks, type HostNeed } from '../model/host-need.ts';
 import type { MetricSpec } from '../model/metric.ts';
@@ -43,6 +44,7 @@ export interface AssembleSettings {
   readonly roles?: ReadonlyMap<string, DeviceRole>;
   /** The NUMA node of each CPU. */
   readonly cpuNodes?: ReadonlyMap<number, number>;
+  readonly virtual?: VirtualMachine | undefined;
   /** What the families need of the host. */
   readonly needs?: ReadonlyMap<string, readonly HostNeed[]>;
   /** Without them, the use of devices is not compared with their holders. */
@@ -164,6 +166,7 @@ export class Assembler {
       devices,
       allocations,
       ...(near.length === 0 ? {} : { localities: near }),
+      ...(this.#settings.virtual === undefined ? {} : { virtual: this.#settings.virtual }),
       containerReadings: ownReadings,
       families: families.map(({ state }) => this.#withDisabled(withExpected(withProblems(state, problems.get(state.family)), expected))),
       ...(expected.length === 0 ? {} : { expected }),

@@ -8,6 +8,7 @@ import { deviceDirectory } from '../host/fs/step-record.ts';
 import { Tree } from '../host/fs/tree.ts';
 import { createHost } from '../host/host.ts';
 import { readCpuNodes } from '../host/numa.ts';
+import { readVirtualMachine } from '../host/virtual-machine.ts';
 import { type CheckpointRead, CheckpointReader } from '../kubelet/checkpoint/checkpoint.ts';
 import { ClaimReader } from '../kubelet/claims/claims.ts';
 import { documentThread } from '../kubelet/document-kinds.ts';
@@ -177,6 +178,7 @@ export class AgentCore {
         needs: new Map(families.map(({ name, needs = [] }) => [name, needs])),
         missingRetentionMs: settings.device['missing-retention'],
         cpuNodes: readCpuNodes(host.sys),
+        virtual: readVirtualMachine(host.sys, host.proc),
       },
       health.judge,
       withHung(known, families, health, new Tree(settings.roots.sysfs)),

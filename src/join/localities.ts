@@ -46,9 +46,11 @@ export function localityOf(
   devices: readonly Keyed[],
   { roleOf, cpuNodes }: Pick<LocalityFacts, 'roleOf' | 'cpuNodes'>,
   cpus: readonly number[],
-): Pick<ContainerLocality, 'pairs' | 'gpuPath' | 'nicPath' | 'offNode'> | undefined {
-  const [gpus, nics] = (['gpu', 'nic'] as const).map((role) => devices.filter(([, { family }]) => roleOf(family) === role));
-  if (gpus === undefined || nics === undefined || gpus.length === 0 || devices.length < 2) return undefined;
+): Omit<ContainerLocality, 'namespace' | 'pod' | 'container'> | undefined {
+  const roles = devices.map((one) => ({ one, role: roleOf(one[1].family) }));
+  const gpus = roles.flatMap(({ one, role }) => (role === 'gpu' ? [one] : []));
+  const nics = roles.flatMap(({ one, role }) => (role === 'nic' || role === 'plain-nic' ? [one] : []));
+  if (gpus.length === 0 || devices.length < 2) return undefined;
   const path = new Map(devices.map(([key]) => [key, new Map<string, string | undefined>()]));
   const pairs = devices.flatMap(([from, a], at) =>
     devices.slice(at + 1).map(([to, b]): DevicePair => {
@@ -63,6 +65,8 @@ export function localityOf(
   const nicPath = nics.length === 0 ? undefined : worst(gpus.map((gpu) => nearest(nics.map((nic) => wayOf(gpu, nic)))));
   const offNode = offNodes(devices, cpus, cpuNodes);
   return {
+    gpus: gpus.map(([key]) => key),
+    nics: nics.map(([device, { family }]) => ({ device, hasVerbs: roleOf(family) === 'nic' })),
     pairs: pairs.length <= MOST_PAIRS ? pairs : farthestOfEach(pairs),
     ...(gpuPath === undefined ? {} : { gpuPath }),
     ...(nicPath === undefined ? {} : { nicPath }),

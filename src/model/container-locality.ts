@@ -1,5 +1,5 @@
-/** What a family's devices are for the transfers between devices. */
-export type DeviceRole = 'gpu' | 'nic';
+/** What a family's devices are for the transfers between devices. `plain-nic`: a network device without verbs, which reaches no GPU directly. */
+export type DeviceRole = 'gpu' | 'nic' | 'plain-nic';
 
 /** Two devices of one container. */
 export interface DevicePair {
@@ -15,6 +15,9 @@ export interface ContainerLocality {
   readonly namespace: string;
   readonly pod: string;
   readonly container: string;
+  /** Keys of its GPUs and network devices. */
+  readonly gpus: readonly string[];
+  readonly nics: readonly { readonly device: string; readonly hasVerbs: boolean }[];
   /** Each pair; of a container with more than 256 pairs only the farthest one of each device. */
   readonly pairs: readonly DevicePair[];
   /** The farthest way between two of its GPUs; absent with one GPU, or when a way is unknown. */

@@ -1,3 +1,5 @@
+import type { DirectAccess, PeerMemory } from './direct-access.ts';
+
 /**
  * A unit that the kubelet can hand to a container: a card, an instance of a card that is split, an adapter, a virtual function, a drive.
  * Plain data: it crosses a thread boundary and is compared field by field.
@@ -51,6 +53,9 @@ export interface Device {
   readonly pciDevice?: string;
   /** Path from the root complex to the device: `pci0000:00/0000:00:01.0/0000:01:00.0`. */
   readonly pciPath?: string;
+  readonly direct?: DirectAccess;
+  /** Only of a GPU; absent when nothing about it could be read. */
+  readonly peerMemory?: PeerMemory;
   /** PCI address of the physical function that a virtual or scalable function belongs to. */
   readonly physicalFunction?: string;
   /** Number of the physical function's `virtfn` link. */

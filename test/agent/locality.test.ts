@@ -81,6 +81,8 @@ describe('the locality of a container', () => {
         namespace: 'ml',
         pod: 'train-0',
         container: 'main',
+        gpus: ['card/gpu-0', 'card/gpu-1', 'card/gpu-2'],
+        nics: [{ device: 'wire/port-0', hasVerbs: true }],
         pairs: [
           { from: 'card/gpu-0', to: 'card/gpu-1', path: 'NV4' },
           { from: 'card/gpu-0', to: 'card/gpu-2', path: 'SYS' },
@@ -142,7 +144,7 @@ describe('the locality of a container', () => {
       { from: 'card/gpu-0', to: 'wire/port-0', path: 'PIX' },
       { from: 'card/gpu-3', to: 'wire/port-0' },
     ]);
-    expect(Object.keys(locality ?? {})).toEqual(['namespace', 'pod', 'container', 'pairs']);
+    expect(Object.keys(locality ?? {})).toEqual(['namespace', 'pod', 'container', 'gpus', 'nics', 'pairs']);
     // A CPU whose node is unknown says nothing about the devices.
     expect(snapshotOf([...gpus], undefined, [0, 99]).localities?.[0]).not.toHaveProperty('offNode');
   });

@@ -14,6 +14,7 @@ export const KERNEL_FILES: KnownNames = {
     ...['temp#_*', 'fan#_*', 'power#_*', 'in#_*', 'curr#_*', 'freq#_*', 'energy#_*', 'pwm#', 'pwm#_*'],
     ...['runtime_active_time', 'cpulist'],
   ],
+  texts: ['iommu_groups/#/type'],
   names: ['name', 'uevent', 'dev'],
 };
 

@@ -109,6 +109,7 @@ export function cardDevice(seat: PartitionedCard, facts: CardFacts, seats: reado
     pciVendor: facts.pciVendor,
     pciDevice: facts.pciDevice,
     pciPath: facts.pciPath,
+    direct: facts.direct,
     peers,
   });
 }
@@ -133,5 +134,6 @@ export function partitionDevice(card: Device, { place }: PartitionedCard, partit
     pciVendor: card.pciVendor,
     pciDevice: card.pciDevice,
     pciPath: card.pciPath,
+    direct: card.direct,
   });
 }
