@@ -31,7 +31,7 @@ export function localities(allocations: readonly AllocationState[], facts: Local
   const cpus = new Map(facts.exclusive.map((one) => [containerKey(one), one.cpus]));
   return [...held].flatMap(([key, { state, devices }]) => {
     const { namespace, pod, container } = state.allocation;
-    const locality = localityOf([...devices], facts, cpus.get(key) ?? []);
+    const locality = localityOf([...devices].toSorted(byPlace), facts, cpus.get(key) ?? []);
     return locality === undefined ? [] : [{ namespace, pod, container, ...locality }];
   });
 }
@@ -40,6 +40,14 @@ const containerKey = ({ namespace, pod, container }: Pick<ContainerLocality, 'na
   [namespace, pod, container].join('\u0000');
 
 type Keyed = readonly [key: string, device: Device];
+
+/** The order of ids in the answers of the kubelet, and of ids at all, says nothing and can change: the slot can not. */
+function byPlace(a: Keyed, b: Keyed): number {
+  const [one, other] = [a, b].map(([key, { family, pciPath = '~', index = '' }]) =>
+    [family, pciPath, index.padStart(8), key].join('\u0000'),
+  );
+  return (one as string) < (other as string) ? -1 : 1;
+}
 
 /** The ways between the devices of one container; undefined when it holds no GPU, or nothing but a GPU. */
 export function localityOf(
