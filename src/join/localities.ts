@@ -1,6 +1,6 @@
 import type { ContainerLocality, DevicePair, DeviceRole } from '../model/container-locality.ts';
 import type { Device } from '../model/device.ts';
-import { comparePaths, isFarther, pathBetween } from '../model/locality.ts';
+import { comparePaths, isFarther, placed, wayBetween } from '../model/locality.ts';
 import type { ExclusiveResources } from '../model/pod-resources.ts';
 import type { AllocationState } from '../model/snapshot.ts';
 
@@ -60,9 +60,10 @@ export function localityOf(
   const nics = roles.flatMap(({ one, role }) => (role === 'nic' || role === 'plain-nic' ? [one] : []));
   if (gpus.length === 0 || devices.length < 2) return undefined;
   const path = new Map(devices.map(([key]) => [key, new Map<string, string | undefined>()]));
-  const pairs = devices.flatMap(([from, a], at) =>
-    devices.slice(at + 1).map(([to, b]): DevicePair => {
-      const word = pathBetween(a, b);
+  const places = devices.map(([key, device]) => ({ key, ...placed(device) }));
+  const pairs = places.flatMap(({ key: from, ...a }, at) =>
+    places.slice(at + 1).map(({ key: to, ...b }): DevicePair => {
+      const word = wayBetween(a, b);
       path.get(from)?.set(to, word);
       path.get(to)?.set(from, word);
       return word === undefined ? { from, to } : { from, to, path: word };

@@ -35,10 +35,21 @@ export function placeOf(device: Device): Place {
   return device.numaNode === undefined ? place : { ...place, numaNode: device.numaNode };
 }
 
+/** A device and its place, which is made once for many pairs. */
+export interface Placed {
+  readonly device: Device;
+  readonly place: Place;
+}
+
+export const placed = (device: Device): Placed => ({ device, place: placeOf(device) });
+
 /** The way between two devices: the word of the vendor for a direct link, such as `NV4`, or else the one over PCIe. Undefined: unknown. */
-export function pathBetween(a: Device, b: Device): string | undefined {
-  const [one, other] = [placeOf(a), placeOf(b)];
-  return linkWord(a, b) ?? linkWord(b, a) ?? (one.physical === other.physical ? 'PIX' : pciePathBetween(one, other));
+export const pathBetween = (a: Device, b: Device): string | undefined => wayBetween(placed(a), placed(b));
+
+/** As {@link pathBetween}. */
+export function wayBetween(a: Placed, b: Placed): string | undefined {
+  const direct = linkWord(a.device, b.device) ?? linkWord(b.device, a.device);
+  return direct ?? (a.place.physical === b.place.physical ? 'PIX' : pciePathBetween(a.place, b.place));
 }
 
 const linkWord = (a: Device, b: Device): string | undefined =>
