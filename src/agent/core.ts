@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ResourceDevices } from '../health/journal/ready-devices.ts';
 import { whyDirty } from '../health/occupancy/clean.ts';
+import { POOR_PLACEMENT } from '../health/policy/use-conditions.ts';
 import type { Clock } from '../host/clock.ts';
 import type { DocumentThread } from '../host/documents/document-thread.ts';
 import type { DocumentProblem } from '../host/documents/kind.ts';
@@ -423,9 +424,9 @@ function withHung(
 
 /** The settings of a snapshot that a new configuration can change. */
 function joined(
-  { pools, plugin, refresh, usage, idle, expect }: AgentSettings,
+  { pools, plugin, refresh, usage, idle, expect, health }: AgentSettings,
   families: readonly DeviceFamily[],
-): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use' | 'expect' | 'partKinds' | 'roles'> {
+): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use' | 'expect' | 'partKinds' | 'roles' | 'isPlacementJudged'> {
   return {
     rules: {
       pools,
@@ -439,6 +440,9 @@ function joined(
     partKinds: new Map(families.map(({ name, partKinds = [] }) => [name, partKinds])),
     roles: new Map(families.flatMap(({ name, role }): [string, DeviceRole][] => (role === undefined ? [] : [[name, role]]))),
     use: { activities: activitiesOf(families), idle, limits: usage },
+    isPlacementJudged: Object.entries(health.conditions ?? {}).some(
+      ([key, { enabled }]) => enabled === true && key.endsWith(`.${POOR_PLACEMENT}`),
+    ),
   };
 }
 

@@ -1,8 +1,8 @@
-import type { Place } from '../../model/locality.ts';
+import { nearness, type Place } from '../../model/locality.ts';
 import { nearestSet } from '../../model/nearest-set.ts';
 import type { PluginResource, Preference } from '../../model/plugin-resource.ts';
 import { pickedByUse } from './by-use.ts';
-import { nearness, type Placement } from './placement.ts';
+import type { Placement } from './placement.ts';
 import { Refusal } from './refusal.ts';
 
 /** Limits the distance matrix: 1,000 places would need a million distances. */
