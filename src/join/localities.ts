@@ -51,14 +51,16 @@ function byPlace(a: Keyed, b: Keyed): number {
 
 /** The ways between the devices of one container; undefined when it holds no GPU, or nothing but a GPU. */
 export function localityOf(
-  devices: readonly Keyed[],
+  known: readonly Keyed[],
   { roleOf, cpuNodes }: Pick<LocalityFacts, 'roleOf' | 'cpuNodes'>,
   cpus: readonly number[],
 ): Omit<ContainerLocality, 'namespace' | 'pod' | 'container'> | undefined {
-  const roles = devices.map((one) => ({ one, role: roleOf(one[1].family) }));
+  const roles = known.map((one) => ({ one, role: roleOf(one[1].family) }));
   const gpus = roles.flatMap(({ one, role }) => (role === 'gpu' ? [one] : []));
   const nics = roles.flatMap(({ one, role }) => (role === 'nic' || role === 'plain-nic' ? [one] : []));
-  if (gpus.length === 0 || devices.length < 2) return undefined;
+  if (gpus.length === 0 || known.length < 2) return undefined;
+  // GPUs first, so that the pair of a GPU and another device is always from the GPU.
+  const devices = [...gpus, ...known.filter((one) => !gpus.includes(one))];
   const path = new Map(devices.map(([key]) => [key, new Map<string, string | undefined>()]));
   const places = devices.map(([key, device]) => ({ key, ...placed(device) }));
   const pairs = places.flatMap(({ key: from, ...a }, at) =>
