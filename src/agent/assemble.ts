@@ -4,6 +4,7 @@ import type { ResourceDevices } from '../health/journal/ready-devices.ts';
 import { useLimits } from '../health/occupancy/explained.ts';
 import { useFindings } from '../health/occupancy/findings.ts';
 import { containerReadings } from '../join/container-readings.ts';
+import { type LocalityFacts, localities } from '../join/localities.ts';
 import { nameConflicts, type Origins } from '../join/name-conflicts.ts';
 import { findOwners } from '../join/owners.ts';
 import { checkpointUids, podUids } from '../join/pod-uids.ts';
@@ -11,10 +12,12 @@ import { type ResolveRules, Resolver, type ServedIds } from '../join/resolve.ts'
 import type { Allocation } from '../model/allocation.ts';
 import type { ClaimHardwareIndex } from '../model/claim-hardware.ts';
 import type { Problem } from '../model/collection.ts';
+import type { ContainerLocality, DeviceRole } from '../model/container-locality.ts';
 import type { Device } from '../model/device.ts';
 import type { DeviceRecord, HeldRecord, JudgedRecord, ReadTimes, SourceFindings, UsedRecord } from '../model/device-record.ts';
 import type { DeviceUse, UseLimits } from '../model/device-use.ts';
-import type { Verdict } from '../model/health.ts';
+import type { VirtualMachine } from '../model/direct-access.ts';
+import type { Finding, Verdict } from '../model/health.ts';
 import { disabledChecks, type HostNeed } from '../model/host-need.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import { type PodFactsByName, podName } from '../model/pod-facts.ts';
@@ -22,6 +25,7 @@ import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
 import type { AllocationState, FamilyState, Snapshot } from '../model/snapshot.ts';
 import { ExpectedTracker, type PartKinds, withExpected } from './expected.ts';
 import { type FamilyInput, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
+import { placementFindings } from './placement.ts';
 import { resourceDevices } from './resource-devices.ts';
 import type { ServedDevice } from './served.ts';
 import { type Occupancy, OccupancyTracker, type UseInput, type UseSettings } from './use.ts';
@@ -37,6 +41,13 @@ export interface AssembleSettings {
   /** Number of devices that each family must have at least. */
   readonly expect?: Readonly<Record<string, number>>;
   readonly partKinds?: PartKinds;
+  /** Of each family whose devices transfer data between each other. */
+  readonly roles?: ReadonlyMap<string, DeviceRole>;
+  /** The NUMA node of each CPU. */
+  readonly cpuNodes?: ReadonlyMap<number, number>;
+  readonly virtual?: VirtualMachine | undefined;
+  /** Whether GPUs are compared with those that are free. */
+  readonly isPlacementJudged?: boolean;
   /** What the families need of the host. */
   readonly needs?: ReadonlyMap<string, readonly HostNeed[]>;
   /** Without them, the use of devices is not compared with their holders. */
@@ -144,7 +155,9 @@ export class Assembler {
     const ownReadings = containerReadings(held, specs, { checkpoint, ...facts });
     const { answeredAtMs } = podResources;
     const usage = this.#accounts?.step({ ...now, devices: held, containerReadings: ownReadings, answeredAtMs, uidOf });
-    const used = this.#used(held, { unresolved: unresolvedIn(allocations), inCheckpoint, pods }, podResources, now);
+    const near = this.#localities(allocations, podResources);
+    const owned = { unresolved: unresolvedIn(allocations), inCheckpoint, pods };
+    const used = this.#used(held, owned, podResources, near, now);
     const verdicts = this.#judge(used, now);
     this.#accounts?.judged(verdicts);
     this.#verdicts = verdicts;
@@ -156,6 +169,8 @@ export class Assembler {
       takenAtMs: now.nowMs,
       devices,
       allocations,
+      ...(near.length === 0 ? {} : { localities: near }),
+      ...(this.#settings.virtual === undefined ? {} : { virtual: this.#settings.virtual }),
       containerReadings: ownReadings,
       families: families.map(({ state }) => this.#withDisabled(withExpected(withProblems(state, problems.get(state.family)), expected))),
       ...(expected.length === 0 ? {} : { expected }),
@@ -163,6 +178,15 @@ export class Assembler {
       ...(usage === undefined ? {} : { usage }),
       ...facts,
     };
+  }
+
+  #localities(allocations: readonly AllocationState[], { exclusive }: PodResources): readonly ContainerLocality[] {
+    return this.#settings.roles === undefined ? [] : localities(allocations, { ...this.#placeFacts, exclusive });
+  }
+
+  get #placeFacts(): Omit<LocalityFacts, 'exclusive'> {
+    const { roles = new Map(), cpuNodes = new Map() } = this.#settings;
+    return { device: (key) => this.#known.get(key)?.device, roleOf: (family) => roles.get(family), cpuNodes };
   }
 
   #withDisabled(state: FamilyState): FamilyState {
@@ -199,6 +223,7 @@ export class Assembler {
     held: readonly HeldRecord[],
     owned: Pick<UseInput, 'unresolved' | 'inCheckpoint' | 'pods'>,
     { answeredAtMs, problem }: PodResources,
+    near: readonly ContainerLocality[],
     now: Moment,
   ): readonly UsedRecord[] {
     const { limits } = this;
@@ -206,9 +231,13 @@ export class Assembler {
     const known = new Map(held.map((record) => [record.key, record]));
     const areHoldersKnown = answeredAtMs !== undefined && problem === undefined;
     const found = use && this.#occupancy.compare(use, { known, ...owned, areHoldersKnown, verdicts: this.#verdicts }, now);
+    const isJudged = this.#settings.isPlacementJudged === true && areHoldersKnown;
+    const placement = isJudged ? placementFindings(held, near, this.#verdicts, this.#placeFacts) : NO_FINDINGS;
     return held.map((record) => {
       const { user, occupancy } = found?.get(record.key) ?? NO_OCCUPANCY;
-      return Object.assign(record, { user, occupancy, use: occupancy && useOf(occupancy, record.current as ReadTimes, limits) });
+      const use = occupancy && useOf(occupancy, record.current as ReadTimes, limits);
+      const own = placement.get(record.key);
+      return Object.assign(record, { user, occupancy, use: use && own ? { ...use, findings: [...use.findings, own] } : use });
     });
   }
 
@@ -247,6 +276,7 @@ function withNames(
 const withProblems = (state: FamilyState, problems: readonly Problem[] = []): FamilyState =>
   problems.length === 0 ? state : { ...state, problems: [...state.problems, ...problems] };
 
+const NO_FINDINGS: ReadonlyMap<string, Finding> = new Map();
 const NO_OCCUPANCY: Occupancy = { user: undefined, occupancy: undefined };
 
 const useOf = (occupancy: DeviceUse, { readAtMs, monotonicMs }: ReadTimes, limits: UseLimits): SourceFindings => ({

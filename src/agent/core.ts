@@ -1,12 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ResourceDevices } from '../health/journal/ready-devices.ts';
 import { whyDirty } from '../health/occupancy/clean.ts';
+import { POOR_PLACEMENT } from '../health/policy/use-conditions.ts';
 import type { Clock } from '../host/clock.ts';
 import type { DocumentThread } from '../host/documents/document-thread.ts';
 import type { DocumentProblem } from '../host/documents/kind.ts';
 import { deviceDirectory } from '../host/fs/step-record.ts';
 import { Tree } from '../host/fs/tree.ts';
 import { createHost } from '../host/host.ts';
+import { readCpuNodes } from '../host/numa.ts';
+import { readVirtualMachine } from '../host/virtual-machine.ts';
 import { type CheckpointRead, CheckpointReader } from '../kubelet/checkpoint/checkpoint.ts';
 import { ClaimReader } from '../kubelet/claims/claims.ts';
 import { documentThread } from '../kubelet/document-kinds.ts';
@@ -17,6 +20,7 @@ import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { ActivitySpec } from '../model/activity.ts';
 import type { Resolve } from '../model/allocation.ts';
+import type { DeviceRole } from '../model/container-locality.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { Observe } from '../model/observation.ts';
 import type { CheckpointReason } from '../model/pod-resources.ts';
@@ -174,6 +178,8 @@ export class AgentCore {
         specs: new Map(families.flatMap((family) => family.metrics).map((spec): [string, MetricSpec] => [spec.name, spec])),
         needs: new Map(families.map(({ name, needs = [] }) => [name, needs])),
         missingRetentionMs: settings.device['missing-retention'],
+        cpuNodes: readCpuNodes(host.sys),
+        virtual: readVirtualMachine(host.sys, host.proc),
       },
       health.judge,
       withHung(known, families, health, new Tree(settings.roots.sysfs)),
@@ -418,9 +424,9 @@ function withHung(
 
 /** The settings of a snapshot that a new configuration can change. */
 function joined(
-  { pools, plugin, refresh, usage, idle, expect }: AgentSettings,
+  { pools, plugin, refresh, usage, idle, expect, health }: AgentSettings,
   families: readonly DeviceFamily[],
-): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use' | 'expect' | 'partKinds'> {
+): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use' | 'expect' | 'partKinds' | 'roles' | 'isPlacementJudged'> {
   return {
     rules: {
       pools,
@@ -432,7 +438,11 @@ function joined(
     staleAfterMs: refresh['stale-after'],
     expect,
     partKinds: new Map(families.map(({ name, partKinds = [] }) => [name, partKinds])),
+    roles: new Map(families.flatMap(({ name, role }): [string, DeviceRole][] => (role === undefined ? [] : [[name, role]]))),
     use: { activities: activitiesOf(families), idle, limits: usage },
+    isPlacementJudged: Object.entries(health.conditions ?? {}).some(
+      ([key, { enabled }]) => enabled === true && key.endsWith(`.${POOR_PLACEMENT}`),
+    ),
   };
 }
 

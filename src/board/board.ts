@@ -1,7 +1,9 @@
 import { phasesOf, remedyNow } from '../model/condition-phase.ts';
+import { defined } from '../model/defined.ts';
 import type { ActiveCondition, PendingCondition } from '../model/health.ts';
 import type { DeviceState, FamilyState, Snapshot } from '../model/snapshot.ts';
 import type { RateOf } from './chosen-reading.ts';
+import { farthestTexts } from './farthest.ts';
 import { Holders, parentKey } from './holders.ts';
 import { alsoOf, nameOf } from './name.ts';
 import { byAttention, inTrees, STATE_ORDER } from './order.ts';
@@ -36,7 +38,10 @@ const MOST_UNRESOLVED = 100;
 export function boardOf(snapshot: Snapshot, options: BoardOptions): Board {
   const { nowMs, node, remedyOf } = options;
   const holders = new Holders(snapshot);
-  const rows = inTrees(withWholes(snapshot.devices.map((state) => rowOf(state, holders, options))), byAttention).map(({ row }) => row);
+  const names = new Map(snapshot.devices.map(({ key, device }) => [key, nameOf(device)]));
+  const farthest = farthestTexts(snapshot.localities ?? [], (key) => names.get(key) ?? key);
+  const made = snapshot.devices.map((state) => ({ ...rowOf(state, holders, options), ...defined({ farthest: farthest.get(state.key) }) }));
+  const rows = inTrees(withWholes(made), byAttention).map(({ row }) => row);
   return {
     ...(node === undefined ? {} : { node }),
     nowMs,

@@ -47,6 +47,8 @@ export interface BoardRow {
   readonly use: RowUse;
   /** Containers that hold the device or a part of it. */
   readonly holders: readonly RowHolder[];
+  /** The farthest device that a container holds with it, and the way to it: `SYS to eth0`. */
+  readonly farthest?: string;
   /** Three at most. */
   readonly readings: readonly RowReading[];
 }

@@ -1,3 +1,4 @@
+import { type PciePath, type PciePlace, pciePathBetween } from '../model/locality.ts';
 import { byAttention, compareNames, inTrees, type PlacedRow, rankOf } from './order.ts';
 import { type Board, type BoardRow, ROW_USES, type RowState } from './row.ts';
 import { STATE_NAMES } from './words.ts';
@@ -144,18 +145,24 @@ function byTopology(rows: readonly BoardRow[]): readonly BoardSection[] {
   });
 }
 
-type Place = Pick<BoardRow, 'name' | 'pciPath' | 'numaNode'>;
+type PlacedName = Pick<BoardRow, 'name' | 'pciPath' | 'numaNode'>;
 
-/** What data passes between two devices, in words; undefined when the place of one is unknown. The vendor's tools say PIX, PHB, NODE, SYS. */
-function distanceText(above: Place, row: Place): string | undefined {
-  const a = above.pciPath?.split('/');
-  const b = row.pciPath?.split('/');
-  if (a === undefined || b === undefined) return undefined;
-  let common = 0;
-  while (common < Math.min(a.length, b.length) && a[common] === b[common]) common += 1;
-  if (common === a.length && common === b.length) return `same card as ${above.name}`;
-  if (common > 1) return `behind the same PCIe bridge as ${above.name}`;
-  if (common === 1) return `same root complex as ${above.name}`;
-  if (above.numaNode === undefined || row.numaNode === undefined) return undefined;
-  return above.numaNode === row.numaNode ? `same NUMA node as ${above.name}, other root complex` : `other NUMA node than ${above.name}`;
+/** What data passes between two devices, in words, and in the word of the vendors' tools; undefined when the place of one is unknown. */
+function distanceText(above: PlacedName, row: PlacedName): string | undefined {
+  if (above.pciPath !== undefined && above.pciPath === row.pciPath) return `same card as ${above.name}`;
+  const path = pciePathBetween(pciePlace(above), pciePlace(row));
+  return path && `${DISTANCES[path](above.name)} (${path})`;
 }
+
+const pciePlace = ({ pciPath, numaNode }: PlacedName): PciePlace => ({
+  pciPath: pciPath?.split('/') ?? [],
+  ...(numaNode === undefined ? {} : { numaNode }),
+});
+
+const DISTANCES: Readonly<Record<PciePath, (above: string) => string>> = {
+  PIX: (above) => `behind the same PCIe switch as ${above}`,
+  PXB: (above) => `behind the same root port as ${above}`,
+  PHB: (above) => `same root complex as ${above}`,
+  NODE: (above) => `same NUMA node as ${above}, other root complex`,
+  SYS: (above) => `other NUMA node than ${above}`,
+};

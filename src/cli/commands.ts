@@ -139,6 +139,17 @@ With --pod the list has the device, the change, the conditions, the remedies and
     load: async () => (await import('./incidents.ts')).runIncidents,
   },
   {
+    name: 'explain',
+    summary:
+      'Say how near the devices of a pod are to each other and to its CPUs, and whether they can transfer data directly, with reasons.',
+    formats: ['text', 'json'],
+    options: [readOption, { flags: '--pod <namespace/name>', help: 'Pod to explain.' }],
+    notes: `The command asks the running agent, by the socket beside --state.file or at --web.listen-address. Without an agent it reads everything once.
+Each reason ends with the place where it was read. docs/locality.md explains the words. The status is 1 when the pod holds no device on this node.`,
+    examples: ['device-agent explain --pod training/finetune-0-0', 'device-agent explain --pod training/finetune-0-0 -o json'],
+    load: async () => (await import('./explain.ts')).runExplain,
+  },
+  {
     name: 'publish',
     summary: 'Write the verdicts of the running agent to the API server: conditions of the node, events, taints.',
     ownSection: { path: 'publish', load: async () => (await import('./publish/options.ts')).publishSection },

@@ -1,3 +1,5 @@
+import type { DirectAccess, PeerMemory } from './direct-access.ts';
+
 /**
  * A unit that the kubelet can hand to a container: a card, an instance of a card that is split, an adapter, a virtual function, a drive.
  * Plain data: it crosses a thread boundary and is compared field by field.
@@ -35,8 +37,11 @@ export interface Device {
   /** Version of a driver that is not a part of the kernel. */
   readonly driverVersion?: string;
   readonly firmware?: string;
-  /** Devices of the same family reachable over direct links between devices, also through switches: `id` and number of links. */
-  readonly peers?: readonly { readonly device: string; readonly links: number }[];
+  /**
+   * Devices of the same family reachable over direct links between devices, also through switches: `id`, number of links, and the word that the
+   * vendor's tools have for it.
+   */
+  readonly peers?: readonly { readonly device: string; readonly links: number; readonly path: string }[];
   /** Index in the vendor's tools: `0`; `0:1` for an instance. It may change at a reboot. */
   readonly index?: string;
   /** Number of the device node: the 3 of `/dev/acme3`. */
@@ -48,6 +53,9 @@ export interface Device {
   readonly pciDevice?: string;
   /** Path from the root complex to the device: `pci0000:00/0000:00:01.0/0000:01:00.0`. */
   readonly pciPath?: string;
+  readonly direct?: DirectAccess;
+  /** Only of a GPU; absent when nothing about it could be read. */
+  readonly peerMemory?: PeerMemory;
   /** PCI address of the physical function that a virtual or scalable function belongs to. */
   readonly physicalFunction?: string;
   /** Number of the physical function's `virtfn` link. */

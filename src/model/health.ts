@@ -58,6 +58,8 @@ export interface ConditionSpec {
    * Findings come from the agent, which compares what the device does with who holds it. No probe reports them.
    */
   readonly use?: true;
+  /** Counts only where the configuration enables it. */
+  readonly isOffByDefault?: true;
 }
 
 /** Common fields of all findings. */

@@ -1,6 +1,8 @@
 import type { Allocation } from './allocation.ts';
 import type { Problem } from './collection.ts';
+import type { ContainerLocality } from './container-locality.ts';
 import type { JudgedRecord } from './device-record.ts';
+import type { VirtualMachine } from './direct-access.ts';
 import type { DurationCounts } from './duration-counts.ts';
 import type { ExpectedDevices } from './expected.ts';
 import type { DisabledCheck } from './host-need.ts';
@@ -82,6 +84,10 @@ export interface Snapshot {
   readonly takenAtMs: number;
   readonly devices: readonly DeviceState[];
   readonly allocations: readonly AllocationState[];
+  /** Containers that hold a GPU and another device; absent when there is none. */
+  readonly localities?: readonly ContainerLocality[];
+  /** Absent when nothing tells whether the machine is virtual. */
+  readonly virtual?: VirtualMachine;
   /** One entry for each container and device. */
   readonly containerReadings: readonly ContainerReadings[];
   readonly families: readonly FamilyState[];

@@ -7,6 +7,7 @@ import type { Device } from '../model/device.ts';
 import { overlapOf } from '../model/plugin-overlap.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
 import type { PluginResourceStats, PluginStats } from '../model/plugin-stats.ts';
+import { Admission } from './allocation/admission.ts';
 import { type ResourceCounts, resourceCounts } from './counts.ts';
 import type { DeviceDirectory } from './offers/device-paths.ts';
 import { type HealthRule, healthByState } from './offers/inventory.ts';
@@ -64,13 +65,15 @@ interface Part {
 /** Offers the configured resources to the kubelet. The resources are independent of each other. */
 export function createDevicePlugin(parts: DevicePluginDependencies): DevicePlugin {
   const counts = new Map<string, ResourceCounts>();
+  const admission = new Admission();
   const partsOf = (resources: readonly PluginResource[]): readonly Part[] =>
     resources.map((resource, at) => {
       const kept = counts.get(resource.resource) ?? resourceCounts();
       counts.set(resource.resource, kept);
       const rivals = resources.slice(0, at).filter((earlier) => overlapOf(earlier, resource) !== 'none');
       return (
-        all.find((part) => isDeepStrictEqual([part.resource, part.rivals], [resource, rivals])) ?? createPart(resource, rivals, kept, parts)
+        all.find((part) => isDeepStrictEqual([part.resource, part.rivals], [resource, rivals])) ??
+        createPart(resource, rivals, kept, admission, parts)
       );
     });
   let all: readonly Part[] = [];
@@ -120,6 +123,7 @@ function createPart(
   resource: PluginResource,
   rivals: readonly PluginResource[],
   counts: ResourceCounts,
+  admission: Admission,
   parts: DevicePluginDependencies,
 ): Part {
   const { store, clock, changes, options, dev, refresh, missingRetentionMs, healthOf = healthByState, random = Math.random } = parts;
@@ -136,6 +140,7 @@ function createPart(
   const service = new PluginService({
     offers,
     counts,
+    admission,
     clock,
     healthOf,
     access: (device) => parts.access[device.family]?.(device),

@@ -8,6 +8,7 @@ import type {
 import type { Clock } from '../host/clock.ts';
 import { endsWithin } from '../host/ends-within.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
+import type { Admission } from './allocation/admission.ts';
 import { type Access, allocateContainer, grantedOffers, namedOffers } from './allocation/allocate.ts';
 import { placementsOf } from './allocation/placement.ts';
 import { preferenceOf, preferredIds } from './allocation/preferred.ts';
@@ -31,6 +32,8 @@ export interface ServiceDependencies {
   readonly healthOf: HealthRule;
   readonly clock: Clock;
   readonly counts?: ResourceCounts;
+  /** What all resources granted last. */
+  readonly admission?: Admission;
   /** Reads the hardware again before a container starts. The verdict then comes from the newest snapshot. */
   readonly refresh?: () => Promise<unknown>;
   /**
@@ -132,15 +135,19 @@ export class PluginService {
   }
 
   #prefer({ availableDeviceIDs, mustIncludeDeviceIDs, allocationSize }: ContainerPreferredAllocationRequest): string[] {
-    const { offers } = this.#parts;
-    const request = { available: availableDeviceIDs, mustInclude: mustIncludeDeviceIDs, size: allocationSize };
+    const { offers, admission, clock } = this.#parts;
+    const near = admission?.near(offers.resource.resource, clock.monotonic()) ?? [];
+    const request = { available: availableDeviceIDs, mustInclude: mustIncludeDeviceIDs, size: allocationSize, near };
     return preferredIds(request, placementsOf(offers.current()), preferenceOf(offers.resource));
   }
 
   #allocate(ids: readonly string[]): ContainerAllocateResponse {
-    const { offers, access, healthOf } = this.#parts;
+    const { offers, access, healthOf, admission, clock } = this.#parts;
     try {
-      const response = allocateContainer(ids, offers.current(), offers.resource, access, healthOf);
+      const all = offers.current();
+      const response = allocateContainer(ids, all, offers.resource, access, healthOf);
+      const places = placementsOf(all.filter(({ id }) => ids.includes(id)));
+      admission?.granted(offers.resource.resource, places, clock.monotonic());
       this.#counts.allocations.add('ok');
       return response;
     } catch (error) {

@@ -6,6 +6,7 @@ import type { CapturedSources } from '../model/captured.ts';
 import type { ClaimForms } from '../model/claim-hardware.ts';
 import type { ClaimName } from '../model/claim-name.ts';
 import type { Collection, ProblemSpec } from '../model/collection.ts';
+import type { DeviceRole } from '../model/container-locality.ts';
 import type { Device } from '../model/device.ts';
 import type { ConditionSpec } from '../model/health.ts';
 import type { HostNeed } from '../model/host-need.ts';
@@ -39,6 +40,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly kinds?: readonly string[];
   /** Kinds that are always parts of other devices, also where the other is not visible. `expect` does not count them. */
   readonly partKinds?: readonly string[];
+  /** What its devices are for the transfers between devices. Without it, the family has no part in the locality of a container. */
+  readonly role?: DeviceRole;
   /** What the values of a parent include of its parts, for the reference of metrics. */
   readonly partSums?: readonly PartSums[];
   readonly metrics: readonly MetricSpec[];

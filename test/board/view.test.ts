@@ -62,7 +62,7 @@ describe('a view', () => {
       ['NUMA node 1', 'c'],
     ]);
     const [first] = viewOf({ rows }, { ...DEFAULT_VIEW, group: 'topology' });
-    expect(first?.rows.map(({ distance }) => distance)).toEqual([undefined, undefined, 'behind the same PCIe bridge as a']);
+    expect(first?.rows.map(({ distance }) => distance)).toEqual([undefined, undefined, 'behind the same PCIe switch as a (PIX)']);
   });
 
   it('is in the address, and comes back from it', () => {

@@ -55,7 +55,7 @@ describe('list -o', () => {
   it('wide has more columns', async () => {
     makePort('mlx5_0');
     const { stdout } = await run(['list', '-o', 'wide', ...flags]);
-    expect(stdout).toMatch(/^DEVICE .* HOLDER +PARENT +NUMA +PCI +DRIVER +FIRMWARE\nmlx5_0 /);
+    expect(stdout).toMatch(/^DEVICE .* HOLDER +PARENT +NUMA +PCI +DRIVER +FIRMWARE +FARTHEST\nmlx5_0 /);
   });
 
   it.each([

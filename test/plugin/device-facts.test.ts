@@ -56,6 +56,8 @@ const FACTS: Readonly<Record<keyof Device, true>> = {
   pciVendor: true,
   pciDevice: true,
   pciPath: true,
+  direct: true,
+  peerMemory: true,
   physicalFunction: true,
   vfIndex: true,
   sfNumber: true,

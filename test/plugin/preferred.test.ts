@@ -2,9 +2,10 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/host/clock.ts';
 import { createHost } from '../../src/host/host.ts';
+import { nearness } from '../../src/model/locality.ts';
 import type { Preference } from '../../src/model/plugin-resource.ts';
 import type { DeviceState } from '../../src/model/snapshot.ts';
-import { nearness, placementsOf } from '../../src/plugin/allocation/placement.ts';
+import { placementsOf } from '../../src/plugin/allocation/placement.ts';
 import { type PreferenceRequest, preferenceOf, preferredIds } from '../../src/plugin/allocation/preferred.ts';
 import { healthByState, takeInventory } from '../../src/plugin/offers/inventory.ts';
 import { family } from '../../src/probes/nvidia/index.ts';
@@ -30,7 +31,7 @@ const gpus = Array.from({ length: 8 }, (_, at) =>
     id: `g${at}`,
     numaNode: at < 4 ? 0 : 1,
     pciPath: pathOf(at),
-    peers: [{ device: `g${LINKED[at]}`, links: 4 }],
+    peers: [{ device: `g${LINKED[at]}`, links: 4, path: 'NV4' }],
   }),
 );
 const plain = placementsOf(takeInventory(TOY, gpus, healthByState));

@@ -12,8 +12,9 @@ export const KERNEL_FILES: KnownNames = {
     ...['current_link_speed', 'current_link_width', 'max_link_speed', 'max_link_width', 'aer_*', 'sriov_totalvfs', 'sriov_numvfs'],
     // Sensors.
     ...['temp#_*', 'fan#_*', 'power#_*', 'in#_*', 'curr#_*', 'freq#_*', 'energy#_*', 'pwm#', 'pwm#_*'],
-    'runtime_active_time',
+    ...['runtime_active_time', 'cpulist'],
   ],
+  texts: ['iommu_groups/#/type'],
   names: ['name', 'uevent', 'dev'],
 };
 

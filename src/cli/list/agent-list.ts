@@ -1,5 +1,6 @@
 import { UserError } from '../../errors.ts';
 import type { Allocation } from '../../model/allocation.ts';
+import type { ContainerLocality } from '../../model/container-locality.ts';
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import { deviceKey } from '../../model/device.ts';
@@ -41,7 +42,11 @@ export async function listedBy(ask: Ask): Promise<{ readonly listed?: Listed; re
     return {
       listed: {
         takenAt: body.takenAt,
-        table: { devices: devices.map(stateOf), allocations: allocations.allocations.map((one) => allocationOf(one, devices)) },
+        table: {
+          devices: devices.map(stateOf),
+          allocations: allocations.allocations.map((one) => allocationOf(one, devices)),
+          ...(allocations.localities === undefined ? {} : { localities: allocations.localities }),
+        },
         json: () => ({ ...body, ...allocations, problems }),
       },
     };
@@ -70,6 +75,7 @@ interface AllocationsAnswer {
     readonly unresolved?: UnresolvedReason;
     readonly held: boolean;
   })[];
+  readonly localities?: readonly ContainerLocality[];
 }
 
 interface StatusAnswer {

@@ -1,7 +1,9 @@
+import { farthestTexts } from '../../board/farthest.ts';
 import { nameOf } from '../../board/name.ts';
 import { sharedReading } from '../../board/readings.ts';
 import type { Allocation } from '../../model/allocation.ts';
 import { pendingTrouble, phasesOf } from '../../model/condition-phase.ts';
+import type { ContainerLocality } from '../../model/container-locality.ts';
 import type { Device } from '../../model/device.ts';
 import type { ActiveCondition, PendingCondition } from '../../model/health.ts';
 import type { AllocationState, DeviceState } from '../../model/snapshot.ts';
@@ -13,6 +15,7 @@ import { fittedTable } from './fitted-table.ts';
 export interface TableData {
   readonly devices: readonly TableDevice[];
   readonly allocations: readonly TableAllocation[];
+  readonly localities?: readonly ContainerLocality[];
 }
 type TableDevice = Omit<DeviceState, 'processes' | 'readAtMs'>;
 type TableAllocation = Pick<AllocationState, 'allocation' | 'devices' | 'unresolved'>;
@@ -76,18 +79,28 @@ const ROOM: Readonly<Record<string, { readonly rank: number; readonly least?: nu
 
 const POD_HEADS = ['POD', 'CONTAINER', 'RESOURCE'];
 const HEADS = ['KIND', 'MODEL', 'HEALTH', 'UTIL', 'MEM', 'TEMP', 'POWER'];
-const WIDE_HEADS = ['PARENT', 'NUMA', 'PCI', 'DRIVER', 'FIRMWARE'];
+const WIDE_HEADS = ['PARENT', 'NUMA', 'PCI', 'DRIVER', 'FIRMWARE', 'FARTHEST'];
 
-function deviceRows({ devices }: TableData, { isWide }: TableForm, nameOf: NameOf): Rows {
+/** For each device, the farthest one that its container holds too. */
+function farthestOf({ devices, localities = [] }: TableData): ReadonlyMap<string, string> {
+  const names = new Map(devices.map(({ key, device }) => [key, nameOf(device)]));
+  return farthestTexts(localities, (key) => names.get(key) ?? key);
+}
+
+function deviceRows(data: TableData, { isWide }: TableForm, nameOf: NameOf): Rows {
+  const { devices } = data;
+  const farthest = farthestOf(data);
   return devices.map((state) => {
     const names = [...new Set(state.holders.map(holderName))];
     const holders = isWide ? names.join(' ') : holderCell(names);
-    return [nameOf(state.device), ...deviceCells(state), holders, ...(isWide ? wideCells(state) : [])];
+    return [nameOf(state.device), ...deviceCells(state), holders, ...(isWide ? wideCells(state, farthest) : [])];
   });
 }
 
 /** One row for each container and device of it, in the order of the pods' names. */
-function podRows({ devices, allocations }: TableData, { isWide }: TableForm, nameOf: NameOf): Rows {
+function podRows(data: TableData, { isWide }: TableForm, nameOf: NameOf): Rows {
+  const { devices, allocations } = data;
+  const farthest = farthestOf(data);
   const states = new Map(devices.map((state) => [state.key, state]));
   const rows = allocations.flatMap(({ allocation, devices: keys }) =>
     keys.map((key) => ({ allocation, state: states.get(key) })).filter((row): row is HeldRow => row.state !== undefined),
@@ -100,7 +113,7 @@ function podRows({ devices, allocations }: TableData, { isWide }: TableForm, nam
     allocation.resource,
     nameOf(state.device),
     ...deviceCells(state),
-    ...(isWide ? wideCells(state) : []),
+    ...(isWide ? wideCells(state, farthest) : []),
   ]);
 }
 
@@ -122,9 +135,9 @@ function deviceCells(state: TableDevice): string[] {
   ];
 }
 
-function wideCells({ device }: TableDevice): string[] {
+function wideCells({ key, device }: TableDevice, farthest: ReadonlyMap<string, string>): string[] {
   const { parent = '', numaNode, pciAddress = '', driver = '', firmware = '' } = device;
-  return [parent, numaNode === undefined ? '' : String(numaNode), pciAddress, driver, firmware];
+  return [parent, numaNode === undefined ? '' : String(numaNode), pciAddress, driver, firmware, farthest.get(key) ?? ''];
 }
 
 function unresolvedRow({ allocation, unresolved }: TableAllocation): string[] {

@@ -78,10 +78,11 @@ function factLines(facts: readonly Fact[], columns: number): readonly Line[] {
   });
 }
 
-function placeFacts({ pciAddress, numaNode }: BoardRow): readonly Fact[] {
+function placeFacts({ pciAddress, numaNode, farthest }: BoardRow): readonly Fact[] {
   return [
     ...(pciAddress === undefined ? [] : [{ name: 'PCI address', text: pciAddress }]),
     ...(numaNode === undefined ? [] : [{ name: 'NUMA node', text: String(numaNode) }]),
+    ...(farthest === undefined ? [] : [{ name: 'Farthest', text: farthest }]),
   ];
 }
 

@@ -180,7 +180,7 @@ export function conditionPolicy(policy: HealthPolicy, family: string, type: stri
     forMs: forMs ?? declared.forMs,
     recoveryMs: recoveryMs ?? declared.recoveryMs,
     threshold: { growth: growth ?? declared.threshold.growth, windowMs: windowMs ?? declared.threshold.windowMs },
-    enabled: enabled ?? true,
+    enabled: enabled ?? declared.enabled,
   };
 }
 
@@ -192,7 +192,7 @@ function declaredPolicy(spec: ConditionSpec): ConditionPolicy {
     forMs: spec.forMs ?? 0,
     recoveryMs: spec.recoveryMs ?? 0,
     threshold: spec.threshold ?? POLICY_DEFAULTS.threshold,
-    enabled: true,
+    enabled: spec.isOffByDefault !== true,
     remedy: spec.remedy,
     consequences: spec.consequences ?? [],
     isOutOfBand: spec.outOfBand ?? false,

@@ -6,6 +6,7 @@ export const BUSY_WITHOUT_HOLDER = 'BusyWithoutHolder';
 export const DIRTY_AFTER_USE = 'DirtyAfterUse';
 export const IDLE_HELD = 'IdleHeld';
 export const HELD_PORT_DOWN = 'HeldPortDown';
+export const POOR_PLACEMENT = 'PoorPlacement';
 
 /** Times of the section `usage` that the conditions of use wait. */
 export interface UseDurations {
@@ -78,6 +79,19 @@ export function useConditions(durations: UseDurations = DEFAULTS): readonly Cond
       source: 'device_link_up is 0 for every port of the device, for 60 s.',
       forMs: seconds(60),
       use: true,
+    },
+    {
+      type: POOR_PLACEMENT,
+      class: 'self-clearing',
+      severity: 'info',
+      reasons: ['NearerSetFree'],
+      meaning:
+        'The container that holds this GPU would be nearer to its other devices with as many GPUs of the same model that are free now; the message names them. Off by default: `health.conditions: { "*.PoorPlacement": { enabled: true } }`.',
+      remedy: 'none',
+      source: 'The ways between its devices (`container_device_locality`) compared with those of the nearest free set, for 60 s.',
+      forMs: seconds(60),
+      use: true,
+      isOffByDefault: true,
     },
   ];
 }

@@ -1,4 +1,5 @@
 import type { Allocation, Claim } from '../../model/allocation.ts';
+import type { ContainerLocality } from '../../model/container-locality.ts';
 import type { MetricSpec } from '../../model/metric.ts';
 import { type PodFactsByName, podName } from '../../model/pod-facts.ts';
 import type { ExclusiveResources, MemoryBlock, PodExclusiveResources } from '../../model/pod-resources.ts';
@@ -60,6 +61,24 @@ export const containerMetrics = {
     [...HOLDER, 'resource', 'device_id', 'device', 'by'],
     "`by`: `metadata` for the driver's metadata file, `cdi` for its CDI specs, `name` for the name of the claim's device, `rule` for `join.rules`.",
   ),
+  path: gauge(
+    'container_device_path',
+    'Way between two devices of a container that holds a GPU, in the words of `topo -m`; always 1.',
+    [...HOLDER, 'from', 'to', 'path'],
+    'PCIe tree in sysfs, and direct links by the driver. `path` is left out while the way is unknown. Of a container with more than 256 pairs, only the farthest pair of each device.',
+  ),
+  locality: gauge(
+    'container_device_locality',
+    'Farthest way between the GPUs of a container (`between="gpus"`), and from a GPU to the nearest network device that the container holds (`between="gpu-nic"`); always 1.',
+    [...HOLDER, 'between', 'path'],
+    'As `container_device_path`. Absent where it does not apply or a way is unknown.',
+  ),
+  offNode: gauge(
+    'container_device_off_node',
+    'Devices of a container that holds a GPU that are on other NUMA nodes than its CPUs.',
+    HOLDER,
+    `${KUBELET}: \`cpu_ids\`, and sysfs. Absent without exclusive CPUs, and while a node is unknown.`,
+  ),
   exclusiveCpus: gauge('container_exclusive_cpus', 'CPUs that a container has for itself.', HOLDER, `${KUBELET}: \`cpu_ids\`.`),
   exclusiveMemory: gauge(
     'container_exclusive_memory_bytes',
@@ -91,6 +110,7 @@ export function addContainers(page: Page, snapshot: Snapshot, holderText: Holder
     add(containerMetrics.podInfo, joinLabels(holderText({ namespace, pod }), labelText({ pod_uid: uid })), 1);
   const pools = new Set(snapshot.allocations.filter((state) => state.devices.length > 1).map((state) => state.allocation));
   for (const state of snapshot.devices) addHolders(add, state, pools, holderText);
+  for (const one of snapshot.localities ?? []) addLocality(add, one, ids, holderText);
   const { exclusive, podExclusive } = snapshot.podResources;
   for (const one of exclusive) addExclusive(add, one, holderText);
   for (const one of podExclusive) addPodExclusive(add, one, holderText);
@@ -179,6 +199,16 @@ function addHolders(add: Add, state: DeviceState, pools: ReadonlySet<Allocation>
     if (verdict.state !== 'unknown') add(containerMetrics.healthy, labels, verdict.state === 'unhealthy' ? 0 : 1);
     if (hasParts) add(containerMetrics.share, labels, count / holders.length);
   }
+}
+
+function addLocality(add: Add, locality: ContainerLocality, ids: ReadonlyMap<string, string>, holderText: HolderText): void {
+  const { pairs, gpuPath, nicPath, offNode } = locality;
+  const holder = holderText(locality);
+  for (const { from, to, path } of pairs)
+    add(containerMetrics.path, joinLabels(holder, labelText({ from: ids.get(from), to: ids.get(to), path })), 1);
+  if (gpuPath !== undefined) add(containerMetrics.locality, joinLabels(holder, labelText({ between: 'gpus', path: gpuPath })), 1);
+  if (nicPath !== undefined) add(containerMetrics.locality, joinLabels(holder, labelText({ between: 'gpu-nic', path: nicPath })), 1);
+  if (offNode !== undefined) add(containerMetrics.offNode, holder, offNode);
 }
 
 function addExclusive(add: Add, exclusive: ExclusiveResources, holderText: HolderText): void {

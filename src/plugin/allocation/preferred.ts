@@ -1,7 +1,8 @@
+import { nearness, type Place } from '../../model/locality.ts';
+import { nearestSet } from '../../model/nearest-set.ts';
 import type { PluginResource, Preference } from '../../model/plugin-resource.ts';
 import { pickedByUse } from './by-use.ts';
-import { nearestSet } from './nearest-set.ts';
-import { nearness, type Placement } from './placement.ts';
+import type { Placement } from './placement.ts';
 import { Refusal } from './refusal.ts';
 
 /** Limits the distance matrix: 1,000 places would need a million distances. */
@@ -13,6 +14,8 @@ export interface PreferenceRequest {
   readonly mustInclude: readonly string[];
   /** Total number of ids, the fixed ones included. */
   readonly size: number;
+  /** Devices of other resources that the container has got. */
+  readonly near?: readonly Place[];
 }
 
 export function preferenceOf({ preferred, replicas = 1, pool }: PluginResource): Preference {
@@ -35,7 +38,7 @@ export function preferredIds(request: PreferenceRequest, all: readonly Placement
   const places = placesOf(available, all);
   const size = Math.min(request.size, places.length);
   if (size === places.length) return places.map(({ id }) => id);
-  if (preference === 'aligned') return alignedIds(places, must, size);
+  if (preference === 'aligned') return alignedIds(places, must, size, request.near ?? []);
   if (preference === 'none') return [...must, ...[...available].filter((id) => !must.has(id))].slice(0, size);
   return pickedByUse(places, must, size, all, preference);
 }
@@ -48,15 +51,18 @@ function placesOf(available: ReadonlySet<string>, all: readonly Placement[]): Pl
   return [...known, ...unknown.map((id) => ({ id, device: id, physical: id, pciPath: [], links: new Map() }))];
 }
 
-function alignedIds(available: readonly Placement[], must: ReadonlySet<string>, size: number): string[] {
+/** `near`: fixed places that are not part of the answer. */
+function alignedIds(available: readonly Placement[], must: ReadonlySet<string>, size: number, near: readonly Place[]): string[] {
   const places = thinned(available, must, Math.max(size, MOST_PLACES));
   if (places.length === size) return places.map(({ id }) => id);
-  const fixed = places.flatMap(({ id }, at) => (must.has(id) ? [at] : []));
-  return nearestSet(places.length, fixed, size, nearnessOf(places)).map((at) => (places[at] as Placement).id);
+  const all = [...places, ...near.filter(({ device }) => !places.some((place) => place.device === device))];
+  const fixed = all.flatMap((place, at) => (at >= places.length || must.has((place as Placement).id) ? [at] : []));
+  const chosen = nearestSet(all.length, fixed, size + all.length - places.length, nearnessOf(all));
+  return chosen.flatMap((at) => places[at]?.id ?? []);
 }
 
 /** Returns the nearness of two places by their indices, cached per pair of devices, because a device can have hundreds of replicas. */
-function nearnessOf(places: readonly Placement[]): (a: number, b: number) => number {
+function nearnessOf(places: readonly Place[]): (a: number, b: number) => number {
   const numbers = new Map<string, number>();
   const deviceOf = places.map(({ device }) => {
     const number = numbers.get(device) ?? numbers.size;
@@ -67,7 +73,7 @@ function nearnessOf(places: readonly Placement[]): (a: number, b: number) => num
   return (a, b) => {
     const [one, other] = [deviceOf[a] as number, deviceOf[b] as number];
     const at = Math.min(one, other) * numbers.size + Math.max(one, other);
-    if (Number.isNaN(known[at])) known[at] = nearness(places[a] as Placement, places[b] as Placement);
+    if (Number.isNaN(known[at])) known[at] = nearness(places[a] as Place, places[b] as Place);
     return known[at] as number;
   };
 }

@@ -5,9 +5,11 @@ import type { PciDatabase } from '../../host/pci/pci-names.ts';
 import { isSuspended } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
 import { defined } from '../../model/defined.ts';
+import type { DirectAccess } from '../../model/direct-access.ts';
 import { DeviceFiles, type DriverErrors, type FileFact } from '../kit/device-files.ts';
 import type { ChannelSample } from '../kit/drm/channels.ts';
 import { Kept } from '../kit/kept.ts';
+import { readDirectAccess } from '../kit/pcie/direct.ts';
 import { PCIE_EVERY_MS, PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
 import { CredibleLimits } from '../kit/sensor-limits.ts';
 import { parseCount, parsePercent, plainText } from '../kit/text.ts';
@@ -29,6 +31,7 @@ export interface CardFacts {
   readonly pciVendor?: string;
   readonly pciDevice?: string;
   readonly pciPath?: string;
+  readonly direct?: DirectAccess;
   readonly serial?: string;
   readonly vbios?: string;
   readonly memoryVendor?: string;
@@ -196,13 +199,15 @@ export class Card {
     const unique = facts.uniqueId ?? word('unique_id')?.toLowerCase();
     const model = facts.model ?? word('product_name');
     const pciDevice = facts.pciDevice ?? word('device')?.toLowerCase() ?? ids?.device;
+    const pciPath = facts.pciPath ?? pciPathOf(sys, address);
     return {
       numaNode: facts.numaNode ?? numaNodeOf(sys, address),
       model,
       pciVendor: facts.pciVendor ?? word('vendor')?.toLowerCase() ?? ids?.vendor,
       pciDevice,
       listedModel: model !== undefined || pciDevice === undefined || pciDevice in MODELS ? undefined : this.#listedModel(pciDevice, word),
-      pciPath: facts.pciPath ?? pciPathOf(sys, address),
+      pciPath,
+      direct: facts.pciPath === undefined ? readDirectAccess(sys, address, pciPath) : facts.direct,
       serial: facts.serial ?? word('serial_number'),
       vbios: facts.vbios ?? word('vbios_version'),
       memoryVendor: memoryVendor === 'unknown' ? undefined : memoryVendor,

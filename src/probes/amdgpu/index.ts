@@ -18,6 +18,7 @@ export const family = defineFamily({
   proven:
     'Sensors, clocks, memory and gpu_metrics 1.3 and 2.1 were checked against captured files of 13 cards and APUs and the figures that another program states for them, KFD against captured topologies of eight MI210 and of eight MI300X in partitions, fdinfo against one captured client. Other versions of gpu_metrics, xcp_metrics, RAS and the kernel’s answers during a reset follow the source of the driver: no files of an Instinct card were available but these topologies.',
   kinds: ['gpu', 'partition'],
+  role: 'gpu',
   partSums: [
     {
       parent: 'AMD GPU',

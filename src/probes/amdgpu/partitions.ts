@@ -82,7 +82,7 @@ function peersOf(seat: PartitionedCard, seats: readonly PartitionedCard[]): Devi
     if (other.node?.node !== to) continue;
     counts.set(other.place.address, (counts.get(other.place.address) ?? 0) + 1);
   }
-  return counts.size === 0 ? undefined : [...counts].map(([device, links]) => ({ device, links }));
+  return counts.size === 0 ? undefined : [...counts].map(([device, links]) => ({ device, links, path: 'XGMI' }));
 }
 
 export function cardDevice(seat: PartitionedCard, facts: CardFacts, seats: readonly PartitionedCard[], identities: LastIdentities): Device {
@@ -109,6 +109,7 @@ export function cardDevice(seat: PartitionedCard, facts: CardFacts, seats: reado
     pciVendor: facts.pciVendor,
     pciDevice: facts.pciDevice,
     pciPath: facts.pciPath,
+    direct: facts.direct,
     peers,
   });
 }
@@ -133,5 +134,6 @@ export function partitionDevice(card: Device, { place }: PartitionedCard, partit
     pciVendor: card.pciVendor,
     pciDevice: card.pciDevice,
     pciPath: card.pciPath,
+    direct: card.direct,
   });
 }

@@ -110,6 +110,7 @@ export function deviceOf(facts: HcaFacts, parent: HcaFacts | undefined, hasRdmaC
     pciVendor: location.pciVendor,
     pciDevice: location.pciDevice,
     pciPath: location.pciPath,
+    direct: location.direct,
     physicalFunction: location.physicalFunction,
     vfIndex: location.vfIndex,
     sfNumber: location.sfNumber,

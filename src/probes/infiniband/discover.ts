@@ -1,6 +1,9 @@
 import { basename, dirname } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
 import { isPciAddress, pciAddressOf } from '../../host/pci/pci.ts';
+import { defined } from '../../model/defined.ts';
+import type { Device } from '../../model/device.ts';
+import { readDirectAccess } from '../kit/pcie/direct.ts';
 import { type PciFunction, readPciFunction } from '../kit/pcie/function.ts';
 
 export const CLASS = 'class/infiniband';
@@ -9,7 +12,7 @@ export const CLASS = 'class/infiniband';
 export type FunctionKind = 'pf' | 'vf' | 'sf' | 'function';
 
 /** Position of a device in the machine. It comes from the device's parents, never from its name, because udev may change the name. */
-export interface Location extends Partial<PciFunction> {
+export interface Location extends Partial<PciFunction>, Pick<Device, 'direct'> {
   readonly kind: FunctionKind;
   /** Address of the function itself. A scalable function has none, so it gets the address of the function that carries it. */
   readonly pciAddress?: string;
@@ -56,7 +59,8 @@ function scalableFunction(sys: Tree, auxiliary: string, pciAddress: string | und
 }
 
 function pciFunction(sys: Tree, address: string, known: VirtualFunctions): Location {
-  const { physicalFunction, ...common } = readPciFunction(sys, address);
+  const { physicalFunction, ...read } = readPciFunction(sys, address);
+  const common = defined({ ...read, direct: readDirectAccess(sys, address, read.pciPath) });
   if (physicalFunction === undefined) return { kind: 'pf', ...common };
   const vfIndex = virtualFunctionsOf(sys, physicalFunction, known).get(address);
   return { kind: 'vf', ...common, physicalFunction, ...(vfIndex !== undefined && { vfIndex }) };

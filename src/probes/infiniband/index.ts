@@ -16,6 +16,7 @@ export const family = defineFamily({
   name: 'infiniband',
   summary: 'InfiniBand, RoCE, iWARP and EFA devices: physical, virtual and scalable functions',
   kinds: ['pf', 'vf', 'sf', 'function'],
+  role: 'nic',
   partKinds: ['vf', 'sf'],
   partSums: [
     {

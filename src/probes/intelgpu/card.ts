@@ -3,8 +3,10 @@ import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import { isSuspended } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
 import { defined } from '../../model/defined.ts';
+import type { DirectAccess } from '../../model/direct-access.ts';
 import type { Reading, Value } from '../../model/metric.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
+import { readDirectAccess } from '../kit/pcie/direct.ts';
 import { PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
 import type { BridgeIds } from '../kit/pcie/slot-link.ts';
 import { CredibleLimits } from '../kit/sensor-limits.ts';
@@ -25,6 +27,7 @@ export interface CardFacts {
   readonly pciVendor?: string;
   readonly pciDevice?: string;
   readonly pciPath?: string;
+  readonly direct?: DirectAccess;
   readonly fanControl?: string;
   readonly voltageRegulator?: string;
   /** Bytes; only drivers from Intel's own packages tell. */
@@ -224,12 +227,14 @@ export class Card {
       const value = has.has(file) ? files.once(file, parseCount).value : undefined;
       return typeof value === 'number' ? value : undefined;
     };
+    const pciPath = pciPathOf(sys, address);
     // A fact that cannot be read now is kept.
     const read = defined({
       numaNode: numaNodeOf(sys, address),
       pciVendor: id('vendor', vendor),
       pciDevice: id('device', device),
-      pciPath: pciPathOf(sys, address),
+      pciPath,
+      direct: pciPath === this.facts.pciPath ? this.facts.direct : readDirectAccess(sys, address, pciPath),
       fanControl: version('lb_fan_control_version'),
       voltageRegulator: version('lb_voltage_regulator_version'),
       memoryTotal: memoryTotal(files, minorDirectory, gts),

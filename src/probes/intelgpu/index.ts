@@ -20,6 +20,7 @@ export const family = defineFamily({
   proven:
     'Sensors, clocks, throttling and idle times were checked against captured files of two Arc cards and of two integrated GPUs and the figures that another program states for them. Virtual functions, the survivability mode, lines of the kernel log and fdinfo follow documentation and source of the drivers.',
   kinds: ['gpu', 'vf'],
+  role: 'gpu',
   partKinds: ['vf'],
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],

@@ -212,5 +212,6 @@ function deviceOf(place: CardPlace, facts: CardFacts, parent?: CardFacts): Devic
     pciVendor: facts.pciVendor,
     pciDevice: facts.pciDevice,
     pciPath: facts.pciPath,
+    direct: facts.direct,
   });
 }

@@ -24,6 +24,7 @@ export const family = defineFamily({
   proven:
     'Counters and settings by the command ip were checked against the printed text of an adapter of Intel with four functions and of one of AMD. Functions, links, settings by netlink and the counters of interfaces were checked on a stock kernel with an emulated Intel 82576; its driver keeps no counters of functions, so in the answer of netlink these follow the source of the kernel. Counters in files follow the sources of the drivers.',
   kinds: ['pf', 'vf', 'function'],
+  role: 'plain-nic',
   partKinds: ['vf'],
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],

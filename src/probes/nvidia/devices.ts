@@ -4,6 +4,7 @@ import { normalizePciAddress, numaNodeOf, pciPathOf } from '../../host/pci/pci.t
 import type { DeviceAccess } from '../../model/access.ts';
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
+import type { DirectAccess, PeerMemory } from '../../model/direct-access.ts';
 import type { FallbackNames } from '../kit/fallback-names.ts';
 import type { GpuSample, MigSample } from './sample.ts';
 
@@ -13,6 +14,9 @@ type Trees = Pick<Host, 'sys' | 'proc' | 'dev'>;
 export interface NodeFacts {
   readonly driver: string | undefined;
   readonly trees: Trees;
+  /** Of a PCI function with this path. */
+  readonly directOf?: (address: string, path: string | undefined) => DirectAccess | undefined;
+  readonly peerMemory?: PeerMemory | undefined;
   /** Absolute paths of the device nodes that every program opens. */
   readonly commonNodes: readonly string[];
   /** Text of the minor numbers of all possible instances, which is large; empty when there is no instance. */
@@ -46,6 +50,7 @@ export function namesOf({ identity: { uuid, busId } = {} }: GpuSample): Paramete
 export function gpuDevice({ identity = {}, peers = [] }: GpuSample, { index, id }: GpuName, facts: NodeFacts): Device {
   const { sys, proc } = facts.trees;
   const pciAddress = identity.busId === undefined ? undefined : normalizePciAddress(identity.busId);
+  const pciPath = pciAddress === undefined ? undefined : pciPathOf(sys, pciAddress);
   const minor = numberOf(identity.minor ?? (pciAddress === undefined ? undefined : procFacts(proc, pciAddress).minor));
   const [, pciDevice, pciVendor] = /^(?:0x)?([0-9a-f]{4})([0-9a-f]{4})$/i.exec(identity.pciDeviceId ?? '') ?? [];
   return {
@@ -64,12 +69,14 @@ export function gpuDevice({ identity = {}, peers = [] }: GpuSample, { index, id 
       driver: 'nvidia',
       driverVersion: facts.driver,
       firmware: identity.vbios,
-      peers: peers.length === 0 ? undefined : peers.map(({ uuid, links }) => ({ device: uuid, links })),
+      peers: peers.length === 0 ? undefined : peers.map(({ uuid, links }) => ({ device: uuid, links, path: `NV${links}` })),
       minor,
       moduleId: numberOf(identity.moduleId),
       pciVendor: pciVendor && `0x${pciVendor.toLowerCase()}`,
       pciDevice: pciDevice && `0x${pciDevice.toLowerCase()}`,
-      pciPath: pciAddress === undefined ? undefined : pciPathOf(sys, pciAddress),
+      pciPath,
+      direct: pciAddress === undefined ? undefined : facts.directOf?.(pciAddress, pciPath),
+      peerMemory: facts.peerMemory,
     }),
     index: String(index),
     characterDevices: [...facts.commonNodes, ...(minor === undefined ? [] : [`/dev/nvidia${minor}`])],
@@ -100,6 +107,8 @@ export function instanceDevice(instance: MigSample, parent: Device, facts: NodeF
       pciVendor: parent.pciVendor,
       pciDevice: parent.pciDevice,
       pciPath: parent.pciPath,
+      direct: parent.direct,
+      peerMemory: parent.peerMemory,
       profile: name?.profile,
       gpuInstance: numberOf(gpuInstance),
       computeInstance: numberOf(computeInstance),

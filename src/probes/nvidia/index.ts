@@ -16,6 +16,7 @@ export const family = defineFamily({
   name: 'nvidia',
   summary: 'NVIDIA GPUs and MIG instances, by NVML or nvidia-smi, and the kernel log.',
   kinds: ['gpu', 'mig'],
+  role: 'gpu',
   partKinds: ['mig'],
   partSums: [
     {

@@ -1,11 +1,13 @@
 import { existsSync } from 'node:fs';
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
+import type { PeerMemory } from '../../model/direct-access.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Release } from '../../model/release.ts';
 import type { Probe } from '../family.ts';
 import { FallbackNames } from '../kit/fallback-names.ts';
 import { type ReasonOf, raise } from '../kit/finding.ts';
+import { DirectAccessReader } from '../kit/pcie/direct.ts';
 import { ProcessFactsReader } from '../kit/process-facts.ts';
 import { conditions } from './conditions.ts';
 import { deviceFromProc, namesOf, nodeFactsOf } from './devices.ts';
@@ -14,6 +16,7 @@ import { hardwareOnBus } from './hardware.ts';
 import { metrics } from './metrics.ts';
 import { NvmlSource } from './nvml/source.ts';
 import type { NvidiaOptions } from './options.ts';
+import { peerModuleOf, readPeerMemory } from './peer-memory.ts';
 import { StuckProcesses, type UsersOfDevice } from './processes.ts';
 import { lostWith, PcieErrors, reportsOf } from './reports.ts';
 import type { GpuSample, NodeSample } from './sample.ts';
@@ -31,6 +34,9 @@ export class NvidiaProbe implements Probe {
   readonly #cliques = new FabricCliques();
   readonly #processes: ProcessFactsReader;
   readonly #stuck = new StuckProcesses();
+  readonly #direct: DirectAccessReader;
+  /** Read again when the version of the driver or its module changed. */
+  #peerMemory: { readonly of: string; readonly answer: PeerMemory | undefined } | undefined;
   readonly #names: FallbackNames;
   #known: readonly DeviceReport[];
   /** Who asked to close the driver. */
@@ -43,6 +49,7 @@ export class NvidiaProbe implements Probe {
     this.#smi = new SmiSource(host, options);
     this.#pcie = new PcieErrors(host.sys);
     this.#processes = new ProcessFactsReader(host.proc);
+    this.#direct = new DirectAccessReader(host.sys);
     this.#names = new FallbackNames(host.known);
     this.#known = host.known.map((device) => ({ device }));
   }
@@ -119,6 +126,8 @@ export class NvidiaProbe implements Probe {
     const facts = {
       ...nodeFactsOf(this.#host, driver, hasInstances),
       cudaVersion,
+      directOf: (address: string, path: string | undefined) => this.#direct.of(address, path),
+      peerMemory: this.#peerMemoryOf(driver),
       cliqueFindings: this.#cliques.take(gpus),
       pcieOf: (address: string) => this.#pcie.of(address, nowMs),
       processOf,
@@ -140,6 +149,12 @@ export class NvidiaProbe implements Probe {
     ];
     const withDriver = this.#known.map((report) => ({ ...report, outOfBand: { readings: [], findings } }));
     return { reports: withDriver, problems, source, listing: isPartial ? 'partial' : 'complete' };
+  }
+
+  #peerMemoryOf(driver: string | undefined): PeerMemory | undefined {
+    const of = [driver, peerModuleOf(this.#host.sys)].join(' ');
+    if (this.#peerMemory?.of !== of) this.#peerMemory = { of, answer: readPeerMemory(this.#host) };
+    return this.#peerMemory.answer;
   }
 
   /** The driver does not list the instances of a lost GPU. Its known instances are reported as lost. */

@@ -1,9 +1,11 @@
 import { type Request, type RequestHandler, Router } from 'express';
+import { explainPod } from '../../board/explain.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { sendError, sendJson } from '../http/answer.ts';
 import type { IncidentSource } from '../parts.ts';
 import { incidentsHandler } from './incidents.ts';
+import { timeText } from './names.ts';
 import { takes } from './parameters.ts';
 import { allocationsView, devicesView, deviceView, eventsView, type RemedyOf, statusView } from './views.ts';
 
@@ -38,6 +40,14 @@ export function createApi(sources: ApiSources): Router {
     withSnapshot((snapshot, { params }) => findDevice(snapshot, params.family, params.id)),
   );
   router.get('/api/v1/allocations', takes(), withSnapshot(allocationsView));
+  router.get('/api/v1/explain/:namespace/:pod', takes(), (request, response) => {
+    const snapshot = sources.snapshot();
+    if (snapshot === undefined) return sendError(request, response, 503, 'not-ready', 'The first snapshot is not ready yet.');
+    const { namespace, pod } = request.params;
+    const lines = explainPod(String(namespace), String(pod), snapshot);
+    if (lines === undefined) return sendError(request, response, 404, 'pod-unknown', 'No container of such a pod holds a device.');
+    return sendJson(request, response, { takenAt: timeText(snapshot.takenAtMs), lines });
+  });
   router.get('/api/v1/events', takes('since'), (request, response) => {
     const since = request.query.since ?? '0';
     if (typeof since !== 'string' || !/^\d{1,15}$/.test(since)) {

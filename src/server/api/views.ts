@@ -32,6 +32,7 @@ export function allocationsView(snapshot: Snapshot): object {
     takenAt: timeText(snapshot.takenAtMs),
     kubeletAnsweredAt: timeText(answeredAtMs),
     allocations: snapshot.allocations.map((state) => allocationView(state, ids)),
+    localities: snapshot.localities,
     exclusive: exclusive.map(({ memory, ...container }) => ({ ...container, memory: memory.map(memoryView) })),
     pods: snapshot.pods && [...snapshot.pods.values()],
     podExclusive: podExclusive.map(({ memory, ...pod }) => ({ ...pod, memory: memory.map(memoryView) })),

@@ -8,6 +8,7 @@ import { firstOf } from '../../model/first-of.ts';
 import { podName } from '../../model/pod-facts.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { ContainerUsage } from '../../model/usage.ts';
+import { localityPart } from './locality.ts';
 import { document, factTable, numberCell, type PageFrame, part } from './page-parts.ts';
 
 /** Everything that a pod holds, and what it used. undefined when this node knows no such pod. */
@@ -45,7 +46,7 @@ ${part(
       `${rows.length} ${rows.length === 1 ? 'device' : 'devices'}${unresolved.length === 0 ? '' : `, and ${unresolved.length} that no probe found`}`,
     ],
   ]),
-)}${part('devices', deviceTable(rows, isOfPod, frame.nowMs))}${part(
+)}${part('devices', deviceTable(rows, isOfPod, frame.nowMs))}${part('locality', localityPart((snapshot.localities ?? []).filter(isOfPod), board))}${part(
   'unresolved',
   unresolved.length === 0
     ? undefined

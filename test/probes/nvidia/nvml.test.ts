@@ -273,11 +273,11 @@ describe('links', () => {
     const { reports } = await probe.collect();
     expect(reports.map(({ device }) => device.peers)).toEqual([
       [
-        { device: second, links: 2 },
-        { device: third, links: 1 },
+        { device: second, links: 2, path: 'NV2' },
+        { device: third, links: 1, path: 'NV1' },
       ],
-      [{ device: first, links: 2 }],
-      [{ device: first, links: 1 }],
+      [{ device: first, links: 2, path: 'NV2' }],
+      [{ device: first, links: 1, path: 'NV1' }],
     ]);
     await probe.close?.();
   });

@@ -1,0 +1,52 @@
+import { UserError } from '../errors.ts';
+import { isLabel } from '../model/claim-name.ts';
+import { askFor, printAge } from './agent-api.ts';
+import type { CommandContext, Ending } from './context.ts';
+import { withProgress } from './progress.ts';
+import { agentSettings } from './settings.ts';
+
+/** Form of the name of a pod: a subdomain of DNS (RFC 1123). */
+const POD = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
+
+interface Explained {
+  readonly lines: readonly string[];
+  readonly takenAt?: string;
+}
+
+/** Says how near the devices of a pod are to each other and to its CPUs, with reasons. Asks the agent, or reads once without one. */
+export async function runExplain(context: CommandContext): Promise<Ending> {
+  const { options, output } = context;
+  const [namespace = '', pod = '', ...rest] = String(options.pod ?? '').split('/');
+  if (!isLabel(namespace) || !POD.test(pod) || rest.length > 0)
+    throw new UserError('flag-invalid', {
+      flag: '--pod',
+      problem: 'must be the namespace and the name of a pod, such as training/worker-0',
+    });
+  const { answer } = await askFor(context)(`/api/v1/explain/${namespace}/${pod}`);
+  if (answer?.status === 503) throw new UserError('agent-not-ready', {});
+  const asked = answer?.body as Partial<Explained> | undefined | null;
+  const isUnknown = answer?.status === 404 && (answer.body as { error?: { code?: string } } | undefined)?.error?.code === 'pod-unknown';
+  const found = isUnknown
+    ? undefined
+    : Array.isArray(asked?.lines)
+      ? (asked as Explained)
+      : await withProgress('reading the devices', ownLines(context, namespace, pod));
+  const lines = found?.lines ?? [`No container of ${namespace}/${pod} holds a device on this node.`];
+  await output.write(
+    options.output === 'json' ? `${JSON.stringify({ takenAt: found?.takenAt, lines }, null, 2)}\n` : `${lines.join('\n')}\n`,
+  );
+  if (options.output !== 'json') printAge(found?.takenAt);
+  return { status: found === undefined ? 1 : 0 };
+}
+
+async function ownLines(context: CommandContext, namespace: string, pod: string): Promise<Explained | undefined> {
+  const { configuration, families, logger } = context;
+  const [{ collectOnce }, { readVersion }, { explainPod }] = await Promise.all([
+    import('../agent/agent.ts'),
+    import('./version.ts'),
+    import('../board/explain.ts'),
+  ]);
+  const { snapshot } = await collectOnce(agentSettings(configuration, families), { logger, version: readVersion().version });
+  const lines = explainPod(namespace, pod, snapshot);
+  return lines && { lines };
+}

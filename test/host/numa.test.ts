@@ -1,0 +1,29 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Tree } from '../../src/host/fs/tree.ts';
+import { readCpuNodes } from '../../src/host/numa.ts';
+
+describe('the NUMA node of each CPU', () => {
+  const read = (lists: Readonly<Record<string, string>>): object => {
+    const root = mkdtempSync(join(tmpdir(), 'device-agent-numa-'));
+    for (const [node, list] of Object.entries(lists)) {
+      mkdirSync(join(root, 'devices/system/node', node), { recursive: true });
+      writeFileSync(join(root, 'devices/system/node', node, 'cpulist'), list);
+    }
+    const nodes = Object.fromEntries(readCpuNodes(new Tree(root)));
+    rmSync(root, { recursive: true });
+    return nodes;
+  };
+
+  it('is in the list of CPUs of each node', () => {
+    expect(read({ node0: '0-1,4\n', node1: '2-3,5-5\n' })).toEqual({ 0: 0, 1: 0, 2: 1, 3: 1, 4: 0, 5: 1 });
+  });
+
+  it('is unknown for a node without CPUs, a kernel without nodes, and text of another form', () => {
+    expect(read({ node0: '0\n', node250: '\n', power: '7\n' })).toEqual({ 0: 0 });
+    expect(read({})).toEqual({});
+    expect(read({ node0: '0-x,3-1,99999,2\n' })).toEqual({ 2: 0 });
+  });
+});
