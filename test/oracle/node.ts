@@ -69,6 +69,7 @@ export class OracleNode {
   readonly kubelet: TestKubelet;
   readonly #family: OracleFamily;
   readonly #isWithKubelet: boolean;
+  readonly #settingsOf: (settings: AgentSettings) => AgentSettings;
   readonly #pending = new Set<Promise<unknown>>();
   readonly #ended: Promise<unknown>[] = [];
   #agents = 0;
@@ -77,8 +78,10 @@ export class OracleNode {
   #offers: ResourceOffers | undefined;
   #sent: readonly KubeletDevice[] | undefined;
 
-  constructor(family: OracleFamily, isWithKubelet: boolean) {
+  /** `settingsOf` changes the settings of each start of the agent. */
+  constructor(family: OracleFamily, isWithKubelet: boolean, settingsOf: (settings: AgentSettings) => AgentSettings = (same) => same) {
     this.#family = family;
+    this.#settingsOf = settingsOf;
     this.#isWithKubelet = isWithKubelet;
     this.tree = machineOf(family);
     this.threads = new InlineThreads(this.tree, this.clock, [family.family]);
@@ -100,7 +103,7 @@ export class OracleNode {
   }
 
   async startAgent(): Promise<void> {
-    const settings = this.#settings();
+    const settings = this.#settingsOf(this.#settings());
     this.#health = await HealthService.open(settings, SILENT, this.clock, true);
     const { start, isolated } = this.threads;
     // In memory: histories of accounts over restarts are in test/usage.
