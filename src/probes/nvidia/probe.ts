@@ -119,6 +119,7 @@ export class NvidiaProbe implements Probe {
     const facts = {
       ...nodeFactsOf(this.#host, driver, hasInstances),
       cudaVersion,
+      gpus,
       cliqueFindings: this.#cliques.take(gpus),
       pcieOf: (address: string) => this.#pcie.of(address, nowMs),
       processOf,
