@@ -45,7 +45,8 @@ const changed = (node: ScriptedNode, at: number, values: Numbers, fields: Script
   ),
 });
 /** Drivers before 570 tell no recovery action. */
-const withoutAction = (node: ScriptedNode): ScriptedNode => node.gpus.reduce((all, _, at) => changed(all, at, {}, { '230 0': 'code 3' }), node);
+const withoutAction = (node: ScriptedNode): ScriptedNode =>
+  node.gpus.reduce((all, _, at) => changed(all, at, {}, { '230 0': 'code 3' }), node);
 
 /** The driver ends the library's client, and no client can start. */
 const closedWith = (node: ScriptedNode, code: number): ScriptedNode => ({
@@ -293,7 +294,7 @@ describe('NVSentinel 695', () => {
   });
 });
 
-describe('k8s-device-plugin 189 and 1014', () => {
+describe('k8s-device-plugin 189 and 234', () => {
   it('an error of a program', async () => {
     const { node } = await watchGpus(gpus(2));
     await node.pass(minutes(1));

@@ -43,7 +43,8 @@ describe('sriov-network-device-plugin 40', () => {
     const before = node.verdicts;
     expect(new Set(Object.values(before))).toEqual(new Set(['healthy']));
     const [first = ''] = Object.keys(before);
-    const net = Object.keys(files).flatMap((path) => (path.includes(`/${first}/net/`) ? [path.replace(/(\/net)\/.*$/, '$1')] : []))[0] ?? '';
+    const net =
+      Object.keys(files).flatMap((path) => (path.includes(`/${first}/net/`) ? [path.replace(/(\/net)\/.*$/, '$1')] : []))[0] ?? '';
     node.tree.hide('moved', net, { kind: 'absent' });
     for (const [path, target] of Object.entries(links)) if (target.includes(`/${first}/net/`)) node.tree.remove('moved', path);
     await node.pass(minutes(10));

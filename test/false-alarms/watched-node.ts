@@ -50,7 +50,9 @@ export class WatchedNode {
       files: { 'dev/kmsg': '', [BOOT_ID]: bootId(1), ...files },
       links,
     });
-    this.#node = new OracleNode({ family, options, machine, devices: [], faults: [], blindings: [] }, false, (settings) => this.#of(settings));
+    this.#node = new OracleNode({ family, options, machine, devices: [], faults: [], blindings: [] }, false, (settings) =>
+      this.#of(settings),
+    );
   }
 
   get tree(): OverlaidTree {
@@ -117,8 +119,7 @@ export class WatchedNode {
   /** The kernel logs lines, each now. */
   log(...texts: readonly string[]): void {
     const atUsec = this.#node.clock.monotonic() * 1_000;
-    for (const text of texts)
-      this.tree.write('dev/kmsg', (log) => `${log}3,${log.split('\n').length},${atUsec},-;${text}\n`);
+    for (const text of texts) this.tree.write('dev/kmsg', (log) => `${log}3,${log.split('\n').length},${atUsec},-;${text}\n`);
   }
 
   async stop(): Promise<void> {

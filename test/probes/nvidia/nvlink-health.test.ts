@@ -125,9 +125,17 @@ describe('NvLinkDown', () => {
     // Other models, split GPUs and bridges show nothing.
     const others = [{ name: 'NVIDIA A100-SXM4-80GB' }, { mig_current: 1, mig_pending: 1 }];
     for (const other of others)
-      expect(await agent(node(none, links(18, [], other), links(18, [], other))).pass(minutes(3))).toEqual(['healthy', 'healthy', 'healthy']);
+      expect(await agent(node(none, links(18, [], other), links(18, [], other))).pass(minutes(3))).toEqual([
+        'healthy',
+        'healthy',
+        'healthy',
+      ]);
     const bridge = Object.fromEntries(numbers(18).map((link) => [`link.${link}.type`, 0]));
-    expect(await agent(node(none, links(18, [], bridge), links(18, [], bridge))).pass(minutes(3))).toEqual(['healthy', 'healthy', 'healthy']);
+    expect(await agent(node(none, links(18, [], bridge), links(18, [], bridge))).pass(minutes(3))).toEqual([
+      'healthy',
+      'healthy',
+      'healthy',
+    ]);
   });
 
   it('never ends by not looking: a link whose state cannot be read, and a lost GPU', async () => {
