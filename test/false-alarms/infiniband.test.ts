@@ -74,6 +74,7 @@ describe('NVSentinel 1529', () => {
       const directory = path('mlx5_1', 'fw_ver').slice(0, -'/fw_ver'.length);
       node.tree.rename(new Map([directory, 'sys/class/infiniband/mlx5_1'].map((entry) => [entry, 'mlx5_7'])));
     });
+    expect(node.verdicts).toEqual(allHealthy('mlx5_0', 'mlx5_2', 'mlx5_7'));
     await node.pass(minutes(2));
     expect(node.verdicts).toEqual(allHealthy('mlx5_0', 'mlx5_2', 'mlx5_7'));
     expect(new Set(Object.values(node.offered ?? {}))).toEqual(new Set(['Healthy']));
