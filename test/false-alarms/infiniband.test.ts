@@ -99,7 +99,7 @@ describe('NVSentinel 1673', () => {
     node.tree.put('down', path('mlx5_1', 'ports/1/state'), '1: DOWN\n');
     await node.pass(minutes(2));
     expect(node.verdicts).toMatchObject({ mlx5_1: 'unhealthy PortDown/1 fatal' });
-    await node.restart({ conditions: { 'infiniband.PortDown': { enabled: false } } });
+    await node.restart({ 'infiniband.PortDown': { enabled: false } });
     await node.pass(minutes(1));
     expect(node.verdicts).toEqual(allHealthy(...HCA_NAMES));
     expect(new Set(Object.values(node.offered ?? {}))).toEqual(new Set(['Healthy']));

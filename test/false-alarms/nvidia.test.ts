@@ -211,7 +211,7 @@ describe('eks-node-monitoring-agent 272', () => {
     node.log(stopped);
     await node.pass(minutes(1));
     expect(verdictsOf(node)).toEqual(['healthy XidPassing/43 info', 'healthy']);
-    await node.restart({ conditions: { 'nvidia.XidPassing/43': { severity: 'fatal' } } });
+    await node.restart({ 'nvidia.XidPassing/43': { severity: 'fatal' } });
     node.log(stopped);
     await node.pass(minutes(1));
     expect(verdictsOf(node)).toEqual(['unhealthy XidPassing/43 fatal', 'healthy']);

@@ -1,6 +1,5 @@
 import { afterEach } from 'vitest';
-import type { AgentSettings } from '../../src/agent/settings.ts';
-import type { HealthConfig } from '../../src/health/policy/policy-config.ts';
+import type { ConditionOverride } from '../../src/health/policy/policy-config.ts';
 import { seconds } from '../../src/model/duration.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
@@ -19,8 +18,8 @@ export interface WatchedMachine {
 /** Time between two reads. It is longer than the agent's default, and shorter than the age at which a verdict is unknown. */
 const EVERY_MS = seconds(30);
 
-const BOOT_ID = 'proc/sys/kernel/random/boot_id';
-const bootId = (boot: number): string => `b0070000-0000-4000-8000-${String(boot).padStart(12, '0')}\n`;
+/** Changes of the policy, by condition. */
+type Conditions = Readonly<Record<string, ConditionOverride>>;
 
 const nodes: WatchedNode[] = [];
 afterEach(async () => {
@@ -42,17 +41,15 @@ export async function watch(machine: WatchedMachine, prepare: (tree: OverlaidTre
  */
 export class WatchedNode {
   readonly #node: OracleNode;
-  #health: HealthConfig = {};
-  #boots = 1;
+  /** Policy of the next start. Random histories let nothing flap; here the default counts. */
+  readonly #policy: { readonly flapping: object; conditions: Conditions } = { flapping: {}, conditions: {} };
 
   constructor({ family, files, links = {}, options = {} }: WatchedMachine) {
     const machine = (): { readonly files: typeof files; readonly links: typeof links } => ({
-      files: { 'dev/kmsg': '', [BOOT_ID]: bootId(1), ...files },
+      files: { 'dev/kmsg': '', 'proc/sys/kernel/random/boot_id': 'b0070000-0000-4000-8000-000000000001\n', ...files },
       links,
     });
-    this.#node = new OracleNode({ family, options, machine, devices: [], faults: [], blindings: [] }, false, (settings) =>
-      this.#of(settings),
-    );
+    this.#node = new OracleNode({ family, options, machine, devices: [], faults: [], blindings: [] }, false, this.#policy);
   }
 
   get tree(): OverlaidTree {
@@ -100,17 +97,16 @@ export class WatchedNode {
   }
 
   /** The agent is killed and starts again, with another policy if one is given. */
-  async restart(health: HealthConfig = this.#health): Promise<void> {
+  async restart(conditions: Conditions = this.#policy.conditions): Promise<void> {
     this.#node.kill();
-    this.#health = health;
+    this.#policy.conditions = conditions;
     await this.start();
   }
 
   /** The machine boots. What `change` changes is different afterwards. */
   async reboot(change: () => void = () => {}): Promise<void> {
     this.#node.kill();
-    this.#boots += 1;
-    this.tree.write(BOOT_ID, () => bootId(this.#boots));
+    this.#node.boot();
     this.tree.write('dev/kmsg', () => '');
     change();
     await this.start();
@@ -124,9 +120,5 @@ export class WatchedNode {
 
   async stop(): Promise<void> {
     await this.#node.stop();
-  }
-
-  #of(settings: AgentSettings): AgentSettings {
-    return { ...settings, health: this.#health };
   }
 }

@@ -9,6 +9,7 @@ import type { AgentSettings } from '../../src/agent/settings.ts';
 import { AccountingService } from '../../src/agent/usage.ts';
 import type { Device as KubeletDevice } from '../../src/generated/deviceplugin/v1beta1/api.ts';
 import { kubeletHealth } from '../../src/health/policy/kubelet-health.ts';
+import type { HealthConfig } from '../../src/health/policy/policy-config.ts';
 import { incidentOptions } from '../../src/incidents/options.ts';
 import { podResourcesOptions } from '../../src/kubelet/options.ts';
 import type { Logger } from '../../src/log/logger.ts';
@@ -69,7 +70,7 @@ export class OracleNode {
   readonly kubelet: TestKubelet;
   readonly #family: OracleFamily;
   readonly #isWithKubelet: boolean;
-  readonly #settingsOf: (settings: AgentSettings) => AgentSettings;
+  readonly #policy: HealthConfig;
   readonly #pending = new Set<Promise<unknown>>();
   readonly #ended: Promise<unknown>[] = [];
   #agents = 0;
@@ -78,10 +79,9 @@ export class OracleNode {
   #offers: ResourceOffers | undefined;
   #sent: readonly KubeletDevice[] | undefined;
 
-  /** `settingsOf` changes the settings of each start of the agent. */
-  constructor(family: OracleFamily, isWithKubelet: boolean, settingsOf: (settings: AgentSettings) => AgentSettings = (same) => same) {
+  constructor(family: OracleFamily, isWithKubelet: boolean, policy: HealthConfig = {}) {
     this.#family = family;
-    this.#settingsOf = settingsOf;
+    this.#policy = policy;
     this.#isWithKubelet = isWithKubelet;
     this.tree = machineOf(family);
     this.threads = new InlineThreads(this.tree, this.clock, [family.family]);
@@ -103,7 +103,7 @@ export class OracleNode {
   }
 
   async startAgent(): Promise<void> {
-    const settings = this.#settingsOf(this.#settings());
+    const settings = this.#settings();
     this.#health = await HealthService.open(settings, SILENT, this.clock, true);
     const { start, isolated } = this.threads;
     // In memory: histories of accounts over restarts are in test/usage.
@@ -129,6 +129,11 @@ export class OracleNode {
     this.#core = undefined;
     this.#sent = undefined;
     this.threads.isolated.forget();
+  }
+
+  /** The machine gets another boot, while no agent runs. */
+  boot(): void {
+    this.tree.write('proc/sys/kernel/random/boot_id', (before) => `${before.trim()}1`);
   }
 
   /** Loses what the agent remembers, while none runs. */
@@ -243,7 +248,7 @@ export class OracleNode {
       cdi: { dirs: [] },
       families: [{ family, options: probeOptions(family, texts) as Readonly<Record<string, unknown>> }],
       pools: [],
-      health: { flapping: { count: 100 } },
+      health: { flapping: { count: 100 }, ...this.#policy },
       plugin: { options: defaultValues(pluginOptions), resources: [] },
       state: { ...defaultValues(stateOptions), file: this.#statePath },
       // Simulated GPUs work without a process, held or not. The times of the conditions of use are longer than any history.
