@@ -12,7 +12,7 @@ describe('NVSentinel 1361', () => {
 
   it('unused second port of a front-end adapter', async () => {
     const node = await watch(frontend);
-    await node.pass(minutes(30));
+    await node.pass(minutes(10));
     expect(node.verdicts).toEqual(allHealthy('mlx5_0', 'mlx5_1'));
     expect(Object.values(node.offered ?? {})).toEqual(['Healthy', 'Healthy']);
     await node.restart();
@@ -31,7 +31,7 @@ describe('NVSentinel 1663 and 1716', () => {
     const files = without(compute.files, /\/issm\d/);
     const links = without(compute.links ?? {}, /\/issm\d/);
     const node = await watch({ ...compute, files, links });
-    await node.pass(minutes(30));
+    await node.pass(minutes(10));
     expect(node.verdicts).toEqual(allHealthy(...HCA_NAMES));
     // Programs need the device for verbs.
     node.tree.remove('gone', 'dev/infiniband/uverbs1');
