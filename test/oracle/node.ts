@@ -49,6 +49,9 @@ const MEMORY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 /** Machine of each family, built once, because creating hundreds of files takes longer than a history. */
 const machines = new Map<OracleFamily, OverlaidTree>();
+process.once('exit', () => {
+  for (const { root } of machines.values()) rmSync(root, { recursive: true, force: true });
+});
 
 function machineOf(family: OracleFamily): OverlaidTree {
   const known = machines.get(family);
@@ -57,7 +60,6 @@ function machineOf(family: OracleFamily): OverlaidTree {
   const { files, links } = family.machine();
   tree.build(files, links);
   for (const folder of ['sys', 'proc', 'dev']) mkdirSync(join(tree.root, folder), { recursive: true });
-  process.once('exit', () => rmSync(tree.root, { recursive: true, force: true }));
   machines.set(family, tree);
   return tree;
 }

@@ -220,12 +220,12 @@ export const conditions = {
     type: 'NvLinkDown',
     class: 'self-clearing',
     severity: 'degraded',
-    reasons: ['DownAfterUp'],
+    reasons: ['DownAfterUp', 'DownUnlikeOthers'],
     meaning:
-      'An NVLink of the GPU is down that was up before in this boot. When no link is left, programs on several GPUs cannot run: then it is fatal.',
+      'An NVLink of the GPU is down that was up before in this boot. When no link is left, programs on several GPUs cannot run: then it is fatal. So is a GPU without any link while most other GPUs of its model in the node reach a switch.',
     remedy: 'reset',
     source:
-      'NVML nvmlDeviceGetNvLinkState; not while MIG is on. A link that is down since the boot is not judged: many boards have such links',
+      'NVML nvmlDeviceGetNvLinkState; not while MIG is on. A link that is down since the boot is not judged, unless no link is up and the other GPUs show that some must be: many boards have such links',
     forMs: seconds(60),
     recoveryMs: minutes(2),
   },

@@ -2,12 +2,12 @@ import type { ConditionSpec, Finding } from '../../model/health.ts';
 import { type ReasonOf, raise, raiseGrowth } from '../kit/finding.ts';
 import { conditions } from './conditions.ts';
 import { memoryFindings } from './memory-findings.ts';
-import type { FabricSample, GpuSample, LinkState, LinkStates, Unread } from './sample.ts';
+import { type FabricSample, type GpuSample, type LinkState, type LinkStates, SWITCH_END, type Unread } from './sample.ts';
 import type { FabricState } from './states.ts';
 import type { Values } from './values.ts';
 
-/** Returns the health findings of one GPU sample. */
-export function gpuFindings(gpu: GpuSample): readonly Finding[] {
+/** Returns the health findings of one GPU sample. `all`: the GPUs of the node in the same read. */
+export function gpuFindings(gpu: GpuSample, all: readonly GpuSample[] = [gpu]): readonly Finding[] {
   const { values = {}, fabric: registration = {} } = gpu;
   return [
     ...lost(gpu),
@@ -17,7 +17,7 @@ export function gpuFindings(gpu: GpuSample): readonly Finding[] {
     ...throttle(conditions.PowerBrake, values.isThrottledByPowerBrake, 'HardwarePowerBrake', 'NotThrottled', 'hw_power_brake_slowdown'),
     ...temperature(values),
     ...fabric(registration),
-    ...links(gpu),
+    ...links(gpu, all),
     ...peers(gpu),
     ...linkWidth(values),
   ];
@@ -118,17 +118,26 @@ const maySplit = ({ values = {}, unread = [] }: GpuSample): boolean =>
 
 /**
  * Each link is compared with its own earlier state: GPUs of small virtual machines and boards without a bridge have links that are never up.
- * When no link is left, one finding for all links replaces those of the links.
+ * When no link is left, one finding for all links replaces those of the links. A GPU that never had one is compared with the others.
  */
-function links(gpu: GpuSample): readonly Finding[] {
+function links(gpu: GpuSample, all: readonly GpuSample[]): readonly Finding[] {
   const { links: read, isComplete } = gpu.linkStates ?? NO_LINK_STATES;
   if (maySplit(gpu) || read.length === 0) return [];
   const up = read.filter(({ isUp }) => isUp).length;
-  const message = `${up} of ${read.length} NVLinks are up`;
-  const severity = 'fatal';
-  const all =
-    isComplete || up > 0 ? [raise(conditions.NvLinkDown, 'DownAfterUp', { instance: 'all', message, level: up > 0, severity })] : [];
-  return up === 0 ? all : [...all, ...read.flatMap(link), ...(isComplete ? withoutErrors(read) : [])];
+  const isUnlikeOthers = up === 0 && mustReachSwitch(gpu, all);
+  const message = `${up} of ${read.length} NVLinks are up${isUnlikeOthers ? ', and most other GPUs of this model reach a switch' : ''}`;
+  const judgement = { instance: 'all', message, level: up > 0, ...(isUnlikeOthers && { atLeast: true }), severity: 'fatal' } as const;
+  const reason = isUnlikeOthers ? 'DownUnlikeOthers' : 'DownAfterUp';
+  const whole = isComplete || up > 0 ? [raise(conditions.NvLinkDown, reason, judgement)] : [];
+  return up === 0 ? whole : [...whole, ...read.flatMap(link), ...(isComplete ? withoutErrors(read) : [])];
+}
+
+/** Boards with switches connect all their GPUs to them, so GPUs of one model are alike. A split GPU proves nothing: its links are down. */
+function mustReachSwitch({ identity }: GpuSample, all: readonly GpuSample[]): boolean {
+  const alike = all.filter((other) => other.identity?.name === identity?.name && other.linkStates !== undefined && !maySplit(other));
+  const reaching = alike.filter(({ linkStates }) => linkStates?.links.some(({ isUp, end }) => isUp && end === SWITCH_END));
+  // The GPU itself is one of those alike, and does not count.
+  return identity?.name !== undefined && reaching.length * 2 > alike.length - 1;
 }
 
 /**

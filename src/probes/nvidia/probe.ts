@@ -128,6 +128,7 @@ export class NvidiaProbe implements Probe {
       cudaVersion,
       directOf: (address: string, path: string | undefined) => this.#direct.of(address, path),
       peerMemory: this.#peerMemoryOf(driver),
+      gpus,
       cliqueFindings: this.#cliques.take(gpus),
       pcieOf: (address: string) => this.#pcie.of(address, nowMs),
       processOf,

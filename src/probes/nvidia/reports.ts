@@ -50,6 +50,7 @@ export interface GpuReports {
 /** Facts that all GPUs of one read share. */
 export interface ReadFacts extends NodeFacts {
   readonly cudaVersion: string | undefined;
+  readonly gpus: readonly GpuSample[];
   pcieOf(address: string): PcieReport;
   cliqueFindings(gpu: GpuSample): readonly Finding[];
   processOf(pid: number): ProcessFacts;
@@ -60,7 +61,7 @@ export interface ReadFacts extends NodeFacts {
 export function reportsOf(gpu: GpuSample, { index, id }: GpuName, facts: ReadFacts): GpuReports {
   const device = gpuDevice(gpu, { index, id }, facts);
   const pcie = device.pciAddress === undefined ? { readings: [], findings: [] } : facts.pcieOf(device.pciAddress);
-  const findings = gpuFindings(gpu);
+  const findings = gpuFindings(gpu, facts.gpus);
   const processes = gpu.processes?.list ?? [];
   const isListed = gpu.processes?.count !== undefined;
   // An entry without a PID may be any process.

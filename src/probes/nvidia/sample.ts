@@ -159,10 +159,13 @@ export interface LinkStates {
   readonly isComplete: boolean;
 }
 
+/** Remote end of a link to a switch. */
+export const SWITCH_END = 'a switch';
+
 export interface LinkState {
   readonly number: number;
   readonly isUp: boolean;
-  /** Remote end: a PCI address, or `a switch`. */
+  /** Remote end: a PCI address, or {@link SWITCH_END}. */
   readonly end?: string | undefined;
   /** Absent when the board does not count errors of the link, or the link is down. */
   readonly errors?: LinkErrorMinutes | undefined;

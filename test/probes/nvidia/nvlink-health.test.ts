@@ -29,6 +29,7 @@ const links = (count: number, down: readonly number[] = [], more: Numbers = {}):
   ),
   ...more,
 });
+const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, link) => link);
 const node = (...gpus: Numbers[]): ScriptedNode => ({ gpus: gpus.map((more, index) => hopper(index, more)) });
 
 /** The library, the probe and the engine, in a time that only this test moves. */
@@ -114,6 +115,27 @@ describe('NvLinkDown', () => {
       ),
     );
     expect(await run.pass(minutes(3))).toEqual(['unhealthy NvLinkDown/all fatal', 'healthy']);
+  });
+
+  it('is fatal for a GPU that never had a link, when most other GPUs of its model reach a switch', async () => {
+    const none = links(18, numbers(18));
+    const raised = 'unhealthy NvLinkDown/all fatal';
+    expect(await agent(node(none, links(18), links(18))).pass(minutes(3))).toEqual([raised, 'healthy', 'healthy']);
+    expect(await agent(node(none, none, links(18))).pass(minutes(3))).toEqual(['healthy', 'healthy', 'healthy']);
+    // Other models, split GPUs and bridges show nothing.
+    const others = [{ name: 'NVIDIA A100-SXM4-80GB' }, { mig_current: 1, mig_pending: 1 }];
+    for (const other of others)
+      expect(await agent(node(none, links(18, [], other), links(18, [], other))).pass(minutes(3))).toEqual([
+        'healthy',
+        'healthy',
+        'healthy',
+      ]);
+    const bridge = Object.fromEntries(numbers(18).map((link) => [`link.${link}.type`, 0]));
+    expect(await agent(node(none, links(18, [], bridge), links(18, [], bridge))).pass(minutes(3))).toEqual([
+      'healthy',
+      'healthy',
+      'healthy',
+    ]);
   });
 
   it('never ends by not looking: a link whose state cannot be read, and a lost GPU', async () => {

@@ -1,5 +1,5 @@
 import { normalizePciAddress } from '../../../host/pci/pci.ts';
-import type { LinkPeer, LinkSample } from '../sample.ts';
+import { type LinkPeer, type LinkSample, SWITCH_END } from '../sample.ts';
 import { CODE, kindOf } from './codes.ts';
 import { PCI_INFO } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
@@ -118,7 +118,7 @@ export interface LinkEnds {
   readonly toSwitch: number;
   /** Number of links to each other PCI function, keyed by its address. */
   readonly toAddress: ReadonlyMap<string, number>;
-  /** The remote end of each link: an address, or `a switch`. A link that is down keeps its last known end. */
+  /** The remote end of each link: an address, or {@link SWITCH_END}. A link that is down keeps its last known end. */
   readonly ofLink: ReadonlyMap<number, string>;
 }
 
@@ -136,7 +136,7 @@ export function readLinkEnds(library: Library, gpu: Handle, links: readonly Link
     const type = callForNumber(library, 'nvmlDeviceGetNvLinkRemoteDeviceType', 'hu', gpu, number);
     if (type === CODE.success && scratch.u32(0) === SWITCH) {
       toSwitch += 1;
-      ofLink.set(number, 'a switch');
+      ofLink.set(number, SWITCH_END);
       continue;
     }
     scratch.clear(PCI_INFO.size);
