@@ -80,9 +80,10 @@ export class WaitingTracker {
     return Object.fromEntries([...this.#units].map(([id, { detector }]) => [id, rememberedOf(detector.answer)]));
   }
 
-  step({ devices, usage, nowMs, monotonicMs }: WaitingInput): readonly ContainerWaiting[] {
+  /** undefined while it is switched off. */
+  step({ devices, usage, nowMs, monotonicMs }: WaitingInput): readonly ContainerWaiting[] | undefined {
     const { options, watched } = this.#settings;
-    if (!options.enabled) return [];
+    if (!options.enabled) return undefined;
     const records = new Map(devices.map((record) => [record.key, record]));
     const holders = holdersIn(usage);
     const units = new Map<string, Unit>();

@@ -59,12 +59,13 @@ export function replay(history: StallHistory, using: WaitingSettings = settings(
       }
     }
     before = atSeconds;
-    last = tracker.step({
-      devices: [...records.values()],
-      usage: { containers: accountsOf(history, atSeconds), devices: [] },
-      nowMs: WALL_MS + atSeconds * 1_000,
-      monotonicMs: atSeconds * 1_000,
-    });
+    last =
+      tracker.step({
+        devices: [...records.values()],
+        usage: { containers: accountsOf(history, atSeconds), devices: [] },
+        nowMs: WALL_MS + atSeconds * 1_000,
+        monotonicMs: atSeconds * 1_000,
+      }) ?? [];
     for (const { pod, container, state, stepSeconds } of last) {
       if (stepSeconds !== undefined && stepSeconds !== steps.at(-1)?.stepSeconds) steps.push({ atSeconds, stepSeconds });
       const words = state === 'stalled' ? (['BusyWaiting', 'Stalled'] as const) : state === 'waiting' ? (['BusyWaiting'] as const) : [];
