@@ -28,7 +28,9 @@ function stateText({ state, unknown }: ContainerWaiting): string {
 }
 
 const progressText = ({ lastProgressMs }: ContainerWaiting, nowMs: number): string =>
-  lastProgressMs === undefined ? '' : `, last progress ${durationText(Math.max(0, nowMs - lastProgressMs))} ago`;
+  lastProgressMs === undefined
+    ? ''
+    : `, last progress ${durationText(Math.max(0, Math.floor((nowMs - lastProgressMs) / 1_000)) * 1_000)} ago`;
 
 const stepText = ({ stepSeconds }: ContainerWaiting): string =>
   stepSeconds === undefined ? '' : `, steps of about ${durationText(stepSeconds * 1_000)}`;
