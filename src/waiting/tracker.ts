@@ -77,7 +77,8 @@ export class WaitingTracker {
   }
 
   state(): WaitingMemory {
-    return Object.fromEntries([...this.#units].map(([id, { detector }]) => [id, rememberedOf(detector.answer)]));
+    const known = [...this.#units].map(([id, { detector }]): [string, Remembered] => [id, rememberedOf(detector.answer)]);
+    return { ...this.#before, ...Object.fromEntries(known) };
   }
 
   /** undefined while it is switched off. */
@@ -111,7 +112,10 @@ export class WaitingTracker {
     }
     this.#devices = seen;
     this.#units = units;
-    this.#before = {};
+    // A container whose devices were not found yet keeps what an earlier run knew of it.
+    this.#before = Object.fromEntries(
+      Object.entries(this.#before).filter(([id]) => !units.has(id) && holders.some((one) => one.id === id)),
+    );
     this.#soon = soon;
     return answers;
   }
