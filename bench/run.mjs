@@ -35,6 +35,10 @@ const PROGRAMS = {
     quick: ['--devices=8', '--scrapers=2', '--pages=5', '--interval=1', '--scrape=1', '--settle=3', '--seconds=5'],
   },
   documents: { question: 'a refresh with 50 CDI specs and 20 metadata files', quick: ['--turns=5', '--rounds=1'] },
+  waiting: {
+    question: 'CPU and memory of the search for containers that wait, 8 GPUs and 8 HCAs',
+    quick: ['--interval=1', '--settle=4', '--seconds=3'],
+  },
   hang: { question: 'what a hung probe costs the others', quick: ['--rounds=1', '--hold=3'] },
 };
 

@@ -15,6 +15,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   health: 3,
   incidents: 3,
   accounting: 3,
+  waiting: 3,
   board: 3,
   metrics: 3,
   capture: 3,

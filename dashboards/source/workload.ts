@@ -98,6 +98,35 @@ export const workload: Board = {
       height: 8,
       panels: [
         {
+          ...{ kind: 'series', title: 'Time since the last progress', unit: 's', width: 12 },
+          description:
+            'How long the GPUs of each container that holds some have shown no work. Containers that compute make it a few seconds.',
+          queries: [
+            query(
+              orZero(
+                by(`cluster, node, ${HOLDER}`, withHolder(`(time() - ${series('container_device_last_progress_timestamp_seconds')})`)),
+              ),
+              '{{node}} {{holder_pod}} {{holder_container}}',
+            ),
+          ],
+        },
+        {
+          ...{ kind: 'series', title: 'Ranks that differ from their job', unit: 'none', width: 12 },
+          description:
+            'Bytes of each pod, as distance from the median of its job. It needs deploy/rules-stall.yaml. A minority that differs is a hint, not a proof.',
+          queries: [
+            query(
+              orZero('topk(20, abs(rank:device_bytes:deviation{holder_namespace=~"$namespace", holder_pod=~"$pod"}) > 5)'),
+              '{{holder_job}} {{holder_pod}}',
+            ),
+          ],
+        },
+      ],
+    },
+    {
+      height: 8,
+      panels: [
+        {
           ...{ kind: 'table', title: 'Device hours by namespace', unit: 'none', width: 7, value: 'device hours' },
           description: 'Device hours in the time of the board. A shared device counts for each container with its part.',
           columns: ['holder_namespace'],

@@ -3,6 +3,7 @@ import { agentAlerts, alertEntry, alertFacts, deviceAlerts } from './alerts.ts';
 import { costs, priceRule } from './cost.ts';
 import { RUNBOOKS, SELECTOR, THRESHOLD } from './promql.ts';
 import { recordingEntry, recordings } from './recording.ts';
+import { stallGroup } from './stall.ts';
 
 const HEAD = `# Generated from deploy/rules/*.ts by \`npm run generate\`. Edit there.
 # One fault raises one alert: while a device is out of service, the alerts of its parts (MIG instances, virtual functions) are silent, and
@@ -13,6 +14,11 @@ const HEAD = `# Generated from deploy/rules/*.ts by \`npm run generate\`. Edit t
 const COST_HEAD = `# Generated from deploy/rules/*.ts by \`npm run generate\`. Edit there.
 # Cost of devices by namespace. It needs the recording rules of deploy/rules.yaml. The price below is an example: replace it by your own.
 # A price is money for one device and one hour. \`priced\` is a model or a family of devices; docs/usage.md explains it.
+`;
+
+const STALL_HEAD = `# Generated from deploy/rules/*.ts by \`npm run generate\`. Edit there.
+# Containers that wait, and the ranks of a job compared over nodes: docs/waiting.md. Load this file only if you want it. It needs kube_pod_labels of
+# kube-state-metrics with the label of the job: replace label_batch_kubernetes_io_job_name by that of your jobs.
 `;
 
 /** The prices come first, because a group evaluates its rules in order. */
@@ -60,6 +66,7 @@ export function ruleFiles(): Readonly<Record<string, string>> {
   return {
     'deploy/rules.yaml': HEAD + plain,
     'deploy/rules-cost.yaml': COST_HEAD + stringify({ groups: [costGroup({ nvidia: 2.5 })] }, { lineWidth: 0 }),
+    'deploy/rules-stall.yaml': STALL_HEAD + stringify({ groups: [stallGroup] }, { lineWidth: 0 }),
     'deploy/chart/files/rules-cost.yaml': stringify({ groups: [costGroup({})] }, { lineWidth: 0 }),
     'deploy/chart/files/rules.yaml': HEAD + withPlaceholders,
     'deploy/chart/files/alert-defaults.yaml': HEAD + stringify(alertDefaults),

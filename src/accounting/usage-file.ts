@@ -9,6 +9,8 @@ export interface SavedUsage {
   /** CLOCK_MONOTONIC, which begins at the boot of the machine. */
   readonly sinceBootMs: number;
   readonly accounts: AccountsState;
+  /** What is known of the work of each container. Absent in a file of an earlier version. */
+  readonly waiting?: Readonly<Record<string, object>>;
 }
 
 export type UsageRead =
@@ -37,7 +39,7 @@ export function createUsageFile(path: string, bootId: string, maxBytes = MAX_BYT
       if (result.ignored !== undefined && result.ignored !== 'absent') await rename(path, unusedPath(path)).catch(() => undefined);
       return result;
     },
-    write: ({ accounts, ...times }, isLast) => file.write({ times, ...accounts }, undefined, isLast),
+    write: ({ accounts, waiting = {}, ...times }, isLast) => file.write({ times, waiting, ...accounts }, undefined, isLast),
   };
 }
 
@@ -51,8 +53,8 @@ function usageOf(read: SavedRead): UsageRead {
 }
 
 function fromSections(body: unknown): unknown {
-  const { times, ...accounts } = body as { readonly times?: object };
-  return { ...times, accounts };
+  const { times, waiting, ...accounts } = body as { readonly times?: object; readonly waiting?: object };
+  return { ...times, accounts, ...(waiting && { waiting }) };
 }
 
 function isSavedUsage(value: unknown): value is SavedUsage {

@@ -23,6 +23,8 @@ import type { MetricSpec } from '../model/metric.ts';
 import { type PodFactsByName, podName } from '../model/pod-facts.ts';
 import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
 import type { AllocationState, FamilyState, Snapshot } from '../model/snapshot.ts';
+import type { ContainerWaiting } from '../model/waiting.ts';
+import type { WaitingTracker } from '../waiting/tracker.ts';
 import { ExpectedTracker, type PartKinds, withExpected } from './expected.ts';
 import { type FamilyInput, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
 import { placementFindings } from './placement.ts';
@@ -69,11 +71,13 @@ export type Judge = (devices: readonly UsedRecord[], now: Moment) => ReadonlyMap
 
 const UNJUDGED: Verdict = { state: 'unknown', sinceMs: 0, conditions: [] };
 const NOBODY: readonly Allocation[] = [];
+const NO_FAMILIES: ReadonlySet<string> = new Set();
 const NONE_AWAITED: ReadonlyMap<string, number> = new Map();
 
 /** What remembers the use of devices, for an agent that goes on. */
 export interface UsageDependencies {
   readonly accounts: Accounts;
+  readonly waiting?: WaitingTracker;
 }
 
 /**
@@ -84,6 +88,7 @@ export class Assembler {
   #settings: AssembleSettings;
   readonly #judge: Judge;
   readonly #accounts: Accounts | undefined;
+  readonly #waiting: WaitingTracker | undefined;
   #known: ReadonlyMap<string, DeviceRecord>;
   /** The records of the latest snapshot, keyed by device key. */
   #records: ReadonlyMap<string, JudgedRecord> = new Map();
@@ -99,6 +104,7 @@ export class Assembler {
     this.#judge = judge;
     this.#known = restored(before);
     this.#accounts = usage?.accounts;
+    this.#waiting = usage?.waiting;
     this.#occupancy = new OccupancyTracker(before);
   }
 
@@ -110,6 +116,11 @@ export class Assembler {
   /** Families with a container whose counters have no base yet. The value is the monotonic time from which a read gives the base. */
   get awaited(): ReadonlyMap<string, number> {
     return this.#accounts?.awaited ?? NONE_AWAITED;
+  }
+
+  /** Families to read again sooner than the usual refresh, because a container seems to wait. */
+  get readSoon(): ReadonlySet<string> {
+    return this.#waiting?.soon ?? NO_FAMILIES;
   }
 
   /** What the device did at its last read, compared with its holders; undefined when the latest reading did not read it. */
@@ -155,9 +166,10 @@ export class Assembler {
     const ownReadings = containerReadings(held, specs, { checkpoint, ...facts });
     const { answeredAtMs } = podResources;
     const usage = this.#accounts?.step({ ...now, devices: held, containerReadings: ownReadings, answeredAtMs, uidOf });
+    const waiting = usage && this.#waiting?.step({ ...now, devices: held, usage });
     const near = this.#localities(allocations, podResources);
     const owned = { unresolved: unresolvedIn(allocations), inCheckpoint, pods };
-    const used = this.#used(held, owned, podResources, near, now);
+    const used = this.#used(held, waiting, owned, podResources, near, now);
     const verdicts = this.#judge(used, now);
     this.#accounts?.judged(verdicts);
     this.#verdicts = verdicts;
@@ -176,6 +188,7 @@ export class Assembler {
       ...(expected.length === 0 ? {} : { expected }),
       podResources,
       ...(usage === undefined ? {} : { usage }),
+      ...(waiting === undefined ? {} : { waiting }),
       ...facts,
     };
   }
@@ -221,6 +234,7 @@ export class Assembler {
 
   #used(
     held: readonly HeldRecord[],
+    waiting: readonly ContainerWaiting[] | undefined,
     owned: Pick<UseInput, 'unresolved' | 'inCheckpoint' | 'pods'>,
     { answeredAtMs, problem }: PodResources,
     near: readonly ContainerLocality[],
@@ -230,7 +244,7 @@ export class Assembler {
     const { use } = this.#settings;
     const known = new Map(held.map((record) => [record.key, record]));
     const areHoldersKnown = answeredAtMs !== undefined && problem === undefined;
-    const found = use && this.#occupancy.compare(use, { known, ...owned, areHoldersKnown, verdicts: this.#verdicts }, now);
+    const found = use && this.#occupancy.compare(use, { known, waiting, ...owned, areHoldersKnown, verdicts: this.#verdicts }, now);
     const isJudged = this.#settings.isPlacementJudged === true && areHoldersKnown;
     const placement = isJudged ? placementFindings(held, near, this.#verdicts, this.#placeFacts) : NO_FINDINGS;
     return held.map((record) => {

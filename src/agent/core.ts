@@ -49,6 +49,8 @@ const QUIET_SETTLE_MS = 1_000;
 const WAKE_SPACING_MS = 100;
 /** Work outside the interval waits for this multiple of the time that it last took, so that it takes at most a tenth of a core. */
 const REST = 10;
+/** Of devices whose container seems to wait. */
+const DEFAULT_SAMPLE_MS = 1_000;
 const CLOSE_GRACE_MS = 1_000;
 
 /** Starts threads and processes of the operating system. Tests replace it. */
@@ -74,6 +76,8 @@ export class AgentCore {
   readonly #clock: Clock;
   /** Gives readings and snapshots their times. */
   readonly #readingClock: Clock;
+  /** Interval of the reads of a family whose container seems to wait. */
+  #sampleMs: number;
   readonly #isFramed: boolean;
   readonly #assembler: Assembler;
   readonly #problems: ProblemLog;
@@ -110,6 +114,7 @@ export class AgentCore {
     usage?: AccountingService,
   ) {
     this.#clock = clock;
+    this.#sampleMs = sampleOf(settings);
     this.#health = health;
     const { start, isolated, observe, frames }: CoreDependencies = parts ?? { start: startThread, isolated: new IsolatedReads(clock) };
     this.#readingClock = frames ?? clock;
@@ -194,6 +199,7 @@ export class AgentCore {
   configure(settings: AgentSettings): void {
     const families = settings.families.map(({ family }) => family);
     this.#assembler.configure(joined(settings, families));
+    this.#sampleMs = sampleOf(settings);
     for (const { family, options } of settings.families)
       this.runners.find((runner) => runner.family === family.name)?.configure({ options, timeoutMs: settings.refresh.timeout });
   }
@@ -277,6 +283,9 @@ export class AgentCore {
     this.#restsUntilMs = endedMs + REST * (endedMs - begunMs);
     // A container's counters start at the first read that began after the container was seen. An early read loses the least.
     for (const runner of this.runners) this.#readForHolders(runner);
+    for (const runner of this.runners)
+      if (this.#assembler.readSoon.has(runner.family))
+        this.#refreshSoon(runner, Math.max(startedMs(runner) + this.#sampleMs, restedMs(runner)));
     // A driver may have made the device, an instance of a GPU for example, when it prepared the claim.
     const looking = this.#arrivals.families(snapshot.allocations);
     for (const runner of this.runners) if (looking === 'all' || looking.has(runner.family)) this.#refreshSoon(runner, restedMs(runner));
@@ -387,6 +396,9 @@ function restedMs(runner: FamilyRunner): number {
   return monotonicMs + REST * (monotonicMs - startedMs);
 }
 
+const sampleOf = ({ stall }: AgentSettings): number => (stall.sample > 0 ? stall.sample : DEFAULT_SAMPLE_MS);
+const startedMs = (runner: FamilyRunner): number => runner.latest()?.startedMs ?? 0;
+
 /** The API is an extra, so what is wrong with it is no warning. */
 function createPodsReader(
   options: PodsApiOptions,
@@ -439,7 +451,7 @@ function joined(
     expect,
     partKinds: new Map(families.map(({ name, partKinds = [] }) => [name, partKinds])),
     roles: new Map(families.flatMap(({ name, role }): [string, DeviceRole][] => (role === undefined ? [] : [[name, role]]))),
-    use: { activities: activitiesOf(families), idle, limits: usage },
+    use: { activities: activitiesOf(families), idle, canWait: waitingFamilies(families), limits: usage },
     isPlacementJudged: Object.entries(health.conditions ?? {}).some(
       ([key, { enabled }]) => enabled === true && key.endsWith(`.${POOR_PLACEMENT}`),
     ),
@@ -457,6 +469,9 @@ function numberOwners(families: readonly DeviceFamily[]): ReadonlyMap<string, (r
 function activitiesOf(families: readonly DeviceFamily[]): ReadonlyMap<string, ActivitySpec> {
   return new Map(families.flatMap(({ name, activity }): [string, ActivitySpec][] => (activity === undefined ? [] : [[name, activity]])));
 }
+
+const waitingFamilies = (families: readonly DeviceFamily[]): ReadonlySet<string> =>
+  new Set(families.flatMap(({ name, progress }) => (progress === undefined ? [] : [name])));
 
 function resolvers(families: readonly DeviceFamily[]): ReadonlyMap<string, Resolve> {
   return new Map(families.flatMap((family): [string, Resolve][] => (family.resolve === undefined ? [] : [[family.name, family.resolve]])));

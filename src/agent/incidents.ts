@@ -1,4 +1,5 @@
 import { dirname, join } from 'node:path';
+import { BUSY_WAITING, STALLED } from '../health/policy/use-conditions.ts';
 import type { Clock } from '../host/clock.ts';
 import type { IncidentPlace } from '../incidents/freeze.ts';
 import type { ReadingHistoryStore } from '../incidents/history.ts';
@@ -104,6 +105,7 @@ function storeSettings({ state, incidents }: AgentSettings): StoreSettings {
 const recorderSettings = (settings: AgentSettings): RecorderSettings => ({
   ...historySettings(settings),
   recordMs: settings.incidents.readings,
+  recorded: new Set([BUSY_WAITING, STALLED]),
 });
 
 /** The log that a family is configured to read; otherwise the log of the machine. */

@@ -12,6 +12,7 @@ import type { PluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import type { AccessSource } from '../server/access/access.ts';
 import type { HealthFeedOptions, WebOptions } from '../server/options.ts';
+import type { StallOptions } from '../waiting/options.ts';
 import type { DeviceOptions, RefreshOptions, StateOptions } from './options.ts';
 
 /** All settings of the agent. The caller has validated the values. */
@@ -32,6 +33,7 @@ export interface AgentSettings {
   readonly plugin: { readonly options: PluginOptions; readonly resources: readonly PluginResource[] };
   readonly state: StateOptions;
   readonly usage: UsageOptions;
+  readonly stall: StallOptions;
   readonly incidents: IncidentOptions;
   /** Number of devices that each family must have at least. */
   readonly expect: Readonly<Record<string, number>>;

@@ -7,6 +7,7 @@ import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Usage } from '../model/usage.ts';
+import { type WaitingSettings, WaitingTracker } from '../waiting/tracker.ts';
 import { bootIdOf } from './boot-id.ts';
 import type { AgentSettings } from './settings.ts';
 
@@ -18,6 +19,8 @@ const WRITE_TIMEOUT_MS = 5_000;
 /** Keeps the accounts over restarts of the agent: connects them with their file, their timer and the log. */
 export class AccountingService {
   readonly accounts: Accounts;
+  /** Its memory lies in the same file. */
+  readonly waiting: WaitingTracker;
   readonly #clock: UptimeClock;
   readonly #file: UsageFile | undefined;
   readonly #report: (error: string | undefined) => void;
@@ -52,6 +55,7 @@ export class AccountingService {
         ? undefined
         : { state: saved.accounts, gapMs: gapOf(saved, isSameBoot, clock), monotonicMs: clock.monotonic(), isSameBoot },
     );
+    this.waiting = new WaitingTracker(waitingSettings(settings), saved?.waiting);
     // The page never shows more than what a later run will know.
     if (file !== undefined) this.#onDisk = this.accounts.usage();
   }
@@ -78,6 +82,7 @@ export class AccountingService {
   configure(settings: AgentSettings): void {
     this.#intervalMs = settings.refresh.interval;
     this.accounts.configure(accountsSettings(settings));
+    this.waiting.configure(waitingSettings(settings));
   }
 
   /**
@@ -132,6 +137,7 @@ export class AccountingService {
       savedAtMs: this.#clock.now() - agoMs,
       sinceBootMs: this.#clock.sinceBoot() - agoMs,
       accounts: this.accounts.state(),
+      waiting: this.waiting.state(),
     };
     const error = await file.write(saved, this.#isClosed);
     this.#writing = undefined;
@@ -188,3 +194,12 @@ function accountsSettings(settings: AgentSettings): AccountsSettings {
     isCounter: (metric) => ofContainers.has(metric),
   };
 }
+
+const waitingSettings = ({ stall: options, families }: AgentSettings): WaitingSettings => ({
+  options,
+  watched: new Map(
+    families.flatMap(({ family: { name, progress, activity } }) =>
+      progress === undefined && activity?.traffic === undefined ? [] : [[name, { progress, traffic: activity?.traffic?.metrics }]],
+    ),
+  ),
+});

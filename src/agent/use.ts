@@ -11,12 +11,15 @@ import type { Verdict } from '../model/health.ts';
 import type { Reading } from '../model/metric.ts';
 import type { PodFactsByName } from '../model/pod-facts.ts';
 import { shared } from '../model/shared-metrics.ts';
+import type { ContainerWaiting } from '../model/waiting.ts';
 import type { Moment, RestoredDevice } from './known-devices.ts';
 
 export interface UseSettings {
   /** How each family shows that its devices work, keyed by family. */
   readonly activities: ReadonlyMap<string, ActivitySpec>;
   readonly idle: IdleThresholds;
+  /** Families whose devices can be said to wait. */
+  readonly canWait?: ReadonlySet<string>;
 }
 
 /** What one snapshot joins. */
@@ -25,6 +28,8 @@ export interface UseInput {
   readonly known: ReadonlyMap<string, HeldRecord>;
   /** Allocations that lead to no known device. */
   readonly unresolved: readonly Allocation[];
+  /** Absent while it is not judged. */
+  readonly waiting?: readonly ContainerWaiting[] | undefined;
   readonly inCheckpoint: CheckpointUids;
   /** All pods that the kubelet's Pods API tells; absent where it is not asked. */
   readonly pods?: PodFactsByName | undefined;
@@ -66,13 +71,14 @@ export class OccupancyTracker {
   }
 
   /** The result is keyed by device key. */
-  compare({ activities, idle }: UseSettings, input: UseInput, now: Moment): ReadonlyMap<string, Occupancy> {
+  compare({ activities, idle, canWait }: UseSettings, input: UseInput, now: Moment): ReadonlyMap<string, Occupancy> {
     const kin = kinOf(input.known);
     const { inCheckpoint, pods, areHoldersKnown } = input;
     const possible = holdingPods(input.unresolved, inCheckpoint, pods);
     const keys = new HardwareKeys([...input.known.values()].map(({ device }) => device));
     const kept = new Map<string, Kept>();
     const found = new Map<string, Occupancy>();
+    const waiting = new Map((input.waiting ?? []).flatMap((one) => one.devices.map((device) => [device, one] as const)));
     for (const [key, record] of input.known) {
       const { device, holders, current, isUnread } = record;
       const spec = activities.get(device.family);
@@ -100,6 +106,7 @@ export class OccupancyTracker {
         holders: holders.length < 2 ? holders.map(nameOf) : [...new Set(holders.map(nameOf))].sort(),
         isHeld: held.length > 0,
         ...(user === undefined ? {} : { user }),
+        ...(canWait?.has(device.family) === true ? waitingOf(waiting.get(key), holders, input.waiting !== undefined) : {}),
         processes: processOwners(current.processes ?? [], { held, possible, user, pods }),
         hasAllProcesses: current.hasAllProcesses ?? false,
         ...memoryAndPorts(current.readings),
@@ -110,6 +117,12 @@ export class OccupancyTracker {
     this.#kept = kept;
     return found;
   }
+}
+
+/** A device without a holder waits for nothing, and when nothing is judged, nothing is said to wait. One whose container has no answer has none. */
+function waitingOf(waiting: ContainerWaiting | undefined, holders: readonly Allocation[], isJudged: boolean): Pick<DeviceUse, 'waiting'> {
+  if (holders.length === 0 || !isJudged) return { waiting: { state: 'not-waiting' } };
+  return waiting === undefined ? {} : { waiting };
 }
 
 const nameOf = ({ namespace, pod }: Allocation): string => `${namespace}/${pod}`;

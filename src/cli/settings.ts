@@ -22,6 +22,7 @@ import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { listenAddressProblem } from '../server/http/listen.ts';
 import { healthFeedOptions, isTakenPath, webConfigOptions, webOptions } from '../server/options.ts';
+import { stallOptions } from '../waiting/options.ts';
 
 /** Converts the configuration to the agent's settings. */
 export function agentSettings(configuration: Configuration, families: readonly DeviceFamily[]): AgentSettings {
@@ -42,6 +43,7 @@ export function agentSettings(configuration: Configuration, families: readonly D
     plugin: { options: configuration.section('plugin', pluginOptions), resources: configuration.part(pluginResources) },
     state: configuration.section('state', stateOptions),
     usage: configuration.section('usage', usageOptions),
+    stall: configuration.section('stall', stallOptions),
     incidents: configuration.section('incidents', incidentOptions),
     expect: configuration.part(expectedDevices),
     idle: configuration.part(idleThresholds),

@@ -10,6 +10,7 @@ import { booleanOption } from '../model/options.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { healthFeedOptions, webConfigOptions, webOptions } from '../server/options.ts';
+import { stallOptions } from '../waiting/options.ts';
 import { configOptions, familyOptions } from './options.ts';
 import type { OptionSection } from './registry.ts';
 
@@ -35,6 +36,7 @@ const parts = (families: readonly DeviceFamily[]): readonly OptionSection[] => [
   { path: 'plugin', title: 'Device plugin', options: pluginOptions },
   { path: 'state', title: 'State', options: stateOptions },
   { path: 'usage', title: 'Usage', options: usageOptionsFor(families) },
+  { path: 'stall', title: 'Containers that wait', options: stallOptions, isLive: true },
   { path: 'incidents', title: 'Incidents', options: incidentOptions },
   { path: 'labels', title: 'Labels of metrics', options: labelOptions },
   { path: 'container-metrics', title: 'Metrics of containers', options: containerMetricOptions },

@@ -32,6 +32,8 @@ export interface RecorderDependencies {
 export interface RecorderSettings extends HistorySettings {
   /** Time before an incident whose readings the record has. Default: all that the history has. */
   readonly recordMs?: number;
+  /** Conditions whose begin is recorded too, although they change no verdict. */
+  readonly recorded?: ReadonlySet<string>;
 }
 
 /** The latest record of one device, which later changes can extend. */
@@ -84,7 +86,7 @@ export class IncidentRecorder {
     this.#timeline.take(snapshot);
     const changes = events.filter(({ transition, to }) => transition === 'state' && to !== undefined);
     for (const change of changes) this.#timeline.changed(change);
-    for (const change of changes) this.#change(change, before.get(change.device), snapshot, events);
+    for (const change of [...changes, ...this.#begun(events)]) this.#change(change, before.get(change.device), snapshot, events);
     if (changes.length > 0) this.#nameOthers(changes, snapshot.takenAtMs);
     this.#forget(snapshot);
   }
@@ -95,6 +97,16 @@ export class IncidentRecorder {
     this.#timeline.follow(changes);
     follow(this.#open, changes);
     follow(this.#times, changes);
+  }
+
+  /** One event for each condition and container: all devices of a container that waits tell the same. */
+  #begun(events: readonly HealthEvent[]): readonly HealthEvent[] {
+    const begun = events.filter(
+      ({ transition, condition = '' }) => transition === 'raised' && this.#settings.recorded?.has(condition) === true,
+    );
+    const nameOf = ({ condition, holders }: HealthEvent): string =>
+      JSON.stringify([condition, ...holders.map(({ namespace, pod, container }) => [namespace, pod, container])]);
+    return [...new Map(begun.toReversed().map((event) => [nameOf(event), event])).values()].toReversed();
   }
 
   #change(event: HealthEvent, before: ReturnType<Timeline['lastOf']>, snapshot: Snapshot, events: readonly HealthEvent[]): void {
@@ -123,7 +135,7 @@ export class IncidentRecorder {
       before,
       withProcesses: this.#timeline.processesOf(key),
       holders: this.#timeline.holdersOf(key, timeMs),
-      history: this.#recorded(key),
+      history: this.#recorded(key, event.transition === 'raised'),
       isWiped: (metric) => this.#settings.specs.get(metric)?.wiped === true,
       events: [...new Map(earlier.map((one) => [one.id, one])).values()],
     });
@@ -134,8 +146,10 @@ export class IncidentRecorder {
   }
 
   /** Readings before the last read of the device: one that is gone was read last before the incident. */
-  #recorded(key: string): DeviceHistory | undefined {
-    const { recordMs = Number.POSITIVE_INFINITY, intervalMs } = this.#settings;
+  #recorded(key: string, isOfWait: boolean): DeviceHistory | undefined {
+    const { recordMs: usualMs = Number.POSITIVE_INFINITY, intervalMs } = this.#settings;
+    // A wait is told late. Only what was before it shows how the device worked.
+    const recordMs = isOfWait && usualMs > 0 ? Number.POSITIVE_INFINITY : usualMs;
     const latest = this.#history.latestMs(key);
     if (latest === undefined || recordMs <= 0) return undefined;
     return this.#history.seriesOf(key, latest - recordMs - intervalMs / 2);

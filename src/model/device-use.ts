@@ -1,5 +1,6 @@
 import type { DeviceProcess } from './collection.ts';
 import type { DeviceActivity } from './device-activity.ts';
+import type { ContainerWaiting } from './waiting.ts';
 
 /** A pod that holds or held a device. */
 export interface HoldingPod {
@@ -54,6 +55,8 @@ export interface DeviceUse {
   readonly isHeld: boolean;
   /** Absent while no holder was ever known. */
   readonly user?: DeviceUser;
+  /** Whether its container waits; absent while that is not judged. */
+  readonly waiting?: Pick<ContainerWaiting, 'state' | 'sinceMs' | 'lastProgressMs' | 'stepSeconds'>;
   readonly processes: readonly OwnedProcess[];
   /** Nothing else uses the device. */
   readonly hasAllProcesses: boolean;

@@ -10,6 +10,7 @@ import type { Reading } from './metric.ts';
 import type { PodFactsByName } from './pod-facts.ts';
 import type { PodResources } from './pod-resources.ts';
 import type { Usage } from './usage.ts';
+import type { ContainerWaiting } from './waiting.ts';
 
 /** The part of a device's record that the outputs show. */
 export type DeviceState = Pick<
@@ -96,6 +97,8 @@ export interface Snapshot {
   readonly expected?: readonly ExpectedDevices[];
   /** What containers and devices used; absent in a single reading, which has no past. */
   readonly usage?: Usage;
+  /** Whether the containers that hold GPUs wait; absent in a single reading, which has no past. */
+  readonly waiting?: readonly ContainerWaiting[];
   /** Pods that hold devices; absent while the kubelet's Pods API is not asked. */
   readonly pods?: PodFactsByName;
 }

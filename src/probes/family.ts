@@ -16,6 +16,7 @@ import type { OptionSpecs, OptionValues } from '../model/options.ts';
 import type { Origin } from '../model/origin.ts';
 import type { PartSums } from '../model/part-sums.ts';
 import type { PciSign } from '../model/pci-sign.ts';
+import type { ProgressSpec } from '../model/progress.ts';
 import type { Release } from '../model/release.ts';
 import type { ShownReadings } from '../model/shown-reading.ts';
 
@@ -75,6 +76,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly programs?: readonly string[];
   /** What shows that a device works. Without it, the use of the family's devices is never observed. */
   readonly activity?: ActivitySpec;
+  /** What shows whether work on a device moves on. Without it, the family's devices are never said to wait. */
+  readonly progress?: ProgressSpec;
   /** What page and terminal show first of each kind of device. Of a kind that is absent, they choose from the shared metrics. */
   readonly shows?: ShownReadings;
   /** Needed only when the companion plugin can serve the devices. */

@@ -11,8 +11,10 @@ import type { Logger } from '../../src/log/logger.ts';
 import { createExposition, type Exposition } from '../../src/metrics/page/exposition.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceReport } from '../../src/model/collection.ts';
+import { defaultValues } from '../../src/model/options.ts';
 import type { CheckpointEntry } from '../../src/model/pod-resources.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
+import { stallOptions } from '../../src/waiting/options.ts';
 import { familyState, listed, lookAt, podResources } from '../support/snapshots.ts';
 import { assembler, DAY, MINUTE, metrics, settings as rules } from './small-node.ts';
 
@@ -32,6 +34,7 @@ export const settingsIn = (folder: string, interval = 10_000): AgentSettings =>
     usage: { 'zero-for': MINUTE, linger: 3 * MINUTE, 'absent-for': MINUTE / 2, 'keep-days': 30, 'keep-mib': 32, labels: [] },
     state: { file: join(folder, 'state/health.json') },
     idle: {},
+    stall: defaultValues(stallOptions),
     families: ['gpu', 'hca'].map((name) => ({ family: { name, metrics, activity: rules.activity.get(name)?.spec }, options: {} })),
   }) as unknown as AgentSettings;
 

@@ -1,6 +1,7 @@
 import { usageOptions } from '../../src/accounting/options.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import { defaultValues } from '../../src/model/options.ts';
+import { stallOptions } from '../../src/waiting/options.ts';
 
 /** Settings of an agent that reads only these families: no kubelet, no claims, no plugin and no state file. */
 export const coreSettings = (families: AgentSettings['families'], root: string, socket: string): AgentSettings =>
@@ -17,6 +18,7 @@ export const coreSettings = (families: AgentSettings['families'], root: string, 
     expect: {},
     idle: {},
     usage: defaultValues(usageOptions),
+    stall: defaultValues(stallOptions),
     plugin: { options: {}, resources: [] },
     state: { file: '' },
   }) as unknown as AgentSettings;

@@ -5,7 +5,7 @@ import { dashboardFiles } from '../../dashboards/source/dashboard-files.ts';
 import { type Dashboard, dashboards, targetsOf } from './read.ts';
 
 const listed = readFileSync('docs/metrics.md', 'utf8').match(/(?<=`)\w+(?=`)/g);
-const recorded = ['deploy/rules.yaml', 'deploy/rules-cost.yaml'].flatMap(
+const recorded = ['deploy/rules.yaml', 'deploy/rules-cost.yaml', 'deploy/rules-stall.yaml'].flatMap(
   (path) => readFileSync(path, 'utf8').match(/(?<=record: )\S+/g) ?? [],
 );
 

@@ -12,7 +12,7 @@ const SPECS = new Map<string, { readonly type: 'gauge' | 'counter'; readonly wip
   ['device_infiniband_port_state', { type: 'gauge', wiped: true }],
 ]);
 
-function begin(kernel = { lines: [{ text: 'toy a failed' }] }) {
+function begin(kernel = { lines: [{ text: 'toy a failed' }] }, recorded?: ReadonlySet<string>) {
   const saved = new Map<string, IncidentRecord>();
   let saves = 0;
   const recorder = new IncidentRecorder(
@@ -26,7 +26,7 @@ function begin(kernel = { lines: [{ text: 'toy a failed' }] }) {
       },
       isTaken: (id) => saved.has(id),
     },
-    { periodMs: 600_000, intervalMs: 10_000, specs: SPECS },
+    { periodMs: 600_000, intervalMs: 10_000, specs: SPECS, ...(recorded === undefined ? {} : { recordMs: 60_000, recorded }) },
     [],
   );
   const step = (atMs: number, devices: readonly DeviceState[], events: readonly HealthEvent[] = []): void => {
@@ -92,6 +92,34 @@ describe('a record of an incident', () => {
     const at = T0 + 10_000;
     step(at, [bad({ readings: port('down'), readAtMs: at })], [changed('healthy', 'unhealthy', at)]);
     expect(records()[0]?.state.map(({ labels }) => labels.state)).toEqual(['down']);
+  });
+
+  it('is made for a container whose wait begins, once for all its devices, and reaches back to the work before', () => {
+    const { step, records } = begin(undefined, new Set(['Stalled']));
+    const readings = (value: number) => [{ metric: 'device_temperature_celsius', labels: { sensor: 'core' }, value }];
+    for (let at = 0; at < 20; at += 1) {
+      const both = ['a', 'b'].map((id) => state({ id, holders: [held('job')], readings: readings(at), readAtMs: T0 + at * 10_000 }));
+      step(T0 + at * 10_000, both);
+    }
+    const atMs = T0 + 200_000;
+    const begun = (id: string, condition = 'Stalled'): HealthEvent => {
+      const { to: _, from: __, ...event } = changed('healthy', 'degraded', atMs, id);
+      return { ...event, transition: 'raised', condition, severity: 'info', holders: [held('job')] };
+    };
+    step(
+      atMs,
+      ['a', 'b'].map((id) => state({ id, holders: [held('job')], readings: readings(50), readAtMs: atMs })),
+      [begun('a', 'IdleHeld'), begun('a'), begun('b')],
+    );
+    expect(records()).toHaveLength(1);
+    expect(records()[0]).toMatchObject({
+      device: { key: 'toy/a' },
+      before: { state: 'healthy' },
+      after: { state: 'healthy' },
+      changes: [{ condition: 'Stalled' }],
+      holders: [{ pod: 'job' }],
+    });
+    expect(records()[0]?.readings.times).toHaveLength(21);
   });
 
   it('takes further changes within ten seconds, and other devices that fail at about that time', () => {

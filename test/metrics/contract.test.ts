@@ -10,6 +10,7 @@ import { pluginMetrics } from '../../src/metrics/series/plugin-metrics.ts';
 import { probeMetrics } from '../../src/metrics/series/probe-metrics.ts';
 import { containerTwin, createCatalogue } from '../../src/metrics/series/reading-metrics.ts';
 import { containerUsageMetrics, deviceUsageMetrics } from '../../src/metrics/series/usage-metrics.ts';
+import { waitingMetrics } from '../../src/metrics/series/waiting-metrics.ts';
 import type { AgentMetricSpec } from '../../src/model/metric.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 
@@ -24,7 +25,14 @@ async function declared(): Promise<readonly string[]> {
   const agent = [agentMetrics, expectedMetrics, probeMetrics, kubeletMetrics, pluginMetrics].flatMap((group): AgentMetricSpec[] =>
     Object.values(group),
   );
-  return [...ofDevices, ...twins, ...Object.values(containerMetrics), ...Object.values(containerUsageMetrics), ...agent]
+  return [
+    ...ofDevices,
+    ...twins,
+    ...Object.values(containerMetrics),
+    ...Object.values(containerUsageMetrics),
+    ...Object.values(waitingMetrics),
+    ...agent,
+  ]
     .map(({ name, type, labels }) => `${name} ${type} ${labels.toSorted().join(',')}`.trim())
     .toSorted();
 }

@@ -21,6 +21,7 @@ import { type ListCall, ListStream } from '../../src/plugin/offers/list-stream.t
 import { ResourceOffers } from '../../src/plugin/offers/resource-offers.ts';
 import { pluginOptions } from '../../src/plugin/options.ts';
 import { healthFeedOptions, webOptions } from '../../src/server/options.ts';
+import { stallOptions } from '../../src/waiting/options.ts';
 import { TestKubelet } from '../support/kubelet/kubelet.ts';
 import { probeOptions } from '../support/probe-options.ts';
 import type { OracleFamily } from './family.ts';
@@ -256,6 +257,7 @@ export class OracleNode {
       // Simulated GPUs work without a process, held or not. The times of the conditions of use are longer than any history.
       // A pod without UID that comes back is the same pod, so that each one ends at once.
       usage: { ...defaultValues(usageOptions), 'absent-for': millis(0), 'busy-after': NEVER, 'dirty-after': NEVER, 'idle-after': NEVER },
+      stall: defaultValues(stallOptions),
       incidents: defaultValues(incidentOptions),
       expect: {},
       idle: {},

@@ -1,6 +1,6 @@
 import type { DeviceUse, UseLimits } from '../../model/device-use.ts';
 import type { Finding } from '../../model/health.ts';
-import { HELD_BY_STRANGER, HELD_PORT_DOWN, IDLE_HELD } from '../policy/use-conditions.ts';
+import { BUSY_WAITING, HELD_BY_STRANGER, HELD_PORT_DOWN, IDLE_HELD, STALLED } from '../policy/use-conditions.ts';
 import { isAllowed } from './explained.ts';
 import { leftoverFindings } from './leftovers.ts';
 import { listed, processText } from './words.ts';
@@ -17,7 +17,7 @@ export function useFindings(use: DeviceUse, limits: UseLimits): readonly Finding
 
 /** Judges a device that a pod holds: whether the pod uses it, and whether it can. */
 function heldFindings(use: DeviceUse): readonly Finding[] {
-  return [...idle(use), ...ports(use)];
+  return [...idle(use), ...waits(use), ...ports(use)];
 }
 
 function idle({ activity, holders }: DeviceUse): readonly Finding[] {
@@ -28,6 +28,26 @@ function idle({ activity, holders }: DeviceUse): readonly Finding[] {
     { type: IDLE_HELD, status: isIdle, reason: 'Idle', message: isIdle ? `${heldBy(holders)} and does nothing` : 'it works or is free' },
   ];
 }
+
+/** One of the two holds at a time. While the state is unknown, a raised one stays. */
+function waits({ waiting, holders }: DeviceUse): readonly Finding[] {
+  if (waiting === undefined || waiting.state === 'unknown') return [];
+  const { state, sinceMs = 0, lastProgressMs, stepSeconds } = waiting;
+  const finding = (type: string, isHeld: boolean, text: string): Finding => ({
+    type,
+    status: isHeld,
+    reason: 'NoProgress',
+    message: isHeld
+      ? `${heldBy(holders)}, busy, and ${text} since ${timeText(lastProgressMs ?? sinceMs)}`
+      : 'it moves on, is idle, is free, or is not judged',
+  });
+  return [
+    finding(BUSY_WAITING, state === 'waiting', 'nothing moves'),
+    finding(STALLED, state === 'stalled', `none of its steps of ${stepSeconds} s was seen`),
+  ];
+}
+
+const timeText = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
 
 function ports({ ports: states, holders, isPart, isPortFaultTold }: DeviceUse): readonly Finding[] {
   if (states.length === 0) return [];

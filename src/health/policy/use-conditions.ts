@@ -7,6 +7,8 @@ export const DIRTY_AFTER_USE = 'DirtyAfterUse';
 export const IDLE_HELD = 'IdleHeld';
 export const HELD_PORT_DOWN = 'HeldPortDown';
 export const POOR_PLACEMENT = 'PoorPlacement';
+export const BUSY_WAITING = 'BusyWaiting';
+export const STALLED = 'Stalled';
 
 /** Times of the section `usage` that the conditions of use wait. */
 export interface UseDurations {
@@ -92,6 +94,28 @@ export function useConditions(durations: UseDurations = DEFAULTS): readonly Cond
       forMs: seconds(60),
       use: true,
       isOffByDefault: true,
+    },
+    {
+      type: BUSY_WAITING,
+      class: 'self-clearing',
+      severity: 'info',
+      reasons: ['NoProgress'],
+      meaning:
+        'The GPUs of a container are busy, but their engines do no work, and over none of its links bytes move: it waits for something. A server without requests can look the same. docs/waiting.md has the limits.',
+      remedy: 'none',
+      source: 'The section `stall`: for `stall.after`, all devices of the container together. What was not read is no sign.',
+      use: true,
+    },
+    {
+      type: STALLED,
+      class: 'self-clearing',
+      severity: 'info',
+      reasons: ['NoProgress'],
+      meaning:
+        'As BusyWaiting, in a container whose periodic steps were seen before: its job most likely hangs. The node cannot tell which rank of the job is the cause, and a long checkpoint of another node looks the same.',
+      remedy: 'none',
+      source: 'The section `stall`, and the period of bytes and power.',
+      use: true,
     },
   ];
 }

@@ -10,6 +10,7 @@ import { addDevice } from '../series/device-metrics.ts';
 import { ProcessMetrics } from '../series/process-metrics.ts';
 import { addReadings, createCatalogue, type FamilyMetrics, metricsOfContainers, metricsOfDevices } from '../series/reading-metrics.ts';
 import { addUsage } from '../series/usage-metrics.ts';
+import { addWaiting } from '../series/waiting-metrics.ts';
 import { joinLabels, labelText } from './labels.ts';
 import { CONTENT_TYPES, END, type FinishedPage, type Format, Page } from './page.ts';
 import { type Steps, Work } from './steps.ts';
@@ -105,6 +106,7 @@ export function createExposition(sources: ExpositionSources): Exposition {
       if (page.isStep) yield;
     }
     addContainers(page, snapshot, holderText);
+    addWaiting(page, snapshot.waiting ?? [], holderText);
     for (const one of snapshot.containerReadings) {
       const labels = joinLabels(holderText(one), labelText({ resource: one.resource, device: one.device }));
       addReadings(page, ofContainers, labels, one.readings);

@@ -14,6 +14,7 @@ import { probeMetrics } from '../series/probe-metrics.ts';
 import { ProcessMetrics } from '../series/process-metrics.ts';
 import { CONTAINER_LABELS, containerTwin, createCatalogue, type FamilyMetrics } from '../series/reading-metrics.ts';
 import { containerUsageMetrics, deviceUsageMetrics } from '../series/usage-metrics.ts';
+import { waitingMetrics } from '../series/waiting-metrics.ts';
 import { unitOf } from './units.ts';
 
 /** Data of the reference pages about one family, or about what all families have in common. */
@@ -76,6 +77,9 @@ Totals of what a container used, also after its end: [usage.md](usage.md). They 
 \`usage.zero-for\`. A single reading, as of \`device-agent list\`, has none.
 
 ${table(Object.values(containerUsageMetrics))}
+Whether a container that holds GPUs waits, over all its devices: [waiting.md](waiting.md). A single reading, which has no past, has none.
+
+${table(Object.values(waitingMetrics))}
 Twins, with their help texts:
 
 ${twins([...catalogue.values()])}

@@ -10,6 +10,7 @@ import { metrics } from './metrics.ts';
 import { options, replayOptions } from './options.ts';
 import { NvidiaProbe } from './probe.ts';
 import { problems } from './problems.ts';
+import { progress } from './progress.ts';
 import { claimNames, resolve } from './resolve.ts';
 
 export const family = defineFamily({
@@ -36,6 +37,7 @@ export const family = defineFamily({
   isPresent: mayHaveGpus,
   signs: [{ vendor: '0x10de', classes: ['03'], what: 'NVIDIA GPU' }],
   activity: { utilization: { above: 0.05 }, isForHoldersOnly: true },
+  progress,
   shows: { gpu: ['busy', 'memory', 'power', 'temperature'], mig: ['busy', 'memory'] },
   options,
   canRelease: true,

@@ -103,7 +103,10 @@ export function createPages(sources: PageSources): Router {
   router.get('/pods/:namespace/:pod', (request, response) => {
     const [snapshot, board] = [sources.snapshot(), sources.board.current()];
     const { namespace, pod } = request.params;
-    const found = snapshot && board && podPage(namespace, pod, board, snapshot, frame());
+    const found =
+      snapshot &&
+      board &&
+      podPage(namespace, pod, board, snapshot, frame(), (key) => sources.history?.().seriesOf(key, sources.now() - TREND_MS));
     if (found === undefined) return sendError(request, response, 404, 'pod-unknown', 'No such pod holds a device of this node.');
     return send(request, response, found);
   });

@@ -4,15 +4,24 @@ import type { Board, BoardRow } from '../../board/row.ts';
 import { readingList } from '../../board/row-html.ts';
 import { stateCell } from '../../board/state-html.ts';
 import { durationText, readingText } from '../../board/units.ts';
+import type { DeviceHistory } from '../../incidents/history.ts';
 import { firstOf } from '../../model/first-of.ts';
 import { podName } from '../../model/pod-facts.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { ContainerUsage } from '../../model/usage.ts';
 import { localityPart } from './locality.ts';
 import { document, factTable, numberCell, type PageFrame, part } from './page-parts.ts';
+import { waitingPart } from './waiting-part.ts';
 
 /** Everything that a pod holds, and what it used. undefined when this node knows no such pod. */
-export function podPage(namespace: string, pod: string, board: Board, snapshot: Snapshot, frame: PageFrame): string | undefined {
+export function podPage(
+  namespace: string,
+  pod: string,
+  board: Board,
+  snapshot: Snapshot,
+  frame: PageFrame,
+  historyOf: (key: string) => DeviceHistory | undefined = () => undefined,
+): string | undefined {
   const isOfPod = (one: { readonly namespace: string; readonly pod: string }): boolean => one.namespace === namespace && one.pod === pod;
   const rows = board.rows.filter(({ holders }) => holders.some((holder) => isOfPod(holder) && holder.part === undefined));
   const usage = (snapshot.usage?.containers ?? []).filter(isOfPod);
@@ -51,7 +60,7 @@ ${part(
   unresolved.length === 0
     ? undefined
     : html`<h2>Without a device</h2><ul class="plain">${unresolved.map((one) => html`<li>${one.resource} <code>${one.deviceId}</code>: ${one.why}</li>`)}</ul>`,
-)}<h2>Used since it got the devices</h2>
+)}${part('waiting', waitingPart((snapshot.waiting ?? []).filter(isOfPod), historyOf, frame.nowMs))}<h2>Used since it got the devices</h2>
 ${part('usage', usageTable(usage, board))}`;
   return document(frame, { title: `${namespace}/${pod}: device-agent`, body, footer: html``, liveness: 'reload' });
 }

@@ -54,6 +54,15 @@ describe('the simulated node', () => {
     expect(bytes(20_000)).toBe(4_100_000_000 * 20 * 4);
   });
 
+  it('moves nothing on a card that is silent, whose port stays up', () => {
+    const faults = [{ name: 'silent', device: 'mlx5_1', fromMs: 90_000, untilMs: 130_000 }];
+    const bytes = (elapsedMs: number) =>
+      valueIn(reportOf(collectSimulated({ elapsedMs, faults }), 'mlx5_1'), 'device_received_bytes_total');
+    expect(bytes(120_000)).toBe(bytes(90_000));
+    expect(Number(bytes(140_000))).toBeGreaterThan(Number(bytes(120_000)));
+    expect(valueIn(reportOf(collectSimulated({ elapsedMs: 100_000, faults }), 'mlx5_1'), 'device_link_up')).toBe(1);
+  });
+
   it('loses the link of a card, and of its functions, while the port is down', () => {
     const faults = [{ name: 'port-down', device: 'mlx5_1', fromMs: 90_000, untilMs: 130_000 }];
     const down = collectSimulated({ elapsedMs: 100_000, faults });

@@ -65,6 +65,7 @@ describe('the simulated node', () => {
     ['xid79', ['GpuLost']],
     ['xid31', []],
     ['stranger', []],
+    ['spin', []],
   ])('has the fault %s from its beginning to its end, on one GPU only', async (name, types) => {
     const faults = [{ name, device: SECOND, fromMs: 60_000, untilMs: 120_000 }];
     const holding = async (elapsedMs: number, id = SECOND): Promise<readonly string[]> =>

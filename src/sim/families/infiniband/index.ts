@@ -18,6 +18,7 @@ export const simulation: FamilySimulation = {
       story: { lastsMs: seconds(50), recoversMs: seconds(70) },
     },
     { name: 'errors', about: 'The cable is bad: the link retrains every few seconds, and packets arrive damaged.', kinds: ['pf'] },
+    { name: 'silent', about: 'The programs that use the card send and receive nothing. The port stays up.', kinds: ['pf'] },
     { name: 'unreadable', about: 'The firmware hangs: a read of the state of the port fails with EIO.', kinds: ['pf'] },
   ],
   workloads: [

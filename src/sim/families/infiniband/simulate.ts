@@ -153,12 +153,16 @@ function portPast(fn: SimulatedFunction, scenario: Scenario): PortPast {
   const card = `mlx5_${fn.card}`;
   const down = pastOf(scenario, 'port-down', card);
   const errors = pastOf(scenario, 'errors', card);
+  const { totalMs: silentMs } = pastOf(scenario, 'silent', card);
+  const { activeMs = 0 } = use?.[fn.address] ?? {};
   const isAlwaysBusy = use === undefined || fn.isPooled;
   return {
     isUp: !down.isOn,
     losses: fn.vf === undefined ? down.times : 0,
     errorsMs: fn.vf === undefined ? errors.totalMs : 0,
-    trafficMs: isAlwaysBusy ? elapsedMs - down.totalMs : trafficTimeMs(elapsedMs - down.totalMs, use[fn.address]),
+    trafficMs: isAlwaysBusy
+      ? elapsedMs - down.totalMs - silentMs
+      : trafficTimeMs(elapsedMs - down.totalMs, { activeMs: Math.max(0, activeMs - silentMs) }),
   };
 }
 

@@ -21,6 +21,8 @@ export interface SimulatedGpu {
   readonly timesMemoryErrors: number;
   /** Whether a program that belongs to no pod uses it. */
   readonly hasStranger: boolean;
+  /** Whether a kernel only waits on it. */
+  readonly isSpinning: boolean;
   /** Load from 0 to 1. */
   readonly load: number;
   /** Memory in use. */
@@ -38,6 +40,9 @@ export interface SimulatedInstance {
 }
 
 const MIB_TOTAL = 81_559;
+
+/** As we measured of a kernel that waits on an H200 of 700 W. */
+const SPINNING_WATTS = 139;
 
 /** Memory of a program that belongs to no pod. */
 export const STRANGER_MIB = 6_000;
@@ -69,6 +74,7 @@ export function simulateGpu(index: number, scenario: Scenario): SimulatedGpu {
     hasMemoryErrors: memory.isOn,
     timesMemoryErrors: memory.times,
     hasStranger,
+    isSpinning: pastOf(scenario, 'spin', uuid).isOn,
     load,
     usedMib: ownMib + (hasStranger ? STRANGER_MIB : 0),
     ...(holder && { holder }),
@@ -198,7 +204,7 @@ function gpuElement(gpu: SimulatedGpu, pids: SimulatedPids): string {
     bar1_memory_usage: { total: '131072 MiB', used: '2 MiB', free: '131070 MiB' },
     compute_mode: 'Default',
     utilization: {
-      gpu_util: share(Math.round(100 * gpu.load), '%'),
+      gpu_util: share(gpu.isSpinning ? 100 : Math.round(100 * gpu.load), '%'),
       memory_util: share(Math.round(60 * gpu.load), '%'),
       encoder_util: share(0, '%'),
       decoder_util: share(0, '%'),
@@ -242,8 +248,8 @@ function gpuElement(gpu: SimulatedGpu, pids: SimulatedPids): string {
     },
     gpu_power_readings: {
       power_state: 'P0',
-      average_power_draw: `${(90 + 560 * gpu.load).toFixed(2)} W`,
-      instant_power_draw: `${(95 + 580 * gpu.load).toFixed(2)} W`,
+      average_power_draw: `${(gpu.isSpinning ? SPINNING_WATTS : 90 + 560 * gpu.load).toFixed(2)} W`,
+      instant_power_draw: `${(gpu.isSpinning ? SPINNING_WATTS : 95 + 580 * gpu.load).toFixed(2)} W`,
       current_power_limit: '700.00 W',
       default_power_limit: '700.00 W',
       min_power_limit: '200.00 W',

@@ -20,6 +20,11 @@ export const simulation: FamilySimulation = {
     },
     { name: 'xid31', about: 'A program on the GPU has a memory fault: Xid 31 in the kernel log. The GPU stays healthy.', kinds: ['gpu'] },
     { name: 'stranger', about: 'A program that belongs to no pod runs on the GPU and takes 6 GB of its memory.', kinds: ['gpu'] },
+    {
+      name: 'spin',
+      about: 'The program waits for another GPU: its kernel keeps the GPU busy at 139 W and does no work. Let its adapter be silent too.',
+      kinds: ['gpu'],
+    },
     { name: 'hung-program', about: 'nvidia-smi hangs: no GPU can be read.', kinds: [] },
   ],
   workloads: [

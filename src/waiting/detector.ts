@@ -1,0 +1,223 @@
+import { defined } from '../model/defined.ts';
+import { hours, seconds } from '../model/duration.ts';
+import { periodOf } from './period.ts';
+
+/** Means over one span of time of all devices of a container together. What was not read is absent. */
+export interface Sample {
+  /** Monotonic and wall clock of the end. */
+  readonly atMs: number;
+  readonly wallMs: number;
+  /** Length of the span. */
+  readonly spanMs: number;
+  /** Utilization of the least busy GPU in use, 0 to 1. */
+  readonly busy?: number | undefined;
+  /** Share of the time in which tensor units or memory worked, of the most active GPU. */
+  readonly activity?: number | undefined;
+  /** Power as share of its limit, of the highest GPU without `activity`. */
+  readonly power?: number | undefined;
+  /** Bytes per second over all links. */
+  readonly bytes?: number | undefined;
+  /** Power of all GPUs, to see steps. */
+  readonly watts?: number | undefined;
+  /** What keeps these values from being all of the container, in words; absent when they are. */
+  readonly unread?: string | undefined;
+}
+
+/** Shares are from 0 to 1. */
+export interface Limits {
+  readonly afterMs: number;
+  readonly learnMs: number;
+  readonly busy: number;
+  readonly activity: number;
+  readonly power: number;
+  readonly bytes: number;
+}
+
+/** What a restart of the agent keeps. */
+export interface Remembered {
+  /** Bytes per second that the container usually moved; absent while it showed too little work. */
+  readonly usualBytes?: number;
+  readonly stepSeconds?: number;
+  /** Wall clock. */
+  readonly lastProgressMs?: number;
+  /** The longest wait that ended in work: a checkpoint of another node, for example. */
+  readonly longestWaitMs?: number;
+}
+
+export interface Answer extends Remembered {
+  readonly state: 'not-waiting' | 'waiting' | 'stalled' | 'unknown';
+  /** Wall clock since when nothing moves; present while it waits. */
+  readonly sinceMs?: number;
+  readonly unknown?: string;
+}
+
+/** Samples are judged together until they cover this time, so that one busy second changes nothing. */
+const SPAN_MS = seconds(20);
+/** Four hours of spans. */
+const MOST_SPANS = 720;
+/** Enough for ten periods of ten minutes at the usual refresh. */
+const MOST_SAMPLES = 600;
+
+/** A wait is no stall before it lasts this multiple of an earlier one that ended in work, */
+const PATIENCE = 1.5;
+/** and after this time it always is. */
+const MOST_PATIENCE_MS = hours(1);
+
+type Kind = 'not-waiting' | 'quiet' | 'unknown';
+
+/** Judges one container, sample after sample. It has no clock of its own and touches nothing. */
+export class WaitingDetector {
+  readonly #remembered: Remembered;
+  /** Bytes per second of the spans so far, without those of the present wait. */
+  #spans: number[] = [];
+  #workedMs = 0;
+  #open: Sample[] = [];
+  #recent: Sample[] = [];
+  #quiet: { readonly fromMs: number; readonly fromWallMs: number; readonly usualBytes: number | undefined } | undefined;
+  #answer: Answer;
+
+  constructor(remembered: Remembered = {}) {
+    this.#remembered = remembered;
+    this.#answer = { ...remembered, state: 'unknown', unknown: 'it was not observed long enough' };
+  }
+
+  get answer(): Answer {
+    return this.#answer;
+  }
+
+  /** It may wait and is not yet said to: more reads would help. */
+  isCandidate(nowMs: number, { afterMs }: Limits): boolean {
+    return this.#quiet !== undefined && !isWaiting(this.#answer) && nowMs - this.#quiet.fromMs >= afterMs / 2;
+  }
+
+  /** Says that a time was not observed, and why: the minutes before cannot be added to those after. */
+  interrupted(why: string): void {
+    this.#open = [];
+    this.#recent = [];
+    this.#quiet = undefined;
+    this.#answer = { ...rememberedOf(this.#answer), state: 'unknown', unknown: why };
+  }
+
+  take(sample: Sample, limits: Limits): Answer {
+    this.#open.push(sample);
+    this.#recent.push(sample);
+    if (this.#recent.length > MOST_SAMPLES) this.#recent.shift();
+    if (isWork(sample, this.#usualBytes, limits)) this.#answer = { ...this.#answer, lastProgressMs: sample.wallMs };
+    const spanMs = this.#open.reduce((sum, one) => sum + one.spanMs, 0);
+    if (spanMs >= SPAN_MS) this.#close(meanOf(this.#open, spanMs), limits);
+    return this.#answer;
+  }
+
+  /** The median of the earlier spans. While there are too few, the one that an earlier run of the agent knew. */
+  get #usualBytes(): number | undefined {
+    return this.#quiet === undefined ? this.#answer.usualBytes : this.#quiet.usualBytes;
+  }
+
+  #close(span: Sample, limits: Limits): void {
+    this.#open = [];
+    const { kind, unknown } = kindOf(span, this.#usualBytes, limits);
+    if (kind === 'quiet') this.#rest(span, limits);
+    else this.#goOn(span, kind, unknown, limits);
+  }
+
+  /** Until the wait is long enough, the answer stays as it was: what was unknown is not known to move. */
+  #rest(span: Sample, limits: Limits): void {
+    this.#quiet ??= { fromMs: span.atMs - span.spanMs, fromWallMs: span.wallMs - span.spanMs, usualBytes: this.#usualBytes };
+    const waitedMs = span.atMs - this.#quiet.fromMs;
+    if (waitedMs < limits.afterMs) return;
+    const { stepSeconds, longestWaitMs = 0 } = this.#answer;
+    const isStalled = stepSeconds !== undefined && waitedMs >= Math.min(PATIENCE * longestWaitMs, MOST_PATIENCE_MS);
+    this.#answer = { ...rememberedOf(this.#answer), state: isStalled ? 'stalled' : 'waiting', sinceMs: this.#quiet.fromWallMs };
+  }
+
+  #goOn(span: Sample, state: 'not-waiting' | 'unknown', unknown: string | undefined, limits: Limits): void {
+    const before = this.#answer;
+    const waitedMs = isWaiting(before) && isActive(span, limits) ? span.atMs - span.spanMs - (this.#quiet?.fromMs ?? 0) : 0;
+    this.#quiet = undefined;
+    if (isActive(span, limits)) this.#workedMs += span.spanMs;
+    if (span.bytes !== undefined) this.#spans.push(span.bytes);
+    if (this.#spans.length > MOST_SPANS) this.#spans.shift();
+    const longestWaitMs = Math.max(waitedMs, before.longestWaitMs ?? 0);
+    this.#answer = {
+      ...defined({
+        usualBytes: this.#workedMs >= limits.learnMs ? median(this.#spans) : this.#remembered.usualBytes,
+        stepSeconds: this.#stepSeconds() ?? before.stepSeconds,
+        lastProgressMs: before.lastProgressMs,
+        longestWaitMs: longestWaitMs > 0 ? longestWaitMs : undefined,
+        unknown,
+      }),
+      state,
+    };
+  }
+
+  /** The period of what was read at the present distance: other distances before it do not count. */
+  #stepSeconds(): number | undefined {
+    const spacing = this.#recent.at(-1)?.spanMs ?? 0;
+    const other = this.#recent.findLastIndex(({ spanMs }) => Math.abs(spanMs - spacing) > spacing / 2);
+    const alike = this.#recent.slice(other + 1);
+    const meanMs = alike.reduce((sum, { spanMs }) => sum + spanMs, 0) / alike.length;
+    for (const of of [bytesOf, wattsOf]) {
+      const values = alike.map(of);
+      const period = periodOf(values.slice(values.lastIndexOf(undefined) + 1) as number[]);
+      if (period !== undefined) return Number(((period * meanMs) / 1_000).toPrecision(3));
+    }
+    return undefined;
+  }
+}
+
+const bytesOf = ({ bytes }: Sample): number | undefined => bytes;
+const wattsOf = ({ watts }: Sample): number | undefined => watts;
+
+const isWaiting = ({ state }: Answer): boolean => state === 'waiting' || state === 'stalled';
+
+export const rememberedOf = ({ usualBytes, stepSeconds, lastProgressMs, longestWaitMs }: Remembered): Remembered =>
+  defined({ usualBytes, stepSeconds, lastProgressMs, longestWaitMs });
+
+/** Tensor units or memory work, or, where that is not read, the GPU draws more than while it spins. */
+const isActive = ({ activity, power }: Sample, limits: Limits): boolean =>
+  (activity !== undefined && activity >= limits.activity) || (power !== undefined && power > limits.power);
+
+const isMoving = ({ bytes }: Sample, usual: number | undefined, limits: Limits): boolean =>
+  bytes !== undefined && usual !== undefined && bytes >= usual * limits.bytes;
+
+const isWork = (sample: Sample, usual: number | undefined, limits: Limits): boolean =>
+  isActive(sample, limits) || (usual !== undefined && usual > 0 && isMoving(sample, usual, limits));
+
+/** One sign that it does not wait is enough. That it waits needs each sign. */
+function kindOf(span: Sample, usual: number | undefined, limits: Limits): { readonly kind: Kind; readonly unknown?: string } {
+  const { busy, unread } = span;
+  if ((busy !== undefined && busy < limits.busy) || isActive(span, limits) || isMoving(span, usual, limits)) return { kind: 'not-waiting' };
+  if (unread !== undefined) return { kind: 'unknown', unknown: unread };
+  return usual === undefined
+    ? { kind: 'unknown', unknown: 'it has not worked long enough to know what it usually moves' }
+    : { kind: 'quiet' };
+}
+
+/** Means over the time of the samples that have the value. */
+function meanOf(samples: readonly Sample[], spanMs: number): Sample {
+  const last = samples.at(-1) as Sample;
+  const mean = (of: (sample: Sample) => number | undefined): number | undefined => {
+    let [sum, overMs] = [0, 0];
+    for (const sample of samples) {
+      const value = of(sample);
+      if (value === undefined) continue;
+      sum += value * sample.spanMs;
+      overMs += sample.spanMs;
+    }
+    return overMs === 0 ? undefined : sum / overMs;
+  };
+  return {
+    atMs: last.atMs,
+    wallMs: last.wallMs,
+    spanMs,
+    busy: mean(({ busy }) => busy),
+    activity: mean(({ activity }) => activity),
+    power: mean(({ power }) => power),
+    bytes: mean(bytesOf),
+    unread: samples.find(({ unread }) => unread !== undefined)?.unread,
+  };
+}
+
+function median(values: readonly number[]): number | undefined {
+  return values.length === 0 ? undefined : values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+}

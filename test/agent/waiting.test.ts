@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest';
+import { Assembler } from '../../src/agent/assemble.ts';
+import { OccupancyTracker } from '../../src/agent/use.ts';
+import { createHealthEngine } from '../../src/health/engine/engine.ts';
+import { useLimits } from '../../src/health/occupancy/explained.ts';
+import { useFindings } from '../../src/health/occupancy/findings.ts';
+import { createPolicy } from '../../src/health/policy/policy.ts';
+import type { HeldRecord } from '../../src/model/device-record.ts';
+import type { ContainerWaiting } from '../../src/model/waiting.ts';
+import { family } from '../../src/probes/nvidia/index.ts';
+
+const HOLDER = { namespace: 'team', pod: 'job-0', container: 'main', resource: 'nvidia.com/gpu', deviceId: 'gpu0', numaNodes: [] };
+const read = { readings: [], findings: [], startedMs: 2_000, readAtMs: 2_100, monotonicMs: 2_100 };
+const record = (holders: HeldRecord['holders']): HeldRecord => ({
+  key: 'nvidia/gpu0',
+  device: { family: 'nvidia', id: 'gpu0', kind: 'gpu', aliases: [] },
+  read,
+  isUnread: false,
+  holders,
+  current: read,
+  readings: [],
+  processes: [],
+  readAtMs: 2_100,
+  stale: false,
+  awaitedSinceMs: undefined,
+});
+
+const LAST = Date.parse('2026-03-01T10:00:00Z');
+const waiting = (state: ContainerWaiting['state']): ContainerWaiting => ({
+  namespace: 'team',
+  pod: 'job-0',
+  container: 'main',
+  devices: ['nvidia/gpu0'],
+  state,
+  lastProgressMs: LAST,
+  stepSeconds: 30,
+});
+
+/** Findings on the only device of a node whose container is judged so. */
+function findings(answers: readonly ContainerWaiting[] | undefined, holders = [HOLDER]) {
+  const tracker = new OccupancyTracker();
+  const settings = { activities: new Map(), idle: {}, canWait: new Set(['nvidia']) };
+  const input = { unresolved: [], inCheckpoint: () => new Set<string>(), areHoldersKnown: true, verdicts: new Map(), waiting: answers };
+  const known = new Map([['nvidia/gpu0', record(holders)]]);
+  tracker.compare(settings, { ...input, known }, { nowMs: 1_000, monotonicMs: 1_000 });
+  const { occupancy } = tracker.compare(settings, { ...input, known }, { nowMs: 2_200, monotonicMs: 2_200 }).get('nvidia/gpu0') ?? {};
+  if (occupancy === undefined) throw new Error('the device was not compared');
+  const all = useFindings(occupancy, useLimits({ 'allowed-processes': [], 'dirty-mib': 256 }));
+  return all.filter(({ type }) => type === 'BusyWaiting' || type === 'Stalled');
+}
+
+describe('the conditions of waiting', () => {
+  it('hold one at a time, and name the last progress and the steps', () => {
+    expect(findings([waiting('waiting')])).toMatchObject([
+      { type: 'BusyWaiting', status: true, message: 'held by team/job-0, busy, and nothing moves since 2026-03-01T10:00:00Z' },
+      { type: 'Stalled', status: false },
+    ]);
+    expect(findings([waiting('stalled')])).toMatchObject([
+      { type: 'BusyWaiting', status: false },
+      {
+        type: 'Stalled',
+        status: true,
+        message: 'held by team/job-0, busy, and none of its steps of 30 s was seen since 2026-03-01T10:00:00Z',
+      },
+    ]);
+  });
+
+  it('end when the container moves on, when the device is free, and when nothing is judged', () => {
+    for (const found of [findings([waiting('not-waiting')]), findings([], []), findings(undefined)])
+      expect(found).toMatchObject([
+        { type: 'BusyWaiting', status: false },
+        { type: 'Stalled', status: false },
+      ]);
+  });
+
+  it('stay as they were while the state is not known', () => {
+    expect(findings([waiting('unknown')])).toEqual([]);
+    expect(findings([])).toEqual([]);
+  });
+
+  it('never withhold a device', () => {
+    const { policy } = createPolicy({ specs: { nvidia: family.conditions } });
+    const engine = createHealthEngine({ policy });
+    const used = (found: ReturnType<typeof findings>, monotonicMs: number) =>
+      Object.assign(record([HOLDER]), {
+        current: { ...read, monotonicMs },
+        read: { ...read, monotonicMs },
+        user: undefined,
+        occupancy: undefined,
+        use: { findings: found, readAtMs: monotonicMs, monotonicMs },
+      });
+    const judged = engine.judge({ devices: [used(findings([waiting('stalled')]), 3_000)], monotonicMs: 3_000 }, 3_000);
+    expect(judged.verdicts.get('nvidia/gpu0')).toMatchObject({ state: 'healthy', conditions: [{ type: 'Stalled', severity: 'info' }] });
+    expect(judged.verdicts.get('nvidia/gpu0')?.conditions).toHaveLength(1);
+  });
+});
+
+it('an assembler without a past judges no container', () => {
+  const assembler = new Assembler(
+    { rules: { pools: [], families: new Map() }, specs: new Map(), staleAfterMs: 1, missingRetentionMs: 1 },
+    () => new Map(),
+  );
+  expect(assembler.readSoon.size).toBe(0);
+});
