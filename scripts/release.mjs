@@ -96,7 +96,7 @@ function writeSboms(folders, lock, image, debianPackages, time) {
       sbomOf(componentOf(subject.type, { name, version, license, ...subject }), components, time),
     );
   for (const { architecture, digest, distribution } of image.images) {
-    const subject = { type: 'container', purl: ociPurl(digest, `&arch=${architecture}`), digest: ofDigest(digest) };
+    const subject = { type: 'container', purl: ociPurl(digest, `arch=${architecture}&`), digest: ofDigest(digest) };
     const node = { ...npmPackage(PLATFORMS[architecture].node.name, PLATFORMS[architecture].node), license: 'MIT' };
     write(`image-${architecture}`, subject, [
       componentOf('operating-system', { name: 'debian', version: distribution }),
@@ -161,6 +161,14 @@ function filesOf(directory) {
     .sort();
 }
 
-const sha256 = (content) => createHash('sha256').update(content).digest('hex');
-const ofDigest = (digest) => ({ algorithm: 'sha256', hex: digest.replace('sha256:', '') });
-const ociPurl = (digest, qualifiers = '') => `pkg:oci/${name}@${encodeURIComponent(digest)}?tag=${version}${qualifiers}`;
+function sha256(content) {
+  return createHash('sha256').update(content).digest('hex');
+}
+
+function ofDigest(digest) {
+  return { algorithm: 'sha256', hex: digest.replace('sha256:', '') };
+}
+
+function ociPurl(digest, qualifiers = '') {
+  return `pkg:oci/${name}@${encodeURIComponent(digest)}?${qualifiers}tag=${version}`;
+}
