@@ -62,7 +62,7 @@ async function makeRelease() {
     placeProgram(ARCHITECTURES, work, bundle, folder);
     for (const file of ['deploy/systemd/device-agent.service', 'LICENSE']) cpSync(join(root, file), join(folder, basename(file)));
   });
-  const chart = checkout.files.filter((file) => file.startsWith('deploy/chart/') && !file.endsWith('.helmignore'));
+  const chart = checkout.files.filter((file) => file.startsWith('deploy/chart/'));
   writeArchive(CHART, name, (folder) => {
     for (const file of chart) place(file, join(folder, file.slice('deploy/chart/'.length)));
   });
@@ -118,7 +118,8 @@ function writeProvenance(commit, lock, imageDigest, debianPackages) {
   const subjects = filesOf(out)
     .filter((file) => !/^(?:image|debian)\//.test(file))
     .map((file) => ({ name: file, hex: sha256(readFileSync(join(out, file))) }));
-  const locked = Object.entries(lock).filter(([folder]) => folder !== '');
+  // The lock file has no digest of tools that no Linux machine installs.
+  const locked = Object.entries(lock).filter(([, { integrity }]) => integrity !== undefined);
   const inputs = [
     ...new Map(
       locked.map(([folder, entry]) => npmPackage(folder.split('node_modules/').at(-1), entry)).map((each) => [each.purl, each]),

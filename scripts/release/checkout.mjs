@@ -15,7 +15,8 @@ export function readCheckout(root) {
 export function readLock(root) {
   const read = (path) => JSON.parse(readFileSync(join(root, path), 'utf8')).packages;
   const [lock, installed] = [read('package-lock.json'), read('node_modules/.package-lock.json')];
-  const other = Object.keys(installed).filter((folder) => lock[folder]?.integrity !== installed[folder].integrity);
+  const isOther = (folder, { integrity }) => integrity === undefined || lock[folder]?.integrity !== integrity;
+  const other = Object.keys(installed).filter((folder) => isOther(folder, installed[folder]));
   if (other.length > 0) throw new Error(`node_modules is not what package-lock.json says, run npm ci: ${other.join(', ')}`);
   return lock;
 }

@@ -4,7 +4,6 @@ const HASHES = { sha256: 'SHA-256', sha512: 'SHA-512' };
 /** `subject` is what consists of the components: `{ type, name, version, license, purl, digest }`. `time` is in seconds. */
 export function sbomOf(subject, components, time) {
   return {
-    $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
     bomFormat: 'CycloneDX',
     specVersion: '1.6',
     version: 1,
