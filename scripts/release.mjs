@@ -39,7 +39,11 @@ const { values } = parseArgs({
 const out = resolve(values.out);
 const work = mkdtempSync(join(tmpdir(), 'device-agent-release-'));
 try {
-  await makeRelease();
+  if (existsSync(out) && readdirSync(out).length > 0) throw new Error(`${out} is not empty`);
+  await makeRelease().catch((error) => {
+    rmSync(out, { recursive: true, force: true });
+    throw error;
+  });
 } catch (error) {
   console.error(`release: ${error.message}`);
   process.exitCode = 1;
@@ -48,7 +52,6 @@ try {
 }
 
 async function makeRelease() {
-  if (existsSync(out) && readdirSync(out).length > 0) throw new Error(`${out} is not empty`);
   const checkout = readCheckout(root);
   const lock = readLock(root);
   const debian = join(out, 'debian');
@@ -87,7 +90,7 @@ async function makeRelease() {
 }
 
 function writeSboms(folders, lock, image, debianPackages, time) {
-  const npm = (folder) => componentOf('library', npmPackage(folder.replace('node_modules/', ''), lock[folder]));
+  const npm = (folder) => componentOf('library', npmPackage(nameOf(folder), lock[folder]));
   const packages = folders.map(npm);
   const native = (architecture) => npm(`node_modules/${PLATFORMS[architecture].koffi.name}`);
   const write = (file, subject, components) =>
@@ -97,6 +100,7 @@ function writeSboms(folders, lock, image, debianPackages, time) {
     );
   for (const { architecture, digest, distribution } of image.images) {
     const subject = { type: 'container', purl: ociPurl(digest, `arch=${architecture}&`), digest: ofDigest(digest) };
+    // The licence that its package declares. Those of what is in it are in the image, as usr/share/doc/node/copyright.
     const node = { ...npmPackage(PLATFORMS[architecture].node.name, PLATFORMS[architecture].node), license: 'MIT' };
     write(`image-${architecture}`, subject, [
       componentOf('operating-system', { name: 'debian', version: distribution }),
@@ -121,9 +125,7 @@ function writeProvenance(commit, lock, imageDigest, debianPackages) {
   // The lock file has no digest of tools that no Linux machine installs.
   const locked = Object.entries(lock).filter(([, { integrity }]) => integrity !== undefined);
   const inputs = [
-    ...new Map(
-      locked.map(([folder, entry]) => npmPackage(folder.split('node_modules/').at(-1), entry)).map((each) => [each.purl, each]),
-    ).values(),
+    ...new Map(locked.map(([folder, entry]) => npmPackage(nameOf(folder), entry)).map((each) => [each.purl, each])).values(),
     ...ARCHITECTURES.map((architecture) => PLATFORMS[architecture].node).map((node) => npmPackage(node.name, node)),
     ...debianPackages,
   ];
@@ -153,6 +155,11 @@ function place(file, target) {
 function writeJson(file, value) {
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, `${JSON.stringify(value, null, 2)}\n`);
+}
+
+/** The name of an npm package, by its folder below node_modules. */
+function nameOf(folder) {
+  return folder.split('node_modules/').at(-1);
 }
 
 /** Files below a folder, sorted. */
