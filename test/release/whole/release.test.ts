@@ -211,7 +211,7 @@ describe.skipIf(missing !== undefined)('a release', () => {
       '--set',
       'image.digest=sha256:abc',
     ];
-    expect(execFileSync('helm', words, { encoding: 'utf8' })).toContain(`image: "${name}@sha256:abc"`);
+    expect(execFileSync('helm', words, { encoding: 'utf8' })).toContain(`${name}@sha256:abc`);
     const from = execFileSync('helm', [...words.slice(0, 2), 'deploy/chart', ...words.slice(3)], { encoding: 'utf8' });
     expect(execFileSync('helm', words, { encoding: 'utf8' })).toBe(from);
   });
@@ -297,7 +297,8 @@ function packagesOf(program: string): string[] {
   }
   const maps = filesOf(program).filter((file) => /^[^/]+\.js\.map$/.test(file));
   const sources = maps.flatMap((file) => (JSON.parse(readFileSync(join(program, file), 'utf8')) as { sources: string[] }).sources);
-  const named = sources.flatMap((source) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(source)?.[1] ?? []);
+  // A name that begins with a dot is no package: one package has such in a source map of its own.
+  const named = sources.flatMap((source) => /node_modules\/(@[^/]+\/[^./][^/]*|[^@./][^/]*)/.exec(source)?.[1] ?? []);
   expect(named.length).toBeGreaterThan(100);
   expect([...new Set(named)].filter((each) => !versions.has(each))).toEqual([]);
   return [...versions].map(([each, of]) => `${each} ${of}`).toSorted();
