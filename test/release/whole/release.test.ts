@@ -21,7 +21,7 @@ interface Component {
   readonly name: string;
   readonly version: string;
   readonly purl?: string;
-  readonly licenses?: readonly object[];
+  readonly licenses?: readonly { readonly expression?: string }[];
   readonly hashes?: readonly { readonly content: string }[];
 }
 
@@ -75,7 +75,8 @@ describe.skipIf(missing !== undefined)('a release', () => {
   const npmPackages = (sbom: string): string[] =>
     componentsOf(sbom)
       .filter((each) => each.purl?.startsWith('pkg:npm/') && each.name !== 'node')
-      .map(nameAndVersion);
+      .map((each) => `${nameAndVersion(each)} - ${each.licenses?.[0]?.expression}`)
+      .toSorted();
 
   it.for([1, 2, 3, 4])('passes command %i of docs/verify.md', (number, { skip }) => {
     skip(whyNot !== undefined);
@@ -281,27 +282,23 @@ const tagged = (architecture: string): unknown =>
   ]);
 
 /**
- * Packages of a bundled program with their versions: those of licences.txt and those below its node_modules. The sources that its source
- * maps name must be of no other.
+ * Packages of a bundled program as `name version - licence`: those of licences.txt and those below its node_modules. The sources that its
+ * source maps name must be of no other.
  */
 function packagesOf(program: string): string[] {
-  const versions = new Map<string, string>();
-  for (const [, each = '', of = ''] of readFileSync(join(program, 'licences.txt'), 'utf8').matchAll(/^(\S+) (\d[\d.]*) - \S/gm))
-    versions.set(each, of);
+  const listed = readFileSync(join(program, 'licences.txt'), 'utf8').matchAll(/^(\S+) (\d[\d.]* - \S.*)$/gm);
+  const packages = new Map([...listed].map(([, each, rest]): [string, string] => [each as string, rest as string]));
   for (const file of filesOf(join(program, 'node_modules')).filter((each) => /^(?:@[^/]+\/)?[^/]+\/package\.json$/.test(each))) {
-    const { name: each, version: of } = JSON.parse(readFileSync(join(program, 'node_modules', file), 'utf8')) as {
-      name: string;
-      version: string;
-    };
-    versions.set(each, of);
+    const found = JSON.parse(readFileSync(join(program, 'node_modules', file), 'utf8')) as Record<'name' | 'version' | 'license', string>;
+    packages.set(found.name, `${found.version} - ${found.license}`);
   }
   const maps = filesOf(program).filter((file) => /^[^/]+\.js\.map$/.test(file));
   const sources = maps.flatMap((file) => (JSON.parse(readFileSync(join(program, file), 'utf8')) as { sources: string[] }).sources);
   // A name that begins with a dot is no package: one package has such in a source map of its own.
   const named = sources.flatMap((source) => /node_modules\/(@[^/]+\/[^./][^/]*|[^@./][^/]*)/.exec(source)?.[1] ?? []);
   expect(named.length).toBeGreaterThan(100);
-  expect([...new Set(named)].filter((each) => !versions.has(each))).toEqual([]);
-  return [...versions].map(([each, of]) => `${each} ${of}`).toSorted();
+  expect([...new Set(named)].filter((each) => !packages.has(each))).toEqual([]);
+  return [...packages].map(([each, rest]) => `${each} ${rest}`).toSorted();
 }
 
 function lockOf(directory: string): Readonly<Record<string, { readonly version: string; readonly integrity?: string }>> {
