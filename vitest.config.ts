@@ -18,7 +18,7 @@ export default defineConfig({
         test: {
           name: 'tests',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/floors.test.ts', 'test/kubelet/real/**', 'test/node/**', 'test/kernel/**'],
+          exclude: ['test/floors.test.ts', 'test/kubelet/real/**', 'test/node/**', 'test/kernel/**', 'test/release/whole/**'],
         },
       },
       {
@@ -35,6 +35,7 @@ export default defineConfig({
         extends: true,
         test: { name: 'node', include: ['test/node/**/*.test.ts'], fileParallelism: false, testTimeout: 120_000, hookTimeout: 120_000 },
       },
+      { extends: true, test: { name: 'release', include: ['test/release/whole/**/*.test.ts'] } },
       {
         extends: true,
         test: {

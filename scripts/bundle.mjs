@@ -3,15 +3,16 @@
 // these share, or load only when they need them: what a thread does not load takes none of its memory.
 // What it writes needs nothing but Node: no node_modules, no installation. koffi keeps its own folder, since its native part
 // is a file that the loader must find.
-import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { analyzeMetafile, build } from 'esbuild';
 import { writeWebAssets } from './web-assets.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const target = resolve(process.argv[2] ?? join(root, 'dist-bundle'));
+/** Where the bundle is for esbuild. Its source maps name sources from there: they are the same wherever the files are written to. */
+const NAMED = join(root, 'dist-bundle');
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
 // CommonJS packages ask for Node's own modules by `require`, which modules do not have.
@@ -56,7 +57,8 @@ const withoutProbes = {
 
 const settings = {
   absWorkingDir: root,
-  outdir: target,
+  outdir: NAMED,
+  write: false,
   bundle: true,
   splitting: true,
   chunkNames: '[name]-[hash]',
@@ -75,11 +77,8 @@ const settings = {
   logLevel: 'warning',
 };
 
-rmSync(target, { recursive: true, force: true });
-/** Folders of the packages whose code is in the bundle. */
-const packages = new Set(['node_modules/koffi']);
 // Threads and processes share no code in memory: each is built for itself.
-for (const [name, entry, plugins] of [
+const PARTS = [
   ['main', 'src/cli/main.ts', [withoutBodies, lateCommonJs, withoutProbes]],
   ['probe-worker', 'src/supervisor/probe-worker.ts', []],
   ['read-process', 'src/supervisor/read-process.ts', []],
@@ -87,29 +86,39 @@ for (const [name, entry, plugins] of [
   ['facts-worker', 'src/host/facts-worker.ts', []],
   ['kernel-worker', 'src/incidents/kernel-worker.ts', []],
   ['document-worker', 'src/kubelet/document-worker.ts', []],
-]) {
-  const { metafile } = await build({ ...settings, entryPoints: { [name]: entry }, plugins });
-  for (const input of Object.keys(metafile.inputs)) {
-    const folder = /^(?:late:)?(.*node_modules\/(?:@[^/]+\/)?[^/]+)/.exec(input)?.[1];
-    if (folder !== undefined) packages.add(folder);
+];
+
+/** Resolves to the folders of the packages whose code is in the files, and to what esbuild tells of each part. */
+export async function writeBundle(target) {
+  rmSync(target, { recursive: true, force: true });
+  const packages = new Set(['node_modules/koffi']);
+  const metafiles = [];
+  for (const [name, entry, plugins] of PARTS) {
+    const { metafile, outputFiles } = await build({ ...settings, entryPoints: { [name]: entry }, plugins });
+    metafiles.push(metafile);
+    for (const input of Object.keys(metafile.inputs)) {
+      const folder = /^(?:late:)?(.*node_modules\/(?:@[^/]+\/)?[^/]+)/.exec(input)?.[1];
+      if (folder !== undefined) packages.add(folder);
+    }
+    for (const { path, contents, text } of outputFiles) {
+      const file = join(target, relative(NAMED, path));
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, contents, { mode: text.startsWith('#!') ? 0o755 : 0o644 });
+    }
   }
-  if (process.argv.includes('--analyze')) console.log(await analyzeMetafile(metafile));
-  for (const [file, { bytes }] of Object.entries(metafile.outputs)) {
-    if (file.endsWith('.js')) console.log(`${(bytes / 1024).toFixed(0).padStart(6)} KiB  ${file}`);
-  }
+  for (const folder of await writeWebAssets(join(target, 'web'))) packages.add(folder);
+  // Makes the files modules wherever they lie, and tells the version.
+  const { name, version, license } = manifest;
+  writeFileSync(join(target, 'package.json'), `${JSON.stringify({ name, version, license, type: 'module', private: true }, null, 2)}\n`);
+  copyKoffi(target);
+  const folders = [...packages].sort();
+  writeFileSync(join(target, 'licences.txt'), licences(folders));
+  return { folders, metafiles };
 }
 
-for (const folder of await writeWebAssets(join(target, 'web'))) packages.add(folder);
-
-// Makes the files modules wherever they lie, and tells the version.
-const { name, version, license } = manifest;
-writeFileSync(join(target, 'package.json'), `${JSON.stringify({ name, version, license, type: 'module', private: true }, null, 2)}\n`);
-copyKoffi();
-writeFileSync(join(target, 'licences.txt'), licences());
-
 /** Each package whose code is in the bundle: name, version, licence, and the text of its licence, which has to go with copies. */
-function licences() {
-  const entries = [...packages].sort().map((folder) => {
+function licences(folders) {
+  const entries = folders.map((folder) => {
     const { name, version, license } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
     const file = readdirSync(join(root, folder)).find((each) => /^(?:licen[cs]e|copying)/i.test(each));
     if (license === undefined) throw new Error(`${folder} names no licence`);
@@ -120,10 +129,20 @@ function licences() {
 }
 
 /** The JavaScript part of koffi and the native parts that are installed here; its sources in C stay behind. */
-function copyKoffi() {
+function copyKoffi(target) {
   const packages = join(root, 'node_modules');
   const isNeeded = (path) => (statSync(path).isDirectory() ? !/\/(?:doc|vendor)$/.test(path) : /\.(?:c?js|json|node|txt)$/.test(path));
   for (const name of ['koffi', '@koromix']) {
     cpSync(join(packages, name), join(target, 'node_modules', name), { recursive: true, filter: isNeeded });
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { metafiles } = await writeBundle(resolve(process.argv[2] ?? NAMED));
+  for (const metafile of metafiles) {
+    if (process.argv.includes('--analyze')) console.log(await analyzeMetafile(metafile));
+    for (const [file, { bytes }] of Object.entries(metafile.outputs)) {
+      if (file.endsWith('.js')) console.log(`${(bytes / 1024).toFixed(0).padStart(6)} KiB  ${file}`);
+    }
   }
 }

@@ -21,12 +21,34 @@ export function unpackNpm({ name, version, integrity }, directory) {
 }
 
 /**
- * Unpacks Debian packages into `directory/root`, and returns the control file of each. apt checks their signatures. Its state is a
- * private one, so that it takes no root and the machine's own packages stay as they are.
+ * Unpacks Debian packages into `directory/root`. They are those in the folder `packed`; when it is not there, apt fetches the newest into
+ * it and checks their signatures. Returns of each package its name, version and architecture, its file, its control file and its copyright.
  */
-export function unpackDebian(names, architecture, directory) {
-  for (const folder of ['state/lists/partial', 'cache/archives/partial', 'packed', 'root'])
-    mkdirSync(join(directory, folder), { recursive: true });
+export function unpackDebian(names, architecture, directory, packed) {
+  mkdirSync(join(directory, 'root'), { recursive: true });
+  if (!existsSync(packed)) fetchDebian(names, architecture, directory, packed);
+  const files = readdirSync(packed).map((each) => join(packed, each));
+  for (const file of files) run('dpkg-deb', ['--extract', file, join(directory, 'root')], 'dpkg-deb');
+  const packages = files.map((file) => {
+    const control = run('dpkg-deb', ['--field', file], 'dpkg-deb');
+    const field = (name) => new RegExp(`^${name}: (.+)$`, 'm').exec(control)?.[1];
+    const name = field('Package');
+    const copyright = readFileSync(join(directory, 'root/usr/share/doc', name, 'copyright'), 'utf8');
+    return { name, version: field('Version'), architecture: field('Architecture'), file, control, copyright };
+  });
+  const found = packages.map((each) => `${each.name} for ${each.architecture}`);
+  const missing = names.filter((name) => !found.includes(`${name} for ${architecture}`));
+  if (missing.length > 0 || found.length !== names.length)
+    throw new Error(
+      `${packed} must have the Debian packages ${names.join(', ')} for ${architecture} and no other: it has ${found.join(', ')}`,
+    );
+  return packages;
+}
+
+/** apt's state is a private one, so that it takes no root and the machine's own packages stay as they are. */
+function fetchDebian(names, architecture, directory, packed) {
+  for (const folder of ['state/lists/partial', 'cache/archives/partial']) mkdirSync(join(directory, folder), { recursive: true });
+  mkdirSync(packed, { recursive: true });
   const settings = {
     'Dir::State': join(directory, 'state'),
     'Dir::State::status': '/dev/null',
@@ -38,13 +60,8 @@ export function unpackDebian(names, architecture, directory) {
     'APT::Sandbox::User': '',
   };
   const words = ['-qq', ...Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`])];
-  const packed = join(directory, 'packed');
   run('apt-get', [...words, 'update'], 'apt-get');
   run('apt-get', [...words, 'download', ...names], 'apt-get', packed);
-  return readdirSync(packed).map((file) => {
-    run('dpkg-deb', ['--extract', join(packed, file), join(directory, 'root')], 'dpkg-deb');
-    return run('dpkg-deb', ['--field', join(packed, file)], 'dpkg-deb');
-  });
 }
 
 function run(program, words, name, cwd) {

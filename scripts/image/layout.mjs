@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { gzipOf } from './gzip.mjs';
 import { tarOf } from './tar.mjs';
 
 const TYPE = (name) => `application/vnd.oci.image.${name}`;
@@ -18,11 +18,11 @@ export class Layout {
     mkdirSync(join(directory, 'blobs/sha256'), { recursive: true });
   }
 
-  /** Adds the image of one architecture. A layer is `{ directory, title }`; `config` is what a container is started with. */
+  /** Adds the image of one architecture, and returns its digest. A layer is `{ directory, title }`; `config` is what a container is started with. */
   addImage(architecture, layers, config) {
     const written = layers.map(({ directory, title }) => {
       const tar = tarOf(directory);
-      return { title, diffId: digestOf(tar), blob: this.#blob(gzipSync(tar), TYPE('layer.v1.tar+gzip')) };
+      return { title, diffId: digestOf(tar), blob: this.#blob(gzipOf(tar), TYPE('layer.v1.tar+gzip')) };
     });
     const image = this.#json(TYPE('config.v1+json'), {
       created: CREATED,
@@ -40,6 +40,7 @@ export class Layout {
       layers: written.map(({ blob }) => blob),
     });
     this.#manifests.push({ ...manifest, platform: { os: 'linux', architecture, ...(architecture === 'arm64' ? { variant: 'v8' } : {}) } });
+    return manifest.digest;
   }
 
   /**

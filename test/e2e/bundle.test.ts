@@ -69,6 +69,15 @@ describe('the bundled program, in a place where nothing is installed', () => {
     expect(readdirSync(join(root, 'program/node_modules')).toSorted()).toEqual(['@koromix', 'koffi']);
   });
 
+  it('names its sources by their place in the checkout, wherever it was written', () => {
+    const maps = readdirSync(join(root, 'program')).filter((file) => file.endsWith('.js.map'));
+    const sources = maps.flatMap(
+      (file) => (JSON.parse(readFileSync(join(root, 'program', file), 'utf8')) as { sources: string[] }).sources,
+    );
+    expect(sources).toContain('../src/cli/main.ts');
+    expect(sources.filter((source) => !/^(?:\.\.\/(?:src|node_modules)\/|late:|empty:)/.test(source))).toEqual([]);
+  });
+
   it('keeps out of each thread what only others need', () => {
     const agent = ['main.js', ...parts('run'), ...parts('serve'), ...parts('nvidia').filter(isWithoutProbe)].flatMap(loaded).join('\n');
     expect(agent).toContain('node_modules/@grpc/');
