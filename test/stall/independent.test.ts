@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { histories as hangs } from './corpus/independent-hangs.ts';
+import { histories as records } from './corpus/independent-records.ts';
+import { histories as servers } from './corpus/independent-servers.ts';
+import { histories as work } from './corpus/independent-work.ts';
+
+const KINDS =
+  'training checkpoint evaluation compile starvation dead-rank hang idle-inference bursty-inference nvlink-only shared straggler slow unread restart'.split(
+    ' ',
+  );
+const histories = [...work, ...hangs, ...servers, ...records];
+
+describe('the independent histories', () => {
+  it('have names of their own', () => {
+    expect(new Set(histories.map(({ name }) => name)).size).toBe(histories.length);
+  });
+
+  it('are of every kind', () => {
+    expect(new Set(histories.map((source) => source.make().kind))).toEqual(new Set(KINDS));
+  }, 120_000);
+
+  it.each(histories)('$name', { timeout: 60_000 }, ({ name, make }) => {
+    const history = make();
+    const last = history.reads.at(-1)?.atSeconds ?? 0;
+    expect(history.name).toBe(name);
+    expect(history.reads.every(({ atSeconds }, at) => at === 0 || atSeconds > (history.reads[at - 1]?.atSeconds ?? 0))).toBe(true);
+    for (const { devices } of history.containers) expect(devices.every((id) => history.devices[id] !== undefined)).toBe(true);
+    for (const one of history.truth) {
+      expect(one.toSeconds - one.fromSeconds).toBeGreaterThanOrEqual(600);
+      // The clock of the reads drifts by seconds.
+      expect(one.toSeconds).toBeLessThanOrEqual(last + 60);
+      const held = history.containers.find(({ pod, container }) => pod === one.pod && container === one.container);
+      expect(held?.fromSeconds ?? 0).toBeLessThanOrEqual(one.fromSeconds);
+      expect(held?.toSeconds ?? Number.POSITIVE_INFINITY).toBeGreaterThanOrEqual(one.toSeconds);
+    }
+    for (const read of history.reads)
+      for (const values of Object.values(read.devices))
+        for (const value of Object.values(values)) expect(Number.isFinite(value) && value >= 0).toBe(true);
+  });
+});
