@@ -1,7 +1,7 @@
 import { seededRandom } from '../../support/seeded.ts';
 import type { HistorySource, StallHistory } from '../history.ts';
-import { A100, alter, type Chip, H100, HOUR, ids, inside, L40S, leaveOut, MINUTE } from './mix.ts';
-import { always, CONTAINER, hang, type Phase, type Play, POD, play, steps } from './simulation.ts';
+import { A100, alter, type Chip, H100, HOUR, ids, inside, L40S, leaveOut, MINUTE, playCoarsely, withoutFirstMeans } from './mix.ts';
+import { always, CONTAINER, hang, type Phase, type Play, POD, steps } from './simulation.ts';
 
 // What is read is not whole: values fail, counters stick, agents restart, pods come and go on the same devices.
 
@@ -90,6 +90,29 @@ const stories: readonly Story[] = [
     steps: [all(0, 3 * HOUR, 600)],
   },
   {
+    name: 'the agent is away for the working part of a step of 10 minutes',
+    kind: 'restart',
+    source:
+      'simulation: ranks work for 6 minutes and wait for 4; the gap hides one time of work, so all reads of 14 minutes are quiet, and the job is sound',
+    machine: h100,
+    phases: [
+      {
+        forSeconds: 160 * MINUTE,
+        work: steps({
+          stepSeconds: 600,
+          jitter: 0.001,
+          seed: 536,
+          exchangeShare: 0.4,
+          compute: { ...H100.compute, nic: 10e9 },
+          exchange: H100.spin,
+        }),
+      },
+    ],
+    // The ninth step begins at 80 min.
+    restarts: [{ endedAtSeconds: 79.8 * MINUTE, startedAtSeconds: 86.3 * MINUTE }],
+    steps: [all(0, 160 * MINUTE, 600)],
+  },
+  {
     name: 'minutes without any value, a counter reset and an impossible rate within a hang',
     kind: 'unread',
     source:
@@ -176,7 +199,7 @@ const stories: readonly Story[] = [
   {
     name: 'a pod hangs, is deleted, and its successor trains on the same devices and hangs again',
     kind: 'hang',
-    source: 'simulation: the same bad cable; the second time the job is still compiling its first step when a person looks',
+    source: 'simulation: the same bad cable breaks both runs; the second one compiles for 6 minutes first',
     machine: h100,
     phases: [
       train(H100, 60, 601, 7),
@@ -218,6 +241,6 @@ const stories: readonly Story[] = [
 export const histories: readonly HistorySource[] = stories.map(
   ({ finish = (history) => history, ...plan }, at): HistorySource => ({
     name: plan.name,
-    make: () => finish(play({ ...plan, seed: 4000 + at })),
+    make: () => finish(withoutFirstMeans(playCoarsely({ ...plan, seed: 4000 + at }))),
   }),
 );

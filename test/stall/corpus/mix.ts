@@ -1,6 +1,6 @@
 import { seededRandom } from '../../support/seeded.ts';
 import type { DeviceValues, HistoryContainer, HistoryTruth, StallHistory } from '../history.ts';
-import { CONTAINER, type Machine, type Moment, type Phase, POD, type Work } from './simulation.ts';
+import { CONTAINER, type Machine, type Moment, type Phase, type Play, POD, play, type Work } from './simulation.ts';
 
 // Pieces that the independent histories share: chips with their usual figures, and ways to put work together.
 
@@ -158,8 +158,40 @@ export const ids = (kind: 'gpu' | 'nic' | 'mig', from: number, to: number): stri
 export const inside = (truth: readonly HistoryTruth[], pod: string, container = CONTAINER): HistoryTruth[] =>
   truth.map((one) => ({ ...one, pod, container }));
 
-/** A container that certainly waits busily; whether it is `Stalled` depends on what this node cannot see. */
-export const waitsSoundly = (fromSeconds: number, toSeconds: number, unknowable: string): HistoryTruth[] => [
+/** A container that certainly waits busily; whether it is `Stalled` neither the values nor the definition decide. */
+export const waitsAtLeast = (fromSeconds: number, toSeconds: number, unknowable: string): HistoryTruth[] => [
   { state: 'BusyWaiting', pod: POD, container: CONTAINER, fromSeconds, toSeconds },
   { state: 'Stalled', pod: POD, container: CONTAINER, fromSeconds, toSeconds, unknowable },
 ];
+
+/** Plays a plan as coarsely as its shortest step allows. */
+export function playCoarsely(plan: Play): StallHistory {
+  const shortest = Math.min(...(plan.steps ?? []).map(({ stepSeconds }) => stepSeconds));
+  return play({ fineSeconds: Number.isFinite(shortest) ? Math.min(1, Math.max(0.1, shortest / 12)) : 0.25, ...plan });
+}
+
+/** More noise than the simulation has: `share` is the standard deviation of bytes and tensor activity. The same seed gives the same history. */
+export function noisy(history: StallHistory, seed: number, share: number): StallHistory {
+  const random = seededRandom(seed);
+  const factor = () => Math.max(0, 1 + (random() + random() + random() + random() - 2) * 1.73 * share);
+  return alter(history, (values) => ({
+    ...values,
+    ...(values.watts === undefined ? {} : { watts: values.watts * (1 + (factor() - 1) / 4) }),
+    ...(values.tensor === undefined ? {} : { tensor: values.tensor * factor() }),
+    ...(values.nvlinkBytesPerSecond === undefined ? {} : { nvlinkBytesPerSecond: values.nvlinkBytesPerSecond * factor() }),
+    ...(values.nicBytesPerSecond === undefined ? {} : { nicBytesPerSecond: values.nicBytesPerSecond * factor() }),
+    // A monitor of another user queries a GPU now and then.
+    ...(values.pcieBytesPerSecond === undefined
+      ? {}
+      : { pcieBytesPerSecond: values.pcieBytesPerSecond * factor() + (random() < 0.02 ? 8e6 : 0) }),
+  }));
+}
+
+/** The first read of an agent has nothing before it to take a mean from, so it has only what is sampled. */
+export function withoutFirstMeans(history: StallHistory): StallHistory {
+  const starts = [0, ...(history.restarts ?? []).map(({ startedAtSeconds }) => startedAtSeconds)];
+  const first = new Set(starts.map((start) => history.reads.find(({ atSeconds }) => atSeconds >= start)?.atSeconds));
+  return alter(history, (values, _, at) =>
+    first.has(at) ? leaveOut(values, ['tensor', 'dram', 'nvlinkBytesPerSecond', 'pcieBytesPerSecond', 'nicBytesPerSecond']) : values,
+  );
+}
