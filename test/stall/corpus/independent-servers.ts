@@ -48,11 +48,17 @@ const v100Idle = source(V100_IDLE, () =>
 );
 
 const EIGHT = 'eight H100 poll for requests for three hours after weights were loaded for 90 s';
-const hotIdle = server(EIGHT, 'idle-inference', 'simulation: load, capture of CUDA graphs for a minute, then nothing but polling', 3002, [
-  { forSeconds: 90, work: always(LOAD) },
-  { forSeconds: 60, work: traffic(1, 2, 1, POLLING) },
-  { forSeconds: 3 * HOUR, work: always(POLLING) },
-]);
+const hotIdle = server(
+  EIGHT,
+  'idle-inference',
+  'simulation: load, capture of CUDA graphs for a minute, then nothing but polling. To load is not to serve, so it is idle from its start on',
+  3002,
+  [
+    { forSeconds: 90, work: always(LOAD) },
+    { forSeconds: 60, work: traffic(1, 2, 1, POLLING) },
+    { forSeconds: 3 * HOUR, work: always(POLLING) },
+  ],
+);
 
 const THEN_HANGS = 'a server polls from its start, gets requests for 75 minutes, then hangs';
 const serverHangs = server(
