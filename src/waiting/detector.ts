@@ -1,5 +1,5 @@
 import { defined } from '../model/defined.ts';
-import { hours, seconds } from '../model/duration.ts';
+import { hours, minutes, seconds } from '../model/duration.ts';
 import { periodOf } from './period.ts';
 
 /** Means over one span of time of all devices of a container together. What was not read is absent. */
@@ -58,12 +58,23 @@ const MOST_SPANS = 720;
 /** Enough for ten periods of ten minutes at the usual refresh. */
 const MOST_SAMPLES = 600;
 
+/** A longer time of which it is not known whether the container waits ends a wait. */
+const MOST_UNKNOWN_MS = minutes(1);
+
 /** A wait is no stall before it lasts this multiple of an earlier one that ended in work, */
 const PATIENCE = 1.5;
 /** and after this time it always is. */
 const MOST_PATIENCE_MS = hours(1);
 
 type Kind = 'not-waiting' | 'quiet' | 'unknown';
+
+/** A wait. `fromMs` moves on with the time that is not known, so that such time never counts. `untilMs`: end of the last quiet span. */
+interface Quiet {
+  readonly fromMs: number;
+  readonly untilMs: number;
+  readonly fromWallMs: number;
+  readonly usualBytes: number | undefined;
+}
 
 /** Judges one container, sample after sample. It has no clock of its own and touches nothing. */
 export class WaitingDetector {
@@ -73,7 +84,7 @@ export class WaitingDetector {
   #workedMs = 0;
   #open: Sample[] = [];
   #recent: Sample[] = [];
-  #quiet: { readonly fromMs: number; readonly fromWallMs: number; readonly usualBytes: number | undefined } | undefined;
+  #quiet: Quiet | undefined;
   #answer: Answer;
 
   constructor(remembered: Remembered = {}) {
@@ -117,12 +128,21 @@ export class WaitingDetector {
     this.#open = [];
     const { kind, unknown } = kindOf(span, this.#usualBytes, limits);
     if (kind === 'quiet') this.#rest(span, limits);
-    else this.#goOn(span, kind, unknown, limits);
+    else if (kind !== 'unknown' || !this.#pause(span)) this.#goOn(span, kind, unknown, limits);
+  }
+
+  /** Returns false when nothing is known for too long. */
+  #pause({ atMs, spanMs }: Sample): boolean {
+    const quiet = this.#quiet;
+    if (quiet === undefined || atMs - quiet.untilMs > MOST_UNKNOWN_MS) return false;
+    this.#quiet = { ...quiet, fromMs: quiet.fromMs + spanMs };
+    return true;
   }
 
   /** Until the wait is long enough, the answer stays as it was: what was unknown is not known to move. */
   #rest(span: Sample, limits: Limits): void {
-    this.#quiet ??= { fromMs: span.atMs - span.spanMs, fromWallMs: span.wallMs - span.spanMs, usualBytes: this.#usualBytes };
+    const begun = { fromMs: span.atMs - span.spanMs, fromWallMs: span.wallMs - span.spanMs, usualBytes: this.#usualBytes };
+    this.#quiet = { ...(this.#quiet ?? begun), untilMs: span.atMs };
     const waitedMs = span.atMs - this.#quiet.fromMs;
     if (waitedMs < limits.afterMs) return;
     const { stepSeconds, longestWaitMs = 0 } = this.#answer;

@@ -57,11 +57,23 @@ describe('the detector of one container', () => {
     expect(bench.run(1, { busy: 1, power: 0.3, bytes: 1e3 }).state).toBe('not-waiting');
   });
 
-  it('does not know when something is not read, and counts anew after it', () => {
+  it('does not count up to a minute in which something is not read, and does not begin anew after it', () => {
     const bench = new Bench();
     bench.run(30, WORK);
     bench.run(9, WAIT);
-    expect(bench.run(0.5, { busy: 1, activity: 0, unread: 'the bytes of a were not read' })).toMatchObject({
+    const unread = { busy: 1, activity: 0, unread: 'the bytes of a were not read' };
+    expect(bench.run(1, unread).state).toBe('not-waiting');
+    expect(bench.run(0.5, WAIT).state).toBe('not-waiting');
+    expect(bench.run(1, WAIT)).toMatchObject({ state: 'waiting', sinceMs: 30 * 60_000 });
+    expect(bench.run(1, unread).state).toBe('waiting');
+    expect(bench.run(1, WORK).state).toBe('not-waiting');
+  });
+
+  it('does not know when something is not read for longer, and counts anew after it', () => {
+    const bench = new Bench();
+    bench.run(30, WORK);
+    bench.run(9, WAIT);
+    expect(bench.run(1.5, { busy: 1, activity: 0, unread: 'the bytes of a were not read' })).toMatchObject({
       state: 'unknown',
       unknown: 'the bytes of a were not read',
     });
