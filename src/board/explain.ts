@@ -4,6 +4,7 @@ import { comparePaths, pathBetween } from '../model/locality.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { type DirectReason, directAnswer, directReasons } from './direct.ts';
 import { nameOf } from './name.ts';
+import { waitingText } from './waiting-text.ts';
 
 /** GPUs with the same reasons are one group. */
 const MOST_GROUPS = 2;
@@ -18,20 +19,24 @@ const WAYS: Readonly<Record<string, string>> = {
 
 const wayText = (path: string): string => `${WAYS[path] ?? 'over direct links'} (${path})`;
 
-/** Says to the team that owns a pod how near its devices are, and what that means, line by line; undefined when the node knows no such pod. */
+/** Says to the team that owns a pod how near its devices are and whether its work moves on, line by line; undefined when the node knows no such pod. */
 export function explainPod(namespace: string, pod: string, snapshot: Snapshot): readonly string[] | undefined {
   const isOfPod = (one: { readonly namespace: string; readonly pod: string }): boolean => one.namespace === namespace && one.pod === pod;
   const held = snapshot.allocations.filter(({ allocation }) => isOfPod(allocation));
   if (held.length === 0) return undefined;
   const own = (snapshot.localities ?? []).filter(isOfPod);
   const devices = new Map(snapshot.devices.map(({ key, device }) => [key, device]));
+  const waiting = (snapshot.waiting ?? [])
+    .filter(isOfPod)
+    .map((one) => `Container ${one.container} ${waitingText(one, snapshot.takenAtMs)}.`);
   if (own.length === 0) {
     const count = new Set(held.flatMap((state) => state.devices)).size;
     return [
       `${namespace}/${pod} holds ${count} ${count === 1 ? 'device' : 'devices'}, and no container of it holds a GPU and another device: there is no way to compare.`,
+      ...waiting,
     ];
   }
-  return own.flatMap((one) => containerLines(one, devices, snapshot));
+  return [...own.flatMap((one) => containerLines(one, devices, snapshot)), ...waiting];
 }
 
 function containerLines(one: ContainerLocality, devices: ReadonlyMap<string, Device>, snapshot: Snapshot): readonly string[] {

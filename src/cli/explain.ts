@@ -1,5 +1,6 @@
 import { UserError } from '../errors.ts';
 import { isLabel } from '../model/claim-name.ts';
+import { oneLine } from '../model/one-line.ts';
 import { askFor, printAge } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { withProgress } from './progress.ts';
@@ -33,7 +34,7 @@ export async function runExplain(context: CommandContext): Promise<Ending> {
       : await withProgress('reading the devices', ownLines(context, namespace, pod));
   const lines = found?.lines ?? [`No container of ${namespace}/${pod} holds a device on this node.`];
   await output.write(
-    options.output === 'json' ? `${JSON.stringify({ takenAt: found?.takenAt, lines }, null, 2)}\n` : `${lines.join('\n')}\n`,
+    options.output === 'json' ? `${JSON.stringify({ takenAt: found?.takenAt, lines }, null, 2)}\n` : `${lines.map(oneLine).join('\n')}\n`,
   );
   if (options.output !== 'json') printAge(found?.takenAt);
   return { status: found === undefined ? 1 : 0 };

@@ -164,6 +164,18 @@ describe('the explanation of a pod', () => {
     ]);
   });
 
+  it('ends with whether the work of each container moves on', () => {
+    const one = { namespace: 'ml', pod: 'train-0', container: 'main', devices: ['card/gpu-0'] } as const;
+    const lastProgressMs = held.takenAtMs - 12 * 60_000;
+    const waiting = [
+      { ...one, state: 'stalled', sinceMs: lastProgressMs, lastProgressMs, stepSeconds: 30 } as const,
+      { ...one, pod: 'other', state: 'waiting' } as const,
+    ];
+    expect(explainPod('ml', 'train-0', { ...held, waiting })?.slice(11)).toEqual([
+      'Container main stalled: busy, but its steps have ended, last progress 12 min ago, steps of about 30 s.',
+    ]);
+  });
+
   it('says that there is nothing to compare, and knows only pods that hold something', () => {
     const { localities: _, ...alone } = held;
     expect(explainPod('ml', 'train-0', alone)).toEqual([

@@ -136,6 +136,7 @@ function answerTo(url: string): unknown {
       ledger: { error: HOSTILE },
     };
   }
+  if (url.startsWith('/api/v1/explain/')) return { takenAt: HOSTILE, lines: [HOSTILE] };
   if (url === '/api/board') return JSON.parse(JSON.stringify(fixedBoard()).replaceAll('training', JSON.stringify(HOSTILE).slice(1, -1)));
   return undefined;
 }
@@ -163,6 +164,7 @@ const CASES: Readonly<Record<string, Case>> = {
   'health accept': { args: () => [HOSTILE, `--why=${HOSTILE}`, `--state.file=${folder}/health.json`] },
   release: { args: () => [HOSTILE, '--end', `--state.file=${folder}/health.json`] },
   incidents: { args: () => asked },
+  explain: { args: () => ['--pod=a/b', ...asked] },
   publish: { args: () => [...asked, `--publish.api-server=http://127.0.0.1:${(agent.address() as AddressInfo).port}`], until: /owned/ },
   usage: { args: () => asked },
   doctor: { args: () => [...world, `--state.file=${folder}/${HOSTILE}/none/x.json`] },

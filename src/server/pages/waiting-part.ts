@@ -1,7 +1,7 @@
 import { type Html, html } from '../../board/html.ts';
 import { highest, linePath } from '../../board/spark.ts';
 import { ratesOf, TREND_MS } from '../../board/trend.ts';
-import { durationText } from '../../board/units.ts';
+import { waitingText } from '../../board/waiting-text.ts';
 import type { DeviceHistory } from '../../incidents/history.ts';
 import { shared } from '../../model/shared-metrics.ts';
 import type { ContainerWaiting } from '../../model/waiting.ts';
@@ -17,23 +17,9 @@ export function waitingPart(
 ): Html | undefined {
   if (waiting.length === 0) return undefined;
   return html`<h2>Does it move on?</h2>${waiting.map(
-    (one) => html`<p><b>${one.container}</b> ${stateText(one)}${progressText(one, nowMs)}${stepText(one)}</p>${strip(one, historyOf)}`,
+    (one) => html`<p><b>${one.container}</b> ${waitingText(one, nowMs)}</p>${strip(one, historyOf)}`,
   )}`;
 }
-
-function stateText({ state, unknown }: ContainerWaiting): string {
-  if (state === 'unknown') return `is not known to move or to wait: ${unknown ?? 'something was not read'}`;
-  if (state === 'not-waiting') return 'does not wait';
-  return state === 'stalled' ? 'stalled: busy, but its steps have ended' : 'waits: busy, but nothing moves';
-}
-
-const progressText = ({ lastProgressMs }: ContainerWaiting, nowMs: number): string =>
-  lastProgressMs === undefined
-    ? ''
-    : `, last progress ${durationText(Math.max(0, Math.floor((nowMs - lastProgressMs) / 1_000)) * 1_000)} ago`;
-
-const stepText = ({ stepSeconds }: ContainerWaiting): string =>
-  stepSeconds === undefined ? '' : `, steps of about ${durationText(stepSeconds * 1_000)}`;
 
 /** Each read of the last half hour: means of longer times would hide the steps. */
 function strip({ container, devices }: ContainerWaiting, historyOf: (key: string) => DeviceHistory | undefined): Html | undefined {
