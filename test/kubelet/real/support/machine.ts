@@ -16,14 +16,16 @@ export function familyNamed(name: string): DeviceFamily {
   return found;
 }
 
-/** Hardware of all families as files; it stands still unless it is changed. */
+/** Hardware of all families as files; it stands still unless it is changed or moved on. */
 export class Machine {
   readonly root = mkdtempSync(join(tmpdir(), 'device-agent-machine-'));
   readonly #writer = new TreeWriter(this.root);
   readonly #paths: string[] = [];
   readonly #options: string[] = [];
+  readonly #counts: Scenario['counts'];
 
   constructor(counts: Scenario['counts']) {
+    this.#counts = counts;
     for (const folder of ['sys', 'proc', 'dev', 'bin']) mkdirSync(join(this.root, folder));
     for (const { name: family, simulation } of simulatedFamilies) {
       const hardware = simulation.simulate({ counts, elapsedMs: 0 });
@@ -39,6 +41,11 @@ export class Machine {
   flags(): string[] {
     const paths = [`--path.sysfs=${this.root}/sys`, `--path.procfs=${this.root}/proc`, `--path.dev=${this.root}/dev`];
     return [...paths, `--state.file=${this.root}/state/health.json`, ...this.#options];
+  }
+
+  /** Moves the hardware on to what it has done until then. What {@link change} wrote stays only where that is no other value. */
+  moveOn(scenario: Omit<Scenario, 'counts'>): void {
+    for (const { simulation } of simulatedFamilies) this.#writer.apply(simulation.simulate({ ...scenario, counts: this.#counts }));
   }
 
   /** Changes files in place, named by the end of their path. */
