@@ -218,6 +218,9 @@ describe.skipIf(why !== undefined)('a pod with two GPUs and a network adapter on
     const lines = stdout.trimEnd().split('\n');
     expect(lines.length).toBeGreaterThanOrEqual(8);
     expect(lines.length).toBeLessThanOrEqual(14);
+    expect(lines.at(-1)).toMatch(
+      /^Container worker stalled: busy, but its steps have ended, last progress \d+ (?:s|min) ago, steps of about \d/,
+    );
     expect(lines[0]).toBe(`ml/rank-0, container worker, holds 2 GPUs, 1 network device: ${[...gpus.map(nameOf), nic.name].join(', ')}.`);
 
     const { incidents } = (await (await fetch(`${agent.url}/api/incidents`)).json()) as {
