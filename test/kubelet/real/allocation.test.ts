@@ -122,8 +122,8 @@ describeReal.each(['direct', 'watcher'] as const)(
       );
     });
 
-    it('lists what was given, keeps it in the checkpoint, and drops its series at the refresh after the pod', async () => {
-      // The totals of an ended container stay for a time; here they would hide what else stays.
+    it('lists what was given, keeps it in the checkpoint, and drops its series three refreshes after the pod', async () => {
+      // The totals of an ended container stay for a time, three refreshes of 1 s at least; more would hide what else stays.
       const flags = [`--plugin.registration=${registration}`, '--usage.absent-for=0s', '--usage.zero-for=0s', '--usage.linger=0s'];
       const resources = RESOURCES.filter(({ resource }) => resource === HCA);
       const { kubelet, agent } = await watchedNode({ counts: COUNTS, resources, flags });
@@ -144,7 +144,7 @@ describeReal.each(['direct', 'watcher'] as const)(
 
       await agent.until('attributed', (page) => seriesValue(page, 'container_device_allocation', { pod: 'train', device: `${id}` }) === 1);
       await kubelet.remove(pod);
-      await agent.until('gone', (page) => !page.includes('pod="train"'), 2_500);
+      await agent.until('gone', (page) => !page.includes('pod="train"'), 10_000);
       expect(await kubelet.amounts(HCA), 'the devices stay').toBe('2/2');
     });
   },
