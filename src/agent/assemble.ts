@@ -43,7 +43,7 @@ export interface AssembleSettings {
   /** Number of devices that each family must have at least. */
   readonly expect?: Readonly<Record<string, number>>;
   readonly partKinds?: PartKinds;
-  /** Of each family whose devices transfer data between each other. */
+  /** The role of each family whose devices exchange data, keyed by the name of the family. */
   readonly roles?: ReadonlyMap<string, DeviceRole>;
   /** The NUMA node of each CPU. */
   readonly cpuNodes?: ReadonlyMap<number, number>;

@@ -49,7 +49,7 @@ const QUIET_SETTLE_MS = 1_000;
 const WAKE_SPACING_MS = 100;
 /** Work outside the interval waits for this multiple of the time that it last took, so that it takes at most a tenth of a core. */
 const REST = 10;
-/** Of devices whose container seems to wait. */
+/** Interval of the reads of devices whose container seems to wait. */
 const DEFAULT_SAMPLE_MS = 1_000;
 const CLOSE_GRACE_MS = 1_000;
 

@@ -24,7 +24,7 @@ export function conditionSentences({ message, unverifiedSinceMs, recovering, cou
 export function probationText({ condition, busyMs, neededMs }: NonNullable<Verdict['probation']>): string {
   const after = condition === undefined ? '' : ` after ${condition}`;
   const need = `${durationText(neededMs)} of work without a fault`;
-  const sofar = busyMs === undefined ? 'no read has told whether it works' : `it worked ${durationText(busyMs)} so far`;
+  const sofar = busyMs === undefined ? 'no read has shown whether it works' : `it worked ${durationText(busyMs)} so far`;
   return `On probation${after}: it needs ${need}; ${sofar}.`;
 }
 

@@ -6,7 +6,7 @@ import { pathBetween } from '../model/locality.ts';
 export interface DirectReason {
   readonly effect: 'helps' | 'slows' | 'stops' | 'unknown';
   readonly text: string;
-  /** Where it was read. */
+  /** The file, or the kind of source, that showed it. */
   readonly from: string;
 }
 
@@ -14,7 +14,7 @@ export interface DirectPair {
   readonly gpu: Device;
   readonly nic: Device;
   readonly hasVerbs: boolean;
-  /** Absent when nothing tells it. */
+  /** Absent when no file shows it. */
   readonly virtual?: VirtualMachine | undefined;
 }
 
@@ -29,7 +29,7 @@ export function directReasons({ gpu, nic, hasVerbs, virtual }: DirectPair): read
   ];
 }
 
-/** What follows from all reasons. What is unknown never counts as good. */
+/** Combines all reasons into one answer. An unknown reason never counts as good. */
 export function directAnswer(reasons: readonly DirectReason[]): string {
   const has = (effect: DirectReason['effect']): boolean => reasons.some((one) => one.effect === effect);
   if (has('stops')) return 'not possible';

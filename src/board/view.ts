@@ -147,7 +147,7 @@ function byTopology(rows: readonly BoardRow[]): readonly BoardSection[] {
 
 type PlacedName = Pick<BoardRow, 'name' | 'pciPath' | 'numaNode'>;
 
-/** What data passes between two devices, in words, and in the word of the vendors' tools; undefined when the place of one is unknown. */
+/** Describes the way between two devices, and adds its word (`PIX`); undefined when the place of one device is unknown. */
 function distanceText(above: PlacedName, row: PlacedName): string | undefined {
   if (above.pciPath !== undefined && above.pciPath === row.pciPath) return `same card as ${above.name}`;
   const path = pciePathBetween(pciePlace(above), pciePlace(row));

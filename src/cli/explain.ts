@@ -1,13 +1,10 @@
 import { UserError } from '../errors.ts';
-import { isLabel } from '../model/claim-name.ts';
 import { oneLine } from '../model/one-line.ts';
 import { askFor, printAge } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
+import { podOption } from './pod-option.ts';
 import { withProgress } from './progress.ts';
 import { agentSettings } from './settings.ts';
-
-/** Form of the name of a pod: a subdomain of DNS (RFC 1123). */
-const POD = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
 interface Explained {
   readonly lines: readonly string[];
@@ -17,12 +14,7 @@ interface Explained {
 /** Says how near the devices of a pod are to each other and to its CPUs, with reasons. Asks the agent, or reads once without one. */
 export async function runExplain(context: CommandContext): Promise<Ending> {
   const { options, output } = context;
-  const [namespace = '', pod = '', ...rest] = String(options.pod ?? '').split('/');
-  if (!isLabel(namespace) || !POD.test(pod) || rest.length > 0)
-    throw new UserError('flag-invalid', {
-      flag: '--pod',
-      problem: 'must be the namespace and the name of a pod, such as training/worker-0',
-    });
+  const { namespace, pod } = podOption(String(options.pod ?? ''));
   const { answer } = await askFor(context)(`/api/v1/explain/${namespace}/${pod}`);
   if (answer?.status === 503) throw new UserError('agent-not-ready', {});
   const asked = answer?.body as Partial<Explained> | undefined | null;

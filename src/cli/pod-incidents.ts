@@ -1,9 +1,9 @@
 import { UserError } from '../errors.ts';
 import { incidentsOf, type TenantIncident } from '../incidents/tenant.ts';
-import { isLabel } from '../model/claim-name.ts';
 import { askFor, printAge } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { storeOnDisk } from './incidents-on-disk.ts';
+import { podOption } from './pod-option.ts';
 import { withProgress } from './progress.ts';
 import { textTable } from './text-table.ts';
 
@@ -14,19 +14,10 @@ interface Found {
   readonly takenAt?: string;
 }
 
-/** Form of the name of a pod: a subdomain of DNS (RFC 1123). */
-const POD = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
-
 /** Prints the incidents that hit one pod, with nothing of other pods. `text`: `NAMESPACE/NAME`. */
 export async function runPodIncidents(context: CommandContext, text: string): Promise<Ending> {
   const { options, output, logger } = context;
-  const [namespace = '', name = '', ...rest] = text.split('/');
-  if (!isLabel(namespace) || !POD.test(name) || rest.length > 0) {
-    throw new UserError('flag-invalid', {
-      flag: '--pod',
-      problem: 'must be the namespace and the name of a pod, such as training/worker-0',
-    });
-  }
+  const { namespace, pod: name } = podOption(text);
   if (options.id !== undefined) {
     const problem = 'the record of one incident names all its pods: leave out the id or --pod';
     throw new UserError('usage-invalid', { problem, command: 'device-agent incidents' });

@@ -5,7 +5,7 @@ import type { Tree } from './fs/tree.ts';
 /** Names that hypervisors give to their machines. Firmware of real machines has none of them. */
 const GUESTS = /\bKVM\b|QEMU|VMware|Virtual Machine|VirtualBox|HVM domU|Google Compute Engine|OpenStack|Bochs/i;
 
-/** Finds out whether this is a virtual machine; undefined when nothing tells it. */
+/** Finds out whether this is a virtual machine; undefined when no file shows it. */
 export function readVirtualMachine(sys: Tree, proc: Tree): VirtualMachine | undefined {
   const firmware = ['sys_vendor', 'product_name']
     .map((file) => sys.text(`class/dmi/id/${file}`) ?? '')

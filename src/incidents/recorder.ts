@@ -148,7 +148,7 @@ export class IncidentRecorder {
   /** Readings before the last read of the device: one that is gone was read last before the incident. */
   #recorded(key: string, isOfWait: boolean): DeviceHistory | undefined {
     const { recordMs: usualMs = Number.POSITIVE_INFINITY, intervalMs } = this.#settings;
-    // A wait is told late. Only what was before it shows how the device worked.
+    // The agent reports a wait late. Only the readings from before it show how the device worked.
     const recordMs = isOfWait && usualMs > 0 ? Number.POSITIVE_INFINITY : usualMs;
     const latest = this.#history.latestMs(key);
     if (latest === undefined || recordMs <= 0) return undefined;

@@ -1,6 +1,6 @@
 import type { ContainerLocality, DevicePair, DeviceRole } from '../model/container-locality.ts';
 import type { Device } from '../model/device.ts';
-import { comparePaths, isFarther, placed, wayBetween } from '../model/locality.ts';
+import { comparePaths, farthestPairs, placed, wayBetween } from '../model/locality.ts';
 import type { ExclusiveResources } from '../model/pod-resources.ts';
 import type { AllocationState } from '../model/snapshot.ts';
 
@@ -78,7 +78,7 @@ export function localityOf(
   return {
     gpus: gpus.map(([key]) => key),
     nics: nics.map(([device, { family }]) => ({ device, hasVerbs: roleOf(family) === 'nic' })),
-    pairs: pairs.length <= MOST_PAIRS ? pairs : farthestOfEach(pairs),
+    pairs: pairs.length <= MOST_PAIRS ? pairs : [...new Set(farthestPairs(pairs).values())].slice(0, MOST_PAIRS),
     ...(gpuPath === undefined ? {} : { gpuPath }),
     ...(nicPath === undefined ? {} : { nicPath }),
     ...(offNode === undefined ? {} : { offNode }),
@@ -100,16 +100,4 @@ function offNodes(devices: readonly Keyed[], cpus: readonly number[], cpuNodes: 
   const places = devices.map(([, { numaNode }]) => numaNode);
   if (nodes.size === 0 || nodes.has(undefined) || places.includes(undefined)) return undefined;
   return places.filter((node) => !nodes.has(node)).length;
-}
-
-/** For each device its farthest pair, each pair once. An unknown way is farther than any other. */
-function farthestOfEach(pairs: readonly DevicePair[]): readonly DevicePair[] {
-  const farthest = new Map<string, DevicePair>();
-  for (const pair of pairs) {
-    for (const key of [pair.from, pair.to]) {
-      const known = farthest.get(key);
-      if (known === undefined || isFarther(pair.path, known.path)) farthest.set(key, pair);
-    }
-  }
-  return [...new Set(farthest.values())].slice(0, MOST_PAIRS);
 }

@@ -11,7 +11,7 @@ export interface PeerMemory {
   /** Absent: unknown. */
   readonly can?: boolean;
   readonly why: string;
-  /** Where it was read. */
+  /** The file that showed it. */
   readonly from: string;
 }
 
@@ -20,6 +20,6 @@ export interface VirtualMachine {
   readonly is: boolean;
   /** As the firmware names the machine. */
   readonly name?: string;
-  /** Where it was read. */
+  /** The file that showed it. */
   readonly from: string;
 }

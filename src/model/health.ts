@@ -170,7 +170,7 @@ export interface Probation {
   readonly condition?: string;
   /** Wall clock at which the condition was cleared, or was last known before the machine booted. */
   readonly sinceMs: number;
-  /** Time for which reads showed work and the device was healthy. Absent while no read told whether it works. */
+  /** Time for which reads showed work and the device was healthy. Absent while no read has shown whether it works. */
   readonly busyMs?: number;
 }
 

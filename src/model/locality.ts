@@ -73,9 +73,23 @@ export function comparePaths(a: string, b: string): number {
 }
 
 /** Whether one way is farther than another. An unknown way may be farther than any other. */
-export function isFarther(path: string | undefined, than: string | undefined): boolean {
+function isFarther(path: string | undefined, than: string | undefined): boolean {
   if (path === undefined || than === undefined) return than !== undefined;
   return comparePaths(path, than) > 0;
+}
+
+/** For each device, keyed by its key, the farthest of its pairs; the first of equal ones. */
+export function farthestPairs<P extends { readonly from: string; readonly to: string; readonly path?: string }>(
+  pairs: readonly P[],
+): ReadonlyMap<string, P> {
+  const farthest = new Map<string, P>();
+  for (const pair of pairs) {
+    for (const key of [pair.from, pair.to]) {
+      const known = farthest.get(key);
+      if (known === undefined || isFarther(pair.path, known.path)) farthest.set(key, pair);
+    }
+  }
+  return farthest;
 }
 
 const rankOf = (path: string): number => (PCIE_PATHS as readonly string[]).indexOf(path);

@@ -8,7 +8,7 @@ export interface FeedDevice {
   readonly state: 'HEALTHY' | 'UNHEALTHY' | 'UNKNOWN';
 }
 
-/** What the last answers of the agent contain. */
+/** The last answers of the agent. */
 export interface AgentView {
   /** The verdicts, which count: while the agent does not work, the feed reports all devices as unknown, and its API has the last snapshot. */
   readonly feed: readonly FeedDevice[];

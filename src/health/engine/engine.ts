@@ -16,7 +16,7 @@ export interface HealthEngineOptions {
   readonly policy: HealthPolicy;
   /** State that an earlier run of this boot saved, from the state file. */
   readonly state?: HealthMemory;
-  /** What stays of an earlier boot, where there is no state of this one. */
+  /** Devices of an earlier boot. The engine uses them only without `state`. */
   readonly past?: HealthMemory['past'];
   /** Events kept in memory. Default 1,000. */
   readonly eventLimit?: number;
@@ -100,8 +100,8 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
       if (displaced !== undefined) events.push(...displacedEvents(displaced, given, policy, nowMs));
       const earlier = pastOfDevice(past, keys, given.device);
       if (earlier !== undefined) taken.add(earlier);
-      const told = displaced?.verdict.state;
-      const judged = judgeDevice(before, clock.withTimes(given), policy, { nowMs, elapsedMs: present.elapsedMs }, told, earlier);
+      const lastState = displaced?.verdict.state;
+      const judged = judgeDevice(before, clock.withTimes(given), policy, { nowMs, elapsedMs: present.elapsedMs }, lastState, earlier);
       devices[keys.of(given.device)] = judged.memory;
       verdicts.set(given.key, judged.verdict);
       events.push(...judged.events);

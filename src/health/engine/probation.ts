@@ -22,8 +22,8 @@ export function begunProbation(condition: string | undefined, sinceMs: number): 
 
 /**
  * Performs one step of the probation of a device. It begins when a fatal latched condition is cleared, because such a condition ends by a
- * reset. It ends after enough busy time: idle time, time between reads of two runs of the agent, and time of which no read told the use show
- * nothing. An unhealthy device begins again.
+ * reset. It ends after enough busy time. Idle time does not count, nor time between reads of two runs of the agent, nor time for which no
+ * read showed the use. An unhealthy device begins again.
  */
 export function stepProbation(
   { wasOut, before: known, changes, state, readAtMs, isIdle, nowMs }: ProbationInput,

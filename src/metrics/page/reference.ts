@@ -149,7 +149,7 @@ A device that returned to service is on probation until it was busy for \`health
 information, and the device is offered unless \`health.probation.kubelet: unhealthy\` says otherwise.
 
 - Time counts between two reads in a row, when the second one shows work and the device is \`healthy\`. Idle time does not count.
-- Time counts for nothing when no read told the use of the device, when the device was not read, or when no agent ran.
+- Time counts for nothing when no read showed the use of the device, when the device was not read, or when no agent ran.
 - While the device is \`unhealthy\`, it is not shown as on probation; the probation then begins again, whatever ends the fault.
 - A further boot changes nothing. Probation belongs to the hardware: it goes with the device to another name, and a device that replaces it has none.
 - Work is what \`usage.idle\` says. A family that declares none, and a device that does not tell it, never ends its probation: the agent says so, and gives no busy time.

@@ -77,7 +77,7 @@ export const deviceMetrics = {
     'device_probation_busy_seconds',
     'Busy time without a fault of a device on probation.',
     [],
-    'Verdict. Absent while no read told whether the device works, as of a family without utilization: such a probation does not end.',
+    'Verdict. Absent while no read has shown whether the device works. A family without utilization never shows it, so its probation does not end.',
   ),
   lastRead: gauge(
     'device_last_read_timestamp_seconds',

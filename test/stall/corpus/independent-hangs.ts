@@ -2,6 +2,8 @@ import { seededRandom } from '../../support/seeded.ts';
 import type { HistorySource, StallHistory } from '../history.ts';
 import {
   A100,
+  a100,
+  all,
   alter,
   around,
   B200,
@@ -9,6 +11,7 @@ import {
   endsAt,
   H100,
   HOUR,
+  h100,
   inSteps,
   leaveOut,
   MI300X,
@@ -18,20 +21,11 @@ import {
   V100,
   waitsAtLeast,
 } from './mix.ts';
-import { always, busyWaiting, CONTAINER, hang, type Phase, type Play, POD, type Step, steps } from './simulation.ts';
+import { always, busyWaiting, hang, type Phase, type Play, type Step, steps } from './simulation.ts';
 
 // Jobs that stop, and jobs that only seem to stop.
 
 const node = { gpus: 8, nics: 8 };
-const h100 = { ...H100.machine, ...node };
-const a100 = { ...A100.machine, ...node };
-const all = (fromSeconds: number, toSeconds: number, stepSeconds: number) => ({
-  pod: POD,
-  container: CONTAINER,
-  fromSeconds,
-  toSeconds,
-  stepSeconds,
-});
 
 const train = (chip: Chip, minutes: number, seed: number, step: Pick<Step, 'stepSeconds'> & Partial<Step>): Phase => ({
   forSeconds: minutes * MINUTE,

@@ -1,18 +1,25 @@
 import { seededRandom } from '../../support/seeded.ts';
 import type { HistorySource, StallHistory } from '../history.ts';
-import { A100, alter, type Chip, H100, HOUR, ids, inside, L40S, leaveOut, MINUTE, playCoarsely, withoutFirstMeans } from './mix.ts';
+import {
+  A100,
+  all,
+  alter,
+  type Chip,
+  H100,
+  HOUR,
+  h100,
+  ids,
+  inside,
+  L40S,
+  leaveOut,
+  MINUTE,
+  playCoarsely,
+  withoutFirstMeans,
+} from './mix.ts';
 import { always, CONTAINER, hang, type Phase, type Play, POD, steps } from './simulation.ts';
 
 // What is read is not whole: values fail, counters stick, agents restart, pods come and go on the same devices.
 
-const h100 = { ...H100.machine, gpus: 8, nics: 8 };
-const all = (fromSeconds: number, toSeconds: number, stepSeconds: number) => ({
-  pod: POD,
-  container: CONTAINER,
-  fromSeconds,
-  toSeconds,
-  stepSeconds,
-});
 const train = (chip: Chip, minutes: number, seed: number, stepSeconds: number): Phase => ({
   forSeconds: minutes * MINUTE,
   work: steps({ stepSeconds, seed, compute: chip.compute, exchange: chip.exchange }),

@@ -1,19 +1,25 @@
 import type { HistorySource } from '../history.ts';
-import { A100, apart, around, H100, HOUR, ids, inSteps, inTurn, L40S, MINUTE, noisy, playCoarsely, waitsAtLeast } from './mix.ts';
-import { always, CONTAINER, type Play, POD, play, steps } from './simulation.ts';
+import {
+  A100,
+  a100,
+  all,
+  apart,
+  around,
+  H100,
+  HOUR,
+  h100,
+  ids,
+  inSteps,
+  inTurn,
+  L40S,
+  MINUTE,
+  noisy,
+  playCoarsely,
+  waitsAtLeast,
+} from './mix.ts';
+import { always, type Play, play, steps } from './simulation.ts';
 
 // Containers that work, though many of them look as if they did not.
-
-const node = { gpus: 8, nics: 8 };
-const h100 = { ...H100.machine, ...node };
-const a100 = { ...A100.machine, ...node };
-const all = (fromSeconds: number, toSeconds: number, stepSeconds: number) => ({
-  pod: POD,
-  container: CONTAINER,
-  fromSeconds,
-  toSeconds,
-  stepSeconds,
-});
 
 const training = (seed: number, stepSeconds = 6, jitter = 0.015) =>
   steps({ stepSeconds, jitter, seed, compute: H100.compute, exchange: H100.exchange });

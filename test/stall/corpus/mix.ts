@@ -82,6 +82,19 @@ export const L40S: Chip = {
   free: { busy: false, watts: 33, memoryBytes: 0.5e9 },
 };
 
+/** Machines of eight GPUs and eight adapters. */
+export const h100 = { ...H100.machine, gpus: 8, nics: 8 };
+export const a100 = { ...A100.machine, gpus: 8, nics: 8 };
+
+/** Steps of the usual container. */
+export const all = (fromSeconds: number, toSeconds: number, stepSeconds: number) => ({
+  pod: POD,
+  container: CONTAINER,
+  fromSeconds,
+  toSeconds,
+  stepSeconds,
+});
+
 /** Work in steps of any length: `length` of step `n` that begins at `at`, and what a GPU does at a share of it. */
 export function inSteps(length: (n: number, at: number) => number, moment: (share: number, n: number, gpu: number) => Moment): Work {
   const ends: number[] = [];
