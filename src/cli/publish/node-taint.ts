@@ -31,6 +31,9 @@ const effectsOf = (taints: readonly Taint[]): string =>
     .map(({ effect }) => effect)
     .join();
 
+const differ = (present: readonly Taint[], wanted: readonly Taint[] | undefined): boolean =>
+  wanted !== undefined && effectsOf(present) !== effectsOf(wanted);
+
 /** Returns the own taints that the node should have; undefined: those that it has. */
 function wantedTaints(view: AgentView | undefined, effect: string): readonly Taint[] | undefined {
   const states = view?.feed.map(({ state }) => state) ?? ['UNKNOWN'];
@@ -58,9 +61,9 @@ export class NodeTaint {
     const { clock, resyncMs, effect } = this.#parts;
     if (clock.monotonic() - this.#readMs >= resyncMs) this.#present = undefined;
     const present = this.#present ?? (await this.#read()).taints;
-    const wanted = wantedTaints(view(), effect);
+    const wanted = (): readonly Taint[] | undefined => wantedTaints(view(), effect);
     const untilReadMs = this.#readMs + resyncMs - clock.monotonic();
-    if (wanted === undefined || effectsOf(present) === effectsOf(wanted)) return untilReadMs;
+    if (!differ(present, wanted())) return untilReadMs;
     const waitMs = this.#patchedMs + SPACING_MS - clock.monotonic();
     if (waitMs > 0) return Math.min(waitMs, untilReadMs);
     await this.#write(wanted);
@@ -70,7 +73,7 @@ export class NodeTaint {
   /** Removes the taint. Returns how many there were. */
   async withdraw(): Promise<number> {
     const own = (await this.#read()).taints.filter(isOwn);
-    if (own.length > 0) await this.#write([]);
+    if (own.length > 0) await this.#write(() => []);
     return own.length;
   }
 
@@ -88,9 +91,12 @@ export class NodeTaint {
     return { taints, resourceVersion: metadata.resourceVersion };
   }
 
-  async #write(own: readonly Taint[]): Promise<void> {
+  /** `wanted` is asked after each reading, because what should be there can change until the request is sent. */
+  async #write(wanted: () => readonly Taint[] | undefined): Promise<void> {
     for (let conflicts = 0; ; conflicts += 1) {
       const { taints, resourceVersion } = await this.#read();
+      const own = wanted();
+      if (own === undefined || !differ(taints, own)) return;
       const after = [...taints.filter((taint) => !isOwn(taint)), ...own];
       // A failed request may have been carried out.
       this.#present = undefined;

@@ -61,7 +61,7 @@ export class Publisher {
     const rules = new DeviceRules(kubernetes, parts.clock, { ...settings, effect: settings['device-taint-rules'] });
     const taint = new NodeTaint({ ...parts, node, resyncMs, effect: settings['node-taint'] });
     const known = (): AgentView | undefined => {
-      const view = parts.view();
+      const view = this.#view();
       return view === 'away' ? undefined : view;
     };
     const work = (what: string, run: Work['run']): Work => ({ what, pace: new Pace(parts.random), run });
@@ -92,8 +92,13 @@ export class Publisher {
     }
   }
 
+  /** A request can still be on its way when the end is asked for. What it finds must not be written any more: somebody may have removed it. */
+  #view(): AgentView | 'away' | undefined {
+    return this.#isOver ? undefined : this.#parts.view();
+  }
+
   #wanted(): readonly ConditionContent[] | undefined {
-    const view = this.#parts.view();
+    const view = this.#view();
     return view === 'away' ? agentAway() : view && conditionsOf(view);
   }
 

@@ -24,6 +24,8 @@ let clock: VirtualClock;
 let publisher: Publisher;
 let view: AgentView | 'away' | undefined;
 let onTheWire = 0;
+/** Called when an answer is there, before the publisher has it. */
+let answered: (method: string) => void;
 let begin: (more?: object) => Publisher;
 const told: string[] = [];
 
@@ -54,11 +56,13 @@ beforeEach(async () => {
   writeFileSync(token, TOKEN);
   const client = kubernetesAt(server, { 'api-server': '', 'token-file': token, 'ca-file': api.certificates.path('ca.crt') });
   onTheWire = 0;
+  answered = () => undefined;
   kubernetes = {
     async call(...words) {
       onTheWire += 1;
       return await client.call(...words).finally(() => {
         onTheWire -= 1;
+        answered(words[0]);
       });
     },
   };
@@ -249,5 +253,22 @@ describe('the taint of a node', () => {
     api.setTaints(NODE, () => []);
     await pass(minutes(2));
     expect(taints()).toEqual([OWN]);
+  });
+
+  it('is not written by a publisher that was asked to end while it read the node', async () => {
+    await pass(seconds(10));
+    view = feed('UNHEALTHY', 'HEALTHY');
+    let ended: Promise<void> | undefined;
+    answered = (method) => {
+      const node = api.nodes.get(NODE);
+      if (method !== 'GET' || node === undefined || ended !== undefined) return;
+      // As `--withdraw` leaves it.
+      node.conditions = node.conditions.filter(({ type }) => type === 'Ready');
+      ended = publisher.stop();
+    };
+    await pass(seconds(10));
+    await ended;
+    expect(ended).toBeDefined();
+    expect([taints(), api.taintPatches, api.said(NODE)]).toEqual([[OTHER], [], {}]);
   });
 });
