@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { mutation } from './test/oracle/mutation.ts';
+import { SkipReport } from './test/support/skip-report.ts';
 
 export default defineConfig({
   plugins: [mutation(process.env.ORACLE_MUTANT)],
@@ -7,6 +8,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     pool: 'forks',
+    reporters: ['default', new SkipReport()],
     // Most tests wait for real programs, so they take more workers than a machine has processors.
     maxWorkers: 3,
     // A machine that others use too delays the processes of a test. The report names each test that needed the second run.

@@ -9,7 +9,7 @@ import { repetitions } from '../support/repetitions.ts';
 import { seriesValue } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
 
-const KILLS = repetitions(20, 50);
+const KILLS = repetitions(10, 25);
 const BOOT = '0d5e3b1c-5a0e-4bfa-9a53-52d5a1c5b0de';
 const HCA = 'example.com/hca';
 

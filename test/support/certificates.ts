@@ -2,6 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isInstalled } from './prometheus.ts';
+import { leaveOut } from './skipped.ts';
+
+/** Why no certificate can be made here; undefined when one can. */
+export const noOpenssl = isInstalled('openssl', 'version') ? undefined : 'openssl is not installed';
 
 /** Certificates made by `openssl`, in a directory of their own. */
 export class Certificates {
@@ -43,6 +48,7 @@ export class Certificates {
   }
 
   #openssl(words: readonly string[]): void {
+    if (noOpenssl !== undefined) leaveOut(noOpenssl);
     execFileSync('openssl', words, { stdio: ['ignore', 'ignore', 'pipe'] });
   }
 }

@@ -3,6 +3,11 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, renameSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isInstalled } from './prometheus.ts';
+import { leaveOut } from './skipped.ts';
+
+/** Why nothing can be compiled here; undefined when it can. */
+export const noCompiler = isInstalled('cc') ? undefined : 'there is no C compiler cc';
 
 /**
  * A shared library made of one C source, compiled once for each text of it on this machine. Copies of the file have a state of
@@ -13,7 +18,9 @@ export const compiledLibrary = (source: string): string => compiled(source, 'lib
 /** A program made of one C source, compiled once for each text of it on this machine. */
 export const compiledProgram = (source: string): string => compiled(source, 'program', '', []);
 
+/** Leaves out the test that runs when there is no compiler. */
 function compiled(source: string, kind: string, ending: string, flags: readonly string[]): string {
+  if (noCompiler !== undefined) leaveOut(noCompiler);
   const hash = createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 16);
   const file = join(tmpdir(), `device-agent-${kind}-${process.getuid?.() ?? 0}-${hash}${ending}`);
   if (!existsSync(file)) {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { noCompiler } from '../../support/compiled-library.ts';
 import { pythonPackage } from '../../support/python-package.ts';
 import { unless } from '../../support/skipped.ts';
 import { codeEntries, layoutEntries, numberEntries } from './vendor/entries.ts';
@@ -15,7 +16,8 @@ const HEADERS = [
 const entriesOf = (driver: string): readonly Entry[] => [...layoutEntries(), ...numberEntries(driver), ...codeEntries()];
 
 for (const { name, version, driver, atLeast, folder, missing } of HEADERS) {
-  describe.skipIf(folder === undefined)(`nvml.h of ${name} ${version}${unless(folder !== undefined, missing ?? '')}`, () => {
+  const why = missing ?? noCompiler;
+  describe.skipIf(why !== undefined)(`nvml.h of ${name} ${version}${unless(why === undefined, why ?? '')}`, () => {
     const header = folder === undefined ? '' : headerBelow(folder);
 
     it('has the sizes, offsets, field ids and codes of the agent', () => {

@@ -8,6 +8,8 @@ import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { type Access, OPEN_ACCESS } from '../../../src/server/access/access.ts';
 import { BoardFeed } from '../../../src/server/feed/board-feed.ts';
 import { MOST_BOARD_STREAMS } from '../../../src/server/feed/board-watch.ts';
+import { isInstalled } from '../../support/prometheus.ts';
+import { leaveOut } from '../../support/skipped.ts';
 import { ask, connectTo, start } from '../asking.ts';
 import { broken, gpu, snapshotOf } from './support.ts';
 
@@ -32,6 +34,7 @@ const eventsIn = (text: string): readonly Told[] =>
 
 /** As a script follows it. */
 function curl(url: string): { events(): readonly Told[]; readonly ended: Promise<void> } {
+  if (!isInstalled('curl')) leaveOut('curl is not installed');
   const child = execFile('curl', ['-sN', `${url}/api/board/watch`], { maxBuffer: Number.POSITIVE_INFINITY });
   children.push(child);
   let text = '';

@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Access, OPEN_ACCESS } from '../../../src/server/access/access.ts';
+import { isInstalled } from '../../support/prometheus.ts';
+import { leaveOut } from '../../support/skipped.ts';
 import { ask, connectTo, start } from '../asking.ts';
 import { broken, feedOf, gpu, snapshotOf } from './support.ts';
 
@@ -21,6 +23,7 @@ const WATCH = 'GET /api/health/watch HTTP/1.1\r\nHost: localhost\r\n\r\n';
 
 /** As an administrator follows it. */
 function curl(url: string): { lines(): readonly Line[]; readonly ended: Promise<void> } {
+  if (!isInstalled('curl')) leaveOut('curl is not installed');
   const child = execFile('curl', ['-sN', `${url}/api/health/watch`], { maxBuffer: Number.POSITIVE_INFINITY });
   children.push(child);
   let text = '';
