@@ -1,4 +1,4 @@
-import { accessSync, constants, statSync } from 'node:fs';
+import { accessSync, constants, type Stats, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { stateOptions } from '../../agent/options.ts';
 import { expectedDevices, pluginResources } from '../../config/structured.ts';
@@ -161,13 +161,25 @@ function checkState({ configuration }: Pick<CheckContext, 'configuration'>): Che
 function whyUnwritable(file: string): string | undefined {
   let directory = dirname(file);
   try {
-    if (statSync(file, { throwIfNoEntry: false })?.isFile() === false) return `${file} is not a regular file`;
-    while (statSync(directory, { throwIfNoEntry: false }) === undefined) directory = dirname(directory);
+    if (present(file)?.isFile() === false) return `${file} is not a regular file`;
+    let found = present(directory);
+    for (; found === undefined; found = present(directory)) directory = dirname(directory);
+    if (!found.isDirectory()) return `${directory} is not a directory`;
     // Each save writes a new file and renames it.
     accessSync(directory, constants.W_OK | constants.X_OK);
     return undefined;
   } catch (error) {
     return `${directory} cannot be written to (${errnoName(error)})`;
+  }
+}
+
+/** Versions of Node differ in what `throwIfNoEntry` means for a path below a file. */
+function present(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes(errnoName(error))) return undefined;
+    throw error;
   }
 }
 

@@ -45,6 +45,8 @@ async function doctor(
     `--podresources.checkpoint=${folder}/checkpoint`,
     '--podresources.timeout=2s',
     `--web.listen-address=${folder}/web.sock`,
+    // The default belongs to root.
+    `--state.file=${folder}/state.json`,
     ...probesOff,
     ...flags,
   ]);
@@ -151,7 +153,7 @@ describe('doctor', () => {
 
   it.each<[string, string, string, string]>([
     ['can be written', 'state/deep/health.json', 'ok', 'state/deep/health.json'],
-    ['is below a file', 'checkpoint/health.json', 'finding', 'checkpoint cannot be written to (ENOTDIR)'],
+    ['is below a file', 'checkpoint/health.json', 'finding', 'checkpoint is not a directory'],
     ['is a directory', 'kubelet', 'finding', 'kubelet is not a regular file'],
   ])('tells a state file that %s', async (_name, path, status, detail) => {
     await startKubelet();
