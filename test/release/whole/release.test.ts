@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Ajv } from 'ajv';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { unless } from '../../support/skipped.ts';
+import { startRegistry, whyNoRegistry } from './registry.ts';
 
 const { name, version } = JSON.parse(readFileSync('package.json', 'utf8')) as { name: string; version: string };
 const ARCHITECTURES = ['amd64', 'arm64'];
@@ -12,6 +14,11 @@ const ARCHITECTURES = ['amd64', 'arm64'];
 const COMMANDS = [...readFileSync('docs/verify.md', 'utf8').matchAll(/^ {3}```sh\n(.*?)^ {3}```$/gms)].map(
   ([, command]) => command as string,
 );
+/** Its commands that sign in a registry, and those that verify there. */
+const IN_REGISTRY = [...readFileSync('docs/verify.md', 'utf8').matchAll(/^```sh registry\n(.*?)^```$/gms)].map(
+  ([, lines]) => lines as string,
+);
+const withoutRegistry = whyNoRegistry();
 const OFFLINE = /\b(?:ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|ETIMEDOUT|ENOTCACHED)\b|Could not resolve|Failed to fetch/;
 const missing = ['apt-get', 'dpkg-deb', 'openssl', 'git'].find((program) => spawnSync(program, ['--version']).error !== undefined);
 const tell = (text: string): unknown => process.stderr.write(`skipped: the release, ${text}\n`);
@@ -63,10 +70,20 @@ describe.skipIf(missing !== undefined)('a release', () => {
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
   /** As a stranger types it: in another folder, with another umask and in another time zone than the release was made. */
-  const run = (command: string | undefined): { readonly status: number | null; readonly output: string } => {
-    const env = { ...process.env, TZ: 'Pacific/Kiritimati', LC_ALL: 'C' };
+  const run = (command: string | undefined, more: object = {}): { readonly status: number | null; readonly output: string } => {
+    const env = { ...process.env, ...more, TZ: 'Pacific/Kiritimati', LC_ALL: 'C' };
     const { status, stdout, stderr } = spawnSync('bash', ['-c', `umask 077\n${command}`], { cwd: stranger, encoding: 'utf8', env });
     return { status, output: stdout + stderr };
+  };
+  const withAnotherKey = <T>(does: () => T): T => {
+    const path = join(stranger, 'device-agent.pub');
+    const before = readFileSync(path);
+    writeFileSync(path, generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ type: 'spki', format: 'pem' }));
+    try {
+      return does();
+    } finally {
+      writeFileSync(path, before);
+    }
   };
   const read = <T>(file: string): T => JSON.parse(readFileSync(join(release, file), 'utf8')) as T;
   const componentsOf = (sbom: string): readonly Component[] =>
@@ -94,6 +111,31 @@ describe.skipIf(missing !== undefined)('a release', () => {
     for (const architecture of ARCHITECTURES) expect(read<object>('image/index.json')).toHaveProperty('manifests', tagged(architecture));
   }, 900_000);
 
+  it.skipIf(withoutRegistry !== undefined)(
+    `is signed and verified by cosign in a registry, and by no other key${unless(withoutRegistry === undefined, withoutRegistry ?? '')}`,
+    async ({ skip }) => {
+      skip(whyNot !== undefined);
+      expect(IN_REGISTRY).toHaveLength(2);
+      const [signs, verifies] = IN_REGISTRY.map((lines) => `set -e\n${lines}`);
+      const registry = await startRegistry(directory);
+      try {
+        const words = { ...registry.environment, COSIGN_PASSWORD: 'secret' };
+        expect(run(verifies, words).status).not.toBe(0);
+        cpSync(join(directory, 'key'), join(stranger, 'device-agent.key'));
+        expect(run(signs, words)).toMatchObject({ status: 0 });
+        expect(run(verifies, words)).toMatchObject({ status: 0 });
+        expect(withAnotherKey(() => run(verifies, words)).status).not.toBe(0);
+        const blob = run(
+          'cosign verify-blob --key device-agent.pub --signature release/SHA256SUMS.sig --insecure-ignore-tlog release/SHA256SUMS',
+        );
+        expect(blob).toMatchObject({ status: 0 });
+      } finally {
+        await registry.stop();
+      }
+    },
+    120_000,
+  );
+
   it('has each file but the signature in the signed list', ({ skip }) => {
     skip(whyNot !== undefined);
     const listed = [...readFileSync(join(release, 'SHA256SUMS'), 'utf8').matchAll(/^[0-9a-f]{64} {2}(.+)$/gm)].map(([, file]) => file);
@@ -119,12 +161,7 @@ describe.skipIf(missing !== undefined)('a release', () => {
 
   it('is refused by another key', ({ skip }) => {
     skip(whyNot !== undefined);
-    const path = join(stranger, 'device-agent.pub');
-    const before = readFileSync(path);
-    writeFileSync(path, generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ type: 'spki', format: 'pem' }));
-    const { status } = run(COMMANDS[0]);
-    writeFileSync(path, before);
-    expect(status).not.toBe(0);
+    expect(withAnotherKey(() => run(COMMANDS[0])).status).not.toBe(0);
   });
 
   it.for(ARCHITECTURES)(
