@@ -1,4 +1,4 @@
-import { rename } from 'node:fs/promises';
+import { setAside } from '../host/fs/kept-file.ts';
 import { type SavedFormat, type SavedIgnored, type SavedRead, SavedStateFile } from '../host/fs/saved-state.ts';
 import type { AccountsState } from './accounts-state.ts';
 
@@ -15,7 +15,7 @@ export interface SavedUsage {
 
 export type UsageRead =
   | { readonly saved: SavedUsage; readonly bootId: string; readonly ignored?: undefined }
-  | { readonly saved?: undefined; readonly ignored: SavedIgnored; readonly message: string };
+  | { readonly saved?: undefined; readonly ignored: SavedIgnored; readonly message: string; readonly kept?: string | undefined };
 
 /** Version 2 has all accounts in one JSON value, as lists. */
 const FORMAT: SavedFormat = { format: 'device-agent-usage', version: 3, readableFrom: 2, name: 'usage state' };
@@ -25,6 +25,8 @@ export interface UsageFile {
   readonly path: string;
   /** A file that cannot be used is renamed, so that no write destroys it. */
   read(): Promise<UsageRead>;
+  /** Paths of files that an agent of an older version set aside and that this one could use. */
+  kept(): Promise<readonly string[]>;
   /** Writes what changed. `isLast`: the file gets the complete state. On failure the file has the old state, and the error message is returned. */
   write(saved: SavedUsage, isLast?: boolean): Promise<string | undefined>;
 }
@@ -36,15 +38,12 @@ export function createUsageFile(path: string, bootId: string, maxBytes = MAX_BYT
     path,
     async read() {
       const result = usageOf(await file.read());
-      if (result.ignored !== undefined && result.ignored !== 'absent') await rename(path, unusedPath(path)).catch(() => undefined);
-      return result;
+      return result.ignored === undefined || result.ignored === 'absent' ? result : { ...result, kept: await setAside(path) };
     },
+    kept: async () => (await file.kept()).filter(({ saved }) => usageOf(saved).ignored === undefined).map((one) => one.path),
     write: ({ accounts, waiting = {}, ...times }, isLast) => file.write({ times, waiting, ...accounts }, undefined, isLast),
   };
 }
-
-/** Name that a file gets which this agent cannot use. */
-export const unusedPath = (path: string): string => `${path}.unused`;
 
 function usageOf(read: SavedRead): UsageRead {
   if (read.ignored !== undefined) return read;

@@ -35,6 +35,8 @@ export interface AgentDependencies {
   readonly version: string;
   /** Undefined while no configuration file is used. */
   readonly config?: () => ConfigStatus | undefined;
+  /** Loads of a configuration that sets an option which is to go, by key of the option. */
+  readonly deprecatedOptions?: ReadonlyMap<string, number>;
   /** Reads the configuration file again, for `POST /-/reload`. Resolves to what is wrong with it. */
   readonly reload?: () => Promise<string | undefined>;
 }
@@ -243,7 +245,7 @@ interface BuildDependencies {
 
 async function build(
   settings: AgentSettings,
-  { logger, version, config }: AgentDependencies,
+  { logger, version, config, deprecatedOptions }: AgentDependencies,
   { isLasting, access, parts }: BuildDependencies,
 ): Promise<Built> {
   const clock = parts?.frames ?? systemClock;
@@ -274,6 +276,7 @@ async function build(
       ...(host === undefined ? {} : { host }),
       ...(access === undefined ? {} : { webConfig: access.stats() }),
       ...(file === undefined ? {} : { config: file }),
+      ...(deprecatedOptions === undefined ? {} : { deprecatedOptions }),
       ...(offered === undefined || offered.resources.length === 0 ? {} : { plugin: offered }),
     };
   };

@@ -12,11 +12,13 @@ import type { Clock } from '../host/clock.ts';
 import { type ChangeLog, createChangeLog, type Trouble } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { HungStep } from '../model/collection.ts';
+import { defined } from '../model/defined.ts';
 import type { HealthEvent, Transition } from '../model/events.ts';
 import { NEVER_OBSERVED, type ObservedSpans } from '../model/observed-spans.ts';
 import type { Judge } from './assemble.ts';
 import { bootIdOf } from './boot-id.ts';
 import { healthPolicy } from './health-policy.ts';
+import { tellKept } from './kept-state.ts';
 import type { RestoredDevice } from './known-devices.ts';
 import type { AgentSettings } from './settings.ts';
 
@@ -223,9 +225,11 @@ function policyOf(settings: AgentSettings, logger: Logger): HealthPolicy {
 }
 
 async function rememberedState(file: StateFile | undefined, path: string, logger: Logger): Promise<Partial<StateRead>> {
+  for (const { path: kept, unhealthy } of (await file?.kept()) ?? []) tellKept(logger, kept, { to: path, what: 'health', unhealthy });
   const read = await file?.read();
   if (read?.ignored !== undefined && read.ignored !== 'absent') {
-    logger.warn('the saved health state is not used', { path, reason: read.ignored, detail: read.message });
+    const { ignored: reason, message: detail, kept } = read;
+    logger.warn('the saved health state is not used', defined({ path, reason, detail, kept }));
   }
   return read ?? {};
 }

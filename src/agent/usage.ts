@@ -1,14 +1,17 @@
 import { dirname, join } from 'node:path';
 import { Accounts, type AccountsSettings } from '../accounting/accounts.ts';
-import { createUsageFile, type SavedUsage, type UsageFile, type UsageRead, unusedPath } from '../accounting/usage-file.ts';
+import { createUsageFile, type SavedUsage, type UsageFile, type UsageRead } from '../accounting/usage-file.ts';
 import type { UptimeClock } from '../host/clock.ts';
 import { endsWithin } from '../host/ends-within.ts';
+import { setAside } from '../host/fs/kept-file.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
+import { defined } from '../model/defined.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Usage } from '../model/usage.ts';
 import { type WaitingSettings, WaitingTracker } from '../waiting/tracker.ts';
 import { bootIdOf } from './boot-id.ts';
+import { tellKept } from './kept-state.ts';
 import type { AgentSettings } from './settings.ts';
 
 /** Snapshots of one refresh that come within this time are saved together. */
@@ -64,16 +67,17 @@ export class AccountingService {
   static async open(settings: AgentSettings, logger: Logger, clock: UptimeClock): Promise<AccountingService> {
     const { file: stateFile } = settings.state;
     const file = stateFile === '' ? undefined : createUsageFile(join(dirname(stateFile), 'usage.json'), bootIdOf(settings.roots.procfs));
+    for (const path of (await file?.kept()) ?? []) tellKept(logger, path, { to: file?.path ?? '', what: 'usage' });
     const read = await file?.read();
     if (file !== undefined && read?.ignored !== undefined && read.ignored !== 'absent') {
-      const { ignored: reason, message: detail } = read;
-      tellUnused(logger, file.path, reason, detail);
+      tellUnused(logger, file.path, { reason: read.ignored, detail: read.message, kept: read.kept });
     }
     try {
       return new AccountingService(settings, clock, logger, file, read);
     } catch (error) {
       // Only a file of another make has the checksum and not the fields.
-      tellUnused(logger, file?.path ?? '', 'damaged', error instanceof Error ? error.message : String(error));
+      const [path, detail] = [file?.path ?? '', error instanceof Error ? error.message : String(error)];
+      tellUnused(logger, path, { reason: 'damaged', detail, kept: await setAside(path) });
       return new AccountingService(settings, clock, logger, file, undefined);
     }
   }
@@ -153,8 +157,14 @@ export class AccountingService {
   }
 }
 
-function tellUnused(logger: Logger, path: string, reason: string, detail: string): void {
-  logger.warn('the saved usage is not used; all totals start at 0', { path, reason, detail, kept: unusedPath(path) });
+interface Unused {
+  readonly reason: string;
+  readonly detail: string;
+  readonly kept: string | undefined;
+}
+
+function tellUnused(logger: Logger, path: string, unused: Unused): void {
+  logger.warn('the saved usage is not used; all totals start at 0', defined({ path, ...unused }));
 }
 
 const unsaved = (path: string, detail: string) => ({

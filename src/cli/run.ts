@@ -1,4 +1,5 @@
 import { loadConfiguration } from '../config/configuration.ts';
+import { DeprecatedOptions } from '../config/deprecated-options.ts';
 import type { Environment } from '../config/environment.ts';
 import { familyDirectory } from '../config/families/early-directory.ts';
 import { readFamilyDirectory, withDeclared } from '../config/families/family-directory.ts';
@@ -47,6 +48,8 @@ async function runChecked(args: readonly string[], environment: Environment, out
   adoptLibraryLines(logger);
   checkMeaning(configuration, families);
   warnOfVariables(logger, unknownVariables);
+  const deprecated = new DeprecatedOptions(registry, logger);
+  deprecated.loaded(configuration);
   for (const { message, remedy } of read.leftOut)
     logger.warn('a declaration that others can change is left out', { problem: message, remedy });
   const run = await spec.load();
@@ -57,6 +60,7 @@ async function runChecked(args: readonly string[], environment: Environment, out
     flags,
     families,
     declared: { directory, ...read },
+    deprecated,
     logger,
     output,
     options,

@@ -1,4 +1,5 @@
 import { errors } from '../errors.ts';
+import { fullHelp } from '../model/deprecation.ts';
 import type { OptionSection, Registry } from './registry.ts';
 import { toText } from './values.ts';
 
@@ -25,7 +26,7 @@ export function renderConfiguration(registry: Registry, toYaml: (value: unknown)
         const names = negation === undefined ? code(flag) : `${code(flag)} ${code(negation)}`;
         const place = filePath === undefined ? '' : code(filePath.join('.'));
         const choices = spec.choices === undefined ? '' : ` One of ${spec.choices.map(code).join(', ')}.`;
-        return `| ${names} | ${code(environment)} | ${place} | ${spec.kind} | ${code(toText(spec, spec.default))} | ${cell(spec.help + choices)} |`;
+        return `| ${names} | ${code(environment)} | ${place} | ${spec.kind} | ${code(toText(spec, spec.default))} | ${cell(fullHelp(spec) + choices)} |`;
       });
     const head = '| Flag | Environment | In the file | Kind | Default | |\n|---|---|---|---|---|---|';
     return `## ${escapeText(section.title)}\n\n${head}\n${rows.join('\n')}\n${whenChanged(section)}`;

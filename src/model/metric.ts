@@ -1,3 +1,5 @@
+import type { Deprecation } from './deprecation.ts';
+
 export type MetricType = 'gauge' | 'counter';
 
 /** Labels of one series, without those that the exposition adds (`device`, `namespace`, …). */
@@ -32,13 +34,14 @@ export interface MetricSpec {
   readonly container?: true;
   /** A reset or a reboot can wipe it: an incident keeps its last value. */
   readonly wiped?: true;
+  readonly deprecated?: Deprecation;
 }
 
 /** Optional properties of a metric. */
-export type MetricTraits = Pick<MetricSpec, 'container' | 'wiped'>;
+export type MetricTraits = Pick<MetricSpec, 'container' | 'wiped' | 'deprecated'>;
 
 /** A metric of the agent itself. Unlike a device metric it can be a histogram of durations, in seconds. */
-export interface AgentMetricSpec extends Omit<MetricSpec, 'type' | keyof MetricTraits> {
+export interface AgentMetricSpec extends Omit<MetricSpec, 'type' | 'container' | 'wiped'> {
   readonly type: MetricType | 'histogram';
 }
 

@@ -1,3 +1,4 @@
+import type { Deprecation } from './deprecation.ts';
 import type { Millis } from './duration.ts';
 
 /** Value types of flags, environment variables and configuration file. */
@@ -19,6 +20,7 @@ export interface OptionSpec<K extends OptionKind = OptionKind> {
   readonly min?: number;
   /** Largest allowed value, for kind `integer`. */
   readonly max?: number;
+  readonly deprecated?: Deprecation;
 }
 
 /** Options of one part, keyed by name in kebab-case. Each part declares its own options; the configuration only sets the values. */

@@ -6,6 +6,7 @@ import type { AgentSettings } from '../../src/agent/settings.ts';
 import type { CommandContext } from '../../src/cli/context.ts';
 import { ConfigReload } from '../../src/cli/serve/config-reload.ts';
 import { loadConfiguration } from '../../src/config/configuration.ts';
+import { DeprecatedOptions } from '../../src/config/deprecated-options.ts';
 import { readFamilyDirectory } from '../../src/config/families/family-directory.ts';
 import { createRegistry } from '../../src/config/registry.ts';
 import { loadFamilies, optionSections } from '../../src/config/sections.ts';
@@ -43,7 +44,18 @@ async function watched(text: string, declared?: CommandContext['declared']) {
       return () => timers.delete(timer);
     },
   };
-  const context = { configuration, registry, environment: {}, flags, families, declared, logger, options: {} } as unknown as CommandContext;
+  const deprecated = new DeprecatedOptions(registry, logger);
+  const context = {
+    configuration,
+    registry,
+    environment: {},
+    flags,
+    families,
+    declared,
+    deprecated,
+    logger,
+    options: {},
+  } as unknown as CommandContext;
   const reload = ConfigReload.of(context, clock) as ConfigReload;
   const applied: AgentSettings[] = [];
   reload.start({ apply: async (settings) => void applied.push(settings) });

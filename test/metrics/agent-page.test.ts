@@ -10,11 +10,11 @@ import { families, snapshot, stats } from './sample.ts';
 const FORMATS: readonly Format[] = ['text', 'openmetrics'];
 
 /** An exposition whose time, snapshot and agent the test moves on; counts how often the agent was asked about itself. */
-function movable() {
+function movable(shown = families) {
   const world = { nowMs: 0, snapshot: snapshot as Snapshot | undefined, stats: stats as AgentStats, asked: 0 };
   const clock: Clock = { now: () => world.nowMs, monotonic: () => world.nowMs, after: () => () => undefined };
   const exposition = createExposition({
-    families,
+    families: shown,
     snapshot: () => world.snapshot,
     agent: () => {
       world.asked += 1;
@@ -72,5 +72,47 @@ describe('what the page says of the agent', () => {
     expect(await count()).toBe(before + 7);
     for (const descriptor of opened) closeSync(descriptor);
     expect(await count()).toBe(before);
+  });
+});
+
+describe('metrics that are to go', () => {
+  /** The families of the sample; metrics with these names are to go. */
+  const marked = (...names: readonly string[]): typeof families =>
+    families.map((family) => ({
+      ...family,
+      metrics: family.metrics.map((spec) => (names.includes(spec.name) ? { ...spec, deprecated: { since: '0.1', use: 'another' } } : spec)),
+    }));
+  const counted = (text: string): readonly string[] =>
+    text.split('\n').filter((line) => line.startsWith('device_agent_deprecated_uses_total'));
+
+  it('are counted by each scrape that carries them, with their twins, and say what to use', async () => {
+    const { world, live } = movable(marked('device_temperature_celsius', 'device_toy_crossings_total'));
+    const first = (await live()).toString();
+    expect(first).toMatch(/^# HELP device_temperature_celsius .*\. \(Deprecated since 0\.1: use another\.\)$/m);
+    expect(first).toMatch(/^# HELP container_device_temperature_celsius .*\. \(Deprecated since 0\.1: use another\.\)$/m);
+    // The page that a second scraper gets within a second is the same, and is its scrape.
+    await live();
+    world.nowMs += 1_000;
+    const series = (name: string, count: number) => `device_agent_deprecated_uses_total{kind="metric",name="${name}"} ${count}`;
+    const names = ['container_device_temperature_celsius', 'device_temperature_celsius', 'device_toy_crossings_total'];
+    expect(counted(first)).toEqual(names.map((name) => series(name, 0)));
+    expect(counted((await live()).toString())).toEqual(names.map((name) => series(name, 2)));
+    world.snapshot = { ...snapshot, devices: [], containerReadings: [] };
+    await live();
+    world.nowMs += 1_000;
+    expect(counted((await live()).toString()), 'a page without them').toEqual(names.map((name) => series(name, 3)));
+  });
+
+  it('have no series while there is none', async () => {
+    const { world, live } = movable();
+    world.stats = { ...stats, deprecatedOptions: new Map() };
+    expect((await live()).toString()).not.toContain('deprecated');
+  });
+
+  it('are one in all families, or none', () => {
+    const [first, ...others] = marked('device_errors_total');
+    const wrong = [first as (typeof families)[number], ...families.slice(1)];
+    expect(others).not.toEqual([]);
+    expect(() => movable(wrong)).toThrow('declared differently');
   });
 });

@@ -13,7 +13,7 @@ const STOP_MS = 4_000;
 
 /** Runs the agent until a stop signal. */
 export async function runServe(context: CommandContext): Promise<Ending> {
-  const { configuration, families, logger } = context;
+  const { configuration, families, deprecated, logger } = context;
   const { version, nodeVersion } = readVersion();
   const signal = stopSignal(['SIGTERM', 'SIGINT']);
   const reload = ConfigReload.of(context, systemClock);
@@ -26,7 +26,12 @@ export async function runServe(context: CommandContext): Promise<Ending> {
   logger.info('configuration in use', { file: configuration.file?.path ?? 'none', set: configuration.givenSections() });
   warnOfSysfs(context);
   const watched = reload && { config: () => reload.status(), reload: () => reload.reload() };
-  const agent = await startAgent(agentSettings(configuration, families), { logger, version, ...watched });
+  const agent = await startAgent(agentSettings(configuration, families), {
+    logger,
+    version,
+    deprecatedOptions: deprecated.loads,
+    ...watched,
+  });
   reload?.start(agent);
   logger.info('serving', { address: agent.address });
   logger.info('stopping', { signal: await signal });

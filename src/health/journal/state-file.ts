@@ -1,4 +1,4 @@
-import { rename } from 'node:fs/promises';
+import { setAside } from '../../host/fs/kept-file.ts';
 import {
   decodeSaved,
   encodeSaved,
@@ -8,6 +8,7 @@ import {
   type SavedSections,
   SavedStateFile,
 } from '../../host/fs/saved-state.ts';
+import { deviceKey } from '../../model/device.ts';
 import type { HealthMemory } from '../engine/memory.ts';
 import { pastOf } from '../engine/past-devices.ts';
 
@@ -20,6 +21,8 @@ export type StateRead =
       readonly state?: undefined;
       readonly ignored: StateIgnored;
       readonly message: string;
+      /** Where a file of a newer version is now. */
+      readonly kept?: string | undefined;
       /** What stays of a state from another boot. */
       readonly past?: HealthMemory['past'];
     };
@@ -74,9 +77,18 @@ function isMemory(value: unknown): value is HealthMemory {
   );
 }
 
+/** A state that is set aside. */
+export interface KeptState {
+  readonly path: string;
+  /** Devices that were unhealthy when it was written, as keys. None of a state from another boot. */
+  readonly unhealthy: readonly string[];
+}
+
 export interface StateFile {
   /** Also removes the temporary files of interrupted writes. A file of a newer version is renamed, so that no write destroys it. */
   read(): Promise<StateRead>;
+  /** Files that an agent of an older version set aside and that this one could use. */
+  kept(): Promise<readonly KeptState[]>;
   /**
    * Writes what changed. If the file would be too large, it omits the counters' history first and then the events, because the conditions
    * must be kept. On failure the file has the old state, and the error message is returned.
@@ -91,8 +103,17 @@ export function createStateFile(options: { readonly path: string; readonly bootI
   return {
     async read() {
       const read = stateOf(await file.read(), bootId);
-      if (read.ignored === 'other-version') await rename(path, `${path}.unused`).catch(() => undefined);
-      return read;
+      return read.ignored === 'other-version' ? { ...read, kept: await setAside(path) } : read;
+    },
+    async kept() {
+      const reads = await file.kept();
+      return reads.map(({ path: kept, saved }) => {
+        const devices = Object.values(stateOf(saved, bootId).state?.devices ?? {});
+        return {
+          path: kept,
+          unhealthy: devices.filter(({ verdict }) => verdict.state === 'unhealthy').map(({ device }) => deviceKey(device)),
+        };
+      });
     },
     async write(state) {
       const smaller = (): SavedSections[] => [withoutRates(state), { ...withoutRates(state), events: [] }].map(sectionsOf);

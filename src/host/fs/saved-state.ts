@@ -4,6 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { deflate, inflateSync } from 'node:zlib';
 import { applied, type Difference, difference } from './difference.ts';
+import { keptFiles } from './kept-file.ts';
 import { openRegular } from './log-segments.ts';
 import { removeLeftovers, replaceFile } from './replace-file.ts';
 import { type FileProblemCode, readUntrustedFile } from './untrusted-file.ts';
@@ -28,6 +29,12 @@ export type SavedSections = Readonly<Record<string, Readonly<Record<string, unkn
 export type SavedRead =
   | { readonly body: unknown; readonly bootId: string; readonly hasSections: boolean; readonly ignored?: undefined }
   | { readonly body?: undefined; readonly ignored: SavedIgnored; readonly message: string };
+
+/** A file that an agent set aside. */
+export interface KeptRead {
+  readonly path: string;
+  readonly saved: Extract<SavedRead, { readonly bootId: string }>;
+}
 
 interface Header {
   readonly format: string;
@@ -80,6 +87,16 @@ export class SavedStateFile {
     await removeLeftovers(this.#path);
     const read = await readUntrustedFile(this.#path, this.#maxBytes);
     return read.problem === undefined ? decodeSaved(this.#format, read.text) : ignored(IGNORED[read.problem], read.reason);
+  }
+
+  /** Files that an agent set aside and whose version this one reads, with their content. */
+  async kept(): Promise<readonly KeptRead[]> {
+    const paths = await keptFiles(this.#path);
+    const reads = await Promise.all(paths.map((path) => readUntrustedFile(path, this.#maxBytes)));
+    return reads.flatMap((read, at) => {
+      const saved = read.problem === undefined ? decodeSaved(this.#format, read.text) : undefined;
+      return saved === undefined || saved.ignored !== undefined ? [] : [{ path: paths[at] as string, saved }];
+    });
   }
 
   /**

@@ -6,7 +6,9 @@ import type { Snapshot } from '../../model/snapshot.ts';
 import type { Usage } from '../../model/usage.ts';
 import { addAgent } from '../series/agent-metrics.ts';
 import { addContainers, holderLabels } from '../series/container-metrics.ts';
+import { DeprecatedMetrics } from '../series/deprecated-metrics.ts';
 import { addDevice } from '../series/device-metrics.ts';
+import { everyMetric } from '../series/every-metric.ts';
 import { ProcessMetrics } from '../series/process-metrics.ts';
 import { addReadings, createCatalogue, type FamilyMetrics, metricsOfContainers, metricsOfDevices } from '../series/reading-metrics.ts';
 import { addUsage } from '../series/usage-metrics.ts';
@@ -79,11 +81,14 @@ class Part {
   }
 }
 
+/** `carried`: names of its metrics that are to go. */
+type LivePage = WrittenPage & { readonly carried: readonly string[] };
+
 interface Latest {
   readonly snapshot: Snapshot | undefined;
   readonly usage: Usage | undefined;
   readonly atMs: number;
-  readonly page: Promise<WrittenPage>;
+  readonly page: Promise<LivePage>;
 }
 
 const LINE_FEED = Buffer.from('\n');
@@ -95,6 +100,7 @@ export function createExposition(sources: ExpositionSources): Exposition {
   const ofDevices = metricsOfDevices(catalogue);
   const ofContainers = metricsOfContainers(catalogue);
   const ownProcess = new ProcessMetrics();
+  const deprecated = new DeprecatedMetrics(everyMetric(catalogue));
   const latest = new Map<Format, Latest>();
   const scrapedMs = new Map<Format, number>();
 
@@ -133,20 +139,38 @@ export function createExposition(sources: ExpositionSources): Exposition {
     return usage === undefined ? [hardware(snapshot)] : [hardware(snapshot), totals(usage)];
   };
 
-  const write = async (snapshot: Snapshot | undefined, usage: Usage | undefined, format: Format): Promise<WrittenPage> => {
+  const write = async (snapshot: Snapshot | undefined, usage: Usage | undefined, format: Format): Promise<LivePage> => {
     const shown = ofHardware(snapshot, usage);
     const page = new Page();
-    addAgent(page, sources.agent(), snapshot && { snapshot, pages: shown.map((part) => part.page) });
+    const agent = sources.agent();
+    addAgent(page, agent, snapshot && { snapshot, pages: shown.map((part) => part.page) });
     await ownProcess.addTo(page);
-    const plain = join([...shown, new Part(page.finish())], format);
+    deprecated.addTo(page, agent.deprecatedOptions);
+    const all = [...shown, new Part(page.finish())];
+    const plain = join(all, format);
     let gzipped: Promise<readonly Buffer[]> | undefined;
     return {
       plain,
+      carried: deprecated.on(all.map((part) => part.page)),
       gzipped() {
         gzipped ??= compress(plain);
         return gzipped;
       },
     };
+  };
+
+  const current = (format: Format): Promise<LivePage> => {
+    const snapshot = sources.snapshot();
+    const usage = usageOf(snapshot);
+    const atMs = clock.monotonic();
+    scrapedMs.set(format, atMs);
+    const known = latest.get(format);
+    if (known !== undefined && known.snapshot === snapshot && known.usage === usage && atMs - known.atMs < REUSE_MS) return known.page;
+    const page = write(snapshot, usage, format);
+    latest.set(format, { snapshot, usage, atMs, page });
+    // After a failure the next scrape tries again.
+    page.catch(() => latest.delete(format));
+    return page;
   };
 
   let [isBehind, isPreparing] = [false, false];
@@ -164,17 +188,9 @@ export function createExposition(sources: ExpositionSources): Exposition {
   };
 
   return {
-    page(format) {
-      const snapshot = sources.snapshot();
-      const usage = usageOf(snapshot);
-      const atMs = clock.monotonic();
-      scrapedMs.set(format, atMs);
-      const known = latest.get(format);
-      if (known !== undefined && known.snapshot === snapshot && known.usage === usage && atMs - known.atMs < REUSE_MS) return known.page;
-      const page = write(snapshot, usage, format);
-      latest.set(format, { snapshot, usage, atMs, page });
-      // After a failure the next scrape tries again.
-      page.catch(() => latest.delete(format));
+    async page(format) {
+      const page = await current(format);
+      deprecated.scraped(page.carried);
       return page;
     },
     prepare() {

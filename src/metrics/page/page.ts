@@ -1,4 +1,5 @@
 import { Registry } from 'prom-client';
+import { fullHelp } from '../../model/deprecation.ts';
 import { DURATION_BOUNDS, type DurationCounts } from '../../model/duration-counts.ts';
 import type { AgentMetricSpec, Value } from '../../model/metric.ts';
 import { escapeHelp, joinLabels, type LabelText, labelText } from './labels.ts';
@@ -20,7 +21,7 @@ export const DROP_REASONS = ['duplicate', 'undeclared', 'invalid-value'] as cons
 export type DropReason = (typeof DROP_REASONS)[number];
 
 /** The parts of a metric declaration that a page needs. */
-export type Head = Pick<AgentMetricSpec, 'name' | 'type' | 'help'>;
+export type Head = Pick<AgentMetricSpec, 'name' | 'type' | 'help' | 'deprecated'>;
 
 interface Sample {
   /** Suffix of the metric name: `_bucket`, `_sum` or `_count` for a histogram. */
@@ -138,6 +139,10 @@ export class FinishedPage {
     this.dropped = dropped;
   }
 
+  has(name: string): boolean {
+    return this.#metrics.some(({ head }) => head.name === name);
+  }
+
   /** Returns the number of series whose metric name starts with `prefix`. */
   count(prefix: string): number {
     return this.#metrics.reduce((sum, { head, samples }) => sum + (head.name.startsWith(prefix) ? samples.length : 0), 0);
@@ -165,11 +170,12 @@ export class FinishedPage {
   }
 }
 
-function headText({ name, type, help }: Head, format: Format): string {
+function headText(head: Head, format: Format): string {
+  const { name, type } = head;
   const isOpen = format === 'openmetrics';
   const family = isOpen && type === 'counter' ? name.replace(/_total$/, '') : name;
   const unit = isOpen ? unitOf(name) : undefined;
-  return `# HELP ${family} ${escapeHelp(help, isOpen)}\n# TYPE ${family} ${type}\n${unit === undefined ? '' : `# UNIT ${family} ${unit}\n`}`;
+  return `# HELP ${family} ${escapeHelp(fullHelp(head), isOpen)}\n# TYPE ${family} ${type}\n${unit === undefined ? '' : `# UNIT ${family} ${unit}\n`}`;
 }
 
 function lineOf({ name }: Head, { suffix, labels, last, value }: Sample): string {

@@ -1,4 +1,5 @@
 import type { ProblemSpec } from '../../model/collection.ts';
+import { fullHelp } from '../../model/deprecation.ts';
 import { formatDuration, millis } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
 import type { AgentMetricSpec, MetricSpec } from '../../model/metric.ts';
@@ -6,6 +7,7 @@ import type { PartSums } from '../../model/part-sums.ts';
 import { shared } from '../../model/shared-metrics.ts';
 import { agentMetrics } from '../series/agent-metrics.ts';
 import { containerMetrics } from '../series/container-metrics.ts';
+import { deprecatedMetrics } from '../series/deprecated-metrics.ts';
 import { deviceMetrics } from '../series/device-metrics.ts';
 import { expectedMetrics } from '../series/expected-metrics.ts';
 import { kubeletMetrics } from '../series/kubelet-metrics.ts';
@@ -85,7 +87,7 @@ Twins, with their help texts:
 ${twins([...catalogue.values()])}
 ## The agent itself
 
-${table(Object.values(agentMetrics))}
+${table([...Object.values(agentMetrics), ...Object.values(deprecatedMetrics)])}
 ### Probes
 
 ${table([...Object.values(probeMetrics), ...Object.values(expectedMetrics)])}
@@ -199,9 +201,9 @@ ${sections.join('\n')}`;
 
 function table(specs: readonly (MetricSpec | AgentMetricSpec)[]): string {
   const rows = specs.map((spec) => {
-    const { name, type, labels, help, source } = spec;
+    const { name, type, labels, source } = spec;
     const twin = 'container' in spec && spec.container === true ? ' *twin*' : '';
-    return `| ${code(name)}${twin} | ${type} | ${unitText(name)} | ${labels.map(code).join(', ')} | ${cell(help)} | ${cell(source)} |`;
+    return `| ${code(name)}${twin} | ${type} | ${unitText(name)} | ${labels.map(code).join(', ')} | ${cell(fullHelp(spec))} | ${cell(source)} |`;
   });
   return `| Metric | Type | Unit | Labels | | Source |\n|---|---|---|---|---|---|\n${rows.join('\n')}\n`;
 }
@@ -213,7 +215,7 @@ function sharedSection(spec: MetricSpec, families: readonly FamilyReference[]): 
       .map(({ labels, source }) => `| ${escapeText(family.name)} | ${labels.map(code).join(', ')} | ${cell(source)} |`),
   );
   const kind = [spec.type, unitText(spec.name), spec.container === true ? '*twin*' : ''].filter((text) => text !== '').join(', ');
-  return `### ${code(spec.name)}\n\n${escapeText(spec.help)} (${kind})\n\n| Family | Labels | Source |\n|---|---|---|\n${rows.join('\n')}\n`;
+  return `### ${code(spec.name)}\n\n${escapeText(fullHelp(spec))} (${kind})\n\n| Family | Labels | Source |\n|---|---|---|\n${rows.join('\n')}\n`;
 }
 
 function familySection({ name, summary, proven, metrics }: FamilyReference): string {
@@ -227,7 +229,7 @@ function twins(specs: readonly MetricSpec[]): string {
     .filter(({ container }) => container === true)
     .map(containerTwin)
     .sort(byName)
-    .map(({ name, type, help }) => `| ${code(name)} | ${type} | ${cell(help)} |`);
+    .map((spec) => `| ${code(spec.name)} | ${spec.type} | ${cell(fullHelp(spec))} |`);
   return `| Metric | Type | |\n|---|---|---|\n${rows.join('\n')}\n`;
 }
 

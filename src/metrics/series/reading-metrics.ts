@@ -1,3 +1,4 @@
+import { fullHelp } from '../../model/deprecation.ts';
 import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
 import { type LabelText, labelTextOf } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
@@ -19,7 +20,10 @@ export function createCatalogue(families: readonly FamilyMetrics[]): Catalogue {
   for (const family of families) {
     for (const spec of family.metrics) {
       const present = catalogue.get(spec.name);
-      if (present !== undefined && (present.type !== spec.type || present.help !== spec.help || present.container !== spec.container)) {
+      if (
+        present !== undefined &&
+        (present.type !== spec.type || fullHelp(present) !== fullHelp(spec) || present.container !== spec.container)
+      ) {
         throw new Error(`metric ${spec.name} of family ${family.name} is declared differently by another family`);
       }
       catalogue.set(spec.name, { ...spec, labels: [...new Set([...(present?.labels ?? []), ...spec.labels])] });

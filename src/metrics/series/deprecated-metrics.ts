@@ -1,0 +1,37 @@
+import type { AgentMetricSpec, MetricSpec } from '../../model/metric.ts';
+import { labelText } from '../page/labels.ts';
+import type { FinishedPage, Page } from '../page/page.ts';
+
+export const deprecatedMetrics = {
+  uses: {
+    name: 'device_agent_deprecated_uses_total',
+    type: 'counter',
+    help: 'Uses of what is to go: loads of a configuration that sets the option, scrapes that carry the metric. Absent while nothing is to go.',
+    labels: ['kind', 'name'],
+    source: 'Agent.',
+  },
+} as const satisfies Readonly<Record<string, MetricSpec>>;
+
+/** Counts the scrapes that carry a metric which is to go. */
+export class DeprecatedMetrics {
+  readonly #scrapes: Map<string, number>;
+
+  constructor(specs: readonly AgentMetricSpec[]) {
+    this.#scrapes = new Map(specs.flatMap(({ name, deprecated }) => (deprecated === undefined ? [] : [[name, 0]])));
+  }
+
+  /** Names of the metrics on these pages that are to go. */
+  on(pages: readonly FinishedPage[]): readonly string[] {
+    return [...this.#scrapes.keys()].filter((name) => pages.some((page) => page.has(name)));
+  }
+
+  scraped(names: readonly string[]): void {
+    for (const name of names) this.#scrapes.set(name, (this.#scrapes.get(name) ?? 0) + 1);
+  }
+
+  /** `options`: loads of each option that is to go. */
+  addTo(page: Page, options: ReadonlyMap<string, number> = new Map()): void {
+    for (const [kind, uses] of [['option', options] as const, ['metric', this.#scrapes] as const])
+      for (const [name, count] of uses) page.add(deprecatedMetrics.uses, labelText({ kind, name }), count);
+  }
+}
