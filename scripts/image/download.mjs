@@ -10,7 +10,7 @@ const DEBIAN_SOURCES = '/etc/apt/sources.list.d/debian.sources';
 export function unpackNpm({ name, version, integrity }, directory) {
   const packed = join(directory, 'packed');
   mkdirSync(packed, { recursive: true });
-  run('npm', ['pack', '--silent', '--pack-destination', packed, `${name}@${version}`], 'npm');
+  run('npm', ['pack', '--loglevel=error', '--pack-destination', packed, `${name}@${version}`], 'npm');
   const [file = ''] = readdirSync(packed);
   const found = `sha512-${createHash('sha512')
     .update(readFileSync(join(packed, file)))

@@ -59,9 +59,9 @@ export class Cluster {
     process.kill(Number(this.pidOf('kube-apiserver')), signal);
   }
 
-  /** A kubelet creates the object of its node only when it starts. */
-  async restartKubelet(node: string): Promise<void> {
-    for (const verb of ['stop', 'start']) await this.#run(join(SCRIPTS, 'kubelet.sh'), [verb, node]);
+  /** A kubelet creates the object of its node only when it starts. `settings` are those of the scripts, such as `KUBELET_ARGS`. */
+  async restartKubelet(node: string, settings: Readonly<Record<string, string>> = {}): Promise<void> {
+    for (const verb of ['stop', 'start']) await this.#run(join(SCRIPTS, 'kubelet.sh'), [verb, node], settings);
   }
 
   nodes(): readonly string[] {
@@ -76,6 +76,22 @@ export class Cluster {
   /** Runs a script of the shell in the namespaces of a node. */
   async inNode(node: string, script: string): Promise<void> {
     await this.#run(join(SCRIPTS, 'node-exec.sh'), [node, 'sh', '-c', script]);
+  }
+
+  /**
+   * Runs a line of the shell as an administrator types it in `directory`: on a node, or on a machine of the network. The programs find the
+   * cluster by their own variables, and nothing else of this machine's environment is passed on.
+   */
+  shell(node: string | undefined, line: string, directory: string): Promise<string> {
+    const variables = {
+      PATH: `${join(CACHE, 'bin')}:${process.env.PATH}`,
+      HOME: this.directory,
+      KUBECONFIG: join(this.directory, 'cp/admin.kubeconfig'),
+      ...(node === undefined ? {} : { CONTAINERD_ADDRESS: join(this.directory, node, 'containerd.sock') }),
+    };
+    const clean = ['env', '-i', ...Object.entries(variables).map(([name, value]) => `${name}=${value}`)];
+    const words = [...clean, 'bash', '-o', 'pipefail', '-ec', `cd ${directory}\n${line}`];
+    return node === undefined ? this.inNetwork(...words) : this.#run(join(SCRIPTS, 'node-exec.sh'), [node, ...words]);
   }
 
   kubectl(...words: readonly string[]): Promise<string> {
@@ -128,9 +144,9 @@ export class Cluster {
     return processes.findLast(([, , recorded]) => recorded === name)?.[0] ?? '';
   }
 
-  async #run(program: string, words: readonly string[]): Promise<string> {
+  async #run(program: string, words: readonly string[], settings: Readonly<Record<string, string>> = {}): Promise<string> {
     try {
-      const { stdout } = await run(program, [...words], { env: this.#environment, maxBuffer: 64 * 1024 * 1024 });
+      const { stdout } = await run(program, [...words], { env: { ...this.#environment, ...settings }, maxBuffer: 64 * 1024 * 1024 });
       return stdout;
     } catch (error) {
       const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string };

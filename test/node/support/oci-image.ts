@@ -4,7 +4,8 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 
 /** What a registry's client says when there is no way to it. */
-const OFFLINE = /\b(?:ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|ETIMEDOUT|ENOTCACHED)\b|Could not resolve|Failed to fetch/;
+export const OFFLINE =
+  /\b(?:ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|ETIMEDOUT|ENOTCACHED)\b|Could not resolve|Failed to fetch/;
 
 export interface ContainerConfig {
   readonly architecture: string;

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort, isInstalled } from '../../support/prometheus.ts';
@@ -23,10 +23,11 @@ export interface Registry {
 /** A real registry that keeps its images in a directory. */
 export async function startRegistry(directory: string): Promise<Registry> {
   const address = `127.0.0.1:${await freePort()}`;
-  const [file, clients] = [join(directory, 'registry.yaml'), join(directory, 'registries.conf')];
+  const [file, home] = [join(directory, 'registry.yaml'), join(directory, 'home')];
   const storage = { filesystem: { rootdirectory: join(directory, 'registry') } };
   writeFileSync(file, JSON.stringify({ version: 0.1, storage, http: { addr: address } }));
-  writeFileSync(clients, `[[registry]]\nlocation = "${address}"\ninsecure = true\n`);
+  mkdirSync(join(home, '.config/containers'), { recursive: true });
+  writeFileSync(join(home, '.config/containers/registries.conf'), `[[registry]]\nlocation = "${address}"\ninsecure = true\n`);
   const child = spawn('docker-registry', ['serve', file], { stdio: 'ignore' });
   const ended = once(child, 'exit');
   while ((await fetch(`http://${address}/v2/`).catch(() => undefined))?.ok !== true) {
@@ -37,5 +38,5 @@ export async function startRegistry(directory: string): Promise<Registry> {
     child.kill();
     await ended;
   };
-  return { address, environment: { REGISTRY: address, CONTAINERS_REGISTRIES_CONF: clients }, stop };
+  return { address, environment: { REGISTRY: address, HOME: home }, stop };
 }

@@ -2,9 +2,10 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { copyOfThisTree } from '../../support/copied-tree.ts';
 import { unless } from '../../support/skipped.ts';
 import { startRegistry, whyNoRegistry } from './registry.ts';
 
@@ -265,35 +266,6 @@ describe.skipIf(missing !== undefined)('a release', () => {
     expect(existsSync(join(directory, 'other'))).toBe(false);
   });
 });
-
-/** A clone of this repository that also has, as a commit, what is not committed yet. */
-function copyOfThisTree(target: string): void {
-  const git = (cwd: string, ...words: string[]): string[] =>
-    execFileSync('git', words, { cwd, encoding: 'utf8', maxBuffer: 2 ** 28, stdio: ['ignore', 'pipe', 'pipe'] })
-      .split('\n')
-      .filter(Boolean);
-  git('.', 'clone', '--quiet', '.', target);
-  for (const file of git('.', 'ls-files', '--cached', '--others', '--exclude-standard')) {
-    if (!existsSync(file)) rmSync(join(target, file), { force: true });
-    else {
-      mkdirSync(dirname(join(target, file)), { recursive: true });
-      cpSync(file, join(target, file), { verbatimSymlinks: true });
-    }
-  }
-  git(target, 'add', '--all');
-  git(
-    target,
-    '-c',
-    'user.name=test',
-    '-c',
-    'user.email=test@localhost',
-    'commit',
-    '--quiet',
-    '--allow-empty',
-    '--message',
-    'As it is here',
-  );
-}
 
 /** The root of the image of one architecture, from its layers. */
 function unpackedImage(release: string, architecture: string, target: string): string {
