@@ -35,7 +35,7 @@ export interface AgentDependencies {
   readonly version: string;
   /** Undefined while no configuration file is used. */
   readonly config?: () => ConfigStatus | undefined;
-  /** Loads of a configuration that sets an option which is to go, by key of the option. */
+  /** Loads of a configuration that sets a deprecated option, by key of the option. */
   readonly deprecatedOptions?: ReadonlyMap<string, number>;
   /** Reads the configuration file again, for `POST /-/reload`. Resolves to what is wrong with it. */
   readonly reload?: () => Promise<string | undefined>;

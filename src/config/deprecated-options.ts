@@ -2,10 +2,10 @@ import type { Logger } from '../log/logger.ts';
 import { type Configuration, describeOrigin } from './configuration.ts';
 import type { Registry } from './registry.ts';
 
-/** Tells which options are set that are to go, and counts the loads of a configuration that sets them. */
+/** Warns of deprecated options that are set, and counts the loads of a configuration that sets them. */
 export class DeprecatedOptions {
   readonly #logger: Logger;
-  /** Keyed by option key: every option that is to go. */
+  /** Keyed by option key: every deprecated option. */
   readonly #loads: Map<string, number>;
   /** Keys that the last load set. */
   #set: ReadonlySet<string> = new Set();
@@ -15,7 +15,7 @@ export class DeprecatedOptions {
     this.#loads = new Map(registry.entries.flatMap(({ key, spec }) => (spec.deprecated === undefined ? [] : [[key, 0]])));
   }
 
-  /** Loads since the start, of each option that is to go. */
+  /** Loads since the start, of each deprecated option. */
   get loads(): ReadonlyMap<string, number> {
     return this.#loads;
   }

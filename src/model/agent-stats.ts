@@ -40,7 +40,7 @@ export interface AgentStats {
   readonly webConfig?: WebConfigStats;
   /** Absent while no configuration file is used. */
   readonly config?: ConfigStatus;
-  /** Loads of a configuration that sets an option which is to go, by key of the option. */
+  /** Loads of a configuration that sets a deprecated option, by key of the option. */
   readonly deprecatedOptions?: ReadonlyMap<string, number>;
   /** Facts of the machine that are known so far. */
   readonly host?: HostFacts;

@@ -1,4 +1,4 @@
-/** Marks an option or a metric that is to go. It works as before until then. */
+/** Marks a deprecated option or metric. It works as before until it is removed. */
 export interface Deprecation {
   /** Minor version that marked it: `0.2`. */
   readonly since: string;
@@ -6,7 +6,7 @@ export interface Deprecation {
   readonly use: string;
 }
 
-/** The help text, and what to use instead when it is to go. */
+/** The help text, and what to use instead of something deprecated. */
 export function fullHelp({ help, deprecated }: { readonly help: string; readonly deprecated?: Deprecation | undefined }): string {
   return deprecated === undefined ? help : `${help} (Deprecated since ${deprecated.since}: use ${deprecated.use}.)`;
 }

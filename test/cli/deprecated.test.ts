@@ -32,7 +32,7 @@ function command(words: readonly string[], variables: Readonly<Record<string, st
 
 const warnings = (log: string): readonly string[] => log.split('\n').filter((line) => line.includes('an option is deprecated'));
 
-describe('an option that is to go', () => {
+describe('a deprecated option', () => {
   it('is marked in the help, in the reference and in the schema', () => {
     expect(command(['serve', '--help']).stdout.replace(/\s+/g, ' ')).toContain(OPTION_TEXT);
     const registry = createRegistry(optionSections([family as unknown as DeviceFamily]));
@@ -66,7 +66,7 @@ describe('an option that is to go', () => {
   });
 });
 
-describe('a metric that is to go', () => {
+describe('a deprecated metric', () => {
   it('is marked in the reference', async () => {
     const page = await renderMetrics([family as unknown as DeviceFamily]);
     expect(page).toMatch(/^\| `device_fpga_asleep` .* 0 while it must turn\. \(Deprecated since 0\.1: use device_fan_speed_rpm\.\) \|/m);

@@ -75,8 +75,8 @@ describe('what the page says of the agent', () => {
   });
 });
 
-describe('metrics that are to go', () => {
-  /** The families of the sample; metrics with these names are to go. */
+describe('deprecated metrics', () => {
+  /** The families of the sample; metrics with these names are deprecated. */
   const marked = (...names: readonly string[]): typeof families =>
     families.map((family) => ({
       ...family,

@@ -6,7 +6,7 @@ export interface PromisedMetric {
   readonly name: string;
   readonly type: string;
   readonly labels: readonly string[];
-  /** Minor version that marked it as one that is to go. */
+  /** Minor version that marked it as deprecated. */
   readonly deprecated?: string;
 }
 

@@ -81,7 +81,7 @@ class Part {
   }
 }
 
-/** `carried`: names of its metrics that are to go. */
+/** `carried`: names of its deprecated metrics. */
 type LivePage = WrittenPage & { readonly carried: readonly string[] };
 
 interface Latest {

@@ -6,13 +6,13 @@ export const deprecatedMetrics = {
   uses: {
     name: 'device_agent_deprecated_uses_total',
     type: 'counter',
-    help: 'Uses of what is to go: loads of a configuration that sets the option, scrapes that carry the metric. Absent while nothing is to go.',
+    help: 'Uses of a deprecated option or metric: loads of a configuration that sets the option, scrapes that carry the metric. Absent while nothing is deprecated.',
     labels: ['kind', 'name'],
     source: 'Agent.',
   },
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
-/** Counts the scrapes that carry a metric which is to go. */
+/** Counts the scrapes that carry a deprecated metric. */
 export class DeprecatedMetrics {
   readonly #scrapes: Map<string, number>;
 
@@ -20,7 +20,7 @@ export class DeprecatedMetrics {
     this.#scrapes = new Map(specs.flatMap(({ name, deprecated }) => (deprecated === undefined ? [] : [[name, 0]])));
   }
 
-  /** Names of the metrics on these pages that are to go. */
+  /** Names of the deprecated metrics on these pages. */
   on(pages: readonly FinishedPage[]): readonly string[] {
     return [...this.#scrapes.keys()].filter((name) => pages.some((page) => page.has(name)));
   }
@@ -29,7 +29,7 @@ export class DeprecatedMetrics {
     for (const name of names) this.#scrapes.set(name, (this.#scrapes.get(name) ?? 0) + 1);
   }
 
-  /** `options`: loads of each option that is to go. */
+  /** `options`: loads of each deprecated option. */
   addTo(page: Page, options: ReadonlyMap<string, number> = new Map()): void {
     for (const [kind, uses] of [['option', options] as const, ['metric', this.#scrapes] as const])
       for (const [name, count] of uses) page.add(deprecatedMetrics.uses, labelText({ kind, name }), count);
