@@ -31,6 +31,8 @@ export interface JudgedState {
   readonly verdict: Pick<Verdict, 'state'> & {
     readonly conditions: readonly JudgedCondition[];
     readonly pending?: readonly JudgedCondition[];
+    /** Present while a device that was returned to service has not proven itself. */
+    readonly probation?: object | undefined;
   };
 }
 
@@ -112,9 +114,13 @@ function summary(devices: readonly JudgedState[], state: HealthState): string {
 
 /** Text for pending conditions, so that a device with one is not reported as plainly healthy. */
 function waiting(devices: readonly JudgedState[]): string {
-  const found = devices.flatMap(({ key, verdict }) => pendingTrouble(verdict).map((condition) => `${key} ${conditionKey(condition)}`));
-  const [first] = found;
-  return first === undefined ? '' : `, ${first} pending${found.length > 1 ? ` (and ${found.length - 1} more)` : ''}`;
+  const pending = devices.flatMap(({ key, verdict }) => pendingTrouble(verdict).map((condition) => `${key} ${conditionKey(condition)}`));
+  const onProbation = devices.filter(({ verdict }) => verdict.probation !== undefined).map(({ key }) => key);
+  return `${firstOf(pending, 'pending')}${firstOf(onProbation, 'on probation')}`;
+}
+
+function firstOf([first, ...more]: readonly string[], what: string): string {
+  return first === undefined ? '' : `, ${first} ${what}${more.length > 0 ? ` (and ${more.length} more)` : ''}`;
 }
 
 /** A recovering condition has no remedy, and its message describes the past. */
