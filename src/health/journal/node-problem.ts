@@ -116,11 +116,12 @@ function summary(devices: readonly JudgedState[], state: HealthState): string {
 function waiting(devices: readonly JudgedState[]): string {
   const pending = devices.flatMap(({ key, verdict }) => pendingTrouble(verdict).map((condition) => `${key} ${conditionKey(condition)}`));
   const onProbation = devices.filter(({ verdict }) => verdict.probation !== undefined).map(({ key }) => key);
-  return `${firstOf(pending, 'pending')}${firstOf(onProbation, 'on probation')}`;
+  // The name of a device can be so long that the line ends with it.
+  return `${listed('', pending, ' pending')}${listed('on probation: ', onProbation)}`;
 }
 
-function firstOf([first, ...more]: readonly string[], what: string): string {
-  return first === undefined ? '' : `, ${first} ${what}${more.length > 0 ? ` (and ${more.length} more)` : ''}`;
+function listed(before: string, [first, ...more]: readonly string[], after = ''): string {
+  return first === undefined ? '' : `, ${before}${first}${after}${more.length > 0 ? ` (and ${more.length} more)` : ''}`;
 }
 
 /** A recovering condition has no remedy, and its message describes the past. */
