@@ -10,8 +10,10 @@ import { fillTemplate, PLACEHOLDERS } from '../../src/plugin/allocation/template
 import { selectDevices } from '../../src/plugin/offers/inventory.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
+import { noCompiler } from '../support/compiled-library.ts';
 import { buildMachine, readMachine } from '../support/machine.ts';
 import { probeOptions } from '../support/probe-options.ts';
+import { unless } from '../support/skipped.ts';
 import { deviceState } from './support.ts';
 
 /** What the families read on each golden machine. */
@@ -92,7 +94,7 @@ beforeAll(async () => {
   for (const name of Object.keys(familyLoaders)) await readMachines(name);
 }, 120_000);
 
-describe('facts of devices', () => {
+describe.skipIf(noCompiler !== undefined)(`facts of devices${unless(noCompiler === undefined, noCompiler ?? '')}`, () => {
   it.each(Object.keys(FACTS) as (keyof Device)[])('%s is told on some machine', (fact) => {
     const tellers = machines.flat().filter(({ device }) => device[fact] !== undefined && `${device[fact]}` !== '');
     expect(tellers).not.toEqual([]);
@@ -120,7 +122,7 @@ describe('facts of devices', () => {
   });
 });
 
-describe('selectors', () => {
+describe.skipIf(noCompiler !== undefined)(`selectors${unless(noCompiler === undefined, noCompiler ?? '')}`, () => {
   it.each(Object.entries(SELECTORS))('%s selects the device that tells it', (name, valueIn) => {
     let selected = 0;
     for (const states of machines) {
@@ -135,7 +137,7 @@ describe('selectors', () => {
   });
 });
 
-describe('placeholders', () => {
+describe.skipIf(noCompiler !== undefined)(`placeholders${unless(noCompiler === undefined, noCompiler ?? '')}`, () => {
   it.each(PLACEHOLDERS)('{%s} stands for something on some machine', (name) => {
     const filled = machines
       .flat()

@@ -18,7 +18,7 @@ export class SkipReport implements Reporter {
       const files = new Set(tests.map((test) => test.module.relativeModuleId));
       const [first = ''] = files;
       const where = files.size === 1 ? first : `${files.size} files, first ${first}`;
-      process.stdout.write(`skipped: ${tests.length} tests in ${where}: ${reason}\n`);
+      process.stdout.write(`skipped: ${tests.length === 1 ? '1 test' : `${tests.length} tests`} in ${where}: ${reason}\n`);
     }
   }
 }
