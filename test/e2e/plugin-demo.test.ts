@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 
 const SERVED = 'device-agent.dev/vf';
@@ -24,9 +24,11 @@ describe('the demo', () => {
   it('serves virtual functions through the plugin, admits pods by them, and takes everything along', async () => {
     demo = await serve(['--sim.devices=all=0,infiniband=2,infiniband.vf=4', '--sim.pods=12', '--sim.pod-change=2s'], 'demo');
     const named = (name: string): Readonly<Record<string, string>> => ({ resource: SERVED, ...(name === '' ? {} : { result: name }) });
+    const heldIn = (page: string): readonly string[] =>
+      page.split('\n').filter((line) => line.startsWith('container_device_allocation{') && line.includes(SERVED));
     const page = await demo.until(
-      'pods came and went',
-      (text) => (seriesValue(text, 'device_agent_plugin_allocations_total', named('ok')) ?? 0) > 2,
+      'pods came and went, and one is there',
+      (text) => (seriesValue(text, 'device_agent_plugin_allocations_total', named('ok')) ?? 0) > 2 && heldIn(text).length > 0,
     );
     expect(seriesValue(page, 'device_agent_plugin_registered', named(''))).toBe(1);
     expect(seriesValue(page, 'device_agent_plugin_devices', { resource: SERVED, state: 'healthy' })).toBe(4);
@@ -34,15 +36,18 @@ describe('the demo', () => {
       seriesValue(page, 'device_agent_plugin_call_duration_seconds_count', { resource: SERVED, method: 'GetPreferredAllocation' }),
     ).toBeGreaterThan(0);
     expect(seriesValue(page, 'device_agent_kubelet_allocatable_devices', named(''))).toBe(4);
-    const held = page.split('\n').filter((line) => line.startsWith('container_device_allocation{') && line.includes(SERVED));
-    expect(held.length).toBeGreaterThan(0);
-    for (const line of held) expect(/device_id="([^"]*)"/.exec(line)?.[1]).toMatch(ADDRESS);
+    for (const line of heldIn(page)) expect(/device_id="([^"]*)"/.exec(line)?.[1]).toMatch(ADDRESS);
 
     const path = /--podresources\.checkpoint=(\S+)/.exec(demo.log())?.[1] ?? '';
-    const { Data } = JSON.parse(readFileSync(path, 'utf8')) as Checkpoint;
-    expect(Data.RegisteredDevices[SERVED]).toHaveLength(4);
-    const entries = Data.PodDeviceEntries.filter(({ ResourceName }) => ResourceName === SERVED);
-    expect(entries.length).toBeGreaterThan(0);
+    const checkpoint = () => (JSON.parse(readFileSync(path, 'utf8')) as Checkpoint).Data;
+    expect(checkpoint().RegisteredDevices[SERVED]).toHaveLength(4);
+    const entries = await vi.waitUntil(
+      () => {
+        const found = checkpoint().PodDeviceEntries.filter(({ ResourceName }) => ResourceName === SERVED);
+        return found.length > 0 ? found : undefined;
+      },
+      { timeout: 20_000 },
+    );
     expect(Object.values(entries[0]?.DeviceIDs ?? {}).flat()).toEqual([expect.stringMatching(ADDRESS)]);
 
     const root = /--path\.sysfs=(\S+)\/sys/.exec(demo.log())?.[1] ?? '';
