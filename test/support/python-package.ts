@@ -2,6 +2,7 @@ import { type ExecFileSyncOptions, execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isInstalled } from './prometheus.ts';
 
 /** A folder with the unpacked files of a package, or why it cannot be had here. */
 export type Unpacked =
@@ -17,6 +18,7 @@ const quiet: ExecFileSyncOptions = { stdio: ['ignore', 'pipe', 'pipe'], timeout:
 export function pythonPackage(name: string, version: string, words: readonly string[] = []): Unpacked {
   const folder = join(tmpdir(), `device-agent-python-${process.getuid?.() ?? 0}-${name}-${version}`);
   if (existsSync(folder)) return { folder };
+  if (!isInstalled('python3')) return { missing: 'python3 is not installed' };
   const made = mkdtempSync(join(tmpdir(), 'device-agent-pip-'));
   const [downloads, files] = [join(made, 'downloads'), join(made, 'files')];
   try {
