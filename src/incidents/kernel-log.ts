@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../host/clock.ts';
+import { threadLimits } from '../host/thread-limits.ts';
 import { seconds } from '../model/duration.ts';
 import type { DeviceMarks } from './kernel-lines.ts';
 import type { KernelSearch } from './kernel-worker.ts';
@@ -61,7 +62,7 @@ export class KernelLog {
       const worker = new Worker(new URL(entry, import.meta.url), {
         name: 'kernel-log',
         workerData,
-        resourceLimits: { maxOldGenerationSizeMb: 64 },
+        resourceLimits: threadLimits(64),
       });
       this.#worker = worker;
       worker.unref();

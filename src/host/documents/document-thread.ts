@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../clock.ts';
+import { threadLimits } from '../thread-limits.ts';
 import { type Answer, answerOf, type DocumentKinds } from './kind.ts';
 
 /** A document that the thread shall parse. */
@@ -79,7 +80,7 @@ export class DocumentThread {
   }
 
   #start(): Worker {
-    const worker = new Worker(this.#entry, { name: 'documents', resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MIB } });
+    const worker = new Worker(this.#entry, { name: 'documents', resourceLimits: threadLimits(MOST_HEAP_MIB) });
     this.#worker = worker;
     // What an ended thread still says belongs to no job.
     const take = (answer: Answer<unknown>, next: 'wait' | 'end'): void => {

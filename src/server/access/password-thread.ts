@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../../host/clock.ts';
+import { threadLimits } from '../../host/thread-limits.ts';
 import { seconds } from '../../model/duration.ts';
 import type { Compared, Comparison } from './password-worker.ts';
 
@@ -43,7 +44,7 @@ export class PasswordThread {
   #start(): Worker {
     // Compiled and bundled builds have .js files. A runtime that strips types runs the .ts sources.
     const entry = import.meta.url.endsWith('.ts') ? './password-worker.ts' : './password-worker.js';
-    const worker = new Worker(new URL(entry, import.meta.url), { name: 'passwords', resourceLimits: { maxOldGenerationSizeMb: 32 } });
+    const worker = new Worker(new URL(entry, import.meta.url), { name: 'passwords', resourceLimits: threadLimits(32) });
     worker.unref();
     worker.on('message', ({ id, isRight }: Compared) => {
       this.#waiting.get(id)?.resolve(isRight);

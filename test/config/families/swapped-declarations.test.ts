@@ -46,6 +46,8 @@ describe.skipIf(!isRoot)(`declarations that another user swaps while they are lo
       gid: STRANGER,
       stdio: ['ignore', 'pipe', 'inherit'],
     });
+    // Rejects when the program cannot be started.
+    await once(swapper, 'spawn');
     try {
       await once(swapper.stdout, 'data');
       let hostileLoads = 0;

@@ -42,8 +42,11 @@ describe('the thread that parses documents', () => {
 
   it('is ended when a document takes too much memory, and the process goes on', async () => {
     const thread = threadThat('greedy', 'const all = []; for (;;) all.push(Array.from({ length: 1000 }, () => ({})));');
-    expect(await thread.parse(job('bad'))).toEqual({ code: 'too-complex', reason: 'its parser takes too much memory' });
-    expect(await thread.parse(job('good'))).toEqual({ value: 1, isComplete: true });
+    // Where the limits do not fit together, V8 ends the process at most times, and not at each.
+    for (let round = 0; round < 3; round += 1) {
+      expect(await thread.parse(job('bad'))).toEqual({ code: 'too-complex', reason: 'its parser takes too much memory' });
+      expect(await thread.parse(job('good'))).toEqual({ value: 1, isComplete: true });
+    }
     thread.close();
   });
 
