@@ -9,7 +9,7 @@ export interface SavedUsage {
   /** CLOCK_MONOTONIC, which begins at the boot of the machine. */
   readonly sinceBootMs: number;
   readonly accounts: AccountsState;
-  /** What the waiting detector knows of each container. A file of an earlier agent does not have it. */
+  /** What the waiting detector knows about each container. Absent in a file of an earlier agent. */
   readonly waiting?: Readonly<Record<string, object>>;
 }
 
@@ -25,7 +25,7 @@ export interface UsageFile {
   readonly path: string;
   /** A file that cannot be used is renamed, so that no write destroys it. */
   read(): Promise<UsageRead>;
-  /** Paths of files that an agent of an older version set aside and that this one could use. */
+  /** Paths of files that an older agent kept and that this one could use. */
   kept(): Promise<readonly string[]>;
   /** Writes what changed. `isLast`: the file gets the complete state. On failure the file has the old state, and the error message is returned. */
   write(saved: SavedUsage, isLast?: boolean): Promise<string | undefined>;

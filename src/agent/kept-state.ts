@@ -9,8 +9,8 @@ export interface KeptPlace {
 }
 
 /**
- * Tells of a file that an older agent set aside and that this agent could use. It is not put back by itself: what that agent saw since, such
- * as a reset, is in the file in use, and nothing tells which of the two is true of a condition.
+ * Logs a file that an older agent kept and that this agent could use. The agent does not put it back by itself: the older agent may have seen
+ * a reset since then. Only the file in use has that, and nothing shows which of the two files is right about a condition.
  */
 export function tellKept(logger: Logger, kept: string, { to, what, unhealthy = [] }: KeptPlace): void {
   const devices = unhealthy.length === 0 ? {} : { unhealthy };

@@ -14,7 +14,7 @@ export function minorsAfter(since: string, released: readonly string[], working:
   return new Set([...released, working].map(minorOf).filter((minor) => compareVersions(minor, since) > 0)).size;
 }
 
-/** Whether what was marked in `since` must be gone, and may be. */
+/** Whether what `since` marked has stayed long enough: it may be removed, and must be. */
 export const isOver = (since: string, released: readonly string[], working: string): boolean =>
   minorsAfter(since, released, working) > STAYS_FOR;
 

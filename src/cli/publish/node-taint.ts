@@ -91,7 +91,7 @@ export class NodeTaint {
     return { taints, resourceVersion: metadata.resourceVersion };
   }
 
-  /** `wanted` is asked after each reading, because what should be there can change until the request is sent. */
+  /** Calls `wanted` after each reading, because its answer can change until the request is sent. */
   async #write(wanted: () => readonly Taint[] | undefined): Promise<void> {
     for (let conflicts = 0; ; conflicts += 1) {
       const { taints, resourceVersion } = await this.#read();

@@ -92,7 +92,7 @@ export class Publisher {
     }
   }
 
-  /** A request can still be on its way when the end is asked for. What it finds must not be written any more: somebody may have removed it. */
+  /** An answer can arrive after the stop began. Nothing may be written because of it: somebody may have removed the objects meanwhile. */
   #view(): AgentView | 'away' | undefined {
     return this.#isOver ? undefined : this.#parts.view();
   }

@@ -21,7 +21,7 @@ export type StateRead =
       readonly state?: undefined;
       readonly ignored: StateIgnored;
       readonly message: string;
-      /** Where a file of a newer version is now. */
+      /** New path of a file of a newer version. Absent when the file could not be renamed. */
       readonly kept?: string | undefined;
       /** What stays of a state from another boot. */
       readonly past?: HealthMemory['past'];
@@ -77,7 +77,7 @@ function isMemory(value: unknown): value is HealthMemory {
   );
 }
 
-/** A state that is set aside. */
+/** A state that an agent kept and does not use. */
 export interface KeptState {
   readonly path: string;
   /** Devices that were unhealthy when it was written, as keys. None of a state from another boot. */
@@ -87,7 +87,7 @@ export interface KeptState {
 export interface StateFile {
   /** Also removes the temporary files of interrupted writes. A file of a newer version is renamed, so that no write destroys it. */
   read(): Promise<StateRead>;
-  /** Files that an agent of an older version set aside and that this one could use. */
+  /** Files that an older agent kept and that this one could use. */
   kept(): Promise<readonly KeptState[]>;
   /**
    * Writes what changed. If the file would be too large, it omits the counters' history first and then the events, because the conditions

@@ -1,7 +1,7 @@
 import { readdir, rename } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 
-/** A state is set aside once for each downgrade, so more names are a fault that repeats. */
+/** Each downgrade keeps one file. More files come from a fault that repeats. */
 const MOST_KEPT = 9;
 
 /** `health.json.unused`, `health.json.unused-2`, … */
@@ -9,15 +9,15 @@ const keptName = (path: string, number: number): string => `${path}.unused${numb
 
 const NUMBERS = Array.from({ length: MOST_KEPT }, (_, at) => at + 1);
 
-/** Files that agents set aside, by their numbers. None when the directory cannot be listed. */
+/** Files that agents kept, in the order of their numbers. None when the directory cannot be listed. */
 export async function keptFiles(path: string): Promise<readonly string[]> {
   const present = new Set(await readdir(dirname(path)).catch(() => []));
   return NUMBERS.map((number) => keptName(path, number)).filter((kept) => present.has(basename(kept)));
 }
 
 /**
- * Gives a file that this agent cannot use a name under which no write destroys it, and which no kept file has; with {@link MOST_KEPT} of
- * them, the last one is replaced. Resolves to the new path; undefined when the file cannot be renamed.
+ * Renames a file that this agent cannot use, so that no later write destroys it. No other kept file has the new name. When there are
+ * {@link MOST_KEPT} of them, it replaces the last one. Resolves to the new path; undefined when the file cannot be renamed.
  */
 export async function setAside(path: string): Promise<string | undefined> {
   const taken = new Set(await keptFiles(path));

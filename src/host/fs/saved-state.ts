@@ -30,7 +30,7 @@ export type SavedRead =
   | { readonly body: unknown; readonly bootId: string; readonly hasSections: boolean; readonly ignored?: undefined }
   | { readonly body?: undefined; readonly ignored: SavedIgnored; readonly message: string };
 
-/** A file that an agent set aside. */
+/** A file that an agent kept and does not use. */
 export interface KeptRead {
   readonly path: string;
   readonly saved: Extract<SavedRead, { readonly bootId: string }>;
@@ -89,7 +89,7 @@ export class SavedStateFile {
     return read.problem === undefined ? decodeSaved(this.#format, read.text) : ignored(IGNORED[read.problem], read.reason);
   }
 
-  /** Files that an agent set aside and whose version this one reads, with their content. */
+  /** Returns the kept files of a version that this agent reads, with their content. */
   async kept(): Promise<readonly KeptRead[]> {
     const paths = await keptFiles(this.#path);
     const reads = await Promise.all(paths.map((path) => readUntrustedFile(path, this.#maxBytes)));

@@ -67,7 +67,7 @@ export async function serveFeedSocket(
       const deadline = setTimeout(() => socket.destroy(), END_MS);
       await new Promise<void>((resolve) => {
         socket.once('close', resolve);
-        // The client closes the connection. Since Node 24 the session is closed before its last frames are sent, so this side must wait.
+        // The client closes the connection. Since Node 24 this callback comes before the last frames are sent, so this side must not close it.
         server.tryShutdown(() => undefined);
       });
       clearTimeout(deadline);
