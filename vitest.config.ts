@@ -7,6 +7,8 @@ export default defineConfig({
   test: {
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // A condition that is awaited has no time limit of its own: a busy machine is no failure.
+    expect: { poll: { timeout: 40_000, interval: 20 } },
     pool: 'forks',
     reporters: ['default', new SkipReport()],
     // Most tests wait for real programs, so they take more workers than a machine has processors.

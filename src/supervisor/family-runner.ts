@@ -25,6 +25,11 @@ const MOST_UNPLACED = 3;
 const READ_STALL_MS = 1_000;
 /** Timeout of one call of a vendor library while another call hangs. Otherwise a call may take the whole deadline of the run. */
 const CALL_STALL_MS = 1_500;
+/**
+ * Least time that a thread has until its first step. A thread that starts on a busy machine or in a throttled container is no hang, and the
+ * next thread would start as slowly.
+ */
+const START_MS = 10_000;
 /** Interval of the checks of a thread's current step. */
 const CHECK_MS = 250;
 /** When a check is this late, the container or the machine was suspended, and the thread with it. That is no hang. */
@@ -306,9 +311,14 @@ export class FamilyRunner {
       const isSame = step !== undefined && before?.step.number === step.number;
       const seen = step === undefined ? undefined : { step, sinceMs: isSame ? before.sinceMs : nowMs };
       if (seen !== undefined && nowMs - seen.sinceMs >= this.#stallMs(seen.step)) this.#stalled(seen.step);
-      else if (nowMs - run.timedFromMs >= this.#settings.timeoutMs) this.#overdue(step);
+      else if (nowMs - run.timedFromMs >= this.#deadlineMs(run)) this.#overdue(step);
       else this.#watch(run, seen);
     });
+  }
+
+  #deadlineMs({ thread }: Run): number {
+    const { timeoutMs } = this.#settings;
+    return thread.hasBegun ? timeoutMs : Math.max(timeoutMs, START_MS);
   }
 
   #stallMs({ kind }: Step): number {

@@ -40,6 +40,8 @@ export interface ProbeThread {
   readonly exited: Promise<void>;
   readonly hasExited: boolean;
   send(message: ToWorker): void;
+  /** Whether the thread has begun a step since its start. */
+  readonly hasBegun: boolean;
   /** The current step of the thread. */
   step(): Step | undefined;
   /** Asks the thread to end. A thread inside a hung system call ends only when that call returns. */
@@ -92,6 +94,10 @@ class WorkerThread implements ProbeThread {
 
   send(message: ToWorker): void {
     this.#worker.postMessage(message);
+  }
+
+  get hasBegun(): boolean {
+    return this.#guard.hasBegun;
   }
 
   step(): Step | undefined {

@@ -53,6 +53,7 @@ async function node() {
       return {
         exited,
         hasExited: false,
+        hasBegun: true,
         step: () => undefined,
         terminate: () => exit(),
         send: (message) => {

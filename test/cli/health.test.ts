@@ -193,7 +193,7 @@ describe('health of a running agent', () => {
   });
 
   it('is 2 while a device is unknown, and 1 when another one has a problem besides', async () => {
-    const address = await startAgent('--refresh.timeout=500ms', '--refresh.stale-after=5s');
+    const address = await startAgent('--refresh.timeout=3s', '--refresh.stale-after=5s');
     const counter = files.find((name) => name.endsWith('mlx5_0/ports/1/counters/port_rcv_data')) as string;
     removeAsKernel(join(root, counter));
     execFileSync('mkfifo', [join(root, counter)]);

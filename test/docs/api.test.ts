@@ -42,7 +42,7 @@ beforeAll(async () => {
   // The thread that reads the kernel log answers a little later.
   await vi.waitFor(
     async () => expect((await json<{ kernel?: { lines: object[] } }>(`/api/incidents/${incident}`)).kernel?.lines).not.toEqual([]),
-    { timeout: 10_000 },
+    { timeout: 40_000 },
   );
 }, 120_000);
 afterAll(async () => {

@@ -11,7 +11,7 @@ import { run } from '../cli/command-line.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 
-const WAIT = { timeout: 15_000, interval: 50 };
+const WAIT = { timeout: 40_000, interval: 50 };
 const SECOND_GPU = 'GPU-5e1f0000-0000-4000-8000-000000000002';
 
 let node: SimulatedNode;

@@ -6,7 +6,7 @@ import { seriesValue } from '../support/serve.ts';
 import { HCA, NAMES, POLICIES, TroubledNode } from './troubled-node.ts';
 
 const STEPS = 12;
-const WAIT = { timeout: 20_000, interval: 100 };
+const WAIT = { timeout: 40_000, interval: 100 };
 
 /** The parts of an answer of the API that are compared. */
 interface ToldDevice {

@@ -64,7 +64,7 @@ describe.skipIf(!isThere)(
           ),
         );
       // Power and use of an Intel card need two reads.
-      await expect.poll(told, { timeout: 20_000 }).toEqual({
+      await expect.poll(told, { timeout: 40_000 }).toEqual({
         'amdgpu gpu': ['Busy', 'Memory', 'Power'],
         'intelgpu gpu': ['Busy', 'Power', 'Temperature'],
         'netdev pf': ['Traffic', 'Link', 'Drops'],
@@ -77,7 +77,7 @@ describe.skipIf(!isThere)(
 
     it('tell a fault of a port once, and refer to it from its virtual functions', async () => {
       const page = await open('/?family=netdev', 1_280);
-      await page.locator('tr', { hasText: 'netdev pf' }).getByText('Check cable').waitFor({ timeout: 20_000 });
+      await page.locator('tr', { hasText: 'netdev pf' }).getByText('Check cable').waitFor({ timeout: 40_000 });
       const functions = page.locator('tr', { hasText: 'netdev vf' });
       expect(await functions.count()).toBeGreaterThan(1);
       for (const text of await functions.allTextContents()) {

@@ -46,7 +46,7 @@ describe('the demo', () => {
         const found = checkpoint().PodDeviceEntries.filter(({ ResourceName }) => ResourceName === SERVED);
         return found.length > 0 ? found : undefined;
       },
-      { timeout: 20_000 },
+      { timeout: 40_000 },
     );
     expect(Object.values(entries[0]?.DeviceIDs ?? {}).flat()).toEqual([expect.stringMatching(ADDRESS)]);
 

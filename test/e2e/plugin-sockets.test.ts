@@ -6,7 +6,7 @@ import { type GPUStateResponse, MetricsServiceClient } from '../../src/generated
 import { type HealthCheckResponse, HealthCheckServiceClient } from '../../src/generated/nvhcd/nvhcd.ts';
 import { GpuNode, SOCKETS, type SocketName } from './gpu-node.ts';
 
-const WAIT = { timeout: 20_000, interval: 50 };
+const WAIT = { timeout: 40_000, interval: 50 };
 const AMD = ['0020:10:00.0', '0020:11:00.0'] as const;
 const INTEL = ['0030:10:00.0', '0030:11:00.0'] as const;
 

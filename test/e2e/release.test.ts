@@ -13,7 +13,7 @@ import { ServedNode } from './served-node.ts';
 const run = promisify(execFile);
 const TURNS = repetitions(3, 8);
 const UUID = hopper(0).values.uuid as string;
-const WAIT = { timeout: 15_000, interval: 50 };
+const WAIT = { timeout: 40_000, interval: 50 };
 
 let node: ServedNode;
 let library: ReturnType<typeof scriptedLibrary>;

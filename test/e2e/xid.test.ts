@@ -6,7 +6,7 @@ import { seriesValue } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
 
 const GPU = 'example.com/gpu';
-const WAIT = { timeout: 15_000, interval: 20 };
+const WAIT = { timeout: 40_000, interval: 20 };
 /** From the fact to the kubelet's copy of the list; an Xid has no hold. */
 const PROMISE_MS = 2_000;
 

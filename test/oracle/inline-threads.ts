@@ -207,6 +207,11 @@ class InlineThread implements ProbeThread {
     else this.#onRun(this.#collect(message.run));
   }
 
+  /** It loads no code. */
+  get hasBegun(): boolean {
+    return true;
+  }
+
   step(): Step | undefined {
     return this.#step;
   }

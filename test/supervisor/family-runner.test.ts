@@ -33,7 +33,7 @@ async function start(
   from: OtherBuild,
   family: string,
   sysfs: string,
-  more: { isPresent?: () => boolean; hung?: readonly HungStep[]; isExpected?: boolean } = {},
+  more: { isPresent?: () => boolean; hung?: readonly HungStep[]; isExpected?: boolean; timeoutMs?: number } = {},
 ) {
   const { FamilyRunner: Runner } = await from.import<{ FamilyRunner: typeof FamilyRunner }>('supervisor/family-runner.js');
   const { IsolatedReads: Reads } = await from.import<{ IsolatedReads: typeof IsolatedReads }>('supervisor/isolated-reads.js');
@@ -402,6 +402,27 @@ describe('a call that does not return', () => {
     expect(runner.state()).toMatchObject({ abandoned: 0, problems: [] });
     expect(await runner.close(TIMEOUT_MS)).toBe(true);
   });
+});
+
+it('a thread that starts slowly is no hang, however short the deadline of a run is, until ten seconds are over', async () => {
+  const { sysfs } = await startToys('ab');
+  const unseen = join(sysfs, 'unseen');
+  for (const [waitedMs, isHung] of [
+    [9_000, false],
+    [10_000, true],
+  ] as const) {
+    const { runner, clock } = await start(toys, 'fpga', sysfs, { timeoutMs: 500 });
+    makeFifo(unseen);
+    const refreshed = runner.refresh();
+    const writer = await heldOpen(unseen);
+    clock.advance(waitedMs);
+    if (isHung) await refreshed;
+    rmSync(unseen);
+    closeSync(writer);
+    await refreshed;
+    expect(runner.state()).toMatchObject({ runs: 1, abandoned: isHung ? 1 : 0, succeeded: !isHung });
+    expect(await runner.close(TIMEOUT_MS)).toBe(true);
+  }
 });
 
 it('a family whose threads are stuck at unknown places is not read before one returns', async () => {

@@ -55,7 +55,7 @@ function served(child: ChildProcess, url: string, log: () => string): ServedAgen
     child,
     log,
     metrics,
-    async until(what, condition, timeoutMs = 15_000) {
+    async until(what, condition, timeoutMs = 40_000) {
       const endMs = Date.now() + timeoutMs;
       for (;;) {
         const page = await metrics();

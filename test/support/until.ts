@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 /** Waits until a condition holds. Throws after `limitMs`, so that a test names what never came. */
-export async function until(holds: () => boolean | Promise<boolean>, what = String(holds), limitMs = 15_000): Promise<void> {
+export async function until(holds: () => boolean | Promise<boolean>, what = String(holds), limitMs = 40_000): Promise<void> {
   const end = performance.now() + limitMs;
   while (!(await holds())) {
     if (performance.now() > end) throw new Error(`waited in vain until ${what}`);

@@ -60,6 +60,11 @@ export class StepRecord {
     return this.#isQuarantined(path);
   }
 
+  /** Whether the thread has begun a step since it exists; may be called from another thread. */
+  get hasBegun(): boolean {
+    return Atomics.load(this.#note, COUNT) > 0;
+  }
+
   /** The current step of the thread; may be called from another thread. */
   current(): Step | undefined {
     const length = Atomics.load(this.#note, LENGTH);

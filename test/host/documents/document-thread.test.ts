@@ -30,7 +30,7 @@ describe('the thread that parses documents', () => {
     const thread = threadThat('endless', 'for (;;);', clock);
     expect(await thread.parse(job('good'))).toEqual({ value: 1, isComplete: true });
     const answers = [thread.parse(job('bad')), thread.parse(job('good'))];
-    await vi.waitFor(() => expect(clock.pendingTimers).toBeGreaterThan(0));
+    await vi.waitFor(() => expect(clock.pendingTimers).toBeGreaterThan(0), { timeout: 40_000 });
     await new Promise((resolve) => setImmediate(resolve));
     clock.advance(5_000);
     expect(await Promise.all(answers)).toEqual([

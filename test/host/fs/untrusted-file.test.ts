@@ -52,7 +52,7 @@ describe('a file that others can touch, in a capture and in its replay', () => {
     const reading = file.read();
     clock.advance(5_000);
     expect((await reading).problem).toBe('timeout');
-    await vi.waitFor(() => expect(file.isPending).toBe(false));
+    await vi.waitFor(() => expect(file.isPending).toBe(false), { timeout: 40_000 });
     expect(told).toEqual([{ kind: 'error', path, errno: 'timeout' }]);
     expect((await file.read()).text).toBe('late');
     expect(told.at(-1)).toMatchObject({ kind: 'file', path });

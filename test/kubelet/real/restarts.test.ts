@@ -16,7 +16,7 @@ const SETTINGS = {
   ],
   flags: ['--podresources.restart-grace=2s'],
 };
-const WAIT = { timeout: 20_000, interval: 20 };
+const WAIT = { timeout: 40_000, interval: 20 };
 const ROUNDS = 20;
 
 const PODS = [

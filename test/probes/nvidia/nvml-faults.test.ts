@@ -323,7 +323,7 @@ describe('an Xid from the library', () => {
     await sleep(700);
     isWoken();
     node.write({ gpus: [hopper(0), withLines(hopper(1), 'xid = 1 79')] });
-    await vi.waitUntil(isWoken, { timeout: 5_000 });
+    await vi.waitUntil(isWoken, { timeout: 40_000 });
     expect(xids(await probe.collect())).toEqual([['79', 'fatal']]);
     expect(holding(reportOf(await probe.collect(), 0))).toEqual([]);
   });
@@ -336,7 +336,7 @@ describe('an Xid from the library', () => {
     await sleep(700);
     isWoken();
     node.write({ gpus: [hopper(0), withLines(hopper(1), 'xid = 1 79')] });
-    await vi.waitUntil(isWoken, { timeout: 5_000 });
+    await vi.waitUntil(isWoken, { timeout: 40_000 });
     expect(xids(await probe.collect())).toEqual([]);
   });
 });
