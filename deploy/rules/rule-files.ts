@@ -3,7 +3,7 @@ import { agentAlerts, alertEntry, alertFacts, deviceAlerts } from './alerts.ts';
 import { costs, priceRule } from './cost.ts';
 import { RUNBOOKS, SELECTOR, THRESHOLD } from './promql.ts';
 import { recordingEntry, recordings } from './recording.ts';
-import { stallGroup } from './stall.ts';
+import { JOB_LABEL, stallGroup } from './stall.ts';
 
 const HEAD = `# Generated from deploy/rules/*.ts by \`npm run generate\`. Edit there.
 # One fault raises one alert: while a device is out of service, the alerts of its parts (MIG instances, virtual functions) are silent, and
@@ -57,6 +57,7 @@ const alertDefaults = Object.fromEntries(
 export function ruleFiles(): Readonly<Record<string, string>> {
   const withPlaceholders = stringify({ groups }, { lineWidth: 0 });
   const thresholds = alerts.flatMap(({ threshold }) => (threshold === undefined ? [] : [threshold]));
+  const stall = stringify({ groups: [stallGroup] }, { lineWidth: 0 });
   let next = 0;
   const plain = withPlaceholders
     .replaceAll(THRESHOLD, () => String(thresholds[next++]))
@@ -66,8 +67,9 @@ export function ruleFiles(): Readonly<Record<string, string>> {
   return {
     'deploy/rules.yaml': HEAD + plain,
     'deploy/rules-cost.yaml': COST_HEAD + stringify({ groups: [costGroup({ nvidia: 2.5 })] }, { lineWidth: 0 }),
-    'deploy/rules-stall.yaml': STALL_HEAD + stringify({ groups: [stallGroup] }, { lineWidth: 0 }),
+    'deploy/rules-stall.yaml': STALL_HEAD + stall,
     'deploy/chart/files/rules-cost.yaml': stringify({ groups: [costGroup({})] }, { lineWidth: 0 }),
+    'deploy/chart/files/rules-stall.yaml': stall.replaceAll(JOB_LABEL, '__job_label__'),
     'deploy/chart/files/rules.yaml': HEAD + withPlaceholders,
     'deploy/chart/files/alert-defaults.yaml': HEAD + stringify(alertDefaults),
   };

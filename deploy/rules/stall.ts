@@ -6,7 +6,7 @@ interface Recording {
 }
 
 /** The label of pods that names their job, as kube-state-metrics exports it. */
-const JOB_LABEL = 'label_batch_kubernetes_io_job_name';
+export const JOB_LABEL = 'label_batch_kubernetes_io_job_name';
 const JOB = 'holder_namespace, holder_job';
 const POD = 'holder_namespace, holder_pod';
 const PODS_OF_JOBS = 'job:pod_info:max';

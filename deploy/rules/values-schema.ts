@@ -79,6 +79,7 @@ export function valuesSchema(config: Schema, families: readonly string[]): Schem
       rules: closed({
         ...{ enabled: flag, labels: texts, recording: flag, selector: text, runbooks: text },
         prices: { type: 'object', additionalProperties: { type: 'number', minimum: 0 } },
+        stall: closed({ enabled: flag, jobLabel: { type: 'string', pattern: '^[a-zA-Z_][a-zA-Z0-9_]*$' } }),
         alerts: closed(Object.fromEntries(alertNames.map((name) => [name, alert]))),
       }),
       dashboards: closed({ enabled: flag, labels: texts, annotations: texts, namespace: text }),

@@ -152,8 +152,14 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
       { record: 'priced:device_hour_price:max', labels: { priced: 'nvidia' }, expr: 'vector(2.5)' },
     ]);
     expect(priced.slice(-2)).toEqual(cost.groups[0]?.rules.slice(-2));
+    const stall = parse(readFileSync('deploy/rules-stall.yaml', 'utf8')) as Groups;
+    const stalled = rulesOf({ stall: { enabled: true } });
+    expect(stalled).toEqual([...rulesOf({}), ...(stall.groups[0]?.rules ?? [])]);
+    expect(rulesOf({ stall: { enabled: true, jobLabel: 'label_job' } }).find(({ record }) => record === 'job:pod_info:max')?.expr).toMatch(
+      /kube_pod_labels\{label_job!=""\}.*"holder_job", "\$1", "label_job"/,
+    );
     if (!isInstalled('promtool')) return;
-    for (const rules of [rulesOf({}), chosen, priced])
+    for (const rules of [rulesOf({}), chosen, priced, stalled])
       withValues({ groups: [{ name: 'all', rules }] }, (_flag, file = '') =>
         expect(execFileSync('promtool', ['check', 'rules', file], { encoding: 'utf8' })).toContain('SUCCESS'),
       );
