@@ -2,7 +2,9 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { credentials } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it } from 'vitest';
+import { DevicePluginClient } from '../../src/generated/deviceplugin/v1beta1/api.ts';
 import { systemClock } from '../../src/host/clock.ts';
 import { servePlugin } from '../../src/plugin/registration/plugin-server.ts';
 import { socketPath } from '../../src/plugin/registration/socket-names.ts';
@@ -54,6 +56,23 @@ describe("the plugin's server", () => {
       await until(() => client.state === 'closed', 'the connection is closed');
     }
     await until(() => descriptors() <= before, 'the descriptors are closed');
+  });
+
+  it('ends the list of a client by its end, not by a broken connection, when it is closed', async () => {
+    const server = await serve();
+    const client = new DevicePluginClient(`unix:${server.path}`, credentials.createInsecure());
+    closers.push(() => client.close());
+    let lists = 0;
+    const events: string[] = [];
+    const stream = client.listAndWatch({});
+    stream.on('data', () => {
+      lists += 1;
+    });
+    for (const event of ['end', 'error'] as const) stream.on(event, (error?: Error) => events.push(error?.message ?? event));
+    await until(() => lists > 0, 'the list is there');
+    await server.close();
+    await until(() => events.length > 0, 'the stream is over');
+    expect(events).toEqual(['end']);
   });
 
   it('accepts a bounded number of connections, and others again when those have ended', async () => {

@@ -6,7 +6,7 @@ import type { Clock } from '../../host/clock.ts';
 import type { PluginService } from '../service.ts';
 import { removeSocket } from './socket-names.ts';
 
-/** How long a regular shutdown waits for calls in progress. */
+/** How long a regular shutdown waits for calls in progress, and for clients that close their connections. */
 const GRACE_MS = 1_000;
 /** The kubelet opens one connection for the list and, with the plugin watcher, one more. Others can connect too, and get the rest. */
 const MOST_CONNECTIONS = 16;
@@ -18,7 +18,7 @@ export interface PluginServer {
   readonly path: string;
   /** Closes all connections immediately and removes the socket file. */
   cut(): void;
-  /** Like `cut`, but waits for calls in progress first. */
+  /** Like `cut`, but first lets calls in progress and lists end. */
   close(): Promise<void>;
 }
 
@@ -58,14 +58,15 @@ export async function servePlugin(
     path,
     cut,
     async close() {
-      listener.close();
       service.endStreams();
       await new Promise<void>((resolve) => {
         const cancel = clock.after(GRACE_MS, resolve);
-        server.tryShutdown(() => {
+        // The clients close the connections. Since Node 24 the shutdown is over before its last frames are sent, so this side must not.
+        listener.close(() => {
           cancel();
           resolve();
         });
+        server.tryShutdown(() => undefined);
       });
       cut();
     },
