@@ -13,8 +13,8 @@ export default defineConfig({
     reporters: ['default', new SkipReport()],
     // Most tests wait for real programs, so they take more workers than a machine has processors.
     maxWorkers: 3,
-    // A machine that others use too delays the processes of a test. The report names each test that needed the second run.
-    retry: process.env.CI === undefined ? 0 : 1,
+    // A machine that others use too delays the processes of a test. The report names each test that needed another run.
+    retry: process.env.CI === undefined ? 0 : 2,
     projects: [
       { extends: true, test: { name: 'floors', include: ['test/floors.test.ts'] } },
       {

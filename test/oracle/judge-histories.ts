@@ -3,7 +3,7 @@ import type { OracleFamily } from './family.ts';
 import { describeActions, isWithKubelet, makeHistory, runHistory, shrink } from './history.ts';
 
 /** `ORACLE_HISTORIES=10000 ORACLE_SEED=1 npx vitest run --project tests test/probes/fpga/oracle.test.ts`. */
-const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? 60);
+const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? 40);
 const FIRST_SEED = Number(process.env.ORACLE_SEED ?? 1);
 
 /** Registers the test of one family. Each family has its own test file, so that the tests run in parallel. */

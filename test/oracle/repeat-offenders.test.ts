@@ -7,7 +7,7 @@ import { INTERVAL_MS, OracleNode } from './node.ts';
 import type { OverlaidTree } from './overlaid-tree.ts';
 import { NEEDED_MS, RepeatKnowledge, type Use } from './repeat-knowledge.ts';
 
-const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? 20);
+const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? 12);
 const FIRST_SEED = Number(process.env.ORACLE_SEED ?? 1);
 const LENGTH = 20;
 
