@@ -291,6 +291,16 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
       expect(readFileSync('docs/publish.md', 'utf8')).toContain('ValidatingAdmissionPolicy');
     });
 
+    it('has the SELinux type of the agent, and nothing else of its security context', () => {
+      const seLinuxOptions = { type: 'spc_t' };
+      const contexts = daemonSets({ ...on(), securityContext: { privileged: true, seLinuxOptions } }).map(
+        ({ pod }) => pod.containers[0]?.securityContext,
+      );
+      expect(contexts).toMatchObject([{ privileged: true, seLinuxOptions }, { seLinuxOptions }]);
+      expect(contexts[1]).not.toHaveProperty('privileged');
+      expect(daemonSets(on())[1]?.pod.containers[0]?.securityContext).not.toHaveProperty('seLinuxOptions');
+    });
+
     it('needs the directory with the socket of the agent', () => {
       expect(refusal({ ...on(), state: { enabled: false } })).toContain('publish.enabled needs state.enabled');
     });
