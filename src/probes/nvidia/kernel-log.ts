@@ -1,5 +1,5 @@
 import type { Host } from '../../host/host.ts';
-import { type KmsgReader, openKmsg } from '../../host/kernel-log/reader.ts';
+import { type KmsgMessage, type KmsgReader, openKmsg } from '../../host/kernel-log/reader.ts';
 import { parseBootTimeMs } from '../../host/kernel-log/record.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
@@ -10,7 +10,7 @@ import { conditions } from './conditions.ts';
 import { NcclCrashes } from './nccl-crashes.ts';
 import { type XidReport, xidReports } from './xid-findings.ts';
 import { parseNvidiaLine, type XidLine } from './xid-line.ts';
-import { EMPTY_MEMORY, endFaults, rememberLine, type XidMemory } from './xid-memory.ts';
+import { EMPTY_MEMORY, endFaults, type RecordPlace, rememberLine, type XidMemory } from './xid-memory.ts';
 
 /** A recovery action may be this much older than the start of its read. Log lines of these seconds may be newer than the action. */
 const ACTION_AGE_MS = 10_000;
@@ -106,6 +106,16 @@ export class KernelLogProbe implements Probe {
     return this.#originMs + this.#host.clock.monotonic();
   }
 
+  /**
+   * A record with its time on the clock of the log lines, so that a change of the wall clock does not change the order of lines and reads.
+   * `aheadMs`: how far the wall clock was ahead of that clock when the log was opened.
+   */
+  #dated(message: KmsgMessage, aheadMs: number): KmsgMessage & RecordPlace {
+    const { timeMs, live } = message;
+    if (timeMs === undefined) return message;
+    return { ...message, timeMs: live ? this.#logMs() : timeMs - aheadMs, wallMs: timeMs };
+  }
+
   #remember({ reports, listing }: Collection): void {
     const devices = reports.map(({ device }) => device);
     const isKnown = (id: string): boolean => devices.some((device) => device.id === id);
@@ -119,19 +129,22 @@ export class KernelLogProbe implements Probe {
       this.#libraryXids += 1;
       // The kernel's clock is close to the monotonic one.
       const timeUsec = Math.round(this.#host.clock.monotonic() * 1_000);
-      this.#memory = rememberLine(this.#memory, xid, { seq: -this.#libraryXids, timeUsec, timeMs: this.#logMs(), text: xid.text });
+      const wallMs = this.#host.clock.now();
+      this.#memory = rememberLine(this.#memory, xid, { seq: -this.#libraryXids, timeUsec, timeMs: this.#logMs(), wallMs, text: xid.text });
     }
   }
 
   #readLog(): void {
     if (this.#reader === undefined) {
+      const aheadMs = this.#host.clock.now() - this.#logMs();
       this.#reader = openKmsg({
         path: this.#path,
         clock: this.#host.clock,
         observe: this.#host.observe,
         recordedErrors: this.#host.recordedErrors,
         bootTimeMs: parseBootTimeMs(this.#host.proc.text('stat') ?? ''),
-        onRecord: (message) => {
+        onRecord: (record) => {
+          const message = this.#dated(record, aheadMs);
           if (this.#crashes.add(message, this.#logMs())) this.#hasNewLines = true;
           const line = parseNvidiaLine(message);
           if (line === undefined) return;

@@ -156,7 +156,7 @@ function readingsOf(tallies: readonly XidTally[]): readonly Reading[] {
     .sort((a, b) => a - b)
     .flatMap((xid) => {
       const same = tallies.filter((tally) => tally.xid === xid);
-      const times = same.map(({ lastMs }) => lastMs).filter((time) => time !== undefined);
+      const times = same.map(({ lastWallMs }) => lastWallMs).filter((time) => time !== undefined);
       const labels = { xid: String(xid) };
       const errors = { metric: metrics.xidErrors.name, labels, value: same.reduce((sum, { count }) => sum + count, 0) };
       return times.length === 0 ? [errors] : [errors, { metric: metrics.xidLastTime.name, labels, value: Math.max(...times) / 1_000 }];

@@ -45,8 +45,9 @@ export interface XidTally {
   readonly computeInstance?: number;
   /** Identical lines within a minute count once. */
   readonly count: number;
-  /** Wall clock time of the latest line; absent when unknown. */
+  /** Time of the latest line on the clock by which lines and reads are ordered, and on the wall clock; absent when unknown. */
   readonly lastMs?: number;
+  readonly lastWallMs?: number;
   /** The latest line, or an earlier and more severe line that has not ended. */
   readonly line: XidLine;
   readonly judgement: XidJudgement;
@@ -68,8 +69,11 @@ export function gpuKey(pciAddress: string): string {
   return pciAddress.replace(/\.[0-7]$/, '');
 }
 
-/** Number of a record, and its time on the kernel's clock and on the wall clock. An Xid event of the library has a number below 0. */
-export type RecordPlace = Pick<KmsgMessage, 'seq' | 'timeUsec' | 'timeMs' | 'text'>;
+/**
+ * Number of a record, and its time: `timeUsec` on the kernel's clock, `timeMs` on the clock by which lines and reads are ordered, `wallMs` on the wall
+ * clock, absent when it is the same. An Xid event of the library has a number below 0.
+ */
+export type RecordPlace = Pick<KmsgMessage, 'seq' | 'timeUsec' | 'timeMs' | 'text'> & { readonly wallMs?: number };
 
 /** Returns the memory after one more line of the driver. It is the same object when the line is irrelevant. */
 export function rememberLine(memory: XidMemory, line: NvidiaLine, place: RecordPlace): XidMemory {
@@ -139,12 +143,14 @@ function addLine(before: XidTally | undefined, line: XidLine, place: RecordPlace
   const judgement = judgeXid(line);
   const isBeforeWorse = before?.isOpen === true && RANK[before.judgement.severity] > RANK[judgement.severity];
   const lastMs = place.timeMs ?? before?.lastMs;
+  const lastWallMs = place.wallMs ?? place.timeMs ?? before?.lastWallMs;
   return defined({
     xid,
     gpuInstance,
     computeInstance,
     count: (before?.count ?? 0) + (isSameEvent ? 0 : 1),
     lastMs,
+    lastWallMs,
     ...(isBeforeWorse ? { line: before.line, judgement: before.judgement } : { line, judgement }),
     isOpen: xid !== 154 && (isBeforeWorse || judgement.lasts !== 'quiet'),
     counted: isSameEvent ? before.counted : { text, atMs },
