@@ -125,7 +125,7 @@ class FaultKnowledge {
   }
 
   /** A device begins with what is remembered of its identity. */
-  inherited({ isRaised, isCleared, wasEverPresent }: FaultKnowledge): void {
+  inherited({ isRaised, isCleared, wasEverPresent }: Pick<FaultKnowledge, 'isRaised' | 'isCleared' | 'wasEverPresent'>): void {
     this.isRaised = isRaised;
     this.isCleared &&= isCleared;
     this.wasEverPresent ||= wasEverPresent;
@@ -327,7 +327,10 @@ export class Knowledge {
       for (const known of device.faults) {
         const own = this.devices.find(({ id }) => id === known.of)?.faults.find((one) => one.of === undefined && isSame(one, known));
         const isNew = device.maybeReadMs === Number.NEGATIVE_INFINITY && known.fault.recovery === 'never';
-        if (own !== undefined && isNew) known.inherited(own);
+        if (own === undefined || !isNew) continue;
+        // What cannot be read does not tell its identity.
+        const isUnread = this.#blindingsOf(device.id).some(({ blinding }) => blinding.leaves === 'unread');
+        known.inherited(isUnread ? { isRaised: false, isCleared: false, wasEverPresent: own.wasEverPresent } : own);
       }
     }
   }

@@ -17,6 +17,7 @@ export class RepeatKnowledge {
   isFaulty = false;
   use: Use = 'idle';
   readonly #isLatched: boolean;
+  readonly #isCounted: boolean;
   /** How often it got out of service. A boot that finds the fault again is another time. */
   #failures = 0;
   /** A read of this boot saw the fault, and none saw its end. */
@@ -32,9 +33,13 @@ export class RepeatKnowledge {
   #endedForMs = Number.POSITIVE_INFINITY;
   /** This run of the agent read it before. */
   #wasRead = false;
+  /** This run of the agent read a value of its use before. */
+  #wasTold = false;
 
-  constructor(isLatched: boolean) {
+  /** `isCounted`: its use is the growth of a counter, which one value does not tell. */
+  constructor(isLatched: boolean, isCounted: boolean) {
     this.#isLatched = isLatched;
+    this.#isCounted = isCounted;
   }
 
   /** The agent reads it, one interval after the read before. */
@@ -48,18 +53,21 @@ export class RepeatKnowledge {
     } else {
       if (wasOut && this.#isLatched) this.#begin();
       this.#mayBeTold ||= this.use !== 'hidden';
-      if (this.use === 'busy' && this.#wasRead && !wasOut) this.#leastMs += INTERVAL_MS;
-      if (this.use === 'busy' && this.#wasRead && !wasOut) this.#mostMs += INTERVAL_MS;
+      if (this.use === 'busy' && this.#wasRead && !wasOut) {
+        if (this.#wasTold || !this.#isCounted) this.#leastMs += INTERVAL_MS;
+        this.#mostMs += INTERVAL_MS;
+      }
       if (this.#trial !== 'off' && this.#leastMs >= NEEDED_MS) {
         this.#trial = 'off';
         this.#endedForMs = 0;
       }
     }
     this.#wasRead = true;
+    this.#wasTold ||= this.use !== 'hidden';
   }
 
   killed(): void {
-    this.#wasRead = false;
+    this.#wasRead = this.#wasTold = false;
     this.#leastMs = Math.max(0, this.#leastMs - UNWRITTEN_MS);
     if (this.#endedForMs > UNWRITTEN_MS) return;
     this.#trial = 'unsure';

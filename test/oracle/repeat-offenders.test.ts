@@ -54,12 +54,13 @@ const subjects: readonly Subject[] = [
 /** Runs a history and returns what it did, with the first violation as the last line; without it undefined. */
 async function runHistory({ oracle, fault, devices, show }: Subject, choose: Choose): Promise<string | undefined> {
   const { name, conditions } = oracle.family;
+  const isCounted = oracle.counter !== undefined;
   const isLatched = conditions.find(({ type }) => type === fault.condition)?.class === 'latched';
   const node = new OracleNode(oracle, false, {
     probation: { busy: `${NEEDED_MS}ms` },
     conditions: { [`${name}.${fault.condition}`]: { for: '0', recovery: '0' } },
   });
-  const known = new Map(devices.map((device) => [device, new RepeatKnowledge(isLatched)]));
+  const known = new Map(devices.map((device) => [device, new RepeatKnowledge(isLatched, isCounted)]));
   const names = new Map(devices.map((device) => [device, device]));
   const kernelNames = new Map(Object.entries(oracle.kernelNames?.first ?? {}));
   const story: string[] = [];
@@ -125,7 +126,7 @@ async function runHistory({ oracle, fault, devices, show }: Subject, choose: Cho
     node.threads.release();
     // Until a read tells the identity, the agent may still speak of the hardware before.
     for (let time = 0; time < 4; time += 1) await node.refresh(INTERVAL_MS);
-    known.set(device, new RepeatKnowledge(isLatched));
+    known.set(device, new RepeatKnowledge(isLatched, isCounted));
     for (const knowledge of known.values()) if (knowledge !== known.get(device)) for (let time = 0; time < 4; time += 1) knowledge.read();
   };
 
