@@ -41,6 +41,8 @@ export class NvidiaProbe implements Probe {
   #known: readonly DeviceReport[];
   /** Who asked to close the driver. */
   #asked: Release | undefined;
+  /** End of that release on the monotonic clock, because the wall clock can be set meanwhile. */
+  #askedUntilMs = Number.POSITIVE_INFINITY;
 
   constructor(host: Host, options: NvidiaOptions) {
     this.#host = host;
@@ -78,7 +80,9 @@ export class NvidiaProbe implements Probe {
   }
 
   release(release: Release | undefined): void {
+    const { clock } = this.#host;
     this.#asked = release;
+    this.#askedUntilMs = release?.untilMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + release.untilMs - clock.now();
   }
 
   close(): void {
@@ -87,7 +91,7 @@ export class NvidiaProbe implements Probe {
 
   /** The release that keeps the driver closed now. */
   #currentRelease(): Release | undefined {
-    if (this.#asked?.untilMs !== undefined && this.#host.clock.now() >= this.#asked.untilMs) this.#asked = undefined;
+    if (this.#host.clock.monotonic() >= this.#askedUntilMs) this.#asked = undefined;
     const file = this.#options['release-file'];
     const ofFile = file !== '' && existsSync(file) ? { by: `the file ${file}` } : undefined;
     return this.#asked ?? ofFile ?? this.#nvml.unbinding();

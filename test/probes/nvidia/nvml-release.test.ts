@@ -21,8 +21,8 @@ afterEach(async () => {
   node.remove();
 });
 
-function started(options: Readonly<Record<string, string>>): Probe {
-  probe = family.createProbe(node.host, probeOptions(family, { 'release-file': release, ...options }));
+function started(options: Readonly<Record<string, string>>, clock = node.host.clock): Probe {
+  probe = family.createProbe({ ...node.host, clock }, probeOptions(family, { 'release-file': release, ...options }));
   return probe;
 }
 
@@ -120,6 +120,18 @@ describe('on request', () => {
     probe.release?.(until(50));
     expect(released(await probe.collect())).toEqual([true, true]);
     await expect.poll(async () => released(await probe.collect()), { timeout: 40_000 }).toEqual([false, false]);
+  });
+
+  it.each([-7_200_000, 7_200_000])('a wall clock that is set meanwhile by %i ms does not change how long', async (byMs) => {
+    let [wallMs, monotonicMs] = [Date.now(), 0];
+    started({ source: 'nvml', 'nvml-library': node.library }, { now: () => wallMs, monotonic: () => monotonicMs, after: () => () => {} });
+    await probe.collect();
+    probe.release?.(until(600_000));
+    wallMs += byMs;
+    monotonicMs = 590_000;
+    expect(released(await probe.collect())).toEqual([true, true]);
+    monotonicMs = 610_000;
+    expect(released(await probe.collect())).toEqual([false, false]);
   });
 });
 

@@ -67,7 +67,7 @@ export class NvmlSource {
     if (known === undefined) return undefined;
     const bound = boundGpus(this.#host);
     known.hasChanged ||= bound.join() !== known.bound.join();
-    const isOver = this.#host.clock.now() >= known.release.untilMs || (known.hasChanged && bound.length > 0);
+    const isOver = this.#host.clock.monotonic() >= known.endsAtMs || (known.hasChanged && bound.length > 0);
     if (isOver) this.#unbinding = undefined;
     return this.#unbinding?.release;
   }
@@ -119,14 +119,16 @@ export class NvmlSource {
     if (this.#session?.takeUnbind() !== true) return happened;
     // The driver waits until the library is closed.
     const release = { by: 'the driver, which unbinds a GPU,', untilMs: this.#host.clock.now() + UNBIND_MS };
-    this.#unbinding = { release, bound: boundGpus(this.#host), hasChanged: false };
+    this.#unbinding = { release, endsAtMs: this.#host.clock.monotonic() + UNBIND_MS, bound: boundGpus(this.#host), hasChanged: false };
     this.release();
     return true;
   }
 }
 
 interface Unbinding {
-  readonly release: Required<Release>;
+  readonly release: Release;
+  /** Monotonic clock, because the wall clock can be set meanwhile. */
+  readonly endsAtMs: number;
   /** Bound GPUs at the begin. */
   readonly bound: readonly string[];
   hasChanged: boolean;
