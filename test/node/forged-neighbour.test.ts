@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Machine } from '../kubelet/real/support/machine.ts';
 import { forgedNames } from '../support/forged-records.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
+import { unless } from '../support/skipped.ts';
 import { attributed } from './support/agent-on-stock-node.ts';
 import { StockNode, whyNoNode } from './support/stock-node.ts';
 
@@ -15,7 +16,6 @@ const LASTS_MS = Number(process.env.FORGERY_MINUTES ?? 0.3) * 60_000;
 const WAIT = { timeout: 30_000, interval: 100 };
 const missing = [BUSYBOX, KMSG].find((path) => !existsSync(path));
 const why = whyNoNode() ?? (missing === undefined ? undefined : `there is no ${missing}`);
-if (why !== undefined) process.stderr.write(`skipped: a neighbour that imitates drivers on a stock kubelet, ${why}\n`);
 
 /** Takes the name in the file, and writes to address 0, so that the kernel logs a crash of a process of that name. */
 const FORGE = `
@@ -39,7 +39,7 @@ const LOOP = `while true; do
   /bin/busybox sleep 1
 done`;
 
-describe.skipIf(why !== undefined)('a container whose processes imitate drivers', () => {
+describe.skipIf(why !== undefined)(`a container whose processes imitate drivers${unless(why === undefined, why ?? '')}`, () => {
   const machine = new Machine({ nvidia: 2 });
   const control = mkdtempSync(join(tmpdir(), 'forging-'));
   let node: StockNode;

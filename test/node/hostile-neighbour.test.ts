@@ -7,18 +7,18 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DevicePluginClient } from '../../src/generated/deviceplugin/v1beta1/api.ts';
 import { listen } from '../support/kubelet/sockets.ts';
 import { type ServedAgent, seriesValue } from '../support/serve.ts';
+import { unless } from '../support/skipped.ts';
 import { AgentOnStockNode, attributed, HCA } from './support/agent-on-stock-node.ts';
 import { whyNoNode } from './support/stock-node.ts';
 
 const BUSYBOX = '/bin/busybox';
 const why = whyNoNode() ?? (existsSync(BUSYBOX) ? undefined : `there is no ${BUSYBOX}`);
-if (why !== undefined) process.stderr.write(`skipped: hostile neighbours on a stock kubelet, ${why}\n`);
 
 const WAIT = { timeout: 30_000, interval: 50 };
 /** The memory limit of deploy/kustomize/base/daemonset.yaml. */
 const LIMIT_MIB = 256;
 
-describe.skipIf(why !== undefined)('a container with the directory of device plugins', () => {
+describe.skipIf(why !== undefined)(`a container with the directory of device plugins${unless(why === undefined, why ?? '')}`, () => {
   let on: AgentOnStockNode;
   let agent: ServedAgent;
   let control: string;

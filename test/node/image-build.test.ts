@@ -8,6 +8,7 @@ import { TreeWriter } from '../../src/sim/tree-writer.ts';
 import { hardwareOf } from '../support/hardware.ts';
 import { imageStart } from '../support/image.ts';
 import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
+import { unless } from '../support/skipped.ts';
 import { ImageBuild, whyNoBuild } from './support/image-build.ts';
 
 const DOCKERFILE = 'deploy/Dockerfile';
@@ -15,9 +16,8 @@ const DOCKERFILE = 'deploy/Dockerfile';
 const BASE = 'localhost/base';
 const IMAGE = 'localhost/device-agent:0.1.0';
 const why = whyNoBuild();
-if (why !== undefined) process.stderr.write(`skipped: building the image, ${why}\n`);
 
-describe.skipIf(why !== undefined)('the image that a container engine builds', () => {
+describe.skipIf(why !== undefined)(`the image that a container engine builds${unless(why === undefined, why ?? '')}`, () => {
   const directory = mkdtempSync(join(tmpdir(), 'device-agent-build-'));
   const images = new ImageBuild(join(directory, 'images'));
   const start = imageStart(DOCKERFILE);
@@ -27,7 +27,6 @@ describe.skipIf(why !== undefined)('the image that a container engine builds', (
   beforeAll(() => {
     images.makeBase(BASE);
     whyNot = images.build(DOCKERFILE, IMAGE, { BASE, BUILD: BASE });
-    if (whyNot !== undefined) process.stderr.write(`skipped: building the image, ${whyNot}\n`);
   });
   afterAll(async () => {
     await agent?.stop('SIGKILL');
@@ -35,7 +34,7 @@ describe.skipIf(why !== undefined)('the image that a container engine builds', (
   });
 
   it('says how it is started', ({ skip }) => {
-    skip(whyNot !== undefined);
+    skip(whyNot !== undefined, whyNot);
     const { Env, Entrypoint, Cmd, ExposedPorts } = images.config(IMAGE);
     expect([Entrypoint, Cmd]).toEqual([start.entrypoint, start.arguments]);
     expect(Env).toEqual(expect.arrayContaining(Object.entries(start.env).map(([name, value]) => `${name}=${value}`)));
@@ -43,7 +42,7 @@ describe.skipIf(why !== undefined)('the image that a container engine builds', (
   });
 
   it('has the program and nothing of its making', ({ skip }) => {
-    skip(whyNot !== undefined);
+    skip(whyNot !== undefined, whyNot);
     const list = `const { readdirSync } = require('node:fs'); console.log(JSON.stringify([readdirSync('/'), readdirSync('/opt/device-agent')]))`;
     const [program = '', ...words] = images.inContainer(IMAGE, [start.entrypoint[0] as string, '-e', list]);
     const [top, own] = JSON.parse(execFileSync(program, words, { encoding: 'utf8' })) as [string[], string[]];
@@ -52,13 +51,13 @@ describe.skipIf(why !== undefined)('the image that a container engine builds', (
   });
 
   it('has the program in its path, for whoever looks into a running container', ({ skip }) => {
-    skip(whyNot !== undefined);
+    skip(whyNot !== undefined, whyNot);
     const [program = '', ...words] = images.inContainer(IMAGE, ['device-agent', 'version']);
     expect(execFileSync(program, words, { encoding: 'utf8' })).toMatch(/^device-agent \d+\.\d+\.\d+ /);
   });
 
   it('reads the host by what is mounted, is scraped, and ends on SIGTERM', async ({ skip }) => {
-    skip(whyNot !== undefined);
+    skip(whyNot !== undefined, whyNot);
     for (const path of ['sys', 'proc']) mkdirSync(join(directory, path));
     new TreeWriter(directory).apply(hardwareOf(infiniband, { infiniband: 2 }));
     const volumes = { [join(directory, 'sys')]: '/host/sys', [join(directory, 'proc')]: '/host/proc' };

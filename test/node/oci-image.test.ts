@@ -10,6 +10,7 @@ import { TreeWriter } from '../../src/sim/tree-writer.ts';
 import { hardwareOf } from '../support/hardware.ts';
 import { imageStart } from '../support/image.ts';
 import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
+import { unless } from '../support/skipped.ts';
 import { confine, imageConfig, makeImage, runc, unpackImage, whyNoImage } from './support/oci-image.ts';
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
@@ -18,10 +19,8 @@ const node = (JSON.parse(readFileSync('scripts/image/node.json', 'utf8')) as { v
 const MACHINES: Readonly<Record<string, number>> = { amd64: 62, arm64: 183 };
 const EMULATOR = 'qemu-aarch64-static';
 const why = whyNoImage();
-const tell = (text: string): unknown => process.stderr.write(`skipped: ${text}\n`);
-if (why !== undefined) tell(`the OCI image, ${why}`);
 
-describe.skipIf(why !== undefined)('the image that is made without an engine', () => {
+describe.skipIf(why !== undefined)(`the image that is made without an engine${unless(why === undefined, why ?? '')}`, () => {
   const directory = mkdtempSync(join(tmpdir(), 'device-agent-oci-'));
   const layout = join(directory, 'layout');
   const start = imageStart('deploy/Dockerfile');
@@ -30,13 +29,13 @@ describe.skipIf(why !== undefined)('the image that is made without an engine', (
 
   beforeAll(() => {
     whyNot = makeImage(layout);
-    if (whyNot !== undefined) return tell(`the OCI image, ${whyNot}`);
+    if (whyNot !== undefined) return;
     for (const each of Object.keys(MACHINES)) folders[each] = unpackImage(layout, `${version}-${each}`, join(directory, each));
   }, 300_000);
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
   it.for(Object.keys(MACHINES))('says how it is started on %s, as the Dockerfile does', (architecture, { skip }) => {
-    skip(whyNot !== undefined);
+    skip(whyNot !== undefined, whyNot);
     const told = imageConfig(layout, `${version}-${architecture}`);
     expect(told.architecture).toBe(architecture);
     expect([told.config.Entrypoint, told.config.Cmd]).toEqual([start.entrypoint, start.arguments]);
@@ -46,7 +45,7 @@ describe.skipIf(why !== undefined)('the image that is made without an engine', (
   });
 
   it.for(Object.keys(MACHINES))('has programs and libraries for %s only, and no shell', (architecture, { skip }) => {
-    skip(whyNot !== undefined);
+    skip(whyNot !== undefined, whyNot);
     const root = folders[architecture] as string;
     const machines = readdirSync(root, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
@@ -58,18 +57,18 @@ describe.skipIf(why !== undefined)('the image that is made without an engine', (
   });
 
   it('has the same layers when it is made again, with whichever umask', ({ skip }) => {
-    skip(whyNot !== undefined);
+    skip(whyNot !== undefined, whyNot);
     const again = join(directory, 'again');
     const before = process.umask(0o077);
     whyNot = makeImage(again, '--architectures=amd64');
     process.umask(before);
-    skip(whyNot !== undefined);
+    skip(whyNot !== undefined, whyNot);
     const layers = (where: string): unknown => imageConfig(where, `${version}-amd64`).rootfs.diff_ids;
     expect(layers(again)).toEqual(layers(layout));
   });
 
   it('is what its digests say', ({ skip }) => {
-    skip(whyNot !== undefined);
+    skip(whyNot !== undefined, whyNot);
     const blobs = join(layout, 'blobs/sha256');
     for (const name of readdirSync(blobs)) {
       expect(
@@ -82,8 +81,7 @@ describe.skipIf(why !== undefined)('the image that is made without an engine', (
 
   it('runs on arm64', ({ skip }) => {
     const isEmulated = spawnSync(EMULATOR, ['--version']).error === undefined;
-    if (!isEmulated) tell(`the arm64 image's own programs, there is no ${EMULATOR}`);
-    skip(whyNot !== undefined || !isEmulated);
+    skip(whyNot !== undefined || !isEmulated, whyNot ?? `there is no ${EMULATOR}`);
     const root = folders.arm64 as string;
     const run = (...words: string[]): string => execFileSync(EMULATOR, ['-L', root, join(root, 'nodejs/bin/node'), ...words]).toString();
     expect(run('--version')).toBe(`v${node}\n`);
@@ -94,7 +92,6 @@ describe.skipIf(why !== undefined)('the image that is made without an engine', (
 
   describe.skipIf(process.arch !== 'x64')('as a container on amd64', () => {
     const program = runc();
-    if (program === undefined) tell('the OCI image as a container, there is no runc');
     const id = `device-agent-${process.pid}`;
     const kubelet = new SimulatedKubelet({ directory: join(directory, 'kubelet') });
     let agent: ServedAgent | undefined;
@@ -106,7 +103,7 @@ describe.skipIf(why !== undefined)('the image that is made without an engine', (
     });
 
     it('is scraped with a root that is read-only and no capability, and ends on SIGTERM', async ({ skip }) => {
-      skip(whyNot !== undefined || program === undefined);
+      skip(whyNot !== undefined || program === undefined, whyNot ?? 'there is no runc');
       for (const path of ['sys', 'proc', 'kubelet']) mkdirSync(join(directory, path), { recursive: true });
       const hardware = hardwareOf(infiniband, { infiniband: 2 });
       new TreeWriter(directory).apply(hardware);
