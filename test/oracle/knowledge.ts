@@ -119,9 +119,9 @@ class FaultKnowledge {
     if (isPresent && this.fault.endShownBy !== undefined) this.isCleared = false;
   }
 
-  /** A collection surely read the new hardware. */
+  /** A collection surely read the new hardware. It may have had the fault since it came. */
   seenNew(): void {
-    this.isCleared = this.isFresh = !this.isPresent;
+    this.isCleared = this.isFresh = !this.wasEverPresent;
   }
 
   /** A device begins with what is remembered of its identity. */
