@@ -33,8 +33,8 @@ export class RepeatKnowledge {
   #endedForMs = Number.POSITIVE_INFINITY;
   /** This run of the agent read it before. */
   #wasRead = false;
-  /** This run of the agent read a value of its use before. */
-  #wasTold = false;
+  /** This run of the agent read a value of its use before, and found it in each read since. A counter that was absent is looked for rarely. */
+  #isTold = false;
 
   /** `isCounted`: its use is the growth of a counter, which one value does not tell. */
   constructor(isLatched: boolean, isCounted: boolean) {
@@ -54,7 +54,7 @@ export class RepeatKnowledge {
       if (wasOut && this.#isLatched) this.#begin();
       this.#mayBeTold ||= this.use !== 'hidden';
       if (this.use === 'busy' && this.#wasRead && !wasOut) {
-        if (this.#wasTold || !this.#isCounted) this.#leastMs += INTERVAL_MS;
+        if (this.#isTold || !this.#isCounted) this.#leastMs += INTERVAL_MS;
         this.#mostMs += INTERVAL_MS;
       }
       if (this.#trial !== 'off' && this.#leastMs >= NEEDED_MS) {
@@ -62,12 +62,12 @@ export class RepeatKnowledge {
         this.#endedForMs = 0;
       }
     }
+    this.#isTold = this.use !== 'hidden' && (this.#isTold || !this.#wasRead);
     this.#wasRead = true;
-    this.#wasTold ||= this.use !== 'hidden';
   }
 
   killed(): void {
-    this.#wasRead = this.#wasTold = false;
+    this.#wasRead = this.#isTold = false;
     this.#leastMs = Math.max(0, this.#leastMs - UNWRITTEN_MS);
     if (this.#endedForMs > UNWRITTEN_MS) return;
     this.#trial = 'unsure';

@@ -74,9 +74,12 @@ async function runHistory({ oracle, fault, devices, show }: Subject, choose: Cho
       const fatal = incidents.filter((one) => one.state === 'unhealthy').reduce((sum, one) => sum + one.count, 0);
       return knowledge.violations(fatal, probation).map((text) => `${device}: ${text}`);
     });
+  const showUse = (): void => {
+    for (const [device, { use }] of known) show(node.tree, device, use);
+  };
   const tick = async (times: number): Promise<readonly string[]> => {
     for (let time = 0; time < times; time += 1) {
-      for (const [device, { use }] of known) show(node.tree, device, use);
+      showUse();
       await node.refresh(0);
       for (const knowledge of known.values()) knowledge.read();
       const found = violations();
@@ -125,7 +128,10 @@ async function runHistory({ oracle, fault, devices, show }: Subject, choose: Cho
     node.tree.renew(replacement.directory);
     node.threads.release();
     // Until a read tells the identity, the agent may still speak of the hardware before.
-    for (let time = 0; time < 4; time += 1) await node.refresh(INTERVAL_MS);
+    for (let time = 0; time < 4; time += 1) {
+      showUse();
+      await node.refresh(INTERVAL_MS);
+    }
     known.set(device, new RepeatKnowledge(isLatched, isCounted));
     for (const knowledge of known.values()) if (knowledge !== known.get(device)) for (let time = 0; time < 4; time += 1) knowledge.read();
   };
