@@ -7,7 +7,7 @@ export default defineConfig({
   test: {
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // A condition that is awaited has no time limit of its own: a busy machine is no failure.
+    // A busy machine delays what a test waits for. The default of one second is too short for that.
     expect: { poll: { timeout: 40_000, interval: 20 } },
     pool: 'forks',
     reporters: ['default', new SkipReport()],

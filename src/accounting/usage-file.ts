@@ -9,7 +9,7 @@ export interface SavedUsage {
   /** CLOCK_MONOTONIC, which begins at the boot of the machine. */
   readonly sinceBootMs: number;
   readonly accounts: AccountsState;
-  /** What the waiting detector knows about each container. Absent in a file of an earlier agent. */
+  /** What the waiting detector knows about each container. A file of an earlier agent does not have it. */
   readonly waiting?: Readonly<Record<string, object>>;
 }
 

@@ -26,8 +26,8 @@ const READ_STALL_MS = 1_000;
 /** Timeout of one call of a vendor library while another call hangs. Otherwise a call may take the whole deadline of the run. */
 const CALL_STALL_MS = 1_500;
 /**
- * Least time that a thread has until its first step. A thread that starts on a busy machine or in a throttled container is no hang, and the
- * next thread would start as slowly.
+ * Least time that a thread has until its first step. A slow start on a busy machine or in a throttled container is no hang, and the next
+ * thread would start as slowly.
  */
 const START_MS = 10_000;
 /** Interval of the checks of a thread's current step. */

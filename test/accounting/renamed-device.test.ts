@@ -124,7 +124,7 @@ describe('a device with another name', () => {
     for (let turns = 0; turns < 5; turns += 1) await turn(agent, [card(0, 'h9', 4_001_000)], a);
     // The agent does not wait for the ledger.
     await expect
-      .poll(() => accountsIn(settings, clock), { timeout: 40_000 })
+      .poll(() => accountsIn(settings, clock))
       .toMatchObject([{ pod: 'a', endedAtMs: expect.any(Number), receivedBytes: 3_000_000 }]);
     await stop(agent);
     expect((await ledger()).containers).toEqual([['a', 'hca/h9', 3_000_000, 30]]);
@@ -162,9 +162,7 @@ describe('a device that is forgotten', () => {
     for (let turns = 0; turns < 2; turns += 1) await turn(agent, [card(0, 'h0', 0)], []);
     const entries = async () => (await devicesIn(settings, clock)).filter(({ device }) => device === 'hca/h5');
     // The agent does not wait for the ledger.
-    await expect
-      .poll(entries, { timeout: 40_000 })
-      .toMatchObject([{ model: 'Toy', parent: 'hca/h0', unallocatedSeconds: 30, endedAtMs: expect.any(Number) }]);
+    await expect.poll(entries).toMatchObject([{ model: 'Toy', parent: 'hca/h0', unallocatedSeconds: 30, endedAtMs: expect.any(Number) }]);
     await stop(agent);
   });
 });

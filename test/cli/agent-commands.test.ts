@@ -180,7 +180,7 @@ describe('demo', () => {
     const command = /^ {2}node .* list (?:.*\\\n)+.*$/m.exec(text)?.[0] ?? 'no such command';
     const table = execFileSync('sh', ['-c', command], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
     expect(table.split('\n').length).toBeGreaterThan(2);
-    await expect.poll(async () => (await get(socket, '/metrics')).body, { timeout: 40_000 }).toMatch(/^container_device_allocation\{/m);
+    await expect.poll(async () => (await get(socket, '/metrics')).body).toMatch(/^container_device_allocation\{/m);
     child.kill('SIGINT');
     expect(await ended).toMatchObject({ status: 0, signal: null });
     expect([readdirSync(join(folder, 'tmp')), existsSync(socket)]).toEqual([[], false]);

@@ -128,7 +128,7 @@ describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way
       return rows.map(({ metric: m }) => `${m.holder_namespace}/${m.holder_pod}/${m.holder_container} ${m.device} ${m.device_id}`);
     };
     const nodes = cluster === RENAMED ? 1 : 2;
-    await expect.poll(async () => (await holders()).length, { timeout: 40_000 }).toBeGreaterThan(8 * nodes);
+    await expect.poll(async () => (await holders()).length).toBeGreaterThan(8 * nodes);
     const rows = await holders();
     expect(rows.filter((row) => /device-agent|monitoring|undefined\//.test(row))).toEqual([]);
     const node1 = (row: Sample): boolean => row.metric.node === 'node-1';

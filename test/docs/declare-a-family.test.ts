@@ -87,7 +87,7 @@ describe('the invented card on a node', () => {
   it('has metrics with pods, a condition, is Unhealthy at the kubelet, and is on the page', { timeout: 120_000 }, async () => {
     const agent = node.agent;
     if (agent === undefined) throw new Error('no agent');
-    await expect.poll(() => node.list(), { timeout: 40_000 }).toEqual({ X1A0: 'Healthy', X1A1: 'Healthy' });
+    await expect.poll(() => node.list()).toEqual({ X1A0: 'Healthy', X1A1: 'Healthy' });
     const grant = await node.manager.allocate({ podUid: 'u-1', container: 'main', resource: 'acme.example/card', count: 1 });
     expect(grant.response.devices.map(({ hostPath }) => hostPath)).toEqual([`/dev/acme${grant.deviceIds[0]?.at(-1)}`]);
     const holder = (name: string, resource: string, id: string) => ({
@@ -110,7 +110,7 @@ describe('the invented card on a node', () => {
     );
     node.change({ 'acme0/state': 'failed' });
     await agent.until('the condition', (page) => isIn(page, failed));
-    await expect.poll(() => node.list(), { timeout: 40_000 }).toEqual({ X1A0: 'Unhealthy', X1A1: 'Healthy' });
+    await expect.poll(() => node.list()).toEqual({ X1A0: 'Unhealthy', X1A1: 'Healthy' });
     const page = await (await fetch(`${agent.url}/devices/acme/X1A0`)).text();
     expect(page).toContain('CardFailed');
     expect(await agent.metrics()).toMatch(/^device_agent_probe_runs_total\{family="acme"\} [1-9]/m);

@@ -134,7 +134,7 @@ describe('the bundled program, in a place where nothing is installed', () => {
     await agent.until('the HCAs', (page) => seriesValue(page, 'device_received_bytes_total', { device: 'mlx5_0' }) !== undefined);
     // The CPU is asked of commands that end afterwards.
     await agent.until('the host', (page) => (seriesValue(page, 'device_agent_host_cpus') ?? 0) > 0);
-    await expect.poll(() => childrenOf(agent?.child.pid as number), { timeout: 40_000 }).toEqual([]);
+    await expect.poll(() => childrenOf(agent?.child.pid as number)).toEqual([]);
     // There are no FPGAs, and no thread for them.
     const runs = (page: string, family: string): number | undefined => seriesValue(page, 'device_agent_probe_runs_total', { family });
     const page = await agent.until('a ninth refresh', (text) => (runs(text, 'infiniband') ?? 0) > 8);
@@ -164,6 +164,6 @@ describe('the bundled program, in a place where nothing is installed', () => {
     expect(await agent.stop()).toBe(0);
     // In a container without an init process, an ended one stays as a zombie, which has no command line.
     const isThere = (): boolean => existsSync(`/proc/${readers[0]}`) && readFileSync(`/proc/${readers[0]}/cmdline`, 'utf8') !== '';
-    await expect.poll(isThere, { timeout: 40_000 }).toBe(false);
+    await expect.poll(isThere).toBe(false);
   });
 });

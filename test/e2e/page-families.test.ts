@@ -64,7 +64,7 @@ describe.skipIf(!isThere)(
           ),
         );
       // Power and use of an Intel card need two reads.
-      await expect.poll(told, { timeout: 40_000 }).toEqual({
+      await expect.poll(told).toEqual({
         'amdgpu gpu': ['Busy', 'Memory', 'Power'],
         'intelgpu gpu': ['Busy', 'Power', 'Temperature'],
         'netdev pf': ['Traffic', 'Link', 'Drops'],

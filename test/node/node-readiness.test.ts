@@ -60,14 +60,12 @@ describe.skipIf(missing !== undefined)(
 
     const build = (output: string, command: string): Promise<unknown> =>
       run('go', ['build', '-trimpath', '-o', output, command], { cwd: SOURCE, env: { ...process.env, CGO_ENABLED: '0' } });
-    const inNetwork = (environment: Readonly<Record<string, string>>, ...words: readonly string[]): (() => void) => {
+    const inNetwork = (environment: Readonly<Record<string, string>>, ...words: readonly string[]): void => {
       const [program = '', ...rest] = cluster.throughNetwork(...words);
       const child = spawn(program, rest, { env: { PATH: process.env.PATH, ...environment }, stdio: 'ignore' });
-      const stop = (): void => void child.kill('SIGKILL');
-      stops.push(stop);
-      return stop;
+      stops.push(() => child.kill('SIGKILL'));
     };
-    const startAgent = (): (() => void) =>
+    const startAgent = (): void =>
       inNetwork(
         {},
         ...[process.execPath, 'dist/cli/main.js', 'serve', ...machine.flags(), `--config.file=${join(folder, 'config.json')}`],

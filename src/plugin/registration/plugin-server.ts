@@ -61,7 +61,7 @@ export async function servePlugin(
       service.endStreams();
       await new Promise<void>((resolve) => {
         const cancel = clock.after(GRACE_MS, resolve);
-        // The clients close the connections. Since Node 24 the shutdown is over before its last frames are sent, so this side must not.
+        // The clients close the connections. Since Node 24 this shutdown ends before the last frames are sent, so this side must not close them.
         listener.close(() => {
           cancel();
           resolve();

@@ -45,8 +45,9 @@ export interface XidTally {
   readonly computeInstance?: number;
   /** Identical lines within a minute count once. */
   readonly count: number;
-  /** Time of the latest line on the clock by which lines and reads are ordered, and on the wall clock; absent when unknown. */
+  /** Time of the latest line, see {@link RecordPlace.timeMs}; absent when unknown. */
   readonly lastMs?: number;
+  /** Wall clock time of the latest line; absent when unknown. */
   readonly lastWallMs?: number;
   /** The latest line, or an earlier and more severe line that has not ended. */
   readonly line: XidLine;
@@ -69,11 +70,13 @@ export function gpuKey(pciAddress: string): string {
   return pciAddress.replace(/\.[0-7]$/, '');
 }
 
-/**
- * Number of a record, and its time: `timeUsec` on the kernel's clock, `timeMs` on the clock by which lines and reads are ordered, `wallMs` on the wall
- * clock, absent when it is the same. An Xid event of the library has a number below 0.
- */
-export type RecordPlace = Pick<KmsgMessage, 'seq' | 'timeUsec' | 'timeMs' | 'text'> & { readonly wallMs?: number };
+/** Number, times and text of a record. An Xid event of the library has a number below 0. */
+export interface RecordPlace extends Pick<KmsgMessage, 'seq' | 'timeUsec' | 'text'> {
+  /** Time on a clock that a change of the wall clock does not affect. It orders lines and reads. Absent when unknown. */
+  readonly timeMs?: number;
+  /** Wall clock time. Absent when it is equal to `timeMs`. */
+  readonly wallMs?: number;
+}
 
 /** Returns the memory after one more line of the driver. It is the same object when the line is irrelevant. */
 export function rememberLine(memory: XidMemory, line: NvidiaLine, place: RecordPlace): XidMemory {

@@ -67,7 +67,7 @@ describeReal.each(['direct', 'watcher'] as const)(
       const flags = [`--plugin.registration=${registration}`];
       const { kubelet, agent, devices } = await watchedNode({ counts: COUNTS, resources: RESOURCES, flags });
       const amounts = async (): Promise<Record<string, number>> => ({ ...(await kubelet.capacity()).allocatable });
-      await expect.poll(amounts, { timeout: 40_000 }).toEqual({ [GPU]: 3, [HCA]: 2, [VF]: 4, [PORT]: 2, [CARD]: 2 });
+      await expect.poll(amounts).toEqual({ [GPU]: 3, [HCA]: 2, [VF]: 4, [PORT]: 2, [CARD]: 2 });
       expect((await kubelet.capacity()).capacity, 'no device is told of that cannot be used').toEqual(await amounts());
 
       const wants = { [GPU]: 2, [HCA]: 2, [VF]: 1, [PORT]: 1, [CARD]: 2 };
@@ -98,7 +98,7 @@ describeReal.each(['direct', 'watcher'] as const)(
     it('passes configured variables, annotations, mounts and CDI names on', async () => {
       const flags = [`--plugin.registration=${registration}`];
       const { kubelet } = await watchedNode({ counts: COUNTS, resources: RESOURCES, flags });
-      await expect.poll(async () => (await kubelet.capacity()).allocatable, { timeout: 40_000 }).toMatchObject({ [GPU]: 3, [HCA]: 2 });
+      await expect.poll(async () => (await kubelet.capacity()).allocatable).toMatchObject({ [GPU]: 3, [HCA]: 2 });
       const containers = [
         { name: 'gpus', wants: { [GPU]: 2 } },
         { name: 'hcas', wants: { [HCA]: 2 } },
@@ -127,7 +127,7 @@ describeReal.each(['direct', 'watcher'] as const)(
       const flags = [`--plugin.registration=${registration}`, '--usage.absent-for=0s', '--usage.zero-for=0s', '--usage.linger=0s'];
       const resources = RESOURCES.filter(({ resource }) => resource === HCA);
       const { kubelet, agent } = await watchedNode({ counts: COUNTS, resources, flags });
-      await expect.poll(() => kubelet.amounts(HCA), { timeout: 40_000 }).toBe('2/2');
+      await expect.poll(() => kubelet.amounts(HCA)).toBe('2/2');
       const pod = { ...podNamed('train'), containers: [{ name: 'rank', wants: { [HCA]: 1 } }, { name: 'idle' }] };
       const { rank } = await kubelet.run(pod);
       const [id] = rank?.devices[HCA] ?? [];
