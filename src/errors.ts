@@ -51,21 +51,6 @@ export const errors = {
     remedy: 'Add -it to "kubectl exec", or use "device-agent list -w", which needs no terminal.',
     exit: 2,
   },
-  'policy-file-unreadable': {
-    message: 'policy file {file} cannot be read: {problem}',
-    remedy: 'Check the path given by --what-if; - reads the standard input.',
-    exit: 2,
-  },
-  'policy-file-invalid': {
-    message: 'policy file {file} is not valid:\n{problems}',
-    remedy: 'Correct these lines; the file is a configuration file, or only its part "health".',
-    exit: 2,
-  },
-  'findings-absent': {
-    message: 'nothing was recorded since {since}: {problem}',
-    remedy: 'Run this command as the user of the agent and with its --state.file, or choose an earlier time with --since.',
-    exit: 2,
-  },
   'web-config-unreadable': {
     message: 'web configuration file {file} cannot be read: {problem}',
     remedy: 'Check the path given by --web.config.file, and check that the user of this process may read the file.',

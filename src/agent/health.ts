@@ -1,15 +1,11 @@
-import { createHash } from 'node:crypto';
 import { createHealthEngine, type HealthEngine } from '../health/engine/engine.ts';
 import type { HealthMemory } from '../health/engine/memory.ts';
-import { FindingsJournal } from '../health/journal/findings-journal.ts';
-import { createFindingsLog, findingsDirectory } from '../health/journal/findings-log.ts';
 import { createJournal, type Journal } from '../health/journal/journal.ts';
 import { observedAfter } from '../health/journal/observed-spans.ts';
 import { createStateFile, type StateFile, type StateRead } from '../health/journal/state-file.ts';
-import { explainPolicy } from '../health/policy/explain-policy.ts';
 import type { HealthPolicy } from '../health/policy/policy.ts';
 import type { Clock } from '../host/clock.ts';
-import { type ChangeLog, createChangeLog, type Trouble } from '../log/changes.ts';
+import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { HungStep } from '../model/collection.ts';
 import { defined } from '../model/defined.ts';
@@ -28,9 +24,7 @@ export class HealthService {
   readonly #journal: Journal;
   readonly #logger: Logger;
   readonly #clock: Clock;
-  readonly #findings: FindingsJournal | undefined;
   #policy: HealthPolicy;
-  #digest: string;
   #onDue = (): void => {};
   #onEvents = (_events: readonly HealthEvent[]): void => {};
   #beforeSave = (): Promise<void> => Promise.resolve();
@@ -42,16 +36,14 @@ export class HealthService {
   #watched: ObservedSpans;
   #isFirst = true;
 
-  private constructor({ policy, engine, file, path, remembered, settings, clock, logger, isLasting }: HealthDependencies) {
+  private constructor({ policy, engine, file, path, remembered, clock, logger, isLasting }: HealthDependencies) {
     this.#policy = policy;
-    this.#digest = policyDigest(policy);
     this.#logger = logger;
     this.engine = engine;
     this.#hung = remembered?.hung ?? {};
     this.#watched = remembered?.watched ?? NEVER_OBSERVED;
     this.#clock = clock;
     const changes = createChangeLog(logger);
-    this.#findings = findingsOf({ settings, path, remembered, clock, engine, changes });
     this.#journal = createJournal({
       engine: {
         hasNews: () => engine.hasNews(),
@@ -88,7 +80,7 @@ export class HealthService {
     const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings.roots.procfs) });
     const { state: remembered, past } = await rememberedState(file, path, logger);
     const engine = createHealthEngine({ policy, ...(remembered && { state: remembered }), ...(past && { past }) });
-    return new HealthService({ policy, engine, file, path, remembered, settings, clock, logger, isLasting });
+    return new HealthService({ policy, engine, file, path, remembered, clock, logger, isLasting });
   }
 
   get policy(): HealthPolicy {
@@ -98,7 +90,6 @@ export class HealthService {
   /** Judges by these settings from the next snapshot on. */
   configure(settings: AgentSettings): void {
     this.#policy = policyOf(settings, this.#logger);
-    this.#digest = policyDigest(this.#policy);
     this.engine.setPolicy(this.#policy);
   }
 
@@ -149,7 +140,6 @@ export class HealthService {
     this.#isFirst = false;
     this.#onEvents(judgement.events);
     this.#written = this.#journal.record(judgement, nowMs);
-    this.#findings?.judged(devices, { nowMs, monotonicMs }, judgement.events, this.#digest);
     this.#cancelCheck();
     if (judgement.nextCheckMs !== undefined && !this.#isClosed) {
       this.#cancelCheck = this.#clock.after(judgement.nextCheckMs - nowMs, () => this.#onDue());
@@ -165,7 +155,7 @@ export class HealthService {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelCheck();
-    await Promise.all([this.#journal.close(), this.#findings?.close()]);
+    await this.#journal.close();
   }
 }
 
@@ -178,42 +168,10 @@ interface HealthDependencies {
   readonly path: string;
   /** State that an earlier run saved; undefined without one. */
   readonly remembered: HealthMemory | undefined;
-  readonly settings: AgentSettings;
   readonly clock: Clock;
   readonly logger: Logger;
   /** False for a single reading. */
   readonly isLasting: boolean;
-}
-
-/** The journal of findings; undefined when nothing is written to disk. */
-function findingsOf({
-  settings: { state },
-  path,
-  remembered,
-  clock,
-  engine,
-  changes,
-}: Pick<HealthDependencies, 'settings' | 'path' | 'remembered' | 'clock' | 'engine'> & { readonly changes: ChangeLog }):
-  | FindingsJournal
-  | undefined {
-  if (path === '' || state['journal-days'] === 0) return undefined;
-  const log = createFindingsLog({ stateFile: path, keepDays: state['journal-days'], keepMib: state['journal-mib'], clock });
-  const directory = findingsDirectory(path);
-  const trouble = (detail: string): Trouble => ({
-    key: directory,
-    message: 'the findings cannot be kept; a rehearsal of a health policy would lack them',
-    ended: 'the findings could not be kept; they are kept again',
-    fields: { directory },
-    detail,
-  });
-  return new FindingsJournal({
-    log,
-    isFresh: remembered === undefined,
-    // Half of one of the log's files.
-    pictureEvery: (state['journal-mib'] * 1024 * 1024) / 16,
-    memory: () => engine.memory(),
-    written: (error) => changes.update('findings', error === undefined ? [] : [trouble(error)]),
-  });
 }
 
 type Hangs = Readonly<Record<string, readonly HungStep[]>>;
@@ -247,23 +205,3 @@ const LINES: Readonly<Partial<Record<Transition, string>>> = {
   renamed: 'a device has another name',
   replaced: 'a device was replaced',
 };
-
-/** Twelve characters that differ when two policies judge differently. */
-export function policyDigest(policy: HealthPolicy): string {
-  const { unknown, staleAfterMs, missingRetentionMs, flapping, ignore } = policy;
-  const rules = explainPolicy(policy).map(
-    ({ family, condition, class: kind, severity, for: wait, recovery, threshold, enabled, configured }) => [
-      family,
-      condition,
-      kind,
-      severity,
-      wait,
-      recovery,
-      threshold,
-      enabled,
-      configured,
-    ],
-  );
-  const text = JSON.stringify({ unknown, staleAfterMs, missingRetentionMs, flapping, ignore, rules });
-  return createHash('sha256').update(text).digest('hex').slice(0, 12);
-}

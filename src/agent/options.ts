@@ -1,5 +1,5 @@
 import { hours, minutes, seconds } from '../model/duration.ts';
-import { durationOption, integerOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
+import { durationOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
 
 export const refreshOptions = {
   interval: durationOption(seconds(10), 'How often the agent reads the hardware and queries the kubelet.', 100),
@@ -22,12 +22,5 @@ export const stateOptions = {
     '/var/lib/device-agent/health.json',
     'File that keeps the health state over restarts of the agent, until the machine reboots. Empty: no file.',
   ),
-  'journal-days': integerOption(
-    14,
-    'Days for which the findings are kept beside the state file, so that another health policy can be tried on them. 0: they are not kept.',
-    0,
-    3650,
-  ),
-  'journal-mib': integerOption(32, 'Size of the kept findings, in MiB. The oldest go first.', 4, 4096),
 } as const satisfies OptionSpecs;
 export type StateOptions = OptionValues<typeof stateOptions>;

@@ -63,19 +63,12 @@ On a narrow terminal, devices have their short names and long cells are cut; -o 
         help: 'Ask the agent, and never the hardware, for one condition of the node or one event, as a plugin of node-problem-detector.',
         choices: [...NODE_CONDITIONS, NODE_EVENT],
       },
-      {
-        flags: '--what-if <file>',
-        help: 'Judge the recorded past by this policy: a configuration file, or only its part "health"; - is the standard input.',
-      },
-      { flags: '--since <duration>', help: 'How far --what-if goes back (default: 7d).' },
     ],
     notes: `The command asks the running agent, by the socket beside --state.file or at --web.listen-address, because its verdicts have a history. Without an agent it reads
 everything once. One reading shows less: the growth of a counter needs two readings, and a condition with a waiting time does not count yet.
 The line has 80 bytes at most, because node-problem-detector cuts it there; -o text prints everything. --npd is for the rules in
 deploy/node-problem-detector: 0 the condition does not hold, 1 it holds, 2 it is not known, also when no agent answers.
 -o taint-rule prints a DeviceTaintRule for each unhealthy device: kubectl apply -f - keeps new claims away from it.
---what-if compares the past under the present policy with the past under another one: 0 no device differs, 1 a device differs, 2 unknown.
-It reads the findings that the agent keeps beside --state.file, and asks no agent; docs/rehearsal.md.
 Wrong usage and errors also have status 2, because health is then unknown. Only unhealthy hardware has status 1.`,
     examples: [
       'device-agent health',
@@ -83,7 +76,6 @@ Wrong usage and errors also have status 2, because health is then unknown. Only 
       'device-agent health -o text',
       'device-agent health --npd DevicesMissing',
       'device-agent health -o taint-rule | kubectl apply -f -',
-      'device-agent health --what-if=policy.yaml --since=3d',
     ],
     load: async () => (await import('./health/health.ts')).runHealth,
   },
@@ -275,14 +267,6 @@ it from beginning any.`,
     summary: 'Print the JSON Schema of the configuration file.',
     examples: ['device-agent config schema > device-agent.schema.json'],
     load: async () => (await import('./config.ts')).printSchema,
-  },
-  {
-    name: 'completion',
-    summary: 'Print the completion of commands, flags and their values for a shell.',
-    argument: { name: 'shell', help: 'Shell that reads the text.', choices: ['bash', 'zsh', 'fish'] },
-    notes: 'docs/install.md has the directory from which each shell loads it.',
-    examples: ['source <(device-agent completion bash)', 'device-agent completion fish > ~/.config/fish/completions/device-agent.fish'],
-    load: async () => (await import('./completion/completion.ts')).completionOf(commands),
   },
   {
     name: 'family check',

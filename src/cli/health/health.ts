@@ -32,8 +32,6 @@ interface Answer {
 
 /** In this protocol the status 1 means unhealthy hardware. Every other failure is 2, "unknown". */
 export async function runHealth(context: CommandContext): Promise<Ending> {
-  if (context.options.whatIf !== undefined) return await (await import('./what-if.ts')).runWhatIf(context);
-  if (context.options.since !== undefined) throw new UserError('flag-invalid', { flag: '--since', problem: 'needs --what-if' });
   if (context.options.npd !== undefined) return await (await import('./npd.ts')).runNodeCondition(context);
   try {
     const judged = await withProgress('reading the health', judge(context));
