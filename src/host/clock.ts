@@ -2,7 +2,7 @@
 export interface Clock {
   /** Wall clock, milliseconds since 1970. */
   now(): number;
-  /** Monotonic milliseconds, for durations. */
+  /** Monotonic milliseconds, for durations. All threads of the agent have the same. */
   monotonic(): number;
   /** Runs once after a delay; returns a function that cancels it. The timer does not keep the process alive. */
   after(delayMs: number, run: () => void): () => void;
@@ -48,10 +48,14 @@ export function untilNext(clock: Pick<Clock, 'monotonic'>, periodMs: number): nu
   return restMs < periodMs / 10 ? restMs + periodMs : restMs;
 }
 
+const sinceBoot = (): number => Number(process.hrtime.bigint()) / 1e6;
+/** `performance.now()` begins anew in each thread. */
+const THREAD_BEGAN_MS = sinceBoot() - performance.now();
+
 export const systemClock: UptimeClock = {
-  sinceBoot: () => Number(process.hrtime.bigint()) / 1e6,
+  sinceBoot,
   now: () => Date.now(),
-  monotonic: () => performance.now(),
+  monotonic: () => THREAD_BEGAN_MS + performance.now(),
   after(delayMs, run) {
     let timer: NodeJS.Timeout;
     const wait = (restMs: number): void => {

@@ -74,6 +74,8 @@ interface FindingBase {
   /** Replaces the declared severity when the finding determines it (tables of error codes, driver messages). */
   readonly severity?: Severity;
   readonly remedy?: Remedy;
+  /** Monotonic clock of the read that showed it, when that was an earlier read than the device's: see `readMs` of a reading. */
+  readonly readMs?: number;
 }
 
 /** The family judges: the condition holds, does not hold, or is unknown. */

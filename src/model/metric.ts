@@ -59,4 +59,12 @@ export interface Reading {
    * for a counter that stops at its largest value.
    */
   readonly wrapsAt?: number;
+  /**
+   * Monotonic clock before the read that gave the value, in milliseconds, when that was an earlier read than the device's: a source that is
+   * read at its own interval. Absent when the read of the device gave it. It is no part of the series.
+   */
+  readonly readMs?: number;
 }
+
+/** Monotonic clock of the read that gave a value. `deviceMs`: the read of its device. */
+export const readMsOf = ({ readMs }: Pick<Reading, 'readMs'>, deviceMs: number): number => readMs ?? deviceMs;

@@ -2,8 +2,8 @@ import type { Collection, DeviceRead, DeviceReport, SideReport } from '../model/
 import type { Finding } from '../model/health.ts';
 import type { Reading, Value } from '../model/metric.ts';
 
-/** One reading without its value. */
-type Series = Omit<Reading, 'value'>;
+/** One reading without its value and its time. */
+type Series = Omit<Reading, 'value' | 'readMs'>;
 
 /** A report of one source without its values. */
 type Posted = Omit<DeviceRead, 'readings' | 'findings'> & {
@@ -25,6 +25,8 @@ type PostedReport = Omit<DeviceReport, 'read' | 'outOfBand'> & {
 export interface PostedCollection extends Omit<Collection, 'reports'> {
   readonly reports: readonly PostedReport[];
   readonly values: readonly Value[];
+  /** Stretches of values that an earlier read gave: index of the first, number, and time of that read, one after the other. Absent without one. */
+  readonly kept?: readonly number[];
   /** Number of the list of series. */
   readonly version: number;
   /** Absent when the receiver has the list of that number. */
@@ -56,12 +58,32 @@ export class CollectionSender {
     const readings = lists.flat();
     const isSame = this.#version > 0 && areSame(this.#series, readings);
     if (!isSame) {
-      this.#series = readings.map(({ value: _, ...series }) => series);
+      this.#series = readings.map(({ value: _, readMs: _time, ...series }) => series);
       this.#version += 1;
     }
     const values = readings.map(({ value }) => value);
-    return { ...rest, reports: posted, values, version: this.#version, ...(isSame ? {} : { series: this.#series }) };
+    const kept = keptOf(readings);
+    return {
+      ...{ ...rest, reports: posted, values, version: this.#version },
+      ...(kept.length === 0 ? {} : { kept }),
+      ...(isSame ? {} : { series: this.#series }),
+    };
   }
+}
+
+/** See {@link PostedCollection.kept}. The values of one source stand together, so that the stretches are few. */
+function keptOf(readings: readonly Reading[]): readonly number[] {
+  const kept: number[] = [];
+  let before: number | undefined;
+  for (let at = 0; at < readings.length; at += 1) {
+    const { readMs } = readings[at] as Reading;
+    if (readMs !== undefined) {
+      if (readMs === before) kept[kept.length - 2] = (kept.at(-2) as number) + 1;
+      else kept.push(at, 1, readMs);
+    }
+    before = readMs;
+  }
+  return kept;
 }
 
 /** Works in the thread that owns the probe's thread. It understands one sender, from the first message on. */
@@ -71,15 +93,19 @@ export class CollectionReceiver {
   #reports: readonly DeviceReport[] = [];
 
   /** Throws when the list of series was never posted. */
-  decode({ reports, values, version, series, ...rest }: PostedCollection): Collection {
+  decode({ reports, values, version, series, kept = [], ...rest }: PostedCollection): Collection {
     if (series !== undefined) [this.#series, this.#version] = [series, version];
     if (version !== this.#version || values.length !== this.#series.length)
       throw new Error(`the series of version ${version} were never posted`);
+    const readings = values.map((value, at) => readingOf(this.#series[at] as Series, value));
+    for (let at = 0; at < kept.length; at += 3) {
+      const [first = 0, count = 0, readMs = 0] = kept.slice(at, at + 3);
+      for (const reading of readings.slice(first, first + count)) Object.assign(reading, { readMs });
+    }
     let at = 0;
     const next = (count: number): readonly Reading[] => {
-      const own: Reading[] = [];
-      for (const end = at + count; at < end; at += 1) own.push(readingOf(this.#series[at] as Series, values[at] as Value));
-      return own;
+      at += count;
+      return readings.slice(at - count, at);
     };
     const received = (report: Posted, before: SideReport | undefined): DeviceRead => {
       const findings = report.findings ?? before?.findings;

@@ -49,6 +49,24 @@ describe('a posted collection', () => {
     expect(posted.map(({ series }) => series !== undefined)).toEqual([true, false, true, true, false]);
   });
 
+  it('has the times of values that an earlier read gave, and the same series before and after', () => {
+    const { post, posted } = link();
+    const [one, other] = [hca('a', 1, 2, 3), hca('b', 4, 5)];
+    const kept = (report: DeviceReport, ...times: readonly (number | undefined)[]): DeviceReport => {
+      const readings = report.read?.readings.map((reading, at) => (times[at] === undefined ? reading : { ...reading, readMs: times[at] }));
+      return { ...report, read: { findings: [], ...report.read, readings: readings ?? [] } };
+    };
+    const states = [
+      listed([one, other]),
+      listed([kept(one, undefined, 7, 7), kept(other, 7, 9)]),
+      listed([kept(one, undefined, undefined, 7), kept(other, undefined, 7)]),
+      listed([one, other]),
+    ];
+    for (const state of states) expect(post(state)).toStrictEqual(state);
+    expect(posted.map(({ kept: times }) => times)).toEqual([undefined, [1, 3, 7, 4, 1, 9], [2, 1, 7, 4, 1, 7], undefined]);
+    expect(posted.map(({ series }) => series !== undefined)).toEqual([true, false, false, false]);
+  });
+
   it('has the findings of a device only when they changed', () => {
     const { post, posted } = link();
     const reason = { type: 'PortDown', instance: '1', reason: 'LinkDown', message: 'port 1 is down' };

@@ -65,8 +65,15 @@ export class RandomProbe {
     if (kind === 13) return { readings, findings };
     if (kind === 14) return { ...read, readings: this.#readings(readings.length) };
     if (kind === 15) return { ...read, readings: this.#readings(this.#pick(6)) };
-    const moved = readings.map((reading) => (this.#pick(2) === 0 ? reading : { ...reading, value: this.#value() }));
+    const moved = readings.map((reading) => this.#moved(reading));
     return { ...read, readings: moved, ...(kind === 16 && { findings: [this.#finding()] }) };
+  }
+
+  /** Another value, of now or of an earlier read, or the same value as of an earlier read. */
+  #moved({ readMs, ...reading }: Reading): Reading {
+    const kind = this.#pick(6);
+    if (kind < 3) return readMs === undefined ? reading : { ...reading, readMs };
+    return { ...reading, value: kind === 3 ? reading.value : this.#value(), ...(kind < 5 && { readMs: this.#pick(3) }) };
   }
 
   #outOfBand(): SideReport {
