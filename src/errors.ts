@@ -67,6 +67,12 @@ export const errors = {
       'Correct the file or remove it from the directory of --family.dir. It must be a regular file of 256 KiB at most, and only root may replace a shipped family.',
     exit: 2,
   },
+  'family-file-untrusted': {
+    message: 'family declaration {file} is not used, because others can change it: {problem}',
+    remedy:
+      'Make root (or the user of the agent) the owner of the file and of every directory above it, and remove write access of group and others.',
+    exit: 2,
+  },
   'family-file-invalid': {
     message: 'family declaration {file} is not valid:\n{problems}',
     remedy: 'Correct these lines; "device-agent family schema" prints a JSON Schema for validation in an editor.',

@@ -262,8 +262,7 @@ export class Assembler {
   #resolver(claims: ClaimHardwareIndex): Resolver {
     const { rules: fixed, served } = this.#settings;
     const rules = { ...fixed, claims };
-    // A declaration that others can change gives no device a holder.
-    const known = [...this.#known.values()].filter(({ device }) => this.#origins.get(device.family) !== 'others');
+    const known = [...this.#known.values()];
     const devices = known.map(({ device }) => device);
     return new Resolver(devices, served === undefined ? rules : { ...rules, served: served(known) });
   }

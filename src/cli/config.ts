@@ -3,14 +3,10 @@ import { resourcesWithoutEffect } from '../agent/plugin.ts';
 import { configurationRows, printJson, printYaml } from '../config/print.ts';
 import { fileSchema } from '../config/schema.ts';
 import { visible } from '../model/one-line.ts';
-import { refusedParts } from '../probes/declared/family.ts';
-import { problems as declaredProblems } from '../probes/declared/problems.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { policyComment, policyJson, policyTable } from './health/policy-text.ts';
 import { agentSettings } from './settings.ts';
 import { textTable } from './text-table.ts';
-
-const REMEDY = declaredProblems.find(({ code }) => code === 'declaration-refused')?.remedy;
 
 /**
  * Syntax errors have already ended the command. This reports settings without effect, with status 1: for example a health policy for a
@@ -24,7 +20,6 @@ export async function checkConfig({ configuration, families, declared, output }:
     ...healthPolicy(settings).problems,
     ...resourcesWithoutEffect(settings),
     ...(declared?.leftOut ?? []).map(({ message, remedy }) => `${message}. ${remedy}`),
-    ...(declared?.families ?? []).flatMap((one) => refusedParts(one).map((part) => `family ${one.declaration.family}: ${part}. ${REMEDY}`)),
   ];
   await output.write(problems.map((problem) => `${visible(problem)}\n`).join(''));
   return { status: problems.length === 0 ? 0 : 1 };

@@ -22,23 +22,22 @@ export interface NameConflicts {
 /**
  * Finds names that devices of two families have. The family whose origin is more trusted keeps the name: the other loses an alias, and it
  * loses the device when both have the same id, because a metric names a device by its id alone. Between equals both keep the name, and the
- * join gives its holder to neither. A device of `others` bears no name of another family at all, also no UUID and no PCI address.
+ * join gives its holder to neither.
  */
 export function nameConflicts(devices: readonly Device[], origins: Origins): NameConflicts {
   if (devices.every(({ family }) => family === devices[0]?.family)) return NO_CONFLICTS;
-  const [joined, every] = [bearersOf(devices, namesOf), bearersOf(devices, (device) => [...namesOf(device), ...hardwareOf(device)])];
+  const bearers = bearersOf(devices);
   const changed = new Map<string, Device | undefined>();
   const problems = new Map<string, Problem[]>();
   for (const device of devices) {
     const rank = rankOf(origins, device.family);
-    const isOfOthers = origins.get(device.family) === 'others';
     const rivals = (name: string): readonly Rival[] =>
-      ((isOfOthers ? every : joined).get(name.toLowerCase()) ?? NO_DEVICES)
+      (bearers.get(name.toLowerCase()) ?? NO_DEVICES)
         .filter(({ family }) => family !== device.family)
         .map((rival) => ({ device: rival, isStronger: rankOf(origins, rival.family) < rank, rank: rankOf(origins, rival.family) }))
-        .filter((rival) => rival.isStronger || (rival.rank === rank && !isOfOthers))
+        .filter((rival) => rival.rank <= rank)
         .sort((a, b) => a.rank - b.rank);
-    const { left, messages } = withoutNamesOf(device, rivals, isOfOthers);
+    const { left, messages } = withoutNamesOf(device, rivals);
     if (left !== device) changed.set(deviceKey(device), left);
     for (const message of messages)
       addTo(problems, device.family, { code: 'name-conflict', message, ...(left === undefined ? {} : { device: device.id }) });
@@ -59,7 +58,7 @@ interface Left {
   readonly messages: readonly string[];
 }
 
-function withoutNamesOf(device: Device, rivals: (name: string) => readonly Rival[], isOfOthers: boolean): Left {
+function withoutNamesOf(device: Device, rivals: (name: string) => readonly Rival[]): Left {
   const messages: string[] = [];
   const keeps = (what: string, name: string): boolean => {
     const [rival] = rivals(name);
@@ -69,26 +68,21 @@ function withoutNamesOf(device: Device, rivals: (name: string) => readonly Rival
     return !rival.isStronger;
   };
   const isSame = (other: Device): boolean => other.id.toLowerCase() === device.id.toLowerCase();
-  const isLost = rivals(device.id).some((rival) => rival.isStronger && (isOfOthers || isSame(rival.device)));
+  const isLost = rivals(device.id).some((rival) => rival.isStronger && isSame(rival.device));
   keeps('id', device.id);
   if (isLost) return { left: undefined, messages: messages.map((text) => `${text}: the device is left out`) };
   const aliases = device.aliases.filter((alias) => keeps('alias', alias));
-  const lost = isOfOthers
-    ? (['uuid', 'pciAddress'] as const).filter((fact) => device[fact] !== undefined && !keeps(fact, device[fact]))
-    : [];
-  if (aliases.length === device.aliases.length && lost.length === 0) return { left: device, messages };
-  return { left: { ...device, aliases, ...Object.fromEntries(lost.map((fact) => [fact, undefined])) }, messages };
+  return { left: aliases.length === device.aliases.length ? device : { ...device, aliases }, messages };
 }
 
 const NO_DEVICES: readonly Device[] = [];
 
 /** The names by which the join finds a device. A bare number names no device. */
 const namesOf = ({ id, aliases }: Device): readonly string[] => [id, ...aliases].filter((name) => !/^\d+$/.test(name));
-const hardwareOf = ({ uuid, pciAddress }: Device): readonly string[] => [uuid, pciAddress].filter((name) => name !== undefined);
 
-function bearersOf(devices: readonly Device[], names: (device: Device) => readonly string[]): ReadonlyMap<string, readonly Device[]> {
+function bearersOf(devices: readonly Device[]): ReadonlyMap<string, readonly Device[]> {
   const bearers = new Map<string, Device[]>();
-  for (const device of devices) for (const name of new Set(names(device).map((one) => one.toLowerCase()))) addTo(bearers, name, device);
+  for (const device of devices) for (const name of new Set(namesOf(device).map((one) => one.toLowerCase()))) addTo(bearers, name, device);
   return bearers;
 }
 

@@ -1,6 +1,3 @@
-/**
- * Who decides what a family says, the most trusted first: the code of the program, a declaration of its package, a declaration that only
- * the administrator can change, a declaration that other users can change.
- */
-export const ORIGINS = ['code', 'package', 'administrator', 'others'] as const;
+/** Who decides what a family says, the first one first: the code of the program, a declaration of its package, one of the administrator. */
+export const ORIGINS = ['code', 'package', 'administrator'] as const;
 export type Origin = (typeof ORIGINS)[number];

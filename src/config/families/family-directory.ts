@@ -7,8 +7,6 @@ import type { DeviceFamily } from '../../probes/family.ts';
 
 /** Limit of files in the directory. Each family can have a thread. */
 const MOST_FILES = 64;
-/** Limit of declarations that others can change: their threads and values must not use up the memory of the agent. */
-const MOST_OF_OTHERS = 8;
 
 /** The directory of declarations, and how its name was given. */
 export interface FamilyDirectory {
@@ -17,7 +15,7 @@ export interface FamilyDirectory {
   readonly isGiven: boolean;
 }
 
-/** The families of a directory, and what is wrong with declarations of others, which are left out. */
+/** The families of a directory, and what is wrong with files that others can change. No such file is used. */
 export interface ReadFamilies {
   readonly families: readonly DeclaredFamily[];
   readonly leftOut: readonly UserError[];
@@ -29,45 +27,31 @@ export interface ReadFamilies {
  */
 export async function readFamilyDirectory({ path, isGiven }: FamilyDirectory): Promise<ReadFamilies> {
   if (path === '' || (!isGiven && !existsSync(path))) return { families: [], leftOut: [] };
-  const { weaknessOf, tryFamilyFile } = await import('./family-file.ts');
-  const isOfOthers = (await weaknessOf(path)) !== undefined;
+  const { weaknessOf, readFamilyFile } = await import('./family-file.ts');
+  const weakness = await weaknessOf(path);
+  if (weakness !== undefined) return { families: [], leftOut: [new UserError('family-file-untrusted', { file: path, problem: weakness })] };
   const { names, root } = listed(path);
-  if (!isOfOthers && names.length > MOST_FILES) throw tooMany(path, MOST_FILES);
-  const [own, ofOthers, leftOut]: [DeclaredFile[], DeclaredFile[], UserError[]] = [[], [], []];
-  for (const name of isOfOthers ? names.slice(0, MOST_OF_OTHERS) : names) {
-    const file = join(path, name);
-    const { declared, weakness, problem } = isInside(root, file)
-      ? await tryFamilyFile(file)
-      : { weakness: undefined, problem: unusable(file, 'it is a link to another directory') };
-    if (declared !== undefined) (weakness === undefined ? own : ofOthers).push({ file, declared });
-    else if (isOfOthers || weakness !== undefined) leftOut.push(problem);
-    else throw problem;
-  }
+  if (names.length > MOST_FILES)
+    throw new UserError('family-dir-invalid', { directory: path, problem: `has more than ${MOST_FILES} files` });
   const families = new Map<string, DeclaredFamily>();
-  for (const { file, declared } of own) {
+  const leftOut: UserError[] = [];
+  for (const name of names) {
+    const file = join(path, name);
+    const read = isInside(root, file) ? readFamilyFile(file) : Promise.reject(unusable(file, 'it is a link to another directory'));
+    const declared = await read.catch(async (error: UserError): Promise<undefined> => {
+      // A file that others swap while it is read must not end the start either.
+      if (error.code !== 'family-file-untrusted' && (await weaknessOf(file)) === undefined) throw error;
+      leftOut.push(error);
+    });
+    if (declared === undefined) continue;
     const { family } = declared.declaration;
     if (families.has(family)) throw unusable(file, `another file declares the family "${family}"`);
     families.set(family, declared);
   }
-  for (const { file, declared } of ofOthers.slice(0, MOST_OF_OTHERS)) {
-    const { family } = declared.declaration;
-    const isTaken = families.has(family) || Object.hasOwn(familyLoaders, family);
-    if (isTaken) leftOut.push(unusable(file, `there is another family "${family}", and others can change this file: ${declared.weakness}`));
-    else families.set(family, declared);
-  }
-  if (ofOthers.length > MOST_OF_OTHERS || (isOfOthers && names.length > MOST_OF_OTHERS))
-    leftOut.push(tooMany(path, MOST_OF_OTHERS, ' that others can change'));
   return { families: [...families.values()], leftOut };
 }
 
-interface DeclaredFile {
-  readonly file: string;
-  readonly declared: DeclaredFamily;
-}
-
 const unusable = (file: string, problem: string): UserError => new UserError('family-file-unreadable', { file, problem });
-const tooMany = (directory: string, most: number, which = ''): UserError =>
-  new UserError('family-dir-invalid', { directory, problem: `has more than ${most} files${which}` });
 
 /** Adds declared families to those of the program. A file replaces a family that the program itself has as a declaration. */
 export function withDeclared(

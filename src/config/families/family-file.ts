@@ -36,30 +36,17 @@ export async function checkDeclaration(text: string): Promise<CheckedDeclaration
   return unclear.length > 0 ? { problems: located(unclear) } : { declaration };
 }
 
-/** A declaration, or what is wrong with its file, and why others than root and the user of this process can change it. */
-export type ReadDeclaration =
-  | { readonly declared: DeclaredFamily; readonly weakness: string | undefined; readonly problem?: undefined }
-  | { readonly declared?: undefined; readonly weakness: string | undefined; readonly problem: UserError };
-
-/** Reads one declaration. Throws {@link UserError}. */
+/**
+ * Reads one declaration. Throws {@link UserError}, also for a file that others than root and the user of this process can change: a
+ * declaration names programs that run and device nodes that containers get.
+ */
 export async function readFamilyFile(file: string): Promise<DeclaredFamily> {
-  const { declared, problem } = await tryFamilyFile(file);
-  if (problem !== undefined) throw problem;
-  return declared;
-}
-
-/** Like {@link readFamilyFile}, and never throws. */
-export async function tryFamilyFile(file: string): Promise<ReadDeclaration> {
   const read = await readUntrustedFile(file, MOST_BYTES);
-  if (read.problem !== undefined)
-    return { weakness: await weaknessOf(file), problem: new UserError('family-file-unreadable', { file, problem: read.reason }) };
-  const { untrusted: weakness } = read;
+  if (read.problem !== undefined) throw new UserError('family-file-unreadable', { file, problem: read.reason });
+  if (read.untrusted !== undefined) throw new UserError('family-file-untrusted', { file, problem: read.untrusted });
   const { declaration, problems } = await checkDeclaration(read.text);
-  if (problems !== undefined)
-    return { weakness, problem: new UserError('family-file-invalid', { file, problems: problemLines(file, problems) }) };
-  const declared: DeclaredFamily =
-    weakness === undefined ? { declaration, origin: 'administrator' } : { declaration, origin: 'others', weakness };
-  return { declared, weakness };
+  if (problems !== undefined) throw new UserError('family-file-invalid', { file, problems: problemLines(file, problems) });
+  return { declaration, origin: 'administrator' };
 }
 
 /** Why others can change what a path names; undefined when they cannot, or when nothing can be opened there. */

@@ -12,28 +12,21 @@ const MOST_BYTES = 1_048_576;
 /** Deadline of a program that declares none. */
 export const TIMEOUT_MS = 3_000;
 
-/** What the thread may do with the programs of a declaration. */
-export interface CommandRights {
-  /** False when others can change the declaration, and with it the arguments. No option changes that. */
-  readonly areAllowed: boolean;
-  /** Paths that the configuration sets, by name of the command. */
-  readonly paths: Readonly<Record<string, string>>;
-}
-
 /** Runs the programs of a declaration, each at its own interval, and keeps their rows. */
 export class CommandRows {
   readonly #host: Host;
   readonly #commands: readonly (readonly [string, DeclaredCommand])[];
-  readonly #rights: CommandRights;
+  /** Paths that the configuration sets, by name of the command. */
+  readonly #paths: Readonly<Record<string, string>>;
   readonly #states = new Map<
     string,
     { rows: readonly Row[] | undefined; problem: Problem | undefined; atMs: number; running?: Promise<void> }
   >();
 
-  constructor(host: Host, commands: Readonly<Record<string, DeclaredCommand>>, rights: CommandRights) {
+  constructor(host: Host, commands: Readonly<Record<string, DeclaredCommand>>, paths: Readonly<Record<string, string>>) {
     this.#host = host;
     this.#commands = Object.entries(commands);
-    this.#rights = rights;
+    this.#paths = paths;
   }
 
   /** Runs the programs whose interval is over, one after the other. */
@@ -60,7 +53,7 @@ export class CommandRows {
 
   /** Some program did not run or gave no rows, so that devices may exist which only its output names. */
   get areIncomplete(): boolean {
-    return (!this.#rights.areAllowed && this.#commands.length > 0) || this.problems.length > 0;
+    return this.problems.length > 0;
   }
 
   get problems(): readonly Problem[] {
@@ -74,7 +67,7 @@ export class CommandRows {
   }
 
   #pathOf(name: string, command: DeclaredCommand): string {
-    return this.#rights.paths[name] || command.path;
+    return this.#paths[name] || command.path;
   }
 
   async #run(name: string, command: DeclaredCommand, atMs: number): Promise<void> {
@@ -95,7 +88,6 @@ export class CommandRows {
       const { text } = await readUntrustedFile(command.captured, MOST_BYTES);
       return text === undefined ? absent() : take(text);
     }
-    if (!this.#rights.areAllowed) return keep(undefined);
     const path = this.#pathOf(name, command);
     if (command.optional === true && !existsSync(path)) return absent();
     const { stdout, exitCode, failure, stillRunning } = await runCommand(path, command.args ?? [], {

@@ -15,22 +15,17 @@ import { type DeclaredOptions, DeclaredProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { ownsNumbers, resolver } from './resolve.ts';
 
-/** A declared family, and who can change it. Plain data: the thread builds the family again from it. */
+/** A declared family, and who wrote it. Plain data: the thread builds the family again from it. */
 export interface DeclaredFamily {
   readonly declaration: Declaration;
   readonly origin: Exclude<Origin, 'code'>;
-  /** Why others than root and the user of the agent can change it: `families.d can be written by others`. Only of the origin `others`. */
-  readonly weakness?: string;
 }
 
 const COMMAND_PATH = /^(.+)-path$/;
 
 /** Makes a device family of a checked declaration. Everything else treats it like a family in code. */
 export function familyOf(declared: DeclaredFamily): DeviceFamily {
-  const { origin } = declared;
-  const isTrusted = origin !== 'others';
-  const declaration = isTrusted ? declared.declaration : withoutPower(declared.declaration);
-  const refused = isTrusted ? [] : refusedParts(declared);
+  const { origin, declaration } = declared;
   const { family, summary, proven, resources = [], enabled = true } = declaration;
   return {
     name: family,
@@ -43,24 +38,18 @@ export function familyOf(declared: DeclaredFamily): DeviceFamily {
     metrics: metricsOf(declaration),
     conditions: conditionsOf(declaration),
     problems,
-    // Whether a program exists is no answer to strangers.
-    isPresent: presenceOf(declaration, isTrusted ? existsSync : () => true),
+    isPresent: presenceOf(declaration, existsSync),
     signs: signsOf(declaration),
     options: optionsOf(declaration),
     known: knownTextOf(declaration),
     createProbe: (host, options) => {
       const given = options as unknown as DeclaredOptions & Readonly<Record<string, unknown>>;
-      return new DeclaredProbe(host, declaration, given, { areAllowed: isTrusted, paths: pathsIn(given) }, refused);
+      return new DeclaredProbe(host, declaration, given, pathsIn(given));
     },
     ...(resources.length === 0 ? {} : { resolve: resolver(resources), ownsNumbers: ownsNumbers(resources) }),
     ...(declaration.activity === undefined ? {} : { activity: declaration.activity satisfies ActivitySpec }),
-    ...(isTrusted ? { access } : {}),
+    access,
   };
-}
-
-/** What the agent refuses to a declaration of others, as sentences. Empty for every other declaration. */
-export function refusedParts({ declaration, weakness }: DeclaredFamily): readonly string[] {
-  return weakness === undefined ? [] : partsWithPower(declaration).map((part) => `${part}, because others can change it: ${weakness}`);
 }
 
 const access = (device: Device): DeviceAccess => ({
@@ -95,19 +84,4 @@ function signsOf({ devices, summary }: Declaration): readonly PciSign[] {
       ? []
       : [{ vendor: pci.vendor, classes: [pci.class], what: summary, ...(pci.devices === undefined ? {} : { devices: pci.devices }) }],
   );
-}
-
-/** What a declaration asks for beyond the values of files, one text for each: only a declaration that the administrator wrote gets it. */
-function partsWithPower({ commands = {}, devices, resources = [] }: Declaration): readonly string[] {
-  const nodes = [...new Set(devices.flatMap(({ nodes: own = [] }) => own))];
-  return [
-    ...Object.entries(commands).map(([name, { path }]) => `the program ${name} (${path}) does not run`),
-    ...nodes.map((node) => `the device node ${node} is given to no container`),
-    ...resources.map(({ resource }) => `the resource ${resource} gets no holders from it`),
-  ];
-}
-
-/** The declaration without device nodes and resources. Its programs stay, for their options and their problem. */
-function withoutPower({ resources: _, ...declaration }: Declaration): Declaration {
-  return { ...declaration, devices: declaration.devices.map(({ nodes: __, ...devices }) => devices) };
 }

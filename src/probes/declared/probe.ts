@@ -1,4 +1,3 @@
-import type { Clock } from '../../host/clock.ts';
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport, Listing, Problem } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
@@ -6,7 +5,7 @@ import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
 import { pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, type PcieSample, pcieReadings } from '../kit/pcie/pcie.ts';
-import { type CommandRights, CommandRows } from './command-rows.ts';
+import { CommandRows } from './command-rows.ts';
 import { findingsOf, sourceOf } from './conditions.ts';
 import type { Declaration, DeclaredDevices, DeclaredSource } from './declaration.ts';
 import { type KnownDevice, readDevice } from './device.ts';
@@ -22,10 +21,6 @@ import { numberOf } from './value.ts';
 const FACTS_MS = 60_000;
 /** Limit of problems that one device reports. */
 const MOST_PROBLEMS = 8;
-/** Different devices in a day: each of the most devices may once change its facts or be replaced. */
-const MOST_DEVICE_NAMES = 2 * MOST_DEVICES;
-/** Different series and instances of conditions in a day, and those of a declaration that others can change. */
-const [MOST_SERIES, MOST_SERIES_OF_OTHERS] = [50_000, 5_000];
 
 export interface DeclaredOptions {
   readonly include: readonly string[];
@@ -45,23 +40,16 @@ export class DeclaredProbe implements Probe {
   readonly #options: DeclaredOptions;
   readonly #commands: CommandRows;
   readonly #reader: SourceReader;
-  readonly #refused: readonly Problem[];
-  readonly #deviceNames: NameBudget;
-  readonly #seriesNames: NameBudget;
-  #hasTooManyNames = false;
   /** Keyed by place. */
   #kept: ReadonlyMap<string, Kept> = new Map();
 
-  /** `refused`: what others ask for in the declaration and do not get. */
-  constructor(host: Host, declaration: Declaration, options: DeclaredOptions, rights: CommandRights, refused: readonly string[] = []) {
+  /** `paths`: see {@link CommandRows}. */
+  constructor(host: Host, declaration: Declaration, options: DeclaredOptions, paths: Readonly<Record<string, string>>) {
     this.#host = host;
     this.#declaration = declaration;
     this.#options = options;
-    this.#commands = new CommandRows(host, declaration.commands ?? {}, rights);
+    this.#commands = new CommandRows(host, declaration.commands ?? {}, paths);
     this.#reader = new SourceReader(host, this.#commands);
-    this.#deviceNames = new NameBudget(MOST_DEVICE_NAMES, host.clock);
-    this.#seriesNames = new NameBudget(rights.areAllowed ? MOST_SERIES : MOST_SERIES_OF_OTHERS, host.clock);
-    this.#refused = refused.map((message) => problem('declaration-refused', message));
   }
 
   async collect(): Promise<Collection> {
@@ -71,7 +59,6 @@ export class DeclaredProbe implements Probe {
     const kept = new Map<string, Kept>();
     const found: { readonly declared: DeclaredDevices; readonly entry: Entry; readonly known: Kept }[] = [];
     const ids = new Set<string>();
-    this.#hasTooManyNames = false;
     for (const declared of this.#declaration.devices) {
       const discovery = discover(this.#host, declared, this.#commands);
       states.add(discovery.state);
@@ -80,7 +67,6 @@ export class DeclaredProbe implements Probe {
       for (const entry of discovery.entries) {
         const place = `${declared.kind} ${entry.directory ?? entry.words.name}`;
         const known = this.#know(place, declared, entry);
-        if (known === 'left-out') continue;
         if (known === undefined) {
           states.add('partial');
           if (!this.#isGone(entry)) problems.push(problem('id-unreadable', `the id of ${placeText(entry)} cannot be read`));
@@ -101,14 +87,10 @@ export class DeclaredProbe implements Probe {
         problems.push(problem('too-many-devices', `more than ${MOST_DEVICES} devices match`));
       }
     }
-    if (this.#hasTooManyNames) {
-      states.add('partial');
-      problems.push(problem('too-many-devices', `the ids and facts of the devices changed more than ${MOST_DEVICE_NAMES} times in a day`));
-    }
     for (const [place, { device }] of this.#kept) if (!kept.has(place)) this.#leave(place, device.kind);
     this.#kept = kept;
     const reports = found.flatMap(({ entry, known }) => this.#report(entry, known, problems));
-    return { reports, problems: [...this.#refused, ...this.#commands.problems, ...problems], listing: listingOf(states) };
+    return { reports, problems: [...this.#commands.problems, ...problems], listing: listingOf(states) };
   }
 
   close(): void {
@@ -131,7 +113,7 @@ export class DeclaredProbe implements Probe {
   }
 
   /** The device of a place: the known one, or read again after a time or when another device took the place. */
-  #know(place: string, declared: DeclaredDevices, entry: Entry): Kept | 'left-out' | undefined {
+  #know(place: string, declared: DeclaredDevices, entry: Entry): Kept | undefined {
     const nowMs = this.#host.clock.monotonic();
     const identity = entry.directory === undefined ? undefined : this.#host.sys.identity(entry.directory);
     const before = this.#kept.get(place);
@@ -142,10 +124,6 @@ export class DeclaredProbe implements Probe {
     if (before !== undefined && !isSame) this.#leave(place, declared.kind);
     const read = readDevice(this.#declaration.family, declared, entry, this.#reader);
     if (read === undefined) return undefined;
-    if (!this.#deviceNames.takes(JSON.stringify(read.device))) {
-      this.#hasTooManyNames = true;
-      return isSame ? before : 'left-out';
-    }
     // An identity that cannot be read again is still that of the same directory.
     const isLost = isSame && read.device.identity === null && before.device.identity !== undefined;
     const known = isLost ? { ...read, device: { ...read.device, identity: before.device.identity ?? null } } : read;
@@ -163,14 +141,8 @@ export class DeclaredProbe implements Probe {
       results.set(source, result);
       return result;
     };
-    const fits = (what: string, parts: readonly unknown[]): boolean => {
-      if (this.#seriesNames.takes(JSON.stringify([device.id, what, ...parts]))) return true;
-      const message = `${what} needs more than the ${this.#seriesNames.most} series that the family may have in a day`;
-      faults.push({ code: 'too-many-values', message });
-      return false;
-    };
-    const readings = this.#readings(device.kind, read, faults).filter(({ metric, labels = {} }) => fits(metric, Object.values(labels)));
-    const findings = this.#findings(device.kind, read).filter(({ type, instance }) => fits(type, [instance]));
+    const readings = this.#readings(device.kind, read, faults);
+    const findings = this.#findings(device.kind, read);
     const pcie = this.#pcie(known);
     if (pcie !== undefined) {
       readings.push(...pcieReadings(pcie));
@@ -237,35 +209,3 @@ function listingOf(states: ReadonlySet<Listing>): Listing {
 const placeText = ({ directory, words }: Entry): string => (directory === undefined ? `row ${words.name}` : `/sys/${directory}`);
 
 const problem = (code: ProblemCode, message: string): Problem => ({ code, message });
-
-const DAY_MS = 86_400_000;
-
-/**
- * Limits how many different names a family uses in a day. Each new device id and label value is a new series in Prometheus, and a
- * declaration can take them from a file whose text is another one at each read.
- */
-class NameBudget {
-  readonly most: number;
-  readonly #clock: Clock;
-  readonly #used = new Set<string>();
-  #sinceMs: number;
-
-  constructor(most: number, clock: Clock) {
-    this.most = most;
-    this.#clock = clock;
-    this.#sinceMs = clock.monotonic();
-  }
-
-  /** Whether a name may be used: it was used on this day, or one more fits. */
-  takes(name: string): boolean {
-    const nowMs = this.#clock.monotonic();
-    if (nowMs - this.#sinceMs >= DAY_MS) {
-      this.#sinceMs = nowMs;
-      this.#used.clear();
-    }
-    if (this.#used.has(name)) return true;
-    if (this.#used.size >= this.most) return false;
-    this.#used.add(name);
-    return true;
-  }
-}

@@ -59,13 +59,6 @@ export const problems = [
     meaning: 'The output of a declared program does not have the declared form.',
     remedy: 'Run the program manually and compare its output with the format, the rows and the columns of the declaration.',
   },
-  {
-    code: 'declaration-refused',
-    meaning:
-      'Users other than root and the user of the agent can change the declaration. Its programs do not run, its device nodes and resources are not used, and its devices have no holders.',
-    remedy:
-      'Make root (or the user of the agent) the owner of the file and of every directory above it, and remove write access of group and others.',
-  },
 ] as const satisfies readonly ProblemSpec[];
 
 export type ProblemCode = (typeof problems)[number]['code'];

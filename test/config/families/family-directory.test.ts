@@ -1,14 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, lchownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { familyDirectory } from '../../../src/config/families/early-directory.ts';
 import { readFamilyDirectory, withDeclared } from '../../../src/config/families/family-directory.ts';
 import { loadFamilies } from '../../../src/config/sections.ts';
-import { type DeclaredFamily, familyOf, refusedParts } from '../../../src/probes/declared/family.ts';
 import { familyLoaders } from '../../../src/probes/families.ts';
-import { ACME, lookAt } from '../../probes/declared/support.ts';
+import { ACME } from '../../probes/declared/support.ts';
 import { unless } from '../../support/skipped.ts';
 
 /** Any user but root. */
@@ -87,108 +86,54 @@ describe('the directory of declarations', () => {
     const deep = join(directory, 'a/b');
     mkdirSync(deep, { recursive: true, mode: 0o755 });
     const file = put('a/b/acme.yaml');
-    const originOf = async (): Promise<unknown> => (await read(deep)).map(({ origin, weakness }) => [origin, weakness]);
-    expect(await originOf()).toEqual([['administrator', undefined]]);
+    const lookInto = async (): Promise<unknown> => {
+      const { families, leftOut } = await readAll(deep);
+      return [families.length, leftOut.map(({ code, message }) => [code, message.split(': ').at(-1)])];
+    };
+    expect(await lookInto()).toEqual([1, []]);
     for (const [path, mode] of [
       [file, 0o644],
       [deep, 0o755],
       [join(directory, 'a'), 0o755],
     ] as const) {
       chmodSync(path, mode | 0o020);
-      expect(await originOf()).toEqual([['others', `${basename(path)} can be written by others`]]);
+      expect(await lookInto()).toEqual([0, [['family-file-untrusted', `${basename(path)} can be written by others`]]]);
       chmodSync(path, mode);
     }
     if (process.getuid?.() !== 0) return;
     chownSync(join(directory, 'a'), STRANGER, STRANGER);
-    expect(await originOf()).toEqual([['others', `a belongs to user ${STRANGER}`]]);
+    expect(await lookInto()).toEqual([0, [['family-file-untrusted', `a belongs to user ${STRANGER}`]]]);
   });
 });
 
 describe.skipIf(!isRoot)(`declarations of others${unless(isRoot, 'it needs root')}`, () => {
   const strange = (name: string, text: string): void => chownSync(put(name, text), STRANGER, STRANGER);
-  const named = (family: string): string =>
-    ACME.replace('family: acme', `family: ${family}`).replaceAll('device_acme_', `device_${family}_`);
 
-  it('do not replace a shipped family, a family of the code, or the family of a file of root', async () => {
-    strange('1.yaml', named('gaudi'));
-    strange('2.yaml', named('nvidia'));
-    strange('3.yaml', ACME);
-    put('4.yaml', ACME);
+  it('are left out as a whole, and do not end the start when they are wrong', async () => {
+    strange('a.yaml', 'family: [');
+    strange('b.yaml', ACME);
+    strange('c.yaml', `${ACME}#${'x'.repeat(262_144)}`);
+    symlinkSync('/etc/passwd', join(directory, 'd.yaml'));
+    lchownSync(join(directory, 'd.yaml'), STRANGER, STRANGER);
+    put('e.yaml', ACME);
     const { families, leftOut } = await readAll();
     expect(families.map(({ declaration, origin }) => [declaration.family, origin])).toEqual([['acme', 'administrator']]);
-    expect(leftOut.map(({ message }) => message.split(directory).at(-1))).toEqual(
-      ['1.yaml "gaudi"', '2.yaml "nvidia"', '3.yaml "acme"'].map((text) => {
-        const [file = '', family = ''] = text.split(' ');
-        return `/${file} cannot be used: there is another family ${family}, and others can change this file: ${file} belongs to user ${STRANGER}`;
-      }),
-    );
-    const known = await loadFamilies(familyLoaders);
-    const names = withDeclared(known, families, directory).map(({ name, summary }) => [name, summary]);
-    expect(names).toContainEqual(['gaudi', 'Intel Gaudi accelerators']);
+    expect(leftOut.map(({ code }) => code)).toEqual([
+      'family-file-untrusted',
+      'family-file-untrusted',
+      'family-file-unreadable',
+      'family-file-unreadable',
+    ]);
+    expect(leftOut[1]?.message).toContain(`b.yaml belongs to user ${STRANGER}`);
+    expect(leftOut[1]?.remedy).toMatch(/^Make root \(or the user of the agent\) the owner/);
   });
 
-  it('do not end the start when they are wrong, and at most eight are read', async () => {
-    strange('a.yaml', 'family: [');
-    strange('b.yaml', 'family: b1\n');
-    strange('c.yaml', `${ACME}#${'x'.repeat(262_144)}`);
-    put('d.yaml', ACME);
-    const first = await readAll();
-    expect(first.families.map(({ declaration }) => declaration.family)).toEqual(['acme']);
-    expect(first.leftOut.map(({ code }) => code)).toEqual(['family-file-invalid', 'family-file-invalid', 'family-file-unreadable']);
-    for (let n = 0; n < 12; n += 1) strange(`s${n}.yaml`, named(`s${n}`));
-    const full = await readAll();
-    expect(full.families).toHaveLength(1 + 8);
-    expect(full.leftOut.at(-1)?.message).toContain('has more than 8 files that others can change');
+  it('are not read at all in a directory that others own, however many there are', async () => {
+    put('acme.yaml', ACME);
     chownSync(directory, STRANGER, STRANGER);
-    for (let n = 12; n < 200; n += 1) strange(`s${n}.yaml`, named(`s${n}`));
-    symlinkSync('/etc/passwd', join(directory, '0.yaml'));
-    const open = await readAll();
-    expect(open.families.length).toBeLessThanOrEqual(8);
-    expect(open.leftOut.at(-1)?.message).toContain('has more than 8 files that others can change');
-  });
-
-  it('get no program, device node, resource and place in the plugin, whatever the options say', async () => {
-    const marker = join(directory, 'ran');
-    const program = join(directory, 'tool');
-    writeFileSync(program, `#!/bin/sh\ntouch ${marker}\necho '[]'\n`, { mode: 0o755 });
-    mkdirSync(join(directory, 'sys/class/tool/tool0'), { recursive: true });
-    const text = `family: tool
-summary: Devices of a tool
-commands: { ls: { path: ${program}, format: json }, more: { path: ${program}, args: [x], format: json, optional: true } }
-devices:
-  - { kind: card, find: { command: ls }, id: { command: ls, pointer: /id } }
-  - { kind: disk, find: { sysfs: 'class/tool/tool#' }, id: '{name}', nodes: [/dev/sda, /dev/mem] }
-resources:
-  - { resource: nvidia.com/gpu, ids: ['{id}'] }
-`;
-    const look = async (): Promise<unknown> => {
-      const [declared] = await read();
-      const family = familyOf(declared as DeclaredFamily);
-      const { reports, problems, listing } = await lookAt(family, directory, { 'ls-path': program });
-      const nodes = reports.map(({ device }) => device.characterDevices);
-      return {
-        nodes,
-        listing,
-        codes: problems.map(({ code }) => code),
-        has: [family.resolve, family.access].map((one) => one !== undefined),
-      };
-    };
-    put('tool.yaml', text);
-    expect(await look()).toMatchObject({ nodes: [['/dev/sda', '/dev/mem']], has: [true, true], codes: [] });
-    execFileSync('test', ['-e', marker]);
-    rmSync(marker);
-    strange('tool.yaml', text);
-    expect(await look()).toEqual({
-      nodes: [undefined],
-      listing: 'partial',
-      codes: Array(5).fill('declaration-refused'),
-      has: [false, false],
-    });
-    expect(() => execFileSync('test', ['-e', marker])).toThrow();
-    const [declared] = await read();
-    expect(refusedParts(declared as DeclaredFamily)).toContain(
-      `the device node /dev/mem is given to no container, because others can change it: tool.yaml belongs to user ${STRANGER}`,
-    );
+    for (let n = 0; n < 200; n += 1) strange(`s${n}.yaml`, ACME);
+    const { families, leftOut } = await readAll();
+    expect([families, leftOut.map(({ code }) => code)]).toEqual([[], ['family-file-untrusted']]);
   });
 });
 

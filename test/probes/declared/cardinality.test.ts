@@ -15,9 +15,6 @@ function machine(files: Readonly<Record<string, string>>): string {
 }
 
 const codes = ({ problems }: Collection): readonly string[] => [...new Set(problems.map(({ code }) => code))];
-const ofOthers = async (text: string): Promise<DeviceFamily> =>
-  familyOf({ declaration: await declarationOf(text), origin: 'others', weakness: 'x belongs to user 1' });
-
 const HEAD = `family: bomb
 summary: Many series
 `;
@@ -82,68 +79,5 @@ conditions:
     );
     expect([cells.reports.length, cells.listing]).toEqual([1_024, 'partial']);
     expect(codes(cells)).toEqual(expect.arrayContaining(['too-many-devices', 'too-many-values']));
-  });
-
-  const CHURN = `${HEAD}${CARD}readings:
-  - { metric: device_bomb_value, help: A value., file: lines, each: line, labels: { key: '{key}' } }
-conditions:
-  - { type: Odd, severity: fatal, latched: true, meaning: Odd., remedy: none, source: test, file: lines, each: line, above: 0 }
-`;
-
-  it.each([
-    ['the administrator', 50_000, declaredFamily],
-    ['others', 5_000, ofOthers],
-  ])('has a limited number of series in a day when labels change at each read: of %s', { timeout: 120_000 }, async (_, most, declared) => {
-    const root = machine({ 'sys/class/bomb/bomb0/lines': '' });
-    const clock = new HandClock();
-    const probe = probeOn(await declared(CHURN), root, clock);
-    const named = new Set<string>();
-    const read = async (round: number): Promise<Collection> => {
-      const text = Array.from({ length: 250 }, (__, n) => `r${round}k${n} 1\n`).join('');
-      writeFileSync(join(root, 'sys/class/bomb/bomb0/lines'), text);
-      clock.nowMs += 15_000;
-      const collection = await probe.collect();
-      const own = collection.reports[0]?.read;
-      for (const { labels = {} } of own?.readings ?? []) named.add(`r ${labels.key}`);
-      for (const { instance = '' } of own?.findings ?? []) named.add(`f ${instance}`);
-      return collection;
-    };
-    let last: Collection | undefined;
-    // Each round has 250 new values and 250 new instances, so half of the rounds are beyond the limit.
-    for (let round = 0; round < most / 250; round += 1) last = await read(round);
-    expect(named.size).toBe(most);
-    expect(last?.problems.map(({ message }) => message)).toEqual([
-      `device_bomb_value needs more than the ${most} series that the family may have in a day`,
-      `Odd needs more than the ${most} series that the family may have in a day`,
-    ]);
-    clock.nowMs += 86_400_000;
-    expect((await read(1_000)).problems).toEqual([]);
-    await probe.close?.();
-  });
-
-  it('has a limited number of ids and facts in a day when they change at each read', { timeout: 120_000 }, async () => {
-    const cards = Array.from({ length: 500 }, (_, n) => `sys/class/bomb/bomb${n}`);
-    const root = machine(Object.fromEntries(cards.flatMap((card) => [`${card}/serial`, `${card}/rev`].map((file) => [file, '0\n']))));
-    const clock = new HandClock();
-    const of = (id: string, facts: string): string =>
-      `${HEAD}devices:\n  - { kind: card, find: { sysfs: 'class/bomb/bomb#' }, id: ${id}, facts: { firmware: ${facts} } }\n`;
-    const change = (file: string, round: number): void => {
-      for (const [n, card] of cards.entries()) writeFileSync(join(root, card, file), `${file}-${round}-${n}\n`);
-      clock.nowMs += 61_000;
-    };
-    const run = async (text: string, file: string): Promise<{ readonly seen: number; readonly last: Collection }> => {
-      const probe = probeOn(await declaredFamily(text), root, clock);
-      const seen = new Set<string>();
-      for (let round = 0; ; round += 1) {
-        change(file, round);
-        const last = await probe.collect();
-        for (const { device } of last.reports) seen.add(JSON.stringify(device));
-        if (round === 7) return { seen: seen.size, last };
-      }
-    };
-    const ids = await run(of('{ file: serial }', "'1'"), 'serial');
-    expect([ids.seen, ids.last.listing, codes(ids.last)]).toEqual([2_048, 'partial', ['too-many-devices']]);
-    const facts = await run(of("'{name}'", '{ file: rev }'), 'rev');
-    expect([facts.seen, facts.last.reports.length, codes(facts.last)]).toEqual([2_048, 500, ['too-many-devices']]);
   });
 });
