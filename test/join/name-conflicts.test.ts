@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Assembler } from '../../src/agent/assemble.ts';
-import { nameConflicts, type Origins } from '../../src/join/name-conflicts.ts';
+import type { Origins } from '../../src/join/name-conflicts.ts';
 import { Resolver } from '../../src/join/resolve.ts';
 import { claimDeviceKey } from '../../src/model/claim-hardware.ts';
 import type { Device } from '../../src/model/device.ts';

@@ -2,7 +2,6 @@ import { existsSync, readdirSync, realpathSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import { systemWords, UserError } from '../../errors.ts';
 import { type DeclaredFamily, familyOf } from '../../probes/declared/family.ts';
-import { familyLoaders } from '../../probes/families.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 
 /** Limit of files in the directory. Each family can have a thread. */

@@ -3,10 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
-import { familyOf } from '../../../src/probes/declared/family.ts';
-import type { DeviceFamily } from '../../../src/probes/family.ts';
 import { buildMachine } from '../../support/machine.ts';
-import { declarationOf, declaredFamily, HandClock, lookAt, probeOn } from './support.ts';
+import { declaredFamily, lookAt } from './support.ts';
 
 function machine(files: Readonly<Record<string, string>>): string {
   const built = buildMachine({ about: '', files });
