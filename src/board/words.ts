@@ -7,6 +7,7 @@ export const REMEDY_TEXTS: Readonly<Record<Remedy, string | undefined>> = {
   none: undefined,
   reset: 'Drain and reset the device.',
   reboot: 'Drain and reboot the node.',
+  'power-cycle': 'Drain the node, power it off for a minute and on again: a reboot is not enough.',
   replace: 'Replace the device.',
   'check-cable': 'Check cable, transceiver and the remote port.',
   'enable-port': 'Enable the port: use "ip link set <interface> up" on Ethernet, "ibportstate <lid> <port> enable" on InfiniBand.',

@@ -13,6 +13,8 @@ export type Remedy =
   | 'none'
   | 'reset'
   | 'reboot'
+  /** Power off and on. A reboot does not reset the state of the card. */
+  | 'power-cycle'
   | 'replace'
   | 'check-cable'
   | 'enable-port'

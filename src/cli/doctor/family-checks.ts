@@ -1,7 +1,7 @@
 import { Tree } from '../../host/fs/tree.ts';
 import { pathOptions } from '../../host/options.ts';
+import { functionsOnBus } from '../../host/pci/functions.ts';
 import type { Problem } from '../../model/collection.ts';
-import type { PciSign } from '../../model/pci-sign.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import { supervisorProblems } from '../../supervisor/problems.ts';
 import { type ApiDevice, devicesIn } from '../api-device.ts';
@@ -29,7 +29,7 @@ async function checkFamily(
   const { configuration } = context;
   const section = `probe.${family.name}`;
   if (!configuration.isOn(section)) return [skipped(section, `turned off by --no-${section}`)];
-  const onBus = hardwareOnBus(new Tree(configuration.section('path', pathOptions).sysfs), family.signs ?? []);
+  const onBus = functionsOnBus(new Tree(configuration.section('path', pathOptions).sysfs), family.signs ?? []);
   const state = probes?.find((probe) => probe.family === family.name);
   if (state !== undefined && devices !== undefined) {
     if (state.succeeded === undefined && state.problems.length === 0)
@@ -93,19 +93,4 @@ function countByKind(kinds: readonly string[]): string {
   if (kinds.length === 0) return 'no such hardware';
   const counts = [...new Set(kinds)].sort().map((kind) => `${kinds.filter((one) => one === kind).length} ${kind}`);
   return `${kinds.length} devices: ${counts.join(', ')}`;
-}
-
-/** Finds the PCI functions that match a family's signs. `what` describes the hardware. */
-export function hardwareOnBus(sys: Tree, signs: readonly PciSign[]): { readonly address: string; readonly what: string }[] {
-  if (signs.length === 0) return [];
-  return sys.list('bus/pci/devices').flatMap((address) => {
-    const fact = (file: string): string => (sys.text(`bus/pci/devices/${address}/${file}`) ?? '').toLowerCase();
-    const found = signs.find(
-      ({ vendor, classes, devices }) =>
-        fact('vendor') === vendor &&
-        classes.some((code) => fact('class').startsWith(`0x${code}`)) &&
-        (devices === undefined || devices.includes(fact('device'))),
-    );
-    return found === undefined ? [] : [{ address, what: found.what }];
-  });
 }

@@ -15,6 +15,15 @@ export function normalizePciAddress(text: string): string | undefined {
   return `${shortDomain}:${bus.toLowerCase().padStart(2, '0')}:${device.toLowerCase().padStart(2, '0')}.${fn}`;
 }
 
+/**
+ * The first PCI address in a text of a driver. A driver may print it directly behind a word, as in `GPU0000:5F:00.0`, and without the
+ * function. Undefined when the address is cut off before its device.
+ */
+export function pciAddressIn(text: string): string | undefined {
+  const found = /(?<![0-9a-f])[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}(?![0-9a-f])(?:\.[0-7](?!\d))?/i.exec(text)?.[0];
+  return found === undefined ? undefined : normalizePciAddress(found);
+}
+
 const SYSFS_ADDRESS = /^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/;
 
 /** Whether a name is a PCI address in the form that sysfs uses for directories. */

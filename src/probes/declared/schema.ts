@@ -167,6 +167,7 @@ const condition = object(
         'none',
         'reset',
         'reboot',
+        'power-cycle',
         'replace',
         'check-cable',
         'enable-port',

@@ -1,10 +1,11 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { judgeClaims, type MetadataState } from '../../../src/cli/doctor/claim-checks.ts';
 import { formatReport } from '../../../src/cli/doctor/doctor.ts';
-import { hardwareOnBus, judgeFamily } from '../../../src/cli/doctor/family-checks.ts';
+import { judgeFamily } from '../../../src/cli/doctor/family-checks.ts';
 import { SOCKET_ADVICE } from '../../../src/cli/doctor/kubelet-checks.ts';
 import { checkClock, checkNode } from '../../../src/cli/doctor/process-checks.ts';
 import { Tree } from '../../../src/host/fs/tree.ts';
+import { functionsOnBus } from '../../../src/host/pci/functions.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import { POD_RESOURCES_REASONS } from '../../../src/model/pod-resources.ts';
 import { familyLoaders } from '../../../src/probes/families.ts';
@@ -103,11 +104,11 @@ describe('hardware on the bus', () => {
     ['fpga', ['0000:03:00.0', '0000:04:00.0']],
   ])('of %s is told by vendor, class and, where needed, device', async (name, expected) => {
     const { signs = [] } = (await familyLoaders[name]?.()) ?? {};
-    expect(hardwareOnBus(new Tree(`${machine.root}/sys`), signs).map(({ address }) => address)).toEqual(expected);
+    expect(functionsOnBus(new Tree(`${machine.root}/sys`), signs).map(({ address }) => address)).toEqual(expected);
   });
 
   it('of a family without signs is not looked for', () => {
-    expect(hardwareOnBus(new Tree(`${machine.root}/sys`), [])).toEqual([]);
+    expect(functionsOnBus(new Tree(`${machine.root}/sys`), [])).toEqual([]);
   });
 });
 
