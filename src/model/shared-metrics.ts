@@ -20,7 +20,6 @@ export const shared = {
   powerLimit: gauge('device_power_limit_watts', 'Power limits of the device.', ['limit']),
   energy: counter('device_energy_joules_total', 'Energy used since the driver was loaded.', [], { container: true }),
   voltage: gauge('device_voltage_volts', 'Voltage at one sensor.', ['sensor']),
-  current: gauge('device_current_amperes', 'Current at one sensor.', ['sensor']),
   clock: gauge('device_clock_hertz', 'Present frequency of one clock.', ['clock'], { container: true }),
   clockMax: gauge('device_clock_max_hertz', 'Highest frequency of one clock.', ['clock']),
   fanRatio: gauge('device_fan_speed_ratio', 'Intended fan speed as share of the maximum; may exceed 1.', ['fan']),

@@ -17,10 +17,10 @@ describe('another content of the file', () => {
   it('changes what a running agent takes, and names what waits for its next start', async () => {
     const running = await load('refresh: {interval: 5s}');
     const next = await load(
-      'refresh: {interval: 7s}\nweb: {listen-address: ":1"}\nprobe: {fpga: {enabled: false, rail-sensors: true}}\njoin: {rules: [{resource: a.b/c, devices: [x]}]}',
+      'refresh: {interval: 7s}\nweb: {listen-address: ":1"}\nprobe: {fpga: {enabled: false, strict-port-errors: true}}\njoin: {rules: [{resource: a.b/c, devices: [x]}]}',
     );
     const { configuration, changed, waiting } = reloaded(running, next);
-    expect(changed).toEqual(['refresh.interval', 'probe.fpga.rail-sensors', 'join.rules']);
+    expect(changed).toEqual(['refresh.interval', 'probe.fpga.strict-port-errors', 'join.rules']);
     expect(waiting).toEqual(['web.listen-address', 'probe.fpga']);
     expect(configuration.setting('refresh.interval').value).toBe(7_000);
     expect(configuration.setting('web.listen-address').value).toBe(':9835');

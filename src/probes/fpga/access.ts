@@ -2,9 +2,6 @@ import type { DeviceAccess } from '../../model/access.ts';
 import type { Device } from '../../model/device.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 
-/** Stacks whose vendor plugin gives each node both as a device with all permissions and as a mount. */
-const MOUNTED: ReadonlySet<string> = new Set(['xrt', 'ami']);
-
 /**
  * Returns what a container needs to use a board or a port. A DFL port has one node, read and write. A whole board has the nodes of all
  * its ports and the mode that Intel's container hook reads. It does not get the management node, which allows to program the board.
@@ -13,7 +10,8 @@ const MOUNTED: ReadonlySet<string> = new Set(['xrt', 'ami']);
 export function access(device: Device): DeviceAccess {
   const { characterDevices: paths = [], stack = '' } = device;
   const nodes = nodeAccess(device, SRIOV_VARIABLE);
-  if (MOUNTED.has(stack)) {
+  // AMD's plugin gives each node both as a device with all permissions and as a mount.
+  if (stack === 'xrt') {
     return {
       ...nodes,
       deviceNodes: paths.map((path) => ({ path, permissions: 'rwm' })),

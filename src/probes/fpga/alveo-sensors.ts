@@ -1,20 +1,8 @@
 import type { DeviceFiles } from '../kit/device-files.ts';
 import type { ProbeMemory } from './memory.ts';
-import { metrics } from './metrics.ts';
 import { numbered } from './name-order.ts';
 import type { ReportBuilder } from './report-builder.ts';
-import { readSdm, type SdmSensor } from './sdm.ts';
-import {
-  addSensors,
-  HYSTERESIS,
-  judgeCritical,
-  MAIN_KINDS,
-  measured,
-  nameSensors,
-  RAIL_KINDS,
-  readMonitor,
-  reportSensors,
-} from './sensors.ts';
+import { addSensors, HYSTERESIS, MAIN_KINDS, type NamedSensor, nameSensors, readMonitor } from './sensors.ts';
 import { atMostEvery, filesOf, type Placed, type Survey } from './survey.ts';
 import { parseFlag } from './values.ts';
 
@@ -34,30 +22,16 @@ export function addAlveoSensors(builder: ReportBuilder, survey: Survey, id: stri
   const monitors = survey.monitors.filter((monitor) => monitor.address === address);
   const sensors = atMostEvery(survey, `${address}/sensors`, options['sensor-interval'], (each) => readAll(each, id, monitors));
   addSensors(builder, sensors);
-  for (const sensor of sensors) {
-    for (const [limit, value] of Object.entries(sensor.limits))
-      builder.add(metrics.temperatureLimit, value, { sensor: sensor.name, limit });
-    if (sensor.kind !== 'temp' || sensor.value === undefined) continue;
-    const critical = sensor.limits.crit;
-    const { name, value } = sensor;
-    if (critical !== undefined) judgeCritical(builder, survey, id, id, { name, value, critical });
-    else if (name === 'fpga_temp') judgeFpga(builder, memory, id, value);
-  }
+  const fpga = sensors.find(({ kind, name }) => kind === 'temp' && name === 'fpga_temp');
+  if (fpga?.value !== undefined) judgeFpga(builder, memory, id, fpga.value);
   addHeartbeat(builder, filesOf(survey, `bus/pci/devices/${address}`, id));
 }
 
-function readAll(survey: Survey, id: string, monitors: readonly Placed[]): readonly SdmSensor[] {
-  const { sys } = survey.host;
-  const kinds = survey.options['rail-sensors'] ? [...MAIN_KINDS, ...RAIL_KINDS] : MAIN_KINDS;
-  const sensors = monitors.flatMap((monitor): readonly SdmSensor[] => {
-    const name = filesOf(survey, monitor.path, id).text('name') ?? '';
-    if (/_hwmon_sdm_(?:user|mgmt)$/.test(name)) {
-      const read = readSdm(sys, monitor.path, kinds).map(measured);
-      reportSensors(survey, id, monitor.path, read);
-      return read;
-    }
-    return nameSensors(readMonitor(survey, id, monitor.path, { kinds, exclude: TARGETS })).map((sensor) => ({ ...sensor, limits: {} }));
-  });
+function readAll(survey: Survey, id: string, monitors: readonly Placed[]): readonly NamedSensor[] {
+  const request = { kinds: MAIN_KINDS, exclude: TARGETS };
+  // The monitors of Versal boards look like hwmon, but each value has a unit of its own.
+  const plain = monitors.filter(({ path }) => !/_hwmon_sdm_/.test(filesOf(survey, path, id).text('name') ?? ''));
+  const sensors = plain.flatMap(({ path }) => nameSensors(readMonitor(survey, id, path, request)));
   // An absent sensor, or one whose controller is off, reads as 0. It still reserves its name.
   return nameSensors(sensors).filter(({ value }) => value !== undefined && value !== 0);
 }

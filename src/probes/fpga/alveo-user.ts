@@ -115,7 +115,7 @@ function readIdentity(files: DeviceFiles): Omit<UserRead, 'pids' | 'loaded' | 'i
   const rom = numbered(files, /^rom\.u\.\d+$/)[0];
   const shell = rom === undefined ? undefined : files.text(`${rom}/VBNV`);
   const model = files.text('board_name') ?? (shell === undefined ? undefined : boardOfShell(shell));
-  const serial = numbered(files, /^(?:xmc|hwmon_sdm)\.u\.\d+$/)
+  const serial = numbered(files, /^xmc\.u\.\d+$/)
     .map((name) => files.text(`${name}/serial_num`))
     .find((text) => text !== undefined);
   const renderNode = numbered(files.below('drm'), /^renderD\d+$/)[0];

@@ -20,8 +20,7 @@ interface Functions {
 
 /** Reads all boards of the drivers xocl and xclmgmt. */
 export function readAlveoBoards(survey: Survey): readonly DeviceReport[] {
-  const reports = findBoards(survey).flatMap((functions) => readBoard(survey, functions));
-  return survey.options['u30-card-ids'] ? withSiblings(reports) : reports;
+  return findBoards(survey).flatMap((functions) => readBoard(survey, functions));
 }
 
 /**
@@ -115,15 +114,4 @@ function queueNode({ host: { dev } }: Survey, address: string): readonly string[
   const number = Number.parseInt(domain, 16) * 65_536 + Number.parseInt(bus, 16) * 256 + Number.parseInt(slot, 16) * 8 + Number(fn);
   const node = `xfpga/dma.qdma.u${number}.0`;
   return dev.exists(node) ? [`/dev/${node}`] : [];
-}
-
-/** Makes each device of a U30 card an alias of the other: the two devices have one serial number, and an allocated id means both. */
-function withSiblings(reports: readonly DeviceReport[]): readonly DeviceReport[] {
-  return reports.map((report) => {
-    const { device } = report;
-    if (device.model !== 'u30' || device.serial === undefined) return report;
-    const siblings = reports.filter((other) => other !== report && other.device.model === 'u30' && other.device.serial === device.serial);
-    if (siblings.length === 0) return report;
-    return { ...report, device: { ...device, aliases: [...device.aliases, ...siblings.map((other) => other.device.id)] } };
-  });
 }

@@ -12,7 +12,6 @@ import {
   MAIN_KINDS,
   type NamedSensor,
   nameSensors,
-  RAIL_KINDS,
   readAttributes,
   readMonitor,
 } from './sensors.ts';
@@ -110,9 +109,8 @@ function addController(builder: ReportBuilder, survey: Survey, board: DflBoard, 
 }
 
 function sweepController(survey: Survey, board: DflBoard, key: string, monitors: readonly ControllerMonitor[]): Sweep {
-  const kinds = survey.options['rail-sensors'] ? [...MAIN_KINDS, ...RAIL_KINDS] : MAIN_KINDS;
   const sensors = monitors.flatMap(({ path, driver }) =>
-    readMonitor(survey, board.address, path, { kinds }).map((sensor) => ({
+    readMonitor(survey, board.address, path, { kinds: MAIN_KINDS }).map((sensor) => ({
       ...(driver.startsWith('n6000bmc') ? inWatts(sensor) : sensor),
       place: `${path}/${sensor.channel}`,
     })),

@@ -15,7 +15,7 @@ import { resolve } from './resolve.ts';
  */
 export const family = defineFamily({
   name: 'fpga',
-  summary: 'FPGA boards: Intel DFL and OPAE, AMD Alveo (XRT, AMI), and FPGAs of SoCs known to the FPGA manager',
+  summary: 'FPGA boards: Intel DFL and OPAE, AMD Alveo (XRT), and FPGAs of SoCs known to the FPGA manager',
   kinds: ['fpga', 'port'],
   partSums: [
     {
@@ -40,12 +40,12 @@ export const family = defineFamily({
   known: {
     files: {
       values: namesIn(`
-        ap#_event consumed dev_offline dev_state device_bad_state ecc_* errors *_errors inject_error flash_count id inf#_cal_fail
-        inf#_init_done instance level link_speed_* link_width_* mig_calibration ready recovery temperature threshold# threshold#_reached
+        ap#_event consumed dev_offline dev_state device_bad_state ecc_* errors *_errors inject_error id inf#_cal_fail
+        inf#_init_done instance level mig_calibration ready recovery temperature threshold# threshold#_reached
         xmc_heartbeat_stall clock_freqs devices kdsstat memstat_raw state status vmr_status
       `),
-      texts: ['bmcfw_version', 'VBNV', 'amc_version', 'bitstream_id', 'dev_name'],
-      designs: ['afu_id', 'compat_id', 'interface_id', 'interface_uuids', 'logic_uuid', 'xclbinuuid'],
+      texts: ['bmcfw_version', 'VBNV', 'bitstream_id'],
+      designs: ['afu_id', 'compat_id', 'interface_id', 'interface_uuids', 'xclbinuuid'],
     },
   },
 });

@@ -15,12 +15,10 @@ export const metrics = {
   temperature: measured(shared.temperature, `${HWMON}: temp<n>_input; sensor is the text of temp<n>_label`),
   temperatureLimit: measured(
     shared.temperatureLimit,
-    `${HWMON}: temp<n>_max, temp<n>_crit, temp<n>_emergency of DFL boards; upper_* of hwmon_sdm. XRT's temp<n>_highest is no limit`,
+    `${HWMON}: temp<n>_max, temp<n>_crit, temp<n>_emergency of DFL boards. XRT's temp<n>_highest is no limit`,
   ),
   power: measured(shared.power, `${HWMON}: power<n>_input`),
   powerLimit: measured(shared.powerLimit, `${HWMON}: power1_max, power1_crit, power1_xeon_limit, power1_fpga_limit of dfl_fme_power`),
-  voltage: measured(shared.voltage, `${HWMON}: in<n>_input, with the option rail-sensors`),
-  current: measured(shared.current, `${HWMON}: curr<n>_input, with the option rail-sensors`),
   fanSpeed: measured(shared.fanSpeed, `${HWMON}: fan<n>_input`),
   throttled: measured(
     shared.throttled,
@@ -74,12 +72,6 @@ export const metrics = {
     [],
     `changes of ${PORT}/afu_id and of xclbinuuid`,
   ),
-  flashUpdates: counter(
-    'flash_updates_total',
-    'Times that the flash memory of the board was written in its life.',
-    [],
-    '/sys/bus/platform/drivers/intel-m10bmc-sec-update/<device>/security/flash_count, read once a day with the option flash-count',
-  ),
   updateRunning: gauge('update_running', '1 while a firmware update runs, 0 while none runs.', [], '/sys/class/firmware/<name>/status'),
   memoryCalibrated: gauge(
     'memory_calibrated',
@@ -103,5 +95,5 @@ export const metrics = {
     `${PCI} of the management function: firewall.m.<n>/status`,
     { wiped: true },
   ),
-  ready: gauge('ready', '1 while the board is ready for work, 0 while it is not.', [], `${XRT}: ready; dev_state of AMI`),
+  ready: gauge('ready', '1 while the board is ready for work, 0 while it is not.', [], `${XRT}: ready`),
 } as const satisfies Readonly<Record<string, MetricSpec>>;

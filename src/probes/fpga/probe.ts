@@ -4,7 +4,6 @@ import type { Probe } from '../family.ts';
 import { LastIdentities } from '../kit/last-identity.ts';
 import { unlisted } from '../kit/unlisted.ts';
 import { readAlveoBoards } from './alveo.ts';
-import { readAmiBoards } from './ami.ts';
 import { isFpgaBoard, pciIdentity, readPciFacts } from './board.ts';
 import { type DflFunction, groupByBoard, type Unit } from './dfl-board.ts';
 import { type CardRead, readDflCard } from './dfl-card.ts';
@@ -42,14 +41,7 @@ function collect(survey: Survey): Collection {
   // A platform without PCI has no such directory. If it exists but cannot be listed, the board of a file is unknown.
   if (error !== undefined && error !== 'ENOENT') return unlisted(BUS, error, 'bus-unreadable');
   const reports = [...readDflBoards(survey), ...readAlveoBoards(survey)];
-  const { sys } = survey.host;
-  const { amd, known } = scanBus(survey, addressesOf(reports));
-  reports.push(
-    ...readAmiBoards(
-      survey,
-      amd.filter((address) => sys.exists(`bus/pci/devices/${address}/dev_state`)),
-    ),
-  );
+  const known = scanBus(survey, addressesOf(reports));
   reports.push(...readManagedBoards(survey, addressesOf(reports)));
   const taken = addressesOf(reports);
   reports.push(...known.filter((address) => !taken.has(address)).flatMap((address) => readBareBoard(survey, address)));
@@ -64,19 +56,12 @@ function addressesOf(reports: readonly DeviceReport[]): ReadonlySet<string> {
 /** Vendors in the tables of boards. The PCI core caches the vendor file, so a read does not wake a device. */
 const VENDORS: ReadonlySet<string> = new Set(['0x8086', '0x1c2c', '0x10ee']);
 
-/** Returns unreported functions: all of AMD, and those of board vendors. Other functions of a reported device are not read. */
-function scanBus(
-  { host: { sys } }: Survey,
-  taken: ReadonlySet<string>,
-): { readonly amd: readonly string[]; readonly known: readonly string[] } {
+/** Returns functions of board vendors that no stack reported. Other functions of a reported device are not read. */
+function scanBus({ host: { sys } }: Survey, taken: ReadonlySet<string>): readonly string[] {
   const slotOf = (address: string): string => address.slice(0, address.lastIndexOf('.'));
   const slots = new Set([...taken].map(slotOf));
-  const left = sys.list('bus/pci/devices').filter((address) => !slots.has(slotOf(address)));
-  const vendors = new Map(left.map((address) => [address, sys.text(`bus/pci/devices/${address}/vendor`)?.toLowerCase() ?? '']));
-  return {
-    amd: left.filter((address) => vendors.get(address) === '0x10ee'),
-    known: left.filter((address) => VENDORS.has(vendors.get(address) as string)),
-  };
+  const left = sys.list(BUS).filter((address) => !slots.has(slotOf(address)));
+  return left.filter((address) => VENDORS.has(sys.text(`${BUS}/${address}/vendor`)?.toLowerCase() ?? ''));
 }
 
 /** Reports a board without a driver, or with a driver that reports no values, such as `vfio-pci` or a custom driver. */

@@ -5,17 +5,14 @@ import { metrics } from './metrics.ts';
 import type { ReportBuilder } from './report-builder.ts';
 import { filesOf, type Survey } from './survey.ts';
 
-const METRICS: Readonly<Record<SensorKind, MetricSpec>> = {
+const METRICS: Readonly<Partial<Record<SensorKind, MetricSpec>>> = {
   temp: metrics.temperature,
-  in: metrics.voltage,
-  curr: metrics.current,
   power: metrics.power,
   fan: metrics.fanSpeed,
 };
 
-/** Kinds that are always read. The option `rail-sensors` adds the kinds of the rails. */
+/** Kinds that are read. Voltage and current of the supply rails would be up to 80 series per board. */
 export const MAIN_KINDS: readonly SensorKind[] = ['temp', 'power', 'fan'];
-export const RAIL_KINDS: readonly SensorKind[] = ['in', 'curr'];
 
 /** A condition ends when the sensor is this many °C below its limit. */
 export const HYSTERESIS = 5;
@@ -33,7 +30,7 @@ export function readMonitor(survey: Survey, device: string, path: string, reques
 }
 
 /** Reports the sensors and attributes without a value. */
-export function reportSensors(survey: Survey, device: string, path: string, sensors: readonly Sensor[]): void {
+function reportSensors(survey: Survey, device: string, path: string, sensors: readonly Sensor[]): void {
   const failed = sensors.flatMap(({ channel, error }) => (error === undefined ? [] : [[channel, error] as const]));
   reportFailures(survey, device, path, [...failed, ...sensors.flatMap(attributeFailures)]);
 }
@@ -51,7 +48,7 @@ export function readAttributes(
 }
 
 /** Replaces values and limits that the kind of sensor cannot have by the error {@link IMPOSSIBLE}. */
-export function measured<T extends Sensor>(sensor: T): T {
+function measured<T extends Sensor>(sensor: T): T {
   const { kind, value, ...rest } = sensor;
   const wrong = Object.entries(sensor.attributes).filter(([name, each]) => !name.endsWith('_alarm') && !canMeasure(kind, each));
   const attributes = Object.fromEntries(Object.entries(sensor.attributes).filter(([name]) => !wrong.some(([other]) => other === name)));
@@ -86,15 +83,11 @@ export function nameSensors<T extends Sensor>(sensors: readonly T[]): readonly (
   });
 }
 
-/** Judges a sensor by the text of `<channel>_status`, a file of AMD's drivers. Source: hwmon_sdm of XRT, ami_sensor of AMI. */
-export function isPresent(status: string | undefined): boolean {
-  return status === undefined || status === 'Sensor Present and Valid';
-}
-
 /** Adds the readings of the sensors that have a value. */
 export function addSensors(builder: ReportBuilder, sensors: readonly NamedSensor[]): void {
   for (const { kind, name, value } of sensors) {
-    builder.add(METRICS[kind], value, kind === 'fan' ? { fan: name } : { sensor: name });
+    const metric = METRICS[kind];
+    if (metric !== undefined) builder.add(metric, value, kind === 'fan' ? { fan: name } : { sensor: name });
   }
 }
 

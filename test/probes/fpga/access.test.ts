@@ -43,17 +43,6 @@ describe('what a container gets', () => {
     });
   });
 
-  it('for a V80 is the node that its driver lists, if the list is not ambiguous', () => {
-    const paths = ['/dev/ami0'];
-    const expected = {
-      deviceNodes: paths.map((path) => ({ path, permissions: 'rwm' })),
-      mounts: paths.map((path) => ({ path, hostPath: path, readOnly: false })),
-    };
-    expect(accessOf('ami-v80-missing-information', '0000:21:00.0')).toEqual(expected);
-    const twice = '2\n21:00.0 0 8\n21:00.0 1 9\n';
-    expect(accessOf('ami-v80-missing-information', '0000:21:00.0', { 'sys/bus/pci/drivers/ami/devices': twice }).deviceNodes).toEqual([]);
-  });
-
   it('for a board without node is nothing', () => {
     expect(accessOf('zynqmp-manager-only', 'firmware:zynqmp-firmware:pcap')).toEqual({ deviceNodes: [] });
     expect(accessOf('region-without-port', '0000:01:00.0')).toEqual({ deviceNodes: [] });

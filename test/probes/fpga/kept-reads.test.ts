@@ -170,12 +170,3 @@ describe('sensors with the same label', () => {
     expect(holding(reportOf(collect(), '0000:b3:00.1'))).toEqual({});
   });
 });
-
-describe('a sensor of a V80', () => {
-  it('with the status "absent" has no value', () => {
-    const { collect } = probe('ami-v80-missing-information');
-    const board = reportOf(collect(), '0000:21:00.0');
-    expect(seriesValue(board, 'device_temperature_celsius', { sensor: 'device' })).toBe(46);
-    expect(seriesValue(board, 'device_temperature_celsius', { sensor: 'module_0' })).toBeUndefined();
-  });
-});

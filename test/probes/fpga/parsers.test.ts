@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { bitName, bitNames } from '../../../src/probes/fpga/dfl-errors.ts';
 import { parseStatus } from '../../../src/probes/fpga/manager.ts';
-import { scaleSdm } from '../../../src/probes/fpga/sdm.ts';
 import { isAllOnes, parseCount, parseFlag, parseId, parseRegister, setBits } from '../../../src/probes/fpga/values.ts';
 import { boardOfShell, parseBootFlags, parseClocks, parseKdsStat, parseLoaded, parseMemStat } from '../../../src/probes/fpga/xrt-text.ts';
 
@@ -148,10 +147,4 @@ describe('texts of XRT', () => {
       ['BOOT_ON_BACKUP', false],
     ]);
   });
-
-  it.each([
-    [12064, -3, 12.064],
-    [57, 0, 57],
-    [5, 2, 500],
-  ])('scales %i by ten to %i', (raw, exponent, expected) => expect(scaleSdm(raw, exponent)).toBe(expected));
 });

@@ -58,7 +58,7 @@ class Witness extends StepRecord {
 describe('every machine', () => {
   it.each(cases)('%s is read without opening a file that a read changes', (name) => {
     const witness = new Witness();
-    const { collect } = probe(name, undefined, { 'rail-sensors': 'true', 'flash-count': 'true' }, witness);
+    const { collect } = probe(name, undefined, {}, witness);
     collect();
     if (name !== 'no-hardware') expect(witness.reads).toBeGreaterThan(0);
   });
@@ -305,11 +305,6 @@ describe('slow sensors', () => {
     const card = reportOf(probe('n6000-thermal-not-wired').collect(), '0000:01:00.0');
     expect(seriesValue(card, 'device_temperature_celsius', { sensor: 'fpga_fabric_digital_temperature_1' })).toBe(48.5);
     expect(seriesValue(card, 'device_temperature_celsius', { sensor: 'fpga_fabric_digital_temperature_1_temp3' })).toBe(49);
-  });
-
-  it('of supply rails are read by option only', () => {
-    const without = reportOf(probe('n6000-thermal-not-wired', undefined, { 'rail-sensors': 'false' }).collect(), '0000:01:00.0');
-    expect(without.readings.filter(({ metric }) => /voltage|current/.test(metric))).toEqual([]);
   });
 });
 

@@ -4,13 +4,7 @@ import { family } from '../../../src/probes/fpga/index.ts';
 import { resolve } from '../../../src/probes/fpga/resolve.ts';
 import { probeMachine } from './harness.ts';
 
-const devices = [
-  'n3000-bare-zeros',
-  'port-on-virtual-function',
-  'alveo-u250-in-use',
-  'u30-two-devices-per-card',
-  'zynqmp-manager-only',
-].flatMap((name) => {
+const devices = ['n3000-bare-zeros', 'port-on-virtual-function', 'alveo-u250-in-use', 'zynqmp-manager-only'].flatMap((name) => {
   const { machine, collect } = probeMachine(name);
   const found = collect().reports.map(({ device }) => device);
   machine.remove();
@@ -43,7 +37,6 @@ describe('device ids of plugins', () => {
     ['pci-0000-b3-00-1', ['0000:b3:00.1']],
     ['0000:3b:00.1', ['0000:3b:00.1-port1']],
     ['0000:3b:00.0', ['0000:3b:00.0']],
-    ['0000:21:00.1', ['0000:21:00.1', '0000:22:00.1']],
     ['fpga0', ['firmware:zynqmp-firmware:pcap']],
     ['0', []],
     ['5', []],
@@ -66,16 +59,8 @@ describe('device ids of plugins', () => {
     });
     const find = (deviceId: string): readonly string[] =>
       resolver.resolve({ namespace: 'n', pod: 'p', container: 'c', resource: 'amd.com/x', deviceId, numaNodes: [] }).devices;
-    expect(find('0000:21:00.1')).toEqual(['fpga/0000:21:00.1', 'fpga/0000:22:00.1']);
     expect(find('B3:00.1-4')).toEqual(['fpga/0000:b3:00.1']);
     expect(find('dfl-port.0')).toEqual(['fpga/0000:05:00.0', 'fpga/0000:05:00.0-port0']);
     expect(find('3')).toEqual([]);
-  });
-
-  it('of U30 devices mean one device each when the plugin allocates single devices', () => {
-    const { machine, collect } = probeMachine('u30-two-devices-per-card', undefined, { 'u30-card-ids': 'false' });
-    const single = collect().reports.map(({ device }) => device);
-    machine.remove();
-    expect(resolve({ resource: 'amd.com/ama_u30-0', deviceId: '0000:21:00.1' }, single)).toEqual(['0000:21:00.1']);
   });
 });

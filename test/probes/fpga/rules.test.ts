@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { addAmiState } from '../../../src/probes/fpga/ami.ts';
 import { addAccelerator, addPortErrors, reportPowerState } from '../../../src/probes/fpga/dfl-port.ts';
 import { addEngineErrors } from '../../../src/probes/fpga/dfl-registers.ts';
 import { addManager, MANAGER_STATES } from '../../../src/probes/fpga/manager.ts';
@@ -126,19 +125,6 @@ describe('error registers', () => {
   ])('of a port, mask %s, revision %s, strict %s: severity %s', (mask, revision, isStrict, severity) => {
     expect(told((builder) => addPortErrors(builder, mask, revision, isStrict))[0]?.[3]).toBe(severity);
   });
-});
-
-describe('AMI states', () => {
-  it.each([
-    ['READY', ['NotReady', false, 'Ready']],
-    ['INIT', ['NotReady', true, 'Initializing']],
-    ['MISSING_INFO', ['NotReady', true, 'MissingInformation', 'degraded']],
-    ['NO_AMC', ['NotReady', true, 'ControllerAbsent']],
-    ['INIT_ERROR', ['NotReady', true, 'InitializationFailed']],
-    ['SHUTDOWN', ['NotReady', true, 'ShutDown']],
-    ['COMPAT', ['NotReady', true, 'Incompatible']],
-  ])('%s is %j', (state, expected) => expect(told((builder) => addAmiState(builder, state))).toEqual([expected]));
-  it('that are unknown give no finding', () => expect(told((builder) => addAmiState(builder, 'DREAMING'))).toEqual([]));
 });
 
 describe('a sensor without data', () => {
