@@ -11,7 +11,7 @@ import { type EndedAccount, stepEnded } from './ended-accounts.ts';
 import { type HeldIds, type Holder, hasMoved, holdersOf, isTaken } from './holders.ts';
 import { OwnReadings } from './own-readings.ts';
 import { type Held, type HeldPart, takeRead } from './take-read.ts';
-import type { UsageInput } from './used-device.ts';
+import type { UsageInput, UsedDevice } from './used-device.ts';
 
 export interface AccountsSettings {
   /** A longer time between two collections counts as not observed. */
@@ -225,7 +225,10 @@ export class Accounts {
       idsOf.set(key, found.length === 1 ? (found[0] as Holder).ids : Object.assign({}, ...found.map(({ ids }) => ids)));
     }
     const absent = this.#absent(held, idsOf, now);
-    this.#held = new Map([...held].map(([key, parts]) => [key, { parts, isShared: parts.length > 1 || absent.has(key) }]));
+    const withStrangers = new Set(devices.filter((one) => hasStrangers(one, held.get(one.key) ?? [])).map(({ key }) => key));
+    this.#held = new Map(
+      [...held].map(([key, parts]) => [key, { parts, isShared: parts.length > 1 || absent.has(key) || withStrangers.has(key) }]),
+    );
     for (const { parts, isShared } of this.#held.values()) {
       for (const { account } of parts) isShared ? account.counters.share() : account.counters.hold(monotonicMs);
     }
@@ -319,6 +322,11 @@ export class Accounts {
     };
   }
 }
+
+/** Whether a process of another pod uses the device beside its holders. A read from before their time shows the processes of the holders of then. */
+const hasStrangers = ({ strangers = [], current }: UsedDevice, parts: readonly HeldPart[]): boolean =>
+  strangers.length > 0 && current !== undefined && parts.every(({ account }) => current.startedMs >= account.countedFromAtMs);
+
 /** The account of the earlier run goes on from now. */
 function goOn(account: ContainerAccount, monotonicMs: number): void {
   account.isAwaited = false;

@@ -1,7 +1,6 @@
 import type { ActivitySpec, IdleThresholds } from '../model/activity.ts';
-import { activityOf, type TrafficSum } from '../model/device-activity.ts';
+import { activityOf, sharesIn, type TrafficSum } from '../model/device-activity.ts';
 import type { Reading } from '../model/metric.ts';
-import { shared } from '../model/shared-metrics.ts';
 import type { UsedDevice } from './used-device.ts';
 
 /** How a family shows work, with the thresholds of the configuration. */
@@ -31,7 +30,7 @@ export function workOfDevice(
   if (family === undefined) return { work: { isIdle: 'unknown', engines: NO_ENGINES } };
   const { spec, thresholds } = family;
   const { isIdle, engines, bytesPerSecond, trafficSum } = activityOf(spec, thresholds, { readings, processes, monotonicMs, previous });
-  const shares = { ...enginesIn(readings), ...capped(engines) };
+  const shares: Record<string, number> = { ...enginesIn(readings, spec), ...capped(engines) };
   if (spec.traffic !== undefined && bytesPerSecond !== undefined) {
     shares[TRAFFIC] = bytesPerSecond > (thresholds?.['bytes-per-second'] ?? spec.traffic.above) ? 1 : 0;
   }
@@ -65,14 +64,8 @@ export function sumOf(readings: readonly Reading[], metric: string): number | un
   return sum;
 }
 
-function enginesIn(readings: readonly Reading[]): Record<string, number> {
-  const engines: Record<string, number> = {};
-  for (const { metric, labels, value } of readings) {
-    const engine = labels?.engine;
-    if (metric === shared.utilization.name && engine !== undefined) engines[engine] = within(Number(value));
-  }
-  return engines;
-}
+const enginesIn = (readings: readonly Reading[], spec?: ActivitySpec): Readonly<Record<string, number>> =>
+  capped(Object.fromEntries(sharesIn(readings, spec?.utilization)));
 
 const within = (share: number): number => Math.min(1, Math.max(0, share));
 const capped = (engines: Readonly<Record<string, number>>): Record<string, number> =>

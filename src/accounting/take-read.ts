@@ -1,3 +1,4 @@
+import type { DeviceProcess } from '../model/collection.ts';
 import type { Reading } from '../model/metric.ts';
 import { shared } from '../model/shared-metrics.ts';
 import { type ContainerAccount, observe } from './container-account.ts';
@@ -15,7 +16,7 @@ export interface HeldPart {
 /** Who holds a device. */
 export interface Held {
   readonly parts: readonly HeldPart[];
-  /** Several containers hold it, or one that the kubelet's answer lacks may hold it still. */
+  /** Several containers hold it, one that the kubelet's answer lacks may hold it still, or a process of another pod uses it. */
   readonly isShared: boolean;
 }
 
@@ -47,10 +48,11 @@ export function takeRead(account: DeviceAccount, read: Read, now: Pick<UsageInpu
 
   const ownOf = ({ account: { name } }: HeldPart): readonly Reading[] => own.of(name, device.device.id);
   const isExclusive = !isShared && !wasShared;
+  const strangers = isShared ? (device.strangers ?? []) : [];
   const taking = holders.filter(({ account: one }) => times.startedMs >= one.countedFromAtMs && times.monotonicMs > one.observedAtMs);
   const observed = taking.map((holder): Sharer => {
     // Readings of a container that is alone now are those of the device.
-    const readings = holders.length === 1 ? [] : ownOf(holder);
+    const readings = holders.length === 1 && strangers.length === 0 ? [] : ownOf(holder);
     const spanMs = observe(holder.account, {
       toMs: times.monotonicMs,
       atMs: now.nowMs - (now.monotonicMs - times.monotonicMs),
@@ -60,7 +62,7 @@ export function takeRead(account: DeviceAccount, read: Read, now: Pick<UsageInpu
     });
     return { ...holder, spanMs, load: loadOf(readings) };
   });
-  if (!isExclusive && joules !== undefined) divide(joules, observed);
+  if (!isExclusive && joules !== undefined) divide(joules, observed, strangers);
 }
 
 interface Sharer extends HeldPart {
@@ -69,16 +71,23 @@ interface Sharer extends HeldPart {
   readonly load: number;
 }
 
-/** Divides energy among those who held the device: by their load, or by their share when none worked. The shares add up to the total. */
-function divide(joules: number, observed: readonly Sharer[]): void {
+/**
+ * Divides energy among those who used the device: by their load, or by their share when none worked. The shares add up to the total, from
+ * which processes of other pods take their part: it belongs to nobody. Each such pod counts as much as a holder.
+ */
+function divide(joules: number, observed: readonly Sharer[], strangers: readonly DeviceProcess[]): void {
   const sharers = observed.filter(({ spanMs }) => spanMs > 0);
-  const isBusy = sharers.some(({ load }) => load > 0);
+  const strange = sumOfAll(strangers.flatMap(({ utilization = {} }) => Object.values(utilization)));
+  const isBusy = strange > 0 || sharers.some(({ load }) => load > 0);
   const weights = sharers.map(({ load, share }) => (isBusy ? load : share));
-  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  const strangePods = new Set(strangers.map(({ podUid }) => podUid)).size;
+  const total = sumOfAll(weights) + (isBusy ? strange : strangePods / Math.max(1, observed.length));
   for (const [index, { account }] of sharers.entries()) {
     account.energyEstimatedJoules = (account.energyEstimatedJoules ?? 0) + (joules * (weights[index] as number)) / total;
   }
 }
+
+const sumOfAll = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
 
 /** Energy since the last read. A smaller value means a reset, after which the counter grew from 0. Undefined at the first read. */
 function growthOfEnergy(account: DeviceAccount, readings: readonly Reading[]): number | undefined {

@@ -3,7 +3,7 @@ import type { HeldRecord } from '../model/device-record.ts';
 import type { ContainerReadings } from '../model/snapshot.ts';
 
 /** The part of a device's record that the accounts use. */
-export type UsedDevice = Pick<HeldRecord, 'key' | 'device' | 'holders' | 'readings' | 'processes' | 'current'>;
+export type UsedDevice = Pick<HeldRecord, 'key' | 'device' | 'holders' | 'readings' | 'processes' | 'strangers' | 'current'>;
 
 /** What the accounts take from one snapshot. */
 export interface UsageInput {

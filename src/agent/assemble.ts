@@ -1,13 +1,14 @@
 import type { Accounts } from '../accounting/accounts.ts';
 import type { UsageOptions } from '../accounting/options.ts';
 import type { ResourceDevices } from '../health/journal/ready-devices.ts';
-import { useLimits } from '../health/occupancy/explained.ts';
+import { isAllowed, useLimits } from '../health/occupancy/explained.ts';
 import { useFindings } from '../health/occupancy/findings.ts';
 import { containerReadings } from '../join/container-readings.ts';
 import { type LocalityFacts, localities } from '../join/localities.ts';
 import { nameConflicts, type Origins } from '../join/name-conflicts.ts';
 import { findOwners } from '../join/owners.ts';
 import { checkpointUids, podUids } from '../join/pod-uids.ts';
+import { strangersAmong } from '../join/processes.ts';
 import { type ResolveRules, Resolver, type ServedIds } from '../join/resolve.ts';
 import type { Allocation } from '../model/allocation.ts';
 import type { ClaimHardwareIndex } from '../model/claim-hardware.ts';
@@ -159,10 +160,16 @@ export class Assembler {
       (key) => this.#known.get(key)?.missingSinceMs !== undefined,
     );
     const known = [...this.#known.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
-    const held = known.map((record) => this.#held(record, holders.get(record.key) ?? NOBODY, now));
     const facts = pods === undefined ? {} : { pods: ofHolders(pods, podResources) };
     const inCheckpoint = checkpointUids(checkpoint);
     const uidOf = podUids(inCheckpoint, facts.pods);
+    const { limits } = this;
+    const held = known.map((record) => {
+      const joined = this.#held(record, holders.get(record.key) ?? NOBODY, now);
+      const users = joined.processes.filter((process) => !isAllowed(process, limits));
+      const strangers = strangersAmong(users, joined.holders, uidOf);
+      return strangers.length === 0 ? joined : Object.assign(joined, { strangers });
+    });
     const ownReadings = containerReadings(held, specs, { checkpoint, ...facts });
     const { answeredAtMs } = podResources;
     const usage = this.#accounts?.step({ ...now, devices: held, containerReadings: ownReadings, answeredAtMs, uidOf });

@@ -5,11 +5,11 @@ import { shared } from '../model/shared-metrics.ts';
 import type { ContainerReadings } from '../model/snapshot.ts';
 import { type PodSources, useByHolder } from './processes.ts';
 
-type SeenDevice = Pick<HeldRecord, 'device' | 'holders' | 'readings' | 'processes'>;
+type SeenDevice = Pick<HeldRecord, 'device' | 'holders' | 'readings' | 'processes' | 'strangers'>;
 
 /**
- * Assigns gauges to containers. A container that alone holds a device gets the device's gauges. Containers that share a device get only
- * the values of their own processes: memory and utilization. No value is assigned twice, so sums over containers are correct. Counters of
+ * Assigns gauges to containers. A container that alone holds a device gets the device's gauges. Containers that share a device, also with
+ * what is left of a pod that ended, get only the values of their own processes: memory and utilization. No value is assigned twice, so sums over containers are correct. Counters of
  * containers are in their accounts.
  */
 export function containerReadings(
@@ -25,7 +25,7 @@ export function containerReadings(
     .flatMap((state): readonly ContainerReadings[] => {
       const [holder, ...others] = oneAllocationPerContainer(state.holders);
       if (holder === undefined) return [];
-      if (others.length > 0) return sharedReadings(state, sources);
+      if (others.length > 0 || (state.strangers ?? []).length > 0) return sharedReadings(state, sources);
       return [
         owned(
           holder,
@@ -55,7 +55,7 @@ function sharedReadings(state: SeenDevice, sources: PodSources): readonly Contai
   return [...useByHolder(state.holders, state.processes, sources)].map(([holder, { memoryUsedBytes, utilization }]) =>
     owned(holder, state, [
       ...(memoryUsedBytes === undefined ? [] : [{ metric: shared.memoryUsed.name, value: memoryUsedBytes }]),
-      ...[...utilization].map(([engine, value]) => ({ metric: shared.utilization.name, labels: { engine }, value })),
+      ...[...(utilization ?? [])].map(([engine, value]) => ({ metric: shared.utilization.name, labels: { engine }, value })),
     ]),
   );
 }

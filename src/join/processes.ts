@@ -6,8 +6,8 @@ import type { CheckpointEntry } from '../model/pod-resources.ts';
 /** Use of a device by the processes of one holder. A value that no process reports is absent. */
 export interface ProcessUse {
   readonly memoryUsedBytes?: number;
-  /** Keyed by engine. */
-  readonly utilization: ReadonlyMap<string, number>;
+  /** Keyed by engine. Undefined when one of the processes is a client of an MPS server whose share nobody tells. */
+  readonly utilization: ReadonlyMap<string, number> | undefined;
 }
 
 /** The data that identifies the pod of a process. */
@@ -42,6 +42,22 @@ function ownerOf(process: DeviceProcess, holders: readonly Allocation[], { check
   return containers.size > 1 ? undefined : owners[0];
 }
 
+/**
+ * The processes of pods that do not hold the device: their pod ended and they live on, or they use it without a right. What they use
+ * belongs to no holder. Only what is certain counts, so there are none while the UID of a holder is not known.
+ */
+export function strangersAmong(
+  processes: readonly DeviceProcess[],
+  holders: readonly Allocation[],
+  uidOf: (holder: Allocation) => string | undefined,
+): readonly DeviceProcess[] {
+  if (holders.length === 0 || processes.length === 0) return NONE;
+  const uids = new Set(holders.map(uidOf));
+  return uids.has(undefined) ? NONE : processes.filter(({ podUid }) => podUid !== undefined && !uids.has(podUid));
+}
+
+const NONE: readonly DeviceProcess[] = [];
+
 /** An agent in a cgroup namespace of its own may see only the id of the container. */
 function podOf({ podUid, containerId }: DeviceProcess, pods: PodFactsByName = new Map()): PodFacts | undefined {
   for (const pod of pods.values()) {
@@ -74,9 +90,10 @@ function ownersInCheckpoint(
   );
 }
 
-function sumOf(before: ProcessUse | undefined, { memoryUsedBytes, utilization }: DeviceProcess): ProcessUse {
+function sumOf(before: ProcessUse | undefined, { memoryUsedBytes, utilization, isMpsClient }: DeviceProcess): ProcessUse {
   const engines = new Map(before?.utilization);
   for (const [engine, share] of Object.entries(utilization ?? {})) engines.set(engine, (engines.get(engine) ?? 0) + share);
   const memory = memoryUsedBytes === undefined ? before?.memoryUsedBytes : (before?.memoryUsedBytes ?? 0) + memoryUsedBytes;
-  return { utilization: engines, ...(memory === undefined ? {} : { memoryUsedBytes: memory }) };
+  const isHidden = (isMpsClient === true && utilization === undefined) || (before !== undefined && before.utilization === undefined);
+  return { utilization: isHidden ? undefined : engines, ...(memory === undefined ? {} : { memoryUsedBytes: memory }) };
 }

@@ -1,3 +1,5 @@
+import type { SeriesChoice } from './metric.ts';
+
 /** What shows that a device of a family works. A family without it has no idle and no busy time: its use is unknown. */
 export interface ActivitySpec {
   /** Engines of `device_utilization_ratio`. The device is busy while one of them is above the threshold. */
@@ -6,6 +8,11 @@ export interface ActivitySpec {
     readonly above: number;
     /** Engines that count. All engines when absent. */
     readonly engines?: readonly string[];
+    /**
+     * Means over the time since the read before, keyed by engine. Where such a mean was read, it counts instead of the utilization of that
+     * engine, which is a sample of the driver's last fraction of a second: one sample for ten seconds makes short steps whole or nothing.
+     */
+    readonly means?: Readonly<Record<string, SeriesChoice>>;
   };
   /** Counters of bytes. The device is busy while their sum grows faster than the threshold. */
   readonly traffic?: {

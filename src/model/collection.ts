@@ -11,7 +11,9 @@ export interface DeviceProcess {
   /** Its main thread waits in the kernel and cannot be killed (state D). A healthy process does so for moments. */
   readonly isStuck?: true;
   readonly memoryUsedBytes?: number;
-  /** Share of the device's recent time spent on the process, 0 to 1, keyed by engine as in `device_utilization_ratio`. */
+  /** A client of an MPS server: the driver counts the time of its kernels as the server's, and may blame it for another client's fault. */
+  readonly isMpsClient?: true;
+  /** Share of the device's recent time spent on the process, 0 to 1, keyed by engine as in `device_utilization_ratio`. Absent: not known. */
   readonly utilization?: Readonly<Record<string, number>>;
   /** From `/proc/<pid>/cgroup`; absent when the process belongs to no pod or the file is not visible. */
   readonly podUid?: string;

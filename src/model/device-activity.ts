@@ -1,6 +1,6 @@
 import type { ActivitySpec, IdleThresholds } from './activity.ts';
 import type { DeviceProcess } from './collection.ts';
-import type { Reading, Value } from './metric.ts';
+import { type Reading, type SeriesChoice, seriesValue, type Value } from './metric.ts';
 import { shared } from './shared-metrics.ts';
 
 /** Sum of the byte counters of a device at one read. The next read needs it, because only the growth shows traffic. Plain data. */
@@ -49,24 +49,45 @@ function allOf(signals: readonly (Signal | undefined)[]): Signal {
 }
 
 function workOf(
-  { engines: counted }: NonNullable<ActivitySpec['utilization']>,
+  spec: NonNullable<ActivitySpec['utilization']>,
   above: number,
   { readings, processes }: ActivityInput,
 ): Pick<DeviceActivity, 'isIdle' | 'engines'> {
+  const { engines: counted } = spec;
   const counts = (engine: string): boolean => counted === undefined || counted.includes(engine);
-  const shares = new Map<string, number>();
-  for (const { metric, labels, value } of readings) {
-    const engine = labels?.engine;
-    if (metric === shared.utilization.name && engine !== undefined && counts(engine)) shares.set(engine, Number(value));
-  }
+  const means = meansIn(readings, spec);
+  const shares = new Map([...sharesIn(readings, spec)].filter(([engine]) => counts(engine)));
   const isRead = counted === undefined ? shares.size > 0 : counted.every((engine) => shares.has(engine));
   for (const { utilization = {} } of processes) {
     for (const [engine, share] of Object.entries(utilization)) {
-      if (counts(engine)) shares.set(engine, Math.max(share, shares.get(engine) ?? 0));
+      if (counts(engine) && !means.has(engine)) shares.set(engine, Math.max(share, shares.get(engine) ?? 0));
     }
   }
   const engines = Object.fromEntries([...shares].filter(([, share]) => share > above));
   return { isIdle: Object.keys(engines).length > 0 ? false : isRead ? true : 'unknown', engines };
+}
+
+/** Share of time of each engine that was read: the mean since the read before where the family has one, otherwise the utilization. */
+export function sharesIn(readings: readonly Reading[], spec: ActivitySpec['utilization']): Map<string, number> {
+  const shares = new Map<string, number>();
+  for (const { metric, labels, value } of readings) {
+    const engine = labels?.engine;
+    if (metric === shared.utilization.name && engine !== undefined) shares.set(engine, Number(value));
+  }
+  for (const [engine, mean] of meansIn(readings, spec)) shares.set(engine, mean);
+  return shares;
+}
+
+function meansIn(
+  readings: readonly Reading[],
+  { means = {} }: Pick<NonNullable<ActivitySpec['utilization']>, 'means'> = {},
+): Map<string, number> {
+  const found = new Map<string, number>();
+  for (const engine in means) {
+    const mean = seriesValue(readings, means[engine] as SeriesChoice);
+    if (mean !== undefined) found.set(engine, mean);
+  }
+  return found;
 }
 
 interface Traffic {

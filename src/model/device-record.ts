@@ -57,6 +57,8 @@ export interface HeldRecord extends DeviceRecord {
   /** Empty when the device is missing or its last reading is stale. */
   readonly readings: readonly Reading[];
   readonly processes: readonly DeviceProcess[];
+  /** Those of them whose pod certainly does not hold the device, without the programs that may use it. Absent: none. */
+  readonly strangers?: readonly DeviceProcess[] | undefined;
   /** Time of the read that gave these readings, on the wall clock as it is set now. */
   readonly readAtMs: number;
   /** True when the device was not read for longer than the stale age. */

@@ -68,3 +68,12 @@ export interface Reading {
 
 /** Monotonic clock of the read that gave a value. `deviceMs`: the read of its device. */
 export const readMsOf = ({ readMs }: Pick<Reading, 'readMs'>, deviceMs: number): number => readMs ?? deviceMs;
+
+/** Chooses the series of one metric that have these labels. */
+export type SeriesChoice = Pick<Reading, 'metric' | 'labels'>;
+
+/** Value of the series with exactly these labels. Undefined when it was not read, or is no number. */
+export function seriesValue(readings: readonly Reading[], { metric, labels }: SeriesChoice): number | undefined {
+  const value = readings.find((one) => one.metric === metric && areSameLabels(one.labels, labels))?.value;
+  return value === undefined || !Number.isFinite(Number(value)) ? undefined : Number(value);
+}

@@ -25,6 +25,15 @@ describe('the activity of a device', () => {
     expect(activityOf(spec, undefined, input({ readings: [engine('gpu', 1)] }))).toEqual({ isIdle: false, engines: { gpu: 1 } });
   });
 
+  it('takes the mean since the read before instead of the sample of an engine and of its processes', () => {
+    const spec: ActivitySpec = { utilization: { above: 0.05, means: { gpu: { metric: 'mean' } } }, isForHoldersOnly: true };
+    const processes = [{ pid: 1, utilization: { gpu: 0.9, decoder: 0.3 } }];
+    const look = (readings: readonly Reading[]) => activityOf(spec, undefined, input({ readings, processes }));
+    expect(look([engine('gpu', 1), { metric: 'mean', value: 0.86 }]).engines).toEqual({ gpu: 0.86, decoder: 0.3 });
+    expect(look([engine('gpu', 0), { metric: 'mean', value: 0.03 }]).engines).toEqual({ decoder: 0.3 });
+    expect(look([engine('gpu', 1)]).engines).toEqual({ gpu: 1, decoder: 0.3 });
+  });
+
   it('takes the thresholds of the configuration', () => {
     const readings = [engine('gpu', 0.1)];
     expect(activityOf(WORK, { utilization: 0.1 }, input({ readings })).isIdle).toBe(true);

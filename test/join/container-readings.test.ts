@@ -107,6 +107,26 @@ describe('readings of a container', () => {
     ]);
   });
 
+  it('have no utilization for a container with a client of an MPS server whose share nobody tells', () => {
+    const [a, b] = [allocation({ deviceId: 'd::0', pod: 'a' }), allocation({ deviceId: 'd::1', pod: 'b' })];
+    const processes: readonly DeviceProcess[] = [
+      { pid: 1, podUid: 'uid-a', memoryUsedBytes: 3, utilization: { gpu: 0.25 } },
+      { pid: 2, podUid: 'uid-a', memoryUsedBytes: 4, isMpsClient: true },
+      { pid: 3, podUid: 'uid-a', memoryUsedBytes: 5, utilization: { gpu: 0.5 } },
+      { pid: 4, podUid: 'uid-b', memoryUsedBytes: 7, utilization: { gpu: 0.125 }, isMpsClient: true },
+    ];
+    const checkpoint = [
+      { podUid: 'uid-a', container: 'main', resource: 'example.com/toy', deviceIds: ['d::0'] },
+      { podUid: 'uid-b', container: 'main', resource: 'example.com/toy', deviceIds: ['d::1'] },
+    ];
+    const result = seen([state([a, b], [], processes)], { checkpoint });
+    expect(result.flatMap(({ pod, readings }) => readings.map(({ metric, value }) => [pod, metric, value]))).toEqual([
+      ['a', 'device_memory_used_bytes', 12],
+      ['b', 'device_memory_used_bytes', 7],
+      ['b', 'device_utilization_ratio', 0.125],
+    ]);
+  });
+
   it('are absent when two containers of one pod share the device', () => {
     const holders = [allocation({ deviceId: 'd::0', container: 'x' }), allocation({ deviceId: 'd::1', container: 'y' })];
     const checkpoint = [

@@ -10,13 +10,24 @@ export function listed(texts: readonly string[]): string {
 }
 
 /** `process 4242 (python3) of pod ml/train-0, 1024 MiB, gpu 97 %`. */
-export function processText({ pid, name, isStuck, owner, podName, containerId, memoryUsedBytes, utilization = {} }: OwnedProcess): string {
+export function processText({
+  pid,
+  name,
+  isStuck,
+  owner,
+  podName,
+  containerId,
+  memoryUsedBytes,
+  utilization = {},
+  isMpsClient,
+}: OwnedProcess): string {
   const called = name === undefined ? '' : ` (${oneLine(name)})`;
   const engines = Object.entries(utilization).filter(([, share]) => share > 0);
   return [
     `process ${pid}${called} ${placeText(owner, podName, containerId)}`,
     ...(memoryUsedBytes === undefined ? [] : [memoryText(memoryUsedBytes)]),
     ...engines.map(([engine, share]) => shareText(engine, share)),
+    ...(isMpsClient === true ? ['a client of an MPS server'] : []),
     ...(isStuck === true ? ['waits in the kernel'] : []),
   ].join(', ');
 }

@@ -179,6 +179,8 @@ function processOf(process: Element): readonly ProcessSample[] {
       memoryBytes: numberValue(cellAt(process, 'used_memory'), 'bytes') as number | undefined,
       gpuInstance: idAt(process, 'gpu_instance_id'),
       computeInstance: idAt(process, 'compute_instance_id'),
+      // `M` or `M+C`.
+      ...(/^M\b/.test(textAt(process, 'type') ?? '') ? { isMpsClient: true as const } : {}),
     },
   ];
 }

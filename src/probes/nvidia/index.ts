@@ -36,7 +36,10 @@ export const family = defineFamily({
   ],
   isPresent: mayHaveGpus,
   signs: [{ vendor: '0x10de', classes: ['03'], what: 'NVIDIA GPU' }],
-  activity: { utilization: { above: 0.05 }, isForHoldersOnly: true },
+  activity: {
+    utilization: { above: 0.05, means: { gpu: { metric: metrics.activity.name, labels: { unit: 'graphics' } } } },
+    isForHoldersOnly: true,
+  },
   progress,
   shows: { gpu: ['busy', 'memory', 'power', 'temperature'], mig: ['busy', 'memory'] },
   options,

@@ -217,6 +217,12 @@ export const metrics = {
   ),
   encoderSessions: gauge('encoder_sessions', 'Video encoder sessions.', [], 'nvidia-smi encoder_stats/session_count'),
   processes: gauge('processes', 'Processes with a context on the device.', [], 'nvidia-smi processes/process_info'),
+  mpsClients: gauge(
+    'mps_clients',
+    'Clients of an MPS server on the device. The driver counts their time as the time of the server, so they have no utilization of their own.',
+    [],
+    'NVML nvmlDeviceGetMPSComputeRunningProcesses; nvidia-smi processes/process_info/type',
+  ),
   persistenceModeEnabled: gauge(
     'persistence_mode_enabled',
     '1 while the driver keeps the GPU initialised without clients.',

@@ -1,6 +1,15 @@
 import type { Labels, MetricSpec, Reading, Value } from '../../model/metric.ts';
 import { metrics } from './metrics.ts';
-import { type EccCount, type EccSample, type GpuSample, type LinkSample, type MigSample, SEVERITIES, totalOf } from './sample.ts';
+import {
+  type EccCount,
+  type EccSample,
+  type GpuSample,
+  type LinkSample,
+  type MigSample,
+  type ProcessList,
+  SEVERITIES,
+  totalOf,
+} from './sample.ts';
 import { MEMORY_KEYS, reading, type Values, valueReadings } from './values.ts';
 
 /** Position of the GPU in the driver's order, and the CUDA version of the node. */
@@ -18,6 +27,7 @@ export function gpuReadings(gpu: GpuSample, context: GpuContext): readonly Readi
     ...stateReading(metrics.fabricHealth, 'state', fabric.health),
     ...stateReading(metrics.recoveryAction, 'action', gpu.recovery?.action?.action),
     ...one(metrics.processes, gpu.processes?.count),
+    ...one(metrics.mpsClients, mpsClientsOf(gpu.processes)),
     ...(gpu.links ?? []).flatMap(linkReadings),
     ...(gpu.peers ?? []).flatMap(({ uuid, hasAccess }) =>
       one(metrics.nvlinkPeerAccess, hasAccess === undefined ? undefined : Number(hasAccess), { peer_uuid: uuid }),
@@ -40,6 +50,9 @@ export function instanceReadings({ values, ecc }: MigSample, sharesMemory: boole
 
 /** If the driver reports no utilization, the activity of the graphics unit replaces it: it has the same meaning. */
 const withBusy = (values: Values = {}): Values => ({ ...values, busyRatio: values.busyRatio ?? values.graphicsActivityRatio });
+
+const mpsClientsOf = ({ count, list }: ProcessList = { list: [] }): number | undefined =>
+  count === undefined ? undefined : new Set(list.filter(({ isMpsClient }) => isMpsClient === true).map(({ pid }) => pid)).size;
 
 const one = (metric: MetricSpec, value: Value | undefined, labels?: Labels): readonly Reading[] =>
   value === undefined ? [] : [reading(metric, value, labels)];

@@ -138,6 +138,8 @@ export interface ProcessSample {
   /** Present for a process inside a MIG instance. */
   readonly gpuInstance?: string | undefined;
   readonly computeInstance?: string | undefined;
+  /** Its kernels run through an MPS server. */
+  readonly isMpsClient?: true;
   /** Share of the time of each engine that the process used, keyed by engine. */
   readonly utilizationRatio?: Readonly<Record<string, number>> | undefined;
 }

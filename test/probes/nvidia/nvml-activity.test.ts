@@ -38,20 +38,29 @@ const activity = ({ reports }: Collection): Record<string, number> =>
   );
 
 describe('the activity of a GPU', () => {
-  it('is available from the second read on, and then at the interval of slow values', async () => {
+  it('is available from the third read on, and then at each read', async () => {
     const { node, at } = started(sampled(40));
     expect(activity(await at(0))).toEqual({});
-    expect(activity(await at(10_000))).toEqual({ '01': 0.2 });
-    node.write({ gpus: [sampled(80)] });
+    expect(activity(await at(10_000))).toEqual({});
     expect(activity(await at(20_000))).toEqual({ '01': 0.2 });
-    expect(activity(await at(30_000))).toEqual({ '01': 0.4 });
+    node.write({ gpus: [sampled(80)] });
+    expect(activity(await at(21_000))).toEqual({ '01': 0.4 });
+  });
+
+  it('is never that of the interval in which the counting began', async () => {
+    const { node, at } = started(sampled(0));
+    await at(0);
+    await at(1_000);
+    node.write({ gpus: [sampled(94)] });
+    expect(activity(await at(11_000))).toEqual({ '01': 0.47 });
   });
 
   it('is not calculated from samples that are too close', async () => {
-    const { at } = started(sampled(40), { 'nvml-slow-every': '0s' });
-    await at(0);
-    expect(activity(await at(99))).toEqual({});
-    expect(activity(await at(100))).toEqual({ '01': 0.2 });
+    const { node, at } = started(sampled(40));
+    for (const ms of [0, 1_000, 2_000]) await at(ms);
+    node.write({ gpus: [sampled(80)] });
+    expect(activity(await at(2_099))).toEqual({ '01': 0.2 });
+    expect(activity(await at(2_100))).toEqual({ '01': 0.4 });
   });
 
   it('of a whole GPU, which is not supported with MIG, is available after MIG is turned off', async () => {
@@ -59,20 +68,21 @@ describe('the activity of a GPU', () => {
     expect(activity(await at(0))).toEqual({});
     node.write({ gpus: [sampled(40)] });
     await at(30_000);
-    expect(activity(await at(40_000))).toEqual({ '01': 0.2 });
+    await at(40_000);
+    expect(activity(await at(50_000))).toEqual({ '01': 0.2 });
   });
 
   it('is absent on boards that do not support it, and when the option is off', async () => {
     for (const { at } of [started(hopper(0, { 'gpm.2': 50 })), started(sampled(40), { 'nvml-activity': 'off' })]) {
       await at(0);
+      await at(10_000);
       expect(activity(await at(30_000))).toEqual({});
     }
   });
 
-  it('disappears when it cannot be sampled, and returns with two new samples', async () => {
+  it('disappears when it cannot be sampled, and returns with three new samples', async () => {
     const { node, at } = started(sampled(40));
-    await at(0);
-    await at(10_000);
+    for (const ms of [0, 10_000, 20_000]) await at(ms);
     node.write({ gpus: [sampled(40, ['fail.nvmlGpmSampleGet = 999'])] });
     const failed = await at(30_000);
     expect(activity(failed)).toEqual({});
@@ -80,7 +90,8 @@ describe('the activity of a GPU', () => {
     expect(failed.reports[0]?.read?.readings.find(({ metric }) => metric === 'device_temperature_celsius')?.value).toBe(41);
     node.write({ gpus: [sampled(60)] });
     expect(activity(await at(60_000))).toEqual({});
-    expect(activity(await at(70_000))).toEqual({ '01': 0.3 });
+    expect(activity(await at(70_000))).toEqual({});
+    expect(activity(await at(80_000))).toEqual({ '01': 0.3 });
   });
 
   it('is not requested again after a permission error', async () => {
@@ -93,8 +104,8 @@ describe('the activity of a GPU', () => {
 
   it('omits a value that is refused or invalid', async () => {
     const { at } = started(sampled(40, ['gpm.2.code = 3', 'gpm.5 = nan', 'gpm.7 = -1']));
-    await at(0);
-    const { reports } = await at(10_000);
+    for (const ms of [0, 10_000]) await at(ms);
+    const { reports } = await at(20_000);
     const units = reports[0]?.read?.readings.filter(({ metric }) => metric === 'device_nvidia_activity_ratio');
     expect(units?.map(({ labels }) => labels?.unit)).toEqual(['graphics']);
     expect(reports[0]?.read?.readings.find(({ metric }) => metric === 'device_nvidia_traffic_bytes_per_second')?.value).toBe(3 * MIB);
@@ -103,8 +114,8 @@ describe('the activity of a GPU', () => {
   it('has no traffic over NVLinks for a GPU that has none, although the driver answers 0', async () => {
     const links = async (lines: readonly string[]): Promise<readonly unknown[]> => {
       const { at } = started(sampled(40, ['gpm.60 = 0', 'gpm.61 = 0', ...lines]));
-      await at(0);
-      const { reports } = await at(10_000);
+      for (const ms of [0, 10_000]) await at(ms);
+      const { reports } = await at(20_000);
       return (reports[0]?.read?.readings ?? [])
         .filter(({ metric, labels }) => metric === 'device_nvidia_traffic_bytes_per_second' && labels?.link === 'nvlink')
         .map(({ value }) => value);
@@ -116,13 +127,13 @@ describe('the activity of a GPU', () => {
 
   it('ends when the GPU is lost, and starts again when it returns', async () => {
     const { node, at } = started(sampled(40));
-    await at(0);
-    await at(10_000);
+    for (const ms of [0, 5_000, 10_000]) await at(ms);
     node.write({ gpus: [sampled(40, ['lost_after = 0'])] });
     expect(activity(await at(20_000))).toEqual({});
     node.write({ gpus: [sampled(90)] });
     expect(activity(await at(30_000))).toEqual({});
-    expect(activity(await at(40_000))).toEqual({ '01': 0.45 });
+    expect(activity(await at(40_000))).toEqual({});
+    expect(activity(await at(50_000))).toEqual({ '01': 0.45 });
   });
 });
 
@@ -130,11 +141,12 @@ describe('the activity of GPU instances', () => {
   it('is available for each; a new instance with the same id does not use samples of the old one', async () => {
     const [first, second] = [instance(7, 'a', 20), instance(9, 'b', 40)];
     const { node, at } = started(split({ 0: first, 1: second }));
-    await at(0);
+    for (const ms of [0, 5_000]) await at(ms);
     expect(activity(await at(10_000))).toEqual({ '01': 0.1, '0a': 0.2, '0b': 0.4 });
     node.write({ gpus: [split({ 0: first, 1: instance(9, 'c', 60) })] });
     expect(activity(await at(40_000))).toEqual({ '01': 0.1, '0a': 0.2 });
-    expect(activity(await at(50_000))).toEqual({ '01': 0.1, '0a': 0.2, '0c': 0.6 });
+    expect(activity(await at(50_000))).toEqual({ '01': 0.1, '0a': 0.2 });
+    expect(activity(await at(60_000))).toEqual({ '01': 0.1, '0a': 0.2, '0c': 0.6 });
     node.write({ gpus: [split({ 0: first })] });
     expect(activity(await at(80_000))).toEqual({ '01': 0.1, '0a': 0.2 });
   });

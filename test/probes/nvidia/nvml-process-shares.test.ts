@@ -1,3 +1,5 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
 import { hopper, type ScriptedGpu } from './scripted-script.ts';
@@ -12,6 +14,9 @@ const using = (shares: readonly string[], processes = ['C 11 1048576', 'C 12 104
 
 const gpuShares = ({ reports }: Collection): Record<number, number | undefined> =>
   Object.fromEntries((reports[0]?.read?.processes ?? []).map(({ pid, utilization }) => [pid, utilization?.gpu]));
+
+const mpsClients = ({ reports }: Collection): unknown =>
+  reports[0]?.read?.readings.find(({ metric }) => metric === 'device_nvidia_mps_clients')?.value;
 
 describe('the utilization by process', () => {
   it('is the mean of the samples of a process for each engine, and zero without samples', async () => {
@@ -54,7 +59,38 @@ describe('the utilization by process', () => {
     expect(gpuShares(await at(0))).toEqual({ 11: 0.3, 12: 0 });
   });
 
-  it.each([3, 4, 999])('is absent when the driver answers %i, and the processes stay', async (code) => {
+  it.each([3, 13, 25])('comes from the older function too when the newer one answers %i', async (code) => {
+    const { at } = started(using(['11 100 40 10 5 6 7 8'], undefined, [`fail.nvmlDeviceGetProcessesUtilizationInfo = ${code}`]));
+    expect(gpuShares(await at(0))).toEqual({ 11: 0.4, 12: 0 });
+  });
+
+  it('is absent when the driver supports neither function, as with MIG', async () => {
+    const fails = ['nvmlDeviceGetProcessesUtilizationInfo', 'nvmlDeviceGetProcessUtilization'].map((name) => `fail.${name} = 3`);
+    expect(gpuShares(await started(using(['11 100 40 0 0 0 0 0'], undefined, fails)).at(0))).toEqual({ 11: undefined, 12: undefined });
+  });
+
+  it('is absent for the clients of an MPS server, whose time the driver counts as the time of the server', async () => {
+    const { at } = started(using(['10 100 60 5 0 0 0 0'], ['C 10 31457280', 'M 11 1048576', 'M 12 1048576', 'C 13 1048576']));
+    const collection = await at(0);
+    expect(gpuShares(collection)).toEqual({ 10: 0.6, 11: undefined, 12: undefined, 13: undefined });
+    expect(mpsClients(collection)).toBe(2);
+  });
+
+  it('is known for a client of which the driver gives samples', async () => {
+    const { at } = started(using(['11 100 60 5 0 0 0 0'], ['C 10 31457280', 'M 11 1048576']));
+    expect(gpuShares(await at(0))).toEqual({ 10: undefined, 11: 0.6 });
+  });
+
+  it('is absent while a process has the name of an MPS server, also when the list of its clients fails', async () => {
+    const { node, at } = started(using(['11 100 60 5 0 0 0 0'], undefined, ['fail.nvmlDeviceGetMPSComputeRunningProcesses_v3 = 999']));
+    mkdirSync(join(node.root, 'proc/11'), { recursive: true });
+    writeFileSync(join(node.root, 'proc/11/stat'), `11 (nvidia-cuda-mps) S ${'0 '.repeat(18)}77 0 0\n`);
+    const collection = await at(0);
+    expect(gpuShares(collection)).toEqual({ 11: 0.6, 12: undefined });
+    expect(mpsClients(collection)).toBeUndefined();
+  });
+
+  it.each([4, 999])('is absent when the driver answers %i, and the processes stay', async (code) => {
     const { at } = started(using(['11 100 40 0 0 0 0 0'], undefined, [`fail.nvmlDeviceGetProcessesUtilizationInfo = ${code}`]));
     const { reports, problems } = await at(0);
     expect(reports[0]?.read?.processes).toEqual([

@@ -38,17 +38,21 @@ interface Activity {
   readonly instance: number | undefined;
   /** Memory of two samples, the older first; empty when it is not allocated. */
   samples: readonly Handle[];
-  /** Time of the newer sample. */
+  /** Time of the newer sample; undefined before the first one and after a failed one. */
   sampledAtMs: number | undefined;
+  /** The older of the two samples is the one that began the counting, or there are no two. */
+  isStart: boolean;
   isRefused: boolean;
-  /** Undefined before the second sample, and after a failed sample. */
+  /** Undefined before the third sample, and after a failed sample. */
   means: Values | undefined;
 }
 
-/** True when there is only one sample, so there are no values yet. */
-const isWaiting = ({ sampledAtMs, means }: Activity): boolean => sampledAtMs !== undefined && means === undefined;
-
-/** Activity of a GPU and of its GPU instances. Only Hopper and later boards support it. */
+/**
+ * Activity of a GPU and of its GPU instances, sampled at each read: one sample costs less than 0.2 ms, and a mean that ends with the read
+ * says what the device did until now. Only Hopper and later boards support it.
+ *
+ * The first sample begins the counting. On an H100 the interval after it had an activity of 0 while tensor cores worked, so it is left out.
+ */
 export class Activities {
   readonly #library: Library;
   readonly #gpu: Handle;
@@ -63,9 +67,9 @@ export class Activities {
     this.#isSupported = isWanted && tracker.during('nvmlGpmQueryDeviceSupport', () => isSupported(library, gpu));
   }
 
-  /** `isDue` is true when the interval is over. A second sample is taken earlier. MIG has its own key: a refusal ends with MIG mode. */
-  refresh(nowMs: number, isDue: boolean, isSplit: boolean, instances: readonly MigSample[]): void {
-    if (!this.#isSupported || !(isDue || [...this.#activities.values()].some(isWaiting))) return;
+  /** MIG has its own key: a refusal ends with MIG mode. */
+  refresh(nowMs: number, isSplit: boolean, instances: readonly MigSample[]): void {
+    if (!this.#isSupported) return;
     const wanted = new Map([
       [isSplit ? 'split' : 'whole', undefined],
       ...alone(instances).map((instance) => [keyOf(instance), Number(instance.gpuInstance)] as const),
@@ -77,7 +81,7 @@ export class Activities {
     }
     this.#tracker.during('nvmlGpmSampleGet', () => {
       for (const [key, instance] of wanted) {
-        const activity = this.#activities.get(key) ?? { instance, samples: [], sampledAtMs: undefined, isRefused: false, means: undefined };
+        const activity = this.#activities.get(key) ?? begun(instance);
         this.#activities.set(key, activity);
         this.#read(activity, nowMs);
       }
@@ -111,8 +115,9 @@ export class Activities {
         : this.#library.call('nvmlGpmMigSampleGet', 'huh', this.#gpu, instance, older);
     const isTaken = code === CODE.success;
     activity.isRefused = code === CODE.notSupported || code === CODE.noPermission;
+    activity.means = isTaken && !activity.isStart ? between(this.#library, newer, older) : undefined;
+    activity.isStart = !isTaken || sampledAtMs === undefined;
     activity.sampledAtMs = isTaken ? nowMs : undefined;
-    activity.means = isTaken && sampledAtMs !== undefined ? between(this.#library, newer, older) : undefined;
     if (isTaken) activity.samples = [newer, older];
   }
 
@@ -129,6 +134,15 @@ export class Activities {
     for (const sample of samples) this.#library.call('nvmlGpmSampleFree', 'h', sample);
   }
 }
+
+const begun = (instance: number | undefined): Activity => ({
+  instance,
+  samples: [],
+  sampledAtMs: undefined,
+  isStart: true,
+  isRefused: false,
+  means: undefined,
+});
 
 /** Returns the instances that have a GPU instance alone. Values of a shared GPU instance belong to no single compute instance. */
 const alone = (instances: readonly MigSample[]): readonly MigSample[] =>

@@ -137,7 +137,7 @@ export class Gpu {
       this.#ends = this.tracker.during('nvmlDeviceGetNvLinkRemotePciInfo', () =>
         readLinkEnds(this.#library, this.handle, this.#links.links, this.#ends),
       );
-    this.#activities.refresh(nowMs, slow, this.#instances.isSplit, this.#instances.samples());
+    this.#activities.refresh(nowMs, this.#instances.isSplit, this.#instances.samples());
     return undefined;
   }
 

@@ -69,7 +69,8 @@ function filled(library: Library, header: number, count: number, entry: number, 
 }
 
 /** Kinds of processes with a context. MPS clients are only in their own list. Versions 2 and 3 of the functions use one struct. */
-const KINDS = ['Compute', 'Graphics', 'MPSCompute'];
+const MPS = 'MPSCompute';
+const KINDS = ['Compute', 'Graphics', MPS];
 /** In early builds of this branch, version 3 writes entries of 32 bytes or is absent. Version 2 is the same as in other branches. */
 const BRANCH_OF_LONG_ENTRIES = 535;
 /** Offset of the entries; the number of entries comes before them. */
@@ -79,13 +80,18 @@ const LIST = 8;
 function readProcesses(library: Library, branch: number, gpu: Handle): ProcessList {
   const versions = branch === BRANCH_OF_LONG_ENTRIES ? ['v2'] : ['v3', 'v2'];
   const kinds = KINDS.map((kind) => {
+    const isMps = kind === MPS;
     const symbols = versions.map((version) => `nvmlDeviceGet${kind}RunningProcesses_${version}`);
     const symbol = symbols.find((each) => library.bind(each, 'hpp') !== undefined) ?? '';
-    return filled(library, LIST, 0, PROCESS.size, ({ address }) => library.call(symbol, 'hpp', gpu, address, address + LIST));
+    const answer = filled(library, LIST, 0, PROCESS.size, ({ address }) => library.call(symbol, 'hpp', gpu, address, address + LIST));
+    return { ...answer, isMps };
   });
   const successful = kinds.filter(({ code }) => code === CODE.success);
-  const list = successful.flatMap(({ memory, count }) =>
-    Array.from({ length: count }, (_, index) => processAt(memory, LIST + index * PROCESS.size)),
+  const list = successful.flatMap(({ memory, count, isMps }) =>
+    Array.from({ length: count }, (_, index): ProcessSample => {
+      const process = processAt(memory, LIST + index * PROCESS.size);
+      return isMps ? { ...process, isMpsClient: true } : process;
+    }),
   );
   const isCounted = successful.length > 0 && kinds.every(({ code }) => code !== CODE.insufficientSize && failureOf(code) === undefined);
   return isCounted ? { count: new Set(list.map(({ pid }) => pid)).size, list } : { list };
@@ -114,13 +120,15 @@ interface Shares {
   readonly atUs: number;
 }
 
+/** Drivers that know the newer function can still refuse it for a board whose shares the older one gives. */
+const OLDER_MAY_ANSWER: ReadonlySet<number> = new Set([CODE.functionNotFound, CODE.versionMismatch, CODE.notSupported]);
 /** The driver sometimes returns invalid values above this. */
 const MAX_PERCENT = 100;
 
 /**
- * Reads the shares with the newest function of the driver; the older function lacks some engines. Undefined when the driver does not
- * support it, as with MIG. `sinceUs` is `atUs` of the previous answer, or 0. The driver omits processes that used no time: such processes
- * of `pids` get zeros.
+ * Reads the shares with the newest function of the driver; the older function lacks some engines. Undefined when the driver supports
+ * neither, as with MIG. `sinceUs` is `atUs` of the previous answer, or 0. The driver omits processes that used no time: such processes
+ * of `pids` get zeros. Behind an MPS server these zeros mean nothing, see `processesOf`.
  */
 function readShares(library: Library, gpu: Handle, sinceUs: number, pids: readonly number[]): Shares | undefined {
   const { size: header, count, since, list, version } = PROCESS_SHARES;
@@ -130,7 +138,7 @@ function readShares(library: Library, gpu: Handle, sinceUs: number, pids: readon
     memory.setPointer(list, memory.address + header);
     return library.call('nvmlDeviceGetProcessesUtilizationInfo', 'hp', gpu, memory.address);
   });
-  const isOld = newer.code === CODE.functionNotFound || newer.code === CODE.versionMismatch;
+  const isOld = OLDER_MAY_ANSWER.has(newer.code);
   const layout = isOld ? PROCESS_SAMPLE : PROCESS_SHARE;
   const older = (): Filled =>
     filled(library, header, count, PROCESS_SAMPLE.size, ({ address }) =>

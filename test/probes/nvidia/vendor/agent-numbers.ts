@@ -186,8 +186,7 @@ export function activityMeanings(): readonly Meaning[] {
       return CODE.success;
     });
     const activities = new Activities(library, GPU, new CallTracker(undefined, ''), true);
-    activities.refresh(0, true, false, []);
-    activities.refresh(1_000, true, false, []);
+    for (const ms of [0, 1_000, 2_000]) activities.refresh(ms, false, []);
     return activities.whole() ?? {};
   };
   read();
