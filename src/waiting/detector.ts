@@ -11,9 +11,9 @@ export interface Sample {
   readonly spanMs: number;
   /** Utilization of the least busy GPU in use, 0 to 1. */
   readonly busy?: number | undefined;
-  /** Share of the time in which tensor units or memory worked, of the most active GPU. */
+  /** Weighted share of the time in which the most active pipe of all GPUs worked. */
   readonly activity?: number | undefined;
-  /** Power as share of its limit, of the highest GPU without `activity`. */
+  /** Power as share of its limit, of the highest GPU. */
   readonly power?: number | undefined;
   /** Bytes per second over all links. */
   readonly bytes?: number | undefined;
@@ -51,8 +51,10 @@ export interface Answer extends Remembered {
   readonly unknown?: string;
 }
 
-/** Samples are judged together until they cover this time, so that one busy second changes nothing. */
-const SPAN_MS = seconds(20);
+/** Samples are judged together until they cover this time, so that one busy second changes nothing; */
+const MOST_SPAN_MS = seconds(20);
+/** or this part of the time after which a container waits. */
+const SPANS_OF_WAIT = 4;
 /** Four hours of spans. */
 const MOST_SPANS = 720;
 /** Enough for ten periods of ten minutes at the usual refresh. */
@@ -82,6 +84,8 @@ export class WaitingDetector {
   /** Bytes per second of the spans so far, without those of the present wait. */
   #spans: number[] = [];
   #workedMs = 0;
+  /** Wall clock of the last sample of work. During a wait it is no progress before it ends the wait. */
+  #workedAtMs: number | undefined;
   #open: Sample[] = [];
   #recent: Sample[] = [];
   #quiet: Quiet | undefined;
@@ -89,6 +93,7 @@ export class WaitingDetector {
 
   constructor(remembered: Remembered = {}) {
     this.#remembered = remembered;
+    this.#workedAtMs = remembered.lastProgressMs;
     this.#answer = { ...remembered, state: 'unknown', unknown: 'it was not observed long enough' };
   }
 
@@ -113,9 +118,10 @@ export class WaitingDetector {
     this.#open.push(sample);
     this.#recent.push(sample);
     if (this.#recent.length > MOST_SAMPLES) this.#recent.shift();
-    if (isWork(sample, this.#usualBytes, limits)) this.#answer = { ...this.#answer, lastProgressMs: sample.wallMs };
+    if (isWork(sample, this.#usualBytes, limits)) this.#workedAtMs = sample.wallMs;
+    if (this.#quiet === undefined) this.#answer = { ...this.#answer, ...defined({ lastProgressMs: this.#workedAtMs }) };
     const spanMs = this.#open.reduce((sum, one) => sum + one.spanMs, 0);
-    if (spanMs >= SPAN_MS) this.#close(meanOf(this.#open, spanMs), limits);
+    if (spanMs >= Math.min(MOST_SPAN_MS, limits.afterMs / SPANS_OF_WAIT)) this.#close(meanOf(this.#open, spanMs), limits);
     return this.#answer;
   }
 
@@ -162,7 +168,7 @@ export class WaitingDetector {
       ...defined({
         usualBytes: this.#workedMs >= limits.learnMs ? median(this.#spans) : this.#remembered.usualBytes,
         stepSeconds: this.#stepSeconds() ?? before.stepSeconds,
-        lastProgressMs: before.lastProgressMs,
+        lastProgressMs: this.#workedAtMs,
         longestWaitMs: longestWaitMs > 0 ? longestWaitMs : undefined,
         unknown,
       }),
@@ -193,7 +199,7 @@ const isWaiting = ({ state }: Answer): boolean => state === 'waiting' || state =
 export const rememberedOf = ({ usualBytes, stepSeconds, lastProgressMs, longestWaitMs }: Remembered): Remembered =>
   defined({ usualBytes, stepSeconds, lastProgressMs, longestWaitMs });
 
-/** Tensor units or memory work, or, where that is not read, the GPU draws more than while it spins. */
+/** A pipe works, or the GPU draws more power than while it spins: no device reports all that can work. */
 const isActive = ({ activity, power }: Sample, limits: Limits): boolean =>
   (activity !== undefined && activity >= limits.activity) || (power !== undefined && power > limits.power);
 

@@ -1,8 +1,8 @@
 import type { DeviceRead } from '../model/collection.ts';
 import { defined } from '../model/defined.ts';
 import type { ReadTimes } from '../model/device-record.ts';
-import { areSameLabels, type Reading } from '../model/metric.ts';
-import type { ByteSource, ProgressSpec, SeriesChoice } from '../model/progress.ts';
+import { areSameLabels, type Reading, readMsOf, type SeriesChoice, seriesValue } from '../model/metric.ts';
+import type { ByteSource, ProgressSpec } from '../model/progress.ts';
 import { shared } from '../model/shared-metrics.ts';
 
 /** Which values of a family show work. A network adapter has bytes only. */
@@ -15,8 +15,8 @@ export interface Watched {
 /** What one device did since the read before. A value that was not read is absent. */
 export interface Signals {
   readonly busy?: number;
-  /** The highest of the shares that the family declares; absent unless all of them were read. */
-  readonly activity?: number;
+  /** Weighted share of time of each pipe that was read. */
+  readonly pipes?: Readonly<Record<string, number>>;
   /** Mean where the device counts energy. */
   readonly watts?: number;
   readonly powerShare?: number;
@@ -25,11 +25,17 @@ export interface Signals {
   readonly bytes: Readonly<Record<string, number>>;
 }
 
-/** Sums of the counters at one read, which the next read is compared with. */
-export interface Counters {
+/** Sum of the counters of one link at the read that gave them, and its growth since the read before. */
+interface Sum {
+  readonly value: number;
+  readonly series: number;
+  /** Monotonic clock. A link may be read less often than its device: its growth stays until its next read. */
   readonly atMs: number;
-  readonly sums: Readonly<Record<string, { readonly value: number; readonly series: number }>>;
+  readonly perSecond?: number | undefined;
 }
+
+/** Sums of the counters at one read, which the next read is compared with. */
+export type Counters = Readonly<Record<string, Sum>>;
 
 const JOULES = 'joules';
 
@@ -39,32 +45,25 @@ export function signalsOf(
   read: DeviceRead & ReadTimes,
   before: Counters | undefined,
 ): { readonly signals: Signals; readonly counters: Counters } {
-  const { readings, monotonicMs } = read;
-  const sums = sumsOf(watched, readings);
-  const counters: Counters = { atMs: monotonicMs, sums };
-  const spanSeconds = (monotonicMs - (before?.atMs ?? monotonicMs)) / 1_000;
-  const grown = (name: string): number | undefined => {
-    const [from, to] = [before?.sums[name], sums[name]];
-    if (from === undefined || to === undefined || from.series !== to.series || to.value < from.value || !(spanSeconds > 0))
-      return undefined;
-    return (to.value - from.value) / spanSeconds;
-  };
+  const { readings } = read;
+  const counters = sumsOf(watched, read, before);
   const bytes: Record<string, number> = {};
   for (const { name, rate } of linksOf(watched)) {
-    const value = name in sums ? grown(name) : rate && sumOf(readings, [rate])?.value;
+    // Where the device tells a mean, it is of the time since the read before.
+    const value = (rate && sumOf(readings, [rate])?.value) ?? counters[name]?.perSecond;
     if (value !== undefined) bytes[name] = value;
   }
   const { progress } = watched;
   if (progress === undefined) return { signals: { bytes }, counters };
-  const { engine, activity, power } = progress;
+  const { engine, power } = progress;
   const one = (metric: string, labels?: Reading['labels']): number | undefined =>
     seriesValue(readings, { metric, ...(labels && { labels }) });
-  const shares = activity.map((choice) => seriesValue(readings, choice));
-  const watts = grown(JOULES) ?? power.sensors.map((sensor) => one(shared.power.name, { sensor })).find((value) => value !== undefined);
-  const limit = one(shared.powerLimit.name, { limit: power.limit });
+  const first = (values: readonly (number | undefined)[]): number | undefined => values.find((value) => value !== undefined);
+  const watts = counters[JOULES]?.perSecond ?? first(power.sensors.map((sensor) => one(shared.power.name, { sensor })));
+  const limit = first(power.limits.map((name) => one(shared.powerLimit.name, { limit: name })));
   const signals = {
     busy: one(shared.utilization.name, { engine }),
-    activity: shares.includes(undefined) ? undefined : Math.max(...(shares as number[])),
+    pipes: pipesIn(readings, progress),
     watts,
     powerShare: watts === undefined || limit === undefined || !(limit > 0) ? undefined : watts / limit,
     memoryBytes: one(shared.memoryUsed.name),
@@ -86,20 +85,39 @@ function linksOf({ progress, traffic }: Watched): readonly Link[] {
   ];
 }
 
-function sumsOf(watched: Watched, readings: readonly Reading[]): Counters['sums'] {
-  const sums: Record<string, { value: number; series: number }> = {};
+function sumsOf(watched: Watched, { readings, monotonicMs }: DeviceRead & ReadTimes, before: Counters | undefined): Counters {
+  const sums: Record<string, Sum> = {};
+  const add = (name: string, series: readonly Reading[]): void => {
+    const atMs = Math.min(...series.map((one) => readMsOf(one, monotonicMs)));
+    const was = before?.[name];
+    const sum = { value: totalOf(series), series: series.length, atMs };
+    sums[name] = was?.atMs === atMs ? was : { ...sum, perSecond: was && growthOf(was, sum) };
+  };
   for (const { name, counters } of linksOf(watched)) {
     if (counters === undefined) continue;
     const { metrics, port } = counters;
     const isOfPort = (label = ''): boolean => port === '' || (label.startsWith(port) && /^\d*$/.test(label.slice(port.length)));
     const series = readings.filter(({ metric, labels }) => metrics.includes(metric) && isOfPort(labels?.port));
     // One direction alone is not the traffic.
-    if (metrics.every((metric) => series.some((one) => one.metric === metric)))
-      sums[name] = { value: totalOf(series), series: series.length };
+    if (metrics.every((metric) => series.some((one) => one.metric === metric))) add(name, series);
   }
-  const joules = seriesValue(readings, { metric: shared.energy.name });
-  if (joules !== undefined) sums[JOULES] = { value: joules, series: 1 };
+  const joules = readings.filter(({ metric, labels }) => metric === shared.energy.name && areSameLabels(labels));
+  if (joules.length > 0) add(JOULES, joules);
   return sums;
+}
+
+const growthOf = (from: Sum, to: Sum): number | undefined =>
+  from.series !== to.series || to.value < from.value || to.atMs <= from.atMs
+    ? undefined
+    : ((to.value - from.value) * 1_000) / (to.atMs - from.atMs);
+
+function pipesIn(readings: readonly Reading[], { pipes }: ProgressSpec): Readonly<Record<string, number>> {
+  const found: Record<string, number> = {};
+  for (const { weight = 1, ...choice } of pipes) {
+    const share = seriesValue(readings, choice);
+    if (share !== undefined) found[Object.values(choice.labels ?? {}).join() || choice.metric] = share * weight;
+  }
+  return found;
 }
 
 const totalOf = (series: readonly Reading[]): number => series.reduce((sum, { value }) => sum + Number(value), 0);
@@ -112,8 +130,3 @@ function sumOf(readings: readonly Reading[], choices: readonly SeriesChoice[]): 
 
 const has = (labels: Reading['labels'] = {}, wanted: Reading['labels'] = {}): boolean =>
   Object.entries(wanted).every(([name, value]) => labels[name] === value);
-
-function seriesValue(readings: readonly Reading[], { metric, labels }: SeriesChoice): number | undefined {
-  const value = readings.find((one) => one.metric === metric && areSameLabels(one.labels, labels))?.value;
-  return value === undefined || !Number.isFinite(Number(value)) ? undefined : Number(value);
-}

@@ -41,8 +41,8 @@ interface Unit {
   sampledMs: number;
   /** Links of which bytes were read. */
   readonly links: Set<string>;
-  /** GPUs whose activity was read. */
-  readonly active: Set<string>;
+  /** Pipes of GPUs of which the activity was read. */
+  readonly pipes: Set<string>;
 }
 
 interface Holder {
@@ -167,7 +167,7 @@ const watchedOf = (watched: WaitingSettings['watched'], record: HeldRecord | und
   record && watched.get(record.device.family);
 
 function newUnit(remembered: Remembered | undefined, monotonicMs: number): Unit {
-  return { detector: new WaitingDetector(remembered), sampledMs: monotonicMs, links: new Set(), active: new Set() };
+  return { detector: new WaitingDetector(remembered), sampledMs: monotonicMs, links: new Set(), pipes: new Set() };
 }
 
 const limitsOf = (options: StallOptions): Limits => ({
@@ -211,7 +211,8 @@ function whyLeftOut(
 ): string | undefined {
   for (const key of gpus) {
     if ((owners.get(key) ?? 0) > 1) return `it shares ${key} with other containers`;
-    const { device } = records.get(key) as HeldRecord;
+    const { device, strangers = [] } = records.get(key) as HeldRecord;
+    if (strangers.length > 0) return `it shares ${key} with a process of another pod`;
     const wrong = watched.get(device.family)?.progress?.unreliable?.find(({ model }) => device.model?.includes(model) === true);
     if (wrong !== undefined) return `the utilization of ${wrong.model} is not reliable (${wrong.source})`;
   }
@@ -252,11 +253,17 @@ function together(
   for (const one of used) {
     if (one.busy === undefined) missing.push(`the utilization of ${one.key}`);
     else busy = Math.min(busy, one.busy);
-    if (one.activity !== undefined) {
-      unit.active.add(one.key);
-      activity = Math.max(activity ?? 0, one.activity);
-    } else if (unit.active.has(one.key) || one.powerShare === undefined) missing.push(`whether the engines of ${one.key} work`);
+    for (const [pipe, share] of Object.entries(one.pipes ?? {})) {
+      unit.pipes.add(`${one.key} ${pipe}`);
+      activity = Math.max(activity ?? 0, share);
+    }
+    if (one.powerShare === undefined) missing.push(`the power of ${one.key}`);
     else power = Math.max(power ?? 0, one.powerShare);
+  }
+  for (const name of unit.pipes) {
+    const [key, pipe = ''] = name.split(' ');
+    const own = used.find((one) => one.key === key);
+    if (own !== undefined && own.pipes?.[pipe] === undefined) missing.push(`whether the pipe ${pipe} of ${key} works`);
   }
   for (const one of all) watts += one.watts ?? Number.NaN;
   const isBytesKnown = isRead && !missing.some((what) => what.startsWith('the bytes'));

@@ -6,6 +6,14 @@ export interface DeviceValues {
   readonly tensor?: number;
   /** Mean share of the memory bandwidth since the read before, 0 to 1 (GPM). */
   readonly dram?: number;
+  /** Mean share of time of these pipes since the read before, 0 to 1 (GPM). Absent in a history of a reader that asks for tensor units only. */
+  readonly fp16?: number;
+  readonly fp32?: number;
+  readonly fp64?: number;
+  readonly integer?: number;
+  /** Video engines, as the driver samples them. */
+  readonly encoder?: number;
+  readonly decoder?: number;
   /** Mean power since the read before. */
   readonly watts?: number;
   /** Device memory in use. A GPU that no process uses has next to none. */

@@ -118,7 +118,8 @@ function readingsOf(id: string, facts: HistoryDevice, values: DeviceValues, over
     for (const { name } of [shared.receivedBytes, shared.transmittedBytes]) grow(name, rate === undefined ? undefined : rate / 2, { port });
   };
   add(shared.utilization.name, values.utilization, { engine: 'gpu' });
-  add(metrics.activity.name, values.tensor, { unit: 'tensor' });
+  for (const unit of ['tensor', 'fp16', 'fp32', 'fp64', 'integer'] as const) add(metrics.activity.name, values[unit], { unit });
+  for (const engine of ['encoder', 'decoder'] as const) add(shared.utilization.name, values[engine], { engine });
   add(metrics.memoryBandwidth.name, values.dram);
   add(shared.memoryUsed.name, values.memoryBytes);
   grow(shared.energy.name, values.watts);
