@@ -1,6 +1,6 @@
-// Writes the files that the HTML pages load into a directory: node scripts/web-assets.mjs <directory>
+// Writes the files that the HTML pages load, and the documentation, into a directory: node scripts/web-assets.mjs <directory>
 // The sources are TypeScript for the browser. They become one file each, so that a page needs one request for each.
-import { copyFileSync, mkdirSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -24,6 +24,12 @@ export async function writeWebAssets(directory) {
     logLevel: 'warning',
   });
   copyFileSync(join(root, 'node_modules/uplot/dist/uPlot.min.css'), join(target, 'uplot.css'));
+  // The pages that alerts name, and those that these link.
+  for (const folder of ['', 'runbooks', 'health']) {
+    mkdirSync(join(target, 'docs', folder), { recursive: true });
+    for (const name of readdirSync(join(root, 'docs', folder)).filter((file) => file.endsWith('.md')))
+      copyFileSync(join(root, 'docs', folder, name), join(target, 'docs', folder, name));
+  }
   const folders = Object.keys(metafile.inputs).map(
     (input) => /^(?:\.\.\/)*(?:[^/]+\/)*?(node_modules\/(?:@[^/]+\/)?[^/]+)/.exec(input)?.[1],
   );

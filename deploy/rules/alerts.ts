@@ -247,6 +247,39 @@ export const agentAlerts: readonly Alert[] = [
     remedy: 'Check the pods of the DaemonSet on the node. If you removed the node, ignore the alert: it ends within six hours.',
   },
   {
+    name: 'DeviceAgentRestarts',
+    severity: 'warning',
+    // The latest start of all targets of a node counts: while a rollout has two agents on a node, each scrape shows another one.
+    expr: `
+      changes(
+        ${by(NODE, `max_over_time(${series('process_start_time_seconds')}[2m]) and on (job, instance) ${SEEN}`)}[1h:1m]
+      ) >= ${THRESHOLD}`,
+    for: '0m',
+    keepFiringFor: '15m',
+    threshold: 4,
+    summary: `The agent ${ON_NODE} started {{ $value }} times within an hour.`,
+    description:
+      'Each start begins the waiting times of other alerts anew, and the kubelet offers no device of the plugin until the agent has registered again.',
+    remedy: 'Read why the container ended: `kubectl describe pod`, and `kubectl logs --previous`.',
+  },
+  {
+    name: 'DevicePublisherWithoutAgent',
+    severity: 'warning',
+    // The publisher says unknown, the agent does not. While the agent does not answer, its own alerts tell it. kube-state-metrics has the condition.
+    expr: `
+      ${by(NODE, 'kube_node_status_condition{condition="DevicesUnknown",status="true"} == 1')}
+      unless on (${NODE}) ${by(NODE, `${series('device_agent_devices', 'state="unknown"')} > 0`)}
+      unless on (${NODE}) ${by(NODE, `${series('device_agent_probe_success')} == 0`)}
+      unless on (${NODE}) (
+        ${by(NODE, `last_over_time(${series('device_agent_build_info', 'node!=""')}[6h])`)}
+        unless on (${NODE}) ${by(NODE, series('device_agent_build_info'))}
+      )`,
+    for: '10m',
+    summary: `The publisher ${ON_NODE} gets nothing from the agent.`,
+    description: 'The conditions of the node are unknown, although the agent knows its devices. Taints stay as they are.',
+    remedy: 'Read the log of the publisher, and run `device-agent doctor` in the agent of the node.',
+  },
+  {
     name: 'DeviceAgentStandsStill',
     severity: 'warning',
     expr: `${by(NODE, `time() - ${series('device_agent_snapshot_timestamp_seconds')}`)} > ${THRESHOLD}`,

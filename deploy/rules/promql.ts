@@ -4,6 +4,8 @@
 export const SELECTOR = '__selector__';
 export const THRESHOLD = '__threshold__';
 export const RUNBOOKS = '__runbooks__';
+/** The agents serve their runbooks: this is their address with the default names of the chart. */
+export const DEFAULT_RUNBOOKS = 'http://device-agent.device-agent.svc:9835/docs/runbooks';
 
 /** Labels that name a device in a fleet. `cluster` is absent within one cluster, which Prometheus treats as an empty label. */
 export const DEVICE = 'cluster, node, device';

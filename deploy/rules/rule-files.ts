@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
 import { agentAlerts, alertEntry, alertFacts, deviceAlerts } from './alerts.ts';
 import { costs, priceRule } from './cost.ts';
-import { RUNBOOKS, SELECTOR, THRESHOLD } from './promql.ts';
+import { DEFAULT_RUNBOOKS, RUNBOOKS, SELECTOR, THRESHOLD } from './promql.ts';
 import { recordingEntry, recordings } from './recording.ts';
 import { JOB_LABEL, stallGroup } from './stall.ts';
 
@@ -63,11 +63,11 @@ export function ruleFiles(): Readonly<Record<string, string>> {
     .replaceAll(THRESHOLD, () => String(thresholds[next++]))
     .replaceAll(`,${SELECTOR}`, '')
     .replaceAll(`{${SELECTOR}}`, '')
-    .replaceAll(RUNBOOKS, 'docs/runbooks');
+    .replaceAll(RUNBOOKS, DEFAULT_RUNBOOKS);
   return {
     'deploy/rules.yaml': HEAD + plain,
     'deploy/rules-cost.yaml': COST_HEAD + stringify({ groups: [costGroup({ nvidia: 2.5 })] }, { lineWidth: 0 }),
-    'deploy/rules-stall.yaml': STALL_HEAD + stall,
+    'deploy/rules-stall.yaml': STALL_HEAD + stall.replaceAll(RUNBOOKS, DEFAULT_RUNBOOKS),
     'deploy/chart/files/rules-cost.yaml': stringify({ groups: [costGroup({})] }, { lineWidth: 0 }),
     'deploy/chart/files/rules-stall.yaml': stall.replaceAll(JOB_LABEL, '__job_label__'),
     'deploy/chart/files/rules.yaml': HEAD + withPlaceholders,

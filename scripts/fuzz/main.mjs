@@ -13,7 +13,7 @@ const { values } = parseArgs({
 const names = values.only?.split(',') ?? Object.keys(targets);
 /** An input that takes longer hangs. */
 const DEADLINE_MS = 20_000;
-/** The memory limit of deploy/kustomize/base/daemonset.yaml. */
+/** The memory limit of deploy/kustomize/base/manifests.yaml. */
 const LIMIT_MIB = 256;
 const MOST_FAILURES = 20;
 

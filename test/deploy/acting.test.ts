@@ -84,11 +84,11 @@ describe('the reporter', () => {
     const variable = `${metadata.name.toUpperCase().replaceAll('-', '_')}_SERVICE_HOST`;
     expect(variables.CHECK_ENDPOINT).toBe(`http://$(${variable}):${spec.ports[0]?.targetPort}/-/ready/devices`);
     expect([spec.internalTrafficPolicy, metadata.namespace]).toEqual(['Local', 'device-agent']);
-    const agent = parseAllDocuments(read('kustomize/base/daemonset.yaml')).map((document) => document.toJS() as Record<string, never>);
+    const agent = parseAllDocuments(read('kustomize/base/manifests.yaml')).map((document) => document.toJS() as Record<string, never>);
     const { spec: served } = agent.find((one) => one.kind === 'DaemonSet') as unknown as {
       readonly spec: { readonly selector: { readonly matchLabels: object } };
     };
-    expect(spec.selector).toEqual(served.selector.matchLabels);
+    expect(served.selector.matchLabels).toMatchObject(spec.selector);
   });
 
   it('names only parameters that the agent knows', () => {

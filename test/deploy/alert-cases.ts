@@ -67,7 +67,7 @@ export const cases: readonly AlertCase[] = [
       summary: 'GPU-1 on node n1 is out of service: GpuFallenOffBus.',
       holder: HOLDER,
       remedy: 'Drain and reboot the node.',
-      runbook_url: 'docs/runbooks/DeviceUnhealthy.md',
+      runbook_url: 'http://device-agent.device-agent.svc:9835/docs/runbooks/DeviceUnhealthy.md',
     },
   },
   {
@@ -256,6 +256,38 @@ export const cases: readonly AlertCase[] = [
       'kube_node_info{node="n1"}': '1x100',
     },
     ...{ quietAt: 18, firesAt: 30, endedAt: 60 },
+    labels: { node: 'n1', severity: 'warning' },
+  },
+  {
+    alert: 'DeviceAgentRestarts',
+    series: {
+      [told('device_agent_build_info', { version: '1' })]: '1x150',
+      // Each start is later than the one before; a container that begins anew has the same address.
+      [told('process_start_time_seconds')]: '0x10 600x4 900x4 1200x4 1500x120',
+      // Two rollouts. Two pods share the labels of the node meanwhile, and scrapes show them in turn.
+      [told('process_start_time_seconds', {}, { node: 'n2', job: 'agent', instance: 'n2' })]: '0x10 600 0 600 0 600x30 2700 600 2700x100',
+      [told('device_agent_build_info', { version: '1' }, { node: 'n2', job: 'agent', instance: 'n2' })]: '1x150',
+      // Another program of the node.
+      [told('process_start_time_seconds', {}, { node: 'n3', job: 'other', instance: 'x' })]: '0+60x150',
+    },
+    ...{ quietAt: 24, firesAt: 28, endedAt: 100 },
+    labels: { node: 'n1', severity: 'warning' },
+    annotations: { summary: 'The agent on node n1 started 4 times within an hour.' },
+  },
+  {
+    alert: 'DevicePublisherWithoutAgent',
+    series: {
+      'kube_node_status_condition{node="n1",condition="DevicesUnknown",status="true"}': '0x10 1x30 0x40',
+      [told('device_agent_build_info', { version: '1' })]: '1x80',
+      [told('device_agent_devices', { state: 'unknown', family: 'nvidia' })]: '0x80',
+      // The agent says unknown, too.
+      'kube_node_status_condition{node="n2",condition="DevicesUnknown",status="true"}': '1x80',
+      [told('device_agent_devices', { state: 'unknown', family: 'nvidia' }, { node: 'n2', job: 'agent', instance: 'b' })]: '1x80',
+      // The agent has no alert yet, and will have one of its own.
+      'kube_node_status_condition{node="n3",condition="DevicesUnknown",status="true"}': '_x4 1x80',
+      [told('device_agent_build_info', { version: '1' }, { node: 'n3', job: 'agent', instance: 'c' })]: '1x3 stale _x80',
+    },
+    ...{ quietAt: 19, firesAt: 25, endedAt: 50 },
     labels: { node: 'n1', severity: 'warning' },
   },
   {

@@ -37,7 +37,7 @@ describe('rules', () => {
     for (const { alert, labels, annotations = {} } of alerts) {
       expect(labels?.severity, alert).toMatch(/^(?:critical|warning|info)$/);
       for (const name of ['summary', 'description', 'remedy']) expect(annotations[name], `${alert}: ${name}`).toBeTruthy();
-      expect(annotations.runbook_url).toBe(`docs/runbooks/${alert}.md`);
+      expect(annotations.runbook_url).toBe(`http://device-agent.device-agent.svc:9835/docs/runbooks/${alert}.md`);
       expect(existsSync(`docs/runbooks/${alert}.md`), `docs/runbooks/${alert}.md`).toBe(true);
     }
   });

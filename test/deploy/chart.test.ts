@@ -1,9 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments, stringify } from 'yaml';
+import { valuesIn } from '../../deploy/values/chart-readme.ts';
+import { kustomizeFiles } from '../../deploy/values/kustomize.ts';
 import { CHART_VALUES, type HostPart } from '../../src/model/host-need.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { manifestOf, presetFile, presets, render, renderText, whyNoHelm } from '../support/chart.ts';
@@ -58,7 +60,7 @@ it('has each value that the remedy of a problem names', async () => {
   const named = families.flatMap(({ problems }) =>
     problems.flatMap(({ remedy }) => [...remedy.matchAll(/([\w.]+)(?:: true)? in the values of the chart/g)].map(([, path]) => path ?? '')),
   );
-  expect([...new Set(named)].sort()).toEqual(['dev.enabled', 'hostNetwork', 'nvme.smart.enabled', 'processes.enabled']);
+  expect([...new Set(named)].sort()).toEqual(['dev.enabled', 'hostNetwork', 'kmsg.enabled', 'nvme.smart.enabled', 'processes.enabled']);
   const values = parse(readFileSync('deploy/chart/values.yaml', 'utf8')) as object;
   const valueAt = (path: string): unknown =>
     path.split('.').reduce<unknown>((value, name) => (value as Readonly<Record<string, unknown>> | undefined)?.[name], values);
@@ -114,12 +116,100 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
     expect(agent?.env).toContainEqual({ name: 'DEVICE_AGENT_PATH_DEV', value: '/host/dev' });
   });
 
-  it.each(['podmonitor', 'servicemonitor'])('has the %s that is tried on a real Prometheus', (name) => {
-    const own = parseAllDocuments(readFileSync(`deploy/kustomize/monitoring/${name}.yaml`, 'utf8')).map((document) => document.toJS());
-    const kind = name === 'podmonitor' ? 'PodMonitor' : 'ServiceMonitor';
-    const manifests = rendered({ [name === 'podmonitor' ? 'podMonitor' : 'serviceMonitor']: { enabled: true } });
-    const of = (all: readonly { kind: string; spec: unknown }[]) => endpointOf(all.find((one) => one.kind === kind)?.spec as Monitor);
-    expect(of(manifests)).toEqual(of(own));
+  it('is the source of deploy/kustomize (else: npm run generate)', () => {
+    const files = kustomizeFiles(renderText, (path) => readFileSync(path, 'utf8'));
+    const written = readdirSync('deploy/kustomize', { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.yaml') && name !== 'monitoring/kustomization.yaml')
+      .map((name) => `deploy/kustomize/${name}`);
+    expect(written.toSorted()).toEqual(Object.keys(files).toSorted());
+    const parsed = (text: string): unknown => parseAllDocuments(text).map((document) => document.toJS());
+    for (const [path, text] of Object.entries(files)) expect(parsed(readFileSync(path, 'utf8')), path).toEqual(parsed(text));
+  });
+
+  it('has monitors that name series by the node, so that a rollout makes no new ones', () => {
+    for (const [name, kind] of [
+      ['podMonitor', 'PodMonitor'],
+      ['serviceMonitor', 'ServiceMonitor'],
+    ] as const) {
+      const endpoint = endpointOf(manifestOf(rendered({ [name]: { enabled: true } }), kind).spec as Monitor);
+      expect(endpoint).toMatchObject({ honorLabels: true });
+      expect(endpoint?.relabelings).toContainEqual({ sourceLabels: ['__meta_kubernetes_pod_node_name'], targetLabel: 'instance' });
+    }
+  });
+
+  it('has one port, which all objects know', () => {
+    const text = withValues({ port: 9999, scrapeAnnotations: true, rules: { enabled: true } }, renderText);
+    expect(text).not.toContain('9835');
+    expect(text).toContain('value: :9999');
+    for (const part of [
+      'containerPort: 9999',
+      'port: 9999',
+      'prometheus.io/port: "9999"',
+      ':9999/readyz',
+      '.svc:9999/docs/runbooks/DeviceUnhealthy.md',
+    ])
+      expect(text).toContain(part);
+  });
+
+  it('lets a variable of extraEnv replace one of the chart, each name once', () => {
+    const extraEnv = [
+      { name: 'TZ', value: 'UTC' },
+      { name: 'DEVICE_AGENT_PATH_SYSFS', value: '/simulation' },
+    ];
+    const { containers } = (
+      manifestOf(rendered({ extraEnv }), 'DaemonSet').spec as {
+        template: { spec: { containers: { env: readonly { name: string; value?: string }[] }[] } };
+      }
+    ).template.spec;
+    const env = containers[0]?.env ?? [];
+    const names = env.map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+    for (const one of extraEnv) expect(env).toContainEqual(one);
+  });
+
+  it.each([
+    [{ config: { path: { sysfs: '/x' } } }, 'config.path.sysfs cannot be set: the chart mounts'],
+    [{ config: { path: { procfs: '/x' } } }, 'config.path.procfs cannot be set: the chart mounts'],
+    [{ config: { path: { dev: '/x' } } }, 'Set dev.enabled instead.'],
+    [{ config: { web: { 'listen-address': ':1' } } }, 'Set the value port instead.'],
+    [{ config: { web: { config: { file: '/x' } } } }, 'Set webConfig.secretName and webConfig.tls instead.'],
+    [{ config: { state: { file: '' } } }, 'Set state.enabled and state.hostPath instead.'],
+    [{ config: { probe: { nvidia: { 'nvml-library': '/x' } } }, nvidia: { driverRoot: '/y' } }, 'nvidia.driverRoot sets the path'],
+    [{ extraEnv: [{ name: 'DEVICE_AGENT_WEB_LISTEN_ADDRESS', value: ':1' }] }, 'Set the value port instead.'],
+    [{ extraArgs: ['--web.listen-address=:1'] }, 'Set the value port instead.'],
+    [{ hostPaths: [{ name: 'sys', hostPath: '/a', mountPath: '/b' }] }, 'name sys occurs twice'],
+    [{ extraVolumeMounts: [{ name: 'x', mountPath: '/host/sys' }] }, 'mountPath /host/sys occurs twice'],
+  ])('refuses %o with a sentence', (values, sentence) => {
+    expect(refusal(values)).toContain(sentence);
+  });
+
+  it('lets a library of NVIDIA be named where the chart names none', () => {
+    expect(refusal({ config: { probe: { nvidia: { 'nvml-library': '/x' } } } })).toBe('');
+  });
+
+  it('describes each value in its schema and its README, which names what an uninstallation leaves', () => {
+    const schema = JSON.parse(readFileSync('deploy/chart/values.schema.json', 'utf8')) as object;
+    const readme = readFileSync('deploy/chart/README.md', 'utf8');
+    const described = valuesIn(schema);
+    expect(described.filter(({ description }) => description === '')).toEqual([]);
+    expect(described.length).toBeGreaterThan(110);
+    for (const { path, description } of described) expect(readme).toContain(`| \`${path}\` | `);
+    for (const left of ['state.hostPath', 'helm test', 'Conditions, taint rules and taints']) expect(readme).toContain(left);
+  });
+
+  it('tests agents by a pod that usual policies admit', () => {
+    const test = manifestOf(rendered({}), 'Pod').spec as { readonly containers: readonly object[] };
+    expect(test.containers).toMatchObject([
+      {
+        securityContext: {
+          runAsNonRoot: true,
+          readOnlyRootFilesystem: true,
+          allowPrivilegeEscalation: false,
+          capabilities: { drop: ['ALL'] },
+        },
+        resources: { requests: { memory: '64Mi' }, limits: { memory: '192Mi' } },
+      },
+    ]);
   });
 
   it('has the rules of deploy/rules.yaml, with the selector and the thresholds of its values', () => {
@@ -172,11 +262,14 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
   });
 
   it('writes the configuration with the switches of families', () => {
-    const { data } = manifestOf(
-      rendered({ families: { nvidia: { enabled: false } }, config: { refresh: { interval: '5s' } } }),
-      'ConfigMap',
-    );
-    expect(parse(data?.['config.yaml'] ?? '')).toEqual({ probe: { nvidia: { enabled: false } }, refresh: { interval: '5s' } });
+    const values = { families: { nvidia: { enabled: false } }, config: { refresh: { interval: '5s' }, web: { 'allowed-hosts': ['a'] } } };
+    const { data } = manifestOf(rendered(values), 'ConfigMap');
+    expect(parse(data?.['config.yaml'] ?? '')).toEqual({
+      ...{ probe: { nvidia: { enabled: false } }, refresh: { interval: '5s' } },
+      web: {
+        'allowed-hosts': ['a', 'device-agent.device-agent', 'device-agent.device-agent.svc', 'device-agent.device-agent.svc.cluster.local'],
+      },
+    });
   });
 
   describe('what widens the rights of the agent', () => {
@@ -205,7 +298,7 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
     it('is a privileged container for the SMART logs of drives, which the configuration then reads', () => {
       const manifests = rendered({ nvme: { smart: { enabled: true } }, config: { probe: { nvme: { 'smart-interval': '10m' } } } });
       const { data } = manifestOf(manifests, 'ConfigMap');
-      expect(parse(data?.['config.yaml'] ?? '')).toEqual({ probe: { nvme: { smart: true, 'smart-interval': '10m' } } });
+      expect(parse(data?.['config.yaml'] ?? '')).toMatchObject({ probe: { nvme: { smart: true, 'smart-interval': '10m' } } });
       expect(contextOf({ nvme: { smart: { enabled: true } } })).toEqual({ runAsUser: 0, readOnlyRootFilesystem: true, privileged: true });
     });
 
@@ -237,7 +330,7 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
     const NAMES = ['device-agent', 'device-agent-publish'];
     const daemonSets = (values: object) =>
       rendered(values)
-        .filter(({ kind }) => kind === 'DaemonSet')
+        .filter(({ kind, metadata }) => kind === 'DaemonSet' && metadata.annotations?.['helm.sh/hook'] === undefined)
         .map(({ metadata, spec }) => ({ name: metadata.name, pod: (spec as { template: { spec: Pod } }).template.spec }))
         .toSorted((a, b) => a.name.localeCompare(b.name));
     const rightsOf = (values: object) =>
@@ -299,6 +392,24 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
       expect(contexts).toMatchObject([{ privileged: true, seLinuxOptions }, { seLinuxOptions }]);
       expect(contexts[1]).not.toHaveProperty('privileged');
       expect(daemonSets(on())[1]?.pod.containers[0]?.securityContext).not.toHaveProperty('seLinuxOptions');
+    });
+
+    it('is replaced before it goes by one that removes what it wrote, with its account and one right to read', () => {
+      const hooks = rendered(on()).filter(({ metadata }) => metadata.annotations?.['helm.sh/hook'] === 'pre-delete');
+      expect(hooks.map(({ kind, metadata }) => `${kind} ${metadata.name}`).toSorted()).toEqual([
+        'DaemonSet device-agent-publish',
+        'Job device-agent-withdraw',
+        'Role device-agent-withdraw',
+        'RoleBinding device-agent-withdraw',
+        'ServiceAccount device-agent-withdraw',
+      ]);
+      const { spec } = (manifestOf(hooks, 'DaemonSet').spec as { template: { spec: Pod & { initContainers: readonly object[] } } })
+        .template;
+      expect(spec).toMatchObject({ serviceAccountName: 'device-agent-publish', initContainers: [{ args: ['publish', '--withdraw'] }] });
+      expect((manifestOf(hooks, 'Role') as unknown as { rules: unknown }).rules).toEqual([
+        { apiGroups: ['apps'], resources: ['daemonsets'], resourceNames: ['device-agent-publish'], verbs: ['get'] },
+      ]);
+      expect(rendered({}).filter(({ metadata }) => metadata.annotations?.['helm.sh/hook'] === 'pre-delete')).toEqual([]);
     });
 
     it('needs the directory with the socket of the agent', () => {

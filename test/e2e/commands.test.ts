@@ -82,7 +82,7 @@ describe('commands beside a running agent', () => {
       expect((await command('health', '-o', 'json', '--read')).stdout).toContain('"source": "one reading"');
       const doctor = await command('doctor');
       expect(doctor.stdout).toMatch(/^OK {7}probe\.infiniband +2 devices: 2 pf$/m);
-      expect(doctor.stdout).toMatch(/^OK {7}running-agent +it has no problems; what it read is \d+\.\d s old$/m);
+      expect(doctor.stdout).toMatch(/^OK {7}running-agent +its configuration has no problem; what it read is \d+\.\d s old$/m);
       expect(doctor.stdout).toMatch(/^OK {7}podresources-socket .*the agent had an answer at /m);
       expect((await command('doctor', '--read')).stdout).toMatch(/^FINDING {2}probe\.infiniband .* cannot be listed/m);
       expect(JSON.parse((await command('usage', '-o', 'json')).stdout)).toMatchObject({ source: 'agent' });

@@ -1,8 +1,13 @@
 import { writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import type { CheckResult } from '../../src/cli/doctor/check.ts';
+import type { Ask } from '../../src/cli/agent-api.ts';
+import { checkRunningAgent } from '../../src/cli/doctor/agent-checks.ts';
+import type { CheckContext, CheckResult } from '../../src/cli/doctor/check.ts';
+import { checkFamilies } from '../../src/cli/doctor/family-checks.ts';
+import { checkPodResources } from '../../src/cli/doctor/kubelet-checks.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { run } from '../cli/command-line.ts';
 import { seriesValue } from '../support/serve.ts';
@@ -37,6 +42,31 @@ async function findings(of: ServedNode, address: string): Promise<readonly Check
 }
 
 describe('doctor beside a running agent', () => {
+  it('has one finding for each problem of a probe and of the kubelet, which the agent tells too', async () => {
+    const ask: Ask = async (path) => ({
+      answer: {
+        status: 200,
+        body:
+          path === '/api/v1/status'
+            ? {
+                probes: [{ family: 'infiniband', succeeded: true, problems: [{ code: 'nodes-hidden', message: 'listing fails' }] }],
+                kubelet: { problem: { reason: 'refused', message: 'nobody listens' } },
+              }
+            : { devices: [] },
+      } as never,
+    });
+    const options = { socket: join(tmpdir(), 'kubelet.sock'), sysfs: tmpdir() };
+    const configuration = { section: () => options, isOn: () => true } as never;
+    const context: CheckContext = { configuration, families: [infiniband], ask, collect: () => Promise.reject(), stuck() {} };
+    const results = await Promise.all([checkPodResources, checkFamilies, checkRunningAgent].map((check) => check(context)));
+    expect(results.flat().map(({ name, status }) => `${status} ${name}`)).toEqual([
+      'ok podresources-directory',
+      'finding podresources-socket',
+      'finding probe.infiniband',
+      'ok running-agent',
+    ]);
+  });
+
   it('has no finding on a healthy node, and names an unhealthy device and a standing problem', async () => {
     node = new ServedNode({ family: infiniband, counts: { infiniband: 2 }, resource: RESOURCE, config: CONFIG });
     for (const path of ['proc/stat', 'dev/null']) writeFileSync(join(node.root, path), '');

@@ -15,7 +15,7 @@ const BUSYBOX = '/bin/busybox';
 const why = whyNoNode() ?? (existsSync(BUSYBOX) ? undefined : `there is no ${BUSYBOX}`);
 
 const WAIT = { timeout: 30_000, interval: 50 };
-/** The memory limit of deploy/kustomize/base/daemonset.yaml. */
+/** The memory limit of deploy/kustomize/base/manifests.yaml. */
 const LIMIT_MIB = 256;
 
 describe.skipIf(why !== undefined)(`a container with the directory of device plugins${unless(why === undefined, why ?? '')}`, () => {

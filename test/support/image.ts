@@ -24,7 +24,7 @@ export function imageStart(file: string): ImageStart {
 
 /** The DaemonSet among the manifests of `deploy/`. */
 export function daemonSet<T>(): T {
-  const documents = parseAllDocuments(readFileSync('deploy/kustomize/base/daemonset.yaml', 'utf8')).map(
+  const documents = parseAllDocuments(readFileSync('deploy/kustomize/base/manifests.yaml', 'utf8')).map(
     (document) => document.toJS() as { kind: string },
   );
   return documents.find(({ kind }) => kind === 'DaemonSet') as T;

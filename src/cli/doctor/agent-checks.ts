@@ -37,50 +37,27 @@ export async function checkDevices({ collect, ask }: CheckContext): Promise<Chec
 interface Problem {
   readonly message: string;
   readonly code?: string;
-  /** A problem of the kubelet has a reason and no code. */
-  readonly reason?: string;
   readonly remedy?: string;
-}
-
-interface Probe {
-  readonly family: string;
-  readonly problems?: readonly Problem[];
 }
 
 /** Parts of the answer of `/api/v1/status` that have problems. */
 interface Status {
   readonly snapshot?: { readonly ageSeconds?: number };
   readonly config?: { readonly problem?: Problem };
-  readonly kubelet?: { readonly problem?: Problem };
-  readonly probes?: readonly Probe[];
 }
 
-/** Reports the problems that a running agent has now. */
+/** Reports what only the running agent knows. The checks of the kubelet and of each family have its other problems: one fact is one finding. */
 export async function checkRunningAgent({ ask }: CheckContext): Promise<CheckResult[]> {
   const name = 'running-agent';
   const { answer, refusal } = await ask('/api/v1/status');
   if (refusal !== undefined) return [skipped(name, `it cannot be asked: ${REFUSAL_TEXTS[refusal].detail}`)];
   const status = (answer?.body ?? undefined) as Status | undefined;
   if (answer?.status !== 200 || status === undefined) return [skipped(name, 'no agent answers; this command read the hardware itself')];
-  const parts: readonly (readonly [string, Problem | undefined])[] = [
-    ['configuration', status.config?.problem],
-    ['kubelet', status.kubelet?.problem],
-    ...probesIn(status).flatMap(({ family, problems = [] }) => problems.map((problem) => [`probe ${family}`, problem] as const)),
-  ];
-  const findings = parts.flatMap(([part, problem]) => {
-    if (problem === undefined) return [];
-    const word = problem.code ?? problem.reason;
-    const code = word === undefined ? '' : ` [${word}]`;
-    return [
-      finding(
-        name,
-        `${part}: ${problem.message}${code}`,
-        'The running agent has this problem now.',
-        problem.remedy ?? "See the agent's log.",
-      ),
-    ];
-  });
-  return findings.length === 0 ? [ok(name, `it has no problems${ageOf(status)}`)] : bounded(name, findings);
+  const { problem } = status.config ?? {};
+  if (problem === undefined) return [ok(name, `its configuration has no problem${ageOf(status)}`)];
+  const code = problem.code === undefined ? '' : ` [${problem.code}]`;
+  const remedy = problem.remedy ?? "See the agent's log.";
+  return [finding(name, `configuration: ${problem.message}${code}`, 'The running agent has this problem now.', remedy)];
 }
 
 function bounded(name: string, findings: readonly CheckResult[]): CheckResult[] {
@@ -93,6 +70,3 @@ function ageOf({ snapshot }: Status): string {
   const seconds = snapshot?.ageSeconds;
   return typeof seconds === 'number' ? `; what it read is ${seconds.toFixed(1)} s old` : '';
 }
-
-/** Another program may answer at the address. */
-const probesIn = ({ probes }: Status): readonly Probe[] => (Array.isArray(probes) ? probes : []);

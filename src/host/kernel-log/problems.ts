@@ -6,12 +6,13 @@ export const kmsgProblems = [
   {
     code: 'kmsg-missing',
     meaning: 'There is no kernel log at the configured path, so the agent misses errors that drivers only log.',
-    remedy: "Mount the host's /dev/kmsg read-only into the agent, or correct the path.",
+    remedy: "Mount the host's /dev/kmsg read-only into the agent (kmsg.enabled in the values of the chart), or correct the path.",
   },
   {
     code: 'kmsg-denied',
     meaning: 'The agent may not read the kernel log, so it misses errors that drivers only log.',
-    remedy: 'Give the agent access to the device /dev/kmsg and, if kernel.dmesg_restrict is 1, the capability SYSLOG.',
+    remedy: 
+      'Give the agent access to the device /dev/kmsg (kmsg.enabled in the values of the chart) and, if kernel.dmesg_restrict is 1, the capability SYSLOG.',
   },
   {
     code: 'kmsg-not-a-log',

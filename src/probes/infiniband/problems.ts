@@ -15,7 +15,8 @@ export const problems = [
     code: 'nodes-hidden',
     meaning:
       'The agent does not see /dev/infiniband of the host. A missing character device is not noticed, and containers do not get rdma_cm from the device plugin.',
-    remedy: "Mount the host's /dev into the agent (dev.enabled in the values of the chart) and point --path.dev at it.",
+    remedy:
+      "If dev.enabled in the values of the chart is off, turn it on; without the chart, mount the host's /dev and point --path.dev at it. If the agent sees that directory already, the node has no /dev/infiniband: load the module ib_uverbs.",
   },
   {
     code: 'no-counters',

@@ -44,7 +44,7 @@ export function createAssets(folder: URL = assetFolder()): Assets {
 }
 
 /** Sources, the build and the bundle have the folder at different places. */
-function assetFolder(): URL {
+export function assetFolder(): URL {
   const { url } = import.meta;
   if (url.endsWith('.ts')) return new URL('../../../dist/web/', url);
   return new URL(/\/server\/pages\/assets\.js$/.test(url) ? '../../web/' : './web/', url);

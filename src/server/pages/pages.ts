@@ -23,6 +23,7 @@ import type { IncidentSource } from '../parts.ts';
 import { agentPage } from './agent-page.ts';
 import { createAssets } from './assets.ts';
 import { devicePage } from './device-page.ts';
+import { createDocuments, DOCUMENTS_PATH } from './documents.ts';
 import { incidentsPage } from './incident-list.ts';
 import { incidentText } from './incident-text.ts';
 import { document, type PageFrame } from './page-parts.ts';
@@ -51,6 +52,7 @@ export const PAGE_PATHS = [
   '/incidents/:incident',
   '/agent',
   '/conditions',
+  DOCUMENTS_PATH,
 ];
 
 /** Creates the HTML pages. They load only files of this server, and work without a script. */
@@ -68,7 +70,7 @@ export function createPages(sources: PageSources): Router {
     (request, response) =>
       send(request, response, render(request));
 
-  router.use(assets.router);
+  router.use(assets.router, createDocuments());
   router.get('/', takes(...VIEW_PARAMETERS), (request, response) => {
     const { view, problem } = parseView(request.query);
     if (problem !== undefined) return sendError(request, response, 400, 'parameter-invalid', problem);

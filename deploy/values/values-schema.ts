@@ -1,9 +1,11 @@
-import { alertNames } from './rule-files.ts';
+import { alertNames } from '../rules/rule-files.ts';
+import { commentsOf } from './comments.ts';
 
-type Schema = Readonly<Record<string, unknown>>;
+export type Schema = Readonly<Record<string, unknown>>;
 
 const text: Schema = { type: 'string' };
 const flag: Schema = { type: 'boolean' };
+const port = { type: 'integer', minimum: 1, maximum: 65_535 };
 const count: Schema = { type: 'integer', minimum: 0 };
 const anything: Schema = { type: 'object' };
 const texts: Schema = { type: 'object', additionalProperties: { type: 'string' } };
@@ -19,8 +21,11 @@ const monitor = closed({
 });
 
 const alert = closed({
-  ...{ enabled: flag, severity: { enum: ['critical', 'warning', 'info'] }, for: duration, keepFiringFor: duration },
-  threshold: { type: 'number' },
+  enabled: { ...flag, description: 'Whether the alert is a rule.' },
+  severity: { enum: ['critical', 'warning', 'info'], description: 'The label severity of the alert.' },
+  for: { ...duration, description: 'How long the expression must hold before the alert fires.' },
+  keepFiringFor: { ...duration, description: 'How long the alert fires on after the expression has ended.' },
+  threshold: { type: 'number', description: 'The number with which the expression compares.' },
 });
 
 const hostPath = {
@@ -36,8 +41,34 @@ function withoutLookahead(schema: unknown): unknown {
   return Object.fromEntries(kept.map(([key, value]) => [key, withoutLookahead(value)]));
 }
 
-/** The schema of the chart's values. `config` is the schema of the configuration file, `families` are the names of the device families. */
-export function valuesSchema(config: Schema, families: readonly string[]): Schema {
+/** Gives each value the comment that `values.yaml` has above it. Throws where a value has none. */
+function described(schema: Schema, comments: ReadonlyMap<string, string>, path = ''): Schema {
+  const description = comments.get(path);
+  const {
+    properties,
+    description: _,
+    ...rest
+  } = schema as { readonly properties?: Readonly<Record<string, Schema>>; readonly description?: string };
+  const isLeaf = properties === undefined || path === 'config' || path === 'rules.alerts';
+  if (isLeaf && description === undefined) throw new Error(`deploy/chart/values.yaml has no comment above ${path}`);
+  const text = description === undefined ? {} : { description };
+  if (isLeaf) return { ...schema, ...text };
+  const inner = Object.entries(properties).map(([name, one]) => {
+    const at = path === '' ? name : `${path}.${name}`;
+    return [name, at === 'global' ? one : described(one, comments, at)];
+  });
+  return { ...rest, ...text, properties: Object.fromEntries(inner) };
+}
+
+/**
+ * The schema of the chart's values. `config` is the schema of the configuration file, `families` are the names of the device families, `yaml` is the text of
+ * `values.yaml`, whose comments describe the values.
+ */
+export function valuesSchema(config: Schema, families: readonly string[], yaml: string): Schema {
+  return described(plainSchema(config, families), commentsOf(yaml));
+}
+
+function plainSchema(config: Schema, families: readonly string[]): Schema {
   const { $schema: _, definitions, $defs, ...own } = withoutLookahead(config) as Schema;
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
@@ -56,6 +87,7 @@ export function valuesSchema(config: Schema, families: readonly string[]): Schem
       }),
       imagePullSecrets: list,
       ...{ nameOverride: text, fullnameOverride: text, namespaceOverride: text, commonLabels: texts },
+      port,
       config: { ...own, type: 'object' },
       restartOnConfigChange: flag,
       families: closed(Object.fromEntries(families.map((name) => [name, closed({ enabled: flag })]))),
@@ -75,7 +107,7 @@ export function valuesSchema(config: Schema, families: readonly string[]): Schem
       hostPaths: { type: 'array', items: hostPath },
       webConfig: closed({ secretName: text, tls: flag, requiresClientCertificate: flag }),
       ...{ podMonitor: monitor, serviceMonitor: monitor, scrapeAnnotations: flag },
-      service: closed({ enabled: flag, port: { type: 'integer', minimum: 1, maximum: 65_535 }, annotations: texts }),
+      service: closed({ enabled: flag, port: { ...port, type: ['integer', 'null'] }, annotations: texts }),
       rules: closed({
         ...{ enabled: flag, labels: texts, recording: flag, selector: text, runbooks: text },
         prices: { type: 'object', additionalProperties: { type: 'number', minimum: 0 } },
@@ -93,7 +125,8 @@ export function valuesSchema(config: Schema, families: readonly string[]): Schem
       ...{ nodeSelector: texts, affinity: anything, tolerations: list },
       ...{ podAnnotations: texts, podLabels: texts, daemonSetAnnotations: texts },
       extraArgs: { type: 'array', items: text },
-      ...{ extraEnv: list, extraVolumes: list, extraVolumeMounts: list, initContainers: list, sidecars: list, extraManifests: list },
+      extraEnv: { type: 'array', items: { type: 'object', required: ['name'], properties: { name: text } } },
+      ...{ extraVolumes: list, extraVolumeMounts: list, initContainers: list, sidecars: list, extraManifests: list },
     }),
   };
 }
