@@ -11,7 +11,7 @@ export const kmsgProblems = [
   {
     code: 'kmsg-denied',
     meaning: 'The agent may not read the kernel log, so it misses errors that drivers only log.',
-    remedy: 
+    remedy:
       'Give the agent access to the device /dev/kmsg (kmsg.enabled in the values of the chart) and, if kernel.dmesg_restrict is 1, the capability SYSLOG.',
   },
   {
