@@ -60,6 +60,8 @@ export interface ConditionSpec {
    * Findings come from the agent, which compares what the device does with who holds it. No probe reports them.
    */
   readonly use?: true;
+  /** It is about the pods that hold the device, not about the device: it ends with them, and begins anew for the next ones. */
+  readonly ofHolder?: true;
   /** Counts only where the configuration enables it. */
   readonly isOffByDefault?: true;
 }

@@ -11,16 +11,16 @@ import { family } from '../../src/probes/nvidia/index.ts';
 
 const HOLDER = { namespace: 'team', pod: 'job-0', container: 'main', resource: 'nvidia.com/gpu', deviceId: 'gpu0', numaNodes: [] };
 const read = { readings: [], findings: [], startedMs: 2_000, readAtMs: 2_100, monotonicMs: 2_100 };
-const record = (holders: HeldRecord['holders']): HeldRecord => ({
+const record = (holders: HeldRecord['holders'], endedMs = 2_100): HeldRecord => ({
   key: 'nvidia/gpu0',
   device: { family: 'nvidia', id: 'gpu0', kind: 'gpu', aliases: [] },
-  read,
+  read: { ...read, startedMs: endedMs - 100, readAtMs: endedMs, monotonicMs: endedMs },
   isUnread: false,
   holders,
-  current: read,
+  current: { ...read, startedMs: endedMs - 100, readAtMs: endedMs, monotonicMs: endedMs },
   readings: [],
   processes: [],
-  readAtMs: 2_100,
+  readAtMs: endedMs,
   stale: false,
   awaitedSinceMs: undefined,
 });
@@ -36,15 +36,25 @@ const waiting = (state: ContainerWaiting['state']): ContainerWaiting => ({
   stepSeconds: 30,
 });
 
-/** Findings on the only device of a node whose container is judged so. */
-function findings(answers: readonly ContainerWaiting[] | undefined, holders = [HOLDER]) {
+/** Compares the only device of a node with its holders, look after look. */
+function occupancies() {
   const tracker = new OccupancyTracker();
   const settings = { activities: new Map(), idle: {}, canWait: new Set(['nvidia']) };
-  const input = { unresolved: [], inCheckpoint: () => new Set<string>(), areHoldersKnown: true, verdicts: new Map(), waiting: answers };
-  const known = new Map([['nvidia/gpu0', record(holders)]]);
-  tracker.compare(settings, { ...input, known }, { nowMs: 1_000, monotonicMs: 1_000 });
-  const { occupancy } = tracker.compare(settings, { ...input, known }, { nowMs: 2_200, monotonicMs: 2_200 }).get('nvidia/gpu0') ?? {};
-  if (occupancy === undefined) throw new Error('the device was not compared');
+  const input = { unresolved: [], inCheckpoint: () => new Set<string>(), areHoldersKnown: true, verdicts: new Map() };
+  return (holders: HeldRecord['holders'], answers: readonly ContainerWaiting[] | undefined, ms: number) => {
+    const known = new Map([['nvidia/gpu0', record(holders, ms)]]);
+    const { occupancy } =
+      tracker.compare(settings, { ...input, known, waiting: answers }, { nowMs: ms, monotonicMs: ms }).get('nvidia/gpu0') ?? {};
+    if (occupancy === undefined) throw new Error('the device was not compared');
+    return occupancy;
+  };
+}
+
+/** Findings on the only device of a node whose container is judged so. */
+function findings(answers: readonly ContainerWaiting[] | undefined, holders = [HOLDER]) {
+  const compare = occupancies();
+  compare(holders, answers, 1_000);
+  const occupancy = compare(holders, answers, 2_200);
   const all = useFindings(occupancy, useLimits({ 'allowed-processes': [], 'dirty-mib': 256 }));
   return all.filter(({ type }) => type === 'BusyWaiting' || type === 'Stalled');
 }
@@ -76,6 +86,33 @@ describe('the conditions of waiting', () => {
   it('stay as they were while the state is not known', () => {
     expect(findings([waiting('unknown')])).toEqual([]);
     expect(findings([])).toEqual([]);
+  });
+
+  it('end with the pod that they are about, and name it, although nothing is known of the next holder', () => {
+    const { policy } = createPolicy({ specs: { nvidia: family.conditions } });
+    const engine = createHealthEngine({ policy });
+    const next = { ...HOLDER, pod: 'job-1' };
+    const compare = occupancies();
+    const judge = (holder: typeof HOLDER, state: ContainerWaiting['state'], ms: number) => {
+      const occupancy = compare([holder], [{ ...waiting(state), pod: holder.pod }], ms);
+      const found = useFindings(occupancy, useLimits({ 'allowed-processes': [], 'dirty-mib': 256 }));
+      const one = Object.assign(record([holder], ms), {
+        user: undefined,
+        occupancy,
+        use: { findings: found, readAtMs: ms, monotonicMs: ms },
+      });
+      return engine.judge({ devices: [one], monotonicMs: ms }, ms);
+    };
+    judge(HOLDER, 'not-waiting', 1_000);
+    const begun = judge(HOLDER, 'stalled', 2_000);
+    expect(begun.events).toMatchObject([{ transition: 'raised', condition: 'Stalled', holders: [{ pod: 'job-0' }] }]);
+    expect(judge(HOLDER, 'unknown', 3_000).verdicts.get('nvidia/gpu0')?.conditions).toMatchObject([{ type: 'Stalled' }]);
+    const handed = judge(next, 'unknown', 4_000);
+    expect(handed.verdicts.get('nvidia/gpu0')?.conditions).toEqual([]);
+    expect(handed.events).toMatchObject([{ transition: 'cleared', condition: 'Stalled', holders: [{ pod: 'job-0' }] }]);
+    expect(handed.events[0]?.message).toContain('because the pod that it was about no longer holds the device');
+    judge(next, 'unknown', 5_000);
+    expect(judge(next, 'stalled', 6_000).events).toMatchObject([{ transition: 'raised', holders: [{ pod: 'job-1' }] }]);
   });
 
   it('never withhold a device', () => {

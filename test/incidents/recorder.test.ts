@@ -120,6 +120,7 @@ describe('a record of an incident', () => {
       holders: [{ pod: 'job' }],
     });
     expect(records()[0]?.readings.times).toHaveLength(21);
+    expect(incidentText(records()[0] as IncidentRecord)).toContain('2026-11-23 20:03:20 UTC: toy/a stayed healthy.');
   });
 
   it('takes further changes within ten seconds, and other devices that fail at about that time', () => {

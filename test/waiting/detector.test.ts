@@ -42,8 +42,16 @@ describe('the detector of one container', () => {
     expect(bench.run(11, WAIT)).toMatchObject({ state: 'stalled', stepSeconds: 60 });
   });
 
+  it('takes a second of work within a wait for no progress', () => {
+    const bench = new Bench();
+    bench.run(30, WORK);
+    bench.run(15, (at) => (at === 80 ? { ...WAIT, bytes: 0.15e9 } : WAIT));
+    expect(bench.detector.answer).toMatchObject({ state: 'waiting', lastProgressMs: 30 * 60_000 });
+    expect(bench.run(1, WORK)).toMatchObject({ state: 'not-waiting', lastProgressMs: 46 * 60_000 });
+  });
+
   it('needs each sign: one engine that works, one link that moves, one engine that is idle', () => {
-    for (const sign of [{ activity: 0.02 }, { bytes: 0.2e9 }, { busy: 0.9 }]) {
+    for (const sign of [{ activity: 0.02 }, { power: 0.26 }, { bytes: 0.2e9 }, { busy: 0.9 }]) {
       const bench = new Bench();
       bench.run(30, WORK);
       expect(bench.run(30, { ...WAIT, ...sign }).state).toBe('not-waiting');

@@ -1,3 +1,4 @@
+import type { EventHolder } from '../../model/events.ts';
 import type { Remedy, Severity } from '../../model/health.ts';
 import type { ConditionPolicy } from '../policy/policy.ts';
 import { type ConditionState, conditionKey } from './memory.ts';
@@ -13,6 +14,8 @@ export interface Evidence {
   readonly message: string;
   readonly severity?: Severity | undefined;
   readonly remedy?: Remedy | undefined;
+  /** Whom it is about; only of a condition that ends with its holders. */
+  readonly holders?: readonly EventHolder[] | undefined;
 }
 
 export interface ConditionStep {
@@ -78,7 +81,7 @@ function stepFalse(previous: ConditionState | undefined, { atMs }: Evidence, pol
 }
 
 function describe(evidence: Evidence, phase: ConditionState['phase'], sinceMs: number, countsFromMs: number): ConditionState {
-  const { type, instance, reason, message, severity, remedy } = evidence;
+  const { type, instance, reason, message, severity, remedy, holders } = evidence;
   return {
     type,
     ...(instance === undefined ? {} : { instance }),
@@ -89,6 +92,7 @@ function describe(evidence: Evidence, phase: ConditionState['phase'], sinceMs: n
     message,
     ...(severity === undefined ? {} : { severity }),
     ...(remedy === undefined ? {} : { remedy }),
+    ...(holders === undefined ? {} : { holders }),
   };
 }
 

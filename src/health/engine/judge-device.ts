@@ -3,7 +3,7 @@ import type { DeviceRecord, HeldRecord, SourceFindings, UsedRecord } from '../..
 import { formatDuration, millis } from '../../model/duration.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { HealthState, Verdict } from '../../model/health.ts';
-import { conditionEvent, type EventContext, renamedEvent, stateEvent } from '../journal/event-text.ts';
+import { conditionEvent, type EventContext, eventHolders, renamedEvent, stateEvent } from '../journal/event-text.ts';
 import { asKept, NO_LEVELS } from '../policy/levels.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ, FLAPPING } from '../policy/own-conditions.ts';
 import { type ConditionPolicy, conditionPolicy, type HealthPolicy } from '../policy/policy.ts';
@@ -58,7 +58,8 @@ export function judgeDevice(
   const unchecked = sight.isRead
     ? uncheckedAfter(previous, (input.read as SourceFindings).findings, policyOf)
     : (previous?.unchecked ?? []);
-  const before = withoutFlapping(known(previous?.conditions ?? NO_STATES, device, policy));
+  const remembered = withoutFlapping(known(previous?.conditions ?? NO_STATES, device, policy));
+  const before = filterStates(remembered, (state) => !isLeft(state, input));
   const step = stepConditions(before, mergeEvidence([...facts.evidence, ...sight.evidence]), policyOf, time);
   const flaps = stepFlapping(
     previous,
@@ -97,7 +98,12 @@ export function judgeDevice(
   );
   const verdict = { ...judged.verdict, transitions, ...shownProbation(probation, judged.verdict.state, policy) };
   const context = { key: input.key, device, holders: input.holders, policy, policyOf, nowMs: time.nowMs };
-  const events = [...returnEvents(context, previous), ...changes.map(({ change, state }) => conditionEvent(context, change, state))];
+  const ended = Object.values(remembered).filter((state) => state.phase !== 'pending' && isLeft(state, input));
+  const events = [
+    ...returnEvents(context, previous),
+    ...ended.map((state) => conditionEvent(context, 'cleared', state, 'the pod that it was about no longer holds the device')),
+    ...changes.map(({ change, state }) => conditionEvent(context, change, state)),
+  ];
   if (from !== undefined) events.push(stateEvent(context, from, verdict));
   const readAtMs = input.read?.readAtMs ?? previous?.readAtMs;
   const incidents = talliedIncidents(joined(past?.incidents, previous?.incidents), events, conditions);
@@ -134,6 +140,12 @@ function returnEvents(context: EventContext, previous: DeviceMemory | undefined)
   const renamed = was === context.key ? [] : [renamedEvent(context, was)];
   const counting = previous.isDisplaced === true ? Object.values(previous.conditions).filter(({ phase }) => phase !== 'pending') : [];
   return [...renamed, ...counting.map((state) => conditionEvent(context, 'raised', state))];
+}
+
+/** The condition was about pods of which none holds the device now. */
+function isLeft({ holders: then }: ConditionState, { holders: now, occupancy }: HealthInput): boolean {
+  if (then === undefined || then.length === 0 || occupancy?.areHoldersKnown !== true) return false;
+  return !now.some((one) => then.some(({ namespace, pod }) => namespace === one.namespace && pod === one.pod));
 }
 
 /** Keeps only declared conditions. A condition that only an older version of the agent declared ends without an event. */
@@ -210,12 +222,15 @@ function factsOf(
     levels: previous?.levels ?? NO_LEVELS,
   };
   const sourceOf = ({ isOutOfBand, isUse }: ConditionPolicy): Source => (isUse ? 'use' : isOutOfBand ? 'outOfBand' : 'read');
+  const withHolders = (item: Evidence): Evidence =>
+    item.status === true && policyOf(item).isOfHolder ? { ...item, holders: eventHolders(input.holders) } : item;
   const take = (source: Source, { findings, readAtMs: atMs }: SourceFindings): void => {
     const isOfSource = (name: ConditionName): boolean => sourceOf(policyOf(name)) === source;
     const conditions = filterStates(remembered, isOfSource);
     const { rates, levels } = facts;
     const next = evidenceOf({ findings, conditions, rates, levels, atMs, isOfSource, policyOf });
-    facts = facts.evidence.length === 0 ? next : { ...next, evidence: [...facts.evidence, ...next.evidence] };
+    const evidence = source === 'use' ? next.evidence.map(withHolders) : next.evidence;
+    facts = { ...next, evidence: facts.evidence.length === 0 ? evidence : [...facts.evidence, ...evidence] };
   };
   if (isRead && input.read !== undefined) take('read', input.read);
   for (const source of ['outOfBand', 'use'] as const) {

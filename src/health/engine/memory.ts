@@ -1,7 +1,7 @@
 import type { HungStep } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { DeviceUser } from '../../model/device-use.ts';
-import type { HealthEvent } from '../../model/events.ts';
+import type { EventHolder, HealthEvent } from '../../model/events.ts';
 import type { HealthState, IncidentCount, Probation, Remedy, Severity } from '../../model/health.ts';
 import type { ObservedSpans } from '../../model/observed-spans.ts';
 import type { Levels } from '../policy/levels.ts';
@@ -24,6 +24,8 @@ export interface ConditionState {
   /** Present only when the finding itself gave it. */
   readonly severity?: Severity;
   readonly remedy?: Remedy;
+  /** Whom it is about, as they held the device when it was last seen; only of a condition that ends with its holders. */
+  readonly holders?: readonly EventHolder[];
   /** Time since which the status is unknown; absent while it is known. */
   readonly unverifiedSinceMs?: number;
 }

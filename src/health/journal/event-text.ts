@@ -28,6 +28,7 @@ export function conditionEvent(context: EventContext, transition: 'raised' | 'cl
   const isIgnored = matchingIgnore(context.policy.ignore, context.device, state.type, state.instance, context.nowMs) !== undefined;
   return {
     ...common(context),
+    ...(transition === 'cleared' && state.holders !== undefined ? { holders: state.holders } : {}),
     transition,
     condition: state.type,
     ...(state.instance === undefined ? {} : { instance: state.instance }),
@@ -112,9 +113,8 @@ function leadingCondition(context: EventContext, verdict: Verdict): ActiveCondit
 }
 
 function common({ key, device, holders, nowMs }: EventContext): Pick<HealthEvent, 'timeMs' | 'device' | 'family' | 'holders'> {
-  return { timeMs: nowMs, device: key, family: device.family, holders: holders.map(holder) };
+  return { timeMs: nowMs, device: key, family: device.family, holders: eventHolders(holders) };
 }
 
-function holder({ namespace, pod, container, resource, deviceId }: Allocation): EventHolder {
-  return { namespace, pod, container, resource, deviceId };
-}
+export const eventHolders = (holders: readonly Allocation[]): readonly EventHolder[] =>
+  holders.map(({ namespace, pod, container, resource, deviceId }) => ({ namespace, pod, container, resource, deviceId }));

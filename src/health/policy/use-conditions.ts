@@ -69,6 +69,7 @@ export function useConditions(durations: UseDurations = DEFAULTS): readonly Cond
       source: 'Every signal of the family at or below `usage.idle`, for `usage.idle-after`.',
       forMs: durations['idle-after'],
       use: true,
+      ofHolder: true,
     },
     {
       type: HELD_PORT_DOWN,
@@ -105,6 +106,7 @@ export function useConditions(durations: UseDurations = DEFAULTS): readonly Cond
       remedy: 'none',
       source: 'The section `stall`: for `stall.after`, all devices of the container together. What was not read is no sign.',
       use: true,
+      ofHolder: true,
     },
     {
       type: STALLED,
@@ -116,6 +118,7 @@ export function useConditions(durations: UseDurations = DEFAULTS): readonly Cond
       remedy: 'none',
       source: 'The section `stall`, and the period of bytes and power.',
       use: true,
+      ofHolder: true,
     },
   ];
 }

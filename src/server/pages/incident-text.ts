@@ -35,7 +35,7 @@ export function incidentText(record: IncidentRecord): string {
 function happened({ device, changes, furtherChanges, suppressed, after, before, others, time, missingSince }: IncidentRecord): string[] {
   const [first, ...later] = changes;
   return [
-    `${clock(time)}: ${device.key} was ${before.state} and became ${first?.to ?? after.state}.`,
+    `${clock(time)}: ${device.key} ${stateWords(before.state, first?.to ?? after.state)}.`,
     ...(missingSince === undefined ? [] : [`The device is missing since ${clock(missingSince)}.`]),
     ...conditionLines('', after.conditions ?? []),
     ...conditionLines('not yet counted: ', after.pending ?? []),
@@ -54,6 +54,8 @@ function happened({ device, changes, furtherChanges, suppressed, after, before, 
     ),
   ];
 }
+
+const stateWords = (before: string, after: string): string => (before === after ? `stayed ${after}` : `was ${before} and became ${after}`);
 
 /** Conditions of the time before that the later list lacks. */
 function unchanged(before: readonly IncidentCondition[], after: readonly IncidentCondition[]): readonly IncidentCondition[] {

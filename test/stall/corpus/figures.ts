@@ -1,5 +1,5 @@
 import type { Machine, Moment } from './simulation.ts';
-import { always, steps, type Work } from './simulation.ts';
+import { always, OTHER_PIPES, steps, type Work } from './simulation.ts';
 
 /** Eight GPUs of a Hopper board with adapters. Two of each stand for them where more would only repeat the same values. */
 export const HOPPER: Machine = { gpus: 2, nics: 2, limitWatts: 700, model: 'NVIDIA H200' };
@@ -46,3 +46,75 @@ export const idle = always(IDLE);
 export const spinning = always(SPIN);
 /** Only the processors work. */
 export const onProcessors = always(IDLE);
+
+/** An H100 80GB HBM3 of 700 W, driver 580.159.04. */
+export const H100: Machine = { gpus: 1, nics: 0, limitWatts: 700, model: 'NVIDIA H100 80GB HBM3', tells: OTHER_PIPES };
+
+/** What one H100 does while its container computes, waits or rests, after steps of bf16 products. */
+export interface Load {
+  readonly name: string;
+  /** `measured`: its figures were read on that H100 or an H200. Otherwise they are assumed, on the low side. */
+  readonly source: string;
+  readonly work: Work;
+  readonly isWaiting: boolean;
+}
+
+const MEASURED = 'measured on an H100 with driver 580.159.04';
+const every =
+  (period: number, share: number, on: Moment, off: Moment): Work =>
+  (seconds) =>
+    seconds % period < share * period ? on : off;
+
+export const LOADS: readonly Load[] = [
+  { name: 'FP32 in registers, 57.8 TFLOP/s', source: MEASURED, work: always({ busy: true, fp32: 0.86, watts: 358 }), isWaiting: false },
+  // A driver or a reader that does not tell the pipe: the power is left.
+  { name: 'FP32, of which only the power is seen', source: MEASURED, work: always({ busy: true, watts: 358 }), isWaiting: false },
+  // Ten blocks on 132 multiprocessors draw little.
+  { name: 'FP32 on a few multiprocessors', source: 'assumed', work: always({ busy: true, fp32: 0.05, watts: 150 }), isWaiting: false },
+  { name: 'FP64', source: 'assumed', work: always({ busy: true, fp64: 0.9, watts: 420 }), isWaiting: false },
+  {
+    name: 'integer operations, as hashes need',
+    source: 'assumed',
+    work: always({ busy: true, integer: 0.6, watts: 300 }),
+    isWaiting: false,
+  },
+  {
+    name: 'integer operations at little power',
+    source: 'assumed',
+    work: always({ busy: true, integer: 0.3, watts: 150 }),
+    isWaiting: false,
+  },
+  { name: 'copies on the device, 3.02 TB/s', source: MEASURED, work: always({ busy: true, dram: 0.9, watts: 420 }), isWaiting: false },
+  {
+    name: 'sparse inference: a request of 0.4 s every 20 s',
+    source: 'assumed',
+    work: every(20, 0.02, { busy: true, tensor: 0.05, fp16: 0.1, dram: 0.6, watts: 350, pcie: 1e6 }, H200.idleWithContext),
+    isWaiting: false,
+  },
+  {
+    name: 'inference that polls in a kernel between requests every 20 s',
+    source: 'assumed',
+    work: every(
+      20,
+      0.05,
+      { busy: true, tensor: 0.05, fp16: 0.1, dram: 0.6, watts: 350, pcie: 1e6 },
+      { busy: true, integer: 0.02, watts: 136 },
+    ),
+    isWaiting: false,
+  },
+  { name: 'data loading: copies from the host', source: 'measured on an H200', work: always(H200.copy), isWaiting: false },
+  {
+    name: 'data loading: video decoding beside a kernel that waits',
+    source: 'assumed',
+    work: always({ busy: true, decoder: 0.5, watts: 140 }),
+    isWaiting: false,
+  },
+  { name: 'a notebook at rest', source: 'measured on an H200', work: always(H200.idleWithContext), isWaiting: false },
+  { name: '24 blocks that wait for a flag', source: MEASURED, work: always({ busy: true, fp32: 1e-5, watts: 135 }), isWaiting: true },
+  {
+    name: 'NCCL that waits for a rank: its loop compares and counts',
+    source: 'measured power; the integer pipe is assumed',
+    work: always({ busy: true, integer: 0.04, dram: 4e-6, watts: 139 }),
+    isWaiting: true,
+  },
+];

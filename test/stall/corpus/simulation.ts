@@ -7,6 +7,12 @@ export interface Moment {
   readonly busy: boolean;
   readonly tensor?: number;
   readonly dram?: number;
+  readonly fp16?: number;
+  readonly fp32?: number;
+  readonly fp64?: number;
+  readonly integer?: number;
+  readonly encoder?: number;
+  readonly decoder?: number;
   readonly watts: number;
   readonly memoryBytes?: number;
   readonly nvlink?: number;
@@ -29,6 +35,8 @@ export interface Machine {
   readonly nics: number;
   readonly limitWatts: number;
   readonly model?: string;
+  /** Pipes that are read beside tensor units and memory; none when absent. */
+  readonly tells?: readonly (typeof OTHER_PIPES)[number][];
   /** Values that this kind of machine does not give. */
   readonly lacks?: readonly (keyof DeviceValues)[];
 }
@@ -122,6 +130,7 @@ function reads(plan: Play, phases: readonly Phase[], every: number): HistoryRead
         utilization: shareBusy(phases, gpu, to),
         tensor: mean.tensor * noise(),
         dram: mean.dram * noise(),
+        ...Object.fromEntries((machine.tells ?? []).map((pipe) => [pipe, mean[pipe]])),
         watts: mean.watts * noise(),
         memoryBytes: momentAt(phases, to - 1e-6, gpu).memoryBytes ?? 60e9,
         nvlinkBytesPerSecond: mean.nvlink * noise(),
@@ -161,26 +170,16 @@ function shareBusy(phases: readonly Phase[], gpu: number, to: number): number {
   return busy / 10;
 }
 
-interface Mean {
-  tensor: number;
-  dram: number;
-  watts: number;
-  nvlink: number;
-  pcie: number;
-  nic: number;
-}
+export const OTHER_PIPES = ['fp16', 'fp32', 'fp64', 'integer', 'encoder', 'decoder'] as const;
+const MEANS = ['tensor', 'dram', 'watts', 'nvlink', 'pcie', 'nic', ...OTHER_PIPES] as const;
+type Mean = Record<(typeof MEANS)[number], number>;
 
 function meanOf(phases: readonly Phase[], gpu: number, from: number, to: number, fine: number): Mean {
-  const sum: Mean = { tensor: 0, dram: 0, watts: 0, nvlink: 0, pcie: 0, nic: 0 };
+  const sum = Object.fromEntries(MEANS.map((name) => [name, 0])) as Mean;
   const count = Math.max(1, Math.round((to - from) / fine));
   for (let n = 0; n < count; n += 1) {
     const now = momentAt(phases, from + ((n + 0.5) * (to - from)) / count, gpu);
-    sum.tensor += (now.tensor ?? 0) / count;
-    sum.dram += (now.dram ?? 0) / count;
-    sum.watts += now.watts / count;
-    sum.nvlink += (now.nvlink ?? 0) / count;
-    sum.pcie += (now.pcie ?? 0) / count;
-    sum.nic += (now.nic ?? 0) / count;
+    for (const name of MEANS) sum[name] += (now[name] ?? 0) / count;
   }
   return sum;
 }
