@@ -206,6 +206,11 @@ export async function openReader(settings: AgentSettings, parts: AgentDependenci
     async read() {
       await core.refresh();
       core.assemble();
+      // A part of a device joins a claim only when it is read after the claim was seen.
+      if (own?.frames === undefined && core.hasUnjoinedClaims) {
+        await core.refresh();
+        core.assemble();
+      }
       return core.store.snapshot() as Snapshot;
     },
     page: () => exposition.devices(),

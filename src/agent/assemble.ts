@@ -9,12 +9,12 @@ import { nameConflicts, type Origins } from '../join/name-conflicts.ts';
 import { findOwners } from '../join/owners.ts';
 import { checkpointUids, podUids } from '../join/pod-uids.ts';
 import { strangersAmong } from '../join/processes.ts';
-import { type ResolveRules, Resolver, type ServedIds } from '../join/resolve.ts';
+import { type DeviceSight, type ResolveRules, Resolver, type ServedIds } from '../join/resolve.ts';
 import type { Allocation } from '../model/allocation.ts';
-import type { ClaimHardwareIndex } from '../model/claim-hardware.ts';
+import type { ClaimHardwareIndex, ClaimTimes } from '../model/claim-hardware.ts';
 import type { Problem } from '../model/collection.ts';
 import type { ContainerLocality, DeviceRole } from '../model/container-locality.ts';
-import type { Device } from '../model/device.ts';
+import { type Device, deviceKey } from '../model/device.ts';
 import type { DeviceRecord, HeldRecord, JudgedRecord, ReadTimes, SourceFindings, UsedRecord } from '../model/device-record.ts';
 import type { DeviceUse, UseLimits } from '../model/device-use.ts';
 import type { VirtualMachine } from '../model/direct-access.ts';
@@ -44,6 +44,8 @@ export interface AssembleSettings {
   /** Number of devices that each family must have at least. */
   readonly expect?: Readonly<Record<string, number>>;
   readonly partKinds?: PartKinds;
+  /** Kinds of parts that may end with their holder. */
+  readonly passingKinds?: PartKinds;
   /** The role of each family whose devices exchange data, keyed by the name of the family. */
   readonly roles?: ReadonlyMap<string, DeviceRole>;
   /** The NUMA node of each CPU. */
@@ -66,6 +68,8 @@ export interface Inputs {
   readonly checkpoint: readonly CheckpointEntry[];
   /** The hardware that the files of DRA drivers name for claims. */
   readonly claims?: ClaimHardwareIndex;
+  /** When these files were read. Without it, the times of claims and devices are not compared. */
+  readonly claimTimes?: ReadonlyMap<string, ClaimTimes>;
 }
 
 export type Judge = (devices: readonly UsedRecord[], now: Moment) => ReadonlyMap<string, Verdict>;
@@ -96,6 +100,7 @@ export class Assembler {
   readonly #occupancy: OccupancyTracker;
   readonly #expectedTracker = new ExpectedTracker();
   #verdicts: ReadonlyMap<string, Verdict> = new Map();
+  #unconfirmedMs: number | undefined;
   #begunAt: Moment | undefined;
   #sequence = 0;
 
@@ -117,6 +122,11 @@ export class Assembler {
   /** Families with a container whose counters have no base yet. The value is the monotonic time from which a read gives the base. */
   get awaited(): ReadonlyMap<string, number> {
     return this.#accounts?.awaited ?? NONE_AWAITED;
+  }
+
+  /** When a device was first seen that may be a claim's, if the files of that claim were read before. Monotonic clock. */
+  get unconfirmedMs(): number | undefined {
+    return this.#unconfirmedMs;
   }
 
   /** Families to read again sooner than the usual refresh, because a container seems to wait. */
@@ -145,7 +155,7 @@ export class Assembler {
     return resourceDevices(resource, snapshot, this.#resolver(new Map()), served);
   }
 
-  assemble({ families, podResources, pods, checkpoint, claims = new Map() }: Inputs, now: Moment): Snapshot {
+  assemble({ families, podResources, pods, checkpoint, claims = new Map(), claimTimes }: Inputs, now: Moment): Snapshot {
     this.#begunAt ??= now;
     const { specs, missingRetentionMs, expect = {} } = this.#settings;
     const found = knownDevices(this.#known, families, missingRetentionMs, now);
@@ -154,12 +164,13 @@ export class Assembler {
       this.#origins,
     );
     this.#known = withNames(found, changed);
-    const { allocations, holders } = findOwners(
+    const { allocations, holders, unconfirmedMs } = findOwners(
       podResources,
-      this.#resolver(claims),
+      this.#resolver(claims, claimTimes),
       (key) => this.#known.get(key)?.missingSinceMs !== undefined,
     );
-    const known = [...this.#known.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+    this.#unconfirmedMs = unconfirmedMs;
+    const known = this.#withoutEnded(holders, podResources).sort((a, b) => (a.key < b.key ? -1 : 1));
     const facts = pods === undefined ? {} : { pods: ofHolders(pods, podResources) };
     const inCheckpoint = checkpointUids(checkpoint);
     const uidOf = podUids(inCheckpoint, facts.pods);
@@ -198,6 +209,28 @@ export class Assembler {
       ...(waiting === undefined ? {} : { waiting }),
       ...facts,
     };
+  }
+
+  /**
+   * Drops the parts that ended with their holder. As long as a holder is listed, a part that is gone is missing. The kubelet lists a holder for a
+   * moment after the driver has destroyed its part, so an answer soon after the read proves nothing: the part is then unread.
+   */
+  #withoutEnded(holders: ReadonlyMap<string, readonly Allocation[]>, { answeredAtMs = 0 }: PodResources): DeviceRecord[] {
+    const isPassing = ({ device, missingSinceMs }: DeviceRecord): boolean =>
+      missingSinceMs !== undefined && this.#settings.passingKinds?.get(device.family)?.includes(device.kind) === true;
+    const isRead = ({ device: { family, parent } }: DeviceRecord): boolean => {
+      const whole = parent === undefined ? undefined : this.#known.get(deviceKey({ family, id: parent }));
+      return whole !== undefined && whole.missingSinceMs === undefined && !whole.isUnread;
+    };
+    const gone = [...this.#known.values()].filter((record) => isPassing(record) && isRead(record));
+    if (gone.length === 0) return [...this.#known.values()];
+    const ended = new Set(gone.filter(({ key }) => !holders.has(key)));
+    this.#known = new Map([...this.#known].filter(([, record]) => !ended.has(record)));
+    const open = new Set(gone.filter(({ missingSinceMs = 0 }) => answeredAtMs < missingSinceMs + ENDING_MS));
+    return [...this.#known.values()].map((record) => {
+      const { missingSinceMs, missingFromMs, ...listed } = record;
+      return open.has(record) ? { ...listed, isUnread: true } : record;
+    });
   }
 
   #localities(allocations: readonly AllocationState[], { exclusive }: PodResources): readonly ContainerLocality[] {
@@ -266,14 +299,25 @@ export class Assembler {
     return this.#settings.rules.origins ?? NO_ORIGINS;
   }
 
-  #resolver(claims: ClaimHardwareIndex): Resolver {
+  #resolver(claims: ClaimHardwareIndex, claimTimes?: ReadonlyMap<string, ClaimTimes>): Resolver {
     const { rules: fixed, served } = this.#settings;
-    const rules = { ...fixed, claims };
+    const rules = {
+      ...fixed,
+      claims,
+      ...(claimTimes === undefined ? {} : { claimTimes }),
+      sightOf: (key: string) => sightOf(this.#known.get(key)),
+    };
     const known = [...this.#known.values()];
     const devices = known.map(({ device }) => device);
     return new Resolver(devices, served === undefined ? rules : { ...rules, served: served(known) });
   }
 }
+
+/** The longest time between the end of a part and the end of its holder in the kubelet's list. */
+const ENDING_MS = 5_000;
+
+const sightOf = (record: DeviceRecord | undefined): DeviceSight | undefined =>
+  record && { isMissing: record.missingSinceMs !== undefined, firstMs: record.firstReadMs, lastMs: record.read?.startedMs };
 
 const unresolvedIn = (allocations: readonly AllocationState[]): readonly Allocation[] =>
   allocations.flatMap(({ allocation, unresolved }) => (unresolved === 'no-device' || unresolved === 'ambiguous' ? [allocation] : []));

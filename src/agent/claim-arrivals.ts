@@ -5,25 +5,27 @@ import type { AllocationState } from '../model/snapshot.ts';
 export class ClaimArrivals {
   /** Families of the devices that a driver's claims had. */
   readonly #familiesOf = new Map<string, Set<string>>();
-  #unknown: ReadonlySet<string> = new Set();
+  /** Time at which each claim without a device was first seen. */
+  #unknown: ReadonlyMap<string, number> = new Map();
 
-  /** Returns the families to read now. Any family may have the devices of a driver that is not known. */
-  families(allocations: readonly AllocationState[]): ReadonlySet<string> | 'all' {
-    const unknown = new Set<string>();
-    const looking = new Set<string>();
-    let isAny = false;
+  /**
+   * Returns the time from which a read of a family serves all its claims without a device; undefined when it has none. Any family may have the
+   * devices of a driver that is not known. `nowMs`: monotonic clock.
+   */
+  look(allocations: readonly AllocationState[], nowMs: number): (family: string) => number | undefined {
+    const unknown = new Map<string, number>();
+    const wanted = new Map<string, number>();
     for (const state of allocations) if (state.allocation.claim !== undefined) this.#learn(state.allocation.claim, state.devices);
     for (const { allocation, unresolved } of allocations) {
       if (allocation.claim === undefined || unresolved !== 'no-device') continue;
       const key = allocationKey(allocation);
-      unknown.add(key);
-      if (this.#unknown.has(key)) continue;
-      const families = this.#familiesOf.get(allocation.claim.driver);
-      if (families === undefined) isAny = true;
-      else for (const family of families) looking.add(family);
+      const seenMs = this.#unknown.get(key) ?? nowMs;
+      unknown.set(key, seenMs);
+      for (const family of this.#familiesOf.get(allocation.claim.driver) ?? [ANY])
+        wanted.set(family, Math.max(seenMs, wanted.get(family) ?? seenMs));
     }
     this.#unknown = unknown;
-    return isAny ? 'all' : looking;
+    return (family) => latest(wanted.get(family), wanted.get(ANY));
   }
 
   #learn({ driver }: Claim, devices: readonly string[]): void {
@@ -32,4 +34,11 @@ export class ClaimArrivals {
       this.#familiesOf.set(driver, (this.#familiesOf.get(driver) ?? new Set()).add(family));
     }
   }
+}
+
+const ANY = '';
+
+function latest(...times: readonly (number | undefined)[]): number | undefined {
+  const known = times.filter((time) => time !== undefined);
+  return known.length === 0 ? undefined : Math.max(...known);
 }

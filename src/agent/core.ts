@@ -25,6 +25,7 @@ import type { MetricSpec } from '../model/metric.ts';
 import type { Observe } from '../model/observation.ts';
 import type { CheckpointReason } from '../model/pod-resources.ts';
 import { MAX_RELEASE_MS, type ReleaseAnswer, type ReleaseRequest } from '../model/release.ts';
+import type { AllocationState } from '../model/snapshot.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { FamilyRunner } from '../supervisor/family-runner.ts';
 import { IsolatedReads, type ReadProcess } from '../supervisor/isolated-reads.ts';
@@ -49,6 +50,8 @@ const QUIET_SETTLE_MS = 1_000;
 const WAKE_SPACING_MS = 100;
 /** Work outside the interval waits for this multiple of the time that it last took, so that it takes at most a tenth of a core. */
 const REST = 10;
+/** Shortest time between the begins of two reads of a family for the sake of claims whose devices are not known. Claims arrive rarely. */
+const CLAIM_SPACING_MS = 250;
 /** Interval of the reads of devices whose container seems to wait. */
 const DEFAULT_SAMPLE_MS = 1_000;
 const CLOSE_GRACE_MS = 1_000;
@@ -86,6 +89,10 @@ export class AgentCore {
   readonly #isolated: ReadProcess;
   /** For each family, the {@link Assembler.awaited} time of its last read outside the interval. */
   readonly #readFor = new Map<FamilyRunner, number>();
+  /** For each family, the latest time at which a claim was seen that its reads serve. */
+  readonly #readForClaims = new Map<FamilyRunner, number>();
+  /** The latest {@link Assembler.unconfirmedMs} for which the files of claims were read again. */
+  #confirmedMs = Number.NEGATIVE_INFINITY;
   readonly #health: HealthService;
   /** Families whose driver can be closed on request. */
   readonly #releasable: ReadonlySet<string>;
@@ -132,6 +139,7 @@ export class AgentCore {
       forms: families.flatMap(({ claimForms }) => claimForms ?? []),
       thread: this.#documents,
       clock,
+      readingClock: this.#readingClock,
       observe,
     });
     const host = createHost(settings.roots, clock, { observe });
@@ -273,6 +281,7 @@ export class AgentCore {
         ...(this.pods === undefined ? {} : { pods: this.pods.current() }),
         checkpoint: this.#checkpoint.entries,
         claims: this.#claims.current(),
+        claimTimes: this.#claims.times,
       },
       { nowMs: this.#readingClock.now(), monotonicMs: this.#readingClock.monotonic() },
     );
@@ -287,8 +296,14 @@ export class AgentCore {
       if (this.#assembler.readSoon.has(runner.family))
         this.#refreshSoon(runner, Math.max(startedMs(runner) + this.#sampleMs, restedMs(runner)));
     // A driver may have made the device, an instance of a GPU for example, when it prepared the claim.
-    const looking = this.#arrivals.families(snapshot.allocations);
-    for (const runner of this.runners) if (looking === 'all' || looking.has(runner.family)) this.#refreshSoon(runner, restedMs(runner));
+    const wanted = this.#arrivals.look(snapshot.allocations, endedMs);
+    for (const runner of this.runners) this.#readForClaim(runner, wanted(runner.family));
+    this.#confirmClaims(this.#assembler.unconfirmedMs);
+  }
+
+  /** Whether a claim has no device although its driver has named hardware for it. */
+  get hasUnjoinedClaims(): boolean {
+    return this.#claims.current().size > 0 && this.store.snapshot()?.allocations.some(isUnjoinedClaim) === true;
   }
 
   /** Resolves to false when a thread is stuck in the kernel, so that the process cannot end by itself. */
@@ -331,6 +346,13 @@ export class AgentCore {
     this.#readingFiles = reading;
   }
 
+  /** Reads the files of claims again, once for each time at which a device was first seen that may be theirs. */
+  #confirmClaims(seenMs: number | undefined): void {
+    if (this.#isFramed || seenMs === undefined || seenMs <= this.#confirmedMs) return;
+    this.#confirmedMs = seenMs;
+    void this.#claims.read(this.poller.current().allocations).then(() => this.#changed());
+  }
+
   /**
    * Makes a snapshot when no other read runs and the last snapshot was not made just now. Otherwise news waits {@link SETTLE_MS} for the
    * other reads, and an input that tells nothing new waits {@link QUIET_SETTLE_MS}. The end of a refresh makes the snapshot at once.
@@ -358,6 +380,13 @@ export class AgentCore {
     if (seenFromMs <= (this.#readFor.get(runner) ?? Number.NEGATIVE_INFINITY)) return;
     if (!runner.isReading) this.#readFor.set(runner, seenFromMs);
     this.#refreshSoon(runner, restedMs(runner));
+  }
+
+  /** Requests one read that begins after the latest claim without a device was seen, even if that read fails. */
+  #readForClaim(runner: FamilyRunner, seenMs: number | undefined): void {
+    if (seenMs === undefined || seenMs <= (this.#readForClaims.get(runner) ?? Number.NEGATIVE_INFINITY)) return;
+    if (!runner.isReading) this.#readForClaims.set(runner, seenMs);
+    this.#refreshSoon(runner, startedMs(runner) + CLAIM_SPACING_MS);
   }
 
   /** Begins a read, which serves the requests for a later one. */
@@ -397,6 +426,8 @@ function restedMs(runner: FamilyRunner): number {
 }
 
 const sampleOf = ({ stall }: AgentSettings): number => (stall.sample > 0 ? stall.sample : DEFAULT_SAMPLE_MS);
+const isUnjoinedClaim = ({ allocation, unresolved }: AllocationState): boolean =>
+  allocation.claim !== undefined && unresolved === 'no-device';
 const startedMs = (runner: FamilyRunner): number => runner.latest()?.startedMs ?? 0;
 
 /** The API is an extra, so what is wrong with it is no warning. */
@@ -438,7 +469,10 @@ function withHung(
 function joined(
   { pools, plugin, refresh, usage, idle, expect, health }: AgentSettings,
   families: readonly DeviceFamily[],
-): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use' | 'expect' | 'partKinds' | 'roles' | 'isPlacementJudged'> {
+): Pick<
+  AssembleSettings,
+  'rules' | 'served' | 'staleAfterMs' | 'use' | 'expect' | 'partKinds' | 'passingKinds' | 'roles' | 'isPlacementJudged'
+> {
   return {
     rules: {
       pools,
@@ -450,6 +484,7 @@ function joined(
     staleAfterMs: refresh['stale-after'],
     expect,
     partKinds: new Map(families.map(({ name, partKinds = [] }) => [name, partKinds])),
+    passingKinds: new Map(families.map(({ name, passingKinds = [] }) => [name, passingKinds])),
     roles: new Map(families.flatMap(({ name, role }): [string, DeviceRole][] => (role === undefined ? [] : [[name, role]]))),
     use: { activities: activitiesOf(families), idle, canWait: waitingFamilies(families), limits: usage },
     isPlacementJudged: Object.entries(health.conditions ?? {}).some(

@@ -103,6 +103,7 @@ function recordOf(
     read: read === undefined ? before?.read : dated(read, times as ReadTimes),
     outOfBand: outOfBand === undefined ? before?.outOfBand : dated(outOfBand, times as ReadTimes),
     isUnread,
+    firstReadMs: before?.firstReadMs ?? (read === undefined ? undefined : times?.monotonicMs),
     readBeforeMs: before?.readBeforeMs,
     wasHung: before?.wasHung,
     ...missing,

@@ -23,12 +23,29 @@ export class HardwareJoin {
     }
   }
 
-  find(hardware: ClaimHardware): Device | undefined {
-    if (hardware.by === 'cdi') return this.#byNodes(hardware) ?? this.#byAddress(hardware);
+  has(device: Device): boolean {
+    return this.#devices.includes(device);
+  }
+
+  /** `mayBe`: whether a device that the nodes fit can be the one of the claim. */
+  find(hardware: ClaimHardware, mayBe: (device: Device) => boolean = () => true): Device | undefined {
+    if (hardware.by === 'cdi') return this.#byNodes(hardware, mayBe) ?? this.#byAddress(hardware);
     if (hardware.uuid !== undefined) return this.#byUuid(hardware, hardware.uuid);
     if (hardware.pciAddress !== undefined) return this.#byAddress(hardware);
     if (hardware.interfaceName !== undefined) return this.#byInterface(hardware.interfaceName);
     return undefined;
+  }
+
+  /**
+   * Whether the address or the nodes of a claim show that it has another device: they name another address, a part and not a whole device, or
+   * nodes like those of the device and not its own. A name that fits the device is then a name of something else.
+   */
+  excludes(hardware: ClaimHardware, device: Device): boolean {
+    if (hardware.by !== 'cdi') return false;
+    if (!fitsAddress(device, hardware) || (hardware.isPartition === true && device.parent === undefined)) return true;
+    const given = new Set(hardware.deviceNodes ?? []);
+    const { shared, ofPart } = this.#nodesOf(device);
+    return !hasNoOther(given, shared) || (haveForm(given, ofPart) && !ofPart.every((node) => given.has(node)));
   }
 
   #byUuid(hardware: ClaimHardware, uuid: string): Device | undefined {
@@ -50,29 +67,50 @@ export class HardwareJoin {
   }
 
   /**
-   * Only nodes that no unrelated device has distinguish devices. A part needs all of its nodes, because it shares some with the parent and
-   * with the other parts. The part is meant when its nodes are given and differ from those of the parent.
+   * Only nodes that no unrelated device has distinguish devices. A part needs all nodes that its parent does not have, because it may share
+   * some of them with other parts. It needs those of the parent only if it has no others: a driver may leave them out. The part is meant when
+   * its nodes are given and differ from those of the parent.
    */
-  #byNodes(hardware: ClaimHardware): Device | undefined {
+  #byNodes(hardware: ClaimHardware, mayBe: (device: Device) => boolean): Device | undefined {
     const given = new Set(hardware.deviceNodes ?? []);
     const touched = new Set([...given].flatMap((node) => this.#atNode.get(node) ?? []));
     const meant = [...touched].filter((device) => {
-      const own = this.#ownNodes(device);
-      if (device.parent === undefined) return hardware.isPartition !== true && own.some((node) => given.has(node));
-      return own.length > 0 && own.every((node) => given.has(node));
+      const { shared, ofPart } = this.#nodesOf(device);
+      if (device.parent === undefined) return hardware.isPartition !== true && shared.some((node) => given.has(node));
+      const needed = ofPart.length > 0 ? ofPart : shared;
+      return needed.length > 0 && needed.every((node) => given.has(node)) && hasNoOther(given, shared) && mayBe(device);
     });
     const exact = meant.filter((device) => !meant.some((other) => isParent(device, other) && !haveEqualNodes(device, other)));
-    return onlyOne(exact.filter((device) => fitsAddress(device, hardware)));
+    return onlyOne(exact.filter((device) => fitsAddress(device, hardware) && mayBe(device)));
   }
 
-  #ownNodes(device: Device): readonly string[] {
-    const isOwn = (node: string): boolean => (this.#atNode.get(node) ?? []).every((other) => areRelated(device, other));
-    return (device.characterDevices ?? []).filter((node) => hasNumber(node) && isOwn(node));
+  /** The nodes that no unrelated device has. `ofPart`: those that a part has and its parent has not. `shared`: all others. */
+  #nodesOf(device: Device): { readonly shared: readonly string[]; readonly ofPart: readonly string[] } {
+    const relatives = (node: string): readonly Device[] => this.#atNode.get(node) ?? [];
+    const own = (device.characterDevices ?? []).filter(
+      (node) => hasNumber(node) && relatives(node).every((other) => areRelated(device, other)),
+    );
+    if (device.parent === undefined) return { shared: own, ofPart: [] };
+    const isShared = (node: string): boolean => relatives(node).some((other) => isParent(other, device));
+    return { shared: own.filter(isShared), ofPart: own.filter((node) => !isShared(node)) };
   }
 }
 
 /** All devices of a driver share a node without a number, such as a control node, even where there is only one device. */
 const hasNumber = (node: string): boolean => /\d/.test(node.slice(node.lastIndexOf('/')));
+
+/** Nodes of one kind differ in their numbers only. */
+const formOf = (node: string): string => node.replaceAll(/\d+/g, '#');
+
+function haveForm(given: ReadonlySet<string>, nodes: readonly string[]): boolean {
+  const forms = new Set(nodes.map(formOf));
+  return [...given].some((node) => forms.has(formOf(node)));
+}
+
+/** False when nodes of the kind of one of these are given, and none of these. */
+function hasNoOther(given: ReadonlySet<string>, nodes: readonly string[]): boolean {
+  return !haveForm(given, nodes) || nodes.some((node) => given.has(node));
+}
 
 const fitsAddress = (device: Device, { pciAddress }: ClaimHardware): boolean =>
   pciAddress === undefined || device.pciAddress === undefined || device.pciAddress === pciAddress;

@@ -8,6 +8,8 @@ export interface Owners {
   readonly allocations: readonly AllocationState[];
   /** Maps a device key to the allocations of the device. */
   readonly holders: ReadonlyMap<string, readonly Allocation[]>;
+  /** The latest time of this name among the results of the resolver. */
+  readonly unconfirmedMs?: number;
 }
 
 /**
@@ -16,8 +18,10 @@ export interface Owners {
  */
 export function findOwners(podResources: PodResources, resolver: Resolver, isMissing: (deviceKey: string) => boolean): Owners {
   const holders = new Map<string, Allocation[]>();
+  let latestMs: number | undefined;
   const allocations = podResources.allocations.map((allocation): AllocationState => {
-    const { devices, ambiguous, by, contradiction, isDeviceless } = resolver.resolve(allocation);
+    const { devices, ambiguous, by, contradiction, isDeviceless, unconfirmedMs } = resolver.resolve(allocation);
+    if (unconfirmedMs !== undefined) latestMs = Math.max(latestMs ?? unconfirmedMs, unconfirmedMs);
     const held = podResources.held.size > 0 && podResources.held.has(allocationKey(allocation));
     if (ambiguous) return { allocation, devices: [], unresolved: 'ambiguous', held };
     for (const key of devices) {
@@ -35,7 +39,7 @@ export function findOwners(podResources: PodResources, resolver: Resolver, isMis
       held,
     };
   });
-  return { allocations, holders };
+  return { allocations, holders, ...(latestMs === undefined ? {} : { unconfirmedMs: latestMs }) };
 }
 
 function whyUnresolved(devices: readonly string[], isMissing: (deviceKey: string) => boolean): UnresolvedReason | undefined {

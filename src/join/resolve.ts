@@ -1,5 +1,5 @@
 import type { Allocation, Claim, Resolve } from '../model/allocation.ts';
-import { type ClaimHardware, type ClaimHardwareIndex, claimDeviceKey } from '../model/claim-hardware.ts';
+import { type ClaimHardware, type ClaimHardwareIndex, type ClaimTimes, claimDeviceKey } from '../model/claim-hardware.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import { ORIGINS } from '../model/origin.ts';
 import type { PoolRule } from '../model/rule.ts';
@@ -21,6 +21,19 @@ export interface ResolveRules {
   readonly served?: ServedIds;
   /** The hardware that the files of DRA drivers name for claims. */
   readonly claims?: ClaimHardwareIndex;
+  /** When these files were read, keyed as `claims`. */
+  readonly claimTimes?: ReadonlyMap<string, ClaimTimes>;
+  /** When the device with this key was seen. Undefined: the times are not compared. */
+  readonly sightOf?: (deviceKey: string) => DeviceSight | undefined;
+}
+
+/** When this run of the agent saw a device, on the monotonic clock. */
+export interface DeviceSight {
+  readonly isMissing: boolean;
+  /** End of the first reading that had the device; absent when no reading had it. */
+  readonly firstMs: number | undefined;
+  /** Begin of the last one. */
+  readonly lastMs: number | undefined;
 }
 
 /** Device keys of one resource: by device id, or the same keys for all places of a pool. */
@@ -37,6 +50,8 @@ export interface Resolution {
   readonly contradiction?: Contradiction;
   /** The claim is for something that is no device, such as CPUs. */
   readonly isDeviceless?: true;
+  /** A device fits that was first seen at this time, after the files of the claim were last read. Another read of them decides. */
+  readonly unconfirmedMs?: number;
 }
 
 const NONE: Resolution = { devices: [], ambiguous: false };
@@ -54,12 +69,14 @@ export class Resolver {
   readonly #devices: readonly Device[];
   readonly #byName = new Map<string, Device[]>();
   readonly #byFamily = new Map<string, Device[]>();
-  /** One for each origin, the most trusted first. */
+  readonly #missing: ReadonlySet<Device>;
+  /** Two for each origin, the most trusted first: the present devices, and the missing ones. */
   #hardware: readonly HardwareJoin[] | undefined;
 
   constructor(devices: readonly Device[], rules: ResolveRules) {
     this.#devices = devices;
     this.#rules = rules;
+    this.#missing = new Set(devices.filter((device) => rules.sightOf?.(deviceKey(device))?.isMissing === true));
     for (const device of devices) {
       addTo(this.#byFamily, device.family, device);
       this.#name(device.id, device);
@@ -81,34 +98,74 @@ export class Resolver {
 
   /** Asks each method, so that a contradiction shows. The first method with a result wins. */
   #claimed(allocation: Allocation, claim: Claim): Resolution {
-    const stated = this.#rules.claims?.get(claimDeviceKey(claim)) ?? [];
+    const key = claimDeviceKey(claim);
+    const stated = this.#rules.claims?.get(key) ?? [];
+    const unconfirmed: number[] = [];
     const named = this.#named(allocation);
     const answers: Answer[] = [
-      ...stated.map((hardware): Answer => ({ by: hardware.by, devices: this.#found(hardware), isFinal: isExact(hardware) })),
-      { by: 'name', devices: named.devices, isFinal: named.ambiguous },
-      { by: 'rule', devices: this.#pool(allocation) ?? [], isFinal: false },
+      ...stated.map(
+        (hardware): Answer => ({ by: hardware.by, devices: this.#found(hardware, key, unconfirmed), isFinal: isExact(hardware) }),
+      ),
+      { by: 'name', devices: this.#allowed(named.devices, stated), isFinal: named.ambiguous },
+      { by: 'rule', devices: this.#allowed(this.#pool(allocation) ?? [], stated), isFinal: false },
     ];
     const at = answers.findIndex(({ devices, isFinal }) => devices.length > 0 || isFinal);
     const first = answers[at];
-    if (first === undefined) return isDeviceless(claim, stated) ? { ...NONE, isDeviceless: true } : NONE;
+    const none = unconfirmed.length === 0 ? NONE : { ...NONE, unconfirmedMs: Math.max(...unconfirmed) };
+    if (first === undefined) return isDeviceless(claim, stated) ? { ...none, isDeviceless: true } : none;
     if (first.by === 'name' && named.ambiguous) return named;
     const other = answers.slice(at + 1).find(({ devices }) => devices.length > 0 && !covers(devices, first.devices));
     return {
+      ...none,
       devices: first.devices,
-      ambiguous: false,
       ...(first.devices.length === 0 ? {} : { by: first.by }),
       ...(other === undefined ? {} : { contradiction: { first: said(first), other: said(other) } }),
     };
   }
 
-  #found(hardware: ClaimHardware): readonly string[] {
-    const { origins } = this.#rules;
-    this.#hardware ??= ORIGINS.map((_, rank) => new HardwareJoin(this.#devices.filter(({ family }) => rankOf(origins, family) === rank)));
-    for (const join of this.#hardware) {
-      const device = join.find(hardware);
+  /** Takes present devices first: the nodes and the address of a missing device may belong to another one by now. */
+  #found(hardware: ClaimHardware, key: string, unconfirmed: number[]): readonly string[] {
+    for (const join of this.#joins) {
+      const device = join.find(hardware, (one) => this.#isOfItsTime(hardware, key, one, unconfirmed));
       if (device !== undefined) return [deviceKey(device)];
     }
     return [];
+  }
+
+  /** Without the devices that the stated nodes or addresses exclude. */
+  #allowed(keys: readonly string[], stated: readonly ClaimHardware[]): readonly string[] {
+    if (keys.length === 0 || !stated.some(({ by }) => by === 'cdi')) return keys;
+    const isExcluded = (device: Device): boolean =>
+      this.#joins.some((join) => join.has(device) && stated.some((hardware) => join.excludes(hardware, device)));
+    return this.#devices.filter((device) => keys.includes(deviceKey(device)) && !isExcluded(device)).map(deviceKey);
+  }
+
+  get #joins(): readonly HardwareJoin[] {
+    const { origins } = this.#rules;
+    this.#hardware ??= ORIGINS.flatMap((_, rank) => {
+      const ofRank = this.#devices.filter(({ family }) => rankOf(origins, family) === rank);
+      const missing = ofRank.filter((device) => this.#missing.has(device));
+      const present = missing.length === 0 ? ofRank : ofRank.filter((device) => !this.#missing.has(device));
+      return [present, missing].filter(({ length }) => length > 0).map((devices) => new HardwareJoin(devices));
+    });
+    return this.#hardware;
+  }
+
+  /**
+   * A part can be destroyed and made again for another claim with the same nodes, and hardware can be replaced. Nodes therefore join a claim
+   * and a part, or a missing device, only when a read of the device began after the files of the claim were first seen, and a read of the
+   * files began after the device was first seen. The device then existed while the claim had it: drivers write the file after the part was made, and
+   * delete it before they make another one.
+   */
+  #isOfItsTime({ isPartition }: ClaimHardware, key: string, device: Device, unconfirmed: number[]): boolean {
+    const sight = this.#rules.sightOf?.(deviceKey(device));
+    const times = this.#rules.claimTimes?.get(key);
+    if (sight === undefined || times === undefined || (isPartition !== true && !sight.isMissing)) return true;
+    const { firstMs, lastMs } = sight;
+    if (firstMs === undefined || lastMs === undefined) return isPartition !== true;
+    if (lastMs < times.firstMs) return false;
+    if (times.lastMs < firstMs) unconfirmed.push(firstMs);
+    return times.lastMs >= firstMs;
   }
 
   #named(allocation: Allocation): Resolution {
@@ -141,9 +198,18 @@ export class Resolver {
   #claimedBy(family: string, devices: readonly Device[], allocation: Allocation): readonly string[] {
     const isNumber = /^\d+$/.test(allocation.deviceId);
     const named = isNumber ? [] : (this.#byName.get(allocation.deviceId.toLowerCase()) ?? []).filter((device) => device.family === family);
-    if (named.length > 0) return withoutWhole(named, allocation.deviceId).map(deviceKey);
-    const ids = this.#rules.families.get(family)?.(allocation, devices) ?? [];
-    return ids.map((id) => deviceKey({ family, id }));
+    if (named.length > 0) return withoutWhole(this.#presentOf(named), allocation.deviceId).map(deviceKey);
+    const resolve = this.#rules.families.get(family);
+    const present = this.#presentOf(devices);
+    const ids = resolve?.(allocation, present) ?? [];
+    const found = ids.length > 0 || present === devices ? ids : (resolve?.(allocation, devices) ?? []);
+    return found.map((id) => deviceKey({ family, id }));
+  }
+
+  /** Without the missing devices, unless all are missing: another device may have their place by now. */
+  #presentOf(devices: readonly Device[]): readonly Device[] {
+    const present = this.#missing.size === 0 ? devices : devices.filter((device) => !this.#missing.has(device));
+    return present.length === 0 || present.length === devices.length ? devices : present;
   }
 
   /** Undefined when no pool is configured for the resource. */

@@ -28,6 +28,14 @@ export interface ClaimForms {
 /** Hardware of the devices of claims, keyed by {@link claimDeviceKey}; at most one entry of each source, metadata first. */
 export type ClaimHardwareIndex = ReadonlyMap<string, readonly ClaimHardware[]>;
 
+/** When the files that name the hardware of a claim's device were read, on the monotonic clock. */
+export interface ClaimTimes {
+  /** End of the first read that had them. */
+  readonly firstMs: number;
+  /** Begin of the last one. */
+  readonly lastMs: number;
+}
+
 type ClaimDevice = Pick<Claim, 'namespace' | 'name' | 'driver' | 'pool' | 'device'>;
 
 /** The claim is part of the key, because a file of an ended claim may still name the device otherwise. */

@@ -38,6 +38,8 @@ export interface DeviceRecord {
   readonly outOfBand?: (SideReport & ReadTimes) | undefined;
   /** The latest reading of the family did not read this device, so `read` says nothing about the present. */
   readonly isUnread: boolean;
+  /** Monotonic clock at the end of the first reading of this run that had the device. */
+  readonly firstReadMs?: number | undefined;
   /** Wall clock of the last read by an earlier run of the agent. */
   readonly readBeforeMs?: number | undefined;
   /** A read of it hung when an earlier run of the agent ended. */

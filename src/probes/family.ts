@@ -41,6 +41,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly kinds?: readonly string[];
   /** Kinds that are always parts of other devices, also where the other is not visible. `expect` does not count them. */
   readonly partKinds?: readonly string[];
+  /** Kinds of parts that drivers make for a container and destroy after it. One that ends without a holder is not missing. */
+  readonly passingKinds?: readonly string[];
   /** What its devices are for the transfers between devices. Without it, the family has no part in the locality of a container. */
   readonly role?: DeviceRole;
   /** What the values of a parent include of its parts, for the reference of metrics. */

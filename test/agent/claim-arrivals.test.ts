@@ -10,24 +10,27 @@ function claimed(driver: string, device: string, ...devices: readonly string[]):
 }
 
 describe('a claim for a device that no probe knows', () => {
-  it('has the family of its driver read once', () => {
+  it('has the family of its driver read from the time at which it was first seen', () => {
     const arrivals = new ClaimArrivals();
     const known = claimed('gpu.example.com', 'a', 'nvidia/GPU-a');
-    expect(arrivals.families([known])).toEqual(new Set());
     const states = [known, claimed('gpu.example.com', 'mig')];
-    expect(arrivals.families(states)).toEqual(new Set(['nvidia']));
-    expect(arrivals.families(states)).toEqual(new Set());
-    expect(arrivals.families([known])).toEqual(new Set());
-    expect(arrivals.families(states), 'after the claim came back').toEqual(new Set(['nvidia']));
+    expect(arrivals.look([known], 1)('nvidia')).toBeUndefined();
+    expect(arrivals.look(states, 2)('nvidia')).toBe(2);
+    expect(arrivals.look(states, 3)('nvidia')).toBe(2);
+    expect(arrivals.look(states, 3)('infiniband')).toBeUndefined();
+    expect(arrivals.look([...states, claimed('gpu.example.com', 'mig-2')], 4)('nvidia')).toBe(4);
+    expect(arrivals.look([known], 5)('nvidia')).toBeUndefined();
+    expect(arrivals.look(states, 6)('nvidia'), 'after the claim came back').toBe(6);
   });
 
   it('has every family read when its driver is new', () => {
-    expect(new ClaimArrivals().families([claimed('new.example.com', 'a')])).toBe('all');
+    const wanted = new ClaimArrivals().look([claimed('new.example.com', 'a')], 1);
+    expect([wanted('nvidia'), wanted('infiniband')]).toEqual([1, 1]);
   });
 
   it('counts only with a claim, and only without a device', () => {
     const plain: AllocationState = { allocation: allocation({ deviceId: 'x' }), devices: [], unresolved: 'no-device', held: false };
     const cpus = { ...claimed('dra.cpu', 'cpu'), unresolved: undefined } as unknown as AllocationState;
-    expect(new ClaimArrivals().families([plain, cpus])).toEqual(new Set());
+    expect(new ClaimArrivals().look([plain, cpus], 1)('nvidia')).toBeUndefined();
   });
 });

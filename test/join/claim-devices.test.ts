@@ -118,6 +118,98 @@ describe('device nodes of CDI specs', () => {
   });
 });
 
+/** An A100 with two compute instances in one GPU instance, and an instance alone. */
+const a100 = gpu(5);
+const inA100 = (id: string, ...caps: readonly number[]): Device => ({
+  ...mig(a100, 0),
+  id,
+  uuid: id,
+  characterDevices: [...(a100.characterDevices ?? []), ...caps.map(capOf)],
+});
+const capOf = (cap: number): string => `/dev/nvidia-caps/nvidia-cap${cap}`;
+const SPLIT = [a100, inA100('MIG-3-0', 30, 31), inA100('MIG-3-1', 30, 32), inA100('MIG-9-0', 84, 85)];
+
+function joinedWith(nodes: readonly string[], more: Partial<ResolveRules> = {}, devices: readonly Device[] = SPLIT): readonly string[] {
+  const one = claimed({ device: 'gpu-5' });
+  const claims = new Map([
+    [claimDeviceKey(one.claim), [{ ...cdi(...nodes), isPartition: nodes.some((node) => node.includes('caps')) } as ClaimHardware]],
+  ]);
+  return new Resolver(devices, { pools: [], families: new Map([['nvidia', nvidiaNames]]), claims, ...more }).resolve(one).devices;
+}
+
+describe('nodes of an instance', () => {
+  it.each([
+    ['with those of its GPU', ['/dev/nvidia5', capOf(84), capOf(85)], ['nvidia/MIG-9-0']],
+    ['alone', [capOf(84), capOf(85)], ['nvidia/MIG-9-0']],
+    ['one of two in a GPU instance', [capOf(30), capOf(32)], ['nvidia/MIG-3-1']],
+    ['with those of another GPU', ['/dev/nvidia6', capOf(84), capOf(85)], []],
+    ['the GPU instance alone', [capOf(30)], []],
+    ['a compute instance that is not known', ['/dev/nvidia5', capOf(30), capOf(33)], []],
+  ])('%s', (_, nodes, expected) => {
+    expect(joinedWith(nodes, { families: new Map() })).toEqual(expected);
+  });
+});
+
+describe('a name or a rule', () => {
+  const all = { pools: [{ resource: 'gpu.nvidia.com', devices: ['MIG-*'] }], families: new Map() };
+
+  it('gives no instance that the nodes exclude', () => {
+    expect(joinedWith(['/dev/nvidia5', capOf(66), capOf(67)], all)).toEqual([]);
+    expect(joinedWith([capOf(30), capOf(33)], all)).toEqual([]);
+    expect(joinedWith(['/dev/dri/renderD128'], all)).toHaveLength(3);
+  });
+
+  it('gives no GPU whose nodes or address differ', () => {
+    expect(joinedWith(['/dev/nvidia6'])).toEqual([]);
+    expect(joinedWith(['/dev/nvidia5', capOf(66), capOf(67)])).toEqual([]);
+    expect(joinedWith(['/dev/dri/renderD128'])).toEqual(['nvidia/GPU-5']);
+  });
+});
+
+describe('a device that is missing', () => {
+  const again = inA100('MIG-again', 84, 85);
+  const node = ['/dev/nvidia5', capOf(84), capOf(85)];
+  const missing = (...ids: readonly string[]): Partial<ResolveRules> => ({
+    sightOf: (key) => ({ isMissing: ids.some((id) => key === `nvidia/${id}`), firstMs: 1, lastMs: 2 }),
+  });
+
+  it('gives its nodes to the one that was made after it', () => {
+    expect(joinedWith(node, missing('MIG-9-0'), [...SPLIT, again])).toEqual(['nvidia/MIG-again']);
+  });
+
+  it('gives its place to the one that replaced it', () => {
+    const other = { ...a100, id: 'GPU-other', uuid: 'GPU-other' };
+    expect(joinedWith(['/dev/nvidia5'], missing('GPU-5'), [a100, other])).toEqual(['nvidia/GPU-other']);
+    expect(joinedWith([], missing('GPU-5'), [a100, other])).toEqual(['nvidia/GPU-other']);
+    expect(joinedWith(['/dev/nvidia5'], missing('GPU-5'))).toEqual(['nvidia/GPU-5']);
+  });
+});
+
+describe('the times of an instance and of a claim', () => {
+  const at = (firstMs: number | undefined, lastMs: number | undefined, claim: readonly [number, number], isMissing = false) => ({
+    sightOf: () => ({ isMissing, firstMs, lastMs }),
+    claimTimes: new Map([[claimDeviceKey(claimed({ device: 'gpu-5' }).claim), { firstMs: claim[0], lastMs: claim[1] }]]),
+  });
+
+  it.each([
+    ['both were seen with the other', at(10, 20, [15, 16]), ['nvidia/MIG-9-0']],
+    ['the instance was last read before the claim was seen', at(10, 20, [21, 30]), []],
+    ['the instance was first seen after the last read of the claim', at(10, 20, [5, 9]), []],
+    ['an instance that this run has not read', at(undefined, undefined, [5, 9]), []],
+    ['an instance that is gone, of a claim that had it', at(10, 20, [15, 30], true), ['nvidia/MIG-9-0']],
+    ['an instance that is gone, of a later claim', at(10, 20, [25, 30], true), []],
+  ] as const)('%s', (_, times, expected) => {
+    expect(joinedWith(['/dev/nvidia5', capOf(84), capOf(85)], { ...times, families: new Map() })).toEqual(expected);
+  });
+
+  it('tell when another read of the claim would decide', () => {
+    const one = claimed({ device: 'gpu-5' });
+    const claims = new Map([[claimDeviceKey(one.claim), [{ ...cdi(capOf(84), capOf(85)), isPartition: true } as ClaimHardware]]]);
+    const resolver = new Resolver(SPLIT, { pools: [], families: new Map(), claims, ...at(10, 20, [5, 9]) });
+    expect(findOwners(podResources([one]), resolver, () => false)).toMatchObject({ unconfirmedMs: 10 });
+  });
+});
+
 describe('the order of the ways', () => {
   const rule = { pools: [{ resource: 'gpu.nvidia.com', devices: ['mlx5_1'] }] };
   const gpuName = { device: 'gpu-1' };

@@ -4,7 +4,13 @@ import type { DocumentProblem } from '../../host/documents/kind.ts';
 import { Tree } from '../../host/fs/tree.ts';
 import { RecordedTree } from '../../host/recorded/recorded-tree.ts';
 import type { Allocation, Claim } from '../../model/allocation.ts';
-import { type ClaimForms, type ClaimHardware, type ClaimHardwareIndex, claimDeviceKey } from '../../model/claim-hardware.ts';
+import {
+  type ClaimForms,
+  type ClaimHardware,
+  type ClaimHardwareIndex,
+  type ClaimTimes,
+  claimDeviceKey,
+} from '../../model/claim-hardware.ts';
 import type { Observe } from '../../model/observation.ts';
 import { CdiReader } from './cdi-reader.ts';
 import { MetadataReader } from './metadata-reader.ts';
@@ -20,6 +26,8 @@ export interface ClaimReaderSettings {
   /** Parses the files. */
   readonly thread: DocumentThread;
   readonly clock: Clock;
+  /** Gives reads their times. Default: the clock that counts timeouts. */
+  readonly readingClock?: Clock;
   /** Takes what was read. */
   readonly observe?: Observe | undefined;
 }
@@ -31,17 +39,21 @@ const NOTHING: ClaimHardwareIndex = new Map();
 /** Finds out what hardware the devices of claims are, from files that the drivers write. It asks no server. */
 export class ClaimReader {
   readonly #clock: Clock;
+  readonly #readingClock: Clock;
   readonly #metadata: MetadataReader | undefined;
   readonly #cdi: CdiReader | undefined;
   #current: ClaimHardwareIndex = NOTHING;
+  /** Of the claims in `#current`, with the CDI names of their devices. */
+  #times: ReadonlyMap<string, ClaimTimes & { readonly of: string }> = new Map();
   #problems: readonly DocumentProblem[] = [];
   #pending: Promise<void> | undefined;
   /** Claims that the next read takes. */
   #wanted: readonly Claim[] | undefined;
 
-  constructor({ metadataDirectory, cdiDirectories, sysfs, forms, thread, clock, observe }: ClaimReaderSettings) {
+  constructor({ metadataDirectory, cdiDirectories, sysfs, forms, thread, clock, readingClock = clock, observe }: ClaimReaderSettings) {
     const sys = observe === undefined ? new Tree(sysfs) : new RecordedTree(sysfs, undefined, observe);
     this.#clock = clock;
+    this.#readingClock = readingClock;
     this.#metadata = metadataDirectory === '' ? undefined : new MetadataReader(metadataDirectory, sys, thread, clock, forms, observe);
     this.#cdi = cdiDirectories.length === 0 ? undefined : new CdiReader(cdiDirectories, sys, thread, forms, observe);
   }
@@ -54,6 +66,11 @@ export class ClaimReader {
   /** The result of the last read that returned. */
   current(): ClaimHardwareIndex {
     return this.#current;
+  }
+
+  /** When the files of each claim in {@link current} were read. */
+  get times(): ReadonlyMap<string, ClaimTimes> {
+    return this.#times;
   }
 
   /** Files that the last read did not use. */
@@ -87,13 +104,23 @@ export class ClaimReader {
   }
 
   async #read(claims: readonly Claim[]): Promise<void> {
+    const lastMs = this.#readingClock.monotonic();
     const [metadata, cdi] = await Promise.all([this.#metadata?.read(claims), this.#cdi?.read(claims)]);
+    const endMs = this.#readingClock.monotonic();
     const index = new Map<string, readonly ClaimHardware[]>();
-    for (const key of new Set(claims.map(claimDeviceKey))) {
+    const times = new Map<string, ClaimTimes & { readonly of: string }>();
+    for (const claim of claims) {
+      const key = claimDeviceKey(claim);
       const hardware = [metadata?.hardware.get(key), cdi?.hardware.get(key)].filter((one) => one !== undefined);
-      if (hardware.length > 0) index.set(key, hardware);
+      if (hardware.length === 0) continue;
+      index.set(key, hardware);
+      // Another claim of this name has other CDI names, because they have its UID.
+      const of = JSON.stringify([claim.cdiDevices, hardware]);
+      const before = this.#times.get(key);
+      times.set(key, { firstMs: before?.of === of ? before.firstMs : endMs, lastMs, of });
     }
     this.#current = index;
+    this.#times = times;
     this.#problems = [...(metadata?.problems ?? []), ...(cdi?.problems ?? [])];
   }
 }

@@ -19,6 +19,7 @@ export const family = defineFamily({
   kinds: ['gpu', 'mig'],
   role: 'gpu',
   partKinds: ['mig'],
+  passingKinds: ['mig'],
   partSums: [
     {
       parent: 'NVIDIA GPU',

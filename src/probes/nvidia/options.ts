@@ -14,7 +14,7 @@ export const options = {
   ),
   'nvml-slow-every': durationOption(
     seconds(30),
-    'Interval of library reads of slow values: instances, links, video engines, shares of processes, the fabric. Each read covers: memory, temperature, power, utilization, activity, errors, repairs, throttling, processes.',
+    'Interval of library reads of slow values: links, video engines, shares of processes, the fabric. Each read covers: instances, memory, temperature, power, utilization, activity, errors, repairs, throttling, processes.',
     0,
   ),
   'nvml-facts-every': durationOption(

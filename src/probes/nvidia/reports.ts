@@ -77,6 +77,7 @@ export function reportsOf(gpu: GpuSample, { index, id }: GpuName, facts: ReadFac
   const instances = gpu.instances ?? [];
   const parts = instances.map((instance) => {
     const inside = instanceDevice(instance, device, facts);
+    if (instance.isUnlisted === true) return { report: { device: inside }, problems: [] };
     const own = processesIn(processes, instance);
     const report = reportOf(
       inside,

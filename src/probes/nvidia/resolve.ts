@@ -6,14 +6,20 @@ import type { Device } from '../../model/device.ts';
 /**
  * Resolves the ids of NVIDIA's plugins and of similar plugins:
  * `GPU-…::N`, `MIG-…::N` (replicas of time slicing and MPS) · `MIG-GPU-…/gi/ci` (drivers before 470) · `nvidia0`, `nvidia0/gi1`,
- * `nvidia0/vgpu3` (GKE, by minor number) · `all` (WSL) · `tegra` (the one GPU of a Jetson) · PCI addresses in any spelling (passthrough) · DRA `gpu-<minor>` and
- * `gpu-<minor>-mig-<profile>-<profile id>-<start>` of driver `gpu.nvidia.com`.
+ * `nvidia0/vgpu3` (GKE, by minor number) · `all` (WSL) · `tegra` (the one GPU of a Jetson) · PCI addresses in any spelling (passthrough) · DRA `gpu-<minor>` of
+ * driver `gpu.nvidia.com`. Its name of a MIG device (`gpu-0-mig-1g5gb-19-4`) has the profile and the start of the memory. Only a privileged user can ask
+ * the driver for that start, and an instance of the same profile may be another pod's: the name names no instance.
  */
 export const resolve: Resolve = ({ resource, deviceId, claim }, devices) => {
-  if (claim !== undefined) return claim.driver === 'gpu.nvidia.com' ? ids(byClaim(claim.device, devices)) : [];
+  if (claim !== undefined) {
+    const minor = claim.driver === 'gpu.nvidia.com' ? /^gpu-(\d+)$/.exec(claim.device)?.[1] : undefined;
+    return minor === undefined ? [] : ids(byMinor(Number(minor), undefined, devices));
+  }
   const plain = deviceId.replace(/::\d+$/, '');
   const named = devices.filter((device) => [device.id, ...device.aliases].some((name) => name.toLowerCase() === plain.toLowerCase()));
   if (named.length > 0) return ids(named);
+  const ofGpu = /^MIG-(GPU-[0-9a-f-]+)\/\d+\/\d+$/i.exec(plain)?.[1]?.toLowerCase();
+  if (ofGpu !== undefined) return ids(devices.filter((device) => device.uuid?.toLowerCase() === ofGpu && !isSplit(device, devices)));
   const gke = /^nvidia(\d+)(?:\/gi(\d+))?(?:\/vgpu\d+)?$/.exec(plain);
   if (gke !== null) return ids(byMinor(Number(gke[1]), gke[2], devices));
   const address = normalizePciAddress(plain);
@@ -38,20 +44,5 @@ function byMinor(minor: number, gpuInstance: string | undefined, devices: readon
   );
 }
 
-/** Removes the characters of a profile (`1g.10gb+me`) that a DNS label cannot contain. */
-const plainProfile = (profile: string): string => profile.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
-
-/** The name of a dynamic MIG device has the GPU and the profile, but no instance. It resolves only when exactly one instance fits. */
-function byClaim(name: string, devices: readonly Device[]): readonly Device[] {
-  const mig = /^gpu-(\d+)-mig-(.+)-\d+-\d+$/.exec(name);
-  if (mig !== null) {
-    const [, minor, profile] = mig;
-    const fitting = devices.filter(
-      (device) =>
-        device.kind === 'mig' && device.minor === Number(minor) && plainProfile(device.profile ?? '') === plainProfile(profile as string),
-    );
-    return fitting.length === 1 ? fitting : [];
-  }
-  const minor = /^gpu-(\d+)$/.exec(name)?.[1];
-  return minor === undefined ? [] : byMinor(Number(minor), undefined, devices);
-}
+/** The driver lists no instance of a lost GPU. The holder of one that was never listed then holds a part of the GPU. */
+const isSplit = ({ id }: Device, devices: readonly Device[]): boolean => devices.some(({ parent }) => parent === id);

@@ -46,6 +46,8 @@ export interface MigSample extends Pick<GpuSample, 'values' | 'ecc' | 'unread'> 
   readonly computeInstance: string;
   /** Absent while it is unknown. */
   readonly name?: MigName | undefined;
+  /** The driver failed to list the instances, or to name this one: it is known from an earlier read, and may have been made again since. */
+  readonly isUnlisted?: boolean;
 }
 
 /** Names with which a container requests an instance. */

@@ -103,7 +103,7 @@ export class SmiSource {
         if (listed === undefined) missing += 1;
         const name = listed ?? this.#migNames.get(key);
         if (name !== undefined) names.set(key, name);
-        return { ...instance, name };
+        return { ...instance, name, ...(listed === undefined && name !== undefined ? { isUnlisted: true } : {}) };
       }),
     }));
     this.#migNames = names;

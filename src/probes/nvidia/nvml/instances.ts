@@ -12,6 +12,7 @@ const ANSWERS: ReadonlySet<number> = new Set([CODE.success, CODE.notSupported, C
 const isAnswer = (code: number): boolean => ANSWERS.has(code);
 
 interface Instance {
+  readonly handle: Handle;
   readonly facts: MigSample;
   readonly answers: Answers;
 }
@@ -23,7 +24,7 @@ export class Instances {
   readonly #gpu: Handle;
   readonly #tracker: CallTracker;
   #isSplit = false;
-  /** Code with which the driver failed to list the instances. Until it succeeds, the known instances are kept. */
+  /** Code with which the driver failed to list the instances. Until it succeeds, the known instances are kept, and none is read. */
   #failure: number | undefined;
   #all: readonly Instance[] = [];
 
@@ -38,24 +39,27 @@ export class Instances {
     return this.#isSplit;
   }
 
-  /** `isSplit` is undefined when the driver does not report it. `isDue`: the instances are listed again. Returns the code that ended the round. */
+  /**
+   * Lists the instances and reads them. An instance can be destroyed and made again with the same ids between two reads, so each read lists
+   * them. `isSplit` is undefined when the driver does not report it. `isDue`: slow values are read too. Returns the code that ended the round.
+   */
   refresh(isSplit: boolean | undefined, isDue: boolean): number | undefined {
     this.#isSplit = isSplit ?? this.#isSplit;
-    if (isDue) this.#failure = this.#find();
-    if (this.#failure !== undefined && endsRound(this.#failure)) return this.#failure;
-    // `#find` has already read each instance.
-    if (isDue && this.#failure === undefined) return undefined;
-    for (const { answers } of this.#all) {
-      const ended = answers.ask('read');
+    const found = this.#find();
+    this.#failure = typeof found === 'number' ? found : undefined;
+    if (typeof found === 'number') return endsRound(found) ? found : undefined;
+    const known = new Set(this.#all.map(({ answers }) => answers));
+    this.#all = found;
+    for (const { answers } of found) {
+      const ended = isDue || !known.has(answers) ? answers.ask('read', 'slow') : answers.ask('read');
       if (ended !== undefined) return ended;
     }
-    const isGone = this.#all.some(({ answers }) => answers.codes().some((code) => code === CODE.invalidArgument || code === CODE.notFound));
-    if (isGone && !isDue) this.#failure = this.#find();
     return undefined;
   }
 
   samples(): readonly MigSample[] {
     return this.#all.map(({ facts, answers }) => {
+      if (this.#failure !== undefined) return { ...facts, isUnlisted: true };
       const { values, ...rest } = answers.sample();
       return { ...rest, ...facts, values: { ...values, ...facts.values } };
     });
@@ -74,19 +78,19 @@ export class Instances {
     this.#failure = undefined;
   }
 
-  /** Lists and reads the instances. Returns the code with which the driver failed to list them. */
-  #find(): number | undefined {
+  /** Lists the instances. Those that are known by handle and UUID are the same ones. Returns the code with which the driver failed. */
+  #find(): readonly Instance[] | number {
     const handles = this.#tracker.during('nvmlDeviceGetMigDeviceHandleByIndex', () => this.#handles());
     if (typeof handles === 'number') return handles;
     const found: Instance[] = [];
     for (const { handle, index } of handles) {
       const facts = this.#tracker.during('nvmlDeviceGetGpuInstanceId', () => this.#describe(handle, index));
       if (typeof facts === 'number') return facts;
-      if (facts !== undefined) found.push({ facts, answers: new Answers(this.#questions, handle, this.#tracker) });
+      if (facts === undefined) continue;
+      const known = this.#all.find((one) => one.handle === handle && isSame(one.facts, facts));
+      found.push({ handle, facts, answers: known?.answers ?? new Answers(this.#questions, handle, this.#tracker) });
     }
-    for (const { answers } of found) answers.ask('read', 'slow');
-    this.#all = found;
-    return undefined;
+    return found;
   }
 
   /** Returns handles and numbers, which can have gaps; or the code with which the driver failed. */
@@ -133,3 +137,11 @@ export class Instances {
     return code === CODE.success ? scratch.text(0, NAME_LENGTH) : undefined;
   }
 }
+
+/** Without a UUID nobody can tell whether an instance was made again. */
+const isSame = (before: MigSample, now: MigSample): boolean =>
+  now.name !== undefined &&
+  before.name?.uuid === now.name.uuid &&
+  before.index === now.index &&
+  before.gpuInstance === now.gpuInstance &&
+  before.computeInstance === now.computeInstance;
