@@ -154,6 +154,14 @@ describe('the proof on hardware', () => {
     ]);
   }, 180_000);
 
+  it('runs real loads only with the programs for them', async () => {
+    const { status, report } = await run('use');
+    expect([status, report.lines.map(({ what, verdict, note }) => [what, verdict, note])]).toEqual([
+      0,
+      [['loads', 'not offered', 'no folder with the programs of loads: --lab']],
+    ]);
+  }, 60_000);
+
   it('says why it does nothing where there is no driver', () => {
     const words = ['test/gpu/run.mjs', `--out=${out}`, '--smi=/nowhere/nvidia-smi'];
     const said = execFileSync(process.execPath, words, { encoding: 'utf8' });

@@ -14,6 +14,8 @@ export interface Ground {
   readonly machineOptions: readonly string[];
   /** Root of the process tree that the agent reads. */
   readonly procfs: string;
+  /** Folder with the programs of loads; absent where there is none. */
+  readonly lab?: string | undefined;
   /** Whether a reset of the GPU was asked for. */
   readonly mayReset: boolean;
 }

@@ -8,6 +8,7 @@ import type { Ground } from './ground.ts';
 import { processStage } from './process-stage.ts';
 import { countOf, type Line, notOffered, writeReport } from './report.ts';
 import { type Printed, Smi } from './smi.ts';
+import { useStage } from './use-stage.ts';
 
 /** Stages by name, in their order. */
 const STAGES: Readonly<Record<string, (ground: Ground) => Promise<readonly Line[]>>> = {
@@ -16,20 +17,25 @@ const STAGES: Readonly<Record<string, (ground: Ground) => Promise<readonly Line[
   hang: hangStage,
   release: releaseStage,
   cost: costStage,
+  use: useStage,
 };
+/** Those that need programs of their own run only when they are named. */
+const ALWAYS = Object.keys(STAGES).filter((name) => name !== 'use');
 
 const OPTIONS = {
   out: { type: 'string', default: '.' },
   smi: { type: 'string', default: 'nvidia-smi' },
-  stages: { type: 'string', default: Object.keys(STAGES).join(',') },
+  stages: { type: 'string', default: ALWAYS.join(',') },
   'gpu-reset': { type: 'boolean', default: false },
   agent: { type: 'string', multiple: true },
   procfs: { type: 'string', default: '/proc' },
+  lab: { type: 'string' },
 } as const;
 
 /**
  * Runs the stages, and writes the report. Returns the exit status: 1 when something is different, 0 when nothing is, or there is no driver.
- * `--agent=OPTION` gives the agent an option, such as the path of the library; `--stages=compare,cost` runs only these.
+ * `--agent=OPTION` gives the agent an option, such as the path of the library; `--stages=compare,cost` runs only these;
+ * `--stages=use --lab=FOLDER` those of real loads, by the programs in that folder.
  */
 export async function main(words: readonly string[], say: (text: string) => void): Promise<number> {
   const { values } = parseArgs({ args: [...words], options: OPTIONS });
@@ -48,6 +54,7 @@ export async function main(words: readonly string[], say: (text: string) => void
     folder,
     machineOptions: values.agent ?? [],
     procfs: values.procfs,
+    lab: values.lab,
     mayReset: values['gpu-reset'],
   };
   const lines: Line[] = [];

@@ -84,13 +84,12 @@ export interface Placed {
  * Puts a process into the cgroup of the pod. Without the right to make one, or where the process tree is a stand-in, the agent reads a copy of
  * the tree, in which only the cgroup of this process is another.
  */
-export function placeInPod({ folder, procfs }: Ground, pid: number): Placed {
-  const name = `kubepods/besteffort/pod${POD.uid}/${CONTAINER}`;
+export function placeInPod({ folder, procfs }: Ground, pid: number, uid = POD.uid): Placed {
+  const pod = `kubepods/besteffort/pod${uid}`;
+  const name = `${pod}/${CONTAINER}`;
   const root = '/sys/fs/cgroup';
   if (procfs === '/proc' && existsSync(join(root, 'cgroup.procs'))) {
-    const made = ['kubepods', 'kubepods/besteffort', `kubepods/besteffort/pod${POD.uid}`, name].filter(
-      (path) => !existsSync(join(root, path)),
-    );
+    const made = ['kubepods', 'kubepods/besteffort', pod, name].filter((path) => !existsSync(join(root, path)));
     const remove = (): void => {
       for (const path of made.toReversed()) if (existsSync(join(root, path))) rmdirSync(join(root, path));
     };
