@@ -1,4 +1,6 @@
+import { defined } from '../model/defined.ts';
 import type { Device } from '../model/device.ts';
+import { minutes, seconds } from '../model/duration.ts';
 import type { Transition } from '../model/events.ts';
 import { hardwareKey } from '../model/hardware.ts';
 import type { HealthState, Remedy, Severity } from '../model/health.ts';
@@ -153,15 +155,38 @@ export interface IncidentSummary {
   /** States in their order, the state before the incident first. */
   readonly states: readonly HealthState[];
   readonly conditions: readonly string[];
-  /** `namespace/pod/container`, without the ended ones when there are present ones. */
+  /** `namespace/pod/container` of those that hold the device; when none does, of those that the incident hit. */
   readonly holders: readonly string[];
+}
+
+/** Without readings, the last read before a fault is not known; by default a device is read every ten seconds. */
+const BETWEEN_READS_MS = seconds(30);
+/** A device that could not be read for longer may have failed long before. */
+const LONGEST_UNREAD_MS = minutes(2);
+
+/**
+ * The holders that an incident hit: those that hold the device, or let go of it after the last read that did not show the fault. A container
+ * that loses its device ends, often before the verdict. Who let go before that read held the device before, and ended for another reason.
+ */
+export function holdersHit({ time, after, changes, readings, holders }: IncidentRecord): readonly IncidentHolder[] {
+  const led = new Set(
+    changes.flatMap(({ condition: type, instance }) => (type === undefined ? [] : [conditionName({ type, ...defined({ instance }) })])),
+  );
+  const begins = (after.conditions ?? []).flatMap((one) => (one.since !== undefined && led.has(conditionName(one)) ? [one.since] : []));
+  const shownMs = Math.min(...[time, ...begins].map((one) => Date.parse(one)));
+  const soundMs = readings.times.map((one) => Date.parse(one)).findLast((readMs) => readMs < shownMs) ?? shownMs - BETWEEN_READS_MS;
+  const fromMs = Math.max(soundMs, shownMs - LONGEST_UNREAD_MS);
+  return holders.filter(({ until }) => until === undefined || Date.parse(until) >= fromMs);
 }
 
 const MOST_NAMES = 8;
 
-export function summaryOf({ id, time, device, before, changes, after, holders }: IncidentRecord): IncidentSummary {
+export function summaryOf(record: IncidentRecord): IncidentSummary {
+  const { id, time, device, before, changes, after, holders } = record;
   const present = holders.filter(({ until }) => until === undefined);
-  const named = (present.length > 0 ? present : holders).map(({ namespace, pod, container }) => `${namespace}/${pod}/${container}`);
+  const named = (present.length > 0 ? present : holdersHit(record)).map(
+    ({ namespace, pod, container }) => `${namespace}/${pod}/${container}`,
+  );
   const states = changes.flatMap(({ to }) => (to === undefined ? [] : [to]));
   const led = changes.flatMap(({ to, condition: type, instance }) =>
     type === undefined || to === 'healthy' ? [] : [conditionName({ type, ...(instance === undefined ? {} : { instance }) })],

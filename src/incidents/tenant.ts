@@ -1,6 +1,5 @@
-import { minutes } from '../model/duration.ts';
 import type { Remedy } from '../model/health.ts';
-import { type IncidentHolder, type IncidentRecord, type IncidentSummary, summaryOf } from './record.ts';
+import { holdersHit, type IncidentHolder, type IncidentRecord, type IncidentSummary, summaryOf } from './record.ts';
 import type { RecordRead } from './record-file.ts';
 
 /**
@@ -12,18 +11,6 @@ export interface TenantIncident extends Omit<IncidentSummary, 'hardware'> {
   readonly remedies: readonly Remedy[];
   /** The tenant's containers that hold the device or held it just before, with times. */
   readonly held: readonly IncidentHolder[];
-}
-
-/** Pods that let go of the device so long before the fault counted: a container that lost its device ends, often before the verdict. */
-const JUST_BEFORE_MS = minutes(2);
-
-/** The holders that an incident hit: those that held the device when its fault began, or let go of it just before. */
-export function holdersHit({ time, after, holders }: IncidentRecord): readonly IncidentHolder[] {
-  const begins = [time, ...(after.conditions ?? []).flatMap(({ since }) => (since === undefined ? [] : [since]))].map((one) =>
-    Date.parse(one),
-  );
-  const fromMs = Math.min(...begins) - JUST_BEFORE_MS;
-  return holders.filter(({ until }) => until === undefined || Date.parse(until) >= fromMs);
 }
 
 /** Returns the part of an incident that these namespaces may see; undefined when the incident hit none of their pods. */

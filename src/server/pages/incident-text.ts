@@ -2,6 +2,7 @@ import { metricTitle, readingText } from '../../board/units.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import {
   conditionName,
+  holdersHit,
   type IncidentChange,
   type IncidentCondition,
   type IncidentHolder,
@@ -73,11 +74,17 @@ function conditionLines(mark: string, conditions: readonly IncidentCondition[]):
 const changeWords = ({ from, to, condition, message }: IncidentChange): string =>
   `${from === undefined ? '' : `${from} to `}${to ?? ''}${condition === undefined ? '' : ` by ${condition}`}: ${message}`;
 
-function hit({ holders, processes, processesReadAt }: IncidentRecord): string[] {
+function hit(record: IncidentRecord): string[] {
+  const { holders, processes, processesReadAt } = record;
   if (holders.length === 0 && processes.length === 0) return ['No container held the device in the ten minutes before.'];
   const at = processesReadAt === undefined ? '' : `, read ${clock(processesReadAt)}`;
+  const held = holdersHit(record);
+  const others = holders.filter((holder) => !held.includes(holder));
   return [
-    ...holders.map(holderLine),
+    ...(held.length === 0 ? ['No container held the device when its fault began.'] : held.map(holderLine)),
+    ...(others.length === 0
+      ? []
+      : ['Not hit, because the last read before the fault came later:', ...others.map((one) => `  ${holderLine(one)}`)]),
     ...(processes.length === 0 ? [] : [`Processes on the device${at}:`]),
     ...processes.map(({ pid, name = 'unknown name', isStuck, memoryUsedBytes, podUid }) => {
       const memory = memoryUsedBytes === undefined ? '' : `, ${readingText('memory_bytes', memoryUsedBytes)}`;
