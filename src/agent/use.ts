@@ -47,6 +47,8 @@ interface Kept {
   /** The pods that the latest answer of the kubelet names, and when they were first seen; undefined before an answer. */
   readonly held?: { readonly pods: readonly HoldingPod[]; readonly fromMs: number } | undefined;
   readonly work?: Work | undefined;
+  /** The latest read found a port up. */
+  readonly isPortUp?: boolean | undefined;
 }
 
 /** Activity of the latest read, and the counters that the next read is compared with. */
@@ -88,7 +90,8 @@ export class OccupancyTracker {
       const user = areHoldersKnown ? userAfter(before?.user, held, now) : before?.user;
       const heldNow = areHoldersKnown ? heldAfter(before?.held, held, now) : before?.held;
       const work = workAfter(before?.work, record, spec, idle[device.family]);
-      kept.set(keys.of(device), { device, user, held: heldNow, work });
+      const isPortUp = current === undefined || isUnread ? before?.isPortUp : memoryAndPorts(current.readings).ports.includes(true);
+      kept.set(keys.of(device), { device, user, held: heldNow, work, isPortUp });
       if (current === undefined || isUnread) {
         found.set(key, { user, occupancy: undefined });
         continue;
@@ -110,7 +113,8 @@ export class OccupancyTracker {
         processes: processOwners(current.processes ?? [], { held, possible, user, pods }),
         hasAllProcesses: current.hasAllProcesses ?? false,
         ...memoryAndPorts(current.readings),
-        isPortFaultTold: isPortFaultTold(input.verdicts.get(key)),
+        // The verdict on a port that has just gone down comes with this read.
+        isPortFaultTold: before?.isPortUp === true || isPortFaultTold(input.verdicts.get(key)),
       };
       found.set(key, { user, occupancy });
     }
@@ -175,7 +179,9 @@ function memoryAndPorts(readings: readonly Reading[]): Pick<DeviceUse, 'memoryUs
 
 function isPortFaultTold(verdict: Verdict | undefined): boolean {
   const isOfPort = ({ type }: { readonly type: string }): boolean => PORT_CONDITIONS.has(type);
-  return verdict !== undefined && (verdict.conditions.some(isOfPort) || verdict.ignored?.some(isOfPort) === true);
+  // One that waits to count tells the fault, too. Two remedies at once would contradict each other.
+  const { conditions = [], ignored = [], pending = [] } = verdict ?? {};
+  return [...conditions, ...ignored, ...pending].some(isOfPort);
 }
 
 interface Kin {

@@ -64,7 +64,7 @@ export interface DeviceUse {
   readonly memoryUsedBytes?: number;
   /** State of each port that the device reports: true for up. */
   readonly ports: readonly boolean[];
-  /** The family's own conditions already say that the ports are down. */
+  /** The family's own conditions say that the ports are down, or can say it after this read for the first time. */
   readonly isPortFaultTold: boolean;
 }
 

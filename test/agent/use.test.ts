@@ -552,6 +552,16 @@ describe('a held device without a port', () => {
     ];
     const moment = (states: readonly number[], level: boolean): Moment => at(states, { read: () => ports(states, down(level)) });
     node.pass(10, moment([1], true));
+    // Also while the condition of the family waits to count: two remedies at once would contradict each other.
+    const waiting: string[] = [];
+    for (let n = 0; n < 3; n += 1) {
+      node.pass(10, moment([0], false));
+      waiting.push(
+        ...(node.last?.verdict.pending ?? []).map(({ type }) => type),
+        ...(node.last?.verdict.conditions ?? []).map(({ type }) => type),
+      );
+    }
+    expect(new Set(waiting)).toEqual(new Set(['PortDown']));
     expect(node.pass(300, moment([0], false))).toEqual(['PortDown']);
     expect(node.last?.verdict.pending).toBeUndefined();
     expect(node.pass(80, moment([1], true))).toEqual([]);
