@@ -53,6 +53,8 @@ export interface AssembleSettings {
   readonly virtual?: VirtualMachine | undefined;
   /** Whether GPUs are compared with those that are free. */
   readonly isPlacementJudged?: boolean;
+  /** Hardware that was out of service when it was last listed and that was not listed since, as the latest judgement left it. */
+  readonly unreturned?: () => readonly Device[];
   /** What the families need of the host. */
   readonly needs?: ReadonlyMap<string, readonly HostNeed[]>;
   /** Without them, the use of devices is not compared with their holders. */
@@ -202,7 +204,9 @@ export class Assembler {
       ...(near.length === 0 ? {} : { localities: near }),
       ...(this.#settings.virtual === undefined ? {} : { virtual: this.#settings.virtual }),
       containerReadings: ownReadings,
-      families: families.map(({ state }) => this.#withDisabled(withExpected(withProblems(state, problems.get(state.family)), expected))),
+      families: families.map(({ state }) =>
+        this.#withDisabled(this.#withUnreturned(withExpected(withProblems(state, problems.get(state.family)), expected))),
+      ),
       ...(expected.length === 0 ? {} : { expected }),
       podResources,
       ...(usage === undefined ? {} : { usage }),
@@ -240,6 +244,15 @@ export class Assembler {
   get #placeFacts(): Omit<LocalityFacts, 'exclusive'> {
     const { roles = new Map(), cpuNodes = new Map() } = this.#settings;
     return { device: (key) => this.#known.get(key)?.device, roleOf: (family) => roles.get(family), cpuNodes };
+  }
+
+  /** Other hardware in its place shows that a device was replaced. */
+  #withUnreturned(state: FamilyState): FamilyState {
+    const absent = (this.#settings.unreturned?.() ?? []).filter(({ family }) => family === state.family);
+    if (absent.length === 0) return state;
+    const present = [...this.#known.values()].flatMap(({ device, missingSinceMs }) => (missingSinceMs === undefined ? [device] : []));
+    const unreturned = absent.filter((device) => !present.some((other) => isOtherInPlace(other, device))).map(({ id }) => id);
+    return unreturned.length === 0 ? state : { ...state, unreturned };
   }
 
   #withDisabled(state: FamilyState): FamilyState {
@@ -318,6 +331,12 @@ const ENDING_MS = 5_000;
 
 const sightOf = (record: DeviceRecord | undefined): DeviceSight | undefined =>
   record && { isMissing: record.missingSinceMs !== undefined, firstMs: record.firstReadMs, lastMs: record.read?.startedMs };
+
+function isOtherInPlace(other: Device, device: Device): boolean {
+  const isInPlace = other.family === device.family && other.parent === undefined && other.pciAddress === device.pciAddress;
+  const areIdentified = typeof other.identity === 'string' && typeof device.identity === 'string';
+  return isInPlace && other.pciAddress !== undefined && areIdentified && other.identity !== device.identity;
+}
 
 const unresolvedIn = (allocations: readonly AllocationState[]): readonly Allocation[] =>
   allocations.flatMap(({ allocation, unresolved }) => (unresolved === 'no-device' || unresolved === 'ambiguous' ? [allocation] : []));

@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http';
 import type { Logger } from '../log/logger.ts';
+import { type Device, deviceKey } from '../model/device.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { type AcceptAnswer, type AcceptRequest, type Control, serveControlSocket } from '../server/control/control-socket.ts';
 import type { HealthService } from './health.ts';
@@ -33,7 +34,7 @@ export function acceptCondition(
     [key, id, uuid, ...aliases].some((name) => name?.toLowerCase() === wanted.toLowerCase()),
   );
   const [state, other] = found;
-  if (state === undefined) return { refused: `there is no device ${wanted}` };
+  if (state === undefined) return acceptAbsence(wanted, why, health, assemble);
   if (other !== undefined) return { refused: `several devices are called ${wanted}: ${found.map(({ key }) => key).join(', ')}` };
   const accepted = health.engine.accept(state.key, condition, why);
   if (accepted.length === 0)
@@ -42,4 +43,14 @@ export function acceptCondition(
     };
   assemble();
   return { device: state.key, accepted };
+}
+
+/** Accepts that a device which was out of service does not return: it was removed, for example. */
+function acceptAbsence(wanted: string, why: string, health: HealthService, assemble: () => void): AcceptAnswer {
+  const names = ({ family, id, uuid, aliases }: Device): readonly (string | undefined)[] => [`${family}/${id}`, id, uuid, ...aliases];
+  const found = health.engine.unreturned().find((device) => names(device).some((name) => name?.toLowerCase() === wanted.toLowerCase()));
+  if (found === undefined) return { refused: `there is no device ${wanted}` };
+  const accepted = health.engine.accept(deviceKey(found), undefined, why);
+  assemble();
+  return { device: deviceKey(found), accepted };
 }

@@ -168,6 +168,7 @@ export class AgentCore {
           timeoutMs: settings.refresh.timeout,
           hung: health.hung(family.name),
           isExpected: known.some(({ device }) => device.family === family.name),
+          wasReadCompletely: health.wasReadCompletely(family.name),
         },
         {
           clock,
@@ -193,6 +194,7 @@ export class AgentCore {
         missingRetentionMs: settings.device['missing-retention'],
         cpuNodes: readCpuNodes(host.sys),
         virtual: readVirtualMachine(host.sys, host.proc),
+        unreturned: () => health.engine.unreturned(),
       },
       health.judge,
       withHung(known, families, health, new Tree(settings.roots.sysfs)),
@@ -286,6 +288,7 @@ export class AgentCore {
       { nowMs: this.#readingClock.now(), monotonicMs: this.#readingClock.monotonic() },
     );
     this.#health.hangs(Object.fromEntries(this.runners.map(({ family, hung }) => [family, hung])));
+    this.#health.completed(this.runners.flatMap(({ family, wasReadCompletely }) => (wasReadCompletely ? [family] : [])));
     this.#problems.update(snapshot);
     this.store.publish(snapshot);
     const endedMs = this.#clock.monotonic();

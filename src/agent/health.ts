@@ -33,6 +33,8 @@ export class HealthService {
   #written: Promise<void> = Promise.resolve();
   /** Hanging steps, keyed by family. */
   #hung: Hangs;
+  /** Families that were read completely since the machine booted. */
+  #completed: readonly string[];
   #watched: ObservedSpans;
   #isFirst = true;
 
@@ -41,6 +43,7 @@ export class HealthService {
     this.#logger = logger;
     this.engine = engine;
     this.#hung = remembered?.hung ?? {};
+    this.#completed = remembered?.completed ?? [];
     this.#watched = remembered?.watched ?? NEVER_OBSERVED;
     this.#clock = clock;
     const changes = createChangeLog(logger);
@@ -48,7 +51,7 @@ export class HealthService {
       engine: {
         hasNews: () => engine.hasNews(),
         announce: (throughId) => engine.announce(throughId),
-        state: () => ({ ...engine.state(), hung: this.#hung, watched: this.#watched }),
+        state: () => ({ ...engine.state(), hung: this.#hung, completed: this.#completed, watched: this.#watched }),
       },
       clock,
       // A command that reads once prints what it finds. Its findings are no change of health, so they are not logged.
@@ -113,6 +116,19 @@ export class HealthService {
     const isSame = JSON.stringify(hung) === JSON.stringify(this.#hung);
     this.#hung = hung;
     if (!isSame) this.#written = this.#journal.save();
+  }
+
+  /** Whether an earlier run of the agent read all of a family since the machine booted. */
+  wasReadCompletely(family: string): boolean {
+    return this.#completed.includes(family);
+  }
+
+  /** Saves the families that were read completely, so that a restart of the agent is no reason to doubt them. */
+  completed(families: readonly string[]): void {
+    const all = [...new Set([...this.#completed, ...families])].sort();
+    if (all.length === this.#completed.length) return;
+    this.#completed = all;
+    this.#written = this.#journal.save();
   }
 
   /** Registers the callback for the moment when a verdict can change by time alone. */

@@ -76,6 +76,10 @@ export interface FamilyState {
   readonly abandoned: number;
   /** True while a run is past its deadline and has not returned. */
   readonly hung: boolean;
+  /** A read that could reach all of the family has ended since the machine booted, in this run of the agent or in an earlier one. */
+  readonly readCompletely?: boolean;
+  /** Ids of devices that were out of service when they were last listed, and that no read has listed since; absent when there are none. */
+  readonly unreturned?: readonly string[];
 }
 
 /** State of all devices and allocations at one time. Immutable; all outputs read the same snapshot. */

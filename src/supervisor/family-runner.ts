@@ -45,6 +45,8 @@ export interface RunnerSettings extends ThreadSettings {
   readonly hung?: readonly HungStep[];
   /** An earlier run of the agent knew devices of this family. */
   readonly isExpected?: boolean;
+  /** An earlier run of the agent read all of the family since the machine booted. */
+  readonly wasReadCompletely?: boolean;
 }
 
 export interface RunnerEvents {
@@ -126,6 +128,7 @@ export class FamilyRunner {
   #isKnown: boolean;
   /** The last refresh found no hardware and made no run. */
   #isSkipped = false;
+  #wasReadCompletely: boolean;
   /** Why the last run failed. */
   #fault: Problem | undefined;
   #lastCrash: string | undefined;
@@ -148,6 +151,7 @@ export class FamilyRunner {
     this.#sys = new Tree(settings.roots.sysfs);
     this.#isPresent = isPresent;
     this.#isKnown = settings.isExpected ?? false;
+    this.#wasReadCompletely = settings.wasReadCompletely ?? false;
     this.#stuck = new StuckThreads((step) => this.#released(step));
     this.#stopListening = isolated.onChange(() => this.#hangsChanged());
     this.#untried = settings.hung ?? [];
@@ -192,7 +196,15 @@ export class FamilyRunner {
     const read = this.#latest?.collection.problems ?? [];
     const hanging = [...this.#hungDirectories.map(hungAt), ...this.#stuck.problems(), ...this.#stuckProcesses()];
     const problems = [...read, ...hanging, ...(this.#fault === undefined ? [] : [this.#fault])];
-    return this.#tally.state(this.family, withoutRepetition(problems), hanging.length > 0);
+    const state = this.#tally.state(this.family, withoutRepetition(problems), hanging.length > 0);
+    // A read without any device says only that there is none at present: a driver can load later.
+    const isNone = this.#latest !== undefined && this.#fault === undefined && isWhole(this.#latest.collection);
+    return this.#wasReadCompletely || this.#isSkipped || isNone ? { ...state, readCompletely: true } : state;
+  }
+
+  /** A read since the boot reached all of the family and found devices. */
+  get wasReadCompletely(): boolean {
+    return this.#wasReadCompletely;
   }
 
   /** Refreshes once; resolves when the refresh has succeeded or failed. Joins a refresh in progress. */
@@ -420,6 +432,7 @@ export class FamilyRunner {
     this.#fault = undefined;
     this.#tally.ended(hasRead(collection) && !isLost, durationMs, readAtMs);
     this.#isKnown ||= raw.reports.length > 0;
+    this.#wasReadCompletely ||= collection.reports.length > 0 && isWhole(collection);
     this.#tryOne();
     this.#endRefresh(isNews);
   }
@@ -493,6 +506,10 @@ export class FamilyRunner {
 
 /** Whether a collection reached at least some of the hardware. */
 const hasRead = ({ listing, reports }: Collection): boolean => listing !== 'partial' || reports.some(({ read }) => read !== undefined);
+
+/** Whether a collection left out nothing. A problem of a family without devices can hide all of them. */
+const isWhole = ({ listing, reports, problems }: Collection): boolean =>
+  listing !== 'partial' && (reports.length > 0 || problems.length === 0);
 
 /**
  * Whether a device, a problem or a finding differs from the collection before. A counter that grew is no news: its growth is judged over

@@ -102,6 +102,6 @@ describe('the exit code of health', () => {
     ['a family that cannot be read', [healthy], [unknown], 2, '2 toy devices are expected, and it is not known how many are present'],
     ['no expectation and no device', [], [], 2, 'no device is known'],
   ] as const)('with %s', (_, devices, expected, exitCode, message) => {
-    expect(nodeProblem(devices, expected)).toEqual({ exitCode, message });
+    expect(nodeProblem({ devices, families: [{ family: 'toy', complete: true }], expected })).toEqual({ exitCode, message });
   });
 });

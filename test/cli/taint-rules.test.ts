@@ -19,7 +19,7 @@ describe('taint rules', () => {
   it('taint a device under the name that its driver gives it', () => {
     expect(rules([sick()])).toEqual([
       {
-        apiVersion: 'resource.k8s.io/v1beta2',
+        apiVersion: 'resource.k8s.io/v1',
         kind: 'DeviceTaintRule',
         metadata: { name: 'device-agent.gpu.nvidia.com.node-1.gpu-0' },
         spec: {

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { nodeCondition, nodeProblem } from '../../src/health/journal/node-problem.ts';
+import { type JudgedState, nodeCondition, nodeProblem } from '../../src/health/journal/node-problem.ts';
 import type { HealthConfig } from '../../src/health/policy/policy-config.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import { found, gone, OneDevice, policyFor, spec } from './one-device.ts';
 
+const READ = [{ family: 'test', complete: true }];
 const judged = (key: string, ...finding: Parameters<OneDevice['read']>[1][]) => {
   const one = new OneDevice(policyFor([spec('Down'), spec('Hot', { severity: 'degraded' }), spec('Blind', { class: 'no-data' })]));
   return { key, verdict: one.read(0, ...finding) };
@@ -60,7 +61,7 @@ describe('the answer for node-problem-detector', () => {
     ['one unhealthy', [unknown, unhealthy], 1, 'test/d unhealthy, Down/1: Down at 42; reset'],
     ['several unhealthy', [unhealthy, unhealthy, unhealthy], 1, '3 unhealthy, first: test/d unhealthy, Down/1: Down at 42; reset'],
   ])('with %s', (_, devices, exitCode, message) => {
-    expect(nodeProblem(devices)).toEqual({ exitCode, message });
+    expect(nodeProblem({ devices, families: READ, expected: [] })).toEqual({ exitCode, message });
   });
 });
 
@@ -84,12 +85,14 @@ describe('one condition of the node', () => {
     ['no device and no expectation', [], [], [2, 2, 2]],
     ['no device where none is expected', [], [{ family: 'test', expected: 0, present: 0 }], [0, 0, 0]],
   ] as const)('with %s', (_, devices, expected, exitCodes) => {
-    const ask = (question: Parameters<typeof nodeCondition>[0]): number => nodeCondition(question, devices, expected, NOW_MS).exitCode;
+    const ask = (question: Parameters<typeof nodeCondition>[0]): number =>
+      nodeCondition(question, { devices, families: READ, expected }, NOW_MS).exitCode;
     expect([ask('DevicesUnhealthy'), ask('DevicesUnknown'), ask('DevicesMissing')]).toEqual(exitCodes);
   });
 
   it('is an event for two minutes after a device became worse, and never unknown', () => {
-    const event = (...devices: Parameters<typeof nodeCondition>[1]) => nodeCondition('DeviceNotHealthy', devices, [unread], NOW_MS);
+    const event = (...devices: readonly JudgedState[]) =>
+      nodeCondition('DeviceNotHealthy', { devices, families: READ, expected: [unread] }, NOW_MS);
     expect(event({ ...degraded, sinceMs: NOW_MS - 119_000 })).toEqual({ exitCode: 1, message: 'test/b degraded, Hot: Hot at 42; reset' });
     expect(event({ ...degraded, sinceMs: NOW_MS - 120_000 }, { ...healthy, sinceMs: NOW_MS })).toEqual({
       exitCode: 0,

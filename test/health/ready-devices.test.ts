@@ -29,8 +29,8 @@ const RULES: ReadyRules = {
   devicesOf: () => undefined,
 };
 
-const { succeeded: _, ...awaited } = familyState('toy');
-const failed: FamilyState = { ...familyState('toy'), succeeded: false, problems: [{ code: 'no-library', message: 'no library' }] };
+const { succeeded: _, readCompletely: __, ...awaited } = familyState('toy');
+const failed: FamilyState = { ...awaited, succeeded: false, problems: [{ code: 'no-library', message: 'no library' }] };
 
 const snapshotOf = (
   devices: readonly DeviceState[],
@@ -68,10 +68,16 @@ describe('whether devices are ready', () => {
 
   it('is no while a family was not read and could have devices', () => {
     const other = one('b', 'healthy', { family: 'other' });
-    expect(ask(snapshotOf([other], [], [awaited, familyState('other')]))).toEqual([false, 'toy: not read yet']);
-    expect(ask(snapshotOf([other], [], [failed]), { most: { count: 9 } })).toEqual([false, 'toy: could not be read, no-library']);
+    expect(ask(snapshotOf([other], [], [awaited, familyState('other')]))).toEqual([false, 'not read completely since the boot: toy']);
+    expect(ask(snapshotOf([other], [], [failed]), { most: { count: 9 } })).toEqual([
+      false,
+      'not read completely since the boot: toy (no-library)',
+    ]);
     const partly = { ...failed, succeeded: true };
-    expect(ask(snapshotOf([other], [], [partly])), 'a problem can hide devices').toEqual([false, 'toy: could not be read, no-library']);
+    expect(ask(snapshotOf([other], [], [partly])), 'a problem can hide devices').toEqual([
+      false,
+      'not read completely since the boot: toy (no-library)',
+    ]);
     expect(ask(snapshotOf([other], [], [failed]), { family: 'other' })).toEqual([true, '1 of 1 devices are ready.']);
     expect(ask(snapshotOf([one('a')], [{ family: 'toy', expected: 1 }]), { most: { count: 9 } })).toEqual([
       false,

@@ -54,6 +54,7 @@ export const podResources = (allocations: readonly Allocation[], part: Partial<P
 export const familyState = (family: string): FamilyState => ({
   family,
   succeeded: true,
+  readCompletely: true,
   problems: [],
   runs: 1,
   failures: 0,

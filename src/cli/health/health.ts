@@ -2,8 +2,10 @@ import { probationText } from '../../board/condition-text.ts';
 import { nearestHint } from '../../config/nearest.ts';
 import { UserError } from '../../errors.ts';
 import { LINE_BYTES, nodeProblem } from '../../health/journal/node-problem.ts';
+import { defined } from '../../model/defined.ts';
 import { deviceKey } from '../../model/device.ts';
 import type { ExpectedDevices } from '../../model/expected.ts';
+import { type FamilyReading, familyReadingsIn } from '../../model/family-reading.ts';
 import { oneLine, shortened } from '../../model/one-line.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import { askFor, printAge, REFUSAL_TEXTS } from '../agent-api.ts';
@@ -18,6 +20,7 @@ interface Judged {
   /** Undefined when the running agent has not read anything yet. */
   readonly devices: readonly ApiDevice[] | undefined;
   readonly expected: readonly ExpectedDevices[];
+  readonly families: readonly FamilyReading[] | undefined;
   readonly source: 'agent' | 'one reading';
   /** When the agent took the snapshot. */
   readonly takenAt?: string | undefined;
@@ -58,30 +61,37 @@ async function judge(context: CommandContext): Promise<Judged> {
     return {
       devices: reported,
       expected: expectedIn(answer?.body) ?? [],
+      families: familyReadingsIn(answer?.body),
       source: 'agent',
       takenAt: takenAtIn(answer?.body),
       isStuck: false,
     };
-  if (answer?.status === 503) return { devices: undefined, expected: [], source: 'agent', isStuck: false };
+  if (answer?.status === 503) return { devices: undefined, expected: [], families: [], source: 'agent', isStuck: false };
   const { logger } = context;
   if (refusal !== undefined) logger.warn('the running agent cannot be asked; this is one reading', REFUSAL_TEXTS[refusal]);
   const { configuration, families } = context;
   const [{ collectOnce }, { devicesView }] = await Promise.all([import('../../agent/agent.ts'), import('../../server/api/views.ts')]);
   const { snapshot, ended } = await collectOnce(agentSettings(configuration, families), { logger, version: readVersion().version });
-  return { devices: devicesIn(devicesView(snapshot)) ?? [], expected: snapshot.expected ?? [], source: 'one reading', isStuck: !ended };
+  const view = devicesView(snapshot);
+  const { expected = [] } = snapshot;
+  return { devices: devicesIn(view) ?? [], expected, families: familyReadingsIn(view), source: 'one reading', isStuck: !ended };
 }
 
 const takenAtIn = (body: unknown): string | undefined => (body as { readonly takenAt?: string }).takenAt;
 
-function answerFor({ devices, expected, source }: Pick<Judged, 'devices' | 'expected' | 'source'>, wanted: string | undefined): Answer {
+function answerFor({ devices, expected, families, source }: Judged, wanted: string | undefined): Answer {
   if (devices === undefined) return { status: 2, message: 'the agent has not read the hardware yet', devices: [] };
   const chosen = wanted === undefined ? devices : devices.filter((device) => isCalled(device, wanted));
   if (wanted !== undefined && chosen.length === 0) {
     return { status: 2, message: `no device ${wanted}${nearestHint(wanted, devices.flatMap(namesOf))}`, devices: [] };
   }
+  const judged = chosen.map((device) => ({ key: deviceKey(device), verdict: device.health }));
+  // A question about one device is answered by its own family, and by no other device.
+  const ofChosen = families
+    ?.filter(({ family }) => chosen.some((device) => device.family === family))
+    .map(({ family, complete, problem }) => defined({ family, complete, problem }));
   const { exitCode, message } = nodeProblem(
-    chosen.map((device) => ({ key: deviceKey(device), verdict: device.health })),
-    wanted === undefined ? expected : [],
+    wanted === undefined ? { devices: judged, families, expected } : { devices: judged, families: ofChosen, expected: [] },
   );
   const isShort = exitCode === 0 && source !== 'agent';
   return { status: exitCode, message: isShort ? `${message} (one reading)` : message, devices: chosen };
@@ -107,7 +117,8 @@ function written({ status, message, devices }: Answer, { source, takenAt }: Judg
 /** The message of the status is a comment, so that `kubectl apply` accepts all of the text. */
 function writtenRules({ message, devices }: Answer, families: readonly DeviceFamily[]): string {
   const sick = devices.filter(({ health }) => health.state === 'unhealthy').map((device) => sickDevice(device, families));
-  return `# ${shortened(message, LINE_BYTES)}\n${taintRules(sick, nodeName())}`;
+  const version = sick.length === 0 ? '' : '# Before Kubernetes 1.37 replace v1: by v1beta2 (1.36), by v1alpha3 (1.33 to 1.35).\n';
+  return `# ${shortened(message, LINE_BYTES)}\n${version}${taintRules(sick, nodeName())}`;
 }
 
 /** Formats the state of a device, and below it each condition with its remedy. */

@@ -1,6 +1,14 @@
 import { UserError } from '../../errors.ts';
-import { LINE_BYTES, NODE_EVENT, type NodeProblem, type NodeQuestion, nodeCondition } from '../../health/journal/node-problem.ts';
+import {
+  type JudgedState,
+  LINE_BYTES,
+  NODE_EVENT,
+  type NodeProblem,
+  type NodeQuestion,
+  nodeCondition,
+} from '../../health/journal/node-problem.ts';
 import { deviceKey } from '../../model/device.ts';
+import { familyReadingsIn } from '../../model/family-reading.ts';
 import { shortened } from '../../model/one-line.ts';
 import { type Ask, askFor, REFUSAL_TEXTS } from '../agent-api.ts';
 import { type ApiDevice, devicesIn, expectedIn } from '../api-device.ts';
@@ -37,14 +45,15 @@ async function answered(question: NodeQuestion, ask: Ask): Promise<NodeProblem> 
     const devices = devicesIn(answer?.body);
     if (devices === undefined) return silent('no agent answers');
     const { takenAt = '' } = (answer?.body ?? {}) as { readonly takenAt?: string };
-    return nodeCondition(question, devices.map(judged), expectedIn(answer?.body) ?? [], Date.parse(takenAt));
+    const view = { devices: devices.map(judged), families: familyReadingsIn(answer?.body), expected: expectedIn(answer?.body) ?? [] };
+    return nodeCondition(question, view, Date.parse(takenAt));
   } catch (error) {
     if (error instanceof UserError) return silent(error.message);
     throw error;
   }
 }
 
-const judged = (device: ApiDevice): Parameters<typeof nodeCondition>[1][number] => ({
+const judged = (device: ApiDevice): JudgedState => ({
   key: deviceKey(device),
   verdict: device.health,
   isMissing: device.missingSince !== undefined,

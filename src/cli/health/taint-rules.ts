@@ -18,8 +18,12 @@ export interface SickDevice {
   readonly names: readonly ClaimName[];
 }
 
-/** Served by Kubernetes 1.36 and 1.37, where it is switched on. */
-export const API_VERSION = 'resource.k8s.io/v1beta2';
+/**
+ * Versions of the API with DeviceTaintRules, the newest first. `v1` is there from Kubernetes 1.37 on, `v1beta2` from 1.36 on and `v1alpha3` from
+ * 1.33 to 1.38, both only where they are switched on. Source: the lifecycle tags in k8s.io/api 0.37. What is used here is the same in all of them.
+ */
+export const RULE_VERSIONS = ['v1', 'v1beta2', 'v1alpha3'] as const;
+export type RuleVersion = (typeof RULE_VERSIONS)[number];
 /** Key of each taint of this program, on devices and on nodes. */
 export const TAINT_KEY = 'device-agent/unhealthy';
 const COMMENT_BYTES = 1_024;
@@ -56,15 +60,23 @@ export function taintRules(devices: readonly SickDevice[], node: string): string
 function rulesOf(device: SickDevice, node: string): string {
   const { key, message } = device;
   const reason = comment(`${key}: ${message}`);
-  const rules = taintRulesOf(device, node);
+  const rules = taintRulesOf(device, { node, effect: 'NoSchedule', prefix: 'device-agent', version: 'v1' });
   if (rules.length === 0) return `${reason}${comment(`${key} has no rule: no claim holds it, and no known DRA driver has a name for it`)}`;
   return rules.map((rule) => `---\n${reason}${stringify(rule)}`).join('');
 }
 
+/** `prefix`: begin of the names. */
+interface RuleWords {
+  readonly node: string;
+  readonly effect: string;
+  readonly prefix: string;
+  readonly version: RuleVersion;
+}
+
 /** Returns the rules of one device: one for each driver and pool that offers it. */
-export function taintRulesOf(device: SickDevice, node: string, effect = 'NoSchedule', prefix = 'device-agent'): readonly TaintRule[] {
+export function taintRulesOf(device: SickDevice, { node, effect, prefix, version }: RuleWords): readonly TaintRule[] {
   return targetsOf(device, node).map((deviceSelector) => ({
-    apiVersion: API_VERSION,
+    apiVersion: `resource.k8s.io/${version}`,
     kind: 'DeviceTaintRule',
     metadata: { name: objectName([prefix, deviceSelector.driver, deviceSelector.pool, deviceSelector.device]) },
     spec: { deviceSelector, taint: { key: TAINT_KEY, value: device.condition, effect } },

@@ -4,7 +4,7 @@ import { parseJson } from '../../host/documents/json.ts';
 import type { ChangeLog } from '../../log/changes.ts';
 import { type Ask, type Opened, REFUSAL_TEXTS, type Refusal } from '../agent-api.ts';
 import { devicesIn, expectedIn } from '../api-device.ts';
-import { type AgentView, type FeedDevice, feedDevicesIn } from './view.ts';
+import { type AgentView, type FeedMessage, feedMessageIn } from './view.ts';
 
 const BOUNDS = { mostBytes: 16 * 1024 * 1024, mostEntries: 500_000, mostDepth: 20 };
 /** A client that heard nothing for this time knows nothing: docs/health-feed.md. */
@@ -23,7 +23,7 @@ export interface AgentFeedParts {
 /** Follows the health feed of the agent. At each message, so at least every ten seconds, it asks the API for what the feed does not have. */
 export class AgentFeed {
   readonly #parts: AgentFeedParts;
-  #feed: readonly FeedDevice[] | undefined;
+  #feed: FeedMessage | undefined;
   #view: AgentView | undefined;
   #heardMs: number;
   #stream: IncomingMessage | undefined;
@@ -71,18 +71,18 @@ export class AgentFeed {
       const lines = text.split('\n');
       text = lines.pop() ?? '';
       const messages = lines.map((line) => parseJson(line, BOUNDS));
-      if (messages.length > 0) await this.#take(messages.map(feedDevicesIn).findLast((devices) => devices !== undefined));
+      if (messages.length > 0) await this.#take(messages.map(feedMessageIn).findLast((message) => message !== undefined));
     }
   }
 
   /** `news`: undefined for a heartbeat. */
-  async #take(news: readonly FeedDevice[] | undefined): Promise<void> {
+  async #take(news: FeedMessage | undefined): Promise<void> {
     this.#feed = news ?? this.#feed;
     if (this.#feed === undefined) return;
     const { answer } = await this.#parts.ask('/api/v1/devices').catch(() => ({ answer: undefined }));
     const devices = devicesIn(answer?.body);
     if (devices === undefined || this.#isOver) return;
-    this.#view = { feed: this.#feed, devices, expected: expectedIn(answer?.body) ?? [] };
+    this.#view = { ...this.#feed, devices, expected: expectedIn(answer?.body) ?? [] };
     this.#heardMs = this.#parts.clock.monotonic();
     this.#awaitSilence();
     this.#parts.heard();

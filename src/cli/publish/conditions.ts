@@ -1,11 +1,10 @@
 import { conditionKey } from '../../health/engine/memory.ts';
-import { NODE_CONDITIONS } from '../../health/journal/node-problem.ts';
+import { type NodeConditionType as ConditionType, NODE_CONDITIONS, nodeAnswer, type SeenDevice } from '../../health/journal/known-well.ts';
 import { deviceKey } from '../../model/device.ts';
-import { areTooFew } from '../../model/expected.ts';
 import { shortened } from '../../model/one-line.ts';
-import type { AgentView, FeedDevice } from './view.ts';
+import { type AgentView, nodeViewOf } from './view.ts';
 
-export type ConditionType = (typeof NODE_CONDITIONS)[number];
+export type { ConditionType };
 
 /** Content of a node condition. Only a difference in these members is a change. */
 export interface ConditionContent {
@@ -26,7 +25,11 @@ const MESSAGE_BYTES = 512;
 
 /** Returns the conditions that follow from the verdicts. They contain no reading and no time, so that they change only with a verdict. */
 export function conditionsOf(view: AgentView): readonly ConditionContent[] {
-  return [unhealthy(view), unknown(view), missing(view)];
+  const seen = nodeViewOf(view);
+  return NODE_CONDITIONS.map((type) => {
+    const { status, reason, text, found } = nodeAnswer(type, seen);
+    return { type, status, reason, message: shortened(found === undefined ? text : listed(found.of, found.devices, view), MESSAGE_BYTES) };
+  });
 }
 
 /** Nothing was heard from the agent for too long. */
@@ -41,57 +44,38 @@ export function stopped(types: readonly ConditionType[]): readonly ConditionCont
   return types.map((type) => ({ type, status: 'Unknown', reason: 'PublisherStopped', message }));
 }
 
-function unhealthy(view: AgentView): ConditionContent {
-  const found = view.feed.filter(({ state }) => state === 'UNHEALTHY');
-  const type = 'DevicesUnhealthy';
-  if (found.length > 0) return { type, status: 'True', reason: 'FatalCondition', message: listed('unhealthy', found, view) };
-  if (view.feed.some(({ state }) => state === 'UNKNOWN'))
-    return { type, status: 'Unknown', reason: 'DevicesNotRead', message: 'no device is known to be unhealthy, and some were not read' };
-  return { type, status: 'False', reason: 'NoFatalCondition', message: 'no device has a fatal condition' };
-}
-
-function unknown(view: AgentView): ConditionContent {
-  const found = view.feed.filter(({ state }) => state === 'UNKNOWN');
-  const type = 'DevicesUnknown';
-  if (found.length > 0) return { type, status: 'True', reason: 'DevicesNotRead', message: listed('unknown', found, view) };
-  return { type, status: 'False', reason: 'AllRead', message: 'the state of each device is known' };
-}
-
-function missing({ feed, devices, expected }: AgentView): ConditionContent {
-  const type = 'DevicesMissing';
-  const absent = devices.filter((device) => device.missingSince !== undefined).map(deviceKey);
-  const short = expected.filter(areTooFew).map((one) => `${one.present} of ${one.expected} expected ${one.family} devices`);
-  const parts = [...absent, ...short];
-  if (parts.length > 0)
-    return { type, status: 'True', reason: 'DevicesAbsent', message: shortened(`missing: ${parts.join(', ')}`, MESSAGE_BYTES) };
-  const uncounted = expected.filter(({ present }) => present === undefined).map(({ family }) => family);
-  if (uncounted.length > 0)
-    return { type, status: 'Unknown', reason: 'DevicesNotCounted', message: `not counted yet: ${uncounted.join(', ')}` };
-  // A device that is unknown to a feed without fault was listed; one that the agent cannot judge at all may be gone.
-  if (feed.length > 0 && feed.every(({ state }) => state === 'UNKNOWN'))
-    return { type, status: 'Unknown', reason: 'DevicesNotRead', message: 'no device could be read' };
-  return { type, status: 'False', reason: 'AllPresent', message: 'no known or expected device is missing' };
-}
-
 /** Devices with their worst condition and its remedy. The text of a condition is left out: it can name processes of tenants. */
-function listed(what: string, found: readonly FeedDevice[], { feed, devices }: AgentView): string {
+function listed(what: string, found: readonly SeenDevice[], { feed, devices }: AgentView): string {
   const byKey = new Map(devices.map((device) => [deviceKey(device), device]));
-  const texts = found.map((device) => {
-    const key = deviceKey(device);
+  const texts = found.map(({ key }) => {
     const worst = byKey.get(key)?.health.conditions[0];
     return worst === undefined ? key : `${key} ${conditionKey(worst)} (${worst.remedy})`;
   });
-  return shortened(
-    `${found.length} of ${feed.length} devices ${found.length === 1 ? 'is' : 'are'} ${what}: ${texts.join(', ')}`,
-    MESSAGE_BYTES,
-  );
+  return `${found.length} of ${feed.length} devices ${found.length === 1 ? 'is' : 'are'} ${what}: ${texts.join(', ')}`;
+}
+
+/**
+ * Types of conditions by which others say that they work on a node: the lifecycle conditions of KEP-5683, with or without a domain before
+ * them. What fails there meanwhile is expected.
+ */
+const WORK_IN_PROGRESS = /^(?:[a-z0-9.-]+\/)?(?:Maintenance|Drain)InProgress$/;
+
+/** Whether somebody works on the node: a drain or a maintenance is in progress. */
+export function isWorkedOn(node: unknown): boolean {
+  return conditionsIn(node).some(({ type = '', status }) => WORK_IN_PROGRESS.test(type) && status === 'True');
 }
 
 /** Returns the conditions of this program in the status of a node. */
 export function ownConditionsIn(node: unknown): readonly NodeCondition[] {
+  return conditionsIn(node).filter((one): one is NodeCondition => NODE_CONDITIONS.some((type) => type === one.type));
+}
+
+type AnyCondition = Partial<Omit<NodeCondition, 'type'>> & { readonly type?: string };
+
+function conditionsIn(node: unknown): readonly AnyCondition[] {
   const conditions = (node as { readonly status?: { readonly conditions?: unknown } } | undefined | null)?.status?.conditions;
   if (!Array.isArray(conditions)) return [];
-  return conditions.filter((one: Partial<NodeCondition> | null) => NODE_CONDITIONS.some((type) => type === one?.type));
+  return conditions.filter((one: AnyCondition | null) => typeof one?.type === 'string');
 }
 
 const sameContent = (one: ConditionContent, other: ConditionContent): boolean =>

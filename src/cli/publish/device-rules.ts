@@ -1,13 +1,15 @@
+import { isKnownWell } from '../../health/journal/known-well.ts';
 import type { Clock } from '../../host/clock.ts';
 import { deviceKey } from '../../model/device.ts';
+import { hours } from '../../model/duration.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
-import { API_VERSION, sickDevice, type TaintRule, taintRulesOf } from '../health/taint-rules.ts';
+import { type RuleVersion, sickDevice, type TaintRule, taintRulesOf } from '../health/taint-rules.ts';
 import { COMPONENT } from './events.ts';
 import type { Kubernetes } from './kubernetes.ts';
-import { callOrThrow } from './pace.ts';
-import type { AgentView } from './view.ts';
+import { callOrThrow, NotTaken, Refused } from './pace.ts';
+import { servedRuleVersion } from './rule-version.ts';
+import { type AgentView, nodeViewOf } from './view.ts';
 
-export const RULES_PATH = `/apis/${API_VERSION}/devicetaintrules`;
 /** Label with the node of the publisher that made a rule. The admission policy of the chart compares it with the token. */
 export const NODE_LABEL = 'device-agent/node';
 /** Annotation with the device, as `family/id`. */
@@ -29,15 +31,17 @@ export interface PresentRule {
   readonly effect: string | undefined;
 }
 
-/** Returns the rules in a list; undefined when the answer is none. */
-export function rulesIn(body: unknown): readonly PresentRule[] | undefined {
+type ListedRule = { readonly [Part in 'metadata' | 'spec']?: Partial<OwnRule[Part]> | null } | null;
+
+/** Returns the rules of a node in a list; undefined when the answer is no list. Everyone who may write rules chooses their names. */
+export function rulesIn(body: unknown, node: string): readonly PresentRule[] | undefined {
   const items = (body as { readonly items?: unknown } | undefined | null)?.items;
   if (!Array.isArray(items)) return undefined;
-  return items.map(({ metadata, spec }: OwnRule) => ({
-    name: metadata.name,
-    key: metadata.annotations?.[DEVICE_ANNOTATION],
-    effect: spec?.taint?.effect,
-  }));
+  return items.flatMap((item: ListedRule): PresentRule[] => {
+    const { name, labels, annotations } = item?.metadata ?? {};
+    if (typeof name !== 'string' || name === '' || labels?.[NODE_LABEL] !== node) return [];
+    return [{ name, key: annotations?.[DEVICE_ANNOTATION], effect: item?.spec?.taint?.effect }];
+  });
 }
 
 export interface RuleChanges {
@@ -46,50 +50,65 @@ export interface RuleChanges {
   readonly remove: readonly string[];
 }
 
-/**
- * Returns the changes after which exactly the unhealthy devices have rules. A device of unknown state keeps its rules. A device whose claim is
- * gone keeps them too, because a claim can be the only source of its name.
- */
-export function ruleChanges(
-  { feed, devices }: AgentView,
-  present: readonly PresentRule[],
-  { node, effect, families }: { readonly node: string; readonly effect: string; readonly families: readonly DeviceFamily[] },
-): RuleChanges {
-  const states = new Map(feed.map((device) => [deviceKey(device), device.state]));
-  const keeps = ({ key = '' }: PresentRule): boolean => ['UNHEALTHY', 'UNKNOWN'].includes(states.get(key) ?? '');
-  const wanted = devices
-    .filter((device) => states.get(deviceKey(device)) === 'UNHEALTHY')
-    .flatMap((device) => {
-      const rules = taintRulesOf(sickDevice(device, families), node, effect, COMPONENT);
-      const of = {
-        labels: { [NODE_LABEL]: node, 'app.kubernetes.io/managed-by': COMPONENT },
-        annotations: { [DEVICE_ANNOTATION]: deviceKey(device) },
-      };
-      return rules.map((rule): OwnRule => ({ ...rule, metadata: { ...rule.metadata, ...of } }));
-    });
-  return {
-    add: wanted.filter(({ metadata, spec }) => !present.some(({ name, effect }) => name === metadata.name && effect === spec.taint.effect)),
-    remove: present.filter((rule) => !keeps(rule)).map(({ name }) => name),
-  };
-}
-
-interface RuleSettings {
+export interface RuleSettings {
   readonly node: string;
   readonly effect: string;
   readonly families: readonly DeviceFamily[];
-  readonly resyncMs: number;
 }
 
-/** The rules of one node's devices in the cluster. */
+/**
+ * Returns the changes after which each unhealthy device has its rules. A rule is removed when its device is known to be well, or another
+ * device that is has the name that the rule selects. `isWorkedOn`: somebody works on the node, which gets no further rule meanwhile.
+ */
+export function ruleChanges(
+  view: AgentView,
+  present: readonly PresentRule[],
+  { node, effect, families, version, isWorkedOn }: RuleSettings & { readonly version: RuleVersion; readonly isWorkedOn: boolean },
+): RuleChanges {
+  const seen = new Map(nodeViewOf(view).devices.map((device) => [device.key, device]));
+  const rulesOf = (device: AgentView['devices'][number]): readonly TaintRule[] =>
+    taintRulesOf(sickDevice(device, families), { node, effect, prefix: COMPONENT, version });
+  const wanted = view.devices.flatMap((device) => {
+    const key = deviceKey(device);
+    if (seen.get(key)?.verdict.state !== 'unhealthy') return [];
+    const of = {
+      labels: { [NODE_LABEL]: node, 'app.kubernetes.io/managed-by': COMPONENT },
+      annotations: { [DEVICE_ANNOTATION]: key },
+    };
+    return rulesOf(device).map((rule): OwnRule => ({ ...rule, metadata: { ...rule.metadata, ...of } }));
+  });
+  const wantedNames = new Set(wanted.map(({ metadata }) => metadata.name));
+  const well = new Set([...seen.values()].filter((device) => isKnownWell(device, view.families)).map(({ key }) => key));
+  const namesOfWell = new Set(
+    view.devices.filter((device) => well.has(deviceKey(device))).flatMap((device) => rulesOf(device).map(({ metadata }) => metadata.name)),
+  );
+  const isOver = ({ name, key = '' }: PresentRule): boolean => !wantedNames.has(name) && (well.has(key) || namesOfWell.has(name));
+  const isOther = ({ metadata, spec }: OwnRule): boolean => {
+    const before = present.find(({ name }) => name === metadata.name);
+    return before === undefined ? !isWorkedOn : before.effect !== spec.taint.effect;
+  };
+  return { add: wanted.filter(isOther), remove: present.filter(isOver).map(({ name }) => name) };
+}
+
+/** An API server that was upgraded serves other versions, and says so nowhere. */
+const ASK_AGAIN_MS = hours(1);
+
+/** The rules of one node's devices in the cluster. All versions of the API show the same rules. */
 export class DeviceRules {
   readonly #kubernetes: Kubernetes;
   readonly #clock: Clock;
-  readonly #settings: RuleSettings;
+  readonly #settings: RuleSettings & { readonly resyncMs: number; readonly isWorkedOn?: () => boolean };
   /** As last listed; undefined when something changed since. */
   #present: readonly PresentRule[] | undefined;
   #listedMs = Number.NEGATIVE_INFINITY;
+  #version: RuleVersion | undefined;
+  #askedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(kubernetes: Kubernetes, clock: Clock, settings: RuleSettings) {
+  constructor(
+    kubernetes: Kubernetes,
+    clock: Clock,
+    settings: RuleSettings & { readonly resyncMs: number; readonly isWorkedOn?: () => boolean },
+  ) {
     this.#kubernetes = kubernetes;
     this.#clock = clock;
     this.#settings = settings;
@@ -97,17 +116,20 @@ export class DeviceRules {
 
   /** Returns after how many milliseconds to call again, even without news. `view`: undefined while nothing is known, which changes nothing. */
   async keep(view: () => AgentView | undefined): Promise<number> {
-    const { resyncMs } = this.#settings;
+    const { resyncMs, isWorkedOn = () => false } = this.#settings;
     if (this.#clock.monotonic() - this.#listedMs >= resyncMs) this.#present = undefined;
     const present = this.#present ?? (await this.#list());
+    const version = await this.#served();
     const known = view();
-    const { add, remove } = known === undefined ? { add: [], remove: [] } : ruleChanges(known, present, this.#settings);
+    const settings = { ...this.#settings, version, isWorkedOn: isWorkedOn() };
+    const { add, remove } = known === undefined ? { add: [], remove: [] } : ruleChanges(known, present, settings);
     if (add.length + remove.length > 0) this.#present = undefined;
     for (const name of remove) await this.#remove(name);
     for (const rule of add) {
-      const path = `${RULES_PATH}/${rule.metadata.name}?fieldManager=${COMPONENT}&force=true`;
-      await callOrThrow(this.#kubernetes, { method: 'PATCH', path, body: rule, contentType: 'application/apply-patch+yaml' });
+      const path = `${await this.#pathOf(rule.metadata.name)}?fieldManager=${COMPONENT}&force=true`;
+      await this.#call({ method: 'PATCH', path, body: rule, contentType: 'application/apply-patch+yaml' });
     }
+    if (add.length > 0) await this.#confirm(add);
     return this.#listedMs + resyncMs - this.#clock.monotonic();
   }
 
@@ -119,15 +141,49 @@ export class DeviceRules {
   }
 
   async #list(): Promise<readonly PresentRule[]> {
-    const path = `${RULES_PATH}?labelSelector=${encodeURIComponent(`${NODE_LABEL}=${this.#settings.node}`)}`;
-    const { body } = await callOrThrow(this.#kubernetes, { method: 'GET', path });
-    const present = rulesIn(body) ?? [];
+    const selector = encodeURIComponent(`${NODE_LABEL}=${this.#settings.node}`);
+    const { body } = await this.#call({ method: 'GET', path: `${await this.#pathOf()}?labelSelector=${selector}` });
+    const present = rulesIn(body, this.#settings.node);
+    if (present === undefined) throw new NotTaken('the answer has no list of rules');
     this.#present = present;
     this.#listedMs = this.#clock.monotonic();
     return present;
   }
 
+  async #confirm(written: readonly OwnRule[]): Promise<void> {
+    const present = await this.#list();
+    const isThere = ({ metadata, spec }: OwnRule): boolean =>
+      present.some(({ name, effect }) => name === metadata.name && effect === spec.taint.effect);
+    const lost = written.find((rule) => !isThere(rule));
+    if (lost === undefined) return;
+    this.#present = undefined;
+    throw new NotTaken(`the list of rules lacks ${lost.metadata.name} as it was written`);
+  }
+
   async #remove(name: string): Promise<void> {
-    await callOrThrow(this.#kubernetes, { method: 'DELETE', path: `${RULES_PATH}/${name}` }, [404]);
+    await callOrThrow(this.#kubernetes, { method: 'DELETE', path: await this.#pathOf(name) }, [404]);
+  }
+
+  async #pathOf(name?: string): Promise<string> {
+    const path = `/apis/resource.k8s.io/${await this.#served()}/devicetaintrules`;
+    return name === undefined ? path : `${path}/${encodeURIComponent(name)}`;
+  }
+
+  async #served(): Promise<RuleVersion> {
+    if (this.#version === undefined || this.#clock.monotonic() - this.#askedMs >= ASK_AGAIN_MS) {
+      this.#version = await servedRuleVersion(this.#kubernetes);
+      this.#askedMs = this.#clock.monotonic();
+    }
+    return this.#version;
+  }
+
+  /** After an upgrade or a rollback of the cluster, the version that was used may be gone. */
+  async #call(request: Parameters<typeof callOrThrow>[1]): Promise<{ readonly body: unknown }> {
+    try {
+      return await callOrThrow(this.#kubernetes, request);
+    } catch (error) {
+      if (error instanceof Refused && error.status === 404) this.#version = undefined;
+      throw error;
+    }
   }
 }

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import { conditionKey } from '../../health/engine/memory.ts';
-import type { IncidentHolder, IncidentRecord } from '../../incidents/record.ts';
-import { holdersHit } from '../../incidents/tenant.ts';
+import { holdersHit, type IncidentHolder, type IncidentRecord } from '../../incidents/record.ts';
 import type { HealthState } from '../../model/health.ts';
 import { shortened } from '../../model/one-line.ts';
 

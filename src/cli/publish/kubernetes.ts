@@ -2,9 +2,13 @@ import { readFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { parseJson } from '../../host/documents/json.ts';
 import { request as requestPlain } from '../../host/node-http.ts';
+import { shortened } from '../../model/one-line.ts';
 import type { PublishOptions } from './options.ts';
 
 const BOUNDS = { mostBytes: 8 * 1024 * 1024, mostEntries: 200_000, mostDepth: 60 };
+
+/** The log has no more of it. */
+const MESSAGE_BYTES = 300;
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
@@ -16,7 +20,11 @@ export interface KubernetesAnswer {
 }
 
 /** The API server answered nothing that can be used: the reason is the message. */
-export class NoAnswer extends Error {}
+export class NoAnswer extends Error {
+  constructor(message: string) {
+    super(shortened(message, MESSAGE_BYTES));
+  }
+}
 
 export interface Kubernetes {
   /** Sends one request. Rejects with {@link NoAnswer}. A status of an error is an answer. */

@@ -1,9 +1,17 @@
 import type { Clock } from '../../host/clock.ts';
 import type { Logger } from '../../log/logger.ts';
-import { type ConditionContent, type ConditionType, differ, type NodeCondition, ownConditionsIn, withTimes } from './conditions.ts';
+import {
+  type ConditionContent,
+  type ConditionType,
+  differ,
+  isWorkedOn,
+  type NodeCondition,
+  ownConditionsIn,
+  withTimes,
+} from './conditions.ts';
 import { COMPONENT } from './events.ts';
 import type { Kubernetes } from './kubernetes.ts';
-import { callOrThrow } from './pace.ts';
+import { callOrThrow, NotTaken } from './pace.ts';
 
 const APPLY = 'application/apply-patch+yaml';
 /** Patches follow each other no faster. */
@@ -23,6 +31,7 @@ export class NodeConditions {
   /** As last read or written; undefined when that is not known. */
   #present: readonly NodeCondition[] | undefined;
   #uid: string | undefined;
+  #isWorkedOn = false;
   #readMs = Number.NEGATIVE_INFINITY;
   #patchedMs: number | undefined;
 
@@ -33,6 +42,11 @@ export class NodeConditions {
   /** UID of the node; undefined while it was not read. */
   get uid(): string | undefined {
     return this.#uid;
+  }
+
+  /** Whether a drain or a maintenance was in progress when the node was read last. */
+  get isWorkedOn(): boolean {
+    return this.#isWorkedOn;
   }
 
   /**
@@ -82,6 +96,7 @@ export class NodeConditions {
     const { body } = await callOrThrow(kubernetes, { method: 'GET', path: `/api/v1/nodes/${encodeURIComponent(node)}` });
     const present = ownConditionsIn(body);
     this.#present = present;
+    this.#isWorkedOn = isWorkedOn(body);
     this.#uid = (body as { readonly metadata?: { readonly uid?: string } } | undefined)?.metadata?.uid;
     this.#readMs = clock.monotonic();
     this.#patchedMs ??= this.#patchedBefore(present);
@@ -101,6 +116,7 @@ export class NodeConditions {
     // A failed request may have been carried out.
     this.#present = undefined;
     const after = await this.#patch({ conditions });
+    if (differ(after, conditions)) throw new NotTaken('the answer to the patch lacks conditions that were written');
     this.#present = after;
     const statuses = Object.fromEntries(said.map(({ type, status, reason }) => [type, `${status} (${reason})`]));
     logger.info('the conditions of the node were written', statuses);

@@ -1,10 +1,11 @@
+import { nodeAnswer } from '../../health/journal/known-well.ts';
 import type { Clock } from '../../host/clock.ts';
 import { TAINT_KEY } from '../health/taint-rules.ts';
 import { COMPONENT } from './events.ts';
 import { type Kubernetes, NoAnswer } from './kubernetes.ts';
 import { SPACING_MS } from './node-conditions.ts';
-import { callOrThrow } from './pace.ts';
-import type { AgentView } from './view.ts';
+import { callOrThrow, NotTaken } from './pace.ts';
+import { type AgentView, nodeViewOf } from './view.ts';
 
 /** How often a conflict with another writer is tried again at once. */
 const MOST_CONFLICTS = 5;
@@ -22,6 +23,8 @@ interface TaintParts {
   /** `NoSchedule`, `PreferNoSchedule` or `NoExecute`. */
   readonly effect: string;
   readonly resyncMs: number;
+  /** Whether somebody works on the node. Default: nobody does. */
+  readonly isWorkedOn?: () => boolean;
 }
 
 const isOwn = ({ key }: Taint): boolean => key === TAINT_KEY;
@@ -31,18 +34,29 @@ const effectsOf = (taints: readonly Taint[]): string =>
     .map(({ effect }) => effect)
     .join();
 
+const taintsIn = (node: unknown): readonly Taint[] =>
+  (node as { readonly spec?: { readonly taints?: readonly Taint[] } } | undefined | null)?.spec?.taints ?? [];
+
 const differ = (present: readonly Taint[], wanted: readonly Taint[] | undefined): boolean =>
   wanted !== undefined && effectsOf(present) !== effectsOf(wanted);
 
 /** Returns the own taints that the node should have; undefined: those that it has. */
-function wantedTaints(view: AgentView | undefined, effect: string): readonly Taint[] | undefined {
-  const states = view?.feed.map(({ state }) => state) ?? ['UNKNOWN'];
-  if (states.includes('UNHEALTHY')) return [{ key: TAINT_KEY, effect }];
-  return states.includes('UNKNOWN') ? undefined : [];
+function wantedTaints(
+  view: AgentView | undefined,
+  present: readonly Taint[],
+  effect: string,
+  isWorkedOn: boolean,
+): readonly Taint[] | undefined {
+  if (view === undefined) return undefined;
+  const { status } = nodeAnswer('DevicesUnhealthy', nodeViewOf(view));
+  if (status === 'False') return [];
+  if (!view.feed.some(({ state }) => state === 'UNHEALTHY')) return undefined;
+  // Who works on the node has taken it out already. A taint of now would stay after the work.
+  return isWorkedOn && !present.some(isOwn) ? undefined : [{ key: TAINT_KEY, effect }];
 }
 
 /**
- * The own taint of one node: there while a device is unhealthy. While none is and some are unknown, it stays as it is. The API replaces the list
+ * The own taint of one node: there while a device is unhealthy, and until the node is known to be well. The API replaces the list
  * of taints as a whole, so each write names the version of the node that it was made from, and a conflict starts anew.
  */
 export class NodeTaint {
@@ -61,9 +75,10 @@ export class NodeTaint {
     const { clock, resyncMs, effect } = this.#parts;
     if (clock.monotonic() - this.#readMs >= resyncMs) this.#present = undefined;
     const present = this.#present ?? (await this.#read()).taints;
-    const wanted = (): readonly Taint[] | undefined => wantedTaints(view(), effect);
+    const isWorkedOn = this.#parts.isWorkedOn?.() ?? false;
+    const wanted = (taints: readonly Taint[]): readonly Taint[] | undefined => wantedTaints(view(), taints, effect, isWorkedOn);
     const untilReadMs = this.#readMs + resyncMs - clock.monotonic();
-    if (!differ(present, wanted())) return untilReadMs;
+    if (!differ(present, wanted(present))) return untilReadMs;
     const waitMs = this.#patchedMs + SPACING_MS - clock.monotonic();
     if (waitMs > 0) return Math.min(waitMs, untilReadMs);
     await this.#write(wanted);
@@ -79,23 +94,20 @@ export class NodeTaint {
 
   async #read(): Promise<{ readonly taints: readonly Taint[]; readonly resourceVersion: string }> {
     const { body } = await callOrThrow(this.#parts.kubernetes, { method: 'GET', path: this.#path() });
-    const { metadata, spec } = (body ?? {}) as {
-      readonly metadata?: { readonly resourceVersion?: string };
-      readonly spec?: { readonly taints?: readonly Taint[] };
-    };
+    const { metadata } = (body ?? {}) as { readonly metadata?: { readonly resourceVersion?: string } };
     // A write without a version would replace the taints of others.
     if (metadata?.resourceVersion === undefined) throw new NoAnswer('the answer has no node');
     this.#readMs = this.#parts.clock.monotonic();
-    const taints = spec?.taints ?? [];
+    const taints = taintsIn(body);
     this.#present = taints;
     return { taints, resourceVersion: metadata.resourceVersion };
   }
 
   /** Calls `wanted` after each reading, because its answer can change until the request is sent. */
-  async #write(wanted: () => readonly Taint[] | undefined): Promise<void> {
+  async #write(wanted: (present: readonly Taint[]) => readonly Taint[] | undefined): Promise<void> {
     for (let conflicts = 0; ; conflicts += 1) {
       const { taints, resourceVersion } = await this.#read();
-      const own = wanted();
+      const own = wanted(taints);
       if (own === undefined || !differ(taints, own)) return;
       const after = [...taints.filter((taint) => !isOwn(taint)), ...own];
       // A failed request may have been carried out.
@@ -104,8 +116,9 @@ export class NodeTaint {
       const body = { metadata: { resourceVersion }, spec: { taints: after } };
       const path = `${this.#path()}?fieldManager=${COMPONENT}`;
       const request = { method: 'PATCH', path, body, contentType: 'application/merge-patch+json' } as const;
-      const { status } = await callOrThrow(this.#parts.kubernetes, request, conflicts < MOST_CONFLICTS ? [409] : []);
+      const { status, body: answer } = await callOrThrow(this.#parts.kubernetes, request, conflicts < MOST_CONFLICTS ? [409] : []);
       if (status === 409) continue;
+      if (differ(taintsIn(answer), own)) throw new NotTaken('the answer to the patch lacks the taint that was written, or still has it');
       this.#present = after;
       return;
     }

@@ -14,7 +14,7 @@ import { type Kubernetes, kubernetesAt, serverAddress } from './kubernetes.ts';
 import { NodeConditions } from './node-conditions.ts';
 import { NodeTaint } from './node-taint.ts';
 import { publishOptions, publishSection } from './options.ts';
-import { Refused } from './pace.ts';
+import { NotServed, Refused } from './pace.ts';
 import { Publisher } from './publisher.ts';
 
 /** A request that runs, the time between two patches, and the last two requests. A pod has 30 seconds. */
@@ -55,7 +55,7 @@ async function withdraw({ output, logger }: CommandContext, kubernetes: Kubernet
   };
   const { removed, kept } = await new NodeConditions(parts).withdraw().catch(failed);
   // A token without rights on rules made none. An API server without the resource has none.
-  const isWithout = (error: unknown): boolean => error instanceof Refused && (error.status === 403 || error.status === 404);
+  const isWithout = (error: unknown): boolean => error instanceof NotServed || (error instanceof Refused && error.status === 403);
   const count = await rules.withdraw().catch((error: unknown) => (isWithout(error) ? 0 : failed(error)));
   const taints = await new NodeTaint({ ...parts, effect: 'off' }).withdraw().catch(failed);
   if (kept > 0) failed(new Error(`${kept} conditions of the node ${node} also belong to another program`));

@@ -54,12 +54,12 @@ export class Publisher {
 
   constructor(parts: PublisherParts, settings: PublisherSettings) {
     this.#parts = parts;
-    const { kubernetes, ask } = parts;
     const { node, resyncMs } = settings;
     const conditions = new NodeConditions({ ...parts, node, resyncMs });
-    const events = new IncidentEvents(kubernetes, ask);
-    const rules = new DeviceRules(kubernetes, parts.clock, { ...settings, effect: settings['device-taint-rules'] });
-    const taint = new NodeTaint({ ...parts, node, resyncMs, effect: settings['node-taint'] });
+    const isWorkedOn = (): boolean => conditions.isWorkedOn;
+    const events = new IncidentEvents(parts);
+    const rules = new DeviceRules(parts.kubernetes, parts.clock, { ...settings, effect: settings['device-taint-rules'], isWorkedOn });
+    const taint = new NodeTaint({ ...parts, node, resyncMs, effect: settings['node-taint'], isWorkedOn });
     const known = (): AgentView | undefined => {
       const view = this.#view();
       return view === 'away' ? undefined : view;
@@ -70,7 +70,9 @@ export class Publisher {
       work('conditions of the node', () => conditions.keep(() => this.#wanted())),
       ...(settings['device-taint-rules'] === 'off' ? [] : [work('taint rules of devices', () => rules.keep(known))]),
       ...(settings['node-taint'] === 'off' ? [] : [work('taint of the node', () => taint.keep(known))]),
-      ...(settings.events ? [work('events', () => events.write({ name: node, uid: conditions.uid }))] : []),
+      ...(settings.events
+        ? [work('events', () => events.write({ name: node, uid: conditions.uid, isWorkedOn: conditions.isWorkedOn }))]
+        : []),
     ];
   }
 

@@ -10,7 +10,7 @@ import { type Acceptance, unverifiedOf, withAccepted } from './acceptance.ts';
 import { createClockShift } from './clock-shift.ts';
 import { type HealthInput, judgeDevice } from './judge-device.ts';
 import { type ConditionState, type DeviceMemory, type HealthMemory, NOTHING, notAfter, type PastDevice, resumed } from './memory.ts';
-import { pastOfDevice, withoutPast, withPast } from './past-devices.ts';
+import { forgottenDevice, pastOfDevice, unreturnedOf, withoutOut, withoutPast, withPast } from './past-devices.ts';
 
 export interface HealthEngineOptions {
   readonly policy: HealthPolicy;
@@ -50,7 +50,8 @@ export interface HealthEngine {
   judge(input: JudgeInput, nowMs: number): Judgement;
   /**
    * Ends unverified conditions of a device at the next judgement. Without `condition`: all of them. Returns their keys. None when the
-   * device has no such condition; the reading that sees the fault again raises it again.
+   * device has no such condition; the reading that sees the fault again raises it again. A device that did not return is then no longer
+   * expected back.
    */
   accept(device: string, condition: string | undefined, why: string): readonly string[];
   /** State that must survive a restart, including events not yet announced. Plain data that no later call changes. */
@@ -65,10 +66,14 @@ export interface HealthEngine {
   eventsSince(id: number): readonly HealthEvent[];
   /** Devices seen in this boot, by this run or an earlier one. After a restart, those that no probe finds are listed as missing. */
   knownDevices(): readonly RememberedDevice[];
+  /** Devices that were out of service when they were last listed, in this boot or before, and that were not listed since. */
+  unreturned(): readonly Device[];
 }
 
 /** Number of events of the ring that are saved in the state. */
 const STATE_EVENTS = 200;
+/** What a person accepts of a device that did not return. */
+const OUT_OF_SERVICE = 'out of service';
 /** Timers of the runtime fire at once when their delay exceeds 24 days. */
 const LONGEST_WAIT_MS = 86_400_000;
 
@@ -115,8 +120,8 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
       const isDisplaced = memory.isDisplaced === true || named.has(deviceKey(memory.device));
       if (isForgotten(memory, policy, nowMs)) {
         events.push(...(isDisplaced ? [] : forget(memory, policy, nowMs)));
-        // Hardware without an identity is its name, which other hardware can take.
-        if (typeof memory.device.identity === 'string') forgotten.push([key, memory]);
+        const left = forgottenDevice(memory);
+        if (left !== undefined) forgotten.push([key, left]);
       } else if (!isDisplaced) devices[key] = memory;
       else if (typeof memory.device.identity === 'string') devices[key] = { ...memory, isDisplaced };
     }
@@ -133,6 +138,12 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     },
     judge,
     accept(device, condition, why) {
+      const { past = {} } = memory;
+      if (condition === undefined && unreturnedOf(past).some((one) => deviceKey(one) === device)) {
+        memory = { ...memory, past: withoutOut(past, device) };
+        hasNews = true;
+        return [OUT_OF_SERVICE];
+      }
       const keys = unverifiedOf(memory, device, condition);
       if (keys.length > 0) accepted = [...accepted, { device, keys, why }];
       return keys;
@@ -149,6 +160,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
       Object.values(memory.devices)
         .filter(({ isDisplaced }) => isDisplaced === undefined)
         .map(known),
+    unreturned: () => unreturnedOf(memory.past ?? {}),
   };
 }
 

@@ -78,6 +78,8 @@ export interface HealthMemory {
   readonly events: readonly HealthEvent[];
   /** Hanging steps, keyed by family, as the supervisor reports them. */
   readonly hung?: Readonly<Record<string, readonly HungStep[]>>;
+  /** Families that were read completely since the machine booted. A state file of an older version lacks it. */
+  readonly completed?: readonly string[];
   /** Hardware that is no longer listed, or that this boot has not listed so far, keyed as the devices. */
   readonly past?: Readonly<Record<string, PastDevice>>;
   /** When the agent judged, also before this run. A state file of an older version lacks it. */
@@ -85,7 +87,10 @@ export interface HealthMemory {
 }
 
 /** What stays of a device over a reboot, which ends all else that was known of it. */
-export type PastDevice = Pick<DeviceMemory, 'device' | 'listedAtMs' | 'incidents' | 'probation'>;
+export interface PastDevice extends Pick<DeviceMemory, 'device' | 'listedAtMs' | 'incidents' | 'probation'> {
+  /** It was out of service when it was last listed. */
+  readonly isOut?: true;
+}
 
 /** Memory before the first judgement. */
 export const NOTHING: HealthMemory = { judgedAtMs: 0, devices: {}, lastEventId: 0, events: [] };

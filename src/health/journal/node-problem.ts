@@ -1,9 +1,11 @@
 import { pendingTrouble } from '../../model/condition-phase.ts';
 import { seconds } from '../../model/duration.ts';
 import { areTooFew, type ExpectedDevices, expectedText } from '../../model/expected.ts';
+import { unreadText } from '../../model/family-reading.ts';
 import type { ActiveCondition, HealthState, Verdict } from '../../model/health.ts';
 import { conditionKey } from '../engine/memory.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ } from '../policy/own-conditions.ts';
+import { type NodeConditionType, type NodeView, nodeAnswer, type SeenDevice, unreadFamilies, unreturnedDevices } from './known-well.ts';
 
 /** node-problem-detector cuts longer lines by default. */
 export const LINE_BYTES = 80;
@@ -20,12 +22,7 @@ export interface JudgedCondition extends Pick<ActiveCondition, 'type' | 'instanc
   readonly recovering?: object;
 }
 
-export interface JudgedState {
-  readonly key: string;
-  /** A complete reading of its family no longer listed it. */
-  readonly isMissing?: boolean;
-  /** It was not read for longer than the stale age. */
-  readonly isStale?: boolean;
+export interface JudgedState extends SeenDevice {
   /** Wall clock since which it has its state. */
   readonly sinceMs?: number;
   readonly verdict: Pick<Verdict, 'state'> & {
@@ -40,63 +37,54 @@ export interface JudgedState {
  * Summarizes the devices for node-problem-detector. Only an unhealthy device is a problem, and a known problem outranks an unknown
  * state. The worst comes first, because the detector truncates the line. A family with fewer devices than expected is a problem too.
  */
-export function nodeProblem(devices: readonly JudgedState[], expected: readonly ExpectedDevices[] = []): NodeProblem {
-  const tooFew = expected.find(areTooFew);
-  if (devices.length === 0) return tooFew === undefined ? { exitCode: 2, message: 'no device is known' } : missing(tooFew);
+export function nodeProblem({ devices, families, expected }: NodeView<JudgedState>): NodeProblem {
   const inState = (state: HealthState): readonly JudgedState[] => devices.filter((device) => device.verdict.state === state);
   const unhealthy = inState('unhealthy');
   if (unhealthy.length > 0) return { exitCode: 1, message: summary(unhealthy, 'unhealthy') };
+  const tooFew = expected.find(areTooFew);
   if (tooFew !== undefined) return missing(tooFew);
+  const [lost, ...others] = unreturnedDevices(families);
+  const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
+  if (lost !== undefined) return { exitCode: 1, message: `${lost}${more} was out of service when last seen, and was not seen since` };
   const unknown = inState('unknown');
   if (unknown.length > 0) return { exitCode: 2, message: summary(unknown, 'unknown') };
-  const unread = expected.find(({ present }) => present === undefined);
-  if (unread !== undefined) return { exitCode: 2, message: expectedText(unread) };
+  const unread = unreadFamilies(families);
+  if (unread.length > 0) return { exitCode: 2, message: unreadText(unread) };
+  if (devices.length === 0) return { exitCode: 2, message: 'no device is known' };
+  const uncounted = expected.find(({ present }) => present === undefined);
+  if (uncounted !== undefined) return { exitCode: 2, message: expectedText(uncounted) };
   const degraded = inState('degraded');
   if (degraded.length > 0) return { exitCode: 0, message: summary(degraded, 'degraded') };
   return { exitCode: 0, message: `${devices.length} of ${devices.length} devices healthy${waiting(devices)}` };
 }
 
-/** Conditions of the node, as the shipped configuration of node-problem-detector names them, and the reason of its event. */
-export const NODE_CONDITIONS = ['DevicesUnhealthy', 'DevicesUnknown', 'DevicesMissing'] as const;
+/** Reason of the event, as the shipped configuration of node-problem-detector names it. */
 export const NODE_EVENT = 'DeviceNotHealthy';
-export type NodeQuestion = (typeof NODE_CONDITIONS)[number] | typeof NODE_EVENT;
+export type NodeQuestion = NodeConditionType | typeof NODE_EVENT;
 
 /** A change of a device is an event for this time: the detector asks in an interval of half of it, and so misses none. */
 const EVENT_MS = seconds(120);
+
+const EXIT_CODES = { True: 1, False: 0, Unknown: 2 } as const;
 
 /**
  * Tells whether one condition of the node holds. What was not read denies no condition. The event is there for two minutes after a device became
  * degraded, unhealthy or unknown, and its status is never 2, because the detector would make an event of that too.
  */
-export function nodeCondition(
-  question: NodeQuestion,
-  devices: readonly JudgedState[],
-  expected: readonly ExpectedDevices[],
-  takenAtMs: number,
-): NodeProblem {
-  const tooFew = expected.find(areTooFew);
-  const unread = expected.find(({ present }) => present === undefined);
-  const inState = (state: HealthState): readonly JudgedState[] => devices.filter((device) => device.verdict.state === state);
-  const [unhealthy, unknown] = [inState('unhealthy'), inState('unknown')];
-  const holds = (isProblem: boolean, message: string): NodeProblem => ({ exitCode: isProblem ? 1 : 2, message });
+export function nodeCondition(question: NodeQuestion, view: NodeView<JudgedState>, takenAtMs: number): NodeProblem {
   if (question === NODE_EVENT) {
     const changed = (['unhealthy', 'unknown', 'degraded'] as const)
-      .map((state) => [state, inState(state).filter(({ sinceMs = 0 }) => takenAtMs - sinceMs < EVENT_MS)] as const)
+      .map((state) => {
+        const isChanged = ({ verdict, sinceMs = 0 }: JudgedState): boolean => verdict.state === state && takenAtMs - sinceMs < EVENT_MS;
+        return [state, view.devices.filter(isChanged)] as const;
+      })
       .find(([, found]) => found.length > 0);
-    return changed === undefined ? { exitCode: 0, message: 'no device changed' } : holds(true, summary(changed[1], changed[0]));
+    return changed === undefined
+      ? { exitCode: 0, message: 'no device changed' }
+      : { exitCode: 1, message: summary(changed[1], changed[0]) };
   }
-  const gone = devices.find(({ isMissing }) => isMissing);
-  if (question === 'DevicesMissing' && tooFew !== undefined) return missing(tooFew);
-  if (question === 'DevicesMissing' && gone !== undefined) return holds(true, `${gone.key} is missing`);
-  if (devices.length === 0)
-    return expected.length > 0 && expected.every((one) => one.expected === 0)
-      ? { exitCode: 0, message: 'no device is expected' }
-      : { exitCode: 2, message: 'no device is known' };
-  if (question === 'DevicesUnhealthy' && unhealthy.length > 0) return holds(true, summary(unhealthy, 'unhealthy'));
-  if (unread !== undefined) return holds(question === 'DevicesUnknown', expectedText(unread));
-  const unseen = question === 'DevicesMissing' ? devices.filter(({ isStale }) => isStale) : unknown;
-  if (unseen.length > 0) return holds(question === 'DevicesUnknown', summary(unseen, 'unknown'));
-  return { exitCode: 0, message: `none of ${devices.length} devices` };
+  const { status, text, found } = nodeAnswer(question, view);
+  return { exitCode: EXIT_CODES[status], message: found === undefined ? text : summary(found.devices, found.of) };
 }
 
 const missing = (tooFew: ExpectedDevices): NodeProblem => ({ exitCode: 1, message: expectedText(tooFew) });

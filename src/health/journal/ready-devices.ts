@@ -1,9 +1,11 @@
 import { deviceKey } from '../../model/device.ts';
 import { areTooFew, type ExpectedDevices, expectedText } from '../../model/expected.ts';
+import { familyReading, unreadText } from '../../model/family-reading.ts';
 import type { Verdict } from '../../model/health.ts';
 import { shortened } from '../../model/one-line.ts';
-import type { DeviceState, FamilyState, Snapshot } from '../../model/snapshot.ts';
+import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import { conditionKey } from '../engine/memory.ts';
+import { unreadFamilies, unreturnedDevices } from './known-well.ts';
 
 export interface ReadyQuestion {
   /** Only devices of this family. */
@@ -67,7 +69,7 @@ export function readyDevices(snapshot: Snapshot, question: ReadyQuestion, rules:
   const isAsked = (name: string): boolean =>
     resource === undefined ? isWhole || name === family : chosen.some(({ device }) => device.family === name);
   const expected = (snapshot.expected ?? []).filter((one) => isAsked(one.family));
-  const unread = resource === undefined ? snapshot.families.filter((one) => isAsked(one.family) && isUnread(one, chosen)) : [];
+  const families = resource === undefined ? snapshot.families.filter((one) => isAsked(one.family)).map(familyReading) : [];
   const byKey = new Map(chosen.map((state) => [state.key, state]));
   const roots = new Map(chosen.map((state) => [state.key, rootOf(state, byKey)]));
   const troubled = chosen.flatMap((state) => {
@@ -78,11 +80,10 @@ export function readyDevices(snapshot: Snapshot, question: ReadyQuestion, rules:
   const { unresolved = 0 } = ofResource ?? {};
   const reasons: Reason[] = [
     ...expected.flatMap((one) => expectation(one, chosen)),
-    ...unread.map(({ family: name, succeeded, problems }): Reason => {
-      const problem = problems.find(({ code }) => code !== 'expected-missing');
-      const why = succeeded === undefined ? 'not read yet' : `could not be read${problem === undefined ? '' : `, ${problem.code}`}`;
-      return { line: `${name}: ${why}` };
-    }),
+    ...unreadFamilies(families).map((one): Reason => ({ line: unreadText([one]) })),
+    ...unreturnedDevices(families).map(
+      (key): Reason => ({ line: `${key}: out of service when last seen, and not seen since`, devices: 1 }),
+    ),
     ...(unresolved === 0 ? [] : [{ line: `${resource}: no known device has ${unresolved} of its ids`, devices: unresolved }]),
   ];
   const devices = new Set(roots.values()).size;
@@ -106,12 +107,6 @@ const no = (reasons: readonly Pick<Reason, 'line'>[]): ReadyAnswer => ({ isReady
 function limited(lines: readonly string[]): readonly string[] {
   const shown = lines.slice(0, MOST_LINES).map((line) => shortened(line, LINE_BYTES));
   return lines.length > MOST_LINES ? [...shown, `and ${lines.length - MOST_LINES} more`] : shown;
-}
-
-/** Whether it is unknown that a family has no device: no complete read found none, because a problem can hide devices. */
-function isUnread({ family, succeeded, problems }: FamilyState, chosen: readonly DeviceState[]): boolean {
-  const hides = succeeded !== true || problems.some(({ code }) => code !== 'expected-missing');
-  return hides && !chosen.some(({ device }) => device.family === family);
 }
 
 /** Devices that are expected and not there. Those that are listed as missing have a line of their own. */

@@ -1,6 +1,7 @@
 import type { Allocation } from '../../model/allocation.ts';
 import { remedyNow } from '../../model/condition-phase.ts';
 import type { HealthEvent } from '../../model/events.ts';
+import { familyReading } from '../../model/family-reading.ts';
 import type { ActiveCondition, IgnoredCondition, PendingCondition, Verdict } from '../../model/health.ts';
 import type { MemoryBlock } from '../../model/pod-resources.ts';
 import type { AllocationState, DeviceState, FamilyState, Snapshot } from '../../model/snapshot.ts';
@@ -45,6 +46,7 @@ export function devicesView(snapshot: Snapshot): object {
     takenAt: timeText(snapshot.takenAtMs),
     sequence: snapshot.sequence,
     expected: snapshot.expected,
+    families: snapshot.families.map(familyReading),
     devices: snapshot.devices.map(deviceView),
   };
 }

@@ -1,4 +1,5 @@
 import { remedyNow } from '../../model/condition-phase.ts';
+import { type FamilyReading, familyReading } from '../../model/family-reading.ts';
 import type { ActiveCondition, HealthState, Verdict } from '../../model/health.ts';
 import { shortened } from '../../model/one-line.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
@@ -29,6 +30,8 @@ export interface FeedDevice {
 /** All devices at one time. */
 export interface FeedList {
   readonly devices: readonly FeedDevice[];
+  /** How far each family was read: only then the absence of a device or a fault says something. */
+  readonly families: readonly FamilyReading[];
   readonly takenAtMs: number;
   /** Equal for two lists with the same content. */
   readonly signature: string;
@@ -43,7 +46,9 @@ export function feedList(snapshot: Snapshot, rules: NamingRules, fault: string |
     return { state, names: names.get(state.key) ?? [], ...verdict };
   });
   const content = devices.map(({ state, ...rest }) => [state.key, state.device.pciAddress, state.device.uuid, rest]);
-  return { devices, takenAtMs: snapshot.takenAtMs, signature: JSON.stringify(content) };
+  const readings = snapshot.families.map(familyReading);
+  const families = fault === undefined ? readings : readings.map((one) => ({ ...one, complete: false, problem: 'agent-stuck' }));
+  return { devices, families, takenAtMs: snapshot.takenAtMs, signature: JSON.stringify([content, families]) };
 }
 
 function judged({ state, conditions }: Verdict): Pick<FeedDevice, 'health' | 'message'> {

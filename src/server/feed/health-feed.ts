@@ -19,7 +19,7 @@ export interface HealthFeedDependencies {
   readonly heartbeatMs?: number;
 }
 
-const NOTHING: FeedList = { devices: [], takenAtMs: 0, signature: '' };
+const NOTHING: FeedList = { devices: [], families: [], takenAtMs: 0, signature: '' };
 
 /** The verdicts of all devices for clients that follow them. Without a client it does nothing. */
 export class HealthFeed {

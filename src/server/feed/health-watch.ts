@@ -48,8 +48,9 @@ function follow(feed: HealthFeed, { socket }: Request, response: Response): () =
   });
 }
 
-const listLine = ({ devices, takenAtMs }: FeedList): object => ({
+const listLine = ({ devices, families, takenAtMs }: FeedList): object => ({
   takenAt: new Date(takenAtMs).toISOString(),
+  families,
   devices: devices.map(deviceView),
 });
 

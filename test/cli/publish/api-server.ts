@@ -43,12 +43,14 @@ export interface EventObject {
 }
 
 export interface RuleObject {
+  readonly apiVersion?: string;
   readonly metadata: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
   readonly spec: object;
 }
 
 export const TOKEN = 'a-token';
-const RULES = '/apis/resource.k8s.io/v1beta2/devicetaintrules';
+const GROUP = '/apis/resource.k8s.io';
+const RULES = /^\/apis\/resource\.k8s\.io\/(?<version>v\w+)\/devicetaintrules(?:\/(?<name>[^/]+))?$/;
 const READY: Condition = {
   ...wordsOf('Ready', 'True'),
   lastTransitionTime: '2030-01-01T00:00:00Z',
@@ -77,6 +79,16 @@ export class ApiServer {
   token = TOKEN;
   /** Namespaces that do not exist. */
   readonly goneNamespaces = new Set<string>();
+  /** Status with which each namespace refuses events. */
+  readonly refusing = new Map<string, number>();
+  /** Versions of the group of claims, and whether each has taint rules. All versions show the same rules. */
+  versions: Readonly<Record<string, boolean>> = { v1: false, v1beta2: true };
+  /** As a proxy or a webhook that takes parts out of what is written. */
+  isForgetful = false;
+  /** Text about a node that does not exist. */
+  nodeText = 'not found';
+  /** Methods and paths, in their order. */
+  readonly calls: string[] = [];
   #server: Server;
   #uids = 0;
 
@@ -120,7 +132,7 @@ export class ApiServer {
 
   /** The conditions of the publisher. */
   conditions(node: string): readonly Condition[] {
-    return this.nodes.get(node)?.conditions.filter(({ type }) => type !== 'Ready') ?? [];
+    return this.nodes.get(node)?.conditions.filter(({ type }) => type.startsWith('Devices')) ?? [];
   }
 
   #take(request: IncomingMessage, response: ServerResponse): void {
@@ -142,16 +154,19 @@ export class ApiServer {
     if (this.fault === 'error') return failed(500, 'etcd has no leader');
     if (headers.authorization !== `Bearer ${this.token}`) return failed(401, 'Unauthorized');
     const { pathname, searchParams } = new URL(url, 'https://api');
+    this.calls.push(`${method} ${pathname}`);
     const [, node] = /^\/api\/v1\/nodes\/([^/]+)/.exec(pathname) ?? [];
     if (node !== undefined)
       return (
         (method === 'PATCH' && !pathname.endsWith('/status')
           ? this.#taintAnswer(node, text)
           : this.#nodeAnswer(node, method === 'PATCH' ? text : undefined, headers, searchParams)) ??
-        failed(404, `nodes "${node}" not found`)
+        failed(404, `nodes "${node}" ${this.nodeText}`)
       );
     const [, namespace] = /^\/api\/v1\/namespaces\/([^/]+)\/events$/.exec(pathname) ?? [];
     if (namespace !== undefined) {
+      const refusal = this.refusing.get(namespace);
+      if (refusal !== undefined) return failed(refusal, `exceeded quota: events-of-${namespace}`);
       if (this.goneNamespaces.has(namespace)) return failed(404, `namespaces "${namespace}" not found`);
       const event = JSON.parse(text) as EventObject;
       const key = `${namespace}/${event.metadata.name}`;
@@ -160,15 +175,36 @@ export class ApiServer {
       this.events.set(key, event);
       return [201, event];
     }
-    if (pathname === RULES) {
-      const [label = '', value] = (searchParams.get('labelSelector') ?? '').split('=');
-      return [200, { items: [...this.rules.values()].filter(({ metadata }) => metadata.labels[label] === value) }];
+    if (pathname.startsWith(GROUP)) return this.#groupAnswer(method, pathname, searchParams, text) ?? failed(404, 'no such path');
+    return failed(404, 'no such path');
+  }
+
+  #groupAnswer(
+    method: string | undefined,
+    pathname: string,
+    parameters: URLSearchParams,
+    text: string,
+  ): readonly [number, object] | undefined {
+    const versions = Object.keys(this.versions);
+    if (pathname === GROUP) return versions.length === 0 ? undefined : [200, { versions: versions.map((version) => ({ version })) }];
+    const document = versions.find((version) => pathname === `${GROUP}/${version}`);
+    if (document !== undefined) {
+      const rules = this.versions[document] === true ? [{ name: 'devicetaintrules' }, { name: 'devicetaintrules/status' }] : [];
+      return [200, { resources: [{ name: 'resourceclaims' }, ...rules] }];
     }
-    const name = pathname.slice(RULES.length + 1);
-    if (!pathname.startsWith(RULES)) return failed(404, 'no such path');
-    if (method === 'DELETE') return this.rules.delete(name) ? [200, {}] : failed(404, 'no such rule');
-    this.rules.set(name, JSON.parse(text) as RuleObject);
-    return [200, {}];
+    const { version = '', name } = RULES.exec(pathname)?.groups ?? {};
+    if (this.versions[version] !== true) return undefined;
+    if (name === undefined) {
+      const [label = '', value] = (parameters.get('labelSelector') ?? '').split('=');
+      const items = [...this.rules.values()].filter(({ metadata }) => metadata.labels[label] === value);
+      return [200, { items: this.isForgetful ? [] : items }];
+    }
+    const key = decodeURIComponent(name);
+    if (method === 'DELETE') return this.rules.delete(key) ? [200, {}] : undefined;
+    const rule = JSON.parse(text) as RuleObject;
+    if (rule.apiVersion !== `resource.k8s.io/${version}`) return [400, { message: 'another version' }];
+    this.rules.set(key, rule);
+    return [200, rule];
   }
 
   /** A merge patch that names a version is taken only when the node still has it. */
@@ -180,8 +216,8 @@ export class ApiServer {
     const isTaken = metadata.resourceVersion === String(node.version);
     this.taintPatches.push({ isTaken, taints: spec.taints });
     if (!isTaken) return [409, { message: 'the object has been modified' }];
-    this.setTaints(name, () => spec.taints);
-    return [200, {}];
+    if (!this.isForgetful) this.setTaints(name, () => spec.taints);
+    return [200, { metadata: { name }, spec: { taints: node.taints } }];
   }
 
   /** `text`: what is applied. An apply owns the conditions that it names, and removes those that it named before. */
@@ -200,7 +236,7 @@ export class ApiServer {
       const words = (all: readonly Condition[]): string =>
         JSON.stringify(all.map(({ type, status: is, reason, message }) => [type, is, reason, message]));
       this.patches.push({ atMs: performance.now(), node: name, changes: words(this.conditions(name)) !== words(conditions), conditions });
-      node.conditions = [READY, ...conditions];
+      if (!this.isForgetful) node.conditions = [...node.conditions.filter(({ type }) => !type.startsWith('Devices')), ...conditions];
       node.version += 1;
     }
     const { uid, version, taints } = node;

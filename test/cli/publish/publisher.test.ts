@@ -30,6 +30,7 @@ let begin: (more?: object) => Publisher;
 const told: string[] = [];
 
 const feed = (...states: readonly FeedDevice['state'][]): AgentView => ({
+  families: [{ family: 'fan', complete: true }],
   feed: states.map((state, n) => ({ family: 'fan', id: `fan-${n}`, state })),
   devices: [],
   expected: [],

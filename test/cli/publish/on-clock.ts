@@ -1,0 +1,76 @@
+import { writeFileSync } from 'node:fs';
+import type { Ask } from '../../../src/cli/agent-api.ts';
+import { type Kubernetes, kubernetesAt } from '../../../src/cli/publish/kubernetes.ts';
+import { Publisher } from '../../../src/cli/publish/publisher.ts';
+import type { AgentView } from '../../../src/cli/publish/view.ts';
+import { createChangeLog } from '../../../src/log/changes.ts';
+import { minutes, seconds } from '../../../src/model/duration.ts';
+import type { DeviceFamily } from '../../../src/probes/family.ts';
+import { VirtualClock } from '../../oracle/virtual-clock.ts';
+import { seededRandom } from '../../support/seeded.ts';
+import { ApiServer, TOKEN } from './api-server.ts';
+
+export const NODE = 'node-1';
+
+/** Its devices are those of a DRA driver, under their own ids. */
+const FAN = { name: 'fan', claimNames: ({ id }: { id: string }) => [{ driver: 'fan.example.com', device: id }] } as unknown as DeviceFamily;
+
+/** A publisher and its API server on a clock that the test moves. */
+export class PublisherOnClock {
+  readonly api = new ApiServer();
+  readonly clock = new VirtualClock();
+  /** Messages that were logged, with their details. */
+  readonly told: string[] = [];
+  view: AgentView | undefined;
+  ask: Ask = async () => ({});
+  kubernetes: Kubernetes = { call: () => Promise.reject(new Error('not started')) };
+  #publisher: Publisher | undefined;
+  #onTheWire = 0;
+
+  async start(settings: object = {}): Promise<void> {
+    this.api.addNode(NODE);
+    const server = new URL(await this.api.start());
+    const token = this.api.certificates.path('token');
+    writeFileSync(token, TOKEN);
+    const client = kubernetesAt(server, { 'api-server': '', 'token-file': token, 'ca-file': this.api.certificates.path('ca.crt') });
+    this.kubernetes = {
+      call: async (...words) => {
+        this.#onTheWire += 1;
+        return await client.call(...words).finally(() => {
+          this.#onTheWire -= 1;
+        });
+      },
+    };
+    const log = (message: string, fields: object = {}): void => void this.told.push(`${message} ${JSON.stringify(fields)}`);
+    const logger = { debug: log, info: log, warn: log, error: log };
+    const changes = createChangeLog(logger, () => this.clock.monotonic());
+    const parts = { logger, changes, clock: this.clock, random: seededRandom(7), kubernetes: this.kubernetes };
+    const off = { 'device-taint-rules': 'off', 'node-taint': 'off', events: false };
+    const given = { ...off, node: NODE, families: [FAN], resyncMs: minutes(1), ...settings };
+    this.#publisher = new Publisher({ ...parts, ask: (path) => this.ask(path), view: () => this.view }, given);
+  }
+
+  /** Lets time pass, with a message of the agent each ten seconds. */
+  async pass(ms: number): Promise<void> {
+    for (let passedMs = 0; passedMs < ms; passedMs += seconds(10)) {
+      this.#publisher?.wake();
+      await this.#settle();
+      await this.clock.advance(Math.min(seconds(10), ms - passedMs), () => this.#settle());
+    }
+  }
+
+  async #settle(): Promise<void> {
+    for (let quiet = 0; quiet < 3; quiet = this.#onTheWire === 0 ? quiet + 1 : 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** What an agent says of fans, `fan-0` first. */
+export const fans = (...states: readonly ('HEALTHY' | 'UNHEALTHY' | 'UNKNOWN')[]): AgentView => ({
+  families: [{ family: 'fan', complete: true }],
+  expected: [],
+  feed: states.map((state, n) => ({ family: 'fan', id: `fan-${n}`, state })),
+  devices: states.map((state, n) => ({
+    ...{ family: 'fan', id: `fan-${n}`, kind: 'fan', aliases: [] },
+    health: { state: state === 'UNHEALTHY' ? 'unhealthy' : 'healthy', conditions: [] },
+  })),
+});
