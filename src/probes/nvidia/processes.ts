@@ -19,9 +19,6 @@ export function processesIn(list: readonly ProcessSample[], instance?: Instance)
 /**
  * Returns the processes of a device with their names and owners, each process once. The driver lists a process with compute and graphics
  * twice with about the same memory, so the larger value counts, not the sum.
- *
- * While an MPS server runs on the device, the driver counts the time of all its clients as the server's. A share of zero is then no fact
- * of the process, so it is absent. Measured on an H100 with driver 580: clients had memory and no time, the server had all of it.
  */
 export function processesOf(list: readonly ProcessSample[], factsOf: (pid: number) => ProcessFacts): readonly DeviceProcess[] {
   const byPid = new Map<number, ProcessSample>();
@@ -29,11 +26,8 @@ export function processesOf(list: readonly ProcessSample[], factsOf: (pid: numbe
     const memoryBytes = Math.max(listed.memoryBytes ?? -1, byPid.get(listed.pid)?.memoryBytes ?? -1);
     byPid.set(listed.pid, { ...byPid.get(listed.pid), ...listed, memoryBytes: memoryBytes < 0 ? undefined : memoryBytes });
   }
-  const users = [...byPid.values()];
-  const hasMps = users.some(({ pid, isMpsClient }) => isMpsClient === true || factsOf(pid).own?.name === MPS_SERVER);
-  return users.map(({ pid, memoryBytes, utilizationRatio: measured, isMpsClient }) => {
+  return [...byPid.values()].map(({ pid, memoryBytes, utilizationRatio, isMpsClient }) => {
     const { owner, own } = factsOf(pid);
-    const utilizationRatio = hasMps && measured !== undefined && isZero(measured) ? undefined : measured;
     return {
       pid,
       ...(own === undefined || own.name === '' ? {} : { name: own.name }),
@@ -45,10 +39,6 @@ export function processesOf(list: readonly ProcessSample[], factsOf: (pid: numbe
     };
   });
 }
-
-/** `nvidia-cuda-mps-server`, as the kernel cuts it. The control daemon, whose name is cut to the same, opens no device. */
-const MPS_SERVER = 'nvidia-cuda-mps';
-const isZero = (shares: Readonly<Record<string, number>>): boolean => Object.values(shares).every((share) => share === 0);
 
 /** Memory of one device between two reads. */
 interface Waiting {

@@ -1,5 +1,3 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
 import { hopper, type ScriptedGpu } from './scripted-script.ts';
@@ -81,10 +79,8 @@ describe('the utilization by process', () => {
     expect(gpuShares(await at(0))).toEqual({ 10: undefined, 11: 0.6 });
   });
 
-  it('is absent while a process has the name of an MPS server, also when the list of its clients fails', async () => {
-    const { node, at } = started(using(['11 100 60 5 0 0 0 0'], undefined, ['fail.nvmlDeviceGetMPSComputeRunningProcesses_v3 = 999']));
-    mkdirSync(join(node.root, 'proc/11'), { recursive: true });
-    writeFileSync(join(node.root, 'proc/11/stat'), `11 (nvidia-cuda-mps) S ${'0 '.repeat(18)}77 0 0\n`);
+  it('is absent without a sample when nothing says whether the GPU has clients of MPS', async () => {
+    const { at } = started(using(['11 100 60 5 0 0 0 0'], undefined, ['fail.nvmlDeviceGetMPSComputeRunningProcesses_v3 = 999']));
     const collection = await at(0);
     expect(gpuShares(collection)).toEqual({ 11: 0.6, 12: undefined });
     expect(mpsClients(collection)).toBeUndefined();

@@ -23,13 +23,13 @@ export class Processes {
   }
 
   refresh(isDue: boolean): void {
-    const { list, ...count } = this.#tracker.during('nvmlDeviceGetComputeRunningProcesses', () =>
+    const { list, areSharesHidden, ...count } = this.#tracker.during('nvmlDeviceGetComputeRunningProcesses', () =>
       readProcesses(this.#library, this.#branch, this.#gpu),
     );
     const sinceUs = this.#shares?.atUs ?? 0;
     if (list.length === 0) this.#shares = undefined;
     else if (isDue) {
-      const pids = list.map(({ pid }) => pid);
+      const pids = areSharesHidden ? [] : list.map(({ pid }) => pid);
       this.#shares = this.#tracker.during('nvmlDeviceGetProcessUtilization', () => readShares(this.#library, this.#gpu, sinceUs, pids));
     }
     // A process that started after the last read of the shares has no share.
@@ -76,8 +76,13 @@ const BRANCH_OF_LONG_ENTRIES = 535;
 /** Offset of the entries; the number of entries comes before them. */
 const LIST = 8;
 
-/** Reads all processes of a GPU and of its instances. There is no count when all kinds are unsupported, or when one kind fails. */
-function readProcesses(library: Library, branch: number, gpu: Handle): ProcessList {
+/**
+ * Reads all processes of a GPU and of its instances. There is no count when all kinds are unsupported, or when one kind fails.
+ *
+ * `areSharesHidden`: the GPU has clients of an MPS server, or that is not known. The driver counts the time of all clients as the server's, so that
+ * a process without a share may work. On an H100 with driver 580, clients had memory and no share, and the server had the share of all.
+ */
+function readProcesses(library: Library, branch: number, gpu: Handle): ProcessList & { readonly areSharesHidden: boolean } {
   const versions = branch === BRANCH_OF_LONG_ENTRIES ? ['v2'] : ['v3', 'v2'];
   const kinds = KINDS.map((kind) => {
     const isMps = kind === MPS;
@@ -93,9 +98,12 @@ function readProcesses(library: Library, branch: number, gpu: Handle): ProcessLi
       return isMps ? { ...process, isMpsClient: true } : process;
     }),
   );
-  const isCounted = successful.length > 0 && kinds.every(({ code }) => code !== CODE.insufficientSize && failureOf(code) === undefined);
-  return isCounted ? { count: new Set(list.map(({ pid }) => pid)).size, list } : { list };
+  const areSharesHidden = kinds.some(({ isMps, code, count }) => isMps && (code === CODE.success ? count > 0 : isFailure(code)));
+  const isCounted = successful.length > 0 && !kinds.some(({ code }) => isFailure(code));
+  return { list, areSharesHidden, ...(isCounted ? { count: new Set(list.map(({ pid }) => pid)).size } : {}) };
 }
+
+const isFailure = (code: number): boolean => code === CODE.insufficientSize || failureOf(code) !== undefined;
 
 /** All ones (rounded) mean that the memory is unknown, for example without permission. */
 const UNKNOWN_MEMORY = 2 ** 64;
@@ -128,7 +136,7 @@ const MAX_PERCENT = 100;
 /**
  * Reads the shares with the newest function of the driver; the older function lacks some engines. Undefined when the driver supports
  * neither, as with MIG. `sinceUs` is `atUs` of the previous answer, or 0. The driver omits processes that used no time: such processes
- * of `pids` get zeros. Behind an MPS server these zeros mean nothing, see `processesOf`.
+ * of `pids` get zeros.
  */
 function readShares(library: Library, gpu: Handle, sinceUs: number, pids: readonly number[]): Shares | undefined {
   const { size: header, count, since, list, version } = PROCESS_SHARES;
