@@ -55,7 +55,7 @@ kubectl create namespace device-agent
 kubectl label namespace device-agent pod-security.kubernetes.io/enforce=privileged
 helm install device-agent . --namespace device-agent --set image.registry=REGISTRY --wait
 kubectl -n device-agent exec ds/device-agent -- device-agent doctor
-helm test device-agent --namespace device-agent
+helm test device-agent --namespace device-agent                  # needs DNS in the cluster
 \`\`\`
 
 The label admits hostPath volumes; the container itself has no capability and is not privileged. \`doctor\` ends with status 1 when it has findings, and names the
