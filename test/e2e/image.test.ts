@@ -70,7 +70,7 @@ describe('the image', () => {
       value === undefined ? [] : [[name, value.replace('/host/', `${root}/`)]],
     );
     const env = { ...process.env, ...start.env, ...(Object.fromEntries(set) as Record<string, string>) };
-    const own = [`--podresources.socket=${root}/absent.sock`, '--state.file='];
+    const own = [`--podresources.socket=${root}/absent.sock`, '--state.file=', '--config.file='];
     // Who asks in the running container is to see the same machine.
     const listed = execFileSync(join(root, 'program/main.js'), ['list', ...own], {
       env,

@@ -26,6 +26,8 @@ export function layOutImage(directory: string): void {
 }
 
 export interface Container {
+  readonly env: readonly { readonly name: string }[];
+  readonly volumeMounts: readonly { readonly name: string }[];
   readonly resources: { readonly requests: { readonly cpu: string }; readonly limits: object };
 }
 
@@ -33,7 +35,8 @@ interface Template {
   readonly metadata: object;
   readonly spec: {
     readonly containers: readonly Container[];
-    readonly volumes: readonly { readonly name: string; readonly hostPath: { readonly path: string } }[];
+    readonly serviceAccountName?: string;
+    readonly volumes: readonly { readonly name: string; readonly hostPath?: { readonly path: string } }[];
   };
 }
 
@@ -47,11 +50,22 @@ interface DaemonSet {
   readonly spec: { readonly template: Template };
 }
 
-/** The pod of the DaemonSet as a static one, word for word but for where its volumes lie on the machine. */
+/**
+ * The pod of the DaemonSet as a static one, word for word but for where its volumes lie on the machine, and without what only an API server has: the
+ * configuration and the service account.
+ */
 export function daemonSetPod(hostPaths: Readonly<Record<string, string>>): Pod {
   const set = daemonSet<DaemonSet>();
   const { metadata, spec } = set.spec.template;
-  const volumes = spec.volumes.map((volume) => ({ ...volume, hostPath: { path: hostPaths[volume.name] ?? volume.hostPath.path } }));
+  const { serviceAccountName: _, ...rest } = spec;
+  const volumes = spec.volumes.flatMap(({ name, hostPath }) =>
+    hostPath === undefined ? [] : [{ name, hostPath: { ...hostPath, path: hostPaths[name] ?? hostPath.path } }],
+  );
+  const containers = spec.containers.map((container) => ({
+    ...container,
+    env: container.env.filter((one) => one.name !== 'DEVICE_AGENT_CONFIG_FILE'),
+    volumeMounts: container.volumeMounts.filter((one) => volumes.some(({ name }) => name === one.name)),
+  }));
   const { name, namespace } = set.metadata;
-  return { apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name, namespace }, spec: { ...spec, volumes } };
+  return { apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name, namespace }, spec: { ...rest, containers, volumes } };
 }
