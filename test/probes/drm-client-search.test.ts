@@ -27,29 +27,31 @@ function procOf(processes: Readonly<Record<number, 'seen' | 'blind' | 'closed'>>
   return new ReplayedTree(root, undefined, (path) => errors.get(path));
 }
 
+const at = (nowMs: number) => ({ nowMs, graceMs: 0 });
+
 describe('the search for clients', () => {
   it('finds the nodes of cards that processes have open', () => {
     const search = new ClientSearch(procOf({ 7: 'seen' }), PACE);
-    expect(search.find(0)).toEqual([{ pid: 7, files: [{ fd: '4', node: 'renderD128' }] }]);
+    expect(search.find(at(0))).toEqual([{ pid: 7, files: [{ fd: '4', node: 'renderD128' }] }]);
     expect([search.isPartial, search.isRefused, search.isComplete]).toEqual([false, false, true]);
   });
 
   it.each(['blind', 'closed'] as const)('knows nothing of a process that is %s, and says so', (kind) => {
     const search = new ClientSearch(procOf({ 7: kind, 8: 'seen' }), PACE);
-    expect(search.find(0).map(({ pid }) => pid)).toEqual([8]);
+    expect(search.find(at(0)).map(({ pid }) => pid)).toEqual([8]);
     expect([search.isPartial, search.isRefused, search.isComplete]).toEqual([true, false, false]);
   });
 
   it('does not take its own files for those of another process', () => {
     const search = new ClientSearch(procOf({ 7: 'blind', 8: 'closed', 9: 'seen' }, 9), PACE);
-    search.find(0);
+    search.find(at(0));
     expect([search.isPartial, search.isRefused]).toEqual([true, true]);
   });
 
   it('says the same at each search, whichever processes it lists', () => {
     const search = new ClientSearch(procOf({ 7: 'blind', 8: 'blind', 9: 'seen' }, 9), { most: 1, everyMs: 0 });
     const told = [0, 10_000, 20_000, 30_000].map((nowMs) => {
-      search.find(nowMs);
+      search.find(at(nowMs));
       return search.isPartial;
     });
     expect(told).toEqual([true, true, true, true]);

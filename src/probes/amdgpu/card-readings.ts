@@ -36,7 +36,9 @@ export function cardReadings(sample: AwakeSample, facts: CardFacts, context: Car
   readings.add(metrics.partitions, partitions);
   readings.add(metrics.computeUnitsBusy, computeUnits);
   readings.addAll(monitor?.readings ?? []);
+  readings.readMs = sample.replaysMs;
   readings.add(metrics.pcieReplays, sample.replays);
+  readings.readMs = undefined;
   if (table !== undefined) {
     const [edge, watts] = [readingOf(monitor, metrics.temperature, 'edge'), readingOf(monitor, metrics.power, 'gpu')];
     addTableReadings(readings, table, defined({ edgeCelsius: edge, watts, gfxTarget }));
@@ -59,12 +61,13 @@ function infoLabels(facts: CardFacts, gfxTarget: string | undefined): Readonly<R
 
 const SEVERITIES = ['uncorrectable', 'correctable', 'deferred'] as const;
 
-function addRas(readings: ReadingSet, { events, blocks, badPages }: RasSample): void {
+function addRas(readings: ReadingSet, { events, blocks, blocksMs, badPages, badPagesMs }: RasSample): void {
   if (events !== undefined && events !== 'unknown') {
     readings.add(metrics.rasEvents, events.fatal, { event: 'fatal_error' });
     readings.add(metrics.rasEvents, events.poisonCreated, { event: 'poison_creation' });
     readings.add(metrics.rasEvents, events.poisonConsumed, { event: 'poison_consumption' });
   }
+  readings.readMs = blocksMs;
   for (const { block, errors } of blocks)
     for (const severity of SEVERITIES) readings.add(metrics.rasErrors, errors?.[severity], { block, severity });
   // A sum without one of its parts would fall, so it needs all blocks that can be read.
@@ -76,6 +79,7 @@ function addRas(readings: ReadingSet, { events, blocks, badPages }: RasSample): 
       readings.add(metrics.errors, sum <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(sum) : sum, { kind: `ecc_${severity}` });
     }
   }
+  readings.readMs = badPagesMs;
   if (badPages === undefined || badPages === 'unknown' || !badPages.isWhole) return;
   readings.add(metrics.badPages, badPages.retired, { state: 'retired' });
   readings.add(metrics.badPages, badPages.pending, { state: 'pending' });

@@ -9,6 +9,7 @@ import type { DirectAccess } from '../../model/direct-access.ts';
 import { DeviceFiles, type DriverErrors, type FileFact } from '../kit/device-files.ts';
 import type { ChannelSample } from '../kit/drm/channels.ts';
 import { Kept } from '../kit/kept.ts';
+import { isDue, type Pace } from '../kit/pace.ts';
 import { readDirectAccess } from '../kit/pcie/direct.ts';
 import { PCIE_EVERY_MS, PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
 import { CredibleLimits } from '../kit/sensor-limits.ts';
@@ -66,6 +67,8 @@ export interface AwakeSample {
   readonly monitor?: ChannelSample;
   readonly table?: Table;
   readonly replays?: number | bigint;
+  /** Monotonic clock of their read, when an earlier collection made it. */
+  readonly replaysMs?: number | undefined;
   readonly pcie?: PcieSample;
   readonly ras: RasSample;
 }
@@ -115,14 +118,14 @@ export class Card {
     this.#pcie = isOnBus ? new PcieReader(host.sys, place.address, ({ vendor }) => vendor === ATI) : undefined;
   }
 
-  read(nowMs: number): CardReadResult {
+  read(pace: Pace): CardReadResult {
     const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.address, errors: AMDGPU_ERRORS });
     this.problems = [];
     if (this.#isAsleep()) return { state: 'asleep' };
-    const link = this.#readPcie(files, nowMs);
+    const link = this.#readPcie(files, pace);
     if (link.pcie?.answers === false) return { state: 'gone', pcie: link.pcie };
-    this.#readFacts(files, nowMs);
-    const sample = this.#readValues(files, nowMs);
+    this.#readFacts(files, pace);
+    const sample = this.#readValues(files, pace);
     // The card may have begun to sleep after the first look.
     if (files.refused > 0 && this.#isAsleep()) return { state: 'asleep' };
     if (files.isHung) {
@@ -149,17 +152,17 @@ export class Card {
     this.#host.sys.forget(this.place.directory);
   }
 
-  #readPcie(files: DeviceFiles, nowMs: number): Pick<AwakeSample, 'pcie' | 'replays'> {
+  #readPcie(files: DeviceFiles, pace: Pace): Pick<AwakeSample, 'pcie' | 'replays' | 'replaysMs'> {
     if (this.#pcie === undefined) return {};
-    const pcie = this.#pcie.read(nowMs);
+    const pcie = this.#pcie.read(pace);
     if (pcie.answers === false) return { pcie };
-    const replays = this.#replays.of(nowMs, PCIE_EVERY_MS, () => {
+    const replays = this.#replays.of(pace, PCIE_EVERY_MS, () => {
       const apart = files.apart();
       const value = apart.value('pcie_replay_count', parseCount);
       this.#keep('pcie', apart, files);
       return value;
     });
-    return { pcie, ...(replays !== undefined && { replays }) };
+    return { pcie, ...(replays !== undefined && { replays, replaysMs: this.#replays.readMs(pace) }) };
   }
 
   #keep(what: 'facts' | 'pcie', apart: DeviceFiles, files: DeviceFiles): void {
@@ -167,9 +170,9 @@ export class Card {
     this.#keptProblems = { ...this.#keptProblems, [what]: apart.problems };
   }
 
-  #readFacts(all: DeviceFiles, nowMs: number): void {
-    if (this.#factsAtMs !== undefined && nowMs - this.#factsAtMs < this.#options['facts-interval']) return;
-    this.#factsAtMs = nowMs;
+  #readFacts(all: DeviceFiles, pace: Pace): void {
+    if (!isDue(this.#factsAtMs, this.#options['facts-interval'], pace)) return;
+    this.#factsAtMs = pace.nowMs;
     const files = all.apart();
     this.#names = new Set(files.names('.'));
     this.#monitor = findMonitor(files);
@@ -225,7 +228,7 @@ export class Card {
     return this.#names.has(file) ? files.once(file, parseCount).value : undefined;
   }
 
-  #readValues(files: DeviceFiles, nowMs: number): AwakeSample {
+  #readValues(files: DeviceFiles, pace: Pace): AwakeSample {
     const before = { answered: files.answered, refused: files.refused };
     const live = <T>(file: string, parse: (text: string) => T | undefined): FileFact<T> =>
       this.#names.has(file) ? files.live(file, parse) : { isUnknown: false, error: 'ENOENT' };
@@ -241,7 +244,7 @@ export class Card {
     const isAnswered = files.answered > before.answered;
     const isRefused = isAnswered ? false : files.refused > before.refused ? true : undefined;
     const [vramUsed, gttUsed] = [live('mem_info_vram_used', parseCount).value, live('mem_info_gtt_used', parseCount).value];
-    const ras = this.#names.has('ras') ? this.#ras.read(files, nowMs) : { isAbsent: true as const, problems: [], blocks: [] };
+    const ras = this.#names.has('ras') ? this.#ras.read(files, pace) : { isAbsent: true as const, problems: [], blocks: [] };
     return defined({ state: 'awake', busy, ras, isRefused, vramUsed, gttUsed, monitor, table });
   }
 

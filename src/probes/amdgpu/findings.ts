@@ -1,6 +1,7 @@
 import type { Finding } from '../../model/health.ts';
 import { overTemperature } from '../kit/drm/temperature.ts';
 import { raise, raiseGrowth } from '../kit/finding.ts';
+import { asOf } from '../kit/pace.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import type { AwakeSample, CardReadResult } from './card.ts';
 import { conditions } from './conditions.ts';
@@ -38,14 +39,15 @@ function resetting(isRefused: boolean): Finding {
   return raise(conditions.Resetting, isRefused ? 'ReadsRefused' : 'ReadsAnswered', { status: isRefused, message });
 }
 
-function rasFindings({ events, blocks, badPages }: RasSample): Finding[] {
+function rasFindings({ events, blocks, blocksMs, badPages, badPagesMs }: RasSample): Finding[] {
+  const ofPages = badPages === undefined ? [] : badPages === 'unknown' ? UNREADABLE_PAGES : badPageFindings(badPages);
   return [
     ...(events === undefined ? [] : events === 'unknown' ? [unreadable('RasFatal', 'event_state')] : eventFindings(events)),
     ...blocks.flatMap(({ block, errors, isUnknown }) => {
-      if (errors !== undefined) return blockFindings(block, errors);
+      if (errors !== undefined) return asOf(blockFindings(block, errors), blocksMs);
       return isUnknown ? [unreadable('RasUncorrectable', `the errors of ${block}`, block)] : [];
     }),
-    ...(badPages === undefined ? [] : badPages === 'unknown' ? UNREADABLE_PAGES : badPageFindings(badPages)),
+    ...asOf(ofPages, badPagesMs),
   ];
 }
 

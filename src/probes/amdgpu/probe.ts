@@ -8,6 +8,7 @@ import type { Probe } from '../family.ts';
 import { raise } from '../kit/finding.ts';
 import { Kept, reconciled } from '../kit/kept.ts';
 import { LastIdentities } from '../kit/last-identity.ts';
+import { type Pace, Pacer } from '../kit/pace.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { parseCount } from '../kit/text.ts';
@@ -38,6 +39,7 @@ export class AmdgpuProbe implements Probe {
   readonly #identities: LastIdentities;
   readonly #processes: ProcessReader;
   readonly #database: PciDatabase;
+  readonly #pacer = new Pacer();
   #cards = new Map<string, Card>();
   readonly #places = new Kept<{ readonly places: Places; readonly key: string }>();
   readonly #topology = new Kept<{ readonly topology: Topology; readonly generation: string | undefined }>();
@@ -63,21 +65,21 @@ export class AmdgpuProbe implements Probe {
 
   collect(): Collection {
     const { sys, clock } = this.#host;
-    const nowMs = clock.monotonic();
+    const pace = this.#pacer.next(clock.monotonic());
     const { names, error } = sys.listing(CLASS);
     if (names === undefined) {
       this.forget();
       return unlisted(CLASS, error);
     }
-    const { cards, partitions, problems, isComplete } = this.#findPlaces(names, nowMs);
+    const { cards, partitions, problems, isComplete } = this.#findPlaces(names, pace);
     if (cards.length === 0) return { reports: [], problems, listing: isComplete ? 'complete' : 'partial' };
-    const topology = this.#readTopology(nowMs);
+    const topology = this.#readTopology(pace);
     const seats = partitionedCards(cards, partitions, topology);
     const reads = seats.map((seat): CardRead => {
       const card = this.#cards.get(seat.place.address) as Card;
-      return { card, seat, sample: card.read(nowMs) };
+      return { card, seat, sample: card.read(pace) };
     });
-    const uses = this.#useOf(reads, nowMs);
+    const uses = this.#useOf(reads, pace);
     const devices = new Map(reads.map(({ card, seat }) => [card, cardDevice(seat, card.facts, seats, this.#identities)]));
     const reports = reads.flatMap((read) => this.#reportsOf(read, devices.get(read.card) as Device, uses, { reads, topology }));
     const isTopologyKnown = topology.error === undefined || topology.error === 'ENOENT';
@@ -89,14 +91,14 @@ export class AmdgpuProbe implements Probe {
     };
   }
 
-  #findPlaces(names: readonly string[], nowMs: number): Places {
+  #findPlaces(names: readonly string[], pace: Pace): Places {
     const { sys } = this.#host;
     // Another card in the place of one has the same names.
     // Two cards may also have exchanged their names.
     const entries = [...this.#cards.values()].flatMap(({ place: { directory, nodes } }) => [directory, `${CLASS}/${nodes[0]}`]);
     const key = [names.join(' '), ...entries.map((path) => sys.identity(path))].join(' ');
     const read = () => ({ key, places: this.#readPlaces(names) });
-    return this.#places.of(nowMs, this.#options['facts-interval'], read, (kept) => kept.key === key).places;
+    return this.#places.of(pace, this.#options['facts-interval'], read, (kept) => kept.key === key).places;
   }
 
   #readPlaces(names: readonly string[]): Places {
@@ -112,12 +114,12 @@ export class AmdgpuProbe implements Probe {
     return places;
   }
 
-  #readTopology(nowMs: number): Topology {
+  #readTopology(pace: Pace): Topology {
     const { sys } = this.#host;
     const generation = topologyGeneration(sys);
     const everyMs = generation === undefined ? this.#options['facts-interval'] : Number.POSITIVE_INFINITY;
     const read = () => ({ generation, topology: readTopology(sys) });
-    return this.#topology.of(nowMs, everyMs, read, (kept) => kept.generation === generation).topology;
+    return this.#topology.of(pace, everyMs, read, (kept) => kept.generation === generation).topology;
   }
 
   #commonProblems(topology: Topology): readonly Problem[] {
@@ -129,7 +131,7 @@ export class AmdgpuProbe implements Probe {
   }
 
   /** Use of each card and partition, keyed by the seat or partition. The processes of a sleeping card are not read: it has none. */
-  #useOf(reads: readonly CardRead[], nowMs: number): ReadonlyMap<PartitionedCard | Partition, GpuUse> {
+  #useOf(reads: readonly CardRead[], pace: Pace): ReadonlyMap<PartitionedCard | Partition, GpuUse> {
     const used: { readonly key: PartitionedCard | Partition; readonly renderMinor?: number; readonly gpuId?: string }[] = [];
     for (const { seat, sample } of reads) {
       if (sample.state !== 'awake') continue;
@@ -140,7 +142,7 @@ export class AmdgpuProbe implements Probe {
         used.push({ key, ...(renderMinor !== undefined && { renderMinor }), ...(gpuId !== undefined && { gpuId }) });
       }
     }
-    const uses = this.#processes.read(used, nowMs);
+    const uses = this.#processes.read(used, pace);
     return new Map(used.flatMap(({ key }, n) => (uses[n] === undefined ? [] : [[key, uses[n] as GpuUse]])));
   }
 

@@ -3,6 +3,7 @@ import type { Host } from '../../host/host.ts';
 import type { DeviceProcess } from '../../model/collection.ts';
 import { ClientSearch, type OpenNodes } from '../kit/drm/client-search.ts';
 import { DrmProcessFactsReader } from '../kit/drm/process-facts.ts';
+import type { Pace } from '../kit/pace.ts';
 import { type DrmClient, engineOf, parseDrmClient } from './fdinfo.ts';
 import { KfdProcesses } from './kfd-processes.ts';
 
@@ -59,10 +60,11 @@ export class ProcessReader {
   }
 
   /** Returns the use of each GPU in the order of `gpus`; undefined where nothing shows the processes. */
-  read(gpus: readonly UsedGpu[], nowMs: number): readonly (GpuUse | undefined)[] {
+  read(gpus: readonly UsedGpu[], pace: Pace): readonly (GpuUse | undefined)[] {
+    const { nowMs } = pace;
     const compute = this.#kfd.read();
     this.#facts.renew();
-    const open = this.#search.find(nowMs, [...new Set((compute ?? []).map(({ pid }) => pid))]);
+    const open = this.#search.find(pace, [...new Set((compute ?? []).map(({ pid }) => pid))]);
     const isSearched = this.#mostListed > 0 && !this.#search.isRefused;
     const clients = this.#clients(open, new Set(gpus.flatMap(({ renderMinor }) => renderMinor ?? [])));
     const meters = new Map<string, Meter>();

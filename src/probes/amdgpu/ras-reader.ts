@@ -1,5 +1,6 @@
 import type { Problem } from '../../model/collection.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
+import { isDue, type Pace } from '../kit/pace.ts';
 import { plainText } from '../kit/text.ts';
 import type { AmdgpuOptions } from './options.ts';
 import {
@@ -29,13 +30,18 @@ export interface RasSample {
   readonly problems: readonly Problem[];
   readonly events?: RasEvents | 'unknown';
   readonly blocks: readonly BlockState[];
+  /** Monotonic clock of their read, when an earlier collection made it. */
+  readonly blocksMs?: number | undefined;
   readonly badPages?: BadPages | 'unknown';
+  readonly badPagesMs?: number | undefined;
 }
 
 interface Kept<T> {
   readonly value: T;
   readonly atMs: number;
 }
+
+const keptMs = (kept: Kept<unknown> | undefined, { nowMs }: Pace): number | undefined => (kept?.atMs === nowMs ? undefined : kept?.atMs);
 
 /**
  * Reads the error handling of one card. `event_state` costs nothing and is read each time. A read of the error counts makes the driver
@@ -53,26 +59,27 @@ export class RasReader {
     this.#options = options;
   }
 
-  read(files: DeviceFiles, nowMs: number): RasSample {
+  read(files: DeviceFiles, pace: Pace): RasSample {
     const state = files.live('ras/event_state', parseEventState);
     const text = JSON.stringify(state, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
     const isNew = text !== this.#eventsText;
     this.#eventsText = text;
     const events = state.value ?? (state.isUnknown ? 'unknown' : undefined);
-    const blocks = this.#readBlocks(files, nowMs, isNew);
-    const badPages = this.#readBadPages(files, nowMs, isNew);
+    const blocks = this.#readBlocks(files, pace, isNew);
+    const badPages = this.#readBadPages(files, pace, isNew);
     return {
       problems: this.#blocks?.problems ?? [],
       ...(events !== undefined && { events }),
       blocks,
-      ...(badPages !== undefined && { badPages }),
+      blocksMs: keptMs(this.#blocks, pace),
+      ...(badPages !== undefined && { badPages, badPagesMs: keptMs(this.#badPages, pace) }),
     };
   }
 
-  #readBlocks(files: DeviceFiles, nowMs: number, isNew: boolean): readonly BlockState[] {
+  #readBlocks(files: DeviceFiles, pace: Pace, isNew: boolean): readonly BlockState[] {
     const everyMs = this.#options['ras-interval'];
     if (everyMs === 0) return [];
-    if (this.#blocks === undefined || isNew || nowMs - this.#blocks.atMs >= everyMs) {
+    if (this.#blocks === undefined || isNew || isDue(this.#blocks.atMs, everyMs, pace)) {
       const apart = files.apart();
       const value = apart
         .names('ras')
@@ -89,19 +96,19 @@ export class RasReader {
       const listed = new Set(value.map(({ block }) => block));
       const vanished = [...this.#counted].filter((block) => !listed.has(block)).map((block): BlockState => ({ block, isUnknown: true }));
       if (apart.isHung) files.isHung = true;
-      this.#blocks = { value: [...value, ...vanished], problems: apart.problems, atMs: nowMs };
+      this.#blocks = { value: [...value, ...vanished], problems: apart.problems, atMs: pace.nowMs };
     }
     return this.#blocks.value;
   }
 
-  #readBadPages(files: DeviceFiles, nowMs: number, isNew: boolean): BadPages | 'unknown' | undefined {
+  #readBadPages(files: DeviceFiles, pace: Pace, isNew: boolean): BadPages | 'unknown' | undefined {
     const everyMs = this.#options['bad-pages-interval'];
     if (everyMs === 0) return undefined;
-    if (this.#badPages === undefined || isNew || nowMs - this.#badPages.atMs >= everyMs) {
+    if (this.#badPages === undefined || isNew || isDue(this.#badPages.atMs, everyMs, pace)) {
       const path = `${files.directory}/ras/gpu_vram_bad_pages`;
       const bytes = files.sys.bytes(path, BAD_PAGES_LIMIT);
       const value = bytes === undefined ? (files.sys.exists(path) ? 'unknown' : undefined) : (parseBadPages(bytes) ?? 'unknown');
-      this.#badPages = { value, atMs: nowMs };
+      this.#badPages = { value, atMs: pace.nowMs };
     }
     return this.#badPages.value;
   }

@@ -4,6 +4,7 @@ import type { Host } from '../../host/host.ts';
 import { runCommand } from '../../host/process/command.ts';
 import type { Problem } from '../../model/collection.ts';
 import { parseDuration } from '../../model/duration.ts';
+import { isDue, type Pace } from '../kit/pace.ts';
 import type { DeclaredCommand } from './declaration.ts';
 import { type Row, rowsOf } from './rows.ts';
 
@@ -30,20 +31,24 @@ export class CommandRows {
   }
 
   /** Runs the programs whose interval is over, one after the other. */
-  async update(): Promise<void> {
+  async update(pace: Pace): Promise<void> {
     for (const [name, command] of this.#commands) {
       const state = this.#states.get(name);
-      const nowMs = this.#host.clock.monotonic();
       const every = parseDuration(command.every ?? '0') ?? 0;
       // A program that even SIGKILL did not end sleeps in the kernel; a second one would sleep there too.
-      if (state !== undefined && (state.running !== undefined || nowMs - state.atMs < every)) continue;
-      await this.#run(name, command, nowMs);
+      if (state !== undefined && (state.running !== undefined || !isDue(state.atMs, every, pace))) continue;
+      await this.#run(name, command, pace.nowMs);
     }
   }
 
   /** The rows of the last run; undefined when it failed. */
   rows(name: string): readonly Row[] | undefined {
     return this.#states.get(name)?.rows;
+  }
+
+  /** Monotonic clock of the last run. */
+  ranMs(name: string): number | undefined {
+    return this.#states.get(name)?.atMs;
   }
 
   /** The cell that names the device of a row. */

@@ -3,6 +3,7 @@ import type { Collection, DeviceReport, Listing, Problem } from '../../model/col
 import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
+import { asOf, isDue, type Pace, Pacer } from '../kit/pace.ts';
 import { pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, type PcieSample, pcieReadings } from '../kit/pcie/pcie.ts';
 import { CommandRows } from './command-rows.ts';
@@ -40,6 +41,8 @@ export class DeclaredProbe implements Probe {
   readonly #options: DeclaredOptions;
   readonly #commands: CommandRows;
   readonly #reader: SourceReader;
+  readonly #pacer = new Pacer();
+  #pace: Pace = { nowMs: 0, graceMs: 0 };
   /** Keyed by place. */
   #kept: ReadonlyMap<string, Kept> = new Map();
 
@@ -53,7 +56,9 @@ export class DeclaredProbe implements Probe {
   }
 
   async collect(): Promise<Collection> {
-    await this.#commands.update();
+    this.#pace = this.#pacer.next(this.#host.clock.monotonic());
+    await this.#commands.update(this.#pace);
+    this.#reader.begin(this.#pace);
     const problems: Problem[] = [];
     const states = new Set<'complete' | 'partial' | 'absent'>();
     const kept = new Map<string, Kept>();
@@ -114,11 +119,10 @@ export class DeclaredProbe implements Probe {
 
   /** The device of a place: the known one, or read again after a time or when another device took the place. */
   #know(place: string, declared: DeclaredDevices, entry: Entry): Kept | undefined {
-    const nowMs = this.#host.clock.monotonic();
     const identity = entry.directory === undefined ? undefined : this.#host.sys.identity(entry.directory);
     const before = this.#kept.get(place);
     const isSame = before !== undefined && before.identity === identity && entry.directory !== undefined;
-    if (isSame && nowMs - before.readAtMs < FACTS_MS) return before;
+    if (isSame && !isDue(before.readAtMs, FACTS_MS, this.#pace)) return before;
     // The facts of a device do not change because a program fails.
     if (isSame && this.#commands.problems.length > 0) return before;
     if (before !== undefined && !isSame) this.#leave(place, declared.kind);
@@ -127,7 +131,7 @@ export class DeclaredProbe implements Probe {
     // An identity that cannot be read again is still that of the same directory.
     const isLost = isSame && read.device.identity === null && before.device.identity !== undefined;
     const known = isLost ? { ...read, device: { ...read.device, identity: before.device.identity ?? null } } : read;
-    return { ...known, identity, readAtMs: nowMs, ...(isSame && before.pcie !== undefined && { pcie: before.pcie }) };
+    return { ...known, identity, readAtMs: this.#pace.nowMs, ...(isSame && before.pcie !== undefined && { pcie: before.pcie }) };
   }
 
   #report(entry: Entry, known: Kept, problems: Problem[]): DeviceReport[] {
@@ -165,7 +169,8 @@ export class DeclaredProbe implements Probe {
     for (const declared of this.#declaration.readings ?? []) {
       if (declared.kinds?.includes(kind) === false) continue;
       const isCounter = (sharedMetric(declared.metric)?.type ?? declared.type) === 'counter';
-      for (const { text, words, place } of read(declared).values) {
+      const { values, readMs } = read(declared);
+      for (const { text, words, place } of values) {
         const value = numberOf(text, declared);
         if (value === undefined || (isCounter && value < 0)) {
           faults.push({ code: 'value-invalid', message: `${place} holds no ${isCounter ? 'count' : 'number'}` });
@@ -175,7 +180,8 @@ export class DeclaredProbe implements Probe {
         const key = JSON.stringify([declared.metric, labels]);
         // Sources of one series are declared in order of preference.
         if (readings.has(key)) continue;
-        readings.set(key, { metric: declared.metric, ...(labels.length === 0 ? {} : { labels: Object.fromEntries(labels) }), value });
+        const reading = { metric: declared.metric, ...(labels.length === 0 ? {} : { labels: Object.fromEntries(labels) }), value };
+        readings.set(key, readMs === undefined ? reading : { ...reading, readMs });
       }
     }
     return [...readings.values()];
@@ -188,7 +194,8 @@ export class DeclaredProbe implements Probe {
       .flatMap((condition) => {
         const source = sourceOf(condition, readings);
         const labels = readings.find(({ metric }) => metric === condition.reading)?.labels;
-        return findingsOf(condition, source, read(source).values, labels);
+        const { values, readMs } = read(source);
+        return asOf(findingsOf(condition, source, values, labels), readMs);
       });
   }
 
@@ -197,7 +204,7 @@ export class DeclaredProbe implements Probe {
     // A virtual function has no link of its own.
     if (this.#declaration.pcie !== true || pciAddress === undefined || physicalFunction !== undefined) return undefined;
     known.pcie ??= new PcieReader(this.#host.sys, pciAddress);
-    return known.pcie.read(this.#host.clock.monotonic());
+    return known.pcie.read(this.#pace);
   }
 }
 

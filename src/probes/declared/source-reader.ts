@@ -2,6 +2,7 @@ import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { noValueOf } from '../kit/device-files.ts';
+import { isDue, type Pace } from '../kit/pace.ts';
 import type { CommandRows } from './command-rows.ts';
 import type { DeclaredSource } from './declaration.ts';
 import { findMatches, isWild, type Match } from './glob.ts';
@@ -44,6 +45,8 @@ export interface SourceFault {
 export interface SourceResult {
   readonly values: readonly SourceValue[];
   readonly faults: readonly SourceFault[];
+  /** Monotonic clock of the read, when an earlier collection made it. */
+  readonly readMs?: number | undefined;
 }
 
 const NOTHING: SourceResult = { values: [], faults: [] };
@@ -59,10 +62,16 @@ export class SourceReader {
   readonly host: Host;
   readonly #commands: CommandRows;
   readonly #searches = new Map<string, Search>();
+  #pace: Pace = { nowMs: 0, graceMs: 0 };
 
   constructor(host: Host, commands: CommandRows) {
     this.host = host;
     this.#commands = commands;
+  }
+
+  /** Must be called at the begin of each collection. */
+  begin(pace: Pace): void {
+    this.#pace = pace;
   }
 
   /** Forgets all found files, because a device left or appeared. */
@@ -106,12 +115,11 @@ export class SourceReader {
   }
 
   #search(tree: Tree, glob: string): Search {
-    const nowMs = this.host.clock.monotonic();
     const key = tree === this.host.proc ? `/proc/${glob}` : glob;
     const known = this.#searches.get(key);
-    if (known !== undefined && known.matches.length > 0 && nowMs - known.atMs < SEARCH_MS) return known;
+    if (known !== undefined && known.matches.length > 0 && !isDue(known.atMs, SEARCH_MS, this.#pace)) return known;
     const { matches, isCut } = findMatches(tree, glob, MOST_VALUES);
-    const search = { matches, isCut, atMs: nowMs };
+    const search = { matches, isCut, atMs: this.#pace.nowMs };
     if (this.#searches.size >= MOST_SEARCHES) this.#searches.clear();
     this.#searches.set(key, search);
     return search;
@@ -150,7 +158,8 @@ export class SourceReader {
     const place = `${filled} of ${this.#commands.nameOf(command)}`;
     const cells = row === undefined || filled === undefined ? [] : cellsOf(row, filled).slice(0, MOST_VALUES + 1);
     for (const cell of cells) this.#take(cell, source, { place, words: {}, values, faults });
-    return { values, faults };
+    const ranMs = this.#commands.ranMs(command);
+    return { values, faults, readMs: ranMs === this.#pace.nowMs ? undefined : ranMs };
   }
 
   #take(

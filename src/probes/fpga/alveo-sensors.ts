@@ -21,9 +21,11 @@ export function addAlveoSensors(builder: ReportBuilder, survey: Survey, id: stri
   const { memory, options } = survey;
   const monitors = survey.monitors.filter((monitor) => monitor.address === address);
   const sensors = atMostEvery(survey, `${address}/sensors`, options['sensor-interval'], (each) => readAll(each, id, monitors));
-  addSensors(builder, sensors);
-  const fpga = sensors.find(({ kind, name }) => kind === 'temp' && name === 'fpga_temp');
-  if (fpga?.value !== undefined) judgeFpga(builder, memory, id, fpga.value);
+  builder.asOf(memory.readMs(`${address}/sensors`), () => {
+    addSensors(builder, sensors);
+    const fpga = sensors.find(({ kind, name }) => kind === 'temp' && name === 'fpga_temp');
+    if (fpga?.value !== undefined) judgeFpga(builder, memory, id, fpga.value);
+  });
   addHeartbeat(builder, filesOf(survey, `bus/pci/devices/${address}`, id));
 }
 

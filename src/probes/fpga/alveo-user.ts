@@ -108,7 +108,9 @@ function addClocks(builder: ReportBuilder, survey: Survey, id: string, files: De
     const icap = numbered(files, /^icap\.u\.\d+$/)[0];
     return icap === undefined ? undefined : filesOf(each, files.path(icap), id).value('clock_freqs', parseClocks);
   });
-  for (const [index, hertz] of (clocks ?? []).entries()) builder.add(metrics.clock, hertz, { clock: String(index) });
+  builder.asOf(survey.memory.readMs(`${id}/clocks`), () => {
+    for (const [index, hertz] of (clocks ?? []).entries()) builder.add(metrics.clock, hertz, { clock: String(index) });
+  });
 }
 
 function readIdentity(files: DeviceFiles): Omit<UserRead, 'pids' | 'loaded' | 'isResetting'> {

@@ -97,6 +97,17 @@ interface Sweep {
 function addController(builder: ReportBuilder, survey: Survey, board: DflBoard, monitors: readonly ControllerMonitor[]): void {
   const key = `${board.address}/${monitors.map(({ path }) => path).join()}`;
   const sweep = atMostEvery(survey, key, survey.options['sensor-interval'], (each) => sweepController(each, board, key, monitors));
+  builder.asOf(survey.memory.readMs(key), () => addSweep(builder, survey, board, key, sweep, monitors));
+}
+
+function addSweep(
+  builder: ReportBuilder,
+  survey: Survey,
+  board: DflBoard,
+  key: string,
+  sweep: Sweep,
+  monitors: readonly ControllerMonitor[],
+): void {
   addSensors(builder, sweep.sensors);
   addAbsentSensors(builder, sweep.sensors);
   // A sensor that starts to answer, after a module is plugged in or an update ends, has new limits.
@@ -111,7 +122,7 @@ function addController(builder: ReportBuilder, survey: Survey, board: DflBoard, 
 function sweepController(survey: Survey, board: DflBoard, key: string, monitors: readonly ControllerMonitor[]): Sweep {
   const sensors = monitors.flatMap(({ path, driver }) =>
     readMonitor(survey, board.address, path, { kinds: MAIN_KINDS }).map((sensor) => ({
-      ...(driver.startsWith('n6000bmc') ? inWatts(sensor) : sensor),
+      ...(/^(?:n6000|c6100)bmc/.test(driver) ? inWatts(sensor) : sensor),
       place: `${path}/${sensor.channel}`,
     })),
   );

@@ -1,10 +1,12 @@
 import type { Clock } from '../../host/clock.ts';
 import type { Millis } from '../../model/duration.ts';
+import { isDue, type Pace, Pacer } from '../kit/pace.ts';
 import { CredibleLimits } from '../kit/sensor-limits.ts';
 
 interface Kept {
   readonly value: unknown;
-  readonly untilMs: number;
+  readonly atMs: number;
+  readonly forMs: number;
 }
 
 /**
@@ -14,6 +16,8 @@ interface Kept {
 export class ProbeMemory {
   readonly limits = new CredibleLimits();
   readonly #clock: Clock;
+  readonly #pacer = new Pacer();
+  #pace: Pace;
   readonly #kept = new Map<string, Kept>();
   readonly #levels = new Map<string, boolean>();
   readonly #names = new Map<string, string>();
@@ -21,16 +25,27 @@ export class ProbeMemory {
 
   constructor(clock: Clock) {
     this.#clock = clock;
+    this.#pace = { nowMs: clock.monotonic(), graceMs: 0 };
+  }
+
+  /** Must be called at the begin of each collection. */
+  begin(): void {
+    this.#pace = this.#pacer.next(this.#clock.monotonic());
   }
 
   /** Limits expensive reads: returns the last result while it is younger than `keptFor(result)`, otherwise reads again. */
   atMostEvery<T>(key: string, keptFor: (value: T) => Millis, read: () => T): T {
-    const nowMs = this.#clock.monotonic();
     const kept = this.#kept.get(key);
-    if (kept !== undefined && nowMs < kept.untilMs) return kept.value as T;
+    if (kept !== undefined && !isDue(kept.atMs, kept.forMs, this.#pace)) return kept.value as T;
     const value = read();
-    this.#kept.set(key, { value, untilMs: nowMs + keptFor(value) });
+    this.#kept.set(key, { value, atMs: this.#pace.nowMs, forMs: keptFor(value) });
     return value;
+  }
+
+  /** Monotonic clock of the read of what {@link atMostEvery} returned for a key, when an earlier collection made it. */
+  readMs(key: string): number | undefined {
+    const atMs = this.#kept.get(key)?.atMs;
+    return atMs === this.#pace.nowMs ? undefined : atMs;
   }
 
   /** Drops the result that {@link atMostEvery} keeps for a key. */

@@ -19,8 +19,9 @@ export function addPcie(builder: ReportBuilder, { host: { sys }, memory }: Surve
   }
   const isAsleep = isAsleepState(sys.text(`bus/pci/devices/${address}/power_state`));
   const read = (): PcieSample => readPcie(sys, address);
-  const { link, aer } = isAsleep ? read() : memory.atMostEvery(`${address}/pcie`, () => PCIE_EVERY_MS, read);
-  const sample = { link, aer, ...(answers !== undefined && { answers }) };
+  const key = `${address}/pcie`;
+  const { link, aer } = isAsleep ? read() : memory.atMostEvery(key, () => PCIE_EVERY_MS, read);
+  const sample = { link, aer, ...(answers !== undefined && { answers }), readMs: isAsleep ? undefined : memory.readMs(key) };
   builder.readings.push(...pcieReadings(sample));
   builder.findings.push(...pcieFindings(sample));
   return isAsleep ? 'asleep' : 'readable';

@@ -21,6 +21,7 @@ export function createFpgaProbe(host: Host, options: FpgaOptions): Probe {
   const identities = new LastIdentities(host.known);
   return {
     collect() {
+      memory.begin();
       const found = collect(makeSurvey(host, options, memory));
       return { ...found, reports: found.reports.map((report) => identified(report, identities)) };
     },

@@ -3,12 +3,21 @@ import type { Device } from '../../model/device.ts';
 import type { Finding, StatusFinding } from '../../model/health.ts';
 import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
 import { type ReasonOf, raise } from '../kit/finding.ts';
+import { asOf } from '../kit/pace.ts';
 import { allConditions, type ConditionName, conditions } from './conditions.ts';
 
 /** Collects the readings and findings of one device. */
 export class ReportBuilder {
   readonly readings: Reading[] = [];
   readonly findings: Finding[] = [];
+
+  /** Gives all that `add` adds the time of its read, when an earlier collection made it; undefined: the present one. */
+  asOf(readMs: number | undefined, add: () => void): void {
+    const [readings, findings] = [this.readings.length, this.findings.length];
+    add();
+    this.readings.push(...asOf(this.readings.splice(readings), readMs));
+    this.findings.push(...asOf(this.findings.splice(findings), readMs));
+  }
 
   /** Adds a reading. An undefined value adds none. */
   add(metric: MetricSpec, value: number | bigint | boolean | undefined, labels?: Labels): void {

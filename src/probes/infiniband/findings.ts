@@ -1,5 +1,6 @@
 import type { Finding, Remedy } from '../../model/health.ts';
 import { type Growing, type ReasonOf, raise } from '../kit/finding.ts';
+import { asOf } from '../kit/pace.ts';
 import { cardFaults, pcieFindings } from '../kit/pcie/health.ts';
 import { conditions } from './conditions.ts';
 import type { HcaSample } from './hca.ts';
@@ -23,7 +24,7 @@ export function findingsOf(sample: HcaSample, context: FindingContext): Finding[
   });
   const own = sample.pcie === undefined ? [] : pcieFindings(sample.pcie);
   return [
-    ...reachability(sample),
+    ...asOf(reachability(sample), sample.ports[0]?.levelMs),
     ...ports,
     ...unreadableCounters(sample),
     ...charDevices(sample, context),
@@ -33,7 +34,9 @@ export function findingsOf(sample: HcaSample, context: FindingContext): Finding[
 }
 
 function ownPortFindings(sample: PortSample, context: FindingContext): Finding[] {
-  return [portDown(sample, context.isExpected(sample.port)), ...initializing(sample), ...rateDegraded(sample), ...counters(sample)];
+  const ofLevel = [portDown(sample, context.isExpected(sample.port)), ...initializing(sample), ...rateDegraded(sample)];
+  // A loss of the port makes its counters due, so that the count of losses has their time.
+  return [...asOf(ofLevel, sample.levelMs), ...asOf(counters(sample), sample.counters.readMs)];
 }
 
 interface Cause {
@@ -105,7 +108,7 @@ function parentPortFindings(sample: PortSample, own: HcaSample, parent: HcaSampl
   const above = parent.ports.find(({ port }) => port === sample.port) ?? parent.ports[0];
   if (above === undefined) return [];
   const names = { port: sample.port, name: parent.facts.name, function: own.facts.name };
-  return [portDown(above, context.isExpected(above.port), names)];
+  return [...asOf([portDown(above, context.isExpected(above.port), names)], above.levelMs)];
 }
 
 function initializing({ port, level, facts }: PortSample): Finding[] {
@@ -199,11 +202,14 @@ function reachability({ ports, pcie, isInOtherNamespace }: HcaSample): Finding[]
 }
 
 function unreadableCounters({ ports }: HcaSample): Finding[] {
-  return ports.flatMap(({ port, counters: { classicFiles, classicUnreadable } }): Finding[] => {
+  return ports.flatMap(({ port, counters: { classicFiles, classicUnreadable, readMs } }): readonly Finding[] => {
     if (classicFiles === 0) return [];
     const status = classicUnreadable === classicFiles;
     const message = `port ${port}: ${classicUnreadable} of ${classicFiles} performance counters cannot be read`;
-    return [raise(conditions.CountersUnreadable, status ? 'NoCounterReadable' : 'Readable', { instance: port, status, message })];
+    return asOf(
+      [raise(conditions.CountersUnreadable, status ? 'NoCounterReadable' : 'Readable', { instance: port, status, message })],
+      readMs,
+    );
   });
 }
 

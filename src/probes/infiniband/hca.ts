@@ -1,10 +1,11 @@
 import type { Tree } from '../../host/fs/tree.ts';
+import type { Pace } from '../kit/pace.ts';
 import { PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
 import type { CharDevices } from './char-devices.ts';
 import { CounterFiles, type Counters, NO_COUNTERS } from './counter-files.ts';
 import { type HcaFacts, portsOf, readGuid, readHcaFacts } from './device.ts';
 import { CLASS, findNetdevs, type Location } from './discover.ts';
-import { type InfinibandOptions, isDue } from './options.ts';
+import type { InfinibandOptions } from './options.ts';
 import { Port, type PortMemory, type PortSample } from './port.ts';
 
 /** Result of one read of one device. */
@@ -41,8 +42,6 @@ export class Hca {
   #nodeGuid: string | undefined;
   #ports: ReadonlyMap<string, Port> = new Map();
   #facts: HcaFacts;
-  #counters = NO_COUNTERS;
-  #countersAtMs = Number.NEGATIVE_INFINITY;
   #pcie: PcieReader | undefined;
 
   constructor(sys: Tree, { name, identity, location, options, memories }: HcaSettings, charDevices: CharDevices) {
@@ -65,20 +64,17 @@ export class Hca {
     this.#facts = this.#readFacts(charDevices);
   }
 
-  read(nowMs: number): HcaSample {
+  read(pace: Pace): HcaSample {
     // A read that failed, as while the device hangs, must not leave the device without an identity until the next listing.
     if (this.#facts.nodeGuid === undefined && this.#facts.hasNoGuid !== true) {
       this.#facts = { ...this.#facts, ...readGuid(this.#sys, this.name) };
       this.#nodeGuid = this.#facts.nodeGuid;
     }
-    const pcie = this.#readPcie(nowMs);
+    const pcie = this.#readPcie(pace);
     if (pcie?.link.isAsleep === true) return { ...this.#emptySample(), pcie };
-    const ports = [...this.#ports.values()].map((port) => port.read(nowMs));
-    if (isDue(this.#countersAtMs, this.#options['counter-interval'], nowMs)) {
-      this.#countersAtMs = nowMs;
-      this.#counters = this.#files.read(nowMs);
-    }
-    return { facts: this.#facts, ports, device: this.#counters, pcie, isInOtherNamespace: false };
+    const ports = [...this.#ports.values()].map((port) => port.read(pace));
+    const device = this.#files.readEvery(this.#options['counter-interval'], pace);
+    return { facts: this.#facts, ports, device, pcie, isInOtherNamespace: false };
   }
 
   /** Returns a sample without any read, for a device in the network namespace of a container. */
@@ -107,11 +103,11 @@ export class Hca {
     return { ...read, ...(nodeGuid === undefined ? {} : { nodeGuid }), ports };
   }
 
-  #readPcie(nowMs: number): PcieSample | undefined {
+  #readPcie(pace: Pace): PcieSample | undefined {
     const { kind, pciAddress } = this.location;
     // Virtual and scalable functions report the link of their physical function, or no link.
     if (kind !== 'pf' || pciAddress === undefined) return undefined;
     this.#pcie ??= new PcieReader(this.#sys, pciAddress);
-    return this.#pcie.read(nowMs);
+    return this.#pcie.read(pace);
   }
 }

@@ -1,4 +1,4 @@
-import { type Millis, millis, seconds } from '../../model/duration.ts';
+import { millis, seconds } from '../../model/duration.ts';
 import { booleanOption, durationOption, expressionOption, listOption, type OptionValues } from '../../model/options.ts';
 
 export const options = {
@@ -43,12 +43,4 @@ export function isExpectedPort(values: InfinibandOptions, device: string, port: 
 function wildcard(pattern: string): RegExp {
   const escaped = pattern.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
   return new RegExp(`^${escaped.join('.*')}$`);
-}
-
-/** A refresh that is this many milliseconds early counts as on time. */
-const EARLY_MS = 50;
-
-/** Tells whether a value that was read at `readAtMs` must be read again. */
-export function isDue(readAtMs: number, everyMs: Millis, nowMs: number): boolean {
-  return nowMs - readAtMs >= everyMs - EARLY_MS;
 }

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Tree } from '../../host/fs/tree.ts';
+import { isDue, type Pace } from '../kit/pace.ts';
 import { CounterFiles, type Counters, NO_COUNTERS } from './counter-files.ts';
-import { type InfinibandOptions, isDue } from './options.ts';
+import type { InfinibandOptions } from './options.ts';
 import { type PhysicalState, type PortState, parseLid, parsePhysicalState, parsePortState, parseRate, type Rate } from './parse.ts';
 
 /** Current state of a port. Each file causes its own firmware query, so two values may contradict each other. */
@@ -49,6 +50,8 @@ export interface PortSample {
   readonly port: string;
   readonly facts: PortFacts;
   readonly level: PortLevel;
+  /** Monotonic clock of the read of `level`, when an earlier collection made it. */
+  readonly levelMs?: number | undefined;
   readonly memory: PortMemory;
   readonly counters: Counters;
 }
@@ -70,9 +73,7 @@ export class Port {
   #facts: PortFacts = {};
   /** Undefined before the first read, and after a time in which the port could not be read. */
   #level: PortLevel | undefined;
-  #levelAtMs = Number.NEGATIVE_INFINITY;
-  #counters = NO_COUNTERS;
-  #countersAtMs = Number.NEGATIVE_INFINITY;
+  #levelAtMs: number | undefined;
 
   /** `directory` and `driver` are those of the device. `memories` outlive the device. */
   constructor(sys: Tree, { directory, driver, port }: PortPlace, options: InfinibandOptions, memories: Map<string, PortMemory>) {
@@ -105,16 +106,15 @@ export class Port {
     return this.#facts;
   }
 
-  read(nowMs: number): PortSample {
+  read(pace: Pace): PortSample {
     const before = this.#level;
-    if (before === undefined || isDue(this.#levelAtMs, this.#options['state-interval'], nowMs)) this.#level = this.#readLevel(nowMs);
+    if (before === undefined || isDue(this.#levelAtMs, this.#options['state-interval'], pace)) this.#level = this.#readLevel(pace.nowMs);
     // After a change of the port, its counters are read at once, whatever the interval.
     const hasChanged = !isDeepStrictEqual(this.#level, before);
-    if (hasChanged || isDue(this.#countersAtMs, this.#options['counter-interval'], nowMs)) {
-      this.#countersAtMs = nowMs;
-      this.#counters = this.#files.read(nowMs);
-    }
-    return this.#sample(this.#level ?? UNKNOWN_LEVEL, this.#counters);
+    const counters = this.#files.readEvery(this.#options['counter-interval'], pace, hasChanged);
+    const level = this.#level ?? UNKNOWN_LEVEL;
+    const levelMs = this.#levelAtMs === pace.nowMs ? undefined : this.#levelAtMs;
+    return { ...this.#sample(level, counters), levelMs };
   }
 
   /** Returns a sample without any read. A read would wake a sleeping function, or block; in another namespace it is impossible. */

@@ -1,6 +1,7 @@
 import type { Host } from '../../host/host.ts';
 import type { Collection, Problem } from '../../model/collection.ts';
 import type { Probe } from '../family.ts';
+import { type Pace, Pacer } from '../kit/pace.ts';
 import { unlisted } from '../kit/unlisted.ts';
 import { CLASS } from './discover.ts';
 import type { HcaSample } from './hca.ts';
@@ -18,6 +19,7 @@ class InfinibandProbe implements Probe {
   readonly #options: InfinibandOptions;
   readonly #filter: NameFilter;
   readonly #registry: HcaRegistry;
+  readonly #pacer = new Pacer();
 
   constructor(host: Host, options: InfinibandOptions) {
     this.#host = host;
@@ -41,9 +43,9 @@ class InfinibandProbe implements Probe {
       this.forget();
       return unlisted(CLASS, error);
     }
-    const nowMs = clock.monotonic();
-    const vanishedNames = this.#registry.update(names.filter(this.#filter), nowMs);
-    const { samples, problems } = this.#readAll(nowMs);
+    const pace = this.#pacer.next(clock.monotonic());
+    const vanishedNames = this.#registry.update(names.filter(this.#filter), pace);
+    const { samples, problems } = this.#readAll(pace);
     const all = [...samples, ...this.#registry.inOtherNamespace.map((hca) => hca.sampleInOtherNamespace())];
     if (this.#options['hw-counters']) {
       if (areCountersHidden(all)) {
@@ -66,13 +68,13 @@ class InfinibandProbe implements Probe {
     };
   }
 
-  #readAll(nowMs: number) {
+  #readAll(pace: Pace) {
     const { sys } = this.#host;
     const samples: HcaSample[] = [];
     const problems: Problem[] = [];
     for (const hca of this.#registry.present) {
       const { name } = hca;
-      const sample = hca.read(nowMs);
+      const sample = hca.read(pace);
       if (!this.#registry.isSameDevice(hca)) {
         // The device vanished during the read, so its sample is incomplete. A device that is no longer listed was removed: no problem.
         if (this.#registry.remove(hca) && sys.link(`${CLASS}/${name}`) !== undefined) problems.push(vanished(name));

@@ -1,4 +1,5 @@
 import type { Host } from '../../host/host.ts';
+import { isDue, type Pace } from '../kit/pace.ts';
 import { findCharDevices, NO_CHAR_DEVICES } from './char-devices.ts';
 import { CLASS, isInOtherNamespace, type Location, locate, type VirtualFunctions } from './discover.ts';
 import { Hca } from './hca.ts';
@@ -17,7 +18,7 @@ export class HcaRegistry {
   readonly #inOtherNamespace = new Map<string, Hca>();
   /** Keyed by location, because the name of a device may change. The newest device is last. */
   readonly #memories = new Map<string, Map<string, PortMemory>>();
-  #sweptAtMs = Number.NEGATIVE_INFINITY;
+  #sweptAtMs: number | undefined;
 
   constructor(host: Host, options: InfinibandOptions) {
     this.#host = host;
@@ -35,15 +36,15 @@ export class HcaRegistry {
   }
 
   /** Updates the devices from the names in the class directory. Returns the names that have no device. */
-  update(names: readonly string[], nowMs: number): readonly string[] {
+  update(names: readonly string[], pace: Pace): readonly string[] {
     const identities = new Map(names.map((name) => [name, this.#host.sys.identity(`${CLASS}/${name}`)]));
     for (const hca of this.present) if (identities.get(hca.name) !== hca.identity) this.remove(hca);
     for (const [name, { location }] of this.#inOtherNamespace) {
       if (identities.get(name) !== undefined || !isInOtherNamespace(this.#host.sys, location)) this.#inOtherNamespace.delete(name);
     }
     const added = names.filter((name) => identities.get(name) !== undefined && !this.#present.has(name));
-    if (added.length > 0 || nowMs - this.#sweptAtMs >= this.#options['facts-interval']) {
-      this.#sweptAtMs = nowMs;
+    if (added.length > 0 || isDue(this.#sweptAtMs, this.#options['facts-interval'], pace)) {
+      this.#sweptAtMs = pace.nowMs;
       this.#sweep(identities);
     }
     return names.filter((name) => identities.get(name) === undefined);

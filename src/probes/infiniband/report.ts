@@ -1,5 +1,6 @@
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Reading } from '../../model/metric.ts';
+import { asOf } from '../kit/pace.ts';
 import { pcieReadings } from '../kit/pcie/pcie.ts';
 import { deviceOf, type HcaFacts } from './device.ts';
 import { findingsOf } from './findings.ts';
@@ -65,8 +66,8 @@ function infoReading(facts: HcaFacts): Reading {
   return { metric: metrics.info.name, labels, value: 1 };
 }
 
-function portReadings(sample: PortSample): Reading[] {
-  const { port, level, counters } = sample;
+function portReadings(sample: PortSample): readonly Reading[] {
+  const { port, level, levelMs, counters } = sample;
   const labels = { port };
   const readings: Reading[] = [];
   const isUp = isPortUp(level);
@@ -76,12 +77,15 @@ function portReadings(sample: PortSample): Reading[] {
     if (level.rate.lanes !== undefined) readings.push({ metric: metrics.linkWidth.name, labels, value: level.rate.lanes });
   }
   return [
-    ...readings,
+    ...asOf(readings, levelMs),
     { metric: metrics.portInfo.name, labels: { port, ...infoLabels(sample) }, value: 1 },
-    ...stateReading(metrics.portState.name, port, level.state),
-    ...stateReading(metrics.portPhysicalState.name, port, level.physicalState),
+    ...asOf(stateReading(metrics.portState.name, port, level.state), levelMs),
+    ...asOf(stateReading(metrics.portPhysicalState.name, port, level.physicalState), levelMs),
     ...counters.readings,
-    ...counters.saturated.map((counter) => ({ metric: metrics.counterSaturated.name, labels: { port, counter }, value: 1 })),
+    ...asOf(
+      counters.saturated.map((counter): Reading => ({ metric: metrics.counterSaturated.name, labels: { port, counter }, value: 1 })),
+      counters.readMs,
+    ),
   ];
 }
 

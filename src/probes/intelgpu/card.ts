@@ -6,6 +6,7 @@ import { defined } from '../../model/defined.ts';
 import type { DirectAccess } from '../../model/direct-access.ts';
 import type { Reading, Value } from '../../model/metric.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
+import { isDue, type Pace } from '../kit/pace.ts';
 import { readDirectAccess } from '../kit/pcie/direct.ts';
 import { PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
 import type { BridgeIds } from '../kit/pcie/slot-link.ts';
@@ -114,13 +115,14 @@ export class Card {
     this.#pcie = hasLink ? new PcieReader(host.sys, address, isOwn) : undefined;
   }
 
-  read(nowMs: number): CardReadResult {
+  read(pace: Pace): CardReadResult {
+    const { nowMs } = pace;
     this.problems = [];
     if (this.#isAsleep()) return this.#asleep();
     const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.address });
-    const pcie = this.#pcie?.read(nowMs);
+    const pcie = this.#pcie?.read(pace);
     if (pcie?.answers === false) return { state: 'gone', pcie };
-    const described = this.#describe(nowMs);
+    const described = this.#describe(pace);
     const gts = described.gts.map((gt) => readGt(files, gt));
     const monitor = readMonitors(files, this.#limits, described.monitors);
     const throttle = readThrottle(files, described.gts);
@@ -169,9 +171,9 @@ export class Card {
     return { state: 'hung' };
   }
 
-  #describe(nowMs: number): Described {
+  #describe(pace: Pace): Described {
     const before = this.#described;
-    if (before !== undefined && nowMs - this.#describedAtMs < this.#options['facts-interval']) {
+    if (before !== undefined && !isDue(this.#describedAtMs, this.#options['facts-interval'], pace)) {
       // Survivability is looked up at each refresh, because the card enters it at any time.
       return { ...before, names: this.#names() };
     }
@@ -190,7 +192,7 @@ export class Card {
     };
     this.#readFacts(files, has, described.gts);
     this.#described = { ...described, problems: files.problems };
-    this.#describedAtMs = nowMs;
+    this.#describedAtMs = pace.nowMs;
     return this.#described;
   }
 

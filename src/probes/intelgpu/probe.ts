@@ -6,6 +6,7 @@ import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
 import { Kept, reconciled } from '../kit/kept.ts';
+import { type Pace, Pacer } from '../kit/pace.ts';
 import { Card, type CardFacts, type CardReadResult } from './card.ts';
 import { asleepReadings, cardReadings, idleReadings, utilizationReadings } from './card-readings.ts';
 import { conditions } from './conditions.ts';
@@ -28,6 +29,7 @@ export class IntelgpuProbe implements Probe {
   readonly #options: IntelgpuOptions;
   readonly #processes: ProcessReader;
   readonly #log: DriverLog;
+  readonly #pacer = new Pacer();
   #cards = new Map<string, Card>();
   #devices: readonly Device[];
   readonly #places = new Kept<{ readonly places: Places; readonly key: string }>();
@@ -86,20 +88,20 @@ export class IntelgpuProbe implements Probe {
 
   #collect(): Collection {
     const { sys, clock } = this.#host;
-    const nowMs = clock.monotonic();
+    const pace = this.#pacer.next(clock.monotonic());
     const names = listNames(sys);
     if (names.error !== undefined || names.isAbsent) {
       this.forget();
       if (names.error === undefined) return { reports: [], problems: [], listing: 'absent' };
       return { reports: [], problems: [{ code: 'class-unreadable', message: names.error }], listing: 'partial' };
     }
-    const { problems, isComplete } = this.#findPlaces(names, nowMs);
+    const { problems, isComplete } = this.#findPlaces(names, pace);
     const listing = isComplete ? 'complete' : 'partial';
     const reads = [...this.#cards.values()].map((card): CardRead => {
       const isOthers = card.place.parent !== undefined && !hasDriver(card.place);
-      return isOthers ? { card } : { card, sample: card.read(nowMs) };
+      return isOthers ? { card } : { card, sample: card.read(pace) };
     });
-    const uses = this.#useOf(reads, nowMs);
+    const uses = this.#useOf(reads, pace);
     const reports = reads.map((read) => this.#report(read, reads, uses.get(read.card.place.address)));
     const { hidden } = this.#processes;
     return {
@@ -114,10 +116,10 @@ export class IntelgpuProbe implements Probe {
     };
   }
 
-  #findPlaces(names: Names, nowMs: number): Places {
+  #findPlaces(names: Names, pace: Pace): Places {
     const key = [...names.nodes, ...names.bound.map(({ driver, address }) => `${driver}/${address}`)].join(' ');
     const read = () => ({ key, places: this.#readPlaces(names) });
-    return this.#places.of(nowMs, this.#options['facts-interval'], read, (kept) => kept.key === key).places;
+    return this.#places.of(pace, this.#options['facts-interval'], read, (kept) => kept.key === key).places;
   }
 
   #readPlaces(names: Names): Places {
@@ -133,13 +135,13 @@ export class IntelgpuProbe implements Probe {
   }
 
   /** Use of each awake card, keyed by address. A read of the clients would wake a sleeping card. */
-  #useOf(reads: readonly CardRead[], nowMs: number): ReadonlyMap<string, GpuUse | undefined> {
+  #useOf(reads: readonly CardRead[], pace: Pace): ReadonlyMap<string, GpuUse | undefined> {
     const used = reads.flatMap(({ card, sample }) => {
       const { address, nodes } = card.place;
       return sample?.state === 'awake' && nodes.length > 0 ? [{ address, nodes, engines: card.facts.engines }] : [];
     });
     if (used.length === 0) return new Map();
-    const uses = this.#processes.read(used, nowMs);
+    const uses = this.#processes.read(used, pace);
     return new Map(used.map(({ address }, n) => [address, uses[n]]));
   }
 

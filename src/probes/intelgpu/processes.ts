@@ -3,6 +3,7 @@ import type { Host } from '../../host/host.ts';
 import type { DeviceProcess } from '../../model/collection.ts';
 import { ClientSearch, type OpenNodes } from '../kit/drm/client-search.ts';
 import { DrmProcessFactsReader } from '../kit/drm/process-facts.ts';
+import type { Pace } from '../kit/pace.ts';
 import { type DrmClient, type EngineWork, parseDrmClient, shareOf } from './fdinfo.ts';
 
 /** A GPU as processes see it. */
@@ -67,12 +68,13 @@ export class ProcessReader {
   }
 
   /** Returns the use of each GPU in the order of `gpus`; undefined where nothing shows the processes. */
-  read(gpus: readonly UsedGpu[], nowMs: number): readonly (GpuUse | undefined)[] {
+  read(gpus: readonly UsedGpu[], pace: Pace): readonly (GpuUse | undefined)[] {
+    const { nowMs } = pace;
     if (this.#mostListed === 0) return gpus.map(() => undefined);
     // The second process of a machine is a thread of its kernel. Another PID namespace does not have it.
     this.#seesHost ||= this.#proc.text('2/comm') === 'kthreadd';
     this.#facts.renew();
-    const open = this.#search.find(nowMs);
+    const open = this.#search.find(pace);
     if (!this.#seesHost || this.#search.isRefused) {
       this.#meters = new Map();
       this.#readBefore = new Set();

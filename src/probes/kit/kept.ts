@@ -1,14 +1,22 @@
+import { isDue, type Pace } from './pace.ts';
+
 /** The result of an expensive read, kept for an interval. */
 export class Kept<T> {
   #last: { readonly value: T; readonly atMs: number } | undefined;
 
   /** Returns the kept value. Reads again when it is `everyMs` old, or when `isValid` refuses it. */
-  of(nowMs: number, everyMs: number, read: () => T, isValid: (value: T) => boolean = () => true): T {
+  of(pace: Pace, everyMs: number, read: () => T, isValid: (value: T) => boolean = () => true): T {
     const last = this.#last;
-    if (last !== undefined && nowMs - last.atMs < everyMs && isValid(last.value)) return last.value;
+    if (last !== undefined && !isDue(last.atMs, everyMs, pace) && isValid(last.value)) return last.value;
     const value = read();
-    this.#last = { value, atMs: nowMs };
+    this.#last = { value, atMs: pace.nowMs };
     return value;
+  }
+
+  /** Monotonic clock of the read that gave the value, when that was not the present collection; see `readMs` of a reading. */
+  readMs({ nowMs }: Pace): number | undefined {
+    const atMs = this.#last?.atMs;
+    return atMs === nowMs ? undefined : atMs;
   }
 
   forget(): void {

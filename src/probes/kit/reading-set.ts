@@ -3,10 +3,15 @@ import type { Labels, MetricSpec, Reading, Value } from '../../model/metric.ts';
 /** Readings of one device. A series that two sources tell keeps the value of the first source. */
 export class ReadingSet {
   readonly #byMetric = new Map<string, Reading[]>();
+  /** Time of what {@link add} adds, when an earlier collection read it. */
+  readMs: number | undefined;
 
   /** An undefined value adds nothing. */
   add({ name }: Pick<MetricSpec, 'name'>, value: Value | undefined, labels?: Labels): void {
-    if (value !== undefined) this.#addOne(labels === undefined ? { metric: name, value } : { metric: name, labels, value });
+    if (value === undefined) return;
+    const { readMs } = this;
+    const reading = labels === undefined ? { metric: name, value } : { metric: name, labels, value };
+    this.#addOne(readMs === undefined ? reading : { ...reading, readMs });
   }
 
   addAll(readings: readonly Reading[]): void {

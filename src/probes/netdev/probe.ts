@@ -6,6 +6,7 @@ import type { Device } from '../../model/device.ts';
 import type { Probe } from '../family.ts';
 import { Kept } from '../kit/kept.ts';
 import { LastIdentities } from '../kit/last-identity.ts';
+import { isDue, type Pace, Pacer } from '../kit/pace.ts';
 import { cardFaults, pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, type PcieSample, pcieErrorReadings, pcieReadings } from '../kit/pcie/pcie.ts';
 import { unlisted } from '../kit/unlisted.ts';
@@ -38,6 +39,7 @@ export class NetdevProbe implements Probe {
   readonly #classes = new Map<string, boolean>();
   readonly #cards = new Map<string, Card>();
   readonly #cardSamples = new Map<string, { readonly sample: CardReadResult; readonly atMs: number }>();
+  readonly #pacer = new Pacer();
   readonly #ports = new Map<string, readonly Port[]>();
   readonly #pcie = new Map<string, PcieReader>();
   /** Physical functions that had virtual functions. */
@@ -74,8 +76,8 @@ export class NetdevProbe implements Probe {
       this.forget();
       return unlisted(PCI, error);
     }
-    const nowMs = clock.monotonic();
-    const found = this.#surveyed(names, nowMs);
+    const pace = this.#pacer.next(clock.monotonic());
+    const found = this.#surveyed(names, pace);
     const { functions, unreadable } = found;
     for (const { address, virtualFunctions } of functions.values()) if (virtualFunctions > 0) this.#hadFunctions.add(address);
     const reported = [...functions.values()].filter((fn) => isReported(fn, this.#options, this.#hadFunctions.has(fn.address)));
@@ -84,7 +86,7 @@ export class NetdevProbe implements Probe {
     const reads = new Map<string, CardRead>();
     for (const address of physical) {
       const fn = functions.get(address ?? '');
-      if (fn !== undefined) reads.set(fn.address, await this.#read(fn, functions, nowMs));
+      if (fn !== undefined) reads.set(fn.address, await this.#read(fn, functions, pace));
     }
     this.#forget(reads);
     const isKnown = new Set(reported.map(({ address }) => address));
@@ -105,7 +107,7 @@ export class NetdevProbe implements Probe {
     return { reports, problems, listing: unreadable.length === 0 ? 'complete' : 'partial' };
   }
 
-  #surveyed(names: readonly string[], nowMs: number): Survey {
+  #surveyed(names: readonly string[], pace: Pace): Survey {
     const key = names.join(' ');
     const isSame = (kept: { readonly key: string }): boolean =>
       kept.key === key && [...this.#ports.values()].flat().every((port) => port.isThere());
@@ -113,17 +115,17 @@ export class NetdevProbe implements Probe {
       for (const ports of this.#ports.values()) for (const port of ports) port.readFacts();
       return { key, survey: survey(this.#host.sys, names, this.#classes) };
     };
-    return this.#survey.of(nowMs, this.#options['facts-interval'], read, isSame).survey;
+    return this.#survey.of(pace, this.#options['facts-interval'], read, isSame).survey;
   }
 
-  async #read(fn: NetworkFunction, functions: ReadonlyMap<string, NetworkFunction>, nowMs: number): Promise<CardRead> {
+  async #read(fn: NetworkFunction, functions: ReadonlyMap<string, NetworkFunction>, pace: Pace): Promise<CardRead> {
     const ports = this.#portsOf(fn);
     const samples = ports.map((port) => port.read());
     const hangs = samples.some((sample) => sample.hangs);
-    const card = hangs || fn.virtualFunctions === 0 ? NO_CARD : await this.#readCard(fn, functions, ports[0], nowMs);
+    const card = hangs || fn.virtualFunctions === 0 ? NO_CARD : await this.#readCard(fn, functions, ports[0], pace);
     const pcie = this.#pcie.get(fn.address) ?? new PcieReader(this.#host.sys, fn.address);
     this.#pcie.set(fn.address, pcie);
-    return { ports: samples, card, pcie: pcie.read(nowMs) };
+    return { ports: samples, card, pcie: pcie.read(pace) };
   }
 
   #portsOf(fn: NetworkFunction): readonly Port[] {
@@ -141,17 +143,18 @@ export class NetdevProbe implements Probe {
     { address }: NetworkFunction,
     functions: ReadonlyMap<string, NetworkFunction>,
     port: Port | undefined,
-    nowMs: number,
+    pace: Pace,
   ): Promise<CardReadResult> {
     const before = this.#cardSamples.get(address);
-    if (before !== undefined && nowMs - before.atMs < this.#options['counter-interval']) return before.sample;
+    if (before !== undefined && !isDue(before.atMs, this.#options['counter-interval'], pace))
+      return { ...before.sample, readMs: before.atMs };
     const card = this.#cards.get(address) ?? new Card(this.#host.sys, `${PCI}/${address}`);
     this.#cards.set(address, card);
     const one = port?.identify();
     const own = [...functions.values()].filter((fn) => fn.physicalFunction === address && isReported(fn, this.#options));
     const numbers = own.flatMap(({ number }) => (number === undefined ? [] : [number]));
     const sample = await card.read(this.#source, one && { ...one, pciAddress: address }, numbers);
-    this.#cardSamples.set(address, { sample, atMs: nowMs });
+    this.#cardSamples.set(address, { sample, atMs: pace.nowMs });
     return sample;
   }
 
@@ -180,12 +183,12 @@ export class NetdevProbe implements Probe {
     const representor = fn.number === undefined ? undefined : functions.get(parent)?.representors.get(fn.number);
     const errors = fn.hasErrorCounters ? { aer: readAer(this.#host.sys, fn.address) } : undefined;
     const own = errors === undefined ? [] : pcieErrorFindings(errors);
-    const readings = virtualReadings(defined({ fn, fromParent, traffic, port, representor }));
+    const readings = virtualReadings(defined({ fn, fromParent, readMs: above?.card.readMs, traffic, port, representor }));
     return {
       device,
       read: {
         readings: [...readings, ...(errors === undefined ? [] : pcieErrorReadings(errors))],
-        findings: [...virtualFindings(parent, port, fromParent), ...own, ...cardFaults(above?.pcie, parent, own)],
+        findings: [...virtualFindings(parent, port, fromParent, above?.card.readMs), ...own, ...cardFaults(above?.pcie, parent, own)],
       },
     };
   }

@@ -7,6 +7,7 @@ import type { Release } from '../../model/release.ts';
 import type { Probe } from '../family.ts';
 import { FallbackNames } from '../kit/fallback-names.ts';
 import { type ReasonOf, raise } from '../kit/finding.ts';
+import { Pacer } from '../kit/pace.ts';
 import { DirectAccessReader } from '../kit/pcie/direct.ts';
 import { ProcessFactsReader } from '../kit/process-facts.ts';
 import { conditions } from './conditions.ts';
@@ -38,6 +39,7 @@ export class NvidiaProbe implements Probe {
   /** Read again when the version of the driver or its module changed. */
   #peerMemory: { readonly of: string; readonly answer: PeerMemory | undefined } | undefined;
   readonly #names: FallbackNames;
+  readonly #pacer = new Pacer();
   #known: readonly DeviceReport[];
   /** Who asked to close the driver. */
   #asked: Release | undefined;
@@ -122,7 +124,7 @@ export class NvidiaProbe implements Probe {
     const problems = [...rest.problems];
     const unshown = announced - gpus.length - faults.filter(({ fault }) => fault !== 'inforom').length;
     if (unshown > 0) problems.push({ code: 'gpus-unshown', message: `${source}: ${announced} GPUs are announced, ${gpus.length} shown` });
-    const nowMs = this.#host.clock.monotonic();
+    const pace = this.#pacer.next(this.#host.clock.monotonic());
     const hasInstances = gpus.some(({ instances = [] }) => instances.length > 0);
     this.#processes.renew();
     this.#stuck.renew();
@@ -134,7 +136,7 @@ export class NvidiaProbe implements Probe {
       peerMemory: this.#peerMemoryOf(driver),
       gpus,
       cliqueFindings: this.#cliques.take(gpus),
-      pcieOf: (address: string) => this.#pcie.of(address, nowMs),
+      pcieOf: (address: string) => this.#pcie.of(address, pace),
       processOf,
       stuckProcesses: (device: string, users: UsersOfDevice) => this.#stuck.findings(device, users, processOf),
     };

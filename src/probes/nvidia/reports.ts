@@ -4,6 +4,7 @@ import type { DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
+import { asOf, isDue, type Pace } from '../kit/pace.ts';
 import { pcieErrorFindings } from '../kit/pcie/health.ts';
 import { PCIE_EVERY_MS, pcieErrorReadings } from '../kit/pcie/pcie.ts';
 import type { ProcessFacts } from '../kit/process-facts.ts';
@@ -29,13 +30,15 @@ export class PcieErrors {
     this.#sys = sys;
   }
 
-  /** `nowMs` is monotonic. */
-  of(address: string, nowMs: number): PcieReport {
+  of(address: string, pace: Pace): PcieReport {
     const known = this.#reports.get(address);
-    if (known !== undefined && nowMs - known.atMs < PCIE_EVERY_MS) return known;
+    if (known !== undefined && !isDue(known.atMs, PCIE_EVERY_MS, pace)) {
+      const { readings, findings, atMs } = known;
+      return { readings: asOf(readings, atMs), findings: asOf(findings, atMs) };
+    }
     const answers = doesPciFunctionAnswer(this.#sys, address);
     const errors = { aer: readAer(this.#sys, address), ...(answers === undefined ? {} : { answers }) };
-    const report = { readings: pcieErrorReadings(errors), findings: pcieErrorFindings(errors), atMs: nowMs };
+    const report = { readings: pcieErrorReadings(errors), findings: pcieErrorFindings(errors), atMs: pace.nowMs };
     this.#reports.set(address, report);
     return report;
   }

@@ -2,6 +2,7 @@ import type { Host } from '../../host/host.ts';
 import { type CommandResult, runCommand } from '../../host/process/command.ts';
 import type { Problem } from '../../model/collection.ts';
 import { minutes } from '../../model/duration.ts';
+import { isDue, Pacer } from '../kit/pace.ts';
 import { childrenOf, wordAt } from './document.ts';
 import { gpuSampleOf } from './document-sample.ts';
 import type { NvidiaOptions } from './options.ts';
@@ -29,6 +30,7 @@ export class SmiSource {
   #peers: ReadonlyMap<string, readonly LinkPeer[]> = new Map();
   /** Time of the last topology read, and its GPUs. */
   #topologyRead = { atMs: -Infinity, uuids: '' };
+  readonly #pacer = new Pacer();
 
   constructor(host: Host, options: NvidiaOptions) {
     this.#host = host;
@@ -117,9 +119,10 @@ export class SmiSource {
   /** Adds the GPUs that each GPU reaches over NVLink. A matrix with other GPUs than the document is ignored. */
   async #linked(gpus: readonly GpuSample[], endMs: number): Promise<readonly GpuSample[]> {
     const uuids = gpus.map(({ identity }) => identity?.uuid ?? '');
-    const nowMs = this.#host.clock.monotonic();
-    if (uuids.length > 1 && (nowMs - this.#topologyRead.atMs >= TOPOLOGY_EVERY_MS || uuids.join() !== this.#topologyRead.uuids)) {
-      this.#topologyRead = { atMs: nowMs, uuids: uuids.join() };
+    const pace = this.#pacer.next(this.#host.clock.monotonic());
+    const { atMs, uuids: known } = this.#topologyRead;
+    if (uuids.length > 1 && (isDue(atMs, TOPOLOGY_EVERY_MS, pace) || uuids.join() !== known)) {
+      this.#topologyRead = { atMs: pace.nowMs, uuids: uuids.join() };
       const matrix = parseTopology((await this.#runUntil(endMs, 'topo', '-m')).stdout);
       if (matrix?.length === uuids.length)
         this.#peers = new Map(uuids.map((uuid, at) => [uuid, peersOf(matrix[at] as readonly number[], uuids)]));

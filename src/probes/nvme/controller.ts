@@ -5,6 +5,7 @@ import type { Problem } from '../../model/collection.ts';
 import { defined } from '../../model/defined.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
 import { Kept } from '../kit/kept.ts';
+import { isDue, type Pace } from '../kit/pace.ts';
 import { PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
 import { CredibleLimits } from '../kit/sensor-limits.ts';
 import { parseCount, plainText } from '../kit/text.ts';
@@ -44,10 +45,14 @@ export interface ControllerSample {
   readonly state?: ControllerState;
   /** Absent when they were not read: no monitor, a sleeping drive, a controller that is not live. */
   readonly temperatures?: TemperatureSample;
+  /** Monotonic clock of their read, when an earlier collection made it. */
+  readonly temperaturesMs?: number;
   /** The monitor exists, and its values are not known. */
   readonly areTemperaturesUnknown: boolean;
   /** Absent when the options ask for no log, or the drive cannot be asked now. */
   readonly smart?: SmartResult;
+  /** Monotonic clock of the read of the log, when an earlier collection made it. */
+  readonly smartMs?: number;
   readonly pcie?: PcieSample;
 }
 
@@ -75,16 +80,16 @@ export class Controller {
     this.#pcie = place.address === undefined ? undefined : new PcieReader(host.sys, place.address);
   }
 
-  read(nowMs: number): ControllerSample {
+  read(pace: Pace): ControllerSample {
     const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.id });
     const isAsleep = this.#isAsleep(files);
-    this.#readFacts(files, nowMs);
+    this.#readFacts(files, pace);
     const state = files.live('state', parseState).value;
-    const pcie = isAsleep ? undefined : this.#pcie?.read(nowMs);
+    const pcie = isAsleep ? undefined : this.#pcie?.read(pace);
     // A command to a controller that is not live waits for the controller, a minute or more.
     const canAnswer = !isAsleep && state === 'live' && pcie?.answers !== false && !files.isHung;
-    const temperatures = canAnswer ? this.#readTemperatures(nowMs) : undefined;
-    const smart = canAnswer ? this.#readSmart(nowMs) : undefined;
+    const temperatures = canAnswer ? this.#readTemperatures(pace) : undefined;
+    const smart = canAnswer ? this.#readSmart(pace) : undefined;
     const { id } = this.place;
     this.problems = [
       ...files.problems,
@@ -98,8 +103,8 @@ export class Controller {
       isAsleep,
       areTemperaturesUnknown: this.#monitor !== undefined && this.#options['temperature-interval'] > 0 && !isAsleep,
       state,
-      ...(temperatures !== undefined && { temperatures: temperatures.sample }),
-      smart,
+      ...(temperatures !== undefined && { temperatures: temperatures.sample, temperaturesMs: this.#temperatures.readMs(pace) }),
+      ...(smart !== undefined && { smart, smartMs: this.#log.readMs(pace) }),
       pcie,
     });
   }
@@ -115,8 +120,8 @@ export class Controller {
   }
 
   /** All of these files tell what the kernel has in memory. */
-  #readFacts(files: DeviceFiles, nowMs: number): void {
-    if (this.#factsAtMs !== undefined && nowMs - this.#factsAtMs < this.#options['facts-interval']) return;
+  #readFacts(files: DeviceFiles, pace: Pace): void {
+    if (!isDue(this.#factsAtMs, this.#options['facts-interval'], pace)) return;
     const { sys } = this.#host;
     const { address, directory } = this.place;
     const queues = files.value('queue_count', parseCount);
@@ -138,26 +143,26 @@ export class Controller {
     });
     // The facts of an earlier read are better than a part of them.
     if (files.isHung) return;
-    this.#factsAtMs = nowMs;
+    this.#factsAtMs = pace.nowMs;
     this.#monitor = findMonitor(sys, directory);
     this.facts = facts;
   }
 
-  #readTemperatures(nowMs: number) {
+  #readTemperatures(pace: Pace) {
     const every = this.#options['temperature-interval'];
     const monitor = this.#monitor;
     if (every === 0 || monitor === undefined) return undefined;
-    return this.#temperatures.of(nowMs, every, () => {
+    return this.#temperatures.of(pace, every, () => {
       const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.id });
       return { sample: readTemperatures(this.#host.sys, files, monitor, this.#limits), problems: files.problems };
     });
   }
 
-  #readSmart(nowMs: number): SmartResult | undefined {
+  #readSmart(pace: Pace): SmartResult | undefined {
     if (!this.#smart.isOn) return undefined;
     const { deviceNumber, serial } = this.facts;
     const drive = { name: this.place.name, ...(deviceNumber !== undefined && { deviceNumber }), ...(serial !== undefined && { serial }) };
-    return this.#log.of(nowMs, this.#options['smart-interval'], () => this.#smart.read(drive));
+    return this.#log.of(pace, this.#options['smart-interval'], () => this.#smart.read(drive));
   }
 }
 

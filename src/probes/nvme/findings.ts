@@ -1,5 +1,6 @@
 import type { ConditionSpec, Finding, StatusFinding } from '../../model/health.ts';
 import { type ReasonOf, raise, raiseGrowth } from '../kit/finding.ts';
+import { asOf } from '../kit/pace.ts';
 import { pcieConditions, pcieFindings } from '../kit/pcie/health.ts';
 import { conditions } from './conditions.ts';
 import type { ControllerSample, ControllerState } from './controller.ts';
@@ -16,8 +17,8 @@ type Status = StatusFinding['status'];
 export function controllerFindings(sample: ControllerSample): readonly Finding[] {
   return [
     ...stateFindings([sample.state ?? 'unknown']),
-    ...overTemperature(sample),
-    ...(sample.smart === undefined ? [] : smartFindings(sample.smart)),
+    ...asOf(overTemperature(sample), sample.temperatures === undefined ? sample.smartMs : sample.temperaturesMs),
+    ...(sample.smart === undefined ? [] : asOf(smartFindings(sample.smart), sample.smartMs)),
     ...(sample.pcie === undefined ? [] : pcieFindings(sample.pcie)),
   ];
 }

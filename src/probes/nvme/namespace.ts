@@ -2,6 +2,7 @@ import type { Tree } from '../../host/fs/tree.ts';
 import type { Problem } from '../../model/collection.ts';
 import { defined } from '../../model/defined.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
+import { isDue, type Pace } from '../kit/pace.ts';
 import { firstLine, parseCount, parseFlag, plainText } from '../kit/text.ts';
 import { type DiskStat, parseDiskStat } from './disk-stat.ts';
 import type { NamespacePlace } from './layout.ts';
@@ -52,9 +53,9 @@ export class Namespace {
     this.place = place;
   }
 
-  read(nowMs: number): NamespaceSample {
+  read(pace: Pace): NamespaceSample {
     const files = new DeviceFiles(this.#sys, this.place.directory);
-    this.#readFacts(files, nowMs);
+    this.#readFacts(files, pace);
     const stat = this.#readStat(files);
     const isReadOnly = files.live('ro', parseFlag).value;
     const anaStates = this.place.paths.flatMap(({ directory }) => (directory === undefined ? [] : [this.#anaState(directory)]));
@@ -93,12 +94,12 @@ export class Namespace {
     return ANA_STATES.find((state) => state === word) ?? 'unknown';
   }
 
-  #readFacts(files: DeviceFiles, nowMs: number): void {
-    if (this.#factsAtMs !== undefined && nowMs - this.#factsAtMs < this.#options['facts-interval']) return;
+  #readFacts(files: DeviceFiles, pace: Pace): void {
+    if (!isDue(this.#factsAtMs, this.#options['facts-interval'], pace)) return;
     const [number, wwid] = [files.once('nsid', firstLine), files.once('wwid', firstLine)];
     if (number.isUnknown || wwid.isUnknown) return;
     this.isNamed = true;
-    this.#factsAtMs = nowMs;
+    this.#factsAtMs = pace.nowMs;
     this.facts = defined({
       number: number.value,
       wwid: wwid.value?.toLowerCase(),

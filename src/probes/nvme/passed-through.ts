@@ -5,6 +5,7 @@ import type { DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { LastIdentities } from '../kit/last-identity.ts';
+import type { Pace } from '../kit/pace.ts';
 import { readPciFunction } from '../kit/pcie/function.ts';
 import { pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, pcieReadings } from '../kit/pcie/pcie.ts';
@@ -34,14 +35,14 @@ export class PassedThrough {
     this.device = { ...deviceOf(sys, address), ...identities.of(address, undefined) };
   }
 
-  report(nowMs: number): DeviceReport {
+  report(pace: Pace): DeviceReport {
     const directory = `bus/pci/devices/${this.address}`;
     const text = (file: string): string | undefined => this.#sys.reread(`${directory}/${file}`).text?.trim();
     const isAsleep = isSuspended(text('power/runtime_status')) || isAsleepState(text('power_state'));
     const asleep: Reading = { metric: metrics.asleep.name, value: isAsleep ? 1 : 0 };
     // An idle function of vfio-pci sleeps, and a read of its link would wake it.
     if (isAsleep) return { device: this.device, read: { readings: [asleep], findings: [] } };
-    const sample = this.#pcie.read(nowMs);
+    const sample = this.#pcie.read(pace);
     return { device: this.device, read: { readings: [asleep, ...pcieReadings(sample)], findings: pcieFindings(sample) } };
   }
 

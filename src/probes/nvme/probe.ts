@@ -5,6 +5,7 @@ import type { Probe } from '../family.ts';
 import { FallbackNames } from '../kit/fallback-names.ts';
 import { Kept, reconciled } from '../kit/kept.ts';
 import { LastIdentities } from '../kit/last-identity.ts';
+import { type Pace, Pacer } from '../kit/pace.ts';
 import { unlisted } from '../kit/unlisted.ts';
 import { Controller, type ControllerSample, type ControllerState } from './controller.ts';
 import { controllerDevice, controllerIdentity, type KnownNamespace, namesOf, namespaceDevice } from './devices.ts';
@@ -33,6 +34,7 @@ export class NvmeProbe implements Probe {
   /** What drives told of themselves before a virtual machine got them. */
   readonly #identities: LastIdentities;
   readonly #names: FallbackNames;
+  readonly #pacer = new Pacer();
   #passed: { readonly drives: readonly PassedThrough[]; readonly key: string } | undefined;
 
   constructor(host: Host, options: NvmeOptions, smart: SmartReader = new SmartReader(host, options)) {
@@ -57,18 +59,18 @@ export class NvmeProbe implements Probe {
 
   collect(): Collection {
     const { sys, clock } = this.#host;
-    const nowMs = clock.monotonic();
+    const pace = this.#pacer.next(clock.monotonic());
     const { names, error } = sys.listing(CLASS);
     if (names === undefined && error !== 'ENOENT') {
       this.forget();
       return unlisted(CLASS, error);
     }
-    const passed = this.#passedThrough().map((drive) => drive.report(nowMs));
+    const passed = this.#passedThrough().map((drive) => drive.report(pace));
     if (names === undefined) return { reports: passed, problems: [], listing: passed.length === 0 ? 'absent' : 'complete' };
-    const layout = this.#findLayout(names, nowMs);
-    const controllers = new Map([...this.#controllers.values()].map((controller) => [controller, controller.read(nowMs)]));
+    const layout = this.#findLayout(names, pace);
+    const controllers = new Map([...this.#controllers.values()].map((controller) => [controller, controller.read(pace)]));
     for (const { place, facts } of controllers.keys()) this.#identities.of(place.id, controllerIdentity(facts) ?? undefined);
-    const namespaces = [...this.#namespaces.values()].map((namespace) => ({ namespace, sample: namespace.read(nowMs) }));
+    const namespaces = [...this.#namespaces.values()].map((namespace) => ({ namespace, sample: namespace.read(pace) }));
     const disks = this.#namespaceReports(namespaces, controllers);
     return {
       reports: [
@@ -81,11 +83,11 @@ export class NvmeProbe implements Probe {
     };
   }
 
-  #findLayout(names: readonly string[], nowMs: number): Layout {
+  #findLayout(names: readonly string[], pace: Pace): Layout {
     const { sys } = this.#host;
     const key = layoutKey(sys, names);
     const read = () => ({ key, layout: this.#readLayout(names) });
-    return this.#layout.of(nowMs, this.#options['facts-interval'], read, (kept) => kept.key === key).layout;
+    return this.#layout.of(pace, this.#options['facts-interval'], read, (kept) => kept.key === key).layout;
   }
 
   #readLayout(names: readonly string[]): Layout {

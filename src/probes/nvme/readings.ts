@@ -1,5 +1,6 @@
 import type { Labels, MetricSpec, Reading, Value } from '../../model/metric.ts';
 import { plainValue } from '../kit/count.ts';
+import { asOf } from '../kit/pace.ts';
 import { pcieReadings } from '../kit/pcie/pcie.ts';
 import type { ControllerFacts, ControllerSample } from './controller.ts';
 import { type DiskStat, type OperationCounts, SECTOR_BYTES } from './disk-stat.ts';
@@ -15,25 +16,26 @@ function reading({ name }: MetricSpec, value: Value | undefined, labels?: Labels
 
 /** Readings of a controller. What was not read has none. */
 export function controllerReadings(sample: ControllerSample, facts: ControllerFacts): readonly Reading[] {
-  const { state, isAsleep, pcie, smart } = sample;
+  const { state, isAsleep, pcie, smart, smartMs } = sample;
   return [
     ...(state === undefined ? [] : reading(metrics.state, 1, { state })),
     ...(facts.transport === undefined ? [] : reading(metrics.info, 1, { transport: facts.transport })),
     ...reading(metrics.asleep, isAsleep ? 1 : 0),
     ...reading(metrics.queues, facts.queues),
     ...temperatureReadings(sample),
-    ...(smart?.log === undefined ? [] : smartReadings(smart.log)),
+    ...(smart?.log === undefined ? [] : asOf(smartReadings(smart.log), smartMs)),
     ...(pcie === undefined ? [] : pcieReadings(pcie)),
   ];
 }
 
 /** The kernel's monitor comes first. The log serves where the kernel has none, and has the same values. */
-function temperatureReadings({ temperatures, smart }: ControllerSample): Reading[] {
-  if (temperatures === undefined) return smart?.log === undefined ? [] : smartTemperatures(smart.log);
-  return temperatures.sensors.flatMap(({ sensor, celsius, critical }) => [
+function temperatureReadings({ temperatures, temperaturesMs, smart, smartMs }: ControllerSample): readonly Reading[] {
+  if (temperatures === undefined) return smart?.log === undefined ? [] : asOf(smartTemperatures(smart.log), smartMs);
+  const readings = temperatures.sensors.flatMap(({ sensor, celsius, critical }) => [
     ...reading(metrics.temperature, celsius, { sensor }),
     ...reading(metrics.temperatureLimit, critical, { sensor, limit: 'crit' }),
   ]);
+  return asOf(readings, temperaturesMs);
 }
 
 /** The kernel's monitor subtracts the same. Millikelvin, so that the result has no rounding error. */

@@ -12,6 +12,7 @@ import { growthCondition } from '../../../src/probes/kit/growth-condition.ts';
 import { Kept, reconciled } from '../../../src/probes/kit/kept.ts';
 import { familyMetrics } from '../../../src/probes/kit/metrics.ts';
 import { nodeAccess } from '../../../src/probes/kit/node-access.ts';
+import { type Pace, Pacer } from '../../../src/probes/kit/pace.ts';
 import { ReadingSet } from '../../../src/probes/kit/reading-set.ts';
 import { sensorProblems } from '../../../src/probes/kit/sensor-limits.ts';
 import { firstLine, parseCount, parseFlag } from '../../../src/probes/kit/text.ts';
@@ -80,10 +81,10 @@ class Fan {
     this.#host.sys.forget(`${CLASS}/${this.place.name}`);
   }
 
-  read(nowMs: number): { readonly report: DeviceReport; readonly problems: readonly Problem[] } {
+  read(pace: Pace): { readonly report: DeviceReport; readonly problems: readonly Problem[] } {
     const { name } = this.place;
     const files = new DeviceFiles(this.#host.sys, `${CLASS}/${name}`, { device: name });
-    const serial = this.#serial.of(nowMs, this.#everyMs, () => {
+    const serial = this.#serial.of(pace, this.#everyMs, () => {
       const apart = files.apart();
       return { text: apart.value('serial', firstLine), problems: apart.problems };
     });
@@ -116,6 +117,7 @@ function stopped(rpm: FileFact<number | bigint>, isAsleep: boolean | undefined):
 class FanProbe implements Probe {
   readonly #host: Host;
   readonly #everyMs: number;
+  readonly #pacer = new Pacer();
   #fans = new Map<string, Fan>();
 
   constructor(host: Host, values: OptionValues<typeof options>) {
@@ -139,7 +141,8 @@ class FanProbe implements Probe {
       make,
       (fan, place) => isDeepStrictEqual(fan.place, place),
     );
-    const reads = [...this.#fans.values()].map((fan) => fan.read(clock.monotonic()));
+    const pace = this.#pacer.next(clock.monotonic());
+    const reads = [...this.#fans.values()].map((fan) => fan.read(pace));
     return { reports: reads.map(({ report }) => report), problems: reads.flatMap((each) => each.problems), listing: 'complete' };
   }
 

@@ -1,5 +1,6 @@
 import type { Tree } from '../../../host/fs/tree.ts';
 import { seconds } from '../../../model/duration.ts';
+import { isDue, type Pace } from '../pace.ts';
 
 /** Open files of one process on the nodes of graphics cards. */
 export interface OpenNodes {
@@ -61,11 +62,12 @@ export class ClientSearch {
   }
 
   /** `users`: processes that are known to use a card. */
-  find(nowMs: number, users: readonly number[] = []): readonly OpenNodes[] {
+  find(pace: Pace, users: readonly number[] = []): readonly OpenNodes[] {
+    const { nowMs } = pace;
     const { most, everyMs } = this.#pace;
     const due = new Set(users.filter((pid) => !this.#seen.has(pid)));
-    for (const [pid, { atMs }] of this.#found) if (nowMs - atMs >= AGAIN_MS) due.add(pid);
-    const isSearch = most > 0 && (this.#searchedAtMs === undefined || nowMs - this.#searchedAtMs >= everyMs);
+    for (const [pid, { atMs }] of this.#found) if (isDue(atMs, AGAIN_MS, pace)) due.add(pid);
+    const isSearch = most > 0 && isDue(this.#searchedAtMs, everyMs, pace);
     const present = isSearch ? this.#present() : new Set<number>();
     if (isSearch) {
       this.#searchedAtMs = nowMs;

@@ -3,6 +3,7 @@ import { hours, seconds } from '../../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../../model/health.ts';
 import { raise, raiseGrowth } from '../finding.ts';
 import { growthCondition } from '../growth-condition.ts';
+import { asOf } from '../pace.ts';
 import type { PcieErrors, PcieSample } from './pcie.ts';
 
 /** PCIe conditions and findings that all families share. */
@@ -72,11 +73,11 @@ const HARMLESS: ReadonlySet<string> = new Set(['UnsupReq', 'NonFatalErr']);
 
 /** Returns all findings of a device whose link the kernel reports. */
 export function pcieFindings(sample: PcieSample): Finding[] {
-  return [...pcieErrorFindings(sample), ...pcieLinkFindings(sample)];
+  return [...pcieErrorFindings(sample), ...asOf(pcieLinkFindings(sample), sample.readMs)];
 }
 
 export function pcieErrorFindings(sample: PcieErrors): Finding[] {
-  return [...presenceFinding(sample), ...aerFindings(sample.aer)];
+  return [...asOf([...presenceFinding(sample), ...aerFindings(sample.aer)], sample.readMs)];
 }
 
 /**

@@ -12,6 +12,7 @@ import { seconds } from '../../../model/duration.ts';
 import type { MetricSpec, Reading } from '../../../model/metric.ts';
 import { measured, shared } from '../../../model/shared-metrics.ts';
 import { Kept } from '../kept.ts';
+import { asOf, type Pace } from '../pace.ts';
 import { type BridgeIds, slotFunctionOf } from './slot-link.ts';
 
 /** PCIe metrics and readings that all families share. */
@@ -24,6 +25,8 @@ export interface PcieSample {
   readonly aer: AerCounters;
   /** False for a card that is no longer on the bus; absent when unknown. */
   readonly answers?: boolean;
+  /** Monotonic clock of the read, when an earlier collection made it. */
+  readonly readMs?: number | undefined;
 }
 
 /** Interval of reads of the configuration space. Its values rarely change, so two reads a minute are enough. */
@@ -50,9 +53,11 @@ export class PcieReader {
     this.#isOwnBridge = isOwnBridge;
   }
 
-  read(nowMs: number): PcieSample {
+  read(pace: Pace): PcieSample {
     const read = (): PcieSample => readPcie(this.#sys, this.#address, this.#slotFunction());
-    return this.#kept.of(nowMs, PCIE_EVERY_MS, read, ({ answers }) => answers !== false);
+    const sample = this.#kept.of(pace, PCIE_EVERY_MS, read, ({ answers }) => answers !== false);
+    const readMs = this.#kept.readMs(pace);
+    return readMs === undefined ? sample : { ...sample, readMs };
   }
 
   #slotFunction(): string | undefined {
@@ -79,24 +84,26 @@ export const pcieErrorMetric: MetricSpec = measured(
 /** All metrics of a device whose link the kernel reports. */
 export const pcieMetrics: readonly MetricSpec[] = [...Object.values(pcieLinkMetrics), pcieErrorMetric];
 
-function pcieLinkReadings({ link }: PcieSample): Reading[] {
+function pcieLinkReadings({ link, readMs }: PcieSample): readonly Reading[] {
   const levels: readonly (readonly [MetricSpec, number | undefined])[] = [
     [pcieLinkMetrics.width, link.width],
     [pcieLinkMetrics.widthMax, attainableWidth(link)],
     [pcieLinkMetrics.generation, link.generation],
     [pcieLinkMetrics.generationMax, attainableGeneration(link)],
   ];
-  return levels.flatMap(([{ name }, value]) => (value === undefined ? [] : [{ metric: name, value }]));
+  const readings = levels.flatMap(([{ name }, value]) => (value === undefined ? [] : [{ metric: name, value }]));
+  return asOf<Reading>(readings, readMs);
 }
 
-export function pcieErrorReadings({ aer }: PcieErrors): Reading[] {
+export function pcieErrorReadings({ aer, readMs }: PcieErrors): readonly Reading[] {
   const { errors, rootPort } = aer;
   const above: AerCounters['errors'] = rootPort === undefined ? [] : [{ severity: 'fatal', kind: 'RootPort', count: rootPort.fatal }];
-  return [...errors, ...above].map(({ severity, kind, count }) => ({
+  const readings = [...errors, ...above].map(({ severity, kind, count }) => ({
     metric: pcieErrorMetric.name,
     labels: { severity, kind },
     value: count <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(count) : count,
   }));
+  return asOf<Reading>(readings, readMs);
 }
 
 /** Returns all readings of a device whose link the kernel reports. */

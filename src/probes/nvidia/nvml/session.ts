@@ -1,5 +1,6 @@
 import type { Host } from '../../../host/host.ts';
 import type { Problem } from '../../../model/collection.ts';
+import { isDue, type Pace, Pacer } from '../../kit/pace.ts';
 import type { ProblemCode } from '../problems.ts';
 import type { LinkPeer, NodeSample } from '../sample.ts';
 import type { SmiFailure, SurplusFault } from '../smi.ts';
@@ -37,6 +38,7 @@ export class NvmlSession {
   /** Number of restarts after which a GPU was still lost. */
   #failedRestarts = 0;
   #running: Running | undefined;
+  readonly #pacer = new Pacer();
 
   constructor(library: Library, host: Host, wanted: Wanted) {
     this.library = library;
@@ -46,11 +48,12 @@ export class NvmlSession {
 
   /** Runs one round over all GPUs. */
   read(): NodeSample | NvmlFailure {
-    const nowMs = this.#host.clock.monotonic();
-    if (this.#running?.isToRestart === true || this.#isLostForLong(nowMs) || this.#haveBoundGpusChanged(nowMs)) this.close();
+    const pace = this.#pacer.next(this.#host.clock.monotonic());
+    const { nowMs } = pace;
+    if (this.#running?.isToRestart === true || this.#isLostForLong(nowMs) || this.#haveBoundGpusChanged(pace)) this.close();
     const started = this.#running ?? this.#start(nowMs);
     if ('symbol' in started) return { problem: problemOf(started.code, started.symbol) };
-    const due = this.#due(started, nowMs);
+    const due = this.#due(started, pace);
     if (due.slow) registerEvents(started);
     for (const { gpu } of started.gpus) {
       const code = gpu.refresh(due);
@@ -127,9 +130,10 @@ export class NvmlSession {
   }
 
   /** After an event, slow values are also read: it can concern instances, retired pages or the recovery action. */
-  #due(running: Running, nowMs: number): Due {
-    const facts = nowMs - running.factsAtMs >= this.#wanted.factsEveryMs;
-    const slow = facts || running.hasOtherEvents || nowMs - running.slowAtMs >= this.#wanted.slowEveryMs;
+  #due(running: Running, pace: Pace): Due {
+    const { nowMs } = pace;
+    const facts = isDue(running.factsAtMs, this.#wanted.factsEveryMs, pace);
+    const slow = facts || running.hasOtherEvents || isDue(running.slowAtMs, this.#wanted.slowEveryMs, pace);
     if (facts) running.factsAtMs = nowMs;
     if (slow) running.slowAtMs = nowMs;
     running.hasOtherEvents = false;
@@ -137,9 +141,9 @@ export class NvmlSession {
   }
 
   /** The library knows only GPUs that were bound at its start. The check has the interval of the slow values. */
-  #haveBoundGpusChanged(nowMs: number): boolean {
+  #haveBoundGpusChanged(pace: Pace): boolean {
     const running = this.#running;
-    if (running === undefined || nowMs - running.slowAtMs < this.#wanted.slowEveryMs) return false;
+    if (running === undefined || !isDue(running.slowAtMs, this.#wanted.slowEveryMs, pace)) return false;
     return boundGpus(this.#host).join() !== running.boundGpus.join();
   }
 
