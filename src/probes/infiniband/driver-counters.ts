@@ -103,12 +103,23 @@ function efa(): CounterRow[] {
   ];
 }
 
-/** Broadcom. Its only traffic counters are `rx_bytes` and similar files, which it shares with efa. Older names come first. */
+/** Errors that bnxt_re meets as the responder, without `res_`. That of a wrong length has the name that other drivers share. */
+const BNXT_RESPONDER_ERRORS = [
+  ...['exceed_max', 'exceeds_wqe', 'opcode_err', 'irrq_oflow', 'unsup_opcode', 'unaligned_atomic', 'rem_inv_err', 'mem_err', 'srq_err'],
+  ...['cmp_err', 'invalid_dup_rkey', 'wqe_format_err', 'cq_load_err', 'srq_load_err', 'tx_pci_err', 'rx_pci_err'],
+  ...['rx', 'tx'].flatMap((side) => ['invalid_rkey', 'domain_err', 'no_perm', 'range_err'].map((what) => `${side}_${what}`)),
+];
+
+/**
+ * Broadcom. Its only traffic counters are `rx_bytes` and similar files, which it shares with efa. Older names come first. It also has
+ * `recoverable_errors`, which is no error: the driver fills it with the broadcast packets that the function sent (hw_counters.c,
+ * `tx_bcast_pkts`).
+ */
 function bnxtRe(): CounterRow[] {
-  const active = ['pds', 'ahs', 'qps', 'srqs', 'cqs', 'mrs', 'mws'];
+  const active = ['pds', 'ahs', 'qps', 'rc_qps', 'ud_qps', 'srqs', 'cqs', 'mrs', 'mws'];
+  const responder = BNXT_RESPONDER_ERRORS.map((name): [string, string] => [`res_${name}`, `response_${name.replace(/_err$/, '')}`]);
   return [
     ...hardwareErrors({
-      recoverable_errors: 'recoverable',
       unrecoverable_err: 'unrecoverable',
       rx_roce_errors: 'receive',
       tx_roce_errors: 'transmit',
@@ -130,11 +141,14 @@ function bnxtRe(): CounterRow[] {
       res_length_mismatch: 'response_local_length',
       oos_drop_count: 'out_of_sequence',
       rx_out_of_buffer: 'out_of_buffer',
+      ...Object.fromEntries(responder),
     }),
     ...['atomic', 'read', 'write', 'send'].flatMap((operation) => [
       hardware(`rx_${operation}_req`, metrics.receivedRequests, { operation }),
       hardware(`tx_${operation}_req`, metrics.transmittedRequests, { operation }),
     ]),
+    hardware('rx_read_resp', metrics.receivedRequests, { operation: 'read_response' }),
+    hardware('tx_read_resp', metrics.transmittedRequests, { operation: 'read_response' }),
     hardware('tx_cnp_pkts', metrics.congestionNotifications, { event: 'sent' }),
     hardware('np_cnp_pkts', metrics.congestionNotifications, { event: 'sent' }),
     hardware('rx_cnp_pkts', metrics.congestionNotifications, { event: 'handled' }),
@@ -265,6 +279,20 @@ function ionic(): CounterRow[] {
       resp_rx_outouf_seq: 'out_of_sequence',
       resp_tx_rmt_acc_err: 'response_remote_access',
       resp_tx_rnr_retry_err: 'rnr_nak_sent',
+      req_rx_oper_err: 'request_remote_operation',
+      req_rx_dup_response: 'duplicate_response',
+      req_tx_loc_acc_err: 'request_local_access',
+      req_tx_loc_oper_err: 'request_local_operation',
+      req_tx_loc_sgl_inv_err: 'request_local_list',
+      req_tx_mem_mgmt_err: 'memory_management_operation',
+      resp_rx_inval_request: 'response_invalid_request',
+      resp_rx_loc_oper_err: 'response_local_operation',
+      resp_rx_outof_atomic: 'response_out_of_atomic',
+      resp_rx_s0_table_err: 'response_table',
+      resp_tx_pkt_seq_err: 'response_packet_sequence',
+      resp_tx_rmt_inval_req_err: 'response_remote_invalid',
+      resp_tx_rmt_oper_err: 'response_remote_operation',
+      resp_tx_loc_sgl_inv_err: 'response_local_list',
     }),
   ];
 }
