@@ -192,6 +192,8 @@ function restoredDevice(saved: SavedDevice): DeviceAccount {
     readFromMs: undefined,
     trafficSum: undefined,
     joules: undefined,
+    joulesAtMs: undefined,
+    energyLooks: 0,
   };
 }
 
@@ -204,7 +206,7 @@ function restoredContainer(saved: SavedContainer, steppedMs: number, isSameBoot:
     uid,
     absentFromMs: undefined,
     busyMs: { ...kept.busyMs },
-    ...{ countedFromAtMs: steppedMs, observedAtMs: steppedMs, seenAtMs, pendingMs: 0, isAwaited: true },
+    ...{ countedFromAtMs: steppedMs, lookedAtMs: steppedMs, observedAtMs: steppedMs, seenAtMs, pendingMs: 0, isAwaited: true },
     counters: OwnCounters.restored(counters, isSameBoot),
   };
 }

@@ -109,7 +109,7 @@ export class Accounts {
     else this.#keepHolders();
     this.#read(input, before);
     for (const account of this.#active.values()) {
-      if (monotonicMs - account.observedAtMs > this.#settings.staleAfterMs) giveUpWaiting(account);
+      if (monotonicMs - account.lookedAtMs > this.#settings.staleAfterMs) giveUpWaiting(account);
     }
     this.#isFirst = false;
     return this.#usage(input.devices.map(({ key }) => this.#devices.get(key) as DeviceAccount));
@@ -331,6 +331,7 @@ const hasStrangers = ({ strangers = [], current }: UsedDevice, parts: readonly H
 function goOn(account: ContainerAccount, monotonicMs: number): void {
   account.isAwaited = false;
   account.countedFromAtMs = monotonicMs;
+  account.lookedAtMs = monotonicMs;
   account.observedAtMs = monotonicMs;
   account.seenAtMs = monotonicMs;
   giveUpWaiting(account);

@@ -31,6 +31,8 @@ export interface ContainerAccount {
   /** Reads that began earlier show what others did. */
   countedFromAtMs: number;
   /** End of the last read that was taken. */
+  lookedAtMs: number;
+  /** Time up to which reads told what the device did. A source that is read at its own interval tells it later. */
   observedAtMs: number;
   /** End of the last time that counts as allocated. */
   seenAtMs: number;
@@ -42,6 +44,8 @@ export interface ContainerAccount {
   /** Allocated time that no read has classified yet. */
   pendingMs: number;
   energyEstimatedJoules?: number;
+  /** Its shares of the energy that the next read of the energy counter tells, one share of 1 for each read of the device. */
+  energyShares?: number;
   memoryByteSeconds?: number;
   lastActiveMs?: number;
   /** Time since the start, on the monotonic clock and over restarts of the agent. */
@@ -58,7 +62,7 @@ export function openAccount(holder: Holder, device: string, { nowMs, monotonicMs
   return {
     ...{ name, namespace, pod, container, resource, uid, ids, device, beganAs: device, absentFromMs: undefined },
     startedAtMs: nowMs,
-    ...{ countedFromAtMs: monotonicMs, observedAtMs: monotonicMs, seenAtMs: monotonicMs },
+    ...{ countedFromAtMs: monotonicMs, lookedAtMs: monotonicMs, observedAtMs: monotonicMs, seenAtMs: monotonicMs },
     ...{ allocatedMs: 0, shareMs: 0, busyMs: {}, idleMs: 0, unobservedMs: 0, pendingMs: 0 },
     ...{ ageMs: 0, isShown: false, counters: new OwnCounters(monotonicMs), isAwaited: false },
   };
@@ -79,22 +83,26 @@ export function charge(account: ContainerAccount, ms: number, share: number, mon
 
 /** One read, as it concerns one container. */
 export interface AccountRead {
-  readonly toMs: number;
-  /** Wall clock of the end. */
-  readonly atMs: number;
+  /** Monotonic clock of its end. */
+  readonly lookMs: number;
   readonly work: Work;
+  readonly now: Moment;
   readonly memoryBytes: number | undefined;
   /** A longer time since the last read is not observed. */
   readonly longestMs: number;
 }
 
-/** Classifies the time before a read by that read. Returns the time in milliseconds. */
-export function observe(account: ContainerAccount, { toMs, atMs, work, memoryBytes, longestMs }: AccountRead): number {
+/** Classifies the time before a read by what the read tells of it. Returns the time in milliseconds. */
+export function observe(account: ContainerAccount, { lookMs, work, now, memoryBytes, longestMs }: AccountRead): number {
+  const isLong = lookMs - account.lookedAtMs > longestMs;
+  const toMs = isLong ? lookMs : Math.min(lookMs, work.untilMs);
+  account.lookedAtMs = lookMs;
+  // What came after the last read of the source stays pending until its next one.
+  if (toMs <= account.observedAtMs) return 0;
   const spanMs = Math.max(0, account.pendingMs - Math.max(0, account.seenAtMs - toMs));
-  const isLong = toMs - account.observedAtMs > longestMs;
   account.pendingMs -= spanMs;
   account.observedAtMs = toMs;
-  if (work.isIdle === false) account.lastActiveMs = atMs;
+  if (work.isIdle === false) account.lastActiveMs = now.nowMs - (now.monotonicMs - toMs);
   if (isLong) {
     account.unobservedMs += spanMs;
     return spanMs;

@@ -30,8 +30,12 @@ export interface DeviceAccount {
   /** Monotonic clock at which the last read began. */
   readFromMs: number | undefined;
   trafficSum: TrafficSum | undefined;
-  /** Energy counter at the last read. */
+  /** Energy counter at its last read. */
   joules: number | undefined;
+  /** Monotonic clock of that read. */
+  joulesAtMs: number | undefined;
+  /** Reads of the device since that read. */
+  energyLooks: number;
 }
 
 export function openDeviceAccount(key: string, device: Device, nowMs: number): DeviceAccount {
@@ -43,6 +47,7 @@ export function openDeviceAccount(key: string, device: Device, nowMs: number): D
     startedAtMs: nowMs,
     ...{ allocatedMs: 0, unallocatedMs: 0, unhealthyMs: 0, unobservedMs: 0 },
     ...{ isUnhealthy: false, awaitedMs: undefined, readFromMs: undefined, trafficSum: undefined, joules: undefined },
+    ...{ joulesAtMs: undefined, energyLooks: 0 },
   };
 }
 

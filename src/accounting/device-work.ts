@@ -14,6 +14,10 @@ export interface Work {
   readonly isIdle: boolean | 'unknown';
   /** Share of time of each engine that was read, 0 to 1; `traffic` is 1 while the device moves data, else 0. */
   readonly engines: Readonly<Record<string, number>>;
+  /** Monotonic clock up to which it says that. */
+  readonly untilMs: number;
+  /** Monotonic clock from which on, where only the growth of counters shows the work. */
+  readonly sinceMs?: number | undefined;
 }
 
 /** Engine name under which the time counts in which a device moved data. */
@@ -27,29 +31,43 @@ export function workOfDevice(
   monotonicMs: number,
   previous: TrafficSum | undefined,
 ): { readonly work: Work; readonly trafficSum?: TrafficSum } {
-  if (family === undefined) return { work: { isIdle: 'unknown', engines: NO_ENGINES } };
+  if (family === undefined) return { work: { isIdle: 'unknown', engines: NO_ENGINES, untilMs: monotonicMs } };
   const { spec, thresholds } = family;
-  const { isIdle, engines, bytesPerSecond, trafficSum } = activityOf(spec, thresholds, { readings, processes, monotonicMs, previous });
+  const input = { readings, processes, monotonicMs, previous };
+  const { isIdle, engines, bytesPerSecond, untilMs, trafficSum } = activityOf(spec, thresholds, input);
   const shares: Record<string, number> = { ...enginesIn(readings, spec), ...capped(engines) };
   if (spec.traffic !== undefined && bytesPerSecond !== undefined) {
     shares[TRAFFIC] = bytesPerSecond > (thresholds?.['bytes-per-second'] ?? spec.traffic.above) ? 1 : 0;
   }
-  return { work: { isIdle, engines: shares }, ...(trafficSum === undefined ? {} : { trafficSum }) };
+  const sinceMs = Object.keys(engines).length === 0 ? trafficSum?.sinceMs : undefined;
+  return { work: { isIdle, engines: shares, untilMs, sinceMs }, ...(trafficSum === undefined ? {} : { trafficSum }) };
 }
 
 /**
  * Work of one of several containers on a device. `own` are the readings of its processes. A shared device does not show whose data it moves.
  */
 export function workOfSharer(family: FamilyActivity | undefined, device: Work, own: readonly Reading[]): Work {
-  if (device.isIdle !== false) return { isIdle: device.isIdle, engines: zeros(device.engines) };
+  const { untilMs } = device;
+  if (device.isIdle !== false) return { isIdle: device.isIdle, engines: zeros(device.engines), untilMs };
   const engines = enginesIn(own);
   const declared = family?.spec.utilization;
-  if (declared === undefined || Object.keys(engines).length === 0) return { isIdle: 'unknown', engines: NO_ENGINES };
+  if (declared === undefined || Object.keys(engines).length === 0) return { isIdle: 'unknown', engines: NO_ENGINES, untilMs };
   const { above, engines: counted } = declared;
   const isWork = ([engine, share]: [string, number]): boolean =>
     share > (family?.thresholds?.utilization ?? above) && (counted === undefined || counted.includes(engine));
   const isIdle = !Object.entries(engines).some(isWork);
-  return { isIdle: isIdle && device.engines[TRAFFIC] === 1 ? 'unknown' : isIdle, engines };
+  return { isIdle: isIdle && device.engines[TRAFFIC] === 1 ? 'unknown' : isIdle, engines, untilMs };
+}
+
+/** A growth tells nothing of who came after this part of its time. */
+const FOREIGN_PART = 0.1;
+
+/** Work since a moment at which somebody came. Growth over a longer time than `longestMs` can be that of others who left before. */
+export function workSince(work: Work, fromMs: number, longestMs: number): Work {
+  const { isIdle, sinceMs, untilMs } = work;
+  const growthMs = sinceMs === undefined ? 0 : untilMs - sinceMs;
+  const isOfOthers = isIdle === false && growthMs > longestMs && fromMs - (untilMs - growthMs) > FOREIGN_PART * growthMs;
+  return isOfOthers ? { isIdle: 'unknown', engines: NO_ENGINES, untilMs } : work;
 }
 
 /** Sum of the shares of time of all engines: the weight of a container among those that share a device. */

@@ -89,8 +89,11 @@ export class OwnCounters {
 
   /** `at`: place of the reading among the counters of its read. */
   #take(reading: Reading, at: number): void {
-    const counter = this.#counterOf(reading, at);
-    const { value, wrapsAt } = reading;
+    const { value, wrapsAt, readMs } = reading;
+    // An earlier read than the device's can show what others did. Then the next read of the source gives the base.
+    const isBefore = readMs !== undefined && readMs < this.#fromMs;
+    const counter = isBefore ? this.#counters.get(seriesOf(reading.metric, reading.labels)) : this.#counterOf(reading, at);
+    if (counter === undefined || (isBefore && counter.since === undefined)) return;
     const last = counter.since?.last;
     if (counter.since === undefined || last === undefined) counter.since = { base: value, last: value };
     else if (value === last) return;

@@ -1,9 +1,9 @@
 import type { DeviceProcess } from '../model/collection.ts';
-import type { Reading } from '../model/metric.ts';
+import { type Reading, readMsOf } from '../model/metric.ts';
 import { shared } from '../model/shared-metrics.ts';
 import { type ContainerAccount, observe } from './container-account.ts';
 import type { DeviceAccount } from './device-account.ts';
-import { type FamilyActivity, loadOf, sumOf, workOfDevice, workOfSharer } from './device-work.ts';
+import { type FamilyActivity, loadOf, sumOf, workOfDevice, workOfSharer, workSince } from './device-work.ts';
 import type { OwnReadings } from './own-readings.ts';
 import type { UsageInput, UsedDevice } from './used-device.ts';
 
@@ -43,26 +43,27 @@ export function takeRead(account: DeviceAccount, read: Read, now: Pick<UsageInpu
   const family = rules.activity.get(device.device.family);
   const { work, trafficSum } = workOfDevice(family, device, times.monotonicMs, account.trafficSum);
   account.trafficSum = trafficSum;
-  const joules = growthOfEnergy(account, device.readings);
+  const energy = growthOfEnergy(account, device.readings, times.monotonicMs);
   if (holders.length === 0) return;
 
   const ownOf = ({ account: { name } }: HeldPart): readonly Reading[] => own.of(name, device.device.id);
   const isExclusive = !isShared && !wasShared;
   const strangers = isShared ? (device.strangers ?? []) : [];
-  const taking = holders.filter(({ account: one }) => times.startedMs >= one.countedFromAtMs && times.monotonicMs > one.observedAtMs);
+  const taking = holders.filter(({ account: one }) => times.startedMs >= one.countedFromAtMs && times.monotonicMs > one.lookedAtMs);
   const observed = taking.map((holder): Sharer => {
     // Readings of a container that is alone now are those of the device.
     const readings = holders.length === 1 && strangers.length === 0 ? [] : ownOf(holder);
     const spanMs = observe(holder.account, {
-      toMs: times.monotonicMs,
-      atMs: now.nowMs - (now.monotonicMs - times.monotonicMs),
-      work: isExclusive ? work : workOfSharer(family, work, readings),
+      lookMs: times.monotonicMs,
+      work: workSince(isExclusive ? work : workOfSharer(family, work, readings), holder.account.countedFromAtMs, rules.staleAfterMs),
+      now,
       memoryBytes: sumOf(isExclusive ? device.readings : readings, shared.memoryUsed.name),
       longestMs: rules.staleAfterMs,
     });
     return { ...holder, spanMs, load: loadOf(readings) };
   });
-  if (!isExclusive && joules !== undefined) divide(joules, observed, strangers);
+  if (!isExclusive) divide(observed, strangers);
+  if (energy !== undefined) for (const { account: one } of holders) payOut(one, energy);
 }
 
 interface Sharer extends HeldPart {
@@ -72,10 +73,10 @@ interface Sharer extends HeldPart {
 }
 
 /**
- * Divides energy among those who used the device: by their load, or by their share when none worked. The shares add up to the total, from
+ * Divides energy among those who used the device: by their load, or by their share when none worked. The shares add up to 1, from
  * which processes of other pods take their part: it belongs to nobody. Each such pod counts as much as a holder.
  */
-function divide(joules: number, observed: readonly Sharer[], strangers: readonly DeviceProcess[]): void {
+function divide(observed: readonly Sharer[], strangers: readonly DeviceProcess[]): void {
   const sharers = observed.filter(({ spanMs }) => spanMs > 0);
   const strange = sumOfAll(strangers.flatMap(({ utilization = {} }) => Object.values(utilization)));
   const isBusy = strange > 0 || sharers.some(({ load }) => load > 0);
@@ -83,18 +84,40 @@ function divide(joules: number, observed: readonly Sharer[], strangers: readonly
   const strangePods = new Set(strangers.map(({ podUid }) => podUid)).size;
   const total = sumOfAll(weights) + (isBusy ? strange : strangePods / Math.max(1, observed.length));
   for (const [index, { account }] of sharers.entries()) {
-    account.energyEstimatedJoules = (account.energyEstimatedJoules ?? 0) + (joules * (weights[index] as number)) / total;
+    account.energyShares = (account.energyShares ?? 0) + (weights[index] as number) / total;
   }
+}
+
+/** Gives a container its mean share of the energy between two reads of the counter, which may be further apart than those of the device. */
+function payOut(account: ContainerAccount, { joules, looks }: Energy): void {
+  const { energyShares } = account;
+  if (energyShares === undefined) return;
+  delete account.energyShares;
+  if (joules !== undefined) account.energyEstimatedJoules = (account.energyEstimatedJoules ?? 0) + (joules * energyShares) / looks;
+}
+
+interface Energy {
+  /** Undefined at the first read. */
+  readonly joules: number | undefined;
+  /** Reads of the device in that time. */
+  readonly looks: number;
 }
 
 const sumOfAll = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
 
-/** Energy since the last read. A smaller value means a reset, after which the counter grew from 0. Undefined at the first read. */
-function growthOfEnergy(account: DeviceAccount, readings: readonly Reading[]): number | undefined {
+/**
+ * Energy between two reads of the counter. A smaller value means a reset, after which the counter grew from 0. Undefined without a new read
+ * of the counter.
+ */
+function growthOfEnergy(account: DeviceAccount, readings: readonly Reading[], deviceMs: number): Energy | undefined {
+  const looks = account.energyLooks + 1;
+  account.energyLooks = looks;
   const now = sumOf(readings, shared.energy.name);
-  const before = account.joules;
   if (now === undefined) return undefined;
-  account.joules = now;
-  if (before === undefined) return undefined;
-  return now < before ? now : now - before;
+  const { joules: before, joulesAtMs } = account;
+  const times = readings.flatMap((reading) => (reading.metric === shared.energy.name ? [readMsOf(reading, deviceMs)] : []));
+  const atMs = Math.max(...times);
+  if (joulesAtMs !== undefined && atMs <= joulesAtMs) return undefined;
+  Object.assign(account, { joules: now, joulesAtMs: atMs, energyLooks: 0 });
+  return { joules: before === undefined ? undefined : now < before ? now : now - before, looks };
 }

@@ -280,6 +280,7 @@ export class Assembler {
       readings: outOfBand === undefined || isStale(outOfBand) || !isPresent ? own : [...own, ...outOfBand.readings],
       processes: current?.processes ?? [],
       readAtMs: wallClockOf(read ?? readBefore(record, begun), now),
+      ...(read === undefined ? {} : { monotonicMs: read.monotonicMs }),
       stale,
       awaitedSinceMs: isAwaited ? begun.nowMs : undefined,
     });

@@ -96,7 +96,7 @@ export class OccupancyTracker {
         found.set(key, { user, occupancy: undefined });
         continue;
       }
-      const activity = work?.activity;
+      const activity = work && sinceHolders(work.activity, heldNow);
       const occupancy: DeviceUse = {
         monotonicMs: current.monotonicMs,
         ...(activity === undefined ? {} : { activity }),
@@ -160,6 +160,11 @@ function workAfter(
     previous: before?.trafficSum,
   });
   return { activity, readMs: read.monotonicMs, trafficSum: activity.trafficSum ?? before?.trafficSum };
+}
+
+/** What a source told before the present holders came says nothing of them. */
+function sinceHolders(activity: DeviceActivity, held: Kept['held']): DeviceActivity {
+  return held === undefined || activity.untilMs >= held.fromMs ? activity : { ...activity, isIdle: 'unknown' };
 }
 
 function idleShareOf(spec: ActivitySpec | undefined, thresholds: IdleThresholds[string] | undefined): Pick<DeviceUse, 'idleShare'> {

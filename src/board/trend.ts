@@ -21,9 +21,26 @@ export function trendOf(times: readonly number[], values: readonly (number | nul
   return Array.from(sums, (sum, point) => (counts[point] === 0 ? null : significant(sum / (counts[point] as number))));
 }
 
-/** Growth per second between samples of a counter; null after a reset, and where one of two samples is absent. */
-export function ratesOf(times: readonly number[], values: readonly (number | null)[]): readonly (number | null)[] {
-  return values.map((value, at) => rateBetween(times[at - 1], values[at - 1], times[at], value) ?? null);
+/**
+ * Growth per second between samples of a counter; null after a reset, and where one of two samples is absent. `reads`: time of the read
+ * that gave each value. The growth between two reads is that of all samples between them. After the last read it is not known yet.
+ */
+export function ratesOf(
+  times: readonly number[],
+  values: readonly (number | null)[],
+  reads: readonly number[] = times,
+): readonly (number | null)[] {
+  const rates = values.map((): number | null => null);
+  /** Sample after the one that first had the value of the read before. */
+  let from = 1;
+  for (let at = 1; at < values.length; at += 1) {
+    const isBroken = values[at] === null || values[at - 1] === null;
+    if (!isBroken && reads[at] === reads[at - 1]) continue;
+    const rate = rateBetween(reads[at - 1], values[at - 1], reads[at], values[at]) ?? null;
+    if (!isBroken) rates.fill(rate, from, at + 1);
+    from = at + 1;
+  }
+  return rates;
 }
 
 export function rateBetween(

@@ -119,7 +119,7 @@ function columns(history: DeviceHistory | undefined): IncidentReadings {
   const last = history.times.length - 1;
   const step = Math.max(1, Math.ceil(history.times.length / MOST_SAMPLES));
   const isKept = (_: unknown, at: number): boolean => (last - at) % step === 0;
-  const series = history.series.map((one) => ({ ...one, values: one.values.filter(isKept) }));
+  const series = history.series.map(({ reads: _, ...one }) => ({ ...one, values: one.values.filter(isKept) }));
   return {
     times: history.times.filter(isKept).map(timeText),
     series: series.filter(({ values }) => values.some((value) => value !== null)),

@@ -1,7 +1,7 @@
 import { areSameLabels, type Labels, type MetricSpec, type MetricType, type Reading } from '../model/metric.ts';
 import type { DeviceState } from '../model/snapshot.ts';
 import { follow, type NameChanges } from './names.ts';
-import { SeriesRing } from './series-ring.ts';
+import { SAME_READ_MS, SeriesRing } from './series-ring.ts';
 
 /** Samples of one device, oldest first. Each list of values is as long as `times`. */
 export interface DeviceHistory {
@@ -16,12 +16,13 @@ export interface SeriesValues {
   readonly type: MetricType;
   /** null where the read had no value for the series. */
   readonly values: readonly (number | null)[];
+  /** Wall clock of the read that gave each value; present when that can be an earlier one than the device's, see `readMs` of a reading. */
+  readonly reads?: readonly number[];
 }
 
 /** Samples of one series. `values` is as long as `times`. */
-export interface SeriesSamples {
+export interface SeriesSamples extends Pick<SeriesValues, 'values' | 'reads'> {
   readonly times: readonly number[];
-  readonly values: readonly (number | null)[];
 }
 
 export interface HistorySettings {
@@ -35,8 +36,6 @@ export interface HistorySettings {
 
 export const MOST_SAMPLES = 1_000;
 export const MOST_SERIES = 512;
-/** Snapshots whose read times differ by less show the same read: the time is computed anew after a step of the wall clock. */
-const SAME_READ_MS = 20;
 /** Timers fire a little early or late. */
 const JITTER = 0.9;
 
@@ -82,13 +81,15 @@ export class ReadingHistoryStore {
     if (track === undefined) return undefined;
     const kept: number[] = [];
     for (let n = Math.max(0, track.count - this.#length); n < track.count; n += 1) if (this.#timeOf(track, n) >= sinceMs) kept.push(n);
+    const times = kept.map((n) => this.#timeOf(track, n));
     return {
-      times: kept.map((n) => this.#timeOf(track, n)),
+      times,
       series: [...track.series.values()].map((ring) => ({
         metric: ring.metric,
         labels: ring.labels,
         type: this.#settings.specs.get(ring.metric)?.type ?? 'gauge',
         values: kept.map((n) => ring.at(n) ?? null),
+        ...(ring.isPaced ? { reads: times.map((time) => ring.readAt(time)) } : {}),
       })),
     };
   }
@@ -112,19 +113,24 @@ export class ReadingHistoryStore {
       times.push(time);
       values.push(ring.at(n) ?? null);
     }
-    return { times, values };
+    return { times, values, ...(ring.isPaced ? { reads: times.map((time) => ring.readAt(time)) } : {}) };
   }
 
-  /** Growth of a counter per second between its last two reads; undefined after a reset, and where the last read had no value. */
+  /** Growth of a counter per second between its own last two reads; undefined after a reset, and where the last read had no value. */
   rateOf(key: string, metric: string, labels: Labels | undefined): number | undefined {
     const track = this.#tracks.get(key);
     const ring = track && knownRing(track, metric, labels);
     if (track === undefined || ring === undefined) return undefined;
     const last = track.count - 1;
-    const [from, to] = [ring.at(last - 1), ring.at(last)];
-    const spanMs = this.#timeOf(track, last) - this.#timeOf(track, last - 1);
+    const readAt = (n: number): number => ring.readAt(this.#timeOf(track, n));
+    let before = last - 1;
+    const oldest = Math.max(0, track.count - this.#length);
+    while (ring.isPaced && before >= oldest && ring.at(before) !== undefined && readAt(before) === readAt(last)) before -= 1;
+    if (before < oldest) return undefined;
+    const [from, to] = [ring.at(before), ring.at(last)];
+    const spanMs = readAt(last) - readAt(before);
     // A gap between the reads is no rate of now.
-    if (last < 1 || from === undefined || to === undefined || to < from || !(spanMs > 0)) return undefined;
+    if (from === undefined || to === undefined || to < from || !(spanMs > 0)) return undefined;
     return ((to - from) / spanMs) * 1_000;
   }
 
@@ -136,7 +142,7 @@ export class ReadingHistoryStore {
     );
   }
 
-  #sample({ key, readAtMs, readings }: DeviceState): void {
+  #sample({ key, readAtMs, monotonicMs, readings }: DeviceState): void {
     const track = this.#tracks.get(key) ?? this.#newTrack(key);
     const n = this.#slotFor(track, readAtMs);
     track.count = n + 1;
@@ -149,7 +155,9 @@ export class ReadingHistoryStore {
       const ring = this.#ringOf(track, reading, at);
       if (ring !== track.order[at]) order ??= track.order.slice(0, at);
       if (ring === undefined) continue;
-      ring.set(n, Number(reading.value));
+      const { readMs } = reading;
+      const isKept = readMs !== undefined && monotonicMs !== undefined;
+      ring.set(n, Number(reading.value), isKept ? readAtMs - Math.max(0, monotonicMs - readMs) : readAtMs, isKept);
       order?.push(ring);
     }
     if (order === undefined) return;

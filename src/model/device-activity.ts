@@ -1,6 +1,6 @@
 import type { ActivitySpec, IdleThresholds } from './activity.ts';
 import type { DeviceProcess } from './collection.ts';
-import { type Reading, type SeriesChoice, seriesValue, type Value } from './metric.ts';
+import { type Reading, readMsOf, type SeriesChoice, seriesValue, type Value } from './metric.ts';
 import { shared } from './shared-metrics.ts';
 
 /** Sum of the byte counters of a device at one read. The next read needs it, because only the growth shows traffic. Plain data. */
@@ -8,8 +8,12 @@ export interface TrafficSum {
   readonly bytes: Value;
   /** Number of series in the sum. Two sums of different series have no growth. */
   readonly series: number;
-  /** Monotonic clock of the read. */
+  /** Monotonic clock of the read of the counters, which can be an earlier one than the device's. */
   readonly monotonicMs: number;
+  /** Growth since the read before it; absent while there was none. */
+  readonly bytesPerSecond?: number;
+  /** Monotonic clock of that read. */
+  readonly sinceMs?: number;
 }
 
 export interface ActivityInput {
@@ -28,6 +32,11 @@ export interface DeviceActivity {
   readonly engines: Readonly<Record<string, number>>;
   /** Absent while no growth is known. */
   readonly bytesPerSecond?: number;
+  /**
+   * Monotonic clock up to which the signals tell this: their own read where it was an earlier one than the device's. What came after it is
+   * not known yet.
+   */
+  readonly untilMs: number;
   /** What the next read needs as `previous`. Absent when a declared counter was not read. */
   readonly trafficSum?: TrafficSum;
 }
@@ -38,12 +47,16 @@ type Signal = DeviceActivity['isIdle'];
 export function activityOf(spec: ActivitySpec, thresholds: IdleThresholds[string] | undefined, input: ActivityInput): DeviceActivity {
   const work = spec.utilization && workOf(spec.utilization, thresholds?.utilization ?? spec.utilization.above, input);
   const traffic = spec.traffic && trafficOf(spec.traffic, thresholds?.['bytes-per-second'] ?? spec.traffic.above, input);
-  return { isIdle: allOf([work?.isIdle, traffic?.isIdle]), engines: work?.engines ?? {}, ...traffic?.seen };
+  const signals = [work, traffic].filter((signal) => signal !== undefined);
+  const isIdle = allOf(signals.map((signal) => signal.isIdle));
+  const times = signals.filter((signal) => signal.isIdle === isIdle).map((signal) => signal.untilMs);
+  // The latest sign of work is enough. Rest needs each signal.
+  const untilMs = isIdle === false ? Math.max(...times) : Math.min(input.monotonicMs, ...times);
+  return { isIdle, engines: work?.engines ?? {}, untilMs, ...traffic?.seen };
 }
 
 /** A device without any declared signal is unknown. */
-function allOf(signals: readonly (Signal | undefined)[]): Signal {
-  const declared = signals.filter((signal) => signal !== undefined);
+function allOf(declared: readonly Signal[]): Signal {
   if (declared.includes(false)) return false;
   return declared.length === 0 || declared.includes('unknown') ? 'unknown' : true;
 }
@@ -51,8 +64,8 @@ function allOf(signals: readonly (Signal | undefined)[]): Signal {
 function workOf(
   spec: NonNullable<ActivitySpec['utilization']>,
   above: number,
-  { readings, processes }: ActivityInput,
-): Pick<DeviceActivity, 'isIdle' | 'engines'> {
+  { readings, processes, monotonicMs }: ActivityInput,
+): Pick<DeviceActivity, 'isIdle' | 'engines' | 'untilMs'> {
   const { engines: counted } = spec;
   const counts = (engine: string): boolean => counted === undefined || counted.includes(engine);
   const means = meansIn(readings, spec);
@@ -64,7 +77,17 @@ function workOf(
     }
   }
   const engines = Object.fromEntries([...shares].filter(([, share]) => share > above));
-  return { isIdle: Object.keys(engines).length > 0 ? false : isRead ? true : 'unknown', engines };
+  const isIdle = Object.keys(engines).length > 0 ? false : isRead ? true : 'unknown';
+  return { isIdle, engines, untilMs: sharesReadMs(readings, spec, monotonicMs) };
+}
+
+/** Time of the read of the shares: the latest of them, because each read of them is a new look. */
+function sharesReadMs(readings: readonly Reading[], { means = {} }: NonNullable<ActivitySpec['utilization']>, deviceMs: number): number {
+  const times = readings.flatMap((reading) => {
+    const isShare = reading.metric === shared.utilization.name || Object.values(means).some(({ metric }) => metric === reading.metric);
+    return isShare ? [readMsOf(reading, deviceMs)] : [];
+  });
+  return times.length === 0 ? deviceMs : Math.max(...times);
 }
 
 /** Share of time of each engine that was read: the mean since the read before where the family has one, otherwise the utilization. */
@@ -92,15 +115,17 @@ function meansIn(
 
 interface Traffic {
   readonly isIdle: Signal;
+  readonly untilMs: number;
   readonly seen: Pick<DeviceActivity, 'bytesPerSecond' | 'trafficSum'>;
 }
 
 function trafficOf({ metrics }: NonNullable<ActivitySpec['traffic']>, above: number, input: ActivityInput): Traffic {
-  const trafficSum = sumOf(metrics, input);
-  if (trafficSum === undefined) return { isIdle: 'unknown', seen: {} };
-  const bytesPerSecond = growthOf(input.previous, trafficSum);
-  if (bytesPerSecond === undefined) return { isIdle: 'unknown', seen: { trafficSum } };
-  return { isIdle: bytesPerSecond <= above, seen: { bytesPerSecond, trafficSum } };
+  const sum = sumOf(metrics, input);
+  if (sum === undefined) return { isIdle: 'unknown', untilMs: input.monotonicMs, seen: {} };
+  const trafficSum = after(input.previous, sum);
+  const { bytesPerSecond, monotonicMs: untilMs } = trafficSum;
+  if (bytesPerSecond === undefined) return { isIdle: 'unknown', untilMs, seen: { trafficSum } };
+  return { isIdle: bytesPerSecond <= above, untilMs, seen: { bytesPerSecond, trafficSum } };
 }
 
 function sumOf(metrics: readonly string[], { readings, monotonicMs }: ActivityInput): TrafficSum | undefined {
@@ -109,12 +134,15 @@ function sumOf(metrics: readonly string[], { readings, monotonicMs }: ActivityIn
   if (!counters.every(({ value }) => typeof value === 'bigint' || Number.isFinite(value))) return undefined;
   const sum = counters.reduce((total, { value }) => total + BigInt(typeof value === 'bigint' ? value : Math.trunc(value)), 0n);
   const bytes = sum <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(sum) : sum;
-  return { bytes, series: counters.length, monotonicMs };
+  return { bytes, series: counters.length, monotonicMs: Math.max(...counters.map((counter) => readMsOf(counter, monotonicMs))) };
 }
 
-/** Bytes per second; undefined after a counter was set back, and between reads of different series. */
-function growthOf(before: TrafficSum | undefined, now: TrafficSum): number | undefined {
-  if (before === undefined || before.series !== now.series || now.monotonicMs <= before.monotonicMs) return undefined;
+/** The sum with its growth. Without a growth after a counter was set back, and between reads of different series. */
+function after(before: TrafficSum | undefined, now: TrafficSum): TrafficSum {
+  if (before === undefined || before.series !== now.series) return now;
+  // The read of before, told again.
+  if (now.monotonicMs <= before.monotonicMs) return before;
   const grown = Number(BigInt(now.bytes) - BigInt(before.bytes));
-  return grown < 0 ? undefined : (grown * 1_000) / (now.monotonicMs - before.monotonicMs);
+  const sinceMs = before.monotonicMs;
+  return grown < 0 ? now : { ...now, sinceMs, bytesPerSecond: (grown * 1_000) / (now.monotonicMs - sinceMs) };
 }

@@ -61,8 +61,10 @@ export interface HeldRecord extends DeviceRecord {
   readonly processes: readonly DeviceProcess[];
   /** Those of them whose pod certainly does not hold the device, without the programs that may use it. Absent: none. */
   readonly strangers?: readonly DeviceProcess[] | undefined;
-  /** Time of the read that gave these readings, on the wall clock as it is set now. */
+  /** Time of the read that gave these readings, on the wall clock as it is set now. A reading can have an earlier one of its own. */
   readonly readAtMs: number;
+  /** Monotonic clock of that read; absent while this run of the agent has not read the device. */
+  readonly monotonicMs?: number;
   /** True when the device was not read for longer than the stale age. */
   readonly stale: boolean;
   /** Wall clock of the start of this run. The stale age of a device that an earlier run read counts from here. */

@@ -15,7 +15,7 @@ import type { ContainerWaiting } from './waiting.ts';
 /** The part of a device's record that the outputs show. */
 export type DeviceState = Pick<
   JudgedRecord,
-  'key' | 'device' | 'readings' | 'processes' | 'verdict' | 'holders' | 'readAtMs' | 'missingSinceMs' | 'stale'
+  'key' | 'device' | 'readings' | 'processes' | 'verdict' | 'holders' | 'readAtMs' | 'monotonicMs' | 'missingSinceMs' | 'stale'
 >;
 
 /** Why an allocation has no device. These are all values of the label `reason`. */

@@ -91,7 +91,8 @@ function sumsOf(watched: Watched, { readings, monotonicMs }: DeviceRead & ReadTi
     const atMs = Math.min(...series.map((one) => readMsOf(one, monotonicMs)));
     const was = before?.[name];
     const sum = { value: totalOf(series), series: series.length, atMs };
-    sums[name] = was?.atMs === atMs ? was : { ...sum, perSecond: was && growthOf(was, sum) };
+    // A read that is told again has the time of its begin, and at first that of its device's end.
+    sums[name] = was !== undefined && atMs <= was.atMs ? was : { ...sum, perSecond: was && growthOf(was, sum) };
   };
   for (const { name, counters } of linksOf(watched)) {
     if (counters === undefined) continue;

@@ -29,6 +29,23 @@ describe('the counters of a container', () => {
     expect(counters.readings(), 'a base stays a base').toEqual([reading(150)]);
   });
 
+  it('start at the first read of the source that began when the container was there', () => {
+    const counters = new OwnCounters(20);
+    const take = (value: Value, atMs: number, readMs?: number): Value | undefined => {
+      counters.take([reading(value, undefined, readMs === undefined ? {} : { readMs })], atMs, isCounter);
+      return counters.readings()[0]?.value;
+    };
+    expect(take(1_000, 21, 0), 'what others did').toBeUndefined();
+    expect(take(9_000, 30)).toBe(0);
+    expect(take(9_000, 31, 29)).toBe(0);
+    expect(take(9_500, 60)).toBe(500);
+    counters.share();
+    counters.hold(70);
+    expect(take(9_500, 75, 60), 'others held it too').toBe(500);
+    expect(take(20_000, 90)).toBe(500);
+    expect(take(20_007, 120)).toBe(507);
+  });
+
   it('keep counting when the readings were absent for a while', () => {
     const counters = new OwnCounters(0);
     totals(counters, [10]);

@@ -14,15 +14,15 @@ describe('the activity of a device', () => {
   it('names the engines above the threshold, by the device or one of its processes', () => {
     const processes = [{ pid: 1, utilization: { gpu: 0.2, decoder: 0.3 } }];
     const seen = activityOf(WORK, undefined, input({ readings: [engine('gpu', 0.4), engine('encoder', 0.05)], processes }));
-    expect(seen).toEqual({ isIdle: false, engines: { gpu: 0.4, decoder: 0.3 } });
+    expect(seen).toEqual({ isIdle: false, engines: { gpu: 0.4, decoder: 0.3 }, untilMs: 10_000 });
   });
 
   it('counts only the engines of the declaration, and needs each of them', () => {
     const spec = { ...WORK, utilization: { above: 0.05, engines: ['gpu', 'decoder'] } };
     const read = [engine('gpu', 0), engine('memory', 0.9)];
-    expect(activityOf(spec, undefined, input({ readings: read }))).toEqual({ isIdle: 'unknown', engines: {} });
-    expect(activityOf(spec, undefined, input({ readings: [...read, engine('decoder', 0)] }))).toEqual({ isIdle: true, engines: {} });
-    expect(activityOf(spec, undefined, input({ readings: [engine('gpu', 1)] }))).toEqual({ isIdle: false, engines: { gpu: 1 } });
+    expect(activityOf(spec, undefined, input({ readings: read }))).toMatchObject({ isIdle: 'unknown', engines: {} });
+    expect(activityOf(spec, undefined, input({ readings: [...read, engine('decoder', 0)] }))).toMatchObject({ isIdle: true, engines: {} });
+    expect(activityOf(spec, undefined, input({ readings: [engine('gpu', 1)] }))).toMatchObject({ isIdle: false, engines: { gpu: 1 } });
   });
 
   it('takes the mean since the read before instead of the sample of an engine and of its processes', () => {
@@ -41,7 +41,7 @@ describe('the activity of a device', () => {
   });
 
   it('is unknown without a declared signal', () => {
-    expect(activityOf({ isForHoldersOnly: true }, undefined, input({}))).toEqual({ isIdle: 'unknown', engines: {} });
+    expect(activityOf({ isForHoldersOnly: true }, undefined, input({}))).toEqual({ isIdle: 'unknown', engines: {}, untilMs: 10_000 });
   });
 
   it('needs two readings of the same counters to see traffic', () => {
@@ -52,7 +52,8 @@ describe('the activity of a device', () => {
     const look = (part: Partial<ActivityInput>, previous?: ActivityInput['previous']) =>
       activityOf(MOVES, undefined, input({ ...part, previous }));
     const first = look(at(10, 1_000));
-    expect(first).toEqual({ isIdle: 'unknown', engines: {}, trafficSum: { bytes: 1_000, series: 2, monotonicMs: 10_000 } });
+    const trafficSum = { bytes: 1_000, series: 2, monotonicMs: 10_000 };
+    expect(first).toEqual({ isIdle: 'unknown', engines: {}, untilMs: 10_000, trafficSum });
     expect(look(at(20, 2_000), first.trafficSum)).toMatchObject({ isIdle: true, bytesPerSecond: 100 });
     expect(look(at(20, 2_001), first.trafficSum)).toMatchObject({ isIdle: false, bytesPerSecond: 100.1 });
     expect(look(at(20, 999), first.trafficSum), 'set back').toMatchObject({ isIdle: 'unknown' });
@@ -61,7 +62,30 @@ describe('the activity of a device', () => {
     expect(look({ readings: [counter('rx', '1', 5)] }, first.trafficSum), 'one counter is not read').toEqual({
       isIdle: 'unknown',
       engines: {},
+      untilMs: 10_000,
     });
+  });
+
+  it('takes the growth of counters that are read at their own interval from their own reads', () => {
+    const at = (seconds: number, value: Value, readSeconds?: number): Partial<ActivityInput> => ({
+      readings: ['rx', 'tx'].map((name) => ({
+        ...counter(name, '1', name === 'rx' ? value : 0),
+        ...(readSeconds !== undefined && { readMs: readSeconds * 1_000 }),
+      })),
+      monotonicMs: seconds * 1_000,
+    });
+    let previous: ActivityInput['previous'];
+    const look = (part: Partial<ActivityInput>) => {
+      const seen = activityOf(MOVES, undefined, input({ ...part, previous }));
+      previous = seen.trafficSum;
+      return [seen.isIdle, seen.bytesPerSecond, seen.untilMs];
+    };
+    expect(look(at(10, 0))).toEqual(['unknown', undefined, 10_000]);
+    // A kept value has the begin of its read.
+    expect(look(at(11, 0, 9.9)), 'one read is no growth').toEqual(['unknown', undefined, 10_000]);
+    expect(look(at(15, 5_000))).toEqual([false, 1_000, 15_000]);
+    expect(look(at(16, 5_000, 14.9)), 'the last known growth, and up to when it is known').toEqual([false, 1_000, 15_000]);
+    expect(look(at(21, 5_500, 20)), 'the first look at a read was lost').toEqual([true, 100, 20_000]);
   });
 
   it('loses no byte of counters beyond 2^53', () => {

@@ -15,6 +15,13 @@ describe('a trend', () => {
     expect(ratesOf([0, 1_000, 2_000, 3_000, 4_000, 4_000], [0, 10, 5, null, 9, 12])).toEqual([null, 10, null, null, null, null]);
   });
 
+  it('is the same over the whole time between two reads of the source, and unknown after the last one and around a gap', () => {
+    const times = [0, 1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 7_000, 8_000];
+    const values = [0, 0, 0, 90, 90, null, 120, 120, 126];
+    const reads = [0, 0, 0, 3_000, 3_000, 3_000, 6_000, 6_000, 8_000];
+    expect(ratesOf(times, values, reads)).toEqual([null, 30, 30, 30, null, null, null, 3, 3]);
+  });
+
   it('is drawn with gaps', () => {
     expect(linePath([0, 10, null, 10], 4, 12, 0, 10)).toBe('M0 11h1L1 1M3 1h1');
   });

@@ -86,7 +86,8 @@ export class OneDevice {
   read(atSeconds: number, ...findings: readonly Finding[]): Verdict {
     return this.#judge(atSeconds, (nowMs) => {
       const [read, outOfBand] = [false, true].map((wanted) => findings.filter(({ type }) => this.#isOutOfBand(type) === wanted));
-      return { read: { findings: read as Finding[], readAtMs: nowMs }, outOfBand: { findings: outOfBand as Finding[], readAtMs: nowMs } };
+      const source = { findings: read as Finding[], readAtMs: nowMs, monotonicMs: nowMs - START };
+      return { read: source, outOfBand: { findings: outOfBand as Finding[], readAtMs: nowMs } };
     });
   }
 
@@ -158,7 +159,7 @@ export class OneDevice {
 /** What the comparison of use and holders tells of a device without a holder. */
 const useOf = (isIdle: boolean | 'unknown'): DeviceUse => ({
   monotonicMs: 0,
-  activity: { isIdle, engines: {} },
+  activity: { isIdle, engines: {}, untilMs: 0 },
   ...{ isForHoldersOnly: true, hasParts: false, isPart: false, areHoldersKnown: true, isReadWithHolders: true, isHeld: false },
   ...{ holders: [], processes: [], hasAllProcesses: true, ports: [], isPortFaultTold: false },
 });

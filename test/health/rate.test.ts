@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { addSample, growthWithin, judgeRate, type RateSeries } from '../../src/health/engine/rate.ts';
 import { seededRandom } from '../support/seeded.ts';
-import { found, OneDevice, policyFor, START, spec } from './one-device.ts';
+import { found, gone, OneDevice, policyFor, START, spec } from './one-device.ts';
 
 const WINDOW = 60_000;
 const series = (samples: readonly (readonly [atMs: number, value: number])[], ceiling?: number): RateSeries => {
@@ -323,5 +323,41 @@ describe('a condition judged by growth', () => {
     const one = new OneDevice(policy);
     one.read(0, errors(0, { instance: '1' }), errors(500, { instance: '2' }));
     expect(one.read(10, errors(9, { instance: '1' }), errors(520, { instance: '2' })).conditions).toMatchObject([{ instance: '2' }]);
+  });
+});
+
+describe('a source that is read at its own interval', () => {
+  const errors = spec('Errors', { class: 'rate', reasons: ['Because'], threshold: { growth: 20, windowMs: 60_000 } });
+  /** A read each 300 s, at refreshes of 10 s, as it was seen. */
+  function judged(counts: readonly number[]): readonly string[] {
+    const one = new OneDevice(policyFor([errors]));
+    return counts.flatMap((count, read) =>
+      Array.from({ length: 30 }, (_, n) => {
+        const readMs = n === 0 ? {} : { readMs: read * 300_000 - 9 };
+        return one.read(read * 300 + n * 10, found('Errors', { count, ...readMs })).state;
+      }),
+    );
+  }
+
+  it('grows over the time between its reads, and not in the moment of the second one', () => {
+    // 50 in five minutes are 10 a minute, and 150 are 30.
+    expect(new Set(judged([0, 50, 100]).slice(30))).toEqual(new Set(['healthy']));
+    expect(new Set(judged([0, 150, 300]).slice(30))).toEqual(new Set(['unhealthy']));
+  });
+
+  it('says nothing after one read, and its growth is not over because time passes without a read', () => {
+    const states = judged([7, 157]);
+    expect(states.slice(0, 30).every((state) => state === states[0])).toBe(true);
+    expect(states.slice(0, 30)).not.toContain('unhealthy');
+    expect(new Set(states.slice(30))).toEqual(new Set(['unhealthy']));
+  });
+
+  it('clears a condition by two quiet reads of its own, and not by looks in between', () => {
+    const quiet = spec('Hot', { recoveryMs: 120_000 });
+    const one = new OneDevice(policyFor([quiet]));
+    expect(one.read(0, found('Hot')).state).toBe('unhealthy');
+    expect(one.read(300, gone('Hot')).state).toBe('unhealthy');
+    for (let at = 310; at < 600; at += 10) expect(one.read(at, { ...gone('Hot'), readMs: 300_000 }).state, `at ${at} s`).toBe('unhealthy');
+    expect(one.read(600, gone('Hot')).state).toBe('healthy');
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { MOST_SAMPLES, MOST_SERIES, ReadingHistoryStore } from '../../src/incidents/history.ts';
+import { ratesOf } from '../../src/board/trend.ts';
+import { type DeviceHistory, MOST_SAMPLES, MOST_SERIES, ReadingHistoryStore } from '../../src/incidents/history.ts';
 import type { Reading } from '../../src/model/metric.ts';
 import { state, T0 } from './scene.ts';
 
@@ -7,7 +8,7 @@ const specs = new Map([['device_errors_total', { type: 'counter' as const }]]);
 const history = (samples: number): ReadingHistoryStore =>
   new ReadingHistoryStore({ periodMs: (samples - 1) * 10_000, intervalMs: 10_000, specs });
 const heat = (value: number, sensor = 'core'): Reading => ({ metric: 'device_temperature_celsius', labels: { sensor }, value });
-const at = (n: number, readings: readonly Reading[]) => state({ readings, readAtMs: T0 + n * 10_000 });
+const at = (n: number, readings: readonly Reading[]) => state({ readings, readAtMs: T0 + n * 10_000, monotonicMs: n * 10_000 });
 
 describe('the history of readings', () => {
   it('gives columns with the type of each metric, also for a series that never changes', () => {
@@ -104,6 +105,48 @@ describe('the rate of a counter', () => {
     expect(rate(), 'without a value').toBeUndefined();
     kept.take([at(6, [bytes(25)])]);
     expect(rate(), 'after a gap').toBeUndefined();
+  });
+
+  it('is that of the source where it is read at its own interval, and never 0 in between', () => {
+    // A read each 50 s, at refreshes of 10 s: 5,000 a second, then 1,000, then none.
+    const kept = history(40);
+    const reads = [0, 250_000, 500_000, 550_000, 600_000, 600_000];
+    const rates: (number | undefined)[] = [];
+    for (let n = 0; n < 30; n += 1) {
+      const read = Math.floor(n / 5);
+      const reading = bytes(reads[read] as number);
+      // A kept value has the begin of its read, which is earlier than the end by which the device's read is dated.
+      kept.take([at(n, [n % 5 === 0 ? reading : { ...reading, readMs: read * 50_000 - 7 }, heat(n)])]);
+      const rate = kept.rateOf('toy/a', 'device_errors_total', { port: '1' });
+      rates.push(rate && Number(rate.toPrecision(3)));
+    }
+    const told = rates.filter((_, n) => n % 5 === 0);
+    expect(told).toEqual([undefined, 5_000, 5_000, 1_000, 1_000, 0]);
+    for (const [n, rate] of rates.entries()) expect(rate, `sample ${n}`).toBe(told[Math.floor(n / 5)]);
+    const { times, series } = kept.seriesOf('toy/a') as DeviceHistory;
+    const [ofErrors, ofHeat] = series;
+    expect(ofHeat?.reads).toBeUndefined();
+    const drawn = ratesOf(times, ofErrors?.values ?? [], ofErrors?.reads).map((rate) => rate && Number(rate.toPrecision(3)));
+    // The growth between two reads belongs to all the time between them, and what comes after the last read is not known.
+    const expected = Array.from({ length: 30 }, (_, n) => (n === 0 || n > 25 ? null : (told[Math.ceil(n / 5)] ?? null)));
+    expect(drawn).toEqual(expected);
+  });
+
+  it('is none after a single read, however often its value is seen, and costs no memory while the value stays', () => {
+    const kept = history(40);
+    for (let n = 0; n < 20; n += 1) {
+      kept.take([at(n, [n === 0 ? bytes(7) : { ...bytes(7), readMs: 0 }])]);
+      expect(kept.rateOf('toy/a', 'device_errors_total', { port: '1' })).toBeUndefined();
+    }
+    expect(kept.bytes, 'the times of the samples alone').toBe(40 * 8);
+  });
+
+  it('is that of the two reads of which the first was never seen on its own', () => {
+    const kept = history(40);
+    kept.take([at(0, [bytes(100)])]);
+    // The read at 20 s was lost on the way: its value comes with the next refresh.
+    kept.take([at(3, [{ ...bytes(2_100), readMs: 20_000 }])]);
+    expect(kept.rateOf('toy/a', 'device_errors_total', { port: '1' })).toBe(100);
   });
 
   it('comes with the samples of one series', () => {

@@ -2,7 +2,7 @@ import { type AgentDependencies, openReader } from '../../agent/agent.ts';
 import type { AgentSettings } from '../../agent/settings.ts';
 import { boardOf } from '../../board/board.ts';
 import type { RateOf } from '../../board/chosen-reading.ts';
-import type { Labels, Reading, Value } from '../../model/metric.ts';
+import { type Labels, type Reading, readMsOf } from '../../model/metric.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import { deviceView, eventsView } from '../../server/api/views.ts';
 import { detailOf } from './detail.ts';
@@ -44,18 +44,20 @@ export function ratesBetween(before: Snapshot | undefined, now: Snapshot): RateO
   return (key, metric, labels) => {
     const a = earlier.get(key);
     const b = later.get(key);
-    if (a === undefined || b === undefined || b.readAtMs <= a.readAtMs) return undefined;
-    const from = readingOf(a, metric, labels);
-    const to = readingOf(b, metric, labels);
-    if (from === undefined || to === undefined || to < from) return undefined;
+    if (a?.monotonicMs === undefined || b?.monotonicMs === undefined) return undefined;
+    const [from, to] = [readingOf(a, metric, labels), readingOf(b, metric, labels)];
+    if (from === undefined || to === undefined || to.value < from.value) return undefined;
+    const spanMs = readMsOf(to, b.monotonicMs) - readMsOf(from, a.monotonicMs);
+    if (spanMs <= 0) return undefined;
     // Large counters differ by little: the difference is taken before digits are lost.
-    const growth = typeof from === 'bigint' && typeof to === 'bigint' ? Number(to - from) : Number(to) - Number(from);
-    return (growth * 1_000) / (b.readAtMs - a.readAtMs);
+    const areExact = typeof from.value === 'bigint' && typeof to.value === 'bigint';
+    const growth = areExact ? Number((to.value as bigint) - (from.value as bigint)) : Number(to.value) - Number(from.value);
+    return (growth * 1_000) / spanMs;
   };
 }
 
-function readingOf({ readings }: DeviceState, metric: string, labels: Labels | undefined): Value | undefined {
-  return readings.find((one: Reading) => one.metric === metric && isSame(one.labels ?? {}, labels ?? {}))?.value;
+function readingOf({ readings }: DeviceState, metric: string, labels: Labels | undefined): Reading | undefined {
+  return readings.find((one: Reading) => one.metric === metric && isSame(one.labels ?? {}, labels ?? {}));
 }
 
 const isSame = (a: Labels, b: Labels): boolean =>

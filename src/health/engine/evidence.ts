@@ -14,6 +14,8 @@ export interface EvidenceInput {
   readonly levels: Levels;
   /** Wall clock of the reading that gave the findings. */
   readonly atMs: number;
+  /** Monotonic clock of that reading; absent: all findings have its time. */
+  readonly monotonicMs?: number | undefined;
   /** Whether the source that gave the findings may judge a condition. */
   isOfSource(condition: { readonly type: string }): boolean;
   policyOf(condition: { readonly type: string; readonly instance?: string | undefined }): ConditionPolicy;
@@ -40,7 +42,7 @@ export function evidenceOf(input: EvidenceInput): EvidenceOutput {
     if (finding.status !== undefined && finding.status !== true && !isRemembered) continue;
     if (!input.isOfSource(finding)) continue;
     const item = fromFinding(finding, input, rates, levels);
-    if (isRemembered || item.status === true) evidence.push(describe(finding, item, input.atMs));
+    if (isRemembered || item.status === true) evidence.push(describe(finding, item, timeOf(finding, input)));
   }
   keepUnreadCounters(input, rates);
   const withdrawn = evidence.filter(({ status, instance }) => status === false && instance === undefined);
@@ -55,6 +57,11 @@ export function evidenceOf(input: EvidenceInput): EvidenceOutput {
 function hasType(conditions: EvidenceInput['conditions'], type: string): boolean {
   for (const key in conditions) if (conditions[key]?.type === type) return true;
   return false;
+}
+
+/** Wall clock of the read that showed a finding, which can be an earlier one than the device's. */
+function timeOf({ readMs }: Finding, { atMs, monotonicMs }: EvidenceInput): number {
+  return readMs === undefined || monotonicMs === undefined ? atMs : atMs - Math.max(0, monotonicMs - readMs);
 }
 
 /** Keeps one evidence per condition, the worst. */
@@ -102,10 +109,10 @@ function fromCounter(finding: CountFinding, input: EvidenceInput, rates: Record<
   const { threshold } = input.policyOf(finding);
   const before = rates[key] ?? (Object.hasOwn(input.rates, key) ? input.rates[key] : undefined);
   const { count: value, ceiling } = finding;
-  const series = addSample(before, { value, atMs: input.atMs, ceiling }, threshold.windowMs);
+  const series = addSample(before, { value, atMs: timeOf(finding, input), ceiling }, threshold.windowMs);
   if (series !== undefined) rates[key] = series;
   if (!Number.isFinite(value) || value < 0) return UNKNOWN;
-  const { status, growth } = judgeRate(series, threshold, input.atMs);
+  const { status, growth } = judgeRate(series, threshold, timeOf(finding, input));
   if (status === true && growth !== undefined) return { status, growth, threshold };
   return status === 'unknown' ? UNKNOWN : HOLDS_NOT;
 }
@@ -121,13 +128,17 @@ function fromLevel(finding: LevelFinding, input: EvidenceInput, levels: Map<stri
   return finding.tellsHighest ? { status: true, highest } : HOLDS;
 }
 
-/** Keeps the history of a counter without a finding while the history is still usable: for two windows. */
+/**
+ * Keeps the history of a counter without a finding while the history is still usable: for two windows. Other sources judge theirs themselves:
+ * that of a counter which is read rarely is old between two of its reads.
+ */
 function keepUnreadCounters(input: EvidenceInput, rates: Record<string, RateSeries>): void {
   for (const key in input.rates) {
     if (rates[key] !== undefined) continue;
     const series = input.rates[key] as RateSeries;
-    const { windowMs } = input.policyOf(conditionName(key)).threshold;
-    if (input.atMs - series.atMs < 2 * windowMs) rates[key] = series;
+    const name = conditionName(key);
+    const { windowMs } = input.policyOf(name).threshold;
+    if (!input.isOfSource(name) || input.atMs - series.atMs < 2 * windowMs) rates[key] = series;
   }
 }
 

@@ -224,11 +224,11 @@ function factsOf(
   const sourceOf = ({ isOutOfBand, isUse }: ConditionPolicy): Source => (isUse ? 'use' : isOutOfBand ? 'outOfBand' : 'read');
   const withHolders = (item: Evidence): Evidence =>
     item.status === true && policyOf(item).isOfHolder ? { ...item, holders: eventHolders(input.holders) } : item;
-  const take = (source: Source, { findings, readAtMs: atMs }: SourceFindings): void => {
+  const take = (source: Source, { findings, readAtMs: atMs, monotonicMs }: SourceFindings): void => {
     const isOfSource = (name: ConditionName): boolean => sourceOf(policyOf(name)) === source;
     const conditions = filterStates(remembered, isOfSource);
     const { rates, levels } = facts;
-    const next = evidenceOf({ findings, conditions, rates, levels, atMs, isOfSource, policyOf });
+    const next = evidenceOf({ findings, conditions, rates, levels, atMs, monotonicMs, isOfSource, policyOf });
     const evidence = source === 'use' ? next.evidence.map(withHolders) : next.evidence;
     facts = { ...next, evidence: facts.evidence.length === 0 ? evidence : [...facts.evidence, ...evidence] };
   };

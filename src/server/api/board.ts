@@ -51,12 +51,12 @@ export function historyView({ times, series }: DeviceHistory): {
 } {
   return {
     times,
-    series: series.map(({ metric, labels, type, values }) => ({
+    series: series.map(({ metric, labels, type, values, reads }) => ({
       metric,
       title: metricTitle(metric),
       labels,
       isRate: type === 'counter',
-      values: type === 'counter' ? ratesOf(times, values) : values,
+      values: type === 'counter' ? ratesOf(times, values, reads) : values,
     })),
   };
 }

@@ -71,8 +71,8 @@ function deviceTrend(state: DeviceState, history: ReadingHistoryStore, endMs: nu
   const [first] = chooseReadings(state, { shownOf });
   if (first === undefined) return undefined;
   const columns = first.series.map(({ metric, labels }) => {
-    const { times, values } = history.samplesOf(state.key, metric, labels, endMs - TREND_MS);
-    return { times, values: first.isRate ? ratesOf(times, values) : values };
+    const { times, values, reads } = history.samplesOf(state.key, metric, labels, endMs - TREND_MS);
+    return { times, values: first.isRate ? ratesOf(times, values, reads) : values };
   });
   const [{ times } = { times: [] }] = columns;
   // The series of one device are read together, so that they have the same times.

@@ -61,8 +61,8 @@ function chart(metric: string, list: readonly SeriesValues[], times: readonly nu
   }</ul></figure>`;
 }
 
-function trendFor({ type, values }: SeriesValues, times: readonly number[], endMs: number): Trend {
-  return trendOf(times, type === 'counter' ? ratesOf(times, values) : values, endMs);
+function trendFor({ type, values, reads }: SeriesValues, times: readonly number[], endMs: number): Trend {
+  return trendOf(times, type === 'counter' ? ratesOf(times, values, reads) : values, endMs);
 }
 
 const labelText = ({ labels }: SeriesValues): string =>

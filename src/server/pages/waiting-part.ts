@@ -26,7 +26,7 @@ function strip({ container, devices }: ContainerWaiting, historyOf: (key: string
   const history = devices.map(historyOf).find((one) => one !== undefined && one.times.length > 1);
   if (history === undefined) return undefined;
   const bytes = sumOf(
-    history.series.filter(({ metric }) => BYTES.includes(metric)).map(({ values }) => ratesOf(history.times, values)),
+    history.series.filter(({ metric }) => BYTES.includes(metric)).map(({ values, reads }) => ratesOf(history.times, values, reads)),
     history.times.length,
   );
   const watts = history.series.find(({ metric }) => metric === shared.power.name)?.values ?? [];

@@ -120,7 +120,10 @@ describe('rates of two reads', () => {
   const read = (value: number | bigint, readAtMs: number): Snapshot => {
     const [state] = fixedSnapshot().devices;
     const readings = [{ metric: 'device_received_bytes_total', labels: { port: '1' }, value }];
-    return { ...fixedSnapshot(), devices: state === undefined ? [] : [{ ...state, key: 'a/b', readings, readAtMs }] };
+    return {
+      ...fixedSnapshot(),
+      devices: state === undefined ? [] : [{ ...state, key: 'a/b', readings, readAtMs, monotonicMs: readAtMs }],
+    };
   };
   const rate = (before: Snapshot | undefined, now: Snapshot): number | undefined =>
     ratesBetween(before, now)('a/b', 'device_received_bytes_total', { port: '1' });
@@ -128,6 +131,16 @@ describe('rates of two reads', () => {
   it('are the growth per second', () => {
     expect(rate(read(1_000, 0), read(3_000, 2_000))).toBe(1_000);
     expect(rate(read(2n ** 60n, 0), read(2n ** 60n + 7n, 1_000))).toBe(7);
+  });
+
+  it('are those between two reads of the source', () => {
+    const [before, now] = [read(1_000, 10_000), read(3_000, 20_000)];
+    const kept = (snapshot: Snapshot, readMs: number): Snapshot => ({
+      ...snapshot,
+      devices: snapshot.devices.map((state) => ({ ...state, readings: state.readings.map((reading) => ({ ...reading, readMs })) })),
+    });
+    expect(rate(kept(before, 4_000), kept(now, 9_000))).toBe(400);
+    expect(rate(before, kept(now, 9_999)), 'the same read twice').toBeUndefined();
   });
 
   it('are unknown at first, after a reset, and without a newer read', () => {
