@@ -59,6 +59,14 @@ export class Agent {
     return ((await answer.json()) as { readonly devices: readonly ToldDevice[] }).devices;
   }
 
+  /** The events since the start, as the API has them. */
+  async events(): Promise<readonly Readonly<Record<string, unknown>>[]> {
+    const answer = (await (await fetch(`${this.#served.url}/api/v1/events`)).json()) as {
+      readonly events: readonly Record<string, unknown>[];
+    };
+    return answer.events;
+  }
+
   async device(id: string): Promise<ToldDevice | undefined> {
     return (await this.devices()).find((each) => each.id === id);
   }

@@ -9,6 +9,7 @@ import { processStage } from './process-stage.ts';
 import { countOf, type Line, notOffered, writeReport } from './report.ts';
 import { type Printed, Smi } from './smi.ts';
 import { useStage } from './use-stage.ts';
+import { xidStage } from './xid-stage.ts';
 
 /** Stages by name, in their order. */
 const STAGES: Readonly<Record<string, (ground: Ground) => Promise<readonly Line[]>>> = {
@@ -18,9 +19,10 @@ const STAGES: Readonly<Record<string, (ground: Ground) => Promise<readonly Line[
   release: releaseStage,
   cost: costStage,
   use: useStage,
+  xid: xidStage,
 };
 /** Those that need programs of their own run only when they are named. */
-const ALWAYS = Object.keys(STAGES).filter((name) => name !== 'use');
+const ALWAYS = Object.keys(STAGES).filter((name) => name !== 'use' && name !== 'xid');
 
 const OPTIONS = {
   out: { type: 'string', default: '.' },
@@ -35,7 +37,7 @@ const OPTIONS = {
 /**
  * Runs the stages, and writes the report. Returns the exit status: 1 when something is different, 0 when nothing is, or there is no driver.
  * `--agent=OPTION` gives the agent an option, such as the path of the library; `--stages=compare,cost` runs only these;
- * `--stages=use --lab=FOLDER` those of real loads, by the programs in that folder.
+ * `--stages=use,xid --lab=FOLDER` those of real loads and faults, by the programs in that folder.
  */
 export async function main(words: readonly string[], say: (text: string) => void): Promise<number> {
   const { values } = parseArgs({ args: [...words], options: OPTIONS });

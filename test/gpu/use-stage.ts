@@ -10,10 +10,10 @@ import { held, type Line, notOffered } from './report.ts';
 import { kubeletOptions, type Placed, placeInPod } from './workload.ts';
 
 const SECTION = 'what loads use';
-const RESOURCE = 'nvidia.com/gpu';
-const NAMESPACE = 'proof';
+export const RESOURCE = 'nvidia.com/gpu';
+export const NAMESPACE = 'proof';
 const LOOK_MS = 500;
-const uidOf = (pod: string): string => `6f0e8f3a-5f1b-4c56-9d2e-${Buffer.from(pod.padEnd(6)).toString('hex')}`;
+export const uidOf = (pod: string): string => `6f0e8f3a-5f1b-4c56-9d2e-${Buffer.from(pod.padEnd(6)).toString('hex')}`;
 
 /**
  * Real loads on the first GPU: steps of training, FP32 in registers, a spin, a load of known duty, and clients of an MPS server. `lab` is a
@@ -26,7 +26,7 @@ export async function useStage(ground: Ground): Promise<readonly Line[]> {
 }
 
 /** A program in the cgroup of a pod, with what it printed. */
-class Program {
+export class Program {
   readonly #child: ChildProcess;
   readonly #placed: Placed;
   said = '';
@@ -69,7 +69,7 @@ class Program {
   }
 }
 
-async function kubeletWithPods({ folder }: Ground, gpu: string, pods: readonly string[]): Promise<SimulatedKubelet> {
+export async function kubeletWithPods({ folder }: Ground, gpu: string, pods: readonly string[]): Promise<SimulatedKubelet> {
   const directory = join(folder, `kubelet-${pods.join('-')}`);
   const kubelet = new SimulatedKubelet({ directory });
   for (const part of ['pod-resources', 'device-plugins']) mkdirSync(join(directory, part), { recursive: true });
