@@ -28,6 +28,8 @@ const GATE = '--feature-gates=DRADeviceTaintRules=true';
 const ACCOUNT = `system:serviceaccount:${NAMESPACE}:device-agent-publish`;
 const WELL = { DevicesUnhealthy: 'False', DevicesUnknown: 'False', DevicesMissing: 'False' };
 const SICK = { ...WELL, DevicesUnhealthy: 'True' };
+/** The policy knows the publisher by this name in the managed fields. */
+const AS_PUBLISHER = '?fieldManager=device-agent-publish';
 const OWN_TAINT = { key: 'device-agent/unhealthy', effect: 'PreferNoSchedule' };
 const STOPPED = { DevicesUnhealthy: 'Unknown', DevicesUnknown: 'Unknown', DevicesMissing: 'Unknown' };
 
@@ -467,7 +469,9 @@ describe.skipIf(missing !== undefined)(
 
       const status = (conditions: readonly object[], more: object = {}): object => ({ status: { conditions, ...more } });
       const own = { type: 'DevicesUnhealthy', status: 'False', reason: 'NoFatalCondition', message: 'no device has a fatal condition' };
-      const patch = (node: string, body: object) => trying('PATCH', `/api/v1/nodes/${node}/status`, body);
+      const patch = (node: string, body: object) => trying('PATCH', `/api/v1/nodes/${node}/status${AS_PUBLISHER}`, body);
+      const patchNode = (node: string, body: object) =>
+        trying('PATCH', `/api/v1/nodes/${node}${AS_PUBLISHER}`, body, 'application/merge-patch+json');
       expect((await patch('node-1', status([own]))).kind).toBe('Node');
       const refused = async (answer: Promise<{ code?: number; message?: string }>, words: string): Promise<void> => {
         const { code, message } = await answer;
@@ -477,7 +481,17 @@ describe.skipIf(missing !== undefined)(
       await refused(patch('node-2', status([own])), 'own node');
       await refused(patch('node-1', status([{ type: 'Ready', status: 'False', reason: 'x', message: 'x' }])), 'own conditions');
       await refused(patch('node-1', status([], { capacity: { 'example.com/gpu': '8' } })), 'only change conditions');
-      await refused(patch('node-1', { status: { volumesInUse: ['a'] } }), 'only change conditions');
+      for (const more of [
+        { volumesInUse: ['a'] },
+        { phase: 'Terminated' },
+        { features: { supplementalGroupsPolicy: false } },
+        { runtimeHandlers: [{ name: 'a' }] },
+        { declaredFeatures: ['A'] },
+      ])
+        await refused(patch('node-1', { status: more }), 'only change conditions');
+      const edited = status([{ ...own, status: 'True', reason: 'x', message: 'x' }]);
+      await refused(trying('PATCH', '/api/v1/nodes/node-1/status?fieldManager=other', edited), 'managed fields');
+      await refused(patchNode('node-1', { metadata: { managedFields: [{}] } }), 'managed fields');
       const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'none', uid: '00000000-0000-4000-8000-000000000000' };
       const metadata = [
         { labels: { a: 'b' } },
@@ -486,7 +500,6 @@ describe.skipIf(missing !== undefined)(
         { ownerReferences: [owner] },
       ];
       const taint = (taints: readonly object[], more: object = {}): object => ({ spec: { taints, ...more } });
-      const patchNode = (node: string, body: object) => trying('PATCH', `/api/v1/nodes/${node}`, body, 'application/merge-patch+json');
       for (const one of metadata) {
         await refused(patch('node-1', { metadata: one }), 'metadata of a node');
         await refused(patchNode('node-1', { metadata: one, ...taint([OWN_TAINT]) }), 'metadata of a node');
@@ -512,6 +525,8 @@ describe.skipIf(missing !== undefined)(
       const create = (body: object) => trying('POST', '/api/v1/namespaces/default/events', body, 'application/json');
       await refused(create(event('node-2', 'node-1')), 'own node');
       await refused(create(event('node-1', 'node-2')), 'own node');
+      for (const more of [{ action: 'Try' }, { reportingComponent: 'kubelet' }, { related: { kind: 'Pod', name: 'a' } }])
+        await refused(create({ ...event('node-1', 'node-1'), ...more }), 'only have the fields');
       expect((await create(event('node-1', 'node-1'))).kind).toBe('Event');
       const rule = (node: string): object => ({
         apiVersion: 'resource.k8s.io/v1beta2',
