@@ -2,7 +2,15 @@ import type { ConditionSpec, Finding } from '../../model/health.ts';
 import { type ReasonOf, raise, raiseGrowth } from '../kit/finding.ts';
 import { conditions } from './conditions.ts';
 import { memoryFindings } from './memory-findings.ts';
-import { type FabricSample, type GpuSample, type LinkState, type LinkStates, SWITCH_END, type Unread } from './sample.ts';
+import {
+  type FabricSample,
+  type GpuSample,
+  INTENSE_PER_SECOND,
+  type LinkState,
+  type LinkStates,
+  SWITCH_END,
+  type Unread,
+} from './sample.ts';
 import type { FabricState } from './states.ts';
 import type { Values } from './values.ts';
 
@@ -15,6 +23,7 @@ export function gpuFindings(gpu: GpuSample, all: readonly GpuSample[] = [gpu]): 
     ...memoryFindings(gpu),
     ...throttle(conditions.ThermalSlowdown, values.isThrottledByHeat, 'HardwareThermalSlowdown', 'NotThrottled', 'hw_thermal_slowdown'),
     ...throttle(conditions.PowerBrake, values.isThrottledByPowerBrake, 'HardwarePowerBrake', 'NotThrottled', 'hw_power_brake_slowdown'),
+    ...slowdown(values),
     ...temperature(values),
     ...fabric(registration),
     ...links(gpu, all),
@@ -77,6 +86,37 @@ function throttle<C extends ConditionSpec>(
     : [raise(condition, status ? yes : no, { status, message: `${name}: ${status ? 'active' : 'not active'}` })];
 }
 
+/** The clocks are halved, or worse. Heat and the power brake have conditions of their own. The driver names no other cause. */
+function slowdown(values: Values): readonly Finding[] {
+  const { isThrottledByHardware, isThrottledByHeat, isThrottledByPowerBrake, powerWatts, enforcedLimitWatts } = values;
+  if (isThrottledByHardware === undefined) return [];
+  const isTold = isThrottledByHeat === true || isThrottledByPowerBrake === true;
+  if (!isThrottledByHardware || isTold) {
+    const message = `hw_slowdown: ${isTold ? 'has its own condition' : 'not active'}`;
+    return [raise(conditions.HardwareSlowdown, 'NotThrottled', { status: false, message })];
+  }
+  const isAlone = isThrottledByHeat === false && isThrottledByPowerBrake === false;
+  const message = `hw_slowdown: active${isAlone ? ', without heat and power brake' : ''}`;
+  if (powerWatts !== undefined && enforcedLimitWatts !== undefined && powerWatts > enforcedLimitWatts)
+    return [
+      raise(conditions.HardwareSlowdown, 'AbovePowerLimit', {
+        status: true,
+        message: `${message}, above its power limit`,
+        remedy: 'check-power',
+      }),
+    ];
+  const [hot] = temperature(values);
+  if (hot !== undefined && 'status' in hot && hot.status === true)
+    return [
+      raise(conditions.HardwareSlowdown, 'AtSlowdownTemperature', {
+        status: true,
+        message: `${message}, ${hot.message}`,
+        remedy: 'check-cooling',
+      }),
+    ];
+  return [raise(conditions.HardwareSlowdown, 'UnknownCause', { status: true, message })];
+}
+
 /** Judges the temperature. Boards up to Ampere report degrees; later boards report the degrees that are left. */
 function temperature(values: Values): readonly Finding[] {
   const { temperatureCelsius: degrees, slowdownCelsius: slow, marginCelsius: margin, slowdownMarginCelsius: slowMargin } = values;
@@ -92,17 +132,30 @@ function overTemperature(status: boolean, at: string, below: string): Finding {
   return raise(conditions.OverTemperature, status ? 'AtSlowdownTemperature' : 'BelowLimit', { status, message: status ? at : below });
 }
 
-function fabric({ state, status = '', hasFailed, health }: FabricSample): readonly Finding[] {
+function fabric({ state, status = '', hasFailed, health, faults }: FabricSample): readonly Finding[] {
   const findings: Finding[] = [];
   if (state !== undefined) findings.push(fabricState(state, status, hasFailed === true));
-  if (health !== undefined) {
-    const reason = ({ healthy: 'Healthy', unhealthy: 'Unhealthy', limited_capacity: 'LimitedCapacity' } as const)[health];
-    const severity = health === 'limited_capacity' ? 'degraded' : 'fatal';
-    findings.push(
-      raise(conditions.FabricUnhealthy, reason, { status: health !== 'healthy', message: `fabric health: ${health}`, severity }),
-    );
-  }
-  return findings;
+  return [...findings, ...fabricHealth(health, faults)];
+}
+
+const OF_HEALTH = {
+  healthy: { reason: 'Healthy', severity: 'fatal' },
+  unhealthy: { reason: 'Unhealthy', severity: 'fatal' },
+  limited_capacity: { reason: 'LimitedCapacity', severity: 'degraded' },
+} as const;
+
+/** The summary decides; without one, as from driver 550, the mask does. The mask names the cause, and what helps. */
+function fabricHealth(health: FabricSample['health'], faults: FabricSample['faults']): readonly Finding[] {
+  const [worst] = faults ?? [];
+  if (health === undefined && faults === undefined) return [];
+  const status = health === undefined ? worst !== undefined : health !== 'healthy';
+  const told = status && worst !== undefined ? faults : undefined;
+  const shown = `fabric health: ${health ?? (status ? 'faulty' : 'healthy')}`;
+  const message = told === undefined ? shown : `${shown}, ${told.map(({ meaning }) => meaning).join(', ')}`;
+  const { reason, severity } = OF_HEALTH[health ?? 'healthy'];
+  if (told === undefined || worst === undefined) return [raise(conditions.FabricUnhealthy, reason, { status, message, severity })];
+  const more = { severity: health === undefined ? worst.severity : severity, remedy: worst.remedy };
+  return [raise(conditions.FabricUnhealthy, worst.reason, { status, message, ...more })];
 }
 
 function fabricState(state: FabricState, status: string, hasFailed: boolean): Finding {
@@ -129,7 +182,20 @@ function links(gpu: GpuSample, all: readonly GpuSample[]): readonly Finding[] {
   const judgement = { instance: 'all', message, level: up > 0, ...(isUnlikeOthers && { atLeast: true }), severity: 'fatal' } as const;
   const reason = isUnlikeOthers ? 'DownUnlikeOthers' : 'DownAfterUp';
   const whole = isComplete || up > 0 ? [raise(conditions.NvLinkDown, reason, judgement)] : [];
-  return up === 0 ? whole : [...whole, ...read.flatMap(link), ...(isComplete ? withoutErrors(read) : [])];
+  return up === 0 ? whole : [...whole, ...errorRate(read), ...read.flatMap(link), ...(isComplete ? withoutErrors(read) : [])];
+}
+
+/** One finding for all links: when they fail, they mostly fail together. A link that is up and was not read may be one of them. */
+function errorRate(read: readonly LinkState[]): readonly Finding[] {
+  const up = read.filter(({ isUp }) => isUp);
+  const intense = up.filter(({ errors }) => (errors?.perSecond ?? 0) >= INTENSE_PER_SECOND);
+  if (intense.length === 0 && up.some(({ errors }) => errors?.perSecond === undefined)) return [];
+  const names = intense.map(({ number }) => number).join(', ');
+  const message =
+    intense.length === 0
+      ? 'no NVLink has many errors a second'
+      : `${intense.length} of ${read.length} NVLinks have ${INTENSE_PER_SECOND} or more errors a second: ${names}`;
+  return [raise(conditions.NvLinkErrorRate, intense.length === 0 ? 'FewErrors' : 'ManyErrors', { status: intense.length > 0, message })];
 }
 
 /** Boards with switches connect all their GPUs to them, so GPUs of one model are alike. A split GPU proves nothing: its links are down. */

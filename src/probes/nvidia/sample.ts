@@ -1,7 +1,7 @@
 import type { Problem } from '../../model/collection.ts';
 import type { Failure } from './cell.ts';
 import type { SurplusFault } from './smi.ts';
-import type { FabricHealth, FabricState, Recovery } from './states.ts';
+import type { FabricFault, FabricHealth, FabricState, Recovery } from './states.ts';
 import type { ValueKey, Values } from './values.ts';
 
 /** Result of one read of the node, from the library or from `nvidia-smi`. */
@@ -123,6 +123,8 @@ export interface FabricSample {
   /** True when the registration has ended without success. */
   readonly hasFailed?: boolean;
   readonly health?: FabricHealth | undefined;
+  /** Faults that the health mask names, the worst first; empty when it says that there is none. Absent when no mask was read. */
+  readonly faults?: readonly FabricFault[] | undefined;
   /** Number of the group of GPUs that reach each other, and UUID of the domain. Absent before the registration has ended. */
   readonly clique?: string | undefined;
   readonly cluster?: string | undefined;
@@ -175,6 +177,9 @@ export interface LinkState {
   readonly errors?: LinkErrorMinutes | undefined;
 }
 
+/** Errors a second of one kind that are a fault of the link by themselves. DCGM has this limit for CRC errors. */
+export const INTENSE_PER_SECOND = 100;
+
 /** Minutes with new errors of one link since the library was opened. They never fall. */
 export interface LinkErrorMinutes {
   /** Absent while the driver has counted no error. */
@@ -183,6 +188,8 @@ export interface LinkErrorMinutes {
   readonly recoveryMinutes?: number | undefined;
   /** Kinds of the latest errors. */
   readonly kinds: readonly string[];
+  /** New errors a second of the most frequent kind between the last two reads. Absent at the first read. */
+  readonly perSecond?: number;
 }
 
 /** A GPU that another GPU reaches over NVLink. */

@@ -7,6 +7,33 @@ export type FabricState = (typeof FABRIC_STATES)[number];
 export type FabricHealth = (typeof FABRIC_HEALTHS)[number];
 
 /**
+ * Faults that the health mask of the registration names, the worst first. A reset helps only where the routes of this GPU are wrong: the others
+ * are to be repaired where the fabric is managed, or end by themselves.
+ */
+export const FABRIC_FAULTS = [
+  { fault: 'route_unhealthy', ...means('RouteUnhealthy', 'fatal', 'reset', 'a route of the GPU is unhealthy') },
+  { fault: 'no_partition', ...means('NoPartition', 'fatal', 'inspect', 'the fabric manager has given the GPU no partition') },
+  { fault: 'too_few_nvlinks', ...means('TooFewNvLinks', 'fatal', 'inspect', 'the GPU has too few NVLinks') },
+  { fault: 'system_guid', ...means('WrongConfiguration', 'fatal', 'inspect', 'the GUID of the system is wrong') },
+  { fault: 'chassis_serial', ...means('WrongConfiguration', 'fatal', 'inspect', 'the serial number of the chassis is wrong') },
+  { fault: 'gpu_firmware', ...means('WrongConfiguration', 'fatal', 'inspect', 'the firmware of the GPU does not fit the fabric') },
+  { fault: 'gpu_location', ...means('WrongConfiguration', 'fatal', 'inspect', 'the location of the GPU is wrong') },
+  { fault: 'gpu_state', ...means('WrongConfiguration', 'fatal', 'inspect', 'the state of the GPU does not fit the fabric') },
+  { fault: 'configuration', ...means('WrongConfiguration', 'fatal', 'inspect', 'the configuration is wrong') },
+  { fault: 'route_recovery', ...means('RouteRecovery', 'degraded', 'inspect', 'a recovery of routes is running') },
+  {
+    fault: 'access_timeout_recovery',
+    ...means('AccessTimeoutRecovery', 'degraded', 'inspect', 'a recovery of an access timeout is running'),
+  },
+  { fault: 'degraded_bandwidth', ...means('DegradedBandwidth', 'degraded', 'inspect', 'the bandwidth is degraded') },
+] as const;
+export type FabricFault = (typeof FABRIC_FAULTS)[number];
+
+function means<R extends string>(reason: R, severity: Severity, remedy: Remedy, meaning: string) {
+  return { reason, severity, remedy, meaning } as const;
+}
+
+/**
  * Actions that the driver asks for. Their numbers in `nvmlDeviceGpuRecoveryAction_t` of nvml.h, in the field of the library and in Xid 154,
  * are the positions. `word` is the text of `nvidia-smi`. Some drivers of the 570 and 580 branches print `oldWord`.
  */

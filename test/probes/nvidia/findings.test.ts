@@ -111,6 +111,33 @@ const ROWS_OF_TABLE: readonly Row[] = [
   ['ThermalSlowdown', gpu([`${EVENT}hw_thermal_slowdown`, 'Not Active']), no('NotThrottled')],
   ['PowerBrake', gpu([`${EVENT}hw_power_brake_slowdown`, 'Active']), yes('HardwarePowerBrake')],
   ['PowerBrake', gpu([`${OLD_EVENT}hw_power_brake_slowdown`, 'Not Active']), no('NotThrottled')],
+  ['HardwareSlowdown', gpu([`${EVENT}hw_slowdown`, 'Active']), yes('UnknownCause', { message: 'hw_slowdown: active' })],
+  [
+    'HardwareSlowdown',
+    gpu(
+      [`${EVENT}hw_slowdown`, 'Active'],
+      [`${EVENT}hw_thermal_slowdown`, 'Not Active'],
+      [`${EVENT}hw_power_brake_slowdown`, 'Not Active'],
+    ),
+    yes('UnknownCause', { message: 'hw_slowdown: active, without heat and power brake' }),
+  ],
+  [
+    'HardwareSlowdown',
+    gpu(
+      [`${EVENT}hw_slowdown`, 'Active'],
+      ['gpu_power_readings/instant_power_draw', '701.00 W'],
+      ['gpu_power_readings/current_power_limit', '700.00 W'],
+    ),
+    yes('AbovePowerLimit', { remedy: 'check-power' }),
+  ],
+  [
+    'HardwareSlowdown',
+    gpu([`${OLD_EVENT}hw_slowdown`, 'Active'], ['temperature/gpu_temp', '89 C'], ['temperature/gpu_temp_slow_threshold', '89 C']),
+    yes('AtSlowdownTemperature', { remedy: 'check-cooling' }),
+  ],
+  ['HardwareSlowdown', gpu([`${EVENT}hw_slowdown`, 'Active'], [`${EVENT}hw_thermal_slowdown`, 'Active']), no('NotThrottled')],
+  ['HardwareSlowdown', gpu([`${EVENT}hw_slowdown`, 'Active'], [`${EVENT}hw_power_brake_slowdown`, 'Active']), no('NotThrottled')],
+  ['HardwareSlowdown', gpu([`${EVENT}hw_slowdown`, 'Not Active']), no('NotThrottled')],
   ['OverTemperature', gpu(['temperature/gpu_temp', '89 C'], ['temperature/gpu_temp_slow_threshold', '89 C']), yes('AtSlowdownTemperature')],
   ['OverTemperature', gpu(['temperature/gpu_temp', '88 C'], ['temperature/gpu_temp_slow_threshold', '89 C']), no('BelowLimit')],
   [
@@ -179,7 +206,15 @@ describe('the health findings of a GPU', () => {
 
 describe('every condition of the table', () => {
   const raised = new Set(ROWS_OF_TABLE.filter(([, , { status, count }]) => status === true || count !== undefined).map(([type]) => type));
-  const links = ['FabricCliqueChanged', 'FabricCliqueDiffers', 'NvLinkDown', 'NvLinkErrors', 'NvLinkPeerLost', 'NvLinkRecoveries'];
+  const links = [
+    'FabricCliqueChanged',
+    'FabricCliqueDiffers',
+    'NvLinkDown',
+    'NvLinkErrorRate',
+    'NvLinkErrors',
+    'NvLinkPeerLost',
+    'NvLinkRecoveries',
+  ];
   const elsewhere = [
     ...links,
     'DriverReleased',

@@ -11,6 +11,7 @@ type Numbers = ScriptedGpu['values'];
 const EVERY_MS = 30_000;
 const NVLINK: readonly string[] = [
   'NvLinkDown',
+  'NvLinkErrorRate',
   'NvLinkErrors',
   'NvLinkRecoveries',
   'NvLinkPeerLost',
@@ -281,6 +282,42 @@ describe('NvLinkErrors and NvLinkRecoveries', () => {
     const [state = ''] = await run.pass(minutes(1));
     expect(state.replaceAll('/nvlink7', '')).toBe(raised === '' ? 'healthy' : `degraded ${raised.replaceAll(/(\w+)/g, '$1 degraded')}`);
   });
+});
+
+describe('NvLinkErrorRate', () => {
+  const PER_READ = 250 * (EVERY_MS / 1_000);
+  const counting = (count: number, among: readonly number[]): ScriptedNode =>
+    node(links(18, [], Object.fromEntries(among.flatMap((link) => [0, 1, 2].map((kind) => [`link.${link}.error.${kind}`, count])))));
+
+  it('is one condition for all links, raised within two minutes, and no link gets one of its own', async () => {
+    const run = agent(counting(0, numbers(18)));
+    await run.pass(minutes(2));
+    const seen = new Set<string>();
+    let raisedAfterMs: number | undefined;
+    for (let at = 1; at <= 40; at += 1) {
+      run.write(counting(at * PER_READ, numbers(18)));
+      const [state = ''] = await run.skip(EVERY_MS);
+      seen.add(state);
+      if (state !== 'healthy') raisedAfterMs ??= at * EVERY_MS;
+    }
+    expect([...seen]).toEqual(['healthy', 'degraded NvLinkErrorRate degraded']);
+    expect(raisedAfterMs).toBeLessThanOrEqual(minutes(2));
+    expect(await run.pass(minutes(15))).toEqual(['healthy']);
+  }, 60_000);
+
+  it('counts and names its links, does not hide a slow fault of another one, and is not ended by links that cannot be read', async () => {
+    const run = agent(counting(0, [3, 4]));
+    await run.pass(minutes(2));
+    for (let at = 1; at <= 40; at += 1) {
+      const machine = counting(at * PER_READ, [3, 4]);
+      const gpus = machine.gpus.map((gpu) => ({ ...gpu, values: { ...gpu.values, 'link.9.error.0': at } }));
+      run.write({ gpus });
+      await run.skip(EVERY_MS);
+    }
+    expect(await run.skip(1)).toEqual(['degraded NvLinkErrorRate degraded NvLinkErrors/nvlink9 degraded']);
+    run.write({ gpus: [{ ...hopper(0, links(18)), lines: ['fail.nvmlDeviceGetNvLinkState = 999'] }] });
+    expect(await run.pass(minutes(15))).toEqual([expect.stringContaining('NvLinkErrorRate degraded')]);
+  }, 60_000);
 });
 
 describe('NvLinkPeerLost', () => {

@@ -216,6 +216,42 @@ describe('a GPU that falls off the bus', () => {
   });
 });
 
+describe('the health of the fabric', () => {
+  const HEALTHY = 0b0001_10_10_10_10;
+  const withMask = (bits: number, clear: number): number => (HEALTHY & ~clear) | bits;
+  const configured = (number: number): number => withMask(number << 8, 0xf00);
+
+  it.each([
+    ['nothing', HEALTHY, undefined, undefined, undefined],
+    ['a degraded bandwidth', withMask(1, 3), 'DegradedBandwidth', 'degraded', 'inspect'],
+    ['a recovery of routes', withMask(1 << 2, 3 << 2), 'RouteRecovery', 'degraded', 'inspect'],
+    ['an unhealthy route', withMask(1 << 4, 3 << 4), 'RouteUnhealthy', 'fatal', 'reset'],
+    ['a recovery of an access timeout', withMask(1 << 6, 3 << 6), 'AccessTimeoutRecovery', 'degraded', 'inspect'],
+    ['a wrong GUID', configured(2), 'WrongConfiguration', 'fatal', 'inspect'],
+    ['no partition', configured(4), 'NoPartition', 'fatal', 'inspect'],
+    ['too few NVLinks', configured(5), 'TooFewNvLinks', 'fatal', 'inspect'],
+    ['an unknown configuration', configured(15), 'WrongConfiguration', 'fatal', 'inspect'],
+  ] as const)('is told by the mask: %s', async (_, mask, reason, severity, remedy) => {
+    const judged = async (more: Readonly<Record<string, number>>): Promise<unknown> => {
+      const { reports } = await byLibrary(live({ gpus: [hopper(0, { fabric_state: 3, fabric_mask: mask, ...more })] })).collect();
+      return reports[0]?.read?.findings.find(({ type }) => type === 'FabricUnhealthy');
+    };
+    // Driver 550 has the second version of the struct, without a summary.
+    const alone = await judged({ fabric_version: 2 });
+    if (reason === undefined) expect(alone).toMatchObject({ status: false, reason: 'Healthy' });
+    else expect(alone).toMatchObject({ status: true, reason, severity, remedy });
+    const summed = await judged({ fabric_summary: reason === undefined ? 1 : 2 });
+    if (reason === undefined) expect(summed).toMatchObject({ status: false, reason: 'Healthy' });
+    else expect(summed).toMatchObject({ status: true, reason, severity: 'fatal', remedy });
+  });
+
+  it('is not known from a mask that supports no field', async () => {
+    const gpu = hopper(0, { fabric_state: 3, fabric_mask: 0, fabric_version: 2 });
+    const { reports } = await byLibrary(live({ gpus: [gpu] })).collect();
+    expect(reports[0]?.read?.findings.filter(({ type }) => type === 'FabricUnhealthy')).toEqual([]);
+  });
+});
+
 describe('an older driver', () => {
   it('has older functions and structs, which are used in their place', async () => {
     const gpu = hopper(0, { fabric_version: 2 });

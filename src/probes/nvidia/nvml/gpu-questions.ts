@@ -1,5 +1,5 @@
 import type { GpuSample } from '../sample.ts';
-import { FABRIC_HEALTHS, FABRIC_STATES, RECOVERY_ACTIONS } from '../states.ts';
+import { FABRIC_FAULTS, FABRIC_HEALTHS, FABRIC_STATES, type FabricFault, RECOVERY_ACTIONS } from '../states.ts';
 import type { ValueKey, Values } from '../values.ts';
 import { CODE, textOf } from './codes.ts';
 import { errorQuestions, instanceErrors } from './error-questions.ts';
@@ -267,11 +267,34 @@ function fabric(out: Memory, layout: FabricLayout): GpuSample {
       status: code === undefined ? 'N/A' : textOf(code),
       hasFailed: code !== undefined && code !== CODE.success,
       health: healthSummary === undefined ? undefined : FABRIC_HEALTHS[out.u8(healthSummary) - 1],
+      faults: healthMask === undefined ? undefined : faultsOf(out.u32(healthMask)),
       clique: isIn ? String(out.u32(layout.clique)) : undefined,
       cluster: isIn ? out.uuid(layout.cluster) : undefined,
     },
     values: healthMask === undefined ? {} : fabricFaults(out.u32(healthMask)),
   };
+}
+
+/** Faults of the four fields of two bits, and of the field of four bits by its number. */
+const BIT_FAULTS = ['degraded_bandwidth', 'route_recovery', 'route_unhealthy', 'access_timeout_recovery'];
+const CONFIGURATION_FAULTS = [
+  'system_guid',
+  'chassis_serial',
+  'no_partition',
+  'too_few_nvlinks',
+  'gpu_firmware',
+  'gpu_location',
+  'gpu_state',
+];
+const FIRST_WRONG = 2;
+
+/** A number that this table does not have is a wrong configuration of an unknown kind. Undefined when the mask says nothing of any field. */
+function faultsOf(mask: number): readonly FabricFault[] | undefined {
+  if ((mask & 0xfff) === 0) return undefined;
+  const configuration = (mask >>> 8) & 15;
+  const wrong = configuration < FIRST_WRONG ? [] : [CONFIGURATION_FAULTS[configuration - FIRST_WRONG] ?? 'configuration'];
+  const names = new Set([...BIT_FAULTS.filter((_, at) => ((mask >>> (2 * at)) & 3) === 1), ...wrong]);
+  return FABRIC_FAULTS.filter(({ fault }) => names.has(fault));
 }
 
 /** Parses four fields of two bits (1 is a fault, 2 is healthy) and then one of four bits (0 is unknown, 1 is healthy). */
