@@ -85,11 +85,22 @@ async function readGolden({ family: familyName, folder }: (typeof cases)[number]
     const collection = await collect(family, machine, file.reads);
     const snapshot = snapshotOf(family, collection);
     const page = await createExposition({ families: [family], snapshot: () => snapshot, agent: () => NO_STATS }).devices();
-    const facts = `${JSON.stringify(factsOf(collection), null, 2).replaceAll(machine.root, '{root}')}\n`;
-    return { collection, page, facts };
+    const facts = `${itemsInLines(factsOf(collection)).replaceAll(machine.root, '{root}')}\n`;
+    return { collection, page: samplesOf(page), facts };
   } finally {
     machine.remove();
   }
+}
+
+/** Only the samples: `test/metrics/contract.txt` has the type of each metric. */
+const samplesOf = (page: string): string => page.replaceAll(/^(?:#.*)?\n/gm, '');
+
+/** JSON with one line for each item of a list, such as a finding. */
+function itemsInLines(value: unknown): string {
+  if (Array.isArray(value)) return value.length === 0 ? '[]' : `[\n${value.map((item) => JSON.stringify(item)).join(',\n')}\n]`;
+  const members = typeof value === 'object' && value !== null ? Object.entries(value).filter(([, member]) => member !== undefined) : [];
+  if (members.length === 0) return JSON.stringify(value);
+  return `{\n${members.map(([name, member]) => `${JSON.stringify(name)}: ${itemsInLines(member)}`).join(',\n')}\n}`;
 }
 
 const goldenByFolder = new Map<string, Promise<Golden>>();
