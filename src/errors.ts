@@ -138,16 +138,23 @@ export const errors = {
     remedy: 'Run "device-agent demo fault" for the faults of the running demo and their devices.',
     exit: 2,
   },
-  'feed-failed': {
-    message: 'cannot serve the health feed on {address}: {problem}',
+  'agent-untrusted': {
+    message: 'the socket {path} is not asked: {problem}',
     remedy:
-      'Choose another path with the option --health-feed.socket, or --health-feed.…-socket. Its directory must exist and be writable.',
-    exit: 1,
+      'Give its directory to root or to the user of the agent, and remove the right of others to write there. With --read, the command reads the hardware itself.',
+    exit: 2,
   },
-  'control-failed': {
-    message: 'cannot serve the commands of this machine on {address}: {problem}',
-    remedy: 'Choose another directory with --state.file. It must be writable, and the path must be short.',
-    exit: 1,
+  'agent-closed': {
+    message: 'this user may not open the socket {path} of the agent',
+    remedy:
+      'Run the command as the user of the agent. Or ask at the address of the agent: --web.listen-address=HOST:PORT. With --read, the command reads the hardware itself.',
+    exit: 2,
+  },
+  'flags-of-another-agent': {
+    message: 'the agent that runs does not use these flags: {flags}',
+    remedy:
+      'Leave them out, or add --read to read the hardware with them. For another agent give its --state.file or its --web.listen-address.',
+    exit: 2,
   },
   'agent-silent': {
     message: 'the agent with the socket {path} did not answer within {seconds} seconds',

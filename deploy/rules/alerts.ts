@@ -336,6 +336,17 @@ export const agentAlerts: readonly Alert[] = [
     remedy: 'Run `device-agent config check` on the file, then correct it.',
   },
   {
+    name: 'DeviceAgentSocketAway',
+    severity: 'warning',
+    expr: `${by(`${NODE}, socket`, `${series('device_agent_socket_up')} == 0`)}`,
+    for: '5m',
+    summary: `Clients do not reach the agent ${ON_NODE} at its socket {{ $labels.socket }}.`,
+    description:
+      'Without the socket control, publish and the commands of the node get no answer. Device plugins that ask by another socket mostly take silence for health.',
+    remedy:
+      'Run `device-agent doctor` in the agent of the node: it names path and cause. The agent makes the socket again when the cause is gone.',
+  },
+  {
     name: 'DeviceAgentWithoutNode',
     severity: 'info',
     expr: `count by (cluster, job) (${series('device_agent_build_info', 'node=""')})`,

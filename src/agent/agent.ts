@@ -12,12 +12,12 @@ import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { DevicePlugin } from '../plugin/plugin.ts';
 import { AccessControl } from '../server/access/access-control.ts';
-import { type Control, controlSocket } from '../server/control/control-socket.ts';
-import { serveFeedSockets } from '../server/feed/feed-sockets.ts';
+import { type ConfigAnswer, type Control, controlServer, controlSocket } from '../server/control/control-socket.ts';
+import { feedServers } from '../server/feed/feed-sockets.ts';
 import { HealthFeed } from '../server/feed/health-feed.ts';
 import { createServer } from '../server/http/server.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
-import { acceptCondition, serveControl } from './control.ts';
+import { acceptCondition } from './control.ts';
 import { AgentCore, type CoreDependencies } from './core.ts';
 import { HealthService } from './health.ts';
 import { HistoryService } from './history.ts';
@@ -27,6 +27,9 @@ import { InventoryLog } from './inventory-log.ts';
 import { Liveness } from './liveness.ts';
 import { createAgentPlugin, warnOfResources } from './plugin.ts';
 import type { AgentSettings } from './settings.ts';
+import { withTrustedState } from './state-directory.ts';
+import { StateLease } from './state-lease.ts';
+import { Succession } from './succession.ts';
 import { AccountingService } from './usage.ts';
 import { UsageLedger } from './usage-ledger.ts';
 
@@ -39,6 +42,8 @@ export interface AgentDependencies {
   readonly deprecatedOptions?: ReadonlyMap<string, number>;
   /** Reads the configuration file again, for `POST /-/reload`. Resolves to what is wrong with it. */
   readonly reload?: () => Promise<string | undefined>;
+  /** The configuration in use, for commands of the user of the agent. */
+  readonly printed?: () => Promise<ConfigAnswer>;
 }
 
 export interface RunningAgent {
@@ -54,13 +59,18 @@ export interface RunningAgent {
 }
 
 /** Starts all parts in the order of the data flow. Throws a {@link UserError} when the address cannot be bound. */
-export async function startAgent(settings: AgentSettings, parts: AgentDependencies): Promise<RunningAgent> {
-  const { logger, version, config, reload } = parts;
-  const access = settings.access === undefined ? undefined : await AccessControl.open(settings.access, logger, systemClock);
-  const { core, health, usage, exposition, facts, plugin, incidents, history } = await build(settings, parts, { isLasting: true, access });
+export async function startAgent(configured: AgentSettings, parts: AgentDependencies): Promise<RunningAgent> {
+  const { logger, version, config, reload, printed } = parts;
+  const access = configured.access === undefined ? undefined : await AccessControl.open(configured.access, logger, systemClock);
+  const { settings, problem } = await withTrustedState(configured);
+  const succession = await Succession.begin(settings.state.file, logger, systemClock);
+  const { lease, sockets } = succession;
+  if (problem !== undefined) sockets.refuse('control', controlSocket(configured.state.file), problem);
+  const built = await build(settings, parts, { isLasting: true, access, succession });
+  const { core, health, usage, exposition, facts, plugin, incidents, history } = built;
   const liveness = new Liveness(settings.refresh.interval, systemClock);
   const inventory = new InventoryLog(logger);
-  const ledger = new UsageLedger(settings, core.store, logger, systemClock);
+  const ledger = new UsageLedger(settings, core.store, logger, systemClock, lease);
   usage?.follow((snapshot) => {
     ledger.update(snapshot);
     exposition.prepare();
@@ -92,7 +102,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentDependenci
     plugin: () => plugin?.stats(),
     fault: () => liveness.fault(),
     ...rules,
-    status: () => ({ host: facts?.facts(), config: config?.() }),
+    status: () => ({ host: facts?.facts(), config: config?.(), sockets: sockets.stats() }),
     ...(reload === undefined ? {} : { reload }),
     release: (request) => core.release(request),
     families: settings.families.map(({ family }) => ({
@@ -113,25 +123,43 @@ export async function startAgent(settings: AgentSettings, parts: AgentDependenci
     ...(access === undefined ? {} : { access }),
     logger,
   });
-  const abort = async (error: unknown): Promise<never> => {
+  const address = await server.listen().catch(async (error: unknown) => {
     await server.close();
     await core.close();
     facts?.stop();
     await incidents?.close();
+    succession.end();
     throw error;
+  });
+  const succeeded = {
+    async save() {
+      await Promise.all([health.save(), usage?.save()]);
+      await ledger.written();
+    },
+    settled: async () => void (await Promise.all([health.written(), usage?.settled(), ledger.written(), incidents?.saved()])),
+    resumed() {
+      incidents?.flush();
+      void health.save();
+    },
   };
-  const address = await server.listen().catch(abort);
+  const later = { refused: 'a newer agent takes over; ask again in some seconds' };
   const control: Control = {
-    accept: (request) => acceptCondition(request, core.store.snapshot(), health, () => core.assemble()),
-    release: (request) => core.release(request),
+    accept: (request) => (lease.isHeld ? acceptCondition(request, core.store.snapshot(), health, () => core.assemble()) : later),
+    release: async (request) => (lease.isHeld ? await core.release(request) : later),
+    takeOver: (ended) => succession.give(succeeded, ended),
+    config: async () => (await printed?.()) ?? { texts: {}, values: {} },
   };
-  const closeControl =
-    settings.state.file === '' ? undefined : await serveControl(controlSocket(settings.state.file), control, server.local, logger);
-  const closeFeed = await serveFeedSockets(settings.healthFeed, {
+  if (settings.state.file !== '') await sockets.keep(controlServer(controlSocket(settings.state.file), control, server.local));
+  const feeds = feedServers(settings.healthFeed, {
     feed,
     check: { snapshot: () => core.store.snapshot(), fault: () => liveness.fault(), rules },
     askedBy: new Map(settings.families.map(({ family }) => [family.name, family.askedBy])),
-  }).catch(abort);
+  });
+  for (const one of feeds) await sockets.keep(one);
+  const stopAwaiting = core.store.subscribe(() => {
+    stopAwaiting();
+    succession.serving();
+  });
   core.poller.watch();
   access?.watch();
   plugin?.start();
@@ -155,14 +183,14 @@ export async function startAgent(settings: AgentSettings, parts: AgentDependenci
     },
     async stop() {
       stopTicking();
-      await closeFeed();
-      closeControl?.();
+      await succession.close();
       access?.close();
       facts?.stop();
       const [ended] = await Promise.all([core.close(), server.close(), plugin?.stop()]);
       await Promise.all([health.close(), usage?.close()]);
       await ledger.close();
       await incidents?.close();
+      succession.end();
       return ended;
     },
   };
@@ -246,20 +274,23 @@ interface BuildDependencies {
   readonly isLasting: boolean;
   readonly access?: AccessControl | undefined;
   readonly parts?: CoreDependencies | undefined;
+  /** Only in an agent. */
+  readonly succession?: Succession;
 }
 
 async function build(
   settings: AgentSettings,
   { logger, version, config, deprecatedOptions }: AgentDependencies,
-  { isLasting, access, parts }: BuildDependencies,
+  { isLasting, access, parts, succession }: BuildDependencies,
 ): Promise<Built> {
   const clock = parts?.frames ?? systemClock;
   const hasPast = isLasting || parts?.frames !== undefined;
-  const health = await HealthService.open(settings, logger, clock, hasPast);
-  const usage = hasPast ? await AccountingService.open(settings, logger, systemClock) : undefined;
+  const lease = succession?.lease ?? new StateLease();
+  const health = await HealthService.open(settings, logger, clock, hasPast, lease);
+  const usage = hasPast ? await AccountingService.open(settings, logger, systemClock, lease) : undefined;
   const facts = isLasting ? new HostFactsCache(settings.roots.sysfs, systemClock) : undefined;
   const place = (): IncidentPlace => ({ node: settings.node, agentVersion: version, host: facts?.facts() ?? {} });
-  const incidents = hasPast ? await IncidentService.open(settings, { health, place, logger, clock: systemClock }) : undefined;
+  const incidents = hasPast ? await IncidentService.open(settings, { health, place, logger, clock: systemClock, lease }) : undefined;
   const core = new AgentCore(settings, health, logger, systemClock, parts, usage);
   incidents?.follow(core.store);
   const history = isLasting ? new HistoryService(settings, incidents, core.store) : undefined;
@@ -282,6 +313,7 @@ async function build(
       ...(access === undefined ? {} : { webConfig: access.stats() }),
       ...(file === undefined ? {} : { config: file }),
       ...(deprecatedOptions === undefined ? {} : { deprecatedOptions }),
+      ...(succession === undefined ? {} : { sockets: succession.sockets.stats() }),
       ...(offered === undefined || offered.resources.length === 0 ? {} : { plugin: offered }),
     };
   };

@@ -1,27 +1,7 @@
-import type { RequestListener } from 'node:http';
-import type { Logger } from '../log/logger.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import type { Snapshot } from '../model/snapshot.ts';
-import { type AcceptAnswer, type AcceptRequest, type Control, serveControlSocket } from '../server/control/control-socket.ts';
+import type { AcceptAnswer, AcceptRequest } from '../server/control/control-socket.ts';
 import type { HealthService } from './health.ts';
-
-/** Serves the socket. Without it commands ask the listening address, and none can change anything; the agent runs on. */
-export async function serveControl(
-  path: string,
-  control: Control,
-  read: RequestListener,
-  logger: Logger,
-): Promise<(() => void) | undefined> {
-  try {
-    return await serveControlSocket(path, control, read);
-  } catch (error) {
-    logger.warn('commands of this machine cannot be served; `health accept` and `release` are not available', {
-      path,
-      detail: (error as Error).message,
-    });
-    return undefined;
-  }
-}
 
 /** Ends conditions that no reading can confirm, and judges again at once. */
 export function acceptCondition(

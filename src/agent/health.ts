@@ -17,6 +17,7 @@ import { healthPolicy } from './health-policy.ts';
 import { tellKept } from './kept-state.ts';
 import type { RestoredDevice } from './known-devices.ts';
 import type { AgentSettings } from './settings.ts';
+import { StateLease } from './state-lease.ts';
 
 /** Connects the health engine with its policy, its state file, its log lines and its timers. */
 export class HealthService {
@@ -38,7 +39,7 @@ export class HealthService {
   #watched: ObservedSpans;
   #isFirst = true;
 
-  private constructor({ policy, engine, file, path, remembered, clock, logger, isLasting }: HealthDependencies) {
+  private constructor({ policy, engine, file, path, remembered, clock, logger, isLasting, lease }: HealthDependencies) {
     this.#policy = policy;
     this.#logger = logger;
     this.engine = engine;
@@ -56,7 +57,7 @@ export class HealthService {
       clock,
       // A command that reads once prints what it finds. Its findings are no change of health, so they are not logged.
       announced: (event) => isLasting && log(logger, event),
-      ...(file === undefined ? {} : { file: { write: (state) => this.#beforeSave().then(() => file.write(state)) } }),
+      ...(file === undefined ? {} : { file: { write: async (state) => this.#write(file, state, lease) } }),
       written: (error) =>
         changes.update(
           'state',
@@ -76,14 +77,20 @@ export class HealthService {
   }
 
   /** Reads the state that an earlier run of this boot saved. `isLasting` is false for a single reading, which uses no state file. */
-  static async open(settings: AgentSettings, logger: Logger, clock: Clock, isLasting: boolean): Promise<HealthService> {
+  static async open(
+    settings: AgentSettings,
+    logger: Logger,
+    clock: Clock,
+    isLasting: boolean,
+    lease = new StateLease(),
+  ): Promise<HealthService> {
     const policy = policyOf(settings, logger);
     const path = isLasting ? settings.state.file : '';
     // The state is valid for one boot, because a reboot is the remedy of many latched conditions.
     const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings.roots.procfs) });
     const { state: remembered, past } = await rememberedState(file, path, logger);
     const engine = createHealthEngine({ policy, ...(remembered && { state: remembered }), ...(past && { past }) });
-    return new HealthService({ policy, engine, file, path, remembered, clock, logger, isLasting });
+    return new HealthService({ policy, engine, file, path, remembered, clock, logger, isLasting, lease });
   }
 
   get policy(): HealthPolicy {
@@ -168,6 +175,17 @@ export class HealthService {
     return this.#written;
   }
 
+  /** Writes the state now. Resolves when it is on disk, or when the write has failed. */
+  save(): Promise<void> {
+    this.#written = this.#journal.save();
+    return this.#written;
+  }
+
+  async #write(file: StateFile, state: HealthMemory, lease: StateLease): Promise<string | undefined> {
+    await this.#beforeSave();
+    return lease.isHeld ? await file.write(state) : undefined;
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelCheck();
@@ -188,6 +206,7 @@ interface HealthDependencies {
   readonly logger: Logger;
   /** False for a single reading. */
   readonly isLasting: boolean;
+  readonly lease: StateLease;
 }
 
 type Hangs = Readonly<Record<string, readonly HungStep[]>>;

@@ -13,6 +13,7 @@ import type { Logger } from '../log/logger.ts';
 import type { HealthService } from './health.ts';
 import { historySettings } from './history-settings.ts';
 import type { AgentSettings } from './settings.ts';
+import type { StateLease } from './state-lease.ts';
 import type { Store } from './store.ts';
 
 export interface IncidentDependencies {
@@ -20,6 +21,7 @@ export interface IncidentDependencies {
   place(): IncidentPlace;
   readonly logger: Logger;
   readonly clock: Clock;
+  readonly lease: StateLease;
 }
 
 /** Connects the recorder of incidents with the verdicts, the snapshots, the kernel log and the disk. */
@@ -50,7 +52,7 @@ export class IncidentService {
   /** undefined while no incident is kept. */
   static async open(settings: AgentSettings, parts: IncidentDependencies): Promise<IncidentService | undefined> {
     if (settings.incidents.keep === 0) return undefined;
-    const store = await IncidentStore.open(storeSettings(settings), createChangeLog(parts.logger));
+    const store = await IncidentStore.open(storeSettings(settings), createChangeLog(parts.logger), () => parts.lease.isHeld);
     return new IncidentService(settings, store, parts);
   }
 
@@ -80,6 +82,16 @@ export class IncidentService {
 
   read(id: string): Promise<RecordRead | undefined> {
     return this.#store.read(id);
+  }
+
+  /** Writes what stayed in memory. */
+  flush(): void {
+    this.#store.flush();
+  }
+
+  /** Resolves when the writes that have begun have ended. */
+  saved(): Promise<void> {
+    return this.#store.saved();
   }
 
   /** Writes what is not yet on disk. */

@@ -9,11 +9,14 @@ import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { AgentSettings } from './settings.ts';
+import { StateLease } from './state-lease.ts';
 import type { Store } from './store.ts';
 
 const HOUR_MS = 3_600_000;
 /** So many entries are written as text before other work goes on. */
 const CHUNK = 250;
+/** More accounts than end on a node in an hour. */
+const MOST_HELD = 10_000;
 const CACHE_MS = 5_000;
 const MAX_CACHED = 16;
 type Told = Pick<AgentSettings, 'usage'> & { readonly state: Pick<AgentSettings['state'], 'file'> };
@@ -29,6 +32,9 @@ export class UsageLedger {
   readonly #directory: string | undefined;
   readonly #tell: (error: string | undefined) => void;
   readonly #labels = new PodLabels();
+  readonly #lease: StateLease;
+  /** What a newer agent writes, unless it ends before this one. */
+  #held: readonly object[] = [];
   #hour: number;
   /** Ended accounts of the latest snapshot that have their last entry. */
   #ended: ReadonlySet<string> = new Set();
@@ -36,7 +42,8 @@ export class UsageLedger {
   #reporting: Promise<unknown> = Promise.resolve();
   readonly #cache = new Map<string, { readonly untilMs: number; readonly report: Promise<LedgerReport> }>();
 
-  constructor({ usage, state }: Told, store: Pick<Store, 'snapshot'>, logger: Logger, clock: Clock) {
+  constructor({ usage, state }: Told, store: Pick<Store, 'snapshot'>, logger: Logger, clock: Clock, lease = new StateLease()) {
+    this.#lease = lease;
     this.#store = store;
     this.#clock = clock;
     this.#directory = ledgerDirectory(state.file);
@@ -92,6 +99,11 @@ export class UsageLedger {
     return report;
   }
 
+  /** Resolves when what was taken so far is on disk, or when the disk does not answer. */
+  async written(): Promise<void> {
+    await this.#writing;
+  }
+
   /** Writes all accounts as they are now. Resolves when they are on disk, or when the disk does not answer. */
   async close(): Promise<void> {
     const snapshot = this.#store.snapshot();
@@ -114,7 +126,9 @@ export class UsageLedger {
       records.push(...entries.slice(from, from + CHUNK).map(toRecord));
       await setImmediate();
     }
-    this.#tell(await this.#log.append(records));
+    const due = [...this.#held, ...records];
+    this.#held = this.#lease.isHeld ? [] : due.slice(-MOST_HELD);
+    if (this.#lease.isHeld) this.#tell(await this.#log.append(due));
   }
 
   #trouble(detail: string): Parameters<ReturnType<typeof createChangeLog>['begin']>[0] {

@@ -13,6 +13,7 @@ import { type WaitingSettings, WaitingTracker } from '../waiting/tracker.ts';
 import { bootIdOf } from './boot-id.ts';
 import { tellKept } from './kept-state.ts';
 import type { AgentSettings } from './settings.ts';
+import { StateLease } from './state-lease.ts';
 
 /** Snapshots of one refresh that come within this time are saved together. */
 const SETTLE_MS = 100;
@@ -26,6 +27,7 @@ export class AccountingService {
   readonly waiting: WaitingTracker;
   readonly #clock: UptimeClock;
   readonly #file: UsageFile | undefined;
+  readonly #lease: StateLease;
   readonly #report: (error: string | undefined) => void;
   #intervalMs: number;
   /** The accounts that are on the disk. Absent while the disk has none or does not take them. */
@@ -44,8 +46,10 @@ export class AccountingService {
     logger: Logger,
     file: UsageFile | undefined,
     read: UsageRead | undefined,
+    lease: StateLease,
   ) {
     this.#clock = clock;
+    this.#lease = lease;
     this.#file = file;
     this.#intervalMs = settings.refresh.interval;
     const changes = createChangeLog(logger, () => clock.monotonic());
@@ -64,7 +68,7 @@ export class AccountingService {
   }
 
   /** Reads what an earlier run saved beside the health state. Without a state file, everything is in memory only. */
-  static async open(settings: AgentSettings, logger: Logger, clock: UptimeClock): Promise<AccountingService> {
+  static async open(settings: AgentSettings, logger: Logger, clock: UptimeClock, lease = new StateLease()): Promise<AccountingService> {
     const { file: stateFile } = settings.state;
     const file = stateFile === '' ? undefined : createUsageFile(join(dirname(stateFile), 'usage.json'), bootIdOf(settings.roots.procfs));
     for (const path of (await file?.kept()) ?? []) tellKept(logger, path, { to: file?.path ?? '', what: 'usage' });
@@ -73,12 +77,12 @@ export class AccountingService {
       tellUnused(logger, file.path, { reason: read.ignored, detail: read.message, kept: read.kept });
     }
     try {
-      return new AccountingService(settings, clock, logger, file, read);
+      return new AccountingService(settings, clock, logger, file, read, lease);
     } catch (error) {
       // Only a file of another make has the checksum and not the fields.
       const [path, detail] = [file?.path ?? '', error instanceof Error ? error.message : String(error)];
       tellUnused(logger, path, { reason: 'damaged', detail, kept: await setAside(path) });
-      return new AccountingService(settings, clock, logger, file, undefined);
+      return new AccountingService(settings, clock, logger, file, undefined, lease);
     }
   }
 
@@ -126,11 +130,16 @@ export class AccountingService {
     if (!(await endsWithin(this.#writing, WRITE_TIMEOUT_MS, this.#clock))) this.#written(snapshot, 'the disk has not answered for 5 s');
   }
 
+  /** Resolves when the write that is under way has ended, or takes too long. */
+  async settled(): Promise<void> {
+    if (this.#writing !== undefined) await endsWithin(this.#writing, WRITE_TIMEOUT_MS, this.#clock);
+  }
+
   /** Saves a last time. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancel?.();
-    await (this.#writing === undefined ? undefined : endsWithin(this.#writing, WRITE_TIMEOUT_MS, this.#clock));
+    await this.settled();
     await this.save();
   }
 
@@ -143,7 +152,7 @@ export class AccountingService {
       accounts: this.accounts.state(),
       waiting: this.waiting.state(),
     };
-    const error = await file.write(saved, this.#isClosed);
+    const error = this.#lease.isHeld ? await file.write(saved, this.#isClosed) : undefined;
     this.#writing = undefined;
     this.#written(snapshot, error);
   }

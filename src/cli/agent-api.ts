@@ -1,12 +1,18 @@
 import { X509Certificate } from 'node:crypto';
+import { lstatSync } from 'node:fs';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { RequestOptions } from 'node:https';
+import { dirname, resolve } from 'node:path';
 import { TLSSocket } from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
 import { stateOptions } from '../agent/options.ts';
-import type { Configuration } from '../config/configuration.ts';
+import type { Configuration, Flags } from '../config/configuration.ts';
 import { UserError } from '../errors.ts';
+import { whyUntrusted } from '../host/fs/open-path.ts';
 import { get as getPlain } from '../host/node-http.ts';
-import { controlSocket } from '../server/control/control-socket.ts';
+import { IDENTITY_HEADER } from '../model/agent-identity.ts';
+import { oneLine } from '../model/one-line.ts';
+import { CONFIG_PATH, type ConfigAnswer, controlSocket } from '../server/control/control-socket.ts';
 import { parseListenAddress } from '../server/http/listen.ts';
 import type { CommandContext } from './context.ts';
 import { webConfigOf } from './settings.ts';
@@ -16,6 +22,7 @@ const ANSWER_MS = 2_000;
 /** An agent under load has the socket and answers late. A command that read the hardware beside it would only add to the load. */
 const LOCAL_MS = 4_000;
 const LARGEST_ANSWER = 64 * 1024 * 1024;
+const MOST_IDENTITY = 300;
 
 /** The other side speaks, but not what it is asked. */
 const CLOSED = /^(?:ECONNRESET|EPROTO|HPE_|ERR_SSL_)/;
@@ -25,10 +32,12 @@ export interface ApiAnswer {
   readonly text: string;
   /** Undefined when the answer is not JSON. */
   readonly body: unknown;
+  /** Which agent it says it is: node, process id, start. */
+  readonly agent?: string;
 }
 
 /** Why a process that listens did not answer the request of a command. */
-export type Refusal = 'no-password' | 'no-api' | 'no-client-certificate' | 'other-certificate' | 'closed';
+export type Refusal = 'no-password' | 'no-api' | 'no-client-certificate' | 'other-certificate' | 'closed' | 'untrusted';
 
 export const REFUSAL_TEXTS: Readonly<Record<Refusal, { readonly detail: string; readonly remedy: string }>> = {
   'no-password': {
@@ -43,6 +52,10 @@ export const REFUSAL_TEXTS: Readonly<Record<Refusal, { readonly detail: string; 
   'other-certificate': {
     detail: 'its certificate is not the one of --web.config.file',
     remedy: 'Give the command the same --web.config.file as the agent.',
+  },
+  untrusted: {
+    detail: 'its socket is not asked, because others than root and this user can replace it',
+    remedy: 'Run "device-agent doctor": it names the directory and what to change.',
   },
   closed: {
     detail: 'it closed the connection, as a server does when only one side uses TLS',
@@ -59,25 +72,80 @@ export type Asked =
 /** Asks for one path of the API. */
 export type Ask = (path: string) => Promise<Asked>;
 
-/** Asks the agent of this node; with `--read`, no one. */
-export function askFor({ configuration, options }: Pick<CommandContext, 'configuration' | 'options'>): Ask {
-  return options.read === true ? () => Promise.resolve({}) : (path) => askAgent(configuration, path);
+type Question = Pick<CommandContext, 'configuration' | 'flags' | 'options'>;
+
+/**
+ * Asks the agent of this node; with `--read`, no one. By the socket beside the state file it asks the user of the agent and nobody else. By an
+ * address, where any process can listen, it tells which agent says that it answers; see {@link stateFileOf}.
+ * Throws a {@link UserError} when the agent does not answer, when the socket belongs to others, and when flags of the command say what only
+ * holds for another agent.
+ */
+export function askFor(context: Question, tell: (text: string) => void = (text) => void process.stderr.write(text)): Ask {
+  const { configuration, options, flags } = context;
+  if (options.read === true) return () => Promise.resolve({});
+  const file = stateFileOf(context);
+  if (file !== undefined) return (path) => askSocket(configuration, flags, file, path);
+  let told: string | undefined;
+  return async (path) => {
+    const asked = await askAddress(configuration, path);
+    if (asked.answer === undefined) return asked;
+    refuseFlags(flags, () => false);
+    if (asked.answer.agent === undefined && !path.startsWith('/api/')) return asked;
+    const text = `asked the agent at ${configuration.setting('web.listen-address').value}: ${asked.answer.agent ?? 'it does not say which one it is'}\n`;
+    if (text !== told) tell(text);
+    told = text;
+    return asked;
+  };
 }
 
 /**
- * Asks the agent whose state file is configured, by its socket, which needs no password. Without such an agent: the one at the configured
- * address, by the TLS of the web configuration file. Throws a {@link UserError} when an agent has the socket and does not answer: a
- * command that then read the hardware would take memory and time of an agent that lacks them.
+ * The state file beside which the agent has its socket. Undefined when the agent is asked at an address: the state file is empty, or a flag of
+ * the command gives the address and none the state file.
  */
-async function askAgent(configuration: Configuration, path: string): Promise<Asked> {
+export function stateFileOf({ configuration, flags }: Pick<Question, 'configuration' | 'flags'>): string | undefined {
   const { file } = configuration.section('state', stateOptions);
-  if (file !== '') {
-    const socketPath = controlSocket(file);
-    const asked = await request({ socketPath, path }, LOCAL_MS);
-    if (asked === 'late') throw new UserError('agent-silent', { path: socketPath, seconds: String(LOCAL_MS / 1_000) });
-    if (asked.answer !== undefined) return asked;
+  const isByAddress = file === '' || (flags.has('web.listen-address') && !flags.has('state.file'));
+  return isByAddress ? undefined : file;
+}
+
+async function askSocket(configuration: Configuration, flags: Flags, file: string, path: string): Promise<Asked> {
+  const asked = await request(await ownSocket(file), path);
+  if (asked.answer === undefined || !isAnyForReading(flags)) return asked;
+  const { answer } = await request(await ownSocket(file), CONFIG_PATH);
+  const values = (answer?.body as Partial<ConfigAnswer> | undefined)?.values ?? {};
+  refuseFlags(flags, (key) => isDeepStrictEqual(values[key], JSON.parse(JSON.stringify(configuration.setting(key).value))));
+  return asked;
+
+  async function request(socketPath: string, wanted: string): Promise<Asked> {
+    const answered = await requestAt({ socketPath, path: wanted }, LOCAL_MS);
+    if (answered === 'late') throw new UserError('agent-silent', { path: socketPath, seconds: String(LOCAL_MS / 1_000) });
+    if (answered === 'denied') throw new UserError('agent-closed', { path: socketPath });
+    return answered;
   }
-  return await askAddress(configuration, path);
+}
+
+/** The socket beside the state file. Throws when others than root and this user could have put it there. */
+export async function ownSocket(stateFile: string): Promise<string> {
+  const path = controlSocket(stateFile);
+  const problem = (await whyUntrusted(dirname(resolve(path)))) ?? ownerProblem(path);
+  if (problem !== undefined) throw new UserError('agent-untrusted', { path, problem });
+  return path;
+}
+
+function ownerProblem(path: string): string | undefined {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined || stats.uid === 0 || stats.uid === process.getuid?.()) return undefined;
+  return `it belongs to user ${stats.uid}`;
+}
+
+/** Options of the command itself: whom it asks, and how it shows the answer. All others say what an agent reads and how it judges. */
+const OF_COMMAND = /^(?:state\.file|web\..*|config\.file|log\..*|publish\..*|refresh\.interval)$/;
+
+const isAnyForReading = (flags: Flags): boolean => [...flags.keys()].some((key) => !OF_COMMAND.test(key));
+
+function refuseFlags(flags: Flags, holds: (key: string) => boolean): void {
+  const wrong = [...flags.keys()].filter((key) => !OF_COMMAND.test(key) && !holds(key));
+  if (wrong.length > 0) throw new UserError('flags-of-another-agent', { flags: wrong.map((key) => `--${key}`).join(', ') });
 }
 
 /** A stream of the API that the agent opened, or why there is none. */
@@ -86,12 +154,15 @@ export type Opened =
   | { readonly stream?: undefined; readonly refusal?: Refusal };
 
 /** Opens an answer that does not end, as {@link askFor} asks for one that does. An agent that is not ready has no stream. */
-export async function openStream(configuration: Configuration, path: string): Promise<Opened> {
-  const { file } = configuration.section('state', stateOptions);
-  const opened = file === '' ? {} : await streamOf({ socketPath: controlSocket(file), path });
-  if (opened.stream !== undefined) return opened;
+export async function openStream(context: Pick<Question, 'configuration' | 'flags'>, path: string): Promise<Opened> {
+  const { configuration } = context;
+  const file = stateFileOf(context);
+  if (file !== undefined) {
+    const socketPath = await ownSocket(file).catch(() => undefined);
+    return socketPath === undefined ? { refusal: 'untrusted' } : await streamOf({ socketPath, path });
+  }
   const target = await addressOf(configuration);
-  return target === undefined ? opened : await streamOf({ ...target.address, path }, target.certificate);
+  return target === undefined ? {} : await streamOf({ ...target.address, path }, target.certificate);
 }
 
 async function streamOf(target: RequestOptions, certificate?: string): Promise<Opened> {
@@ -120,11 +191,12 @@ export function printAge(takenAt: string | undefined): void {
   if (Number.isFinite(ms)) process.stderr.write(`data of the running agent, ${Math.max(0, ms / 1_000).toFixed(1)} s old\n`);
 }
 
-async function askAddress(configuration: Configuration, path: string): Promise<Asked> {
+/** Asks at the configured address, whatever listens there. */
+export async function askAddress(configuration: Configuration, path: string): Promise<Asked> {
   const target = await addressOf(configuration);
   if (target === undefined) return {};
-  const asked = await request({ ...target.address, path }, ANSWER_MS, target.certificate);
-  if (asked === 'late') return {};
+  const asked = await requestAt({ ...target.address, path }, ANSWER_MS, target.certificate);
+  if (asked === 'late' || asked === 'denied') return {};
   return asked.refusal === 'closed' && target.asksForCertificate ? { refusal: 'no-client-certificate' } : asked;
 }
 
@@ -155,8 +227,8 @@ async function getBy(certificate: string | undefined): Promise<(options: Request
   return (options) => get({ ...options, agent: false, rejectUnauthorized: false });
 }
 
-/** `late`: somebody listens, and did not answer in time. */
-async function request(target: RequestOptions, patienceMs: number, certificate?: string): Promise<Asked | 'late'> {
+/** `late`: somebody listens, and did not answer in time. `denied`: this user may not connect. */
+async function requestAt(target: RequestOptions, patienceMs: number, certificate?: string): Promise<Asked | 'late' | 'denied'> {
   const get = await getBy(certificate);
   return await new Promise((resolve) => {
     const sent = get({ ...target, signal: AbortSignal.timeout(patienceMs) });
@@ -172,12 +244,13 @@ async function request(target: RequestOptions, patienceMs: number, certificate?:
         bytes += part.length;
         if (bytes > LARGEST_ANSWER) sent.destroy();
       });
-      response.on('end', () => resolve(judged(response.statusCode ?? 0, Buffer.concat(parts).toString())));
+      response.on('end', () => resolve(judged(response, Buffer.concat(parts).toString())));
       response.on('error', ({ name }) => resolve(name === 'AbortError' ? 'late' : {}));
       response.on('close', () => resolve({}));
     });
     sent.on('error', ({ name, code = '' }: NodeJS.ErrnoException) => {
       if (name === 'AbortError') resolve('late');
+      else if (code === 'EACCES' || code === 'EPERM') resolve('denied');
       else resolve(CLOSED.test(code) ? { refusal: 'closed' } : {});
     });
   });
@@ -188,8 +261,14 @@ function isFrom(certificate: string, socket: unknown): boolean {
   return shown?.fingerprint256 === new X509Certificate(certificate).fingerprint256;
 }
 
-function judged(status: number, text: string): Asked {
-  const answer: ApiAnswer = { status, text, body: parsed(text) };
+function judged({ statusCode: status = 0, headers }: IncomingMessage, text: string): Asked {
+  const [agent] = [headers[IDENTITY_HEADER]].flat();
+  const answer: ApiAnswer = {
+    status,
+    text,
+    body: parsed(text),
+    ...(agent === undefined ? {} : { agent: oneLine(agent).slice(0, MOST_IDENTITY) }),
+  };
   if (status === 401) return { refusal: 'no-password' };
   const { code } = (answer.body as { readonly error?: { readonly code?: unknown } } | undefined | null)?.error ?? {};
   return code === 'api-off' ? { refusal: 'no-api' } : { answer };

@@ -47,7 +47,7 @@ On a narrow terminal, devices have their short names and long cells are cut; -o 
       { flags: '--filter <text>', help: 'Only rows that contain this text, or match family:, state:, namespace: or holder:.' },
       { flags: '--no-color', help: 'No colours, as with NO_COLOR. The words also give the state.' },
     ],
-    notes: `The command asks the running agent, by the socket beside --state.file or at --web.listen-address. Without an agent it reads the hardware itself at each --refresh.interval.
+    notes: `The command asks the running agent, by the socket beside --state.file, or at --web.listen-address when you give it and no --state.file. Without an agent it reads the hardware itself at each --refresh.interval.
 ? shows the keys; docs/top.md explains the columns. Without a terminal, use "device-agent list -w".`,
     examples: ['device-agent top', 'device-agent top --by=pod --filter=state:unhealthy', 'kubectl exec -it POD -- device-agent top'],
     load: async () => (await import('./top/top.ts')).runTop,
@@ -65,7 +65,7 @@ On a narrow terminal, devices have their short names and long cells are cut; -o 
         choices: [...NODE_CONDITIONS, NODE_EVENT],
       },
     ],
-    notes: `The command asks the running agent, by the socket beside --state.file or at --web.listen-address, because its verdicts have a history. Without an agent it reads
+    notes: `The command asks the running agent, by the socket beside --state.file, or at --web.listen-address when you give it and no --state.file, because its verdicts have a history. Without an agent it reads
 everything once. One reading shows less: the growth of a counter needs two readings, and a condition with a waiting time does not count yet.
 The line has 80 bytes at most, because node-problem-detector cuts it there; -o text prints everything. --npd is for the rules in
 deploy/node-problem-detector: 0 the condition does not hold, 1 it holds, 2 it is not known, also when no agent answers.
@@ -120,7 +120,7 @@ only the user of the agent can open. POST /-/release?family=FAMILY&for=10m does 
       { flags: '--by <group>', help: 'device: count the kept incidents of each device, most fatal ones first.', usual: ['device'] },
       { flags: '--pod <namespace/name>', help: 'List only the incidents that hit this pod, and nothing of other pods.' },
     ],
-    notes: `The command asks the running agent, by the socket beside --state.file or at --web.listen-address. Without an agent it reads the directory incidents beside
+    notes: `The command asks the running agent, by the socket beside --state.file, or at --web.listen-address when you give it and no --state.file. Without an agent it reads the directory incidents beside
 --state.file. docs/incidents.md says what a record has and how long it is kept.
 With --pod the list has the device, the change, the conditions, the remedies and the times of this pod: it can be given to whoever owns the pod.`,
     examples: [
@@ -137,7 +137,7 @@ With --pod the list has the device, the change, the conditions, the remedies and
       'Say how near the devices of a pod are to each other and to its CPUs, and whether they can transfer data directly, with reasons.',
     formats: ['text', 'json'],
     options: [readOption, { flags: '--pod <namespace/name>', help: 'Pod to explain.' }],
-    notes: `The command asks the running agent, by the socket beside --state.file or at --web.listen-address. Without an agent it reads everything once.
+    notes: `The command asks the running agent, by the socket beside --state.file, or at --web.listen-address when you give it and no --state.file. Without an agent it reads everything once.
 Each reason ends with the place where it was read. docs/locality.md explains the words. The status is 1 when the pod holds no device on this node.`,
     examples: ['device-agent explain --pod training/finetune-0-0', 'device-agent explain --pod training/finetune-0-0 -o json'],
     load: async () => (await import('./explain.ts')).runExplain,
@@ -165,7 +165,7 @@ It writes only what changed. On SIGTERM its conditions become Unknown; --withdra
         usual: ['namespace', 'pod', 'device', 'resource', 'label:'],
       },
     ],
-    notes: `The command asks the running agent, by the socket beside --state.file or at --web.listen-address. Without an agent it reads the ledger beside --state.file.
+    notes: `The command asks the running agent, by the socket beside --state.file, or at --web.listen-address when you give it and no --state.file. Without an agent it reads the ledger beside --state.file.
 Device hours count a device that several containers hold once: each container has its share. -o json and -o csv have seconds, joules and bytes.`,
     examples: ['device-agent usage', 'device-agent usage --since=7d --by=pod', 'device-agent usage --by=label:team -o csv'],
     load: async () => (await import('./usage/usage.ts')).runUsage,
@@ -260,6 +260,9 @@ it from beginning any.`,
     name: 'config print',
     summary: 'Print the effective values, each with its origin.',
     formats: ['yaml', 'table', 'json'],
+    options: [readOption],
+    notes: `Without flags the command prints what the running agent uses, by the socket beside --state.file. With flags or --read, or without an agent, it
+prints what a start would use. The standard error says when the values are those of an agent.`,
     examples: ['device-agent config print', 'device-agent config print -o table --refresh.interval=5s'],
     load: async () => (await import('./config.ts')).printConfig,
   },

@@ -1,8 +1,11 @@
 import { healthPolicy } from '../agent/health-policy.ts';
 import { resourcesWithoutEffect } from '../agent/plugin.ts';
+import type { Configuration } from '../config/configuration.ts';
 import { configurationRows, printJson, printYaml } from '../config/print.ts';
 import { fileSchema } from '../config/schema.ts';
-import { visible } from '../model/one-line.ts';
+import { visible, visibleLines } from '../model/one-line.ts';
+import { CONFIG_PATH, type ConfigAnswer } from '../server/control/control-socket.ts';
+import { askFor, stateFileOf } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { policyComment, policyJson, policyTable } from './health/policy-text.ts';
 import { agentSettings } from './settings.ts';
@@ -25,14 +28,41 @@ export async function checkConfig({ configuration, families, declared, output }:
   return { status: problems.length === 0 ? 0 : 1 };
 }
 
-/** Prints the effective values and the complete health policy, because the values contain only the changes to the policy. */
-export async function printConfig({ configuration, families, output, options }: CommandContext): Promise<Ending> {
-  const { policy } = healthPolicy(agentSettings(configuration, families));
-  if (options.output === 'json') await output.write(printJson(configuration, { 'health.policy': policyJson(policy) }));
-  else if (options.output === 'table')
-    await output.write(textTable([['OPTION', 'VALUE', 'ORIGIN'], ...configurationRows(configuration), ...policyTable(policy)]));
-  else await output.write((await printYaml(configuration)) + policyComment(policy));
+/** The running agent is asked for what it uses. Flags, of which an agent knows nothing, and \`--read\` ask what a start would use. */
+export async function printConfig(context: CommandContext): Promise<Ending> {
+  const { configuration, flags, output, options } = context;
+  const format = options.output === 'json' || options.output === 'table' ? options.output : 'yaml';
+  const isOfStart = stateFileOf(context) === undefined || options.read === true || [...flags.keys()].some((key) => key !== 'state.file');
+  const { answer } = isOfStart ? {} : await askFor(context)(CONFIG_PATH);
+  const text = (answer?.body as Partial<ConfigAnswer> | undefined)?.texts?.[format];
+  if (text !== undefined) process.stderr.write('in use by the running agent\n');
+  await output.write(typeof text === 'string' ? visibleLines(text) : await printed(context, configuration, format));
   return { status: 0 };
+}
+
+/** The values in use, for commands that ask the agent. `waiting`: keys whose new values in the file take effect at the next start. */
+export async function configAnswer(context: Printed, configuration: Configuration, waiting: readonly string[]): Promise<ConfigAnswer> {
+  const formats = ['yaml', 'json', 'table'] as const;
+  const note =
+    waiting.length === 0
+      ? ''
+      : `# Other values in the file take effect at the next start of the agent: ${waiting.map(visible).join(', ')}\n`;
+  const texts = await Promise.all(formats.map((format) => printed(context, configuration, format)));
+  const entries = formats.map((format, at) => [format, (format === 'json' ? '' : note) + texts[at]]);
+  return {
+    texts: Object.fromEntries(entries),
+    values: Object.fromEntries(configuration.settings.map(({ entry, value }) => [entry.key, value])),
+  };
+}
+
+type Printed = Pick<CommandContext, 'families'>;
+
+/** Prints the effective values and the complete health policy, because the values contain only the changes to the policy. */
+async function printed({ families }: Printed, configuration: Configuration, format: 'yaml' | 'json' | 'table'): Promise<string> {
+  const { policy } = healthPolicy(agentSettings(configuration, families));
+  if (format === 'json') return printJson(configuration, { 'health.policy': policyJson(policy) });
+  if (format === 'table') return textTable([['OPTION', 'VALUE', 'ORIGIN'], ...configurationRows(configuration), ...policyTable(policy)]);
+  return (await printYaml(configuration)) + policyComment(policy);
 }
 
 export async function printSchema({ registry, output }: CommandContext): Promise<Ending> {

@@ -10,5 +10,5 @@ export async function storeOnDisk({ configuration, logger }: CommandContext, ref
   if (refusal !== undefined) logger.warn('the running agent cannot be asked; the list is from the disk', REFUSAL_TEXTS[refusal]);
   const directory = incidentDirectory(configuration.section('state', stateOptions).file);
   const limits = { keep: Number.POSITIVE_INFINITY, keepBytes: Number.POSITIVE_INFINITY };
-  return await IncidentStore.open({ directory, ...limits }, createChangeLog(logger), 'only-read');
+  return await IncidentStore.open({ directory, ...limits }, createChangeLog(logger), () => false);
 }

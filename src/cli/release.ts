@@ -3,7 +3,7 @@ import { UserError } from '../errors.ts';
 import { parseDuration } from '../model/duration.ts';
 import { oneLine } from '../model/one-line.ts';
 import type { ReleaseAnswer } from '../model/release.ts';
-import { controlSocket } from '../server/control/control-socket.ts';
+import { ownSocket } from './agent-api.ts';
 import { askControl } from './ask-control.ts';
 import type { CommandContext, Ending } from './context.ts';
 
@@ -16,7 +16,7 @@ export async function runRelease({ configuration, options, output }: CommandCont
   const { file } = configuration.section('state', stateOptions);
   if (file === '') throw new UserError('release-refused', { problem: 'without --state.file the agent has no socket for it' });
   const by = typeof why === 'string' && why.trim() !== '' ? `device-agent release (${oneLine(why)})` : 'device-agent release';
-  const answer = await askControl<ReleaseAnswer>(controlSocket(file), { do: 'release', family, forMs, by }, 'release-refused');
+  const answer = await askControl<ReleaseAnswer>(await ownSocket(file), { do: 'release', family, forMs, by }, 'release-refused');
   if (answer.refused !== undefined) throw new UserError('release-refused', { problem: answer.refused });
   const { untilMs, hanging } = answer;
   const state = untilMs === undefined ? 'the agent uses the driver again' : `closed until ${new Date(untilMs).toISOString()}`;

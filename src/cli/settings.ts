@@ -81,13 +81,15 @@ export function checkMeaning(configuration: Configuration, families: readonly De
   const attribution = configuration.setting('labels.attribution');
   const prefixProblem = attributionProblem(String(attribution.value));
   if (prefixProblem !== undefined) throw invalid(attribution, prefixProblem);
-  for (const name of ['podresources.socket', 'podsapi.socket', 'health-feed.socket']) {
-    const socket = configuration.setting(name);
-    if (socket.value === '' && name === 'health-feed.socket') continue;
+  const feeds = configuration.settings.filter(({ entry }) => /^health-feed\.(?:.+-)?socket$/.test(entry.key));
+  for (const socket of [...feeds, configuration.setting('podresources.socket'), configuration.setting('podsapi.socket')]) {
+    if (socket.value === '' && feeds.includes(socket)) continue;
     if (!String(socket.value).startsWith('/')) throw invalid(socket, 'must be an absolute path');
     if (Buffer.byteLength(String(socket.value)) > LONGEST_SOCKET_PATH)
       throw invalid(socket, `must have ${LONGEST_SOCKET_PATH} bytes at most`);
   }
+  const mode = configuration.setting('health-feed.socket-mode');
+  if (!/^0?[0-6][0-6]{2}$/.test(String(mode.value))) throw invalid(mode, 'must be an octal mode without execution, such as 0600');
   checkResources(configuration, families);
 }
 

@@ -31,6 +31,7 @@ interface Entry {
 export class IncidentStore {
   readonly #settings: StoreSettings;
   readonly #changes: ChangeLog;
+  readonly #mayWrite: () => boolean;
   readonly #entries = new Map<string, Entry>();
   /** Records that are not on disk, or whose last version is not. */
   readonly #unsaved = new Map<string, IncidentRecord>();
@@ -39,18 +40,19 @@ export class IncidentStore {
   /** Something was saved since the last write began. */
   #isDirty = false;
 
-  private constructor(settings: StoreSettings, changes: ChangeLog) {
+  private constructor(settings: StoreSettings, changes: ChangeLog, mayWrite: () => boolean) {
     this.#settings = settings;
     this.#changes = changes;
+    this.#mayWrite = mayWrite;
   }
 
   /**
    * Lists the files of an earlier run. Removes files of interrupted writes, unless another process may be writing. Other files in the
-   * directory stay and are reported once. Never rejects.
+   * directory stay and are reported once. While `mayWrite` is false, records stay in memory. Never rejects.
    */
-  static async open(settings: StoreSettings, changes: ChangeLog, use: 'write' | 'only-read' = 'write'): Promise<IncidentStore> {
-    const store = new IncidentStore(settings, changes);
-    if (settings.directory !== undefined) await store.#list(settings.directory, use);
+  static async open(settings: StoreSettings, changes: ChangeLog, mayWrite: () => boolean = () => true): Promise<IncidentStore> {
+    const store = new IncidentStore(settings, changes, mayWrite);
+    if (settings.directory !== undefined) await store.#list(settings.directory);
     return store;
   }
 
@@ -81,6 +83,11 @@ export class IncidentStore {
     this.#write();
   }
 
+  /** Writes what stayed in memory. */
+  flush(): void {
+    if (this.#unsaved.size > 0) this.#write();
+  }
+
   /** Resolves when all that was saved before is on disk, or when the disk refused it. Never rejects. */
   async saved(): Promise<void> {
     await this.#writing;
@@ -88,7 +95,7 @@ export class IncidentStore {
 
   /** Tries once more what the disk refused before. */
   async close(): Promise<void> {
-    if (this.#unsaved.size > 0) this.#write();
+    this.flush();
     await this.saved();
   }
 
@@ -108,7 +115,7 @@ export class IncidentStore {
   }
 
   async #writeAll(): Promise<void> {
-    const { directory } = this.#settings;
+    const directory = this.#mayWrite() ? this.#settings.directory : undefined;
     let problem: string | undefined;
     const tried = new Map<string, IncidentRecord>();
     // A version that comes during a write of the same record is written after it.
@@ -133,6 +140,7 @@ export class IncidentStore {
       this.#unsaved.delete(id);
       if (this.#entries.get(id)?.bytes === 0) this.#entries.delete(id);
     }
+    if (!this.#mayWrite()) return;
     let total = 0;
     for (const [at, [id, { bytes }]] of this.#sorted().entries()) {
       total += bytes;
@@ -159,7 +167,7 @@ export class IncidentStore {
     this.#changes.update('incidents', detail === undefined ? [] : [trouble]);
   }
 
-  async #list(directory: string, use: 'write' | 'only-read'): Promise<void> {
+  async #list(directory: string): Promise<void> {
     const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOENT') this.#tellUnlisted(directory, systemWords(error));
       return [];
@@ -168,7 +176,7 @@ export class IncidentStore {
     for (const name of names) {
       const id = name.endsWith(ENDING) ? name.slice(0, -ENDING.length) : '';
       const left = /^(.+\.json)\.\d+\.tmp$/.exec(name)?.[1];
-      if (left !== undefined && use === 'write') await removeLeftovers(join(directory, left));
+      if (left !== undefined && this.#mayWrite()) await removeLeftovers(join(directory, left));
       const listed = isIncidentId(id) ? await readSummary(join(directory, name), id).catch(() => undefined) : undefined;
       if (listed !== undefined) {
         const { summary, newerVersion, bytes } = listed;

@@ -2,6 +2,7 @@ import type { DurationCounts } from './duration-counts.ts';
 import type { HostFacts } from './host-facts.ts';
 import type { PluginStats } from './plugin-stats.ts';
 import type { CheckpointReason, DocumentReason } from './pod-resources.ts';
+import type { SocketStats } from './socket-stats.ts';
 import type { WebConfigStats } from './web-config-stats.ts';
 
 /** The configuration file in use, and whether its newest content could be used. */
@@ -42,6 +43,8 @@ export interface AgentStats {
   readonly config?: ConfigStatus;
   /** Loads of a configuration that sets a deprecated option, by key of the option. */
   readonly deprecatedOptions?: ReadonlyMap<string, number>;
+  /** Sockets for commands and clients of the health feed; absent in a single reading. */
+  readonly sockets?: readonly SocketStats[];
   /** Facts of the machine that are known so far. */
   readonly host?: HostFacts;
 }

@@ -48,6 +48,10 @@ export const healthFeedOptions = {
     '',
     'Unix socket on which a GPU device plugin can follow the health of devices (`DeviceInfo/WatchDeviceHealth` of xpumd). Empty: no socket.',
   ),
+  'socket-mode': stringOption(
+    '0600',
+    'Mode of these sockets, octal: who may connect. `0600`: only the user of the agent. `0666`: every process that sees the directory.',
+  ),
   pool: stringOption('', 'Pool under which the feed names devices that no claim names. Empty: the name of the node.'),
 } as const satisfies OptionSpecs;
 export type HealthFeedOptions = OptionValues<typeof healthFeedOptions>;

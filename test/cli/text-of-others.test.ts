@@ -65,7 +65,7 @@ beforeAll(async () => {
       .filter((family) => family !== 'infiniband')
       .map((family) => `--no-probe.${family}`),
   ];
-  asked = [`--web.listen-address=127.0.0.1:${(agent.address() as AddressInfo).port}`];
+  asked = ['--state.file=', `--web.listen-address=127.0.0.1:${(agent.address() as AddressInfo).port}`];
   control.listen(controlSocket(`${folder}/health.json`));
   archive = join(folder, HOSTILE, 'a.tar.gz');
   writeFileSync(archive, captureBytes(files));

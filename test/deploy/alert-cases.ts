@@ -341,6 +341,15 @@ export const cases: readonly AlertCase[] = [
     labels: { node: 'n1', severity: 'warning' },
   },
   {
+    alert: 'DeviceAgentSocketAway',
+    series: {
+      [told('device_agent_socket_up', { socket: 'control' })]: '1x10 0x20 1x40',
+      [told('device_agent_socket_up', { socket: 'dra' })]: '1x80',
+    },
+    ...{ quietAt: 14, firesAt: 20, endedAt: 40 },
+    labels: { node: 'n1', socket: 'control', severity: 'warning' },
+  },
+  {
     alert: 'DeviceAgentWithoutNode',
     series: {
       [told('device_agent_build_info', { version: '1' }, { job: 'plain', instance: 'a' })]: '_x10 1x40 stale _x40',

@@ -7,6 +7,7 @@ import { simulatedFamilies } from '../../sim/families.ts';
 import { SimulatedNode } from '../../sim/node.ts';
 import { type SimulationOptions, simulationOptions } from '../../sim/options.ts';
 import { sizesOf, sizeText } from '../../sim/sizes.ts';
+import { configAnswer } from '../config.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { ownCommand } from '../own-command.ts';
 import { stopInTime } from '../serve/serve.ts';
@@ -32,7 +33,11 @@ export async function runDemo(context: CommandContext): Promise<Ending> {
   try {
     const flags = demoFlags(node.flags(), context.flags);
     const { configuration: ofNode } = await loadConfiguration(context.registry, context.environment, flags);
-    agent = await startAgent(agentSettings(ofNode, families), { logger, version: readVersion().version });
+    agent = await startAgent(agentSettings(ofNode, families), {
+      logger,
+      version: readVersion().version,
+      printed: () => configAnswer(context, ofNode, []),
+    });
     control = await serveControl(node, agent.address);
     const what = sizeText(node.counts, sizesOf(simulatedFamilies), size.pods);
     await output.write(welcome(agent.address, what, size.story === 'on', node.flags()));

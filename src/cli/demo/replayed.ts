@@ -5,6 +5,7 @@ import { systemClock } from '../../host/clock.ts';
 import { visible } from '../../model/one-line.ts';
 import { ReplayNode } from '../../sim/replay/replay-node.ts';
 import { captureFault, readCapture } from '../capture/file.ts';
+import { configAnswer } from '../config.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { ownCommand } from '../own-command.ts';
 import { replayFlags } from '../replay/flags.ts';
@@ -28,7 +29,11 @@ export async function runReplayDemo(context: CommandContext): Promise<Ending> {
     await node.step();
     const all = new Map([[REFRESH, `${Math.max(100, Math.round(2_000 / speed))}ms`], ...replayFlags(registry, node, flags)]);
     const { configuration } = await loadConfiguration(registry, environment, all);
-    agent = await startAgent(agentSettings(configuration, families), { logger, version: readVersion().version });
+    agent = await startAgent(agentSettings(configuration, families), {
+      logger,
+      version: readVersion().version,
+      printed: () => configAnswer(context, configuration, []),
+    });
     await output.write(welcome(agent.address, visible(file), capture.frames.length, node));
     const trouble = await Promise.race([ended, play(node, speed)]);
     const isStuck = !(await stopInTime(agent, logger));

@@ -1,4 +1,5 @@
 import type { Configuration } from '../../config/configuration.ts';
+import type { UserError } from '../../errors.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import type { Ask } from '../agent-api.ts';
@@ -22,6 +23,8 @@ export interface CheckContext {
   readonly families: readonly DeviceFamily[];
   /** Asks the running agent; each path once for all checks. */
   readonly ask: Ask;
+  /** Why the running agent must not be asked; known after the first question. */
+  askProblem(): UserError | undefined;
   /** Reads everything once, for checks that no agent answers. All checks share the result. */
   collect(): Promise<Snapshot>;
   /** A check calls this when it could not end a thread. */

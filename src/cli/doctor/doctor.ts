@@ -2,8 +2,10 @@ import { accessSync, constants, type Stats, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { stateOptions } from '../../agent/options.ts';
 import { expectedDevices, pluginResources } from '../../config/structured.ts';
+import { UserError } from '../../errors.ts';
 import { systemClock } from '../../host/clock.ts';
 import { readHostFacts } from '../../host/facts.ts';
+import { whyUntrusted } from '../../host/fs/open-path.ts';
 import { socketAt } from '../../host/fs/socket-file.ts';
 import { errnoName, Tree } from '../../host/fs/tree.ts';
 import { pathOptions } from '../../host/options.ts';
@@ -25,6 +27,7 @@ import { checkFamilies } from './family-checks.ts';
 import { checkCheckpoint, checkPodResources } from './kubelet-checks.ts';
 import { checkRoots } from './path-checks.ts';
 import { checkClock, checkNode, checkUser } from './process-checks.ts';
+import { checkSockets } from './socket-checks.ts';
 import { checkListenAddress, checkWebConfig } from './web-check.ts';
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
@@ -47,11 +50,22 @@ export const checks: readonly Check[] = [
   checkClaims,
   checkListenAddress,
   checkRunningAgent,
+  checkSockets,
 ];
 
 export async function runDoctor(context: CommandContext): Promise<Ending> {
   const { configuration, families, output, options } = context;
-  const ask = once(askFor(context));
+  let problem: UserError | undefined;
+  const asking = askFor(context);
+  const ask = once(async (path) => {
+    try {
+      return await asking(path);
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error;
+      problem = error;
+      return {};
+    }
+  });
   let isStuck = false;
   const stuck = (): void => {
     isStuck = true;
@@ -70,7 +84,10 @@ export async function runDoctor(context: CommandContext): Promise<Ending> {
     return collected;
   };
   const results: CheckResult[] = (
-    await withProgress('checking the node', Promise.all(checks.map((check) => check({ configuration, families, ask, collect, stuck }))))
+    await withProgress(
+      'checking the node',
+      Promise.all(checks.map((check) => check({ configuration, families, ask, askProblem: () => problem, collect, stuck }))),
+    )
   ).flat();
   await output.write(formatReport(results, options.output));
   return { status: results.some(({ status }) => status === 'finding') ? 1 : 0, isStuck };
@@ -142,10 +159,15 @@ async function checkHost({ configuration, ask }: CheckContext): Promise<CheckRes
 }
 
 /** Checks that the health state can be saved. The agent creates missing directories, so the nearest one that exists counts. */
-function checkState({ configuration }: Pick<CheckContext, 'configuration'>): CheckResult[] {
+async function checkState({ configuration }: Pick<CheckContext, 'configuration'>): Promise<CheckResult[]> {
   const name = 'state-file';
   const { file } = configuration.section('state', stateOptions);
   if (file === '') return [skipped(name, 'turned off by an empty --state.file')];
+  const untrusted = await whyUntrusted(dirname(resolve(file)));
+  if (untrusted !== undefined) {
+    const effect = 'The agent keeps no state there, and commands ask no socket there: others could forge both.';
+    return [finding(name, `${dirname(file)} can be changed by others: ${untrusted}`, effect, 'Give it to root: chown 0:0, chmod 0755.')];
+  }
   const trouble = whyUnwritable(resolve(file));
   if (trouble === undefined) return [ok(name, file)];
   return [

@@ -3,12 +3,12 @@ import { UserError } from '../../errors.ts';
 import { createServer } from '../../host/node-http.ts';
 import { listen } from '../../server/http/listen.ts';
 import { webOptions } from '../../server/options.ts';
-import { REFUSAL_TEXTS } from '../agent-api.ts';
+import { askAddress, REFUSAL_TEXTS } from '../agent-api.ts';
 import { webConfigOf } from '../settings.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 
 /** Binds the address briefly. An address that a running agent uses is also ok. */
-export async function checkListenAddress({ configuration, ask }: CheckContext): Promise<CheckResult[]> {
+export async function checkListenAddress({ configuration }: CheckContext): Promise<CheckResult[]> {
   const name = 'listen-address';
   const text = configuration.section('web', webOptions)['listen-address'];
   const server = createServer();
@@ -17,7 +17,7 @@ export async function checkListenAddress({ configuration, ask }: CheckContext): 
     return [ok(name, `${text} is free`)];
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
-    const { answer, refusal } = await ask('/healthz');
+    const { answer, refusal } = await askAddress(configuration, '/healthz');
     if (answer?.status === 200) return [ok(name, `${text} is in use by a running agent`)];
     if (refusal === undefined) return [finding(name, error.message, 'Metrics cannot be served there.', error.remedy)];
     const { detail, remedy } = REFUSAL_TEXTS[refusal];

@@ -1,7 +1,8 @@
 import { stateOptions } from '../../agent/options.ts';
 import { UserError } from '../../errors.ts';
 import { oneLine } from '../../model/one-line.ts';
-import { type AcceptAnswer, controlSocket } from '../../server/control/control-socket.ts';
+import type { AcceptAnswer } from '../../server/control/control-socket.ts';
+import { ownSocket } from '../agent-api.ts';
 import { askControl } from '../ask-control.ts';
 import type { CommandContext, Ending } from '../context.ts';
 
@@ -13,7 +14,7 @@ export async function runHealthAccept({ configuration, options, output }: Comman
   const { file } = configuration.section('state', stateOptions);
   if (file === '') throw new UserError('accept-refused', { problem: 'without --state.file the agent has no socket for it' });
   const request = { do: 'accept' as const, device, why: oneLine(why), ...(typeof condition === 'string' ? { condition } : {}) };
-  const answer = await askControl<AcceptAnswer>(controlSocket(file), request, 'accept-refused');
+  const answer = await askControl<AcceptAnswer>(await ownSocket(file), request, 'accept-refused');
   if (answer.refused !== undefined) throw new UserError('accept-refused', { problem: answer.refused });
   await output.write(`${oneLine(`${answer.device}: ${answer.accepted.join(', ')} accepted`)}\n`);
   return { status: 0 };

@@ -35,6 +35,7 @@ export async function runList(context: CommandContext): Promise<Ending> {
   }
   if (options.output === 'prom') {
     await output.writePage(await listPage(ask, String(configuration.setting('web.telemetry-path').value)));
+    printAge(listed.takenAt);
     return { status: 0 };
   }
   await output.write(await written(listed, options.output, form));

@@ -34,7 +34,7 @@ export async function runPublish(context: CommandContext): Promise<Ending> {
   const ask = askFor(context);
   const parts = { kubernetes, ask, clock: systemClock, logger, changes, random: Math.random };
   const publisher: Publisher = new Publisher({ ...parts, view: () => feed.view() }, settings);
-  const feed = new AgentFeed({ ...parts, open: () => openStream(configuration, '/api/health/watch'), heard: () => publisher.wake() });
+  const feed = new AgentFeed({ ...parts, open: () => openStream(context, '/api/health/watch'), heard: () => publisher.wake() });
   // Timers of the clock do not keep the process alive.
   const alive = setInterval(() => undefined, hours(1));
   logger.info('publishing', { version: readVersion().version, node: settings.node, server: server.href });

@@ -64,6 +64,11 @@ export class ConfigReload {
     return this.#file.isPending;
   }
 
+  /** The values in use. */
+  get running(): Configuration {
+    return this.#running;
+  }
+
   status(): ConfigStatus {
     const digest = this.#running.file?.digest ?? '';
     const problem = this.#problem === undefined ? {} : { problem: this.#problem };

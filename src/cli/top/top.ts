@@ -1,7 +1,6 @@
 import { VIEW_SORTS, type ViewGroup, type ViewSort } from '../../board/view.ts';
-import type { Configuration } from '../../config/configuration.ts';
 import { UserError } from '../../errors.ts';
-import { type Ask, type Asked, askFor, REFUSAL_TEXTS } from '../agent-api.ts';
+import { type Ask, type Asked, askFor, REFUSAL_TEXTS, stateFileOf } from '../agent-api.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { stopSignal } from '../signals.ts';
 import { abilitiesOf } from '../terminal/abilities.ts';
@@ -23,10 +22,13 @@ export async function runTop(context: CommandContext): Promise<Ending> {
   if (!stdin.isTTY || !stdout.isTTY) throw new UserError('terminal-absent', {});
   const screen = openScreen(stdin, stdout);
   let source: BoardSource | undefined;
+  let told = '';
   try {
     const app = new TopApp(screen, abilitiesOf(context.environment, context.options.color !== false), firstState(context.options));
     const ended = Promise.race([app.ended, crash(), stopSignal()]);
-    const opening = sourceOf(context);
+    const opening = sourceOf(context, (text) => {
+      told = text;
+    });
     void opening.then((opened) => {
       source = opened;
       app.follow(opened);
@@ -34,6 +36,8 @@ export async function runTop(context: CommandContext): Promise<Ending> {
     await ended;
   } finally {
     screen.close();
+    // Whom the command asked; on the screen it would be painted over.
+    process.stderr.write(told);
   }
   return { status: 0, isStuck: source === undefined ? false : !(await source.close()) };
 }
@@ -48,11 +52,12 @@ function firstState({ by, sort, filter }: CommandContext['options']): TopState {
   };
 }
 
-async function sourceOf(context: CommandContext): Promise<BoardSource> {
+async function sourceOf(context: CommandContext, tell: (text: string) => void): Promise<BoardSource> {
   const { configuration, families, options } = context;
-  const ask = askFor(context);
+  const ask = askFor(context, tell);
   const { isThere, why } = await isAgentThere(ask);
-  if (isThere) return agentSource(configuration, ask);
+  const address = stateFileOf(context) === undefined ? `at ${configuration.setting('web.listen-address').value}` : 'of this node';
+  if (isThere) return agentSource(`agent ${address}`, ask);
   const [{ ownSource }, { agentSettings }, { readVersion }] = await Promise.all([
     import('./own-source.ts'),
     import('../settings.ts'),
@@ -74,10 +79,10 @@ function crash(): Promise<never> {
 const INTERVAL_MS = 2_000;
 
 /** Boards of the agent that runs on the node. */
-function agentSource(configuration: Configuration, asking: Ask): BoardSource {
+function agentSource(name: string, asking: Ask): BoardSource {
   const ask: Ask = (path) => asking(path).catch(() => ({}));
   return {
-    name: `agent at ${configuration.setting('web.listen-address').value}`,
+    name,
     intervalMs: INTERVAL_MS,
     board: async () => boardIn(await ask('/api/board')),
     async detail(family, id) {

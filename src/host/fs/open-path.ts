@@ -55,6 +55,20 @@ export async function openPath(path: string): Promise<OpenedPath> {
   return at;
 }
 
+/**
+ * Says why others than root and the user of this process can change what a directory has; undefined when they cannot, and when there is no such
+ * directory.
+ */
+export async function whyUntrusted(directory: string): Promise<string | undefined> {
+  try {
+    const opened = await openPath(directory);
+    await opened.handle.close();
+    return opened.untrusted;
+  } catch (error) {
+    return error instanceof RefusedLink ? error.message : undefined;
+  }
+}
+
 /** Opens an entry of an open directory. Throws {@link RefusedLink} for every link: a driver that writes there is often UID 0 too. */
 export async function openEntry(directory: OpenedPath, name: string): Promise<OpenedPath> {
   const opened = await step(`${directory.path}/${name}`, directory, descriptorPath(directory, name), name);

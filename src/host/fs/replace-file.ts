@@ -30,13 +30,13 @@ export async function replaceFile(path: string, text: string): Promise<BigIntSta
 /** Creates a directory and its parents. Node's recursive mkdir never ends below a directory whose mkdir fails with ENOENT (`/proc`). */
 export async function makeDirectory(path: string): Promise<void> {
   try {
-    await mkdir(path);
+    await mkdir(path, { mode: 0o700 });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'EEXIST') return;
     if (code !== 'ENOENT' || dirname(path) === path) throw error;
     await makeDirectory(dirname(path));
-    await mkdir(path);
+    await mkdir(path, { mode: 0o700 });
   }
 }
 

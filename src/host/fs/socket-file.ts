@@ -1,4 +1,4 @@
-import { type BigIntStats, statSync } from 'node:fs';
+import { type BigIntStats, lstatSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import type { Clock } from '../clock.ts';
 import { type EntryWatch, watchEntry } from './entry-watch.ts';
@@ -11,13 +11,13 @@ export const LONGEST_SOCKET_PATH = 107;
 export type SocketState =
   | { readonly kind: 'socket'; readonly identity: string }
   | { readonly kind: 'missing' }
-  | { readonly kind: 'not-a-socket'; readonly what: 'directory' | 'file' | 'device' | 'pipe' }
+  | { readonly kind: 'not-a-socket'; readonly what: 'directory' | 'file' | 'device' | 'pipe' | 'symbolic link' }
   | { readonly kind: 'unreadable'; readonly errno: string };
 
-/** Checks a path without connecting. It follows symbolic links, like connect. */
-export function socketAt(path: string): SocketState {
+/** Checks a path without connecting. It follows symbolic links, like connect. With `nofollow`, a link is no socket. */
+export function socketAt(path: string, links: 'follow' | 'nofollow' = 'follow'): SocketState {
   try {
-    const stats = statSync(path, { bigint: true });
+    const stats = (links === 'follow' ? statSync : lstatSync)(path, { bigint: true });
     return stats.isSocket() ? { kind: 'socket', identity: identityOf(stats) } : { kind: 'not-a-socket', what: kindOf(stats) };
   } catch (error) {
     const errno = errnoName(error);
@@ -26,11 +26,12 @@ export function socketAt(path: string): SocketState {
 }
 
 /** Device, inode and birth time. The birth time is needed because ext4 reuses the inode of a removed socket at once. */
-function identityOf(stats: BigIntStats): string {
+export function identityOf(stats: BigIntStats): string {
   return `${stats.dev}:${stats.ino}:${stats.birthtimeNs}`;
 }
 
-function kindOf(stats: BigIntStats): 'directory' | 'file' | 'device' | 'pipe' {
+function kindOf(stats: BigIntStats): 'directory' | 'file' | 'device' | 'pipe' | 'symbolic link' {
+  if (stats.isSymbolicLink()) return 'symbolic link';
   if (stats.isDirectory()) return 'directory';
   if (stats.isFIFO()) return 'pipe';
   return stats.isFile() ? 'file' : 'device';

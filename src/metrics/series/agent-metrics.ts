@@ -51,6 +51,12 @@ export const agentMetrics = {
     [],
     WEB_CONFIG,
   ),
+  socketUp: gauge(
+    'device_agent_socket_up',
+    'Whether clients reach an agent at the path of a socket: commands of the node (`control`), and each protocol of the health feed.',
+    ['socket'],
+    'Agent; absent for a socket that is not configured. `doctor` and `/api/v1/status` say why one is 0.',
+  ),
   configOk: gauge(
     'device_agent_config_last_reload_successful',
     'Whether the newest content of the configuration file could be used (1) or the agent keeps the last valid one (0). Absent without a file.',
@@ -84,6 +90,8 @@ export function addAgent(
   addRequests(page, stats);
   addPlugin(page, stats.plugin);
   addWebConfig(page, stats.webConfig);
+  for (const { name, problem } of stats.sockets ?? [])
+    page.add(agentMetrics.socketUp, labelText({ socket: name }), problem === undefined ? 1 : 0);
   if (shown === undefined) return;
   const { snapshot, pages } = shown;
   const count = (prefix: string): number => pages.reduce((sum, one) => sum + one.count(prefix), 0);

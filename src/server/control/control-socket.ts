@@ -1,16 +1,16 @@
-import { chmodSync, mkdirSync } from 'node:fs';
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { dirname, join } from 'node:path';
-import { UserError } from '../../errors.ts';
 import { createServer } from '../../host/node-http.ts';
 import type { ReleaseAnswer, ReleaseRequest } from '../../model/release.ts';
-import { listen } from '../http/listen.ts';
+import type { SocketServer } from '../sockets.ts';
 
 /** Name of the socket, in the directory of the state file, which is open to the user of the agent only. */
 export const CONTROL_SOCKET = 'control.sock';
 
 /** `POST` with a {@link ControlRequest} as JSON; the answer is a {@link ControlAnswer}. All other requests read. */
 export const CONTROL_PATH = '/control';
+/** `GET`: a {@link ConfigAnswer}. Only here: a configuration names files and addresses, which clients of the port need not know. */
+export const CONFIG_PATH = '/config';
 
 export const controlSocket = (stateFile: string): string => join(dirname(stateFile), CONTROL_SOCKET);
 
@@ -29,7 +29,15 @@ export type AcceptAnswer =
   | { readonly device: string; readonly accepted: readonly string[]; readonly refused?: undefined }
   | { readonly refused: string };
 
-export type ControlRequest = AcceptRequest | ({ readonly do: 'release' } & ReleaseRequest);
+/** A newer agent takes over. The older one has it as long as the connection lasts, and writes no state meanwhile. */
+export interface TakeOverRequest {
+  readonly do: 'take-over';
+}
+
+/** `sockets`: identities of the sockets that the newer agent may replace. */
+export type TakeOverAnswer = { readonly sockets: readonly string[]; readonly refused?: undefined } | { readonly refused: string };
+
+export type ControlRequest = AcceptRequest | ({ readonly do: 'release' } & ReleaseRequest) | TakeOverRequest;
 export type ControlAnswer = AcceptAnswer | ReleaseAnswer;
 
 /** Carries out the requests that change something. */
@@ -37,6 +45,16 @@ export interface Control {
   accept(request: AcceptRequest): AcceptAnswer;
   /** Resolves when the driver is closed, or open again. */
   release(request: ReleaseRequest): Promise<ReleaseAnswer>;
+  /** Resolves when the last state is on disk. `ended` resolves when the newer agent has ended. */
+  takeOver(ended: Promise<void>): Promise<TakeOverAnswer>;
+  /** The configuration in use: texts by format. */
+  config(): Promise<ConfigAnswer>;
+}
+
+/** The configuration in use, as `config print` prints it, and the values that flags of a command may contradict, by key. */
+export interface ConfigAnswer {
+  readonly texts: Readonly<Partial<Record<'yaml' | 'json' | 'table', string>>>;
+  readonly values: Readonly<Record<string, unknown>>;
 }
 
 const LONGEST_REQUEST = 8_192;
@@ -46,24 +64,35 @@ const PATIENCE_MS = 5_000;
 const CHECK_MS = 15_000;
 const MOST_TEXT = 500;
 
-/**
- * Serves commands of the same user: what they read, `read` answers; what they change, `control` does. Returns a function that closes the
- * socket.
- */
-export async function serveControlSocket(path: string, control: Control, read: RequestListener): Promise<() => void> {
+/** Serves commands of the same user: what they read, `read` answers; what they change, `control` does. */
+export function controlServer(path: string, control: Control, read: RequestListener): SocketServer {
   const timeouts = { headersTimeout: PATIENCE_MS, requestTimeout: PATIENCE_MS, connectionsCheckingInterval: CHECK_MS };
-  const server = createServer(timeouts, (request, response) => {
-    if (request.method === 'POST' && request.url === CONTROL_PATH) takeRequest(request, response, control);
-    else read(request, response);
-  });
-  server.maxConnections = MOST_CLIENTS;
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  await listen(server, path, (fields, cause) => new UserError('control-failed', fields, cause));
-  chmodSync(path, 0o600);
-  return () => {
-    server.close();
-    server.closeAllConnections();
+  const servers = new Set<Server>();
+  return {
+    name: 'control',
+    path,
+    mode: 0o600,
+    isOwnDirectory: true,
+    listener() {
+      const server = createServer(timeouts, (request, response) => {
+        if (request.method === 'POST' && request.url === CONTROL_PATH) takeRequest(request, response, control);
+        else if (request.method === 'GET' && request.url === CONFIG_PATH) void sendConfig(response, control);
+        else read(request, response);
+      });
+      server.maxConnections = MOST_CLIENTS;
+      servers.add(server);
+      server.once('close', () => servers.delete(server));
+      return server;
+    },
+    async close() {
+      for (const server of servers) server.closeAllConnections();
+    },
   };
+}
+
+async function sendConfig(response: ServerResponse, control: Control): Promise<void> {
+  response.setHeader('Content-Type', 'application/json');
+  response.end(`${JSON.stringify(await control.config())}\n`);
 }
 
 function takeRequest(request: IncomingMessage, response: ServerResponse, control: Control): void {
@@ -73,13 +102,17 @@ function takeRequest(request: IncomingMessage, response: ServerResponse, control
     if (text.length > LONGEST_REQUEST) request.destroy();
   });
   request.on('end', async () => {
-    const answer = await answerTo(requestIn(text), control);
+    const asked = requestIn(text);
     response.setHeader('Content-Type', 'application/json');
-    response.end(`${JSON.stringify(answer)}\n`);
+    if (asked?.do !== 'take-over') return void response.end(`${JSON.stringify(await answerTo(asked, control))}\n`);
+    const ended = new Promise<void>((resolve) => void response.once('close', resolve));
+    const answer = await control.takeOver(ended);
+    response.write(`${JSON.stringify(answer)}\n`);
+    if (answer.refused !== undefined) response.end();
   });
 }
 
-async function answerTo(request: ControlRequest | undefined, control: Control): Promise<ControlAnswer> {
+async function answerTo(request: Exclude<ControlRequest, TakeOverRequest> | undefined, control: Control): Promise<ControlAnswer> {
   if (request === undefined) return { refused: 'the agent does not understand the request' };
   return request.do === 'accept' ? control.accept(request) : await control.release(request);
 }
@@ -93,6 +126,7 @@ function requestIn(text: string): ControlRequest | undefined {
   }
   const isText = (one: unknown): one is string => typeof one === 'string' && one.trim() !== '' && one.length <= MOST_TEXT;
   const { device, condition, why, family, forMs, by } = value ?? {};
+  if (value?.do === 'take-over') return { do: 'take-over' };
   if (value?.do === 'release')
     return isText(family) && isText(by) && typeof forMs === 'number' ? { do: 'release', family, by, forMs } : undefined;
   if (value?.do !== 'accept' || !isText(device) || !isText(why) || !(condition === undefined || isText(condition))) return undefined;

@@ -1,8 +1,6 @@
-import { createServer, type Socket } from 'node:net';
+import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import { Server, ServerCredentials, type ServerWritableStream } from '@grpc/grpc-js';
-import { UserError } from '../../errors.ts';
 import { seconds } from '../../model/duration.ts';
-import { listen, parseListenAddress } from '../http/listen.ts';
 import type { FeedList } from './feed-list.ts';
 import { HEARTBEAT_MS, type HealthFeed } from './health-feed.ts';
 
@@ -35,14 +33,19 @@ export interface FeedConnection {
 /** Adds the services of one protocol to the server of a connection. */
 export type FeedProtocol = (server: Server, connection: FeedConnection) => void;
 
-/** Serves a protocol by gRPC on a unix socket. Returns a function that ends all streams and closes everything. */
-export async function serveFeedSocket(
-  path: string,
-  protocol: FeedProtocol,
-  limits: FeedSocketLimits = FEED_LIMITS,
-): Promise<() => Promise<void>> {
+/** Serves a protocol by gRPC on the connections of any number of listeners. */
+export interface FeedServer {
+  /** A listener, without an address. */
+  listener(): NetServer;
+  /** Ends all streams and closes all connections. */
+  close(): Promise<void>;
+}
+
+export function createFeedServer(protocol: FeedProtocol, limits: FeedSocketLimits = FEED_LIMITS): FeedServer {
   const open = new Map<Socket, { readonly server: Server; readonly connection: FeedConnection }>();
-  const listener = createServer((socket) => {
+  const accept = (socket: Socket): void => {
+    // Those of a listener before count too.
+    if (open.size >= limits.connections) return void socket.destroy();
     const server = serverWith(limits);
     const connection = { streams: new Set<{ end(): void }>(), cut: () => void socket.destroy() };
     open.set(socket, { server, connection });
@@ -52,27 +55,23 @@ export async function serveFeedSocket(
     });
     protocol(server, connection);
     server.createConnectionInjector(ServerCredentials.createInsecure()).injectConnection(socket);
-  });
-  listener.maxConnections = limits.connections;
-  const failure = (fields: { readonly address: string; readonly problem: string }, cause?: unknown): UserError =>
-    new UserError('feed-failed', fields, cause);
-  const address = parseListenAddress(path);
-  if (address === undefined || !('path' in address)) throw failure({ address: path, problem: 'it is not an absolute path' });
-  await listen(listener, path, failure);
-  return async () => {
-    listener.close();
-    const ended = [...open].map(async ([socket, { server, connection }]) => {
-      // Some clients connect again after a stream that ended, and not after a connection that broke.
-      for (const stream of connection.streams) stream.end();
-      const deadline = setTimeout(() => socket.destroy(), END_MS);
-      await new Promise<void>((resolve) => {
-        socket.once('close', resolve);
-        // The client closes the connection. Since Node 24 this callback comes before the last frames are sent, so this side must not close it.
-        server.tryShutdown(() => undefined);
+  };
+  return {
+    listener: () => createServer(accept),
+    async close() {
+      const ended = [...open].map(async ([socket, { server, connection }]) => {
+        // Some clients connect again after a stream that ended, and not after a connection that broke.
+        for (const stream of connection.streams) stream.end();
+        const deadline = setTimeout(() => socket.destroy(), END_MS);
+        await new Promise<void>((resolve) => {
+          socket.once('close', resolve);
+          // The client closes the connection. Since Node 24 this callback comes before the last frames are sent, so this side must not close it.
+          server.tryShutdown(() => undefined);
+        });
+        clearTimeout(deadline);
       });
-      clearTimeout(deadline);
-    });
-    await Promise.all(ended);
+      await Promise.all(ended);
+    },
   };
 }
 

@@ -1,6 +1,7 @@
 import type { HealthFeedOptions } from '../options.ts';
+import type { SocketServer } from '../sockets.ts';
 import { draHealth } from './dra-health.ts';
-import { serveFeedSocket } from './feed-socket.ts';
+import { createFeedServer } from './feed-socket.ts';
 import type { HealthFeed } from './health-feed.ts';
 import { metricsService } from './metricssvc.ts';
 import { type NodeCheckDependencies, nodeCheck } from './nvhcd.ts';
@@ -13,31 +14,16 @@ export interface FeedSocketsDependencies {
   readonly askedBy: ReadonlyMap<string, 'metricssvc' | 'xpumd' | undefined>;
 }
 
-/** Serves each protocol that has a socket. Returns a function that closes all; when one cannot be served, none is. */
-export async function serveFeedSockets(
-  options: HealthFeedOptions,
-  { feed, check, askedBy }: FeedSocketsDependencies,
-): Promise<() => Promise<void>> {
+/** A server for each protocol that has a socket. */
+export function feedServers(options: HealthFeedOptions, { feed, check, askedBy }: FeedSocketsDependencies): readonly SocketServer[] {
   const families = (protocol: string): ReadonlySet<string> =>
     new Set([...askedBy].filter(([, asked]) => asked === protocol).map(([family]) => family));
-  const sockets = [
-    [options.socket, draHealth(feed)],
-    [options['nvhcd-socket'], nodeCheck(check)],
-    [options['metricssvc-socket'], metricsService(feed, families('metricssvc'))],
-    [options['xpumd-socket'], deviceInfo(feed, families('xpumd'))],
+  const protocols = [
+    ['dra', options.socket, draHealth(feed)],
+    ['nvhcd', options['nvhcd-socket'], nodeCheck(check)],
+    ['metricssvc', options['metricssvc-socket'], metricsService(feed, families('metricssvc'))],
+    ['xpumd', options['xpumd-socket'], deviceInfo(feed, families('xpumd'))],
   ] as const;
-  const closers: (() => Promise<void>)[] = [];
-  const close = async (): Promise<void> => {
-    await Promise.all(closers.map((one) => one()));
-  };
-  for (const [path, protocol] of sockets) {
-    if (path === '') continue;
-    closers.push(
-      await serveFeedSocket(path, protocol).catch(async (error) => {
-        await close();
-        throw error;
-      }),
-    );
-  }
-  return close;
+  const mode = Number.parseInt(options['socket-mode'], 8);
+  return protocols.filter(([, path]) => path !== '').map(([name, path, protocol]) => ({ name, path, mode, ...createFeedServer(protocol) }));
 }

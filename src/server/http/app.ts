@@ -1,6 +1,7 @@
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Router } from 'express';
 import { systemClock } from '../../host/clock.ts';
 import type { Logger } from '../../log/logger.ts';
+import { IDENTITY_HEADER, identityText } from '../../model/agent-identity.ts';
 import { basicAuth } from '../access/basic-auth.ts';
 import type { Passwords } from '../access/passwords.ts';
 import { onlyOwnNamespaces } from '../access/tenants.ts';
@@ -62,7 +63,7 @@ export function createApp(parts: ServerDependencies, { passwords, answerMs, stre
   const inTurn = takeTurns(acceptedMs);
   app.use(inTurn, allowHosts(options['allowed-hosts'], parts.hostNames ?? []));
   // Passwords come before the limit, so that wrong ones take no place of a scrape.
-  app.use(basicAuth(passwords, logger), onlyOwnNamespaces);
+  app.use(basicAuth(passwords, logger), onlyOwnNamespaces, identified(parts));
   // Before the limit too: a refusal would look like devices that are not ready, and the answer is short.
   app.get('/-/ready/devices', takes(...READY_PARAMETERS), readyHandler(readySources(parts)));
   if (options.api) for (const { router } of streams) app.use(router);
@@ -110,6 +111,16 @@ const commonHeaders =
     for (const [name, value] of Object.entries(configured())) response.setHeader(name, value);
     next();
   };
+
+/** A client that asks by an address must see whom it asked. */
+function identified({ node }: ServerDependencies): RequestHandler {
+  const startedMs = Date.now() - process.uptime() * 1_000;
+  const text = node === undefined ? undefined : identityText({ node, pid: process.pid, startedMs });
+  return (_request, response, next) => {
+    if (text !== undefined) response.setHeader(IDENTITY_HEADER, text);
+    next();
+  };
+}
 
 const off =
   (code: string, message: string): RequestHandler =>

@@ -7,10 +7,11 @@ import { type DeviceHealthResponse, DeviceInfoClient, SeverityLevel } from '../.
 import { type GPUStateResponse, MetricsServiceClient } from '../../../src/generated/metricssvc/metricssvc.ts';
 import { type HealthCheckResponse, HealthCheckServiceClient } from '../../../src/generated/nvhcd/nvhcd.ts';
 import type { Verdict } from '../../../src/model/health.ts';
-import { FEED_LIMITS, type FeedProtocol, type FeedSocketLimits, serveFeedSocket } from '../../../src/server/feed/feed-socket.ts';
+import { FEED_LIMITS, type FeedProtocol, type FeedSocketLimits } from '../../../src/server/feed/feed-socket.ts';
 import { metricsService } from '../../../src/server/feed/metricssvc.ts';
 import { nodeCheck } from '../../../src/server/feed/nvhcd.ts';
 import { deviceInfo } from '../../../src/server/feed/xpumd.ts';
+import { serveFeedSocket } from './served.ts';
 import { broken, feedOf, gpu, HEALTHY, snapshotOf } from './support.ts';
 
 const DEGRADED: Verdict = { ...broken({ severity: 'degraded' }), state: 'degraded' };
@@ -197,9 +198,4 @@ describe('xpumd', () => {
     await close();
     expect(await ended).toBe('end');
   });
-});
-
-it('has a path for its address, and never a port', async () => {
-  const { feed } = feedOf([card('03')]);
-  await expect(serveFeedSocket(':0', metricsService(feed, FAMILIES))).rejects.toThrow('it is not an absolute path');
 });
