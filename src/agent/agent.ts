@@ -12,7 +12,7 @@ import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { DevicePlugin } from '../plugin/plugin.ts';
 import { AccessControl } from '../server/access/access-control.ts';
-import { type ConfigAnswer, type Control, controlServer, controlSocket } from '../server/control/control-socket.ts';
+import { type Control, controlServer, controlSocket, type UsedConfig } from '../server/control/control-socket.ts';
 import { feedServers } from '../server/feed/feed-sockets.ts';
 import { HealthFeed } from '../server/feed/health-feed.ts';
 import { createServer } from '../server/http/server.ts';
@@ -43,7 +43,7 @@ export interface AgentDependencies {
   /** Reads the configuration file again, for `POST /-/reload`. Resolves to what is wrong with it. */
   readonly reload?: () => Promise<string | undefined>;
   /** The configuration in use, for commands of the user of the agent. */
-  readonly printed?: () => Promise<ConfigAnswer>;
+  readonly printed?: UsedConfig;
 }
 
 export interface RunningAgent {
@@ -147,7 +147,8 @@ export async function startAgent(configured: AgentSettings, parts: AgentDependen
     accept: (request) => (lease.isHeld ? acceptCondition(request, core.store.snapshot(), health, () => core.assemble()) : later),
     release: async (request) => (lease.isHeld ? await core.release(request) : later),
     takeOver: (ended) => succession.give(succeeded, ended),
-    config: async () => (await printed?.()) ?? { texts: {}, values: {} },
+    config: async () => (await printed?.config()) ?? {},
+    values: () => printed?.values() ?? {},
   };
   if (settings.state.file !== '') await sockets.keep(controlServer(controlSocket(settings.state.file), control, server.local));
   const feeds = feedServers(settings.healthFeed, {

@@ -12,7 +12,7 @@ import { whyUntrusted } from '../host/fs/open-path.ts';
 import { get as getPlain } from '../host/node-http.ts';
 import { IDENTITY_HEADER } from '../model/agent-identity.ts';
 import { oneLine } from '../model/one-line.ts';
-import { CONFIG_PATH, type ConfigAnswer, controlSocket } from '../server/control/control-socket.ts';
+import { controlSocket, VALUES_PATH } from '../server/control/control-socket.ts';
 import { parseListenAddress } from '../server/http/listen.ts';
 import type { CommandContext } from './context.ts';
 import { webConfigOf } from './settings.ts';
@@ -89,8 +89,8 @@ export function askFor(context: Question, tell: (text: string) => void = (text) 
   return async (path) => {
     const asked = await askAddress(configuration, path);
     if (asked.answer === undefined) return asked;
-    refuseFlags(flags, () => false);
-    if (asked.answer.agent === undefined && !path.startsWith('/api/')) return asked;
+    if (asked.answer.agent !== undefined) refuseFlags(flags, () => false);
+    else if (!path.startsWith('/api/')) return asked;
     const text = `asked the agent at ${configuration.setting('web.listen-address').value}: ${asked.answer.agent ?? 'it does not say which one it is'}\n`;
     if (text !== told) tell(text);
     told = text;
@@ -111,8 +111,8 @@ export function stateFileOf({ configuration, flags }: Pick<Question, 'configurat
 async function askSocket(configuration: Configuration, flags: Flags, file: string, path: string): Promise<Asked> {
   const asked = await request(await ownSocket(file), path);
   if (asked.answer === undefined || !isAnyForReading(flags)) return asked;
-  const { answer } = await request(await ownSocket(file), CONFIG_PATH);
-  const values = (answer?.body as Partial<ConfigAnswer> | undefined)?.values ?? {};
+  const { answer } = await request(await ownSocket(file), VALUES_PATH);
+  const values = (answer?.body ?? {}) as Readonly<Record<string, unknown>>;
   refuseFlags(flags, (key) => isDeepStrictEqual(values[key], JSON.parse(JSON.stringify(configuration.setting(key).value))));
   return asked;
 
@@ -133,9 +133,13 @@ export async function ownSocket(stateFile: string): Promise<string> {
 }
 
 function ownerProblem(path: string): string | undefined {
-  const stats = lstatSync(path, { throwIfNoEntry: false });
-  if (stats === undefined || stats.uid === 0 || stats.uid === process.getuid?.()) return undefined;
-  return `it belongs to user ${stats.uid}`;
+  try {
+    const { uid } = lstatSync(path);
+    return uid === 0 || uid === process.getuid?.() ? undefined : `it belongs to user ${uid}`;
+  } catch {
+    // Nobody has a socket there that this user could see.
+    return undefined;
+  }
 }
 
 /** Options of the command itself: whom it asks, and how it shows the answer. All others say what an agent reads and how it judges. */

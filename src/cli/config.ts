@@ -4,7 +4,7 @@ import type { Configuration } from '../config/configuration.ts';
 import { configurationRows, printJson, printYaml } from '../config/print.ts';
 import { fileSchema } from '../config/schema.ts';
 import { visible, visibleLines } from '../model/one-line.ts';
-import { CONFIG_PATH, type ConfigAnswer } from '../server/control/control-socket.ts';
+import { CONFIG_PATH, type ConfigAnswer, type UsedConfig } from '../server/control/control-socket.ts';
 import { askFor, stateFileOf } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { policyComment, policyJson, policyTable } from './health/policy-text.ts';
@@ -34,24 +34,28 @@ export async function printConfig(context: CommandContext): Promise<Ending> {
   const format = options.output === 'json' || options.output === 'table' ? options.output : 'yaml';
   const isOfStart = stateFileOf(context) === undefined || options.read === true || [...flags.keys()].some((key) => key !== 'state.file');
   const { answer } = isOfStart ? {} : await askFor(context)(CONFIG_PATH);
-  const text = (answer?.body as Partial<ConfigAnswer> | undefined)?.texts?.[format];
+  const text = (answer?.body as ConfigAnswer | undefined)?.[format];
   if (text !== undefined) process.stderr.write('in use by the running agent\n');
   await output.write(typeof text === 'string' ? visibleLines(text) : await printed(context, configuration, format));
   return { status: 0 };
 }
 
-/** The values in use, for commands that ask the agent. `waiting`: keys whose new values in the file take effect at the next start. */
-export async function configAnswer(context: Printed, configuration: Configuration, waiting: readonly string[]): Promise<ConfigAnswer> {
-  const formats = ['yaml', 'json', 'table'] as const;
-  const note =
-    waiting.length === 0
-      ? ''
-      : `# Other values in the file take effect at the next start of the agent: ${waiting.map(visible).join(', ')}\n`;
-  const texts = await Promise.all(formats.map((format) => printed(context, configuration, format)));
-  const entries = formats.map((format, at) => [format, (format === 'json' ? '' : note) + texts[at]]);
+/**
+ * What commands that ask the agent get of its configuration. `waiting`: keys whose new values in the file take effect at the next start.
+ */
+export function usedConfig(context: Printed, current: () => Configuration, waiting: () => readonly string[] = () => []): UsedConfig {
   return {
-    texts: Object.fromEntries(entries),
-    values: Object.fromEntries(configuration.settings.map(({ entry, value }) => [entry.key, value])),
+    values: () => Object.fromEntries(current().settings.map(({ entry, value }) => [entry.key, value])),
+    async config() {
+      const keys = waiting().map(visible).join(', ');
+      const note = keys === '' ? '' : `# Other values in the file take effect at the next start of the agent: ${keys}\n`;
+      const [yaml, json, table] = await Promise.all([
+        printed(context, current(), 'yaml'),
+        printed(context, current(), 'json'),
+        printed(context, current(), 'table'),
+      ]);
+      return { yaml: note + yaml, json, table: note + table };
+    },
   };
 }
 

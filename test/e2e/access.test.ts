@@ -137,8 +137,9 @@ describe.skipIf(!hasOpenssl)(`a running agent${unless(hasOpenssl, 'openssl is no
 describe.skipIf(!hasOpenssl)(`commands and a protected agent${unless(hasOpenssl, 'openssl is not installed')}`, () => {
   /** Runs a command beside a running agent. */
   const run = (agent: ServedAgent, ...words: readonly string[]) => {
-    const flags = [`--web.listen-address=${new URL(agent.url).host}`, `--path.sysfs=${root}`, `--podresources.socket=${root}/none.sock`];
-    return spawnSync(process.execPath, ['dist/cli/main.js', ...words, ...flags, '--state.file='], { encoding: 'utf8' });
+    const env = { ...process.env, DEVICE_AGENT_PATH_SYSFS: root, DEVICE_AGENT_PODRESOURCES_SOCKET: `${root}/none.sock` };
+    const flags = [`--web.listen-address=${new URL(agent.url).host}`, '--state.file='];
+    return spawnSync(process.execPath, ['dist/cli/main.js', ...words, ...flags], { encoding: 'utf8', env });
   };
   const doctor = (agent: ServedAgent, ...words: readonly string[]): Record<string, string> => {
     const results: readonly { readonly name: string; readonly detail: string }[] = JSON.parse(

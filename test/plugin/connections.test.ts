@@ -88,6 +88,26 @@ describe("the plugin's server", () => {
     }, 'there is room again');
   });
 
+  it('gives the place of a connection without a list to a further client, and never that of a client with one', async () => {
+    const server = await serve();
+    const follow = async (): Promise<readonly string[]> => {
+      const client = new DevicePluginClient(`unix:${server.path}`, credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 });
+      closers.push(() => client.close());
+      const seen: string[] = [];
+      client
+        .listAndWatch({})
+        .on('data', () => seen.push('list'))
+        .on('error', ({ message }) => seen.push(message));
+      await until(() => seen.length > 0, 'the list is there');
+      return seen;
+    };
+    const first = await follow();
+    const idle = Array.from({ length: 45 }, () => dial(server.path));
+    await until(() => idle.every(({ state }) => state !== 'open'), 'each was answered');
+    await expect.poll(follow, { timeout: 20_000, interval: 200 }).toEqual(['list']);
+    expect(first).toEqual(['list']);
+  });
+
   it('is registered beside hundreds of sockets that others made with its name, after a look at a bounded number of them', async () => {
     const bench: Bench = setUp();
     closers.push(() => bench.close());

@@ -7,7 +7,7 @@ import { simulatedFamilies } from '../../sim/families.ts';
 import { SimulatedNode } from '../../sim/node.ts';
 import { type SimulationOptions, simulationOptions } from '../../sim/options.ts';
 import { sizesOf, sizeText } from '../../sim/sizes.ts';
-import { configAnswer } from '../config.ts';
+import { usedConfig } from '../config.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { ownCommand } from '../own-command.ts';
 import { stopInTime } from '../serve/serve.ts';
@@ -36,7 +36,7 @@ export async function runDemo(context: CommandContext): Promise<Ending> {
     agent = await startAgent(agentSettings(ofNode, families), {
       logger,
       version: readVersion().version,
-      printed: () => configAnswer(context, ofNode, []),
+      printed: usedConfig(context, () => ofNode),
     });
     control = await serveControl(node, agent.address);
     const what = sizeText(node.counts, sizesOf(simulatedFamilies), size.pods);

@@ -5,7 +5,7 @@ import { systemClock } from '../../host/clock.ts';
 import { visible } from '../../model/one-line.ts';
 import { ReplayNode } from '../../sim/replay/replay-node.ts';
 import { captureFault, readCapture } from '../capture/file.ts';
-import { configAnswer } from '../config.ts';
+import { usedConfig } from '../config.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { ownCommand } from '../own-command.ts';
 import { replayFlags } from '../replay/flags.ts';
@@ -32,7 +32,7 @@ export async function runReplayDemo(context: CommandContext): Promise<Ending> {
     agent = await startAgent(agentSettings(configuration, families), {
       logger,
       version: readVersion().version,
-      printed: () => configAnswer(context, configuration, []),
+      printed: usedConfig(context, () => configuration),
     });
     await output.write(welcome(agent.address, visible(file), capture.frames.length, node));
     const trouble = await Promise.race([ended, play(node, speed)]);

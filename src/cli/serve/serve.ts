@@ -1,7 +1,7 @@
 import { type RunningAgent, startAgent } from '../../agent/agent.ts';
 import { systemClock } from '../../host/clock.ts';
 import type { Logger } from '../../log/logger.ts';
-import { configAnswer } from '../config.ts';
+import { usedConfig } from '../config.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { agentSettings } from '../settings.ts';
 import { stopSignal } from '../signals.ts';
@@ -31,7 +31,11 @@ export async function runServe(context: CommandContext): Promise<Ending> {
     logger,
     version,
     deprecatedOptions: deprecated.loads,
-    printed: () => configAnswer(context, reload?.running ?? configuration, reload?.status().waiting ?? []),
+    printed: usedConfig(
+      context,
+      () => reload?.running ?? configuration,
+      () => reload?.status().waiting ?? [],
+    ),
     ...watched,
   });
   reload?.start(agent);

@@ -11,6 +11,8 @@ export const CONTROL_SOCKET = 'control.sock';
 export const CONTROL_PATH = '/control';
 /** `GET`: a {@link ConfigAnswer}. Only here: a configuration names files and addresses, which clients of the port need not know. */
 export const CONFIG_PATH = '/config';
+/** `GET`: the values of the options in use, by key, without the texts, which take longer to make. */
+export const VALUES_PATH = '/config/values';
 
 export const controlSocket = (stateFile: string): string => join(dirname(stateFile), CONTROL_SOCKET);
 
@@ -47,15 +49,16 @@ export interface Control {
   release(request: ReleaseRequest): Promise<ReleaseAnswer>;
   /** Resolves when the last state is on disk. `ended` resolves when the newer agent has ended. */
   takeOver(ended: Promise<void>): Promise<TakeOverAnswer>;
-  /** The configuration in use: texts by format. */
   config(): Promise<ConfigAnswer>;
+  /** Values of the options in use, by key: flags of a command may contradict them. */
+  values(): Readonly<Record<string, unknown>>;
 }
 
-/** The configuration in use, as `config print` prints it, and the values that flags of a command may contradict, by key. */
-export interface ConfigAnswer {
-  readonly texts: Readonly<Partial<Record<'yaml' | 'json' | 'table', string>>>;
-  readonly values: Readonly<Record<string, unknown>>;
-}
+/** The configuration in use, as `config print` prints it, by format. */
+export type ConfigAnswer = Readonly<Partial<Record<'yaml' | 'json' | 'table', string>>>;
+
+/** The configuration in use. */
+export type UsedConfig = Pick<Control, 'config' | 'values'>;
 
 const LONGEST_REQUEST = 8_192;
 const MOST_CLIENTS = 64;
@@ -76,7 +79,8 @@ export function controlServer(path: string, control: Control, read: RequestListe
     listener() {
       const server = createServer(timeouts, (request, response) => {
         if (request.method === 'POST' && request.url === CONTROL_PATH) takeRequest(request, response, control);
-        else if (request.method === 'GET' && request.url === CONFIG_PATH) void sendConfig(response, control);
+        else if (request.method === 'GET' && request.url === CONFIG_PATH) void sendJson(response, control.config());
+        else if (request.method === 'GET' && request.url === VALUES_PATH) void sendJson(response, control.values());
         else read(request, response);
       });
       server.maxConnections = MOST_CLIENTS;
@@ -90,9 +94,13 @@ export function controlServer(path: string, control: Control, read: RequestListe
   };
 }
 
-async function sendConfig(response: ServerResponse, control: Control): Promise<void> {
+async function sendJson(response: ServerResponse, value: object | Promise<object>): Promise<void> {
   response.setHeader('Content-Type', 'application/json');
-  response.end(`${JSON.stringify(await control.config())}\n`);
+  try {
+    response.end(`${JSON.stringify(await value)}\n`);
+  } catch {
+    response.writeHead(500).end('{}\n');
+  }
 }
 
 function takeRequest(request: IncomingMessage, response: ServerResponse, control: Control): void {

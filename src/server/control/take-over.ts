@@ -1,10 +1,12 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
+import { parseJson } from '../../host/documents/json.ts';
 import { request as requestOf } from '../../host/node-http.ts';
 import { CONTROL_PATH, type ControlRequest, type TakeOverAnswer } from './control-socket.ts';
 
 /** The older agent writes its last state before it answers, and waits up to five seconds for its disk. */
 const ANSWER_MS = 12_000;
 const LONGEST_ANSWER = 65_536;
+const BOUNDS = { mostBytes: LONGEST_ANSWER, mostEntries: 100, mostDepth: 4 };
 const REQUEST: ControlRequest = { do: 'take-over' };
 
 export interface TakenOver {
@@ -52,11 +54,7 @@ export function takeOver(path: string): Promise<TakenOver | { readonly problem: 
 }
 
 function answerIn(line: string): TakeOverAnswer | undefined {
-  try {
-    const value = JSON.parse(line) as { readonly sockets?: unknown; readonly refused?: unknown } | null;
-    if (typeof value?.refused === 'string') return { refused: value.refused };
-    return Array.isArray(value?.sockets) ? { sockets: value.sockets.filter((one) => typeof one === 'string') } : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(line, BOUNDS) as { readonly sockets?: unknown; readonly refused?: unknown } | null | undefined;
+  if (typeof value?.refused === 'string') return { refused: value.refused };
+  return Array.isArray(value?.sockets) ? { sockets: value.sockets.filter((one) => typeof one === 'string') } : undefined;
 }
