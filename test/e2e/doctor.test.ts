@@ -57,7 +57,14 @@ describe('doctor beside a running agent', () => {
     });
     const options = { socket: join(tmpdir(), 'kubelet.sock'), sysfs: tmpdir() };
     const configuration = { section: () => options, isOn: () => true } as never;
-    const context: CheckContext = { configuration, families: [infiniband], ask, collect: () => Promise.reject(), stuck() {} };
+    const context: CheckContext = {
+      configuration,
+      families: [infiniband],
+      ask,
+      askProblem: () => undefined,
+      collect: () => Promise.reject(),
+      stuck() {},
+    };
     const results = await Promise.all([checkPodResources, checkFamilies, checkRunningAgent].map((check) => check(context)));
     expect(results.flat().map(({ name, status }) => `${status} ${name}`)).toEqual([
       'ok podresources-directory',
