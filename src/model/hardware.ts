@@ -1,6 +1,6 @@
 import { type Device, deviceKey, isOtherDevice } from './device.ts';
 
-type Named = Pick<Device, 'family' | 'id' | 'identity'>;
+type Named = Pick<Device, 'family' | 'id' | 'identity'> & Partial<Pick<Device, 'kind' | 'parent' | 'pciAddress'>>;
 /** Facts that distinguish one piece of hardware from another. */
 export type Identified = Named & Pick<Device, 'pciAddress' | 'uuid'>;
 
@@ -8,6 +8,17 @@ export type Identified = Named & Pick<Device, 'pciAddress' | 'uuid'>;
 export function hardwareKey(device: Named): string {
   return typeof device.identity === 'string' ? `${device.family}#${device.identity}` : deviceKey(device);
 }
+
+/**
+ * Key of the place of a device, under which it was known while its identity could not be read: a card that did not start has only an
+ * address. Undefined for a part, which shares the address of its device.
+ */
+function placeKey({ family, parent, pciAddress }: Named): string | undefined {
+  return pciAddress === undefined || parent !== undefined ? undefined : deviceKey({ family, id: pciAddress });
+}
+
+/** Whether a device was known by its place only. */
+const isNameless = ({ id, identity, pciAddress }: Identified): boolean => identity === null && id === pciAddress;
 
 /**
  * Keys of what is remembered of devices that are listed at the same time. Devices that report the same identity are remembered apart, and
@@ -51,7 +62,8 @@ export class HardwareKeys {
   #otherKeysOf(device: Named): readonly string[] {
     if (typeof device.identity !== 'string') return [];
     const hardware = hardwareKey(device);
-    return [this.#shared.has(hardware) ? hardware : `${hardware}#${device.id}`, deviceKey(device)];
+    const place = placeKey(device);
+    return [this.#shared.has(hardware) ? hardware : `${hardware}#${device.id}`, deviceKey(device), ...(place === undefined ? [] : [place])];
   }
 }
 
@@ -76,6 +88,14 @@ export class KnownHardware<T extends { readonly device: Identified }> {
     // Another device that reports the same identity is still present under its own name.
     if (sameHardware !== undefined && present.get(deviceKey(sameHardware.device)) !== hardware) return sameHardware;
     const wasIdentified = typeof atName?.device.identity === 'string';
-    return atName === undefined || wasIdentified || isOtherDevice(atName.device, device) ? undefined : atName;
+    if (atName === undefined) return this.#atPlace(device, present);
+    return wasIdentified || isOtherDevice(atName.device, device) ? undefined : atName;
+  }
+
+  /** What was known of the place of a device whose identity can be read only now. */
+  #atPlace(device: Identified, present: ReadonlyMap<string, string>): T | undefined {
+    const place = typeof device.identity === 'string' ? placeKey(device) : undefined;
+    const found = place === undefined || present.has(place) ? undefined : this.#byName.get(place);
+    return found !== undefined && isNameless(found.device) && found.device.kind === device.kind ? found : undefined;
   }
 }

@@ -11,6 +11,7 @@ import type { Device } from '../model/device.ts';
 import type { ConditionSpec } from '../model/health.ts';
 import type { HostNeed } from '../model/host-need.ts';
 import type { KnownText } from '../model/known-text.ts';
+import type { ListedHardware } from '../model/listed-hardware.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { OptionSpecs, OptionValues } from '../model/options.ts';
 import type { Origin } from '../model/origin.ts';
@@ -47,6 +48,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly role?: DeviceRole;
   /** What the values of a parent include of its parts, for the reference of metrics. */
   readonly partSums?: readonly PartSums[];
+  /** What hardware is that the driver does not show, for the page of the conditions. */
+  readonly listing?: readonly ListedHardware[];
   readonly metrics: readonly MetricSpec[];
   readonly conditions: readonly ConditionSpec[];
   readonly problems: readonly ProblemSpec[];

@@ -8,6 +8,8 @@ export interface OracleFamily {
   readonly options: Readonly<Record<string, string>>;
   machine(): { readonly files: Readonly<Record<string, string>>; readonly links: Readonly<Record<string, string>> };
   readonly devices: readonly OracleDevice[];
+  /** Name of a device while its identity cannot be read. Default: none has such a name. */
+  placeOf?(device: string): string;
   readonly faults: readonly Fault[];
   readonly blindings: readonly Blinding[];
   /** Names that the kernel gives to devices, and that may change while the machine runs. */
@@ -98,6 +100,8 @@ export interface Fault {
   readonly paceMs?: number;
   /** Paths that must all be readable to see the fault, and to see its end. `PATH: PART` is a part of a file. */
   shownBy(device: string): readonly string[];
+  /** Paths whose content about the device nobody can see while the fault lasts: the driver does not tell it. Default: none. */
+  hides?(device: string): readonly string[];
   /** Like `shownBy`, for the end of the fault. Default: the same paths. */
   endShownBy?(device: string): readonly string[];
   /** `layer`: name of the change that {@link end} removes. `nowMs`: wall clock. */

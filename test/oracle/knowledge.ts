@@ -469,9 +469,18 @@ export class Knowledge {
     return this.#nowMs - fromMs >= STALE_MS + INTERVAL_MS + SLACK_MS;
   }
 
+  /** Whether a fault of a device hides one of the files, other than the fault that is looked for. */
+  #isHiddenByFault(id: string, files: readonly string[], name?: string): boolean {
+    return this.device(id).faults.some(
+      ({ fault, isPresent, of }) =>
+        isPresent && of === undefined && fault.name !== name && fault.hides?.(id).some((file) => files.includes(file)) === true,
+    );
+  }
+
   /** Undefined when the fault or its absence is visible. */
   #visibilityOf(id: string, { fault, isPresent, unreadUntilMs }: FaultKnowledge): 'hidden' | 'unsure' | undefined {
     const files = (isPresent ? fault.shownBy : (fault.endShownBy ?? fault.shownBy)).call(fault, id);
+    if (this.#isHiddenByFault(id, files, fault.name)) return 'hidden';
     const hiding = this.#blindingsOf(id).filter(({ blinding }) => blinding.hides(id).some((file) => files.includes(file)));
     const mayShow = !isPresent && hiding.every(({ blinding }) => files.every((file) => blinding.mayShow?.(id).includes(file)));
     if (!mayShow && hiding.some((active) => this.#isFound(active))) return 'hidden';
@@ -485,7 +494,9 @@ export class Knowledge {
     const present = this.devices.filter(({ isGone }) => !isGone);
     const hidingOf = (other: string): readonly ActiveBlinding[] =>
       this.#blindingsOf(other).filter(({ blinding }) => blinding.hides(other).some((file) => fault.shownBy(other).includes(file)));
-    const unseen = present.filter((device) => device.id !== id && hidingOf(device.id).length > 0);
+    const isUnseen = (other: string): boolean =>
+      hidingOf(other).length > 0 || this.#isHiddenByFault(other, fault.shownBy(other), fault.name);
+    const unseen = present.filter((device) => device.id !== id && isUnseen(device.id));
     const tellsOf = (device: DeviceKnowledge): string => this.#valueOf(device, fault.condition);
     const values = present.filter((device) => !unseen.includes(device)).map(tellsOf);
     const own = tellsOf(this.device(id));
@@ -528,7 +539,8 @@ export class Knowledge {
       const isSilent = own.some(({ blinding }) => blinding.leaves === 'read' && blinding.unknownAfterMs !== undefined);
       if (!isUnread && !isSilent) device.wasMaybeReached = true;
       // A blinding may hide what tells the hardware.
-      if (!isUnread && !isUnsure && own.length === 0 && device.isReplaced) {
+      const isHidden = device.faults.some(({ fault, isPresent }) => isPresent && fault.hides !== undefined);
+      if (!isUnread && !isUnsure && own.length === 0 && !isHidden && device.isReplaced) {
         device.isReplaced = false;
         for (const fault of device.faults) fault.seenNew();
       }
@@ -554,6 +566,7 @@ export class Knowledge {
       const device = this.device(holding.device);
       const path = this.#family.counter?.path(device.id) ?? '';
       if (this.#blindingsOf(device.id).some(({ blinding }) => blinding.hides(device.id).includes(path))) continue;
+      if (this.#isHiddenByFault(device.id, [path])) continue;
       if (device.surelyReadFromMs !== undefined && device.surelyReadMs === nowMs && nowMs > holding.fromMs) {
         if (!holding.hasBase) holding.beforeBase = holding.moved;
         holding.hasBase = true;
@@ -584,7 +597,8 @@ export class Knowledge {
     const { kernelNames, devices } = this.#family;
     const areNamesIds = kernelNames?.areIds === true;
     const { deviceId } = devices.find(({ id }) => id === device.id) as (typeof devices)[number];
-    const states = snapshot.devices.filter((one) => (areNamesIds ? one.device.pciAddress === deviceId : one.device.id === device.name));
+    const names = [device.name, this.#family.placeOf?.(device.id)];
+    const states = snapshot.devices.filter((one) => (areNamesIds ? one.device.pciAddress === deviceId : names.includes(one.device.id)));
     const isSeen = this.#isSeen(device);
     if (states.length > 1) {
       // While its identity cannot be read, a new name may be that of another device.
@@ -648,7 +662,7 @@ export class Knowledge {
     // The agent does not look again at once whether hardware whose read hangs has left.
     const hangs = (id: string): boolean => this.#blindingsOf(id).some(({ blinding }) => blinding.hangs);
     if (!this.devices.every((device) => (device.isGone && !hangs(device.id)) || this.#isSeen(device))) return [];
-    const names = new Set(this.devices.map(({ name }) => name));
+    const names = new Set(this.devices.flatMap(({ id, name }) => [name, this.#family.placeOf?.(id)]));
     return devices
       .filter(({ device, missingSinceMs }) => !names.has(device.id) && device.parent === undefined && missingSinceMs === undefined)
       .map(({ device, verdict }) => `${device.id} is listed as ${verdict.state} although no hardware has that name`);

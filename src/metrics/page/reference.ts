@@ -2,6 +2,7 @@ import type { ProblemSpec } from '../../model/collection.ts';
 import { fullHelp } from '../../model/deprecation.ts';
 import { formatDuration, millis } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
+import type { ListedHardware } from '../../model/listed-hardware.ts';
 import type { AgentMetricSpec, MetricSpec } from '../../model/metric.ts';
 import type { PartSums } from '../../model/part-sums.ts';
 import { shared } from '../../model/shared-metrics.ts';
@@ -25,6 +26,7 @@ export interface FamilyReference extends FamilyMetrics {
   /** What the family was checked against, when that is less than hardware. */
   readonly proven?: string;
   readonly partSums?: readonly PartSums[];
+  readonly listing?: readonly ListedHardware[];
   readonly conditions: readonly ConditionSpec[];
   readonly problems: readonly ProblemSpec[];
 }
@@ -172,7 +174,7 @@ ${everyFamily.conditions.map(conditionSection).join('\n')}`;
   return Object.fromEntries([['docs/health.md', page], ...pages]);
 }
 
-function familyPage({ name, summary, proven, conditions }: FamilyReference, defaults: string): string {
+function familyPage({ name, summary, proven, conditions, listing = [] }: FamilyReference, defaults: string): string {
   return `# Health: ${escapeText(name)}
 
 ${aboutText({ summary, proven })}
@@ -180,7 +182,12 @@ ${aboutText({ summary, proven })}
 This page is generated from the declarations in the source. [Health](../health.md) explains the words and the conditions that all families have.
 
 ${defaults}
-${conditions.map((condition) => conditionSection(condition)).join('\n')}`;
+${listing.length === 0 ? '' : `${listingTable(listing)}\n`}${conditions.map((condition) => conditionSection(condition)).join('\n')}`;
+}
+
+function listingTable(listing: readonly ListedHardware[]): string {
+  const rows = listing.map(({ what, is }) => `| ${cell(what)} | ${cell(is)} |\n`);
+  return `### Hardware that the driver does not show\n\n| Hardware | To the agent |\n|---|---|\n${rows.join('')}`;
 }
 
 /** Renders the reference page of all problems. */

@@ -6,6 +6,8 @@ import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { DirectAccess, PeerMemory } from '../../model/direct-access.ts';
 import type { FallbackNames } from '../kit/fallback-names.ts';
+import { readPciFunction } from '../kit/pcie/function.ts';
+import { DRIVER, type ProcFacts, procFacts } from './hardware.ts';
 import type { GpuSample, MigSample } from './sample.ts';
 
 type Trees = Pick<Host, 'sys' | 'proc' | 'dev'>;
@@ -48,10 +50,10 @@ export function namesOf({ identity: { uuid, busId } = {} }: GpuSample): Paramete
 
 /** Builds the device of a GPU. */
 export function gpuDevice({ identity = {}, peers = [] }: GpuSample, { index, id }: GpuName, facts: NodeFacts): Device {
-  const { sys, proc } = facts.trees;
+  const { sys } = facts.trees;
   const pciAddress = identity.busId === undefined ? undefined : normalizePciAddress(identity.busId);
   const pciPath = pciAddress === undefined ? undefined : pciPathOf(sys, pciAddress);
-  const minor = numberOf(identity.minor ?? (pciAddress === undefined ? undefined : procFacts(proc, pciAddress).minor));
+  const minor = numberOf(identity.minor ?? (pciAddress === undefined ? undefined : procFacts(facts.trees, pciAddress).minor));
   const [, pciDevice, pciVendor] = /^(?:0x)?([0-9a-f]{4})([0-9a-f]{4})$/i.exec(identity.pciDeviceId ?? '') ?? [];
   return {
     family: 'nvidia',
@@ -154,27 +156,26 @@ export function access({ id, uuid, index, characterDevices = [] }: Device): Devi
 
 const numberOf = (text: string | undefined): number | undefined => (text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined);
 
-/** Builds the device of a GPU that the driver's tools no longer show, from the facts of the kernel driver. */
-export function deviceFromProc({ proc, sys }: Pick<Host, 'sys' | 'proc'>, pciAddress: string): Device | undefined {
-  const { uuid, model, minor } = procFacts(proc, pciAddress);
-  if (uuid === undefined) return undefined;
+/**
+ * Builds the device of a GPU that the driver's tools do not show, from the facts of the kernel driver. Without a UUID its name is its
+ * address, until one is read.
+ */
+export function unshownDevice(sys: Tree, pciAddress: string, { uuid, model, minor, isListed }: ProcFacts): Device {
+  const { pciVendor, pciDevice, pciPath, numaNode, driver } = readPciFunction(sys, pciAddress);
   return {
     family: 'nvidia',
-    id: uuid,
+    id: uuid ?? pciAddress,
     kind: 'gpu',
-    aliases: [pciAddress],
+    aliases: uuid === undefined ? [] : [pciAddress],
     vendor: 'NVIDIA',
-    driver: 'nvidia',
     pciAddress,
-    identity: uuid,
-    uuid,
-    ...defined({ model, numaNode: numaNodeOf(sys, pciAddress), minor: numberOf(minor) }),
+    identity: uuid ?? null,
+    ...defined({ uuid, model, numaNode, driver: isListed ? DRIVER : driver, minor: numberOf(minor), pciVendor, pciDevice, pciPath }),
   };
 }
 
-/** Parses `/proc/driver/nvidia/gpus/<address>/information`, which has lines such as `Device Minor: 	 0`. */
-function procFacts(proc: Tree, pciAddress: string): Record<'uuid' | 'model' | 'minor', string | undefined> {
-  const text = proc.text(`driver/nvidia/gpus/${pciAddress}/information`) ?? '';
-  const fact = (name: string, form: string): string | undefined => new RegExp(`^${name}:\\s*(${form})\\s*$`, 'im').exec(text)?.[1];
-  return { uuid: fact('GPU UUID', 'GPU-[0-9a-f-]{36}'), model: fact('Model', '.+?'), minor: fact('Device Minor', '\\d+') };
-}
+/** Leaves out the devices that had only their address as a name, of which a device with the same address has another name now. */
+export const withoutNamed = (before: readonly Device[], now: readonly Device[]): readonly Device[] =>
+  before.filter(
+    ({ id, pciAddress }) => id !== pciAddress || !now.some((device) => device.parent === undefined && device.pciAddress === pciAddress),
+  );

@@ -26,15 +26,15 @@ export class FabricCliques {
   /**
    * Returns the findings of each GPU of one read. When the two largest cliques have the same number of GPUs, no clique is the usual one, and
    * each GPU gets the finding. A node without a domain of several nodes has one clique. GPUs whose clique was not read may be in any: when
-   * they decide, there is no finding of the comparison.
+   * they decide, there is no finding of the comparison. So may the GPUs that the driver does not show, `unshown` in number.
    */
-  take(gpus: readonly GpuSample[]): (gpu: GpuSample) => readonly Finding[] {
+  take(gpus: readonly GpuSample[], unshown = 0): (gpu: GpuSample) => readonly Finding[] {
     const counts = new Map<string, number>();
     for (const { fabric } of gpus) {
       const clique = cliqueOf(fabric);
       if (clique !== undefined) counts.set(clique, (counts.get(clique) ?? 0) + 1);
     }
-    const unread = gpus.filter(mayBeInOne).length;
+    const unread = gpus.filter(mayBeInOne).length + unshown;
     const cliques = [...counts].sort(([, a], [, b]) => b - a);
     const findingsOf = (gpu: GpuSample): readonly Finding[] => {
       const clique = cliqueOf(gpu.fabric);

@@ -33,7 +33,14 @@ export function gpuFindings(gpu: GpuSample, all: readonly GpuSample[] = [gpu]): 
 }
 
 /** Conditions of a whole GPU that also affect its instances. A fault of one memory or counter may not affect them. */
-const CONCERNS_INSTANCES: ReadonlySet<string> = new Set(['GpuLost', 'RecoveryAction', 'FabricNotReady', 'PciFunctionGone', 'AerFatal']);
+const CONCERNS_INSTANCES: ReadonlySet<string> = new Set([
+  'GpuLost',
+  'NotInitialized',
+  'RecoveryAction',
+  'FabricNotReady',
+  'PciFunctionGone',
+  'AerFatal',
+]);
 export const concerningInstances = (findings: readonly Finding[]): readonly Finding[] =>
   findings.filter(({ type }) => CONCERNS_INSTANCES.has(type));
 
@@ -50,7 +57,10 @@ function failureOf({ unread = [] }: GpuSample, ...reasons: readonly Unread['kind
 function lost(gpu: GpuSample): readonly Finding[] {
   const message = failureOf(gpu, 'lost');
   if (message !== undefined) return [raise(conditions.GpuLost, 'GpuIsLost', { status: true, message })];
-  if (answers(gpu)) return [raise(conditions.GpuLost, 'Answers', { status: false, message: 'the GPU answers' })];
+  if (answers(gpu))
+    return [conditions.GpuLost, conditions.NotInitialized].map((condition) =>
+      raise(condition, 'Answers', { status: false, message: 'the GPU answers' }),
+    );
   const failed = failureOf(gpu, 'error', 'reset-required');
   return failed === undefined ? [] : [raise(conditions.GpuLost, 'ValuesUnreadable', { status: 'unknown', message: failed })];
 }

@@ -3,9 +3,10 @@ import { defineFamily } from '../family.ts';
 import { pcieErrorConditions } from '../kit/pcie/health.ts';
 import { conditions, logConditions } from './conditions.ts';
 import { access } from './devices.ts';
-import { mayHaveGpus } from './hardware.ts';
+import { mayHaveGpus, signs } from './hardware.ts';
 import { KernelLogProbe } from './kernel-log.ts';
 import { known, programs } from './known-text.ts';
+import { listing } from './listing.ts';
 import { metrics } from './metrics.ts';
 import { options, replayOptions } from './options.ts';
 import { NvidiaProbe } from './probe.ts';
@@ -27,6 +28,7 @@ export const family = defineFamily({
       areIncluded: 'Memory, power, energy, temperature and errors: yes. Add up GPUs, or instances, never both.',
     },
   ],
+  listing,
   metrics: Object.values(metrics),
   conditions: [...Object.values(conditions), ...pcieErrorConditions, ...Object.values(logConditions)],
   problems: [...problems, ...kmsgProblems],
@@ -36,7 +38,7 @@ export const family = defineFamily({
     { check: 'container-processes', part: 'process-ids', problems: [] },
   ],
   isPresent: mayHaveGpus,
-  signs: [{ vendor: '0x10de', classes: ['03'], what: 'NVIDIA GPU' }],
+  signs,
   activity: {
     utilization: { above: 0.05, means: { gpu: { metric: metrics.activity.name, labels: { unit: 'graphics' } } } },
     isForHoldersOnly: true,
@@ -45,8 +47,11 @@ export const family = defineFamily({
   shows: { gpu: ['busy', 'memory', 'power', 'temperature'], mig: ['busy', 'memory'] },
   options,
   canRelease: true,
-  createProbe: (host, values) =>
-    new KernelLogProbe(new NvidiaProbe(host, values), host, values.kmsg === '' ? host.dev.path('kmsg') : values.kmsg),
+  createProbe: (host, values) => {
+    // A replay must not depend on the container in which it runs.
+    const visible = host.recordedErrors === undefined ? process.env.NVIDIA_VISIBLE_DEVICES : undefined;
+    return new KernelLogProbe(new NvidiaProbe(host, values, visible), host, values.kmsg === '' ? host.dev.path('kmsg') : values.kmsg);
+  },
   resolve,
   claimNames,
   claimForms: { partNodes: /^\/dev\/nvidia-caps\/nvidia-cap\d+$/, partTypes: ['mig'] },

@@ -7,10 +7,12 @@ import type { Finding } from '../../model/health.ts';
 import type { Release } from '../../model/release.ts';
 import type { Probe } from '../family.ts';
 import { conditions } from './conditions.ts';
+import { withoutNamed } from './devices.ts';
 import { NcclCrashes } from './nccl-crashes.ts';
+import { StartFailures } from './start-failures.ts';
 import { type XidReport, xidReports } from './xid-findings.ts';
 import { parseNvidiaLine, type XidLine } from './xid-line.ts';
-import { EMPTY_MEMORY, endFaults, type RecordPlace, rememberLine, type XidMemory } from './xid-memory.ts';
+import { EMPTY_MEMORY, endFaults, gpuKey, type RecordPlace, rememberLine, type XidMemory } from './xid-memory.ts';
 
 /** A recovery action may be this much older than the start of its read. Log lines of these seconds may be newer than the action. */
 const ACTION_AGE_MS = 10_000;
@@ -32,6 +34,7 @@ export class KernelLogProbe implements Probe {
   #stopFollowing: (() => void) | undefined;
   #devices: readonly Device[];
   readonly #crashes: NcclCrashes;
+  readonly #starts = new StartFailures();
   /** Latest time at which the driver asked for no recovery of a GPU, by PCI address. */
   readonly #askedNothingAtMs = new Map<string, number>();
   /** True when the log has new lines about GPUs since the last read or wake. */
@@ -71,15 +74,30 @@ export class KernelLogProbe implements Probe {
     this.#addXidLines(this.#gpus.takeXids?.() ?? [], problem !== undefined);
     const [nowMs, isReadable] = [this.#logMs(), problem === undefined];
     const xids = xidReports(this.#memory, this.#devices, nowMs, isReadable);
+    for (const report of collection.reports) if (answers(report)) this.#starts.answered(report.device, startedAtMs);
     const reported = new Map(collection.reports.map((report) => [report.device.id, report]));
+    // A device that was not read also has a report, because the findings of the log need no answer of the driver.
+    const reports = this.#devices.map((device) => {
+      const report = this.#withRemedy(reported.get(device.id) ?? { device });
+      const others = [...this.#crashes.findings(device.id, nowMs, isReadable), ...this.#starts.findings(report, nowMs)];
+      return withLog(report, xids.get(device.id), others);
+    });
     return {
       ...collection,
-      // A device that was not read also has a report, because the findings of the log need no answer of the driver.
-      reports: this.#devices.map((device) =>
-        withLog(reported.get(device.id) ?? { device }, xids.get(device.id), this.#crashes.findings(device.id, nowMs, isReadable)),
-      ),
-      problems: problem === undefined ? collection.problems : [...collection.problems, problem],
+      reports,
+      problems: [...collection.problems, ...this.#starts.problems(reports, nowMs), ...(problem === undefined ? [] : [problem])],
     };
+  }
+
+  /** Gives a GPU that the driver does not reach the remedy that the log tells. */
+  #withRemedy(report: DeviceReport): DeviceReport {
+    const { device, read } = report;
+    if (read === undefined || device.pciAddress === undefined || !isUnreached(report)) return report;
+    const xids = this.#memory.gpus.get(gpuKey(device.pciAddress));
+    const isToReplace = xids?.tallies.some(({ isOpen, judgement }) => isOpen && judgement.remedy === 'replace') === true;
+    const remedy = isToReplace ? 'replace' : this.#starts.remedyOf(device);
+    if (remedy === undefined) return report;
+    return { ...report, read: { ...read, findings: read.findings.map((each) => (isFault(each) ? { ...each, remedy } : each)) } };
   }
 
   watch(wake: () => void): () => void {
@@ -119,7 +137,8 @@ export class KernelLogProbe implements Probe {
   #remember({ reports, listing }: Collection): void {
     const devices = reports.map(({ device }) => device);
     const isKnown = (id: string): boolean => devices.some((device) => device.id === id);
-    this.#devices = listing === 'complete' ? devices : [...devices, ...this.#devices.filter(({ id }) => !isKnown(id))];
+    const before = this.#devices.filter(({ id }) => !isKnown(id));
+    this.#devices = listing === 'complete' ? devices : [...devices, ...withoutNamed(before, devices)];
   }
 
   /** Adds Xids of the library, which have only a number, when the log cannot be read. Otherwise the log has them with more details. */
@@ -146,6 +165,7 @@ export class KernelLogProbe implements Probe {
         onRecord: (record) => {
           const message = this.#dated(record, aheadMs);
           if (this.#crashes.add(message, this.#logMs())) this.#hasNewLines = true;
+          if (this.#starts.add(message)) this.#hasNewLines = true;
           const line = parseNvidiaLine(message);
           if (line === undefined) return;
           this.#memory = rememberLine(this.#memory, line, message);
@@ -161,6 +181,13 @@ export class KernelLogProbe implements Probe {
     this.#hasNewLines = false;
   }
 }
+
+const UNREACHED: readonly string[] = [conditions.GpuLost.type, conditions.NotInitialized.type];
+const isFault = ({ type, status }: Finding): boolean => UNREACHED.includes(type) && status === true;
+const isUnreached = ({ read }: DeviceReport): boolean => read?.findings.some(isFault) === true;
+
+const answers = ({ device, read }: DeviceReport): boolean =>
+  device.parent === undefined && read?.findings.some(({ type, status }) => type === conditions.GpuLost.type && status === false) === true;
 
 /** Adds the findings of the log. The log is a separate source with its own conditions; it does not refresh readings of the device. */
 function withLog(report: DeviceReport, xids: XidReport = { readings: [], findings: [] }, crashes: readonly Finding[]): DeviceReport {

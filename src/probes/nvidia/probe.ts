@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs';
 import type { Host } from '../../host/host.ts';
+import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
 import type { PeerMemory } from '../../model/direct-access.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Release } from '../../model/release.ts';
@@ -9,11 +11,13 @@ import { FallbackNames } from '../kit/fallback-names.ts';
 import { type ReasonOf, raise } from '../kit/finding.ts';
 import { Pacer } from '../kit/pace.ts';
 import { DirectAccessReader } from '../kit/pcie/direct.ts';
+import type { ExpectedFunction } from '../kit/pcie/unshown.ts';
 import { ProcessFactsReader } from '../kit/process-facts.ts';
 import { conditions } from './conditions.ts';
-import { deviceFromProc, namesOf, nodeFactsOf } from './devices.ts';
+import { namesOf, nodeFactsOf, unshownDevice, withoutNamed } from './devices.ts';
 import { FabricCliques } from './fabric-clique.ts';
 import { hardwareOnBus } from './hardware.ts';
+import { type GpuPlace, MachineGpus } from './machine-gpus.ts';
 import { metrics } from './metrics.ts';
 import { NvmlSource } from './nvml/source.ts';
 import type { NvidiaOptions } from './options.ts';
@@ -21,8 +25,10 @@ import { peerModuleOf, readPeerMemory } from './peer-memory.ts';
 import { StuckProcesses, type UsersOfDevice } from './processes.ts';
 import { lostWith, PcieErrors, reportsOf } from './reports.ts';
 import type { GpuSample, NodeSample } from './sample.ts';
-import { type SmiFailure, type SurplusFault, surplusFaults } from './smi.ts';
+import type { SmiFailure } from './smi.ts';
 import { SmiSource } from './smi-source.ts';
+import { faultProblems, type Gap, type Unshown, unshownGpus, unshownReport } from './unshown.ts';
+import { type SurplusFault, surplusFaults } from './wordings.ts';
 import type { XidLine } from './xid-line.ts';
 
 /** Reads GPUs from NVML or `nvidia-smi`. It remembers earlier reads, to report GPUs that the driver no longer shows. */
@@ -31,6 +37,7 @@ export class NvidiaProbe implements Probe {
   readonly #options: NvidiaOptions;
   readonly #nvml: NvmlSource;
   readonly #smi: SmiSource;
+  readonly #machine: MachineGpus;
   readonly #pcie: PcieErrors;
   readonly #cliques = new FabricCliques();
   readonly #processes: ProcessFactsReader;
@@ -41,13 +48,17 @@ export class NvidiaProbe implements Probe {
   readonly #names: FallbackNames;
   readonly #pacer = new Pacer();
   #known: readonly DeviceReport[];
+  /** Addresses of the GPUs that the driver had not started at the last read. */
+  #neverStarted: ReadonlySet<string> = new Set();
   /** Who asked to close the driver. */
   #asked: Release | undefined;
   /** End of that release on the monotonic clock, because the wall clock can be set meanwhile. */
   #askedUntilMs = Number.POSITIVE_INFINITY;
 
-  constructor(host: Host, options: NvidiaOptions) {
+  /** `visible`: the variable NVIDIA_VISIBLE_DEVICES of the agent. */
+  constructor(host: Host, options: NvidiaOptions, visible?: string) {
     this.#host = host;
+    this.#machine = new MachineGpus(host, visible);
     this.#options = options;
     this.#nvml = new NvmlSource(host, options);
     this.#smi = new SmiSource(host, options);
@@ -59,17 +70,20 @@ export class NvidiaProbe implements Probe {
   }
 
   async collect(): Promise<Collection> {
+    const nowMs = this.#host.clock.monotonic();
+    // Before the read: the driver need not show a GPU that it gets meanwhile.
+    const expected = this.#machine.expected(nowMs);
     const release = this.#currentRelease();
     if (release !== undefined) {
       this.#nvml.release();
-      return this.#closed(release);
+      return this.#closed(release, expected);
     }
-    const nvml = await this.#nvml.read();
+    const nvml = await this.#nvml.read(expected);
     // The read polls for events, so the driver may have asked for a release.
     const unbinding = this.#nvml.unbinding();
-    if (unbinding !== undefined) return this.#closed(unbinding);
-    if (nvml === undefined || nvml.problem !== undefined) return await this.#collectWithout(nvml?.problem);
-    return this.#assembled(nvml);
+    if (unbinding !== undefined) return this.#closed(unbinding, expected);
+    if (nvml === undefined || nvml.problem !== undefined) return await this.#collectWithout(nvml?.problem, expected);
+    return await this.#assembled(nvml, expected, (address) => this.#nvml.isDrained(address));
   }
 
   watch(wake: () => void): () => void {
@@ -99,32 +113,35 @@ export class NvidiaProbe implements Probe {
     return this.#asked ?? ofFile ?? this.#nvml.unbinding();
   }
 
-  /** Returns the known GPUs without a read. Their state is unknown. */
-  #closed({ by, untilMs }: Release): Collection {
+  /** Returns the GPUs without a read. Their state is unknown. */
+  #closed({ by, untilMs }: Release, expected: Expected): Collection {
     const message = `${by} asked the agent to close the driver${untilMs === undefined ? '' : ` until ${new Date(untilMs).toISOString()}`}`;
     const outOfBand = {
       readings: untilMs === undefined ? [] : [{ metric: metrics.releaseEnd.name, value: Math.floor(untilMs / 1_000) }],
       findings: [raise(conditions.DriverReleased, 'Released', { status: true, message })],
     };
+    // A GPU that is unbound now is in the hands of whoever asked.
+    this.#known = this.#withUnknown(expected.filter(({ state }) => state === 'bound'));
     const reports = this.#known.map(({ device }) => ({ device, outOfBand }));
     return { reports, problems: [{ code: 'driver-released', message }], listing: 'partial' };
   }
 
   /** Reads from the command instead of the library. `problem` is the failure of the library, if it was used. */
-  async #collectWithout(problem: SmiFailure['problem'] | undefined): Promise<Collection> {
-    if (problem !== undefined && this.#options.source === 'nvml') return this.#failed({ problem, surplus: '' });
+  async #collectWithout(problem: SmiFailure['problem'] | undefined, expected: Expected): Promise<Collection> {
+    if (problem !== undefined && this.#options.source === 'nvml') return await this.#failed({ problem, surplus: '' }, expected);
     const answer = await this.#smi.read();
     // The failure of an existing library is more useful than the fact that the command is missing.
     if (answer.problem?.code === 'smi-not-found' && problem !== undefined && problem.code !== 'library-not-found')
-      return this.#failed({ problem, surplus: '' });
-    return answer.problem === undefined ? this.#assembled(answer) : this.#failed(answer);
+      return await this.#failed({ problem, surplus: '' }, expected);
+    if (answer.problem !== undefined) return await this.#failed(answer, expected);
+    return await this.#assembled(answer, expected, (address) => this.#smi.isDrained(address));
   }
 
-  #assembled({ gpus, driver, cudaVersion, announced, faults, source, isComplete, ...rest }: NodeSample): Collection {
-    const problems = [...rest.problems];
-    const unshown = announced - gpus.length - faults.filter(({ fault }) => fault !== 'inforom').length;
-    if (unshown > 0) problems.push({ code: 'gpus-unshown', message: `${source}: ${announced} GPUs are announced, ${gpus.length} shown` });
+  async #assembled(sample: NodeSample, expected: Expected, isDrained: DrainQuestion): Promise<Collection> {
+    const { gpus, driver, cudaVersion, announced, source, hung = [] } = sample;
+    const problems = [...sample.problems];
     const pace = this.#pacer.next(this.#host.clock.monotonic());
+    const places = this.#missing(gpus.map(addressOf), expected, hung);
     const hasInstances = gpus.some(({ instances = [] }) => instances.length > 0);
     this.#processes.renew();
     this.#stuck.renew();
@@ -135,20 +152,41 @@ export class NvidiaProbe implements Probe {
       directOf: (address: string, path: string | undefined) => this.#direct.of(address, path),
       peerMemory: this.#peerMemoryOf(driver),
       gpus,
-      cliqueFindings: this.#cliques.take(gpus),
+      cliqueFindings: this.#cliques.take(gpus, places.length),
       pcieOf: (address: string) => this.#pcie.of(address, pace),
       processOf,
       stuckProcesses: (device: string, users: UsersOfDevice) => this.#stuck.findings(device, users, processOf),
     };
     const names = this.#names.of(gpus.map(namesOf));
-    const shown = gpus.map((gpu, index) => reportsOf(gpu, { index, id: names[index] as string }, facts));
-    problems.push(...shown.flatMap((gpu) => gpu.problems));
-    const reports = shown.flatMap((gpu) => gpu.reports);
-    const all = [...reports, ...this.#instancesOfLost(reports)];
-    this.#known = withFaults([...all, ...this.#unshown(all, faults)], faults, problems);
-    if (gpus.length === 0 && faults.length === 0 && hardwareOnBus(this.#host))
+    const read = gpus.map((gpu, index) => reportsOf(gpu, { index, id: names[index] as string }, facts));
+    problems.push(...read.flatMap((gpu) => gpu.problems));
+    const shown = read.flatMap((gpu) => gpu.reports);
+    this.#renewFor(places);
+    const drained = await this.#drained(places, sample.faults, isDrained);
+    problems.push(...drained.map(({ address }) => ({ code: 'gpu-drained', message: `the driver drains GPU ${address}` })));
+    const unshown = this.#unshown(shown, {
+      missing: places.map((place) => (drained.includes(place) ? { ...place, isWithheld: true } : place)),
+      expected: expected.map(({ address }) => address),
+      faults: sample.faults,
+      announced: announced - gpus.length,
+    });
+    if (unshown.unexplained > 0)
+      problems.push({ code: 'gpus-unshown', message: `${source}: ${announced} GPUs are announced, ${gpus.length} shown` });
+    const withheld = places.filter(
+      ({ address, isWithheld }) => isWithheld && !unshown.faults.some((fault) => fault.pciAddress === address),
+    );
+    if (withheld.length > 0)
+      problems.push({
+        code: 'no-permission',
+        message: `NVIDIA_VISIBLE_DEVICES of the agent leaves out ${withheld.length} GPUs of the node`,
+      });
+    const isInforomKnown = !problems.some(({ code }) => code === 'inforom-corrupted');
+    this.#known = this.#withInstances([...withFaults(shown, unshown.faults, isInforomKnown), ...unshown.reports]);
+    problems.push(...faultProblems(unshown.faults, (address) => gpuAt(this.#known, address)?.device.id));
+    const isNoneTold = gpus.length === 0 && this.#known.length === 0 && unshown.faults.length === 0;
+    if (isNoneTold && !problems.some(({ code }) => code === 'no-devices') && hardwareOnBus(this.#host))
       problems.push({ code: 'no-devices', message: `${source}: no GPU is shown` });
-    const isPartial = !isComplete || unshown > 0 || faults.some(({ fault }) => fault === 'closed') || gpus.some(isPartlyListed);
+    const isPartial = !unshown.isComplete || gpus.some(isPartlyListed);
     const message = 'the driver answers';
     const findings = [
       raise(conditions.DriverUnusable, 'Answers', { status: false, message }),
@@ -158,88 +196,129 @@ export class NvidiaProbe implements Probe {
     return { reports: withDriver, problems, source, listing: isPartial ? 'partial' : 'complete' };
   }
 
+  /** The GPUs that the driver should show and does not. Of a GPU that is shown without an address, nobody can tell which one it is. */
+  #missing(shown: readonly (string | undefined)[], expected: Expected, hung: readonly string[] = []): readonly GpuPlace[] {
+    const addresses = new Set([...shown, ...hung]);
+    return addresses.has(undefined) ? [] : this.#machine.placesOf(expected.filter(({ address }) => !addresses.has(address)));
+  }
+
+  /** The kernel driver knows the UUID of a GPU from its first start on. */
+  #renewFor(places: readonly GpuPlace[]): void {
+    if (places.some(({ address, facts }) => facts.uuid !== undefined && this.#neverStarted.has(address))) this.#nvml.renew();
+    this.#neverStarted = new Set(places.flatMap(({ address, facts }) => (facts.isListed && facts.uuid === undefined ? [address] : [])));
+  }
+
+  /** Which of the GPUs that no text explains are drained: the driver shows such a GPU to nobody, and it is well. */
+  async #drained(places: readonly GpuPlace[], faults: readonly SurplusFault[], isDrained: DrainQuestion): Promise<readonly GpuPlace[]> {
+    const drained: GpuPlace[] = [];
+    for (const place of places) {
+      const isTold = faults.some(({ pciAddress }) => pciAddress === place.address);
+      if (place.state === 'bound' && !isTold && !place.isWithheld && (await isDrained(place.address))) drained.push(place);
+    }
+    return drained;
+  }
+
+  /** Reports of the GPUs that the driver does not show. A GPU that was known keeps its name, if the kernel driver does not tell another one. */
+  #unshown(shown: readonly DeviceReport[], gap: Omit<Gap, 'gone' | 'placeAt'>): Unshown & { readonly reports: readonly DeviceReport[] } {
+    const gone = this.#known.flatMap(({ device: { kind, pciAddress } }) =>
+      kind === 'gpu' && pciAddress !== undefined && gpuAt(shown, pciAddress) === undefined ? [pciAddress] : [],
+    );
+    const placeAt = (address: string) =>
+      gpuAt(shown, address) === undefined ? this.#machine.placesOf([{ address, state: 'bound' }]) : NO_PLACES;
+    const unshown = unshownGpus({ ...gap, gone: gone.sort(), placeAt });
+    return { ...unshown, reports: unshown.gpus.map((gpu) => unshownReport(this.#deviceAt(gpu.place), gpu)) };
+  }
+
+  #deviceAt({ address, facts }: GpuPlace): Device {
+    const known = gpuAt(this.#known, address)?.device;
+    const isSame = known !== undefined && (facts.uuid === undefined || known.uuid === undefined || known.uuid === facts.uuid);
+    return isSame && (known.uuid !== undefined || facts.uuid === undefined) ? known : unshownDevice(this.#host.sys, address, facts);
+  }
+
+  /** The known GPUs, and those of the machine that were not known. */
+  #withUnknown(functions: Expected): readonly DeviceReport[] {
+    const unknown = functions.filter(({ address }) => gpuAt(this.#known, address) === undefined);
+    return [
+      ...this.#known.map(({ device }) => ({ device })),
+      ...this.#machine.placesOf(unknown).map((place) => ({ device: this.#deviceAt(place) })),
+    ];
+  }
+
   #peerMemoryOf(driver: string | undefined): PeerMemory | undefined {
     const of = [driver, peerModuleOf(this.#host.sys)].join(' ');
     if (this.#peerMemory?.of !== of) this.#peerMemory = { of, answer: readPeerMemory(this.#host) };
     return this.#peerMemory.answer;
   }
 
-  /** The driver does not list the instances of a lost GPU. Its known instances are reported as lost. */
-  #instancesOfLost(reports: readonly DeviceReport[]): readonly DeviceReport[] {
+  /** The driver does not list the instances of a GPU that it lost. Its known instances are reported with it. */
+  #withInstances(reports: readonly DeviceReport[]): readonly DeviceReport[] {
     const shown = new Set(reports.map(({ device }) => device.id));
-    return reports
+    const parts = reports
       .filter(isLost)
       .flatMap((gpu) =>
         this.#known
           .filter(({ device }) => device.parent === gpu.device.id && !shown.has(device.id))
           .map(({ device }) => lostWith(gpu, device)),
       );
-  }
-
-  /** Returns GPUs that the lines around the document name as unreadable. They stay listed as lost. */
-  #unshown(reports: readonly DeviceReport[], faults: readonly SurplusFault[]): readonly DeviceReport[] {
-    const shown = new Set(reports.map(({ device }) => device.id));
-    const lost = new Set(faults.flatMap(({ fault, pciAddress }) => (fault === 'lost' ? [pciAddress] : [])));
-    const known = this.#known.map(({ device }) => device).filter(({ pciAddress }) => pciAddress !== undefined && lost.has(pciAddress));
-    const unseen = [...lost].filter((address) => !known.some(({ pciAddress }) => pciAddress === address));
-    const devices = [...known, ...unseen.flatMap((address) => deviceFromProc(this.#host, address) ?? [])];
-    return devices.filter(({ id }) => !shown.has(id)).map((device) => ({ device }));
+    return [...reports, ...parts];
   }
 
   /** Handles a read without any values. Without NVIDIA hardware this is normal. */
-  #failed({ problem, surplus }: SmiFailure): Collection {
+  async #failed({ problem, surplus }: SmiFailure, expected: Expected): Promise<Collection> {
     const needsHardware: readonly string[] = ['smi-not-found', 'no-devices', 'driver-not-loaded', 'library-not-found'];
     if (needsHardware.includes(problem.code) && this.#known.length === 0 && !hardwareOnBus(this.#host))
       return { reports: [], problems: [], listing: 'absent' };
     if (problem.code === 'no-devices') {
-      // The driver answered that it has no GPU, so earlier GPUs are missing.
-      this.#known = [];
-      return { reports: [], problems: [problem], listing: 'complete' };
+      // The driver answered that it has no GPU.
+      const sample = { source: 'the driver', announced: 0, gpus: [], faults: surplusFaults(surplus), problems: [problem] };
+      return await this.#assembled(sample, expected, (address) => this.#smi.isDrained(address));
     }
-    if (problem.code === 'gpu-unreadable') {
-      const faults = surplusFaults(surplus);
-      const known = this.#known.map(({ device }) => ({ device }));
-      this.#known = withFaults([...known, ...this.#unshown(known, faults)], faults, []);
-    }
-    return this.#blind(problem);
+    const reason = UNUSABLE[problem.code];
+    if (reason !== undefined) return this.#unusable(problem, reason);
+    const faults = surplusFaults(surplus);
+    const gap = { missing: this.#missing([], expected), expected: expected.map(({ address }) => address), faults, announced: 0 };
+    const { reports } = this.#unshown([], { ...gap, isUnlisted: true });
+    const named = reports.map(({ device }) => device);
+    const known = this.#known.map(({ device }) => device).filter(({ id }) => !named.some((device) => device.id === id));
+    this.#known = [...withoutNamed(known, named).map((device) => ({ device })), ...reports];
+    return { reports, problems: [problem], listing: 'partial' };
   }
 
-  /** Returns the known GPUs without a read. If the driver is unusable, each of them has a fault. */
-  #blind(problem: Problem): Collection {
-    const reason = UNUSABLE[problem.code];
-    if (reason === undefined) {
-      const lost = problem.code === 'gpu-unreadable' ? this.#known.filter(isLost) : [];
-      return { reports: lost, problems: [problem], listing: 'partial' };
-    }
+  /** Returns all GPUs of the machine without a read. Each of them has the fault of the driver. */
+  #unusable(problem: Problem, reason: ReasonOf<typeof conditions.DriverUnusable>): Collection {
+    this.#known = this.#withUnknown(this.#machine.withoutDriver(this.#host.clock.monotonic()));
     const outOfBand = { readings: [], findings: [raise(conditions.DriverUnusable, reason, { status: true, message: problem.message })] };
     return { reports: this.#known.map(({ device }) => ({ device, outOfBand })), problems: [problem], listing: 'partial' };
   }
 }
+
+type Expected = readonly ExpectedFunction[];
+type DrainQuestion = (address: string) => boolean | Promise<boolean>;
+const addressOf = ({ identity }: GpuSample): string | undefined => normalizePciAddress(identity?.busId ?? '');
+const NO_PLACES: readonly GpuPlace[] = [];
+
+const gpuAt = (reports: readonly DeviceReport[], address: string): DeviceReport | undefined =>
+  reports.find(({ device }) => device.kind === 'gpu' && device.pciAddress === address);
 
 const UNUSABLE: Readonly<Record<string, ReasonOf<typeof conditions.DriverUnusable>>> = {
   'driver-not-loaded': 'DriverNotLoaded',
   'driver-library-mismatch': 'LibraryMismatch',
 };
 
+const LOST: readonly string[] = [conditions.GpuLost.type, conditions.NotInitialized.type];
+
 const isLost = ({ device, read }: DeviceReport): boolean =>
-  device.kind === 'gpu' && read?.findings.some(({ type, status }) => type === conditions.GpuLost.type && status === true) === true;
+  device.kind === 'gpu' && read?.findings.some(({ type, status }) => LOST.includes(type) && status === true) === true;
 
 /** True when the driver failed to list instances, or an instance has no UUID: its device with a UUID may be known, and is not missing. */
 const isPartlyListed = ({ instances = [], unread = [] }: GpuSample): boolean =>
   instances.some(({ name }) => name === undefined) || unread.some(({ value }) => value === 'instances');
 
 /**
- * Adds the faults that the lines around the document name, and a problem for each GPU that could not be opened. A document without an
- * infoROM line for a GPU means that its infoROM is sound, unless the exit status reports a damaged infoROM without naming the GPU.
+ * Adds the faults that the lines around the document name. A document without an infoROM line for a GPU means that its infoROM is sound,
+ * unless the exit status reports a damaged infoROM without naming the GPU.
  */
-function withFaults(reports: readonly DeviceReport[], faults: readonly SurplusFault[], problems: Problem[]): readonly DeviceReport[] {
-  for (const { pciAddress, fault, line, problem = 'gpu-unreadable' } of faults) {
-    if (fault === 'closed') problems.push({ code: 'no-permission', message: line });
-    if (fault !== 'lost') continue;
-    const gpu = reports.find(({ device }) => device.kind === 'gpu' && device.pciAddress === pciAddress);
-    problems.push({ code: problem, message: line, ...(gpu === undefined ? {} : { device: gpu.device.id }) });
-  }
-  const isInforomKnown = !problems.some(({ code }) => code === 'inforom-corrupted');
+function withFaults(reports: readonly DeviceReport[], faults: readonly SurplusFault[], isInforomKnown: boolean): readonly DeviceReport[] {
   return reports.map((report) => {
     const own = faults.filter(({ pciAddress, fault }) => pciAddress === report.device.pciAddress && fault !== 'closed');
     const found = own.map(({ fault, line: message }) =>

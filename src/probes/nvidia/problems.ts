@@ -60,6 +60,22 @@ export const problems = [
     remedy: 'Search the kernel log for Xids of this GPU. Usually a reboot is needed.',
   },
   {
+    code: 'gpu-drained',
+    meaning: 'An administrator drains this GPU, so the driver shows it to no program. Its state is unknown.',
+    remedy: 'End it with nvidia-smi drain -p <address> -m 0 when the work on the GPU is done.',
+  },
+  {
+    code: 'start-failed',
+    meaning: 'The driver says that it could not start a PCI function, and no listed GPU is known to be that function.',
+    remedy: 'Compare lspci -d 10de: with nvidia-smi -L on the node, and read the lines of the kernel log before that line.',
+  },
+  {
+    code: 'reset-required',
+    meaning:
+      'The driver refuses new work on one of the GPUs until it is reset, and names none. No GPU asks for a recovery, so none is blamed. The problem ends when the driver is loaded again, or a day after the last such line.',
+    remedy: 'Start a small program on each GPU: the one on which it fails needs a reset.',
+  },
+  {
     code: 'inforom-corrupted',
     meaning: 'The command reports a damaged infoROM but does not name the GPU.',
     remedy: 'Run nvidia-smi manually: a warning names the GPU. Reset it; if the warning stays, replace the board.',

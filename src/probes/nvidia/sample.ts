@@ -1,8 +1,8 @@
 import type { Problem } from '../../model/collection.ts';
 import type { Failure } from './cell.ts';
-import type { SurplusFault } from './smi.ts';
 import type { FabricFault, FabricHealth, FabricState, Recovery } from './states.ts';
 import type { ValueKey, Values } from './values.ts';
+import type { SurplusFault } from './wordings.ts';
 
 /** Result of one read of the node, from the library or from `nvidia-smi`. */
 export interface NodeSample {
@@ -13,11 +13,11 @@ export interface NodeSample {
   /** Number of GPUs that the driver announces; 0 when it does not announce it. */
   readonly announced: number;
   readonly gpus: readonly GpuSample[];
-  /** Faults of GPUs of which only the address is known. */
+  /** Faults of GPUs of which only the address or the index is known. */
   readonly faults: readonly SurplusFault[];
+  /** Addresses of GPUs that are left out because an earlier call hangs. */
+  readonly hung?: readonly string[];
   readonly problems: readonly Problem[];
-  /** False when a known GPU may still exist although this read does not name it. */
-  readonly isComplete: boolean;
   readonly problem?: undefined;
 }
 

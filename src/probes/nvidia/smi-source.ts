@@ -7,12 +7,15 @@ import { childrenOf, wordAt } from './document.ts';
 import { gpuSampleOf } from './document-sample.ts';
 import type { NvidiaOptions } from './options.ts';
 import type { GpuSample, LinkPeer, MigName, MigSample, NodeSample } from './sample.ts';
-import { readSmi, type SmiFailure, surplusFaults } from './smi.ts';
+import { readSmi, type SmiFailure } from './smi.ts';
+import { surplusFaults } from './wordings.ts';
 
 /** Minimum timeout of the commands after `nvidia-smi -q -x`, even if that command took very long. */
 const MIN_TIMEOUT_MS = 500;
 /** The NVLink topology does not change while the driver is loaded, but a link may come up late. */
 const TOPOLOGY_EVERY_MS = minutes(5);
+
+const DRAIN_EVERY_MS = minutes(1);
 
 /** Where driver containers and WSL place nvidia-smi, */
 const DIRECTORIES: readonly string[] = ['/usr/local/nvidia/bin', '/usr/lib/wsl/lib'];
@@ -28,6 +31,7 @@ export class SmiSource {
   #migNames: ReadonlyMap<string, MigName> = new Map();
   /** Peers of each GPU from the last topology, keyed by UUID. */
   #peers: ReadonlyMap<string, readonly LinkPeer[]> = new Map();
+  readonly #drains = new Map<string, { readonly atMs: number; readonly isDrained: boolean }>();
   /** Time of the last topology read, and its GPUs. */
   #topologyRead = { atMs: -Infinity, uuids: '' };
   readonly #pacer = new Pacer();
@@ -58,8 +62,21 @@ export class SmiSource {
       gpus,
       faults,
       problems,
-      isComplete: true,
     };
+  }
+
+  /**
+   * Whether an administrator drains a GPU: the driver then shows it to no program. The command prints `The current drain state of GPU … is:
+   * draining`. The answer is kept for a while.
+   */
+  async isDrained(address: string): Promise<boolean> {
+    const nowMs = this.#host.clock.monotonic();
+    const last = this.#drains.get(address);
+    if (last !== undefined && nowMs - last.atMs < DRAIN_EVERY_MS) return last.isDrained;
+    const { stdout } = await this.#run(['drain', '-p', address, '-q'], this.#options.timeout);
+    const isDrained = /drain state of GPU\b.*:\s*draining\b/i.test(stdout);
+    this.#drains.set(address, { atMs: nowMs, isDrained });
+    return isDrained;
   }
 
   #runUntil(endMs: number, ...args: readonly string[]): Promise<CommandResult> {

@@ -1,7 +1,7 @@
-import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { CommandFailure, CommandResult } from '../../host/process/command.ts';
 import { type Element, parseDocument } from './document.ts';
 import type { ProblemCode } from './problems.ts';
+import { WORDINGS } from './wordings.ts';
 
 /** Result of one `nvidia-smi -q -x`. */
 export interface SmiDocument {
@@ -25,18 +25,7 @@ const FAILURES: Readonly<Record<CommandFailure, ProblemCode>> = {
   'too-large': 'smi-too-large',
 };
 
-/** Known texts, in search order. They come before the exit status, which is NVML's and differs between drivers. */
-const SENTENCES: readonly (readonly [RegExp, ProblemCode])[] = [
-  [/couldn't communicate with the NVIDIA driver/i, 'driver-not-loaded'],
-  [/Driver\/library version mismatch/i, 'driver-library-mismatch'],
-  [/Failed to initialize NVML: Insufficient Permissions/i, 'no-permission'],
-  [/Failed to initialize NVML: Driver Not Loaded/i, 'driver-not-loaded'],
-  [/Failed to initialize NVML/i, 'driver-unreachable'],
-  [/couldn't find libnvidia-ml/i, 'library-not-found'],
-  [/No devices were found/i, 'no-devices'],
-  [/Unable to determine the device handle.*Insufficient Permissions/i, 'no-permission'],
-  [/Unable to determine the device handle/i, 'gpu-unreadable'],
-];
+/** Problems by exit status, which is NVML's and differs between drivers: a known text comes first. */
 const STATUSES: Readonly<Record<number, ProblemCode>> = {
   4: 'no-permission',
   6: 'no-devices',
@@ -66,7 +55,7 @@ function problemOf(result: CommandResult, error: string | undefined, surplus: st
     return { code, message: `nvidia-smi -q -x: ${result.failure}` };
   }
   const text = firstLine(surplus);
-  const known = SENTENCES.find(([sentence]) => sentence.test(surplus))?.[1] ?? STATUSES[result.exitCode ?? 0];
+  const known = WORDINGS.find(({ text, fault }) => fault !== 'inforom' && text.test(surplus))?.code ?? STATUSES[result.exitCode ?? 0];
   if (known !== undefined) return { code: known, message: text === '' ? `nvidia-smi -q -x: ${endOf(result)}` : text };
   if (error === 'malformed') return { code: 'smi-garbage', message: 'nvidia-smi -q -x: the document is no well-formed XML' };
   if (error === 'truncated') return { code: 'smi-truncated', message: 'nvidia-smi -q -x: the document has no end' };
@@ -78,25 +67,3 @@ function problemOf(result: CommandResult, error: string | undefined, surplus: st
 const endOf = ({ exitCode, signal }: CommandResult): string => (signal === undefined ? `exit status ${exitCode}` : `ended by ${signal}`);
 
 const firstLine = (text: string): string => (text.split('\n').find((line) => line.trim() !== '') ?? '').trim().slice(0, 200);
-
-/** A fault of a GPU that the lines around the document name. */
-export interface SurplusFault {
-  /** Normalized PCI address. */
-  readonly pciAddress: string;
-  /** `closed`: the command has no permission to open the GPU. */
-  readonly fault: 'lost' | 'inforom' | 'closed';
-  readonly line: string;
-  /** Problem code of a lost GPU; default `gpu-unreadable`. */
-  readonly problem?: ProblemCode;
-}
-
-export function surplusFaults(surplus: string): readonly SurplusFault[] {
-  return surplus.split('\n').flatMap((text): SurplusFault[] => {
-    const line = text.trim();
-    const pciAddress = normalizePciAddress(/\b([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b/i.exec(line)?.[1] ?? '');
-    if (pciAddress === undefined) return [];
-    if (/infoROM is corrupted/i.test(line)) return [{ pciAddress, fault: 'inforom', line }];
-    if (!/Unable to determine the device handle/i.test(line)) return [];
-    return [{ pciAddress, fault: /Insufficient Permissions/i.test(line) ? 'closed' : 'lost', line }];
-  });
-}

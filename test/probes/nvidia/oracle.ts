@@ -4,8 +4,10 @@ import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
 import { hardwareOf } from '../../support/hardware.ts';
 
 const GPUS = 4;
-/** The last simulated GPU is split, and is not told of. */
-const { files: simulated, links, resources } = hardwareOf(family, { nvidia: GPUS + 1 }, 30_000);
+/** The last simulated GPU is split, and is not in the machine. */
+const { files: simulated, links: allLinks, resources } = hardwareOf(family, { nvidia: GPUS + 1 }, 30_000);
+const isOfLast = (path: string): boolean => path.includes(`0008:${(GPUS + 1).toString(16).padStart(2, '0')}:00.0`);
+const links = Object.fromEntries(Object.entries(allLinks).filter(([path]) => !isOfLast(path)));
 
 const SMI = 'bin/nvidia-smi';
 const RELEASE = 'run/release';
@@ -27,11 +29,15 @@ const ofDomain = (document: string): string =>
     .replace(/(?<=<attached_gpus>)\d+/, `${GPUS}`)
     .replaceAll(COPIED, FIRST)
     .replaceAll('<fabric>\n', `<fabric>\n\t\t\t<cliqueId>1</cliqueId>\n\t\t\t<clusterUuid>${CLUSTER}</clusterUuid>\n`);
+const addressOf = (device: string): string => addresses[DEVICES.indexOf(device)] as string;
+/** What the kernel driver tells of a GPU. */
+const informationOf = (device: string): string => `proc/driver/nvidia/gpus/${addressOf(device)}/information`;
+const information = (uuid: string): string => `Model: \t\t NVIDIA H100 80GB HBM3\nGPU UUID: \t ${uuid}\nGPU Excluded:\t No\n`;
 const files: Readonly<Record<string, string>> = {
-  ...simulated,
+  ...Object.fromEntries(Object.entries(simulated).filter(([path]) => !isOfLast(path))),
+  ...Object.fromEntries(DEVICES.map((device) => [informationOf(device), information(device === COPY ? FIRST : device)])),
   [XML]: ofDomain(simulated[XML] as string),
 };
-const addressOf = (device: string): string => addresses[DEVICES.indexOf(device)] as string;
 const aerPathOf = (uuid: string): string => Object.keys(files).find((path) => path.endsWith(`/${addressOf(uuid)}/aer_dev_fatal`)) ?? '';
 
 /** Changes the part of the document on one GPU. */
@@ -63,9 +69,30 @@ const inFabric = (name: string, element: string, text: string): Fault => ({
   shownBy: () => [CLIQUE],
 });
 
+const everything = (uuid: string): readonly string[] => [XML, CLIQUE, aerPathOf(uuid)];
+
 const uuidOf = (count: number): string => `GPU-5e1f0000-0000-4000-9000-${String(count).padStart(12, '0')}`;
 
 let lines = 0;
+
+/** The driver does not show a GPU. `line`: what the command prints in front of its document. */
+const unshown = (name: string, condition: string, line = '', more: Partial<Fault> = {}): Fault => ({
+  name,
+  condition,
+  devices: [REPLACED, FOURTH],
+  group: 'unshown',
+  shownBy: () => [XML],
+  hides: everything,
+  begin: (tree, device, layer) =>
+    tree.edit(layer, XML, (document) => `${line.replace('ADDRESS', addressOf(device))}${withoutGpu(device)(document)}`),
+  end: (tree, _device, layer) => tree.take(layer),
+  ...more,
+});
+
+const withoutGpu =
+  (device: string) =>
+  (document: string): string =>
+    changeGpu(device, () => '')(document).replace(/(?<=<attached_gpus>)\d+/, (count) => `${Number(count) - 1}`);
 
 const faults: readonly Fault[] = [
   inDocument('row remapping failed', 'RowRemapFailure', 'remapped_row_failure', 'Yes'),
@@ -94,6 +121,14 @@ const faults: readonly Fault[] = [
     },
     end: (tree, _uuid, layer) => tree.take(layer),
   },
+  unshown('lost behind a line without a blank', 'GpuLost', 'Unable to determine the device handle for GPUADDRESS: Unknown Error\n'),
+  unshown('not shown, without a word', 'NotInitialized'),
+  unshown('never started', 'NotInitialized', '', {
+    begin(tree, device, layer) {
+      tree.edit(layer, XML, withoutGpu(device));
+      tree.edit(layer, informationOf(device), (text) => text.replace(/GPU-\S+/, 'GPU-????????-????-????-????-????????????'));
+    },
+  }),
   {
     name: 'fatal PCIe error',
     condition: 'AerFatal',
@@ -104,8 +139,6 @@ const faults: readonly Fault[] = [
     begin: (tree, uuid, layer) => tree.put(layer, aerPathOf(uuid), 'MalfTLP 1\nTOTAL_ERR_FATAL 1\n'),
   },
 ];
-
-const everything = (uuid: string): readonly string[] => [XML, CLIQUE, aerPathOf(uuid)];
 
 /** Replacements of the command. */
 function command(name: string, text: string, more: Partial<Blinding> = {}): Blinding {
@@ -128,14 +161,14 @@ const blindings: readonly Blinding[] = [
   command('nvidia-smi prints nothing', 'exit 0'),
   command('nvidia-smi fails', 'echo "Failed to initialize NVML: Unknown Error"; exit 255'),
   command('nvidia-smi prints garbage', 'echo "<nvidia_smi_log><gpu>"'),
-  command('nvidia-smi is cut off', 'head -c 4000 "$(dirname "$0")/nvidia-smi.xml"'),
+  command('nvidia-smi is cut off', 'sed /^Unable/d "$(dirname "$0")/nvidia-smi.xml" | head -c 4000'),
   command('nvidia-smi is killed', 'kill -9 $$'),
   { ...command('somebody asked for the driver', ''), covers: (_tree, _uuid) => ({ [RELEASE]: { kind: 'text', text: '' } }) },
   { ...command('nvidia-smi is gone', ''), covers: (_tree, _uuid) => ({ [SMI]: { kind: 'absent' } }) },
   { ...command('nvidia-smi is a directory', ''), covers: (_tree, _uuid) => ({ [SMI]: { kind: 'directory' } }) },
   {
     ...command('the document announces more GPUs than it shows', ''),
-    covers: printing((document) => document.replace(/\t<gpu id=[\s\S]*<\/gpu>\n/, '')),
+    covers: printing((document) => document.replace(/^Unable.*\n/gm, '').replace(/\t<gpu id=[\s\S]*<\/gpu>\n/, '')),
   },
   {
     name: 'values are unknown errors',
@@ -213,6 +246,7 @@ export const oracle: OracleFamily = {
   options: { 'smi-path': '{root}/bin/nvidia-smi', 'release-file': `{root}/${RELEASE}` },
   machine: () => ({ files, links }),
   devices: DEVICES.map((id) => ({ id, deviceId: id })),
+  placeOf: addressOf,
   faults,
   blindings,
   replacements: [
@@ -220,7 +254,10 @@ export const oracle: OracleFamily = {
       devices: [REPLACED],
       directory: dirname(aerPathOf(REPLACED)),
       toldIn: XML,
-      begin: (tree, count) => tree.write(XML, setElement(REPLACED, 'uuid', uuidOf(count))),
+      begin(tree, count) {
+        tree.write(XML, setElement(REPLACED, 'uuid', uuidOf(count)));
+        tree.write(informationOf(REPLACED), () => information(uuidOf(count)));
+      },
       names: (count) => ({ [REPLACED]: uuidOf(count) }),
     },
   ],
@@ -232,10 +269,9 @@ export const oracle: OracleFamily = {
       listedIn: XML,
       problem: 'same-identity',
       leave(tree, [device = ''], layer) {
-        tree.edit(layer, XML, (document) =>
-          changeGpu(device, () => '')(document).replace(/(?<=<attached_gpus>)\d+/, (count) => `${Number(count) - 1}`),
-        );
+        tree.edit(layer, XML, withoutGpu(device));
         tree.remove(layer, `sys/bus/pci/devices/${addressOf(device)}`);
+        tree.hide(layer, dirname(informationOf(device)), { kind: 'absent' });
       },
     },
   ],

@@ -143,10 +143,14 @@ describe('an unusable driver', () => {
     },
   );
 
-  it('without a known GPU is only a problem', async () => {
+  it('is a fault of each GPU on the bus, also at the first look', async () => {
     const machine = withHardware();
     machine.smi('echo "Failed to initialize NVML: Driver/library version mismatch"; exit 18');
-    expect(await machine.collect()).toMatchObject({ reports: [], listing: 'partial', problems: [{ code: 'driver-library-mismatch' }] });
+    const collection = await machine.collect();
+    expect(collection).toMatchObject({ listing: 'partial', problems: [{ code: 'driver-library-mismatch' }] });
+    expect(collection.reports.map(({ device, outOfBand }) => [device.id, outOfBand?.findings[0]?.type])).toEqual([
+      ['0000:10:00.0', 'DriverUnusable'],
+    ]);
   });
 });
 
@@ -208,7 +212,10 @@ describe('a GPU that is no longer shown', () => {
     for (let read = 0; read < 2; read += 1) {
       const collection = await machine.collect();
       expect(collection.listing).toBe('partial');
-      expect(collection.reports.map(({ device }) => device.id)).toEqual([FIRST]);
+      expect(collection.reports.map(({ device, read }) => [device.id, read === undefined])).toEqual([
+        [FIRST, false],
+        [SECOND, true],
+      ]);
       expect(collection.problems).toMatchObject([{ code: 'no-permission' }]);
     }
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { CommandResult } from '../../../src/host/process/command.ts';
 import { problems } from '../../../src/probes/nvidia/problems.ts';
-import { readSmi, surplusFaults } from '../../../src/probes/nvidia/smi.ts';
+import { readSmi } from '../../../src/probes/nvidia/smi.ts';
 import { documentText, gpuText } from './harness.ts';
 
 const result = (part: Partial<CommandResult>): CommandResult => ({ stdout: '', stderr: '', ...part });
@@ -78,25 +78,5 @@ describe('a command that gave a document', () => {
     const smi = readSmi(result({ stdout: documentText(gpuText()), stderr: 'aside\n', exitCode }));
     expect(smi.problem).toBeUndefined();
     expect(smi.surplus).toBe('aside');
-  });
-});
-
-describe('the lines around the document', () => {
-  it.each([
-    [
-      'Unable to determine the device handle for GPU 0000:CB:00.0: GPU is lost.  Reboot the system to recover this GPU',
-      '0000:cb:00.0',
-      'lost',
-    ],
-    ['Unable to determine the device handle for GPU0: 0000:34:00.0: Unknown Error', '0000:34:00.0', 'lost'],
-    ['Unable to determine the device handle for GPU0: 00000008:01:00.0: Unknown Error', '0008:01:00.0', 'lost'],
-    ['Unable to determine the device handle for GPU 0000:34:00.0: Insufficient Permissions', '0000:34:00.0', 'closed'],
-    ['WARNING: infoROM is corrupted at gpu 0000:0B:00.0', '0000:0b:00.0', 'inforom'],
-  ])('%s', (line, pciAddress, fault) => {
-    expect(surplusFaults(`aside\n  ${line}  \n`)).toEqual([{ pciAddress, fault, line }]);
-  });
-
-  it('are no faults when they name no GPU or say something else', () => {
-    expect(surplusFaults('Unable to determine the device handle\nWARNING: gpu 0000:0B:00.0 is fine\n\n')).toEqual([]);
   });
 });

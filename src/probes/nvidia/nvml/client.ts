@@ -22,6 +22,11 @@ export interface UnreadableGpu {
   readonly code: number;
 }
 
+/** A GPU that is not asked, because an earlier call hangs. */
+interface HungGpu {
+  readonly hung: string;
+}
+
 /** Return code and function with which the library could not be started. */
 export interface Refusal {
   readonly code: number;
@@ -34,6 +39,8 @@ export interface Client {
   readonly cudaVersion: string | undefined;
   readonly gpus: readonly FoundGpu[];
   readonly unreadable: readonly UnreadableGpu[];
+  /** Addresses of GPUs that are not asked, because an earlier call hangs. */
+  readonly hung: readonly string[];
   readonly events: GpuEvents;
   readonly systemEvents: SystemEvents;
 }
@@ -65,18 +72,20 @@ function findGpus(library: Library, sys: Host['sys'], isActivityWanted: boolean)
   const code = library.call(symbol, 'p', library.scratch.address);
   if (code !== CODE.success) return { code, symbol };
   const found = Array.from({ length: library.scratch.u32(0) }, (_, index) => find(library, sys, index, bound));
-  const gpus = found.flatMap((each) => (each !== undefined && 'gpu' in each ? [each] : []));
-  const unreadable = found.flatMap((each) => (each !== undefined && 'code' in each ? [each] : []));
+  const gpus = found.flatMap((each) => ('gpu' in each ? [each] : []));
+  const unreadable = found.flatMap((each) => ('code' in each ? [each] : []));
+  const hung = found.flatMap((each) => ('hung' in each ? [each.hung] : []));
   const [first] = unreadable;
   if (first !== undefined && gpus.length === 0 && unreadable.every((each) => kindOf(each.code) === 'node'))
     return { code: first.code, symbol: HANDLE_BY_INDEX };
   const events = new GpuEvents(library, sys.guard);
   events.register(gpus.map(({ gpu }) => gpu));
-  return { driver, cudaVersion: cudaVersion(library), gpus, unreadable, events, systemEvents: new SystemEvents(library, sys.guard) };
+  const systemEvents = new SystemEvents(library, sys.guard);
+  return { driver, cudaVersion: cudaVersion(library), gpus, unreadable, hung, events, systemEvents };
 }
 
-/** Returns undefined for a GPU whose earlier call still hangs. If it hung before the address was known, the GPU counts as unreadable. */
-function find(library: Library, sys: Host['sys'], index: number, bound: Bound): FoundGpu | UnreadableGpu | undefined {
+/** A GPU whose earlier call hung before its address was known counts as unreadable. */
+function find(library: Library, sys: Host['sys'], index: number, bound: Bound): FoundGpu | UnreadableGpu | HungGpu {
   const { guard } = sys;
   if (guard?.enter(`nvml/${HANDLE_BY_INDEX}/index-${index}`, 'call') === false) return { index, code: CODE.unknown };
   const code = library.call(HANDLE_BY_INDEX, 'up', index, library.scratch.address);
@@ -86,7 +95,7 @@ function find(library: Library, sys: Host['sys'], index: number, bound: Bound): 
   if (code !== CODE.success) return { index, code };
   const pciAddress = normalizePciAddress(identity.busId ?? '') ?? `index-${index}`;
   const place = sys.path(`bus/pci/devices/${pciAddress}/nvml`);
-  if (guard?.isClosed(place) === true) return undefined;
+  if (guard?.isClosed(place) === true) return { hung: pciAddress };
   const tracker = new CallTracker(guard, place);
   const uuidCode = tracker.during('nvmlDeviceGetUUID', () =>
     library.call('nvmlDeviceGetUUID', 'hpu', handle, library.scratch.address, UUID_LENGTH),
@@ -95,6 +104,21 @@ function find(library: Library, sys: Host['sys'], index: number, bound: Bound): 
   if (uuidCode !== CODE.success && kindOf(uuidCode) !== 'absent') return { index, code: uuidCode };
   const uuid = uuidCode === CODE.success ? library.scratch.text(0, UUID_LENGTH) : undefined;
   return { gpu: new Gpu(handle, { ...identity, uuid }, bound, tracker), pciAddress };
+}
+
+/** Place of the answer in the scratch memory, behind the request. */
+const DRAIN_AT = 128;
+
+/** Whether an administrator drains the GPU: the driver then gives no program a handle for it. */
+export function isDrained(library: Library, address: string): boolean {
+  const { scratch } = library;
+  const [domain = 0, bus = 0, device = 0] = address.split(/[:.]/).map((part) => Number.parseInt(part, 16));
+  scratch.clear(DRAIN_AT + 4);
+  scratch.setU32(PCI_INFO.domain, domain);
+  scratch.setU32(PCI_INFO.domain + 4, bus);
+  scratch.setU32(PCI_INFO.domain + 8, device);
+  const code = library.call('nvmlDeviceQueryDrainState', 'pp', scratch.address, scratch.address + DRAIN_AT);
+  return code === CODE.success && scratch.u32(DRAIN_AT) === 1;
 }
 
 function pciInfo(library: Library, handle: Handle): GpuIdentity {

@@ -6,7 +6,7 @@ export const versionWord = (size: number, version: number): number => (size | (v
 /** All ones in a 32-bit field: no instance. */
 export const NO_INSTANCE = 0xffff_ffff;
 
-export const PCI_INFO = { size: 68, deviceId: 28, busId: 36, busIdLength: 32 } as const;
+export const PCI_INFO = { size: 68, domain: 16, deviceId: 28, busId: 36, busIdLength: 32 } as const;
 export const MEMORY = { size: 24, total: 0, free: 8, used: 16 } as const;
 export const MEMORY_V2 = { size: 40, version: versionWord(40, 2), total: 8, reserved: 16, free: 24, used: 32 } as const;
 export const UTILIZATION = { size: 8, gpu: 0, memory: 4 } as const;

@@ -3,9 +3,10 @@ import type { Problem } from '../../../model/collection.ts';
 import { isDue, type Pace, Pacer } from '../../kit/pace.ts';
 import type { ProblemCode } from '../problems.ts';
 import type { LinkPeer, NodeSample } from '../sample.ts';
-import type { SmiFailure, SurplusFault } from '../smi.ts';
+import type { SmiFailure } from '../smi.ts';
+import type { SurplusFault } from '../wordings.ts';
 import type { XidLine } from '../xid-line.ts';
-import { type Client, type Refusal, startClient, type UnreadableGpu } from './client.ts';
+import { type Client, isDrained, type Refusal, startClient } from './client.ts';
 import { CODE, kindOf, textOf } from './codes.ts';
 import type { Due } from './gpu.ts';
 import type { Library } from './library.ts';
@@ -19,8 +20,6 @@ export type NvmlFailure = Pick<SmiFailure, 'problem'>;
 const RESTART_FOR_LOST_MS = 300_000;
 /** Each restart without success doubles the wait for the next restart, up to about three hours. */
 const MAX_DOUBLINGS = 5;
-/** Directory of the GPUs to which the kernel driver is bound. */
-const BOUND = 'driver/nvidia/gpus';
 
 /** Intervals of slow values and facts, and whether activity is sampled. */
 export interface Wanted {
@@ -34,7 +33,6 @@ export class NvmlSession {
   readonly library: Library;
   readonly #host: Host;
   readonly #wanted: Wanted;
-  readonly #addresses = new Set<string>();
   /** Number of restarts after which a GPU was still lost. */
   #failedRestarts = 0;
   #running: Running | undefined;
@@ -46,12 +44,12 @@ export class NvmlSession {
     this.#wanted = wanted;
   }
 
-  /** Runs one round over all GPUs. */
-  read(): NodeSample | NvmlFailure {
+  /** Runs one round over all GPUs. `bound`: addresses of the GPUs that the driver has. */
+  read(bound: readonly string[]): NodeSample | NvmlFailure {
     const pace = this.#pacer.next(this.#host.clock.monotonic());
     const { nowMs } = pace;
-    if (this.#running?.isToRestart === true || this.#isLostForLong(nowMs) || this.#haveBoundGpusChanged(pace)) this.close();
-    const started = this.#running ?? this.#start(nowMs);
+    if (this.#running?.isToRestart === true || this.#isLostForLong(nowMs) || this.#haveBoundGpusChanged(bound, pace)) this.close();
+    const started = this.#running ?? this.#start(bound, nowMs);
     if ('symbol' in started) return { problem: problemOf(started.code, started.symbol) };
     const due = this.#due(started, pace);
     if (due.slow) registerEvents(started);
@@ -89,6 +87,10 @@ export class NvmlSession {
     return this.#running?.systemEvents.takeUnbind() === true;
   }
 
+  isDrained(address: string): boolean {
+    return this.#running !== undefined && isDrained(this.library, address);
+  }
+
   /** Shuts the library's client down. Its handles and sets become invalid. */
   close(): void {
     if (this.#running === undefined) return;
@@ -99,13 +101,12 @@ export class NvmlSession {
     this.library.call('nvmlShutdown', '');
   }
 
-  #start(nowMs: number): Running | Refusal {
+  #start(bound: readonly string[], nowMs: number): Running | Refusal {
     const client = startClient(this.library, this.#host, this.#wanted.isActivityWanted);
     if ('symbol' in client) return client;
-    for (const { pciAddress } of client.gpus) this.#addresses.add(pciAddress);
     this.#running = {
       ...client,
-      boundGpus: boundGpus(this.#host),
+      boundGpus: bound,
       startedAtMs: nowMs,
       slowAtMs: -Infinity,
       factsAtMs: -Infinity,
@@ -125,7 +126,8 @@ export class NvmlSession {
       cudaVersion: running.cudaVersion,
       announced: 0,
       gpus: running.gpus.map(({ gpu }, at) => ({ ...gpu.sample(), peers: peers(at) })),
-      ...faultsOf(running, this.#addresses, running.boundGpus),
+      hung: running.hung,
+      ...faultsOf(running),
     };
   }
 
@@ -140,11 +142,20 @@ export class NvmlSession {
     return { slow, facts, nowMs };
   }
 
-  /** The library knows only GPUs that were bound at its start. The check has the interval of the slow values. */
-  #haveBoundGpusChanged(pace: Pace): boolean {
+  /**
+   * The library knows only GPUs that were bound at its start. A new one is looked for at once, because it is missing until then. One that is
+   * gone has the interval of the slow values.
+   */
+  #haveBoundGpusChanged(bound: readonly string[], pace: Pace): boolean {
     const running = this.#running;
-    if (running === undefined || !isDue(running.slowAtMs, this.#wanted.slowEveryMs, pace)) return false;
-    return boundGpus(this.#host).join() !== running.boundGpus.join();
+    if (running === undefined) return false;
+    if (bound.some((address) => !running.boundGpus.includes(address))) return true;
+    // One that was gone for a moment is a new one.
+    if (bound.length < running.boundGpus.length) {
+      running.boundGpus = bound;
+      running.hasFewer = true;
+    }
+    return running.hasFewer === true && isDue(running.slowAtMs, this.#wanted.slowEveryMs, pace);
   }
 
   #isLostForLong(nowMs: number): boolean {
@@ -160,12 +171,12 @@ export class NvmlSession {
   }
 }
 
-/** Returns the addresses of bound GPUs; empty when the kernel does not show them. */
-export const boundGpus = ({ proc }: Pick<Host, 'proc'>): readonly string[] => (proc.exists(BOUND) ? proc.list(BOUND) : []);
-
 /** Ignores GPUs that the agent has no permission to open, because a restart does not help them. */
-const isAnyLost = ({ gpus, unreadable }: Running): boolean =>
-  unreadable.some(({ code }) => code !== CODE.noPermission) || gpus.some(({ gpu }) => gpu.isLost);
+const isAnyLost = ({ gpus, unreadable, hung, boundGpus }: Running): boolean =>
+  unreadable.some(({ code }) => code !== CODE.noPermission) ||
+  gpus.some(({ gpu }) => gpu.isLost) ||
+  // A GPU that the driver did not start may have been repaired.
+  boundGpus.length > gpus.length + unreadable.length + hung.length;
 
 /** Undefined when it was not read, or when one of the GPUs is lost. */
 function hasAccess({ gpus, access }: Running, at: number, peer: LinkPeer): boolean | undefined {
@@ -174,8 +185,9 @@ function hasAccess({ gpus, access }: Running, at: number, peer: LinkPeer): boole
 }
 
 interface Running extends Client {
-  /** Bound GPUs at the start of the library. */
-  readonly boundGpus: readonly string[];
+  /** Bound GPUs at the start of the library, without those that are gone since. */
+  boundGpus: readonly string[];
+  hasFewer?: true;
   readonly startedAtMs: number;
   slowAtMs: number;
   factsAtMs: number;
@@ -204,55 +216,21 @@ function problemOf(code: number, what: string): { readonly code: ProblemCode; re
   return { code: known ?? (kindOf(code) === 'device' ? 'gpu-unreadable' : 'driver-unreachable'), message };
 }
 
-interface NodeFaults {
-  readonly faults: readonly SurplusFault[];
-  readonly problems: readonly Problem[];
-  /** False when a known GPU may be one of the unreadable GPUs, whose address is unknown. */
-  readonly isComplete: boolean;
-}
-
-/**
- * Returns the faults that `nvidia-smi` prints around its document. `known` holds the addresses of all GPUs that were ever found. `bound`
- * holds the addresses of GPUs that are bound to the kernel driver; it is empty when the kernel does not show them.
- */
-function faultsOf(
-  { gpus, unreadable }: Pick<Client, 'gpus' | 'unreadable'>,
-  known: ReadonlySet<string>,
-  bound: readonly string[],
-): NodeFaults {
-  const isMissing = (address: string): boolean => !gpus.some(({ pciAddress }) => pciAddress === address);
-  const missing = [...known].filter((address) => isMissing(address) && (bound.length === 0 || bound.includes(address))).sort();
-  const { faults, problems } = unreadableOf(unreadable, [bound.filter(isMissing).sort(), missing]);
+/** Returns the faults that `nvidia-smi` prints around its document. A GPU without a handle has no known address, only its index. */
+function faultsOf({ gpus, unreadable }: Pick<Client, 'gpus' | 'unreadable'>): Pick<NodeSample, 'faults' | 'problems'> {
+  const problems: Problem[] = [];
+  const faults = unreadable.map(({ index, code }): SurplusFault => {
+    const line = `Unable to determine the device handle for GPU${index}: ${textOf(code)}`;
+    return { index, fault: code === CODE.noPermission ? 'closed' : 'lost', line, problem: problemCodeOf(code) };
+  });
   for (const { gpu, pciAddress } of gpus) {
     const { uuid = '', busId = '' } = gpu.identity;
     const codes = gpu.faults();
-    if (codes.has(CODE.corruptedInforom)) faults.push({ pciAddress, fault: 'inforom', line: `infoROM is corrupted at gpu ${busId}` });
+    if (codes.has(CODE.corruptedInforom))
+      faults.push({ pciAddress, fault: 'inforom', line: `infoROM is corrupted at gpu ${busId}`, problem: 'inforom-corrupted' });
     if (codes.has(CODE.insufficientPower))
       problems.push({ code: 'insufficient-power', device: uuid, message: textOf(CODE.insufficientPower) });
   }
-  const isComplete = unreadable.length === 0 || missing.every((address) => faults.some(({ pciAddress }) => pciAddress === address));
-  return { faults, problems, isComplete };
-}
-
-/**
- * A GPU without a handle has no known address. If a list has as many missing addresses as there are such GPUs, these are their addresses.
- * A GPU that the agent has no permission to open never counts as lost.
- */
-function unreadableOf(
-  unreadable: readonly UnreadableGpu[],
-  lists: readonly (readonly string[])[],
-): { readonly faults: SurplusFault[]; readonly problems: Problem[] } {
-  const failed = unreadable.filter(({ code }) => code !== CODE.noPermission);
-  const missing = lists.find(({ length }) => length === failed.length);
-  const faults = (missing ?? []).map((pciAddress, at): SurplusFault => {
-    const code = failed[at]?.code ?? CODE.unknown;
-    const line = `Unable to determine the device handle for GPU ${pciAddress}: ${textOf(code)}`;
-    return { pciAddress, fault: 'lost', line, problem: problemCodeOf(code) };
-  });
-  const unnamed = missing === undefined ? unreadable : unreadable.filter(({ code }) => code === CODE.noPermission);
-  const problems = unnamed.map(
-    ({ index, code }): Problem => ({ code: problemCodeOf(code), message: `GPU at index ${index}: ${textOf(code)}` }),
-  );
   return { faults, problems };
 }
 

@@ -1,13 +1,14 @@
 import { atEach } from '../../../host/clock.ts';
 import type { Host } from '../../../host/host.ts';
 import type { Release } from '../../../model/release.ts';
-import { hardwareOnBus } from '../hardware.ts';
+import type { ExpectedFunction } from '../../kit/pcie/unshown.ts';
+import { boundGpus, hardwareOnBus } from '../hardware.ts';
 import type { NvidiaOptions } from '../options.ts';
 import type { NodeSample } from '../sample.ts';
 import type { XidLine } from '../xid-line.ts';
 import { openLibrary } from './open-library.ts';
 import { RecordingLibrary } from './recording-library.ts';
-import { boundGpus, type NvmlFailure, NvmlSession } from './session.ts';
+import { type NvmlFailure, NvmlSession } from './session.ts';
 
 /** Wait before the next attempt to open a library that could not be opened. */
 const RETRY_MS = 60_000;
@@ -36,15 +37,25 @@ export class NvmlSource {
   }
 
   /** Undefined means that `nvidia-smi` must be used. After a problem it is also used, unless the option `source` is `nvml`. */
-  async read(): Promise<NodeSample | NvmlFailure | undefined> {
+  async read(expected: readonly ExpectedFunction[]): Promise<NodeSample | NvmlFailure | undefined> {
     if (this.#session === undefined && !this.#isWanted()) return undefined;
     await this.#open();
     // Events are polled before the read, which then reads all values that an event may have changed.
     this.#pollEvents();
-    const answer = this.#session?.read();
+    const answer = this.#session?.read(expected.flatMap(({ address, state }) => (state === 'bound' ? [address] : [])));
     // After an upgrade of the driver, the new library may already be installed.
     if (answer?.problem?.code === 'driver-library-mismatch') this.release();
     return answer ?? this.#failure;
+  }
+
+  /** Whether an administrator drains a GPU: the driver then shows it to no program. */
+  isDrained(address: string): boolean {
+    return this.#session?.isDrained(address) === true;
+  }
+
+  /** Starts the library anew at the next read: the driver started a GPU that the library does not know. */
+  renew(): void {
+    this.#session?.close();
   }
 
   /** Polls for events until it is stopped. */

@@ -334,6 +334,13 @@ ret nvmlDeviceGetPciInfo_v3(struct device *d, struct pci *out) {
   return code;
 }
 
+/* "drained = <bus>" at the top: an administrator drains the GPU on this bus. */
+ret nvmlDeviceQueryDrainState(struct pci *which, unsigned *out) {
+  struct value *v = find(&root, "drained");
+  *out = v != NULL && v->number == which->bus;
+  return node("nvmlDeviceQueryDrainState");
+}
+
 struct memory { unsigned long long total, free, used; };
 struct memory_v2 { unsigned version; unsigned long long total, reserved, free, used; };
 static unsigned long long big(struct device *d, const char *name) {

@@ -28,7 +28,7 @@ const engines = { gpu: 'smUtil', memory: 'memUtil', encoder: 'encUtil', decoder:
 const fabric = { cluster: 'clusterUuid', status: 'status', clique: 'cliqueId', state: 'state' };
 /** Each layout of `layouts.ts`. */
 const STRUCTS: Readonly<Record<string, readonly Struct[]>> = {
-  PCI_INFO: [struct(layouts.PCI_INFO, 'nvmlPciInfo_t', { deviceId: 'pciDeviceId', busId: 'busId' })],
+  PCI_INFO: [struct(layouts.PCI_INFO, 'nvmlPciInfo_t', { domain: 'domain', deviceId: 'pciDeviceId', busId: 'busId' })],
   MEMORY: [
     struct(layouts.MEMORY, 'nvmlMemory_t', { total: 'total', free: 'free', used: 'used' }),
     struct(layouts.MEMORY, 'nvmlBAR1Memory_t', { total: 'bar1Total', free: 'bar1Free', used: 'bar1Used' }),

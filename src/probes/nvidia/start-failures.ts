@@ -1,0 +1,163 @@
+import type { KmsgRecord } from '../../host/kernel-log/record.ts';
+import type { DeviceReport, Problem } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
+import { hours } from '../../model/duration.ts';
+import type { Finding, Remedy } from '../../model/health.ts';
+import { raise } from '../kit/finding.ts';
+import { conditions, logConditions } from './conditions.ts';
+import { parseStartLine, type StartHint, type StartLine } from './start-line.ts';
+
+interface Failure {
+  readonly kind: 'failed' | 'not-bound';
+  /** Time of the latest line on the clock of the log; absent when unknown. */
+  readonly lastMs?: number | undefined;
+  readonly text: string;
+  readonly hint?: StartHint | undefined;
+}
+
+/** A refusal of new work is told for this time after its last line: the driver repeats it when a program starts. */
+const REFUSAL_TOLD_MS = hours(24);
+/** Limit for the GPUs whose failures are remembered. */
+const MOST_GPUS = 256;
+
+/** `timeMs`: on a clock that a change of the wall clock does not affect. */
+type DatedRecord = Pick<KmsgRecord, 'origin' | 'device' | 'text'> & { readonly timeMs?: number | undefined };
+
+/** What the kernel log of this boot tells about GPUs that did not start, and about work that the driver refuses. */
+export class StartFailures {
+  /** Keyed by PCI address, or by the number of the device node where the driver names only that. */
+  readonly #failures = new Map<string, Failure>();
+  #hint: StartHint | undefined;
+  #probeFailed: string | undefined;
+  #refusal: { readonly text: string; readonly lastMs: number | undefined } | undefined;
+
+  /** Returns true when the record tells something new, so that it must be reported now. A driver can repeat its lines ten times a second. */
+  add(record: DatedRecord): boolean {
+    const line = parseStartLine(record);
+    return line !== undefined && this.#take(line, record.timeMs);
+  }
+
+  /** Ends the failures of a GPU that answered in a read which began at `atMs`: the driver started it since. */
+  answered({ pciAddress, minor }: Device, atMs: number): void {
+    for (const key of keysOf(pciAddress, minor)) {
+      const failure = this.#failures.get(key);
+      if (failure !== undefined && (failure.lastMs === undefined || failure.lastMs < atMs)) this.#failures.delete(key);
+    }
+  }
+
+  findings({ device, read }: DeviceReport, nowMs: number): readonly Finding[] {
+    if (device.parent !== undefined) return [];
+    const status = (type: string): Finding['status'] =>
+      read?.findings.find((each) => each.type === type && each.instance === undefined)?.status;
+    return [
+      ...this.#startFinding(device, status(conditions.GpuLost.type) === false),
+      ...this.#refusalFinding(status(conditions.RecoveryAction.type), nowMs),
+    ];
+  }
+
+  #startFinding(device: Device, answers: boolean): readonly Finding[] {
+    const { InitializationFailed: condition } = logConditions;
+    const failure = this.#of(device);
+    if (failure === undefined) return answers ? [raise(condition, 'Recovered', { status: false, message: 'the GPU answers' })] : [];
+    const reason = failure.kind === 'not-bound' ? 'ProbeFailed' : (REASONS[failure.hint ?? ''] ?? 'AdapterFailed');
+    return [raise(condition, reason, { status: true, message: failure.text, remedy: remedyOf(failure) })];
+  }
+
+  /** `isAsked`: whether the driver asks for a recovery of the GPU. */
+  #refusalFinding(isAsked: Finding['status'], nowMs: number): readonly Finding[] {
+    const { ResetRequired: condition } = logConditions;
+    const refusal = this.#refusalAt(nowMs);
+    if (isAsked === true && refusal !== undefined) return [raise(condition, 'NewWorkRefused', { status: true, message: refusal })];
+    return isAsked === false ? [raise(condition, 'Recovered', { status: false, message: 'the driver asks for nothing' })] : [];
+  }
+
+  /** What helps a GPU that the driver does not show, by the log; undefined when the log has nothing about it. */
+  remedyOf(device: Device): Remedy | undefined {
+    const failure = this.#of(device);
+    return failure && remedyOf(failure);
+  }
+
+  /** Failures that the driver tells without a name, and that no device has. */
+  problems(reports: readonly DeviceReport[], nowMs: number): readonly Problem[] {
+    const isTold = (...types: readonly string[]): boolean =>
+      reports.some(({ read, outOfBand }) =>
+        [...(read?.findings ?? []), ...(outOfBand?.findings ?? [])].some(({ type, status }) => types.includes(type) && status === true),
+      );
+    const problems: Problem[] = [];
+    const { InitializationFailed, ResetRequired } = logConditions;
+    if (this.#probeFailed !== undefined && !isTold(conditions.NotInitialized.type, InitializationFailed.type))
+      problems.push({ code: 'start-failed', message: this.#probeFailed });
+    const refusal = this.#refusalAt(nowMs);
+    if (refusal !== undefined && !isTold(ResetRequired.type)) problems.push({ code: 'reset-required', message: refusal });
+    return problems;
+  }
+
+  /** Text of the latest line with which the driver refused new work; undefined when that is long ago. */
+  #refusalAt(nowMs: number): string | undefined {
+    if (this.#refusal === undefined) return undefined;
+    const { text, lastMs = nowMs } = this.#refusal;
+    return nowMs - lastMs < REFUSAL_TOLD_MS ? text : undefined;
+  }
+
+  #of({ pciAddress, minor, parent }: Device): Failure | undefined {
+    if (parent !== undefined) return undefined;
+    return keysOf(pciAddress, minor)
+      .map((key) => this.#failures.get(key))
+      .find((failure) => failure !== undefined);
+  }
+
+  #take(line: StartLine, timeMs: number | undefined): boolean {
+    switch (line.kind) {
+      case 'hint':
+        // The address comes in a later line. A cause that explains more stays until then.
+        if (this.#hint !== 'firmware-locked') this.#hint = line.hint;
+        return false;
+      case 'failed':
+      case 'not-bound':
+        return this.#remember(line, timeMs);
+      case 'probe-failed': {
+        const isNew = this.#probeFailed === undefined;
+        this.#probeFailed = line.text;
+        return isNew;
+      }
+      case 'reset-required': {
+        const isNew = this.#refusal === undefined;
+        this.#refusal = { text: line.text, lastMs: timeMs };
+        return isNew;
+      }
+      case 'driver-loaded':
+        // A driver that was loaded again tells anew what it cannot start.
+        this.#failures.clear();
+        this.#hint = this.#probeFailed = this.#refusal = undefined;
+        return false;
+    }
+  }
+
+  #remember(line: Extract<StartLine, { readonly kind: 'failed' | 'not-bound' }>, lastMs: number | undefined): boolean {
+    const [key = ''] = keysOf(line.pciAddress, line.minor);
+    const before = this.#failures.get(key);
+    // One failure is two lines, of which the first has the code of the error.
+    const text = before !== undefined && /minor number/.test(line.text) ? before.text : line.text;
+    const hint = this.#hint ?? before?.hint;
+    this.#hint = undefined;
+    if (before === undefined && this.#failures.size >= MOST_GPUS) return false;
+    this.#failures.set(key, { kind: line.kind, lastMs, text, hint });
+    return before === undefined || before.hint !== hint;
+  }
+}
+
+const keysOf = (pciAddress: string | undefined, minor: number | undefined): readonly string[] => [
+  ...(pciAddress === undefined ? [] : [pciAddress]),
+  ...(minor === undefined ? [] : [`minor ${minor}`]),
+];
+
+const REASONS: Readonly<Record<string, 'FirmwareLocked' | 'NoPower'>> = { 'firmware-locked': 'FirmwareLocked', 'no-power': 'NoPower' };
+
+/**
+ * A region of the firmware that stayed locked is only unlocked by a reset of the bus or by power: a reboot leaves it. Where the driver gives
+ * no cause, a GPU that did not start after a boot needs its power switched off and on too.
+ */
+function remedyOf({ hint }: Failure): Remedy {
+  if (hint === 'no-power') return 'check-power';
+  return hint === 'needs-reset' ? 'reset' : 'power-cycle';
+}
