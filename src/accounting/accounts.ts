@@ -104,6 +104,7 @@ export class Accounts {
     this.#charge(ms, monotonicMs);
     this.#isAnswered = this.#answeredLately(input);
     this.#meet(input, ms);
+    this.#takeFaults(input);
     const before = this.#held;
     if (this.#isAnswered) this.#reconcile(input);
     else this.#keepHolders();
@@ -302,6 +303,16 @@ export class Accounts {
     const endedAgoMs = Math.max(0, monotonicMs - account.seenAtMs);
     const usage = { ...usageOf(account), endedAtMs: nowMs - endedAgoMs };
     this.#ended = [...this.#ended, { usage, ageMs: account.ageMs, endedForMs: 0 }];
+  }
+
+  /** A fault can be the end of its container, so it counts before the account ends. */
+  #takeFaults({ devices, faultsOf }: UsageInput): void {
+    if (faultsOf === undefined) return;
+    const named = new Map(devices.map(({ key, device }) => [key, device]));
+    for (const { device: key, name, uid, counters } of this.#active.values()) {
+      const device = named.get(key);
+      if (device !== undefined) counters.assign(faultsOf(device, name, uid));
+    }
   }
 
   #read(input: UsageInput, before: ReadonlyMap<string, Held>): void {

@@ -80,6 +80,14 @@ export class OwnCounters {
     for (const reading of readings) if (isCounter(reading.metric)) this.#take(reading, at++);
   }
 
+  /** Takes counters that were counted for this container alone, whoever else holds the device. */
+  assign(readings: readonly Reading[]): void {
+    for (const { metric, labels, value } of readings) {
+      const series = seriesOf(metric, labels);
+      if (this.#counters.get(series)?.total.value !== value) this.#counters.set(series, openCounter(metric, labels, value));
+    }
+  }
+
   /** All totals, for outputs. */
   readings(): readonly Reading[] {
     const totals: Reading[] = [];

@@ -1,5 +1,7 @@
 import type { Allocation } from '../model/allocation.ts';
+import type { Device } from '../model/device.ts';
 import type { HeldRecord } from '../model/device-record.ts';
+import type { Reading } from '../model/metric.ts';
 import type { ContainerReadings } from '../model/snapshot.ts';
 
 /** The part of a device's record that the accounts use. */
@@ -16,4 +18,6 @@ export interface UsageInput {
   readonly answeredAtMs?: number | undefined;
   /** UID of the pod that has an allocation. Undefined while it is not known. */
   uidOf(allocation: Allocation): string | undefined;
+  /** What was counted of the faults of one container on a device. Absent where faults are not counted. */
+  faultsOf?(device: Device, holder: string, uid: string | undefined): readonly Reading[];
 }

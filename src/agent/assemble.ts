@@ -1,8 +1,11 @@
 import type { Accounts } from '../accounting/accounts.ts';
 import type { UsageOptions } from '../accounting/options.ts';
+import type { UsageInput } from '../accounting/used-device.ts';
 import type { ResourceDevices } from '../health/journal/ready-devices.ts';
 import { isAllowed, useLimits } from '../health/occupancy/explained.ts';
 import { useFindings } from '../health/occupancy/findings.ts';
+import type { PresentHolder } from '../incidents/fault-holders.ts';
+import { FaultLedger } from '../incidents/fault-ledger.ts';
 import { containerReadings } from '../join/container-readings.ts';
 import { type LocalityFacts, localities } from '../join/localities.ts';
 import { nameConflicts, type Origins } from '../join/name-conflicts.ts';
@@ -18,6 +21,8 @@ import { type Device, deviceKey } from '../model/device.ts';
 import type { DeviceRecord, HeldRecord, JudgedRecord, ReadTimes, SourceFindings, UsedRecord } from '../model/device-record.ts';
 import type { DeviceUse, UseLimits } from '../model/device-use.ts';
 import type { VirtualMachine } from '../model/direct-access.ts';
+import type { EventHolder, HealthEvent } from '../model/events.ts';
+import { HardwareKeys } from '../model/hardware.ts';
 import type { Finding, Verdict } from '../model/health.ts';
 import { disabledChecks, type HostNeed } from '../model/host-need.ts';
 import type { MetricSpec } from '../model/metric.ts';
@@ -74,7 +79,11 @@ export interface Inputs {
   readonly claimTimes?: ReadonlyMap<string, ClaimTimes>;
 }
 
-export type Judge = (devices: readonly UsedRecord[], now: Moment) => ReadonlyMap<string, Verdict>;
+export type Judge = (
+  devices: readonly UsedRecord[],
+  now: Moment,
+  faults: readonly Omit<HealthEvent, 'id'>[],
+) => ReadonlyMap<string, Verdict>;
 
 const UNJUDGED: Verdict = { state: 'unknown', sinceMs: 0, conditions: [] };
 const NOBODY: readonly Allocation[] = [];
@@ -94,6 +103,7 @@ export interface UsageDependencies {
 export class Assembler {
   #settings: AssembleSettings;
   readonly #judge: Judge;
+  readonly #faults: FaultLedger;
   readonly #accounts: Accounts | undefined;
   readonly #waiting: WaitingTracker | undefined;
   #known: ReadonlyMap<string, DeviceRecord>;
@@ -107,9 +117,16 @@ export class Assembler {
   #sequence = 0;
 
   /** `before`: devices that an earlier run of the agent knew. Those that the probes do not find again are missing. */
-  constructor(settings: AssembleSettings, judge: Judge, before: readonly RestoredDevice[] = [], usage?: UsageDependencies) {
+  constructor(
+    settings: AssembleSettings,
+    judge: Judge,
+    before: readonly RestoredDevice[] = [],
+    usage?: UsageDependencies,
+    faults = new FaultLedger(0),
+  ) {
     this.#settings = settings;
     this.#judge = judge;
+    this.#faults = faults;
     this.#known = restored(before);
     this.#accounts = usage?.accounts;
     this.#waiting = usage?.waiting;
@@ -177,20 +194,25 @@ export class Assembler {
     const inCheckpoint = checkpointUids(checkpoint);
     const uidOf = podUids(inCheckpoint, facts.pods);
     const { limits } = this;
+    const { answeredAtMs } = podResources;
+    const keys = new HardwareKeys(known.map(({ device }) => device));
+    const holdersOf = (key: string): readonly PresentHolder[] =>
+      (holders.get(key) ?? NOBODY).map((holder) => ({ holder: eventHolder(holder), uid: uidOf(holder) }));
+    const told = this.#faults.step({ ...now, devices: known, holdersOf, answeredAtMs, podOf: podWith(pods) }, keys);
     const held = known.map((record) => {
-      const joined = this.#held(record, holders.get(record.key) ?? NOBODY, now);
+      const joined = this.#held(record, holders.get(record.key) ?? NOBODY, keys, now);
       const users = joined.processes.filter((process) => !isAllowed(process, limits));
       const strangers = strangersAmong(users, joined.holders, uidOf);
       return strangers.length === 0 ? joined : Object.assign(joined, { strangers });
     });
     const ownReadings = containerReadings(held, specs, { checkpoint, ...facts });
-    const { answeredAtMs } = podResources;
-    const usage = this.#accounts?.step({ ...now, devices: held, containerReadings: ownReadings, answeredAtMs, uidOf });
+    const faultsOf: UsageInput['faultsOf'] = (device, holder, uid) => this.#faults.ownReadings(keys.of(device), holder, uid);
+    const usage = this.#accounts?.step({ ...now, devices: held, containerReadings: ownReadings, answeredAtMs, uidOf, faultsOf });
     const waiting = usage && this.#waiting?.step({ ...now, devices: held, usage });
     const near = this.#localities(allocations, podResources);
     const owned = { unresolved: unresolvedIn(allocations), inCheckpoint, pods };
     const used = this.#used(held, waiting, owned, podResources, near, now);
-    const verdicts = this.#judge(used, now);
+    const verdicts = this.#judge(used, now, told);
     this.#accounts?.judged(verdicts);
     this.#verdicts = verdicts;
     const devices = used.map((record) => Object.assign(record, { verdict: verdicts.get(record.key) ?? UNJUDGED }));
@@ -262,7 +284,7 @@ export class Assembler {
     return disabled.length > 0 && hasDevices ? { ...state, disabledChecks: disabled } : state;
   }
 
-  #held(record: DeviceRecord, holders: readonly Allocation[], now: Moment): HeldRecord {
+  #held(record: DeviceRecord, holders: readonly Allocation[], keys: HardwareKeys, now: Moment): HeldRecord {
     const begun = this.#begunAt as Moment;
     const { read, outOfBand, readBeforeMs, wasHung } = record;
     // A reading of an earlier run is old because no agent ran. The stale age counts from the start of this run instead.
@@ -271,13 +293,15 @@ export class Assembler {
     const isPresent = record.missingSinceMs === undefined;
     const stale = isStale(read);
     const current = stale || !isPresent ? undefined : read;
+    const faults = isPresent ? this.#faults.readingsOf(keys.of(record.device)) : [];
     const own = current?.readings ?? [];
+    const sideReadings = outOfBand === undefined || isStale(outOfBand) || !isPresent ? faults : [...outOfBand.readings, ...faults];
     // A device that hung gets no new grace time at each start. Otherwise an agent that restarts often would report it as healthy forever.
     const isAwaited = read === undefined && readBeforeMs !== undefined && wasHung === undefined;
     return Object.assign(record, {
       holders,
       current,
-      readings: outOfBand === undefined || isStale(outOfBand) || !isPresent ? own : [...own, ...outOfBand.readings],
+      readings: sideReadings.length === 0 ? own : [...own, ...sideReadings],
       processes: current?.processes ?? [],
       readAtMs: wallClockOf(read ?? readBefore(record, begun), now),
       ...(read === undefined ? {} : { monotonicMs: read.monotonicMs }),
@@ -341,6 +365,16 @@ function isOtherInPlace(other: Device, device: Device): boolean {
 
 const unresolvedIn = (allocations: readonly AllocationState[]): readonly Allocation[] =>
   allocations.flatMap(({ allocation, unresolved }) => (unresolved === 'no-device' || unresolved === 'ambiguous' ? [allocation] : []));
+
+function eventHolder({ namespace, pod, container, resource, deviceId }: Allocation): EventHolder {
+  return { namespace, pod, container, resource, deviceId };
+}
+
+/** The pod with a container, by the Pods API. */
+const podWith =
+  (pods: PodFactsByName = new Map()) =>
+  (containerId: string): string | undefined =>
+    [...pods.values()].find(({ containers }) => containers.some(({ id }) => id === containerId))?.uid;
 
 const NO_ORIGINS: Origins = new Map();
 

@@ -55,6 +55,8 @@ const CLAIM_SPACING_MS = 250;
 /** Interval of the reads of devices whose container seems to wait. */
 const DEFAULT_SAMPLE_MS = 1_000;
 const CLOSE_GRACE_MS = 1_000;
+/** Time between requests to the kubelet while it is unknown whom a fault hit. */
+const FAULT_ASK_MS = 500;
 
 /** Starts threads and processes of the operating system. Tests replace it. */
 export interface CoreDependencies {
@@ -109,6 +111,9 @@ export class AgentCore {
   #restsUntilMs = 0;
   /** An input has arrived since the last snapshot. */
   #isBehind = false;
+  /** Cancels the request for whom a fault hit; undefined while there is none. */
+  #cancelAsk: (() => void) | undefined;
+  #isClosed = false;
   /** Running requests to the kubelet that belong to a refresh. */
   #asking = 0;
 
@@ -182,6 +187,7 @@ export class AgentCore {
           },
           isPresent: () => isPresent(family, host, options),
           known: () => this.#assembler.known(family.name),
+          counted: () => health.faults.mark(family.name),
         },
       );
       return runner;
@@ -199,6 +205,7 @@ export class AgentCore {
       health.judge,
       withHung(known, families, health, new Tree(settings.roots.sysfs)),
       usage,
+      health.faults,
     );
     health.onDue(() => this.assemble());
     // The state of an earlier run is valid until the next read, and is served at once.
@@ -293,6 +300,8 @@ export class AgentCore {
     this.store.publish(snapshot);
     const endedMs = this.#clock.monotonic();
     this.#restsUntilMs = endedMs + REST * (endedMs - begunMs);
+    // Whom a fault hit is known when the kubelet answers after it.
+    if (this.#health.faults.isWaiting) this.#askForFaults();
     // A container's counters start at the first read that began after the container was seen. An early read loses the least.
     for (const runner of this.runners) this.#readForHolders(runner);
     for (const runner of this.runners)
@@ -311,6 +320,8 @@ export class AgentCore {
 
   /** Resolves to false when a thread is stuck in the kernel, so that the process cannot end by itself. */
   async close(): Promise<boolean> {
+    this.#isClosed = true;
+    this.#cancelAsk?.();
     this.#nextAssembly?.cancel();
     for (const { cancel } of this.#wakes.values()) cancel();
     this.poller.close();
@@ -325,6 +336,16 @@ export class AgentCore {
   async #readCheckpoint(): Promise<void> {
     this.#checkpoint = await this.#checkpointReader.read();
     this.#problems.checkpoint(this.#checkpoint.problem);
+  }
+
+  #askForFaults(): void {
+    if (this.#isFramed || this.#cancelAsk !== undefined) return;
+    this.#cancelAsk = this.#clock.after(FAULT_ASK_MS, () => {
+      void this.#ask().then(() => {
+        this.#cancelAsk = undefined;
+        if (!this.#isClosed) this.assemble();
+      });
+    });
   }
 
   async #ask(): Promise<void> {

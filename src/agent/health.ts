@@ -5,6 +5,7 @@ import { observedAfter } from '../health/journal/observed-spans.ts';
 import { createStateFile, type StateFile, type StateRead } from '../health/journal/state-file.ts';
 import type { HealthPolicy } from '../health/policy/policy.ts';
 import type { Clock } from '../host/clock.ts';
+import { FaultLedger } from '../incidents/fault-ledger.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { HungStep } from '../model/collection.ts';
@@ -22,6 +23,7 @@ import { StateLease } from './state-lease.ts';
 /** Connects the health engine with its policy, its state file, its log lines and its timers. */
 export class HealthService {
   readonly engine: HealthEngine;
+  readonly faults: FaultLedger;
   readonly #journal: Journal;
   readonly #logger: Logger;
   readonly #clock: Clock;
@@ -39,10 +41,11 @@ export class HealthService {
   #watched: ObservedSpans;
   #isFirst = true;
 
-  private constructor({ policy, engine, file, path, remembered, clock, logger, isLasting, lease }: HealthDependencies) {
+  private constructor({ policy, engine, faults, file, path, remembered, clock, logger, isLasting, lease }: HealthDependencies) {
     this.#policy = policy;
     this.#logger = logger;
     this.engine = engine;
+    this.faults = faults;
     this.#hung = remembered?.hung ?? {};
     this.#completed = remembered?.completed ?? [];
     this.#watched = remembered?.watched ?? NEVER_OBSERVED;
@@ -52,7 +55,14 @@ export class HealthService {
       engine: {
         hasNews: () => engine.hasNews(),
         announce: (throughId) => engine.announce(throughId),
-        state: () => ({ ...engine.state(), hung: this.#hung, completed: this.#completed, watched: this.#watched }),
+        state: () => ({
+          ...engine.state(),
+          hung: this.#hung,
+          completed: this.#completed,
+          watched: this.#watched,
+          faults: faults.saved,
+          faultList: faults.kept,
+        }),
       },
       clock,
       // A command that reads once prints what it finds. Its findings are no change of health, so they are not logged.
@@ -88,9 +98,10 @@ export class HealthService {
     const path = isLasting ? settings.state.file : '';
     // The state is valid for one boot, because a reboot is the remedy of many latched conditions.
     const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings.roots.procfs) });
-    const { state: remembered, past } = await rememberedState(file, path, logger);
+    const { state: remembered, past, faultList } = await rememberedState(file, path, logger);
+    const faults = new FaultLedger(settings.incidents.keep, remembered?.faults, remembered?.faultList ?? faultList);
     const engine = createHealthEngine({ policy, ...(remembered && { state: remembered }), ...(past && { past }) });
-    return new HealthService({ policy, engine, file, path, remembered, clock, logger, isLasting, lease });
+    return new HealthService({ policy, engine, faults, file, path, remembered, clock, logger, isLasting, lease });
   }
 
   get policy(): HealthPolicy {
@@ -101,6 +112,7 @@ export class HealthService {
   configure(settings: AgentSettings): void {
     this.#policy = policyOf(settings, this.#logger);
     this.engine.setPolicy(this.#policy);
+    this.faults.configure(settings.incidents.keep);
   }
 
   /** Devices that an earlier run knew, limited to the families that this run reads. */
@@ -156,8 +168,9 @@ export class HealthService {
     this.#beforeSave = callback;
   }
 
-  readonly judge: Judge = (devices, { nowMs, monotonicMs }) => {
-    const judgement = this.engine.judge({ devices, monotonicMs }, nowMs);
+  readonly judge: Judge = (devices, { nowMs, monotonicMs }, faults) => {
+    const judged = this.engine.judge({ devices, monotonicMs, faults }, nowMs);
+    const judgement = this.faults.takeNews() ? { ...judged, isOtherSet: true } : judged;
     const keys = devices.map(({ key }) => key);
     this.#watched = observedAfter(this.#watched, { keys, nowMs, pauseMs: this.#policy.staleAfterMs, isFirst: this.#isFirst });
     this.#isFirst = false;
@@ -196,6 +209,7 @@ export class HealthService {
 interface HealthDependencies {
   readonly policy: HealthPolicy;
   readonly engine: HealthEngine;
+  readonly faults: FaultLedger;
   /** Undefined when nothing is saved. */
   readonly file: StateFile | undefined;
   /** Path of the state file; empty when nothing is saved. */
@@ -239,4 +253,5 @@ const LINES: Readonly<Partial<Record<Transition, string>>> = {
   state: 'health of a device changed',
   renamed: 'a device has another name',
   replaced: 'a device was replaced',
+  fault: 'a device reported a fault',
 };

@@ -10,6 +10,7 @@ import { IncidentRecorder, type RecorderSettings } from '../incidents/recorder.t
 import { IncidentStore, type ListedIncident, type StoreSettings } from '../incidents/store.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
+import type { KeptFault } from '../model/fault.ts';
 import type { HealthService } from './health.ts';
 import { historySettings } from './history-settings.ts';
 import type { AgentSettings } from './settings.ts';
@@ -29,9 +30,11 @@ export class IncidentService {
   readonly #recorder: IncidentRecorder;
   readonly #store: IncidentStore;
   readonly #kernel: KernelLog;
+  readonly #faults: () => readonly KeptFault[];
 
   private constructor(settings: AgentSettings, store: IncidentStore, { health, place, clock }: IncidentDependencies) {
     this.#store = store;
+    this.#faults = () => health.faults.kept;
     this.#kernel = new KernelLog({ path: kernelLogPath(settings), procfs: settings.roots.procfs }, clock);
     this.#recorder = new IncidentRecorder(
       {
@@ -78,6 +81,11 @@ export class IncidentService {
 
   list(): readonly ListedIncident[] {
     return this.#store.list();
+  }
+
+  /** Faults, the oldest first. */
+  faults(): readonly KeptFault[] {
+    return this.#faults();
   }
 
   read(id: string): Promise<RecordRead | undefined> {

@@ -91,7 +91,7 @@ const placeOf = ({ family, pciAddress }: Device): string => `${family} ${pciAddr
 /** A new record: the reports of `times`, and of the sources without a report what was known before. */
 function recordOf(
   key: string,
-  { device, read, outOfBand }: DeviceReport,
+  { device, read, outOfBand, faults }: DeviceReport,
   before: DeviceRecord | undefined,
   isUnread: boolean,
   missing: Missing,
@@ -102,6 +102,7 @@ function recordOf(
     device,
     read: read === undefined ? before?.read : dated(read, times as ReadTimes),
     outOfBand: outOfBand === undefined ? before?.outOfBand : dated(outOfBand, times as ReadTimes),
+    faults,
     isUnread,
     firstReadMs: before?.firstReadMs ?? (read === undefined ? undefined : times?.monotonicMs),
     readBeforeMs: before?.readBeforeMs,

@@ -196,7 +196,9 @@ function gapOf(saved: SavedUsage, isSameBoot: boolean, clock: UptimeClock): numb
 
 function accountsSettings(settings: AgentSettings): AccountsSettings {
   const families = settings.families.map(({ family }) => family);
-  const counters = families.flatMap(({ metrics }) => metrics.filter(({ type, container }) => type === 'counter' && container === true));
+  const counters = families.flatMap(({ metrics }) =>
+    metrics.filter(({ type, container, faults }) => type === 'counter' && container === true && faults === undefined),
+  );
   const ofContainers = new Set(counters.map(({ name }) => name));
   return {
     staleAfterMs: settings.refresh['stale-after'],

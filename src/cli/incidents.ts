@@ -1,13 +1,15 @@
 import { nearest } from '../config/nearest.ts';
 import { UserError } from '../errors.ts';
 import { byDevice, type DeviceIncidents } from '../incidents/by-device.ts';
+import { type ListedFault, listedFaults } from '../incidents/fault-view.ts';
 import type { IncidentRecord } from '../incidents/record.ts';
 import { isRecord, type RecordRead } from '../incidents/record-file.ts';
 import type { ListedIncident } from '../incidents/store.ts';
 import { incidentText } from '../server/pages/incident-text.ts';
 import { askFor, printAge } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
-import { storeOnDisk } from './incidents-on-disk.ts';
+import { faultsIn, faultTable } from './fault-table.ts';
+import { faultsOnDisk, storeOnDisk } from './incidents-on-disk.ts';
 import { runPodIncidents } from './pod-incidents.ts';
 import { withProgress } from './progress.ts';
 import { textTable } from './text-table.ts';
@@ -15,6 +17,7 @@ import { textTable } from './text-table.ts';
 /** Where a command finds incidents: the running agent, or the disk. */
 interface Source {
   readonly list: readonly ListedIncident[];
+  readonly faults: readonly ListedFault[];
   /** When the agent took the latest snapshot. */
   readonly takenAt?: string | undefined;
   read(id: string): Promise<RecordRead | undefined>;
@@ -34,8 +37,9 @@ export async function runIncidents(context: CommandContext): Promise<Ending> {
   const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
   if (typeof id !== 'string') {
     const devices = by === undefined ? undefined : byDevice(source.list.filter(({ device }) => device !== ''));
-    const text = devices === undefined ? incidentTable(source.list) : deviceTable(devices);
-    await output.write(format === 'json' ? json(devices === undefined ? { incidents: source.list } : { devices }) : text);
+    const text = devices === undefined ? incidentTable(source.list) + faultTable(source.faults) : deviceTable(devices);
+    const all = { incidents: source.list, faults: source.faults };
+    await output.write(format === 'json' ? json(devices === undefined ? all : { devices }) : text);
     if (format !== 'json') printAge(source.takenAt);
     return { status: 0 };
   }
@@ -51,6 +55,7 @@ async function sourceOf(context: CommandContext): Promise<Source> {
   if (listed !== undefined) {
     return {
       list: listed,
+      faults: faultsIn(answer?.body),
       takenAt: (answer?.body as { readonly takenAt?: string } | undefined)?.takenAt,
       async read(id) {
         const asked = await ask(`/api/incidents/${encodeURIComponent(id)}`);
@@ -61,7 +66,7 @@ async function sourceOf(context: CommandContext): Promise<Source> {
     };
   }
   const store = await storeOnDisk(context, refusal);
-  return { list: store.list(), read: (id) => store.read(id) };
+  return { list: store.list(), faults: listedFaults(await faultsOnDisk(context)), read: (id) => store.read(id) };
 }
 
 async function recordOf(source: Source, id: string): Promise<IncidentRecord> {

@@ -1,14 +1,17 @@
 import { UserError } from '../errors.ts';
+import { type ListedFault, listedFaults } from '../incidents/fault-view.ts';
 import { incidentsOf, type TenantIncident } from '../incidents/tenant.ts';
 import { askFor, printAge } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
-import { storeOnDisk } from './incidents-on-disk.ts';
+import { faultsIn, faultTable } from './fault-table.ts';
+import { faultsOnDisk, storeOnDisk } from './incidents-on-disk.ts';
 import { podOption } from './pod-option.ts';
 import { withProgress } from './progress.ts';
 import { textTable } from './text-table.ts';
 
 interface Found {
   readonly incidents: readonly TenantIncident[];
+  readonly faults: readonly ListedFault[];
   /** Records that could not be read; absent when there are none. */
   readonly unread?: number;
   readonly takenAt?: string;
@@ -22,9 +25,11 @@ export async function runPodIncidents(context: CommandContext, text: string): Pr
     const problem = 'the record of one incident names all its pods: leave out the id or --pod';
     throw new UserError('usage-invalid', { problem, command: 'device-agent incidents' });
   }
-  const { incidents, unread = 0, takenAt } = await withProgress('reading the incidents', ofNamespace(context, namespace));
+  const { incidents, faults, unread = 0, takenAt } = await withProgress('reading the incidents', ofNamespace(context, namespace));
   const own = incidents.flatMap((incident) => ofPod(incident, name));
-  await output.write(options.output === 'json' ? `${JSON.stringify({ incidents: own }, null, 2)}\n` : table(own, text));
+  const hit = faults.flatMap((fault) => faultOfPod(fault, `${namespace}/${name}/`));
+  const tables = own.length === 0 && hit.length > 0 ? faultTable(hit).trimStart() : table(own, text) + faultTable(hit);
+  await output.write(options.output === 'json' ? `${JSON.stringify({ incidents: own, faults: hit }, null, 2)}\n` : tables);
   if (options.output !== 'json') printAge(takenAt);
   if (unread > 0) logger.warn('records of incidents cannot be read, so it is unknown which pods they hit', { records: unread });
   return { status: 0 };
@@ -32,9 +37,9 @@ export async function runPodIncidents(context: CommandContext, text: string): Pr
 
 async function ofNamespace(context: CommandContext, namespace: string): Promise<Found> {
   const { answer, refusal } = await askFor(context)(`/api/incidents?namespace=${namespace}`);
-  if (isFound(answer?.body)) return answer.body;
+  if (isFound(answer?.body)) return { ...answer.body, faults: faultsIn(answer.body) };
   const { found, unread } = await incidentsOf(await storeOnDisk(context, refusal), [namespace]);
-  return { incidents: found, unread };
+  return { incidents: found, faults: listedFaults(await faultsOnDisk(context), [namespace]), unread };
 }
 
 /** False when another program, or an older agent, answered. */
@@ -43,6 +48,11 @@ function isFound(body: unknown): body is Found {
   const isOwn = (one: Partial<TenantIncident>): boolean =>
     typeof one.id === 'string' && [one.states, one.conditions, one.remedies, one.held].every(Array.isArray);
   return Array.isArray(list) && list.every(isOwn);
+}
+
+function faultOfPod(fault: ListedFault, begin: string): readonly ListedFault[] {
+  const holders = fault.holders.filter((holder) => holder.startsWith(begin));
+  return holders.length === 0 ? [] : [{ ...fault, holders }];
 }
 
 /** Leaves out the other pods of the namespace. */

@@ -1,4 +1,5 @@
 import type { Device } from '../model/device.ts';
+import { type FaultMark, NO_MARK } from '../model/fault.ts';
 import type { Observe } from '../model/observation.ts';
 import type { Clock } from './clock.ts';
 import type { StepRecord } from './fs/step-record.ts';
@@ -27,6 +28,8 @@ export interface Host {
   readonly clock: Clock;
   /** Devices of the family that an earlier thread or run of the agent knew. */
   readonly known: readonly Device[];
+  /** What the agent has counted of the faults in the log of this boot. */
+  readonly counted: FaultMark;
   /** Reports child processes to the supervisor, which kills them with the probe. */
   readonly children: ChildRegistry;
   /** Takes what was read. Present only in a capture. */
@@ -47,13 +50,14 @@ export interface HostDependencies {
   readonly children?: ChildRegistry;
   readonly guard?: StepRecord;
   readonly known?: readonly Device[];
+  readonly counted?: FaultMark | undefined;
   readonly observe?: Observe | undefined;
 }
 
 export function createHost(
   roots: Roots,
   clock: Clock,
-  { children = noChildRegistry, guard, known = [], observe }: HostDependencies = {},
+  { children = noChildRegistry, guard, known = [], counted = NO_MARK, observe }: HostDependencies = {},
 ): Host {
   const { 'recorded-errors': file = '' } = roots;
   const recordedErrors = file === '' ? undefined : recordedErrorsOf(file);
@@ -66,6 +70,7 @@ export function createHost(
     clock,
     children,
     known,
+    counted,
     ...(observe === undefined ? {} : { observe }),
     ...(recordedErrors === undefined ? {} : { recordedErrors }),
   };

@@ -1,4 +1,5 @@
 import type { Device } from './device.ts';
+import type { Fault } from './fault.ts';
 import type { Finding } from './health.ts';
 import type { Reading } from './metric.ts';
 
@@ -41,6 +42,8 @@ export interface DeviceReport {
   /** Absent when the device was not read: its readings and its verdict become older. */
   readonly read?: DeviceRead;
   readonly outOfBand?: SideReport;
+  /** Faults of the last minute at least, in the order in which they were counted. Absent when there are none. */
+  readonly faults?: readonly Fault[];
 }
 
 /** Declares one problem that can prevent reads of a family, with its remedy. */

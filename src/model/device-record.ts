@@ -2,6 +2,7 @@ import type { Allocation } from './allocation.ts';
 import type { DeviceProcess, DeviceRead, SideReport } from './collection.ts';
 import type { Device } from './device.ts';
 import type { DeviceUse, DeviceUser } from './device-use.ts';
+import type { Fault } from './fault.ts';
 import type { Finding, Verdict } from './health.ts';
 import type { Reading } from './metric.ts';
 
@@ -36,6 +37,8 @@ export interface DeviceRecord {
   readonly read?: (DeviceRead & ReadTimes) | undefined;
   /** Last report of other sources. */
   readonly outOfBand?: (SideReport & ReadTimes) | undefined;
+  /** Faults in the latest collection. */
+  readonly faults?: readonly Fault[] | undefined;
   /** The latest reading of the family did not read this device, so `read` says nothing about the present. */
   readonly isUnread: boolean;
   /** Monotonic clock at the end of the first reading of this run that had the device. */

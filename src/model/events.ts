@@ -10,10 +10,18 @@ export interface EventHolder {
 }
 
 /**
+ * How the holders of a fault were found. `process`: the process belongs to this pod. `only`: the one container that held the device at that
+ * time. `one-of`: several held it, and one of them met the fault. `outside`: the process belongs to no holder. `unknown`: nobody is known
+ * to have held the device.
+ */
+export type FaultBlame = 'process' | 'only' | 'one-of' | 'outside' | 'unknown';
+
+/**
  * `raised` and `cleared`: a condition starts or stops counting. `state`: the verdict changes. `renamed`: known hardware has another name.
  * `replaced`: the name belongs to other hardware than before. `accepted`: a person ended a condition that no reading could confirm.
+ * `fault`: an error came once, or again.
  */
-export type Transition = 'raised' | 'cleared' | 'state' | 'renamed' | 'replaced' | 'accepted';
+export type Transition = 'raised' | 'cleared' | 'state' | 'renamed' | 'replaced' | 'accepted' | 'fault';
 
 /** One transition of one device. Plain data. */
 export interface HealthEvent {
@@ -38,6 +46,9 @@ export interface HealthEvent {
   readonly message: string;
   readonly remedy: Remedy;
   readonly holders: readonly EventHolder[];
+  /** For `fault`: how often it came so far, and how its holders were found. */
+  readonly count?: number;
+  readonly blame?: FaultBlame;
   /** True when the operator's ignore rule covers the condition. */
   readonly ignored?: true;
 }

@@ -32,13 +32,15 @@ export interface MetricSpec {
    * with the device.
    */
   readonly container?: true;
+  /** It counts faults. The agent counts those of each container itself, by the holder at the time of each fault. */
+  readonly faults?: true;
   /** A reset or a reboot can wipe it: an incident keeps its last value. */
   readonly wiped?: true;
   readonly deprecated?: Deprecation;
 }
 
 /** Optional properties of a metric. */
-export type MetricTraits = Pick<MetricSpec, 'container' | 'wiped' | 'deprecated'>;
+export type MetricTraits = Pick<MetricSpec, 'container' | 'faults' | 'wiped' | 'deprecated'>;
 
 /** A metric of the agent itself. Unlike a device metric it can be a histogram of durations, in seconds. */
 export interface AgentMetricSpec extends Omit<MetricSpec, 'type' | 'container' | 'wiped'> {

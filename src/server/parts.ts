@@ -6,6 +6,7 @@ import type { ListedIncident } from '../incidents/store.ts';
 import type { Logger } from '../log/logger.ts';
 import type { ProblemSpec } from '../model/collection.ts';
 import type { HealthEvent } from '../model/events.ts';
+import type { KeptFault } from '../model/fault.ts';
 import type { ConditionSpec } from '../model/health.ts';
 import type { ObservedSpans } from '../model/observed-spans.ts';
 import type { PluginStats } from '../model/plugin-stats.ts';
@@ -31,6 +32,8 @@ export interface IncidentSource {
   list(): readonly ListedIncident[];
   /** Resolves to undefined for an unknown id. Never rejects. */
   read(id: string): Promise<RecordRead | undefined>;
+  /** Faults, the oldest first. */
+  faults?(): readonly KeptFault[];
 }
 
 /** Data sources of the server. It reads the latest snapshot, and never the hardware or the kubelet. */

@@ -5,6 +5,7 @@ import { Tree } from '../host/fs/tree.ts';
 import type { Collection, DeviceReport, HungStep, Problem } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
 import type { ReadTimes } from '../model/device-record.ts';
+import type { FaultMark } from '../model/fault.ts';
 import type { Finding } from '../model/health.ts';
 import type { Release } from '../model/release.ts';
 import type { FamilyState } from '../model/snapshot.ts';
@@ -70,6 +71,8 @@ export interface RunnerDependencies {
   readonly isPresent?: () => boolean;
   /** Known devices of the family. */
   readonly known?: () => readonly Device[];
+  /** What was counted of its faults in the log. */
+  readonly counted?: () => FaultMark;
 }
 
 /** One collection of a family, with its times. */
@@ -105,6 +108,7 @@ export class FamilyRunner {
   readonly #events: RunnerEvents;
   readonly #start: StartThread;
   readonly #known: () => readonly Device[];
+  readonly #counted: (() => FaultMark) | undefined;
   readonly #sys: Tree;
   readonly #isPresent: () => boolean;
   readonly #tally = new RunTally();
@@ -138,7 +142,16 @@ export class FamilyRunner {
 
   constructor(
     settings: RunnerSettings,
-    { clock, readingClock = clock, isolated, events, start = startThread, isPresent = () => true, known = () => [] }: RunnerDependencies,
+    {
+      clock,
+      readingClock = clock,
+      isolated,
+      events,
+      start = startThread,
+      isPresent = () => true,
+      known = () => [],
+      counted,
+    }: RunnerDependencies,
   ) {
     this.family = settings.family;
     this.#settings = settings;
@@ -148,6 +161,7 @@ export class FamilyRunner {
     this.#events = events;
     this.#start = start;
     this.#known = known;
+    this.#counted = counted;
     this.#sys = new Tree(settings.roots.sysfs);
     this.#isPresent = isPresent;
     this.#isKnown = settings.isExpected ?? false;
@@ -283,7 +297,13 @@ export class FamilyRunner {
     this.#isOutdated = false;
     if (this.#thread !== undefined) return this.#thread;
     try {
-      const context = { known: this.#known(), isIsolated: this.#isIsolated, quarantined: this.#closedPlaces, release: this.#release };
+      const context = {
+        known: this.#known(),
+        counted: this.#counted?.(),
+        isIsolated: this.#isIsolated,
+        quarantined: this.#closedPlaces,
+        release: this.#release,
+      };
       const thread: ProbeThread = this.#start(this.#settings, context, {
         received: (message) => thread === this.#thread && this.#received(message),
         read: (path, limit) => this.#read(path, limit),

@@ -1,6 +1,7 @@
 import type { Roots } from '../host/host.ts';
 import type { Collection } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
+import type { FaultMark } from '../model/fault.ts';
 import type { Observation } from '../model/observation.ts';
 import type { Release } from '../model/release.ts';
 import type { PostedCollection } from './posted-collection.ts';
@@ -26,6 +27,8 @@ export interface WorkerStart extends ThreadExtras {
   readonly isIsolated: boolean;
   /** Known devices of the family. */
   readonly known: readonly Device[];
+  /** What the agent has counted of the family's faults in the log. */
+  readonly counted?: FaultMark | undefined;
   /** Places in which an earlier call still hangs. */
   readonly quarantined: readonly string[];
   /** A request to close the driver; absent without one. */

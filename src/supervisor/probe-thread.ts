@@ -3,6 +3,7 @@ import { answerRead } from '../host/fs/isolated-channel.ts';
 import { type Step, StepRecord } from '../host/fs/step-record.ts';
 import type { Roots } from '../host/host.ts';
 import type { Device } from '../model/device.ts';
+import type { FaultMark } from '../model/fault.ts';
 import type { Observe } from '../model/observation.ts';
 import type { Release } from '../model/release.ts';
 import type { FromThread, FromWorker, ThreadExtras, ToWorker, WorkerStart } from './messages.ts';
@@ -19,6 +20,8 @@ export interface ThreadSettings {
 /** Knowledge of earlier threads: the known devices, and the places to avoid. */
 export interface ThreadContext {
   readonly known: readonly Device[];
+  /** What the agent has counted of the family's faults in the log. */
+  readonly counted?: FaultMark | undefined;
   /** Another process reads the files. */
   readonly isIsolated: boolean;
   /** Places in which an earlier call still hangs. */

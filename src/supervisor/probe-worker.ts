@@ -28,7 +28,7 @@ async function run(start: WorkerStart): Promise<void> {
   let observed: Observation[] = [];
   const observe = start.isObserved === true ? (observation: Observation): void => void observed.push(observation) : undefined;
   const clock = start.clock === undefined ? systemClock : frameTime(start.clock);
-  const host = createHost(start.roots, clock, { children, guard, known: start.known, observe });
+  const host = createHost(start.roots, clock, { children, guard, known: start.known, counted: start.counted, observe });
   const probe = family.createProbe(host, start.options as never);
   if (start.release !== undefined) probe.release?.(start.release);
   const unwatch = probe.watch?.(() => send({ type: 'wake' }));

@@ -1,5 +1,6 @@
 import { usageOptions } from '../../src/accounting/options.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
+import { incidentOptions } from '../../src/incidents/options.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import { stallOptions } from '../../src/waiting/options.ts';
 
@@ -18,6 +19,7 @@ export const coreSettings = (families: AgentSettings['families'], root: string, 
     expect: {},
     idle: {},
     usage: defaultValues(usageOptions),
+    incidents: defaultValues(incidentOptions),
     stall: defaultValues(stallOptions),
     plugin: { options: {}, resources: [] },
     state: { file: '' },

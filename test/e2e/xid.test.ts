@@ -46,8 +46,11 @@ describe('an Xid in the kernel log', () => {
     await expect.poll(() => node.list(), WAIT).toMatchObject({ [ids[1] as string]: 'Unhealthy' });
     expect((node.lists.at(-1)?.atMs ?? 0) - writtenMs).toBeLessThan(PROMISE_MS);
     expect(node.list()).toEqual({ [ids[0] as string]: 'Healthy', [ids[1] as string]: 'Unhealthy', [ids[2] as string]: 'Healthy' });
+    // The counter waits for the kubelet, which tells whom the fault hit.
+    const isCounted = (text: string): boolean =>
+      seriesValue(text, 'device_nvidia_xid_errors_total', { device: ids[1] as string, xid: '119' }) === 1;
+    await agent.until('counted', isCounted);
     const page = await agent.metrics();
-    expect(seriesValue(page, 'device_nvidia_xid_errors_total', { device: ids[1] as string, xid: '119' })).toBe(1);
     expect(seriesValue(page, 'device_healthy', { device: ids[1] as string })).toBe(0);
     await expect
       .poll(() => node.events(), WAIT)

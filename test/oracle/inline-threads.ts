@@ -195,7 +195,12 @@ class InlineThread implements ProbeThread {
       started: (pid: number) => void surroundings.commands.add(pid),
       ended: (pid: number) => void surroundings.commands.delete(pid),
     };
-    this.#host = createHost(settings.roots, surroundings.clock, { guard: this.#guard, known: context.known, children });
+    this.#host = createHost(settings.roots, surroundings.clock, {
+      guard: this.#guard,
+      known: context.known,
+      counted: context.counted,
+      children,
+    });
     this.#probe = surroundings.family.createProbe(this.#host, settings.options as never);
     this.#unwatch = this.#probe.watch?.(() => this.#listener.received({ type: 'wake' }));
   }

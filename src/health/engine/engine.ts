@@ -27,6 +27,8 @@ export interface JudgeInput {
   readonly devices: readonly HealthInput[];
   /** Monotonic clock at `nowMs`. When it is given, a step of the wall clock changes no duration. */
   readonly monotonicMs?: number;
+  /** Events of faults, which change no verdict. */
+  readonly faults?: readonly Omit<HealthEvent, 'id'>[];
 }
 
 export interface Judgement {
@@ -90,7 +92,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     const now = atTime(clock.adjust(memory, nowMs, input), policy, nowMs);
     const devices: Record<string, DeviceMemory> = {};
     const verdicts = new Map<string, Verdict>();
-    const events: Omit<HealthEvent, 'id'>[] = [];
+    const events: Omit<HealthEvent, 'id'>[] = [...(input.faults ?? [])];
     const present = { ...now, memory: withAccepted(now.memory, accepted, (left) => contextOf(left, policy, nowMs), events) };
     accepted = [];
     const dues: number[] = [];

@@ -2,6 +2,7 @@ import type { HungStep } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { DeviceUser } from '../../model/device-use.ts';
 import type { EventHolder, HealthEvent } from '../../model/events.ts';
+import type { KeptFault, SavedFaults } from '../../model/fault.ts';
 import type { HealthState, IncidentCount, Probation, Remedy, Severity } from '../../model/health.ts';
 import type { ObservedSpans } from '../../model/observed-spans.ts';
 import type { Levels } from '../policy/levels.ts';
@@ -82,6 +83,9 @@ export interface HealthMemory {
   readonly completed?: readonly string[];
   /** Hardware that is no longer listed, or that this boot has not listed so far, keyed as the devices. */
   readonly past?: Readonly<Record<string, PastDevice>>;
+  /** What was counted of faults, as the agent keeps it, and the faults themselves. Absent in a state file of an older version. */
+  readonly faults?: SavedFaults;
+  readonly faultList?: readonly KeptFault[];
   /** When the agent judged, also before this run. A state file of an older version lacks it. */
   readonly watched?: ObservedSpans;
 }

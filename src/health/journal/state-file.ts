@@ -8,7 +8,9 @@ import {
   type SavedSections,
   SavedStateFile,
 } from '../../host/fs/saved-state.ts';
+import { readUntrustedFile } from '../../host/fs/untrusted-file.ts';
 import { deviceKey } from '../../model/device.ts';
+import type { KeptFault } from '../../model/fault.ts';
 import type { HealthMemory } from '../engine/memory.ts';
 import { pastOf } from '../engine/past-devices.ts';
 
@@ -16,7 +18,7 @@ import { pastOf } from '../engine/past-devices.ts';
 export type StateIgnored = SavedIgnored | 'other-boot';
 
 export type StateRead =
-  | { readonly state: HealthMemory; readonly past?: undefined; readonly ignored?: undefined }
+  | { readonly state: HealthMemory; readonly past?: undefined; readonly faultList?: undefined; readonly ignored?: undefined }
   | {
       readonly state?: undefined;
       readonly ignored: StateIgnored;
@@ -25,6 +27,7 @@ export type StateRead =
       readonly kept?: string | undefined;
       /** What stays of a state from another boot. */
       readonly past?: HealthMemory['past'];
+      readonly faultList?: HealthMemory['faultList'];
     };
 
 /** Versions 1 and 2 have one JSON value. In version 1, what it remembers of a device passes to the hardware that is first seen under the name. */
@@ -37,8 +40,20 @@ export const encodeState = (state: HealthMemory, bootId: string): Promise<string
 /** Decodes the text of a state file. Any other text is ignored, with the reason. */
 export const decodeState = (text: string, bootId: string): StateRead => stateOf(decodeSaved(FORMAT, text), bootId);
 
-function sectionsOf({ devices, events, ...engine }: HealthMemory): SavedSections {
-  return { engine, devices, events: Object.fromEntries(events.map((event) => [event.id, event])) };
+/** The faults in a state file, whatever its boot; none when it cannot be read. */
+export async function keptFaultsIn(path: string): Promise<readonly KeptFault[]> {
+  const { text } = await readUntrustedFile(path, MAX_STATE_BYTES);
+  return text === undefined ? [] : (decodeState(text, '').faultList ?? []);
+}
+
+function sectionsOf({ devices, events, faultList = [], ...engine }: HealthMemory): SavedSections {
+  const faults = Object.fromEntries(faultList.map((fault) => [fault.id, fault]));
+  return {
+    engine,
+    devices,
+    events: Object.fromEntries(events.map((event) => [event.id, event])),
+    ...(faultList.length === 0 ? {} : { faults }),
+  };
 }
 
 function stateOf(saved: SavedRead, bootId: string): StateRead {
@@ -46,16 +61,32 @@ function stateOf(saved: SavedRead, bootId: string): StateRead {
   const state = saved.hasSections ? fromSections(saved.body) : saved.body;
   if (saved.bootId !== bootId || bootId === '') {
     const other = ignored('other-boot', 'is from another boot of the machine');
-    return isMemory(state) ? { ...other, past: pastOf(state) } : other;
+    return isMemory(state) ? { ...other, past: pastOf(state), ...faultListOf(withFaults(state)) } : other;
   }
-  return isMemory(state) ? { state } : ignored('damaged', 'contains no health state');
+  return isMemory(state) ? { state: withFaults(state) } : ignored('damaged', 'contains no health state');
 }
 
 /** The names of the events are integers, which an object has in their order. */
 function fromSections(body: unknown): unknown {
-  const { engine, devices, events } = body as Partial<SavedSections>;
-  return { ...engine, devices, events: Object.values(events ?? {}) };
+  const { engine, devices, events, faults } = body as Partial<SavedSections>;
+  return { ...engine, devices, events: Object.values(events ?? {}), ...(faults === undefined ? {} : { faultList: Object.values(faults) }) };
 }
+
+/** Leaves out what is known of faults when it has another form. */
+function withFaults({ faults, faultList, ...state }: HealthMemory): HealthMemory {
+  const isKept = (fault: KeptFault): boolean =>
+    [fault?.id, fault?.device, fault?.message].every((text) => typeof text === 'string') &&
+    [fault.timeMs, fault.lastMs, fault.count, fault.toldCount].every(Number.isFinite) &&
+    [fault.lines, fault.holders].every(Array.isArray);
+  const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
+  const isWhole = isObject(faults) && SAVED.every((name) => isObject(faults?.[name]));
+  const list = Array.isArray(faultList) ? faultList.filter(isKept).toSorted((a, b) => a.lastMs - b.lastMs) : [];
+  return { ...state, ...(list.length === 0 ? {} : { faultList: list }), ...(isWhole && faults !== undefined ? { faults } : {}) };
+}
+
+const faultListOf = ({ faultList }: HealthMemory): Pick<HealthMemory, 'faultList'> => (faultList === undefined ? {} : { faultList });
+
+const SAVED = ['marks', 'byEvents', 'totals', 'own', 'held'] as const;
 
 function withoutRates(state: HealthMemory): HealthMemory {
   return { ...state, devices: Object.fromEntries(Object.entries(state.devices).map(([key, device]) => [key, { ...device, rates: {} }])) };

@@ -1,8 +1,10 @@
 import type { Host } from '../../host/host.ts';
 import { type KmsgMessage, type KmsgReader, openKmsg } from '../../host/kernel-log/reader.ts';
 import { parseBootTimeMs } from '../../host/kernel-log/record.ts';
+import { type CgroupOwner, parseCgroup } from '../../host/process/cgroup.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
+import type { Fault } from '../../model/fault.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Release } from '../../model/release.ts';
 import type { Probe } from '../family.ts';
@@ -10,10 +12,18 @@ import { conditions } from './conditions.ts';
 import { withoutNamed } from './devices.ts';
 import { NcclCrashes } from './nccl-crashes.ts';
 import { StartFailures } from './start-failures.ts';
+import { FAULT_WAIT_MS, faultsOf, XidFaults } from './xid-faults.ts';
 import { type XidReport, xidReports } from './xid-findings.ts';
+import type { RecordPlace } from './xid-groups.ts';
 import { parseNvidiaLine, type XidLine } from './xid-line.ts';
-import { EMPTY_MEMORY, endFaults, gpuKey, type RecordPlace, rememberLine, type XidMemory } from './xid-memory.ts';
+import { EMPTY_MEMORY, endFaults, gpuKey, rememberLine, type XidMemory } from './xid-memory.ts';
 
+/** An MPS server may have ended with the fault of a client, and is then started again. */
+const SERVED_MS = 60_000;
+/** Name of an MPS server, cut as the kernel cuts it. */
+const MPS_SERVER = 'nvidia-cuda-mps';
+/** Processes of log lines whose cgroup is remembered. */
+const MOST_PROCESSES = 256;
 /** A recovery action may be this much older than the start of its read. Log lines of these seconds may be newer than the action. */
 const ACTION_AGE_MS = 10_000;
 
@@ -41,6 +51,13 @@ export class KernelLogProbe implements Probe {
   #hasNewLines = false;
   /** Number of Xids that came from the library instead of the log. */
   #libraryXids = 0;
+  readonly #faults: XidFaults;
+  /** Wall clock from which this probe takes events. */
+  readonly #epoch: string;
+  /** Cgroups of the processes that lines named while they were written, keyed by PID. */
+  readonly #processes = new Map<number, CgroupOwner>();
+  /** Addresses of the GPUs on which an MPS server runs, with the time on the log's clock at which it was seen last. */
+  readonly #served = new Map<string, number>();
 
   /** Wall clock time at which the monotonic clock was 0, calculated when this probe was created. */
   readonly #originMs: number;
@@ -53,6 +70,8 @@ export class KernelLogProbe implements Probe {
     this.#devices = host.known;
     this.#crashes = new NcclCrashes((pid) => threadGroupOf(host, pid));
     this.#originMs = host.clock.now() - host.clock.monotonic();
+    this.#faults = new XidFaults(host.counted);
+    this.#epoch = String(host.clock.now());
   }
 
   async collect(): Promise<Collection> {
@@ -62,6 +81,7 @@ export class KernelLogProbe implements Probe {
     // A machine without GPUs does not need the log, nor permission to read it.
     if (this.#devices.length === 0) return collection;
     this.#crashes.see(this.#devices, collection.reports);
+    this.#seeServers(collection.reports, startedAtMs);
     this.#readLog();
     const unasked = new Set(gpusWithoutAction(collection));
     for (const pciAddress of unasked) this.#askedNothingAtMs.set(pciAddress, startedAtMs - ACTION_AGE_MS);
@@ -73,14 +93,17 @@ export class KernelLogProbe implements Probe {
     const problem = this.#reader?.status().problem;
     this.#addXidLines(this.#gpus.takeXids?.() ?? [], problem !== undefined);
     const [nowMs, isReadable] = [this.#logMs(), problem === undefined];
-    const xids = xidReports(this.#memory, this.#devices, nowMs, isReadable);
+    const isServed = (gpu: string): boolean => nowMs - (this.#served.get(gpu) ?? Number.NEGATIVE_INFINITY) < SERVED_MS;
+    const xids = xidReports(this.#memory, this.#devices, nowMs, isReadable, isServed);
+    const faults = faultsOf(this.#faults.take(nowMs), this.#devices, { processOf: (pid) => this.#processes.get(pid), isServed });
+    if (this.#faults.isWaiting) this.#host.clock.after(FAULT_WAIT_MS, () => this.#wake?.());
     for (const report of collection.reports) if (answers(report)) this.#starts.answered(report.device, startedAtMs);
     const reported = new Map(collection.reports.map((report) => [report.device.id, report]));
     // A device that was not read also has a report, because the findings of the log need no answer of the driver.
     const reports = this.#devices.map((device) => {
       const report = this.#withRemedy(reported.get(device.id) ?? { device });
       const others = [...this.#crashes.findings(device.id, nowMs, isReadable), ...this.#starts.findings(report, nowMs)];
-      return withLog(report, xids.get(device.id), others);
+      return withFaults(withLog(report, xids.get(device.id), others), faults.get(device.id));
     });
     return {
       ...collection,
@@ -144,13 +167,44 @@ export class KernelLogProbe implements Probe {
   /** Adds Xids of the library, which have only a number, when the log cannot be read. Otherwise the log has them with more details. */
   #addXidLines(xids: readonly XidLine[], isLogClosed: boolean): void {
     if (!isLogClosed) return;
-    for (const xid of xids) {
+    for (const told of xids) {
       this.#libraryXids += 1;
-      // The kernel's clock is close to the monotonic one.
-      const timeUsec = Math.round(this.#host.clock.monotonic() * 1_000);
-      const wallMs = this.#host.clock.now();
-      this.#memory = rememberLine(this.#memory, xid, { seq: -this.#libraryXids, timeUsec, timeMs: this.#logMs(), wallMs, text: xid.text });
+      const { clock } = this.#host;
+      const cameAtMs = told.cameAtMs ?? clock.monotonic();
+      const timeMs = this.#originMs + cameAtMs;
+      const wallMs = clock.now() - (clock.monotonic() - cameAtMs);
+      const xid = this.#withoutAbsentPart(told);
+      const place = { seq: -this.#libraryXids, timeUsec: Math.round(cameAtMs * 1_000), timeMs, wallMs, text: xid.text };
+      this.#memory = rememberLine(this.#memory, xid, place);
+      this.#faults.put(this.#memory, xid.pciAddress, place, this.#epoch);
     }
+  }
+
+  /** The driver tells instance 0 of 0 where MIG is off. */
+  #withoutAbsentPart(xid: XidLine): XidLine {
+    const { gpuInstance, computeInstance, ...whole } = xid;
+    if (gpuInstance !== 0 || (computeInstance ?? 0) !== 0) return xid;
+    const isSplit = this.#devices.some(
+      ({ parent, pciAddress = '' }) => parent !== undefined && gpuKey(pciAddress) === gpuKey(xid.pciAddress),
+    );
+    return isSplit ? xid : whole;
+  }
+
+  /** A fault of one client of an MPS server can be told as that of another one. */
+  #seeServers(reports: readonly DeviceReport[], atMs: number): void {
+    for (const { device, read } of reports) {
+      if (device.pciAddress === undefined || read?.processes === undefined) continue;
+      if (read.processes.some(({ name }) => name?.startsWith(MPS_SERVER) === true)) this.#served.set(gpuKey(device.pciAddress), atMs);
+    }
+  }
+
+  #seeProcess(pid: number): void {
+    if (this.#processes.has(pid)) return;
+    const owner = parseCgroup(this.#host.proc.text(`${pid}/cgroup`) ?? '');
+    if (owner.podUid === undefined && owner.containerId === undefined) return;
+    this.#processes.set(pid, owner);
+    const [oldest] = this.#processes.keys();
+    if (this.#processes.size > MOST_PROCESSES && oldest !== undefined) this.#processes.delete(oldest);
   }
 
   #readLog(): void {
@@ -169,6 +223,10 @@ export class KernelLogProbe implements Probe {
           const line = parseNvidiaLine(message);
           if (line === undefined) return;
           this.#memory = rememberLine(this.#memory, line, message);
+          if (line.kind === 'xid') {
+            if (message.live && line.pid !== undefined) this.#seeProcess(line.pid);
+            this.#faults.put(this.#memory, line.pciAddress, message, '');
+          }
           this.#hasNewLines ||= line.kind !== 'other';
         },
       });
@@ -194,6 +252,10 @@ function withLog(report: DeviceReport, xids: XidReport = { readings: [], finding
   if (xids.readings.length + xids.findings.length + crashes.length === 0) return report;
   const { readings, findings } = report.outOfBand ?? { readings: [], findings: [] };
   return { ...report, outOfBand: { readings: [...readings, ...xids.readings], findings: [...findings, ...xids.findings, ...crashes] } };
+}
+
+function withFaults(report: DeviceReport, faults: readonly Fault[] | undefined): DeviceReport {
+  return faults === undefined ? report : { ...report, faults };
 }
 
 /** Returns the process of a thread; undefined when the thread has ended. */

@@ -301,10 +301,10 @@ export const metrics = {
   pcieErrors: pcieErrorMetric,
   xidErrors: counter(
     'xid_errors_total',
-    'Errors that the driver reported in this boot, by Xid. Identical lines within a minute count once.',
+    'Errors that the driver reported in this boot, by Xid. An error of several lines counts once.',
     ['xid'],
-    'kernel log, NVRM: Xid',
-    { container: true, wiped: true },
+    'kernel log, NVRM: Xid; else nvmlEventTypeXidCriticalError',
+    { container: true, faults: true, wiped: true },
   ),
   xidLastTime: gauge(
     'xid_last_timestamp_seconds',

@@ -23,6 +23,7 @@ export function xidReports(
   devices: readonly Device[],
   nowMs: number,
   isReadable: boolean,
+  isServed: (gpu: string) => boolean = () => false,
 ): ReadonlyMap<string, XidReport> {
   const reports = new Map<string, XidReport>();
   const instances = byParent(devices);
@@ -31,7 +32,7 @@ export function xidReports(
     const siblings = instances.get(device.parent ?? device.id) ?? [];
     const concerning = gpu?.tallies.filter((tally) => concerns(tally, device, siblings)) ?? [];
     const findings = [
-      ...(gpu === undefined ? [] : gpuFindings(gpu, concerning, nowMs)),
+      ...(gpu === undefined ? [] : gpuFindings(gpu, concerning, nowMs, isServed(gpuKey(device.pciAddress ?? '')))),
       ...switchFindings(memory, device),
       ...(isReadable ? quietFindings(memory, device) : []),
     ];
@@ -71,7 +72,9 @@ function isInstance({ gpuInstance, computeInstance }: XidTally, device: Device):
   return computeInstance === undefined || device.computeInstance === computeInstance;
 }
 
-function gpuFindings(gpu: GpuMemory, tallies: readonly XidTally[], nowMs: number): readonly Finding[] {
+/** `isServed`: an MPS server runs on the GPU. */
+function gpuFindings(gpu: GpuMemory, tallies: readonly XidTally[], nowMs: number, isServed: boolean): readonly Finding[] {
+  const finding = (condition: LogCondition, tally: XidTally, remedy?: Remedy): Finding => tallyFinding(condition, tally, isServed, remedy);
   const open = tallies.filter((tally) => tally.isOpen);
   const { recovery } = gpu;
   return [
@@ -102,14 +105,12 @@ function recovered(): readonly Finding[] {
   return [logConditions.Xid, logConditions.GpuFallenOffBus].map((condition) => raise(condition, 'Recovered', { status: false, message }));
 }
 
-function finding(
-  condition: typeof logConditions.Xid | typeof logConditions.XidPassing,
-  tally: XidTally,
-  remedy = tally.judgement.remedy,
-): Finding {
+type LogCondition = typeof logConditions.Xid | typeof logConditions.XidPassing;
+
+function tallyFinding(condition: LogCondition, tally: XidTally, isServed: boolean, remedy = tally.judgement.remedy): Finding {
   const { judgement, xid } = tally;
   const { class: reason, severity } = judgement;
-  return raise(condition, reason, { instance: String(xid), status: true, message: messageOf(tally), severity, remedy });
+  return raise(condition, reason, { instance: String(xid), status: true, message: messageOf(tally, isServed), severity, remedy });
 }
 
 function lostFinding(remedy: Remedy = 'reboot'): Finding {
@@ -118,8 +119,8 @@ function lostFinding(remedy: Remedy = 'reboot'): Finding {
 }
 
 /** `Xid 31: GPU memory page fault; process 7194 (python); Ch 00000008, intr …; 3 times`. */
-function messageOf({ xid, judgement, line, count, gpuInstance, computeInstance }: XidTally): string {
-  const { pid, processName, text } = line;
+export function messageOf({ judgement, line, count }: Pick<XidTally, 'judgement' | 'line' | 'count'>, isServed: boolean): string {
+  const { xid, gpuInstance, computeInstance, pid, processName, text } = line;
   const process = pid === undefined ? processName : `${pid}${processName === undefined ? '' : ` (${processName})`}`;
   const instance =
     gpuInstance === undefined
@@ -128,7 +129,7 @@ function messageOf({ xid, judgement, line, count, gpuInstance, computeInstance }
   const detail = text.length > MAX_TEXT_LENGTH ? `${text.slice(0, MAX_TEXT_LENGTH)}…` : text;
   return [
     `Xid ${xid}${instance}: ${judgement.meaning}`,
-    ...(process === undefined ? [] : [`process ${process}`]),
+    ...(process === undefined ? [] : [isServed ? `one of an MPS server's clients, told as process ${process}` : `process ${process}`]),
     ...(detail === '' ? [] : [detail]),
     ...(count > 1 ? [`${count} times`] : []),
   ].join('; ');
@@ -150,15 +151,14 @@ function quietFindings({ driverLoadedAtMs }: XidMemory, device: Device): readonl
   return [passing, raise(logConditions.NvSwitchFault, 'Recovered', { status: false, message })];
 }
 
-/** Counts the Xids of a device. Each error counts only once: on the GPU or on an instance. */
+/** The agent counts the errors; the log has their times. */
 function readingsOf(tallies: readonly XidTally[]): readonly Reading[] {
   return [...new Set(tallies.map(({ xid }) => xid))]
     .sort((a, b) => a - b)
     .flatMap((xid) => {
-      const same = tallies.filter((tally) => tally.xid === xid);
+      const same = tallies.filter((tally) => tally.xid === xid && tally.count > 0);
       const times = same.map(({ lastWallMs }) => lastWallMs).filter((time) => time !== undefined);
       const labels = { xid: String(xid) };
-      const errors = { metric: metrics.xidErrors.name, labels, value: same.reduce((sum, { count }) => sum + count, 0) };
-      return times.length === 0 ? [errors] : [errors, { metric: metrics.xidLastTime.name, labels, value: Math.max(...times) / 1_000 }];
+      return times.length === 0 ? [] : [{ metric: metrics.xidLastTime.name, labels, value: Math.max(...times) / 1_000 }];
     });
 }

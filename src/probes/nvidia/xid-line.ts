@@ -36,6 +36,8 @@ export interface XidLine extends XidDetails {
   readonly causedBy?: number;
   /** True for an event of the library, which has the number, but no details. */
   readonly isEvent?: true;
+  /** Monotonic clock at which the event came; absent in a line of the log. */
+  readonly cameAtMs?: number;
 }
 
 /** An error of an NVSwitch. */

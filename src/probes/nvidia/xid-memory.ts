@@ -1,9 +1,9 @@
-import type { KmsgMessage } from '../../host/kernel-log/reader.ts';
 import { defined } from '../../model/defined.ts';
 import type { Severity } from '../../model/health.ts';
+import { newGroup, type RecordPlace, withChannel, withLine, type XidGroup } from './xid-groups.ts';
 import type { NvidiaLine, SwitchLine, XidLine } from './xid-line.ts';
 import { NO_REMOVALS, type Removals, rememberCause, rememberRemoval } from './xid-removals.ts';
-import { judgeXid, type XidJudgement } from './xid-table.ts';
+import { judgeVictim, judgeXid, LINK_SOURCE, LINK_VICTIM, type XidJudgement } from './xid-table.ts';
 
 /**
  * State of the node's GPUs from the kernel log of this boot. It is immutable plain data.
@@ -43,8 +43,10 @@ export interface XidTally {
   readonly xid: number;
   readonly gpuInstance?: number;
   readonly computeInstance?: number;
-  /** Identical lines within a minute count once. */
+  /** Number of faults. One fault may have several lines. */
   readonly count: number;
+  /** The latest fault. Absent while only another line names this Xid, as the cause of its own. */
+  readonly group?: XidGroup;
   /** Time of the latest line, see {@link RecordPlace.timeMs}; absent when unknown. */
   readonly lastMs?: number;
   /** Wall clock time of the latest line; absent when unknown. */
@@ -54,13 +56,13 @@ export interface XidTally {
   readonly judgement: XidJudgement;
   /** True when the error has not ended. It is always false for errors that end by themselves. */
   readonly isOpen: boolean;
-  readonly counted: { readonly text: string; readonly atMs: number };
 }
 
 export const EMPTY_MEMORY: XidMemory = { gpus: new Map(), switches: new Map() };
 const EMPTY_GPU: GpuMemory = { tallies: [], hasRecovered: false, removals: NO_REMOVALS, recent: [] };
 
-const SAME_EVENT_MS = 60_000;
+/** An NVLink error of another GPU within this time is the source of one that tells a fault of the other end. */
+const SAME_LINK_FAULT_MS = 60_000;
 /** Number of records per GPU that are recognized as known when a log is read again. */
 const RECENT_RECORDS = 256;
 const RANK: Readonly<Record<Severity, number>> = { info: 1, degraded: 2, fatal: 3 };
@@ -70,20 +72,12 @@ export function gpuKey(pciAddress: string): string {
   return pciAddress.replace(/\.[0-7]$/, '');
 }
 
-/** Number, times and text of a record. An Xid event of the library has a number below 0. */
-export interface RecordPlace extends Pick<KmsgMessage, 'seq' | 'timeUsec' | 'text'> {
-  /** Time on a clock that a change of the wall clock does not affect. It orders lines and reads. Absent when unknown. */
-  readonly timeMs?: number;
-  /** Wall clock time. Absent when it is equal to `timeMs`. */
-  readonly wallMs?: number;
-}
-
 /** Returns the memory after one more line of the driver. It is the same object when the line is irrelevant. */
 export function rememberLine(memory: XidMemory, line: NvidiaLine, place: RecordPlace): XidMemory {
   const { namedGpu, ...rest } = memory;
   switch (line.kind) {
     case 'xid':
-      return changeGpu(rest, line.pciAddress, (gpu) => once(gpu, place, () => rememberXid(gpu, line, place)));
+      return withXid(rest, line, place);
     case 'identity':
       return changeGpu(rest, line.pciAddress, (gpu) => ({ ...gpu, uuid: line.uuid }));
     case 'lost':
@@ -100,6 +94,13 @@ export function rememberLine(memory: XidMemory, line: NvidiaLine, place: RecordP
     case 'other':
       return line.isMiddle ? memory : rest;
   }
+}
+
+function withXid(memory: XidMemory, line: XidLine, place: RecordPlace): XidMemory {
+  const after = changeGpu(memory, line.pciAddress, (gpu) =>
+    once(gpu, place, () => rememberNamedCause(rememberXid(gpu, line, place), line, place)),
+  );
+  return after === memory ? memory : withVictims(after, line, place);
 }
 
 function changeGpu(memory: XidMemory, pciAddress: string, change: (gpu: GpuMemory) => GpuMemory): XidMemory {
@@ -124,14 +125,17 @@ function lose(memory: XidMemory, pciAddress: string, place: RecordPlace): XidMem
 
 function rememberXid(before: GpuMemory, line: XidLine, place: RecordPlace): GpuMemory {
   const gpu = { ...before, removals: rememberRemoval(before.removals, line, place.timeUsec / 1_000, place.timeMs) };
-  const known = gpu.tallies.find((tally) => isSamePart(tally, line) && tally.xid === line.xid);
+  const known = tallyOf(gpu, line);
   const tally = addLine(known, line, place);
-  const tallies = [...gpu.tallies.filter((other) => other !== known), tally];
+  const tallies = [...gpu.tallies.filter((other) => other !== known).map((other) => toldProcess(other, line, place)), tally];
   // An Xid 154 of the library has no action. The values of the GPU contain the action.
   if (line.xid !== 154 || line.isEvent === true) return { ...gpu, tallies };
   if (line.recoveryAction?.action !== 'none') return { ...gpu, tallies, recovery: tally };
   return withoutFaults({ ...gpu, tallies }, () => true);
 }
+
+const tallyOf = ({ tallies }: GpuMemory, line: XidLine): XidTally | undefined =>
+  tallies.find((tally) => isSamePart(tally, line) && tally.xid === line.xid);
 
 type Part = Pick<XidTally, 'gpuInstance' | 'computeInstance'>;
 
@@ -139,10 +143,17 @@ export function isSamePart(a: Part, b: Part): boolean {
   return a.gpuInstance === b.gpuInstance && a.computeInstance === b.computeInstance;
 }
 
+/** A later line of another Xid can name the process of the latest fault. */
+function toldProcess(tally: XidTally, line: XidLine, place: RecordPlace): XidTally {
+  if (tally.group === undefined || !isSamePart(tally, line)) return tally;
+  const group = withChannel(tally.group, line, place);
+  return group === tally.group ? tally : { ...tally, group, line: group.line };
+}
+
 function addLine(before: XidTally | undefined, line: XidLine, place: RecordPlace): XidTally {
-  const { xid, gpuInstance, computeInstance, text } = line;
-  const atMs = place.timeMs ?? place.timeUsec / 1_000;
-  const isSameEvent = before !== undefined && before.counted.text === text && Math.abs(atMs - before.counted.atMs) < SAME_EVENT_MS;
+  const { xid, gpuInstance, computeInstance } = line;
+  const joined = before?.group === undefined ? undefined : withLine(before.group, line, place);
+  const group = joined ?? newGroup(line, place);
   const judgement = judgeXid(line);
   const isBeforeWorse = before?.isOpen === true && RANK[before.judgement.severity] > RANK[judgement.severity];
   const lastMs = place.timeMs ?? before?.lastMs;
@@ -151,13 +162,46 @@ function addLine(before: XidTally | undefined, line: XidLine, place: RecordPlace
     xid,
     gpuInstance,
     computeInstance,
-    count: (before?.count ?? 0) + (isSameEvent ? 0 : 1),
+    count: (before?.count ?? 0) + (joined === undefined ? 1 : 0),
+    group,
     lastMs,
     lastWallMs,
-    ...(isBeforeWorse ? { line: before.line, judgement: before.judgement } : { line, judgement }),
+    ...(isBeforeWorse ? { line: before.line, judgement: before.judgement } : { line: group.line, judgement }),
     isOpen: xid !== 154 && (isBeforeWorse || judgement.lasts !== 'quiet'),
-    counted: isSameEvent ? before.counted : { text, atMs },
   });
+}
+
+/**
+ * Takes the Xid that a removal of channels names as its cause. The log may have overwritten the line of the cause itself. Then this is the
+ * only evidence of it, and no fault to count.
+ */
+function rememberNamedCause(gpu: GpuMemory, removal: XidLine, place: RecordPlace): GpuMemory {
+  const { causedBy: xid, pciAddress, gpuInstance, computeInstance } = removal;
+  if (xid === undefined || gpu.tallies.some((tally) => tally.xid === xid)) return gpu;
+  const text = `Xid ${removal.xid} names it as its cause, and the log does not have its own line`;
+  // The driver removes channels only after a fatal error of a link. That of the other end says nothing of this GPU.
+  const nvlink = { unit: '', isFatal: xid !== LINK_VICTIM };
+  const line = defined({ kind: 'xid' as const, pciAddress, xid, gpuInstance, computeInstance, text, nvlink });
+  const { group: _, ...tally } = addLine(undefined, line, place);
+  return { ...gpu, tallies: [...gpu.tallies, { ...tally, count: 0 }] };
+}
+
+/** Tells source and victims apart: an error of the other end of a link, while another GPU tells an error of its own. */
+function withVictims(memory: XidMemory, { xid, pciAddress, causedBy = xid }: XidLine, place: RecordPlace): XidMemory {
+  if (causedBy !== LINK_SOURCE && causedBy !== LINK_VICTIM) return memory;
+  const gpus = [...memory.gpus];
+  const isNear = ({ lastMs }: XidTally): boolean =>
+    lastMs !== undefined && place.timeMs !== undefined && Math.abs(place.timeMs - lastMs) <= SAME_LINK_FAULT_MS;
+  const isSource = ([, { tallies }]: (typeof gpus)[number]): boolean => tallies.some((tally) => tally.xid === LINK_SOURCE && isNear(tally));
+  const sources = gpus.filter(isSource).map(([key]) => key);
+  const own = gpuKey(pciAddress);
+  // The line of a source concerns all other GPUs, and that of a victim itself.
+  const isMeant = (key: string): boolean => !sources.includes(key) && (causedBy === LINK_SOURCE || key === own);
+  const [source] = sources;
+  if (source === undefined || !gpus.some(([key]) => isMeant(key))) return memory;
+  const change = (tally: XidTally): XidTally =>
+    tally.xid === LINK_VICTIM && isNear(tally) ? { ...tally, judgement: judgeVictim(tally.judgement, source), isOpen: false } : tally;
+  return { ...memory, gpus: new Map(gpus.map(([key, gpu]) => [key, isMeant(key) ? { ...gpu, tallies: gpu.tallies.map(change) } : gpu])) };
 }
 
 /** Reason why the faults of a GPU have ended although the log has no line about it. */

@@ -155,7 +155,7 @@ export const XID_TABLE: readonly XidRow[] = [
   }),
   row([106, 107], 'test message of the management bus', 'Information', INFO, 'none', 'ignore'),
   row([108], 'NVLink address translation refused by the other side', 'Application', INFO, 'restart-workload', 'ignore'),
-  row([109], 'context switch timeout', 'Driver', PASSING, 'restart-workload', 'reset', { gpud: 'warning' }),
+  row([109], 'context switch timeout', 'Driver', FATAL_UNTIL_RESET, 'reset', 'reset', { gpud: 'warning' }),
   row([110], 'security fault', 'Hardware', FATAL_UNTIL_RESET, 'reset', 'reset', { isWholeGpu: true }),
   row([...range(111, 118)], 'display error (older drivers)', 'Driver', PASSING, 'inspect', 'contact-support'),
   row([119], 'GPU system processor does not answer', 'Driver', FATAL_UNTIL_RESET, 'reset', 'reset', { gpud: 'reboot', isWholeGpu: true }),
@@ -261,6 +261,17 @@ export function judgeXid(line: XidLine): XidJudgement {
   if (line.xid >= 144 && line.xid <= 150 && line.nvlink?.isFatal !== true)
     return { ...judged, severity: 'degraded', remedy: 'inspect', lasts: 'quiet' };
   return judged;
+}
+
+/** NVLink error of the GPU itself: an event of its link (unit NETIR). */
+export const LINK_SOURCE = 149;
+/** NVLink error that tells a fault of the other end (unit RLW). */
+export const LINK_VICTIM = 145;
+
+/** Judges an NVLink error whose source is another GPU. `source`: its address. */
+export function judgeVictim(judged: XidJudgement, source: string): XidJudgement {
+  const meaning = `${judged.meaning.replace(/; its source .*/, '')}; its source is the GPU at ${source}, which reported Xid ${LINK_SOURCE}`;
+  return { ...judged, meaning, severity: 'degraded', remedy: 'restart-workload', lasts: 'quiet' };
 }
 
 /** An unknown action has the remedy `inspect`. */

@@ -1,4 +1,5 @@
 import type { RequestHandler } from 'express';
+import { listedFaults } from '../../incidents/fault-view.ts';
 import { incidentsOf } from '../../incidents/tenant.ts';
 import { isLabel } from '../../model/claim-name.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
@@ -27,11 +28,19 @@ export function incidentsHandler({ snapshot, incidents }: Sources): RequestHandl
       return sendError(request, response, 403, 'namespace-not-allowed', 'This user is not bound to that namespace.');
     }
     const namespaces = namespace === undefined ? bound : [namespace];
-    if (namespaces === undefined) return sendJson(request, response, { takenAt, incidents: incidents?.list() ?? [] });
+    const kept = incidents?.faults?.() ?? [];
+    if (namespaces === undefined)
+      return sendJson(request, response, { takenAt, incidents: incidents?.list() ?? [], faults: listedFaults(kept) });
     const reading = last.then(() => (response.destroyed || incidents === undefined ? undefined : incidentsOf(incidents, namespaces)));
     last = reading.catch(() => undefined);
     const { found = [], unread = 0 } = (await reading) ?? {};
-    if (bound !== undefined) return sendJson(request, response, { takenAt, incidents: found.map(({ id: _id, ...own }) => own) });
-    return sendJson(request, response, { takenAt, incidents: found, ...(unread > 0 ? { unread } : {}) });
+    const faults = listedFaults(kept, namespaces);
+    if (bound !== undefined)
+      return sendJson(request, response, {
+        takenAt,
+        incidents: found.map(({ id: _id, ...own }) => own),
+        faults: faults.map(({ id: _id, ...own }) => own),
+      });
+    return sendJson(request, response, { takenAt, incidents: found, faults, ...(unread > 0 ? { unread } : {}) });
   };
 }

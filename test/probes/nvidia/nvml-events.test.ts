@@ -80,9 +80,9 @@ describe('the events of the library', () => {
     const { node, at } = startedNode({ gpus: [gpu] }, NO_LOG);
     await at(0);
     node.write({ gpus: [{ ...changed, lines: ['xid = 1 154'] }] });
-    const [report] = (await at(10_000)).reports.map(toldOf);
+    const { reports } = await at(10_000);
+    const [report] = reports.map(toldOf);
     expect(report?.findings.filter(({ status }) => status === true).map(({ type, reason }) => [type, reason])).toEqual(expected);
-    const count = report?.readings.find(({ metric, labels }) => metric === 'device_nvidia_xid_errors_total' && labels?.xid === '154');
-    expect(count?.value).toBe(1);
+    expect(reports[0]?.faults?.map(({ code, count, witness }) => [code, count, witness])).toEqual([['154', 1, 'events']]);
   });
 });

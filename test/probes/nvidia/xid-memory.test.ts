@@ -2,8 +2,10 @@ import { describe, expect, it } from 'vitest';
 import type { KmsgMessage } from '../../../src/host/kernel-log/reader.ts';
 import { type KmsgRecord, parseKmsgRecord } from '../../../src/host/kernel-log/record.ts';
 import type { Device } from '../../../src/model/device.ts';
+import { NO_MARK } from '../../../src/model/fault.ts';
 import type { Finding } from '../../../src/model/health.ts';
 import { logConditions } from '../../../src/probes/nvidia/conditions.ts';
+import { faultsOf, XidFaults } from '../../../src/probes/nvidia/xid-faults.ts';
 import { type XidReport, xidReports } from '../../../src/probes/nvidia/xid-findings.ts';
 import { parseNvidiaLine } from '../../../src/probes/nvidia/xid-line.ts';
 import { EMPTY_MEMORY, endFaults, rememberLine, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
@@ -38,6 +40,7 @@ const split = [gpu(0), gpu(1), instance(1, 1, 0), instance(1, 1, 1), instance(1,
 /** Lines one second apart, numbered, from `T0` on. */
 class Log {
   memory: XidMemory = EMPTY_MEMORY;
+  readonly faults = new XidFaults(NO_MARK);
   #seq = 0;
 
   message(text: string, more: Partial<KmsgMessage> = {}): KmsgMessage {
@@ -53,7 +56,9 @@ class Log {
 
   put(message: KmsgMessage): this {
     const line = parseNvidiaLine(message);
-    if (line !== undefined) this.memory = rememberLine(this.memory, line, message);
+    if (line === undefined) return this;
+    this.memory = rememberLine(this.memory, line, message);
+    if (line.kind === 'xid') this.faults.put(this.memory, line.pciAddress, message, '');
     return this;
   }
 
@@ -81,6 +86,18 @@ function words({ type, instance: part, severity, remedy }: Finding): string {
 const xid = (index: number, text: string, part = ''): string => `NVRM: Xid (PCI:0000:0${index}:00${part}): ${text}`;
 const to = (index: number, from: number, action: number): string =>
   xid(index, `154, GPU recovery action changed from 0x${from} (x) to 0x${action} (y)`);
+
+/** `device: xid count` of the faults. */
+function counts(log: Log, devices: readonly Device[] = eight): readonly string[] {
+  const found = faultsOf(log.faults.take(log.nowMs), devices, { processOf: () => undefined, isServed: () => false });
+  return [...found]
+    .flatMap(([id, faults]) => {
+      const codes = [...new Set(faults.map(({ code }) => code))].sort();
+      const total = (code: string): number => faults.filter((one) => one.code === code).reduce((sum, { count }) => sum + count, 0);
+      return codes.map((code) => `${id.replace(GPU, '')}: ${code} ${total(code)}`);
+    })
+    .sort();
+}
 
 describe('a log without a line about a device', () => {
   const told = (log: Log, isReadable: boolean, devices = eight): readonly (readonly [string, unknown])[] =>
@@ -188,7 +205,7 @@ describe('an error that passes', () => {
     const log = new Log().add(xid(1, '13, pid=5, name=python, Graphics Exception'));
     expect(log.holding(eight, T0 + 59_000)).toHaveLength(1);
     expect(log.holding(eight, T0 + 61_000)).toEqual([]);
-    expect(log.report(eight, T0 + 61_000).get(`${GPU}1`)?.readings).toHaveLength(2);
+    expect(log.report(eight, T0 + 61_000).get(`${GPU}1`)?.readings).toHaveLength(1);
   });
 
   it('from before the start of the agent is counted but not reported again', () => {
@@ -199,10 +216,9 @@ describe('an error that passes', () => {
     expect(timeMs).toBeDefined();
     expect(log.holding()).toEqual([]);
     expect(log.report().get(`${GPU}1`)?.readings).toEqual([
-      { metric: 'device_nvidia_xid_errors_total', labels: { xid: '13' }, value: 1 },
       { metric: 'device_nvidia_xid_last_timestamp_seconds', labels: { xid: '13' }, value: (T0 - 3_600_000) / 1_000 },
-      { metric: 'device_nvidia_xid_errors_total', labels: { xid: '31' }, value: 1 },
     ]);
+    expect(counts(log)).toEqual(['1: 13 1', '1: 31 1']);
   });
 
   it('with an unknown number passes', () => {
@@ -281,17 +297,10 @@ describe('evidence from outside the log', () => {
 });
 
 describe('counting', () => {
-  const counts = (log: Log, devices: readonly Device[] = eight): readonly string[] =>
-    [...log.report(devices)].flatMap(([id, { readings }]) =>
-      readings
-        .filter(({ metric }) => metric === 'device_nvidia_xid_errors_total')
-        .map(({ labels, value }) => `${id.replace(GPU, '')}: ${labels?.xid} ${value}`),
-    );
-
-  it('counts identical lines within a minute as one event', () => {
+  it('counts identical lines of different faults', () => {
     const log = new Log();
     for (let turn = 0; turn < 90; turn++) log.add(xid(1, '31, pid=5, name=a, Ch 1'));
-    expect(counts(log)).toEqual(['1: 31 2']);
+    expect(counts(log)).toEqual(['1: 31 90']);
   });
 
   it('counts different lines separately', () => {
@@ -320,27 +329,14 @@ describe('counting', () => {
     expect(first.holding()).toEqual(['1: XidPassing/13 info restart-workload', '2: GpuFallenOffBus reboot']);
   });
 
-  it('counts an error on its instance, or on the GPU if it concerns the GPU or a removed instance', () => {
+  it('counts an error on the one instance that it names, and otherwise on the GPU', () => {
     const log = new Log().add(
       xid(1, '13, a', ' GPU-I:05 GPU-CI:00'),
       xid(1, '13, b', ' GPU-I:01'),
       xid(1, '13, c'),
       xid(1, '13, d', ' GPU-I:09'),
     );
-    expect(counts(log, split)).toEqual(['1: 13 2', 'MIG-1/1/0: 13 1', 'MIG-1/1/1: 13 1', 'MIG-1/5/0: 13 1']);
-  });
-
-  it('never gives one series of a device twice', () => {
-    const log = new Log().add(
-      xid(1, '13, a', ' GPU-I:01 GPU-CI:00'),
-      xid(1, '13, b', ' GPU-I:01'),
-      xid(1, '13, c', ' GPU-I:09'),
-      xid(1, '13, d'),
-    );
-    for (const { readings } of log.report(split).values()) {
-      const series = readings.map(({ metric, labels }) => `${metric} ${labels?.xid}`);
-      expect(new Set(series).size).toBe(series.length);
-    }
+    expect(counts(log, split)).toEqual(['1: 13 3', 'MIG-1/5/0: 13 1']);
   });
 });
 

@@ -26,7 +26,7 @@ describe('the table of Xids', () => {
   });
 
   it('is fatal for errors that only a reset, a reboot or a repair can end', () => {
-    const out = [46, 48, 54, 62, 64, 74, 79, 95, 110, 119, 120, 123, 136, 140, 143, 151, 155, 156, 158, 167, 169, 171, 172, 173];
+    const out = [46, 48, 54, 62, 64, 74, 79, 95, 109, 110, 119, 120, 123, 136, 140, 143, 151, 155, 156, 158, 167, 169, 171, 172, 173];
     expect(severities(out)).toEqual(all(out, 'fatal'));
     const fatal = XID_TABLE.filter(({ severity }) => severity === 'fatal').flatMap(({ xids }) => xids);
     expect(fatal.sort((a, b) => a - b)).toEqual([...out, 144, 145, 146, 147, 148, 149, 150, 154].sort((a, b) => a - b));

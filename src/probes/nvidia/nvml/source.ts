@@ -126,7 +126,8 @@ export class NvmlSource {
 
   #pollEvents(): boolean {
     const { xids, happened } = this.#session?.events() ?? { xids: [], happened: false };
-    if (xids.length > 0) this.#xids = [...this.#xids, ...xids].slice(-MAX_XIDS);
+    const cameAtMs = this.#host.clock.monotonic();
+    if (xids.length > 0) this.#xids = [...this.#xids, ...xids.map((xid) => ({ ...xid, cameAtMs }))].slice(-MAX_XIDS);
     if (this.#session?.takeUnbind() !== true) return happened;
     // The driver waits until the library is closed.
     const release = { by: 'the driver, which unbinds a GPU,', untilMs: this.#host.clock.now() + UNBIND_MS };

@@ -1,0 +1,192 @@
+import { defined } from '../../model/defined.ts';
+import type { Device } from '../../model/device.ts';
+import { type Fault, type FaultMark, type FaultProcess, isAfter, MOST_FAULT_LINES } from '../../model/fault.ts';
+import { logConditions } from './conditions.ts';
+import { metrics } from './metrics.ts';
+import { messageOf } from './xid-findings.ts';
+import { isBehind, isOver, LONGEST_WAIT_MS, type RecordPlace, type XidGroup } from './xid-groups.ts';
+import { gpuKey, type XidMemory } from './xid-memory.ts';
+import { judgeXid } from './xid-table.ts';
+
+/** A fault stays in the collections for this time, so that at least one snapshot takes it. */
+const REPORTED_MS = 60_000;
+/** Faults of one GPU with one Xid that are told one by one within {@link WINDOW_MS}. Later ones of that time count as repeats. */
+const MOST_SINGLE = 32;
+const WINDOW_MS = 3_600_000;
+/** Faults that wait for the end of the one before them. */
+const MOST_WAITING = 1_000;
+/** Distinct repeats of one collection. */
+const MOST_REPEATS = 256;
+
+/** A fault, and how often it came. */
+interface Counted {
+  readonly key: string;
+  group: XidGroup;
+  readonly epoch: string;
+  last: RecordPlace;
+  count: number;
+  texts: readonly string[];
+  readonly isSingle: boolean;
+}
+
+interface Batch {
+  readonly atMs: number;
+  readonly faults: readonly Counted[];
+}
+
+/** Faults of the GPUs that are to be reported, in the order of their first lines. */
+export class XidFaults {
+  readonly #mark: FaultMark;
+  /** The latest faults, keyed by the place of their first line. Those that may get further lines hold up the ones behind them, for a second at most. */
+  readonly #waiting = new Map<RecordPlace, { readonly key: string; readonly epoch: string; group: XidGroup }>();
+  #next = new Map<string, Counted>();
+  #batches: readonly Batch[] = [];
+  readonly #windows = new Map<string, { readonly fromMs: number; count: number }>();
+
+  /** `mark`: what an earlier thread or run of the agent has counted of the log. */
+  constructor(mark: FaultMark) {
+    this.#mark = mark;
+  }
+
+  /** Whether a fault may get further lines. */
+  get isWaiting(): boolean {
+    return this.#waiting.size > 0;
+  }
+
+  /** Takes the faults of one GPU as they are after the line at `place`. `epoch`: empty for the log. */
+  put(memory: XidMemory, pciAddress: string, place: RecordPlace, epoch: string): void {
+    const gpu = gpuKey(pciAddress);
+    for (const { group } of memory.gpus.get(gpu)?.tallies ?? []) {
+      if (group === undefined) continue;
+      const known = this.#waiting.get(group.first);
+      if (known !== undefined) known.group = group;
+      else if (group.first === place && this.#isNew(place, epoch)) this.#waiting.set(place, { key: gpu, epoch, group });
+    }
+    // An old log is read in a moment, so only its own times tell whether lines of a fault can follow.
+    this.#settle((group, of) => of === epoch && isBehind(group, place));
+  }
+
+  /** Ends a collection: the faults since the last one are reported from now on. */
+  take(nowMs: number): readonly Counted[] {
+    this.#settle((group) => isOver(group, nowMs));
+    const recent = this.#batches.filter(({ atMs }) => Math.abs(nowMs - atMs) < REPORTED_MS);
+    this.#batches = this.#next.size === 0 ? recent : [...recent, { atMs: nowMs, faults: [...this.#next.values()] }];
+    if (this.#next.size > 0) this.#next = new Map();
+    return this.#batches.flatMap(({ faults }) => faults);
+  }
+
+  #isNew({ seq, timeUsec }: RecordPlace, epoch: string): boolean {
+    return epoch !== '' || isAfter({ seq, usec: timeUsec }, this.#mark);
+  }
+
+  /** Moves the first faults on which nothing waits. Their order is that of their first lines, which the agent's mark needs. */
+  #settle(isDone: (group: XidGroup, epoch: string) => boolean): void {
+    for (const [key, { key: gpu, epoch, group }] of this.#waiting) {
+      if (!group.isWhole && !isDone(group, epoch) && this.#waiting.size <= MOST_WAITING) break;
+      this.#waiting.delete(key);
+      this.#count(gpu, epoch, group);
+    }
+  }
+
+  #count(gpu: string, epoch: string, group: XidGroup): void {
+    const { gpuInstance, computeInstance, xid, pid, text, isEvent } = group.line;
+    const part = `${gpu} ${epoch} ${gpuInstance} ${computeInstance} ${xid}`;
+    const isSingle = this.#isSingle(`${gpu} ${xid}`, group);
+    const own = `${part} ${pid} ${text}`;
+    // Identical lines are one fault that came again. Events of a library are all alike, and tell nothing about that.
+    const repeated = isEvent === true && isSingle ? undefined : this.#next.get(own);
+    const rest = this.#next.size >= MOST_REPEATS ? part : `${part} ${pid}`;
+    const known = repeated ?? (isSingle ? undefined : this.#next.get(rest));
+    if (known === undefined) {
+      const key = isEvent === true && isSingle ? `${own} ${group.first.seq}` : isSingle ? own : rest;
+      this.#next.set(key, { key: gpu, epoch, group, last: group.first, count: 1, texts: group.texts, isSingle });
+      return;
+    }
+    known.count += 1;
+    known.last = group.first;
+    if (known.texts.length < MOST_FAULT_LINES) known.texts = [...new Set([...known.texts, ...group.texts])].slice(0, MOST_FAULT_LINES);
+  }
+
+  #isSingle(key: string, { first: { timeUsec } }: XidGroup): boolean {
+    const window = this.#windows.get(key);
+    const atMs = timeUsec / 1_000;
+    if (window === undefined || Math.abs(atMs - window.fromMs) > WINDOW_MS) {
+      this.#windows.set(key, { fromMs: atMs, count: 1 });
+      return true;
+    }
+    window.count += 1;
+    return window.count <= MOST_SINGLE;
+  }
+}
+
+/** After this time, no fault waits for further lines. */
+export const FAULT_WAIT_MS = LONGEST_WAIT_MS + 50;
+
+/** What is known beside the lines. */
+export interface FaultFacts {
+  /** The process at the time of its line. */
+  processOf(pid: number): Pick<FaultProcess, 'podUid' | 'containerId'> | undefined;
+  /** Whether an MPS server runs on the GPU with this address. */
+  isServed(gpu: string): boolean;
+}
+
+/** The faults of each device, keyed by device id. A fault belongs to one device: the named instance if exactly one fits, otherwise the GPU. */
+export function faultsOf(
+  counted: readonly Counted[],
+  devices: readonly Device[],
+  facts: FaultFacts,
+): ReadonlyMap<string, readonly Fault[]> {
+  const found = new Map<string, Fault[]>();
+  for (const one of counted) {
+    const ofGpu = devices.filter(({ pciAddress }) => pciAddress !== undefined && gpuKey(pciAddress) === one.key);
+    const { gpuInstance, computeInstance } = one.group.line;
+    const named = ofGpu.filter(
+      (device) =>
+        gpuInstance !== undefined &&
+        device.gpuInstance === gpuInstance &&
+        (computeInstance === undefined || device.computeInstance === computeInstance),
+    );
+    const device = (named.length === 1 ? named[0] : undefined) ?? ofGpu.find(({ parent }) => parent === undefined) ?? ofGpu[0];
+    if (device === undefined) continue;
+    const fault = faultOf(one, named.length > 1 ? named.map(({ id }) => id) : undefined, facts);
+    const before = found.get(device.id);
+    if (before === undefined) found.set(device.id, [fault]);
+    else before.push(fault);
+  }
+  return found;
+}
+
+function faultOf(
+  { key, group, epoch, last, count, texts, isSingle }: Counted,
+  parts: readonly string[] | undefined,
+  facts: FaultFacts,
+): Fault {
+  const { line, first } = group;
+  const { xid, pid, processName } = line;
+  const judgement = judgeXid(line);
+  const isAnyProcess = pid !== undefined && facts.isServed(key);
+  return defined({
+    witness: line.isEvent === true ? ('events' as const) : ('log' as const),
+    epoch,
+    first: placeOf(first),
+    last: placeOf(last),
+    type: logConditions.Xid.type,
+    code: String(xid),
+    reason: judgement.class,
+    severity: judgement.severity,
+    remedy: judgement.remedy,
+    message: messageOf({ line, judgement, count: 1 }, isAnyProcess),
+    timeMs: first.wallMs ?? first.timeMs,
+    lastMs: last.wallMs ?? last.timeMs,
+    count,
+    isRepeat: isSingle ? undefined : (true as const),
+    lines: texts,
+    process: pid === undefined ? undefined : defined({ pid, name: processName, ...facts.processOf(pid) }),
+    isAnyProcess: isAnyProcess ? (true as const) : undefined,
+    parts,
+    counter: { metric: metrics.xidErrors.name, labels: { xid: String(xid) } },
+  });
+}
+
+/** Events are numbered downwards. */
+const placeOf = ({ seq, timeUsec }: RecordPlace): Fault['first'] => ({ seq: Math.abs(seq), usec: timeUsec });

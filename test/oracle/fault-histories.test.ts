@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+import { seededRandom } from '../support/seeded.ts';
+import { FaultHistory } from './fault-histories.ts';
+
+const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? 40);
+const SEED = Number(process.env.ORACLE_SEED ?? 1);
+const STEPS = 24;
+const XIDS = [13, 31, 43, 43, 45, 79];
+
+/** Programs fault, pods come and go, the agent is killed and starts again, with the log or without it. */
+async function play(seed: number): Promise<FaultHistory> {
+  const random = seededRandom(seed);
+  const chance = (share: number): boolean => random() < share;
+  const below = (limit: number): number => Math.floor(random() * limit);
+  const history = new FaultHistory(chance(0.6));
+  let pods = 0;
+  const change = async (): Promise<void> => {
+    const gpu = below(2);
+    const isShared = chance(0.3);
+    await history.refresh(true);
+    history.saveAccounts();
+    history.hold(
+      gpu,
+      Array.from({ length: isShared ? 2 : 1 }, () => String(++pods)),
+    );
+    await history.pass(1_000);
+    await history.refresh(true);
+    history.saveAccounts();
+  };
+  const fault = async (): Promise<void> => {
+    const gpu = below(2);
+    const holders = history.podsOf(gpu);
+    const pod = holders[below(holders.length)];
+    if (pod === undefined) return;
+    const isListed = chance(0.5);
+    const pid = history.process(gpu, pod, isListed);
+    if (isListed) await history.refresh(chance(0.9));
+    await history.pass(1_500 + below(5_000));
+    const count = chance(0.1) ? 1 + below(400) : chance(0.2) ? 2 : 1;
+    // Removals of channels and graphics exceptions at one moment are the lines of one fault.
+    const xid = XIDS[below(XIDS.length)] as number;
+    history.fault(gpu, pod, pid, xid, { count: xid === 45 || xid === 13 ? 1 : count, isVisible: chance(0.5) });
+    await history.pass(chance(0.5) ? 2_500 : 300);
+    await history.refresh(chance(0.8));
+  };
+  const restart = async (): Promise<void> => {
+    await history.kill();
+    await history.pass(1_000 + below(20_000));
+    // The pods stay, and go on to fault, while no agent runs.
+    while (chance(0.5)) await fault();
+    await history.pass(1_500);
+    history.start(chance(0.7));
+    await history.refresh(true);
+    await history.pass(1_500);
+    await history.refresh(true);
+  };
+  await change();
+  await change();
+  for (let step = 0; step < STEPS; step += 1) {
+    const what = random();
+    if (what < 0.6) {
+      await fault();
+      // Lines that may belong together are not counted yet.
+      if (chance(0.2)) await restart();
+    } else if (what < 0.75) await change();
+    else if (what < 0.9) await restart();
+    else history.saveAccounts();
+    await history.pass(2_500 + below(8_000));
+  }
+  await history.pass(2_000);
+  await history.refresh(true);
+  return history;
+}
+
+describe('faults of programs', () => {
+  it(`are counted once each, for the device and for the pod whose process it was, in ${HISTORIES} histories`, async () => {
+    for (let seed = SEED; seed < SEED + HISTORIES; seed += 1) {
+      const history = await play(seed);
+      const [counted, truth] = [history.counted(), history.truth()];
+      expect(counted.devices, `seed ${seed}`).toEqual(truth.devices);
+      // Each fault whose pod is certain, and never one of another pod.
+      for (const [container, count] of Object.entries(truth.containers))
+        expect(counted.containers[container], `seed ${seed}: ${container}`).toBeGreaterThanOrEqual(count);
+      for (const [container, count] of Object.entries(counted.containers))
+        expect(count, `seed ${seed}: ${container}`).toBeLessThanOrEqual(truth.possible[container] ?? 0);
+      const listed = history.listed.reduce((sum, { count }) => sum + count, 0);
+      expect(listed, `seed ${seed}: faults in the list`).toBe(Object.values(truth.devices).reduce((sum, count) => sum + count, 0));
+      const told = new Set(history.events.map(({ device, instance }) => `${device} ${instance}`));
+      expect([...new Set(history.listed.map(({ device, code }) => `${device} ${code}`))].filter((one) => !told.has(one))).toEqual([]);
+      await history.end();
+    }
+  });
+});
