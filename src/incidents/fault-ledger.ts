@@ -14,7 +14,7 @@ import {
   type SavedFaults,
 } from '../model/fault.ts';
 import type { HardwareKeys } from '../model/hardware.ts';
-import type { Labels, Reading } from '../model/metric.ts';
+import type { Reading } from '../model/metric.ts';
 import { type Blamed, blamed, blameText, holdersAfter, type PresentHolder } from './fault-holders.ts';
 import { incidentId } from './incident-id.ts';
 
@@ -297,7 +297,8 @@ const nameOf = ({ namespace, pod, container }: { readonly namespace: string; rea
 
 const ownKey = (hardware: string, holder: string, uid = ''): string => `${hardware} ${holder} ${uid}`;
 
-const seriesOf = ({ metric, labels }: Fault['counter']): string => JSON.stringify([metric, labels]);
+/** Metric, and names and values of its labels. */
+const seriesOf = ({ metric, labels }: Fault['counter']): string => [metric, ...Object.entries(labels).flat()].join('\u0000');
 
 const withCount = (counts: FaultCounts = {}, series: string, count: number): FaultCounts => ({
   ...counts,
@@ -307,7 +308,9 @@ const withCount = (counts: FaultCounts = {}, series: string, count: number): Fau
 function readings(counts: FaultCounts | undefined): readonly Reading[] {
   if (counts === undefined) return [];
   return Object.entries(counts).map(([series, value]) => {
-    const [metric, labels] = JSON.parse(series) as [string, Labels];
+    const [metric = '', ...parts] = series.split('\u0000');
+    const labels: Record<string, string> = {};
+    for (let at = 0; at < parts.length; at += 2) labels[parts[at] as string] = parts[at + 1] as string;
     return { metric, labels, value };
   });
 }

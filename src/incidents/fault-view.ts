@@ -12,7 +12,7 @@ export interface ListedFault {
   readonly count: number;
   /** Key of the device, `family/id`. */
   readonly device: string;
-  /** `Xid 43`. */
+  /** What the family calls it, with its number: `Hang 43`. */
   readonly fault: string;
   readonly severity: Severity;
   readonly remedy: Remedy;

@@ -32,7 +32,7 @@ export interface Fault {
   /** Place of its first record, and of the first record of the latest repeat. */
   readonly first: FaultPlace;
   readonly last: FaultPlace;
-  /** What the family calls it, with the number: `Xid`, `31`. */
+  /** What the family calls it, with the number: `Hang`, `31`. */
   readonly type: string;
   readonly code: string;
   readonly reason: string;
@@ -94,7 +94,7 @@ export interface FaultHolder {
   readonly untilMs?: number;
 }
 
-/** Number of faults of one owner, keyed by metric and labels as JSON. */
+/** Number of faults of one owner, keyed by metric and labels. */
 export type FaultCounts = Readonly<Record<string, number>>;
 
 /** What the agent knows of faults beside the list of them. Plain data, saved over restarts. */
