@@ -357,15 +357,24 @@ export const agentAlerts: readonly Alert[] = [
   },
 ];
 
-/** One alert as an entry of a rule file. */
-export function alertEntry({ name, severity, expr, for: duration, keepFiringFor, summary, description, holder, remedy }: Alert): object {
+/** One alert as an entry of a rule file. `page` has a section with its name. */
+export function alertEntry(
+  page: 'devices' | 'agents',
+  { name, severity, expr, for: duration, keepFiringFor, summary, description, holder, remedy }: Alert,
+): object {
   return {
     alert: name,
     expr: flat(expr),
     ...(duration === '0m' ? {} : { for: duration }),
     ...(keepFiringFor === undefined ? {} : { keep_firing_for: keepFiringFor }),
     labels: { severity },
-    annotations: { summary, description, ...(holder === undefined ? {} : { holder }), remedy, runbook_url: `${RUNBOOKS}/${name}.md` },
+    annotations: {
+      summary,
+      description,
+      ...(holder === undefined ? {} : { holder }),
+      remedy,
+      runbook_url: `${RUNBOOKS}/${page}.md#${name.toLowerCase()}`,
+    },
   };
 }
 

@@ -30,8 +30,8 @@ const costGroup = (prices: Readonly<Record<string, number>>): object => ({
 
 const groups = [
   { name: 'device-fleet', interval: '1m', rules: recordings.map(recordingEntry) },
-  { name: 'devices', rules: [...alertFacts.map(recordingEntry), ...deviceAlerts.map(alertEntry)] },
-  { name: 'device-agents', rules: agentAlerts.map(alertEntry) },
+  { name: 'devices', rules: [...alertFacts.map(recordingEntry), ...deviceAlerts.map((alert) => alertEntry('devices', alert))] },
+  { name: 'device-agents', rules: agentAlerts.map((alert) => alertEntry('agents', alert)) },
 ];
 
 const alerts = [...deviceAlerts, ...agentAlerts];

@@ -67,7 +67,7 @@ export const cases: readonly AlertCase[] = [
       summary: 'GPU-1 on node n1 is out of service: GpuFallenOffBus.',
       holder: HOLDER,
       remedy: 'Drain and reboot the node.',
-      runbook_url: 'http://device-agent.device-agent.svc:9835/docs/runbooks/DeviceUnhealthy.md',
+      runbook_url: 'http://device-agent.device-agent.svc:9835/docs/runbooks/devices.md#deviceunhealthy',
     },
   },
   {

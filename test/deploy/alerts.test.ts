@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -37,14 +37,17 @@ describe('rules', () => {
     for (const { alert, labels, annotations = {} } of alerts) {
       expect(labels?.severity, alert).toMatch(/^(?:critical|warning|info)$/);
       for (const name of ['summary', 'description', 'remedy']) expect(annotations[name], `${alert}: ${name}`).toBeTruthy();
-      expect(annotations.runbook_url).toBe(`http://device-agent.device-agent.svc:9835/docs/runbooks/${alert}.md`);
-      expect(existsSync(`docs/runbooks/${alert}.md`), `docs/runbooks/${alert}.md`).toBe(true);
+      const [, page, section] =
+        /^http:\/\/device-agent\.device-agent\.svc:9835\/(docs\/runbooks\/\w+\.md)#(\w+)$/.exec(annotations.runbook_url ?? '') ?? [];
+      expect(section).toBe(alert?.toLowerCase());
+      expect(readFileSync(page ?? '', 'utf8')).toContain(`\n## ${alert}\n`);
     }
   });
 
   it('have a runbook for each alert and no other', () => {
-    const names = readdirSync('docs/runbooks').filter((name) => name !== 'README.md');
-    expect(names).toEqual(alerts.map(({ alert }) => `${alert}.md`).toSorted());
+    const pages = ['devices', 'agents'].map((name) => readFileSync(`docs/runbooks/${name}.md`, 'utf8')).join('');
+    const names = [...pages.matchAll(/^## (\w+)$/gm)].map(([, name]) => name);
+    expect(names).toEqual(alerts.map(({ alert }) => alert));
   });
 
   it('have a history for each alert', () => {

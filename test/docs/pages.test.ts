@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, normalize } from 'node:path';
+import { basename, dirname, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
@@ -27,8 +27,8 @@ describe('pages', () => {
   });
 
   it.each(PAGES)('%s links to headings and pages that exist', (path, page) => {
-    const links = [...page.matchAll(/\]\(([^)#\s]+\.md)(?:#([\w-]+))?\)/g)].map(([, target, heading]) => ({
-      target: target as string,
+    const links = [...page.matchAll(/\]\(([^)#\s]+\.md|(?=#))(?:#([\w-]+))?\)/g)].map(([, target, heading]) => ({
+      target: target === '' ? basename(path) : (target as string),
       heading,
     }));
     const known = new Map(PAGES);

@@ -12,10 +12,15 @@ interface Alert {
 const rules = parse(readFileSync('deploy/rules.yaml', 'utf8')) as { groups: { rules: Alert[] }[] };
 const alerts = rules.groups.flatMap((group) => group.rules).filter(({ alert }) => alert !== undefined);
 const overview = readFileSync('docs/runbooks/README.md', 'utf8');
-const pages = new Map(
-  readdirSync('docs/runbooks')
-    .filter((name) => name !== 'README.md')
-    .map((name) => [name.replace('.md', ''), readFileSync(`docs/runbooks/${name}`, 'utf8')]),
+/** The section of each alert, by its name. */
+const sections = new Map(
+  ['devices', 'agents']
+    .flatMap((name) =>
+      readFileSync(`docs/runbooks/${name}.md`, 'utf8')
+        .split(/^(?=## \w+$)/m)
+        .slice(1),
+    )
+    .map((section) => [/^## (\w+)/.exec(section)?.[1], section]),
 );
 
 /** Names of the conditions in the table of conditions of a page, without the words around them. */
@@ -46,20 +51,19 @@ const faultsOf: Readonly<Record<string, RegExp>> = {
 
 describe('runbooks', () => {
   it.each(alerts)('$alert has the sections and its severity', ({ alert, labels }) => {
-    const page = pages.get(alert) ?? '';
-    expect([...page.matchAll(/^##? (.*)$/gm)].map(([, title]) => title)).toEqual([
+    const section = sections.get(alert) ?? '';
+    expect([...section.matchAll(/^##+ (.*)$/gm)].map(([, title]) => title)).toEqual([
       alert,
-      'What it means',
       'Diagnosis',
       'What to do',
       'When to ignore it',
     ]);
-    expect(page).toContain(`\nSeverity ${labels.severity}, `);
+    expect(section).toContain(`\nSeverity ${labels.severity}, `);
   });
 
   it('are listed with severity and waiting time', () => {
-    const listed = [...overview.matchAll(/^\| \[(\w+)\]\((\w+)\.md\) \| (\w+) \| (\w+) \|/gm)].map((match) => match.slice(1));
-    expect(listed).toEqual(alerts.map((one) => [one.alert, one.alert, one.labels.severity, one.for ?? '0m']));
+    const listed = [...overview.matchAll(/^\| \[(\w+)\]\(\w+\.md#(\w+)\) \| (\w+) \| (\w+) \|/gm)].map((match) => match.slice(1));
+    expect(listed).toEqual(alerts.map((one) => [one.alert, one.alert.toLowerCase(), one.labels.severity, one.for ?? '0m']));
   });
 
   it('show the alert that the rules raise', () => {
@@ -69,7 +73,7 @@ describe('runbooks', () => {
   });
 
   it.each(Object.entries(faultsOf))('%s speaks of conditions that raise it', (alert, faults) => {
-    const named = conditionsOf(pages.get(alert) ?? '');
+    const named = conditionsOf(sections.get(alert) ?? '');
     expect(named.length).toBeGreaterThan(2);
     const raising = (name: string): boolean => declared.some((one) => one.name === name && faults.test(one.fault));
     expect(named.filter((name) => !raising(name))).toEqual([]);
@@ -77,7 +81,7 @@ describe('runbooks', () => {
 
   it('ask for metrics and labels that exist', () => {
     const documented = new Set(readFileSync('docs/metrics.md', 'utf8').match(/(?<=`)\w+(?=`)/g));
-    for (const [alert, page] of [...pages, ['README', overview] as const]) {
+    for (const [alert, page] of [...sections, ['README', overview] as const]) {
       const named = page.match(/(?<![\w:])(?:container_)?device_[a-z_]+(?=[\s{[)`;])/g) ?? [];
       expect(
         named.filter((name) => name !== 'device_id' && !documented.has(name)),

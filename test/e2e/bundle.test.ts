@@ -141,8 +141,11 @@ describe('the bundled program, in a place where nothing is installed', () => {
     expect(runs(page, 'fpga'), 'a family without hardware never runs').toBeUndefined();
     const [script = ''] = /\/assets\/live\.js[^"]*/.exec(await (await fetch(agent.url)).text()) ?? [];
     expect(await (await fetch(agent.url + script)).text(), 'the script of the pages').toContain('EventSource');
-    const runbook = await fetch(`${agent.url}/docs/runbooks/DeviceUnhealthy.md`);
-    expect([runbook.status, await runbook.text()]).toEqual([200, readFileSync('docs/runbooks/DeviceUnhealthy.md', 'utf8')]);
+    const runbooks = `${agent.url}/docs/runbooks/devices.md`;
+    expect(await (await fetch(runbooks)).text()).toEqual(readFileSync('docs/runbooks/devices.md', 'utf8'));
+    const inBrowser = await (await fetch(runbooks, { headers: { accept: 'text/html,*/*;q=0.8' } })).text();
+    expect(inBrowser, 'the address of a section').toContain('<b id="deviceunhealthy">## DeviceUnhealthy</b>');
+    expect(inBrowser).toContain('<a href="../health.md">health.md</a>');
     expect(agent.log()).not.toMatch(/"level":"error"|probe-crashed/);
     expect(await agent.stop()).toBe(0);
   });

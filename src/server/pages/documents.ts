@@ -1,21 +1,28 @@
 import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { Router } from 'express';
+import { type Request, type Response, Router } from 'express';
+import { type Html, html } from '../../board/html.ts';
 import { sendError, sendText, TEXT_TYPE } from '../http/answer.ts';
 import { assetFolder } from './assets.ts';
 
 /**
- * Serves the documentation of the build below `/docs`, as text: runbooks, conditions, problems. Alerts name these pages, and a cluster may have no way to
- * others. Only files that the build has are read, and only when somebody asks for them.
+ * Serves the documentation of the build below `/docs`: runbooks, conditions, problems. Alerts name sections of these pages, and a cluster may have no way
+ * to others. A browser gets the text with anchors and links, by `showPage`; every other client gets the text alone. Only files that the build has are read,
+ * and only when somebody asks for them.
  */
-export function createDocuments(folder: URL = new URL('docs/', assetFolder())): Router {
+export function createDocuments(
+  showPage: (request: Request, response: Response, title: string, body: Html) => Promise<void>,
+  folder: URL = new URL('docs/', assetFolder()),
+): Router {
   const names = new Set(namesIn(folder));
   const router = Router();
   router.get(DOCUMENTS_PATH, async (request, response) => {
     const name = [request.params.name].flat().join('/');
     if (!names.has(name)) return sendError(request, response, 404, 'not-found', 'There is no such page.');
-    return sendText(request, response, TEXT_TYPE, await readFile(new URL(name, folder), 'utf8'));
+    const text = await readFile(new URL(name, folder), 'utf8');
+    if (request.accepts(['text', 'html']) === 'html') return showPage(request, response, name, documentHtml(text));
+    return sendText(request, response, TEXT_TYPE, text);
   });
   return router;
 }
@@ -30,3 +37,24 @@ function namesIn(folder: URL): readonly string[] {
     return [];
   }
 }
+
+/** The text as it is written, with an anchor at each heading. Links to other pages and sections can be followed. */
+export function documentHtml(text: string): Html {
+  return html`<div class="scroll"><pre>${text.split('\n').map((line) => html`${lineHtml(line)}\n`)}</pre></div>`;
+}
+
+function lineHtml(line: string): Html {
+  const [, title] = /^#+ (.+)$/.exec(line) ?? [];
+  if (title !== undefined) return html`<b id="${anchorOf(title)}">${line}</b>`;
+  return html`${line.split(/(\[[^\]]+\]\([^)\s]+\))/).map((part) => {
+    const [, words, target] = /^\[([^\]]+)\]\(((?:[\w./-]+\.md)?(?:#[\w-]+)?)\)$/.exec(part) ?? [];
+    return target === undefined ? part : html`<a href="${target}">${words}</a>`;
+  })}`;
+}
+
+/** The anchor that GitHub gives a heading, so that one address of a section is right in both places. */
+const anchorOf = (title: string): string =>
+  title
+    .toLowerCase()
+    .replaceAll(/[^\w\s-]/g, '')
+    .replaceAll(' ', '-');

@@ -70,7 +70,9 @@ export function createPages(sources: PageSources): Router {
     (request, response) =>
       send(request, response, render(request));
 
-  router.use(assets.router, createDocuments());
+  const showDocument = (request: Request, response: Response, title: string, body: Html): Promise<void> =>
+    send(request, response, document(frame(), { title: `${title}: device-agent`, body, footer: html``, liveness: 'none' }));
+  router.use(assets.router, createDocuments(showDocument));
   router.get('/', takes(...VIEW_PARAMETERS), (request, response) => {
     const { view, problem } = parseView(request.query);
     if (problem !== undefined) return sendError(request, response, 400, 'parameter-invalid', problem);
