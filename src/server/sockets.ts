@@ -104,5 +104,5 @@ const trouble = (name: SocketName, path: string, detail: string) => ({
   ended: 'a socket of the agent was not in its place; it is there again',
   fields: { socket: name, path },
   detail,
-  remedy: 'The agent makes it again within two seconds when the cause is gone; docs/runbooks/DeviceAgentSocketAway.md.',
+  remedy: 'The agent makes it again within two seconds when the cause is gone; docs/runbooks/agents.md#deviceagentsocketaway.',
 });

@@ -5,7 +5,7 @@ import { askAddress } from '../agent-api.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 
 const NAME = 'sockets';
-const REMEDY = 'The agent makes it again within two seconds when the cause is gone. docs/runbooks/DeviceAgentSocketAway.md';
+const REMEDY = 'The agent makes it again within two seconds when the cause is gone. docs/runbooks/agents.md#deviceagentsocketaway';
 
 /** Checks that the sockets of the running agent are in their places, by its own words and by its answer at the configured address. */
 export async function checkSockets({ configuration, ask, askProblem }: CheckContext): Promise<CheckResult[]> {
