@@ -20,7 +20,8 @@ export interface OwnSocket {
  * system.
  */
 export async function makeSocket(server: Server, path: string, mode: number): Promise<OwnSocket> {
-  const beside = mkdtempSync(join(dirname(path), '.'));
+  // Not by `join`, which drops a dot: the directory above is often read-only.
+  const beside = mkdtempSync(`${dirname(path)}/.`);
   const made = join(beside, 's');
   try {
     if (Buffer.byteLength(made) > LONGEST_SOCKET_PATH)
