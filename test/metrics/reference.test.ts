@@ -53,6 +53,20 @@ describe('reference pages', () => {
     expect(Object.keys(rendered)).toEqual(['docs/health.md', 'docs/health/toy.md']);
     expect(rendered['docs/health/toy.md']).toContain('- Severity degraded, class rate, for 1m30s, recovery 0s, growth above 3 per 1h');
     expect(rendered['docs/health.md']).toContain('| [toy](health/toy.md) | 1 | All &lt;toy> devices. |');
+    const declared = renderConditions(
+      { ...everyFamily, name: 'Every family' } as FamilyReference,
+      ['acme', 'bolt'].map((name) => ({
+        ...(everyFamily as FamilyReference),
+        name,
+        declared: {},
+        conditions: [condition, { ...condition, type: `Only${name}` }],
+      })),
+      '',
+      () => '',
+    );
+    expect(declared['docs/health.md']).toContain('| [acme](health/declared.md#acme) | 2 |');
+    const titles = [...(declared['docs/health/declared.md'] ?? '').matchAll(/^##+ .*$/gm)].map(([title]) => title);
+    expect(titles).toEqual(['## acme', '### Onlyacme', '## bolt', '### Onlybolt', '## Several families', '### TooWarm']);
     expect(renderProblems(toys)).toContain('| `driver-missing` | The driver is not loaded. | Load the toy driver. |');
   });
 

@@ -23,6 +23,8 @@ import { unitOf } from './units.ts';
 /** Data of the reference pages about one family, or about what all families have in common. */
 export interface FamilyReference extends FamilyMetrics {
   readonly summary: string;
+  /** Present when the family is a declaration: its conditions share a page with those of the other declared families. */
+  readonly declared?: object;
   /** What the family was checked against, when that is less than hardware. */
   readonly proven?: string;
   readonly partSums?: readonly PartSums[];
@@ -105,7 +107,8 @@ ${table(new ProcessMetrics().specs())}`;
 }
 
 /**
- * Renders the reference of all conditions, keyed by path: one page with what holds for all families, and one page for each family.
+ * Renders the reference of all conditions, keyed by path: one page with what holds for all families, one page for each family in code, and one for all
+ * declared families.
  * `defaultsOf` renders the table of the default policy of a family.
  */
 export function renderConditions(
@@ -115,10 +118,15 @@ export function renderConditions(
   defaultsOf: (family: string) => string,
 ): Readonly<Record<string, string>> {
   const judged = families.filter(({ conditions }) => conditions.length > 0);
-  const pages = judged.map((family): [string, string] => [`docs/health/${family.name}.md`, familyPage(family, defaultsOf(family.name))]);
-  const rows = judged.map(
-    ({ name, summary, conditions }) => `| [${escapeText(name)}](health/${name}.md) | ${conditions.length} | ${cell(summary)} |`,
-  );
+  const declared = judged.filter((family) => family.declared !== undefined);
+  const pages = judged
+    .filter((family) => !declared.includes(family))
+    .map((family): [string, string] => [`docs/health/${family.name}.md`, familyPage(family, defaultsOf(family.name))]);
+  if (declared.length > 0) pages.push(['docs/health/declared.md', declaredPage(declared, defaultsOf)]);
+  const rows = judged.map((family) => {
+    const page = declared.includes(family) ? `declared.md#${family.name}` : `${family.name}.md`;
+    return `| [${escapeText(family.name)}](health/${page}) | ${family.conditions.length} | ${cell(family.summary)} |`;
+  });
   const page = `# Health
 
 This page is generated from the declarations in the source. Probes report facts. The health policy decides when a fact counts and how
@@ -188,6 +196,31 @@ ${listing.length === 0 ? '' : `${listingTable(listing)}\n`}${conditions.map((con
 function listingTable(listing: readonly ListedHardware[]): string {
   const rows = listing.map(({ what, is }) => `| ${cell(what)} | ${cell(is)} |\n`);
   return `### Hardware that the driver does not show\n\n| Hardware | To the agent |\n|---|---|\n${rows.join('')}`;
+}
+
+/** One page for all declared families. A condition that several of them have is described once, at the end. */
+function declaredPage(families: readonly FamilyReference[], defaultsOf: (family: string) => string): string {
+  const isShared = (section: string): boolean =>
+    families.filter(({ conditions }) => conditions.map(conditionSection).includes(section)).length > 1;
+  const sections = families.flatMap(({ conditions }) => conditions.map(conditionSection));
+  const ofFamily = ({ name, summary, proven, conditions }: FamilyReference): string => `## ${escapeText(name)}
+
+${aboutText({ summary, proven })}
+
+${defaultsOf(name)}
+${conditions
+  .map(conditionSection)
+  .filter((section) => !isShared(section))
+  .join('\n')}`;
+  return `# Health: declared families
+
+This page is generated from the declarations in \`families/\`. [Health](../health.md) explains the words and the conditions that all families have.
+Conditions that several of these families have are [at the end](#several-families).
+
+${families.map(ofFamily).join('\n')}
+## Several families
+
+${[...new Set(sections.filter(isShared))].join('\n')}`;
 }
 
 /** Renders the reference page of all problems. */
