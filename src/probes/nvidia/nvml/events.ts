@@ -42,7 +42,7 @@ const WAIT = 'nvmlEventSetWait_v2';
 
 /**
  * Events of all GPUs. The class polls for them and never waits: a wait occupies one of the few shared threads of the process, cannot be
- * cancelled, and never ends if the driver hangs (docs/decisions/0005-driver-events.md).
+ * cancelled, and never ends if the driver hangs (docs/decisions.md).
  */
 export class GpuEvents {
   readonly #library: Library;
