@@ -48,7 +48,7 @@ On a narrow terminal, devices have their short names and long cells are cut; -o 
       { flags: '--no-color', help: 'No colours, as with NO_COLOR. The words also give the state.' },
     ],
     notes: `The command asks the running agent, by the socket beside --state.file, or at --web.listen-address when you give it and no --state.file. Without an agent it reads the hardware itself at each --refresh.interval.
-? shows the keys; docs/top.md explains the columns. Without a terminal, use "device-agent list -w".`,
+? shows the keys; docs/page.md explains the columns. Without a terminal, use "device-agent list -w".`,
     examples: ['device-agent top', 'device-agent top --by=pod --filter=state:unhealthy', 'kubectl exec -it POD -- device-agent top'],
     load: async () => (await import('./top/top.ts')).runTop,
   },

@@ -8,7 +8,7 @@ import { isInstalled } from '../support/prometheus.ts';
 import { type ServedAgent, serve } from '../support/serve.ts';
 import { namedSeries } from './named-series.ts';
 
-const text = readFileSync('docs/conformance.md', 'utf8');
+const [, text = ''] = readFileSync('docs/prometheus.md', 'utf8').split('## Kubernetes AI conformance\n');
 const tables = text
   .split('\n')
   .filter((line) => line.startsWith('| '))

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { type ServedAgent, serve } from '../support/serve.ts';
 
-/** Words in the first column of docs/sizing.md, with the models that they name. */
+/** Words in the first column of docs/performance.md, with the models that they name. */
 const MODELS: Readonly<Record<string, RegExp>> = { 'Intel PAC': /PAC/, Alveo: /^u\d/ };
-const text = readFileSync('docs/sizing.md', 'utf8');
+const text = readFileSync('docs/performance.md', 'utf8');
 const rows = [...text.matchAll(/^\| `(\w+)` `(\w+)`, ?(.*?) \| (\d+) \| (\d+) \|$|^\| `(\w+)` `(\w+)` \| (\d+) \| (\d+) \|$/gm)].map(
   ([, family, kind, what = '', device, container, ...plain]) => ({
     kind: `${family ?? plain[0]} ${kind ?? plain[1]}`,

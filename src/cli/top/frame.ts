@@ -67,7 +67,7 @@ function withFooter(lines: readonly Line[], footer: Line, { rows }: Size): reado
   return [...above, ...Array.from({ length: Math.max(0, rows - 1 - above.length) }, (): Line => []), footer];
 }
 
-/** Keys as the help shows them; docs/top.md has the same table. */
+/** Keys as the help shows them; docs/page.md has the same table. */
 export const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ['Up Down k j', 'one line'],
   ['PageUp PageDown Space', 'one page'],

@@ -11,12 +11,12 @@ import { startRegistry, whyNoRegistry } from './registry.ts';
 
 const { name, version } = JSON.parse(readFileSync('package.json', 'utf8')) as { name: string; version: string };
 const ARCHITECTURES = ['amd64', 'arm64'];
-/** The five commands of docs/verify.md, in order. */
-const COMMANDS = [...readFileSync('docs/verify.md', 'utf8').matchAll(/^ {3}```sh\n(.*?)^ {3}```$/gms)].map(
+/** The five commands of docs/compatibility.md, in order. */
+const COMMANDS = [...readFileSync('docs/compatibility.md', 'utf8').matchAll(/^ {3}```sh\n(.*?)^ {3}```$/gms)].map(
   ([, command]) => command as string,
 );
 /** Its commands that sign in a registry, and those that verify there. */
-const IN_REGISTRY = [...readFileSync('docs/verify.md', 'utf8').matchAll(/^```sh registry\n(.*?)^```$/gms)].map(
+const IN_REGISTRY = [...readFileSync('docs/compatibility.md', 'utf8').matchAll(/^```sh registry\n(.*?)^```$/gms)].map(
   ([, lines]) => lines as string,
 );
 const withoutRegistry = whyNoRegistry();
@@ -96,7 +96,7 @@ describe.skipIf(missing !== undefined)('a release', () => {
       .map((each) => `${nameAndVersion(each)} - ${each.licenses?.[0]?.expression}`)
       .toSorted();
 
-  it.for([1, 2, 3, 4])('passes command %i of docs/verify.md', (number, { skip }) => {
+  it.for([1, 2, 3, 4])('passes command %i of docs/compatibility.md', (number, { skip }) => {
     skip(whyNot !== undefined);
     expect(run(COMMANDS[number - 1])).toEqual({ status: 0, output: expect.not.stringContaining('missing') });
   });
