@@ -4,11 +4,16 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { StepRecord } from '../../src/host/fs/step-record.ts';
+import { Tree } from '../../src/host/fs/tree.ts';
 import { ReplayedTree } from '../../src/host/recorded/recorded-errors.ts';
 import { ClientSearch } from '../../src/probes/kit/drm/client-search.ts';
 import { unless } from '../support/skipped.ts';
 
 const PACE = { most: 100, everyMs: 0 };
+const REFUSED = 'the kernel hides the open files of processes';
+const TOO_MANY = 'a process has more open files than the searches have listed so far';
+const CARD = '/dev/dri/renderD128';
 
 /** Processes by pid: `seen` shows a node of a card, `blind` shows names of descriptors alone, `closed` not even these. */
 function procOf(processes: Readonly<Record<number, 'seen' | 'blind' | 'closed'>>, own?: number): ReplayedTree {
@@ -33,28 +38,140 @@ describe('the search for clients', () => {
   it('finds the nodes of cards that processes have open', () => {
     const search = new ClientSearch(procOf({ 7: 'seen' }), PACE);
     expect(search.find(at(0))).toEqual([{ pid: 7, files: [{ fd: '4', node: 'renderD128' }] }]);
-    expect([search.isPartial, search.isRefused, search.isComplete]).toEqual([false, false, true]);
+    expect([search.hidden, search.isRefused, search.isComplete]).toEqual([undefined, false, true]);
   });
 
   it.each(['blind', 'closed'] as const)('knows nothing of a process that is %s, and says so', (kind) => {
     const search = new ClientSearch(procOf({ 7: kind, 8: 'seen' }), PACE);
     expect(search.find(at(0)).map(({ pid }) => pid)).toEqual([8]);
-    expect([search.isPartial, search.isRefused, search.isComplete]).toEqual([true, false, false]);
+    expect([search.hidden, search.isRefused, search.isComplete]).toEqual([REFUSED, false, false]);
   });
 
   it('does not take its own files for those of another process', () => {
     const search = new ClientSearch(procOf({ 7: 'blind', 8: 'closed', 9: 'seen' }, 9), PACE);
     search.find(at(0));
-    expect([search.isPartial, search.isRefused]).toEqual([true, true]);
+    expect([search.hidden, search.isRefused]).toEqual([REFUSED, true]);
   });
 
   it('says the same at each search, whichever processes it lists', () => {
     const search = new ClientSearch(procOf({ 7: 'blind', 8: 'blind', 9: 'seen' }, 9), { most: 1, everyMs: 0 });
     const told = [0, 10_000, 20_000, 30_000].map((nowMs) => {
       search.find(at(nowMs));
-      return search.isPartial;
+      return search.hidden;
     });
-    expect(told).toEqual([true, true, true, true]);
+    expect(told).toEqual([REFUSED, REFUSED, REFUSED, REFUSED]);
+  });
+});
+
+/** Processes by pid, with the number of their open files. The last file of a process in `users` is the node of a card. */
+class CrowdedProc extends Tree {
+  read = 0;
+  readonly #files: Map<number, number>;
+  readonly #users: ReadonlySet<number>;
+
+  constructor(files: Readonly<Record<number, number>>, users: readonly number[] = [], guard?: StepRecord) {
+    super('/nowhere', guard);
+    this.#files = new Map(Object.entries(files).map(([pid, count]) => [Number(pid), count]));
+    this.#users = new Set(users);
+  }
+
+  end(pid: number): void {
+    this.#files.delete(pid);
+  }
+
+  override list(): readonly string[] {
+    return [...this.#files.keys()].map(String);
+  }
+
+  override *names(path: string): Generator<string, void> {
+    const pid = Number(path.split('/')[0]);
+    for (let fd = 0; fd < (this.#files.get(pid) ?? 0); fd += 1) {
+      this.read += 1;
+      yield String(fd);
+      if (!this.#files.has(pid)) throw Object.assign(new Error('gone'), { code: 'ENOENT' });
+    }
+  }
+
+  override exists(path: string): boolean {
+    return this.#files.has(Number(path.split('/')[0]));
+  }
+
+  override link(path: string): string | undefined {
+    const [pid = '', , fd] = path.split('/');
+    return this.#users.has(Number(pid)) && Number(fd) === (this.#files.get(Number(pid)) ?? 0) - 1 ? CARD : '/dev/null';
+  }
+}
+
+describe('the search among processes with very many open files', () => {
+  const MANY = 400_000;
+
+  it('reads a bounded number of names, and finds the clients among the other processes', () => {
+    const proc = new CrowdedProc({ 1: MANY, 2: MANY, 3: MANY, 4: MANY, 9: 20 }, [9]);
+    const search = new ClientSearch(proc, PACE, () => 0);
+    expect(search.find(at(0))).toEqual([{ pid: 9, files: [{ fd: '19', node: 'renderD128' }] }]);
+    expect(proc.read).toBeLessThan(20_000);
+    expect([search.hidden, search.isComplete]).toEqual([TOO_MANY, false]);
+  });
+
+  it('ends after a bounded time, and looks at the others in the next search', () => {
+    const timer = (): number => proc.read / 5;
+    const proc = new CrowdedProc({ 1: MANY, 2: MANY, 3: MANY, 4: MANY, 9: 20 }, [9]);
+    const search = new ClientSearch(proc, PACE, timer);
+    expect(search.find(at(0))).toEqual([]);
+    expect(proc.read).toBeLessThan(600);
+    expect(search.isComplete).toBe(false);
+    expect([1, 2, 3].map((n) => search.find(at(n * 1_000)).map(({ pid }) => pid)).at(-1)).toEqual([9]);
+  });
+
+  it('goes on in the next searches until it knows all files', () => {
+    const proc = new CrowdedProc({ 1: 40_000, 9: 20 }, [1]);
+    const search = new ClientSearch(proc, PACE, () => 0);
+    const told = [0, 10_000, 20_000].map((nowMs) => [search.find(at(nowMs)).map(({ pid }) => pid), search.hidden]);
+    expect(told).toEqual([
+      [[], TOO_MANY],
+      [[], TOO_MANY],
+      [[1], undefined],
+    ]);
+    expect(search.isComplete).toBe(true);
+  });
+
+  it('forgets a process that ends while its listing goes on', () => {
+    const proc = new CrowdedProc({ 1: MANY, 9: 20 }, [1]);
+    const search = new ClientSearch(proc, PACE, () => 0);
+    search.find(at(0));
+    proc.end(1);
+    search.find(at(10_000));
+    expect([search.hidden, search.isComplete]).toEqual([undefined, true]);
+  });
+
+  it('tells the supervisor where it is, and leaves out a process whose listing hung', () => {
+    const steps: unknown[] = [];
+    const guard = new StepRecord();
+    const watched = new (class extends CrowdedProc {
+      override link(path: string): string | undefined {
+        steps.push(guard.current()?.path, guard.current()?.kind);
+        return super.link(path);
+      }
+    })({ 7: 1 }, [], guard);
+    new ClientSearch(watched, PACE).find(at(0));
+    expect(steps).toEqual(['/nowhere/7/fd', 'call']);
+
+    const proc = new CrowdedProc({ 7: 20, 9: 20, 10: 1_000 }, [7, 9, 10], new StepRecord(['/nowhere/7/fd']));
+    const search = new ClientSearch(proc, PACE);
+    const found = [0, 10_000].map((nowMs) => search.find(at(nowMs)).map(({ pid }) => pid));
+    expect(found.at(-1)).toEqual([9, 10]);
+    expect([search.hidden, search.isComplete]).toEqual([TOO_MANY, false]);
+  });
+
+  it('reads of a real process no more names than it needs', () => {
+    const root = mkdtempSync(join(tmpdir(), 'device-agent-names-'));
+    onTestFinished(() => rmSync(root, { recursive: true }));
+    for (const name of ['a', 'b', 'c']) writeFileSync(join(root, name), '');
+    const names = new Tree(root).names('.');
+    expect(['a', 'b', 'c']).toContain(names.next().value);
+    names.return();
+    expect([...new Tree(root).names('.')].sort()).toEqual(['a', 'b', 'c']);
+    expect(() => new Tree(root).names('absent').next()).toThrow(/ENOENT/);
   });
 });
 

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, readdirSync, readlinkSync, readSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, existsSync, opendirSync, openSync, readdirSync, readlinkSync, readSync, realpathSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { readStart } from './file-start.ts';
 import { OpenFiles } from './open-files.ts';
@@ -119,6 +119,19 @@ export class Tree {
       return { names: readdirSync(this.path(path)).sort() };
     } catch (error) {
       return { error: this.#failure(errnoName(error)) };
+    }
+  }
+
+  /**
+   * Names in a directory one by one, in its own order: for a directory that others fill without limit. The caller stops when it has enough,
+   * and calls `return()`. The first call of `next()` throws when the directory cannot be opened; a later one when it cannot be read further.
+   */
+  *names(path: string): Generator<string, void> {
+    const directory = opendirSync(this.path(path));
+    try {
+      for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) yield entry.name;
+    } finally {
+      directory.closeSync();
     }
   }
 

@@ -63,6 +63,12 @@ export class ReplayedTree extends Tree {
     return error === undefined ? super.listing(path) : { error };
   }
 
+  override *names(path: string): Generator<string, void> {
+    const code = this.#errorAt(path);
+    if (code !== undefined) throw Object.assign(new Error(`${code}: ${path}`), { code });
+    yield* super.names(path);
+  }
+
   #errorAt(path: string): string | undefined {
     const place = this.realpath(path);
     return place === undefined ? undefined : this.#errors(place === '' ? this.root : `${this.root}/${place}`);

@@ -2,7 +2,7 @@ import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { EntryKind, Observe } from '../../model/observation.ts';
 import type { StepRecord } from '../fs/step-record.ts';
-import { type ReadResult, Tree } from '../fs/tree.ts';
+import { errnoName, type ReadResult, Tree } from '../fs/tree.ts';
 
 /** Errors that the absence of a file gives. */
 const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);
@@ -44,6 +44,21 @@ export class RecordedTree extends Tree {
       for (const [name, kind] of entries) if (kind === 'link') this.#noteLink(join(place, name));
     }
     return listing;
+  }
+
+  /** Each name counts when the caller reads its entry. */
+  override *names(path: string): Generator<string, void> {
+    let isEmpty = true;
+    try {
+      for (const name of super.names(path)) {
+        isEmpty = false;
+        yield name;
+      }
+    } catch (error) {
+      this.#noteError(this.#place(path), errnoName(error));
+      throw error;
+    }
+    if (isEmpty) this.#observe({ kind: 'directory', path: this.#place(path), entries: [] });
   }
 
   override identity(path: string): string | undefined {

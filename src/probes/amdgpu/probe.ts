@@ -126,7 +126,8 @@ export class AmdgpuProbe implements Probe {
     const problems: Problem[] = [];
     if (topology.error !== undefined && topology.error !== 'ENOENT')
       problems.push({ code: 'topology-unreadable', message: `listing the nodes of the KFD topology fails with ${topology.error}` });
-    if (this.#processes.isPartial) problems.push({ code: 'processes-hidden', message: 'the kernel hides the open files of processes' });
+    const { hidden } = this.#processes;
+    if (hidden !== undefined) problems.push({ code: 'processes-hidden', message: hidden });
     return problems;
   }
 

@@ -44,9 +44,9 @@ export const problems = [
   {
     code: 'processes-hidden',
     meaning:
-      'The kernel hides the open files of some or all processes from the agent, so processes of graphics and their time on the engines may be unknown.',
+      'The kernel hides the open files of some or all processes from the agent, or one of them has very many, so processes of graphics and their time on the engines may be unknown.',
     remedy:
-      'Let the agent see the /proc of the host, and give it the capabilities SYS_PTRACE and DAC_READ_SEARCH (processes.enabled in the values of the chart). Under AppArmor it can also need the profile Unconfined. Or set the option processes-per-search to 0: then no process is searched.',
+      'A process with very many open files needs several searches; wait for them. Otherwise let the agent see the /proc of the host, and give it the capabilities SYS_PTRACE and DAC_READ_SEARCH (processes.enabled in the values of the chart). Under AppArmor it can also need the profile Unconfined. Or set the option processes-per-search to 0: then no process is searched.',
   },
 ] as const satisfies readonly ProblemSpec[];
 

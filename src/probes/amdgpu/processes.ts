@@ -54,9 +54,9 @@ export class ProcessReader {
     this.#mostListed = mostListed;
   }
 
-  /** True when processes are searched, and the open files of some are hidden. */
-  get isPartial(): boolean {
-    return this.#mostListed > 0 && this.#search.isPartial;
+  /** Why processes may be missing; undefined when none are searched, or the open files of all are known. */
+  get hidden(): string | undefined {
+    return this.#mostListed > 0 ? this.#search.hidden : undefined;
   }
 
   /** Returns the use of each GPU in the order of `gpus`; undefined where nothing shows the processes. */
@@ -86,7 +86,7 @@ export class ProcessReader {
         if (computeUnits !== undefined) use.computeUnits = computeUnits;
       }
       // A hidden process may be the one that uses it.
-      if (!isCompute && byPid.size === 0 && this.#search.isPartial) return undefined;
+      if (!isCompute && byPid.size === 0 && this.#search.hidden !== undefined) return undefined;
       return this.#useOf([...byPid.values()]);
     });
     this.#meters = meters;

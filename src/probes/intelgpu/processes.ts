@@ -60,11 +60,11 @@ export class ProcessReader {
     this.#mostListed = mostListed;
   }
 
-  /** Why processes are missing; undefined when all show their open files. */
+  /** Why processes may be missing; undefined when the open files of all are known. */
   get hidden(): string | undefined {
     if (this.#mostListed === 0) return undefined;
     if (!this.#seesHost) return 'the processes of the host are hidden';
-    return this.#search.isPartial ? 'the kernel hides the open files of processes' : undefined;
+    return this.#search.hidden;
   }
 
   /** Returns the use of each GPU in the order of `gpus`; undefined where nothing shows the processes. */
@@ -98,7 +98,7 @@ export class ProcessReader {
       use.shares.push(this.#shares(client, key, nowMs, meters));
     }
     // A hidden process may be the one that uses it.
-    if (byPid.size === 0 && this.#search.isPartial) return undefined;
+    if (byPid.size === 0 && this.#search.hidden !== undefined) return undefined;
     const all = [...byPid.values()].flatMap(({ shares }) => shares);
     const isWhole = this.#search.isComplete && !found.isPartial && this.#readBefore.has(gpu.address);
     return {

@@ -1,4 +1,4 @@
-import type { Tree } from '../../../host/fs/tree.ts';
+import { errnoName, type Tree } from '../../../host/fs/tree.ts';
 import { seconds } from '../../../model/duration.ts';
 import { isDue, type Pace } from '../pace.ts';
 
@@ -15,12 +15,37 @@ const AGAIN_MS = seconds(60);
 const SOONEST_MS = seconds(10);
 const LATEST_MS = seconds(300);
 
+/** Names of one process that a search reads before the next process has its turn. Few processes have more. */
+const FIRST_NAMES = 256;
+/** Names that one search reads of the process whose listing goes on from search to search. */
+const MORE_NAMES = 16_384;
+/** Longest time of one search. Any user can keep a million files open. */
+const LONGEST_MS = 100;
+/** Names between two looks at the clock. */
+const NAMES_PER_LOOK = 64;
+/** Most open files of one process that are read. */
+const MOST_FILES = 64;
+
 /** When the files of a process were listed first and last. */
 interface Seen {
   readonly firstMs: number;
   readonly lastMs: number;
   readonly isRefused: boolean;
+  /** No listing reached its end so far. */
+  readonly isCut: boolean;
 }
+
+/** The listing of one process, as far as it came. */
+interface Listing {
+  readonly pid: number;
+  readonly names: Generator<string, void>;
+  readonly files: { readonly fd: string; readonly node: string }[];
+  isEmpty: boolean;
+  /** The target of at least one file was read. */
+  isSeen: boolean;
+}
+
+type Outcome = 'listed' | 'refused' | 'gone';
 
 /** Cost of the search. */
 export interface SearchPace {
@@ -34,24 +59,34 @@ export interface SearchPace {
  * Finds the processes that have a node of a graphics card open. Listing the open files of all processes is expensive, so one search lists
  * only some of them: new processes first, then those that wait longest. A program opens a card soon after its start, so a young process is
  * listed more often than an old one. A process that is known to use a card is listed at once, and again once a minute.
+ *
+ * A search is bounded in names and time, because every user decides how many files a process keeps open. The listing of one process with
+ * many files goes on in the next search.
  */
 export class ClientSearch {
   readonly #proc: Tree;
   readonly #pace: SearchPace;
   readonly #found = new Map<number, { readonly nodes: OpenNodes; readonly atMs: number }>();
   readonly #seen = new Map<number, Seen>();
+  readonly #timer: () => number;
+  /** The process whose listing goes on in the next search. */
+  #unfinished: Listing | undefined;
   #searchedAtMs: number | undefined;
   /** True when the last search knew the files of every process, and none was refused. */
   isComplete = false;
 
-  constructor(proc: Tree, pace: SearchPace) {
+  /** `timer`: milliseconds that a search has taken; a clock that no one sets. */
+  constructor(proc: Tree, pace: SearchPace, timer = (): number => performance.now()) {
     this.#proc = proc;
     this.#pace = pace;
+    this.#timer = timer;
   }
 
-  /** True when the kernel hides the open files of some process. */
-  get isPartial(): boolean {
-    return [...this.#seen.values()].some(({ isRefused }) => isRefused);
+  /** Why the open files of some process are unknown; undefined when those of each listed process are known. */
+  get hidden(): string | undefined {
+    const seen = [...this.#seen.values()];
+    if (seen.some(({ isRefused }) => isRefused)) return 'the kernel hides the open files of processes';
+    return seen.some(({ isCut }) => isCut) ? 'a process has more open files than the searches have listed so far' : undefined;
   }
 
   /** True when the kernel hides the open files of all processes but this one. */
@@ -73,7 +108,9 @@ export class ClientSearch {
       this.#searchedAtMs = nowMs;
       for (const pid of this.#next(present, nowMs)) due.add(pid);
     }
-    const outcomes = [...due].map((pid) => this.#list(pid, nowMs));
+    const endMs = this.#timer() + LONGEST_MS;
+    const outcomes = [...due].map((pid) => (this.#timer() < endMs ? this.#list(pid, nowMs, endMs) : 'listed'));
+    if (isSearch && this.#unfinished !== undefined) this.#goOn(this.#unfinished, { most: MORE_NAMES, atMs: nowMs, endMs });
     if (isSearch) this.isComplete = present.size > 0 && this.#isComplete(present, outcomes.includes('gone'));
     return [...this.#found.values()].map(({ nodes }) => nodes).sort((a, b) => a.pid - b.pid);
   }
@@ -82,13 +119,19 @@ export class ClientSearch {
   forget(pid: number): void {
     this.#found.delete(pid);
     this.#seen.delete(pid);
+    if (this.#unfinished?.pid === pid) this.#close(this.#unfinished);
+  }
+
+  #close(listing: Listing): void {
+    listing.names.return();
+    if (this.#unfinished === listing) this.#unfinished = undefined;
   }
 
   /** A process that ended during the search is still in the list of names. */
   #isComplete(present: ReadonlySet<number>, hasEnded: boolean): boolean {
     for (const pid of present) {
       const seen = this.#seen.get(pid);
-      if (seen === undefined ? !hasEnded || this.#proc.exists(`${pid}/fd`) : seen.isRefused) return false;
+      if (seen === undefined ? !hasEnded || this.#proc.exists(`${pid}/fd`) : seen.isRefused || seen.isCut) return false;
     }
     return true;
   }
@@ -108,37 +151,70 @@ export class ClientSearch {
     return [...fresh, ...longest.map(([pid]) => pid)];
   }
 
-  #list(pid: number, atMs: number): 'listed' | 'refused' | 'gone' {
-    const { names, error } = this.#proc.listing(`${pid}/fd`);
-    const targets = (names ?? []).map((fd) => ({ fd, target: this.#proc.link(`${pid}/fd/${fd}`) }));
-    // Root without capabilities may list the files of a process of root that has some, and learns nothing of them.
-    const isBlind = targets.length > 0 && targets.every(({ target }) => target === undefined);
-    const isRefused = isPermission(error) || (isBlind && isPermission(this.#proc.listing(`${pid}/fdinfo`).error));
-    if (names === undefined && !isRefused) {
-      this.forget(pid);
-      return 'gone';
+  #list(pid: number, atMs: number, endMs: number): Outcome {
+    if (this.#unfinished?.pid === pid) return 'listed';
+    const listing: Listing = { pid, names: this.#proc.names(`${pid}/fd`), files: [], isEmpty: true, isSeen: false };
+    return this.#goOn(listing, { most: FIRST_NAMES, atMs, endMs });
+  }
+
+  #goOn(listing: Listing, limits: { readonly most: number; readonly atMs: number; readonly endMs: number }): Outcome {
+    const { pid } = listing;
+    const { guard } = this.#proc;
+    // As a call, because no other process can list for this thread: after a listing that hung, the next thread leaves the process out.
+    if (guard?.enter(this.#proc.path(`${pid}/fd`), 'call') === false) {
+      this.#close(listing);
+      return this.#known(listing, limits.atMs, { isCut: true });
     }
-    this.#seen.set(pid, { firstMs: this.#seen.get(pid)?.firstMs ?? atMs, lastMs: atMs, isRefused });
-    if (isRefused) {
-      this.#found.delete(pid);
-      return 'refused';
+    try {
+      const isWhole = this.#read(listing, limits.most, limits.endMs);
+      // Root without capabilities may list the files of a process of root that has some, and learns nothing of them.
+      if (!listing.isEmpty && !listing.isSeen) this.#proc.names(`${pid}/fdinfo`).next();
+      if (isWhole || (this.#unfinished ?? listing) !== listing) this.#close(listing);
+      else this.#unfinished = listing;
+      return this.#known(listing, limits.atMs, { isCut: !isWhole });
+    } catch (error) {
+      this.#close(listing);
+      if (isPermission(errnoName(error))) return this.#known(listing, limits.atMs, { isRefused: true });
+      if (listing.isEmpty || !this.#proc.exists(`${pid}/fd`)) {
+        this.forget(pid);
+        return 'gone';
+      }
+      return this.#known(listing, limits.atMs, { isCut: true });
+    } finally {
+      guard?.leave();
     }
-    const files = targets.flatMap(({ fd, target = '' }) => {
-      const node = /^\/dev\/dri\/((?:renderD|card)\d{1,6})$/.exec(target)?.[1];
-      return node === undefined ? [] : [{ fd, node }];
-    });
-    if (files.length === 0) this.#found.delete(pid);
-    else this.#found.set(pid, { nodes: { pid, files: files.slice(0, MOST_FILES) }, atMs });
-    return 'listed';
+  }
+
+  /** True when the listing reached its end. */
+  #read(listing: Listing, most: number, endMs: number): boolean {
+    for (let count = 1; count <= most; count += 1) {
+      const { value: fd, done } = listing.names.next();
+      if (done === true) return true;
+      listing.isEmpty = false;
+      const target = this.#proc.link(`${listing.pid}/fd/${fd}`);
+      listing.isSeen ||= target !== undefined;
+      const node = /^\/dev\/dri\/((?:renderD|card)\d{1,6})$/.exec(target ?? '')?.[1];
+      if (node !== undefined && listing.files.length < MOST_FILES) listing.files.push({ fd, node });
+      if (count % NAMES_PER_LOOK === 0 && this.#timer() >= endMs) return false;
+    }
+    return false;
+  }
+
+  /** Keeps what a listing gave. One that did not reach its end adds to what is known, and ends nothing. */
+  #known(listing: Listing, atMs: number, { isCut = false, isRefused = false }): Outcome {
+    const { pid, files } = listing;
+    const before = this.#seen.get(pid);
+    const isUnknown = isCut && (before === undefined || before.isCut);
+    this.#seen.set(pid, { firstMs: before?.firstMs ?? atMs, lastMs: atMs, isRefused, isCut: isUnknown });
+    if (files.length > 0 && !isRefused) this.#found.set(pid, { nodes: { pid, files: [...files] }, atMs });
+    else if (!isCut) this.#found.delete(pid);
+    return isRefused ? 'refused' : 'listed';
   }
 }
 
 const isPermission = (error: string | undefined): boolean => error === 'EACCES' || error === 'EPERM';
 
 /** Time since the last listing as a share of the time after which the process is due; 1 and above: it is due. */
-function waitOf({ firstMs, lastMs }: Seen, nowMs: number): number {
-  return (nowMs - lastMs) / Math.min(Math.max(lastMs - firstMs, SOONEST_MS), LATEST_MS);
+function waitOf({ firstMs, lastMs, isCut }: Seen, nowMs: number): number {
+  return (nowMs - lastMs) / (isCut ? SOONEST_MS : Math.min(Math.max(lastMs - firstMs, SOONEST_MS), LATEST_MS));
 }
-
-/** Most open files of one process that are read. */
-const MOST_FILES = 64;
