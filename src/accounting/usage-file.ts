@@ -1,6 +1,8 @@
 import { setAside } from '../host/fs/kept-file.ts';
+import { schemaProblem } from '../host/fs/saved-schema.ts';
 import { type SavedFormat, type SavedIgnored, type SavedRead, SavedStateFile } from '../host/fs/saved-state.ts';
 import type { AccountsState } from './accounts-state.ts';
+import { USAGE_SCHEMA } from './usage-schema.ts';
 
 /** The accounts on the disk, with both clocks of their last step. */
 export interface SavedUsage {
@@ -48,21 +50,12 @@ export function createUsageFile(path: string, bootId: string, maxBytes = MAX_BYT
 function usageOf(read: SavedRead): UsageRead {
   if (read.ignored !== undefined) return read;
   const saved = read.hasSections ? fromSections(read.body) : read.body;
-  return isSavedUsage(saved) ? { saved, bootId: read.bootId } : { ignored: 'damaged', message: 'contains no usage state' };
+  const problem = schemaProblem(USAGE_SCHEMA, saved);
+  if (problem !== undefined) return { ignored: 'damaged', message: `contains no usage state: ${problem}` };
+  return { saved: saved as SavedUsage, bootId: read.bootId };
 }
 
 function fromSections(body: unknown): unknown {
   const { times, waiting, ...accounts } = body as { readonly times?: object; readonly waiting?: object };
   return { ...times, accounts, ...(waiting && { waiting }) };
-}
-
-function isSavedUsage(value: unknown): value is SavedUsage {
-  if (typeof value !== 'object' || value === null) return false;
-  const { savedAtMs, sinceBootMs, accounts } = value as Partial<SavedUsage>;
-  const { devices, active, ended } = accounts ?? {};
-  return (
-    Number.isFinite(savedAtMs) &&
-    Number.isFinite(sinceBootMs) &&
-    [devices, active, ended].every((one) => typeof one === 'object' && one !== null)
-  );
 }

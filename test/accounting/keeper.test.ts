@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { deflateSync, inflateSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Assembler } from '../../src/agent/assemble.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
@@ -66,6 +67,18 @@ class Agent {
     return this.keeper.shown(snapshot?.usage)?.containers[0];
   }
 }
+
+type Sections = Readonly<Record<string, Readonly<Record<string, readonly [object]>>>>;
+
+/** The text of a file with another state and a valid checksum. Each entry of a section is a list of its value. */
+function changed(text: string, change: (state: Sections) => unknown): string {
+  const [header = '', line = ''] = text.split('\n');
+  const state = JSON.parse(inflateSync(Buffer.from(line, 'base64')).toString('utf8')) as Sections;
+  return `${header}\n${deflateSync(Buffer.from(JSON.stringify(change(state)))).toString('base64')}\n`;
+}
+
+const active = ({ active }: Sections): object => Object.values(active ?? {})[0]?.[0] ?? {};
+const many = <T>(count: number, value: T): readonly (readonly [string, T])[] => Array.from({ length: count }, (_, n) => [String(n), value]);
 
 const counterOf = (account: ContainerUsage | undefined): number =>
   Number(account?.counters?.find(({ metric }) => metric === 'device_energy_joules_total')?.value ?? 0);
@@ -220,6 +233,12 @@ describe('the accounts of an agent', () => {
     ['other-version', (text: string) => text.replace('"version":3', '"version":4')],
     ['damaged', () => 'no state'],
     ['too-large', (text: string) => text + 'x'.repeat(16 * 1024 * 1024)],
+    ['damaged', (text: string) => changed(text, () => null)],
+    ['damaged', (text: string) => changed(text, (state) => ({ ...state, devices: [[1]] }))],
+    ['damaged', (text: string) => changed(text, (state) => ({ ...state, active: [Object.fromEntries(many(60_000, active(state)))] }))],
+    ['damaged', (text: string) => changed(text, (state) => ({ ...state, active: { a: [{ ...active(state), allocatedMs: -1e9 }] } }))],
+    ['damaged', (text: string) => changed(text, (state) => ({ ...state, active: { a: [{ ...active(state), counters: [null] }] } }))],
+    ['damaged', (text: string) => changed(text, (state) => ({ ...state, times: [{ savedAtMs: 1e300, sinceBootMs: 0 }] }))],
   ])('start at 0 with a %s file, which is told and kept', async (reason, spoil) => {
     const clock = new HandClock();
     const agent = await Agent.start(clock);

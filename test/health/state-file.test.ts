@@ -1,11 +1,14 @@
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { deflateSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createHealthEngine } from '../../src/health/engine/engine.ts';
 import type { HealthMemory } from '../../src/health/engine/memory.ts';
 import { createStateFile, decodeState, encodeState } from '../../src/health/journal/state-file.ts';
+import { setAside } from '../../src/host/fs/kept-file.ts';
 import { found, OneDevice, policyFor, spec } from './one-device.ts';
 
 const BOOT = '6f1d2c1e-boot';
@@ -161,7 +164,88 @@ describe('a state file', () => {
     expect(await read('large')).toBe('too-large');
     expect(await read('directory')).toBe('unreadable');
     expect(await read('loop')).toBe('unreadable');
-    expect(await createStateFile({ path: '/dev/null', bootId: BOOT }).read()).toMatchObject({ ignored: 'unreadable' });
+    execFileSync('mkfifo', [join(folder, 'pipe')]);
+    expect(await read('pipe')).toBe('unreadable');
+    expect(readdirSync(folder).sort()).toEqual(['directory', 'large.unused', 'loop', 'pipe']);
+  });
+
+  it('replaces no pipe and no device, and says so', async () => {
+    execFileSync('mkfifo', [join(folder, 'pipe')]);
+    const file = createStateFile({ path: join(folder, 'pipe'), bootId: BOOT });
+    expect(await file.write(someState())).toBe(`${join(folder, 'pipe')} is a device, a pipe or a socket; name a file`);
+    expect(await setAside(join(folder, 'pipe'))).toBeUndefined();
+    expect(lstatSync(join(folder, 'pipe')).isFIFO()).toBe(true);
+    expect(readdirSync(folder)).toEqual(['pipe']);
+  });
+
+  const SPOILS: readonly (readonly [string, (state: HealthMemory) => unknown])[] = [
+    ['no devices', () => ({ devices: null })],
+    ['a list of devices', () => ({ devices: [1] })],
+    ['a device that is null', () => ({ devices: { 'test/one': null } })],
+    ['a device without conditions', ({ devices }) => ({ devices: { 'test/one': { ...devices['test/one'], conditions: undefined } } })],
+    ['a series without points', ({ devices }) => ({ devices: withRate(devices, { value: 1, atMs: 1, points: [] }) })],
+    ['a time beyond any date', ({ devices }) => ({ devices: { 'test/one': { ...devices['test/one'], listedAtMs: 1e300 } } })],
+    ['an unknown state', ({ devices }) => ({ devices: { 'test/one': { ...devices['test/one'], verdict: { state: 'x', sinceMs: 1 } } } })],
+    ['an event that is a number', () => ({ events: { 1: 7 } })],
+    ['steps that are no list', () => ({ hung: { test: 'x' } })],
+    ['families that are numbers', () => ({ completed: [1] })],
+    ['too many devices', ({ devices }) => ({ devices: Object.fromEntries(range(20_000).map((n) => [`test/${n}`, devices['test/one']])) })],
+    ['a deep value', ({ devices }) => ({ devices: { 'test/one': { ...devices['test/one'], more: deep(500) } } })],
+  ];
+  const range = (count: number): readonly number[] => Array.from({ length: count }, (_, n) => n);
+  const withRate = (devices: HealthMemory['devices'], rate: unknown) => ({
+    'test/one': { ...devices['test/one'], rates: { Errors: rate } },
+  });
+  const deep = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
+
+  /** A file with a valid checksum, as another program can write it. */
+  function textOf(state: unknown): string {
+    const header = JSON.stringify({ format: 'device-agent-health', version: 3, bootId: BOOT });
+    return `${header}\n${deflateSync(Buffer.from(typeof state === 'string' ? state : JSON.stringify(state))).toString('base64')}\n`;
+  }
+
+  function sectionsOf({ devices, events, ...engine }: HealthMemory): Record<string, unknown> {
+    const wrap = (entries: object) => Object.fromEntries(Object.entries(entries).map(([name, value]) => [name, [value]]));
+    return { engine: wrap(engine), devices: wrap(devices), events: wrap(Object.fromEntries(events.map((event) => [event.id, event]))) };
+  }
+
+  it.each(SPOILS)('with a valid checksum and %s is set aside, with the place of the error', async (_, spoil) => {
+    const path = join(folder, 'health.json');
+    const state = someState();
+    const good = sectionsOf(state);
+    expect(decodeState(textOf(good), BOOT).state, 'the text is right but for what is spoilt').toEqual(state);
+    const { devices, events, ...engine } = spoil(state) as Record<string, unknown>;
+    const wrapped = {
+      engine: { ...(good.engine as object), ...Object.fromEntries(Object.entries(engine).map(([name, value]) => [name, [value]])) },
+      devices: devices === undefined ? good.devices : [devices],
+      events: events === undefined ? good.events : [events],
+    };
+    writeFileSync(path, textOf(wrapped));
+    const file = createStateFile({ path, bootId: BOOT });
+    const read = await file.read();
+    expect(read).toMatchObject({
+      ignored: 'damaged',
+      kept: `${path}.unused`,
+      message: expect.stringMatching(/must|has|sections/),
+    });
+    expect(await file.write(state)).toBeUndefined();
+    expect((await file.read()).state).toEqual(state);
+  });
+
+  it.each([
+    'null',
+    '[null]',
+    '[[]]',
+    '[7]',
+    '7',
+    '{"engine":null}',
+    '{"engine":[1,2]}',
+    `[${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}]`,
+    `${'{"a":'.repeat(100_000)}[1]${'}'.repeat(100_000)}`,
+  ])('whose line is no state is set aside: %.30s', async (line) => {
+    const path = join(folder, 'health.json');
+    writeFileSync(path, textOf(line));
+    expect(await createStateFile({ path, bootId: BOOT }).read()).toMatchObject({ ignored: 'damaged', kept: `${path}.unused` });
   });
 
   it('reports why it could not be written and keeps the old file', async () => {

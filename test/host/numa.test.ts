@@ -24,6 +24,21 @@ describe('the NUMA node of each CPU', () => {
   it('is unknown for a node without CPUs, a kernel without nodes, and text of another form', () => {
     expect(read({ node0: '0\n', node250: '\n', power: '7\n' })).toEqual({ 0: 0 });
     expect(read({})).toEqual({});
-    expect(read({ node0: '0-x,3-1,99999,2\n' })).toEqual({ 2: 0 });
+    for (const list of ['0-x,2', '3-1,2', '99999,2', '9000,2', '2,', '1-3,2-4', '2,1']) {
+      expect(read({ node0: `${list}\n`, node1: '7\n' }), list).toEqual({ 7: 1 });
+    }
+  });
+
+  it('takes no more CPUs from a long list than a kernel can have', () => {
+    expect(
+      Object.keys(
+        read({
+          node0: Array.from({ length: 8_000 }, () => '0-8191')
+            .join(',')
+            .slice(0, 63_000),
+        }),
+      ),
+    ).toHaveLength(0);
+    expect(Object.keys(read({ node0: '0-8191\n' }))).toHaveLength(8_192);
   });
 });

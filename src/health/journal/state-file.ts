@@ -1,4 +1,5 @@
 import { setAside } from '../../host/fs/kept-file.ts';
+import { schemaProblem } from '../../host/fs/saved-schema.ts';
 import {
   decodeSaved,
   encodeSaved,
@@ -13,6 +14,7 @@ import { deviceKey } from '../../model/device.ts';
 import type { KeptFault } from '../../model/fault.ts';
 import type { HealthMemory } from '../engine/memory.ts';
 import { pastOf } from '../engine/past-devices.ts';
+import { MEMORY_SCHEMA } from './memory-schema.ts';
 
 /** Why a state file was not used. Closed set. */
 export type StateIgnored = SavedIgnored | 'other-boot';
@@ -23,7 +25,7 @@ export type StateRead =
       readonly state?: undefined;
       readonly ignored: StateIgnored;
       readonly message: string;
-      /** New path of a file of a newer version. Absent when the file could not be renamed. */
+      /** New path of a file that cannot be used. Absent when the file could not be renamed. */
       readonly kept?: string | undefined;
       /** What stays of a state from another boot. */
       readonly past?: HealthMemory['past'];
@@ -63,7 +65,9 @@ function stateOf(saved: SavedRead, bootId: string): StateRead {
     const other = ignored('other-boot', 'is from another boot of the machine');
     return isMemory(state) ? { ...other, past: pastOf(state), ...faultListOf(withFaults(state)) } : other;
   }
-  return isMemory(state) ? { state: withFaults(state) } : ignored('damaged', 'contains no health state');
+  return isMemory(state)
+    ? { state: withFaults(state) }
+    : ignored('damaged', `contains no health state: ${schemaProblem(MEMORY_SCHEMA, state)}`);
 }
 
 /** The names of the events are integers, which an object has in their order. */
@@ -96,17 +100,7 @@ function ignored(reason: StateIgnored, message: string): Extract<StateRead, { re
   return { ignored: reason, message };
 }
 
-function isMemory(value: unknown): value is HealthMemory {
-  if (typeof value !== 'object' || value === null) return false;
-  const { judgedAtMs, devices, lastEventId, events } = value as Partial<HealthMemory>;
-  return (
-    Number.isFinite(judgedAtMs) &&
-    Number.isSafeInteger(lastEventId) &&
-    Array.isArray(events) &&
-    typeof devices === 'object' &&
-    devices !== null
-  );
-}
+const isMemory = (value: unknown): value is HealthMemory => schemaProblem(MEMORY_SCHEMA, value) === undefined;
 
 /** A state that an agent kept and does not use. */
 export interface KeptState {
@@ -115,8 +109,11 @@ export interface KeptState {
   readonly unhealthy: readonly string[];
 }
 
+/** Content that a later agent or a person can still use. */
+const SET_ASIDE: ReadonlySet<StateIgnored> = new Set(['other-version', 'damaged', 'too-large']);
+
 export interface StateFile {
-  /** Also removes the temporary files of interrupted writes. A file of a newer version is renamed, so that no write destroys it. */
+  /** Also removes the temporary files of interrupted writes. A file that cannot be used is renamed, so that no write destroys it. */
   read(): Promise<StateRead>;
   /** Files that an older agent kept and that this one could use. */
   kept(): Promise<readonly KeptState[]>;
@@ -134,7 +131,7 @@ export function createStateFile(options: { readonly path: string; readonly bootI
   return {
     async read() {
       const read = stateOf(await file.read(), bootId);
-      return read.ignored === 'other-version' ? { ...read, kept: await setAside(path) } : read;
+      return read.ignored !== undefined && SET_ASIDE.has(read.ignored) ? { ...read, kept: await setAside(path) } : read;
     },
     async kept() {
       const reads = await file.kept();

@@ -35,5 +35,11 @@ export function applied(before: unknown, change: Difference): unknown {
   return value;
 }
 
+/** Whether a parsed value is a change. Another program can write one that is none. */
+export function isDifference(value: unknown): value is Difference {
+  if (!isObject(value)) return false;
+  return isWhole(value as Difference) ? (value as unknown as readonly unknown[]).length <= 1 : Object.values(value).every(isDifference);
+}
+
 const isObject = (value: unknown): value is Members => typeof value === 'object' && value !== null;
 const isWhole = (change: Difference): change is readonly [] | readonly [unknown] => Array.isArray(change);

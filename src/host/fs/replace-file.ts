@@ -1,14 +1,16 @@
 import { randomInt } from 'node:crypto';
 import type { BigIntStats } from 'node:fs';
-import { mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
+import { lstat, mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 /**
  * Replaces a file. After a kill or a power failure at any moment the file has the old or the new text, never a part. Creates the
- * directory. Resolves to what identifies the new file. Rejects with the error of the system, and then the old file stays.
+ * directory. Resolves to what identifies the new file. Rejects with the error of the system, and then the old file stays. A device, a pipe or
+ * a socket is not replaced: a node without `/dev/null` works no more.
  */
 export async function replaceFile(path: string, text: string): Promise<BigIntStats> {
   const directory = dirname(path);
+  if (await isSpecial(path)) throw new Error(`${path} is a device, a pipe or a socket; name a file`);
   // During a rollover two agents may run in two containers with the same process id.
   const temporary = `${path}.${process.pid}${randomInt(1e9, 1e10)}.tmp`;
   let written: BigIntStats;
@@ -25,6 +27,12 @@ export async function replaceFile(path: string, text: string): Promise<BigIntSta
   }
   await syncDirectory(directory);
   return written;
+}
+
+/** Whether a path names a device, a pipe or a socket. */
+export async function isSpecial(path: string): Promise<boolean> {
+  const stats = await lstat(path).catch(() => undefined);
+  return stats !== undefined && !stats.isFile() && !stats.isDirectory() && !stats.isSymbolicLink();
 }
 
 /** Creates a directory and its parents. Node's recursive mkdir never ends below a directory whose mkdir fails with ENOENT (`/proc`). */

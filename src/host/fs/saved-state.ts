@@ -3,10 +3,11 @@ import { type BigIntStats, constants } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { deflate, inflateSync } from 'node:zlib';
-import { applied, type Difference, difference } from './difference.ts';
+import { applied, type Difference, difference, isDifference } from './difference.ts';
 import { keptFiles } from './kept-file.ts';
 import { openRegular } from './log-segments.ts';
 import { removeLeftovers, replaceFile } from './replace-file.ts';
+import { isShallow } from './saved-schema.ts';
 import { type FileProblemCode, readUntrustedFile } from './untrusted-file.ts';
 
 /** Why a saved state was not used. Closed set. */
@@ -25,7 +26,10 @@ export interface SavedFormat {
 /** A state as plain data: entries by name, in sections. Only entries that changed are written. */
 export type SavedSections = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 
-/** `body`: the sections, or in the version before them one JSON value. */
+/**
+ * `body`: the sections, or in the version before them one JSON value. A checksum says only that the file is whole: the caller checks the body
+ * by its schema.
+ */
 export type SavedRead =
   | { readonly body: unknown; readonly bootId: string; readonly hasSections: boolean; readonly ignored?: undefined }
   | { readonly body?: undefined; readonly ignored: SavedIgnored; readonly message: string };
@@ -159,12 +163,16 @@ export function decodeSaved({ format, version, readableFrom = version, name }: S
   const bootId = String(header.bootId);
   if (header.version === version) {
     const body = stateOf(lines);
-    return body === undefined ? ignored('damaged', 'has a line that is damaged') : { body, bootId, hasSections: true };
+    if (body === undefined) return ignored('damaged', 'has a line that is damaged');
+    return isSections(body) ? { body, bootId, hasSections: true } : ignored('damaged', `contains no sections of a ${name}`);
   }
   const [body = ''] = lines;
   if (header.sha256 !== checksum(body)) return ignored('damaged', 'does not match its checksum');
   return { body: parse(body), bootId, hasSections: false };
 }
+
+const isSections = (body: unknown): body is SavedSections => isMembers(body) && Object.values(body).every(isMembers);
+const isMembers = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The change between two states as one line: a {@link Difference}, compressed by zlib (RFC 1950, with a checksum), in base64. */
 async function lineOf(before: SavedSections, after: SavedSections): Promise<string> {
@@ -206,7 +214,8 @@ function changeOf(line: string): Difference | undefined {
   try {
     const bytes = Buffer.from(line, 'base64');
     if (bytes.toString('base64') !== line) return undefined;
-    return parse(inflateSync(bytes, { maxOutputLength: MAX_LINE_BYTES }).toString('utf8')) as Difference | undefined;
+    const change = parse(inflateSync(bytes, { maxOutputLength: MAX_LINE_BYTES }).toString('utf8'));
+    return isShallow(change) && isDifference(change) ? change : undefined;
   } catch {
     return undefined;
   }

@@ -1,0 +1,81 @@
+import { entries, list, record, TEXT, TIME } from '../../host/fs/saved-schema.ts';
+
+/** Devices of all families that one node can have, with those that are kept after they are gone. */
+const MOST_DEVICES = 16_384;
+/** Conditions, counters and parts of one device. */
+const MOST_NAMES = 4_096;
+/** Events that a state keeps are far fewer. */
+const MOST_EVENTS = 16_384;
+const MOST_TEXTS = 65_536;
+
+const COUNT = { type: 'integer', minimum: 0 };
+const COUNTS = entries(COUNT, MOST_NAMES);
+const STATE = { enum: ['healthy', 'degraded', 'unhealthy', 'unknown'] };
+const TEXTS = list(TEXT, MOST_TEXTS);
+
+const DEVICE = record({ family: TEXT, id: TEXT, kind: TEXT, aliases: TEXTS }, { parent: TEXT, pciAddress: TEXT, uuid: TEXT });
+
+const HOLDERS = list(record({ namespace: TEXT, pod: TEXT }), MOST_TEXTS);
+
+const CONDITION = record(
+  {
+    type: TEXT,
+    phase: { enum: ['pending', 'active', 'recovering'] },
+    sinceMs: TIME,
+    countsFromMs: TIME,
+    reason: TEXT,
+    message: TEXT,
+  },
+  { instance: TEXT, severity: TEXT, remedy: TEXT, holders: HOLDERS, unverifiedSinceMs: TIME },
+);
+
+const RATE = record({
+  value: { type: 'number', minimum: 0 },
+  atMs: TIME,
+  points: { ...list({ type: 'array', items: { type: 'number' }, minItems: 2 }, MOST_NAMES), minItems: 1 },
+});
+
+const INCIDENTS = list(record({ state: STATE, count: COUNT, lastMs: TIME }, { condition: TEXT }), MOST_NAMES);
+const PROBATION = record({ sinceMs: TIME }, { condition: TEXT, busyMs: { type: 'number', minimum: 0 }, readAtMs: TIME });
+
+const MEMORY = record(
+  {
+    device: DEVICE,
+    listedAtMs: TIME,
+    verdict: record({ state: STATE, sinceMs: TIME }),
+    transitions: COUNTS,
+    conditions: entries(CONDITION, MOST_NAMES),
+    rates: entries(RATE, MOST_NAMES),
+    activations: entries(list(TIME, MOST_NAMES), MOST_NAMES),
+  },
+  {
+    readAtMs: TIME,
+    missingSinceMs: TIME,
+    levels: record({ highest: entries({ type: 'number' }, MOST_NAMES) }),
+    user: record({ pods: HOLDERS }, { endedAtMs: TIME }),
+    unchecked: TEXTS,
+    incidents: INCIDENTS,
+    probation: PROBATION,
+  },
+);
+
+const EVENT = record(
+  { id: COUNT, timeMs: TIME, device: TEXT, family: TEXT, transition: TEXT, reason: TEXT, message: TEXT, remedy: TEXT, holders: HOLDERS },
+  { condition: TEXT, instance: TEXT, severity: TEXT, from: STATE, to: STATE },
+);
+
+const HUNG = list(record({ kind: { enum: ['file', 'call'] }, path: TEXT }), MOST_TEXTS);
+
+/** What a saved health state is. */
+export const MEMORY_SCHEMA = record(
+  { judgedAtMs: TIME, lastEventId: COUNT, devices: entries(MEMORY, MOST_DEVICES), events: list(EVENT, MOST_EVENTS) },
+  {
+    hung: entries(HUNG, MOST_NAMES),
+    completed: TEXTS,
+    past: entries(record({ device: DEVICE, listedAtMs: TIME }, { incidents: INCIDENTS, probation: PROBATION }), MOST_DEVICES),
+    watched: record({
+      spans: list(record({ fromMs: TIME, untilMs: TIME }), MOST_TEXTS),
+      since: entries(TIME, MOST_TEXTS),
+    }),
+  },
+);
