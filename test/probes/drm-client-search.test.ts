@@ -65,7 +65,7 @@ describe('the search for clients', () => {
 
 /** Processes by pid, with the number of their open files. The last file of a process in `users` is the node of a card. */
 class CrowdedProc extends Tree {
-  read = 0;
+  namesRead = 0;
   readonly #files: Map<number, number>;
   readonly #users: ReadonlySet<number>;
 
@@ -86,7 +86,7 @@ class CrowdedProc extends Tree {
   override *names(path: string): Generator<string, void> {
     const pid = Number(path.split('/')[0]);
     for (let fd = 0; fd < (this.#files.get(pid) ?? 0); fd += 1) {
-      this.read += 1;
+      this.namesRead += 1;
       yield String(fd);
       if (!this.#files.has(pid)) throw Object.assign(new Error('gone'), { code: 'ENOENT' });
     }
@@ -109,16 +109,16 @@ describe('the search among processes with very many open files', () => {
     const proc = new CrowdedProc({ 1: MANY, 2: MANY, 3: MANY, 4: MANY, 9: 20 }, [9]);
     const search = new ClientSearch(proc, PACE, () => 0);
     expect(search.find(at(0))).toEqual([{ pid: 9, files: [{ fd: '19', node: 'renderD128' }] }]);
-    expect(proc.read).toBeLessThan(20_000);
+    expect(proc.namesRead).toBeLessThan(20_000);
     expect([search.hidden, search.isComplete]).toEqual([TOO_MANY, false]);
   });
 
   it('ends after a bounded time, and looks at the others in the next search', () => {
-    const timer = (): number => proc.read / 5;
+    const timer = (): number => proc.namesRead / 5;
     const proc = new CrowdedProc({ 1: MANY, 2: MANY, 3: MANY, 4: MANY, 9: 20 }, [9]);
     const search = new ClientSearch(proc, PACE, timer);
     expect(search.find(at(0))).toEqual([]);
-    expect(proc.read).toBeLessThan(600);
+    expect(proc.namesRead).toBeLessThan(600);
     expect(search.isComplete).toBe(false);
     expect([1, 2, 3].map((n) => search.find(at(n * 1_000)).map(({ pid }) => pid)).at(-1)).toEqual([9]);
   });
