@@ -188,6 +188,8 @@ describe('a state file', () => {
     ['an unknown state', ({ devices }) => ({ devices: { 'test/one': { ...devices['test/one'], verdict: { state: 'x', sinceMs: 1 } } } })],
     ['an event that is a number', () => ({ events: { 1: 7 } })],
     ['steps that are no list', () => ({ hung: { test: 'x' } })],
+    ['counts of faults without marks', () => ({ faults: { marks: null, byEvents: {}, totals: {}, own: {}, held: {} } })],
+    ['a holder of a fault that is null', () => ({ faults: { marks: {}, byEvents: {}, totals: {}, own: {}, held: { a: [null] } } })],
     ['families that are numbers', () => ({ completed: [1] })],
     ['too many devices', ({ devices }) => ({ devices: Object.fromEntries(range(20_000).map((n) => [`test/${n}`, devices['test/one']])) })],
     ['a deep value', ({ devices }) => ({ devices: { 'test/one': { ...devices['test/one'], more: deep(500) } } })],

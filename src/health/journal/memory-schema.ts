@@ -64,12 +64,35 @@ const EVENT = record(
   { condition: TEXT, instance: TEXT, severity: TEXT, from: STATE, to: STATE },
 );
 
+const PLACE = record({ seq: { type: 'number' }, usec: { type: 'number' } });
+const HOLDER = record({ holder: record({ namespace: TEXT, pod: TEXT, container: TEXT }), fromMs: TIME }, { uid: TEXT, untilMs: TIME });
+const FAULT_COUNTS = entries(COUNT, MOST_NAMES);
+const FAULTS = record(
+  {
+    marks: entries(PLACE, MOST_NAMES),
+    byEvents: entries(list({ type: 'array', items: TIME, minItems: 2 }, MOST_NAMES), MOST_NAMES),
+    totals: entries(FAULT_COUNTS, MOST_DEVICES),
+    own: entries(FAULT_COUNTS, MOST_TEXTS),
+    held: entries(list(HOLDER, MOST_NAMES), MOST_DEVICES),
+  },
+  { answeredAtMs: TIME },
+);
+const FAULT = record(
+  {
+    ...{ id: TEXT, device: TEXT, type: TEXT, code: TEXT, reason: TEXT, severity: TEXT, remedy: TEXT, message: TEXT, blame: TEXT },
+    ...{ timeMs: TIME, lastMs: TIME, count: COUNT, toldCount: COUNT, lines: TEXTS, holders: HOLDERS },
+  },
+  { process: record({ pid: COUNT }) },
+);
+
 const HUNG = list(record({ kind: { enum: ['file', 'call'] }, path: TEXT }), MOST_TEXTS);
 
 /** What a saved health state is. */
 export const MEMORY_SCHEMA = record(
   { judgedAtMs: TIME, lastEventId: COUNT, devices: entries(MEMORY, MOST_DEVICES), events: list(EVENT, MOST_EVENTS) },
   {
+    faults: FAULTS,
+    faultList: list(FAULT, MOST_EVENTS),
     hung: entries(HUNG, MOST_NAMES),
     completed: TEXTS,
     past: entries(record({ device: DEVICE, listedAtMs: TIME }, { incidents: INCIDENTS, probation: PROBATION }), MOST_DEVICES),

@@ -76,21 +76,11 @@ function fromSections(body: unknown): unknown {
   return { ...engine, devices, events: Object.values(events ?? {}), ...(faults === undefined ? {} : { faultList: Object.values(faults) }) };
 }
 
-/** Leaves out what is known of faults when it has another form. */
-function withFaults({ faults, faultList, ...state }: HealthMemory): HealthMemory {
-  const isKept = (fault: KeptFault): boolean =>
-    [fault?.id, fault?.device, fault?.message].every((text) => typeof text === 'string') &&
-    [fault.timeMs, fault.lastMs, fault.count, fault.toldCount].every(Number.isFinite) &&
-    [fault.lines, fault.holders].every(Array.isArray);
-  const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
-  const isWhole = isObject(faults) && SAVED.every((name) => isObject(faults?.[name]));
-  const list = Array.isArray(faultList) ? faultList.filter(isKept).toSorted((a, b) => a.lastMs - b.lastMs) : [];
-  return { ...state, ...(list.length === 0 ? {} : { faultList: list }), ...(isWhole && faults !== undefined ? { faults } : {}) };
-}
+/** The names of the faults have no order, and the list has that of their times. */
+const withFaults = (state: HealthMemory): HealthMemory =>
+  state.faultList === undefined ? state : { ...state, faultList: state.faultList.toSorted((a, b) => a.lastMs - b.lastMs) };
 
 const faultListOf = ({ faultList }: HealthMemory): Pick<HealthMemory, 'faultList'> => (faultList === undefined ? {} : { faultList });
-
-const SAVED = ['marks', 'byEvents', 'totals', 'own', 'held'] as const;
 
 function withoutRates(state: HealthMemory): HealthMemory {
   return { ...state, devices: Object.fromEntries(Object.entries(state.devices).map(([key, device]) => [key, { ...device, rates: {} }])) };
