@@ -31,6 +31,7 @@ export const commands: readonly CommandSpec[] = [
 On a narrow terminal, devices have their short names and long cells are cut; -o wide then prints the rest on further lines.
 "device-agent top" shows rates and events.`,
     examples: ['device-agent list', 'device-agent list --by=pod -w', 'device-agent list -o prom | promtool check metrics'],
+    readsDevices: ({ read, watch }) => read === true && watch !== true,
     load: async () => (await import('./list/list.ts')).runList,
   },
   {
@@ -78,6 +79,7 @@ Wrong usage and errors also have status 2, because health is then unknown. Only 
       'device-agent health --npd DevicesMissing',
       'device-agent health -o taint-rule | kubectl apply -f -',
     ],
+    readsDevices: ({ read }) => read === true,
     load: async () => (await import('./health/health.ts')).runHealth,
   },
   {
@@ -176,6 +178,7 @@ Device hours count a device that several containers hold once: each container ha
     formats: ['text', 'json'],
     options: [readOption],
     examples: ['device-agent doctor', 'device-agent doctor -o json | jq ".checks[] | select(.status == \\"finding\\")"'],
+    readsDevices: () => true,
     load: async () => (await import('./doctor/doctor.ts')).runDoctor,
   },
   {
@@ -210,6 +213,7 @@ docs/capture.md says what is in the archive and what is replaced.`,
       'device-agent capture -o node-7.tar.gz --for 10m',
       'kubectl exec POD -- device-agent capture -o - > node-7.tar.gz',
     ],
+    readsDevices: () => true,
     load: async () => (await import('./capture/capture.ts')).runCapture,
   },
   {

@@ -16,6 +16,7 @@ import type { Output } from './output.ts';
 import { ownSections } from './own-sections.ts';
 import { createProgram, type Invocation, ParsingEnded } from './program.ts';
 import { checkMeaning, logSettings } from './settings.ts';
+import { takeTurn } from './turn.ts';
 import { usageError } from './usage-error.ts';
 
 /** Runs one command line and resolves with the exit status. Prints a user error to stderr as one sentence with its remedy. */
@@ -52,6 +53,7 @@ async function runChecked(args: readonly string[], environment: Environment, out
   deprecated.loaded(configuration);
   for (const { message, remedy } of read.leftOut)
     logger.warn('a declaration that others can change is left out', { problem: message, remedy });
+  if (spec.readsDevices?.(options) === true) await takeTurn({ configuration, flags });
   const run = await spec.load();
   return await run({
     configuration,

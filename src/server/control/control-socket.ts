@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { createServer } from '../../host/node-http.ts';
 import type { ReleaseAnswer, ReleaseRequest } from '../../model/release.ts';
 import type { SocketServer } from '../sockets.ts';
+import { Turns } from './turns.ts';
 
 /** Name of the socket, in the directory of the state file, which is open to the user of the agent only. */
 export const CONTROL_SOCKET = 'control.sock';
@@ -13,6 +14,8 @@ export const CONTROL_PATH = '/control';
 export const CONFIG_PATH = '/config';
 /** `GET`: the values of the options in use, by key, without the texts, which take longer to make. */
 export const VALUES_PATH = '/config/values';
+/** `GET`: a command that reads the devices itself waits here for the others, see {@link Turns}. */
+export const TURN_PATH = '/turn';
 
 export const controlSocket = (stateFile: string): string => join(dirname(stateFile), CONTROL_SOCKET);
 
@@ -71,6 +74,7 @@ const MOST_TEXT = 500;
 export function controlServer(path: string, control: Control, read: RequestListener): SocketServer {
   const timeouts = { headersTimeout: PATIENCE_MS, requestTimeout: PATIENCE_MS, connectionsCheckingInterval: CHECK_MS };
   const servers = new Set<Server>();
+  const turns = new Turns();
   return {
     name: 'control',
     path,
@@ -81,6 +85,7 @@ export function controlServer(path: string, control: Control, read: RequestListe
         if (request.method === 'POST' && request.url === CONTROL_PATH) takeRequest(request, response, control);
         else if (request.method === 'GET' && request.url === CONFIG_PATH) void sendJson(response, control.config());
         else if (request.method === 'GET' && request.url === VALUES_PATH) void sendJson(response, control.values());
+        else if (request.method === 'GET' && request.url === TURN_PATH) turns.add(response);
         else read(request, response);
       });
       server.maxConnections = MOST_CLIENTS;
