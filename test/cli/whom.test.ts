@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -137,3 +137,24 @@ it('flags that differ from those of the agent at the socket are an error; the sa
   expect([status, stderr]).toEqual([2, expect.stringContaining('does not use these flags: --path.sysfs')]);
   expect((await run(['list', '--read', '--path.sysfs=/elsewhere', state])).stderr).not.toContain('these flags');
 });
+
+it('config print tells what the agent uses, what waits for its next start, and with --read what a start would use', async () => {
+  const file = join(folder, 'agent.yaml');
+  const write = (after: string, interval: string): void =>
+    writeFileSync(file, `usage:\n  idle-after: ${after}\nrefresh:\n  interval: ${interval}\n`);
+  write('7m', '300ms');
+  const where = [`--config.file=${file}`, `--state.file=${folder}/state/health.json`];
+  agent = await serve([...own, ...where]);
+  await agent.until('a snapshot', (text) => seriesValue(text, 'device_agent_snapshot_timestamp_seconds') !== undefined);
+  const print = (...words: readonly string[]) =>
+    run(['config', 'print', ...words], { DEVICE_AGENT_CONFIG_FILE: file, DEVICE_AGENT_STATE_FILE: `${folder}/state/health.json` });
+  write('9m', '400ms');
+  agent.child.kill('SIGHUP');
+  await expect.poll(async () => (await print()).stdout, { timeout: 40_000, interval: 200 }).toContain('interval: 400ms');
+  const { stdout, stderr } = await print();
+  expect(stderr).toBe('in use by the running agent\n');
+  expect(stdout).toContain('idle-after: 7m');
+  expect(stdout).toMatch(/^# Other values in the file take effect at the next start of the agent: usage\.idle-after$/m);
+  const ofStart = await print('--read');
+  expect([ofStart.stderr, ofStart.stdout.includes('idle-after: 9m')]).toEqual(['', true]);
+}, 120_000);
