@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,10 +21,16 @@ const NO_SURGE = { type: 'RollingUpdate', rollingUpdate: { maxSurge: 0, maxUnava
 const MOST_AWAY_MS = 10_000;
 const STATE = '/var/lib/device-agent';
 
+interface ContainerStatus {
+  readonly name: string;
+  readonly containerID: string;
+  readonly restartCount: number;
+  readonly state: { readonly running?: { readonly startedAt: string } };
+}
 interface Pod {
   readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
   readonly spec: { readonly nodeName: string };
-  readonly status: { readonly podIP: string };
+  readonly status: { readonly podIP: string; readonly containerStatuses?: readonly ContainerStatus[] };
 }
 interface NodeObject {
   readonly metadata: { readonly name: string };
@@ -78,12 +84,22 @@ describe.skipIf(missing !== undefined)(
       writeFileSync(file, JSON.stringify(values));
       return cluster.helm('upgrade', '--install', 'device-agent', 'deploy/chart', ...NAMESPACE, '-f', file, '--wait', '--timeout=300s');
     };
-    const list = (node: string): Promise<ListPodResourcesResponse> => {
+    const clientOf = (node: string): PodResourcesListerClient => {
       const socket = join(cluster.directory, node, 'kubelet/pod-resources/kubelet.sock');
       const client = clients.get(node) ?? new PodResourcesListerClient(`unix:${socket}`, credentials.createInsecure());
       clients.set(node, client);
-      return new Promise((resolve, reject) => client.list({}, (error, answer) => (error === null ? resolve(answer) : reject(error))));
+      return client;
     };
+    const list = (node: string): Promise<ListPodResourcesResponse> =>
+      new Promise((resolve, reject) => clientOf(node).list({}, (error, answer) => (error === null ? resolve(answer) : reject(error))));
+    /** How many of the devices the kubelet gives away. */
+    const allocatable = (node: string): Promise<number> =>
+      new Promise((resolve, reject) =>
+        clientOf(node).getAllocatableResources({}, (error, answer) => {
+          if (error !== null) return reject(error);
+          resolve(answer.devices.filter(({ resourceName }) => resourceName === HCA).flatMap(({ deviceIds }) => deviceIds).length);
+        }),
+      );
     /** `pod device` of each allocation, as the kubelet has them. */
     const allocated = async (node: string): Promise<readonly string[]> =>
       (await list(node)).podResources
@@ -102,6 +118,19 @@ describe.skipIf(missing !== undefined)(
     const pageOf = async (node: string): Promise<string> => {
       const pod = (await agents()).find(({ spec }) => spec.nodeName === node);
       return await cluster.get(`http://${pod?.status.podIP}:9835/metrics`);
+    };
+
+    /** Kills the process of a container, which a signal from inside would not do. */
+    const kill = (containerId: string): void => {
+      const id = containerId.slice(containerId.lastIndexOf('/') + 1);
+      const isIn = (pid: string): boolean => {
+        try {
+          return readFileSync(`/proc/${pid}/cgroup`, 'utf8').includes(id);
+        } catch {
+          return false;
+        }
+      };
+      for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name) && isIn(name))) process.kill(Number(pid), 'SIGKILL');
     };
 
     /** Pods come and go on both nodes. */
@@ -201,5 +230,37 @@ describe.skipIf(missing !== undefined)(
       },
       300_000 + ROLLOUTS * 180_000,
     );
+
+    it('an agent that was killed three times has its resource again as soon as its container runs', async () => {
+      const node = cluster.nodes()[0] ?? '';
+      const agent = async (): Promise<ContainerStatus | undefined> =>
+        (await agents()).find(({ spec }) => spec.nodeName === node)?.status.containerStatuses?.find(({ name }) => name === 'device-agent');
+      const secondsSince = (ms: number): number => Math.round((Date.now() - ms) / 100) / 10;
+      for (let round = 1; round <= 3; round += 1) {
+        const before = await agent();
+        await expect.poll(() => allocatable(node), { timeout: 40_000, interval: 100 }).toBe(4);
+        const killedMs = Date.now();
+        kill(before?.containerID ?? '');
+        await expect.poll(() => allocatable(node), { timeout: 40_000, interval: 50 }).toBe(0);
+        const goneAfter = secondsSince(killedMs);
+        // The kubelet waits before it starts a container again that ended often: 0, 10 and 20 seconds.
+        let now: ContainerStatus | undefined;
+        await expect
+          .poll(
+            async () => {
+              now = await agent();
+              return now?.containerID !== before?.containerID && now?.state.running !== undefined;
+            },
+            { timeout: 120_000, interval: 200 },
+          )
+          .toBe(true);
+        await expect.poll(() => allocatable(node), { timeout: 40_000, interval: 50 }).toBe(4);
+        const backAfter = secondsSince(killedMs);
+        const startedAfter = (Date.parse(now?.state.running?.startedAt ?? '') - killedMs) / 1_000;
+        process.stderr.write(
+          `kill ${round}: resource gone after ${goneAfter} s, container started after ${startedAfter} s, resource back after ${backAfter} s\n`,
+        );
+      }
+    }, 400_000);
   },
 );
