@@ -9,7 +9,7 @@ import { kustomizeFiles } from '../../deploy/values/kustomize.ts';
 import { CHART_VALUES, type HostPart } from '../../src/model/host-need.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { manifestOf, presetFile, presets, render, renderText, whyNoHelm } from '../support/chart.ts';
-import { hasPart, privilegesPage } from '../support/privileges.ts';
+import { hasPart, withPrivileges } from '../support/privileges.ts';
 import { isInstalled } from '../support/prometheus.ts';
 
 const missing = whyNoHelm();
@@ -75,13 +75,14 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
     for (const { metadata } of manifests) expect(metadata.labels['app.kubernetes.io/instance']).toBe('device-agent');
   });
 
-  it('says in docs/privileges.md what each preset may do (else: run this test with -u)', async () => {
+  it('says in docs/security.md what each preset may do (else: run this test with -u)', async () => {
     await expect(
-      privilegesPage(
+      withPrivileges(
+        readFileSync('docs/security.md', 'utf8'),
         presets.map((preset) => [preset, render('-f', presetFile(preset))]),
         families,
       ),
-    ).toMatchFileSnapshot('../../docs/privileges.md');
+    ).toMatchFileSnapshot('../../docs/security.md');
   });
 
   it.each(Object.entries(CHART_VALUES) as [HostPart, string][])(

@@ -41,38 +41,63 @@ const needLines = (families: readonly DeviceFamily[]): readonly string[] =>
     }),
   );
 
-/** One line of the table of privileges: what the pod of a set of values may do on the host. */
-function privilegesOf(preset: string, manifests: readonly Manifest[]): string {
+interface HostPaths {
+  readonly readOnly: readonly string[];
+  readonly writable: readonly string[];
+}
+
+/** The paths of the host that the pod of a set of values mounts. */
+function hostPathsOf(manifests: readonly Manifest[]): HostPaths {
+  const { agent, volumes } = podOf(manifests);
+  const paths = (isReadOnly: boolean): readonly string[] =>
+    agent.volumeMounts
+      .filter(({ readOnly = false }) => readOnly === isReadOnly)
+      .flatMap(({ name }) => volumes.find((volume) => volume.name === name)?.hostPath?.path ?? []);
+  return { readOnly: paths(true), writable: paths(false) };
+}
+
+function podOf(manifests: readonly Manifest[]): PodSpec & { readonly agent: Container } {
   const { spec } = (manifestOf(manifests, 'DaemonSet').spec as { template: { spec: PodSpec } }).template;
   const [agent] = spec.containers;
   if (agent === undefined) throw new Error('no container');
-  const paths = (isReadOnly: boolean): string =>
-    agent.volumeMounts
-      .filter(({ readOnly = false }) => readOnly === isReadOnly)
-      .flatMap(({ name }) => spec.volumes.find((volume) => volume.name === name)?.hostPath?.path ?? [])
-      .map((path) => `\`${path}\``)
-      .join(', ');
-  const { privileged = false, capabilities } = agent.securityContext;
-  const added = capabilities?.add?.map((name) => `**${name}**`).join(', ') ?? 'no capability';
-  const rights = privileged ? '**privileged**' : `${added} (drops ${capabilities?.drop.join(', ')})`;
-  const namespaces = [spec.hostPID === true ? 'PID' : '', spec.hostNetwork === true ? 'network' : ''].filter((name) => name !== '');
-  return `| \`${preset}\` | ${rights} | ${namespaces.join(', ') || 'none'} | ${paths(true)} | ${paths(false)} |`;
+  return { ...spec, agent };
 }
 
-/** The page with one line for each set of values. */
-export function privilegesPage(presets: readonly (readonly [string, readonly Manifest[]])[], families: readonly DeviceFamily[]): string {
-  return `# Privileges
+/** One line of the table of privileges: what the pod of a set of values may do on the host, beyond the paths that all sets have. */
+function privilegesOf(preset: string, manifests: readonly Manifest[], common: HostPaths): string {
+  const { agent, hostPID, hostNetwork } = podOf(manifests);
+  const { privileged = false, capabilities } = agent.securityContext;
+  const added = capabilities?.add?.map((name) => `**${name}**`).join(', ') ?? 'no capability';
+  const rights = privileged ? '**privileged**' : added;
+  const namespaces = [hostPID === true ? 'PID' : '', hostNetwork === true ? 'network' : ''].filter((name) => name !== '');
+  const { readOnly, writable } = hostPathsOf(manifests);
+  const [reads, writes] = [beyond(readOnly, common.readOnly), beyond(writable, common.writable)].map(listed);
+  return `| \`${preset}\` | ${rights} | ${namespaces.join(', ') || 'none'} | ${reads} | ${writes} |`;
+}
 
-This page is generated from the pods that the chart makes with each of \`deploy/chart/presets\`. [security.md](security.md) explains each mount
-and privilege. All pods run as UID 0 with a read-only root file system and without a token of the API server. \`publish\` adds a second pod on each node,
-which has a token, no capability, and only \`/var/lib/device-agent\`, read-only. With \`publish.nodeTaint\` the token may patch nodes; only a policy limits that
-to one taint of its own node: [publish.md](publish.md).
+const beyond = (paths: readonly string[], common: readonly string[]): readonly string[] => paths.filter((path) => !common.includes(path));
+const listed = (paths: readonly string[]): string => paths.map((path) => `\`${path}\``).join(', ');
 
-| Preset | Rights | Namespaces of the host | Host paths, read-only | Host paths, writable |
+const TITLE = '## What each preset of the chart may do\n';
+
+/** The page with its generated part: one line for each set of values, and one for each check that needs a part of the host. */
+export function withPrivileges(
+  page: string,
+  presets: readonly (readonly [string, readonly Manifest[]])[],
+  families: readonly DeviceFamily[],
+): string {
+  const all = presets.map(([, manifests]) => hostPathsOf(manifests));
+  const inAll = (paths: keyof HostPaths): readonly string[] =>
+    (all[0]?.[paths] ?? []).filter((path) => all.every((one) => one[paths].includes(path)));
+  const common: HostPaths = { readOnly: inAll('readOnly'), writable: inAll('writable') };
+  const part = `${TITLE}
+This part is generated from the pods that the chart makes with each of \`deploy/chart/presets\`. All of them run as UID 0 with a read-only root file
+system and without a token of the API server. Those without the right **privileged** drop all capabilities but the named ones. All read ${listed(common.readOnly)} of the host, and write ${listed(common.writable)}. \`publish\` adds a second
+pod on each node, which has a token, no capability, and only \`/var/lib/device-agent\`, read-only ([rights](publish.md#rights)).
+
+| Preset | Rights | Namespaces of the host | Further paths, read-only | Further paths, writable |
 |---|---|---|---|---|
-${presets.map(([preset, manifests]) => privilegesOf(preset, manifests)).join('\n')}
-
-## Checks that need a part of the host
+${presets.map(([preset, manifests]) => privilegesOf(preset, manifests, common)).join('\n')}
 
 Families need \`/sys\` and \`/proc\`, and for some checks more. The problem, and the metric \`device_agent_checks_disabled\` with its code as \`reason\`, say
 on a node with such devices that a part is not given. \`plugin.enabled\` includes \`dev.enabled\`.
@@ -80,5 +105,8 @@ on a node with such devices that a part is not given. \`plugin.enabled\` include
 | Family | Check | Value of the chart | Problem without it |
 |---|---|---|---|
 ${needLines(families).join('\n')}
+
 `;
+  const [before = '', rest = ''] = page.split(TITLE);
+  return before + part + rest.slice(rest.indexOf('\n## ') + 1);
 }
