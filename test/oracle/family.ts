@@ -4,6 +4,8 @@ import type { OverlaidTree, Overlay } from './overlaid-tree.ts';
 /** A family in the histories: its machine, the faults of its devices, and the blindings (losses of visibility) of the agent. */
 export interface OracleFamily {
   readonly family: DeviceFamily;
+  /** The same family, whose sources are read at most once in this time. Each history draws one of {@link PACES_MS}. */
+  atPace?(paceMs: number): OracleFamily;
   /** Options of the probe; `{root}` is replaced by the machine's root. */
   readonly options: Readonly<Record<string, string>>;
   machine(): { readonly files: Readonly<Record<string, string>>; readonly links: Readonly<Record<string, string>> };
@@ -21,6 +23,9 @@ export interface OracleFamily {
   /** A counter with a container metric. */
   readonly counter?: Counter;
 }
+
+/** Times between two reads of a source: each refresh, and two longer ones. */
+export const PACES_MS = [0, 20_000, 50_000] as const;
 
 export interface OracleDevice {
   /** `Device.id`. */
@@ -146,6 +151,8 @@ export interface Counter {
   readonly scale: number;
   readonly devices: readonly string[];
   path(device: string): string;
+  /** Longest time until a collection reads the counter again. Default 0. */
+  readonly paceMs?: number;
   /** Increases the counter by `by` units. */
   move(tree: OverlaidTree, device: string, by: number): void;
 }

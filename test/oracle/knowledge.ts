@@ -190,6 +190,12 @@ export interface ActiveBlinding {
   hiddenUntilMs?: number;
 }
 
+/** Growth of a counter at one collection. */
+interface Look {
+  readonly atMs: number;
+  readonly moved: number;
+}
+
 /** A pod that holds a device, and the growth of the counter during that time. */
 interface Holding {
   readonly pod: string;
@@ -199,8 +205,10 @@ interface Holding {
   /** Growth before the first collection that surely began after the agent had seen the pod. */
   beforeBase: number;
   hasBase: boolean;
-  /** Growth up to the last collection that surely read the device. */
+  /** Growth up to the last collection after which the counter was surely read. */
   movedAtRead: number;
+  /** Growth at each collection since one that is followed by collections which all could read the counter. */
+  looks: readonly Look[];
 }
 
 /**
@@ -216,6 +224,11 @@ export class Knowledge {
   /** End of the last hang, keyed by device id. */
   #releasedMs = new Map<string, number>();
   #hangFromMs = Number.NEGATIVE_INFINITY;
+  /** Growth of the counter of each device since the begin, and at each collection, keyed by its time. */
+  readonly #moved = new Map<string, number>();
+  readonly #movedAt = new Map<number, ReadonlyMap<string, number>>();
+  /** The last value of the counter of each device that the agent told. */
+  readonly #told = new Map<string, { readonly value: number; readonly atMs: number }>();
   #startedMs = 0;
   /** No file can be opened. Reads of files that are already open are not modelled. */
   isWithoutDescriptors = false;
@@ -360,7 +373,9 @@ export class Knowledge {
       holding.beforeBase = 0;
       holding.movedAtRead = 0;
       holding.hasBase = false;
+      holding.looks = [];
     }
+    this.#told.clear();
   }
 
   nameOf(id: string): string {
@@ -391,7 +406,12 @@ export class Knowledge {
     for (const fault of device.faults) fault.replaced(this.#nowMs);
     this.#compare();
     // The account of the hardware before ends, and another one begins at the first read of this hardware.
-    for (const holding of this.holdings) if (holding.device === id) holding.hasBase = false;
+    for (const holding of this.holdings) {
+      if (holding.device !== id) continue;
+      holding.hasBase = false;
+      holding.looks = [];
+    }
+    this.#told.delete(id);
     this.renamed(id, name ?? device.name);
   }
 
@@ -406,7 +426,7 @@ export class Knowledge {
   }
 
   podStarted(pod: string, device: string): void {
-    this.holdings.push({ pod, device, fromMs: this.#nowMs, moved: 0, beforeBase: 0, movedAtRead: 0, hasBase: false });
+    this.holdings.push({ pod, device, fromMs: this.#nowMs, moved: 0, beforeBase: 0, movedAtRead: 0, hasBase: false, looks: [] });
   }
 
   podEnded(pod: string): void {
@@ -415,6 +435,7 @@ export class Knowledge {
   }
 
   moved(device: string, by: number): void {
+    this.#moved.set(device, (this.#moved.get(device) ?? 0) + by);
     for (const holding of this.holdings) if (holding.device === device) holding.moved += by;
   }
 
@@ -562,16 +583,25 @@ export class Knowledge {
       }
       if (isThreadReplaced) for (const fault of device.faults) fault.logIsReadAnew();
     }
+    this.#movedAt.set(nowMs, new Map(this.#moved));
+    const { paceMs = 0 } = this.#family.counter ?? {};
     for (const holding of this.holdings) {
       const device = this.device(holding.device);
       const path = this.#family.counter?.path(device.id) ?? '';
-      if (this.#blindingsOf(device.id).some(({ blinding }) => blinding.hides(device.id).includes(path))) continue;
-      if (this.#isHiddenByFault(device.id, [path])) continue;
-      if (device.surelyReadFromMs !== undefined && device.surelyReadMs === nowMs && nowMs > holding.fromMs) {
-        if (!holding.hasBase) holding.beforeBase = holding.moved;
-        holding.hasBase = true;
-        holding.movedAtRead = holding.moved;
-      }
+      const isHidden = this.#blindingsOf(device.id).some(({ blinding }) => blinding.hides(device.id).includes(path));
+      const isRead =
+        !isHidden &&
+        !this.#isHiddenByFault(device.id, [path]) &&
+        device.surelyReadFromMs !== undefined &&
+        device.surelyReadMs === nowMs &&
+        nowMs > holding.fromMs;
+      holding.looks = isRead ? [...holding.looks, { atMs: nowMs, moved: holding.moved }] : [];
+      // Between a collection and the one a pace later, one read the counter.
+      const past = holding.looks.findLast(({ atMs }) => atMs <= nowMs - paceMs);
+      if (past === undefined) continue;
+      if (!holding.hasBase) holding.beforeBase = holding.moved;
+      holding.hasBase = true;
+      holding.movedAtRead = past.moved;
     }
   }
 
@@ -583,7 +613,7 @@ export class Knowledge {
     for (const device of this.devices) found.push(...this.#violationsOf(device, snapshot));
     found.push(...this.#strangerViolations(snapshot), ...this.#duplicateViolations(snapshot));
     found.push(...this.#offerViolations(snapshot, offered));
-    found.push(...this.#counterViolations(snapshot));
+    found.push(...this.#counterViolations(snapshot), ...this.#growthViolations(snapshot));
     return found;
   }
 
@@ -690,6 +720,24 @@ export class Knowledge {
       const sent = offered.get(device.id);
       const wanted = isGood ? 'Healthy' : 'Unhealthy';
       return sent === wanted ? [] : [`the kubelet gets ${sent} for ${device.id}, but the verdict is ${verdict.state}`];
+    });
+  }
+
+  /** The growth between two values that the agent tells must be that between the times which it tells of them. */
+  #growthViolations({ devices }: NonNullable<OracleNode['snapshot']>): readonly string[] {
+    const { counter } = this.#family;
+    return devices.flatMap(({ device: { id }, readings, monotonicMs }) => {
+      const reading = readings.find(({ metric }) => metric === counter?.metric);
+      const known = this.devices.find(({ name, isChanged, isReplaced }) => name === id && !isChanged && !isReplaced);
+      if (reading === undefined || known === undefined || monotonicMs === undefined || counter === undefined) return [];
+      const atMs = reading.readMs ?? monotonicMs;
+      const movedAt = (ms: number): number | undefined => this.#movedAt.get(ms)?.get(known.id) ?? (this.#movedAt.has(ms) ? 0 : undefined);
+      const value = Number(reading.value) / counter.scale;
+      const before = this.#told.get(known.id);
+      const [from, to] = [before && movedAt(before.atMs), movedAt(atMs)];
+      if (to !== undefined) this.#told.set(known.id, { value, atMs });
+      if (before === undefined || from === undefined || to === undefined || Math.abs(value - before.value - (to - from)) < 1e-3) return [];
+      return [`${id} tells ${value - before.value} from ${before.atMs} to ${atMs} ms, but ${to - from} moved`];
     });
   }
 

@@ -1,5 +1,6 @@
 import type { ConditionSpec, Finding } from '../../model/health.ts';
 import { type ReasonOf, raise, raiseGrowth } from '../kit/finding.ts';
+import { asOf } from '../kit/pace.ts';
 import { conditions } from './conditions.ts';
 import { memoryFindings } from './memory-findings.ts';
 import {
@@ -16,7 +17,7 @@ import type { Values } from './values.ts';
 
 /** Returns the health findings of one GPU sample. `all`: the GPUs of the node in the same read. */
 export function gpuFindings(gpu: GpuSample, all: readonly GpuSample[] = [gpu]): readonly Finding[] {
-  const { values = {}, fabric: registration = {} } = gpu;
+  const { values = {}, fabric: registration = {}, times } = gpu;
   return [
     ...lost(gpu),
     ...recovery(gpu),
@@ -25,10 +26,10 @@ export function gpuFindings(gpu: GpuSample, all: readonly GpuSample[] = [gpu]): 
     ...throttle(conditions.PowerBrake, values.isThrottledByPowerBrake, 'HardwarePowerBrake', 'NotThrottled', 'hw_power_brake_slowdown'),
     ...slowdown(values),
     ...temperature(values),
-    ...fabric(registration),
-    ...links(gpu, all),
-    ...peers(gpu),
-    ...linkWidth(values),
+    ...asOf(fabric(registration), times?.get('fabric')),
+    ...asOf(links(gpu, all), times?.get('links')),
+    ...asOf(peers(gpu), times?.get('peers')),
+    ...asOf(linkWidth(values), times?.get('pcieLanes')),
   ];
 }
 
@@ -46,7 +47,8 @@ export const concerningInstances = (findings: readonly Finding[]): readonly Find
 
 /** Live values. On a lost GPU the driver prints an error text in their place; its identity stays readable. */
 const LIVE = ['temperatureCelsius', 'memoryTemperatureCelsius', 'busyRatio', 'memoryUsedBytes', 'smHertz', 'fanRatio'] as const;
-const answers = ({ values = {} }: GpuSample): boolean => LIVE.some((key) => values[key] !== undefined);
+/** A value that was kept from an earlier read proves nothing. */
+const answers = ({ values = {}, times }: GpuSample): boolean => LIVE.some((key) => values[key] !== undefined && times?.has(key) !== true);
 /** Returns a message about a live value that cannot be read for this reason. */
 function failureOf({ unread = [] }: GpuSample, ...reasons: readonly Unread['kind'][]): string | undefined {
   const live = [...LIVE, 'uncorrectableRows' as const].flatMap((key) => unread.filter(({ value }) => value === key));

@@ -1,13 +1,22 @@
 import type { ConditionSpec, Finding, Severity } from '../../model/health.ts';
 import { type ReasonOf, raise, raiseGrowth } from '../kit/finding.ts';
+import { asOf } from '../kit/pace.ts';
 import { conditions } from './conditions.ts';
 import { type GpuSample, type MigSample, totalOf } from './sample.ts';
 import { VALUES, type ValueKey, type Values } from './values.ts';
 
 /** Returns the memory findings of one GPU sample. */
 export function memoryFindings(gpu: GpuSample): readonly Finding[] {
-  const { values = {} } = gpu;
-  return [...ecc(gpu), ...rows(values), ...pages(values), ...repairs(values)];
+  const { values = {}, times } = gpu;
+  return [
+    ...ecc(gpu),
+    ...rows(values),
+    ...asOf(
+      pages(values),
+      PAGES.map((key) => times?.get(key)).find((atMs) => atMs !== undefined),
+    ),
+    ...repairs(values),
+  ];
 }
 
 /** Returns the findings of a MIG instance. MIG boards remap rows, so an error affects only the instance in which it occurred. */
@@ -54,6 +63,9 @@ function rows(values: Values): readonly Finding[] {
     ...(values.banksWithMaxSpareRows === undefined ? [] : [spare]),
   ];
 }
+
+/** Values of one call, each of which may be absent. */
+const PAGES = ['singleBitPages', 'doubleBitPages', 'arePagesPending'] as const;
 
 /** With this number of retired pages, the board cannot retire more pages. */
 const MAX_RETIRED_PAGES = 63;

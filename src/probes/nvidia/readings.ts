@@ -1,9 +1,11 @@
 import type { Labels, MetricSpec, Reading, Value } from '../../model/metric.ts';
+import { asOf } from '../kit/pace.ts';
 import { metrics } from './metrics.ts';
 import {
   type EccCount,
   type EccSample,
   type GpuSample,
+  type KeptTimes,
   type LinkSample,
   type MigSample,
   type ProcessList,
@@ -19,18 +21,23 @@ interface GpuContext {
 }
 
 export function gpuReadings(gpu: GpuSample, context: GpuContext): readonly Reading[] {
-  const { values, ecc, fabric = {} } = gpu;
+  const { values, ecc, fabric = {}, times } = gpu;
   return [
-    ...valueReadings(withBusy(values)),
-    ...eccReadings(ecc),
-    ...stateReading(metrics.fabricState, 'state', fabric.state),
-    ...stateReading(metrics.fabricHealth, 'state', fabric.health),
-    ...stateReading(metrics.recoveryAction, 'action', gpu.recovery?.action?.action),
+    ...valueReadings(...withBusy(values, times)),
+    ...eccReadings(ecc, times),
+    ...asOf(
+      [...stateReading(metrics.fabricState, 'state', fabric.state), ...stateReading(metrics.fabricHealth, 'state', fabric.health)],
+      times?.get('fabric'),
+    ),
+    ...asOf(stateReading(metrics.recoveryAction, 'action', gpu.recovery?.action?.action), times?.get('recovery')),
     ...one(metrics.processes, gpu.processes?.count),
     ...one(metrics.mpsClients, mpsClientsOf(gpu.processes)),
-    ...(gpu.links ?? []).flatMap(linkReadings),
-    ...(gpu.peers ?? []).flatMap(({ uuid, hasAccess }) =>
-      one(metrics.nvlinkPeerAccess, hasAccess === undefined ? undefined : Number(hasAccess), { peer_uuid: uuid }),
+    ...asOf((gpu.links ?? []).flatMap(linkReadings), times?.get('links')),
+    ...asOf(
+      (gpu.peers ?? []).flatMap(({ uuid, hasAccess }) =>
+        one(metrics.nvlinkPeerAccess, hasAccess === undefined ? undefined : Number(hasAccess), { peer_uuid: uuid }),
+      ),
+      times?.get('peers'),
     ),
     info(gpu, context),
   ];
@@ -40,16 +47,22 @@ export function gpuReadings(gpu: GpuSample, context: GpuContext): readonly Readi
  * Returns the readings of a MIG instance. `sharesMemory` is true when its GPU instance has several compute instances. The driver then
  * reports the memory of all of them for each, which has metrics of its own: a sum over the instances would count it several times.
  */
-export function instanceReadings({ values, ecc }: MigSample, sharesMemory: boolean): readonly Reading[] {
+export function instanceReadings({ values, ecc, times }: MigSample, sharesMemory: boolean): readonly Reading[] {
   const hidden = sharesMemory ? Object.fromEntries(MEMORY_KEYS.map((key) => [key, undefined])) : {};
   const ofAll = sharesMemory
     ? [...one(metrics.gpuInstanceMemoryTotal, values?.memoryTotalBytes), ...one(metrics.gpuInstanceMemoryUsed, values?.memoryUsedBytes)]
     : [];
-  return [...valueReadings(withBusy({ ...values, ...hidden })), ...ofAll, ...eccReadings(ecc)];
+  return [...valueReadings(...withBusy({ ...values, ...hidden }, times)), ...ofAll, ...eccReadings(ecc, times)];
 }
 
 /** If the driver reports no utilization, the activity of the graphics unit replaces it: it has the same meaning. */
-const withBusy = (values: Values = {}): Values => ({ ...values, busyRatio: values.busyRatio ?? values.graphicsActivityRatio });
+function withBusy(values: Values = {}, times: KeptTimes = NONE_KEPT): readonly [Values, KeptTimes] {
+  const atMs = times.get('graphicsActivityRatio');
+  if (values.busyRatio !== undefined) return [values, times];
+  return [{ ...values, busyRatio: values.graphicsActivityRatio }, atMs === undefined ? times : new Map([...times, ['busyRatio', atMs]])];
+}
+
+const NONE_KEPT: KeptTimes = new Map();
 
 const mpsClientsOf = ({ count, list }: ProcessList = { list: [] }): number | undefined =>
   count === undefined ? undefined : new Set(list.filter(({ isMpsClient }) => isMpsClient === true).map(({ pid }) => pid)).size;
@@ -60,12 +73,15 @@ const one = (metric: MetricSpec, value: Value | undefined, labels?: Labels): rea
 const stateReading = (metric: MetricSpec, label: string, present: string | undefined): readonly Reading[] =>
   present === undefined ? [] : [reading(metric, 1, { [label]: present })];
 
-const eccReadings = ({ volatile = [], lifetime = [] }: EccSample = {}): readonly Reading[] => [
-  ...lifetime.flatMap(countReading),
-  ...SEVERITIES.flatMap((severity) => {
-    const total = totalOf(volatile, severity);
-    return one(metrics.errors, total === undefined ? undefined : plain(total), { kind: `ecc_${severity}` });
-  }),
+const eccReadings = ({ volatile = [], lifetime = [] }: EccSample = {}, times = NONE_KEPT): readonly Reading[] => [
+  ...asOf(lifetime.flatMap(countReading), times.get('lifetime')),
+  ...asOf(
+    SEVERITIES.flatMap((severity) => {
+      const total = totalOf(volatile, severity);
+      return one(metrics.errors, total === undefined ? undefined : plain(total), { kind: `ecc_${severity}` });
+    }),
+    times.get('volatile'),
+  ),
 ];
 
 const countReading = ({ severity, location, count }: EccCount): readonly Reading[] =>

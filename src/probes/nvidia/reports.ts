@@ -73,7 +73,12 @@ export function reportsOf(gpu: GpuSample, { index, id }: GpuName, facts: ReadFac
   const whole = reportOf(
     device,
     [...gpuReadings(gpu, { index, cudaVersion: facts.cudaVersion }), ...pcie.readings],
-    [...findings, ...facts.cliqueFindings(gpu), ...facts.stuckProcesses(device.id, usersAmong(processes)), ...pcie.findings],
+    [
+      ...findings,
+      ...asOf(facts.cliqueFindings(gpu), gpu.times?.get('fabric')),
+      ...facts.stuckProcesses(device.id, usersAmong(processes)),
+      ...pcie.findings,
+    ],
     processesOf(processes, facts.processOf),
     isListed,
   );

@@ -21,6 +21,12 @@ export interface NodeSample {
   readonly problem?: undefined;
 }
 
+/** A part of a sample that one call gives. */
+export type Part = ValueKey | 'recovery' | 'fabric' | keyof EccSample | 'links' | 'peers';
+
+/** Monotonic clock of the earlier read that gave each part which the present read kept; see `readMs` of a reading. */
+export type KeptTimes = ReadonlyMap<Part, number>;
+
 /** Result of one read of one GPU. A member is absent when the board, the driver or the permissions do not provide it. */
 export interface GpuSample {
   readonly identity?: GpuIdentity;
@@ -37,10 +43,12 @@ export interface GpuSample {
   readonly peers?: readonly LinkPeer[];
   readonly instances?: readonly MigSample[];
   readonly unread?: readonly Unread[];
+  /** Absent by `nvidia-smi`, which reads all values each time. */
+  readonly times?: KeptTimes | undefined;
 }
 
 /** Result of one read of one MIG instance. */
-export interface MigSample extends Pick<GpuSample, 'values' | 'ecc' | 'unread'> {
+export interface MigSample extends Pick<GpuSample, 'values' | 'ecc' | 'unread' | 'times'> {
   readonly index?: string | undefined;
   readonly gpuInstance: string;
   readonly computeInstance: string;

@@ -222,12 +222,15 @@ export const MEMORY_KEYS: readonly ValueKey[] = [
 /** Values of an instance. */
 export const INSTANCE_KEYS: readonly ValueKey[] = [...MEMORY_KEYS, 'multiprocessors'];
 
-/** Returns readings of the known values, in the order of the table. */
-export function valueReadings(values: Values): readonly Reading[] {
+/** Returns readings of the known values, in the order of the table. `times`: of those that the present read kept. */
+export function valueReadings(values: Values, times: ReadonlyMap<string, number>): readonly Reading[] {
   return (Object.keys(VALUES) as ValueKey[]).flatMap((key) => {
     const value = values[key];
     const { metric, labels } = VALUES[key];
-    return value === undefined ? [] : [reading(metric, typeof value === 'boolean' ? Number(value) : value, labels)];
+    if (value === undefined) return [];
+    const one = reading(metric, typeof value === 'boolean' ? Number(value) : value, labels);
+    const readMs = times.get(key);
+    return [readMs === undefined ? one : { ...one, readMs }];
   });
 }
 

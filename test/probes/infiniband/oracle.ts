@@ -28,9 +28,10 @@ const RECEIVED = 'ports/1/counters/port_rcv_data';
 const line = (content: string): string => `${content}\n`;
 const text = (content: string) => ({ kind: 'text', text: line(content) }) as const;
 
-const faults: readonly Fault[] = [
+const faultsAt = (paceMs: number): readonly Fault[] => [
   {
     name: 'port down',
+    paceMs,
     condition: 'PortDown',
     group: 'state',
     isFromPast: true,
@@ -44,6 +45,7 @@ const faults: readonly Fault[] = [
   },
   {
     name: 'port waits for a subnet manager',
+    paceMs,
     condition: 'PortInitializing',
     group: 'state',
     shownBy: (device) => [pathOf(device, STATE)],
@@ -61,6 +63,7 @@ const faults: readonly Fault[] = [
   },
   {
     name: 'integrity errors',
+    paceMs,
     condition: 'LocalLinkIntegrity',
     recovery: 'never',
     isFromPast: true,
@@ -76,9 +79,10 @@ const everything = (device: string): readonly string[] => [
   pciPathOf(device, 'aer_dev_fatal'),
 ];
 
-function hanging(name: string, path: (device: string) => string): Blinding {
+function hanging(name: string, path: (device: string) => string, paceMs: number): Blinding {
   return {
     name,
+    paceMs,
     scope: 'device',
     leaves: 'unread',
     hangs: true,
@@ -88,26 +92,28 @@ function hanging(name: string, path: (device: string) => string): Blinding {
 }
 
 /** The state of the only port cannot be read, so the device counts as unreachable. */
-function stateless(name: string, overlay: Overlay): Blinding {
+function stateless(name: string, overlay: Overlay, paceMs: number): Blinding {
   return {
     name,
+    paceMs,
     scope: 'device',
     leaves: 'read',
-    unknownAfterMs: 60_000,
+    unknownAfterMs: 60_000 + paceMs,
     hides: (device) => [pathOf(device, STATE)],
     covers: (_tree, device) => ({ [pathOf(device, STATE)]: overlay }),
   };
 }
 
-const blindings: readonly Blinding[] = [
-  hanging('a counter hangs', (device) => pathOf(device, RECEIVED)),
-  hanging('the state hangs', (device) => pathOf(device, STATE)),
-  stateless('the state is garbage', text('4: ACTIV\u0000')),
-  stateless('the state is cut off', { kind: 'text', text: '' }),
-  stateless('the state is absent', { kind: 'absent' }),
-  stateless('the state is a directory', { kind: 'directory' }),
+const blindingsAt = (paceMs: number): readonly Blinding[] => [
+  hanging('a counter hangs', (device) => pathOf(device, RECEIVED), paceMs),
+  hanging('the state hangs', (device) => pathOf(device, STATE), paceMs),
+  stateless('the state is garbage', text('4: ACTIV\u0000'), paceMs),
+  stateless('the state is cut off', { kind: 'text', text: '' }, paceMs),
+  stateless('the state is absent', { kind: 'absent' }, paceMs),
+  stateless('the state is a directory', { kind: 'directory' }, paceMs),
   {
     name: 'counters are garbage',
+    paceMs,
     scope: 'device',
     leaves: 'read',
     hides: (device) => [RECEIVED, 'ports/1/counters/local_link_integrity_errors'].map((file) => pathOf(device, file)),
@@ -160,13 +166,14 @@ const blindings: readonly Blinding[] = [
   },
 ];
 
-export const oracle: OracleFamily = {
+const atPace = (paceMs: number): OracleFamily => ({
   family,
-  options: {},
+  atPace,
+  options: { 'state-interval': `${paceMs / 1_000}s`, 'counter-interval': `${paceMs / 1_000}s` },
   machine: () => ({ files: { ...files, [pathOf(COPY, 'node_guid')]: files[pathOf(FIRST, 'node_guid')] as string }, links }),
   devices: names.map((id) => ({ id, deviceId: addresses.get(id) as string })),
-  faults,
-  blindings,
+  faults: faultsAt(paceMs),
+  blindings: blindingsAt(paceMs),
   kernelNames: {
     areIds: true,
     first: Object.fromEntries(names.map((name) => [name, name])),
@@ -190,6 +197,7 @@ export const oracle: OracleFamily = {
   counter: {
     metric: 'device_received_bytes_total',
     scale: 4,
+    paceMs,
     devices: names,
     path: (device) => pathOf(device, RECEIVED),
     move(tree, device, by) {
@@ -197,4 +205,6 @@ export const oracle: OracleFamily = {
       tree.write(path, (text) => `${BigInt(text.trim()) + BigInt(by)}\n`);
     },
   },
-};
+});
+
+export const oracle = atPace(0);

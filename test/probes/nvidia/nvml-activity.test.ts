@@ -37,6 +37,9 @@ const activity = ({ reports }: Collection): Record<string, number> =>
       ),
   );
 
+const timeOfActivity = ({ reports }: Collection): number | undefined =>
+  reports.map(toldOf)[0]?.readings.find(({ metric }) => metric === 'device_nvidia_activity_ratio')?.readMs;
+
 describe('the activity of a GPU', () => {
   it('is available from the third read on, and then at each read', async () => {
     const { node, at } = started(sampled(40));
@@ -59,8 +62,12 @@ describe('the activity of a GPU', () => {
     const { node, at } = started(sampled(40));
     for (const ms of [0, 1_000, 2_000]) await at(ms);
     node.write({ gpus: [sampled(80)] });
-    expect(activity(await at(2_099))).toEqual({ '01': 0.2 });
-    expect(activity(await at(2_100))).toEqual({ '01': 0.4 });
+    const kept = await at(2_099);
+    expect(activity(kept)).toEqual({ '01': 0.2 });
+    expect(timeOfActivity(kept)).toBe(2_000);
+    const taken = await at(2_100);
+    expect(activity(taken)).toEqual({ '01': 0.4 });
+    expect(timeOfActivity(taken)).toBeUndefined();
   });
 
   it('of a whole GPU, which is not supported with MIG, is available after MIG is turned off', async () => {

@@ -35,6 +35,16 @@ describe('the utilization by process', () => {
     expect(gpuShares(await at(60_000))).toEqual({ 11: 0, 12: 0 });
   });
 
+  it('is not zero because the driver has made no new sample yet', async () => {
+    const { node, at } = started(using(['11 100 40 0 0 0 0 0']), { 'nvml-slow-every': '500ms' });
+    expect(gpuShares(await at(0))).toEqual({ 11: 0.4, 12: 0 });
+    for (const ms of [500, 1_000, 1_500]) expect(gpuShares(await at(ms))).toEqual({ 11: 0.4, 12: 0 });
+    node.write({ gpus: [using(['12 200 10 0 0 0 0 0'])] });
+    expect(gpuShares(await at(2_000))).toEqual({ 11: 0, 12: 0.1 });
+    expect(gpuShares(await at(3_500))).toEqual({ 11: 0, 12: 0.1 });
+    expect(gpuShares(await at(4_000))).toEqual({ 11: 0, 12: 0 });
+  });
+
   it('is unknown for a process that started later', async () => {
     const { node, at } = started(using(['11 100 40 0 0 0 0 0'], ['C 11 1048576']));
     await at(0);

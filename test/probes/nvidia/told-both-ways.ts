@@ -66,9 +66,10 @@ const isOfThisRead = ({ type }: Finding): boolean => !['NvLinkErrors', 'NvLinkRe
 /** The command does not print the state of links. */
 const isSharedFinding = ({ type }: Finding): boolean => type !== 'NvLinkDown' && type !== 'NvLinkPeerLost';
 
-/** Sorts the values, and removes those that only one source provides, unless both sources are the library. */
+/** Sorts the values without their times, and removes those that only one source provides, unless both sources are the library. */
 export function comparable({ reports, problems, listing }: Collection, isCompared: (reading: Reading) => boolean = isShared): object {
-  const text = (value: unknown): string => JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? `${each}n` : each));
+  const text = (value: unknown): string =>
+    JSON.stringify(value, (name, each) => (name === 'readMs' ? undefined : typeof each === 'bigint' ? `${each}n` : each));
   return {
     listing,
     problems,

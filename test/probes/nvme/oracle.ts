@@ -1,14 +1,12 @@
 import { family } from '../../../src/probes/nvme/index.ts';
 import type { Blinding, Duplicate, Fault, OracleFamily } from '../../oracle/family.ts';
+import { INTERVAL_MS } from '../../oracle/node.ts';
 import type { Overlay } from '../../oracle/overlaid-tree.ts';
 import { hardwareOf } from '../../support/hardware.ts';
 
 const hardware = hardwareOf(family, { nvme: 4 }, 30_000);
 const files: Readonly<Record<string, string>> = hardware.files;
 const links: Readonly<Record<string, string>> = hardware.links;
-
-/** Pace of the temperatures in the histories. */
-const PACE_MS = 20_000;
 
 /** A drive: its controller, its namespace, and the directory of the controller. */
 interface Drive {
@@ -94,12 +92,12 @@ const leave: Duplicate['leave'] = (tree, [controller = ''], layer) => {
 };
 
 /** A controller that is not live is asked for no temperature, so only the second drive, which is always live, can be hot. */
-const faults: readonly Fault[] = [
+const faultsAt = (paceMs: number): readonly Fault[] => [
   onDrive(first, 'death', 'ControllerDead', STATE(first.controller), 'dead', { group: 'state' }),
   onDrive(first, 'long reset', 'ControllerNotLive', STATE(first.controller), 'resetting', { group: 'state' }),
   onDrive(second, 'heat', 'OverTemperature', ALARM(second.controller), '1', {
     shadows: [],
-    paceMs: PACE_MS,
+    paceMs,
     shownBy: () => [ALARM(second.controller), STATE(second.controller)],
   }),
   ...drives.flatMap((drive) => [
@@ -136,11 +134,11 @@ function oneFile(name: string, path: (device: string) => string, overlay: Overla
 
 const WITHOUT_STATE = { hides: (device: string) => [STATE(device), ...(isController(device) ? [ALARM(device)] : [])] };
 
-const blindings: readonly Blinding[] = [
+const blindingsAt = (paceMs: number): readonly Blinding[] => [
   ...(
     [
       [STATE, WITHOUT_STATE],
-      [ALARM, { paceMs: PACE_MS }],
+      [ALARM, { paceMs }],
       [READ_ONLY, {}],
       [COUNTS, {}],
     ] as const
@@ -182,48 +180,55 @@ const blindings: readonly Blinding[] = [
   },
 ];
 
-export const oracle: OracleFamily = {
-  family,
-  options: { 'temperature-interval': `${PACE_MS / 1_000}s` },
-  machine: () => ({ files: { ...files, ...copies }, links }),
-  devices: IDS.map((id) => ({ id, deviceId: id })),
-  faults,
-  blindings,
-  kernelNames: {
-    first: Object.fromEntries(drives.map(({ controller, index }) => [controller, `nvme${index}`])),
-    fresh: (count) => `nvme${drives.length + count}`,
-    entries(device, name) {
-      const { index, directory } = driveOf(device);
-      return {
-        [directory]: name,
-        [`${directory}/nvme${index}n1`]: `${name}n1`,
-        [`sys/class/nvme/nvme${index}`]: name,
-        [`sys/class/block/nvme${index}n1`]: `${name}n1`,
-      };
+/** Pace of the temperatures. They cannot be read at each refresh: an interval of 0 turns them off. */
+const atPace = (atLeastMs: number): OracleFamily => {
+  const paceMs = Math.max(atLeastMs, INTERVAL_MS);
+  return {
+    family,
+    atPace,
+    options: { 'temperature-interval': `${paceMs / 1_000}s` },
+    machine: () => ({ files: { ...files, ...copies }, links }),
+    devices: IDS.map((id) => ({ id, deviceId: id })),
+    faults: faultsAt(paceMs),
+    blindings: blindingsAt(paceMs),
+    kernelNames: {
+      first: Object.fromEntries(drives.map(({ controller, index }) => [controller, `nvme${index}`])),
+      fresh: (count) => `nvme${drives.length + count}`,
+      entries(device, name) {
+        const { index, directory } = driveOf(device);
+        return {
+          [directory]: name,
+          [`${directory}/nvme${index}n1`]: `${name}n1`,
+          [`sys/class/nvme/nvme${index}`]: name,
+          [`sys/class/block/nvme${index}n1`]: `${name}n1`,
+        };
+      },
     },
-  },
-  replacements: [
-    {
-      devices: devicesOf(first),
-      directory: first.directory,
-      begin: (tree, count) => tree.write(`${first.directory}/serial`, () => `NEW${count}\n`),
+    replacements: [
+      {
+        devices: devicesOf(first),
+        directory: first.directory,
+        begin: (tree, count) => tree.write(`${first.directory}/serial`, () => `NEW${count}\n`),
+      },
+    ],
+    duplicates: [
+      { first: devicesOf(first), second: devicesOf(sameId), isIdentity: false, problem: 'same-name-twice', leave },
+      { first: devicesOf(second), second: devicesOf(copy), isIdentity: true, problem: 'same-identity', leave },
+    ],
+    counter: {
+      metric: 'device_nvme_read_bytes_total',
+      scale: 512,
+      devices: drives.map(({ namespace }) => namespace),
+      path: COUNTS,
+      move(tree, device, by) {
+        tree.write(COUNTS(device), (line) => {
+          const words = line.trim().split(' ');
+          words[2] = String(BigInt(words[2] as string) + BigInt(by));
+          return `${words.join(' ')}\n`;
+        });
+      },
     },
-  ],
-  duplicates: [
-    { first: devicesOf(first), second: devicesOf(sameId), isIdentity: false, problem: 'same-name-twice', leave },
-    { first: devicesOf(second), second: devicesOf(copy), isIdentity: true, problem: 'same-identity', leave },
-  ],
-  counter: {
-    metric: 'device_nvme_read_bytes_total',
-    scale: 512,
-    devices: drives.map(({ namespace }) => namespace),
-    path: COUNTS,
-    move(tree, device, by) {
-      tree.write(COUNTS(device), (line) => {
-        const words = line.trim().split(' ');
-        words[2] = String(BigInt(words[2] as string) + BigInt(by));
-        return `${words.join(' ')}\n`;
-      });
-    },
-  },
+  };
 };
+
+export const oracle = atPace(0);

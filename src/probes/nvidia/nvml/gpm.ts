@@ -1,4 +1,4 @@
-import type { MigSample } from '../sample.ts';
+import type { KeptTimes, MigSample } from '../sample.ts';
 import type { ValueKey, Values } from '../values.ts';
 import { CODE } from './codes.ts';
 import { GPM_GET, GPM_METRIC, GPM_SUPPORT } from './layouts.ts';
@@ -89,11 +89,23 @@ export class Activities {
   }
 
   whole(): Values | undefined {
-    return (this.#activities.get('whole') ?? this.#activities.get('split'))?.means;
+    return this.#ofWhole()?.means;
+  }
+
+  #ofWhole(): Activity | undefined {
+    return this.#activities.get('whole') ?? this.#activities.get('split');
   }
 
   of(instance: MigSample): Values | undefined {
     return this.#activities.get(keyOf(instance))?.means;
+  }
+
+  /** Times of the means that the read at `nowMs` kept. `instance`: default the whole GPU. */
+  times(nowMs: number, instance?: MigSample): KeptTimes {
+    const activity = instance === undefined ? this.#ofWhole() : this.#activities.get(keyOf(instance));
+    const { means, sampledAtMs = nowMs } = activity ?? {};
+    if (means === undefined || sampledAtMs === nowMs) return NONE_KEPT;
+    return new Map(METRICS.map(([, key]) => [key, sampledAtMs]));
   }
 
   /** Frees all samples. They must not outlive the library's client. */
@@ -134,6 +146,8 @@ export class Activities {
     for (const sample of samples) this.#library.call('nvmlGpmSampleFree', 'h', sample);
   }
 }
+
+const NONE_KEPT: KeptTimes = new Map();
 
 const begun = (instance: number | undefined): Activity => ({
   instance,

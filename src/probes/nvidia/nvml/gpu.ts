@@ -1,4 +1,4 @@
-import type { GpuIdentity, GpuSample, LinkSample, LinkState, LinkStates } from '../sample.ts';
+import type { GpuIdentity, GpuSample, KeptTimes, LinkSample, LinkState, LinkStates } from '../sample.ts';
 import { combinedRecovery } from '../states.ts';
 import type { Values } from '../values.ts';
 import { CODE, kindOf, unreadFor } from './codes.ts';
@@ -41,6 +41,9 @@ export class Gpu {
   readonly #processes: Processes;
   readonly #activities: Activities;
   #links: LinksRead = NO_LINKS;
+  #linksMs = -Infinity;
+  /** Monotonic clock of the last round. */
+  #nowMs = -Infinity;
   #highestLinks = 0;
   readonly #linkErrors = new LinkErrors();
   #ends: LinkEnds = NO_ENDS;
@@ -79,14 +82,15 @@ export class Gpu {
   /** Reads the quickly changing values and the values that are due. Returns the code if a node failure ended the round. */
   refresh(due: Due): number | undefined {
     // A lost GPU that returns has no known values, so everything is read.
+    this.#nowMs = due.nowMs;
     const ended = this.#round(this.#isLost ? { ...due, slow: true, facts: true } : due);
     this.#isLost = ended === CODE.gpuIsLost;
     if (this.#isLost) this.#forget();
     return this.#isLost ? undefined : ended;
   }
 
-  /** Returns the sample of the last round. */
-  sample(): GpuSample {
+  /** Returns the sample of the last round. `factsAtMs`: monotonic clock of the last round that read all facts of all GPUs. */
+  sample(factsAtMs: number): GpuSample {
     if (this.#isLost)
       return {
         identity: { ...this.#answers.sample().identity, ...this.identity },
@@ -107,7 +111,9 @@ export class Gpu {
       instances: instances.map((instance) => ({
         ...instance,
         values: { ...instance.values, ...this.#trafficOfLinks(this.#activities.of(instance)) },
+        times: new Map([...(instance.times ?? []), ...this.#activities.times(this.#nowMs, instance)]),
       })),
+      times: this.#times(factsAtMs),
       unread: [...(answered.unread ?? []), ...this.#instances.unread()],
       ...(processes && { processes }),
     };
@@ -119,19 +125,23 @@ export class Gpu {
   }
 
   /** Runs one round. Returns the code that ended it: a code of the node, or that the GPU is lost. */
-  #round({ slow, facts, nowMs }: Due): number | undefined {
+  #round({ slow: isDue, facts, nowMs }: Due): number | undefined {
     const answers = this.#answers;
-    let ended = facts ? answers.ask('once') : undefined;
-    ended ??= answers.ask('read');
-    ended ??= this.#instances.refresh(answers.sample().values?.isMigOn, slow);
-    if (facts) ended ??= answers.ask('facts');
-    if (slow) ended ??= answers.ask('slow');
+    let ended = facts ? answers.ask(nowMs, 'once') : undefined;
+    ended ??= answers.ask(nowMs, 'read');
+    const wasSplit = this.#instances.isSplit;
+    ended ??= this.#instances.refresh(answers.sample().values?.isMigOn, isDue, nowMs);
+    // What was read of a split GPU tells nothing of the whole one: its links are down, for example.
+    const slow = isDue || this.#instances.isSplit !== wasSplit;
+    if (facts) ended ??= answers.ask(nowMs, 'facts');
+    if (slow) ended ??= answers.ask(nowMs, 'slow');
     if (ended !== undefined) return ended;
-    this.#processes.refresh(slow);
+    this.#processes.refresh(slow, nowMs);
     if (slow) {
       this.#links = this.tracker.during('nvmlDeviceGetNvLinkState', () => readLinks(this.#library, this.handle, this.#highestLinks));
       this.#highestLinks = Math.max(this.#highestLinks, this.#links.links.length);
       this.#linkErrors.take(this.#links.links, nowMs);
+      this.#linksMs = nowMs;
     }
     if (facts)
       this.#ends = this.tracker.during('nvmlDeviceGetNvLinkRemotePciInfo', () =>
@@ -146,6 +156,14 @@ export class Gpu {
     const { links, isComplete } = this.#links;
     if (!isComplete || links.length > 0) return means;
     return means && { ...means, nvlinkMeanReceiveBytesPerSecond: undefined, nvlinkMeanTransmitBytesPerSecond: undefined };
+  }
+
+  #times(factsAtMs: number): KeptTimes {
+    const times = this.#answers.times(this.#nowMs);
+    if (this.#linksMs !== this.#nowMs) times.set('links', this.#linksMs);
+    if (factsAtMs !== this.#nowMs) times.set('peers', factsAtMs);
+    for (const [part, atMs] of this.#activities.times(this.#nowMs)) times.set(part, atMs);
+    return times;
   }
 
   #linkStates(): LinkStates {

@@ -27,6 +27,8 @@ export class Instances {
   /** Code with which the driver failed to list the instances. Until it succeeds, the known instances are kept, and none is read. */
   #failure: number | undefined;
   #all: readonly Instance[] = [];
+  /** Monotonic clock of the last read. */
+  #nowMs = -Infinity;
 
   constructor(library: Library, questions: readonly Question[], gpu: Handle, tracker: CallTracker) {
     this.#library = library;
@@ -41,17 +43,21 @@ export class Instances {
 
   /**
    * Lists the instances and reads them. An instance can be destroyed and made again with the same ids between two reads, so each read lists
-   * them. `isSplit` is undefined when the driver does not report it. `isDue`: slow values are read too. Returns the code that ended the round.
+   * them. `isSplit` is undefined when the driver does not report it. `isDue`: slow values are read too. `nowMs`: monotonic clock. Returns the
+   * code that ended the round.
    */
-  refresh(isSplit: boolean | undefined, isDue: boolean): number | undefined {
+  refresh(isSplit: boolean | undefined, isDue: boolean, nowMs: number): number | undefined {
+    this.#nowMs = nowMs;
     this.#isSplit = isSplit ?? this.#isSplit;
     const found = this.#find();
     this.#failure = typeof found === 'number' ? found : undefined;
     if (typeof found === 'number') return endsRound(found) ? found : undefined;
     const known = new Set(this.#all.map(({ answers }) => answers));
     this.#all = found;
+    // Those that share a GPU instance have one memory.
+    const isOtherSet = found.length !== known.size || found.some(({ answers }) => !known.has(answers));
     for (const { answers } of found) {
-      const ended = isDue || !known.has(answers) ? answers.ask('read', 'slow') : answers.ask('read');
+      const ended = isDue || isOtherSet ? answers.ask(nowMs, 'read', 'slow') : answers.ask(nowMs, 'read');
       if (ended !== undefined) return ended;
     }
     return undefined;
@@ -61,7 +67,7 @@ export class Instances {
     return this.#all.map(({ facts, answers }) => {
       if (this.#failure !== undefined) return { ...facts, isUnlisted: true };
       const { values, ...rest } = answers.sample();
-      return { ...rest, ...facts, values: { ...values, ...facts.values } };
+      return { ...rest, ...facts, values: { ...values, ...facts.values }, times: answers.times(this.#nowMs) };
     });
   }
 

@@ -14,6 +14,8 @@ export class Processes {
   readonly #tracker: CallTracker;
   #list: ProcessList | undefined;
   #shares: Shares | undefined;
+  /** Monotonic clock of the last samples of processes that were new. */
+  #newMs = -Infinity;
 
   constructor(library: Library, branch: number, gpu: Handle, tracker: CallTracker) {
     this.#library = library;
@@ -22,7 +24,8 @@ export class Processes {
     this.#tracker = tracker;
   }
 
-  refresh(isDue: boolean): void {
+  /** `isDue`: the utilization is read too. `nowMs`: monotonic clock. */
+  refresh(isDue: boolean, nowMs: number): void {
     const { list, areSharesHidden, ...count } = this.#tracker.during('nvmlDeviceGetComputeRunningProcesses', () =>
       readProcesses(this.#library, this.#branch, this.#gpu),
     );
@@ -30,7 +33,11 @@ export class Processes {
     if (list.length === 0) this.#shares = undefined;
     else if (isDue) {
       const pids = areSharesHidden ? [] : list.map(({ pid }) => pid);
-      this.#shares = this.#tracker.during('nvmlDeviceGetProcessUtilization', () => readShares(this.#library, this.#gpu, sinceUs, pids));
+      const read = this.#tracker.during('nvmlDeviceGetProcessUtilization', () => readShares(this.#library, this.#gpu, sinceUs, pids));
+      const isNew = read?.atUs !== sinceUs;
+      // The driver may have made no sample yet. After that time, no sample means that no process used the GPU.
+      if (isNew || nowMs - this.#newMs >= LONGEST_SAMPLING_MS) this.#shares = read;
+      if (isNew) this.#newMs = nowMs;
     }
     // A process that started after the last read of the shares has no share.
     this.#list = { ...count, list: list.map((process) => ({ ...process, utilizationRatio: this.#shares?.byPid.get(process.pid) })) };
@@ -44,6 +51,9 @@ export class Processes {
     this.#list = this.#shares = undefined;
   }
 }
+
+/** Twice the longest time between two samples of utilization. Source: `nvmlUtilization_t` of nvml.h, one second or less. */
+const LONGEST_SAMPLING_MS = 2_000;
 
 /** Result of a call that fills a list. */
 interface Filled {

@@ -1,5 +1,5 @@
 import type { StepRecord } from '../../../host/fs/step-record.ts';
-import { type GpuSample, joined, type Place } from '../sample.ts';
+import { type GpuSample, joined, type Part, type Place } from '../sample.ts';
 import { VALUES, type ValueKey } from '../values.ts';
 import { CODE, failureOf, kindOf, unreadFor } from './codes.ts';
 import { FIELD } from './layouts.ts';
@@ -236,7 +236,7 @@ export class Answers {
   readonly #questions: readonly Question[];
   readonly #device: Handle;
   readonly #tracker: CallTracker;
-  readonly #answers = new Map<Question, Answer>();
+  readonly #answers = new Map<Question, Answer & { readonly atMs: number }>();
 
   constructor(questions: readonly Question[], device: Handle, tracker: CallTracker) {
     this.#questions = questions;
@@ -244,14 +244,14 @@ export class Answers {
     this.#tracker = tracker;
   }
 
-  /** Asks the questions with these intervals in their order. Returns the code that ended the round, if one did. */
-  ask(...intervals: readonly Interval[]): number | undefined {
+  /** Asks the questions with these intervals in their order. `atMs`: monotonic clock. Returns the code that ended the round, if one did. */
+  ask(atMs: number, ...intervals: readonly Interval[]): number | undefined {
     for (const question of this.#questions.filter(({ interval }) => intervals.includes(interval))) {
       if (question.interval === 'once' && isSettled(this.#answers.get(question))) continue;
       this.#answers.delete(question);
       if (question.unless?.(this.sample()) === true) continue;
       const answer = this.#tracker.during(question.symbol, () => question.ask(this.#device));
-      this.#answers.set(question, answer);
+      this.#answers.set(question, { ...answer, atMs });
       if (endsRound(answer.code)) return answer.code;
     }
     return undefined;
@@ -259,6 +259,13 @@ export class Answers {
 
   sample(): GpuSample {
     return joined(this.#all().map(({ sample }) => sample));
+  }
+
+  /** Times of the parts that the read at `nowMs` kept. */
+  times(nowMs: number): Map<Part, number> {
+    const times = new Map<Part, number>();
+    for (const { sample, atMs } of this.#all()) if (atMs !== nowMs) for (const part of partsOf(sample)) times.set(part, atMs);
+    return times;
   }
 
   codes(): readonly number[] {
@@ -271,9 +278,16 @@ export class Answers {
   }
 
   /** Returns the answers in the order of the questions. */
-  #all(): readonly Answer[] {
+  #all(): readonly (Answer & { readonly atMs: number })[] {
     return this.#questions.flatMap((each) => this.#answers.get(each) ?? []);
   }
+}
+
+function partsOf({ values = {}, ecc = {}, fabric = {}, recovery }: GpuSample): readonly Part[] {
+  const parts = [...Object.keys(values), ...Object.keys(ecc)] as Part[];
+  if (Object.keys(fabric).length > 0) parts.push('fabric');
+  if (recovery !== undefined) parts.push('recovery');
+  return parts;
 }
 
 /** Returns true when there is no need to ask again: the question was answered, or the value does not exist. */

@@ -125,7 +125,7 @@ export class NvmlSession {
       driver: running.driver,
       cudaVersion: running.cudaVersion,
       announced: 0,
-      gpus: running.gpus.map(({ gpu }, at) => ({ ...gpu.sample(), peers: peers(at) })),
+      gpus: running.gpus.map(({ gpu }, at) => ({ ...gpu.sample(running.factsAtMs), peers: peers(at) })),
       hung: running.hung,
       ...faultsOf(running),
     };
