@@ -22,8 +22,8 @@ export class Store {
   }
 
   /**
-   * As {@link subscribe}, for what only shows: each is notified in a turn of the event loop of its own, so that other clients of the main
-   * thread are answered in between. A snapshot that came before its turn replaces the one before.
+   * As {@link subscribe}, for subscribers that only display the snapshot. Each of them is notified in a separate turn of the event loop, so that the main
+   * thread answers other clients in between. A snapshot that came before its turn replaces the one before.
    */
   follow(notify: () => void): () => void {
     const unsubscribe = this.subscribe(() => {

@@ -59,8 +59,8 @@ export class UsageLedger {
   }
 
   /**
-   * Must be called with the snapshots whose accounts a later run of the agent will know: an account that only the ledger has would begin
-   * again after a kill, and be there twice. Never throws and never waits.
+   * Writes the accounts of a snapshot. Call it only after the state file has these accounts. Otherwise, after a kill, the next run would not know such an
+   * account and would begin it again, and the ledger would have it twice. Never throws and never waits.
    */
   update(snapshot: Snapshot): void {
     const { usage, takenAtMs } = snapshot;

@@ -102,9 +102,10 @@ export function useConditions(durations: UseDurations = DEFAULTS): readonly Cond
       severity: 'info',
       reasons: ['NoProgress'],
       meaning:
-        'The GPUs of a container are busy, but their engines do no work, and over none of its links bytes move: it waits for something. A server without requests can look the same. docs/waiting.md has the limits.',
+        'The GPUs of a container are busy, but their engines do no work, and no bytes move over its links: it waits for something. A server without requests can look the same. docs/waiting.md has the limits.',
       remedy: 'none',
-      source: 'The section `stall`: for `stall.after`, all devices of the container together. What was not read is no sign.',
+      source:
+        'The section `stall`: for `stall.after`, all devices of the container together. A sign that was not read never speaks for waiting.',
       use: true,
       ofHolder: true,
     },

@@ -60,8 +60,8 @@ function addClaims(into: Map<string, Allocation>, container: Container, { dynami
 }
 
 /**
- * The kubelet lists the CDI names of a driver cumulatively: an entry repeats the names of the entries before it. Only what follows them
- * belongs to the entry. A list that does not begin with the one before it is not cumulative, and belongs to the entry as it is.
+ * Names that belong to this entry. The kubelet repeats in each entry of a driver the CDI names of the entries before it, so these are removed. When the
+ * list does not start with the names before it, the kubelet did not repeat them, and all names belong to the entry.
  */
 function withoutFirst(names: readonly string[], before: readonly string[]): readonly string[] {
   return before.every((name, index) => names[index] === name) ? names.slice(before.length) : names;

@@ -253,7 +253,7 @@ export class Card {
     if (!this.#names.has('gpu_metrics')) return undefined;
     const path = `${this.place.directory}/gpu_metrics`;
     const bytes = this.#host.sys.bytes(path, TABLE_LIMIT);
-    // An empty answer is a refusal in words of bytes: the values of the hardware monitor tell why.
+    // The driver refuses by an empty file. Reads of the hardware monitor fail with the reason, so no problem is reported here.
     if (bytes === undefined || bytes.length === 0) return undefined;
     const { table, problem } = decodeGpuMetrics(bytes);
     if (problem !== undefined) files.problem(problem.code, `/sys/${path}: ${problem.message}`);

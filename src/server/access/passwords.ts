@@ -45,8 +45,8 @@ export class Passwords {
   }
 
   /**
-   * Replaces the users. A digest contains the hash of its user, so a changed password ends what was known. It also closes the
-   * connections by which such a user reads, and a user whose namespaces changed, because some answers never end.
+   * Replaces the users. A digest contains the hash of its user, so a changed password ends what was known. Some answers never end, such as streams.
+   * So the connections of a user are closed when the password or the namespaces of the user changed.
    */
   use({ users, namespaces }: Users): void {
     this.#users = users;

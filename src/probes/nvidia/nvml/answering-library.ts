@@ -66,7 +66,7 @@ export class AnsweringLibrary implements Library {
     return call.code ?? CODE.functionNotFound;
   }
 
-  /** Among calls with equal arguments, the one whose request has the same bytes; otherwise the latest one. */
+  /** The recorded call with the same arguments. If there are several, the latest whose request has the same bytes; if none has, the latest of all. */
   #matching(symbol: string, types: string, values: readonly Handle[]): RecordedCall | undefined {
     const scalars = values.map((value, at) => (types[at] === 'p' ? '' : String(value)));
     const calls = this.#calls.get(callKey({ symbol, types, values: scalars })) ?? [];
