@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { renderMetrics } from '../../scripts/reference/families.ts';
 import { capturedPage, NOT_REPEATED } from '../../src/cli/replay/captured-page.ts';
-import { renderMetrics } from '../../src/metrics/page/reference.ts';
 import { run } from './command-line.ts';
 
 const declared = [...(await renderMetrics([])).matchAll(/`([a-z][a-z0-9_]+)`/g)].map((match) => match[1] as string);

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { renderConfiguration, renderErrors } from '../../src/config/reference.ts';
+import { renderConfiguration, renderErrors } from '../../scripts/reference/configuration.ts';
 import { type ErrorCode, errors, UserError } from '../../src/errors.ts';
 import { testRegistry } from './registry.ts';
 

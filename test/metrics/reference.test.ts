@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { referencePages } from '../../src/cli/reference-pages.ts';
+import { type FamilyReference, renderConditions, renderMetrics, renderProblems } from '../../scripts/reference/families.ts';
+import { referencePages } from '../../scripts/reference/pages.ts';
 import { loadFamilies } from '../../src/config/sections.ts';
-import { type FamilyReference, renderConditions, renderMetrics, renderProblems } from '../../src/metrics/page/reference.ts';
 import { unitOf } from '../../src/metrics/page/units.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { families } from './sample.ts';

@@ -19,24 +19,6 @@ export function policyJson(policy: HealthPolicy): object {
   return { ...Object.fromEntries(generalRows(policy).map(([name, value]) => [name, value])), conditions: explainPolicy(policy) };
 }
 
-/** Renders the general settings of the default policy as a list of the reference page. */
-export function policyReference(policy: HealthPolicy): string {
-  return generalRows(policy)
-    .map(([name, value]) => `- \`${name}\`: ${value}\n`)
-    .join('');
-}
-
-/** Renders the defaults of the conditions of a family as a table of the reference page. The family `*` means every family. */
-export function conditionReference(policy: HealthPolicy, family: string): string {
-  const rows = explainPolicy(policy)
-    .filter((row) => row.family === family)
-    .map((row) => {
-      const cells = [row.class, row.severity, row.for, row.recovery, row.threshold ?? '', row.remedy];
-      return `| \`${keyOf(row)}\` | ${cells.map(cell).join(' | ')} |\n`;
-    });
-  return `| Condition | Class | Severity | For | Recovery | Threshold | Remedy |\n|---|---|---|---|---|---|---|\n${rows.join('')}`;
-}
-
 function generalRows({
   unknown,
   staleAfterMs,
@@ -77,5 +59,3 @@ function summaryOf(row: PolicyRow): string {
 function originOf({ configured }: PolicyRow): string {
   return configured.length === 0 ? 'default' : `${configured.join(', ')} from the file, otherwise default`;
 }
-
-const cell = (text: string): string => text.replaceAll('<', '&lt;').replaceAll('|', '\\|').replaceAll('\n', ' ');

@@ -1,15 +1,15 @@
 import { stringify } from 'yaml';
-import { renderConfiguration, renderErrors } from '../config/reference.ts';
-import { createRegistry } from '../config/registry.ts';
-import { optionSections } from '../config/sections.ts';
-import { structuredParts } from '../config/structured.ts';
-import { OWN_CONDITIONS } from '../health/policy/own-conditions.ts';
-import { createPolicy, type HealthPolicy } from '../health/policy/policy.ts';
-import { USE_CONDITIONS } from '../health/policy/use-conditions.ts';
-import { type FamilyReference, renderConditions, renderMetrics, renderProblems } from '../metrics/page/reference.ts';
-import type { DeviceFamily } from '../probes/family.ts';
-import { supervisorProblems } from '../supervisor/problems.ts';
-import { conditionReference, policyReference } from './health/policy-text.ts';
+import { createRegistry } from '../../src/config/registry.ts';
+import { optionSections } from '../../src/config/sections.ts';
+import { structuredParts } from '../../src/config/structured.ts';
+import { OWN_CONDITIONS } from '../../src/health/policy/own-conditions.ts';
+import { createPolicy, type HealthPolicy } from '../../src/health/policy/policy.ts';
+import { USE_CONDITIONS } from '../../src/health/policy/use-conditions.ts';
+import type { DeviceFamily } from '../../src/probes/family.ts';
+import { supervisorProblems } from '../../src/supervisor/problems.ts';
+import { renderConfiguration, renderErrors } from './configuration.ts';
+import { type FamilyReference, renderConditions, renderMetrics, renderProblems } from './families.ts';
+import { conditionReference, policyReference } from './policy.ts';
 
 /** Renders the generated pages below `docs/`, keyed by path. */
 export async function referencePages(families: readonly DeviceFamily[]): Promise<Readonly<Record<string, string>>> {

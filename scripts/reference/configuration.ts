@@ -1,7 +1,8 @@
-import { errors } from '../errors.ts';
-import { fullHelp } from '../model/deprecation.ts';
-import type { OptionSection, Registry } from './registry.ts';
-import { toText } from './values.ts';
+import type { OptionSection, Registry } from '../../src/config/registry.ts';
+import { toText } from '../../src/config/values.ts';
+import { errors } from '../../src/errors.ts';
+import { fullHelp } from '../../src/model/deprecation.ts';
+import { cell, code, escapeText } from './markdown.ts';
 
 /** Renders the reference page of all user errors. */
 export function renderErrors(): string {
@@ -68,19 +69,6 @@ function whenChanged({ inFile = true, isLive = false, toggle, path }: OptionSect
   return isLive ? `\nA running agent applies changes without a restart.${toggleText}\n` : '\nA change takes effect at the next start.\n';
 }
 
-function code(text: string): string {
-  return text === '' ? '' : `\`${text.replaceAll('|', '\\|')}\``;
-}
-
-function cell(text: string): string {
-  return escapeText(text).replaceAll('|', '\\|').replaceAll('\n', ' ');
-}
-
 function quoted(text: string): string {
   return escapeText(text).replaceAll('\n', '\n> ');
-}
-
-/** Escapes `<x>`, so that Markdown does not treat it as a tag. */
-function escapeText(text: string): string {
-  return text.replaceAll('<', '&lt;');
 }

@@ -1,24 +1,25 @@
-import type { ProblemSpec } from '../../model/collection.ts';
-import { fullHelp } from '../../model/deprecation.ts';
-import { formatDuration, millis } from '../../model/duration.ts';
-import type { ConditionSpec } from '../../model/health.ts';
-import type { ListedHardware } from '../../model/listed-hardware.ts';
-import type { AgentMetricSpec, MetricSpec } from '../../model/metric.ts';
-import type { PartSums } from '../../model/part-sums.ts';
-import { shared } from '../../model/shared-metrics.ts';
-import { agentMetrics } from '../series/agent-metrics.ts';
-import { containerMetrics } from '../series/container-metrics.ts';
-import { deprecatedMetrics } from '../series/deprecated-metrics.ts';
-import { deviceMetrics } from '../series/device-metrics.ts';
-import { expectedMetrics } from '../series/expected-metrics.ts';
-import { kubeletMetrics } from '../series/kubelet-metrics.ts';
-import { pluginMetrics } from '../series/plugin-metrics.ts';
-import { probeMetrics } from '../series/probe-metrics.ts';
-import { ProcessMetrics } from '../series/process-metrics.ts';
-import { CONTAINER_LABELS, containerTwin, createCatalogue, type FamilyMetrics } from '../series/reading-metrics.ts';
-import { containerUsageMetrics, deviceUsageMetrics } from '../series/usage-metrics.ts';
-import { waitingMetrics } from '../series/waiting-metrics.ts';
-import { unitOf } from './units.ts';
+import { unitOf } from '../../src/metrics/page/units.ts';
+import { agentMetrics } from '../../src/metrics/series/agent-metrics.ts';
+import { containerMetrics } from '../../src/metrics/series/container-metrics.ts';
+import { deprecatedMetrics } from '../../src/metrics/series/deprecated-metrics.ts';
+import { deviceMetrics } from '../../src/metrics/series/device-metrics.ts';
+import { expectedMetrics } from '../../src/metrics/series/expected-metrics.ts';
+import { kubeletMetrics } from '../../src/metrics/series/kubelet-metrics.ts';
+import { pluginMetrics } from '../../src/metrics/series/plugin-metrics.ts';
+import { probeMetrics } from '../../src/metrics/series/probe-metrics.ts';
+import { ProcessMetrics } from '../../src/metrics/series/process-metrics.ts';
+import { CONTAINER_LABELS, containerTwin, createCatalogue, type FamilyMetrics } from '../../src/metrics/series/reading-metrics.ts';
+import { containerUsageMetrics, deviceUsageMetrics } from '../../src/metrics/series/usage-metrics.ts';
+import { waitingMetrics } from '../../src/metrics/series/waiting-metrics.ts';
+import type { ProblemSpec } from '../../src/model/collection.ts';
+import { fullHelp } from '../../src/model/deprecation.ts';
+import { formatDuration, millis } from '../../src/model/duration.ts';
+import type { ConditionSpec } from '../../src/model/health.ts';
+import type { ListedHardware } from '../../src/model/listed-hardware.ts';
+import type { AgentMetricSpec, MetricSpec } from '../../src/model/metric.ts';
+import type { PartSums } from '../../src/model/part-sums.ts';
+import { shared } from '../../src/model/shared-metrics.ts';
+import { cell, code, escapeText } from './markdown.ts';
 
 /** Data of the reference pages about one family, or about what all families have in common. */
 export interface FamilyReference extends FamilyMetrics {
@@ -295,7 +296,3 @@ const aboutText = ({ summary, proven }: { readonly summary: string; readonly pro
 const unitText = (name: string): string => unitOf(name)?.replaceAll('_', ' ') ?? '';
 
 const byName = (a: MetricSpec, b: MetricSpec): number => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
-const code = (text: string): string => `\`${text}\``;
-/** Escapes `<x>`, so that Markdown does not treat it as a tag. */
-const escapeText = (text: string): string => text.replaceAll('<', '&lt;');
-const cell = (text: string): string => escapeText(text).replaceAll('|', '\\|').replaceAll('\n', ' ');
