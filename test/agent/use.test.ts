@@ -338,6 +338,21 @@ describe('a device held by a stranger', () => {
     expect(node.pass(10, { ...next, processes: [inPod(1)] }), 'a read since then').toEqual(['HeldByStranger']);
   });
 
+  it('is not accused while the plugin answers Allocate, however long, nor in the moment before the kubelet lists the device', () => {
+    const node = new Node();
+    node.pass(60, oneHolder);
+    node.pass(10, {});
+    // The kubelet lists the next pod, and not the device that it reserved.
+    const reserved: Moment = { pods: [facts(2, { phase: 'Pending', containers: [] })] };
+    expect(node.pass(600, reserved)).toEqual([]);
+    expect(node.last?.holders).toEqual([]);
+    expect(node.pass(20, { processes: [inPod(2)], pods: [facts(2)] }), 'its process is seen first').toEqual([]);
+    const held: Moment = { held: [given(2)], checkpoint: [entry(2)], processes: [inPod(2)], pods: [facts(2)] };
+    expect(node.pass(600, held)).toEqual([]);
+    expect(node.last?.holders.map(({ pod }) => pod)).toEqual(['w-2']);
+    expect(node.pass(70, { ...held, processes: [inPod(1)] }), 'what the last pod left').toEqual(['HeldByStranger']);
+  });
+
   it('takes another time from the health policy', () => {
     const node = new Node({ conditions: { 'nvidia.HeldByStranger': { for: '0s', severity: 'fatal' } } });
     expect(node.pass(10, { processes: [onHost('python3')] })).toEqual(['HeldByStranger']);

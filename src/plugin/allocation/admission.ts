@@ -5,8 +5,9 @@ const TOGETHER_MS = 1_000;
 
 /**
  * The devices that the kubelet has just allocated, as far as they can belong to the container that it asks for now. No request names its
- * container. The kubelet admits one container after the other and asks for each resource once, so a request belongs to the grants right
- * before it, unless its resource is among them. A wrong guess only makes a preference worse.
+ * container. Up to Kubernetes 1.36 the kubelet admits one container after the other and asks for each resource once, so a request belongs to
+ * the grants right before it, unless its resource is among them. Later kubelets can mix the requests of several pods. A wrong guess only
+ * makes a preference worse: the kubelet alone decides which devices are free.
  */
 export class Admission {
   #atMs = Number.NEGATIVE_INFINITY;

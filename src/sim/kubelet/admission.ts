@@ -9,7 +9,7 @@ export interface WantedPod extends Omit<SimulatedPod, 'containers'> {
 }
 
 /**
- * Admits a pod with devices from plugins; PodResources then lists them. When a device is not available, the kubelet refuses the pod: it
+ * Admits a pod with devices from plugins. PodResources lists the pod at once, and each device when its plugin has answered. When a device is not available, the kubelet refuses the pod: it
  * counts as ended, and only v1alpha1 still lists it.
  */
 export async function admitThroughPlugins(
@@ -17,8 +17,13 @@ export async function admitThroughPlugins(
   manager: SimulatedDeviceManager,
   pod: WantedPod,
 ): Promise<SimulatedPod> {
+  const grants: ContainerGrant[] = [];
+  kubelet.announcePod(pod);
   try {
-    const admitted = await withGrants(manager, pod);
+    const admitted = await withGrants(manager, pod, undefined, (grant) => {
+      grants.push(grant);
+      kubelet.announcePod(given(pod, grants));
+    });
     kubelet.admitPod(admitted);
     return admitted;
   } catch (error) {
@@ -33,15 +38,24 @@ export async function withGrants(
   manager: SimulatedDeviceManager,
   pod: SimulatedPod,
   isRunning: (container: SimulatedContainer) => boolean = () => false,
+  onGrant?: (grant: ContainerGrant) => void,
 ): Promise<SimulatedPod> {
   const containers = inOrder(pod.containers).map((container): PodRequest['containers'][number] => {
     const { name, kind = 'app', wants = [] } = container;
     return { container: name, kind, wants, isRunning: isRunning(container) };
   });
-  const grants = await manager.admit({ podUid: pod.uid, containers });
-  const of = (name: string): ContainerGrant[] => grants.filter(({ container }) => container === name);
-  return { ...pod, containers: pod.containers.map((container) => given(container, of(container.name))) };
+  return given(pod, await manager.admit({ podUid: pod.uid, containers }, onGrant));
 }
+
+const given = (pod: SimulatedPod, grants: readonly ContainerGrant[]): SimulatedPod => ({
+  ...pod,
+  containers: pod.containers.map((one) =>
+    withDevices(
+      one,
+      grants.filter(({ container }) => container === one.name),
+    ),
+  ),
+});
 
 /** Puts init containers and sidecars, in their given order, before the app containers. */
 function inOrder(containers: readonly SimulatedContainer[]): SimulatedContainer[] {
@@ -49,7 +63,7 @@ function inOrder(containers: readonly SimulatedContainer[]): SimulatedContainer[
   return [...containers.filter((container) => !isApp(container)), ...containers.filter(isApp)];
 }
 
-function given(container: SimulatedContainer, grants: readonly ContainerGrant[]): SimulatedContainer {
+function withDevices(container: SimulatedContainer, grants: readonly ContainerGrant[]): SimulatedContainer {
   const { wants = [], devices = [] } = container;
   const others = devices.filter((device) => !wants.some(({ resource }) => resource === device.resource));
   const responses = Object.fromEntries(grants.map(({ resource, response }) => [resource, response]));

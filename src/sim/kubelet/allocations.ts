@@ -36,8 +36,11 @@ export interface AllocationsDependencies {
 
 /** Allocates devices of plugins to containers. */
 export interface Allocations {
-  /** Allocates container by container. Fails with an {@link AdmissionError}; earlier allocations then stay. */
-  admit(pod: PodRequest): Promise<ContainerGrant[]>;
+  /**
+   * Allocates container by container. Fails with an {@link AdmissionError}; earlier allocations then stay. `onGrant`: called when a plugin has
+   * answered; until then nobody sees the allocation.
+   */
+  admit(pod: PodRequest, onGrant?: (grant: ContainerGrant) => void): Promise<ContainerGrant[]>;
   release(podUid: string): void;
 }
 
@@ -55,23 +58,31 @@ export class AdmissionError extends Error {
 export const refusal = (message: string): AdmissionError =>
   new AdmissionError('UnexpectedAdmissionError', `Allocate failed due to ${message}, which is unexpected`);
 
-/** Allocates to each container the free devices that its plugin proposes. Ignores resources that no plugin has registered. */
+/** Devices that a plugin is asked to allocate. Nobody else gets them meanwhile, and no list has them. */
+type Reservation = Pick<ContainerGrant, 'resource' | 'deviceIds'>;
+
+/**
+ * Allocates to each container the free devices that its plugin proposes. Ignores resources that no plugin has registered. Admissions of several
+ * pods may overlap.
+ */
 export class PlainAllocations implements Allocations {
   readonly #parts: AllocationsDependencies;
+  readonly #reserved = new Set<Reservation>();
   #grants: readonly ContainerGrant[] = [];
 
   constructor(parts: AllocationsDependencies) {
     this.#parts = parts;
   }
 
-  async admit({ podUid, containers }: PodRequest): Promise<ContainerGrant[]> {
+  async admit({ podUid, containers }: PodRequest, onGrant: (grant: ContainerGrant) => void = () => {}): Promise<ContainerGrant[]> {
     const grants: ContainerGrant[] = [];
     for (const { container, wants } of containers) {
       for (const { resource, count } of wants) {
         const state = this.#parts.state(resource);
         if (state === undefined || count === 0) continue;
-        const deviceIds = await this.#choose(state, count);
-        grants.push(await this.#allocate(podUid, container, state, deviceIds));
+        const grant = await this.#allocate(podUid, container, state, await this.#reserve(state, count));
+        grants.push(grant);
+        onGrant(grant);
       }
     }
     return grants;
@@ -81,23 +92,35 @@ export class PlainAllocations implements Allocations {
     this.#grants = this.#grants.filter((grant) => grant.podUid !== podUid);
   }
 
-  async #choose({ resource, healthy }: ResourceState, count: number): Promise<readonly string[]> {
-    const held = new Set(this.#grants.flatMap((grant) => (grant.resource === resource ? grant.deviceIds : [])));
-    const free = [...healthy].filter((id) => !held.has(id));
-    if (free.length < count) {
-      throw refusal(`requested number of devices unavailable for ${resource}. Requested: ${count}, Available: ${free.length}`);
-    }
-    const proposed = (await this.#parts.plugin(resource)?.prefer(free, [], count)) ?? [];
-    return [...new Set([...proposed, ...free])].slice(0, count);
+  /** What was free before the plugin proposed can be reserved for another pod after it. */
+  async #reserve(state: ResourceState, count: number): Promise<Reservation> {
+    const { resource } = state;
+    const proposed = (await this.#parts.plugin(resource)?.prefer(this.#free(state, count), [], count)) ?? [];
+    const free = this.#free(state, count);
+    const inOrder = [...new Set([...proposed.filter((id) => free.includes(id)), ...free])];
+    const reservation = { resource, deviceIds: inOrder.slice(0, count) };
+    this.#reserved.add(reservation);
+    return reservation;
   }
 
-  async #allocate(podUid: string, container: string, state: ResourceState, deviceIds: readonly string[]): Promise<ContainerGrant> {
-    const { resource } = state;
-    const response = await this.#parts.plugin(resource)?.allocate(deviceIds);
-    if (response === undefined) throw refusal(`no healthy devices present; cannot allocate unhealthy devices ${resource}`);
-    const devices = deviceIds.map((id) => placed(resource, id, state.devices.get(id)));
-    const grant = { podUid, container, resource, deviceIds, devices, response };
-    this.#grants = [...this.#grants, grant];
-    return grant;
+  #free({ resource, healthy }: ResourceState, count: number): readonly string[] {
+    const taken = [...this.#grants, ...this.#reserved].flatMap((one) => (one.resource === resource ? one.deviceIds : []));
+    const free = [...healthy].filter((id) => !taken.includes(id));
+    if (free.length >= count) return free;
+    throw refusal(`requested number of devices unavailable for ${resource}. Requested: ${count}, Available: ${free.length}`);
+  }
+
+  async #allocate(podUid: string, container: string, state: ResourceState, reservation: Reservation): Promise<ContainerGrant> {
+    const { resource, deviceIds } = reservation;
+    try {
+      const response = await this.#parts.plugin(resource)?.allocate(deviceIds);
+      if (response === undefined) throw refusal(`no healthy devices present; cannot allocate unhealthy devices ${resource}`);
+      const devices = deviceIds.map((id) => placed(resource, id, state.devices.get(id)));
+      const grant = { podUid, container, resource, deviceIds, devices, response };
+      this.#grants = [...this.#grants, grant];
+      return grant;
+    } finally {
+      this.#reserved.delete(reservation);
+    }
   }
 }

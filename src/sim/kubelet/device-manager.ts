@@ -19,6 +19,8 @@ export interface DeviceManagerSettings {
   readonly directory: string;
   /** Called when a list, an allocation or a registration changed something. */
   readonly onChange?: () => void;
+  /** Admissions of several pods overlap, as they can from Kubernetes 1.37. Default: one after the other. */
+  readonly isOverlapping?: boolean;
   /** Creates the policy that allocates devices to containers. */
   readonly allocations?: (parts: AllocationsDependencies) => Allocations;
 }
@@ -34,10 +36,13 @@ export class SimulatedDeviceManager {
   readonly #newest = new Map<string, PluginConnection>();
   /** The active connections, and older ones that are still open. */
   readonly #open = new Set<PluginConnection>();
+  readonly #isOverlapping: boolean;
   #admissions: Promise<unknown> = Promise.resolve();
   #end: (() => Promise<void>) | undefined;
 
-  constructor({ directory, onChange = () => {}, allocations = (parts) => new PlainAllocations(parts) }: DeviceManagerSettings) {
+  constructor(settings: DeviceManagerSettings) {
+    const { directory, onChange = () => {}, isOverlapping = false, allocations = (parts) => new PlainAllocations(parts) } = settings;
+    this.#isOverlapping = isOverlapping;
     this.socket = join(directory, 'kubelet.sock');
     this.#directory = directory;
     this.#onChange = onChange;
@@ -95,9 +100,10 @@ export class SimulatedDeviceManager {
     return this.states.stock();
   }
 
-  /** Admits one pod after the other, so a hanging plugin blocks all later pods. */
-  admit(pod: PodRequest): Promise<ContainerGrant[]> {
-    const grants = this.#admissions.then(() => this.#allocations.admit(pod));
+  /** Admits one pod after the other, so a hanging plugin blocks all later pods, unless admissions overlap. */
+  admit(pod: PodRequest, onGrant?: (grant: ContainerGrant) => void): Promise<ContainerGrant[]> {
+    const earlier = this.#isOverlapping ? Promise.resolve() : this.#admissions;
+    const grants = earlier.then(() => this.#allocations.admit(pod, onGrant));
     this.#admissions = grants.catch(() => {});
     return grants.then((given) => {
       if (given.length > 0) this.changed();

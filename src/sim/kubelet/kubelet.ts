@@ -61,6 +61,11 @@ export class SimulatedKubelet {
     if (pod.ended !== true) this.#writeCheckpoint();
   }
 
+  /** Adds a pod whose plugins have not answered yet, with the devices that it has so far. The checkpoint does not have them. */
+  announcePod(pod: SimulatedPod): void {
+    this.#pods.put(pod);
+  }
+
   /** Removes a pod. The checkpoint still contains it until the next write. */
   removePod(namespace: string, name: string): void {
     this.#pods.remove(namespace, name);
