@@ -27,6 +27,11 @@ export type CallResult<Answer> =
   | { readonly answer: Answer; readonly error?: undefined }
   | { readonly answer?: undefined; readonly error: CallError };
 
+const GRPC_TYPE = 'application/grpc';
+/** Begin of the details of a call that something else than a gRPC server answered. */
+export const OTHER_TYPE = 'the answer has the type';
+const notGrpc = (type: string): string => `${OTHER_TYPE} ${JSON.stringify(type.slice(0, 60))} and not ${GRPC_TYPE}`;
+
 const CANCELLED: CallError = { code: status.CANCELLED, details: 'cancelled' };
 
 /**
@@ -80,9 +85,16 @@ export class GrpcConnection {
     const client = this.#open();
     let cancel = (): void => {};
     const result = await new Promise<CallResult<Answer>>((resolve) => {
-      const answered = (failed: CallError | null, answer?: Answer): void =>
-        resolve(failed === null ? { answer: answer as Answer } : { error: failed });
+      let type = GRPC_TYPE;
+      const answered = (failed: CallError | null, answer?: Answer): void => {
+        if (failed === null) resolve({ answer: answer as Answer });
+        else resolve({ error: type.startsWith(GRPC_TYPE) ? failed : { code: status.INTERNAL, details: notGrpc(type) } });
+      };
       const call = client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, new Metadata(), { deadline }, answered);
+      // The library decodes an answer of any type, and takes the first letters of a web page for the size of a message.
+      call.on('metadata', (headers: Metadata) => {
+        type = String(headers.get('content-type')[0] ?? '');
+      });
       cancel = () => call.cancel();
       signal.addEventListener('abort', cancel);
     });

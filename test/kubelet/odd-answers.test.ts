@@ -25,11 +25,11 @@ afterEach(() => {
 });
 
 /** Serves any method of gRPC at the path with an answer that says that all is well. */
-async function serve(path: string, data: Buffer | undefined): Promise<void> {
+async function serve(path: string, data: Buffer | undefined, code = 200, type = 'application/grpc'): Promise<void> {
   mkdirSync(dirname(path), { recursive: true });
   const server = createServer();
   server.on('stream', (stream) => {
-    stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
+    stream.respond({ ':status': code, 'content-type': type }, { waitForTrailers: true });
     stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
     stream.end(data);
   });
@@ -52,5 +52,18 @@ describe.each(odd)('an answer that says all is well with $name', ({ data }) => {
     await poller.refresh();
     expect(poller.current().problem).toBeUndefined();
     expect(holders(poller)).toEqual(['train/main=vendor.com/gpu:gpu-0']);
+  });
+});
+
+describe.each([200, 401, 404, 503])('a web page with the status %i in place of an answer', (code) => {
+  it('is told as what it is', async () => {
+    const { kubelet, poller: makePoller } = makeNode();
+    const poller = makePoller();
+    await serve(kubelet.podResourcesSocket, Buffer.from('<html><body>It works</body></html>'), code, 'text/html; charset=utf-8');
+    await poller.refresh();
+    const { problem, allocations } = poller.current();
+    expect(problem?.reason).toBe('protocol-error');
+    expect(problem?.message).toContain('the answer has the type "text/html; charset=utf-8" and not application/grpc');
+    expect(allocations).toEqual([]);
   });
 });

@@ -15,17 +15,23 @@ const POD = new RegExp(
   `/(?:(?:kubepods|\\.\\.)/(?:(?:burstable|besteffort)/)?pod${UID}|(?:[^/]*-)?kubepods(?:-burstable|-besteffort)?-pod${UID}\\.slice)(?=[/:]|$)`,
 );
 const CONTAINER = /(?:^|[/:])(?:[a-z]+-)*?([0-9a-f]{64})(?:\.scope)?(?=\/|$)/;
-/** Cgroups of systemd for users. Below its own, `user@<uid>.service`, a user without rights creates cgroups of any name. */
-const OF_USER = /\/user(?:\.slice|-\d+\.slice|@\d+\.service)(?=\/|$)/;
+/**
+ * Cgroups of systemd for users, and for machines (systemd-nspawn, libvirt). Below its own, `user@<uid>.service`, a user without rights creates
+ * cgroups of any name, and so does root of a machine.
+ */
+const OF_USER = /\/(?:user(?:\.slice|-\d+\.slice|@\d+\.service)|machine-[^/]*\.scope|systemd-nspawn@[^/]*\.service)(?=\/|$)/;
+/** A hierarchy of cgroup v1 without a controller, which accounts for nothing. The kubelet creates its pods in those with controllers, too. */
+const NAMED = /^\d+:name=/;
 
 /**
  * Parses the text of `/proc/<pid>/cgroup`: systemd and cgroupfs drivers, cgroup v1 and v2, containerd, CRI-O, docker. It takes the first
  * container id after the pod, because a workload may nest its own containers. In another cgroup namespace the path may contain the
- * container without the pod. What is below the cgroup of a user is neither, whatever its name.
+ * container without the pod. What is below the cgroup of a user or of a machine is neither, whatever its name.
  */
 export function parseCgroup(text: string): CgroupOwner {
-  const paths = text
-    .split('\n')
+  const lines = text.split('\n');
+  const accounting = lines.filter((line) => /^\d+:[^:]+:/.test(line) && !NAMED.test(line));
+  const paths = (accounting.length === 0 ? lines : lines.filter((line) => !NAMED.test(line)))
     .map((line) => /^\d+:[^:]*:(.*)$/.exec(line)?.[1])
     .filter((path) => path !== undefined);
   const inPods = paths.flatMap(ownerIn);

@@ -1,6 +1,6 @@
 import { status } from '@grpc/grpc-js';
 import { connectErrno, type SocketState, socketAt } from '../../host/fs/socket-file.ts';
-import type { CallError } from '../../host/grpc-connection.ts';
+import { type CallError, OTHER_TYPE } from '../../host/grpc-connection.ts';
 import type { PodResourcesReason } from '../../model/pod-resources.ts';
 
 /** Why one request failed. `message` is identical for repeated failures with the same cause. */
@@ -66,7 +66,10 @@ function statusFailure(path: string, method: string, { code, details }: CallErro
       return { reason: 'permission-denied', message: `${at}the kubelet denied permission` };
     case status.INTERNAL:
     case status.CANCELLED:
-      return { reason: 'protocol-error', message: `${at}the answer is not valid gRPC or is incomplete` };
+      return {
+        reason: 'protocol-error',
+        message: `${at}${details.startsWith(OTHER_TYPE) ? details : 'the answer is not valid gRPC or is incomplete'}`,
+      };
     default:
       return { reason: 'other', message: `${at}${statusName(code)} ${details.slice(0, 200)}`.trimEnd() };
   }
