@@ -219,6 +219,9 @@ describe('the listing of -L', () => {
   MIG 1c.3g.71gb  Device  0: (UUID: MIG-0000000a-0000-5000-8000-000000000000)
   MIG 1g.10gb+me  Device 11: (UUID: MIG-GPU-0000000a-0000-4000-8000-000000000000/7/0)
 GPU 1: NVIDIA A100 (UUID: GPU-0000000b-0000-4000-8000-000000000000)
+  MIG 1g.24gb+me.all Device 0: (UUID: MIG-0000000b-0000-5000-8000-000000000000)
+  MIG 1g.24gb+gfx Device  1: (UUID: MIG-0000000b-0000-5000-8000-000000000001)
+  MIG 1g.12gb-me  Device  2: (UUID: MIG-0000000b-0000-5000-8000-000000000002)
 GPU 2: no uuid at all
   MIG 1g.5gb      Device  0: (UUID: MIG-of-nobody)
 `;
@@ -230,7 +233,13 @@ GPU 2: no uuid at all
           ['11', { uuid: 'MIG-GPU-0000000a-0000-4000-8000-000000000000/7/0', profile: '1g.10gb+me' }],
         ],
       ],
-      ['GPU-0000000b-0000-4000-8000-000000000000', []],
+      [
+        'GPU-0000000b-0000-4000-8000-000000000000',
+        ['1g.24gb+me.all', '1g.24gb+gfx', '1g.12gb-me'].map((profile, at) => [
+          `${at}`,
+          { uuid: `MIG-0000000b-0000-5000-8000-00000000000${at}`, profile },
+        ]),
+      ],
     ]);
   });
 
