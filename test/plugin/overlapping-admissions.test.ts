@@ -59,7 +59,7 @@ const wanting = (name: string, ...counts: readonly number[]): WantedPod => ({
 });
 
 async function started(isOverlapping: boolean) {
-  bench = setUp({ resources: [{ ...TOY, preference: 'spread' }] });
+  bench = setUp({ resources: [{ ...TOY, preferred: 'spread' }] });
   bench.store.publish(['a', 'b', 'c', 'd'].map((id) => deviceState({ id })));
   const slow = new SlowManager({ directory: bench.directory, isOverlapping });
   manager = slow;
