@@ -37,6 +37,8 @@ interface SeenDevice {
 
 interface Unit {
   readonly detector: WaitingDetector;
+  /** Id of the container whose processes its GPUs had last; a container that restarts within its pod gets another one. */
+  run: string | undefined;
   /** Monotonic clock of the latest sample. */
   sampledMs: number;
   /** Links of which bytes were read. */
@@ -99,7 +101,12 @@ export class WaitingTracker {
       const ofPod = holders.filter(({ namespace, pod }) => namespace === holder.namespace && pod === holder.pod);
       const links = [...new Set(ofPod.flatMap((one) => one.devices))].filter((key) => watchedOf(watched, records.get(key)) !== undefined);
       for (const key of links) if (!seen.has(key)) this.#look(seen, records.get(key) as HeldRecord);
-      const unit = this.#units.get(holder.id) ?? newUnit(this.#before[holder.id], monotonicMs);
+      const run = runOf(gpus, records);
+      const known = this.#units.get(holder.id) ?? newUnit(this.#before[holder.id], monotonicMs);
+      // What the last run of the container did says nothing about this one.
+      const isOther = run !== undefined && known.run !== undefined && run !== known.run;
+      const unit = isOther ? newUnit(undefined, monotonicMs) : known;
+      unit.run = run ?? unit.run;
       units.set(holder.id, unit);
       const left = whyLeftOut(gpus, records, owners, watched);
       if (left === undefined) this.#sample(unit, { gpus, links, seen, nowMs, monotonicMs });
@@ -167,7 +174,14 @@ const watchedOf = (watched: WaitingSettings['watched'], record: HeldRecord | und
   record && watched.get(record.device.family);
 
 function newUnit(remembered: Remembered | undefined, monotonicMs: number): Unit {
-  return { detector: new WaitingDetector(remembered), sampledMs: monotonicMs, links: new Set(), pipes: new Set() };
+  return { detector: new WaitingDetector(remembered), run: undefined, sampledMs: monotonicMs, links: new Set(), pipes: new Set() };
+}
+
+/** The one container that has processes on the GPUs; undefined when there is none, or several. */
+function runOf(gpus: readonly string[], records: ReadonlyMap<string, HeldRecord>): string | undefined {
+  const ids = new Set(gpus.flatMap((key) => records.get(key)?.processes ?? []).flatMap(({ containerId }) => containerId ?? []));
+  const [only] = ids;
+  return ids.size === 1 ? only : undefined;
 }
 
 const limitsOf = (options: StallOptions): Limits => ({

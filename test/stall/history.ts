@@ -87,6 +87,8 @@ export interface StallHistory {
   readonly everySeconds: number;
   readonly devices: Readonly<Record<string, HistoryDevice>>;
   readonly containers: readonly HistoryContainer[];
+  /** Starts of the container within its pod: from then on its processes are those of a container with this id. */
+  readonly runs?: readonly { readonly fromSeconds: number; readonly containerId: string }[];
   /** In the order of time. */
   readonly reads: readonly HistoryRead[];
   readonly restarts?: readonly HistoryRestart[];

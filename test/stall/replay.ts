@@ -55,7 +55,8 @@ export function replay(history: StallHistory, using: WaitingSettings = settings(
       if (values === undefined && known !== undefined) records.set(known.key, { ...known, isUnread: true });
       if (values !== undefined) {
         const record = recordOf(id, facts, readingsOf(id, facts, values, atSeconds - before, sums), atSeconds);
-        records.set(record.key, record);
+        const run = history.runs?.findLast(({ fromSeconds }) => atSeconds >= fromSeconds);
+        records.set(record.key, { ...record, ...(run && { processes: [{ pid: 1, name: 'python3', containerId: run.containerId }] }) });
       }
     }
     before = atSeconds;

@@ -57,6 +57,19 @@ describe('the tracker of waiting containers', () => {
     expect(lastOf({ ...split, reads: moving })).toMatchObject([{ container: 'main', state: 'not-waiting' }]);
   });
 
+  it('does not take the next run of a container in the same pod for the last one', () => {
+    const runs = (second: string) => [
+      { fromSeconds: 0, containerId: 'a'.repeat(64) },
+      { fromSeconds: 1_800, containerId: second.repeat(64) },
+    ];
+    const history = play(plan);
+    expect(lastOf({ ...history, runs: runs('a') }), 'the same run').toMatchObject([{ state: 'stalled', stepSeconds: expect.any(Number) }]);
+    const [next] = lastOf({ ...history, runs: runs('b') });
+    expect(next?.state, 'nothing is known of its steps').not.toBe('stalled');
+    expect(next).not.toHaveProperty('stepSeconds');
+    expect(next?.lastProgressMs ?? Number.POSITIVE_INFINITY).toBeGreaterThan(Date.parse('2026-01-01T00:30:00Z'));
+  });
+
   it('says why it does not know', () => {
     const phases = [...plan.phases.slice(0, 1), { forSeconds: 900, work: always({ busy: true, watts: 45 }) }];
     const history = play({ ...plan, phases, machine: { ...VOLTA, nics: 0 } });
