@@ -224,21 +224,30 @@ ${families.map(ofFamily).join('\n')}
 ${[...new Set(sections.filter(isShared))].join('\n')}`;
 }
 
-/** Renders the reference page of all problems. */
+/** Renders the reference page of all problems. A problem that several families have is in one row. */
 export function renderProblems(families: readonly FamilyReference[]): string {
-  const sections = families
-    .filter(({ problems }) => problems.length > 0)
-    .map(({ name, summary, problems }) => {
-      const rows = problems.map(({ code: name, meaning, remedy }) => `| ${code(name)} | ${cell(meaning)} | ${cell(remedy)} |`);
-      return `## ${escapeText(name)}\n\n${escapeText(summary)}\n\n| Code | Meaning | Remedy |\n|---|---|---|\n${rows.join('\n')}\n`;
-    });
+  const familiesOf = new Map<string, string[]>();
+  for (const { name, problems } of families)
+    for (const problem of problems) familiesOf.set(problemRow(problem), [...(familiesOf.get(problemRow(problem)) ?? []), name]);
+  const shared = [...familiesOf].filter(([, names]) => names.length > 1);
+  const sections = families.flatMap(({ name, summary, problems }) => {
+    const own = problems.map(problemRow).filter((row) => familiesOf.get(row)?.length === 1);
+    if (own.length === 0) return [];
+    return `## ${escapeText(name)}\n\n${escapeText(summary)}\n\n| Code | Meaning | Remedy |\n|---|---|---|\n${own.map((row) => `| ${row} |`).join('\n')}\n`;
+  });
+  if (shared.length > 0)
+    sections.push(
+      `## Several families\n\n| Code | Meaning | Remedy | Families |\n|---|---|---|---|\n${shared.map(([row, names]) => `| ${row} | ${names.map(code).join(', ')} |`).join('\n')}\n`,
+    );
   return `# Problems
 
 This page is generated from the declarations in the source. A problem prevents a probe from reading hardware. It does not mean that a
 device is unhealthy. The codes are shown in the log, in \`device_agent_problems{family,code}\`, in \`/api/v1/status\` and on the page.
-
+${shared.length > 0 ? 'Problems that several families have are [at the end](#several-families).\n' : ''}
 ${sections.join('\n')}`;
 }
+
+const problemRow = ({ code: name, meaning, remedy }: ProblemSpec): string => [code(name), cell(meaning), cell(remedy)].join(' | ');
 
 function table(specs: readonly (MetricSpec | AgentMetricSpec)[]): string {
   const rows = specs.map((spec) => {
@@ -250,11 +259,13 @@ function table(specs: readonly (MetricSpec | AgentMetricSpec)[]): string {
 }
 
 function sharedSection(spec: MetricSpec, families: readonly FamilyReference[]): string {
-  const rows = families.flatMap((family) =>
-    family.metrics
-      .filter(({ name }) => name === spec.name)
-      .map(({ labels, source }) => `| ${escapeText(family.name)} | ${labels.map(code).join(', ')} | ${cell(source)} |`),
-  );
+  const familiesOf = new Map<string, string[]>();
+  for (const { name, metrics } of families)
+    for (const { labels, source } of metrics.filter((one) => one.name === spec.name)) {
+      const cells = `${labels.map(code).join(', ')} | ${cell(source)}`;
+      familiesOf.set(cells, [...(familiesOf.get(cells) ?? []), escapeText(name)]);
+    }
+  const rows = [...familiesOf].map(([cells, names]) => `| ${names.join(', ')} | ${cells} |`);
   const kind = [spec.type, unitText(spec.name), spec.container === true ? '*twin*' : ''].filter((text) => text !== '').join(', ');
   return `### ${code(spec.name)}\n\n${escapeText(fullHelp(spec))} (${kind})\n\n| Family | Labels | Source |\n|---|---|---|\n${rows.join('\n')}\n`;
 }

@@ -67,6 +67,9 @@ describe('reference pages', () => {
     expect(declared['docs/health.md']).toContain('| [acme](health/declared.md#acme) | 2 |');
     const titles = [...(declared['docs/health/declared.md'] ?? '').matchAll(/^##+ .*$/gm)].map(([title]) => title);
     expect(titles).toEqual(['## acme', '### Onlyacme', '## bolt', '### Onlybolt', '## Several families', '### TooWarm']);
+    const twice = renderProblems([...toys, { ...(toys[0] as FamilyReference), name: 'second' }]);
+    expect(twice.match(/driver-missing/g)).toHaveLength(1);
+    expect(twice).toContain('Load the toy driver. | `toy`, `second` |');
     expect(renderProblems(toys)).toContain('| `driver-missing` | The driver is not loaded. | Load the toy driver. |');
   });
 
