@@ -4,11 +4,13 @@ import { dist } from './dist.mjs';
 const { systemClock } = await dist('host/clock.js');
 const { AgentCore } = await dist('agent/core.js');
 const { HealthService } = await dist('agent/health.js');
-const { refreshOptions, deviceOptions } = await dist('agent/options.js');
+const { refreshOptions, deviceOptions, stateOptions } = await dist('agent/options.js');
 const { cdiOptions, draOptions, podResourcesOptions } = await dist('kubelet/options.js');
 const { pluginOptions } = await dist('plugin/options.js');
 const { defaultValues } = await dist('model/options.js');
 const { usageOptions } = await dist('accounting/options.js');
+const { incidentOptions } = await dist('incidents/options.js');
+const { stallOptions } = await dist('waiting/options.js');
 const { familyLoaders } = await dist('probes/families.js');
 
 const { roots, socket, families: wanted, options = {} } = JSON.parse(process.argv[2]);
@@ -24,8 +26,10 @@ const settings = {
   pools: [],
   health: {},
   plugin: { options: defaultValues(pluginOptions), resources: [] },
-  state: { file: '' },
+  state: { ...defaultValues(stateOptions), file: '' },
   usage: defaultValues(usageOptions),
+  stall: defaultValues(stallOptions),
+  incidents: defaultValues(incidentOptions),
   expect: {},
   idle: {},
 };
