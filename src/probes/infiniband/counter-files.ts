@@ -7,6 +7,10 @@ import { allCounters } from './driver-counters.ts';
 import { type Count, type NoCount, parseCount, scaleCount } from './parse.ts';
 
 const ROWS = allCounters();
+const KNOWN: ReadonlySet<string> = new Set(ROWS.map(({ set, file }) => `${set}/${file}`));
+/** A setting of the kernel beside the counters of a driver. */
+const LIFESPAN = 'lifespan';
+const OF_DRIVERS: ReadonlySet<CounterSet> = new Set(['hw_counters', 'device']);
 
 /** Some failing reads cost a firmware command and a line in the kernel log each. This is the longest wait before a retry. */
 const RETRY_MS: Millis = hours(1);
@@ -32,6 +36,8 @@ export interface Counters {
   /** How many of `files` are in `counters/`. */
   readonly classicFiles: number;
   readonly classicUnreadable: number;
+  /** Names of the files of the driver that feed no metric. They are never opened. */
+  readonly unused: readonly string[];
   /** Monotonic clock of the read, when an earlier collection made it. */
   readonly readMs?: number;
 }
@@ -45,6 +51,7 @@ export const NO_COUNTERS: Counters = {
   files: 0,
   classicFiles: 0,
   classicUnreadable: 0,
+  unused: [],
 };
 
 interface CounterFile {
@@ -73,6 +80,7 @@ export class CounterFiles {
   readonly #labels: Labels;
   readonly #driver: string | undefined;
   #series: readonly Series[] = [];
+  #unused: readonly string[] = [];
   #latest = NO_COUNTERS;
   #readAtMs: number | undefined;
 
@@ -105,6 +113,9 @@ export class CounterFiles {
       if (sources.has(file)) series.source = file;
     }
     this.#series = [...found.values()];
+    this.#unused = [...places].flatMap(([set, { names }]) =>
+      OF_DRIVERS.has(set) ? [...names].filter((name) => !KNOWN.has(`${set}/${name}`) && name !== LIFESPAN) : [],
+    );
   }
 
   /** Ends all waits for a retry, for an event after which failed files may work again. */
@@ -152,7 +163,7 @@ export class CounterFiles {
         if (series.source === file) break;
       }
     }
-    return { readings, raw, saturated, allOnes, unreadable, files, classicFiles, classicUnreadable };
+    return { readings, raw, saturated, allOnes, unreadable, files, classicFiles, classicUnreadable, unused: this.#unused };
   }
 
   #read(file: CounterFile, nowMs: number): Count | NoCount | undefined {

@@ -417,6 +417,12 @@ describe('devices', () => {
     expect(keep(probeCase('efa-traffic-in-hw-counters', { 'hw-counters': 'false' })).collect().problems).toEqual([]);
   });
 
+  it('names once for each driver the counters that feed no metric', () => {
+    expect(keep(probeCase('bnxt-re-counters-einval')).collect().problems).toEqual([
+      { code: 'counters-without-metric', message: 'hw_counters of bnxt_re0 without a metric: recoverable_errors' },
+    ]);
+  });
+
   it('that sleep are not read', () => {
     const report = reportOf(keep(probeCase('sleeping-function')).collect(), 'mlx5_0');
     expect(valueIn(report, 'device_link_up')).toBeUndefined();
