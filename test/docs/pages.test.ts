@@ -68,6 +68,10 @@ describe('pages', () => {
     expect(keys.filter((key) => !known.includes(key))).toEqual([]);
   });
 
+  it('are few', () => {
+    expect(DOCS.length).toBeLessThanOrEqual(55);
+  });
+
   it('are all found from the table at the end of README.md', () => {
     const [, table = ''] = readFileSync('README.md', 'utf8').split('| Question | Page |');
     const linked = [...table.matchAll(/\]\(([^)]+)\)/g)].map(([, target]) => target);
