@@ -7,7 +7,7 @@ import { type AccountsState, restoredAccounts, savedAccounts } from './accounts-
 import { type ContainerAccount, charge, giveUpWaiting, type Moment, openAccount, usageOf } from './container-account.ts';
 import { type DeviceAccount, deviceOf, deviceUsageOf, factsOf, identityOf, openDeviceAccount } from './device-account.ts';
 import type { FamilyActivity } from './device-work.ts';
-import { type EndedAccount, stepEnded } from './ended-accounts.ts';
+import { type EndedAccount, stepEnded, withFaults } from './ended-accounts.ts';
 import { type HeldIds, type Holder, hasMoved, holdersOf, isTaken } from './holders.ts';
 import { OwnReadings } from './own-readings.ts';
 import { type Held, type HeldPart, takeRead } from './take-read.ts';
@@ -38,6 +38,8 @@ export interface SavedAccounts {
   readonly isSameBoot: boolean;
 }
 
+/** Time after the end of a container in which its faults still count for it. */
+const LATE_FAULT_MS = 60_000;
 const NO_HOLDER: Held = { parts: [], isShared: false };
 
 /**
@@ -313,6 +315,14 @@ export class Accounts {
       const device = named.get(key);
       if (device !== undefined) counters.assign(faultsOf(device, name, uid));
     }
+    // The last fault of a container can be read after its end.
+    this.#ended = this.#ended.map((one) => {
+      const { device: key, uid, namespace, pod, container } = one.usage;
+      const name = `${namespace}/${pod}/${container}`;
+      const device = named.get(key);
+      if (one.endedForMs >= LATE_FAULT_MS || device === undefined || uid === undefined || this.#active.has(`${key} ${name}`)) return one;
+      return withFaults(one, faultsOf(device, name, uid));
+    });
   }
 
   #read(input: UsageInput, before: ReadonlyMap<string, Held>): void {

@@ -1,3 +1,4 @@
+import { areSameLabels, type Reading } from '../model/metric.ts';
 import type { ContainerUsage, DeviceUsage } from '../model/usage.ts';
 
 /** Most accounts that are kept after their end. */
@@ -28,6 +29,17 @@ export function stepEnded<T extends ContainerUsage | DeviceUsage>(
     if (endedForMs >= lingerMs && ageMs >= zeroForMs + lingerMs) return [];
     return [{ usage: ageMs >= zeroForMs ? shown(usage) : usage, ageMs, endedForMs }];
   });
+}
+
+/** The account with these counters of faults. The same one when it has them. */
+export function withFaults(account: EndedAccount, faults: readonly Reading[]): EndedAccount {
+  const { counters = [] } = account.usage;
+  const isOther = ({ metric, labels = {} }: Reading): boolean =>
+    faults.every((fault) => fault.metric !== metric || !areSameLabels(fault.labels, labels));
+  const isKnown = (fault: Reading): boolean =>
+    counters.some(({ metric, labels, value }) => metric === fault.metric && value === fault.value && areSameLabels(labels, fault.labels));
+  if (faults.every(isKnown)) return account;
+  return { ...account, usage: { ...account.usage, counters: [...counters.filter(isOther), ...faults] } };
 }
 
 function shown<T extends ContainerUsage | DeviceUsage>(usage: T): T {

@@ -159,6 +159,8 @@ export class FaultLedger {
     const before = this.#epochs.get(family);
     const seq = Math.max(fault.last.seq, before?.epoch === fault.epoch ? before.seq : 0);
     this.#epochs.set(family, { epoch: fault.epoch, seq });
+    // No log will ever tell it, and what the log tells of that time is new.
+    if (fault.isLost === true) return;
     const fromMs = Number(fault.epoch);
     const known = byEvents[family] ?? [];
     const [, untilMs = fromMs] = known.find(([from]) => from === fromMs) ?? [];

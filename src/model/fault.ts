@@ -32,6 +32,8 @@ export interface Fault {
   /** Place of its first record, and of the first record of the latest repeat. */
   readonly first: FaultPlace;
   readonly last: FaultPlace;
+  /** An event whose record the log lost, although the log leads. */
+  readonly isLost?: true;
   /** What the family calls it, with the number: `Hang`, `31`. */
   readonly type: string;
   readonly code: string;

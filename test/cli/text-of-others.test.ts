@@ -176,7 +176,6 @@ const CASES: Readonly<Record<string, Case>> = {
   'config check': { args: () => [`--config.file=${folder}/${HOSTILE}/absent.yaml`] },
   'config print': { args: () => [`--podresources.socket=/${HOSTILE}`] },
   'config schema': { args: () => [], isOwn: true },
-  completion: { args: () => [HOSTILE] },
   'family check': { args: () => [`${folder}/${HOSTILE}/absent.yaml`] },
   'family list': { args: () => [`--family.dir=${folder}/${HOSTILE}/absent`] },
   'family schema': { args: () => [], isOwn: true },

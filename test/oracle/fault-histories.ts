@@ -36,8 +36,10 @@ interface Happened {
   readonly isAlone: boolean;
   /** The run of the agent that could read the cgroup of the process while its line was written. */
   readonly run: number | undefined;
-  /** The run of the agent that got an event of it. */
+  /** The run of the agent that got an event of it, and counts events. */
   readonly toldRun: number | undefined;
+  /** The log lost its lines. */
+  readonly isLost: boolean;
   /** What the agent could see when it counted the fault leaves no doubt about the pod. */
   isCertain: boolean;
   /** Somebody who was counted has seen it. */
@@ -161,7 +163,7 @@ export class FaultHistory {
     this.#areHoldersKnown = true;
     this.#latest = snapshot;
     for (const one of this.#happened)
-      if (!one.isSeen && (this.#readsLog || one.toldRun === this.#run) && !this.#mayGoOn(one)) this.#count(one);
+      if (!one.isSeen && (one.toldRun === this.#run || (this.#readsLog && !one.isLost)) && !this.#mayGoOn(one)) this.#count(one);
     this.#heldBefore = new Map(this.#pods);
     if (!isSaved) return;
     this.#disk = JSON.parse(JSON.stringify({ faults: agent.ledger.saved, kept: agent.ledger.kept })) as Disk;
@@ -206,8 +208,14 @@ export class FaultHistory {
     return pid;
   }
 
-  /** A process faults `count` times in a moment. `isVisible`: its cgroup can be read at that moment. */
-  fault(gpu: number, pod: string, pid: number, xid: number, { count, isVisible }: { count: number; isVisible: boolean }): void {
+  /** A process faults `count` times in a moment. `isVisible`: its cgroup can be read at that moment. `isLost`: the log loses the lines. */
+  fault(
+    gpu: number,
+    pod: string,
+    pid: number,
+    xid: number,
+    { count, isVisible, isLost = false }: { count: number; isVisible: boolean; isLost?: boolean },
+  ): void {
     if (isVisible) this.#node.process(pid, uidOf(pod));
     const address = `0000:0${gpu}:00`;
     const usec = Math.round(this.#node.clock.monotonic() * 1_000);
@@ -217,10 +225,12 @@ export class FaultHistory {
       xid === 13
         ? `${record('13, Graphics SM Warp Exception on (GPC 1, TPC 4, SM 0): Misaligned Address')}${record('13, Graphics Exception: ESR 0x519730=0x500000f')}${record(`13, pid=${pid}, name=job, Graphics Exception: channel 0x0000000a, Class 0000cbc0`)}`
         : record(`${told}, channel 0x0000000a`);
-    this.#node.append(Array.from({ length: count }, one).join(''));
+    const lines = Array.from({ length: count }, one).join('');
+    // Newer records overwrite lost ones.
+    this.#node.append(isLost ? `6,${++this.#seq},${usec},-;a flood of something else\n` : lines);
     const isAlone = this.podsOf(gpu).length === 1 && this.#areHoldersKnown;
     const isTold = this.isRunning && !this.#readsLog;
-    const run = isVisible && this.isRunning && this.#readsLog ? this.#run : undefined;
+    const run = isVisible && !isLost && this.isRunning && this.#readsLog ? this.#run : undefined;
     for (let at = 0; at < count; at += 1) {
       this.#happened.push({
         gpu,
@@ -231,10 +241,11 @@ export class FaultHistory {
         isAlone,
         run,
         toldRun: isTold ? this.#run : undefined,
+        isLost,
         isCertain: false,
         isSeen: false,
       });
-      if (!isTold) continue;
+      if (!this.isRunning) continue;
       const event: XidLine = {
         kind: 'xid',
         pciAddress: `${address}.0`,
@@ -260,22 +271,24 @@ export class FaultHistory {
     return { devices, containers };
   }
 
-  /** What it must have counted. `possible`: all faults of each container. */
-  truth(): Counts & { readonly possible: Counts['containers'] } {
+  /** What it must have counted. `possible`: all faults of each container. `most`: what it may have counted of faults whose lines are lost, too. */
+  truth(): Counts & { readonly possible: Counts['containers']; readonly most: Counts['devices'] } {
     const devices: Record<string, number> = {};
     const containers: Record<string, number> = {};
     const possible: Record<string, number> = {};
+    const most: Record<string, number> = {};
     const add = (counts: Record<string, number>, key: string): void => {
       counts[key] = (counts[key] ?? 0) + 1;
     };
-    for (const { gpu, xid, pod, isSeen, isCertain } of this.#happened) {
+    for (const { gpu, xid, pod, isSeen, isCertain, isLost } of this.#happened) {
       const device = `GPU-${gpu} ${xid}`;
       add(possible, `${uidOf(pod)} ${device}`);
+      if (isSeen || isLost) add(most, device);
       if (!isSeen) continue;
       add(devices, device);
       if (isCertain) add(containers, `${uidOf(pod)} ${device}`);
     }
-    return { devices, containers, possible };
+    return { devices, containers, possible, most };
   }
 
   /** The faults of the list, with repeats. */

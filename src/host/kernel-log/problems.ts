@@ -31,6 +31,15 @@ export const kmsgProblems = [
   },
 ] as const satisfies readonly ProblemSpec[];
 
+/** For a family that counts errors by the lines of the log. The log stays readable. */
+export const kmsgLost = {
+  code: 'kmsg-lost',
+  meaning:
+    'Records of the kernel log were overwritten before the agent read them, or were too large. What the family counts by the log is a lower bound for that time.',
+  remedy:
+    'Find in dmesg what floods the log. Give the agent more CPU time where it is throttled, or the kernel a larger log (log_buf_len). The problem ends an hour after the last loss.',
+} as const satisfies ProblemSpec;
+
 export type KmsgProblemCode = (typeof kmsgProblems)[number]['code'];
 
 const CODES: Readonly<Record<string, KmsgProblemCode>> = {

@@ -29,6 +29,8 @@ export interface KmsgOptions {
   readonly recordedErrors?: RecordedErrors | undefined;
   /** Called during `poll`, in the order of the log. */
   onRecord(message: KmsgMessage): void;
+  /** Called before the first record behind lost ones. Not for the gaps of a file as it was found: somebody may have selected its records. */
+  onLost?(): void;
 }
 
 export interface KmsgStatus {
@@ -187,8 +189,10 @@ class Reader implements KmsgReader {
     this.#options.observe?.({ kind: 'kernel-log', path: this.#options.path, text });
     this.#records += 1;
     // A number that does not grow starts a new sequence: another file, or a file written by hand.
-    if (this.#lastSeq !== undefined && record.seq > this.#lastSeq + 1) this.#lost += record.seq - this.#lastSeq - 1;
+    const missing = this.#lastSeq === undefined ? 0 : Math.max(0, record.seq - this.#lastSeq - 1);
     this.#lastSeq = record.seq;
+    this.#lost += missing;
+    if (missing > 0 && (this.#isLive || this.#fd !== undefined)) this.#options.onLost?.();
     const timeMs = this.#timeOf(record);
     this.#options.onRecord({ ...record, live: this.#isLive, ...(timeMs !== undefined && { timeMs }) });
   }

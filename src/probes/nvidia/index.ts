@@ -1,4 +1,4 @@
-import { kernelLogNeed, kmsgProblems } from '../../host/kernel-log/problems.ts';
+import { kernelLogNeed, kmsgLost, kmsgProblems } from '../../host/kernel-log/problems.ts';
 import { defineFamily } from '../family.ts';
 import { pcieErrorConditions } from '../kit/pcie/health.ts';
 import { conditions, logConditions } from './conditions.ts';
@@ -31,7 +31,7 @@ export const family = defineFamily({
   listing,
   metrics: Object.values(metrics),
   conditions: [...Object.values(conditions), ...pcieErrorConditions, ...Object.values(logConditions)],
-  problems: [...problems, ...kmsgProblems],
+  problems: [...problems, ...kmsgProblems, kmsgLost],
   needs: [
     kernelLogNeed,
     // The driver leaves out the processes of other PID namespaces.

@@ -10,6 +10,7 @@ import type { Release } from '../../model/release.ts';
 import type { Probe } from '../family.ts';
 import { conditions } from './conditions.ts';
 import { withoutNamed } from './devices.ts';
+import { LogGaps } from './log-gaps.ts';
 import { NcclCrashes } from './nccl-crashes.ts';
 import { StartFailures } from './start-failures.ts';
 import { FAULT_WAIT_MS, faultsOf, XidFaults } from './xid-faults.ts';
@@ -52,6 +53,7 @@ export class KernelLogProbe implements Probe {
   /** Number of Xids that came from the library instead of the log. */
   #libraryXids = 0;
   readonly #faults: XidFaults;
+  readonly #gaps = new LogGaps();
   /** Wall clock from which this probe takes events. */
   readonly #epoch: string;
   /** Cgroups of the processes that lines named while they were written, keyed by PID. */
@@ -108,7 +110,11 @@ export class KernelLogProbe implements Probe {
     return {
       ...collection,
       reports,
-      problems: [...collection.problems, ...this.#starts.problems(reports, nowMs), ...(problem === undefined ? [] : [problem])],
+      problems: [
+        ...collection.problems,
+        ...this.#starts.problems(reports, nowMs),
+        ...(problem === undefined ? this.#gaps.problems(this.#path, nowMs) : [problem]),
+      ],
     };
   }
 
@@ -164,16 +170,17 @@ export class KernelLogProbe implements Probe {
     this.#devices = listing === 'complete' ? devices : [...devices, ...withoutNamed(before, devices)];
   }
 
-  /** Adds Xids of the library, which have only a number, when the log cannot be read. Otherwise the log has them with more details. */
+  /** Adds Xids of the library, which have only a number, when the log cannot be read or lost lines. Otherwise the log has them with more details. */
   #addXidLines(xids: readonly XidLine[], isLogClosed: boolean): void {
-    if (!isLogClosed) return;
     for (const told of xids) {
-      this.#libraryXids += 1;
       const { clock } = this.#host;
       const cameAtMs = told.cameAtMs ?? clock.monotonic();
       const timeMs = this.#originMs + cameAtMs;
+      const isLost = !isLogClosed && this.#gaps.isLost(told, timeMs, this.#memory);
+      if (!isLogClosed && !isLost) continue;
+      this.#libraryXids += 1;
       const wallMs = clock.now() - (clock.monotonic() - cameAtMs);
-      const xid = this.#withoutAbsentPart(told);
+      const xid = this.#withoutAbsentPart(isLost ? { ...told, isLost: true } : told);
       const place = { seq: -this.#libraryXids, timeUsec: Math.round(cameAtMs * 1_000), timeMs, wallMs, text: xid.text };
       this.#memory = rememberLine(this.#memory, xid, place);
       this.#faults.put(this.#memory, xid.pciAddress, place, this.#epoch);
@@ -216,6 +223,7 @@ export class KernelLogProbe implements Probe {
         observe: this.#host.observe,
         recordedErrors: this.#host.recordedErrors,
         bootTimeMs: parseBootTimeMs(this.#host.proc.text('stat') ?? ''),
+        onLost: () => this.#gaps.lost(this.#logMs()),
         onRecord: (record) => {
           const message = this.#dated(record, aheadMs);
           if (this.#crashes.add(message, this.#logMs())) this.#hasNewLines = true;
@@ -231,11 +239,13 @@ export class KernelLogProbe implements Probe {
         },
       });
       this.#stopFollowing = this.#reader.follow(() => {
+        this.#gaps.polled(this.#logMs());
         if (this.#hasNewLines) this.#wake?.();
         this.#hasNewLines = false;
       });
     }
     this.#reader.poll();
+    this.#gaps.polled(this.#logMs());
     this.#hasNewLines = false;
   }
 }

@@ -182,6 +182,7 @@ function faultOf(
     isRepeat: isSingle ? undefined : (true as const),
     lines: texts,
     process: pid === undefined ? undefined : defined({ pid, name: processName, ...facts.processOf(pid) }),
+    isLost: line.isLost,
     isAnyProcess: isAnyProcess ? (true as const) : undefined,
     parts,
     counter: { metric: metrics.xidErrors.name, labels: { xid: String(xid) } },

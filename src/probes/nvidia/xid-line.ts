@@ -38,6 +38,8 @@ export interface XidLine extends XidDetails {
   readonly isEvent?: true;
   /** Monotonic clock at which the event came; absent in a line of the log. */
   readonly cameAtMs?: number;
+  /** The log lost the line of this event. */
+  readonly isLost?: true;
 }
 
 /** An error of an NVSwitch. */

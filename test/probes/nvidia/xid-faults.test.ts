@@ -212,3 +212,83 @@ it('a flood of one Xid is one report with the exact number, whatever its lines t
   expect(faults.length).toBeLessThan(300);
   expect(faults.every(({ lines }) => lines.length <= 8)).toBe(true);
 });
+
+describe('a log that lost records', () => {
+  const line = (seq: number, address: string, xid: number): string =>
+    `4,${seq},${seq * 1_000},c;NVRM: Xid (PCI:${address}): ${xid}, pid=${seq}, name=a, channel 0x0000000a\n`;
+  const event = (index: number, xid: number, cameAtMs: number): XidLine => ({
+    kind: 'xid',
+    pciAddress: index === 0 ? ADDRESS : `0000:0${index}:00.0`,
+    xid,
+    text: 'by the library',
+    isEvent: true,
+    cameAtMs,
+  });
+
+  /** Two GPUs. `play` writes the log; the events that it gives come with the next read. */
+  async function withGap(play: (node: LogNode, read: () => Promise<void>) => Promise<void>, events: XidLine[], found = '') {
+    const node = new LogNode();
+    node.append(found);
+    const reports: readonly DeviceReport[] = [gpu(), gpu(1)].map((device) => ({ device, read: { readings: [], findings: [] } }));
+    const probe = new KernelLogProbe(
+      { collect: () => ({ reports, problems: [], listing: 'complete' }), takeXids: () => events.splice(0) },
+      createHost(node.roots, node.clock),
+      node.log,
+    );
+    let latest = await probe.collect();
+    await play(node, async () => {
+      latest = await probe.collect();
+    });
+    await probe.close();
+    node.remove();
+    const { reports: seenLast, problems } = latest;
+    const faults = seenLast.flatMap(({ device: { id }, faults: own = [] }) =>
+      own.map(({ witness, code, count, isLost }) => `${id} ${code} ${count} ${witness}${isLost === true ? ' lost' : ''}`),
+    );
+    return { faults, problems: problems.map(({ code, message }) => `${code}: ${message.replace(node.log, 'LOG')}`) };
+  }
+
+  it('says so, and events tell the faults of which it has no line', async () => {
+    const events: XidLine[] = [];
+    const { faults, problems } = await withGap(async (node, read) => {
+      node.append(line(1, '0000:01:00', 31));
+      await node.pass(10_000);
+      await read();
+      node.append(line(900, '0000:00:06', 31));
+      const atMs = node.clock.monotonic();
+      events.push(event(0, 31, atMs), event(0, 43, atMs), event(0, 43, atMs), event(1, 31, atMs));
+      await node.pass(1_000);
+      await read();
+    }, events);
+    expect(faults).toEqual([
+      'GPU-0 31 1 log',
+      'GPU-0 43 1 events lost',
+      'GPU-0 43 1 events lost',
+      'GPU-1 31 1 log',
+      'GPU-1 31 1 events lost',
+    ]);
+    expect(problems).toEqual(['kmsg-lost: LOG lost records before they were read']);
+  });
+
+  it('counts no event of another time, and says it for an hour', async () => {
+    const events: XidLine[] = [];
+    const { faults, problems } = await withGap(async (node, read) => {
+      node.append(line(1, '0000:01:00', 31));
+      await node.pass(10_000);
+      events.push(event(0, 43, node.clock.monotonic()));
+      await read();
+      node.append(line(900, '0000:00:06', 31));
+      await node.pass(20_000);
+      events.push(event(0, 43, node.clock.monotonic()));
+      await read();
+      await node.pass(3_600_000);
+      await read();
+    }, events);
+    expect([faults, problems]).toEqual([[], []]);
+  });
+
+  it('is none that was found with gaps: somebody may have selected its records', async () => {
+    const found = line(1, '0000:01:00', 31) + line(900, '0000:00:06', 31);
+    expect((await withGap(async () => {}, [], found)).problems).toEqual([]);
+  });
+});
