@@ -72,7 +72,7 @@ describe('commands beside a running agent', () => {
       expect(own.stdout).not.toContain('mlx5_0');
       expect(own.stderr).not.toMatch(AGE);
     });
-  }, 60_000);
+  }, 180_000);
 
   it('judge by the agent: health, doctor, usage, incidents', async () => {
     await withoutHardware(async () => {
@@ -92,7 +92,7 @@ describe('commands beside a running agent', () => {
       }
       expect((await command('incidents')).stdout).toBe('There are no incidents.\n');
     });
-  }, 60_000);
+  }, 180_000);
 
   it('are answered twenty at a time, and the agent goes on', async () => {
     const runs = await Promise.all(Array.from({ length: 20 }, () => command('list')));
