@@ -49,6 +49,12 @@ export const metrics = {
     ['port', 'counter'],
     `${PORT}/counters: 4, 8, 16 and 32 bit attributes of PortCounters stick at all ones`,
   ),
+  unmappedCounters: gauge(
+    'unmapped_counters',
+    'Counters of the driver or firmware that no metric of the agent has, by their number of names; nothing is wrong with them.',
+    [],
+    'names below hw_counters of the device and its ports that the agent does not know',
+  ),
   unreadableFiles: gauge(
     'unreadable_files',
     'Counter files of the device that exist and could not be read, or held no value.',

@@ -63,7 +63,6 @@ class InfinibandProbe implements Probe {
         ...vanishedNames.map(vanished),
         ...problems,
         ...all.flatMap((sample) => [...invalidStates(sample), ...brokenCounters(sample)]),
-        ...unusedCounters(all),
       ],
       listing: 'complete',
     };
@@ -103,31 +102,6 @@ function brokenCounters({ facts: { name }, ports, device }: HcaSample): Problem[
   return places
     .filter(([, { allOnes }]) => allOnes.length > 0)
     .map(([place, { allOnes }]) => ({ ...problem('counter-all-ones', `${allOnes.join(', ')} of ${place}: all ones`), device: name }));
-}
-
-/** Firmware can give the names of counters. */
-const PLAIN_NAME = /^[\w.-]{1,64}$/;
-const MOST_NAMES = 40;
-
-/** Names once for each driver the counters that no metric has. */
-function unusedCounters(samples: readonly HcaSample[]): Problem[] {
-  const ofDriver = new Map<string, Set<string>>();
-  for (const { facts, ports, device } of samples) {
-    const driver = facts.location.driver ?? facts.name;
-    const names = ofDriver.get(driver) ?? new Set();
-    for (const name of [device, ...ports.map(({ counters }) => counters)].flatMap(({ unused }) => unused)) names.add(name);
-    ofDriver.set(driver, names);
-  }
-  return [...ofDriver].flatMap(([driver, all]) => {
-    const names = [...all]
-      .filter((name) => PLAIN_NAME.test(name))
-      .sort()
-      .slice(0, MOST_NAMES);
-    const more = all.size > names.length ? ` and ${all.size - names.length} more` : '';
-    return all.size === 0
-      ? []
-      : [problem('counters-without-metric', `hw_counters of ${driver} without a metric: ${names.join(', ')}${more}`)];
-  });
 }
 
 /** Software devices without counters are as they should be. */

@@ -24,11 +24,6 @@ export const problems = [
     remedy: 'Update firmware and kernel; ionic (AMD Pensando and Pollara) has counters since Linux 6.18. The state of the ports is known.',
   },
   {
-    code: 'counters-without-metric',
-    meaning: 'A driver or its firmware has counters that feed no metric, so that the agent does not read them. The message names them.',
-    remedy: 'Nothing is wrong with the adapter. Read the files below hw_counters by hand where you need them, and report their names.',
-  },
-  {
     code: 'device-vanished',
     meaning: 'A device was listed but disappeared before it was read, as during a driver reload, a reset or a hot removal.',
     remedy: 'If the device does not return by itself, search the kernel log for the driver and the PCI function.',

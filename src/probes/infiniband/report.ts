@@ -46,11 +46,13 @@ function physicalFunctions(samples: readonly HcaSample[]): ReadonlyMap<string, H
 function readingsOf({ facts, ports, device, pcie, isInOtherNamespace }: HcaSample): readonly Reading[] {
   if (isInOtherNamespace) return [infoReading(facts)];
   const unreadable = ports.reduce((sum, { counters }) => sum + counters.unreadable, device.unreadable);
+  const unmapped = new Set([device, ...ports.map(({ counters }) => counters)].flatMap(({ unused }) => unused));
   return [
     infoReading(facts),
     ...ports.flatMap(portReadings),
     ...device.readings,
     { metric: metrics.unreadableFiles.name, value: unreadable },
+    { metric: metrics.unmappedCounters.name, value: unmapped.size },
     ...(pcie === undefined ? [] : pcieReadings(pcie)),
   ];
 }
