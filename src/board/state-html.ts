@@ -7,15 +7,16 @@ import { STATE_NAMES } from './words.ts';
 
 /**
  * The state of a device with its age, and each condition with what to do. `isBrief`: conditions for the record, and those that the parent has
- * too, have a name only, because no row of a long table should be tall for them.
+ * too, have a name only, and those that differ in their instance only are one, because no row of a long table should be tall for them.
  */
 export function stateCell(row: BoardRow, nowMs: number, isBrief = false): Html {
   const { state, sinceMs, isStale, readAtMs, conditions, ignored, unchecked, probation } = row;
   return html`<span class="state ${state}">${STATE_NAMES[state]}</span>${
     sinceMs === undefined ? undefined : html` <small>for ${age(sinceMs, nowMs)}</small>`
-  }${standingText(row)}${isStale === true ? html`<p class="condition">Not read for ${age(readAtMs, nowMs)}.</p>` : undefined}${conditions.map(
-    (condition) =>
-      conditionLine(row.family, condition, nowMs, isBrief && (condition.severity === 'info' || condition.ofWhole !== undefined)),
+  }${standingText(row)}${isStale === true ? html`<p class="condition">Not read for ${age(readAtMs, nowMs)}.</p>` : undefined}${(
+    isBrief ? alike(conditions) : conditions.map((one) => [one] as const)
+  ).map(([condition, ...others]) =>
+    conditionLine(row.family, condition, others, nowMs, isBrief && (condition.severity === 'info' || condition.ofWhole !== undefined)),
   )}${unchecked === undefined ? undefined : html`<p class="condition soft">Not checked: ${unchecked.join(', ')}. No read could check it yet.</p>`}${probation === undefined ? undefined : html`<p class="condition soft">${probationText(probation)}</p>`}${ignored?.map(
     ({ name, untilMs, why }) =>
       html`<p class="condition soft">${name} is ignored until ${new Date(Math.min(untilMs, LATEST_MS)).toISOString().slice(0, 10)}: ${why}</p>`,
@@ -42,10 +43,31 @@ function standingText({ state, conditions }: BoardRow): Html | undefined {
   return html`<b>, ${texts.join(', ')}</b>${others.length > 0 ? ` and ${others.length} more` : undefined}`;
 }
 
-function conditionLine(family: string, condition: RowCondition, nowMs: number, isNameOnly: boolean): Html {
+const MOST_NAMED = 8;
+
+type Alike = readonly [RowCondition, ...RowCondition[]];
+
+/** Conditions of one type that tell the same and ask for the same, in the order of the first ones. */
+function alike(conditions: readonly RowCondition[]): readonly Alike[] {
+  const found = new Map<string, Alike>();
+  for (const condition of conditions) {
+    const { type, severity, reason, standing, advice, ofWhole, countsAtMs } = condition;
+    const key = JSON.stringify([type, severity, reason, standing, advice, ofWhole === undefined, countsAtMs === undefined]);
+    found.set(key, [...(found.get(key) ?? []), condition] as unknown as Alike);
+  }
+  return [...found.values()];
+}
+
+function othersText(others: readonly RowCondition[]): string {
+  const names = others.slice(0, MOST_NAMED).map(({ name }) => name);
+  return `The same: ${names.join(', ')}${others.length > MOST_NAMED ? ` and ${others.length - MOST_NAMED} more` : ''}.`;
+}
+
+function conditionLine(family: string, condition: RowCondition, others: readonly RowCondition[], nowMs: number, isNameOnly: boolean): Html {
   const { name, type, severity, reason, standing, advice, ofWhole } = condition;
   const labels = [severity, reason, ...standing].join(', ');
   const sentences = isNameOnly ? (ofWhole === undefined ? [] : [`The same as ${ofWhole}.`]) : conditionSentences(condition, nowMs);
+  const same = others.length === 0 ? undefined : html`<br>${othersText(others)}`;
   const remedy = isNameOnly || advice === undefined ? undefined : html`<br><b>${advice}</b>`;
-  return html`<p class="condition"><b><a href="${conditionPath(family, type)}">${name}</a></b> <small>${labels}</small>${sentences.map((text) => html`<br>${text}`)}${remedy}</p>`;
+  return html`<p class="condition"><b><a href="${conditionPath(family, type)}">${name}</a></b> <small>${labels}</small>${sentences.map((text) => html`<br>${text}`)}${same}${remedy}</p>`;
 }

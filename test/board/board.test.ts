@@ -109,6 +109,31 @@ describe('a condition of a part', () => {
   });
 });
 
+describe('conditions that differ in their instance only', () => {
+  const errors = (link: number, more: Partial<ActiveCondition> = {}): ActiveCondition => ({
+    ...{ type: 'NvLinkErrors', instance: String(link), class: 'self-clearing', severity: 'degraded', reason: 'Errors' },
+    ...{ message: `errors on link ${link}`, remedy: 'inspect', sinceMs: 1, ...more },
+  });
+  const rowOf = (conditions: readonly ActiveCondition[]): BoardRow =>
+    of([gpu('a', { verdict: { state: 'degraded', sinceMs: 1, conditions } })]).rows[0] as BoardRow;
+  const links = Array.from({ length: 18 }, (_, link) => errors(link));
+  const count = (text: string, part: string): number => text.split(part).length - 1;
+
+  it('are one in a table, which names the others and hides no other kind', () => {
+    const row = rowOf([...links, errors(18, { severity: 'fatal', message: 'link 18 is dead' })]);
+    const { text } = stateCell(row, 0, true);
+    expect(count(text, 'class="condition"')).toBe(2);
+    expect(text).toContain('errors on link 0');
+    expect(text).toMatch(/The same: NvLinkErrors \(1\), (?:NvLinkErrors \(\d\)(?:, )?){7} and 9 more\./);
+    expect(text).toContain('link 18 is dead');
+  });
+
+  it('are told one by one on the page of the device', () => {
+    const { text } = stateCell(rowOf(links), 0);
+    expect([count(text, 'class="condition"'), text.includes('errors on link 17')]).toEqual([18, true]);
+  });
+});
+
 describe('the readings of a row', () => {
   const readingsOf = (readings: DeviceState['readings'], rateOf?: () => number | undefined) =>
     boardOf({ ...sample, devices: [state(device({ id: 'a' }), { readings })] }, { nowMs: 0, ...(rateOf && { rateOf }) }).rows[0]?.readings;

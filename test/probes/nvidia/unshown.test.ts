@@ -240,6 +240,13 @@ const EXCEPTIONS: readonly (readonly [what: string, board: Partial<Board>, verdi
 ];
 
 describe.each(SOURCES)('by the %s,', (source) => {
+  it('a folder of the driver whose name is no PCI address is no GPU', async () => {
+    const names = ['passwd', '0000:3c:00.0x', '..0000:3c:00.0', '0000:3c:00', ' 0000:3c:00.0', '0000:3c:00.0\n'];
+    const files = Object.fromEntries(names.map((name) => [`proc/driver/nvidia/gpus/${name}/information`, information(1, uuidOf(1))]));
+    const { node } = await boardWith(source, { count: 1, files }, { gpus: [0] });
+    expect([told(node, uuidOf(0)), countOf(node), node.problems]).toEqual(['healthy', 1, []]);
+  });
+
   it.each(EXCEPTIONS)('%s', async (what, board, verdict) => {
     expect(listing.map((row) => row.what)).toContain(what);
     const { node } = await boardWith(source, { count: 2, ...board }, { gpus: [0] });
