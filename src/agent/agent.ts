@@ -218,37 +218,32 @@ export interface OwnReader {
   read(): Promise<Snapshot>;
   /** Metrics of devices and containers at the latest read, without those of the agent. */
   page(): string;
-  /** The whole metrics page at the latest read. */
-  metrics(): Promise<string>;
   /** Events of the reads so far. */
   events(): readonly HealthEvent[];
   /** Resolves to false when a thread is stuck in the kernel. */
   close(): Promise<boolean>;
 }
 
-/** Opens a reader. `own`: parts of a capture or a replay, which also keeps accounts and incidents, in memory. */
+/** Opens a reader. `own`: parts of a capture or a replay. */
 export async function openReader(settings: AgentSettings, parts: AgentDependencies, own?: CoreDependencies): Promise<OwnReader> {
   const inMemory = { ...settings, state: { ...settings.state, file: '' } };
-  const { core, health, exposition, plugin, incidents } = await build(inMemory, parts, { isLasting: false, parts: own });
-  plugin?.follow();
+  const { core, health, exposition } = await build(inMemory, parts, { isLasting: false, parts: own });
   return {
     async read() {
       await core.refresh();
       core.assemble();
       // A part of a device joins a claim only when it is read after the claim was seen.
-      if (own?.frames === undefined && core.hasUnjoinedClaims) {
+      if (own?.isSteady !== true && core.hasUnjoinedClaims) {
         await core.refresh();
         core.assemble();
       }
       return core.store.snapshot() as Snapshot;
     },
     page: () => exposition.devices(),
-    metrics: async () => Buffer.concat((await exposition.page('text')).plain).toString(),
     events: () => health.engine.eventsSince(0),
     async close() {
       const ended = await core.close();
-      await Promise.all([health.close(), plugin?.stop()]);
-      await incidents?.close();
+      await health.close();
       return ended;
     },
   };
@@ -284,18 +279,17 @@ async function build(
   { logger, version, config, deprecatedOptions }: AgentDependencies,
   { isLasting, access, parts, succession }: BuildDependencies,
 ): Promise<Built> {
-  const clock = parts?.frames ?? systemClock;
-  const hasPast = isLasting || parts?.frames !== undefined;
+  const clock = parts?.clock ?? systemClock;
   const lease = succession?.lease ?? new StateLease();
-  const health = await HealthService.open(settings, logger, clock, hasPast, lease);
-  const usage = hasPast ? await AccountingService.open(settings, logger, systemClock, lease) : undefined;
+  const health = await HealthService.open(settings, logger, clock, isLasting, lease);
+  const usage = isLasting ? await AccountingService.open(settings, logger, systemClock, lease) : undefined;
   const facts = isLasting ? new HostFactsCache(settings.roots.sysfs, systemClock) : undefined;
   const place = (): IncidentPlace => ({ node: settings.node, agentVersion: version, host: facts?.facts() ?? {} });
-  const incidents = hasPast ? await IncidentService.open(settings, { health, place, logger, clock: systemClock, lease }) : undefined;
-  const core = new AgentCore(settings, health, logger, systemClock, parts, usage);
+  const incidents = isLasting ? await IncidentService.open(settings, { health, place, logger, clock: systemClock, lease }) : undefined;
+  const core = new AgentCore(settings, health, logger, clock, parts, usage);
   incidents?.follow(core.store);
   const history = isLasting ? new HistoryService(settings, incidents, core.store) : undefined;
-  const plugin = hasPast ? createAgentPlugin(settings, core, () => health.policy, logger, clock, parts?.observe) : undefined;
+  const plugin = isLasting ? createAgentPlugin(settings, core, () => health.policy, logger, clock) : undefined;
   const stats = (): AgentStats => {
     const polled = core.poller.stats();
     const host = facts?.facts();

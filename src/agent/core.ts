@@ -64,11 +64,13 @@ export interface CoreDependencies {
   readonly isolated: ReadProcess;
   /** Takes what is read in the main thread. Present only in a capture. */
   readonly observe?: Observe;
+  /** The clock of a capture or a replay. Default: the system's. */
+  readonly clock?: Clock;
   /**
-   * The clock of a capture or a replay. A frame is one refresh and one snapshot. The order in which its reads end must not show, so no
-   * snapshot is made before the last one ended, and no read follows.
+   * A capture or a replay: one refresh makes one snapshot. The order in which its reads end must not show, so no snapshot is made before the
+   * last one ended, and nothing is read between two refreshes.
    */
-  readonly frames?: Clock;
+  readonly isSteady?: true;
 }
 
 /** Probes, kubelet client and store, without the scheduler that calls them and the outputs that read them. */
@@ -79,11 +81,9 @@ export class AgentCore {
   readonly pods: PodsReader | undefined;
   readonly runners: readonly FamilyRunner[];
   readonly #clock: Clock;
-  /** Gives readings and snapshots their times. */
-  readonly #readingClock: Clock;
   /** Interval of the reads of a family whose container seems to wait. */
   #sampleMs: number;
-  readonly #isFramed: boolean;
+  readonly #isSteady: boolean;
   readonly #assembler: Assembler;
   readonly #problems: ProblemLog;
   /** The next read of a family outside the interval. */
@@ -128,9 +128,8 @@ export class AgentCore {
     this.#clock = clock;
     this.#sampleMs = sampleOf(settings);
     this.#health = health;
-    const { start, isolated, observe, frames }: CoreDependencies = parts ?? { start: startThread, isolated: new IsolatedReads(clock) };
-    this.#readingClock = frames ?? clock;
-    this.#isFramed = frames !== undefined;
+    const { start, isolated, observe, isSteady }: CoreDependencies = parts ?? { start: startThread, isolated: new IsolatedReads(clock) };
+    this.#isSteady = isSteady === true;
     this.#isolated = isolated;
     const families = settings.families.map(({ family }) => family);
     this.#releasable = new Set(families.flatMap(({ name, canRelease }) => (canRelease === true ? [name] : [])));
@@ -144,7 +143,6 @@ export class AgentCore {
       forms: families.flatMap(({ claimForms }) => claimForms ?? []),
       thread: this.#documents,
       clock,
-      readingClock: this.#readingClock,
       observe,
     });
     const host = createHost(settings.roots, clock, { observe });
@@ -155,7 +153,7 @@ export class AgentCore {
     this.poller = createPodResourcesPoller({
       options: settings.podResources,
       specDirectories: settings.cdi.dirs,
-      clock: this.#readingClock,
+      clock,
       observe,
       onChange: () => {
         this.#answered();
@@ -177,7 +175,6 @@ export class AgentCore {
         },
         {
           clock,
-          readingClock: this.#readingClock,
           isolated,
           start,
           events: {
@@ -234,7 +231,7 @@ export class AgentCore {
   /** Reads everything once. Resolves when each part has answered or timed out. */
   async refresh(): Promise<void> {
     await Promise.all([this.#ask(), ...this.runners.map((runner) => this.#refresh(runner))]);
-    if (this.#isBehind && !this.#isFramed) this.assemble();
+    if (this.#isBehind && !this.#isSteady) this.assemble();
   }
 
   /** Reads some families once and makes a snapshot. Resolves when each family has answered or timed out. */
@@ -292,7 +289,7 @@ export class AgentCore {
         claims: this.#claims.current(),
         claimTimes: this.#claims.times,
       },
-      { nowMs: this.#readingClock.now(), monotonicMs: this.#readingClock.monotonic() },
+      { nowMs: this.#clock.now(), monotonicMs: this.#clock.monotonic() },
     );
     this.#health.hangs(Object.fromEntries(this.runners.map(({ family, hung }) => [family, hung])));
     this.#health.completed(this.runners.flatMap(({ family, wasReadCompletely }) => (wasReadCompletely ? [family] : [])));
@@ -339,7 +336,7 @@ export class AgentCore {
   }
 
   #askForFaults(): void {
-    if (this.#isFramed || this.#cancelAsk !== undefined) return;
+    if (this.#isSteady || this.#cancelAsk !== undefined) return;
     this.#cancelAsk = this.#clock.after(FAULT_ASK_MS, () => {
       void this.#ask().then(() => {
         this.#cancelAsk = undefined;
@@ -372,7 +369,7 @@ export class AgentCore {
 
   /** Reads the files of claims again, once for each time at which a device was first seen that may be theirs. */
   #confirmClaims(seenMs: number | undefined): void {
-    if (this.#isFramed || seenMs === undefined || seenMs <= this.#confirmedMs) return;
+    if (this.#isSteady || seenMs === undefined || seenMs <= this.#confirmedMs) return;
     this.#confirmedMs = seenMs;
     void this.#claims.read(this.poller.current().allocations).then(() => this.#changed());
   }
@@ -383,7 +380,7 @@ export class AgentCore {
    */
   #changed(isNews = true): void {
     this.#isBehind = true;
-    if (this.#isFramed) return;
+    if (this.#isSteady) return;
     const nowMs = this.#clock.monotonic();
     const settleMs = !this.#isReading() ? 0 : isNews ? SETTLE_MS : QUIET_SETTLE_MS;
     const atMs = Math.max(nowMs + settleMs, this.#restsUntilMs);
@@ -427,7 +424,7 @@ export class AgentCore {
     const nowMs = this.#clock.monotonic();
     const atMs = Math.max(nowMs + WAKE_SPACING_MS, fromMs);
     const next = this.#wakes.get(runner);
-    if (this.#isFramed || (next !== undefined && next.atMs <= atMs)) return;
+    if (this.#isSteady || (next !== undefined && next.atMs <= atMs)) return;
     next?.cancel();
     const read = (): void => {
       this.#wakes.delete(runner);

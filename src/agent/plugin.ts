@@ -3,20 +3,18 @@ import type { Clock } from '../host/clock.ts';
 import { createHost } from '../host/host.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
-import type { Observe } from '../model/observation.ts';
 import { type PluginResource, selectorsOf } from '../model/plugin-resource.ts';
 import { createDevicePlugin, type DevicePlugin } from '../plugin/plugin.ts';
 import type { AgentCore } from './core.ts';
 import type { AgentSettings } from './settings.ts';
 
-/** Creates the device plugin on the agent's snapshots and verdicts. Without resources it does nothing. `observe`: that of a capture. */
+/** Creates the device plugin on the agent's snapshots and verdicts. Without resources it does nothing. */
 export function createAgentPlugin(
   settings: AgentSettings,
   core: Pick<AgentCore, 'store' | 'refreshFamilies' | 'refreshWithHolders' | 'whyDirty'>,
   policy: () => OfferPolicy,
   logger: Logger,
   clock: Clock,
-  observe?: Observe,
 ): DevicePlugin {
   const { options, resources } = settings.plugin;
   warnOfResources(settings, logger);
@@ -26,7 +24,7 @@ export function createAgentPlugin(
     store: core.store,
     access: Object.fromEntries(settings.families.map(({ family }) => [family.name, family.access?.bind(family)])),
     healthOf: (verdict) => kubeletHealth(verdict, policy()),
-    dev: createHost(settings.roots, clock, { observe }).dev,
+    dev: createHost(settings.roots, clock).dev,
     missingRetentionMs: settings.device['missing-retention'],
     // Only the families of the resource: a family that hangs must not delay the containers of another family.
     refresh: (resource) => {

@@ -3,179 +3,113 @@ import { Ajv } from 'ajv';
 import type { Bounds } from '../host/documents/bounds.ts';
 import { parseJson } from '../host/documents/json.ts';
 import { isTreePath } from './entry-name.ts';
-import { type Capture, FORMAT, type Frame, type Manifest } from './frame.ts';
-import { packTar, type TarEntry } from './tar.ts';
-import { ARCHIVE_LIMITS, ArchiveProblem, pathProblem, unpackTar } from './untar.ts';
+import { type Capture, FORMAT } from './format.ts';
 
-const MANIFEST = 'manifest.json';
-const folderOf = (index: number): string => `frames/${String(index).padStart(5, '0')}`;
-const FRAME = 'frame.json';
-const PAGE = 'page.prom';
-const TREE = 'tree/';
+/** Limits of an archive that somebody else made: bytes without compression; paths, outputs and answers; levels. */
+export const ARCHIVE_BOUNDS: Bounds = { mostBytes: 128 * 2 ** 20, mostEntries: 2_000_000, mostDepth: 16 };
 
-/** The part of a frame that is one JSON file. */
-type FrameText = Omit<Frame, 'files' | 'page'>;
+/** The fault of an archive. An error message for the user ends with its text: `it is cut off`. */
+export class ArchiveProblem extends Error {}
 
-/** A capture as a compressed archive that `tar` opens. */
-export function packCapture({ manifest, frames }: Capture): Buffer {
-  const json = (value: unknown): Buffer => Buffer.from(`${JSON.stringify(value, null, 1)}\n`);
-  const entries: TarEntry[] = [{ path: MANIFEST, bytes: json(manifest) }];
-  for (const [index, { files, page, ...text }] of frames.entries()) {
-    const folder = folderOf(index);
-    entries.push({ path: `${folder}/${FRAME}`, bytes: json(text) }, { path: `${folder}/${PAGE}`, bytes: Buffer.from(page) });
-    for (const [path, bytes] of Object.entries(files)) entries.push({ path: `${folder}/${TREE}${path}`, bytes });
-  }
-  return gzipSync(packTar(entries, frames[0]?.wallMs ?? 0));
-}
-
-/** Bytes that a frame adds to an archive, without compression. */
-export function frameBytes({ files, page, ...text }: Frame): number {
-  const sizes = Object.values(files).map(({ length }) => 1_024 + length);
-  return sizes.reduce((sum, size) => sum + size, 2_048 + page.length + JSON.stringify(text).length);
+/** A capture as compressed JSON. Throws {@link ArchiveProblem} when no replay would read it. */
+export function packCapture(capture: Capture): Buffer {
+  const text = Buffer.from(`${JSON.stringify(capture, null, 1)}\n`);
+  if (text.length > ARCHIVE_BOUNDS.mostBytes) throw tooLarge();
+  return gzipSync(text);
 }
 
 /** Reads an archive. Throws {@link ArchiveProblem} for everything that is no capture of this format. */
 export function unpackCapture(archive: Buffer): Capture {
-  const entries = new Map(unpackTar(uncompressed(archive)).map(({ path, bytes }) => [path, bytes]));
-  const manifest = parsed<Manifest>(entries, MANIFEST, isManifest, () => new ArchiveProblem('it is no capture of device-agent'));
-  if (manifest.format !== FORMAT)
-    throw new ArchiveProblem(`it has format ${manifest.format}, and this version of device-agent reads format ${FORMAT}`);
-  const frames = Array.from({ length: manifest.frames }, (_, index) => frameOf(entries, folderOf(index)));
-  if (frames.length === 0) throw new ArchiveProblem('it has no frame');
-  return { manifest, frames };
+  const text = uncompressed(archive);
+  // Archives of format 1 were tar archives with many moments of a node.
+  if (text.toString('latin1', 257, 262) === 'ustar') throw otherFormat(1);
+  const capture = parsed(text.toString('utf8'));
+  if (!isObject(capture) || typeof capture.format !== 'number') throw new ArchiveProblem('it is no capture of device-agent');
+  if (capture.format !== FORMAT) throw otherFormat(capture.format);
+  if (!isCapture(capture)) throw new ArchiveProblem(`it is damaged: ${ajv.errorsText(isCapture.errors, { dataVar: 'capture' })}`);
+  for (const { tree } of capture.reads)
+    for (const path of Object.keys(tree))
+      if (!isTreePath(path)) throw new ArchiveProblem(`the path ${JSON.stringify(path.slice(0, 200))} is not allowed`);
+  return capture;
 }
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
+const tooLarge = (): ArchiveProblem => new ArchiveProblem(`it is larger than ${ARCHIVE_BOUNDS.mostBytes} bytes`);
+const otherFormat = (format: number): ArchiveProblem =>
+  new ArchiveProblem(`it has format ${format}, and this version of device-agent reads format ${FORMAT}; capture the node again`);
 
 function uncompressed(archive: Buffer): Buffer {
-  if (archive[0] !== 0x1f || archive[1] !== 0x8b) return archive;
   try {
-    return gunzipSync(archive, { maxOutputLength: ARCHIVE_LIMITS.mostBytes });
+    return gunzipSync(archive, { maxOutputLength: ARCHIVE_BOUNDS.mostBytes });
   } catch (error) {
-    const isTooLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
-    throw new ArchiveProblem(isTooLarge ? `it is larger than ${ARCHIVE_LIMITS.mostBytes} bytes` : 'it is cut off or damaged');
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge();
+    throw new ArchiveProblem(code === 'Z_BUF_ERROR' ? 'it is cut off' : 'it is damaged, or no capture of device-agent');
   }
 }
 
-function frameOf(entries: ReadonlyMap<string, Uint8Array>, folder: string): Frame {
-  const text = parsed<FrameText>(entries, `${folder}/${FRAME}`, isFrame, () => new ArchiveProblem(`${folder} is missing or damaged`));
-  const start = `${folder}/${TREE}`;
-  const files = Object.fromEntries(
-    [...entries].flatMap(([path, bytes]) => (path.startsWith(start) ? [[path.slice(start.length), bytes] as const] : [])),
-  );
-  for (const path of [
-    ...Object.keys(files),
-    ...Object.keys(text.links),
-    ...Object.keys(text.errors),
-    ...text.directories,
-    ...text.unread,
-    ...text.removed,
-  ])
-    if (!isTreePath(path)) throw pathProblem(path);
-  return { ...text, files, page: Buffer.from(entries.get(`${folder}/${PAGE}`) ?? []).toString('utf8') };
-}
-
-function parsed<T>(
-  entries: ReadonlyMap<string, Uint8Array>,
-  path: string,
-  isValid: (value: unknown) => boolean,
-  problem: () => ArchiveProblem,
-): T {
+function parsed(text: string): unknown {
   try {
-    const value = parseJson(Buffer.from(entries.get(path) ?? []).toString('utf8'), BOUNDS);
-    if (isValid(value)) return value as T;
+    return parseJson(text, ARCHIVE_BOUNDS);
   } catch {
-    // It is no JSON, or past its bounds.
+    return undefined;
   }
-  throw problem();
 }
 
-/** A frame has an entry for each file, command and answer of a node: some ten thousand. */
-const BOUNDS: Bounds = { mostBytes: ARCHIVE_LIMITS.mostEntryBytes, mostEntries: 1_000_000, mostDepth: 16 };
-
-const texts = { type: 'object', required: [], additionalProperties: { type: 'string' } } as const;
-const paths = { type: 'array', items: { type: 'string' } } as const;
-const number = { type: 'number' } as const;
 const string = { type: 'string' } as const;
-
-const manifestSchema = {
+const number = { type: 'number' } as const;
+const integer = { type: 'integer' } as const;
+const errorName = { type: 'string', pattern: '^[A-Za-z-]{1,32}$' } as const;
+const texts = { type: 'object', additionalProperties: string } as const;
+const list = (items: object) => ({ type: 'array', items });
+const record = (properties: object, ...optional: readonly string[]) => ({
   type: 'object',
-  required: ['format', 'agentVersion', 'node', 'isRedacted', 'options', 'parts', 'frames'],
-  properties: {
+  required: Object.keys(properties).filter((name) => !optional.includes(name)),
+  properties,
+});
+const entry = {
+  type: 'object',
+  properties: { file: string, base64: string, link: string, error: errorName, directory: { const: true } },
+  additionalProperties: false,
+  minProperties: 1,
+  maxProperties: 1,
+};
+const signal = { type: 'string', pattern: '^SIG[A-Z0-9]{1,12}$' };
+const exitCode = { type: 'integer', minimum: 0, maximum: 255 };
+const output = { program: string, args: list(string), stdout: string, stderr: string };
+const failed = record({ code: { type: 'integer', minimum: 1, maximum: 16 }, details: string, errno: errorName }, 'errno');
+const read = record({
+  atMs: { type: 'number', minimum: 0 },
+  wallMs: { type: 'number', minimum: 0, maximum: 8.64e15 },
+  tree: { type: 'object', additionalProperties: entry },
+  kernelLog: list(string),
+  commands: list(record({ ...output, exitCode, signal, failure: string }, 'exitCode', 'signal', 'failure')),
+  library: list(
+    record(
+      {
+        symbol: string,
+        types: string,
+        values: list(string),
+        memory: list(record({ at: number, before: string, after: string })),
+        code: integer,
+        event: integer,
+      },
+      'code',
+      'event',
+    ),
+  ),
+  requests: list(record({ method: string, answer: string, error: failed }, 'answer', 'error')),
+});
+const ajv = new Ajv({ strict: false });
+const isCapture = ajv.compile<Capture>(
+  record({
     format: number,
     agentVersion: string,
     node: string,
     isRedacted: { type: 'boolean' },
     options: texts,
     parts: { type: 'object' },
-    frames: { type: 'integer', minimum: 0, maximum: 100_000 },
-  },
-} as const;
-
-const frameSchema = {
-  type: 'object',
-  required: ['atMs', 'wallMs', 'links', 'directories', 'unread', 'errors', 'removed', 'kernelLog', 'commands', 'library', 'requests'],
-  properties: {
-    atMs: { type: 'number', minimum: 0 },
-    wallMs: { type: 'number', minimum: 0, maximum: 8.64e15 },
-    links: texts,
-    directories: paths,
-    unread: paths,
-    errors: { ...texts, additionalProperties: { type: 'string', pattern: '^[A-Za-z-]{1,32}$' } },
-    removed: paths,
-    kernelLog: paths,
-    commands: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['program', 'args', 'stdout', 'stderr'],
-        properties: {
-          program: string,
-          args: paths,
-          stdout: string,
-          stderr: string,
-          exitCode: { type: 'integer', minimum: 0, maximum: 255 },
-          signal: { type: 'string', pattern: '^SIG[A-Z0-9]{1,12}$' },
-          failure: string,
-        },
-      },
-    },
-    library: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['symbol', 'types', 'values', 'memory'],
-        properties: {
-          symbol: string,
-          types: string,
-          values: paths,
-          code: number,
-          event: number,
-          memory: {
-            type: 'array',
-            items: { type: 'object', required: ['at', 'before', 'after'], properties: { at: number, before: string, after: string } },
-          },
-        },
-      },
-    },
-    requests: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['method', 'kubelet'],
-        properties: {
-          method: { type: 'string', pattern: '^/[A-Za-z0-9._/]{1,200}$' },
-          kubelet: { type: 'integer' },
-          answer: string,
-          error: {
-            type: 'object',
-            required: ['code', 'details'],
-            properties: { code: { type: 'integer', minimum: 1, maximum: 16 }, details: string, errno: string },
-          },
-        },
-      },
-    },
-  },
-} as const;
-
-const ajv = new Ajv({ strict: false });
-const isManifest = ajv.compile(manifestSchema);
-const isFrame = ajv.compile(frameSchema);
+    page: string,
+    reads: { ...list(read), minItems: 2, maxItems: 2 },
+  }),
+);

@@ -2,7 +2,6 @@ import { VIEW_SORTS } from '../board/view.ts';
 import { NODE_CONDITIONS } from '../health/journal/known-well.ts';
 import { NODE_EVENT } from '../health/journal/node-problem.ts';
 import type { CommandSpec } from './command-spec.ts';
-import { notRepeatedText } from './replay/captured-page.ts';
 
 /** Option of all commands that ask the agent. */
 const readOption = { flags: '--read', help: 'Read by this command, and ask no agent.' } as const;
@@ -185,49 +184,39 @@ Device hours count a device that several containers hold once: each container ha
     name: 'demo',
     summary: 'Create a simulated node from files, programs and a kubelet, and run the agent on it.',
     ownSection: { path: 'sim', load: async () => (await import('./demo/section.ts')).demoSection },
-    options: [
-      { flags: '--replay <file>', help: 'Play a capture of a real node in place of the simulated one; docs/capture.md.' },
-      { flags: '--speed <factor>', help: 'How much faster than on the node the capture is played (default: 1).' },
-    ],
+    options: [{ flags: '--replay <file>', help: 'Show a captured node in place of the simulated one; docs/capture.md.' }],
     examples: [
       'device-agent demo',
       'device-agent demo --sim.devices=all=0,nvme=16 --sim.pods=100 --web.listen-address=:0',
-      'device-agent demo --replay device-agent-capture.tar.gz --speed 10',
+      'device-agent demo --replay device-agent-capture.json.gz',
     ],
     load: async () => (await import('./demo/demo.ts')).runDemo,
   },
   {
     name: 'capture',
-    summary:
-      'Write everything that the agent reads on this node into one archive, with all names replaced, for a replay on another machine.',
+    summary: 'Read everything on this node twice, and write it into one archive, with all names replaced, for a replay on another machine.',
     options: [
-      { flags: '-o, --output <file>', help: 'Archive to write; - is the standard output (default: device-agent-capture.tar.gz).' },
-      { flags: '--for <duration>', help: 'How long to read, such as 10m. (default: two refreshes)' },
+      { flags: '-o, --output <file>', help: 'Archive to write; - is the standard output (default: device-agent-capture.json.gz).' },
       { flags: '--no-redact', help: 'Keep the names of pods and hosts, UUIDs and serial numbers.' },
     ],
-    notes: `The command reads by itself, also beside a running agent, which keeps no bytes of its reads: about 100 MiB of memory and a second set of reads in every
---refresh.interval. Ctrl-C ends it with what was read until then.
-docs/capture.md says what is in the archive and what is replaced.`,
+    notes: `The command reads by itself, also beside a running agent, which keeps no bytes of its reads: about 100 MiB of memory and two sets of reads, one
+--refresh.interval apart. docs/capture.md says what is in the archive and what is replaced.`,
     examples: [
       'device-agent capture',
-      'device-agent capture -o node-7.tar.gz --for 10m',
-      'kubectl exec POD -- device-agent capture -o - > node-7.tar.gz',
+      'device-agent capture -o node-7.json.gz --refresh.interval=1s',
+      'kubectl exec POD -- device-agent capture -o - > node-7.json.gz',
     ],
     readsDevices: () => true,
     load: async () => (await import('./capture/capture.ts')).runCapture,
   },
   {
     name: 'replay',
-    summary: 'Play a capture and compare the metrics with those of the captured node: 0 equal, 1 different.',
+    summary: 'Read a captured node and compare the metrics with those of the capture: 0 equal, 1 different.',
     formats: ['text', 'prom'],
     argument: { name: 'file', help: 'Archive of "device-agent capture".' },
-    options: [
-      { flags: '--expect <page>', help: 'Metrics to expect after the last frame (default: those in the archive, after each frame).' },
-    ],
-    notes: `-o prom prints the metrics after the last frame.
-All series count, also times, totals of use and incidents, except those that a replay cannot repeat:
-${notRepeatedText()}`,
-    examples: ['device-agent replay node-7.tar.gz', 'device-agent replay node-7.tar.gz --expect page.prom'],
+    options: [{ flags: '--expect <page>', help: 'Metrics to expect after the second read (default: those in the archive).' }],
+    notes: '-o prom prints the metrics of devices and containers after the second read. Times of the agent are not compared.',
+    examples: ['device-agent replay node-7.json.gz', 'device-agent replay node-7.json.gz --expect page.prom'],
     load: async () => (await import('./replay/replay.ts')).runReplay,
   },
   {

@@ -7,7 +7,7 @@ import type { CommandContext } from './context.ts';
 const HEAD_MS = 2_000;
 /** A wait that is shorter is not worth a word. */
 const UNTOLD_MS = 300;
-/** A capture can take hours. */
+/** Long enough for a capture and a doctor. */
 const LONGEST_WAIT_MS = 60_000;
 
 const WAITING = 'another command reads the devices beside the agent; this one waits, because both need memory of the same container\n';

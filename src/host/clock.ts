@@ -6,7 +6,7 @@ export interface Clock {
   monotonic(): number;
   /** Runs once after a delay; returns a function that cancels it. The timer does not keep the process alive. */
   after(delayMs: number, run: () => void): () => void;
-  /** The clock of a capture or a replay: nothing is read between two frames. */
+  /** The clock of the threads of a capture or a replay: nothing is read between two reads of all. */
   readonly isStill?: true;
 }
 

@@ -4,8 +4,8 @@ import type { Observe } from '../model/observation.ts';
 import type { Clock } from './clock.ts';
 import type { StepRecord } from './fs/step-record.ts';
 import { Tree } from './fs/tree.ts';
-import { type RecordedErrors, ReplayedTree, recordedErrorsOf } from './recorded/recorded-errors.ts';
 import { RecordedTree } from './recorded/recorded-tree.ts';
+import { ReplayedTree } from './recorded/replayed-tree.ts';
 
 /** Mount points of the machine's pseudo file systems. */
 export interface Roots {
@@ -14,8 +14,8 @@ export interface Roots {
   readonly dev: string;
   /** Files of the programs of the host. Absent or empty: none are read. */
   readonly share?: string;
-  /** File of the errors that a replay repeats, see {@link recordedErrorsOf}. Absent or empty on a real machine. */
-  readonly 'recorded-errors'?: string;
+  /** The files are those of a replay, see {@link ReplayedTree}. */
+  readonly isReplay?: true;
 }
 
 /** The machine as a probe sees it. Tests and the simulated node use other roots with the same code. */
@@ -34,8 +34,6 @@ export interface Host {
   readonly children: ChildRegistry;
   /** Takes what was read. Present only in a capture. */
   readonly observe?: Observe;
-  /** Errors of the captured machine. Present only in a replay. */
-  readonly recordedErrors?: RecordedErrors;
 }
 
 export interface ChildRegistry {
@@ -59,9 +57,7 @@ export function createHost(
   clock: Clock,
   { children = noChildRegistry, guard, known = [], counted = NO_MARK, observe }: HostDependencies = {},
 ): Host {
-  const { 'recorded-errors': file = '' } = roots;
-  const recordedErrors = file === '' ? undefined : recordedErrorsOf(file);
-  const tree = (root: string): Tree => createTree(root, { guard, observe, recordedErrors });
+  const tree = (root: string): Tree => createTree(root, { guard, observe, isReplay: roots.isReplay === true });
   return {
     sys: tree(roots.sysfs),
     proc: tree(roots.procfs),
@@ -72,22 +68,21 @@ export function createHost(
     known,
     counted,
     ...(observe === undefined ? {} : { observe }),
-    ...(recordedErrors === undefined ? {} : { recordedErrors }),
   };
 }
 
 /** A directory outside the pseudo file systems, read as those of the host: by the same guard, and noted in a capture. */
-export function treeAt({ sys, observe, recordedErrors }: Host, root: string): Tree {
-  return createTree(root, { guard: sys.guard, observe, recordedErrors });
+export function treeAt({ sys, observe }: Host, root: string): Tree {
+  return createTree(root, { guard: sys.guard, observe, isReplay: sys instanceof ReplayedTree });
 }
 
 interface TreeDependencies {
   readonly guard?: StepRecord | undefined;
   readonly observe?: Observe | undefined;
-  readonly recordedErrors?: RecordedErrors | undefined;
+  readonly isReplay: boolean;
 }
 
-function createTree(root: string, { guard, observe, recordedErrors }: TreeDependencies): Tree {
+function createTree(root: string, { guard, observe, isReplay }: TreeDependencies): Tree {
   if (observe !== undefined) return new RecordedTree(root, guard, observe);
-  return recordedErrors === undefined ? new Tree(root, guard) : new ReplayedTree(root, guard, recordedErrors);
+  return isReplay ? new ReplayedTree(root, guard) : new Tree(root, guard);
 }

@@ -9,5 +9,4 @@ export const pathOptions = {
     '/usr/share',
     'Where the host has misc/pci.ids or hwdata/pci.ids, the names of cards that do not report their model. Without it such a card has no model.',
   ),
-  'recorded-errors': stringOption('', 'File with the errors that reads return in a replay. Only a replay writes such a file. Empty: none.'),
 };

@@ -37,8 +37,10 @@ export interface KnownText {
   readonly documents?: Readonly<Record<string, KnownNames>>;
   /** Programs of the vendor, whose names show nothing about who uses the machine. */
   readonly programs?: readonly string[];
-  /** Words that say what kind of identity follows in a text, such as `uuid`. They are parts of a format. */
+  /** Words that say what kind of identity follows in a text, such as `uuid`, and names with digits that all boards of a kind share. */
   readonly formats?: readonly string[];
+  /** Names that its driver gives to devices, when they have more than one number. */
+  readonly deviceNames?: readonly RegExp[];
   /** Beginnings of names that are unique in the world, so that all of the name is an identity. */
   readonly worldwide?: readonly string[];
   /** Functions of the vendor's library whose answer is a text that all boards of a kind share. */
@@ -47,6 +49,8 @@ export interface KnownText {
   readonly callIdentities?: Readonly<Record<string, readonly [begin: number, end: number]>>;
   /** Returns the names of the programs in a record of the kernel log. Undefined when the family does not understand the record. */
   kernelPrograms?(record: KernelRecord): readonly string[] | undefined;
+  /** Parts of such a record that stay as they are: a key and the number behind it, such as a channel or an address. Global. */
+  readonly kernelValues?: RegExp;
 }
 
 /** One record of the kernel log, decoded. `origin`: who chose its words. */

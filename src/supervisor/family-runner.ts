@@ -61,8 +61,6 @@ export interface RunnerEvents {
 
 export interface RunnerDependencies {
   readonly clock: Clock;
-  /** Gives readings their times. Default: the clock that counts deadlines. */
-  readonly readingClock?: Clock;
   readonly isolated: ReadProcess;
   readonly events: RunnerEvents;
   /** Default: a worker thread. */
@@ -103,7 +101,6 @@ export class FamilyRunner {
   readonly family: string;
   #settings: RunnerSettings;
   readonly #clock: Clock;
-  readonly #readingClock: Clock;
   readonly #isolated: ReadProcess;
   readonly #events: RunnerEvents;
   readonly #start: StartThread;
@@ -142,21 +139,11 @@ export class FamilyRunner {
 
   constructor(
     settings: RunnerSettings,
-    {
-      clock,
-      readingClock = clock,
-      isolated,
-      events,
-      start = startThread,
-      isPresent = () => true,
-      known = () => [],
-      counted,
-    }: RunnerDependencies,
+    { clock, isolated, events, start = startThread, isPresent = () => true, known = () => [], counted }: RunnerDependencies,
   ) {
     this.family = settings.family;
     this.#settings = settings;
     this.#clock = clock;
-    this.#readingClock = readingClock;
     this.#isolated = isolated;
     this.#events = events;
     this.#start = start;
@@ -272,7 +259,7 @@ export class FamilyRunner {
     this.#dismiss();
     this.#latest = undefined;
     this.#fault = undefined;
-    this.#tally.skipped(this.#readingClock.now());
+    this.#tally.skipped(this.#clock.now());
     const isNews = !this.#isSkipped;
     this.#isSkipped = true;
     this.#events.changed(isNews);
@@ -285,7 +272,7 @@ export class FamilyRunner {
       return;
     }
     const id = this.#nextRun++;
-    const startedMs = this.#readingClock.monotonic();
+    const startedMs = this.#clock.monotonic();
     this.#run = { id, thread, startedMs, timedFromMs: this.#clock.monotonic(), unread: new Set(), cancelCheck: () => {} };
     this.#watch(this.#run, undefined);
     thread.send({ type: 'collect', run: id });
@@ -443,12 +430,12 @@ export class FamilyRunner {
   }
 
   #collected(run: Run, raw: Collection, durationMs: number): void {
-    const readAtMs = this.#readingClock.now();
+    const readAtMs = this.#clock.now();
     const isLost = raw.listing === 'absent' && this.#isKnown;
     const reported = isLost ? { ...raw, problems: [...raw.problems, NOTHING_SHOWN] } : raw;
     const collection = leaveOut(reported, [...run.unread, ...this.#hungDirectories, ...this.#closedPlaces], this.#sys);
     const isNews = this.#fault !== undefined || hasNews(this.#latest?.collection, collection);
-    this.#latest = { collection, startedMs: run.startedMs, readAtMs, monotonicMs: this.#readingClock.monotonic() };
+    this.#latest = { collection, startedMs: run.startedMs, readAtMs, monotonicMs: this.#clock.monotonic() };
     this.#fault = undefined;
     this.#tally.ended(hasRead(collection) && !isLost, durationMs, readAtMs);
     this.#isKnown ||= raw.reports.length > 0;

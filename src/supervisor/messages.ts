@@ -10,7 +10,7 @@ import type { PostedCollection } from './posted-collection.ts';
 export interface ThreadExtras {
   /** The thread reports all that it reads, for a capture. */
   readonly isObserved?: boolean;
-  /** Memory of the clock of frames. */
+  /** Memory of a `ReadClock`. */
   readonly clock?: SharedArrayBuffer;
 }
 

@@ -56,8 +56,8 @@ export type StartThread = (settings: ThreadSettings, context: ThreadContext, lis
 
 export const startThread: StartThread = (settings, context, listener) => new WorkerThread(settings, context, listener);
 
-/** Starts threads of a capture, which report what they read, or of a replay. `clock`: memory of the clock of frames. */
-export const framedThreads =
+/** Starts threads of a capture, which report what they read, or of a replay. `clock`: memory of a `ReadClock`. */
+export const replayThreads =
   (clock: SharedArrayBuffer, observe?: Observe): StartThread =>
   (settings, context, listener) =>
     new WorkerThread(settings, context, listener, { isObserved: observe !== undefined, clock }, observe);

@@ -3,7 +3,7 @@ import { systemClock } from '../host/clock.ts';
 import { IsolatedChannel } from '../host/fs/isolated-channel.ts';
 import { StepRecord } from '../host/fs/step-record.ts';
 import { createHost } from '../host/host.ts';
-import { frameTime } from '../host/recorded/frame-clock.ts';
+import { readTime } from '../host/recorded/read-clock.ts';
 import type { Observation } from '../model/observation.ts';
 import type { DeclaredFamily } from '../probes/declared/family.ts';
 import { familyLoaders } from '../probes/families.ts';
@@ -27,7 +27,7 @@ async function run(start: WorkerStart): Promise<void> {
   const family = await loadFamily(start);
   let observed: Observation[] = [];
   const observe = start.isObserved === true ? (observation: Observation): void => void observed.push(observation) : undefined;
-  const clock = start.clock === undefined ? systemClock : frameTime(start.clock);
+  const clock = start.clock === undefined ? systemClock : readTime(start.clock);
   const host = createHost(start.roots, clock, { children, guard, known: start.known, counted: start.counted, observe });
   const probe = family.createProbe(host, start.options as never);
   if (start.release !== undefined) probe.release?.(start.release);

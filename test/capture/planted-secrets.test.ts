@@ -2,13 +2,12 @@ import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { packCapture } from '../../src/capture/archive.ts';
-import { type Capture, CHECKPOINT, type Frame } from '../../src/capture/frame.ts';
+import { type CapturedCommand, type CapturedRead, CHECKPOINT, type Entry, fileEntry } from '../../src/capture/format.ts';
 import { Pseudonyms } from '../../src/capture/redaction/pseudonyms.ts';
 import { redactCapture } from '../../src/capture/redaction/redact.ts';
-import { unpackTar } from '../../src/capture/untar.ts';
 import { AllocatableResourcesResponse, ListPodResourcesResponse } from '../../src/generated/podresources/v1/api.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
-import { EMPTY_FRAME } from '../support/empty-frame.ts';
+import { captureOf } from '../support/one-capture.ts';
 
 const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
 const known = families.flatMap((family) => family.known ?? []);
@@ -25,16 +24,19 @@ const decimal = (hex: string): string =>
 const uuid = (hex: string): string =>
   [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join('-');
 
+const digits = (hex: string): string => hex.replaceAll(/\D/g, '');
+
 const SERIALS = [
   ...many('serial', 3, (hex) => `S${upper(hex.slice(0, 4))}NX0R${upper(hex.slice(4, 10))}`),
   ...many('decimal serial', 3, (hex) => decimal(hex.slice(0, 16)).slice(0, 13)),
   ...many('64-bit serial', 2, (hex) => decimal(`0${hex.slice(0, 15)}`)),
   ...many('hexadecimal serial', 2, (hex) => `d${hex.slice(0, 14)}7`),
-  ...many(
-    'serial in parts',
-    2,
-    (hex) => `01P4-HL${hex.replaceAll(/\D/g, '').slice(0, 4)}A0-18-U4V${hex.replaceAll(/\D/g, '').slice(4, 7)}`,
-  ),
+  // They have the form of names of the kernel.
+  ...many('serial like a name', 3, (hex) => `sn12ab34cd${digits(hex).slice(0, 4)}`),
+  ...many('serial like an interface', 3, (hex) => `en${digits(hex).slice(0, 4)}sn${digits(hex).slice(4, 8)}`),
+  ...many('serial of a word and a number', 2, (hex) => `wd${digits(hex).slice(0, 6)}`),
+  ...many('serial between letters', 2, (hex) => `wd${digits(hex).slice(0, 3)}ezrz${digits(hex).slice(3, 5)}`),
+  ...many('serial in parts', 2, (hex) => `01P4-HL${digits(hex).slice(0, 4)}A0-18-U4V${digits(hex).slice(4, 7)}`),
 ];
 /** A serial number in the name of an NVMe drive: ASCII in hexadecimal. */
 const IN_WWID = many('drive', 3, (hex) => `PHLJ${upper(hex.slice(0, 8))}P4`);
@@ -107,10 +109,10 @@ const base64 = (value: Uint8Array | string): string => Buffer.from(value).toStri
 const pick = (values: readonly string[], at: number): string => values[at % values.length] as string;
 
 /** Files of one machine: each secret stands wherever a value of its kind can stand. */
-function files(): Record<string, Uint8Array> {
-  const found: Record<string, Uint8Array> = {};
+function files(): Record<string, Entry> {
+  const found: Record<string, Entry> = {};
   const put = (path: string, content: string): void => {
-    found[path] = text(content);
+    found[path] = fileEntry(text(content));
   };
   for (const [at, serial] of SERIALS.entries()) {
     const board = `sys/devices/pci0000:00/0000:${String(10 + at)}:00.0`;
@@ -243,7 +245,7 @@ function kernelLog(): string[] {
   ]);
 }
 
-function frame(): Frame {
+function read(): Partial<CapturedRead> {
   const podResources = NAMES.map((name, at) => ({
     ...{ namespace: pick(NAMES, at + 1), name: `${name}-0` },
     containers: [
@@ -279,27 +281,26 @@ function frame(): Frame {
     `<chassis_serial_number>${pick(SERIALS, at + 2)}</chassis_serial_number><gpu_fabric_guid>0x${pick(GUIDS, at).replaceAll(':', '')}</gpu_fabric_guid>` +
     `</platform_info><new_element>${pick(SECRETS, at)}</new_element><processes><process_info><pid>7</pid><process_name>/srv/${pick(NAMES, at)}/python ` +
     `--token=${pick(TOKENS, at)}</process_name></process_info></processes></gpu>`;
-  const command = (program: string, stdout: string, args: readonly string[] = []): Frame['commands'][number] => ({
+  const command = (program: string, stdout: string, args: readonly string[] = []): CapturedCommand => ({
     program,
     args,
     stdout,
     stderr: `${program}: ${SECRETS.join(' ')}`,
     exitCode: 0,
   });
-  const memory = (value: string): Frame['library'][number]['memory'] => [
+  const memory = (value: string): CapturedRead['library'][number]['memory'] => [
     { at: 1, before: base64(Buffer.alloc(64)), after: base64(Buffer.concat([text(value), Buffer.alloc(8)])) },
   ];
   const pathed = [...SERIALS, ...UUIDS, ...MACS.map((mac) => mac.replaceAll(':', '')), ...TOKENS, ...HOSTS].map(
     (secret) => `sys/class/any/${secret}`,
   );
+  const named = pathed.flatMap((path): [string, Entry][] => [
+    [path, { directory: true }],
+    [`${path}-link`, { link: `../${path.split('/').at(-1)}` }],
+    [`${path}.error`, { error: 'EIO' }],
+  ]);
   return {
-    ...EMPTY_FRAME,
-    files: files(),
-    links: Object.fromEntries(pathed.map((path) => [`${path}-link`, `../${path.split('/').at(-1)}`])),
-    directories: pathed,
-    unread: pathed.map((path) => `${path}.file`),
-    errors: Object.fromEntries(pathed.map((path) => [`${path}.error`, 'EIO'])),
-    removed: pathed.map((path) => `${path}.removed`),
+    tree: { ...files(), ...Object.fromEntries(named) },
     kernelLog: kernelLog(),
     commands: [
       command(
@@ -352,57 +353,51 @@ function frame(): Frame {
       })),
     ],
     requests: [
-      { method: '/v1.PodResourcesLister/List', kubelet: 0, answer: base64(list) },
+      { method: '/v1.PodResourcesLister/List', answer: base64(list) },
       {
         method: '/v1.PodResourcesLister/GetAllocatableResources',
-        kubelet: 0,
         answer: base64(AllocatableResourcesResponse.encode(allocatable).finish()),
       },
-      { method: '/v1.Unknown/Get', kubelet: 0, answer: base64(SECRETS.join('\n')) },
-      { method: '/v1.Unknown/List', kubelet: 0, error: { code: 2, details: `dial ${HOSTS[0]}: ${SECRETS.join(' ')}` } },
+      { method: '/v1.Unknown/Get', answer: base64(SECRETS.join('\n')) },
+      { method: '/v1.Unknown/List', error: { code: 2, details: `dial ${HOSTS[0]}: ${SECRETS.join(' ')}` } },
     ],
-    page: [
-      ...SERIALS.map((serial) => `device_info{device="nvme0",serial="${serial}",uuid="${pick(UUIDS, 0)}",node_guid="${pick(GUIDS, 1)}"} 1`),
-      ...NAMES.map((name) => `container_x{namespace="${name}",pod="${name}-0",container="${name}",device="GPU-${pick(UUIDS, 1)}"} 1`),
-      ...EUIS.map((eui) => `device_x{device="eui.${eui.replaceAll(' ', '')}"} 1`),
-      ...IN_WWID.map((serial) => `device_x{device="nqn.2014-08.org.nvmexpress:144d144d${serial}SAMSUNG:1"} 1`),
-    ].join('\n'),
   };
 }
 
-function archived(): { readonly entries: readonly { readonly path: string; readonly bytes: Uint8Array }[]; readonly all: string } {
-  const capture: Capture = {
-    manifest: {
-      ...{ format: 1, agentVersion: '1', node: HOSTS[0] as string, isRedacted: false, frames: 1 },
-      options: {
-        ...{ 'usage.allowed-processes': NAMES.join(','), 'dra.metadata-dir': `/srv/${NAMES[0]}`, 'labels.extra': SECRETS.join(',') },
-        ...{ 'probe.nvidia.smi-path': `/home/${NAMES[1]}/nvidia-smi`, 'probe.nvidia.include': SERIALS.join(',') },
-      },
-      parts: {
-        'join.rules': [{ resource: 'a.b/c', devices: Object.fromEntries(SERIALS.map((serial) => [serial, `GPU-${pick(UUIDS, 0)}`])) }],
-        'web.users': SECRETS,
-        'plugin.resources': [{ name: 'a.b/c', select: { serial: SERIALS } }],
-      },
-    },
-    frames: [frame()],
+const PAGE = [
+  ...SERIALS.map((serial) => `device_info{device="nvme0",serial="${serial}",uuid="${pick(UUIDS, 0)}",node_guid="${pick(GUIDS, 1)}"} 1`),
+  ...NAMES.map((name) => `container_x{namespace="${name}",pod="${name}-0",container="${name}",device="GPU-${pick(UUIDS, 1)}"} 1`),
+  ...EUIS.map((eui) => `device_x{device="eui.${eui.replaceAll(' ', '')}"} 1`),
+  ...IN_WWID.map((serial) => `device_x{device="nqn.2014-08.org.nvmexpress:144d144d${serial}SAMSUNG:1"} 1`),
+].join('\n');
+
+function archived(): string {
+  const options = {
+    ...{ 'usage.allowed-processes': NAMES.join(','), 'dra.metadata-dir': `/srv/${NAMES[0]}`, 'labels.extra': SECRETS.join(',') },
+    ...{ 'probe.nvidia.smi-path': `/home/${NAMES[1]}/nvidia-smi`, 'probe.nvidia.include': SERIALS.join(',') },
   };
+  const parts = {
+    'join.rules': [{ resource: 'a.b/c', devices: Object.fromEntries(SERIALS.map((serial) => [serial, `GPU-${pick(UUIDS, 0)}`])) }],
+    'web.users': SECRETS,
+    'plugin.resources': [{ name: 'a.b/c', select: { serial: SERIALS } }],
+  };
+  const capture = captureOf(read(), {}, { node: HOSTS[0] as string, options, parts, page: PAGE });
   const redacted = redactCapture(capture, [HOSTS[0] as string], known, new Pseudonyms(Buffer.alloc(32, 7)));
-  const entries = unpackTar(gunzipSync(packCapture(redacted)));
-  return { entries, all: entries.map(({ path, bytes }) => `${path}\n${Buffer.from(bytes).toString('latin1')}`).join('\n') };
+  return gunzipSync(packCapture(redacted)).toString('latin1');
 }
 
-/** Bytes in base64 inside of the JSON of a frame, decoded, as someone who searches the archive would do. */
+/** Bytes in base64 inside of the archive, decoded, as someone who searches the archive would do. */
 const decoded = (all: string): string =>
   [...all.matchAll(/"([A-Za-z0-9+/]{8,}={0,2})"/g)].map(([, value = '']) => Buffer.from(value, 'base64').toString('latin1')).join('\n');
 
 describe('an archive with names replaced', () => {
-  const { entries, all } = archived();
+  const all = archived();
   const searched = `${all}\n${decoded(all)}`;
 
   it('has all sources, and at least 60 secrets were planted', () => {
     expect(SECRETS.length).toBeGreaterThanOrEqual(60);
     expect(new Set(SECRETS).size).toBe(SECRETS.length);
-    expect(entries.length).toBeGreaterThan(200);
+    expect(Object.keys(JSON.parse(all).reads[0].tree).length).toBeGreaterThan(200);
   });
 
   it.each(SECRETS.map((secret) => [secret]))('has nothing of %s in any form, neither in names nor in contents', (secret) => {

@@ -4,11 +4,12 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Assembler } from '../../src/agent/assemble.ts';
 import { CaptureLog } from '../../src/capture/capture-log.ts';
-import { type Capture, type Frame, KERNEL_LOG } from '../../src/capture/frame.ts';
+import { type Capture, KERNEL_LOG } from '../../src/capture/format.ts';
 import { OutputRedaction } from '../../src/capture/redaction/outputs.ts';
 import { Pseudonyms } from '../../src/capture/redaction/pseudonyms.ts';
 import { redactCapture } from '../../src/capture/redaction/redact.ts';
 import { Shapes } from '../../src/capture/redaction/shapes.ts';
+import { ReplayedNode } from '../../src/cli/replay/node.ts';
 import { pageDifference } from '../../src/cli/replay/replay.ts';
 import type { Clock } from '../../src/host/clock.ts';
 import { createHost, type Roots } from '../../src/host/host.ts';
@@ -21,9 +22,9 @@ import type { DeviceFamily } from '../../src/probes/family.ts';
 import { childrenOf, parseDocument } from '../../src/probes/nvidia/document.ts';
 import { gpuSampleOf } from '../../src/probes/nvidia/document-sample.ts';
 import type { GpuSample } from '../../src/probes/nvidia/sample.ts';
-import { ReplayNode } from '../../src/sim/replay/replay-node.ts';
 import { areThere, CAPTURES, skipped, unpackMachine } from '../support/captures.ts';
 import { buildMachine, type Machine, readMachine } from '../support/machine.ts';
+import { captureOf } from '../support/one-capture.ts';
 import { probeOptions } from '../support/probe-options.ts';
 import { familyState, lookAt, podResources } from '../support/snapshots.ts';
 
@@ -40,29 +41,26 @@ const cases = families.flatMap((family) => {
   return names.sort().map((name) => ({ name: family.name, machine: name, family, file: join(folder, name, 'machine.yaml') }));
 });
 
-/** Reads a machine several times. `before` and `after` each read are for frames. */
+/** Reads a machine several times. `before` comes before each read. */
 async function reads(
   family: DeviceFamily,
   roots: Roots,
   options: Readonly<Record<string, string>>,
   count: number,
-  { before, after, observe }: { before?(read: number): unknown; after?(collection: Collection): unknown; observe?: Observe },
-): Promise<readonly Collection[]> {
+  before: (read: number) => unknown,
+  observe?: Observe,
+): Promise<Collection> {
   let elapsedMs = 0;
   const clock: Clock = { now: () => NOW_MS, monotonic: () => elapsedMs, after: () => () => {} };
-  const host = createHost(roots, clock, { observe });
-  await before?.(0);
-  const probe = family.createProbe(host, probeOptions(family, options));
-  const collections: Collection[] = [];
+  await before(0);
+  const probe = family.createProbe(createHost(roots, clock, { observe }), probeOptions(family, options));
   try {
-    for (let read = 0; read < count; read += 1) {
-      if (read > 0) await before?.(read);
-      const collection = await probe.collect();
-      await after?.(collection);
-      collections.push(collection);
+    for (let read = 0; read < count - 1; read += 1) {
+      await probe.collect();
       elapsedMs += STEP_MS;
+      await before(read + 1);
     }
-    return collections;
+    return await probe.collect();
   } finally {
     await probe.close?.();
   }
@@ -91,65 +89,62 @@ function factsOf({ listing, problems, reports }: Collection): unknown {
   return { listing, problems: problems.map(({ code }) => code).sort(), facts: facts.map((fact) => JSON.stringify(fact)).sort() };
 }
 
-const rootsAt = (root: string, errors?: string): Roots => ({
+const rootsAt = (root: string): Roots => ({
   ...{ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev'), share: join(root, 'share') },
-  ...(errors === undefined ? {} : { 'recorded-errors': errors }),
 });
 
-/** Reads a machine, and returns what was read. */
-async function captured(family: DeviceFamily, { root, options, change }: Omit<Machine, 'remove'>, count: number): Promise<Capture> {
+interface Captured {
+  readonly capture: Capture;
+  readonly collection: Collection;
+}
+
+/** Reads a machine, and returns what was read before the last read and with it. */
+async function captured(family: DeviceFamily, { root, options, change }: Omit<Machine, 'remove'>, count: number): Promise<Captured> {
   const places = (['sys', 'proc', 'dev', 'share'] as const).map((name) => ({ name, path: join(root, name) }));
   const directories = Object.entries(options)
     .filter(([name]) => name.endsWith('-directory'))
     .map(([name, path]) => ({ name: `directory/probe.${family.name}.${name}` as const, path }));
-  const log = new CaptureLog([...places, ...directories, { name: KERNEL_LOG, path: options.kmsg ?? '' }]);
-  const frames: Frame[] = [];
-  await reads(family, rootsAt(root), options, count, {
-    before: (read) => (read > 0 && read === count - 1 ? change() : undefined),
-    after: () => frames.push(log.cut({ atMs: 0, wallMs: NOW_MS, page: '' })),
-    observe: log.take,
-  });
+  // Links of processes lead to the nodes of this machine.
+  const log = new CaptureLog([...places, { name: 'dev', path: '/dev' }, ...directories, { name: KERNEL_LOG, path: options.kmsg ?? '' }]);
+  const times = { atMs: 0, wallMs: NOW_MS };
+  let first = log.read(times);
+  const beforeLast = (read: number): void => {
+    first = log.read(times);
+    if (read > 0 && read === count - 1) change();
+  };
+  const collection = await reads(family, rootsAt(root), options, count, beforeLast, log.take);
   const declared = Object.entries(family.options).map(([name, { default: value }]) => [name, String(value)] as const);
   const given = [...declared.filter(([name]) => name.endsWith('-path')), ...Object.entries(options)];
   const taken = Object.fromEntries(given.map(([name, value]) => [`probe.${family.name}.${name}`, value]));
-  return {
-    manifest: { format: 1, agentVersion: '1', node: 'node-1', isRedacted: false, parts: {}, frames: count, options: taken },
-    frames,
-  };
+  return { capture: captureOf(first, log.read(times), { options: taken, page: await pageOf(family, collection) }), collection };
 }
 
-async function replayed(family: DeviceFamily, capture: Capture): Promise<readonly Collection[]> {
-  const node = new ReplayNode(capture, [family]);
+async function replayed(family: DeviceFamily, capture: Capture, count: number): Promise<Collection> {
+  const node = new ReplayedNode(capture, [family]);
   try {
     const prefix = `probe.${family.name}.`;
     const options = Object.entries(node.options()).filter(([key, value]) => key.startsWith(prefix) && value !== '');
     const own = Object.fromEntries(options.map(([key, value]) => [key.slice(prefix.length), value]));
-    const roots = rootsAt(node.root, node.options()['path.recorded-errors']);
-    return await reads(family, roots, own, capture.frames.length, { before: () => node.step() });
+    const show = (read: number): unknown => (read === 0 || read === count - 1 ? node.show(read === count - 1 ? 1 : 0) : undefined);
+    return await reads(family, { ...rootsAt(node.root), isReplay: true }, own, count, show);
   } finally {
     node.stop();
   }
 }
 
-/** What a replay does not repeat, such as an answer of a drive, it does not repeat with other names either. */
-async function expectSameReplay(family: DeviceFamily, capture: Capture): Promise<void> {
-  const expected = await replayed(family, capture);
-  const pages = await Promise.all(expected.map((collection) => pageOf(family, collection)));
-  const frames = capture.frames.map((frame, index) => ({ ...frame, page: pages[index] as string }));
-  const redacted = redactCapture({ ...capture, frames }, ['node-1'], known);
-  const found = await replayed(family, redacted);
-  for (const [index, collection] of found.entries()) {
-    expect(pageDifference(redacted.frames[index]?.page ?? '', await pageOf(family, collection)), `read ${index}`).toEqual([]);
-    expect(factsOf(collection), `read ${index}`).toEqual(factsOf(expected[index] as Collection));
-  }
+async function expectSameReplay(family: DeviceFamily, { capture, collection }: Captured, count: number): Promise<void> {
+  const redacted = redactCapture(capture, ['node-1'], known);
+  const found = await replayed(family, redacted, count);
+  expect(pageDifference(redacted.page, await pageOf(family, found))).toEqual([]);
+  expect(factsOf(found)).toEqual(factsOf(collection));
 }
 
 describe.each(cases)('a redacted capture of $name on $machine', ({ family, file }) => {
   it('replays like the capture itself, up to names', async () => {
     const machineFile = readMachine(file);
     const machine = buildMachine(machineFile);
-    const capture = await captured(family, machine, machineFile.reads ?? 1).finally(() => machine.remove());
-    await expectSameReplay(family, capture);
+    const count = machineFile.reads ?? 1;
+    await expectSameReplay(family, await captured(family, machine, count).finally(() => machine.remove()), count);
   });
 });
 
@@ -161,7 +156,7 @@ describe.skipIf(!areThere).each(['32em64t-2n8c+dax+nvme+mic+dimms', '32intel64-2
       onTestFinished(() => rmSync(root, { recursive: true }));
       unpackMachine(archive, root);
       for (const family of families.filter(({ isOffByDefault }) => isOffByDefault !== true))
-        await expectSameReplay(family, await captured(family, { root, options: {}, change: () => {} }, 1));
+        await expectSameReplay(family, await captured(family, { root, options: {}, change: () => {} }, 1), 1);
     }, 60_000);
   },
 );

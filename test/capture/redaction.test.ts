@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { type Capture, CHECKPOINT, type Frame } from '../../src/capture/frame.ts';
+import { type CapturedRead, CHECKPOINT, fileEntry } from '../../src/capture/format.ts';
 import { Pseudonyms } from '../../src/capture/redaction/pseudonyms.ts';
 import { redactCapture } from '../../src/capture/redaction/redact.ts';
 import { redactIdentifiers } from '../../src/capture/redaction/shapes.ts';
 import { loadFamilies } from '../../src/config/sections.ts';
 import { ListPodResourcesResponse } from '../../src/generated/podresources/v1/api.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
-import { EMPTY_FRAME } from '../support/empty-frame.ts';
+import { captureOf } from '../support/one-capture.ts';
 
 const pseudonyms = new Pseudonyms(Buffer.alloc(32));
 const identified = (text: string): string =>
@@ -53,19 +53,23 @@ describe('identifiers', () => {
 const known = (await loadFamilies(familyLoaders)).flatMap((family) => family.known ?? []);
 const LIST = '/v1.PodResourcesLister/List';
 
-function redacted(frame: Partial<Frame>, pods: readonly (readonly [namespace: string, name: string, container: string])[] = []): Frame {
+type Redacted = Pick<CapturedRead, 'kernelLog' | 'commands'> & { readonly files: Readonly<Record<string, string>>; readonly page: string };
+
+function redacted(
+  { files = {}, page = '', ...read }: Partial<Redacted>,
+  pods: readonly (readonly [namespace: string, name: string, container: string])[] = [],
+): Redacted {
   const podResources = pods.map(([namespace, name, container]) => ({ namespace, name, containers: [{ name: container }] }));
-  const answer = Buffer.from(ListPodResourcesResponse.encode(ListPodResourcesResponse.fromPartial({ podResources })).finish()).toString(
-    'base64',
-  );
-  const manifest = { format: 1, agentVersion: '1', node: 'host-of-acme', isRedacted: false, options: {}, parts: {}, frames: 1 };
-  const capture: Capture = { manifest, frames: [{ ...EMPTY_FRAME, requests: [{ method: LIST, kubelet: 0, answer }], ...frame }] };
-  return redactCapture(capture, ['host-of-acme'], known).frames[0] as Frame;
+  const list = ListPodResourcesResponse.encode(ListPodResourcesResponse.fromPartial({ podResources })).finish();
+  const tree = Object.fromEntries(Object.entries(files).map(([path, text]) => [path, fileEntry(Buffer.from(text))]));
+  const requests = [{ method: LIST, answer: Buffer.from(list).toString('base64') }];
+  const capture = captureOf({ ...read, tree, requests }, {}, { node: 'host-of-acme', page });
+  const other = redactCapture(capture, ['host-of-acme'], known);
+  const texts = Object.entries(other.reads[0].tree).flatMap(([path, entry]) => ('file' in entry ? [[path, entry.file] as const] : []));
+  return { ...other.reads[0], files: Object.fromEntries(texts), page: other.page };
 }
 
-const textOf = (frame: Frame, path: string): string => Buffer.from(frame.files[path] ?? []).toString();
-
-describe('a redacted frame', () => {
+describe('a redacted read', () => {
   it('has other names wherever a name of the kubelet stands, and the same for equal names', () => {
     const checkpoint = {
       Data: {
@@ -82,20 +86,20 @@ describe('a redacted frame', () => {
       },
     };
     const page = 'x{namespace="acme",pod="acme-llm-0",container="web",device="mlx5_0"} 1\nload{kind="web"} 2\n';
-    const frame = redacted({ files: { [CHECKPOINT]: Buffer.from(JSON.stringify(checkpoint)) }, page }, [['acme', 'acme-llm-0', 'web']]);
+    const frame = redacted({ files: { [CHECKPOINT]: JSON.stringify(checkpoint) }, page }, [['acme', 'acme-llm-0', 'web']]);
     const [, container] = /container="(ctr-[0-9a-f]{10})"/.exec(frame.page) ?? [];
-    expect(textOf(frame, CHECKPOINT)).toContain(`"ContainerName":"${container}"`);
-    expect(textOf(frame, CHECKPOINT)).not.toMatch(/U0VDUkVU|5e1f0000|RegisteredDevices/);
+    expect(frame.files[CHECKPOINT]).toContain(`"ContainerName":"${container}"`);
+    expect(frame.files[CHECKPOINT]).not.toMatch(/U0VDUkVU|5e1f0000|RegisteredDevices/);
     expect(frame.page).toContain('load{kind="web"} 2');
     expect(JSON.stringify(frame)).not.toContain('acme');
   });
 
   it('keeps the names of programs that a family declares, as the kernel cuts them, and no other names', () => {
     const frame = redacted({
-      files: { 'proc/7/comm': Buffer.from('nvidia-persiste\n'), 'proc/8/comm': Buffer.from('nvidia-of-acme\n') },
+      files: { 'proc/7/comm': 'nvidia-persiste\n', 'proc/8/comm': 'nvidia-of-acme\n' },
     });
-    expect(textOf(frame, 'proc/7/comm')).toBe('nvidia-persiste\n');
-    expect(textOf(frame, 'proc/8/comm')).toMatch(/^p-\w+\n$/);
+    expect(frame.files['proc/7/comm']).toBe('nvidia-persiste\n');
+    expect(frame.files['proc/8/comm']).toMatch(/^p-\w+\n$/);
   });
 
   it('has nothing of kernel records that no probe reads, and keeps their numbers', () => {
@@ -109,6 +113,18 @@ describe('a redacted frame', () => {
     expect(kernelLog[0]).toBe('6,1,10,-;-');
     expect(kernelLog[1]).toMatch(/^4,2,20,-;NVRM: Xid \(PCI:0000:3b:00\): 31, pid=7, name=p-[0-9a-f]{10}, Ch 8$/);
     expect(kernelLog[2]).toMatch(/^6,3,30,-;p-[0-9a-f]{10}\[12\]: segfault .* in libnccl\.so\.2\[7f\+1\]$/);
+  });
+
+  it('has what NVIDIA asks for of an Xid: class, channel, registers and the address of the fault', () => {
+    const lines = [
+      'Xid (PCI:0000:00:06): 31, pid=7, name=python, channel 0x0000000a, intr 00000000. MMU Fault: ENGINE GRAPHICS GPC1 GPCCLIENT_T1_8 faulted @ 0x7fb8_589e1000. Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_WRITE',
+      'Xid (PCI:0000:00:06): 13, Graphics Exception: ESR 0x519730=0x500000f 0x519734=0x0 0x519728=0x1f81fb60 0x51972c=0x1174',
+      'Xid (PCI:0000:00:06): 13, pid=7, name=python, Graphics Exception: channel 0x0000000a, Class 0000cbc0, Offset 00000510, Data 0017e2ac',
+      'Xid (PCI:0000:3b:00): 31, pid=7, name=python, Ch 0000001b, engmask 00000101, intr 10000000',
+    ].map((line, at) => `4,${at},10,-;NVRM: ${line}`);
+    expect(redacted({ kernelLog: lines }).kernelLog).toEqual(lines);
+    const named = redacted({ kernelLog: ['4,1,1,-;NVRM: Xid (PCI:0000:00:06): 45, pid=7, name=python, of sn12ab34cd56'] }).kernelLog[0];
+    expect(named).toMatch(/^4,1,1,-;NVRM: Xid \(PCI:0000:00:06\): 45, pid=7, name=python, of (?!sn12ab34cd56)\w{12}$/);
   });
 
   it('has the records that a family understands, without names of programs', () => {
@@ -131,10 +147,8 @@ describe('a redacted frame', () => {
   it('has only the size of a file that is not the document of its place', () => {
     const key = '-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n';
     const claim = 'claims/gpu.example.com/dra-device-metadata/acme_llm/r/metadata.json';
-    const frame = redacted({ files: { [claim]: Buffer.from(key), [CHECKPOINT]: Buffer.from(key), 'cdi0/x.yaml': Buffer.from(key) } });
-    expect(Object.values(frame.files).map((bytes) => Buffer.from(bytes).toString())).toEqual(
-      Array(3).fill(`not a known document, ${key.length} bytes\n`),
-    );
+    const frame = redacted({ files: { [claim]: key, [CHECKPOINT]: key, 'cdi0/x.yaml': key } });
+    expect(Object.values(frame.files)).toEqual(Array(3).fill(`not a known document, ${key.length} bytes\n`));
     expect(JSON.stringify(Object.keys(frame.files))).not.toMatch(/acme|llm|x\.yaml/);
   });
 
@@ -142,9 +156,9 @@ describe('a redacted frame', () => {
     const serial = '1654922000421';
     const frame = redacted({
       files: {
-        'sys/devices/x/board_serial': Buffer.from('21320733V010\n'),
-        'proc/7/stat': Buffer.from('7 (secret model) S 1 1'),
-        'sys/x/motd': Buffer.from('host-of-acme 21320733V010'),
+        'sys/devices/x/board_serial': '21320733V010\n',
+        'proc/7/stat': '7 (secret model) S 1 1',
+        'sys/x/motd': 'host-of-acme 21320733V010',
       },
       commands: [
         {
@@ -157,10 +171,10 @@ describe('a redacted frame', () => {
       ],
       page: `device_info{device="a",serial="${serial}"} 1\n`,
     });
-    const all = JSON.stringify({ ...frame, files: Object.keys(frame.files).map((path) => textOf(frame, path)) });
+    const all = JSON.stringify({ ...frame, files: Object.keys(frame.files).map((path) => frame.files[path]) });
     expect(all).not.toMatch(/1654922000421|21320733V010|secret|host-of-acme/);
-    expect(textOf(frame, 'sys/devices/x/board_serial')).toMatch(/^\d{8}[A-Z]\d{3}\n$/);
-    expect(textOf(frame, 'proc/7/stat')).toMatch(/^7 \(p-[0-9a-f]{10}\) S 1 1\n$/);
+    expect(frame.files['sys/devices/x/board_serial']).toMatch(/^\d{8}[A-Z]\d{3}\n$/);
+    expect(frame.files['proc/7/stat']).toMatch(/^7 \(p-[0-9a-f]{10}\) S 1 1\n$/);
     const [, inPage] = /serial="(\d{13})"/.exec(frame.page) ?? [];
     expect(frame.commands[0]?.stderr).toBe(inPage);
   });
@@ -180,14 +194,13 @@ describe('a redacted frame', () => {
         },
       ],
     };
-    const frame = redacted({ files: { 'cdi0/x.json': Buffer.from(JSON.stringify(spec)) } });
+    const frame = redacted({ files: { 'cdi0/x.json': JSON.stringify(spec) } });
     const [path = ''] = Object.keys(frame.files);
     expect(path).toMatch(/^cdi0\/cdi-[0-9a-f]{10}\.json$/);
-    expect(JSON.parse(textOf(frame, path))).toEqual({
+    expect(JSON.parse(frame.files[path] ?? '')).toEqual({
       cdiVersion: '0.6.0',
       kind: 'a.b/c',
       devices: [{ name: 'd', containerEdits: { deviceNodes: [{ path: '/dev/x', major: 1, minor: 3 }] } }],
-      containerEdits: { deviceNodes: [] },
     });
   });
 });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StepRecord } from '../../src/host/fs/step-record.ts';
 import { Tree } from '../../src/host/fs/tree.ts';
-import { ReplayedTree } from '../../src/host/recorded/recorded-errors.ts';
+import { failing, ReplayedTree } from '../../src/host/recorded/replayed-tree.ts';
 import { ClientSearch } from '../../src/probes/kit/drm/client-search.ts';
 import { unless } from '../support/skipped.ts';
 
@@ -19,17 +19,21 @@ const CARD = '/dev/dri/renderD128';
 function procOf(processes: Readonly<Record<number, 'seen' | 'blind' | 'closed'>>, own?: number): ReplayedTree {
   const root = mkdtempSync(join(tmpdir(), 'device-agent-proc-'));
   onTestFinished(() => rmSync(root, { recursive: true }));
-  const errors = new Map<string, string>();
   for (const [pid, kind] of Object.entries(processes)) {
-    for (const name of ['fd', 'fdinfo']) mkdirSync(join(root, pid, name), { recursive: true });
+    mkdirSync(join(root, pid));
+    if (kind === 'seen') mkdirSync(join(root, pid, 'fdinfo'));
+    else writeFileSync(join(root, pid, 'fdinfo'), failing('EACCES'));
+    if (kind === 'closed') {
+      writeFileSync(join(root, pid, 'fd'), failing('EACCES'));
+      continue;
+    }
+    mkdirSync(join(root, pid, 'fd'));
     // The kernel refuses to tell the target, so no link can be read.
     if (kind === 'blind') writeFileSync(join(root, pid, 'fd/4'), '');
     else symlinkSync('/dev/dri/renderD128', join(root, pid, 'fd/4'));
-    if (kind !== 'seen') errors.set(join(root, pid, 'fdinfo'), 'EACCES');
-    if (kind === 'closed') errors.set(join(root, pid, 'fd'), 'EACCES');
   }
   if (own !== undefined) symlinkSync(String(own), join(root, 'self'));
-  return new ReplayedTree(root, undefined, (path) => errors.get(path));
+  return new ReplayedTree(root);
 }
 
 const at = (nowMs: number) => ({ nowMs, graceMs: 0 });

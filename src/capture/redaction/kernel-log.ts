@@ -25,7 +25,16 @@ export function redactRecord(
   const named = parsed.origin !== 'program' ? namedText(parsed, families, programName) : undefined;
   if (named === undefined) return `${head}-;-`;
   const subject = record.split('\n').filter((line) => SUBJECT.test(line));
-  return [`${head}-;${escaped(shapes.redact(named, 'values'))}`, ...subject].join('\n');
+  const kept = families.flatMap(({ kernelValues }) => kernelValues ?? []);
+  return [`${head}-;${escaped(exceptValues(named, kept, (part) => shapes.redact(part, 'values')))}`, ...subject].join('\n');
+}
+
+/** Redacts the parts of a text that no pattern keeps. */
+function exceptValues(text: string, [pattern, ...others]: readonly RegExp[], redact: (part: string) => string): string {
+  if (pattern === undefined) return redact(text);
+  const values = text.match(pattern) ?? [];
+  const between = text.split(pattern).map((part) => exceptValues(part, others, redact));
+  return between.map((part, at) => part + (values[at] ?? '')).join('');
 }
 
 /** The text with other names of programs; undefined when no parser understands it. */

@@ -1,6 +1,14 @@
 import { basename } from 'node:path';
 import type { KnownText } from '../../model/known-text.ts';
-import type { Capture, Frame, FrameCall, FrameRequest } from '../frame.ts';
+import {
+  type Capture,
+  type CapturedCall,
+  type CapturedCommand,
+  type CapturedRead,
+  type CapturedRequest,
+  type Entry,
+  fileEntry,
+} from '../format.ts';
 import { Documents } from './documents.ts';
 import { redactRecord } from './kernel-log.ts';
 import { KERNEL_FILES, KnownNamesIndex } from './known-names.ts';
@@ -57,7 +65,7 @@ class Redaction {
     this.#families = families;
     this.#pseudonyms = pseudonyms;
     this.#files = new KnownNamesIndex([KERNEL_FILES, ...families.flatMap(({ files }) => files ?? [])]);
-    this.#shapes = new Shapes(pseudonyms, this.#designs(), families);
+    this.#shapes = new Shapes(pseudonyms, new Set([...this.#designs(), ...this.#drivers()]), families);
     this.#documents = new Documents(pseudonyms, this.#shapes);
     this.#processes = new ProcessFiles(pseudonyms, this.#shapes, families);
     this.#short = new Set(hostNames);
@@ -71,58 +79,58 @@ class Redaction {
   }
 
   run(): Capture {
-    const { manifest, frames } = this.#capture;
-    const options = Object.entries(manifest.options).map(([key, value]) => [
+    const { node, options, parts, page, reads } = this.#capture;
+    const settings = Object.entries(options).map(([key, value]) => [
       key,
       key === PROGRAMS
         ? this.#processes.list(value)
         : redactOption(key, value, this.#documents.id, (text) => this.#shapes.redact(text, 'nothing')),
     ]);
     return {
-      manifest: {
-        ...manifest,
-        isRedacted: true,
-        node: this.#pseudonyms.name(manifest.node, 'host'),
-        options: Object.fromEntries(options) as Capture['manifest']['options'],
-        parts: redactParts(manifest.parts, this.#documents.public),
-      },
-      // The answers are read first, because they have most names.
-      frames: frames
-        .map((frame) => ({ frame, requests: frame.requests.map((request) => this.#request(request)) }))
-        .map(({ frame, requests }) => ({ ...this.#frame(frame), requests })),
+      ...this.#capture,
+      isRedacted: true,
+      node: this.#pseudonyms.name(node, 'host'),
+      options: Object.fromEntries(settings),
+      parts: redactParts(parts, this.#documents.public),
+      reads: [this.#read(reads[0]), this.#read(reads[1])],
+      page: redactLabels(page, this.#pseudonyms, this.#shapes, this.#documents),
     };
   }
 
   /** Identifiers that many machines share, in lower case. */
   #designs(): ReadonlySet<string> {
-    const texts = this.#capture.frames.flatMap(({ files }) =>
-      Object.entries(files).flatMap(([path, bytes]) =>
-        path.startsWith('sys/') && this.#files.of(path) === 'designs' ? Buffer.from(bytes).toString('utf8').toLowerCase().split(/\s+/) : [],
+    const texts = this.#capture.reads.flatMap(({ tree }) =>
+      Object.entries(tree).flatMap(([path, entry]) =>
+        path.startsWith('sys/') && 'file' in entry && this.#files.of(path) === 'designs' ? entry.file.toLowerCase().split(/\s+/) : [],
       ),
     );
     return new Set(texts.filter((value) => /^(?:[0-9a-f]{32}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})$/.test(value)));
   }
 
-  #frame(frame: Frame): Omit<Frame, 'requests'> {
-    const paths = (list: readonly string[]): readonly string[] => list.map((path) => this.#path(path));
-    const byPath = <T>(map: Readonly<Record<string, T>>, value: (path: string, one: T) => T): Readonly<Record<string, T>> =>
-      Object.fromEntries(Object.entries(map).map(([path, one]) => [this.#path(path), value(path, one)]));
-    const { atMs, wallMs } = frame;
+  /** Names of drivers, from the links to them. */
+  #drivers(): readonly string[] {
+    const links = this.#capture.reads.flatMap(({ tree }) => Object.entries(tree));
+    return links.flatMap(([path, entry]) =>
+      path.startsWith('sys/devices/') && path.endsWith('/driver') && 'link' in entry
+        ? basename(entry.link)
+            .toLowerCase()
+            .split(/[^a-z0-9]+/)
+        : [],
+    );
+  }
+
+  #read({ atMs, wallMs, tree, kernelLog, commands, library, requests }: CapturedRead): CapturedRead {
     return {
       atMs,
       wallMs,
-      links: byPath(frame.links, (_, target) => this.#path(target)),
-      directories: paths(frame.directories),
-      unread: paths(frame.unread),
-      errors: byPath(frame.errors, (_, errno) => errno),
-      removed: paths(frame.removed),
-      files: byPath(frame.files, (path, bytes) => this.#file(path, bytes)),
-      kernelLog: frame.kernelLog
-        .map((record) => redactRecord(record, this.#families, this.#processes.name, this.#shapes))
-        .filter((record) => record !== ''),
-      commands: frame.commands.map((command) => this.#command(command)),
-      library: frame.library.map((call) => this.#call(call)),
-      page: redactLabels(frame.page, this.#pseudonyms, this.#shapes, this.#documents),
+      // The answers come first, because they have most names.
+      requests: requests.map((request) => this.#request(request)),
+      tree: Object.fromEntries(Object.entries(tree).map(([path, entry]) => [this.#path(path), this.#entry(path, entry)])),
+      kernelLog: kernelLog
+        .map((line) => redactRecord(line, this.#families, this.#processes.name, this.#shapes))
+        .filter((line) => line !== ''),
+      commands: commands.map((command) => this.#command(command)),
+      library: library.map((call) => this.#call(call)),
     };
   }
 
@@ -156,12 +164,14 @@ class Redaction {
     return this.#pseudonyms.name(name, 'net');
   }
 
-  #file(path: string, bytes: Uint8Array): Uint8Array {
+  #entry(path: string, entry: Entry): Entry {
+    if ('link' in entry) return { link: this.#path(entry.link) };
+    if (!('file' in entry) && !('base64' in entry)) return entry;
+    const bytes = 'file' in entry ? Buffer.from(entry.file) : Buffer.from(entry.base64, 'base64');
     // Behind its first 64 bytes, the configuration space can have a serial number. No probe reads it.
-    if (path.endsWith('/config') && path.startsWith('sys/')) return bytes.slice(0, 64);
+    if (path.endsWith('/config') && path.startsWith('sys/')) return fileEntry(bytes.subarray(0, 64));
     const form = this.#files.of(path);
-    if (form === 'binary') return bytes;
-    return Buffer.from(this.#content(path, Buffer.from(bytes).toString('utf8'), form));
+    return form === 'binary' ? entry : { file: this.#content(path, bytes.toString('utf8'), form) };
   }
 
   #content(path: string, content: string, form: ReturnType<KnownNamesIndex['of']>): string {
@@ -179,7 +189,7 @@ class Redaction {
     return new OutputRedaction({ program: '', ...known }, this.#shapes).redact(content.replace(LARGE_NUMBER, ':"$1"'));
   }
 
-  #command(command: Frame['commands'][number]): Frame['commands'][number] {
+  #command(command: CapturedCommand): CapturedCommand {
     const program = basename(command.program);
     const known = this.#families.flatMap(({ outputs }) => outputs ?? []).find((output) => output.program === program);
     const output = new OutputRedaction(known, this.#shapes);
@@ -193,7 +203,7 @@ class Redaction {
   }
 
   /** Each replacement in an answer of a library has the length of what it replaces, because the layout is that of C. */
-  #call(call: FrameCall): FrameCall {
+  #call(call: CapturedCall): CapturedCall {
     const isText = this.#families.some(({ callTexts }) => callTexts?.includes(call.symbol));
     const [begin, end] = this.#families.map(({ callIdentities }) => callIdentities?.[call.symbol]).find((range) => range) ?? [0, 0];
     const bytes = (base64: string): string => {
@@ -211,7 +221,7 @@ class Redaction {
   }
 
   /** The words of an error can name a path or a host. */
-  #request(request: FrameRequest): FrameRequest {
+  #request(request: CapturedRequest): CapturedRequest {
     const { answer, error, ...rest } = request;
     const bytes =
       answer === undefined ? undefined : redactAnswer(request.method, Buffer.from(answer, 'base64'), this.#pseudonyms, this.#documents);

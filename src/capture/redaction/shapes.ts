@@ -16,10 +16,14 @@ const ASCII_TOKEN = /[A-Za-z0-9]+/g;
 const FIRST_TOKEN = /^[A-Za-z0-9]+/;
 const ALPHANUMERIC = /^[A-Za-z0-9]/;
 const WORD = /^[A-Za-z]{1,32}$/;
-/** Names of devices and interfaces: `eth0`, `sda1`, `ens1f0np0`. A serial number rarely has this form. */
-const KERNEL_NAME = /^(?=(?:\D*\d){1,6}\D*$)(?:(?:[a-z]{1,10}\d{1,4}){1,5}|[a-z]{1,10}\d{1,4}[A-Za-z]{1,16})$/;
+/**
+ * Names of devices and interfaces. A word with one number has this form: `eth0`, `sda1`; and names of systemd and of drivers with several
+ * numbers: `ens1f0np0`, `pf0vf3`, and of counters: `ip4InOctets`. Every other mix of letters and digits, such as `sn12ab34cd56`, can be a serial number.
+ */
+const KERNEL_NAME =
+  /^(?:[a-z]{1,10}\d{1,3}|(?:en|ib|wl|sl|ww|eth\d)(?:(?:np|[opsdfbnvciu])\d{1,5})+|[a-z]{1,4}\d(?:[A-Z][a-z]{1,12}){1,4}|(?:c\d)?pf\d{1,2}(?:hpf|[vs]f\d{1,3})?)$/;
 /** `GPU0`, `renderD128`, `80GB`, `D3hot`, `4X`. */
-const MIXED = /^(?:[A-Za-z]{1,10}\d{1,3}|\d{1,4}[A-Za-z]{1,4}|[A-Z]\d[a-z]{1,5})$/;
+const MIXED = /^(?:[A-Za-z]{1,7}\d{1,3}|\d{1,4}[A-Za-z]{1,4}|[A-Z]\d[a-z]{1,5})$/;
 /** Half of a word: vendors and devices of PCI, parts of PCI addresses. */
 const SHORT_HEX = /^[0-9a-f]{1,4}$/i;
 const NUMBER = /^(?:\d{1,20}|0x[0-9a-f]{1,16})$/i;
@@ -43,12 +47,18 @@ export class Shapes {
   readonly #kept: ReadonlySet<string>;
   readonly #formats: ReadonlySet<string>;
   readonly #worldwide: readonly string[];
+  readonly #deviceNames: readonly RegExp[];
   /** Names that are replaced in every text, by their first run of letters and digits, the longest first. */
   readonly #names = new Map<string, readonly string[]>();
 
   /** `kept`: identifiers that many machines share, in lower case. */
-  constructor(pseudonyms: Pseudonyms, kept: ReadonlySet<string>, families: readonly Pick<KnownText, 'formats' | 'worldwide'>[]) {
+  constructor(
+    pseudonyms: Pseudonyms,
+    kept: ReadonlySet<string>,
+    families: readonly Pick<KnownText, 'formats' | 'worldwide' | 'deviceNames'>[],
+  ) {
     this.#formats = new Set(families.flatMap(({ formats = [] }) => formats));
+    this.#deviceNames = families.flatMap(({ deviceNames = [] }) => deviceNames);
     this.#worldwide = families.flatMap(({ worldwide = [] }) => worldwide);
     this.#pseudonyms = pseudonyms;
     this.#kept = kept;
@@ -100,7 +110,9 @@ export class Shapes {
   #token(token: string, shape: Shape): string {
     if (this.#pseudonyms.isOther(token) || this.#kept.has(token.toLowerCase()) || (shape === 'values' && NUMBER.test(token))) return token;
     const told = isTelling(token) ? this.#pseudonyms.knownToken(token) : undefined;
-    const isWord = shape === 'nothing' ? FORMAT_WORD.test(token) || this.#formats.has(token) : isKnown[shape](token);
+    const isWord =
+      this.#formats.has(token) ||
+      (shape === 'nothing' ? FORMAT_WORD.test(token) : isKnown[shape](token) || this.#deviceNames.some((name) => name.test(token)));
     return told ?? (isWord ? token : this.#pseudonyms.token(token));
   }
 }

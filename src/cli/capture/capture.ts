@@ -1,84 +1,68 @@
+import { hostname } from 'node:os';
+import { setTimeout as pause } from 'node:timers/promises';
+import { openReader } from '../../agent/agent.ts';
 import { refreshOptions } from '../../agent/options.ts';
-import { frameBytes, packCapture } from '../../capture/archive.ts';
-import { ARCHIVE_LIMITS } from '../../capture/untar.ts';
-import { UserError } from '../../errors.ts';
-import { parseDuration } from '../../model/duration.ts';
+import { packCapture } from '../../capture/archive.ts';
+import { CaptureLog } from '../../capture/capture-log.ts';
+import type { Capture, CapturedRead } from '../../capture/format.ts';
+import { redactCapture } from '../../capture/redaction/redact.ts';
+import { systemClock } from '../../host/clock.ts';
+import { ReadClock } from '../../host/recorded/read-clock.ts';
+import { IsolatedReads } from '../../supervisor/isolated-reads.ts';
+import { replayThreads } from '../../supervisor/probe-thread.ts';
 import type { CommandContext, Ending } from '../context.ts';
-import { stopSignal } from '../signals.ts';
+import { agentSettings, nodeName } from '../settings.ts';
 import { warnOfSysfs } from '../sysfs-warning.ts';
-import { captureTarget } from './file.ts';
-import { CaptureSession } from './session.ts';
+import { readVersion } from '../version.ts';
+import { captureFault, captureTarget } from './file.ts';
+import { aboutCapture, placesOf } from './manifest.ts';
 
-const DEFAULT_FILE = 'device-agent-capture.tar.gz';
-/** Without --for there are two frames, because a counter is informative only by its growth. */
-const LEAST_FRAMES = 2;
-/** The names of the files need space, too. */
-const MOST_BYTES = ARCHIVE_LIMITS.mostBytes * 0.9;
+const DEFAULT_FILE = 'device-agent-capture.json.gz';
 
-/** Reads the node as the agent does, and writes all that was read as one archive. */
+/** Reads the node twice as the agent does, and writes all that was read as one archive. */
 export async function runCapture(context: CommandContext): Promise<Ending> {
-  const { output, options } = context;
-  const target = captureTarget(typeof options.output === 'string' ? options.output : DEFAULT_FILE);
-  const forMs = durationOf(options.for);
+  const { output, options, families } = context;
+  const file = typeof options.output === 'string' ? options.output : DEFAULT_FILE;
+  const target = captureTarget(file);
   warnOfSysfs(context);
-  const stop = new AbortController();
-  void stopSignal().then(() => stop.abort());
-  const session = await CaptureSession.open(context);
-  const frames = await readFrames(context, session, forMs, stop.signal);
-  const { isStuck } = await session.close();
+  const { capture, isStuck } = await captureNode(context);
   const isRedacted = options.redact !== false;
-  await target.write(packCapture(session.capture(isRedacted)));
-  await target.report(`${frames} frames, ${isRedacted ? 'names replaced' : 'with all names'}`, output);
+  const known = families.flatMap((family) => family.known ?? []);
+  try {
+    await target.write(packCapture(isRedacted ? redactCapture(capture, hostNames(), known) : capture));
+  } catch (error) {
+    throw captureFault(file, error, 'capture-unwritable');
+  }
+  await target.report(isRedacted ? 'two reads, names replaced' : 'two reads, with all names', output);
   return { status: 0, isStuck };
 }
 
-/** Returns the number of frames. The first one is always complete, even when the signal comes earlier. */
-async function readFrames(
-  { configuration, logger }: CommandContext,
-  session: CaptureSession,
-  forMs: number,
-  stop: AbortSignal,
-): Promise<number> {
-  const { interval } = configuration.section('refresh', refreshOptions);
-  for (let frames = 0, bytes = 0; ; ) {
-    const startedMs = session.elapsedMs;
-    const frame = await session.read();
-    bytes += frameBytes(frame);
-    if (frames > 0 && bytes > MOST_BYTES) {
-      logger.warn('the capture ends early, because it would be too large', { frames, limitBytes: ARCHIVE_LIMITS.mostBytes });
-      return frames;
-    }
-    session.keep(frame);
-    frames += 1;
-    const isDone = frames >= LEAST_FRAMES && startedMs + interval > forMs;
-    showProgress(`\r${frames} frames, ${Math.ceil(bytes / 1_024)} KiB, ${Math.round(session.elapsedMs / 1_000)} s `);
-    if (!isDone) await pause(startedMs + interval - session.elapsedMs, stop);
-    if (isDone || stop.aborted) {
-      showProgress('\n');
-      return frames;
-    }
-  }
+/** Reads everything twice, one interval apart. `between` runs before the second read. `isStuck`: a thread cannot end. */
+export async function captureNode(
+  { configuration, families, logger }: Pick<CommandContext, 'configuration' | 'families' | 'logger'>,
+  between: () => unknown = () => {},
+): Promise<{ readonly capture: Capture; readonly isStuck: boolean }> {
+  const { version } = readVersion();
+  // The answers of the Pods API have the environment of all pods, so they are not asked for.
+  const { podsApi: _, ...settings } = agentSettings(configuration, families);
+  const log = new CaptureLog(placesOf(configuration));
+  const clock = new ReadClock();
+  const parts = { start: replayThreads(clock.memory, log.take), isolated: new IsolatedReads(systemClock), clock, observe: log.take };
+  const reader = await openReader(settings, { logger, version }, { ...parts, isSteady: true });
+  const startedMs = systemClock.monotonic();
+  const read = async (): Promise<CapturedRead> => {
+    const times = { atMs: Math.round(systemClock.monotonic() - startedMs), wallMs: systemClock.now() };
+    clock.moveTo(times.wallMs, times.atMs);
+    await reader.read();
+    return log.read(times);
+  };
+  const first = await read();
+  await pause(Math.max(0, startedMs + configuration.section('refresh', refreshOptions).interval - systemClock.monotonic()));
+  await between();
+  const reads = [first, await read()] as const;
+  const capture = { ...aboutCapture(configuration, version), page: reader.page(), reads };
+  return { capture, isStuck: !(await reader.close()) };
 }
 
-function durationOf(text: unknown): number {
-  if (text === undefined) return 0;
-  const ms = parseDuration(String(text));
-  if (ms === undefined) throw new UserError('flag-invalid', { flag: '--for', problem: 'must be a duration such as 30s or 10m' });
-  return ms;
-}
-
-/** Progress is for a person: it goes to the terminal, and never into a file. */
-function showProgress(text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(text);
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, Math.max(0, ms));
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
-}
+/** All names under which this machine may appear, also without their domains. */
+const hostNames = (): readonly string[] => [...new Set([nodeName(), hostname()].flatMap((name) => [name, name.split('.')[0] ?? name]))];

@@ -1,8 +1,7 @@
 import { closeSync, openSync, statSync, unlinkSync } from 'node:fs';
 import { open, readFile, rename, unlink } from 'node:fs/promises';
-import { unpackCapture } from '../../capture/archive.ts';
-import type { Capture } from '../../capture/frame.ts';
-import { ARCHIVE_LIMITS, ArchiveProblem } from '../../capture/untar.ts';
+import { ARCHIVE_BOUNDS, ArchiveProblem, unpackCapture } from '../../capture/archive.ts';
+import type { Capture } from '../../capture/format.ts';
 import { systemWords, UserError } from '../../errors.ts';
 import { visible } from '../../model/one-line.ts';
 import type { Output } from '../output.ts';
@@ -12,7 +11,7 @@ export async function readCapture(file: string): Promise<Capture> {
   try {
     const stats = statSync(file);
     if (!stats.isFile()) throw new ArchiveProblem('it is no regular file');
-    if (stats.size > ARCHIVE_LIMITS.mostBytes) throw new ArchiveProblem(`it is larger than ${ARCHIVE_LIMITS.mostBytes} bytes`);
+    if (stats.size > ARCHIVE_BOUNDS.mostBytes) throw new ArchiveProblem(`it is larger than ${ARCHIVE_BOUNDS.mostBytes} bytes`);
     return unpackCapture(await readFile(file));
   } catch (error) {
     throw captureFault(file, error);
@@ -20,10 +19,14 @@ export async function readCapture(file: string): Promise<Capture> {
 }
 
 /** A problem of the archive, or of the system with its file, as an error that the user can act on. Any other error stays. */
-export function captureFault(file: string, error: unknown): unknown {
+export function captureFault(
+  file: string,
+  error: unknown,
+  code: 'capture-unreadable' | 'capture-unwritable' = 'capture-unreadable',
+): unknown {
   const isSystem = typeof (error as NodeJS.ErrnoException | undefined)?.errno === 'number';
-  if (error instanceof ArchiveProblem) return new UserError('capture-unreadable', { file, problem: error.message }, error);
-  return isSystem ? new UserError('capture-unreadable', { file, problem: systemWords(error) }, error) : error;
+  if (error instanceof ArchiveProblem) return new UserError(code, { file, problem: error.message }, error);
+  return isSystem ? new UserError(code, { file, problem: systemWords(error) }, error) : error;
 }
 
 const temporaryOf = (file: string): string => `${file}.${process.pid}.tmp`;

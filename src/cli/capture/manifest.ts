@@ -1,5 +1,5 @@
-import { DIRECTORY_OPTION, FORMAT, KERNEL_LOG, KERNEL_LOG_OPTION, type Manifest } from '../../capture/frame.ts';
-import type { Place } from '../../capture/places.ts';
+import type { Place } from '../../capture/capture-log.ts';
+import { type Capture, DIRECTORY_OPTION, FORMAT, KERNEL_LOG, KERNEL_LOG_OPTION } from '../../capture/format.ts';
 import type { Configuration } from '../../config/configuration.ts';
 import type { OptionEntry } from '../../config/registry.ts';
 import { toText } from '../../config/values.ts';
@@ -13,8 +13,8 @@ const isKept = ({ key, section }: OptionEntry): boolean =>
 /** Options that a replay needs although they have their defaults: it has other programs and other directories. */
 const NEEDED = /^cdi\.dirs$|^probe\..*-path$/;
 
-/** Describes a capture whose frames are not counted yet. */
-export function manifestOf(configuration: Configuration, agentVersion: string): Manifest {
+/** What a capture says of the agent that made it. */
+export function aboutCapture(configuration: Configuration, agentVersion: string): Omit<Capture, 'page' | 'reads'> {
   const options = configuration.settings
     .filter(({ entry, origin }) => isKept(entry) && (origin.from !== 'default' || NEEDED.test(entry.key)))
     .map(({ entry, value }) => [entry.key, toText(entry.spec, value)] as const);
@@ -28,7 +28,6 @@ export function manifestOf(configuration: Configuration, agentVersion: string): 
     isRedacted: false,
     options: Object.fromEntries(options),
     parts: Object.fromEntries(parts),
-    frames: 0,
   };
 }
 

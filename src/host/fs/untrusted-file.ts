@@ -4,7 +4,6 @@ import { resolve as absolute } from 'node:path';
 import { systemWords } from '../../errors.ts';
 import type { Observe } from '../../model/observation.ts';
 import type { Clock } from '../clock.ts';
-import type { RecordedErrors } from '../recorded/recorded-errors.ts';
 import { descriptorPath, type OpenedPath, openPath, RefusedLink } from './open-path.ts';
 import { errnoName } from './tree.ts';
 
@@ -45,13 +44,11 @@ export class UntrustedFile {
   readonly #limits: UntrustedFileLimits;
   readonly #clock: Clock;
   readonly #observe: Observe | undefined;
-  readonly #recordedErrors: RecordedErrors | undefined;
   #pending: Promise<UntrustedRead> | undefined;
 
-  /** `observe`: that of a capture. `recordedErrors`: those of a replay. */
-  constructor(path: string, limits: UntrustedFileLimits, clock: Clock, { observe, recordedErrors }: UntrustedFileDependencies = {}) {
+  /** `observe`: that of a capture. */
+  constructor(path: string, limits: UntrustedFileLimits, clock: Clock, { observe }: UntrustedFileDependencies = {}) {
     this.#observe = observe;
-    this.#recordedErrors = recordedErrors;
     this.#path = path;
     this.#limits = limits;
     this.#clock = clock;
@@ -64,8 +61,6 @@ export class UntrustedFile {
 
   /** Never rejects, and resolves within the timeout. While an earlier read hangs, it waits for that read and starts no other. */
   read(): Promise<UntrustedRead> {
-    const recorded = this.#recordedErrors?.(this.#path);
-    if (recorded !== undefined) return Promise.resolve(failure(recorded as FileProblemCode, this.#path, 'failed when it was captured'));
     this.#pending ??= readWhole(this.#path, this.#limits.mostBytes).finally(() => {
       this.#pending = undefined;
     });
@@ -89,7 +84,6 @@ export class UntrustedFile {
 
 export interface UntrustedFileDependencies {
   readonly observe?: Observe | undefined;
-  readonly recordedErrors?: RecordedErrors | undefined;
 }
 
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;

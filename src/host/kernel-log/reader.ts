@@ -3,7 +3,7 @@ import type { Problem } from '../../model/collection.ts';
 import type { Observe } from '../../model/observation.ts';
 import { atEach, type Clock } from '../clock.ts';
 import { errnoName } from '../fs/tree.ts';
-import type { RecordedErrors } from '../recorded/recorded-errors.ts';
+import { capturedError } from '../recorded/replayed-tree.ts';
 import { kmsgProblem } from './problems.ts';
 import { type KmsgRecord, parseKmsgRecord, recordsIn } from './record.ts';
 
@@ -23,10 +23,8 @@ export interface KmsgOptions {
   readonly clock: Clock;
   /** Wall clock of the machine's boot, see `parseBootTimeMs`. */
   readonly bootTimeMs?: number | undefined;
-  /** Takes each record, and why the log cannot be read. */
+  /** Takes each record, that the log could be read, and why it cannot. */
   readonly observe?: Observe | undefined;
-  /** Errors of a replayed machine. */
-  readonly recordedErrors?: RecordedErrors | undefined;
   /** Called during `poll`, in the order of the log. */
   onRecord(message: KmsgMessage): void;
   /** Called before the first record behind lost ones. Not for the gaps of a file as it was found: somebody may have selected its records. */
@@ -89,14 +87,13 @@ class Reader implements KmsgReader {
 
   poll(): void {
     try {
-      const recorded = this.#options.recordedErrors?.(this.#options.path);
-      if (recorded !== undefined) throw Object.assign(new Error(), { code: recorded });
       // Checks the type first, because opening a terminal or a watchdog device has side effects.
       const stats = statSync(this.#options.path);
       if (isKernelLog(stats)) this.#readDevice();
       else if (stats.isFile()) this.#readFile();
       else throw Object.assign(new Error(), { code: stats.isDirectory() ? 'EISDIR' : 'ENOTKMSG' });
       this.#errno = undefined;
+      this.#options.observe?.({ kind: 'file', path: this.#options.path, bytes: new Uint8Array() });
     } catch (error) {
       this.#errno = errnoName(error);
       this.#options.observe?.({ kind: 'error', path: this.#options.path, errno: this.#errno });
@@ -168,6 +165,8 @@ class Reader implements KmsgReader {
   /** Reads the file from its begin and delivers the lines that were not delivered before. Other content counts as a new log. */
   #readFile(): void {
     const text = readFileSync(this.#options.path, 'utf8');
+    const error = capturedError(text);
+    if (error !== undefined) throw Object.assign(new Error(), { code: error });
     const lines = text.slice(0, text.lastIndexOf('\n') + 1);
     // When the file is a prefix of the delivered lines, it is being rewritten and its next content is still unknown.
     if (!this.#givenText.startsWith(lines)) {

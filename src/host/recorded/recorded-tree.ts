@@ -92,7 +92,8 @@ export class RecordedTree extends Tree {
   }
 
   #noteError(path: string, errno: string): void {
-    this.#observe(ABSENT.has(errno) ? { kind: 'absent', path } : { kind: 'error', path, errno });
+    // A listing also fails with ENOTDIR where a file is.
+    this.#observe(ABSENT.has(errno) ? presenceOf(path) : { kind: 'error', path, errno });
   }
 
   #noteLink(path: string): void {

@@ -44,8 +44,6 @@ export class CheckpointReader {
   /** Never rejects, and resolves within a timeout. While an earlier read hangs, it waits for that read and starts no other. */
   read(): Promise<CheckpointRead> {
     if (this.#path === '') return Promise.resolve(NOTHING);
-    const recorded = this.#parts.recordedErrors?.(this.#path);
-    if (recorded !== undefined) return Promise.resolve(this.#problem(recorded as CheckpointReason, 'failed when it was captured'));
     this.#pending ??= this.#read().finally(() => {
       this.#pending = undefined;
     });

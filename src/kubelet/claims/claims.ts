@@ -26,8 +26,6 @@ export interface ClaimReaderSettings {
   /** Parses the files. */
   readonly thread: DocumentThread;
   readonly clock: Clock;
-  /** Gives reads their times. Default: the clock that counts timeouts. */
-  readonly readingClock?: Clock;
   /** Takes what was read. */
   readonly observe?: Observe | undefined;
 }
@@ -39,7 +37,6 @@ const NOTHING: ClaimHardwareIndex = new Map();
 /** Finds out what hardware the devices of claims are, from files that the drivers write. It asks no server. */
 export class ClaimReader {
   readonly #clock: Clock;
-  readonly #readingClock: Clock;
   readonly #metadata: MetadataReader | undefined;
   readonly #cdi: CdiReader | undefined;
   #current: ClaimHardwareIndex = NOTHING;
@@ -50,10 +47,9 @@ export class ClaimReader {
   /** Claims that the next read takes. */
   #wanted: readonly Claim[] | undefined;
 
-  constructor({ metadataDirectory, cdiDirectories, sysfs, forms, thread, clock, readingClock = clock, observe }: ClaimReaderSettings) {
+  constructor({ metadataDirectory, cdiDirectories, sysfs, forms, thread, clock, observe }: ClaimReaderSettings) {
     const sys = observe === undefined ? new Tree(sysfs) : new RecordedTree(sysfs, undefined, observe);
     this.#clock = clock;
-    this.#readingClock = readingClock;
     this.#metadata = metadataDirectory === '' ? undefined : new MetadataReader(metadataDirectory, sys, thread, clock, forms, observe);
     this.#cdi = cdiDirectories.length === 0 ? undefined : new CdiReader(cdiDirectories, sys, thread, forms, observe);
   }
@@ -104,9 +100,9 @@ export class ClaimReader {
   }
 
   async #read(claims: readonly Claim[]): Promise<void> {
-    const lastMs = this.#readingClock.monotonic();
+    const lastMs = this.#clock.monotonic();
     const [metadata, cdi] = await Promise.all([this.#metadata?.read(claims), this.#cdi?.read(claims)]);
-    const endMs = this.#readingClock.monotonic();
+    const endMs = this.#clock.monotonic();
     const index = new Map<string, readonly ClaimHardware[]>();
     const times = new Map<string, ClaimTimes & { readonly of: string }>();
     for (const claim of claims) {

@@ -38,6 +38,8 @@ export const family = defineFamily({
   resolve,
   access,
   known: {
+    // Sensors of the cards' controllers.
+    formats: ['d5005bmc', 'n3000bmc', 'n5010bmc', 'n6000bmc', 'c6100bmc'],
     files: {
       values: namesIn(`
         ap#_event consumed dev_offline dev_state device_bad_state ecc_* errors *_errors inject_error id inf#_cal_fail

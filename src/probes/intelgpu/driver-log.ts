@@ -74,7 +74,6 @@ export class DriverLog {
         path: this.#path,
         clock: this.#host.clock,
         observe: this.#host.observe,
-        recordedErrors: this.#host.recordedErrors,
         bootTimeMs: parseBootTimeMs(this.#host.proc.text('stat') ?? ''),
         onRecord: (record) => this.#add(record),
       });

@@ -1,4 +1,5 @@
 import { kernelLogNeed, kmsgLost, kmsgProblems } from '../../host/kernel-log/problems.ts';
+import { ReplayedTree } from '../../host/recorded/replayed-tree.ts';
 import { defineFamily } from '../family.ts';
 import { pcieErrorConditions } from '../kit/pcie/health.ts';
 import { conditions, logConditions } from './conditions.ts';
@@ -49,7 +50,7 @@ export const family = defineFamily({
   canRelease: true,
   createProbe: (host, values) => {
     // A replay must not depend on the container in which it runs.
-    const visible = host.recordedErrors === undefined ? process.env.NVIDIA_VISIBLE_DEVICES : undefined;
+    const visible = host.sys instanceof ReplayedTree ? undefined : process.env.NVIDIA_VISIBLE_DEVICES;
     return new KernelLogProbe(new NvidiaProbe(host, values, visible), host, values.kmsg === '' ? host.dev.path('kmsg') : values.kmsg);
   },
   resolve,

@@ -221,7 +221,6 @@ export class KernelLogProbe implements Probe {
         path: this.#path,
         clock: this.#host.clock,
         observe: this.#host.observe,
-        recordedErrors: this.#host.recordedErrors,
         bootTimeMs: parseBootTimeMs(this.#host.proc.text('stat') ?? ''),
         onLost: () => this.#gaps.lost(this.#logMs()),
         onRecord: (record) => {

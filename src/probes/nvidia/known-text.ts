@@ -50,4 +50,7 @@ export const known: KnownText = {
     if (line === undefined || (line.kind === 'other' && !line.isMiddle)) return undefined;
     return line.kind === 'xid' && line.processName !== undefined ? [line.processName] : [];
   },
+  // What NVIDIA asks for in a report of an Xid: its channel, engine, class, registers and the address of a fault.
+  kernelValues:
+    /\b(?:Ch(?:annel)?|Class|Offset|Data|intr|engmask|instance) (?:0x)?[0-9a-f]{1,8}(?![0-9a-z])|@ 0x[0-9a-f]{1,16}(?:_[0-9a-f]{8})?(?![0-9a-z])/gi,
 };

@@ -49,6 +49,7 @@ export const family = defineFamily({
   access: (device) => nodeAccess(device, device.driver === 'vfio-pci' ? 'PCI_RESOURCE_{RESOURCE}' : undefined),
   known: {
     formats: ['eui', 'naa', 'nvme', 'uuid', 'nqn', 'org', 'nvmexpress', 'discovery'],
+    deviceNames: [/^nvme\d{1,4}(?:c\d{1,4})?(?:n\d{1,5})?(?:p\d{1,3})?$/],
     worldwide: ['nqn.', 'eui.', 'naa.', 'nvme.', 'uuid.'],
     files: {
       values: namesIn(`

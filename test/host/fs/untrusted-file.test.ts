@@ -57,10 +57,4 @@ describe('a file that others can touch, in a capture and in its replay', () => {
     expect((await file.read()).text).toBe('late');
     expect(told.at(-1)).toMatchObject({ kind: 'file', path });
   });
-
-  it('fails in the replay as it failed on the machine', async () => {
-    writeFileSync(path, 'text');
-    const recordedErrors = (asked: string): string | undefined => (asked === path ? 'timeout' : undefined);
-    expect(await new UntrustedFile(path, limits, systemClock, { recordedErrors }).read()).toMatchObject({ problem: 'timeout' });
-  });
 });

@@ -1,7 +1,8 @@
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/host/clock.ts';
 import { createHost } from '../../../src/host/host.ts';
+import { failing } from '../../../src/host/recorded/replayed-tree.ts';
 import type { Collection, DeviceProcess } from '../../../src/model/collection.ts';
 import { parseDrmClient } from '../../../src/probes/amdgpu/fdinfo.ts';
 import { family } from '../../../src/probes/amdgpu/index.ts';
@@ -162,10 +163,12 @@ describe('fdinfo', () => {
 describe('a process whose open files are hidden', () => {
   /** What a look tells of the first card, with the kernel's refusal for each process. */
   function look(options: Readonly<Record<string, string>>) {
-    const errors = `${machine.root}/recorded-errors`;
     const pids = readdirSync(`${machine.root}/proc`).filter((name) => existsSync(`${machine.root}/proc/${name}/fd`));
-    writeFileSync(errors, pids.map((pid) => `EACCES ${machine.root}/proc/${pid}/fd`).join('\n'));
-    const roots = { sysfs: `${machine.root}/sys`, procfs: `${machine.root}/proc`, dev: `${machine.root}/dev`, 'recorded-errors': errors };
+    for (const directory of pids.map((pid) => `${machine.root}/proc/${pid}/fd`)) {
+      rmSync(directory, { recursive: true });
+      writeFileSync(directory, failing('EACCES'));
+    }
+    const roots = { sysfs: `${machine.root}/sys`, procfs: `${machine.root}/proc`, dev: `${machine.root}/dev`, isReplay: true } as const;
     const probe = family.createProbe(createHost(roots, systemClock), probeOptions(family, options));
     const collection = probe.collect() as Collection;
     probe.close?.();

@@ -11,12 +11,13 @@ export interface RecordedCall extends Pick<ObservedCall, 'symbol' | 'types' | 'v
 }
 
 /**
- * Functions that take an event from the library, each with the function that creates its set. Each event is taken once, so its answers are
- * a queue.
+ * Functions whose every call takes another thing from the library, an event or a sample, each with a function that is called before. Its
+ * answers are a queue.
  */
 export const TAKES_EVENT: ReadonlyMap<string, string> = new Map([
   ['nvmlEventSetWait_v2', 'nvmlEventSetCreate'],
   ['nvmlSystemEventSetWait', 'nvmlSystemEventSetCreate'],
+  ['nvmlGpmSampleAlloc', 'nvmlGpmQueryDeviceSupport'],
 ]);
 
 /** Function and scalar arguments of a call. Pointers to memory have no part in it, because memory has other addresses in a replay. */

@@ -2,35 +2,24 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Capture, Frame, Manifest } from '../../src/capture/frame.ts';
-import { loadFamilies } from '../../src/config/sections.ts';
-import { systemClock } from '../../src/host/clock.ts';
-import { runCommand } from '../../src/host/process/command.ts';
-import { PodResourcesClient } from '../../src/kubelet/client/client.ts';
-import { podResourcesOptions } from '../../src/kubelet/options.ts';
-import { familyLoaders } from '../../src/probes/families.ts';
-import { ReplayNode } from '../../src/sim/replay/replay-node.ts';
-import { EMPTY_FRAME } from '../support/empty-frame.ts';
+import type { Capture, CapturedCommand, CapturedRead, CapturedRequest } from '../../../src/capture/format.ts';
+import { ReplayedNode } from '../../../src/cli/replay/node.ts';
+import { loadFamilies } from '../../../src/config/sections.ts';
+import { systemClock } from '../../../src/host/clock.ts';
+import { runCommand } from '../../../src/host/process/command.ts';
+import { PodResourcesClient } from '../../../src/kubelet/client/client.ts';
+import { podResourcesOptions } from '../../../src/kubelet/options.ts';
+import { familyLoaders } from '../../../src/probes/families.ts';
+import { captureOf } from '../../support/one-capture.ts';
 
 const families = await loadFamilies(familyLoaders);
-const nodes: ReplayNode[] = [];
+const nodes: ReplayedNode[] = [];
 afterEach(() => {
   for (const node of nodes.splice(0)) node.stop();
 });
 
-function replay(frames: readonly Partial<Frame>[], manifest: Partial<Manifest> = {}): ReplayNode {
-  const whole: Manifest = {
-    format: 1,
-    agentVersion: '1',
-    node: 'n',
-    isRedacted: true,
-    options: {},
-    parts: {},
-    frames: frames.length,
-    ...manifest,
-  };
-  const capture: Capture = { manifest: whole, frames: frames.map((frame) => ({ ...EMPTY_FRAME, ...frame })) };
-  const node = new ReplayNode(capture, families);
+function replay(reads: readonly Partial<CapturedRead>[], about: Partial<Capture> = {}): ReplayedNode {
+  const node = new ReplayedNode(captureOf(reads[0] ?? {}, reads[1], about), families);
   nodes.push(node);
   return node;
 }
@@ -63,8 +52,8 @@ describe('the options of a replayed node', () => {
 
 describe('the sources of a replayed node', () => {
   const call = { symbol: 'nvmlInit_v2', types: '', values: [], code: 0, memory: [] };
-  const sourcesOf = (frame: Partial<Frame>, options: Readonly<Record<string, string>> = {}) => {
-    const node = replay([frame], { options });
+  const sourcesOf = (read: Partial<CapturedRead>, options: Readonly<Record<string, string>> = {}) => {
+    const node = replay([read], { options });
     const {
       'probe.nvidia.source': source,
       'probe.nvidia.nvml-library': library = '',
@@ -88,25 +77,27 @@ describe('the sources of a replayed node', () => {
 
 describe('the commands of a replayed node', () => {
   const command = { program: 'nvidia-smi', args: ['-q', '-x'], stdout: '', stderr: '' };
-  const run = async (node: ReplayNode, ...args: string[]) =>
+  const run = async (node: ReplayedNode, ...args: string[]) =>
     await runCommand(node.options()['probe.nvidia.smi-path'] ?? '', args, { deadlineMs: 5_000 });
 
-  const withSmi = (frames: readonly Partial<Frame>[]): ReplayNode => replay(frames, { options: { 'probe.nvidia.smi-path': 'nvidia-smi' } });
+  const withSmi = (...reads: readonly (readonly CapturedCommand[])[]): ReplayedNode =>
+    replay(
+      reads.map((commands) => ({ commands })),
+      { options: { 'probe.nvidia.smi-path': 'nvidia-smi' } },
+    );
 
-  it('print and end as they did, frame by frame', async () => {
-    const node = withSmi([
-      { commands: [{ ...command, stdout: "it's $HOME `id`\n", stderr: 'warning\n', exitCode: 14 }] },
-      {
-        commands: [
-          { ...command, args: ['-L'], stdout: 'list', exitCode: 0 },
-          { ...command, stdout: 'other', signal: 'SIGKILL' },
-        ],
-      },
-    ]);
-    await node.step();
+  it('print and end as they did, read by read', async () => {
+    const node = withSmi(
+      [{ ...command, stdout: "it's $HOME `id`\n", stderr: 'warning\n', exitCode: 14 }],
+      [
+        { ...command, args: ['-L'], stdout: 'list', exitCode: 0 },
+        { ...command, stdout: 'other', signal: 'SIGKILL' },
+      ],
+    );
+    await node.show(0);
     expect(await run(node, '-q', '-x')).toEqual({ stdout: "it's $HOME `id`\n", stderr: 'warning\n', exitCode: 14 });
     expect((await run(node, '-L')).exitCode).toBe(127);
-    await node.step();
+    await node.show(1);
     expect(await run(node, '-q', '-x')).toEqual({ stdout: 'other', stderr: '', signal: 'SIGKILL' });
     expect(await run(node, '-L')).toEqual({ stdout: 'list', stderr: '', exitCode: 0 });
   });
@@ -116,8 +107,8 @@ describe('the commands of a replayed node', () => {
     ['permission', 'permission'],
     ['too-large', 'too-large'],
   ])('fail with %s as they did', async (failure, expected) => {
-    const node = withSmi([{ commands: [{ ...command, failure }] }]);
-    await node.step();
+    const node = withSmi([{ ...command, failure }]);
+    await node.show(0);
     expect((await run(node, '-q', '-x')).failure).toBe(expected);
   });
 
@@ -134,7 +125,7 @@ describe('the commands of a replayed node', () => {
         options: { 'probe.nvidia.smi-path': '../../tmp/x; touch y' },
       },
     );
-    await node.step();
+    await node.show(0);
     const program = node.options()['probe.nvidia.smi-path'] ?? '';
     expect(program.startsWith(join(node.root, 'bin/'))).toBe(true);
     expect(execFileSync(program, ["') touch evil ;; ('", '*'], { cwd: node.root, encoding: 'utf8' })).toBe('$(touch evil)');
@@ -147,7 +138,7 @@ describe('the commands of a replayed node', () => {
       const node = replay([{ commands: [{ ...command, program, stdout: 'printed', exitCode: 0 }] }], {
         options: { 'probe.nvidia.smi-path': program },
       });
-      await node.step();
+      await node.show(0);
       expect(execFileSync(node.options()['probe.nvidia.smi-path'] ?? '', ['-q', '-x'], { encoding: 'utf8' })).toBe('printed');
       node.stop();
       expect(readdirSync(dirname(node.root)).filter((name) => name.startsWith(basename(node.root)))).toEqual([]);
@@ -158,7 +149,7 @@ describe('the commands of a replayed node', () => {
     const programs = ['/a/tool', '/b/tool'];
     const commands = programs.map((program) => ({ ...command, program, stdout: program, exitCode: 0 }));
     const node = replay([{ commands }], { options: { 'probe.one.tool-path': '/a/tool', 'probe.two.tool-path': '/b/tool' } });
-    await node.step();
+    await node.show(0);
     const printed = ['one', 'two'].map((family) =>
       execFileSync(node.options()[`probe.${family}.tool-path`] ?? '', ['-q', '-x'], { encoding: 'utf8' }),
     );
@@ -169,32 +160,26 @@ describe('the commands of a replayed node', () => {
 describe('the kubelet of a replayed node', () => {
   const METHOD = '/v1.PodResourcesLister/List';
   const defaults = Object.fromEntries(Object.entries(podResourcesOptions).map(([name, { default: value }]) => [name, value]));
-  const listed = async (node: ReplayNode): Promise<string> => {
+  const listed = async (node: ReplayedNode): Promise<string> => {
     const client = new PodResourcesClient({ ...defaults, socket: node.options()['podresources.socket'] } as never, systemClock);
     const result = await client.list();
     client.close();
     return result.ok ? `${result.api} ${result.identity}` : result.failure.reason;
   };
 
-  it('answers as it did: not there, with an answer, with an error, restarted, refused', async () => {
-    const answer = '';
-    const node = replay([
-      {},
-      { requests: [{ method: METHOD, kubelet: 0, answer }] },
-      { requests: [{ method: METHOD, kubelet: 0, error: { code: 8, details: 'rejected by rate limit' } }] },
-      { requests: [{ method: METHOD, kubelet: 1, answer }] },
-      { requests: [{ method: METHOD, kubelet: 1, error: { code: 14, details: 'x', errno: 'ECONNREFUSED' } }] },
-    ]);
+  it('answers as it did: not there, with an answer, with an error, refused', async () => {
+    const states: readonly (readonly CapturedRequest[])[] = [
+      [],
+      [{ method: METHOD, answer: '' }],
+      [{ method: METHOD, error: { code: 8, details: 'rejected by rate limit' } }],
+      [{ method: METHOD, error: { code: 14, details: 'x', errno: 'ECONNREFUSED' } }],
+    ];
     const answers: string[] = [];
-    while (node.nextFrame !== undefined) {
-      await node.step();
+    for (const requests of states) {
+      const node = replay([{ requests }]);
+      await node.show(0);
       answers.push(await listed(node));
     }
-    expect(answers[0]).toBe('socket-missing');
-    expect(answers[1]).toMatch(/^v1 /);
-    expect(answers[2]).toBe('rate-limited');
-    expect(answers[3]).toMatch(/^v1 /);
-    expect(answers[3]).not.toBe(answers[1]);
-    expect(answers[4]).toBe('refused');
+    expect(answers).toEqual(['socket-missing', expect.stringMatching(/^v1 /), 'rate-limited', 'refused']);
   });
 });

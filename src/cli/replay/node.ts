@@ -1,0 +1,133 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Capture, CHECKPOINT, DIRECTORY_OPTION, KERNEL_LOG, KERNEL_LOG_OPTION } from '../../capture/format.ts';
+import type { Flags } from '../../config/configuration.ts';
+import type { Registry } from '../../config/registry.ts';
+import type { DeviceFamily } from '../../probes/family.ts';
+import { ReplayedKubelet } from './kubelet.ts';
+import { ReplayedPrograms, replace } from './programs.ts';
+import { release, writeTree } from './tree.ts';
+
+/**
+ * Options of the captured agent that a replay takes over. The archive is of somebody else, so it must not choose addresses, files and
+ * programs of this machine.
+ */
+const TAKEN =
+  /^(?:probe\.|device\.|labels\.|refresh\.(?:stale-after|interval)$|podresources\.(?:timeout|restart-grace|hold|min-interval|max-message-bytes)$|usage\.(?:zero-for|linger|absent-for|[a-z]+-after|dirty-mib|allowed-processes)$|incidents\.keep$)/;
+const OF_THIS_MACHINE = /(?:-path|-library|-file|-directory|-dir|socket|kmsg)$/;
+const isTaken = ([key, value]: readonly [string, string]): boolean =>
+  TAKEN.test(key) && !OF_THIS_MACHINE.test(key) && !/(?:^|,)[/.~]/.test(value);
+/** Options that name a program. The replay has a small program in its place. */
+const NAMES_PROGRAM = /^probe\.[^.]+\.[a-z-]*-path$/;
+/** Parts of the configuration file that a replay takes over. */
+const PARTS: readonly string[] = ['join.rules', 'health', 'plugin.resources', 'expect', 'usage.idle'];
+
+/** A captured node as files, small programs and a kubelet, in one temporary directory. */
+export class ReplayedNode {
+  readonly root = mkdtempSync(join(tmpdir(), 'device-agent-replay-'));
+  readonly #capture: Capture;
+  readonly #families: readonly DeviceFamily[];
+  readonly #programs = new ReplayedPrograms(join(this.root, 'bin'));
+  readonly #socket = join(this.root, 'kubelet', 'kubelet.sock');
+  readonly #kubelet = new ReplayedKubelet(this.#socket);
+  readonly #answersFile = join(this.root, 'library.json');
+  readonly #configFile = join(this.root, 'device-agent.yaml');
+  readonly #laterMs: number;
+  #pipes: readonly string[] = [];
+
+  /** `laterMs`: by how much the wall clock of the replay is ahead of that of the capture. */
+  constructor(capture: Capture, families: readonly DeviceFamily[], laterMs = 0) {
+    this.#capture = capture;
+    this.#families = families;
+    this.#laterMs = laterMs;
+    for (const folder of ['sys', 'proc', 'dev', 'share', 'kubelet', 'claims', 'plugins']) mkdirSync(join(this.root, folder));
+    writeFileSync(this.#configFile, JSON.stringify(nested(capture.parts)));
+  }
+
+  /** Makes the node as it was at a read. Throws an archive's problem for a read that must not be played. */
+  async show(read: 0 | 1): Promise<void> {
+    const { commands, library, requests } = this.#capture.reads[read];
+    this.#pipes = writeTree(this.root, this.#capture.reads[read], this.#kernelLog, this.#laterMs);
+    this.#programs.write(commands);
+    if (library.length > 0) replace(this.#answersFile, JSON.stringify(library));
+    await this.#kubelet.answer(requests);
+  }
+
+  /** The options that make an agent read this node as the captured agent read its own, and `given` before them. Unknown ones are left out. */
+  flags(registry: Registry, given: Flags): Flags {
+    const known = new Set(registry.entries.map(({ key }) => key));
+    return new Map<string, string | boolean>([...Object.entries(this.options()).filter(([key]) => known.has(key)), ...given]);
+  }
+
+  options(): Readonly<Record<string, string>> {
+    const { options } = this.#capture;
+    const given = Object.entries(options);
+    const cdi = (options['cdi.dirs'] ?? '').split(',').filter((path) => path !== '');
+    const replaced = (pattern: RegExp, by: (key: string, value: string) => string): Record<string, string> =>
+      Object.fromEntries(given.filter(([key]) => pattern.test(key)).map(([key, value]) => [key, by(key, value)]));
+    return {
+      ...Object.fromEntries(given.filter(isTaken)),
+      ...Object.fromEntries(
+        [
+          ['sysfs', 'sys'],
+          ['procfs', 'proc'],
+          ['dev', 'dev'],
+          ['share', 'share'],
+        ].map(([key, folder]) => [`path.${key}`, join(this.root, folder as string)]),
+      ),
+      'podresources.socket': this.#socket,
+      'podresources.checkpoint': options['podresources.checkpoint'] === '' ? '' : join(this.root, CHECKPOINT),
+      'dra.metadata-dir': options['dra.metadata-dir'] === '' ? '' : join(this.root, 'claims'),
+      'cdi.dirs': cdi.map((_, index) => join(this.root, `cdi${index}`)).join(','),
+      'plugin.dir': join(this.root, 'plugins'),
+      'state.file': join(this.root, 'state', 'health.json'),
+      ...replaced(NAMES_PROGRAM, (_, program) => this.#programs.pathOf(program)),
+      ...replaced(KERNEL_LOG_OPTION, (_, path) => (path === '' ? '' : join(this.root, KERNEL_LOG))),
+      ...replaced(DIRECTORY_OPTION, (key, path) => (path === '' ? '' : join(this.root, 'directory', key))),
+      ...this.#familyOptions(),
+      'config.file': this.#configFile,
+    };
+  }
+
+  /** Lets the reads that hang return. */
+  release(): void {
+    release(this.#pipes);
+    this.#pipes = [];
+  }
+
+  /** Stops everything and removes the directory. */
+  stop(): void {
+    this.#kubelet.stop();
+    this.release();
+    rmSync(this.root, { recursive: true, force: true });
+  }
+
+  get #kernelLog(): string {
+    return Object.entries(this.#capture.options).some(([key, path]) => KERNEL_LOG_OPTION.test(key) && path !== '')
+      ? KERNEL_LOG
+      : 'dev/kmsg';
+  }
+
+  /** Options that families need in a replay. */
+  #familyOptions(): Readonly<Record<string, string>> {
+    const answers = { hasAnswers: this.#capture.reads.some(({ library }) => library.length > 0), answersFile: this.#answersFile };
+    const entries = this.#families.flatMap(({ name, replayOptions }) => {
+      const prefix = `probe.${name}.`;
+      const given = Object.entries(this.#capture.options).filter(([key]) => key.startsWith(prefix));
+      const options = Object.fromEntries(given.map(([key, value]) => [key.slice(prefix.length), value]));
+      return Object.entries(replayOptions?.({ options, ...answers }) ?? {}).map(([option, value]) => [prefix + option, value] as const);
+    });
+    return Object.fromEntries(entries);
+  }
+}
+
+/** Values under dotted paths as one document. */
+function nested(parts: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const document: Record<string, unknown> = {};
+  for (const [path, value] of Object.entries(parts).filter(([name]) => PARTS.includes(name))) {
+    const [first = '', second] = path.split('.');
+    document[first] = second === undefined ? value : { ...(document[first] as object | undefined), [second]: value };
+  }
+  return document;
+}
