@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { usageOptionsFor } from '../../src/accounting/options.ts';
 import { whyDirty } from '../../src/health/occupancy/clean.ts';
 import { useLimits } from '../../src/health/occupancy/explained.ts';
+import { systemClock } from '../../src/host/clock.ts';
 import type { DeviceUse, OwnedProcess } from '../../src/model/device-use.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import { type PluginResource, pluginResourceProblems } from '../../src/model/plugin-resource.ts';
@@ -126,7 +127,7 @@ describe('a resource that must be clean', () => {
         return undefined;
       },
       refresh: async () => {
-        readAtMs = performance.now();
+        readAtMs = systemClock.monotonic();
       },
     });
     await start();
