@@ -69,7 +69,7 @@ const ofMonitor = (make, address, monitor) => ({
   family: 'fpga',
   machine: { counts: { infiniband: HCAS, fpga: 4 } },
   // Else the sensors are read every 30 s, and nobody comes across the file before.
-  flags: ['--probe.fpga.sensor-interval=1s'],
+  flags: ['--refresh.slow=0s'],
   isHung: (device) => device.startsWith(address),
   hang: ({ root }) => hangFiles([join(root, 'sys/class/hwmon', monitor, 'temp1_input')]),
 });

@@ -30,7 +30,7 @@ const kubelet = await makeKubelet(
   DEVICES,
   Array.from({ length: DEVICES }, (_, n) => `mlx5_${n}`),
 );
-const agent = await startServe(node, kubelet, { interval: `${INTERVAL}s`, flags: ['--web.max-requests=0'] });
+const agent = await startServe(node, kubelet, { interval: `${INTERVAL}s` });
 const scraper = createScraper(agent.port, { gzip: true });
 const clients = [];
 try {

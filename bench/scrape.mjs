@@ -36,7 +36,7 @@ async function measureSize(hcas) {
   const kubelet = await makeKubelet(node.root, hcas, ids);
   const started = [];
   try {
-    const agent = await startServe(node, kubelet, { interval: '1s', flags: ['--web.max-requests=0'] });
+    const agent = await startServe(node, kubelet, { interval: '1s' });
     started.push(agent);
     const page = await settled(agent.port, hcas);
     const series = page.match(/^[^#\n]/gm).length;

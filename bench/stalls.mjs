@@ -11,7 +11,7 @@ import { DIST } from './parts/dist.mjs';
 import { cpuSeconds, quantile, report, rssMiB } from './parts/measure.mjs';
 import { createScraper } from './parts/node-exporter.mjs';
 import { makeKubelet, makeNode, podOf } from './parts/node-tree.mjs';
-import { startServe } from './parts/serve.mjs';
+import { startServe, WITHOUT_LIMIT } from './parts/serve.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -52,8 +52,8 @@ async function measure() {
   const kubelet = await makeKubelet(node.root, DEVICES, ids);
   const profile = values.profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${values.profile}`];
   const probe = fileURLToPath(new URL('parts/stall-probe.mjs', import.meta.url));
-  const start = { words: [...profile, '--import', probe, `${DIST}/cli/main.js`], env: {}, hasChannel: true };
-  const agent = await startServe(node, kubelet, { interval: `${INTERVAL}s`, flags: ['--web.max-requests=0'], start });
+  const start = { words: [...profile, '--import', probe, WITHOUT_LIMIT, `${DIST}/cli/main.js`], env: {}, hasChannel: true };
+  const agent = await startServe(node, kubelet, { interval: `${INTERVAL}s`, start });
   const clients = fork(fileURLToPath(import.meta.url), [`--port=${agent.port}`, ...process.argv.slice(2)]);
   const churn = setInterval(() => churnPods(kubelet, ids), CHURN_MS);
   const traffic = setInterval(() => node.advance(), INTERVAL * 1_000);

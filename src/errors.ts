@@ -13,12 +13,12 @@ export interface ErrorEntry {
 export const errors = {
   'flag-unknown': {
     message: 'unknown flag {flag}{nearest}',
-    remedy: 'Run "{command} --help" for the flags of this command.',
+    remedy: 'Run "{command} --help-all" for the flags of this command.',
     exit: 2,
   },
   'flag-invalid': {
     message: 'flag {flag}: {problem}',
-    remedy: 'Correct the value; add --help to the command to see the type and default of each flag.',
+    remedy: 'Correct the command line; add --help-all to the command to see the type and default of each flag.',
     exit: 2,
   },
   'command-unknown': {
@@ -33,7 +33,7 @@ export const errors = {
   },
   'environment-invalid': {
     message: 'environment variable {variable}: {problem}',
-    remedy: 'Correct the variable or remove it; "device-agent --help" shows the type and default of each option.',
+    remedy: 'Correct the variable or remove it; "device-agent --help-all" shows the type and default of each option.',
     exit: 2,
   },
   'config-file-unreadable': {
@@ -85,7 +85,7 @@ export const errors = {
   },
   'setting-invalid': {
     message: '{option} {problem} ({origin})',
-    remedy: 'Correct the value where it was given; "device-agent --help" shows the type and default of each option.',
+    remedy: 'Correct the value where it was given; "device-agent --help-all" shows the type and default of each option.',
     exit: 2,
   },
   'incident-unknown': {

@@ -1,7 +1,9 @@
 // The real agent, `serve`, on a simulated node.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
 import { DIST } from './dist.mjs';
 
 /** A state file of its own, so that nothing is known from an earlier start. */
@@ -24,8 +26,16 @@ function serveArguments(node, kubelet, interval) {
   ];
 }
 
+/** Lets as many requests in as come, all from one address: a benchmark measures the work, not the limit. */
+const UNLIMITED = `import { webOptions } from ${JSON.stringify(pathToFileURL(resolve(DIST, 'server/options.js')).href)}; webOptions['max-requests'].default = 0;`;
+export const WITHOUT_LIMIT = `--import=data:text/javascript,${encodeURIComponent(UNLIMITED)}`;
+
 /** Resolves when it listens. `start`: how the program is started, by default as it was built. */
-export async function startServe(node, kubelet, { interval, flags = [], start = { words: [`${DIST}/cli/main.js`], env: {} } }) {
+export async function startServe(
+  node,
+  kubelet,
+  { interval, flags = [], start = { words: [WITHOUT_LIMIT, `${DIST}/cli/main.js`], env: {} } },
+) {
   const own = serveArguments(node, kubelet, interval);
   const agent = await startAgent([...start.words, 'serve', ...own, ...flags], start.env, start.hasChannel);
   // Commands with these flags ask this agent.

@@ -1,7 +1,6 @@
 import type { OptionSection, Registry } from '../../src/config/registry.ts';
 import { toText } from '../../src/config/values.ts';
 import { errors } from '../../src/errors.ts';
-import { fullHelp } from '../../src/model/deprecation.ts';
 import { cell, code, escapeText } from './markdown.ts';
 
 /** Renders the reference page of all user errors. */
@@ -27,7 +26,7 @@ export function renderConfiguration(registry: Registry, toYaml: (value: unknown)
         const names = negation === undefined ? code(flag) : `${code(flag)} ${code(negation)}`;
         const place = filePath === undefined ? '' : code(filePath.join('.'));
         const choices = spec.choices === undefined ? '' : ` One of ${spec.choices.map(code).join(', ')}.`;
-        return `| ${names} | ${code(environment)} | ${place} | ${spec.kind} | ${code(toText(spec, spec.default))} | ${cell(fullHelp(spec) + choices)} |`;
+        return `| ${names} | ${code(environment)} | ${place} | ${spec.kind} | ${code(toText(spec, spec.default))} | ${cell(spec.help + choices)} |`;
       });
     const head = '| Flag | Environment | In the file | Kind | Default | |\n|---|---|---|---|---|---|';
     return `## ${escapeText(section.title)}\n\n${head}\n${rows.join('\n')}\n${whenChanged(section)}`;

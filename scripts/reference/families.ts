@@ -81,7 +81,7 @@ These labels are complete: no \`device\` is added.
 
 ${table(Object.values(containerMetrics))}
 Totals of what a container used, also after its end: [usage.md](usage.md). They are 0 until the container has held the device for
-\`usage.zero-for\`. A single reading, as of \`device-agent list\`, has none.
+a minute. A single reading, as of \`device-agent list\`, has none.
 
 ${table(Object.values(containerUsageMetrics))}
 Whether a container that holds GPUs waits, over all its devices: [waiting.md](waiting.md). A single reading, which has no past, has none.

@@ -50,7 +50,7 @@ export interface ContainerAccount {
   lastActiveMs?: number;
   /** Time since the start, on the monotonic clock and over restarts of the agent. */
   ageMs: number;
-  /** The age passed `usage.zero-for`. It never becomes false again. */
+  /** The age passed the time for which new totals are exported as 0. It never becomes false again. */
   isShown: boolean;
   readonly counters: OwnCounters;
   /** Saved by an earlier run of the agent, and not yet seen by this one. */

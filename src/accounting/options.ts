@@ -1,15 +1,13 @@
 import { minutes, seconds } from '../model/duration.ts';
-import { durationOption, integerOption, listOption, type OptionSpecs, type OptionValues } from '../model/options.ts';
+import { constant, durationOption, integerOption, listOption, type OptionSpecs, type OptionValues } from '../model/options.ts';
 
 export const usageOptions = {
-  'zero-for': durationOption(
-    minutes(1),
-    'How long the totals of a new container are exported as 0, so that each scraper sees the 0 from which they grow.',
-  ),
-  linger: durationOption(minutes(3), 'How long the totals of a container that ended are exported; three refreshes at least.'),
-  'absent-for': durationOption(
-    seconds(30),
-    'How long a container keeps its account of a device while the answers of the kubelet lack it. It ends at once when its pod has another UID, or when another container has its device id.',
+  /** Each scraper must see the 0 from which the totals grow. */
+  'zero-for': constant(durationOption(minutes(1), 'How long the totals of a new container are exported as 0.')),
+  linger: constant(durationOption(minutes(3), 'How long the totals of a container that ended are exported; three refreshes at least.')),
+  /** An account ends at once when its pod has another UID, or when another container has its device id. */
+  'absent-for': constant(
+    durationOption(seconds(30), 'How long a container keeps its account of a device while the answers of the kubelet lack it.'),
   ),
   'keep-days': integerOption(30, 'Days for which the ledger keeps what containers used.', 1, 3650),
   'keep-mib': integerOption(32, 'Size of the ledger, in MiB. The oldest entries go first.', 1, 4096),

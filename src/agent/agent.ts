@@ -38,8 +38,6 @@ export interface AgentDependencies {
   readonly version: string;
   /** Undefined while no configuration file is used. */
   readonly config?: () => ConfigStatus | undefined;
-  /** Loads of a configuration that sets a deprecated option, by key of the option. */
-  readonly deprecatedOptions?: ReadonlyMap<string, number>;
   /** Reads the configuration file again, for `POST /-/reload`. Resolves to what is wrong with it. */
   readonly reload?: () => Promise<string | undefined>;
   /** The configuration in use, for commands of the user of the agent. */
@@ -276,7 +274,7 @@ interface BuildDependencies {
 
 async function build(
   settings: AgentSettings,
-  { logger, version, config, deprecatedOptions }: AgentDependencies,
+  { logger, version, config }: AgentDependencies,
   { isLasting, access, parts, succession }: BuildDependencies,
 ): Promise<Built> {
   const clock = parts?.clock ?? systemClock;
@@ -307,7 +305,6 @@ async function build(
       ...(host === undefined ? {} : { host }),
       ...(access === undefined ? {} : { webConfig: access.stats() }),
       ...(file === undefined ? {} : { config: file }),
-      ...(deprecatedOptions === undefined ? {} : { deprecatedOptions }),
       ...(succession === undefined ? {} : { sockets: succession.sockets.stats() }),
       ...(offered === undefined || offered.resources.length === 0 ? {} : { plugin: offered }),
     };

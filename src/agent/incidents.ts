@@ -1,6 +1,7 @@
 import { dirname, join } from 'node:path';
 import { BUSY_WAITING, STALLED } from '../health/policy/use-conditions.ts';
 import type { Clock } from '../host/clock.ts';
+import { kernelLogPath } from '../host/host.ts';
 import type { IncidentPlace } from '../incidents/freeze.ts';
 import type { ReadingHistoryStore } from '../incidents/history.ts';
 import { KernelLog } from '../incidents/kernel-log.ts';
@@ -35,7 +36,7 @@ export class IncidentService {
   private constructor(settings: AgentSettings, store: IncidentStore, { health, place, clock }: IncidentDependencies) {
     this.#store = store;
     this.#faults = () => health.faults.kept;
-    this.#kernel = new KernelLog({ path: kernelLogPath(settings), procfs: settings.roots.procfs }, clock);
+    this.#kernel = new KernelLog({ path: kernelLogPath(settings.roots), procfs: settings.roots.procfs }, clock);
     this.#recorder = new IncidentRecorder(
       {
         place,
@@ -127,9 +128,3 @@ const recorderSettings = (settings: AgentSettings): RecorderSettings => ({
   recordMs: settings.incidents.readings,
   recorded: new Set([BUSY_WAITING, STALLED]),
 });
-
-/** The log that a family is configured to read; otherwise the log of the machine. */
-function kernelLogPath({ families, roots }: AgentSettings): string {
-  const configured = families.map(({ options }) => options.kmsg).find((path) => typeof path === 'string' && path !== '');
-  return typeof configured === 'string' ? configured : join(roots.dev, 'kmsg');
-}

@@ -16,8 +16,8 @@ export type PlaceName =
   | typeof CHECKPOINT;
 /** The kernel log, when it is not the one below `dev`. */
 export const KERNEL_LOG = 'log/kmsg';
-/** Options of families that name the kernel log. Empty: the one below `dev`. */
-export const KERNEL_LOG_OPTION = /^probe\.[^.]+\.kmsg$/;
+/** Option that names the kernel log. A relative path begins at `dev`. */
+export const KERNEL_LOG_OPTION = 'path.kmsg';
 /** Options of families that name a directory, into which another program writes. Its place is `directory/` and the option. */
 export const DIRECTORY_OPTION = /^probe\.[^.]+\.[a-z-]*-directory$/;
 export const CHECKPOINT = 'kubelet/checkpoint';

@@ -1,5 +1,4 @@
 import type { Configuration, Flags } from '../config/configuration.ts';
-import type { DeprecatedOptions } from '../config/deprecated-options.ts';
 import type { Environment } from '../config/environment.ts';
 import type { FamilyDirectory, ReadFamilies } from '../config/families/family-directory.ts';
 import type { Registry } from '../config/registry.ts';
@@ -17,7 +16,6 @@ export interface CommandContext {
   readonly families: readonly DeviceFamily[];
   /** The directory of declarations and what was read there when the command began. */
   readonly declared?: ReadFamilies & { readonly directory: FamilyDirectory };
-  readonly deprecated: DeprecatedOptions;
   readonly logger: AdjustableLogger;
   readonly output: Output;
   /** Options of the command itself, such as `output` for `-o`. */

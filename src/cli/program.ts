@@ -5,6 +5,7 @@ import { UserError } from '../errors.ts';
 import { fullHelp } from '../model/deprecation.ts';
 import type { ArgumentSpec, CommandSpec, OwnOption } from './command-spec.ts';
 import { commandGroups } from './commands.ts';
+import { commandRows, shortHelp } from './short-help.ts';
 
 /** A called command with its options. */
 export interface Invocation {
@@ -19,6 +20,10 @@ Each flag has an environment variable (--log.level is DEVICE_AGENT_LOG_LEVEL) an
 configuration file. Flags override the environment, which overrides the file. Data goes to stdout,
 logs to stderr. Exit status: 0 ok, 1 findings or failure, 2 wrong usage or configuration.`;
 
+const ALL = '--help-all';
+const OF_ALL = `
+"device-agent ${ALL}" shows the options that all commands have.`;
+
 export interface ProgramCalls {
   /** Called with the command of the command line. */
   invoke(invocation: Invocation): void;
@@ -26,19 +31,26 @@ export interface ProgramCalls {
   print(text: string): void;
 }
 
-/** Creates the commander program. Its parser throws {@link ParsingEnded} when there is no command to run. */
-export function createProgram(registry: Registry, specs: readonly CommandSpec[], calls: ProgramCalls): Command {
+/** Whether a command line asks for the help with all options, and the command line that asks for help. */
+export function wantedHelp(args: readonly string[]): { readonly isAll: boolean; readonly args: readonly string[] } {
+  return { isAll: args.includes(ALL), args: args.map((arg) => (arg === ALL ? '--help' : arg)) };
+}
+
+/**
+ * Creates the commander program. Its parser throws {@link ParsingEnded} when there is no command to run. `isAll`: its help has all options.
+ */
+export function createProgram(registry: Registry, specs: readonly CommandSpec[], calls: ProgramCalls, isAll = false): Command {
   const program = new Command('device-agent').description(
     'Which pod holds which device, how that device is doing, and whether it is healthy: one agent per Kubernetes node.',
   );
   const ownSections = new Set(specs.map((spec) => spec.ownSection?.path));
   const global = registry.entries.filter((entry) => !ownSections.has(entry.section.path));
   program
-    .configureHelp(helpSettings())
-    .addHelpText('after', () => `${examplesText(specs.map(({ examples }) => examples[0] ?? ''))}\n${NOTES}`);
+    .configureHelp(helpSettings(isAll, registry))
+    .addHelpText('after', () => (isAll ? `${examplesText(specs.map(({ examples }) => examples[0] ?? ''))}\n${NOTES}` : ''));
   for (const entry of global) addOption(program, entry);
   for (const spec of specs) {
-    const command = addCommand(program, spec);
+    const command = addCommand(program, spec, isAll ? NOTES : OF_ALL);
     const own = registry.entries.filter((entry) => spec.ownSection !== undefined && entry.section.path === spec.ownSection.path);
     for (const entry of own) addOption(command, entry);
     command.action(() => {
@@ -57,11 +69,12 @@ export function flagNames(command: Command | undefined): string[] {
   return [
     ...command.options.flatMap(({ long, short }) => [long, short].filter((name) => name !== undefined && name !== null)),
     '--help',
+    ALL,
     ...flagNames(command.parent ?? undefined),
   ];
 }
 
-function addCommand(program: Command, spec: CommandSpec): Command {
+function addCommand(program: Command, spec: CommandSpec, end: string): Command {
   const words = spec.name.split(' ');
   let parent = program;
   for (const word of words.slice(0, -1)) {
@@ -75,7 +88,7 @@ function addCommand(program: Command, spec: CommandSpec): Command {
   for (const { name, help, isRequired } of argumentsOf(spec)) command.argument(isRequired === true ? `<${name}>` : `[${name}]`, help);
   for (const option of spec.options ?? []) command.addOption(ownOption(option));
   const notes = spec.notes === undefined ? '' : `\n${spec.notes}\n`;
-  return command.addHelpText('after', () => `${examplesText(spec.examples)}\n${notes}${NOTES}`);
+  return command.addHelpText('after', () => `${examplesText(spec.examples)}\n${notes}${end}`);
 }
 
 function ownOption({ flags, help, choices }: OwnOption): Option {
@@ -126,11 +139,22 @@ function givenFlags(command: Command, entries: readonly OptionEntry[]): [string,
   });
 }
 
-/** The help of each command also shows the options of its parent commands, under their headings. */
-function helpSettings(): Partial<Help> {
+/** Commands come first. The help that asks for all has the options of all commands, under their headings. */
+function helpSettings(isAll: boolean, registry: Registry): Partial<Help> {
   return {
+    formatHelp(command, helper) {
+      if (command.parent === null && !isAll) return shortHelp(command, registry);
+      const text = Help.prototype.formatHelp.call(this as Help, command, helper);
+      if (command.parent !== null) return text;
+      const [usage, about, ...options] = text.split('\n\n');
+      return [usage, about, commandRows(command).trimEnd(), ...options].join('\n\n');
+    },
+    visibleCommands(command) {
+      return command.parent === null ? [] : Help.prototype.visibleCommands.call(this as Help, command);
+    },
     visibleOptions(command) {
       const own = Help.prototype.visibleOptions.call(this as Help, command);
+      if (!isAll) return own;
       const above: Option[] = [];
       // A command between, such as `demo` of `demo fault`, has options of its own.
       for (let at = command.parent; at !== null; at = at.parent)

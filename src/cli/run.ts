@@ -1,5 +1,4 @@
 import { loadConfiguration } from '../config/configuration.ts';
-import { DeprecatedOptions } from '../config/deprecated-options.ts';
 import type { Environment } from '../config/environment.ts';
 import { familyDirectory } from '../config/families/early-directory.ts';
 import { readFamilyDirectory, withDeclared } from '../config/families/family-directory.ts';
@@ -14,7 +13,7 @@ import type { Ending } from './context.ts';
 import { errorToExit } from './error-to-exit.ts';
 import type { Output } from './output.ts';
 import { ownSections } from './own-sections.ts';
-import { createProgram, type Invocation, ParsingEnded } from './program.ts';
+import { createProgram, type Invocation, ParsingEnded, wantedHelp } from './program.ts';
 import { checkMeaning, logSettings } from './settings.ts';
 import { takeTurn } from './turn.ts';
 import { usageError } from './usage-error.ts';
@@ -30,13 +29,14 @@ export async function runCommandLine(args: readonly string[], environment: Envir
   }
 }
 
-async function runChecked(args: readonly string[], environment: Environment, output: Output): Promise<Ending> {
+async function runChecked(given: readonly string[], environment: Environment, output: Output): Promise<Ending> {
+  const { args, isAll } = wantedHelp(given);
   const directory = await familyDirectory(args, environment);
   const [ofProgram, read] = await Promise.all([loadFamilies(familyLoaders), readFamilyDirectory(directory)]);
   const families = read.families.length === 0 ? ofProgram : withDeclared(ofProgram, read.families, directory.path);
   const sections = optionSections(families);
   const ofCommands = await ownSections(commands.filter(({ name }) => args.includes(name)));
-  const { invocation, help } = parse(createRegistry([...sections, ...ofCommands], structuredParts), args);
+  const { invocation, help } = parse(createRegistry([...sections, ...ofCommands], structuredParts), args, isAll);
   if (invocation === undefined) {
     await output.write(help);
     return { status: 0 };
@@ -49,8 +49,6 @@ async function runChecked(args: readonly string[], environment: Environment, out
   adoptLibraryLines(logger);
   checkMeaning(configuration, families);
   warnOfVariables(logger, unknownVariables);
-  const deprecated = new DeprecatedOptions(registry, logger);
-  deprecated.loaded(configuration);
   for (const { message, remedy } of read.leftOut)
     logger.warn('a declaration that others can change is left out', { problem: message, remedy });
   if (spec.readsDevices?.(options) === true) await takeTurn({ configuration, flags });
@@ -62,28 +60,32 @@ async function runChecked(args: readonly string[], environment: Environment, out
     flags,
     families,
     declared: { directory, ...read },
-    deprecated,
     logger,
     output,
     options,
   });
 }
 
-function parse(registry: Registry, args: readonly string[]): { readonly invocation?: Invocation; readonly help: string } {
+function parse(registry: Registry, args: readonly string[], isAll: boolean): { readonly invocation?: Invocation; readonly help: string } {
   let invocation: Invocation | undefined;
   let help = '';
-  const program = createProgram(registry, commands, {
-    invoke: (given) => {
-      invocation = given;
+  const program = createProgram(
+    registry,
+    commands,
+    {
+      invoke: (given) => {
+        invocation = given;
+      },
+      print: (text) => {
+        help += text;
+      },
     },
-    print: (text) => {
-      help += text;
-    },
-  });
+    isAll,
+  );
   try {
     program.parse(args, { from: 'user' });
   } catch (error) {
-    const wrong = error instanceof ParsingEnded ? usageError(error) : error;
+    const wrong = error instanceof ParsingEnded ? usageError(error, registry) : error;
     if (wrong !== undefined) throw wrong;
   }
   return invocation === undefined ? { help } : { invocation, help };

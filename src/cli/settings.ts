@@ -16,6 +16,7 @@ import { podsApiOptions } from '../kubelet/pods/options.ts';
 import type { LogSettings } from '../log/logger.ts';
 import { type LogFormat, type LogLevel, logOptions } from '../log/options.ts';
 import { attributionProblem, containerMetricOptions, labelOptions } from '../metrics/options.ts';
+import { excludeOption } from '../model/options.ts';
 import { overlapProblems } from '../model/plugin-overlap.ts';
 import { type DeviceSelector, type PluginResource, pluginResourceProblems, selectorsOf } from '../model/plugin-resource.ts';
 import { pluginOptions } from '../plugin/options.ts';
@@ -37,7 +38,7 @@ export function agentSettings(configuration: Configuration, families: readonly D
     cdi: configuration.section('cdi', cdiOptions),
     families: families
       .filter(({ name }) => configuration.isOn(`probe.${name}`))
-      .map((family) => ({ family, options: configuration.section(`probe.${family.name}`, family.options) })),
+      .map((family) => ({ family, options: familyOptions(configuration, family) })),
     pools: configuration.part(poolRules),
     health: configuration.part(healthPart),
     plugin: { options: configuration.section('plugin', pluginOptions), resources: configuration.part(pluginResources) },
@@ -55,6 +56,10 @@ export function agentSettings(configuration: Configuration, families: readonly D
     node: nodeName(),
   };
 }
+
+/** The options of a probe. Every thread gets the devices that it leaves out. */
+export const familyOptions = (configuration: Configuration, { name, options }: DeviceFamily): Readonly<Record<string, unknown>> =>
+  configuration.section(`probe.${name}`, { ...options, exclude: excludeOption });
 
 /** In a pod the host name is the pod's name, so the manifest sets NODE_NAME. */
 export const nodeName = (): string => process.env.NODE_NAME ?? hostname();

@@ -1,15 +1,19 @@
 import { nearestHint } from '../config/nearest.ts';
+import type { Registry } from '../config/registry.ts';
+import { retiredOptions } from '../config/retired-options.ts';
 import { UserError } from '../errors.ts';
 import { flagNames, fullName, type ParsingEnded } from './program.ts';
 
 /** Converts commander's error to a user error; undefined when parsing ended because help was printed. */
-export function usageError({ command, cause }: ParsingEnded): UserError | undefined {
+export function usageError({ command, cause }: ParsingEnded, registry: Registry): UserError | undefined {
   if (cause.exitCode === 0) return undefined;
   const quoted = /'([^']*)'/.exec(cause.message)?.[1] ?? '';
   const inner = command.commands.map((one) => one.name());
   switch (cause.code) {
     case 'commander.unknownOption': {
       const flag = quoted.replace(/=.*$/s, '');
+      const problem = retiredOptions(registry).get(flag.replace(/^--/, ''));
+      if (problem !== undefined) return new UserError('flag-invalid', { flag, problem });
       const names = flagNames(command);
       if (names.includes(flag)) return new UserError('flag-invalid', { flag, problem: `takes no value${switchHint(flag, names)}` });
       return new UserError('flag-unknown', { flag, nearest: nearestHint(flag, names), command: fullName(command) });

@@ -1,6 +1,9 @@
 import { UserError } from '../errors.ts';
 import type { UntrustedRead } from '../host/fs/untrusted-file.ts';
-import type { OptionSpecs, OptionValues } from '../model/options.ts';
+import type { Millis } from '../model/duration.ts';
+import { excludedOf } from '../model/excluded.ts';
+import type { OptionSpec, OptionSpecs, OptionValues } from '../model/options.ts';
+import { pacedMs } from '../probes/kit/pace.ts';
 import { type Environment, readEnvironment, type UnknownVariable, unknownVariables } from './environment.ts';
 import type { FileContent } from './file.ts';
 import type { OptionEntry, Registry } from './registry.ts';
@@ -73,8 +76,18 @@ export class Configuration {
 
   /** Returns the values of the section at `path`; `specs` are the section's options. */
   section<S extends OptionSpecs>(path: string, specs: S): OptionValues<S> {
-    const names = Object.keys(specs);
-    return Object.fromEntries(names.map((name) => [name, this.setting(`${path}.${name}`).value])) as OptionValues<S>;
+    const values = Object.entries(specs).map(([name, spec]) => [name, this.#valueOf(path, name, spec)]);
+    return Object.fromEntries(values) as OptionValues<S>;
+  }
+
+  #valueOf(path: string, name: string, spec: OptionSpec): OptionValue {
+    const { follows } = spec;
+    if (follows === undefined) return this.setting(`${path}.${name}`).value;
+    if (follows === 'constant') return spec.default;
+    const shared = this.setting(follows).value;
+    return follows === 'device.exclude'
+      ? excludedOf(path.replace(/^probe\./, ''), shared as string[])
+      : pacedMs(shared as Millis, spec.default as Millis);
   }
 
   /** Returns the value of a section's on/off option. */

@@ -7,5 +7,5 @@ export const configOptions = {
 
 /** Options `--family.<name>`. */
 export const familyOptions = {
-  dir: stringOption('/etc/device-agent/families.d', 'Directory of YAML files that declare device families. Empty: none is read.'),
+  dir: stringOption('/etc/device-agent/families.d', 'Directory of declarations of device families, YAML files. Empty: none is read.'),
 };

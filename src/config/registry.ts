@@ -3,6 +3,9 @@ import type { StructuredPart } from './structured.ts';
 
 export const ENVIRONMENT_PREFIX = 'DEVICE_AGENT_';
 
+/** The environment variable of an option. */
+export const variableOf = (key: string): string => ENVIRONMENT_PREFIX + key.toUpperCase().replaceAll(/[.-]/g, '_');
+
 /** Options of one part of the agent, and their names. */
 export interface OptionSection {
   /** Dotted path, such as `path` or `probe.<family>`. */
@@ -68,9 +71,8 @@ export function createRegistry(sections: readonly OptionSection[], structured: r
 function sectionEntries(section: OptionSection): OptionEntry[] {
   const inFile = section.inFile ?? true;
   const base = section.path.split('.');
-  const entries = Object.entries(section.options).map(([name, spec]) =>
-    entryOf(section, `${section.path}.${name}`, spec, inFile ? [...base, name] : undefined),
-  );
+  const own = Object.entries(section.options).filter(([, { follows }]) => follows === undefined);
+  const entries = own.map(([name, spec]) => entryOf(section, `${section.path}.${name}`, spec, inFile ? [...base, name] : undefined));
   if (section.toggle !== undefined) entries.unshift(entryOf(section, section.path, section.toggle, [...base, 'enabled'], false));
   return entries;
 }
@@ -87,7 +89,7 @@ function entryOf(
     section,
     spec,
     flag: `--${key}`,
-    environment: ENVIRONMENT_PREFIX + key.toUpperCase().replaceAll(/[.-]/g, '_'),
+    environment: variableOf(key),
     ...(spec.kind === 'boolean' ? { negation: `--no-${key}` } : {}),
     ...(filePath === undefined ? {} : { filePath }),
     isLive,

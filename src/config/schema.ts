@@ -1,5 +1,4 @@
 import { defined } from '../model/defined.ts';
-import { fullHelp } from '../model/deprecation.ts';
 import type { OptionSpec } from '../model/options.ts';
 import type { Registry } from './registry.ts';
 import type { JsonSchema } from './structured.ts';
@@ -38,8 +37,7 @@ function madeSchema(registry: Registry): JsonSchema {
 }
 
 function optionSchema(spec: OptionSpec): JsonSchema {
-  const mark = spec.deprecated === undefined ? {} : { deprecated: true };
-  return { description: fullHelp(spec), default: toFileValue(spec, spec.default), ...mark, ...kindSchema(spec) };
+  return { description: spec.help, default: toFileValue(spec, spec.default), ...kindSchema(spec) };
 }
 
 function kindSchema(spec: OptionSpec): JsonSchema {

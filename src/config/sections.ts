@@ -1,5 +1,5 @@
 import { usageOptionsFor } from '../accounting/options.ts';
-import { deviceOptions, refreshOptions, stateOptions } from '../agent/options.ts';
+import { deviceOptions, excludeOptions, refreshOptions, stateOptions } from '../agent/options.ts';
 import { pathOptions } from '../host/options.ts';
 import { incidentOptions } from '../incidents/options.ts';
 import { cdiOptions, draOptions, podResourcesOptions } from '../kubelet/options.ts';
@@ -33,6 +33,7 @@ const parts = (families: readonly DeviceFamily[]): readonly OptionSection[] => [
   { path: 'cdi', title: 'CDI specs', options: cdiOptions },
   { path: 'refresh', title: 'Refresh', options: refreshOptions, isLive: true },
   { path: 'device', title: 'Devices', options: deviceOptions },
+  { path: 'device', title: 'Devices that are left out', options: excludeOptions, isLive: true },
   { path: 'plugin', title: 'Device plugin', options: pluginOptions },
   { path: 'state', title: 'State', options: stateOptions },
   { path: 'usage', title: 'Usage', options: usageOptionsFor(families) },

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import type { Device } from '../model/device.ts';
 import { type FaultMark, NO_MARK } from '../model/fault.ts';
 import type { Observe } from '../model/observation.ts';
@@ -12,6 +13,8 @@ export interface Roots {
   readonly sysfs: string;
   readonly procfs: string;
   readonly dev: string;
+  /** The kernel log. A relative path begins at `dev`, absent: `kmsg`. Empty: it is not read. */
+  readonly kmsg?: string;
   /** Files of the programs of the host. Absent or empty: none are read. */
   readonly share?: string;
   /** The files are those of a replay, see {@link ReplayedTree}. */
@@ -23,6 +26,8 @@ export interface Host {
   readonly sys: Tree;
   readonly proc: Tree;
   readonly dev: Tree;
+  /** Path of the kernel log; absent when it is not read. */
+  readonly kmsg?: string;
   /** `/usr/share`. It is not recorded. The reader of a file there reports to a capture what it used. */
   readonly share?: Tree;
   readonly clock: Clock;
@@ -57,11 +62,13 @@ export function createHost(
   clock: Clock,
   { children = noChildRegistry, guard, known = [], counted = NO_MARK, observe }: HostDependencies = {},
 ): Host {
+  const kmsg = kernelLogPath(roots);
   const tree = (root: string): Tree => createTree(root, { guard, observe, isReplay: roots.isReplay === true });
   return {
     sys: tree(roots.sysfs),
     proc: tree(roots.procfs),
     dev: tree(roots.dev),
+    ...(kmsg === undefined ? {} : { kmsg }),
     ...(roots.share === undefined || roots.share === '' ? {} : { share: new Tree(roots.share, guard) }),
     clock,
     children,
@@ -70,6 +77,10 @@ export function createHost(
     ...(observe === undefined ? {} : { observe }),
   };
 }
+
+/** Path of the kernel log; undefined when it is not read. */
+export const kernelLogPath = ({ dev, kmsg = 'kmsg' }: Pick<Roots, 'dev' | 'kmsg'>): string | undefined =>
+  kmsg === '' ? undefined : resolve(dev, kmsg);
 
 /** A directory outside the pseudo file systems, read as those of the host: by the same guard, and noted in a capture. */
 export function treeAt({ sys, observe }: Host, root: string): Tree {

@@ -14,9 +14,12 @@ interface Waiting {
   resolve(part: KernelPart): void;
 }
 
+/** `path`: undefined when the log is not read. */
+type KernelPaths = Pick<KernelSearch, 'procfs'> & { readonly path: string | undefined };
+
 /** Searches the kernel log in a thread of its own, which ends after the search. Devices that fail together share one search. */
 export class KernelLog {
-  readonly #paths: Pick<KernelSearch, 'path' | 'procfs'>;
+  readonly #paths: KernelPaths;
   readonly #clock: Clock;
   #waiting: Waiting[] = [];
   #worker: Worker | undefined;
@@ -24,13 +27,14 @@ export class KernelLog {
   /** The running search passed its deadline. It keeps its place, so that no second thread hangs too. */
   #isLate = false;
 
-  constructor(paths: Pick<KernelSearch, 'path' | 'procfs'>, clock: Clock) {
+  constructor(paths: KernelPaths, clock: Clock) {
     this.#paths = paths;
     this.#clock = clock;
   }
 
   /** The last lines about a device. Never rejects: a part without lines says why. */
   linesOf(marks: DeviceMarks): Promise<KernelPart> {
+    if (this.#paths.path === undefined) return Promise.resolve(unread('path.kmsg is empty, so the kernel log is not read'));
     return new Promise((resolve) => {
       this.#waiting.push({ marks, resolve });
       // The other devices of this snapshot come in the same turn.
@@ -54,7 +58,8 @@ export class KernelLog {
       this.#answer(asked, unread('the agent ended before it read the kernel log'));
       return;
     }
-    const workerData: KernelSearch = { ...this.#paths, devices: asked.map(({ marks }) => marks) };
+    const { path = '', procfs } = this.#paths;
+    const workerData: KernelSearch = { path, procfs, devices: asked.map(({ marks }) => marks) };
     // Compiled and bundled builds have .js files. A runtime that strips types runs the .ts sources.
     const entry = import.meta.url.endsWith('.ts') ? './kernel-worker.ts' : './kernel-worker.js';
     let why = `reading ${this.#paths.path} failed`;

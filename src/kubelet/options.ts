@@ -1,11 +1,19 @@
 import { millis, minutes, seconds } from '../model/duration.ts';
-import { durationOption, integerOption, listOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
+import {
+  constant,
+  durationOption,
+  integerOption,
+  listOption,
+  type OptionSpecs,
+  type OptionValues,
+  stringOption,
+} from '../model/options.ts';
 
 /** Options `--podresources.<name>`. */
 export const podResourcesOptions = {
   socket: stringOption(
     '/var/lib/kubelet/pod-resources/kubelet.sock',
-    'Socket on which the kubelet reports which container holds which device.',
+    "Socket of the kubelet's PodResources API, which tells the container that holds a device.",
   ),
   timeout: durationOption(seconds(10), 'Timeout of one request to the kubelet.', 100),
   'restart-grace': durationOption(
@@ -13,8 +21,8 @@ export const podResourcesOptions = {
     'How long, after a restart of the kubelet, allocations that it does not report yet are kept and marked as held.',
   ),
   hold: durationOption(minutes(15), 'How long the last allocations are kept while the kubelet does not answer.', 1_000),
-  'min-interval': durationOption(millis(250), 'Shortest time between two requests that follow a change.', 50),
-  'max-message-bytes': integerOption(16 * 1_024 * 1_024, 'Largest answer of the kubelet that is accepted, in bytes.', 65_536),
+  'min-interval': constant(durationOption(millis(250), 'Shortest time between two requests that follow a change.')),
+  'max-message-bytes': constant(integerOption(16 * 1_024 * 1_024, 'Largest answer of the kubelet that is accepted, in bytes.')),
   checkpoint: stringOption(
     '/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint',
     "The kubelet's device checkpoint: when it changes, the agent asks the kubelet immediately. Empty: not watched.",

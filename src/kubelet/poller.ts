@@ -137,7 +137,7 @@ class Poller implements PodResourcesPoller {
     this.#client.close();
   }
 
-  /** Asks as soon as `min-interval` and the back-off allow. During a run it asks again afterwards: the run may have missed the change. */
+  /** Asks as soon as `podResourcesOptions['min-interval']` and the back-off allow. During a run it asks again afterwards: the run may have missed the change. */
   #soon(): void {
     this.#again = this.#running !== undefined;
     if (this.#closed || this.#again || this.#next.isSet) return;

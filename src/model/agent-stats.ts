@@ -41,8 +41,6 @@ export interface AgentStats {
   readonly webConfig?: WebConfigStats;
   /** Absent while no configuration file is used. */
   readonly config?: ConfigStatus;
-  /** Loads of a configuration that sets a deprecated option, by key of the option. */
-  readonly deprecatedOptions?: ReadonlyMap<string, number>;
   /** Sockets for commands and clients of the health feed; absent in a single reading. */
   readonly sockets?: readonly SocketStats[];
   /** Facts of the machine that are known so far. */

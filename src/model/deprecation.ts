@@ -1,4 +1,4 @@
-/** Marks a deprecated option or metric. It works as before until it is removed. */
+/** Marks a deprecated metric. It works as before until it is removed. */
 export interface Deprecation {
   /** Minor version that marked it: `0.2`. */
   readonly since: string;

@@ -1,5 +1,4 @@
-import type { Deprecation } from './deprecation.ts';
-import type { Millis } from './duration.ts';
+import { type Millis, millis } from './duration.ts';
 
 /** Value types of flags, environment variables and configuration file. */
 export type OptionKind = 'string' | 'boolean' | 'duration' | 'integer' | 'list';
@@ -20,8 +19,15 @@ export interface OptionSpec<K extends OptionKind = OptionKind> {
   readonly min?: number;
   /** Largest allowed value, for kind `integer`. */
   readonly max?: number;
-  readonly deprecated?: Deprecation;
+  /**
+   * Where the value of an option comes from that has no flag, variable or key of its own: it is constant, so only tests give another, or it
+   * follows an option of all families.
+   */
+  readonly follows?: 'constant' | SharedOption;
 }
+
+/** Options of which each family takes its part; see {@link pacedOption} and {@link excludeOption}. */
+export type SharedOption = 'refresh.slow' | 'refresh.facts' | 'device.exclude';
 
 /** Options of one part, keyed by name in kebab-case. Each part declares its own options; the configuration only sets the values. */
 export type OptionSpecs = Readonly<Record<string, OptionSpec>>;
@@ -51,6 +57,17 @@ export const integerOption = (value: number, help: string, min = 0, max?: number
   min,
   ...(max === undefined ? {} : { max }),
 });
+/** The spec of a value that users do not set. */
+export const constant = <K extends OptionKind>(spec: OptionSpec<K>): OptionSpec<K> => ({ ...spec, follows: 'constant' });
+/** The time between two reads of a value. `bound`: the shortest one that its hardware bears, whatever the option says. */
+export const pacedOption = (follows: 'refresh.slow' | 'refresh.facts', bound: Millis = millis(0)): OptionSpec<'duration'> => ({
+  kind: 'duration',
+  default: bound,
+  help: 'Time between two reads',
+  follows,
+});
+/** The patterns of `device.exclude` for the ids of one family, for a family that opens no file of such a device. */
+export const excludeOption: OptionSpec<'list'> = { kind: 'list', default: [], help: 'Devices to leave out', follows: 'device.exclude' };
 export const listOption = (value: readonly string[], help: string): OptionSpec<'list'> => ({ kind: 'list', default: value, help });
 
 /** The default values of all options. */

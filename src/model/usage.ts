@@ -39,7 +39,7 @@ export interface ContainerUsage {
   readonly transmittedBytes?: Value;
   /** Wall clock of the last reading that showed work; absent before the first. */
   readonly lastActiveMs?: number;
-  /** The container is younger than `usage.zero-for`: the metrics page exports its totals as 0. */
+  /** The container is younger than a minute: the metrics page exports its totals as 0. */
   readonly isNew?: true;
   /** Growth of the device's counters while the container alone held it. Absent before the first read that began in such a time. */
   readonly counters?: readonly Reading[];

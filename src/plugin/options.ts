@@ -1,5 +1,5 @@
 import { seconds } from '../model/duration.ts';
-import { durationOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
+import { constant, durationOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
 
 export const REGISTRATIONS = ['direct', 'watcher'] as const;
 export type RegistrationChoice = (typeof REGISTRATIONS)[number];
@@ -13,10 +13,8 @@ export const pluginOptions = {
     'How the kubelet learns of a resource: by a call to kubelet.sock, or by its plugin watcher finding a socket.',
     REGISTRATIONS,
   ),
-  'stream-timeout': durationOption(
-    seconds(10),
-    'How long to wait for the kubelet to ask for the device list before registering again.',
-    100,
+  'stream-timeout': constant(
+    durationOption(seconds(10), 'How long to wait for the kubelet to ask for the device list before registering again.'),
   ),
 } as const satisfies OptionSpecs;
 export type PluginOptions = OptionValues<typeof pluginOptions>;

@@ -89,7 +89,7 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   access?(device: Device): DeviceAccess;
   /**
    * Options with which the probe reads a captured machine and nothing of the machine of the replay. Needed when it has other sources than
-   * files of `path.sysfs`, `path.procfs` and `path.dev`, programs (options `…-path`) and the kernel log (option `kmsg`).
+   * files of `path.sysfs`, `path.procfs` and `path.dev`, programs (options `…-path`) and the kernel log.
    */
   replayOptions?(captured: CapturedSources): Readonly<Record<string, string>>;
   /** What the family understands of its sources. A capture with replaced names keeps this and nothing else. */

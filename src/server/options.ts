@@ -1,4 +1,4 @@
-import { booleanOption, integerOption, listOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
+import { booleanOption, constant, integerOption, listOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
 
 export const webOptions = {
   'listen-address': stringOption(
@@ -8,10 +8,8 @@ export const webOptions = {
   'telemetry-path': stringOption('/metrics', 'Path of the metrics page.'),
   page: booleanOption(true, 'Serve the HTML pages.'),
   api: booleanOption(true, 'Serve the JSON API below `/api`.'),
-  'max-requests': integerOption(
-    40,
-    'Maximum number of concurrent requests, at most half of them from one address; further requests get 503. 0: no limit.',
-  ),
+  /** At most half of them from one address; further requests get 503. */
+  'max-requests': constant(integerOption(40, 'Maximum number of concurrent requests. 0: no limit.')),
   'allowed-hosts': listOption(
     [],
     'Further host names by which clients may address the agent, as in the URL. IP addresses, localhost, and the names of the node and the pod are always allowed. `*`: any name.',

@@ -116,6 +116,8 @@ export interface SimulatedHardware {
   readonly files: Readonly<Record<string, string>>;
   /** Symbolic links, path to target. */
   readonly links: Readonly<Record<string, string>>;
+  /** What the drivers wrote to the kernel log. At a later moment it has the same lines and later ones. Absent: nothing. */
+  readonly kernelLog?: readonly KernelLine[];
   /** Device ids that a plugin would serve for the hardware, per resource. */
   readonly resources: readonly SimulatedResource[];
   /** Ids of resources on which no program can work now. Absent: none. */
@@ -131,6 +133,14 @@ export interface SimulatedHardware {
     /** Entries of `plugin.resources`. */
     readonly pluginResources?: readonly PluginResource[];
   };
+}
+
+/** A line of the kernel log, with its time since the boot. */
+export interface KernelLine {
+  readonly atMs: number;
+  readonly text: string;
+  /** Severity, 0 to 7. Default: 4, a warning. */
+  readonly level?: number;
 }
 
 /** A resource of the simulated node. */

@@ -6,6 +6,7 @@ import { type Clock, systemClock } from '../host/clock.ts';
 import { DeviceUse } from './device-use.ts';
 import type { FamilySimulation, Scenario, SimulatedFamily, SimulatedHardware, SimulatedWorkload } from './family-simulation.ts';
 import { type FaultyFamily, type NodeFault, NodeFaults } from './faults.ts';
+import { kernelLogText } from './kernel-log.ts';
 import { SimulatedDeviceManager } from './kubelet/device-manager.ts';
 import { SimulatedKubelet } from './kubelet/kubelet.ts';
 import type { SimulatedDevice } from './kubelet/pods.ts';
@@ -88,6 +89,8 @@ export class SimulatedNode {
     if (this.#options.story === 'on') this.#story.step(elapsedMs);
     this.#simulate(elapsedMs);
     for (const { hardware } of this.#parts) this.#writer.apply(hardware);
+    const log = kernelLogText(this.#parts.flatMap(({ hardware: { kernelLog = [] } }) => kernelLog));
+    this.#writer.apply({ files: log === '' ? {} : { 'dev/kmsg': log }, links: {} });
     this.#placePods(elapsedMs);
   }
 
@@ -120,6 +123,8 @@ export class SimulatedNode {
       `--path.procfs=${this.root}/proc`,
       `--path.dev=${this.root}/dev`,
       `--path.share=${this.root}/share`,
+      // Reads cost a simulated device nothing.
+      '--refresh.slow=0s',
       `--podresources.socket=${this.kubelet.podResourcesSocket}`,
       `--podresources.checkpoint=${this.kubelet.checkpoint}`,
       `--plugin.dir=${this.#pluginDirectory}`,

@@ -9,6 +9,7 @@ import type { DeclaredFamily } from '../probes/declared/family.ts';
 import { familyLoaders } from '../probes/families.ts';
 import type { DeviceFamily, Probe } from '../probes/family.ts';
 import { limitCollection } from './collection-limits.ts';
+import { withoutExcluded } from './excluded-devices.ts';
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts';
 import { CollectionSender } from './posted-collection.ts';
 import { collectChecked } from './probe-look.ts';
@@ -49,7 +50,7 @@ async function run(start: WorkerStart): Promise<void> {
   async function collect(run: number): Promise<void> {
     const startedMs = performance.now();
     try {
-      const collection = limitCollection(await collectChecked(probe, host));
+      const collection = limitCollection(withoutExcluded(await collectChecked(probe, host), start.options.exclude));
       tellObserved();
       send({ type: 'collected', run, collection: sender.encode(collection), durationMs: performance.now() - startedMs });
     } catch (error) {

@@ -57,7 +57,7 @@ export const supervisorProblems: readonly ProblemSpec[] = [
     meaning:
       'A device has a name that a device of another family has too. A family in code keeps it before a shipped declaration, and that before a declared one. Between equals, neither device gets the holders of the name.',
     remedy:
-      'Declare another id or alias, or leave the device out of one family with its option `exclude`. docs/declare-a-family.md has the order.',
+      'Declare another id or alias, or leave the device out of one family with `device.exclude`. docs/declare-a-family.md has the order.',
   },
   {
     code: 'too-many-entries',

@@ -184,13 +184,13 @@ function runOf(gpus: readonly string[], records: ReadonlyMap<string, HeldRecord>
   return ids.size === 1 ? only : undefined;
 }
 
+/** Utilization from which an engine is busy; activity, share of the power limit and share of earlier bytes below which it does no work. */
+const LIMITS = { busy: 0.95, activity: 0.01, power: 0.25, bytes: 0.01 } as const;
+
 const limitsOf = (options: StallOptions): Limits => ({
   afterMs: options.after,
   learnMs: options.learn,
-  busy: options['busy-percent'] / 100,
-  activity: options['activity-percent'] / 100,
-  power: options['power-percent'] / 100,
-  bytes: options['bytes-percent'] / 100,
+  ...LIMITS,
 });
 
 /** The containers that hold devices now. A container of the same name that came later is another one. */

@@ -116,11 +116,11 @@ class MigNode {
 
   async start(): Promise<void> {
     const texts = this.#source === 'nvml' ? { source: 'nvml', 'nvml-library': this.#library.path } : { source: 'nvidia-smi' };
-    const options = probeOptions(family, { ...texts, 'smi-path': join(this.root, 'bin/nvidia-smi'), kmsg: join(this.root, 'dev/none') });
+    const options = probeOptions(family, { ...texts, 'smi-path': join(this.root, 'bin/nvidia-smi') });
     const base = coreSettings([{ family, options: options as never }], this.root, '');
     const settings = {
       ...base,
-      roots: { sysfs: join(this.root, 'sys'), procfs: join(this.root, 'proc'), dev: join(this.root, 'dev') },
+      roots: { sysfs: join(this.root, 'sys'), procfs: join(this.root, 'proc'), dev: join(this.root, 'dev'), kmsg: 'none' },
       cdi: { dirs: [join(this.root, 'cdi')] },
     } as typeof base;
     const logger = createLogger({ level: 'error', format: 'text' }, { write: () => true });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Assembler } from '../../src/agent/assemble.ts';
 import { CaptureLog } from '../../src/capture/capture-log.ts';
-import { type Capture, KERNEL_LOG } from '../../src/capture/format.ts';
+import type { Capture } from '../../src/capture/format.ts';
 import { OutputRedaction } from '../../src/capture/redaction/outputs.ts';
 import { Pseudonyms } from '../../src/capture/redaction/pseudonyms.ts';
 import { redactCapture } from '../../src/capture/redaction/redact.ts';
@@ -105,7 +105,7 @@ async function captured(family: DeviceFamily, { root, options, change }: Omit<Ma
     .filter(([name]) => name.endsWith('-directory'))
     .map(([name, path]) => ({ name: `directory/probe.${family.name}.${name}` as const, path }));
   // Links of processes lead to the nodes of this machine.
-  const log = new CaptureLog([...places, { name: 'dev', path: '/dev' }, ...directories, { name: KERNEL_LOG, path: options.kmsg ?? '' }]);
+  const log = new CaptureLog([...places, { name: 'dev', path: '/dev' }, ...directories]);
   const times = { atMs: 0, wallMs: NOW_MS };
   let first = log.read(times);
   const beforeLast = (read: number): void => {

@@ -6,7 +6,6 @@ import type { AgentSettings } from '../../src/agent/settings.ts';
 import type { CommandContext } from '../../src/cli/context.ts';
 import { ConfigReload } from '../../src/cli/serve/config-reload.ts';
 import { loadConfiguration } from '../../src/config/configuration.ts';
-import { DeprecatedOptions } from '../../src/config/deprecated-options.ts';
 import { readFamilyDirectory } from '../../src/config/families/family-directory.ts';
 import { createRegistry } from '../../src/config/registry.ts';
 import { loadFamilies, optionSections } from '../../src/config/sections.ts';
@@ -44,7 +43,6 @@ async function watched(text: string, declared?: CommandContext['declared']) {
       return () => timers.delete(timer);
     },
   };
-  const deprecated = new DeprecatedOptions(registry, logger);
   const context = {
     configuration,
     registry,
@@ -52,7 +50,6 @@ async function watched(text: string, declared?: CommandContext['declared']) {
     flags,
     families,
     declared,
-    deprecated,
     logger,
     options: {},
   } as unknown as CommandContext;

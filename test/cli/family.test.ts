@@ -84,7 +84,7 @@ describe('--family.dir', () => {
     const dir = `--family.dir=${directory}`;
     expect(run('list', dir, ...roots(machine.root), '--podresources.socket=/none', '-o', 'json').stdout).toContain('"X1A1"');
     expect(run('family', 'list', dir, '--no-probe.acme').stdout).toMatch(/^acme +declared +no +Acme X1 accelerators$/m);
-    const some = run('list', dir, ...roots(machine.root), '--podresources.socket=/none', '--probe.acme.exclude=*1', '-o', 'prom').stdout;
+    const some = run('list', dir, ...roots(machine.root), '--podresources.socket=/none', '--device.exclude=acme/*1', '-o', 'prom').stdout;
     expect(some.match(/^device_present\{.*$/gm)).toEqual(['device_present{device="X1A0"} 1']);
     expect(run('config', 'check', dir)).toMatchObject({ status: 0, stdout: '' });
     const wrong = join(directory, 'z.yaml');

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { Ajv } from 'ajv';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { commands } from '../../src/cli/commands.ts';
 import { MAIN, run } from './command-line.ts';
 
 let folder: string;
@@ -157,12 +158,37 @@ describe('configuration', () => {
     expect(validate({ refresh: { intervall: '5s' } })).toBe(false);
   });
 
-  it('shows every option in the help of every command', async () => {
+  it('shows in the help of a command its own options, and where the others are', async () => {
+    const { stdout, status } = await run(['usage', '--help']);
+    expect(status).toBe(0);
+    expect([...stdout.matchAll(/^ +(?:-\w, )?(--[\w.-]+)/gm)].map(([, flag]) => flag)).toEqual([
+      '--output',
+      '--read',
+      '--since',
+      '--by',
+      '--help',
+    ]);
+    expect(stdout).toContain('"device-agent --help-all" shows the options that all commands have.');
+  });
+
+  it('shows commands first and the usual options in the help, in 40 lines of 80 columns at most', async () => {
+    const { stdout, status } = await run(['--help']);
+    const lines = stdout.trimEnd().split('\n');
+    expect(status).toBe(0);
+    expect(lines.length).toBeLessThanOrEqual(40);
+    expect(lines.filter((line) => line.length > 80)).toEqual([]);
+    expect(lines.indexOf('Commands:')).toBeLessThan(lines.indexOf('Options:'));
+    expect(stdout).toMatch(/^ {2}--help-all /m);
+    const groups = new Set(commands.map(({ name }) => name.split(' ')[0] as string));
+    for (const name of groups) expect(stdout, name).toMatch(new RegExp(`^  ${name} +\\S`, 'm'));
+  });
+
+  it('shows every option in the help of every command that asks for all', async () => {
     const { stdout } = await run(['config', 'print', '-o', 'json']);
     const structured = ['join.rules', 'health', 'plugin.resources', 'health.policy', 'expect', 'usage.idle'];
     const keys = Object.keys(JSON.parse(stdout) as object).filter((key) => !structured.includes(key));
     expect(keys.length).toBeGreaterThan(15);
-    for (const args of [['--help'], ['doctor', '--help'], ['config', 'print', '--help']]) {
+    for (const args of [['--help-all'], ['doctor', '--help-all'], ['config', 'print', '--help-all']]) {
       const { stdout: help, status } = await run(args);
       expect(
         keys.filter((key) => !new RegExp(`^ +--(\\[no-\\])?${key.replaceAll('.', '\\.')}[ \\n]`, 'm').test(help)),

@@ -9,6 +9,7 @@ import { usageCsv, usageTable } from '../../src/cli/usage/table.ts';
 import { systemClock } from '../../src/host/clock.ts';
 import { hours } from '../../src/model/duration.ts';
 import { containerEntry, deviceEntry, HOUR, HOUR_MS, START_MS } from '../accounting/ledger/sample.ts';
+import { withUsageTimes } from '../support/constants.ts';
 import { serve } from '../support/serve.ts';
 import { run } from './command-line.ts';
 
@@ -88,15 +89,9 @@ describe('device-agent usage without an agent', () => {
 describe('device-agent usage with an agent', () => {
   it('asks the agent, which knows what runs now; its ledger has that after its end', async () => {
     const agent = await serve(
-      [
-        '--refresh.interval=1s',
-        '--sim.devices=nvidia=2',
-        '--sim.pods=4',
-        '--sim.pod-change=0s',
-        '--usage.zero-for=0s',
-        `--state.file=${state}`,
-      ],
+      ['--refresh.interval=1s', '--sim.devices=nvidia=2', '--sim.pods=4', '--sim.pod-change=0s', `--state.file=${state}`],
       'demo',
+      { env: withUsageTimes({ 'zero-for': 0 }) },
     );
     try {
       await agent.until('an account', (page) => /^container_device_allocated_seconds_total\{.*\} (?!0$)/m.test(page), 30_000);

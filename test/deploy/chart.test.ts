@@ -297,9 +297,9 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
     });
 
     it('is a privileged container for the SMART logs of drives, which the configuration then reads', () => {
-      const manifests = rendered({ nvme: { smart: { enabled: true } }, config: { probe: { nvme: { 'smart-interval': '10m' } } } });
+      const manifests = rendered({ nvme: { smart: { enabled: true } }, config: { probe: { nvme: { 'smart-directory': '/logs' } } } });
       const { data } = manifestOf(manifests, 'ConfigMap');
-      expect(parse(data?.['config.yaml'] ?? '')).toMatchObject({ probe: { nvme: { smart: true, 'smart-interval': '10m' } } });
+      expect(parse(data?.['config.yaml'] ?? '')).toMatchObject({ probe: { nvme: { smart: true, 'smart-directory': '/logs' } } });
       expect(contextOf({ nvme: { smart: { enabled: true } } })).toEqual({ runAsUser: 0, readOnlyRootFilesystem: true, privileged: true });
     });
 

@@ -23,7 +23,7 @@ beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'device-agent-api-'));
   const log = join(directory, 'kernel.log');
   writeFileSync(log, '');
-  demo = await serve(['--refresh.interval=1s', '--sim.pod-change=0s', `--probe.nvidia.kmsg=${log}`], 'demo');
+  demo = await serve(['--refresh.interval=1s', '--sim.pod-change=0s', `--path.kmsg=${log}`], 'demo');
   // What the log holds when it is first read is the past, which the state of the GPU decides: so lines come again.
   await demo.until('two runs', (page) => /^device_agent_probe_runs_total\{family="nvidia"\} (?:[2-9]|\d\d)/m.test(page), 60_000);
   await demo.until('a holder of the example', (page) => /^container_device_allocation\{.*device="mlx5_4"/m.test(page), 60_000);

@@ -52,7 +52,7 @@ beforeAll(async () => {
   writeFileSync(join(node.root, 'kernel.log'), '');
   webFile = join(node.root, 'web.yml');
   writeWebFile('{alice: [training], bob: [genomics]}');
-  flags = [...node.flags(), '--refresh.interval=500ms', `--probe.nvidia.kmsg=${node.root}/kernel.log`, `--web.config.file=${webFile}`];
+  flags = [...node.flags(), '--refresh.interval=500ms', `--path.kmsg=${node.root}/kernel.log`, `--web.config.file=${webFile}`];
   await start();
   const held = /^container_device_allocation\{.*(?:GPU|0010)/gm;
   await until(

@@ -39,7 +39,7 @@ beforeAll(async () => {
   // The kernel writes bytes outside printable ASCII as \xHH.
   const lines = ['mlx5_1: \\x1b[31m<script>alert(1)</script>', 'mlx5_10: another device', 'mlx5_1: cable unplugged'];
   writeFileSync(join(node.root, 'kernel.log'), lines.map((text, n) => `4,${n + 1},${n}000000,-;${text}\n`).join(''));
-  flags = [...node.flags(), '--refresh.interval=500ms', `--probe.nvidia.kmsg=${node.root}/kernel.log`];
+  flags = [...node.flags(), '--refresh.interval=500ms', `--path.kmsg=${node.root}/kernel.log`];
   agent = await serve(flags);
   await agent.until('all are held', (page) =>
     ['GPU', 'mlx5_1', '0010'].every((device) => new RegExp(`^container_device_allocation\\{.*device="${device}`, 'm').test(page)),

@@ -77,17 +77,17 @@ describe('SIGHUP', () => {
     await expect.poll(() => node.list(), WAIT).toEqual({ ...bothHealthy, mlx5_1: 'Unhealthy' });
     const events = await node.events();
     const degraded = { conditions: { 'infiniband.PortDown': { for: '0s', recovery: '0s', severity: 'degraded' } } };
-    await reload({ ...CONFIG, health: degraded, web: { 'max-requests': 9 } });
+    await reload({ ...CONFIG, health: degraded, web: { page: false } });
     await expect.poll(() => node.list(), WAIT).toEqual(bothHealthy);
     expect((await node.events()).slice(0, events.length), 'the events of before').toEqual(events);
     expect(seriesValue(await agent.metrics(), 'device_health', { device: 'mlx5_1', state: 'degraded' })).toBe(1);
-    expect(agent.log()).toMatch(/"options":\["web.max-requests"\],"message":"some changes take effect at the next start/);
+    expect(agent.log()).toMatch(/"options":\["web.page"\],"message":"some changes take effect at the next start/);
     expect(node.manager.registrations).toBe(1);
   });
 
   it('starts only the thread of a family whose options changed', async () => {
     const { node, agent, reload } = await start();
-    await reload({ ...CONFIG, probe: { infiniband: { 'device-exclude': 'mlx5_1' } } });
+    await reload({ ...CONFIG, device: { exclude: ['infiniband/mlx5_1'] } });
     await expect.poll(() => node.list(), WAIT).toEqual({ ...bothHealthy, mlx5_1: 'Unhealthy' });
     await reload(CONFIG);
     const page = await agent.until('it is read again', (text) => seriesValue(text, 'device_present', { device: 'mlx5_1' }) === 1);

@@ -28,6 +28,7 @@ export interface NodeSettings {
   /** The configuration file, as plain data. */
   readonly config: object;
   readonly flags?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
 }
 
 /** Hardware as files, a kubelet with its device manager in this process, and the built agent between them in a process of its own. */
@@ -68,7 +69,7 @@ export class ServedNode {
   }
 
   async startAgent(flags: readonly string[] = []): Promise<ServedAgent> {
-    this.agent = await serve([...this.flags(), ...flags]);
+    this.agent = await serve([...this.flags(), ...flags], 'serve', this.#settings.env && { env: this.#settings.env });
     return this.agent;
   }
 

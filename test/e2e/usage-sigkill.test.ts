@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
+import { withUsageTimes } from '../support/constants.ts';
 import { seriesValue } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
 
@@ -24,7 +25,8 @@ beforeAll(async () => {
     counts: { infiniband: 2 },
     resource: HCA,
     config: {},
-    flags: ['--refresh.interval=200ms', '--usage.zero-for=200ms'],
+    flags: ['--refresh.interval=200ms'],
+    env: withUsageTimes({ 'zero-for': 200 }),
   });
   node.kubelet.admitPod({
     namespace: 'ml',

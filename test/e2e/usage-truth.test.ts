@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { family } from '../../src/probes/infiniband/index.ts';
+import { withUsageTimes } from '../support/constants.ts';
 import { isInstalled, type RunningPrometheus, startPrometheus } from '../support/prometheus.ts';
 import { ServedNode } from './served-node.ts';
 
@@ -33,7 +34,8 @@ describe.skipIf(!installed)(`increase() of allocated seconds in a real Prometheu
     counts: { infiniband: HCAS },
     resource: RESOURCE,
     config: {},
-    flags: [`--refresh.interval=${REFRESH_MS}ms`, `--usage.zero-for=${ms(60)}ms`, `--usage.linger=${LINGER_MS}ms`],
+    flags: [`--refresh.interval=${REFRESH_MS}ms`],
+    env: withUsageTimes({ 'zero-for': ms(60), linger: LINGER_MS }),
   });
   let prometheus: RunningPrometheus;
 

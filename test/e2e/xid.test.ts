@@ -28,7 +28,7 @@ async function start() {
   writeFileSync(log(), '');
   await node.kubelet.start();
   await node.manager.start();
-  return await node.startAgent([`--probe.nvidia.kmsg=${log()}`]);
+  return await node.startAgent([`--path.kmsg=${log()}`]);
 }
 
 afterEach(async () => {

@@ -30,7 +30,6 @@ export async function hangStage(ground: Ground): Promise<readonly Line[]> {
   const agent = await startAgent(ground, [
     '--probe.nvidia.source=smi',
     `--probe.nvidia.smi-path=${program}`,
-    '--probe.nvidia.timeout=5s',
     '--refresh.timeout=8s',
     '--refresh.stale-after=10s',
   ]);

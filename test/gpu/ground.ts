@@ -21,7 +21,7 @@ export interface Ground {
 }
 
 /** Every value is read at each refresh, so that nothing on the page is older than a second. */
-const ALL_AT_ONCE = ['--probe.nvidia.nvml-slow-every=0s', '--probe.nvidia.nvml-facts-every=0s'];
+const ALL_AT_ONCE = ['--refresh.slow=0s', '--refresh.facts=0s'];
 const OTHERS = ['amdgpu', 'intelgpu', 'infiniband', 'netdev', 'nvme'].map((family) => `--no-probe.${family}`);
 
 /** Starts the agent for one stage. Nothing of it is kept on the machine. */

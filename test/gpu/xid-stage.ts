@@ -16,8 +16,8 @@ const SETTLE_MS = 3_000;
 export async function xidStage(ground: Ground): Promise<readonly Line[]> {
   const { lab } = ground;
   if (lab === undefined) return [notOffered(SECTION, 'faults', 'no folder with the program of faults: --lab')];
-  const byLog = await turns(ground, lab, 'by the log', ['--probe.nvidia.kmsg=/dev/kmsg']);
-  const byEvents = await turns(ground, lab, 'by the library', ['--probe.nvidia.kmsg=/none']);
+  const byLog = await turns(ground, lab, 'by the log', ['--path.kmsg=/dev/kmsg']);
+  const byEvents = await turns(ground, lab, 'by the library', ['--path.kmsg=/none']);
   return [...byLog, ...byEvents, ...(await sharing(ground, lab))];
 }
 
@@ -84,7 +84,7 @@ async function sharing(ground: Ground, lab: string): Promise<readonly Line[]> {
   const [gpu = ''] = ground.uuids;
   const kubelet = await kubeletWithPods(ground, gpu, ['a', 'b']);
   const program = new Program(ground, 'a', [join(lab, 'faults'), 'assert', '6', '256']);
-  const agent = await startAgent(ground, [...kubeletOptions(kubelet), ...program.options, '--probe.nvidia.kmsg=/dev/kmsg'], false);
+  const agent = await startAgent(ground, [...kubeletOptions(kubelet), ...program.options, '--path.kmsg=/dev/kmsg'], false);
   try {
     await program.until('assert:', 30_000);
     await pause(SETTLE_MS);

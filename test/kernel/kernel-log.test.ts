@@ -28,9 +28,7 @@ describe.skipIf('missing' in found)('the log of a kernel on which processes imit
     guest = new KernelMachine(found.kernel, [], ['log_buf_len=8M']);
     await guest.start();
     const devices = ['all=0', ...FAMILIES.map((family) => `${family}=1`)].join(',');
-    await guest.startDemo(
-      `--sim.story=off --sim.pods=0 --refresh.interval=2s --sim.devices=${devices} --probe.nvidia.kmsg=/dev/kmsg --probe.intelgpu.kmsg=/dev/kmsg`,
-    );
+    await guest.startDemo(`--sim.story=off --sim.pods=0 --refresh.interval=2s --sim.devices=${devices} --path.kmsg=/dev/kmsg`);
   }, SLOW_MS);
 
   afterAll(async () => {

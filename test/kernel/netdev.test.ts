@@ -18,7 +18,7 @@ const PF = '0000:01:00.0';
 const PORT = '0000:00:05.0';
 const CONFIG = `
 refresh: { interval: 500ms, timeout: 2m }
-probe: { netdev: { facts-interval: 1s } }
+refresh: { facts: 0s }
 health: { conditions: { netdev.PortDown: { for: 1s, recovery: 1s } } }`;
 const PINGS = 20;
 const PAYLOAD = 1_000;

@@ -210,7 +210,7 @@ describe('the reader of the Pods API', () => {
     api.says(encodedPod('x'.repeat(70_000), 'uid-1'));
     await api.start();
     await reader.refresh();
-    expect(seen.problems).toEqual(['socket: the answer is larger than --podsapi.max-message-bytes']);
+    expect(seen.problems).toEqual(['socket: the answer is larger than 32 MiB']);
   });
 
   it('asks once more after a run that may have missed a pod, however often it was called meanwhile', async () => {

@@ -93,7 +93,7 @@ describe('deprecated metrics', () => {
     // The page that a second scraper gets within a second is the same, and is its scrape.
     await live();
     world.nowMs += 1_000;
-    const series = (name: string, count: number) => `device_agent_deprecated_uses_total{kind="metric",name="${name}"} ${count}`;
+    const series = (name: string, count: number) => `device_agent_deprecated_uses_total{name="${name}"} ${count}`;
     const names = ['container_device_temperature_celsius', 'device_temperature_celsius', 'device_toy_crossings_total'];
     expect(counted(first)).toEqual(names.map((name) => series(name, 0)));
     expect(counted((await live()).toString())).toEqual(names.map((name) => series(name, 2)));
@@ -104,8 +104,7 @@ describe('deprecated metrics', () => {
   });
 
   it('have no series while there is none', async () => {
-    const { world, live } = movable();
-    world.stats = { ...stats, deprecatedOptions: new Map() };
+    const { live } = movable();
     expect((await live()).toString()).not.toContain('deprecated');
   });
 

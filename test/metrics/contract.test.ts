@@ -1,10 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { commands } from '../../src/cli/commands.ts';
-import { ownSections } from '../../src/cli/own-sections.ts';
-import { createRegistry } from '../../src/config/registry.ts';
-import { loadFamilies, optionSections } from '../../src/config/sections.ts';
-import { structuredParts } from '../../src/config/structured.ts';
+import { loadFamilies } from '../../src/config/sections.ts';
 import { everyMetric } from '../../src/metrics/series/every-metric.ts';
 import { createCatalogue } from '../../src/metrics/series/reading-metrics.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
@@ -61,11 +57,8 @@ describe('a change of the contract since the last release', () => {
     expect(contractProblems(before, after, versions[0], { released, working })).toEqual([]);
   });
 
-  it('marks options and metrics with a version, and only until they must go', async () => {
-    const ofCommands = await ownSections(commands);
-    const { entries } = createRegistry([...optionSections(await loadFamilies(familyLoaders)), ...ofCommands], structuredParts);
+  it('marks metrics with a version, and only until they must go', async () => {
     const marks = [
-      ...entries.flatMap(({ key, spec }) => (spec.deprecated === undefined ? [] : [{ name: key, ...spec.deprecated }])),
       ...everyMetric(createCatalogue(await loadFamilies(familyLoaders))).flatMap(({ name, deprecated }) =>
         deprecated === undefined ? [] : [{ name, ...deprecated }],
       ),
@@ -73,9 +66,7 @@ describe('a change of the contract since the last release', () => {
     const lines = versions.flatMap(({ sections }) => sections.get('Deprecated') ?? []);
     const problems = marks.flatMap(({ name, since }) => [
       ...[markProblem(since, released, working)].filter((problem) => problem !== undefined).map((problem) => `${name}: ${problem}`),
-      ...(lines.some((line) => line.includes(`\`${name}\``) || line.includes(`\`--${name}\``))
-        ? []
-        : [`${name}: no line below Deprecated`]),
+      ...(lines.some((line) => line.includes(`\`${name}\``)) ? [] : [`${name}: no line below Deprecated`]),
     ]);
     expect(problems).toEqual([]);
   });

@@ -75,11 +75,11 @@ describe.skipIf(why !== undefined)(`a container whose processes imitate drivers$
     node = new StockNode('kubelet');
     await node.start();
     await node.addImage('localhost/forging:1', join(control, 'image'), ['/bin/busybox']);
-    const flags = machine.flags().filter((flag) => !flag.startsWith('--probe.nvidia.kmsg='));
+    const flags = machine.flags().filter((flag) => !flag.startsWith('--path.kmsg='));
     agent = await serve([
       ...[...flags, ...node.flags(), `--config.file=${join(control, 'config.json')}`],
       // The simulated GPUs work without a process, held or not.
-      ...['--refresh.interval=1s', '--usage.busy-after=1h', '--usage.idle-after=1h', `--probe.nvidia.kmsg=${KMSG}`],
+      ...['--refresh.interval=1s', '--usage.busy-after=1h', '--usage.idle-after=1h', `--path.kmsg=${KMSG}`],
     ]);
   }, 120_000);
   afterAll(async () => {

@@ -26,7 +26,7 @@ async function collect(family: DeviceFamily, path: string, log: string): Promise
   const { root } = machine;
   const host = createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock);
   const options: Readonly<Record<string, unknown>> = probeOptions(family, machine.options);
-  const file = typeof options.kmsg === 'string' && options.kmsg !== '' ? options.kmsg : join(root, 'dev/kmsg');
+  const file = join(root, 'dev/kmsg');
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, log);
   const probe = family.createProbe(host, options as never);

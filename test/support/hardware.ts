@@ -1,5 +1,6 @@
 import { simulatedFamilies } from '../../src/sim/families.ts';
 import type { FamilySimulation, Scenario, SimulatedFamily, SimulatedHardware } from '../../src/sim/family-simulation.ts';
+import { kernelLogText } from '../../src/sim/kernel-log.ts';
 
 /** Returns the family's part of the simulated node. */
 export function simulationOf(name: string): FamilySimulation {
@@ -8,11 +9,13 @@ export function simulationOf(name: string): FamilySimulation {
   return found.simulation;
 }
 
-/** Returns the simulated hardware of a family: `counts` by the names of its sizes, at a moment. */
+/** Returns the simulated hardware of a family, with its kernel log as a file: `counts` by the names of its sizes, at a moment. */
 export function hardwareOf(
   { name, simulation = simulationOf(name) }: Partial<SimulatedFamily> & Pick<SimulatedFamily, 'name'>,
   counts: Scenario['counts'],
   elapsedMs = 0,
 ): SimulatedHardware {
-  return simulation.simulate({ counts, elapsedMs });
+  const hardware = simulation.simulate({ counts, elapsedMs });
+  const { kernelLog, files } = hardware;
+  return kernelLog === undefined ? hardware : { ...hardware, files: { ...files, 'dev/kmsg': kernelLogText(kernelLog) } };
 }

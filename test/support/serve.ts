@@ -18,8 +18,8 @@ export interface ServedAgent {
 }
 
 /** The built agent. */
-export function serve(flags: readonly string[], command = 'serve'): Promise<ServedAgent> {
-  return startAgent([process.execPath, 'dist/cli/main.js', command, ...flags]);
+export function serve(flags: readonly string[], command = 'serve', settings: Pick<SpawnOptions, 'env'> = {}): Promise<ServedAgent> {
+  return startAgent([process.execPath, 'dist/cli/main.js', command, ...flags], settings);
 }
 
 /** Starts any build of the agent by its command line, and waits for its address; fails with its log when there is none. */

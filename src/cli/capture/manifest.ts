@@ -38,7 +38,7 @@ const withoutAllocation = (resources: unknown): unknown =>
 /** Directories and files of which a capture keeps what is read. */
 export function placesOf(configuration: Configuration): readonly Place[] {
   const text = (key: string): string => String(configuration.setting(key).value).replace(/\/+$/, '');
-  const logs = configuration.settings.filter(({ entry }) => KERNEL_LOG_OPTION.test(entry.key));
+  const log = text(KERNEL_LOG_OPTION);
   const directories = configuration.settings.filter(({ entry }) => DIRECTORY_OPTION.test(entry.key));
   const cdi = configuration.setting('cdi.dirs').value as readonly string[];
   return [
@@ -48,7 +48,7 @@ export function placesOf(configuration: Configuration): readonly Place[] {
     { name: 'share', path: text('path.share') },
     { name: 'kubelet/checkpoint', path: text('podresources.checkpoint') },
     { name: 'claims', path: text('dra.metadata-dir') },
-    ...logs.map(({ entry }): Place => ({ name: KERNEL_LOG, path: text(entry.key) })),
+    { name: KERNEL_LOG, path: log.startsWith('/') ? log : '' },
     ...directories.map(({ entry }): Place => ({ name: `directory/${entry.key}`, path: text(entry.key) })),
     ...cdi.map((path, index): Place => ({ name: `cdi${index}`, path })),
   ];

@@ -5,6 +5,7 @@ import type { Collection, Problem } from '../../model/collection.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import { FamilyRunner } from '../../supervisor/family-runner.ts';
 import { IsolatedReads } from '../../supervisor/isolated-reads.ts';
+import { familyOptions } from '../settings.ts';
 import type { CheckContext } from './check.ts';
 
 const CLOSE_GRACE_MS = 500;
@@ -17,7 +18,7 @@ export interface FamilyRun {
 /** Runs the probe of a family once, isolated from the others as in the agent, so that a hanging probe becomes a finding. */
 export async function runFamily(family: DeviceFamily, { configuration, stuck }: CheckContext): Promise<FamilyRun> {
   const roots = configuration.section('path', pathOptions);
-  const options = configuration.section(`probe.${family.name}`, family.options);
+  const options = familyOptions(configuration, family);
   const { timeout } = configuration.section('refresh', refreshOptions);
   const isolated = new IsolatedReads(systemClock);
   const events = { changed() {}, wake() {}, crashed() {} };

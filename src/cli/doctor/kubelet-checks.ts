@@ -33,7 +33,7 @@ export const SOCKET_ADVICE: Readonly<Record<PodResourcesReason, readonly [cause:
   ],
   'too-large': [
     'The answer of the kubelet is larger than the limit, because the node has many pods and devices.',
-    'Raise --podresources.max-message-bytes.',
+    'Move pods to other nodes, and report it with the number of pods and devices: the limit is constant.',
   ],
   'rate-limited': ['Other agents on this node ask the kubelet very often.', 'Find and stop them, or increase --refresh.interval.'],
   unimplemented: ['This kubelet is older than the API.', 'Use Kubernetes 1.20 or newer, or enable its feature gate KubeletPodResources.'],

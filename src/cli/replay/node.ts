@@ -14,8 +14,8 @@ import { release, writeTree } from './tree.ts';
  * programs of this machine.
  */
 const TAKEN =
-  /^(?:probe\.|device\.|labels\.|refresh\.(?:stale-after|interval)$|podresources\.(?:timeout|restart-grace|hold|min-interval|max-message-bytes)$|usage\.(?:zero-for|linger|absent-for|[a-z]+-after|dirty-mib|allowed-processes)$|incidents\.keep$)/;
-const OF_THIS_MACHINE = /(?:-path|-library|-file|-directory|-dir|socket|kmsg)$/;
+  /^(?:probe\.|device\.|labels\.|refresh\.(?:stale-after|interval|slow|facts)$|podresources\.(?:timeout|restart-grace|hold)$|usage\.(?:[a-z]+-after|dirty-mib|allowed-processes)$|incidents\.keep$)/;
+const OF_THIS_MACHINE = /(?:-path|-library|-file|-directory|-dir|socket)$/;
 const isTaken = ([key, value]: readonly [string, string]): boolean =>
   TAKEN.test(key) && !OF_THIS_MACHINE.test(key) && !/(?:^|,)[/.~]/.test(value);
 /** Options that name a program. The replay has a small program in its place. */
@@ -76,6 +76,7 @@ export class ReplayedNode {
           ['share', 'share'],
         ].map(([key, folder]) => [`path.${key}`, join(this.root, folder as string)]),
       ),
+      [KERNEL_LOG_OPTION]: options[KERNEL_LOG_OPTION] === '' ? '' : join(this.root, this.#kernelLog),
       'podresources.socket': this.#socket,
       'podresources.checkpoint': options['podresources.checkpoint'] === '' ? '' : join(this.root, CHECKPOINT),
       'dra.metadata-dir': options['dra.metadata-dir'] === '' ? '' : join(this.root, 'claims'),
@@ -83,7 +84,6 @@ export class ReplayedNode {
       'plugin.dir': join(this.root, 'plugins'),
       'state.file': join(this.root, 'state', 'health.json'),
       ...replaced(NAMES_PROGRAM, (_, program) => this.#programs.pathOf(program)),
-      ...replaced(KERNEL_LOG_OPTION, (_, path) => (path === '' ? '' : join(this.root, KERNEL_LOG))),
       ...replaced(DIRECTORY_OPTION, (key, path) => (path === '' ? '' : join(this.root, 'directory', key))),
       ...this.#familyOptions(),
       'config.file': this.#configFile,
@@ -104,9 +104,7 @@ export class ReplayedNode {
   }
 
   get #kernelLog(): string {
-    return Object.entries(this.#capture.options).some(([key, path]) => KERNEL_LOG_OPTION.test(key) && path !== '')
-      ? KERNEL_LOG
-      : 'dev/kmsg';
+    return this.#capture.options[KERNEL_LOG_OPTION]?.startsWith('/') === true ? KERNEL_LOG : 'dev/kmsg';
   }
 
   /** Options that families need in a replay. */

@@ -110,7 +110,7 @@ export class ConfigReload {
 
   async #use(read: UntrustedRead): Promise<void> {
     if (this.#agent === undefined || this.#isStopped) return;
-    const { registry, environment, flags, families, deprecated, logger } = this.#context;
+    const { registry, environment, flags, families, logger } = this.#context;
     this.#judged = markOf(read);
     try {
       const { configuration: next } = await loadConfiguration(registry, environment, flags, read);
@@ -122,7 +122,6 @@ export class ConfigReload {
       this.#loadedAtMs = this.#clock.now();
       this.#waiting = hasOtherFamilies ? [...new Set([...waiting, 'family.dir'])] : waiting;
       this.#report(undefined);
-      deprecated.loaded(next);
       logger.adjust(logSettings(configuration));
       logger.info('configuration reloaded', { file: this.#path, changed: changed.length === 0 ? 'nothing' : changed });
       if (this.#waiting.length > 0) logger.warn('some changes take effect at the next start of the agent', { options: this.#waiting });

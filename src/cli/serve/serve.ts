@@ -14,7 +14,7 @@ const STOP_MS = 4_000;
 
 /** Runs the agent until a stop signal. */
 export async function runServe(context: CommandContext): Promise<Ending> {
-  const { configuration, families, deprecated, logger } = context;
+  const { configuration, families, logger } = context;
   const { version, nodeVersion } = readVersion();
   const signal = stopSignal(['SIGTERM', 'SIGINT']);
   const reload = ConfigReload.of(context, systemClock);
@@ -30,7 +30,6 @@ export async function runServe(context: CommandContext): Promise<Ending> {
   const agent = await startAgent(agentSettings(configuration, families), {
     logger,
     version,
-    deprecatedOptions: deprecated.loads,
     printed: usedConfig(
       context,
       () => reload?.running ?? configuration,

@@ -55,7 +55,7 @@ function statusFailure(path: string, method: string, { code, details }: CallErro
       return { reason: 'timeout', message: `${at}no answer in time` };
     case status.RESOURCE_EXHAUSTED:
       return isTooLarge(details)
-        ? { reason: 'too-large', message: `${at}the answer is larger than --podresources.max-message-bytes` }
+        ? { reason: 'too-large', message: `${at}the answer is larger than 16 MiB` }
         : { reason: 'rate-limited', message: `${at}rejected by the kubelet's rate limit` };
     case status.UNIMPLEMENTED:
       // The client library reports an answer without a message with this text.

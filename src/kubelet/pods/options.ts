@@ -1,4 +1,4 @@
-import { integerOption, type OptionSpecs, type OptionValues, stringOption } from '../../model/options.ts';
+import { constant, integerOption, type OptionSpecs, type OptionValues, stringOption } from '../../model/options.ts';
 
 /** Options `--podsapi.<name>`. */
 export const podsApiOptions = {
@@ -6,10 +6,7 @@ export const podsApiOptions = {
     '/var/lib/kubelet/pods-api/pods-api.sock',
     "Socket of the kubelet's Pods API: on by default from Kubernetes 1.37, by the gate PodsAPI in 1.36.",
   ),
-  'max-message-bytes': integerOption(
-    32 * 1_024 * 1_024,
-    'Largest answer of the Pods API that is accepted, in bytes. The answer contains complete pods.',
-    65_536,
-  ),
+  /** The answer contains complete pods. */
+  'max-message-bytes': constant(integerOption(32 * 1_024 * 1_024, 'Largest answer of the Pods API that is accepted, in bytes.')),
 } as const satisfies OptionSpecs;
 export type PodsApiOptions = OptionValues<typeof podsApiOptions>;

@@ -156,6 +156,6 @@ async function messageOf(socket: string, error: CallError): Promise<string> {
   if (error.code === status.FAILED_PRECONDITION) return `${socket}: the kubelet does not know all its pods yet`;
   if (error.code === status.UNIMPLEMENTED) return `${socket}: the kubelet does not serve the Pods API`;
   if (error.code === status.RESOURCE_EXHAUSTED && /larger than max/i.test(error.details))
-    return `${socket}: the answer is larger than --podsapi.max-message-bytes`;
+    return `${socket}: the answer is larger than 32 MiB`;
   return (await callFailure(socket, 'ListPods', error)).message;
 }

@@ -145,7 +145,7 @@ export function createExposition(sources: ExpositionSources): Exposition {
     const agent = sources.agent();
     addAgent(page, agent, snapshot && { snapshot, pages: shown.map((part) => part.page) });
     await ownProcess.addTo(page);
-    deprecated.addTo(page, agent.deprecatedOptions);
+    deprecated.addTo(page);
     const all = [...shown, new Part(page.finish())];
     const plain = join(all, format);
     let gzipped: Promise<readonly Buffer[]> | undefined;

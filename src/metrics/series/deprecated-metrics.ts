@@ -6,8 +6,8 @@ export const deprecatedMetrics = {
   uses: {
     name: 'device_agent_deprecated_uses_total',
     type: 'counter',
-    help: 'Uses of a deprecated option or metric: loads of a configuration that sets the option, scrapes that carry the metric. Absent while nothing is deprecated.',
-    labels: ['kind', 'name'],
+    help: 'Scrapes that carry a deprecated metric. Absent while none is deprecated.',
+    labels: ['name'],
     source: 'Agent.',
   },
 } as const satisfies Readonly<Record<string, MetricSpec>>;
@@ -29,9 +29,7 @@ export class DeprecatedMetrics {
     for (const name of names) this.#scrapes.set(name, (this.#scrapes.get(name) ?? 0) + 1);
   }
 
-  /** `options`: loads of each deprecated option. */
-  addTo(page: Page, options: ReadonlyMap<string, number> = new Map()): void {
-    for (const [kind, uses] of [['option', options] as const, ['metric', this.#scrapes] as const])
-      for (const [name, count] of uses) page.add(deprecatedMetrics.uses, labelText({ kind, name }), count);
+  addTo(page: Page): void {
+    for (const [name, count] of this.#scrapes) page.add(deprecatedMetrics.uses, labelText({ name }), count);
   }
 }

@@ -35,7 +35,7 @@ export const containerUsageMetrics = {
   ended: gauge(
     'container_device_ended_timestamp_seconds',
     'When a container was last seen with a device. Only for a container that ended.',
-    `${ACCOUNT} The totals of a container are exported for \`usage.linger\` after its end.`,
+    `${ACCOUNT} The totals of a container are exported for three minutes after its end, and for three refreshes at least.`,
   ),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
@@ -107,7 +107,7 @@ function addDevice(page: Page, { device, ...one }: DeviceUsage): void {
 }
 
 function total(name: string, help: string, source: string, labels: readonly string[] = []): MetricSpec {
-  return { name, type: 'counter', help: `${help} 0 during the first usage.zero-for.`, labels: [...CONTAINER_LABELS, ...labels], source };
+  return { name, type: 'counter', help: `${help} 0 during the first minute.`, labels: [...CONTAINER_LABELS, ...labels], source };
 }
 
 function gauge(name: string, help: string, source: string): MetricSpec {

@@ -5,7 +5,6 @@ import { asOf } from '../kit/pace.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import type { AwakeSample, CardReadResult } from './card.ts';
 import { conditions } from './conditions.ts';
-import type { AmdgpuOptions } from './options.ts';
 import type { BadPages, BlockErrors, RasEvents } from './ras.ts';
 import type { RasSample } from './ras-reader.ts';
 import type { RasBlocks } from './topology.ts';
@@ -56,13 +55,12 @@ function rasFindings({ events, blocks, blocksMs, badPages, badPagesMs }: RasSamp
  * fault only these files show looks healthy. Whether a kernel has `event_state`, and a card a list of bad pages, nothing else tells: these
  * two are missing only with the whole directory.
  */
-export function missingRasFindings({ ras }: AwakeSample, blocks: RasBlocks, options: AmdgpuOptions): Finding[] {
+export function missingRasFindings({ ras }: AwakeSample, blocks: RasBlocks): Finding[] {
   if (blocks === 'none') return [];
-  const missing = options['ras-interval'] === 0 ? [] : blocks.filter((name) => !ras.blocks.some(({ block }) => block === name));
+  const missing = blocks.filter((name) => !ras.blocks.some(({ block }) => block === name));
   const ofBlocks = missing.map((name) => unreadable('RasUncorrectable', `the errors of ${name}`, name));
   if (ras.isAbsent !== true) return ofBlocks;
-  const hasPages = blocks.includes('umc') && options['bad-pages-interval'] > 0;
-  return [unreadable('RasFatal', 'event_state'), ...ofBlocks, ...(hasPages ? UNREADABLE_PAGES : [])];
+  return [unreadable('RasFatal', 'event_state'), ...ofBlocks, ...(blocks.includes('umc') ? UNREADABLE_PAGES : [])];
 }
 
 const unreadable = (

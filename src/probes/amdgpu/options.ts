@@ -1,22 +1,15 @@
 import { minutes, seconds } from '../../model/duration.ts';
-import { durationOption, integerOption, type OptionSpecs, type OptionValues } from '../../model/options.ts';
+import { constant, integerOption, type OptionSpecs, type OptionValues, pacedOption } from '../../model/options.ts';
 
 export const options = {
-  'facts-interval': durationOption(
-    minutes(2),
-    'Time between two reads of facts that rarely change: names, limits, partitions, the topology',
-    seconds(1),
-  ),
-  'ras-interval': durationOption(
-    seconds(60),
-    'Time between two reads of the error counts. Each read makes the driver query the hardware; 0 turns these reads off, and only event_state and the bad pages remain',
-  ),
-  'bad-pages-interval': durationOption(minutes(10), 'Time between two reads of the list of bad memory pages; 0 turns them off'),
-  'processes-per-search': integerOption(
-    16,
-    'Number of processes whose open files are listed in one search for processes that use a GPU without KFD. New processes come first. There is one search in 30 seconds; 0 turns it off',
-    0,
-    10_000,
+  /** Names, limits, partitions, the topology. */
+  'facts-interval': pacedOption('refresh.facts', minutes(2)),
+  /** The error counts: each read makes the driver query the hardware. */
+  'ras-interval': pacedOption('refresh.slow', seconds(60)),
+  'bad-pages-interval': pacedOption('refresh.slow', minutes(10)),
+  /** There is one search in 30 seconds. New processes come first. */
+  'processes-per-search': constant(
+    integerOption(16, 'Processes whose open files are listed in one search for processes that use a GPU without KFD; 0: no search'),
   ),
 } as const satisfies OptionSpecs;
 

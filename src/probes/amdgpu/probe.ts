@@ -159,7 +159,7 @@ export class AmdgpuProbe implements Probe {
     const handled = node?.rasBlocks ?? (handlesErrors(card.facts.pciDevice) ? ['umc', 'gfx'] : 'none');
     const findings = [
       ...findingsOf(sample),
-      ...(sample.state === 'awake' ? missingRasFindings(sample, handled, this.#options) : []),
+      ...(sample.state === 'awake' ? missingRasFindings(sample, handled) : []),
       ...topologyFindings({ card, seat, sample }, all),
     ];
     const use = uses.get(seat);

@@ -46,7 +46,7 @@ export const problems = [
     meaning:
       'The kernel hides the open files of some or all processes from the agent, or one of them has very many, so processes of graphics and their time on the engines may be unknown.',
     remedy:
-      'A process with very many open files needs several searches; wait for them. Otherwise let the agent see the /proc of the host, and give it the capabilities SYS_PTRACE and DAC_READ_SEARCH (processes.enabled in the values of the chart). Under AppArmor it can also need the profile Unconfined. Or set the option processes-per-search to 0: then no process is searched.',
+      'A process with very many open files needs several searches; wait for them. Otherwise let the agent see the /proc of the host, and give it the capabilities SYS_PTRACE and DAC_READ_SEARCH (processes.enabled in the values of the chart). Under AppArmor it can also need the profile Unconfined.',
   },
 ] as const satisfies readonly ProblemSpec[];
 

@@ -77,9 +77,7 @@ export class RasReader {
   }
 
   #readBlocks(files: DeviceFiles, pace: Pace, isNew: boolean): readonly BlockState[] {
-    const everyMs = this.#options['ras-interval'];
-    if (everyMs === 0) return [];
-    if (this.#blocks === undefined || isNew || isDue(this.#blocks.atMs, everyMs, pace)) {
+    if (this.#blocks === undefined || isNew || isDue(this.#blocks.atMs, this.#options['ras-interval'], pace)) {
       const apart = files.apart();
       const value = apart
         .names('ras')
@@ -102,9 +100,7 @@ export class RasReader {
   }
 
   #readBadPages(files: DeviceFiles, pace: Pace, isNew: boolean): BadPages | 'unknown' | undefined {
-    const everyMs = this.#options['bad-pages-interval'];
-    if (everyMs === 0) return undefined;
-    if (this.#badPages === undefined || isNew || isDue(this.#badPages.atMs, everyMs, pace)) {
+    if (this.#badPages === undefined || isNew || isDue(this.#badPages.atMs, this.#options['bad-pages-interval'], pace)) {
       const path = `${files.directory}/ras/gpu_vram_bad_pages`;
       const bytes = files.sys.bytes(path, BAD_PAGES_LIMIT);
       const value = bytes === undefined ? (files.sys.exists(path) ? 'unknown' : undefined) : (parseBadPages(bytes) ?? 'unknown');

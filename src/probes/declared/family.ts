@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs';
 import type { DeviceAccess } from '../../model/access.ts';
 import type { ActivitySpec } from '../../model/activity.ts';
 import type { Device } from '../../model/device.ts';
-import { listOption, type OptionSpec, stringOption } from '../../model/options.ts';
+import { seconds } from '../../model/duration.ts';
+import { excludeOption, listOption, type OptionSpec, pacedOption, stringOption } from '../../model/options.ts';
 import type { Origin } from '../../model/origin.ts';
 import type { PciSign } from '../../model/pci-sign.ts';
 import type { DeviceFamily } from '../family.ts';
@@ -57,14 +58,16 @@ const access = (device: Device): DeviceAccess => ({
   ...(device.pciAddress !== undefined && { env: { 'PCIDEVICE_{RESOURCE}': device.pciAddress } }),
 });
 
-function optionsOf({ commands = {} }: Declaration): Readonly<Record<string, OptionSpec>> {
+function optionsOf({ commands = {}, enabled = true }: Declaration): Readonly<Record<string, OptionSpec>> {
   const paths = Object.entries(commands).map(([name, { path }]): [string, OptionSpec] => [
     `${name}-path`,
     stringOption('', `Absolute path of the program ${path.split('/').at(-1)}; empty means the declared path, ${path}`),
   ]);
   return {
-    include: listOption([], 'Ids of the devices to report, with * for any characters; empty means all'),
-    exclude: listOption([], 'Ids of the devices to leave out, with * for any characters'),
+    // Who turns on a family that is off by default says which hardware it is about.
+    ...(enabled ? {} : { include: listOption([], 'Ids of the devices to report, with * for any characters; empty means all') }),
+    exclude: excludeOption,
+    'facts-interval': pacedOption('refresh.facts', seconds(60)),
     ...Object.fromEntries(paths),
   };
 }

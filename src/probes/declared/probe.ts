@@ -1,5 +1,7 @@
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport, Listing, Problem } from '../../model/collection.ts';
+import type { Millis } from '../../model/duration.ts';
+import { matchesAny } from '../../model/excluded.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
@@ -11,21 +13,20 @@ import { findingsOf, sourceOf } from './conditions.ts';
 import type { Declaration, DeclaredDevices, DeclaredSource } from './declaration.ts';
 import { type KnownDevice, readDevice } from './device.ts';
 import { discover, MOST_DEVICES } from './discover.ts';
-import { capturesOf } from './glob.ts';
 import { sharedMetric } from './metrics.ts';
 import type { ProblemCode } from './problems.ts';
 import { type Entry, type SourceFault, SourceReader, type SourceResult } from './source-reader.ts';
 import { fill, plain } from './template.ts';
 import { numberOf } from './value.ts';
 
-/** Time between two reads of the facts of a known device. */
-const FACTS_MS = 60_000;
 /** Limit of problems that one device reports. */
 const MOST_PROBLEMS = 8;
 
 export interface DeclaredOptions {
-  readonly include: readonly string[];
+  /** Absent: all. */
+  readonly include?: readonly string[];
   readonly exclude: readonly string[];
+  readonly 'facts-interval': Millis;
 }
 
 interface Kept extends KnownDevice {
@@ -111,10 +112,8 @@ export class DeclaredProbe implements Probe {
   }
 
   #isChosen(id: string): boolean {
-    const { include, exclude } = this.#options;
-    const isIn = (patterns: readonly string[]): boolean =>
-      patterns.some((pattern) => capturesOf(pattern.replaceAll('#', ''), id) !== undefined);
-    return (include.length === 0 || isIn(include)) && !isIn(exclude);
+    const { include = [], exclude } = this.#options;
+    return (include.length === 0 || matchesAny(include, id)) && !matchesAny(exclude, id);
   }
 
   /** The device of a place: the known one, or read again after a time or when another device took the place. */
@@ -122,7 +121,7 @@ export class DeclaredProbe implements Probe {
     const identity = entry.directory === undefined ? undefined : this.#host.sys.identity(entry.directory);
     const before = this.#kept.get(place);
     const isSame = before !== undefined && before.identity === identity && entry.directory !== undefined;
-    if (isSame && !isDue(before.readAtMs, FACTS_MS, this.#pace)) return before;
+    if (isSame && !isDue(before.readAtMs, this.#options['facts-interval'], this.#pace)) return before;
     // The facts of a device do not change because a program fails.
     if (isSame && this.#commands.problems.length > 0) return before;
     if (before !== undefined && !isSame) this.#leave(place, declared.kind);

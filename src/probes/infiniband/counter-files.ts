@@ -1,7 +1,7 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import { hours, type Millis, minutes } from '../../model/duration.ts';
 import type { Labels, Reading } from '../../model/metric.ts';
-import { asOf, isDue, type Pace } from '../kit/pace.ts';
+import type { Pace } from '../kit/pace.ts';
 import type { CounterRow, CounterSet } from './counters.ts';
 import { allCounters } from './driver-counters.ts';
 import { type Count, type NoCount, parseCount, scaleCount } from './parse.ts';
@@ -38,8 +38,6 @@ export interface Counters {
   readonly classicUnreadable: number;
   /** Names of the files of the driver that feed no metric. They are never opened. */
   readonly unused: readonly string[];
-  /** Monotonic clock of the read, when an earlier collection made it. */
-  readonly readMs?: number;
 }
 
 export const NO_COUNTERS: Counters = {
@@ -81,8 +79,6 @@ export class CounterFiles {
   readonly #driver: string | undefined;
   #series: readonly Series[] = [];
   #unused: readonly string[] = [];
-  #latest = NO_COUNTERS;
-  #readAtMs: number | undefined;
 
   /** `places` maps each counter set to its directory. All series get `labels`. */
   constructor(sys: Tree, driver: string | undefined, places: readonly (readonly [CounterSet, string])[], labels: Labels = {}) {
@@ -123,19 +119,7 @@ export class CounterFiles {
     for (const { files } of this.#series) for (const file of files) file.retryAtMs = 0;
   }
 
-  /** Reads when the interval is over, or `isWanted` asks for it. In between it returns the latest counters with the time of their read. */
-  readEvery(everyMs: number, pace: Pace, isWanted = false): Counters {
-    if (isWanted || isDue(this.#readAtMs, everyMs, pace)) {
-      this.#readAtMs = pace.nowMs;
-      this.#latest = this.#readAll(pace.nowMs);
-    } else if (this.#latest.readMs === undefined && this.#readAtMs !== undefined) {
-      const readMs = this.#readAtMs;
-      this.#latest = { ...this.#latest, readings: asOf(this.#latest.readings, readMs), readMs };
-    }
-    return this.#latest;
-  }
-
-  #readAll(nowMs: number): Counters {
+  read({ nowMs }: Pace): Counters {
     const readings: Reading[] = [];
     const raw = new Map<string, Count>();
     const saturated: string[] = [];

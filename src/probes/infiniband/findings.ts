@@ -1,6 +1,5 @@
 import type { Finding, Remedy } from '../../model/health.ts';
 import { type Growing, type ReasonOf, raise } from '../kit/finding.ts';
-import { asOf } from '../kit/pace.ts';
 import { cardFaults, pcieFindings } from '../kit/pcie/health.ts';
 import { conditions } from './conditions.ts';
 import type { HcaSample } from './hca.ts';
@@ -24,7 +23,7 @@ export function findingsOf(sample: HcaSample, context: FindingContext): Finding[
   });
   const own = sample.pcie === undefined ? [] : pcieFindings(sample.pcie);
   return [
-    ...asOf(reachability(sample), sample.ports[0]?.levelMs),
+    ...reachability(sample),
     ...ports,
     ...unreadableCounters(sample),
     ...charDevices(sample, context),
@@ -34,9 +33,7 @@ export function findingsOf(sample: HcaSample, context: FindingContext): Finding[
 }
 
 function ownPortFindings(sample: PortSample, context: FindingContext): Finding[] {
-  const ofLevel = [portDown(sample, context.isExpected(sample.port)), ...initializing(sample), ...rateDegraded(sample)];
-  // A loss of the port makes its counters due, so that the count of losses has their time.
-  return [...asOf(ofLevel, sample.levelMs), ...asOf(counters(sample), sample.counters.readMs)];
+  return [portDown(sample, context.isExpected(sample.port)), ...initializing(sample), ...rateDegraded(sample), ...counters(sample)];
 }
 
 interface Cause {
@@ -108,7 +105,7 @@ function parentPortFindings(sample: PortSample, own: HcaSample, parent: HcaSampl
   const above = parent.ports.find(({ port }) => port === sample.port) ?? parent.ports[0];
   if (above === undefined) return [];
   const names = { port: sample.port, name: parent.facts.name, function: own.facts.name };
-  return [...asOf([portDown(above, context.isExpected(above.port), names)], above.levelMs)];
+  return [portDown(above, context.isExpected(above.port), names)];
 }
 
 function initializing({ port, level, facts }: PortSample): Finding[] {
@@ -202,14 +199,11 @@ function reachability({ ports, pcie, isInOtherNamespace }: HcaSample): Finding[]
 }
 
 function unreadableCounters({ ports }: HcaSample): Finding[] {
-  return ports.flatMap(({ port, counters: { classicFiles, classicUnreadable, readMs } }): readonly Finding[] => {
+  return ports.flatMap(({ port, counters: { classicFiles, classicUnreadable } }): readonly Finding[] => {
     if (classicFiles === 0) return [];
     const status = classicUnreadable === classicFiles;
     const message = `port ${port}: ${classicUnreadable} of ${classicFiles} performance counters cannot be read`;
-    return asOf(
-      [raise(conditions.CountersUnreadable, status ? 'NoCounterReadable' : 'Readable', { instance: port, status, message })],
-      readMs,
-    );
+    return [raise(conditions.CountersUnreadable, status ? 'NoCounterReadable' : 'Readable', { instance: port, status, message })];
   });
 }
 

@@ -73,7 +73,7 @@ export class Hca {
     const pcie = this.#readPcie(pace);
     if (pcie?.link.isAsleep === true) return { ...this.#emptySample(), pcie };
     const ports = [...this.#ports.values()].map((port) => port.read(pace));
-    const device = this.#files.readEvery(this.#options['counter-interval'], pace);
+    const device = this.#files.read(pace);
     return { facts: this.#facts, ports, device, pcie, isInOtherNamespace: false };
   }
 

@@ -1,6 +1,5 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { Tree } from '../../host/fs/tree.ts';
-import { isDue, type Pace } from '../kit/pace.ts';
+import type { Pace } from '../kit/pace.ts';
 import { CounterFiles, type Counters, NO_COUNTERS } from './counter-files.ts';
 import type { InfinibandOptions } from './options.ts';
 import { type PhysicalState, type PortState, parseLid, parsePhysicalState, parsePortState, parseRate, type Rate } from './parse.ts';
@@ -50,8 +49,6 @@ export interface PortSample {
   readonly port: string;
   readonly facts: PortFacts;
   readonly level: PortLevel;
-  /** Monotonic clock of the read of `level`, when an earlier collection made it. */
-  readonly levelMs?: number | undefined;
   readonly memory: PortMemory;
   readonly counters: Counters;
 }
@@ -67,20 +64,15 @@ export class Port {
   readonly #sys: Tree;
   readonly #directory: string;
   readonly #port: string;
-  readonly #options: InfinibandOptions;
   readonly #memories: Map<string, PortMemory>;
   readonly #files: CounterFiles;
   #facts: PortFacts = {};
-  /** Undefined before the first read, and after a time in which the port could not be read. */
-  #level: PortLevel | undefined;
-  #levelAtMs: number | undefined;
 
   /** `directory` and `driver` are those of the device. `memories` outlive the device. */
   constructor(sys: Tree, { directory, driver, port }: PortPlace, options: InfinibandOptions, memories: Map<string, PortMemory>) {
     this.#sys = sys;
     this.#directory = `${directory}/ports/${port}`;
     this.#port = port;
-    this.#options = options;
     this.#memories = memories;
     const sets = options['hw-counters'] ? (['hw_counters', 'counters_ext', 'counters'] as const) : (['counters_ext', 'counters'] as const);
     this.#files = new CounterFiles(
@@ -107,19 +99,11 @@ export class Port {
   }
 
   read(pace: Pace): PortSample {
-    const before = this.#level;
-    if (before === undefined || isDue(this.#levelAtMs, this.#options['state-interval'], pace)) this.#level = this.#readLevel(pace.nowMs);
-    // After a change of the port, its counters are read at once, whatever the interval.
-    const hasChanged = !isDeepStrictEqual(this.#level, before);
-    const counters = this.#files.readEvery(this.#options['counter-interval'], pace, hasChanged);
-    const level = this.#level ?? UNKNOWN_LEVEL;
-    const levelMs = this.#levelAtMs === pace.nowMs ? undefined : this.#levelAtMs;
-    return { ...this.#sample(level, counters), levelMs };
+    return this.#sample(this.#readLevel(), this.#files.read(pace));
   }
 
   /** Returns a sample without any read. A read would wake a sleeping function, or block; in another namespace it is impossible. */
   emptySample(): PortSample {
-    this.#level = undefined;
     return this.#sample(UNKNOWN_LEVEL, NO_COUNTERS);
   }
 
@@ -127,8 +111,7 @@ export class Port {
     return { port: this.#port, facts: this.#facts, level, memory: this.#memories.get(this.#port) ?? NEW_PORT, counters };
   }
 
-  #readLevel(nowMs: number): PortLevel {
-    this.#levelAtMs = nowMs;
+  #readLevel(): PortLevel {
     const level = readLevel(this.#sys, this.#directory, this.#facts.netdev);
     const before = this.#memories.get(this.#port) ?? NEW_PORT;
     const memory = updateMemory(before, level);

@@ -1,6 +1,5 @@
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Reading } from '../../model/metric.ts';
-import { asOf } from '../kit/pace.ts';
 import { pcieReadings } from '../kit/pcie/pcie.ts';
 import { deviceOf, type HcaFacts } from './device.ts';
 import { findingsOf } from './findings.ts';
@@ -69,7 +68,7 @@ function infoReading(facts: HcaFacts): Reading {
 }
 
 function portReadings(sample: PortSample): readonly Reading[] {
-  const { port, level, levelMs, counters } = sample;
+  const { port, level, counters } = sample;
   const labels = { port };
   const readings: Reading[] = [];
   const isUp = isPortUp(level);
@@ -79,15 +78,12 @@ function portReadings(sample: PortSample): readonly Reading[] {
     if (level.rate.lanes !== undefined) readings.push({ metric: metrics.linkWidth.name, labels, value: level.rate.lanes });
   }
   return [
-    ...asOf(readings, levelMs),
+    ...readings,
     { metric: metrics.portInfo.name, labels: { port, ...infoLabels(sample) }, value: 1 },
-    ...asOf(stateReading(metrics.portState.name, port, level.state), levelMs),
-    ...asOf(stateReading(metrics.portPhysicalState.name, port, level.physicalState), levelMs),
+    ...stateReading(metrics.portState.name, port, level.state),
+    ...stateReading(metrics.portPhysicalState.name, port, level.physicalState),
     ...counters.readings,
-    ...asOf(
-      counters.saturated.map((counter): Reading => ({ metric: metrics.counterSaturated.name, labels: { port, counter }, value: 1 })),
-      counters.readMs,
-    ),
+    ...counters.saturated.map((counter): Reading => ({ metric: metrics.counterSaturated.name, labels: { port, counter }, value: 1 })),
   ];
 }
 

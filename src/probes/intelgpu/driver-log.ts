@@ -55,23 +55,23 @@ const MOST_CARDS = 256;
 /** Follows the lines of the drivers in the kernel log. */
 export class DriverLog {
   readonly #host: Host;
-  readonly #path: string;
   readonly #cards = new Map<string, CardLog>();
   #reader: KmsgReader | undefined;
   #lastSeq: number | undefined;
   #hasNews = false;
   #wake: (() => void) | undefined;
 
-  constructor(host: Host, path: string) {
+  constructor(host: Host) {
     this.#host = host;
-    this.#path = path;
   }
 
   /** Reads all new records. The first call opens the log at its oldest record. */
   poll(): void {
+    const path = this.#host.kmsg;
+    if (path === undefined) return;
     if (this.#reader === undefined) {
       this.#reader = openKmsg({
-        path: this.#path,
+        path,
         clock: this.#host.clock,
         observe: this.#host.observe,
         bootTimeMs: parseBootTimeMs(this.#host.proc.text('stat') ?? ''),
@@ -103,7 +103,7 @@ export class DriverLog {
 
   /** What the log tells about a card, or about a function of the card `parent`. While it cannot be read, only what is wrong. */
   of(address: string, parent: string | undefined): LogFacts {
-    const isReadable = this.problem === undefined;
+    const isReadable = this.#host.kmsg !== undefined && this.problem === undefined;
     const told = (name: string): CardLog => {
       const log = this.#cards.get(name) ?? EMPTY_LOG;
       return isReadable ? log : afterGap(log);

@@ -39,7 +39,7 @@ export class IntelgpuProbe implements Probe {
     this.#options = options;
     this.#processes = new ProcessReader(host, options['processes-per-refresh']);
     this.#devices = host.known;
-    this.#log = new DriverLog(host, options.kmsg === '' ? host.dev.path('kmsg') : options.kmsg);
+    this.#log = new DriverLog(host);
   }
 
   collect(): Collection {

@@ -35,7 +35,7 @@ export const problems = [
     meaning:
       'The agent does not see the processes of the host, the kernel hides their open files, or one of them has very many, so the use of the engines is unknown.',
     remedy:
-      'A process with very many open files needs several searches; wait for them. Otherwise let the agent see the /proc of the host, and give it the capabilities SYS_PTRACE and DAC_READ_SEARCH (processes.enabled in the values of the chart). Under AppArmor it can also need the profile Unconfined. Or set the option processes-per-refresh to 0: then no process is searched.',
+      'A process with very many open files needs several searches; wait for them. Otherwise let the agent see the /proc of the host, and give it the capabilities SYS_PTRACE and DAC_READ_SEARCH (processes.enabled in the values of the chart). Under AppArmor it can also need the profile Unconfined.',
   },
   ...kmsgProblems,
 ] as const satisfies readonly ProblemSpec[];

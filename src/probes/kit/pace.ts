@@ -1,3 +1,5 @@
+import { type Millis, millis } from '../../model/duration.ts';
+
 /** When a collection began, and how far it is from the one before. */
 export interface Pace {
   /** Monotonic clock. */
@@ -20,6 +22,9 @@ export class Pacer {
     return { nowMs, graceMs: usualMs / 2 };
   }
 }
+
+/** The time between two reads of a value: what the option says, and at least what its hardware bears. 0 asks for each refresh, whatever it costs. */
+export const pacedMs = (option: Millis, bound: Millis): Millis => (option === 0 ? option : millis(Math.max(option, bound)));
 
 /** Whether a source that was read at `atMs` must be read again. A timer fires early and late, so an interval is as exact as half a refresh. */
 export function isDue(atMs: number | undefined, everyMs: number, { nowMs, graceMs }: Pace): boolean {

@@ -11,8 +11,6 @@ export interface CardReadResult {
   /** Keyed by number. */
   readonly functions: ReadonlyMap<number, VirtualFunction>;
   readonly problem?: LinkReply['problem'];
-  /** Monotonic clock of the read, when an earlier collection made it. */
-  readonly readMs?: number;
 }
 
 /**

@@ -1,6 +1,5 @@
 import type { Finding } from '../../model/health.ts';
 import { raise, raiseGrowth } from '../kit/finding.ts';
-import { asOf } from '../kit/pace.ts';
 import { conditions } from './conditions.ts';
 import type { PortSample } from './port.ts';
 import type { VirtualFunction } from './virtual-function.ts';
@@ -39,12 +38,9 @@ function portDown({ port, interfaceName, isUp, isEnabled }: PortSample, parent?:
   return raise(conditions.PortDown, reason, { ...down, message, severity: 'info', remedy: 'enable-port' });
 }
 
-/**
- * Findings of a virtual function: the port of its physical function, and the setting of its own link, which was read at `readMs` when that
- * was an earlier collection. Pure.
- */
-export function virtualFindings(parent: string, port: PortSample | undefined, fromParent?: VirtualFunction, readMs?: number): Finding[] {
-  return [...(port === undefined ? [] : [portDown(port, parent)]), ...asOf(ownLink(fromParent), readMs)];
+/** Findings of a virtual function: the port of its physical function, and the setting of its own link. Pure. */
+export function virtualFindings(parent: string, port: PortSample | undefined, fromParent?: VirtualFunction): Finding[] {
+  return [...(port === undefined ? [] : [portDown(port, parent)]), ...ownLink(fromParent)];
 }
 
 function ownLink(fromParent: VirtualFunction | undefined): Finding[] {

@@ -1,5 +1,13 @@
-import { millis, seconds } from '../../model/duration.ts';
-import { booleanOption, durationOption, type OptionSpecs, type OptionValues, stringOption } from '../../model/options.ts';
+import { seconds } from '../../model/duration.ts';
+import {
+  booleanOption,
+  constant,
+  durationOption,
+  type OptionSpecs,
+  type OptionValues,
+  pacedOption,
+  stringOption,
+} from '../../model/options.ts';
 
 export const options = {
   all: booleanOption(
@@ -8,7 +16,7 @@ export const options = {
   ),
   'rdma-functions': booleanOption(
     false,
-    'Report functions that have an RDMA device too. Set it only when the infiniband probe is off or excludes these devices: otherwise two families report one function, and the agent cannot know which of them a pod holds',
+    'Report functions that have an RDMA device too. Set it only when the infiniband probe is off or leaves these devices out: otherwise two families report one function, and the agent cannot know which of them a pod holds',
   ),
   source: stringOption(
     'auto',
@@ -16,12 +24,9 @@ export const options = {
     ['auto', 'netlink', 'ip', 'sysfs'],
   ),
   'ip-path': stringOption('ip', 'Path of the command ip; a name without a path is searched in the usual directories'),
-  'ip-timeout': durationOption(seconds(5), 'Time after which the command ip is stopped', 1),
-  'counter-interval': durationOption(
-    millis(0),
-    'Minimum time between two reads of the counters of virtual functions, which cost some adapters one firmware command each; 0 means every refresh',
-  ),
-  'facts-interval': durationOption(seconds(60), 'Time between two reads of facts that rarely change: drivers, interfaces, timeouts', 1),
+  'ip-timeout': constant(durationOption(seconds(5), 'Time after which the command ip is stopped')),
+  /** Drivers, interfaces, timeouts. */
+  'facts-interval': pacedOption('refresh.facts', seconds(60)),
 } as const satisfies OptionSpecs;
 
 export type NetdevOptions = OptionValues<typeof options>;

@@ -6,7 +6,7 @@ import type { Device } from '../../model/device.ts';
 import type { Probe } from '../family.ts';
 import { Kept } from '../kit/kept.ts';
 import { LastIdentities } from '../kit/last-identity.ts';
-import { isDue, type Pace, Pacer } from '../kit/pace.ts';
+import { type Pace, Pacer } from '../kit/pace.ts';
 import { cardFaults, pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, type PcieSample, pcieErrorReadings, pcieReadings } from '../kit/pcie/pcie.ts';
 import { unlisted } from '../kit/unlisted.ts';
@@ -38,7 +38,6 @@ export class NetdevProbe implements Probe {
   readonly #source: LinkSource;
   readonly #classes = new Map<string, boolean>();
   readonly #cards = new Map<string, Card>();
-  readonly #cardSamples = new Map<string, { readonly sample: CardReadResult; readonly atMs: number }>();
   readonly #pacer = new Pacer();
   readonly #ports = new Map<string, readonly Port[]>();
   readonly #pcie = new Map<string, PcieReader>();
@@ -64,7 +63,6 @@ export class NetdevProbe implements Probe {
     this.#ports.clear();
     this.#pcie.clear();
     this.#classes.clear();
-    this.#cardSamples.clear();
     this.#survey.forget();
     this.#source.close();
   }
@@ -122,7 +120,7 @@ export class NetdevProbe implements Probe {
     const ports = this.#portsOf(fn);
     const samples = ports.map((port) => port.read());
     const hangs = samples.some((sample) => sample.hangs);
-    const card = hangs || fn.virtualFunctions === 0 ? NO_CARD : await this.#readCard(fn, functions, ports[0], pace);
+    const card = hangs || fn.virtualFunctions === 0 ? NO_CARD : await this.#readCard(fn, functions, ports[0]);
     const pcie = this.#pcie.get(fn.address) ?? new PcieReader(this.#host.sys, fn.address);
     this.#pcie.set(fn.address, pcie);
     return { ports: samples, card, pcie: pcie.read(pace) };
@@ -143,19 +141,13 @@ export class NetdevProbe implements Probe {
     { address }: NetworkFunction,
     functions: ReadonlyMap<string, NetworkFunction>,
     port: Port | undefined,
-    pace: Pace,
   ): Promise<CardReadResult> {
-    const before = this.#cardSamples.get(address);
-    if (before !== undefined && !isDue(before.atMs, this.#options['counter-interval'], pace))
-      return { ...before.sample, readMs: before.atMs };
     const card = this.#cards.get(address) ?? new Card(this.#host.sys, `${PCI}/${address}`);
     this.#cards.set(address, card);
     const one = port?.identify();
     const own = [...functions.values()].filter((fn) => fn.physicalFunction === address && isReported(fn, this.#options));
     const numbers = own.flatMap(({ number }) => (number === undefined ? [] : [number]));
-    const sample = await card.read(this.#source, one && { ...one, pciAddress: address }, numbers);
-    this.#cardSamples.set(address, { sample, atMs: pace.nowMs });
-    return sample;
+    return await card.read(this.#source, one && { ...one, pciAddress: address }, numbers);
   }
 
   #identityOf({ address, permanentMac }: NetworkFunction): Pick<Device, 'identity'> {
@@ -183,12 +175,12 @@ export class NetdevProbe implements Probe {
     const representor = fn.number === undefined ? undefined : functions.get(parent)?.representors.get(fn.number);
     const errors = fn.hasErrorCounters ? { aer: readAer(this.#host.sys, fn.address) } : undefined;
     const own = errors === undefined ? [] : pcieErrorFindings(errors);
-    const readings = virtualReadings(defined({ fn, fromParent, readMs: above?.card.readMs, traffic, port, representor }));
+    const readings = virtualReadings(defined({ fn, fromParent, traffic, port, representor }));
     return {
       device,
       read: {
         readings: [...readings, ...(errors === undefined ? [] : pcieErrorReadings(errors))],
-        findings: [...virtualFindings(parent, port, fromParent, above?.card.readMs), ...own, ...cardFaults(above?.pcie, parent, own)],
+        findings: [...virtualFindings(parent, port, fromParent), ...own, ...cardFaults(above?.pcie, parent, own)],
       },
     };
   }
@@ -209,7 +201,7 @@ export class NetdevProbe implements Probe {
   /** Removes what belongs to functions that are no longer read. */
   #forget(reads: ReadonlyMap<string, unknown>): void {
     for (const address of this.#ports.keys()) if (!reads.has(address)) this.#host.sys.forget(`${PCI}/${address}`);
-    for (const kept of [this.#ports, this.#cards, this.#cardSamples, this.#pcie]) {
+    for (const kept of [this.#ports, this.#cards, this.#pcie]) {
       for (const address of kept.keys()) if (!reads.has(address)) kept.delete(address);
     }
   }

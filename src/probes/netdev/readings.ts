@@ -10,13 +10,10 @@ const BYTES_PER_MEGABIT = 125_000;
 /** Collects the readings that have a value. */
 class Readings {
   readonly list: Reading[] = [];
-  /** Time of what is added, when an earlier collection read it. */
-  readMs: number | undefined;
 
   add({ name: metric }: MetricSpec, value: Value | boolean | undefined, labels?: Readonly<Record<string, string>>): void {
     if (value === undefined) return;
-    const { readMs } = this;
-    this.list.push({ metric, ...(labels !== undefined && { labels }), value: asValue(value), ...(readMs !== undefined && { readMs }) });
+    this.list.push({ metric, ...(labels !== undefined && { labels }), value: asValue(value) });
   }
 }
 
@@ -63,26 +60,22 @@ export interface VirtualSample {
   readonly fn: NetworkFunction;
   /** What the physical function tells. */
   readonly fromParent?: VirtualFunction;
-  /** Monotonic clock at which it told that, when that was an earlier collection. */
-  readonly readMs?: number;
   readonly traffic?: Traffic;
   /** First port of the physical function. */
   readonly port?: PortSample;
   readonly representor?: string;
 }
 
-export function virtualReadings({ fn, fromParent, readMs, traffic, port, representor }: VirtualSample): Reading[] {
+export function virtualReadings({ fn, fromParent, traffic, port, representor }: VirtualSample): Reading[] {
   const readings = new Readings();
   addInfo(readings, fn, representor);
   const number = port?.port ?? '1';
   if (port !== undefined) addLink(readings, port, fromParent?.linkState === 'disable' ? false : port.isUp);
-  readings.readMs = traffic === fromParent?.traffic ? readMs : undefined;
   if (traffic !== undefined) {
     addTraffic(readings, number, traffic);
     readings.add(metrics.errors, traffic.receiveErrors, { kind: 'receive' });
     readings.add(metrics.errors, traffic.transmitErrors, { kind: 'transmit' });
   }
-  readings.readMs = readMs;
   if (fromParent?.linkState !== undefined) readings.add(metrics.linkState, 1, { state: fromParent.linkState });
   readings.add(metrics.spoofCheck, fromParent?.checksSpoofing);
   readings.add(metrics.trusted, fromParent?.isTrusted);

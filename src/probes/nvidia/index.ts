@@ -51,7 +51,7 @@ export const family = defineFamily({
   createProbe: (host, values) => {
     // A replay must not depend on the container in which it runs.
     const visible = host.sys instanceof ReplayedTree ? undefined : process.env.NVIDIA_VISIBLE_DEVICES;
-    return new KernelLogProbe(new NvidiaProbe(host, values, visible), host, values.kmsg === '' ? host.dev.path('kmsg') : values.kmsg);
+    return new KernelLogProbe(new NvidiaProbe(host, values, visible), host, host.kmsg);
   },
   resolve,
   claimNames,

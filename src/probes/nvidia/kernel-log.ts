@@ -38,7 +38,7 @@ type GpuProbe = Probe & { takeXids?(): readonly XidLine[] };
 export class KernelLogProbe implements Probe {
   readonly #gpus: GpuProbe;
   readonly #host: Host;
-  readonly #path: string;
+  readonly #path: string | undefined;
   #reader: KmsgReader | undefined;
   #memory: XidMemory = EMPTY_MEMORY;
   #wake: (() => void) | undefined;
@@ -64,8 +64,8 @@ export class KernelLogProbe implements Probe {
   /** Wall clock time at which the monotonic clock was 0, calculated when this probe was created. */
   readonly #originMs: number;
 
-  /** `path`: `/dev/kmsg`, or a file in its format. */
-  constructor(gpus: GpuProbe, host: Host, path: string) {
+  /** `path`: `/dev/kmsg`, or a file in its format; undefined: no log is read. */
+  constructor(gpus: GpuProbe, host: Host, path: string | undefined) {
     this.#gpus = gpus;
     this.#host = host;
     this.#path = path;
@@ -93,8 +93,9 @@ export class KernelLogProbe implements Probe {
       this.#memory = endFaults(this.#memory, pciAddress, evidence, atMs);
     }
     const problem = this.#reader?.status().problem;
-    this.#addXidLines(this.#gpus.takeXids?.() ?? [], problem !== undefined);
-    const [nowMs, isReadable] = [this.#logMs(), problem === undefined];
+    const isReadable = this.#path !== undefined && problem === undefined;
+    this.#addXidLines(this.#gpus.takeXids?.() ?? [], !isReadable);
+    const nowMs = this.#logMs();
     const isServed = (gpu: string): boolean => nowMs - (this.#served.get(gpu) ?? Number.NEGATIVE_INFINITY) < SERVED_MS;
     const xids = xidReports(this.#memory, this.#devices, nowMs, isReadable, isServed);
     const faults = faultsOf(this.#faults.take(nowMs), this.#devices, { processOf: (pid) => this.#processes.get(pid), isServed });
@@ -113,7 +114,7 @@ export class KernelLogProbe implements Probe {
       problems: [
         ...collection.problems,
         ...this.#starts.problems(reports, nowMs),
-        ...(problem === undefined ? this.#gaps.problems(this.#path, nowMs) : [problem]),
+        ...(problem === undefined ? this.#gaps.problems(this.#path ?? '', nowMs) : [problem]),
       ],
     };
   }
@@ -215,6 +216,7 @@ export class KernelLogProbe implements Probe {
   }
 
   #readLog(): void {
+    if (this.#path === undefined) return;
     if (this.#reader === undefined) {
       const aheadMs = this.#host.clock.now() - this.#logMs();
       this.#reader = openKmsg({

@@ -1,6 +1,6 @@
 import type { CapturedSources } from '../../model/captured.ts';
 import { minutes, seconds } from '../../model/duration.ts';
-import { durationOption, type OptionSpecs, type OptionValues, stringOption } from '../../model/options.ts';
+import { constant, durationOption, type OptionSpecs, type OptionValues, pacedOption, stringOption } from '../../model/options.ts';
 
 export const options = {
   source: stringOption(
@@ -12,16 +12,13 @@ export const options = {
     '',
     'Path of the library libnvidia-ml.so.1. Empty: search with the linker and in the usual folders. A replay gives a file of recorded answers, *.json.',
   ),
-  'nvml-slow-every': durationOption(
-    seconds(30),
-    'Interval of library reads of slow values: links, video engines, shares of processes, the fabric. Each read covers: instances, memory, temperature, power, utilization, activity, errors, repairs, throttling, processes.',
-    0,
-  ),
-  'nvml-facts-every': durationOption(
-    minutes(5),
-    'Interval of library reads of limits, modes, NVLink topology, and lifetime errors of the board.',
-    0,
-  ),
+  /**
+   * Links, video engines, shares of processes, the fabric. Each read covers: instances, memory, temperature, power, utilization, activity,
+   * errors, repairs, throttling, processes.
+   */
+  'nvml-slow-every': pacedOption('refresh.slow', seconds(30)),
+  /** Limits, modes, NVLink topology, lifetime errors of the board. */
+  'nvml-facts-every': pacedOption('refresh.facts', minutes(5)),
   'nvml-activity': stringOption(
     'auto',
     'Activity of multiprocessors, tensor cores, memory and links (GPM) of Hopper and later boards. off: never sampled, for nodes where another tool uses the profiling counters.',
@@ -31,12 +28,11 @@ export const options = {
     'nvidia-smi',
     'The command nvidia-smi: a path, or a name that is searched in the usual folders of programs. PATH is not used.',
   ),
-  timeout: durationOption(seconds(10), 'Timeout of the command. After it, the command is killed.', 100),
+  timeout: constant(durationOption(seconds(10), 'Timeout of the command. After it, the command is killed.')),
   'release-file': stringOption(
     '',
     'While this file exists, the agent does not use the driver: it closes the library and does not start nvidia-smi, so that the driver can be unloaded or upgraded. GPUs stay listed without values. The agent checks the file at each read, and opens the library again after the file is removed. Empty: no such file.',
   ),
-  kmsg: stringOption('', 'The kernel log in which Xids appear, or a file in its format. Empty: kmsg below --path.dev.'),
 } as const satisfies OptionSpecs;
 export type NvidiaOptions = OptionValues<typeof options>;
 

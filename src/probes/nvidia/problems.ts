@@ -103,7 +103,7 @@ export const problems = [
   {
     code: 'smi-truncated',
     meaning: 'The XML document is incomplete: the command stopped too early.',
-    remedy: 'Raise --probe.nvidia.timeout if the driver is slow, or keep the driver initialised (nvidia-persistenced).',
+    remedy: 'Keep the driver initialised (nvidia-persistenced), so that nvidia-smi answers in its ten seconds.',
   },
   {
     code: 'smi-timeout',

@@ -101,7 +101,7 @@ export class Controller {
     return defined({
       isHung: files.isHung,
       isAsleep,
-      areTemperaturesUnknown: this.#monitor !== undefined && this.#options['temperature-interval'] > 0 && !isAsleep,
+      areTemperaturesUnknown: this.#monitor !== undefined && !isAsleep,
       state,
       ...(temperatures !== undefined && { temperatures: temperatures.sample, temperaturesMs: this.#temperatures.readMs(pace) }),
       ...(smart !== undefined && { smart, smartMs: this.#log.readMs(pace) }),
@@ -149,10 +149,9 @@ export class Controller {
   }
 
   #readTemperatures(pace: Pace) {
-    const every = this.#options['temperature-interval'];
     const monitor = this.#monitor;
-    if (every === 0 || monitor === undefined) return undefined;
-    return this.#temperatures.of(pace, every, () => {
+    if (monitor === undefined) return undefined;
+    return this.#temperatures.of(pace, this.#options['temperature-interval'], () => {
       const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.id });
       return { sample: readTemperatures(this.#host.sys, files, monitor, this.#limits), problems: files.problems };
     });

@@ -1,5 +1,5 @@
 import { minutes, seconds } from '../../model/duration.ts';
-import { booleanOption, durationOption, type OptionSpecs, type OptionValues, stringOption } from '../../model/options.ts';
+import { booleanOption, type OptionSpecs, type OptionValues, pacedOption, stringOption } from '../../model/options.ts';
 
 export const options = {
   smart: booleanOption(
@@ -10,16 +10,12 @@ export const options = {
     '',
     'Directory with files <serial number>.json, the output of nvme smart-log -o json, which another program writes at least every 30 minutes; empty means none',
   ),
-  'smart-interval': durationOption(
-    minutes(5),
-    'Time between two reads of the SMART log. A read by an admin command ends the low-power state that the drive chose by itself',
-    seconds(10),
-  ),
-  'temperature-interval': durationOption(
-    seconds(60),
-    'Time between two reads of the temperatures. Each read makes the kernel send one admin command to the drive; 0 turns these reads off',
-  ),
-  'facts-interval': durationOption(seconds(60), 'Time between two reads of facts that rarely change: names, firmware, sizes', seconds(1)),
+  /** A read of the SMART log by an admin command ends the low-power state that the drive chose by itself. */
+  'smart-interval': pacedOption('refresh.slow', minutes(5)),
+  /** Each read of the temperatures makes the kernel send one admin command to the drive. */
+  'temperature-interval': pacedOption('refresh.slow', seconds(60)),
+  /** Names, firmware, sizes. */
+  'facts-interval': pacedOption('refresh.facts', seconds(60)),
 } as const satisfies OptionSpecs;
 
 export type NvmeOptions = OptionValues<typeof options>;

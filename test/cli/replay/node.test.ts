@@ -27,7 +27,7 @@ function replay(reads: readonly Partial<CapturedRead>[], about: Partial<Capture>
 describe('the options of a replayed node', () => {
   it('are those by which the captured agent read, and none that names a file, a program or an address', () => {
     const options = {
-      'probe.infiniband.facts-interval': '5s',
+      'refresh.facts': '5s',
       'probe.infiniband.expected-ports': 'mlx5_0/1,mlx5_1/2',
       'probe.some.tool-path': '/bin/rm',
       'probe.some.tool-library': 'evil.so',
@@ -39,7 +39,7 @@ describe('the options of a replayed node', () => {
     };
     const node = replay([{}], { options, parts: { 'join.rules': [], __proto__x: 1, web: { page: true } } });
     const taken = node.options();
-    expect(taken['probe.infiniband.facts-interval']).toBe('5s');
+    expect(taken['refresh.facts']).toBe('5s');
     expect(taken['probe.infiniband.expected-ports']).toBe('mlx5_0/1,mlx5_1/2');
     expect(taken['probe.some.tool-path']).toBe(join(node.root, 'bin/program-0'));
     expect(Object.keys(taken)).not.toContain('probe.some.tool-library');
@@ -58,15 +58,15 @@ describe('the sources of a replayed node', () => {
       'probe.nvidia.source': source,
       'probe.nvidia.nvml-library': library = '',
       'probe.netdev.source': netdev,
-      'probe.intelgpu.kmsg': log,
+      'path.kmsg': log,
     } = node.options();
     return [source, library.replace(node.root, ''), netdev, log?.replace(node.root, '')];
   };
 
   it('are never those of the machine of the replay', () => {
-    expect(sourcesOf({})).toEqual(['smi', '', 'ip', undefined]);
-    expect(sourcesOf({ library: [call] })).toEqual(['auto', '/library.json', 'ip', undefined]);
-    expect(sourcesOf({}, { 'probe.nvidia.source': 'nvml', 'probe.netdev.source': 'sysfs', 'probe.intelgpu.kmsg': '/run/log' })).toEqual([
+    expect(sourcesOf({})).toEqual(['smi', '', 'ip', '/dev/kmsg']);
+    expect(sourcesOf({ library: [call] })).toEqual(['auto', '/library.json', 'ip', '/dev/kmsg']);
+    expect(sourcesOf({}, { 'probe.nvidia.source': 'nvml', 'probe.netdev.source': 'sysfs', 'path.kmsg': '/run/log' })).toEqual([
       'nvml',
       '/library.json',
       'sysfs',

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { DeviceAccess } from '../../../src/model/access.ts';
 import type { PluginResource } from '../../../src/model/plugin-resource.ts';
+import { withUsageTimes } from '../../support/constants.ts';
 import { seriesValue } from '../../support/serve.ts';
 import type { RunOptions } from './support/exchanged.ts';
 import { familyNamed } from './support/machine.ts';
@@ -124,9 +125,10 @@ describeReal.each(['direct', 'watcher'] as const)(
 
     it('lists what was given, keeps it in the checkpoint, and drops its series three refreshes after the pod', async () => {
       // The totals of an ended container stay for a time, three refreshes of 1 s at least; more would hide what else stays.
-      const flags = [`--plugin.registration=${registration}`, '--usage.absent-for=0s', '--usage.zero-for=0s', '--usage.linger=0s'];
+      const flags = [`--plugin.registration=${registration}`];
+      const env = withUsageTimes({ 'zero-for': 0, linger: 0, 'absent-for': 0 });
       const resources = RESOURCES.filter(({ resource }) => resource === HCA);
-      const { kubelet, agent } = await watchedNode({ counts: COUNTS, resources, flags });
+      const { kubelet, agent } = await watchedNode({ counts: COUNTS, resources, flags, env });
       await expect.poll(() => kubelet.amounts(HCA)).toBe('2/2');
       const pod = { ...podNamed('train'), containers: [{ name: 'rank', wants: { [HCA]: 1 } }, { name: 'idle' }] };
       const { rank } = await kubelet.run(pod);

@@ -120,7 +120,7 @@ describe('a port that goes down', () => {
   });
 
   it('gives no finding for a virtual function whose physical function is not visible', () => {
-    const machine = keep(probeCase('pf-with-four-vfs', { 'device-exclude': 'mlx5_0' }));
+    const machine = keep(probeCase('pf-with-four-vfs', { exclude: 'mlx5_0' }));
     expect(find(machine, 'PortDown', '1', 'mlx5_1')).toBeUndefined();
   });
 });

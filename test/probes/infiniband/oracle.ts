@@ -166,10 +166,12 @@ const blindingsAt = (paceMs: number): readonly Blinding[] => [
   },
 ];
 
-const atPace = (paceMs: number): OracleFamily => ({
+/** State and counters are read at each refresh. */
+const paceMs = 0;
+
+export const oracle: OracleFamily = {
   family,
-  atPace,
-  options: { 'state-interval': `${paceMs / 1_000}s`, 'counter-interval': `${paceMs / 1_000}s` },
+  options: {},
   machine: () => ({ files: { ...files, [pathOf(COPY, 'node_guid')]: files[pathOf(FIRST, 'node_guid')] as string }, links }),
   devices: names.map((id) => ({ id, deviceId: addresses.get(id) as string })),
   faults: faultsAt(paceMs),
@@ -205,6 +207,4 @@ const atPace = (paceMs: number): OracleFamily => ({
       tree.write(path, (text) => `${BigInt(text.trim()) + BigInt(by)}\n`);
     },
   },
-});
-
-export const oracle = atPace(0);
+};

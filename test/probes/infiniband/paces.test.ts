@@ -60,57 +60,12 @@ const readCalls = (): number => Number(/^syscr: (\d+)/m.exec(readFileSync(IO, 'u
 /** Number of read calls that reading the count itself adds. */
 const OWN_READS = existsSync(IO) ? -readCalls() + readCalls() : 0;
 
-const port = (device: number, file: string): string => join(root, `sys/class/infiniband/mlx5_${device}/ports/1/${file}`);
 const put = (path: string, text: string): void => writeFileSync(path, `${text}\n`);
-
-function told({ collection }: Looked, device: number, metric: string): number | bigint | undefined {
-  const report = collection.reports.find(({ device: { id } }) => id === `mlx5_${device}`);
-  return report?.read?.readings.find((reading) => reading.metric === metric)?.value;
-}
 
 describe.skipIf(!existsSync(IO))(`each class of files is read at its own pace${unless(existsSync(IO), `${IO} is not there`)}`, () => {
   it('all of them except the slow facts at each collection, by default', () => {
     const probe = probeWith({});
     for (let n = 0; n < 3; n += 1) expect(probe.lookAfter(1_000).reads).toBe(HCAS * (LEVELS + COUNTERS));
-  });
-
-  it('counters not before counter-interval is over', () => {
-    const probe = probeWith({ 'counter-interval': '10s' });
-    put(port(0, 'counters/port_rcv_data'), '7');
-    const early = probe.lookAfter(5_000);
-    expect(early.reads).toBe(HCAS * LEVELS);
-    expect(told(early, 0, 'device_received_bytes_total')).not.toBe(28);
-    const due = probe.lookAfter(5_000);
-    expect(due.reads).toBe(HCAS * (LEVELS + COUNTERS));
-    expect(told(due, 0, 'device_received_bytes_total')).toBe(28);
-    expect(probe.lookAfter(1_000).reads).toBe(HCAS * LEVELS);
-  });
-
-  it('counters of a port that changed at once', () => {
-    const probe = probeWith({ 'counter-interval': '10s' });
-    put(port(0, 'state'), '1: DOWN');
-    put(port(0, 'counters/port_rcv_data'), '7');
-    const changed = probe.lookAfter(1_000);
-    expect(changed.reads).toBe(HCAS * LEVELS + COUNTERS);
-    expect(told(changed, 0, 'device_received_bytes_total')).toBe(28);
-    expect(told(changed, 0, 'device_link_up')).toBe(0);
-    expect(probe.lookAfter(1_000).reads).toBe(HCAS * LEVELS);
-  });
-
-  it('state, physical state and rate not before state-interval is over', () => {
-    const probe = probeWith({ 'state-interval': '10s' });
-    put(port(1, 'state'), '1: DOWN');
-    const early = probe.lookAfter(5_000);
-    expect(early.reads).toBe(HCAS * COUNTERS);
-    expect(told(early, 1, 'device_link_up')).toBe(1);
-    const due = probe.lookAfter(5_000);
-    expect(due.reads).toBe(HCAS * (LEVELS + COUNTERS));
-    expect(told(due, 1, 'device_link_up')).toBe(0);
-  });
-
-  it('nothing at all while neither interval is over', () => {
-    const probe = probeWith({ 'state-interval': '10s', 'counter-interval': '15s' });
-    expect([5, 5, 5, 5].map((s) => probe.lookAfter(s * 1_000).reads)).toEqual([0, HCAS * LEVELS, HCAS * COUNTERS, HCAS * LEVELS]);
   });
 
   it('slow facts at facts-interval, the firmware version among them', () => {

@@ -60,8 +60,7 @@ export function probeOn(root: string, options: Readonly<Record<string, string>> 
 export function simulatedMachine(count: number, options: Readonly<Record<string, string>> = {}, guard?: StepRecord): ProbedMachine {
   const hardware = hardwareOf(family, { intelgpu: count });
   const { root } = buildMachine({ about: '', ...hardware, options: {} } as MachineFile);
-  const kmsg = hardware?.options?.kmsg?.replace('{root}', root) ?? '';
-  return probeOn(root, { kmsg, ...options }, guard);
+  return probeOn(root, options, guard);
 }
 
 /** Directory of a card of the simulated node. */

@@ -32,7 +32,7 @@ function inFile(name: string, condition: string, path: (device: string) => strin
   };
 }
 
-const LOG = 'dev/kmsg-xe';
+const LOG = 'dev/kmsg';
 
 /** Adds a record with the next sequence number to the kernel log, and the properties of its device. */
 function log(tree: OverlaidTree, text: string, properties = ''): void {

@@ -5,11 +5,12 @@ import { errnoName } from '../../../src/host/fs/tree.ts';
 import { addLine, afterGap, type CardLog, EMPTY_LOG, functionLog, logReport } from '../../../src/probes/intelgpu/driver-log.ts';
 import { IdleMeter } from '../../../src/probes/intelgpu/idle.ts';
 import { simulate } from '../../../src/sim/families/intelgpu/simulate.ts';
+import { kernelLogText } from '../../../src/sim/kernel-log.ts';
 import { directoryOf, type ProbedMachine, reportOf, seriesOf, simulatedMachine, statusOf } from './harness.ts';
 
 const FIRST = '0030:10:00.0';
 const SECOND = '0030:11:00.0';
-const LOG = 'dev/kmsg-xe';
+const LOG = 'dev/kmsg';
 
 let machine: ProbedMachine;
 beforeEach(() => {
@@ -114,7 +115,7 @@ describe('the kernel log', () => {
   const about = (address: string): string => ` SUBSYSTEM=pci\n DEVICE=+pci:${address}\n`;
   const wedge = (seq: number, address = FIRST): string =>
     `2,${seq},900,-;xe ${address}: [drm] *ERROR* CRITICAL: Xe has declared device ${address} as wedged.\\x0aIOCTLs are blocked.\n${about(address)}`;
-  const start = simulate({ counts: { intelgpu: 2 }, elapsedMs: 0 }).files[LOG] ?? '';
+  const start = kernelLogText(simulate({ counts: { intelgpu: 2 }, elapsedMs: 0 }).kernelLog ?? []);
 
   it('tells that a card is wedged until the driver starts again', () => {
     expect(status().Wedged).toBe(false);

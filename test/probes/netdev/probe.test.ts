@@ -180,21 +180,6 @@ describe('the probe', () => {
     expect(problems.map(({ code, device }) => [code, device])).toEqual([['interface-hangs', '0000:3b:00.0']]);
   });
 
-  it('asks at the pace of the option', async () => {
-    const probed = probeMachine(machineOf('driver-that-counts-nothing'), { 'counter-interval': '30s' });
-    const received = async (ms: number) => valueIn(reportOf(await probed.at(ms), '0000:3b:10.2'), RECEIVED);
-    print(probed, [
-      [1, 1],
-      [2, 2],
-    ]);
-    expect(await received(0)).toBe(2);
-    print(probed, [
-      [1, 1],
-      [3, 3],
-    ]);
-    expect([await received(29_000), await received(30_000)]).toEqual([2, 3]);
-  });
-
   it('asks netlink for a real interface only, and says that it is another one', async () => {
     const probed = probeMachine(machineOf('functions-of-dpdk'), { source: 'netlink' });
     const { problems } = await probed.at(0);

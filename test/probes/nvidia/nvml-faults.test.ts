@@ -353,7 +353,7 @@ describe('an Xid from the library', () => {
 
   it('wakes the probe, and counts when the kernel log cannot be read', async () => {
     const node = live({ gpus: [hopper(0), hopper(1)] });
-    const probe = byLibrary(node, { kmsg: join(node.root, 'none') });
+    const probe = byLibrary({ ...node, host: { ...node.host, kmsg: join(node.root, 'none') } });
     const isWoken = watched(probe);
     expect(xids(await probe.collect())).toEqual([]);
     await sleep(700);

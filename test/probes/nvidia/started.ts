@@ -31,7 +31,7 @@ interface Started {
 /** A node with one GPU. */
 export const started = (gpu: ScriptedGpu, options: Readonly<Record<string, string>> = {}): Started => startedNode({ gpus: [gpu] }, options);
 
-export function startedNode(machine: ScriptedNode, options: Readonly<Record<string, string>> = {}): Started {
+export function startedNode(machine: ScriptedNode, { kmsg, ...options }: Readonly<Record<string, string>> = {}): Started {
   let nowMs = 0;
   const clock: Clock = { ...systemClock, now: () => START_MS + nowMs, monotonic: () => nowMs };
   const node = liveNode(machine, (root) =>
@@ -40,7 +40,10 @@ export function startedNode(machine: ScriptedNode, options: Readonly<Record<stri
   nodes.push(node);
   writeFileSync(join(node.root, 'dev/kmsg'), '');
   const create = (): Probe => {
-    const made = family.createProbe(node.host, probeOptions(family, { source: 'nvml', 'nvml-library': node.library, ...options }));
+    const made = family.createProbe(
+      kmsg === undefined ? node.host : { ...node.host, kmsg },
+      probeOptions(family, { source: 'nvml', 'nvml-library': node.library, ...options }),
+    );
     probes.push(made);
     return made;
   };

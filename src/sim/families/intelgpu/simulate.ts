@@ -11,7 +11,6 @@ const FIRST_PID = 40_000;
 /** Clock of the engines, in cycles per millisecond. */
 const CYCLES_PER_MS = 19_200;
 const RESOURCE = 'gpu.intel.com/xe';
-const LOG = 'dev/kmsg-xe';
 
 /** Simulates Flex 170 cards on two NUMA nodes. */
 export function simulate(scenario: Scenario): SimulatedHardware {
@@ -25,13 +24,12 @@ export function simulate(scenario: Scenario): SimulatedHardware {
     addProcess(index, elapsedMs, use?.[idOf(index)], files, links);
   }
   files['proc/2/comm'] = 'kthreadd\n';
-  files[LOG] = `${cards.map((index) => `6,${index + 1},${900_000 + index},-;${loadedLine(index)}`).join('\n')}\n`;
   return {
     files,
     links,
     resources: [{ resource: RESOURCE, deviceIds: cards.map(idOf), numaNodes: cards.map(numaNodeOf) }],
     targets: cards.map((index) => ({ id: addressOf(index), kind: 'gpu', names: [`card${FIRST_CARD + index}`] })),
-    options: { kmsg: `{root}/${LOG}` },
+    kernelLog: cards.map((index) => ({ atMs: 1, level: 6, text: loadedLine(index) })),
   };
 }
 

@@ -1,24 +1,18 @@
-import type { Scenario, SimulatedFault } from '../../family-simulation.ts';
+import type { KernelLine, Scenario, SimulatedFault } from '../../family-simulation.ts';
 import type { SimulatedGpu } from './document.ts';
 
-/** Text of the kernel log, in the form of `/dev/kmsg`. It only grows, because the faults of a scenario only grow. */
-export function kernelLog(gpus: readonly SimulatedGpu[], { faults = [], elapsedMs }: Scenario): string {
+/** Lines of the driver. They only grow, because the faults of a scenario only grow. */
+export function kernelLog(gpus: readonly SimulatedGpu[], { faults = [], elapsedMs }: Scenario): readonly KernelLine[] {
   const lines = faults
     .filter(({ fromMs }) => fromMs <= elapsedMs)
     .flatMap((fault, n) => {
       const gpu = gpus.find(({ uuid }) => uuid === fault.device);
       return gpu === undefined ? [] : linesOf(fault, gpu, 4_000 + n);
     });
-  const records = lines.map(({ atMs, text }, n) => `4,${n + 2},${Math.round(atMs * 1_000)},-;${text}\n`);
-  return ['6,1,1000,-;nvidia: loading out-of-tree module taints kernel.\n', ...records].join('');
+  return [{ atMs: 1, level: 6, text: 'nvidia: loading out-of-tree module taints kernel.' }, ...lines];
 }
 
-interface Line {
-  readonly atMs: number;
-  readonly text: string;
-}
-
-function linesOf({ name, fromMs: atMs }: SimulatedFault, { address }: SimulatedGpu, pid: number): readonly Line[] {
+function linesOf({ name, fromMs: atMs }: SimulatedFault, { address }: SimulatedGpu, pid: number): readonly KernelLine[] {
   const xid = `NVRM: Xid (PCI:${address.slice(0, -2)})`;
   switch (name) {
     case 'xid79':

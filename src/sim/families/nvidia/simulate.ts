@@ -28,7 +28,6 @@ export function simulate(scenario: Scenario): SimulatedHardware {
   if (gpus.length > 0) {
     files['proc/driver/nvidia/version'] = 'NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.105.08\n';
     files['proc/driver/nvidia-caps/mig-minors'] = simulatedMinors(gpus);
-    files['dev/kmsg'] = kernelLog(gpus, scenario);
     files['bin/nvidia-smi'] = pastOf(scenario, 'hung-program').isOn ? HUNG_PROGRAM : PROGRAM;
     const pids = pidsOf(gpus);
     Object.assign(files, processFiles(gpus, pids));
@@ -39,6 +38,7 @@ export function simulate(scenario: Scenario): SimulatedHardware {
   return {
     files,
     links,
+    ...(gpus.length > 0 && { kernelLog: kernelLog(gpus, scenario) }),
     resources: gpus.length === 0 ? [] : resourcesOf(gpus),
     ...(gpus.length > 0 && { targets: gpus.map(targetOf), stoppedIds: gpus.filter(({ isLost }) => isLost).map(({ uuid }) => uuid) }),
     options: { 'smi-path': '{root}/bin/nvidia-smi' },

@@ -18,7 +18,7 @@ export function simulate(scenario: Scenario): SimulatedHardware {
   const resources = [{ resource: RESOURCE, deviceIds: ids, numaNodes: drives.map((index) => index % 2) }];
   const targets = drives.map((index) => ({ id: addressOf(index), kind: 'controller', names: [`nvme${index}`] }));
   // The faults of a demo are shorter than the usual time between two reads of a drive.
-  const options = { 'smart-directory': '{root}/dev/nvme-smart', 'smart-interval': '10s', 'temperature-interval': '10s' };
+  const options = { 'smart-directory': '{root}/dev/nvme-smart' };
   return { files, links, resources, targets, options };
 }
 

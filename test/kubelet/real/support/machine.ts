@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { familyLoaders } from '../../../../src/probes/families.ts';
 import type { DeviceFamily } from '../../../../src/probes/family.ts';
 import { simulatedFamilies } from '../../../../src/sim/families.ts';
-import type { Scenario } from '../../../../src/sim/family-simulation.ts';
+import type { KernelLine, Scenario } from '../../../../src/sim/family-simulation.ts';
+import { kernelLogText } from '../../../../src/sim/kernel-log.ts';
 import { TreeWriter } from '../../../../src/sim/tree-writer.ts';
 
 export const families: readonly DeviceFamily[] = await Promise.all(Object.values(familyLoaders).map((load) => load()));
@@ -27,20 +28,23 @@ export class Machine {
   constructor(counts: Scenario['counts']) {
     this.#counts = counts;
     for (const folder of ['sys', 'proc', 'dev', 'bin']) mkdirSync(join(this.root, folder));
+    const lines: KernelLine[] = [];
     for (const { name: family, simulation } of simulatedFamilies) {
       const hardware = simulation.simulate({ counts, elapsedMs: 0 });
       this.#writer.apply(hardware);
+      lines.push(...(hardware.kernelLog ?? []));
       this.#paths.push(...Object.keys(hardware.files));
       for (const [name, value] of Object.entries(hardware.options ?? {})) {
         this.#options.push(`--probe.${family}.${name}=${value.replaceAll('{root}', this.root)}`);
       }
     }
+    this.#writer.apply({ files: { 'dev/kmsg': kernelLogText(lines) }, links: {} });
   }
 
   /** What an agent must be told to find it. */
   flags(): string[] {
     const paths = [`--path.sysfs=${this.root}/sys`, `--path.procfs=${this.root}/proc`, `--path.dev=${this.root}/dev`];
-    return [...paths, `--state.file=${this.root}/state/health.json`, ...this.#options];
+    return [...paths, '--refresh.slow=0s', `--state.file=${this.root}/state/health.json`, ...this.#options];
   }
 
   /** Moves the hardware on to what it has done until then. What {@link change} wrote stays only where that is no other value. */

@@ -15,6 +15,7 @@ export interface NodeSettings {
   /** The rest of the configuration file. */
   readonly config?: Readonly<Record<string, unknown>>;
   readonly flags?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
   /** Arguments of the kubelet. */
   readonly kubelet?: readonly string[];
   readonly start?: StartSettings;
@@ -60,11 +61,11 @@ export async function watchedNode(settings: NodeSettings = {}): Promise<WatchedN
   const { plugin, ...rest } = (settings.config ?? {}) as { readonly plugin?: object };
   writeFileSync(config, JSON.stringify({ ...rest, plugin: { ...plugin, resources: settings.resources ?? [] } }));
   const flags = [...machine.flags(), ...kubelet.flags(), `--config.file=${config}`, '--refresh.interval=1s', ...(settings.flags ?? [])];
-  let agent = await serve(flags);
+  let agent = await serve(flags, 'serve', settings.env && { env: settings.env });
   closing({ close: () => agent.stop('SIGKILL') });
   const restart = async (): Promise<ServedAgent> => {
     await agent.stop('SIGKILL');
-    agent = await serve(flags);
+    agent = await serve(flags, 'serve', settings.env && { env: settings.env });
     return agent;
   };
   const devices = async (): Promise<readonly ToldDevice[]> => {
