@@ -44,7 +44,8 @@ function run(line: string): string {
   const address = new URL(demo.url).host;
   const [paths = ''] = /--path\.sysfs=(?:.*\\\n)+.*/.exec(demo.log()) ?? [];
   const command = line.replace('PATHS', paths).replace('localhost:9835', address);
-  const env = { ...environment(), DEVICE_AGENT_WEB_LISTEN_ADDRESS: address };
+  const [, stateFile = ''] = /^ *export DEVICE_AGENT_STATE_FILE=(.*)$/m.exec(demo.log()) ?? [];
+  const env = { ...environment(), DEVICE_AGENT_STATE_FILE: stateFile };
   const { stdout, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8', env, timeout: 30_000 });
   return stdout + stderr;
 }

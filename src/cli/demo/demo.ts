@@ -40,7 +40,7 @@ export async function runDemo(context: CommandContext): Promise<Ending> {
     });
     control = await serveControl(node, agent.address);
     const what = sizeText(node.counts, sizesOf(simulatedFamilies), size.pods);
-    await output.write(welcome(agent.address, what, size.story === 'on', node.flags()));
+    await output.write(welcome(agent.address, what, size.story === 'on', node.flags(), String(flags.get('state.file') ?? '')));
     const trouble = await Promise.race([ended, node.broken.then(systemFault)]);
     const isStuck = !(await stopInTime(agent, logger));
     if (trouble instanceof Error) throw trouble;
@@ -80,7 +80,7 @@ export function demoFlags(nodeFlags: readonly string[], given: Flags): Flags {
   return new Map<string, string | boolean>([[REFRESH, DEMO_REFRESH], ...own, ...given]);
 }
 
-function welcome(address: string, what: string, hasStory: boolean, nodeFlags: readonly string[]): string {
+function welcome(address: string, what: string, hasStory: boolean, nodeFlags: readonly string[], stateFile: string): string {
   const curl = address.startsWith('unix:')
     ? `curl -s --unix-socket ${address.slice('unix:'.length)} http://localhost`
     : `curl -s ${address}`;
@@ -92,7 +92,11 @@ function welcome(address: string, what: string, hasStory: boolean, nodeFlags: re
   Allocations    ${curl}/api/v1/allocations
   Device plugin  ${curl}/metrics | grep ^device_agent_plugin_
 
-The other commands also work on this node:
+In another terminal, commands such as health, top and incidents ask this agent after
+
+  export DEVICE_AGENT_STATE_FILE=${stateFile}
+
+A command that reads the node itself needs its paths:
 
   ${ownCommand()} list ${nodeFlags.join(' \\\n    ')}
 
