@@ -38,7 +38,7 @@ const FORBIDDEN: readonly (readonly [RegExp, string])[] = [
   [/\/firewall\.m\.\d+\/(?!status$|level$)/, 'writes or asks more'],
   [/\/xocl_errors$|\/pcie_bw$/, 'has no version, or blocks'],
   [/\/shutdown$|\/dev_hotplug_done$|_reset$|_clear$|_inject/, 'can be written'],
-  [/\/(?:power2|temp15)_/, 'sets a target'],
+  [/^(?!.*c6100bmc).*\/(?:power2|temp15)_/, 'sets a target of XRT'],
   [/\/userclk_|\/errors\/(?:clear|first_malformed_req)$/, 'sets a clock, clears, or is not needed'],
   [/\/xgq_vmr\.m\./, 'sends a command'],
   [/\/dev\//, 'opening a node is no probe'],
