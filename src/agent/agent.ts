@@ -314,6 +314,7 @@ async function build(
     snapshot: () => core.store.snapshot(),
     agent: stats,
     attribution: settings.labels.attribution,
+    hasUuids: settings.labels.uuid,
     hasContainerZeros: settings.containerMetrics.zeros,
     ...(usage === undefined ? {} : { usage: (latest) => usage.shown(latest) }),
   });

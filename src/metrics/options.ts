@@ -5,6 +5,10 @@ export const labelOptions = {
     '',
     'Prefix of the labels that name a holder: with `workload_` they are `workload_namespace`, `workload_pod` and `workload_container`. For a scrape whose own labels `namespace`, `pod` and `container` cannot be turned off.',
   ),
+  uuid: booleanOption(
+    false,
+    'Whether the readings of a device that has a UUID carry it as the label `uuid`, as the test of the AI conformance programme finds accelerators. Otherwise only device_info has it.',
+  ),
 } as const satisfies OptionSpecs;
 
 export type LabelOptions = OptionValues<typeof labelOptions>;

@@ -205,6 +205,13 @@ describe('the metrics page', () => {
     expect(prefixed.devices()).not.toMatch(/[{,](?:namespace|pod|container)="/);
   });
 
+  it('gives the readings of a device its UUID as a label when that is configured, and changes nothing else', () => {
+    const named = createExposition({ families, snapshot: () => snapshot, agent: () => stats, hasUuids: true }).devices();
+    const readings = samples(named).filter((line) => line.includes('uuid="TOY-0",device='));
+    expect(readings.length).toBeGreaterThan(2);
+    expect(samples(named.replaceAll('{uuid="TOY-0",device=', '{device=')).toSorted()).toEqual(samples(exposition().devices()).toSorted());
+  });
+
   it('shows the agent alone before the first snapshot', async () => {
     const page = exposition(() => undefined);
     expect(await page.devices()).toBe('');

@@ -19,14 +19,11 @@ export async function readCapture(file: string): Promise<Capture> {
 }
 
 /** A problem of the archive, or of the system with its file, as an error that the user can act on. Any other error stays. */
-export function captureFault(
-  file: string,
-  error: unknown,
-  code: 'capture-unreadable' | 'capture-unwritable' = 'capture-unreadable',
-): unknown {
+export function captureFault(file: string, error: unknown): unknown {
   const isSystem = typeof (error as NodeJS.ErrnoException | undefined)?.errno === 'number';
-  if (error instanceof ArchiveProblem) return new UserError(code, { file, problem: error.message }, error);
-  return isSystem ? new UserError(code, { file, problem: systemWords(error) }, error) : error;
+  if (!isSystem && !(error instanceof ArchiveProblem)) return error;
+  const problem = error instanceof ArchiveProblem ? error.message : systemWords(error);
+  return new UserError('capture-unreadable', { file, problem }, error);
 }
 
 const temporaryOf = (file: string): string => `${file}.${process.pid}.tmp`;

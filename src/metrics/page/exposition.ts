@@ -28,6 +28,8 @@ export interface ExpositionSources {
   agent(): AgentStats;
   /** Prefix of the labels that name a holder; empty by default. */
   readonly attribution?: string;
+  /** Whether readings of a device carry its UUID. Default false. */
+  readonly hasUuids?: boolean;
   /** Whether counters of containers that are 0 are on the page; true by default. */
   readonly hasContainerZeros?: boolean;
   /** Chooses the totals that the page shows; by default those of the snapshot. */
@@ -94,7 +96,7 @@ interface Latest {
 const LINE_FEED = Buffer.from('\n');
 
 export function createExposition(sources: ExpositionSources): Exposition {
-  const { clock = systemClock, attribution = '', hasContainerZeros = true } = sources;
+  const { clock = systemClock, attribution = '', hasUuids = false, hasContainerZeros = true } = sources;
   const holderText = holderLabels(attribution);
   const catalogue = createCatalogue(sources.families);
   const ofDevices = metricsOfDevices(catalogue);
@@ -108,7 +110,9 @@ export function createExposition(sources: ExpositionSources): Exposition {
     const page = new Page();
     for (const state of snapshot.devices) {
       addDevice(page, state);
-      addReadings(page, ofDevices, labelText({ device: state.device.id }), state.readings);
+      const { id, uuid } = state.device;
+      const first = labelText(hasUuids && uuid !== undefined ? { uuid, device: id } : { device: id });
+      addReadings(page, ofDevices, first, state.readings);
       if (page.isStep) yield;
     }
     addContainers(page, snapshot, holderText);
