@@ -6,6 +6,7 @@ import { packCapture } from '../../capture/archive.ts';
 import { CaptureLog } from '../../capture/capture-log.ts';
 import type { Capture, CapturedRead } from '../../capture/format.ts';
 import { redactCapture } from '../../capture/redaction/redact.ts';
+import { UserError } from '../../errors.ts';
 import { systemClock } from '../../host/clock.ts';
 import { ReadClock } from '../../host/recorded/read-clock.ts';
 import { IsolatedReads } from '../../supervisor/isolated-reads.ts';
@@ -14,7 +15,7 @@ import type { CommandContext, Ending } from '../context.ts';
 import { agentSettings, nodeName } from '../settings.ts';
 import { warnOfSysfs } from '../sysfs-warning.ts';
 import { readVersion } from '../version.ts';
-import { captureFault, captureTarget } from './file.ts';
+import { archiveProblem, captureTarget } from './file.ts';
 import { aboutCapture, placesOf } from './manifest.ts';
 
 const DEFAULT_FILE = 'device-agent-capture.json.gz';
@@ -31,7 +32,8 @@ export async function runCapture(context: CommandContext): Promise<Ending> {
   try {
     await target.write(packCapture(isRedacted ? redactCapture(capture, hostNames(), known) : capture));
   } catch (error) {
-    throw captureFault(file, error, 'capture-unwritable');
+    const problem = archiveProblem(error);
+    throw problem === undefined ? error : new UserError('capture-unwritable', { file, problem }, error);
   }
   await target.report(isRedacted ? 'two reads, names replaced' : 'two reads, with all names', output);
   return { status: 0, isStuck };

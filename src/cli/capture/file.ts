@@ -18,12 +18,16 @@ export async function readCapture(file: string): Promise<Capture> {
   }
 }
 
-/** A problem of the archive, or of the system with its file, as an error that the user can act on. Any other error stays. */
+/** What is wrong with the archive, or with its file for the system; undefined for any other error. */
+export function archiveProblem(error: unknown): string | undefined {
+  if (error instanceof ArchiveProblem) return error.message;
+  return typeof (error as NodeJS.ErrnoException | undefined)?.errno === 'number' ? systemWords(error) : undefined;
+}
+
+/** An error that the user can act on, for a file that is no capture or that the system does not read. Any other error stays. */
 export function captureFault(file: string, error: unknown): unknown {
-  const isSystem = typeof (error as NodeJS.ErrnoException | undefined)?.errno === 'number';
-  if (!isSystem && !(error instanceof ArchiveProblem)) return error;
-  const problem = error instanceof ArchiveProblem ? error.message : systemWords(error);
-  return new UserError('capture-unreadable', { file, problem }, error);
+  const problem = archiveProblem(error);
+  return problem === undefined ? error : new UserError('capture-unreadable', { file, problem }, error);
 }
 
 const temporaryOf = (file: string): string => `${file}.${process.pid}.tmp`;
