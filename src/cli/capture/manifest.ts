@@ -7,8 +7,7 @@ import { nodeName } from '../settings.ts';
 
 /** Sections that decide what a probe reads and how it is joined, judged, counted and named. All others concern the machine of the agent. */
 const SECTIONS = /^(?:probe\.[^.]+|device|labels|podresources|dra|cdi|usage|incidents)$/;
-const isKept = ({ key, section }: OptionEntry): boolean =>
-  SECTIONS.test(section.path) || key === 'refresh.stale-after' || key === 'refresh.interval';
+const isKept = ({ key, section }: OptionEntry): boolean => SECTIONS.test(section.path) || /^refresh\.(?!timeout$)/.test(key);
 
 /** Options that a replay needs although they have their defaults: it has other programs and other directories. */
 const NEEDED = /^cdi\.dirs$|^probe\..*-path$/;
