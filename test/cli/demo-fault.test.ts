@@ -101,7 +101,7 @@ describe('demo fault', () => {
     [['port-down', 'mlx5_9'], 2, 'there is no device mlx5_9; did you mean mlx5_0?', REMEDY],
     [['port-down'], 2, 'the fault port-down needs a device: mlx5_0, 0040:10:00.0', REMEDY],
     [['clear', 'mlx5_8'], 2, 'there is no fault and no device mlx5_8; did you mean mlx5_0?', REMEDY],
-    [['--demo=x'], 2, 'flag --demo: must be a process id', expect.stringContaining('Correct the value')],
+    [['--demo=x'], 2, 'flag --demo: must be a process id', expect.stringContaining('Correct the command line')],
     [['clear', '--demo=1'], 1, 'no demo runs with the process id 1', expect.stringContaining('Start "device-agent demo"')],
     [['--sim.pods=3'], 2, 'unknown flag --sim.pods', expect.stringContaining('demo fault --help')],
     [['clear', 'a', 'b'], 2, expect.stringContaining('too many arguments'), expect.stringContaining('--help')],

@@ -43,7 +43,8 @@ describe('settings of the agent', () => {
     const [first, ...others] = usual;
     const settings = agentSettings(await load({ [`probe.${first?.name}`]: false }), families);
     expect(settings.families.map(({ family }) => family.name)).toEqual(others.map(({ name }) => name));
-    for (const { family, options } of settings.families) expect(Object.keys(options)).toEqual(Object.keys(family.options));
+    for (const { family, options } of settings.families)
+      expect(new Set(Object.keys(options))).toEqual(new Set([...Object.keys(family.options), 'exclude']));
   });
 
   it('tell a health policy that has no effect', async () => {

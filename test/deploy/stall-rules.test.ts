@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { RUNBOOKS } from '../../deploy/rules/promql.ts';
 import { ruleFiles } from '../../deploy/rules/rule-files.ts';
 import { stallGroup } from '../../deploy/rules/stall.ts';
 import { isInstalled } from '../support/prometheus.ts';
@@ -47,6 +48,9 @@ const series = [
 
 const rank = (pod: string): string => `{holder_namespace="ml",holder_pod="${pod}",holder_job="train"}`;
 
+/** Where the file of rules looks for pages: at the agent. */
+const RUNBOOK_BASE = 'http://device-agent.device-agent.svc:9835/docs/runbooks';
+
 describe.skipIf(!installed)(`rules of waiting containers${skipped}`, () => {
   it('compare the ranks of a job, and tell of a container that stalled', () => {
     const directory = mkdtempSync(join(tmpdir(), 'device-agent-stall-rules-'));
@@ -84,6 +88,7 @@ describe.skipIf(!installed)(`rules of waiting containers${skipped}`, () => {
                   exp_labels: { severity: 'info', node: 'n0', holder_namespace: 'ml', holder_pod: 'r0', holder_container: 'main' },
                   exp_annotations: {
                     ...alert.annotations,
+                    runbook_url: alert.annotations.runbook_url?.replace(RUNBOOKS, RUNBOOK_BASE),
                     summary: 'ml/r0 on node n0 has made no step for 15m 0s.',
                     description: alert.annotations.description.replace('{{ $labels.holder_container }}', 'main'),
                   },

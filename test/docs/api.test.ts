@@ -39,6 +39,8 @@ beforeAll(async () => {
   );
   const { incidents } = await json<{ incidents: { id: string; states: string[]; device: string }[] }>('/api/incidents');
   incident = incidents.find(({ states, device }) => states.includes('unhealthy') && device.startsWith('nvidia'))?.id ?? 'none';
+  // A fault waits for an answer of the kubelet that is not older.
+  await vi.waitFor(async () => expect((await json<{ faults: object[] }>('/api/incidents')).faults).not.toEqual([]), { timeout: 40_000 });
   // The thread that reads the kernel log answers a little later.
   await vi.waitFor(
     async () => expect((await json<{ kernel?: { lines: object[] } }>(`/api/incidents/${incident}`)).kernel?.lines).not.toEqual([]),

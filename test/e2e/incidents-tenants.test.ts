@@ -158,7 +158,7 @@ describe('device-agent incidents --pod', () => {
     const fpga = (await list('admin', '?namespace=genomics')).find(({ device }) => device.startsWith('fpga/')) as TenantIncident;
     const [{ pod = '' } = {}] = fpga.held;
     const json = await run(['incidents', '--pod', `genomics/${pod}`, '-o', 'json', state()]);
-    expect(JSON.parse(json.stdout)).toEqual({ incidents: [fpga] });
+    expect(JSON.parse(json.stdout)).toEqual({ incidents: [fpga], faults: [] });
     const table = await run(['incidents', '--pod', `genomics/${pod}`, state()]);
     expect(table.stdout).toMatch(/^ID +TIME +DEVICE +CHANGE +CONDITIONS +REMEDIES +HELD BY\n/);
     expect(table.stdout).toMatch(new RegExp(`${FPGA} .*NonfatalError.*kernel since 2`));
@@ -172,6 +172,7 @@ describe('device-agent incidents --pod', () => {
     expect((await run(['incidents', '--pod', `genomics/${pod}`, ...stopped])).stdout).toBe(table.stdout);
     expect(JSON.parse((await run(['incidents', '--pod', `genomics/${pod}`, '-o', 'json', ...stopped])).stdout)).toEqual({
       incidents: [fpga],
+      faults: [],
     });
   });
 

@@ -170,7 +170,7 @@ describe('the faults that families declare', async () => {
       for (const device of devices) {
         const begunFault = { name: fault.name, ...(device !== undefined && { device }), fromMs: 30_000 };
         const during = simulation.simulate({ ...scenario, faults: [begunFault] });
-        expect({ ...during.files, ...during.links }).not.toEqual({ ...before.files, ...before.links });
+        expect([during.files, during.links, during.kernelLog]).not.toEqual([before.files, before.links, before.kernelLog]);
         const after = simulation.simulate({ ...scenario, faults: [{ ...begunFault, untilMs: 45_000 }] });
         expect(Object.keys(after.files)).toEqual(Object.keys(before.files));
         expect(after.links).toEqual(before.links);

@@ -116,7 +116,7 @@ describe.skipIf(!areThere)(`captured RDMA devices${skipped}`, () => {
 
   it.each(SERIES)('%s gives one series for each of its %d counter files', (device, count) => {
     const report = reportOf(collectCapture(), device);
-    const levels = /^device_(?:link_|infiniband_(?:info|port_|link_|unreadable))/;
+    const levels = /^device_(?:link_|infiniband_(?:info|port_|link_|unreadable|unmapped))/;
     expect(report.readings.filter(({ metric }) => !levels.test(metric))).toHaveLength(count);
   });
 });

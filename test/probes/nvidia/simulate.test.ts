@@ -5,6 +5,7 @@ import { family } from '../../../src/probes/nvidia/index.ts';
 import { resolve } from '../../../src/probes/nvidia/resolve.ts';
 import { simulate } from '../../../src/sim/families/nvidia/simulate.ts';
 import type { Scenario, SimulatedUse } from '../../../src/sim/family-simulation.ts';
+import { kernelLogText } from '../../../src/sim/kernel-log.ts';
 import { type Told, toldOf } from '../../support/told.ts';
 import { type Machine, placeHardware, reportOf, valueIn } from './harness.ts';
 
@@ -91,7 +92,7 @@ describe('the simulated node', () => {
       { name: 'hot', device: SECOND, fromMs: 3_000 },
       { name: 'xid79', device: SECOND, fromMs: 4_000, untilMs: 5_000 },
     ];
-    const logAt = (elapsedMs: number): string => simulate({ ...scenario, elapsedMs, faults }).files['dev/kmsg'] as string;
+    const logAt = (elapsedMs: number): string => kernelLogText(simulate({ ...scenario, elapsedMs, faults }).kernelLog ?? []);
     expect([0, 1_000, 3_000, 4_000, 9_000].map((ms) => logAt(ms).trimEnd().split('\n').length)).toEqual([1, 2, 2, 4, 4]);
     for (const ms of [0, 1_000, 4_000]) expect(logAt(9_000).startsWith(logAt(ms))).toBe(true);
     expect(logAt(9_000)).toContain('4,3,4000000,-;NVRM: Xid (PCI:0008:02:00): 79');
