@@ -10,7 +10,7 @@ import { judgeXid } from './xid-table.ts';
 
 /** A fault stays in the collections for this time, so that at least one snapshot takes it. */
 const REPORTED_MS = 60_000;
-/** Faults of one GPU with one Xid that are told one by one within {@link WINDOW_MS}. Later ones of that time count as repeats. */
+/** The first faults of one GPU with one Xid within {@link WINDOW_MS} are reported one by one. Later ones count as repeats. */
 const MOST_SINGLE = 32;
 const WINDOW_MS = 3_600_000;
 /** Faults that wait for the end of the one before them. */
