@@ -1,14 +1,18 @@
 import { hostname } from 'node:os';
+import cron from 'node-cron';
 import type { ReadyRules } from '../health/journal/ready-devices.ts';
 import { kubeletHealth } from '../health/policy/kubelet-health.ts';
 import { OWN_CONDITIONS } from '../health/policy/own-conditions.ts';
 import { USE_CONDITIONS } from '../health/policy/use-conditions.ts';
 import { type Clock, systemClock } from '../host/clock.ts';
+import { readHostFacts } from '../host/facts.ts';
+import { Tree } from '../host/fs/tree.ts';
 import type { IncidentPlace } from '../incidents/freeze.ts';
 import type { Logger } from '../log/logger.ts';
 import { createExposition, type Exposition } from '../metrics/page/exposition.ts';
 import type { AgentStats, ConfigStatus } from '../model/agent-stats.ts';
 import type { HealthEvent } from '../model/events.ts';
+import type { HostFacts } from '../model/host-facts.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { DevicePlugin } from '../plugin/plugin.ts';
 import { AccessControl } from '../server/access/access-control.ts';
@@ -17,19 +21,15 @@ import { feedServers } from '../server/feed/feed-sockets.ts';
 import { HealthFeed } from '../server/feed/health-feed.ts';
 import { createServer } from '../server/http/server.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
-import { acceptCondition } from './control.ts';
 import { AgentCore, type CoreDependencies } from './core.ts';
-import { HealthService } from './health.ts';
-import { HistoryService } from './history.ts';
-import { HostFactsCache } from './host-facts.ts';
-import { IncidentService } from './incidents.ts';
-import { InventoryLog } from './inventory-log.ts';
+import { acceptCondition, HealthService } from './health.ts';
+import { HistoryService, IncidentService } from './incidents.ts';
 import { Liveness } from './liveness.ts';
-import { createAgentPlugin, warnOfResources } from './plugin.ts';
+import { InventoryLog } from './log-lines.ts';
+import { createAgentPlugin, warnOfResources } from './resources.ts';
+import { every } from './schedule.ts';
 import type { AgentSettings } from './settings.ts';
-import { withTrustedState } from './state-directory.ts';
-import { StateLease } from './state-lease.ts';
-import { Succession } from './succession.ts';
+import { StateLease, Succession, withTrustedState } from './state.ts';
 import { AccountingService } from './usage.ts';
 import { UsageLedger } from './usage-ledger.ts';
 
@@ -159,7 +159,7 @@ export async function startAgent(configured: AgentSettings, parts: AgentDependen
     stopAwaiting();
     succession.serving();
   });
-  core.poller.watch();
+  core.holders.poller.watch();
   access?.watch();
   plugin?.start();
   const tick = (intervalMs: number): (() => void) => every(intervalMs, () => void core.refresh(), systemClock);
@@ -289,9 +289,9 @@ async function build(
   const history = isLasting ? new HistoryService(settings, incidents, core.store) : undefined;
   const plugin = isLasting ? createAgentPlugin(settings, core, () => health.policy, logger, clock) : undefined;
   const stats = (): AgentStats => {
-    const polled = core.poller.stats();
+    const polled = core.holders.poller.stats();
     const host = facts?.facts();
-    const { checkpointProblem, pods } = core;
+    const { checkpointProblem, claimFileProblems, pods } = core.holders;
     const offered = plugin?.stats();
     const file = config?.();
     return {
@@ -300,7 +300,7 @@ async function build(
       podResourcesRequests: polled.requests,
       podResourcesDurations: polled.durations,
       ...(checkpointProblem === undefined ? {} : { checkpointProblem }),
-      claimFileProblems: core.claimFileProblems.map(({ code }) => code),
+      claimFileProblems: claimFileProblems.map(({ code }) => code),
       ...(pods?.isUp === undefined ? {} : { isPodsApiUp: pods.isUp }),
       ...(host === undefined ? {} : { host }),
       ...(access === undefined ? {} : { webConfig: access.stats() }),
@@ -321,23 +321,31 @@ async function build(
   return { core, health, usage, exposition, facts, plugin, incidents, history };
 }
 
-/**
- * Calls `tick` at once and then every `intervalMs`, without drift. The second call comes after a random part of the interval, so
- * that the nodes of a cluster do not read at the same time. `tick` only starts work. A part that still runs ignores the tick, so a slow
- * part never delays another. Returns a function that stops the calls.
- */
-export function every(intervalMs: number, tick: () => void, clock: Clock, random: () => number = Math.random): () => void {
-  let dueMs = clock.monotonic() + intervalMs * (0.5 + random() / 2);
-  let cancel = (): void => {};
-  const wait = (): void => {
-    cancel = clock.after(Math.max(0, dueMs - clock.monotonic()), () => {
-      // Ticks missed while the whole machine was suspended are skipped.
-      dueMs = Math.max(dueMs, clock.monotonic() - intervalMs) + intervalMs;
-      wait();
-      tick();
-    });
-  };
-  wait();
-  tick();
-  return () => cancel();
+/** Memory and kernel change only at a reboot or by hot plug. */
+const CALENDAR = '17 */6 * * *';
+
+/** Reads the host facts at the start and then by {@link CALENDAR}, in the background. */
+class HostFactsCache {
+  readonly #sys: Tree;
+  readonly #clock: Clock;
+  readonly #task = cron.schedule(CALENDAR, () => void this.#refresh(), { unref: true, suppressMissedWarning: true });
+  #facts: HostFacts = {};
+
+  constructor(sysfs: string, clock: Clock) {
+    this.#sys = new Tree(sysfs);
+    this.#clock = clock;
+    void this.#refresh();
+  }
+
+  facts(): HostFacts {
+    return this.#facts;
+  }
+
+  stop(): void {
+    void this.#task.destroy();
+  }
+
+  async #refresh(): Promise<void> {
+    this.#facts = await readHostFacts(this.#sys, this.#clock).catch(() => this.#facts);
+  }
 }

@@ -3,22 +3,22 @@ import type { HealthMemory } from '../health/engine/memory.ts';
 import { createJournal, type Journal } from '../health/journal/journal.ts';
 import { observedAfter } from '../health/journal/observed-spans.ts';
 import { createStateFile, type StateFile, type StateRead } from '../health/journal/state-file.ts';
-import type { HealthPolicy } from '../health/policy/policy.ts';
+import { createPolicy, type HealthPolicy } from '../health/policy/policy.ts';
 import type { Clock } from '../host/clock.ts';
 import { FaultLedger } from '../incidents/fault-ledger.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { HungStep } from '../model/collection.ts';
 import { defined } from '../model/defined.ts';
+import { type Device, deviceKey } from '../model/device.ts';
 import type { HealthEvent, Transition } from '../model/events.ts';
 import { NEVER_OBSERVED, type ObservedSpans } from '../model/observed-spans.ts';
+import type { Snapshot } from '../model/snapshot.ts';
+import type { AcceptAnswer, AcceptRequest } from '../server/control/control-socket.ts';
 import type { Judge } from './assemble.ts';
-import { bootIdOf } from './boot-id.ts';
-import { healthPolicy } from './health-policy.ts';
-import { tellKept } from './kept-state.ts';
 import type { RestoredDevice } from './known-devices.ts';
 import type { AgentSettings } from './settings.ts';
-import { StateLease } from './state-lease.ts';
+import { bootIdOf, StateLease, tellKept } from './state.ts';
 
 /** Connects the health engine with its policy, its state file, its log lines and its timers. */
 export class HealthService {
@@ -255,3 +255,47 @@ const LINES: Readonly<Partial<Record<Transition, string>>> = {
   replaced: 'a device was replaced',
   fault: 'a device reported a fault',
 };
+
+/** Builds the health policy from the configuration. `problems` lists the parts of the configuration that have no effect. */
+export function healthPolicy(settings: AgentSettings): ReturnType<typeof createPolicy> {
+  return createPolicy({
+    specs: Object.fromEntries(settings.families.map(({ family }) => [family.name, family.conditions])),
+    config: settings.health,
+    staleAfterMs: settings.refresh['stale-after'],
+    missingRetentionMs: settings.device['missing-retention'],
+    readEveryMs: settings.refresh.interval,
+    use: settings.usage,
+  });
+}
+
+/** Ends conditions that no reading can confirm, and judges again at once. */
+export function acceptCondition(
+  { device: wanted, condition, why }: AcceptRequest,
+  snapshot: Snapshot | undefined,
+  health: HealthService,
+  assemble: () => void,
+): AcceptAnswer {
+  const found = (snapshot?.devices ?? []).filter(({ key, device: { id, aliases, uuid } }) =>
+    [key, id, uuid, ...aliases].some((name) => name?.toLowerCase() === wanted.toLowerCase()),
+  );
+  const [state, other] = found;
+  if (state === undefined) return acceptAbsence(wanted, why, health, assemble);
+  if (other !== undefined) return { refused: `several devices are called ${wanted}: ${found.map(({ key }) => key).join(', ')}` };
+  const accepted = health.engine.accept(state.key, condition, why);
+  if (accepted.length === 0)
+    return {
+      refused: `${state.key} has no unverified condition${condition === undefined ? '' : ` ${condition}`}; a condition that is read ends with its cause`,
+    };
+  assemble();
+  return { device: state.key, accepted };
+}
+
+/** Accepts that a device which was out of service does not return: it was removed, for example. */
+function acceptAbsence(wanted: string, why: string, health: HealthService, assemble: () => void): AcceptAnswer {
+  const names = ({ family, id, uuid, aliases }: Device): readonly (string | undefined)[] => [`${family}/${id}`, id, uuid, ...aliases];
+  const found = health.engine.unreturned().find((device) => names(device).some((name) => name?.toLowerCase() === wanted.toLowerCase()));
+  if (found === undefined) return { refused: `there is no device ${wanted}` };
+  const accepted = health.engine.accept(deviceKey(found), undefined, why);
+  assemble();
+  return { device: deviceKey(found), accepted };
+}

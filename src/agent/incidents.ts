@@ -1,9 +1,10 @@
 import { dirname, join } from 'node:path';
+import { TREND_MS } from '../board/trend.ts';
 import { BUSY_WAITING, STALLED } from '../health/policy/use-conditions.ts';
 import type { Clock } from '../host/clock.ts';
 import { kernelLogPath } from '../host/host.ts';
 import type { IncidentPlace } from '../incidents/freeze.ts';
-import type { ReadingHistoryStore } from '../incidents/history.ts';
+import { type HistorySettings, ReadingHistoryStore } from '../incidents/history.ts';
 import { KernelLog } from '../incidents/kernel-log.ts';
 import { eventsOfHardware } from '../incidents/names.ts';
 import type { RecordRead } from '../incidents/record-file.ts';
@@ -13,9 +14,8 @@ import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { KeptFault } from '../model/fault.ts';
 import type { HealthService } from './health.ts';
-import { historySettings } from './history-settings.ts';
 import type { AgentSettings } from './settings.ts';
-import type { StateLease } from './state-lease.ts';
+import type { StateLease } from './state.ts';
 import type { Store } from './store.ts';
 
 export interface IncidentDependencies {
@@ -128,3 +128,35 @@ const recorderSettings = (settings: AgentSettings): RecorderSettings => ({
   recordMs: settings.incidents.readings,
   recorded: new Set([BUSY_WAITING, STALLED]),
 });
+
+/** Charts show half an hour; the record of an incident can reach back further. */
+function historySettings({ families, incidents, refresh }: AgentSettings): HistorySettings {
+  const specs = new Map(families.flatMap(({ family }) => family.metrics).map((spec) => [spec.name, spec]));
+  return { periodMs: Math.max(TREND_MS, incidents.readings), intervalMs: refresh.interval, specs };
+}
+
+/** The latest readings of all devices, for rates and charts. Where incidents are kept, it is the history of their recorder. */
+export class HistoryService {
+  readonly #incidents: IncidentService | undefined;
+  #settings: HistorySettings;
+  #own: ReadingHistoryStore | undefined;
+
+  constructor(settings: AgentSettings, incidents: IncidentService | undefined, snapshots: Store) {
+    this.#incidents = incidents;
+    this.#settings = historySettings(settings);
+    if (incidents !== undefined) return;
+    this.#own = new ReadingHistoryStore(this.#settings);
+    snapshots.subscribe(() => this.#own?.take(snapshots.snapshot()?.devices ?? []));
+  }
+
+  get current(): ReadingHistoryStore {
+    return (this.#incidents?.history ?? this.#own) as ReadingHistoryStore;
+  }
+
+  configure(settings: AgentSettings): void {
+    const { intervalMs, periodMs } = this.#settings;
+    this.#settings = historySettings(settings);
+    const isSame = this.#settings.intervalMs === intervalMs && this.#settings.periodMs === periodMs;
+    if (this.#own !== undefined && !isSame) this.#own = new ReadingHistoryStore(this.#settings);
+  }
+}

@@ -9,7 +9,7 @@ import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { AgentSettings } from './settings.ts';
-import { StateLease } from './state-lease.ts';
+import { StateLease } from './state.ts';
 import type { Store } from './store.ts';
 
 const HOUR_MS = 3_600_000;

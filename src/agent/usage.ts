@@ -10,10 +10,8 @@ import { defined } from '../model/defined.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Usage } from '../model/usage.ts';
 import { type WaitingSettings, WaitingTracker } from '../waiting/tracker.ts';
-import { bootIdOf } from './boot-id.ts';
-import { tellKept } from './kept-state.ts';
 import type { AgentSettings } from './settings.ts';
-import { StateLease } from './state-lease.ts';
+import { bootIdOf, StateLease, tellKept } from './state.ts';
 
 /** Snapshots of one refresh that come within this time are saved together. */
 const SETTLE_MS = 100;

@@ -1,5 +1,5 @@
-import { healthPolicy } from '../agent/health-policy.ts';
-import { resourcesWithoutEffect } from '../agent/plugin.ts';
+import { healthPolicy } from '../agent/health.ts';
+import { resourcesWithoutEffect } from '../agent/resources.ts';
 import type { Configuration } from '../config/configuration.ts';
 import { configurationRows, printJson, printYaml } from '../config/print.ts';
 import { fileSchema } from '../config/schema.ts';

@@ -209,7 +209,7 @@ class MigNode {
 
   /** The agent watches the directory, and asks the kubelet after these times. */
   #specsChanged(): void {
-    for (const ms of [50, 500]) this.clock.after(ms, () => void this.#core?.poller.refresh());
+    for (const ms of [50, 500]) this.clock.after(ms, () => void this.#core?.holders.poller.refresh());
   }
 
   /** A thread that takes some time before and after it reads. */

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ExpectedTracker, withExpected } from '../../src/agent/expected.ts';
-import { type FamilyInput, knownDevices } from '../../src/agent/known-devices.ts';
+import { ExpectedTracker, type FamilyInput, knownDevices, withExpected } from '../../src/agent/known-devices.ts';
 import { nodeProblem } from '../../src/health/journal/node-problem.ts';
 import type { Listing } from '../../src/model/collection.ts';
 import type { Device } from '../../src/model/device.ts';

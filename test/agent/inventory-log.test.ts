@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { InventoryLog } from '../../src/agent/inventory-log.ts';
+import { InventoryLog } from '../../src/agent/log-lines.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import type { PluginResourceStats } from '../../src/model/plugin-stats.ts';
 import type { DeviceState, FamilyState, Snapshot } from '../../src/model/snapshot.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { placementFindings } from '../../src/agent/placement.ts';
+import { placementFindings } from '../../src/agent/use.ts';
 import { conditionPolicy, createPolicy } from '../../src/health/policy/policy.ts';
 import { POOR_PLACEMENT } from '../../src/health/policy/use-conditions.ts';
 import { localities } from '../../src/join/localities.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ProblemLog } from '../../src/agent/problem-log.ts';
+import { ProblemLog } from '../../src/agent/log-lines.ts';
 import { createChangeLog } from '../../src/log/changes.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { Assembler, type Inputs, type Judge } from '../../src/agent/assemble.ts';
-import { servedIds } from '../../src/agent/served.ts';
+import { Assembler, type Judge } from '../../src/agent/assemble.ts';
+import { servedIds } from '../../src/agent/resources.ts';
+import type { Inputs } from '../../src/agent/steps.ts';
 import { createHealthEngine } from '../../src/health/engine/engine.ts';
 import { createPolicy } from '../../src/health/policy/policy.ts';
 import { createExposition, type Exposition } from '../../src/metrics/page/exposition.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { healthPolicy } from '../../src/agent/health-policy.ts';
-import { resourcesWithoutEffect } from '../../src/agent/plugin.ts';
+import { healthPolicy } from '../../src/agent/health.ts';
+import { resourcesWithoutEffect } from '../../src/agent/resources.ts';
 import { agentSettings, checkMeaning } from '../../src/cli/settings.ts';
 import { Configuration, loadConfiguration } from '../../src/config/configuration.ts';
 import { createRegistry } from '../../src/config/registry.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { healthPolicy } from '../../src/agent/health-policy.ts';
+import { healthPolicy } from '../../src/agent/health.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import { agentSettings, checkMeaning } from '../../src/cli/settings.ts';
 import { loadConfiguration } from '../../src/config/configuration.ts';

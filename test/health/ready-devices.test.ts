@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { resourceDevices } from '../../src/agent/resource-devices.ts';
+import { resourceDevices } from '../../src/agent/resources.ts';
 import { type ReadyQuestion, type ReadyRules, readyDevices } from '../../src/health/journal/ready-devices.ts';
 import { Resolver } from '../../src/join/resolve.ts';
 import type { ExpectedDevices } from '../../src/model/expected.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ProblemLog } from '../../src/agent/problem-log.ts';
+import { ProblemLog } from '../../src/agent/log-lines.ts';
 import { findOwners } from '../../src/join/owners.ts';
 import { type ResolveRules, Resolver } from '../../src/join/resolve.ts';
 import { createChangeLog } from '../../src/log/changes.ts';

@@ -112,8 +112,8 @@ export class OracleNode {
     // In memory: histories of accounts over restarts are in test/usage.
     const usage = await AccountingService.open({ ...settings, state: { ...settings.state, file: '' } }, SILENT, this.clock);
     const core = new AgentCore(settings, this.#health, SILENT, this.clock, { start, isolated }, usage);
-    const ask = core.poller.refresh.bind(core.poller);
-    core.poller.refresh = () => (this.#isWithKubelet ? this.#track(ask()) : Promise.resolve());
+    const ask = core.holders.poller.refresh.bind(core.holders.poller);
+    core.holders.poller.refresh = () => (this.#isWithKubelet ? this.#track(ask()) : Promise.resolve());
     this.#core = core;
     this.#offer(core);
   }
@@ -153,7 +153,7 @@ export class OracleNode {
 
   /** Queries only the kubelet, outside of a refresh. */
   async ask(): Promise<void> {
-    void this.#core?.poller.refresh();
+    void this.#core?.holders.poller.refresh();
     await this.settle();
   }
 

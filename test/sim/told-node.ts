@@ -1,7 +1,7 @@
-import { every } from '../../src/agent/agent.ts';
 import { AgentCore } from '../../src/agent/core.ts';
 import { HealthService } from '../../src/agent/health.ts';
-import { createAgentPlugin } from '../../src/agent/plugin.ts';
+import { createAgentPlugin } from '../../src/agent/resources.ts';
+import { every } from '../../src/agent/schedule.ts';
 import { demoFlags } from '../../src/cli/demo/demo.ts';
 import { agentSettings } from '../../src/cli/settings.ts';
 import { loadConfiguration } from '../../src/config/configuration.ts';

@@ -1,13 +1,66 @@
+import { dirname, resolve } from 'node:path';
 import type { Clock } from '../host/clock.ts';
+import { whyUntrusted } from '../host/fs/open-path.ts';
+import { Tree } from '../host/fs/tree.ts';
 import type { Logger } from '../log/logger.ts';
 import { controlSocket, type TakeOverAnswer } from '../server/control/control-socket.ts';
 import { type TakenOver, takeOver } from '../server/control/take-over.ts';
 import { AgentSockets } from '../server/sockets.ts';
-import { StateLease } from './state-lease.ts';
+import type { AgentSettings } from './settings.ts';
 
 /** How often a start asks again while an agent is being replaced by another one. */
 const TRIES = 10;
 const RETRY_MS = 1_000;
+
+/** Identity of the present boot of the machine. */
+export function bootIdOf(procfs: string): string {
+  return new Tree(procfs).text('sys/kernel/random/boot_id') ?? 'unknown';
+}
+
+/** Settings without a state file, and the reason, when others than root and the user of this process can change the directory of the file. */
+export async function withTrustedState(settings: AgentSettings): Promise<{ readonly settings: AgentSettings; readonly problem?: string }> {
+  const { file } = settings.state;
+  const problem = file === '' ? undefined : await whyUntrusted(dirname(resolve(file)));
+  if (problem === undefined) return { settings };
+  return { settings: { ...settings, state: { ...settings.state, file: '' } }, problem };
+}
+
+export interface KeptPlace {
+  /** Path of the file in use. */
+  readonly to: string;
+  readonly what: 'health' | 'usage';
+  /** Devices that were unhealthy in it. */
+  readonly unhealthy?: readonly string[];
+}
+
+/**
+ * Logs a file that an older agent kept and that this agent could use. The agent does not put it back by itself: the older agent may have seen
+ * a reset since then. Only the file in use has that, and nothing shows which of the two files is right about a condition.
+ */
+export function tellKept(logger: Logger, kept: string, { to, what, unhealthy = [] }: KeptPlace): void {
+  const devices = unhealthy.length === 0 ? {} : { unhealthy };
+  const remedy = `To have it again in place of what is known since, stop the agent, move ${kept} to ${to} and start the agent; else remove it.`;
+  logger.warn(`an older agent kept the ${what} state of before, and it is not used`, { path: kept, ...devices, remedy });
+}
+
+/** Whether this agent may write the state on the disk. Of two agents on a node, as in an update, only the newer one may. */
+export class StateLease {
+  #isHeld = true;
+
+  get isHeld(): boolean {
+    return this.#isHeld;
+  }
+
+  /** A newer agent reads the state now. What this agent learns from now on stays in memory. */
+  give(): void {
+    this.#isHeld = false;
+  }
+
+  /** The newer agent has ended. This one still has all in memory, and writes it again. */
+  take(): void {
+    this.#isHeld = true;
+  }
+}
 
 /** What an older agent saves before it leaves the disk to a newer one, and does when it has the disk again. */
 export interface Succeeded {

@@ -1,0 +1,150 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Clock } from '../host/clock.ts';
+import type { DocumentThread } from '../host/documents/document-thread.ts';
+import type { DocumentProblem } from '../host/documents/kind.ts';
+import type { Host } from '../host/host.ts';
+import { type CheckpointRead, CheckpointReader } from '../kubelet/checkpoint/checkpoint.ts';
+import { ClaimReader } from '../kubelet/claims/claims.ts';
+import { documentThread } from '../kubelet/document-kinds.ts';
+import { PodsReader } from '../kubelet/pods/reader.ts';
+import { createPodResourcesPoller, type PodResourcesPoller } from '../kubelet/poller.ts';
+import type { Logger } from '../log/logger.ts';
+import type { Observe } from '../model/observation.ts';
+import type { CheckpointReason, PodResources } from '../model/pod-resources.ts';
+
+import type { ProblemLog } from './log-lines.ts';
+import type { AgentSettings } from './settings.ts';
+import type { Inputs } from './steps.ts';
+
+interface HolderDependencies {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly problems: ProblemLog;
+  readonly host: Host;
+  readonly observe: Observe | undefined;
+  /** Called when an answer has arrived, with all files that belong to it. */
+  changed(isNews: boolean): void;
+  /** The answer of the kubelet in the latest snapshot. */
+  known(): PodResources | undefined;
+}
+
+/** What the kubelet and the drivers of claims tell of the holders of devices: the latest answers and files. */
+export class HolderSources {
+  readonly poller: PodResourcesPoller;
+  /** Absent while the Pods API is not asked. */
+  readonly pods: PodsReader | undefined;
+  readonly #parts: HolderDependencies;
+  /** Parses the files of the kubelet and of drivers. */
+  readonly #documents: DocumentThread;
+  readonly #checkpointReader: CheckpointReader;
+  #checkpoint: CheckpointRead = { entries: [] };
+  readonly #claims: ClaimReader;
+  /** The read of the checkpoint and of the claims' files that belongs to the latest answer of the kubelet. */
+  #readingFiles: Promise<void> | undefined;
+
+  constructor({ podResources, podsApi, dra, cdi, roots, families, usage }: AgentSettings, parts: HolderDependencies) {
+    const { clock, observe, logger, host } = parts;
+    this.#parts = parts;
+    this.#documents = documentThread(clock);
+    this.#claims = new ClaimReader({
+      metadataDirectory: dra['metadata-dir'],
+      cdiDirectories: cdi.dirs,
+      sysfs: roots.sysfs,
+      forms: families.flatMap(({ family }) => family.claimForms ?? []),
+      thread: this.#documents,
+      clock,
+      observe,
+    });
+    this.#checkpointReader = new CheckpointReader(podResources.checkpoint, this.#documents, clock, host);
+    // The API is an extra, so what is wrong with it is no warning.
+    const onProblem = (detail: string | undefined): void =>
+      detail === undefined
+        ? logger.info("the kubelet's Pods API answers")
+        : logger.info("the kubelet's Pods API does not answer; pods have no UID and no extended resources", { detail });
+    this.pods =
+      podsApi && new PodsReader({ options: podsApi, clock, onChange: () => parts.changed(true), labels: usage.labels, onProblem });
+    this.poller = createPodResourcesPoller({
+      options: podResources,
+      specDirectories: cdi.dirs,
+      clock,
+      observe,
+      onChange: () => {
+        this.#answered();
+        void this.pods?.refresh();
+      },
+    });
+  }
+
+  /** The latest answers and files. */
+  get inputs(): Omit<Inputs, 'families'> {
+    return {
+      podResources: this.poller.current(),
+      ...(this.pods === undefined ? {} : { pods: this.pods.current() }),
+      checkpoint: this.#checkpoint.entries,
+      claims: this.#claims.current(),
+      claimTimes: this.#claims.times,
+    };
+  }
+
+  /** Why the kubelet's checkpoint cannot be used. */
+  get checkpointProblem(): CheckpointReason | undefined {
+    return this.#checkpoint.problem?.code;
+  }
+
+  /** Files of claims that cannot be used. */
+  get claimFileProblems(): readonly DocumentProblem[] {
+    return this.#claims.problems();
+  }
+
+  /** Whether a driver has named hardware for a claim. */
+  get hasClaims(): boolean {
+    return this.#claims.current().size > 0;
+  }
+
+  /** A file does not answer, so that the process cannot end by itself. */
+  get isStuck(): boolean {
+    return this.#checkpointReader.isPending || this.#claims.isPending;
+  }
+
+  /** Asks the kubelet. Resolves when the files that belong to its answer are read, too. */
+  async ask(): Promise<void> {
+    await this.poller.refresh();
+    await Promise.all([this.pods?.idle(), this.#readingFiles]);
+  }
+
+  /** Reads the files of claims again. */
+  readClaims(): Promise<void> {
+    return this.#claims.read(this.poller.current().allocations);
+  }
+
+  /** Asks nobody any more. */
+  stop(): void {
+    this.poller.close();
+    this.pods?.close();
+  }
+
+  /** Ends the thread that parses the files. */
+  close(): void {
+    this.#documents.close();
+  }
+
+  /** Checkpoint and drivers' files are read after each answer, so that a snapshot never joins a new pod with the UID of the one before it. */
+  #answered(): void {
+    const { allocations, problem } = this.poller.current();
+    const before = this.#parts.known();
+    const hasClaims = allocations.some(({ claim }) => claim !== undefined);
+    const claims = this.#claims.current();
+    const isSame = problem === undefined && before?.problem === undefined && isDeepStrictEqual(allocations, before?.allocations);
+    const reading = Promise.all([this.#readCheckpoint(), hasClaims ? this.#claims.read(allocations) : undefined]).then(() => {
+      if (this.#readingFiles === reading) this.#readingFiles = undefined;
+      this.#parts.problems.claimFiles(this.#claims.problems());
+      this.#parts.changed(!isSame || !isDeepStrictEqual(this.#claims.current(), claims));
+    });
+    this.#readingFiles = reading;
+  }
+
+  async #readCheckpoint(): Promise<void> {
+    this.#checkpoint = await this.#checkpointReader.read();
+    this.#parts.problems.checkpoint(this.#checkpoint.problem);
+  }
+}
