@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CredibleLimits } from '../../src/probes/kit/sensor-limits.ts';
+import { CredibleLimits } from '../../src/probes/kit/temperature.ts';
 
 describe('a critical limit', () => {
   it('that a cool part exceeds at first sight is none, also when the part gets warm', () => {

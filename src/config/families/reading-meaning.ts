@@ -1,6 +1,7 @@
 import { shared } from '../../model/shared-metrics.ts';
 import type { Declaration, DeclaredReading } from '../../probes/declared/declaration.ts';
 import { sharedMetric } from '../../probes/declared/metrics.ts';
+import { hwmonMetrics } from '../../probes/kit/hwmon.ts';
 import { pcieMetrics } from '../../probes/kit/pcie/pcie.ts';
 import { nearestHint } from '../nearest.ts';
 import type { SchemaProblem } from '../schema-check.ts';
@@ -82,13 +83,23 @@ export function readingProblems(declaration: Declaration, taken: ReadonlySet<str
 
 type Say = (path: Path, message: string) => void;
 
-function checkShared({ pcie }: Declaration, { metric, type, help, container, labels = {} }: DeclaredReading, n: number, say: Say): void {
+function checkShared(
+  { pcie, hwmon }: Declaration,
+  { metric, type, help, container, labels = {} }: DeclaredReading,
+  n: number,
+  say: Say,
+): void {
   for (const [key, value] of Object.entries({ type, help, container }))
     if (value !== undefined) say(['readings', n, key], `${metric} is a shared metric, which has its own ${key}`);
   for (const label of sharedMetric(metric)?.labels ?? [])
     if (!Object.hasOwn(labels, label)) say(['readings', n, 'labels'], `${metric} needs the label "${label}"`);
-  if (pcie === true && pcieMetrics.some(({ name }) => name === metric))
-    say(['readings', n, 'metric'], `"pcie: true" already reads ${metric}`);
+  const traits = [
+    ['pcie', pcie, pcieMetrics],
+    ['hwmon', hwmon, Object.values(hwmonMetrics)],
+  ] as const;
+  for (const [trait, isOn, metrics] of traits)
+    if (isOn === true && metrics.some(({ name }) => name === metric))
+      say(['readings', n, 'metric'], `"${trait}: true" already reads ${metric}`);
 }
 
 function checkOwn({ family, readings = [] }: Declaration, reading: DeclaredReading, n: number, taken: ReadonlySet<string>, say: Say): void {

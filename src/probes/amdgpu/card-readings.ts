@@ -1,9 +1,9 @@
 import { defined } from '../../model/defined.ts';
 import type { Reading } from '../../model/metric.ts';
+import { readingOf } from '../kit/hwmon.ts';
 import { pcieReadings } from '../kit/pcie/pcie.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import type { AwakeSample, CardFacts } from './card.ts';
-import { readingOf } from './hwmon.ts';
 import { metrics } from './metrics.ts';
 import type { RasSample } from './ras-reader.ts';
 import { addTableReadings } from './table-readings.ts';

@@ -7,15 +7,15 @@ import type { Problem } from '../../model/collection.ts';
 import { defined } from '../../model/defined.ts';
 import type { DirectAccess } from '../../model/direct-access.ts';
 import { DeviceFiles, type DriverErrors, type FileFact } from '../kit/device-files.ts';
-import type { ChannelSample } from '../kit/drm/channels.ts';
+import { type MonitorSample, readingOf } from '../kit/hwmon.ts';
 import { Kept } from '../kit/kept.ts';
 import { isDue, type Pace } from '../kit/pace.ts';
 import { readDirectAccess } from '../kit/pcie/direct.ts';
 import { PCIE_EVERY_MS, PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
-import { CredibleLimits } from '../kit/sensor-limits.ts';
+import { CredibleLimits } from '../kit/temperature.ts';
 import { parseCount, parsePercent, plainText } from '../kit/text.ts';
 import type { CardPlace } from './discover.ts';
-import { findMonitor, type Monitor, readingOf, readMonitor } from './hwmon.ts';
+import { type CardMonitor, findCardMonitor, readCardMonitor } from './hwmon.ts';
 import { metrics } from './metrics.ts';
 import { MODELS, nameOf } from './models.ts';
 import type { AmdgpuOptions } from './options.ts';
@@ -64,7 +64,7 @@ export interface AwakeSample {
   readonly busy: Readonly<Partial<Record<'gpu' | 'memory' | 'video', number>>>;
   readonly vramUsed?: number | bigint;
   readonly gttUsed?: number | bigint;
-  readonly monitor?: ChannelSample;
+  readonly monitor?: MonitorSample;
   readonly table?: Table;
   readonly replays?: number | bigint;
   /** Monotonic clock of their read, when an earlier collection made it. */
@@ -98,7 +98,7 @@ export class Card {
   readonly #database: PciDatabase;
   readonly #ras: RasReader;
   readonly #limits = new CredibleLimits();
-  #monitor: Monitor | undefined;
+  #monitor: CardMonitor | undefined;
   #factsAtMs: number | undefined;
   readonly #pcie: PcieReader | undefined;
   readonly #replays = new Kept<number | bigint | undefined>();
@@ -175,7 +175,7 @@ export class Card {
     this.#factsAtMs = pace.nowMs;
     const files = all.apart();
     this.#names = new Set(files.names('.'));
-    this.#monitor = findMonitor(files);
+    this.#monitor = findCardMonitor(files);
     const word = (file: string): string | undefined => (this.#names.has(file) ? files.text(file) : undefined);
     const mode = (file: string, pattern: RegExp): string | undefined => pattern.exec(word(file) ?? '')?.[0];
     // A fact that cannot be read now is kept: the driver refuses some of them during a reset.
@@ -238,7 +238,7 @@ export class Card {
         return value === undefined ? [] : [[engine, value]];
       }),
     );
-    const monitor = this.#monitor === undefined ? undefined : readMonitor(files, this.#limits, this.#monitor);
+    const monitor = this.#monitor === undefined ? undefined : readCardMonitor(files, this.#limits, this.#monitor);
     const table = this.#readTable(files, readingOf(monitor, metrics.power, 'gpu'));
     // Memory and error handling answer during a reset, too, so the values before decide whether reads are refused.
     const isAnswered = files.answered > before.answered;

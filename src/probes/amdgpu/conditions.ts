@@ -1,7 +1,7 @@
 import { hours, minutes } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
-import { overTemperatureCondition } from '../kit/drm/temperature.ts';
 import { growthCondition } from '../kit/growth-condition.ts';
+import { overTemperatureCondition } from '../kit/temperature.ts';
 
 const RAS = '/sys/bus/pci/devices/<address>/ras';
 const DRIVER = 'Linux drivers/gpu/drm/amd';

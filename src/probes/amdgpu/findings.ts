@@ -1,8 +1,8 @@
 import type { Finding } from '../../model/health.ts';
-import { overTemperature } from '../kit/drm/temperature.ts';
 import { raise, raiseGrowth } from '../kit/finding.ts';
 import { asOf } from '../kit/pace.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
+import { overTemperature } from '../kit/temperature.ts';
 import type { AwakeSample, CardReadResult } from './card.ts';
 import { conditions } from './conditions.ts';
 import type { BadPages, BlockErrors, RasEvents } from './ras.ts';

@@ -1,5 +1,5 @@
-import { canMeasure } from '../../host/hwmon.ts';
 import type { MetricSpec } from '../../model/metric.ts';
+import { canMeasure } from '../kit/hwmon.ts';
 import type { ReadingSet } from '../kit/reading-set.ts';
 import { metrics } from './metrics.ts';
 import type { Sample, Table } from './table.ts';

@@ -1,6 +1,7 @@
 import { type Millis, parseDuration } from '../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
 import type { Value } from '../../model/metric.ts';
+import { hwmonCondition } from '../kit/hwmon.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import type { Declaration, DeclaredCondition, DeclaredReading, DeclaredSource } from './declaration.ts';
 import type { SourceValue } from './source-reader.ts';
@@ -27,7 +28,7 @@ export function conditionsOf(declaration: Declaration): readonly ConditionSpec[]
       ...(growth === undefined ? {} : { threshold: { growth: growth.above, windowMs: parseDuration(growth.within) ?? 0 } }),
     };
   });
-  return [...own, ...(declaration.pcie === true ? pcieConditions : [])];
+  return [...own, ...(declaration.hwmon === true ? [hwmonCondition] : []), ...(declaration.pcie === true ? pcieConditions : [])];
 }
 
 const time = <K extends string>(name: K, text: string | undefined): Partial<Record<K, Millis>> => {

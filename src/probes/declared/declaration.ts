@@ -13,6 +13,8 @@ export interface Declaration {
   readonly devices: readonly DeclaredDevices[];
   /** Adds the metrics and conditions of the PCIe link to each device that has a PCI address. */
   readonly pcie?: boolean;
+  /** Adds the sensors of the hardware monitors (hwmon) below each device, their limits, and the condition of too high temperatures. */
+  readonly hwmon?: boolean;
   readonly readings?: readonly DeclaredReading[];
   readonly conditions?: readonly DeclaredCondition[];
   readonly resources?: readonly DeclaredResource[];

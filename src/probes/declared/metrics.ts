@@ -1,5 +1,6 @@
 import type { MetricSpec } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
+import { hwmonMetrics } from '../kit/hwmon.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import type { Declaration, DeclaredReading, DeclaredSource } from './declaration.ts';
 
@@ -26,7 +27,8 @@ export function metricsOf(declaration: Declaration): readonly MetricSpec[] {
     return { name, type, help, labels, source, ...(container === true ? { container } : {}), ...(wiped === true ? { wiped } : {}) };
   });
   const taken = new Set(own.map(({ name }) => name));
-  return [...own, ...(declaration.pcie === true ? pcieMetrics.filter(({ name }) => !taken.has(name)) : [])];
+  const ofTraits = [...(declaration.hwmon === true ? Object.values(hwmonMetrics) : []), ...(declaration.pcie === true ? pcieMetrics : [])];
+  return [...own, ...ofTraits.filter(({ name }) => !taken.has(name))];
 }
 
 /** Tells where a value comes from: the file, or the cell of a program's output. */

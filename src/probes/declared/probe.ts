@@ -5,9 +5,13 @@ import { matchesAny } from '../../model/excluded.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
+import { DeviceFiles } from '../kit/device-files.ts';
+import { findMonitor, hwmonRows, type MonitorSample, type Monitors, monitorsBelow, readMonitors } from '../kit/hwmon.ts';
 import { asOf, isDue, type Pace, Pacer } from '../kit/pace.ts';
 import { pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, type PcieSample, pcieReadings } from '../kit/pcie/pcie.ts';
+import { ReadingSet } from '../kit/reading-set.ts';
+import { CredibleLimits, overTemperature } from '../kit/temperature.ts';
 import { CommandRows } from './command-rows.ts';
 import { findingsOf, sourceOf } from './conditions.ts';
 import type { Declaration, DeclaredDevices, DeclaredSource } from './declaration.ts';
@@ -33,6 +37,9 @@ interface Kept extends KnownDevice {
   readonly identity: string | undefined;
   readonly readAtMs: number;
   pcie?: PcieReader;
+  /** Limits of temperatures that were seen; only with hardware monitors. */
+  readonly limits: CredibleLimits;
+  monitors?: readonly Monitors[];
 }
 
 /** Reads the devices of a declaration. It has no knowledge of any hardware. */
@@ -130,7 +137,8 @@ export class DeclaredProbe implements Probe {
     // An identity that cannot be read again is still that of the same directory.
     const isLost = isSame && read.device.identity === null && before.device.identity !== undefined;
     const known = isLost ? { ...read, device: { ...read.device, identity: before.device.identity ?? null } } : read;
-    return { ...known, identity, readAtMs: this.#pace.nowMs, ...(isSame && before.pcie !== undefined && { pcie: before.pcie }) };
+    const limits = isSame ? before.limits : new CredibleLimits();
+    return { ...known, identity, limits, readAtMs: this.#pace.nowMs, ...(isSame && before.pcie !== undefined && { pcie: before.pcie }) };
   }
 
   #report(entry: Entry, known: Kept, problems: Problem[]): DeviceReport[] {
@@ -146,6 +154,9 @@ export class DeclaredProbe implements Probe {
     };
     const readings = this.#readings(device.kind, read, faults);
     const findings = this.#findings(device.kind, read);
+    const sensors = this.#sensors(entry, known, faults);
+    readings.push(...sensors.readings);
+    findings.push(...sensors.temperatures.map(overTemperature));
     const pcie = this.#pcie(known);
     if (pcie !== undefined) {
       readings.push(...pcieReadings(pcie));
@@ -157,7 +168,11 @@ export class DeclaredProbe implements Probe {
     }
     const told = new Map(faults.map((fault) => [fault.message, fault]));
     for (const { code, message } of [...told.values()].slice(0, MOST_PROBLEMS)) problems.push({ code, message, device: device.id });
-    const isRead = results.size === 0 || pcie !== undefined || [...results.values()].some(({ values }) => values.length > 0);
+    const isRead =
+      results.size === 0 ||
+      pcie !== undefined ||
+      sensors.readings.length > 0 ||
+      [...results.values()].some(({ values }) => values.length > 0);
     if (isRead) return [{ device, read: { readings, findings } }];
     problems.push({ ...problem('device-unreadable', `no declared value of ${device.id} can be read`), device: device.id });
     return [{ device }];
@@ -196,6 +211,24 @@ export class DeclaredProbe implements Probe {
         const { values, readMs } = read(source);
         return asOf(findingsOf(condition, source, values, labels), readMs);
       });
+  }
+
+  /** The monitors are found again with the facts of the device. */
+  #sensors({ directory }: Entry, known: Kept, faults: SourceFault[]): MonitorSample {
+    if (this.#declaration.hwmon !== true || directory === undefined) return { readings: [], temperatures: [] };
+    const files = new DeviceFiles(this.#host.sys, directory);
+    known.monitors ??= monitorsBelow(files).map((monitor) => findMonitor(files, monitor, hwmonRows));
+    const samples = known.monitors.map((each) => readMonitors(files, known.limits, each, 'live'));
+    const isUnread = (code: string): boolean => code === 'permission-denied' || code === 'read-failed';
+    faults.push(
+      ...files.problems.map(({ code, message }) => ({
+        code: isUnread(code) ? ('value-unreadable' as const) : ('value-invalid' as const),
+        message,
+      })),
+    );
+    const readings = new ReadingSet();
+    for (const sample of samples) readings.addAll(sample.readings);
+    return { readings: readings.list(), temperatures: samples.flatMap(({ temperatures }) => temperatures) };
   }
 
   #pcie(known: Kept): PcieSample | undefined {

@@ -255,6 +255,7 @@ export const declarationSchema: Schema = {
       },
       devices: list(devices, 16, 'The kinds of device and where they are.'),
       pcie: boolean('Adds the metrics and conditions of the PCIe link to each device that has a PCI address.'),
+      hwmon: boolean('Adds the sensors of the hardware monitors below each device, their limits, and the condition OverTemperature.'),
       readings: list(reading, 64, 'What is measured.'),
       conditions: list(condition, 32, 'What can be wrong with a device.'),
       resources: list(resource, 32, 'Which ids of a resource belong to which device.'),

@@ -1,5 +1,5 @@
-import { parseInteger } from '../../host/hwmon.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
+import { parseInteger } from '../kit/hwmon.ts';
 import { addMemoryBanks } from './alveo-memory.ts';
 import { metrics } from './metrics.ts';
 import { numbered } from './name-order.ts';

@@ -23,7 +23,7 @@ export function addAlveoSensors(builder: ReportBuilder, survey: Survey, id: stri
   const sensors = atMostEvery(survey, `${address}/sensors`, options['sensor-interval'], (each) => readAll(each, id, monitors));
   builder.asOf(memory.readMs(`${address}/sensors`), () => {
     addSensors(builder, sensors);
-    const fpga = sensors.find(({ kind, name }) => kind === 'temp' && name === 'fpga_temp');
+    const fpga = sensors.find(({ channel, name }) => channel.kind === 'temp' && name === 'fpga_temp');
     if (fpga?.value !== undefined) judgeFpga(builder, memory, id, fpga.value);
   });
   addHeartbeat(builder, filesOf(survey, `bus/pci/devices/${address}`, id));
@@ -33,7 +33,7 @@ function readAll(survey: Survey, id: string, monitors: readonly Placed[]): reado
   const request = { kinds: MAIN_KINDS, exclude: TARGETS };
   // The monitors of Versal boards look like hwmon, but each value has a unit of its own.
   const plain = monitors.filter(({ path }) => !/_hwmon_sdm_/.test(filesOf(survey, path, id).text('name') ?? ''));
-  const sensors = plain.flatMap(({ path }) => nameSensors(readMonitor(survey, id, path, request)));
+  const sensors = plain.flatMap(({ path }) => readMonitor(filesOf(survey, path, id), request));
   // An absent sensor, or one whose controller is off, reads as 0. It still reserves its name.
   return nameSensors(sensors).filter(({ value }) => value !== undefined && value !== 0);
 }

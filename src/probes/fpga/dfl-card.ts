@@ -1,8 +1,8 @@
-import type { SensorKind } from '../../host/hwmon.ts';
 import type { DeviceReport } from '../../model/collection.ts';
 import { hours } from '../../model/duration.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
-import { notCredible } from '../kit/sensor-limits.ts';
+import { possible, type SensorKind } from '../kit/hwmon.ts';
+import { notCredible } from '../kit/temperature.ts';
 import { modelOf, pciIdentity, readPciFacts } from './board.ts';
 import { type DflBoard, onBoard, type Unit } from './dfl-board.ts';
 import { addEngineErrors, readErrorMasks, readRevision } from './dfl-registers.ts';
@@ -174,4 +174,4 @@ function addOpaeSensors(builder: ReportBuilder, { memory, problems }: Survey, de
 }
 
 const measuredBy = (files: DeviceFiles, kind: SensorKind, file: string): number | undefined =>
-  files.possible(file, kind, Number(files.value(file, parseRegister) ?? 0n) || undefined);
+  possible(files, file, kind, Number(files.value(file, parseRegister) ?? 0n) || undefined);

@@ -1,21 +1,17 @@
 import { dirname } from 'node:path';
-import type { Sensor } from '../../host/hwmon.ts';
 import { hours } from '../../model/duration.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
+import { type Channel, channelsIn, readAttribute } from '../kit/hwmon.ts';
+import { notCredible } from '../kit/temperature.ts';
 import { type DflBoard, onBoard } from './dfl-board.ts';
 import { metrics } from './metrics.ts';
 import type { ReportBuilder } from './report-builder.ts';
-import {
-  addAbsentSensors,
-  addSensors,
-  judgeCritical,
-  MAIN_KINDS,
-  type NamedSensor,
-  nameSensors,
-  readAttributes,
-  readMonitor,
-} from './sensors.ts';
+import { addSensors, HYSTERESIS, MAIN_KINDS, type NamedSensor, nameSensors, readMonitor, type Sensor } from './sensors.ts';
 import { atMostEvery, filesOf, type Placed, type Survey } from './survey.ts';
+
+const TEMPERATURE_LIMITS = ['max', 'crit', 'emergency'] as const;
+/** °C, by suffix of the file. */
+type Limits = Readonly<Partial<Record<(typeof TEMPERATURE_LIMITS)[number], number>>>;
 
 /** Number of consecutive failed sweeps after which the controller counts as hung. */
 const SWEEPS_TO_STALL = 3;
@@ -25,52 +21,52 @@ export function addDflSensors(builder: ReportBuilder, survey: Survey, board: Dfl
   const ofController: ControllerMonitor[] = [];
   for (const monitor of onBoard(board, survey.monitors)) {
     const name = files.in(monitor.path).text('name');
-    if (name === 'dfl_fme_thermal') addThermal(builder, survey, board, monitor);
-    else if (name === 'dfl_fme_power') addPower(builder, survey, board, monitor);
+    if (name === 'dfl_fme_thermal') addThermal(builder, filesOf(survey, monitor.path, board.address));
+    else if (name === 'dfl_fme_power') addPower(builder, filesOf(survey, monitor.path, board.address));
     else if (name !== undefined) ofController.push({ ...monitor, driver: name });
   }
   if (ofController.length > 0) addController(builder, survey, board, ofController);
 }
 
 /** A value of 0 °C means that the sensor is not wired, as on N6000. */
-function addThermal(builder: ReportBuilder, survey: Survey, board: DflBoard, monitor: Placed): void {
-  const attributes = ['max', 'crit', 'emergency', 'max_alarm', 'crit_alarm'];
-  const [sensor] = readMonitor(survey, board.address, monitor.path, { kinds: ['temp'], attributes });
+function addThermal(builder: ReportBuilder, files: DeviceFiles): void {
+  const [sensor] = readMonitor(files, { kinds: ['temp'] });
   if (sensor === undefined) return;
-  builder.add(metrics.temperature, sensor.value || undefined, { sensor: 'fpga' });
-  for (const limit of ['max', 'crit', 'emergency']) {
-    builder.add(metrics.temperatureLimit, sensor.attributes[limit] || undefined, { sensor: 'fpga', limit });
-  }
-  addAlarm(builder, sensor, 'max_alarm', 'temperature_max');
-  const critical = addReason(builder, sensor, 'crit_alarm', 'temperature_crit');
+  const { channel, value } = sensor;
+  builder.add(metrics.temperature, value || undefined, { sensor: 'fpga' });
+  for (const limit of TEMPERATURE_LIMITS)
+    builder.add(metrics.temperatureLimit, readAttribute(files, channel, limit) || undefined, { sensor: 'fpga', limit });
+  addAlarm(builder, files, channel, 'max_alarm', 'temperature_max');
+  const critical = addReason(builder, files, channel, 'crit_alarm', 'temperature_crit');
   if (critical === undefined) return;
   const message = `the FPGA is ${critical ? 'above' : 'below'} the temperature at which it stops`;
   builder.find('OverTemperature', critical, critical ? 'CriticalAlarm' : 'Normal', message, { instance: 'fpga_alarm' });
 }
 
 /** A limit of 0 W means that the limit is not enabled. */
-function addPower(builder: ReportBuilder, survey: Survey, board: DflBoard, monitor: Placed): void {
-  const attributes = ['max', 'crit', 'xeon_limit', 'fpga_limit', 'max_alarm', 'crit_alarm'];
-  const [sensor] = readMonitor(survey, board.address, monitor.path, { kinds: ['power'], attributes });
+function addPower(builder: ReportBuilder, files: DeviceFiles): void {
+  const [sensor] = readMonitor(files, { kinds: ['power'] });
   if (sensor === undefined) return;
-  builder.add(metrics.power, sensor.value || undefined, { sensor: 'fpga' });
+  const { channel, value } = sensor;
+  builder.add(metrics.power, value || undefined, { sensor: 'fpga' });
   const limits = { max: 'max', crit: 'crit', xeon_limit: 'xeon', fpga_limit: 'fpga' };
-  for (const [file, limit] of Object.entries(limits)) builder.add(metrics.powerLimit, sensor.attributes[file] || undefined, { limit });
-  addAlarm(builder, sensor, 'max_alarm', 'power_max');
-  addAlarm(builder, sensor, 'crit_alarm', 'power_crit');
+  for (const [file, limit] of Object.entries(limits))
+    builder.add(metrics.powerLimit, readAttribute(files, channel, file) || undefined, { limit });
+  addAlarm(builder, files, channel, 'max_alarm', 'power_max');
+  addAlarm(builder, files, channel, 'crit_alarm', 'power_crit');
 }
 
-function addReason(builder: ReportBuilder, sensor: Sensor, alarm: string, reason: string): boolean | undefined {
-  const level = sensor.attributes[alarm];
+function addReason(builder: ReportBuilder, files: DeviceFiles, channel: Channel, alarm: string, reason: string): boolean | undefined {
+  const level = readAttribute(files, channel, alarm);
   if (level !== 0 && level !== 1) return undefined;
   builder.add(metrics.throttled, level, { reason });
   return level === 1;
 }
 
-function addAlarm(builder: ReportBuilder, sensor: Sensor, alarm: string, reason: string): void {
-  const isUp = addReason(builder, sensor, alarm, reason);
+function addAlarm(builder: ReportBuilder, files: DeviceFiles, channel: Channel, alarm: string, reason: string): void {
+  const isUp = addReason(builder, files, channel, alarm, reason);
   if (isUp === undefined) return;
-  const kind = sensor.kind === 'temp' ? 'TemperatureAlarm' : 'PowerAlarm';
+  const kind = channel.kind === 'temp' ? 'TemperatureAlarm' : 'PowerAlarm';
   builder.find('Throttled', isUp, isUp ? kind : 'FullSpeed', `${reason.replace('_', ' ')} alarm is ${isUp ? 'up' : 'down'}`, {
     instance: reason,
     // Better cooling lowers the temperature, but not the power draw.
@@ -83,13 +79,10 @@ interface ControllerMonitor extends Placed {
   readonly driver: string;
 }
 
-/** A sensor and the path of its files, because another monitor may have the same channel. */
-interface ControllerSensor extends NamedSensor {
-  readonly place: string;
-}
-
 interface Sweep {
-  readonly sensors: readonly ControllerSensor[];
+  readonly sensors: readonly NamedSensor[];
+  /** Path of each sensor, because another monitor may have the same channel. */
+  readonly places: readonly string[];
   readonly failuresInARow: number;
 }
 
@@ -108,25 +101,25 @@ function addSweep(
   sweep: Sweep,
   monitors: readonly ControllerMonitor[],
 ): void {
-  addSensors(builder, sweep.sensors);
-  addAbsentSensors(builder, sweep.sensors);
+  const { sensors, places } = sweep;
+  addSensors(builder, sensors);
+  addAbsentSensors(builder, sensors);
   // A sensor that starts to answer, after a module is plugged in or an update ends, has new limits.
-  const silent = sweep.sensors.filter(({ error }) => error !== undefined).map(({ place }) => place);
+  const silent = places.filter((_, n) => sensors[n]?.error !== undefined);
   if (survey.memory.isOther(`${key}/silent`, silent.join())) survey.memory.forget(`${key}/limits`);
   const limits = atMostEvery(survey, `${key}/limits`, hours(1), (each) => readLimits(each, board, monitors));
-  for (const sensor of sweep.sensors)
-    if (sensor.kind === 'temp') addLimits(builder, survey, board, key, sensor, limits.get(sensor.place) ?? {});
+  for (const [n, sensor] of sensors.entries()) addLimits(builder, survey, board, key, sensor, limits.get(places[n] ?? '') ?? {});
   addControllerState(builder, sweep);
 }
 
 function sweepController(survey: Survey, board: DflBoard, key: string, monitors: readonly ControllerMonitor[]): Sweep {
-  const sensors = monitors.flatMap(({ path, driver }) =>
-    readMonitor(survey, board.address, path, { kinds: MAIN_KINDS }).map((sensor) => ({
-      ...(/^(?:n6000|c6100)bmc/.test(driver) ? inWatts(sensor) : sensor),
-      place: `${path}/${sensor.channel}`,
-    })),
-  );
-  return { sensors: nameSensors(sensors), failuresInARow: survey.memory.failuresInARow(`${key}/failures`, hasNoAnswer(sensors)) };
+  const read = monitors.flatMap(({ path, driver }) => {
+    const sensors = readMonitor(filesOf(survey, path, board.address), { kinds: MAIN_KINDS });
+    return sensors.map((sensor) => ({ sensor: /^(?:n6000|c6100)bmc/.test(driver) ? inWatts(sensor) : sensor, path }));
+  });
+  const sensors = nameSensors(read.map(({ sensor }) => sensor));
+  const places = read.map(({ sensor, path }) => `${path}/${sensor.channel.name}`);
+  return { sensors, places, failuresInARow: survey.memory.failuresInARow(`${key}/failures`, hasNoAnswer(sensors)) };
 }
 
 /**
@@ -135,8 +128,10 @@ function sweepController(survey: Survey, board: DflBoard, key: string, monitors:
  * drivers/hwmon/intel-m10-bmc-hwmon.c, whose multiplier was 1 and became 1000.
  */
 function inWatts(sensor: Sensor): Sensor {
-  const { kind, value } = sensor;
-  return kind === 'power' && value !== undefined && value > 0 && value < 1 ? { ...sensor, value: Math.round(value * 1e6) / 1_000 } : sensor;
+  const { channel, value } = sensor;
+  return channel.kind === 'power' && value !== undefined && value > 0 && value < 1
+    ? { channel, value: Math.round(value * 1e6) / 1_000 }
+    : sensor;
 }
 
 /** Returns true when all sensors fail. Sensors that are not fitted, or locked by an update, do not count. */
@@ -145,30 +140,42 @@ function hasNoAnswer(sensors: readonly Sensor[]): boolean {
   return relevant.length > 0 && relevant.every(({ error }) => error !== undefined);
 }
 
-/** Returns the limits, keyed by the path of the sensor. */
-function readLimits(survey: Survey, board: DflBoard, monitors: readonly ControllerMonitor[]): ReadonlyMap<string, Sensor['attributes']> {
-  const limits = new Map<string, Sensor['attributes']>();
+/** Returns the limits of the temperatures, keyed by the path of the sensor. */
+function readLimits(survey: Survey, board: DflBoard, monitors: readonly ControllerMonitor[]): ReadonlyMap<string, Limits> {
+  const limits = new Map<string, Limits>();
   for (const { path } of monitors) {
-    const found = readAttributes(survey, board.address, path, { kinds: ['temp'], attributes: ['max', 'crit', 'emergency'] });
-    for (const [channel, attributes] of found) limits.set(`${path}/${channel}`, attributes);
+    const files = filesOf(survey, path, board.address);
+    for (const channel of channelsIn(files, '.', { kinds: ['temp'] })) {
+      const read = TEMPERATURE_LIMITS.map((limit) => [limit, readAttribute(files, channel, limit)] as const);
+      limits.set(`${path}/${channel.name}`, Object.fromEntries(read.filter(([, value]) => value !== undefined && value > 0)));
+    }
   }
   return limits;
 }
 
-function addLimits(
-  builder: ReportBuilder,
-  survey: Survey,
-  board: DflBoard,
-  key: string,
-  sensor: NamedSensor,
-  limits: Sensor['attributes'],
-): void {
-  for (const [limit, value] of Object.entries(limits)) {
-    if (value > 0) builder.add(metrics.temperatureLimit, value, { sensor: sensor.name, limit });
+function addLimits(builder: ReportBuilder, survey: Survey, board: DflBoard, key: string, sensor: NamedSensor, limits: Limits): void {
+  const { name, value } = sensor;
+  for (const [limit, celsius] of Object.entries(limits)) builder.add(metrics.temperatureLimit, celsius, { sensor: name, limit });
+  const { crit } = limits;
+  if (crit === undefined || value === undefined) return;
+  const { memory, problems } = survey;
+  const level = `${key}/critical/${name}`;
+  if (!memory.limits.has(level, value, crit)) {
+    problems.push({ code: 'limit-not-credible', message: notCredible(name, crit), device: board.address });
+    return;
   }
-  const critical = limits.crit;
-  if (critical === undefined || critical <= 0 || sensor.value === undefined) return;
-  judgeCritical(builder, survey, board.address, key, { name: sensor.name, value: sensor.value, critical });
+  const isOver = memory.isAbove(level, value, crit, crit - HYSTERESIS);
+  const message = `${name} at ${value} °C, critical at ${crit} °C`;
+  builder.find('OverTemperature', isOver ?? 'unknown', isOver ? 'AboveCritical' : 'Normal', message, { instance: name });
+}
+
+/** Reports the sensors that are not fitted, with severity `info`. */
+export function addAbsentSensors(builder: ReportBuilder, sensors: readonly NamedSensor[]): void {
+  for (const { name, error, channel, value } of sensors) {
+    const instance = { instance: `${channel.kind}/${name}` };
+    if (error === 'ENODATA') builder.find('SensorAbsent', true, 'NoData', `${name} has no data`, instance);
+    else if (value !== undefined) builder.find('SensorAbsent', false, 'HasData', `${name} has a value`, instance);
+  }
 }
 
 function addControllerState(builder: ReportBuilder, { sensors, failuresInARow }: Sweep): void {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../host/clock.ts';
 import type { Millis } from '../../model/duration.ts';
 import { isDue, type Pace, Pacer } from '../kit/pace.ts';
-import { CredibleLimits } from '../kit/sensor-limits.ts';
+import { CredibleLimits } from '../kit/temperature.ts';
 
 interface Kept {
   readonly value: unknown;

@@ -1,6 +1,6 @@
 import type { ProblemSpec } from '../../model/collection.ts';
 import { fileProblems } from '../kit/device-files.ts';
-import { sensorProblems } from '../kit/sensor-limits.ts';
+import { sensorProblems } from '../kit/temperature.ts';
 
 export const problems = [
   {

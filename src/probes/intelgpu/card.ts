@@ -10,13 +10,13 @@ import { isDue, type Pace } from '../kit/pace.ts';
 import { readDirectAccess } from '../kit/pcie/direct.ts';
 import { PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
 import type { BridgeIds } from '../kit/pcie/slot-link.ts';
-import { CredibleLimits } from '../kit/sensor-limits.ts';
+import { CredibleLimits } from '../kit/temperature.ts';
 import { parseCount, parseFlag, plainText } from '../kit/text.ts';
 import type { CardPlace } from './discover.ts';
 import { EnergyMeter } from './energy.ts';
 import { engineOf } from './fdinfo.ts';
 import { findGts, type Gt, parseMegahertz, readThrottle, type ThrottleSample } from './gts.ts';
-import { findMonitors, type MonitorSample, type Monitors, readMonitors } from './hwmon.ts';
+import { type CardMonitorSample, type CardMonitors, findCardMonitors, readCardMonitors } from './hwmon.ts';
 import { IdleMeter } from './idle.ts';
 import { OWN_SWITCHES } from './models.ts';
 import type { IntelgpuOptions } from './options.ts';
@@ -64,7 +64,7 @@ export interface AwakeSample {
   /** No GT left the power state C6 since the last read. */
   readonly isIdle: boolean;
   readonly gts: readonly GtSample[];
-  readonly monitor: MonitorSample;
+  readonly monitor: CardMonitorSample;
   readonly power: readonly Reading[];
   readonly throttle?: ThrottleSample;
   /** Whether the file of the survivability mode exists; undefined when the names of the files are unknown. */
@@ -81,7 +81,7 @@ export interface AwakeSample {
 interface Described {
   readonly names: ReadonlySet<string> | undefined;
   readonly gts: readonly Gt[];
-  readonly monitors: Monitors;
+  readonly monitors: CardMonitors;
   readonly profile?: VfProfile;
   readonly vfProfiles: ReadonlyMap<number, VfProfile>;
   readonly isDowngraded?: boolean | 'unknown';
@@ -124,7 +124,7 @@ export class Card {
     if (pcie?.answers === false) return { state: 'gone', pcie };
     const described = this.#describe(pace);
     const gts = described.gts.map((gt) => readGt(files, gt));
-    const monitor = readMonitors(files, this.#limits, described.monitors);
+    const monitor = readCardMonitors(files, this.#limits, described.monitors);
     const throttle = readThrottle(files, described.gts);
     if (files.isHung) return this.#hung();
     this.problems = [...described.problems, ...files.problems];
@@ -184,7 +184,7 @@ export class Card {
     const described: Described = {
       names,
       gts: findGts(files, this.place, has),
-      monitors: findMonitors(files),
+      monitors: findCardMonitors(files),
       vfProfiles: has.has('sriov_admin') ? this.#vfProfiles(files) : new Map(),
       ...(profile !== undefined && { profile }),
       ...downgradeOf(files, has),

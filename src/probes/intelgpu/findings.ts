@@ -1,7 +1,7 @@
 import type { Finding, Severity } from '../../model/health.ts';
-import { overTemperature } from '../kit/drm/temperature.ts';
 import { raise } from '../kit/finding.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
+import { overTemperature } from '../kit/temperature.ts';
 import type { AwakeSample, CardReadResult } from './card.ts';
 import { conditions } from './conditions.ts';
 import type { ThrottleSample } from './gts.ts';

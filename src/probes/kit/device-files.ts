@@ -1,7 +1,5 @@
 import type { ReadResult, Tree } from '../../host/fs/tree.ts';
-import { canMeasure, type SensorKind } from '../../host/hwmon.ts';
 import type { Problem, ProblemSpec } from '../../model/collection.ts';
-import { IMPOSSIBLE } from './sensor-limits.ts';
 import { firstLine, plainText } from './text.ts';
 
 /**
@@ -34,6 +32,9 @@ const NO_VALUES: Readonly<Record<string, NoValue>> = {
 export type DriverErrors = Readonly<Record<string, NoValue>>;
 
 export const noValueOf = (error: string, own: DriverErrors = {}): NoValue => own[error] ?? NO_VALUES[error] ?? 'failed';
+
+/** Stands for the errno name when a file holds a value that its sensor cannot measure. */
+export const IMPOSSIBLE = 'not a possible value';
 
 /** Codes of problems of files that are not `refused` and not `read-failed`, by error. */
 const CODES: Readonly<Record<string, string>> = { unparsable: 'unparsable', [IMPOSSIBLE]: 'impossible-value' };
@@ -89,14 +90,14 @@ export class DeviceFiles {
     return `${this.directory}/${file}`;
   }
 
-  /** A file that is read at each refresh. It stays open. */
-  live<T>(file: string, parse: (text: string) => T | undefined): FileFact<T> {
-    return this.#judged(file, this.sys.reread(this.path(file)), parse);
+  /** A file that is read at each refresh. It stays open. `what`: its name in problems. */
+  live<T>(file: string, parse: (text: string) => T | undefined, what = file): FileFact<T> {
+    return this.#judged(what, this.sys.reread(this.path(file)), parse);
   }
 
   /** A file that is read rarely. */
-  once<T>(file: string, parse: (text: string) => T | undefined): FileFact<T> {
-    return this.#judged(file, this.sys.read(this.path(file)), parse);
+  once<T>(file: string, parse: (text: string) => T | undefined, what = file): FileFact<T> {
+    return this.#judged(what, this.sys.read(this.path(file)), parse);
   }
 
   /** Value of a file that is read rarely. */
@@ -111,13 +112,6 @@ export class DeviceFiles {
 
   names(directory = '.'): readonly string[] {
     return this.sys.list(this.path(directory));
-  }
-
-  /** Leaves out a value that a sensor of this kind cannot measure. */
-  possible(file: string, kind: SensorKind | undefined, value: number | undefined): number | undefined {
-    if (value === undefined || kind === undefined || canMeasure(kind, value)) return value;
-    this.note(file, IMPOSSIBLE);
-    return undefined;
   }
 
   problem(code: string, message: string): void {

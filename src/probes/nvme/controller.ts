@@ -7,7 +7,7 @@ import { DeviceFiles } from '../kit/device-files.ts';
 import { Kept } from '../kit/kept.ts';
 import { isDue, type Pace } from '../kit/pace.ts';
 import { PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
-import { CredibleLimits } from '../kit/sensor-limits.ts';
+import { CredibleLimits } from '../kit/temperature.ts';
 import { parseCount, plainText } from '../kit/text.ts';
 import type { ControllerPlace } from './layout.ts';
 import type { NvmeOptions } from './options.ts';
@@ -123,7 +123,7 @@ export class Controller {
   #readFacts(files: DeviceFiles, pace: Pace): void {
     if (!isDue(this.#factsAtMs, this.#options['facts-interval'], pace)) return;
     const { sys } = this.#host;
-    const { address, directory } = this.place;
+    const { address } = this.place;
     const queues = files.value('queue_count', parseCount);
     const facts = defined({
       // They cannot change while the controller exists, and without them nobody knows which drive this is.
@@ -144,7 +144,7 @@ export class Controller {
     // The facts of an earlier read are better than a part of them.
     if (files.isHung) return;
     this.#factsAtMs = pace.nowMs;
-    this.#monitor = findMonitor(sys, directory);
+    this.#monitor = findMonitor(files);
     this.facts = facts;
   }
 
@@ -153,7 +153,7 @@ export class Controller {
     if (monitor === undefined) return undefined;
     return this.#temperatures.of(pace, this.#options['temperature-interval'], () => {
       const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.id });
-      return { sample: readTemperatures(this.#host.sys, files, monitor, this.#limits), problems: files.problems };
+      return { sample: readTemperatures(files, monitor, this.#limits), problems: files.problems };
     });
   }
 

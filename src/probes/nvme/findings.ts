@@ -1,9 +1,11 @@
 import type { ConditionSpec, Finding, StatusFinding } from '../../model/health.ts';
 import { type ReasonOf, raise, raiseGrowth } from '../kit/finding.ts';
+import { readingOf } from '../kit/hwmon.ts';
 import { asOf } from '../kit/pace.ts';
 import { pcieConditions, pcieFindings } from '../kit/pcie/health.ts';
 import { conditions } from './conditions.ts';
 import type { ControllerSample, ControllerState } from './controller.ts';
+import { metrics } from './metrics.ts';
 import type { NamespaceSample } from './namespace.ts';
 import type { PathCounts } from './readings.ts';
 import { hasWarning, type SmartLog, WARNING_BITS } from './smart-log.ts';
@@ -100,11 +102,11 @@ function overTemperature({ temperatures, areTemperaturesUnknown, smart }: Contro
   const warnings = smart?.log?.critical_warning;
   const bySmart = warnings === undefined ? undefined : hasWarning(warnings, WARNING_BITS.temperature);
   const hasWarned = temperatures?.hasAlarm ?? bySmart;
-  const composite = temperatures?.sensors.find(({ sensor }) => sensor === COMPOSITE);
-  const isAtLimit = composite?.critical === undefined ? undefined : composite.celsius >= composite.critical;
-  const text = composite === undefined ? '' : ` at ${composite.celsius} °C`;
-  if (isAtLimit === true)
-    return [finding('OverTemperature', true, 'AtCritical', `the drive is${text}, critical at ${composite?.critical} °C`)];
+  const celsius = readingOf(temperatures, metrics.temperature, COMPOSITE);
+  const critical = temperatures?.temperatures.find(({ sensor }) => sensor === COMPOSITE)?.critical;
+  const isAtLimit = celsius === undefined || critical === undefined ? undefined : celsius >= critical;
+  const text = celsius === undefined ? '' : ` at ${celsius} °C`;
+  if (isAtLimit === true) return [finding('OverTemperature', true, 'AtCritical', `the drive is${text}, critical at ${critical} °C`)];
   if (hasWarned === true) return [finding('OverTemperature', true, 'Warning', `the drive warns of its temperature${text}`)];
   if (hasWarned === false) return [finding('OverTemperature', false, 'BelowLimit', `the drive does not warn of its temperature${text}`)];
   return areTemperaturesUnknown ? [finding('OverTemperature', 'unknown', 'Unreadable', 'the temperatures cannot be read')] : [];

@@ -31,11 +31,7 @@ export function controllerReadings(sample: ControllerSample, facts: ControllerFa
 /** The kernel's monitor comes first. The log serves where the kernel has none, and has the same values. */
 function temperatureReadings({ temperatures, temperaturesMs, smart, smartMs }: ControllerSample): readonly Reading[] {
   if (temperatures === undefined) return smart?.log === undefined ? [] : asOf(smartTemperatures(smart.log), smartMs);
-  const readings = temperatures.sensors.flatMap(({ sensor, celsius, critical }) => [
-    ...reading(metrics.temperature, celsius, { sensor }),
-    ...reading(metrics.temperatureLimit, critical, { sensor, limit: 'crit' }),
-  ]);
-  return asOf(readings, temperaturesMs);
+  return asOf(temperatures.readings, temperaturesMs);
 }
 
 /** The kernel's monitor subtracts the same. Millikelvin, so that the result has no rounding error. */

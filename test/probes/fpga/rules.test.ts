@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { addAccelerator, addPortErrors, reportPowerState } from '../../../src/probes/fpga/dfl-port.ts';
 import { addEngineErrors } from '../../../src/probes/fpga/dfl-registers.ts';
+import { addAbsentSensors } from '../../../src/probes/fpga/dfl-sensors.ts';
 import { addManager, MANAGER_STATES } from '../../../src/probes/fpga/manager.ts';
 import { ReportBuilder } from '../../../src/probes/fpga/report-builder.ts';
-import { addAbsentSensors, nameSensors } from '../../../src/probes/fpga/sensors.ts';
+import { nameSensors } from '../../../src/probes/fpga/sensors.ts';
 
 type Told = readonly [type: string, status: unknown, reason: string, severity?: string];
 
@@ -129,9 +130,15 @@ describe('error registers', () => {
 
 describe('a sensor without data', () => {
   it('is no fault, and has no reading', () => {
-    const sensors = nameSensors([
-      { kind: 'temp', channel: 'temp3', label: 'QSFP0 Temperature', error: 'ENODATA', attributes: {}, attributeErrors: {} },
-    ]);
+    const channel = {
+      kind: 'temp',
+      number: 3,
+      name: 'temp3',
+      label: 'qsfp0_temperature',
+      isAverage: false,
+      attribute: () => undefined,
+    } as const;
+    const sensors = nameSensors([{ channel, error: 'ENODATA' }]);
     expect(told((builder) => addAbsentSensors(builder, sensors))).toEqual([['SensorAbsent', true, 'NoData']]);
   });
 });

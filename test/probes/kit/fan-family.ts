@@ -9,12 +9,13 @@ import { defineFamily, type Probe } from '../../../src/probes/family.ts';
 import { DeviceFiles, type FileFact, fileProblems } from '../../../src/probes/kit/device-files.ts';
 import { raise, raiseGrowth } from '../../../src/probes/kit/finding.ts';
 import { growthCondition } from '../../../src/probes/kit/growth-condition.ts';
+import { possible } from '../../../src/probes/kit/hwmon.ts';
 import { Kept, reconciled } from '../../../src/probes/kit/kept.ts';
 import { familyMetrics } from '../../../src/probes/kit/metrics.ts';
 import { nodeAccess } from '../../../src/probes/kit/node-access.ts';
 import { type Pace, Pacer } from '../../../src/probes/kit/pace.ts';
 import { ReadingSet } from '../../../src/probes/kit/reading-set.ts';
-import { sensorProblems } from '../../../src/probes/kit/sensor-limits.ts';
+import { sensorProblems } from '../../../src/probes/kit/temperature.ts';
 import { firstLine, parseCount, parseFlag } from '../../../src/probes/kit/text.ts';
 import { unlisted } from '../../../src/probes/kit/unlisted.ts';
 
@@ -95,7 +96,7 @@ class Fan {
     const millicelsius = count('millicelsius');
     const [rpm, stalls, isAsleep] = [files.live('rpm', parseCount), count('stalls'), files.live('asleep', parseFlag).value];
     const readings = new ReadingSet();
-    readings.add(metrics.temperature, files.possible('millicelsius', 'temp', millicelsius && millicelsius / 1_000), { sensor: 'hub' });
+    readings.add(metrics.temperature, possible(files, 'millicelsius', 'temp', millicelsius && millicelsius / 1_000), { sensor: 'hub' });
     readings.add(metrics.speed, rpm.value, { fan: name });
     readings.add(metrics.asleep, isAsleep === undefined ? undefined : Number(isAsleep));
     readings.add(metrics.stalls, stalls);
