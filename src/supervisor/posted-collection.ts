@@ -1,151 +1,205 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Collection, DeviceRead, DeviceReport, SideReport } from '../model/collection.ts';
 import type { Finding } from '../model/health.ts';
 import type { Reading, Value } from '../model/metric.ts';
+import { areSameFields, ofSeries, type Series, seriesOf, seriesOfOne } from '../model/readings.ts';
 
-/** One reading without its value and its time. */
-type Series = Omit<Reading, 'value' | 'readMs'>;
+type Rest = Omit<DeviceRead, 'readings' | 'findings'>;
 
-/** A report of one source without its values. */
-type Posted = Omit<DeviceRead, 'readings' | 'findings'> & {
-  /** Number of posted values that belong to it. */
-  readonly readings: number;
-  /** Absent when they are those of the same place in the message before. */
+/** A report of one source without its values. What is absent is that of the same source at the same place in the message before. */
+interface PostedSource {
+  readonly series?: readonly Series[];
   readonly findings?: readonly Finding[];
-};
+  readonly rest?: Rest;
+}
 
-type PostedReport = Omit<DeviceReport, 'read' | 'outOfBand'> & {
-  readonly read?: Posted;
-  readonly outOfBand?: Posted;
-};
+/** A source is absent when the report has none. */
+interface PostedReport extends Pick<DeviceReport, 'faults'> {
+  readonly device?: DeviceReport['device'];
+  readonly read?: PostedSource;
+  readonly outOfBand?: PostedSource;
+}
 
 /**
- * A collection as one thread posts it to another. The values of all readings are one list. The list of their series and the
- * findings are posted only when they changed, because copying thousands of strings from thread to thread costs more than reading the files.
+ * A collection as one thread posts it to another. The values of all readings are one list. Devices, series and findings are posted only
+ * when they changed, because copying thousands of strings from thread to thread costs more than reading the files.
  */
 export interface PostedCollection extends Omit<Collection, 'reports'> {
-  readonly reports: readonly PostedReport[];
+  /** Undefined: as at the same place in the message before, except the values. */
+  readonly reports: readonly (PostedReport | undefined)[];
   readonly values: readonly Value[];
   /** Stretches of values that an earlier read gave: index of the first, number, and time of that read, one after the other. Absent without one. */
   readonly kept?: readonly number[];
-  /** Number of the list of series. */
-  readonly version: number;
-  /** Absent when the receiver has the list of that number. */
-  readonly series?: readonly Series[];
 }
 
 /** Works in the probe's thread. */
 export class CollectionSender {
-  #series: readonly Series[] = [];
-  #version = 0;
   #reports: readonly DeviceReport[] = [];
 
   encode({ reports, ...rest }: Collection): PostedCollection {
-    const lists: (readonly Reading[])[] = [];
-    const post = (report: DeviceRead, before: SideReport | undefined): Posted => {
-      lists.push(report.readings);
-      const { findings, ...others } = report;
-      const isKnown = findings.length === before?.findings.length && findings.every((one, at) => areSameFields(before.findings[at], one));
-      return { ...others, ...(isKnown ? {} : { findings }), readings: report.readings.length };
-    };
-    const posted = reports.map(
-      ({ read, outOfBand, ...report }, at): PostedReport => ({
-        ...report,
-        ...(read === undefined ? {} : { read: post(read, this.#reports[at]?.read) }),
-        ...(outOfBand === undefined ? {} : { outOfBand: post(outOfBand, this.#reports[at]?.outOfBand) }),
-      }),
-    );
+    const values: Value[] = [];
+    const kept: number[] = [];
+    const posted = reports.map((report, at) => {
+      const before = this.#reports[at];
+      for (const source of [report.read, report.outOfBand]) if (source !== undefined) addValues(source.readings, values, kept);
+      if (before === report && report.faults === undefined) return undefined;
+      const { device, read, outOfBand, faults } = report;
+      const sources = {
+        ...(read === undefined ? {} : { read: changesOf(read, before?.read) }),
+        ...(outOfBand === undefined ? {} : { outOfBand: changesOf(outOfBand, before?.outOfBand) }),
+      };
+      const isSameDevice = before !== undefined && areSameDevices(before.device, device);
+      const isQuiet = isSameDevice && isSame(sources.read, before.read) && isSame(sources.outOfBand, before.outOfBand);
+      if (isQuiet && faults === undefined && before.faults === undefined) return undefined;
+      return { ...(isSameDevice ? {} : { device }), ...sources, ...(faults === undefined ? {} : { faults }) };
+    });
     this.#reports = reports;
-    const readings = lists.flat();
-    const isSame = this.#version > 0 && areSame(this.#series, readings);
-    if (!isSame) {
-      this.#series = readings.map(({ value: _, readMs: _time, ...series }) => series);
-      this.#version += 1;
-    }
-    const values = readings.map(({ value }) => value);
-    const kept = keptOf(readings);
-    return {
-      ...{ ...rest, reports: posted, values, version: this.#version },
-      ...(kept.length === 0 ? {} : { kept }),
-      ...(isSame ? {} : { series: this.#series }),
-    };
+    return { ...rest, reports: posted, values, ...(kept.length === 0 ? {} : { kept }) };
   }
 }
 
 /** See {@link PostedCollection.kept}. The values of one source stand together, so that the stretches are few. */
-function keptOf(readings: readonly Reading[]): readonly number[] {
-  const kept: number[] = [];
-  let before: number | undefined;
+function addValues(readings: readonly Reading[], values: Value[], kept: number[]): void {
   for (let at = 0; at < readings.length; at += 1) {
-    const { readMs } = readings[at] as Reading;
+    const { value, readMs } = readings[at] as Reading;
     if (readMs !== undefined) {
-      if (readMs === before) kept[kept.length - 2] = (kept.at(-2) as number) + 1;
-      else kept.push(at, 1, readMs);
+      const isNext = readMs === kept.at(-1) && (kept.at(-3) as number) + (kept.at(-2) as number) === values.length;
+      if (isNext) kept[kept.length - 2] = (kept.at(-2) as number) + 1;
+      else kept.push(values.length, 1, readMs);
     }
-    before = readMs;
+    values.push(value);
   }
-  return kept;
 }
 
-/** Works in the thread that owns the probe's thread. It understands one sender, from the first message on. */
+function changesOf(source: DeviceRead, before: SideReport | undefined): PostedSource {
+  const { readings, findings } = source;
+  const isSameRest = before !== undefined && areSameRest(source, before);
+  return {
+    ...(before !== undefined && areSameSeries(before.readings, readings) ? {} : { series: readings.map(seriesOfOne) }),
+    ...(before !== undefined && areSameFindings(before.findings, findings) ? {} : { findings }),
+    ...(isSameRest ? {} : { rest: restOf(source) }),
+  };
+}
+
+function restOf({ readings: _, findings: __, ...rest }: DeviceRead): Rest {
+  return rest;
+}
+
+function areSameRest(a: DeviceRead, b: DeviceRead): boolean {
+  return a.hasAllProcesses === b.hasAllProcesses && (a.processes === b.processes || isDeepStrictEqual(a.processes, b.processes));
+}
+
+/** Whether a source says nothing new. One that told something before and is silent now is another report. */
+function isSame(changes: PostedSource | undefined, before: SideReport | undefined): boolean {
+  if (changes === undefined || before === undefined) return changes === before;
+  for (const _ in changes) return false;
+  return true;
+}
+
+function areSameDevices(a: DeviceReport['device'], b: DeviceReport['device']): boolean {
+  return a === b || isDeepStrictEqual(a, b);
+}
+
+function areSameSeries(before: readonly Reading[], now: readonly Reading[]): boolean {
+  if (before === now) return true;
+  if (before.length !== now.length) return false;
+  for (let at = 0; at < now.length; at += 1) {
+    const [a, b] = [before[at] as Reading, now[at] as Reading];
+    if (a !== b && (a.metric !== b.metric || a.wrapsAt !== b.wrapsAt || !areSameFields(a.labels, b.labels))) return false;
+  }
+  return true;
+}
+
+function areSameFindings(before: readonly Finding[], now: readonly Finding[]): boolean {
+  return before === now || (before.length === now.length && now.every((one, at) => areSameFields(before[at], one)));
+}
+
+/**
+ * Works in the thread that owns the probe's thread. It understands one sender, from the first message on. What did not change is the same
+ * object as in the collection before: devices, readings, findings, and whole reports.
+ */
 export class CollectionReceiver {
-  #series: readonly Series[] = [];
-  #version = 0;
   #reports: readonly DeviceReport[] = [];
 
-  /** Throws when the list of series was never posted. */
-  decode({ reports, values, version, series, kept = [], ...rest }: PostedCollection): Collection {
-    if (series !== undefined) [this.#series, this.#version] = [series, version];
-    if (version !== this.#version || values.length !== this.#series.length)
-      throw new Error(`the series of version ${version} were never posted`);
-    const readings = values.map((value, at) => readingOf(this.#series[at] as Series, value));
-    for (let at = 0; at < kept.length; at += 3) {
-      const [first = 0, count = 0, readMs = 0] = kept.slice(at, at + 3);
-      for (const reading of readings.slice(first, first + count)) Object.assign(reading, { readMs });
-    }
-    let at = 0;
-    const next = (count: number): readonly Reading[] => {
-      at += count;
-      return readings.slice(at - count, at);
-    };
-    const received = (report: Posted, before: SideReport | undefined): DeviceRead => {
-      const findings = report.findings ?? before?.findings;
-      if (findings === undefined) throw new Error('the findings of a device were never posted');
-      return { ...report, findings, readings: next(report.readings) };
-    };
-    const decoded = reports.map(
-      ({ read, outOfBand, ...report }, place): DeviceReport => ({
-        ...report,
-        ...(read === undefined ? {} : { read: received(read, this.#reports[place]?.read) }),
-        ...(outOfBand === undefined ? {} : { outOfBand: received(outOfBand, this.#reports[place]?.outOfBand) }),
-      }),
-    );
+  /** Throws when a part was never posted. */
+  decode({ reports, values, kept, ...rest }: PostedCollection): Collection {
+    const column: Column = { values, times: timesOf(kept, values.length), at: 0 };
+    const decoded = reports.map((posted, at) => reportOf(posted, this.#reports[at], column));
+    if (column.at !== values.length) throw new Error(`of ${values.length} values, ${values.length - column.at} belong to no posted series`);
     this.#reports = decoded;
     return { ...rest, reports: decoded };
   }
 }
 
-function areSame(series: readonly Series[], readings: readonly Reading[]): boolean {
-  return (
-    series.length === readings.length &&
-    series.every(({ metric, labels, wrapsAt }, at) => {
-      const now = readings[at];
-      return metric === now?.metric && wrapsAt === now.wrapsAt && areSameFields(labels, now.labels);
-    })
-  );
+/** The values that are not yet taken begin at `at`. */
+interface Column {
+  readonly values: readonly Value[];
+  /** Absent when the read of the device gave all values. */
+  readonly times: readonly (number | undefined)[] | undefined;
+  at: number;
+}
+
+function timesOf(kept: readonly number[] | undefined, count: number): Column['times'] {
+  if (kept === undefined) return undefined;
+  const times = new Array<number | undefined>(count).fill(undefined);
+  for (let at = 0; at < kept.length; at += 3) {
+    const [first = 0, length = 0, readMs] = kept.slice(at, at + 3);
+    times.fill(readMs, first, first + length);
+  }
+  return times;
+}
+
+function reportOf(posted: PostedReport | undefined, before: DeviceReport | undefined, column: Column): DeviceReport {
+  const device = posted?.device ?? before?.device;
+  if (device === undefined) throw new Error('a device was never posted');
+  const hasRead = posted === undefined ? before?.read !== undefined : posted.read !== undefined;
+  const hasOutOfBand = posted === undefined ? before?.outOfBand !== undefined : posted.outOfBand !== undefined;
+  const read = hasRead ? sourceOf(posted?.read, before?.read, column) : undefined;
+  const outOfBand = hasOutOfBand ? sourceOf(posted?.outOfBand, before?.outOfBand, column) : undefined;
+  if (posted === undefined && read === before?.read && outOfBand === before?.outOfBand) return before as DeviceReport;
+  return {
+    device,
+    ...(read === undefined ? {} : { read }),
+    ...(outOfBand === undefined ? {} : { outOfBand }),
+    ...(posted?.faults === undefined ? {} : { faults: posted.faults }),
+  };
+}
+
+function sourceOf(posted: PostedSource = {}, before: DeviceRead | undefined, column: Column): DeviceRead {
+  const series = posted.series ?? (before && seriesOf(before.readings));
+  const findings = posted.findings ?? before?.findings;
+  const rest = posted.rest ?? (before && restOf(before));
+  if (series === undefined || findings === undefined || rest === undefined) throw new Error('the series of a device were never posted');
+  const readings = readingsOf(series, before?.readings ?? [], column);
+  const isSame = readings === before?.readings && findings === before.findings && posted.rest === undefined;
+  return isSame ? before : { ...rest, readings, findings };
+}
+
+/** The objects of the read before, of which only those are new whose value or time changed; when none is, the same list. */
+function readingsOf(series: readonly Series[], before: readonly Reading[], column: Column): readonly Reading[] {
+  const { values, times, at: first } = column;
+  column.at += series.length;
+  if (column.at > values.length) throw new Error('values of a device were never posted');
+  const isOfSeries = before.length === series.length && seriesOf(before) === series;
+  let readings: Reading[] | undefined = isOfSeries ? undefined : [];
+  for (let at = 0; at < series.length; at += 1) {
+    const value = values[first + at] as Value;
+    const readMs = times?.[first + at];
+    const known = isOfSeries ? before[at] : undefined;
+    if (known !== undefined && known.value === value && known.readMs === readMs) readings?.push(known);
+    else {
+      readings ??= before.slice(0, at);
+      readings.push(readingOf(series[at] as Series, value, readMs));
+    }
+  }
+  return readings === undefined ? before : ofSeries(series, readings);
 }
 
 /** Without a spread, which costs three times as much, and a node can have ten thousand readings. */
-function readingOf({ metric, labels, wrapsAt }: Series, value: Value): Reading {
+function readingOf({ metric, labels, wrapsAt }: Series, value: Value, readMs: number | undefined): Reading {
   const reading: { -readonly [K in keyof Reading]: Reading[K] } = { metric, value };
   if (labels !== undefined) reading.labels = labels;
   if (wrapsAt !== undefined) reading.wrapsAt = wrapsAt;
+  if (readMs !== undefined) reading.readMs = readMs;
   return reading;
-}
-
-/** Of flat objects. */
-function areSameFields<T extends object>(a: T | undefined, b: T | undefined): boolean {
-  if (a === b) return true;
-  if (a === undefined || b === undefined) return false;
-  const [names, others] = [Object.keys(a), Object.keys(b)];
-  return names.length === others.length && names.every((name, at) => name === others[at] && a[name as keyof T] === b[name as keyof T]);
 }

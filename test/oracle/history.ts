@@ -96,7 +96,7 @@ export async function runHistory(
   await life.begin();
   try {
     for (const [at, action] of actions.entries()) {
-      const violations = await life.live(action);
+      const violations = [...(await life.live(action)), ...life.differences];
       if (violations.length > 0) return { after: at, violations };
     }
     return undefined;
@@ -157,6 +157,10 @@ class Life {
     this.#node = new OracleNode(family, hasKubelet);
     this.#known = new Knowledge(family, this.#node);
     this.#kernelNames = new Map(Object.entries(family.kernelNames?.first ?? {}));
+  }
+
+  get differences(): readonly string[] {
+    return this.#node.differences;
   }
 
   async begin(): Promise<void> {

@@ -1,3 +1,4 @@
+import assert from 'node:assert';
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import type { Clock } from '../../src/host/clock.ts';
 import { deviceDirectory, type Step, StepRecord } from '../../src/host/fs/step-record.ts';
@@ -6,6 +7,7 @@ import type { Collection } from '../../src/model/collection.ts';
 import type { DeviceFamily, Probe } from '../../src/probes/family.ts';
 import type { ReadProcess } from '../../src/supervisor/isolated-reads.ts';
 import type { ToWorker } from '../../src/supervisor/messages.ts';
+import { CollectionReceiver, CollectionSender } from '../../src/supervisor/posted-collection.ts';
 import { collectChecked } from '../../src/supervisor/probe-look.ts';
 import type { ProbeThread, StartThread, ThreadContext, ThreadListener, ThreadSettings } from '../../src/supervisor/probe-thread.ts';
 import type { OverlaidTree } from './overlaid-tree.ts';
@@ -166,6 +168,8 @@ class InlineThread implements ProbeThread {
   readonly #probe: Probe;
   readonly #host: ReturnType<typeof createHost>;
   readonly #unwatch: (() => void) | undefined;
+  readonly #sender = new CollectionSender();
+  readonly #receiver = new CollectionReceiver();
   #isIsolated: boolean;
   #exit = (): void => {};
   #step: Step | undefined;
@@ -246,7 +250,9 @@ class InlineThread implements ProbeThread {
         weather.isToCrash = false;
         throw new Error('a bug of the probe');
       }
-      const collection: Collection = await collectChecked(this.#probe, this.#host);
+      const sent: Collection = await collectChecked(this.#probe, this.#host);
+      const collection = this.#receiver.decode(structuredClone(this.#sender.encode(sent)));
+      assert.deepStrictEqual(collection, sent);
       if (this.#step === undefined) this.#listener.received({ type: 'collected', run, collection: collection, durationMs: 1 });
     } catch (error) {
       if (error instanceof Hang || this.#step !== undefined) return;

@@ -1,6 +1,7 @@
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { usageOptions } from '../../src/accounting/options.ts';
 import { AgentCore } from '../../src/agent/core.ts';
 import { HealthService } from '../../src/agent/health.ts';
@@ -8,12 +9,14 @@ import { deviceOptions, refreshOptions, stateOptions } from '../../src/agent/opt
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import { AccountingService } from '../../src/agent/usage.ts';
 import type { Device as KubeletDevice } from '../../src/generated/deviceplugin/v1beta1/api.ts';
+import { createHealthEngine } from '../../src/health/engine/engine.ts';
 import { kubeletHealth } from '../../src/health/policy/kubelet-health.ts';
 import type { HealthConfig } from '../../src/health/policy/policy-config.ts';
 import { incidentOptions } from '../../src/incidents/options.ts';
 import { podResourcesOptions } from '../../src/kubelet/options.ts';
 import type { Logger } from '../../src/log/logger.ts';
 import { labelOptions } from '../../src/metrics/options.ts';
+import { createExposition, type Exposition } from '../../src/metrics/page/exposition.ts';
 import { hours, millis } from '../../src/model/duration.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
@@ -71,6 +74,8 @@ export class OracleNode {
   readonly tree: OverlaidTree;
   readonly threads: InlineThreads;
   readonly kubelet: TestKubelet;
+  /** What differs from a result that is made anew. */
+  readonly differences: string[] = [];
   readonly #family: OracleFamily;
   readonly #isWithKubelet: boolean;
   readonly #policy: HealthConfig;
@@ -115,7 +120,32 @@ export class OracleNode {
     const ask = core.holders.poller.refresh.bind(core.holders.poller);
     core.holders.poller.refresh = () => (this.#isWithKubelet ? this.#track(ask()) : Promise.resolve());
     this.#core = core;
+    this.#compareWithCold(core, this.#health);
     this.#offer(core);
+  }
+
+  /** Compares each result that keeps what did not change with one that is made anew of the same inputs. */
+  #compareWithCold(core: AgentCore, { engine, policy }: HealthService): void {
+    const page = this.#exposition(core);
+    core.store.subscribe(() => {
+      if (core === this.#core && page.devices() !== this.#exposition(core).devices())
+        this.differences.push('the page is not that of the snapshot');
+    });
+    // A copy has no object of the judgement before.
+    const cold = createHealthEngine({ policy, state: structuredClone(engine.state()) });
+    const judge = engine.judge.bind(engine);
+    engine.judge = (input, nowMs) => {
+      const expected = cold.judge(structuredClone(input), nowMs);
+      const judged = judge(input, nowMs);
+      if (!isDeepStrictEqual([judged.verdicts, judged.events], [expected.verdicts, expected.events]))
+        this.differences.push('a device that is judged anew has another verdict');
+      if (!isDeepStrictEqual(engine.memory(), cold.memory())) this.differences.push('a device that is judged anew has another memory');
+      return judged;
+    };
+  }
+
+  #exposition(core: AgentCore): Exposition {
+    return createExposition({ families: [this.#family.family], snapshot: () => core.store.snapshot(), agent: () => ({}) as never });
   }
 
   /** Simulates SIGKILL: the agent's state file is copied, and all its later writes are ignored. */

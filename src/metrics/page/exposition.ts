@@ -2,6 +2,8 @@ import { setImmediate } from 'node:timers/promises';
 import { createGzip } from 'node:zlib';
 import { type Clock, systemClock } from '../../host/clock.ts';
 import type { AgentStats } from '../../model/agent-stats.ts';
+import type { Device } from '../../model/device.ts';
+import { keptBy } from '../../model/readings.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { Usage } from '../../model/usage.ts';
 import { addAgent } from '../series/agent-metrics.ts';
@@ -101,34 +103,44 @@ export function createExposition(sources: ExpositionSources): Exposition {
   const catalogue = createCatalogue(sources.families);
   const ofDevices = metricsOfDevices(catalogue);
   const ofContainers = metricsOfContainers(catalogue);
-  const ownProcess = new ProcessMetrics();
+  let ownProcess: ProcessMetrics | undefined;
   const deprecated = new DeprecatedMetrics(everyMetric(catalogue));
   const latest = new Map<Format, Latest>();
   const scrapedMs = new Map<Format, number>();
 
+  /** The latest finished pages, which the next ones are made from. */
+  const before: { hardware?: FinishedPage; totals?: FinishedPage; agent?: FinishedPage } = {};
+
   function* writeHardware(snapshot: Snapshot): Steps<FinishedPage> {
-    const page = new Page();
+    const page = new Page(before.hardware);
     for (const state of snapshot.devices) {
       addDevice(page, state);
-      const { id, uuid } = state.device;
-      const first = labelText(hasUuids && uuid !== undefined ? { uuid, device: id } : { device: id });
-      addReadings(page, ofDevices, first, state.readings);
+      addReadings(page, ofDevices, firstLabels(state.device), state.readings);
       if (page.isStep) yield;
     }
-    addContainers(page, snapshot, holderText);
-    addWaiting(page, snapshot.waiting ?? [], holderText);
+    page.block('containers', [], () => addContainers(page, snapshot, holderText));
+    page.block('waiting', [], () => addWaiting(page, snapshot.waiting ?? [], holderText));
     for (const one of snapshot.containerReadings) {
       const labels = joinLabels(holderText(one), labelText({ resource: one.resource, device: one.device }));
       addReadings(page, ofContainers, labels, one.readings);
       if (page.isStep) yield;
     }
-    return yield* page.finish();
+    before.hardware = yield* page.finish();
+    return before.hardware;
   }
 
+  const firstLabels = keptBy(({ id, uuid }: Device) => labelText(hasUuids && uuid !== undefined ? { uuid, device: id } : { device: id }));
+
   function* writeTotals(usage: Usage): Steps<FinishedPage> {
-    const page = new Page();
+    const page = new Page(before.totals);
     yield* addUsage(page, usage, ofContainers, holderText, hasContainerZeros);
-    return yield* page.finish();
+    before.totals = yield* page.finish();
+    return before.totals;
+  }
+
+  function* writeAgent(page: Page): Steps<FinishedPage> {
+    before.agent = yield* page.finish();
+    return before.agent;
   }
 
   const hardware = keep((snapshot: Snapshot) => new Part(writeHardware(snapshot)));
@@ -145,12 +157,13 @@ export function createExposition(sources: ExpositionSources): Exposition {
 
   const write = async (snapshot: Snapshot | undefined, usage: Usage | undefined, format: Format): Promise<LivePage> => {
     const shown = ofHardware(snapshot, usage);
-    const page = new Page();
+    const page = new Page(before.agent);
     const agent = sources.agent();
     addAgent(page, agent, snapshot && { snapshot, pages: shown.map((part) => part.page) });
+    ownProcess ??= new ProcessMetrics();
     await ownProcess.addTo(page);
     deprecated.addTo(page);
-    const all = [...shown, new Part(page.finish())];
+    const all = [...shown, new Part(writeAgent(page))];
     const plain = join(all, format);
     let gzipped: Promise<readonly Buffer[]> | undefined;
     return {

@@ -9,12 +9,12 @@ export function labelText(labels: LabelValues): LabelText {
   return labelTextOf(labels, Object.keys(labels));
 }
 
-/** Renders the labels with these names, in this order. */
-export function labelTextOf(labels: LabelValues, names: readonly string[]): LabelText {
+/** Renders the labels with these names, in this order. `prefix` comes before each name. */
+export function labelTextOf(labels: LabelValues, names: readonly string[], prefix = ''): LabelText {
   let text = '';
   for (const name of names) {
     const value = labels[name];
-    if (value !== undefined && value !== '') text += `${text === '' ? '' : ','}${name}="${escapeLabelValue(String(value))}"`;
+    if (value !== undefined && value !== '') text += `${text === '' ? '' : ','}${prefix}${name}="${escapeLabelValue(String(value))}"`;
   }
   return text;
 }

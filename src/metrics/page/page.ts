@@ -23,14 +23,25 @@ export type DropReason = (typeof DROP_REASONS)[number];
 /** The parts of a metric declaration that a page needs. */
 export type Head = Pick<AgentMetricSpec, 'name' | 'type' | 'help' | 'deprecated'>;
 
-interface Sample {
+/** One line of a page up to its value. */
+interface Line {
+  readonly head: Head;
   /** Suffix of the metric name: `_bucket`, `_sum` or `_count` for a histogram. */
   readonly suffix: string;
   readonly labels: LabelText;
   /** Order among the samples of one histogram. */
   readonly rank: number;
   readonly last: LabelText;
-  readonly value: Value;
+  readonly text: string;
+}
+
+/** What one caller added, in its order. `lines` are the same object as in the page before while the series are the same. */
+interface Block {
+  readonly inputs: readonly unknown[];
+  readonly lines: readonly Line[];
+  /** The values of the lines. */
+  readonly values: readonly Value[];
+  readonly dropped: readonly DropReason[];
 }
 
 const BOUNDS = [...DURATION_BOUNDS.map(boundText), '+Inf'].map((le) => labelText({ le }));
@@ -38,28 +49,48 @@ const BOUNDS = [...DURATION_BOUNDS.map(boundText), '+Inf'].map((le) => labelText
 /** Text of this length is encoded at once: a longer one costs more to collect, and a shorter one more to send. */
 const PIECE_LENGTH = 65_536;
 
+/** One metric of a page: where its lines are, in the order of the page. */
 interface Metric {
   readonly head: Head;
-  readonly samples: readonly Sample[];
+  readonly blocks: readonly number[];
+  readonly places: readonly number[];
+}
+
+/** The order of a page, for as long as its series stay the same. */
+interface Layout {
+  readonly metrics: readonly Metric[];
+  /** For each block: the index of the metric of each line. */
+  readonly metricAt: readonly (readonly number[])[];
+  readonly duplicates: number;
 }
 
 /**
  * A metrics page. The caller adds series in any order; the page writes them sorted by name and labels. The page counts series that it
- * cannot show, so that none disappears silently.
+ * cannot show, so that none disappears silently. It is made from the page before: what has the same series as there keeps the order and the
+ * texts of its lines, and gets other values.
  */
 export class Page {
-  readonly #metrics = new Map<string, { readonly head: Head; readonly samples: Sample[]; isSorted: boolean }>();
-  readonly #dropped = new Map<DropReason, number>();
+  readonly #before: FinishedPage | undefined;
+  readonly #blocks: Block[] = [];
+  readonly #keys: string[] = [];
+  #open: OpenBlock;
   #added = 0;
+
+  constructor(before?: FinishedPage) {
+    this.#before = before;
+    this.#open = new OpenBlock(before?.blockOf(''));
+  }
 
   /** `last`: labels after those that many series share. Of two different `labels` of a metric, none may begin with the other one. */
   add(head: Head, labels: LabelText, value: Value, last: LabelText = ''): void {
-    this.#push(head, { suffix: '', labels, rank: 0, last, value });
+    this.#added += 1;
+    this.#open.push(head, '', labels, 0, last, value);
   }
 
   /** Adds one sample of a histogram; `last` is the label `le` of a bucket. */
   addSample(head: Head, labels: LabelText, value: Value, { suffix = '', last = '', rank = 0 } = {}): void {
-    this.#push(head, { suffix, labels, rank, last, value });
+    this.#added += 1;
+    this.#open.push(head, suffix, labels, rank, last, value);
   }
 
   addHistogram(head: Head, labels: LabelText, { withinBounds, count, sumSeconds }: DurationCounts): void {
@@ -67,6 +98,35 @@ export class Page {
       this.addSample(head, labels, withinBounds[rank] ?? count, { suffix: '_bucket', last, rank });
     this.addSample(head, labels, sumSeconds, { suffix: '_sum', rank: BOUNDS.length });
     this.addSample(head, labels, count, { suffix: '_count', rank: BOUNDS.length + 1 });
+  }
+
+  /**
+   * Adds what `write` adds. It depends on `inputs` alone: while all of them are the same as in the page before, nothing is written anew.
+   * Without inputs, only the texts of the same series are kept.
+   */
+  block(key: string, inputs: readonly unknown[], write: () => void): void {
+    const before = this.#before?.blockOf(key);
+    const isSame = before !== undefined && inputs.length > 0 && areSameInputs(before.inputs, inputs);
+    this.#keep(key, isSame ? before : this.#written(before, inputs, write));
+  }
+
+  /** Adds a column of readings to series that are known by their list. `first`: labels before those of a series. */
+  column(
+    key: string,
+    series: readonly (ColumnSeries | undefined)[],
+    first: LabelText,
+    readings: readonly { readonly value: Value }[],
+  ): void {
+    const before = this.#before?.blockOf(key);
+    const inputs = [series, first, readings] as const;
+    const write = (): void => {
+      for (const [at, one] of series.entries())
+        if (one === undefined) this.drop('undeclared');
+        else this.add(one.head, first, (readings[at] as Column[number]).value, one.last);
+    };
+    const isOfSeries = before !== undefined && before.inputs[0] === series && before.inputs[1] === first;
+    if (isOfSeries && before.inputs[2] === readings) this.#keep(key, before);
+    else this.#keep(key, (isOfSeries ? this.#moved(before, inputs) : undefined) ?? this.#written(before, inputs, write));
   }
 
   /** The caller lets others work when it is true, after each {@link STEP} series. */
@@ -77,96 +137,242 @@ export class Page {
   }
 
   drop(reason: DropReason): void {
-    this.#dropped.set(reason, (this.#dropped.get(reason) ?? 0) + 1);
+    this.#open.dropped.push(reason);
   }
 
   /** Sorts the series and removes duplicates. Call it once, after all series were added. */
   *finish(): Steps<FinishedPage> {
-    const metrics: Metric[] = [];
-    let sorted = 0;
-    for (const { head, samples, isSorted } of this.#metrics.values()) {
-      metrics.push({ head, samples: isSorted ? samples : this.#unique(samples) });
-      if (isSorted) continue;
-      sorted += samples.length;
-      if (sorted < STEP) continue;
-      sorted = 0;
-      yield;
-    }
-    return new FinishedPage(
-      metrics.sort((a, b) => (a.head.name < b.head.name ? -1 : 1)),
-      this.#dropped,
-    );
+    this.#keep('', this.#open.close([]));
+    const before = this.#before;
+    const isAsBefore = before?.hasLinesOf(this.#blocks) === true;
+    const layout = isAsBefore ? before.layout : yield* layoutOf(this.#blocks);
+    const texts = isAsBefore ? before.textsFor(this.#blocks) : new Map<Format, (string | undefined)[]>();
+    return new FinishedPage(this.#keys, this.#blocks, layout, texts);
   }
 
-  #push(head: Head, sample: Sample): void {
-    if (!isExportable(head.type, sample.value)) {
-      this.drop('invalid-value');
-      return;
-    }
-    this.#added += 1;
-    const known = this.#metrics.get(head.name);
-    if (known === undefined) {
-      this.#metrics.set(head.name, { head, samples: [sample], isSorted: true });
-      return;
-    }
-    // Devices and holders come in order, so most metrics need no sorting and have no duplicates.
-    if (known.isSorted) known.isSorted = compare(known.samples[known.samples.length - 1] as Sample, sample) < 0;
-    known.samples.push(sample);
+  #keep(key: string, block: Block): void {
+    this.#keys.push(key);
+    this.#blocks.push(block);
   }
 
-  #unique(samples: Sample[]): readonly Sample[] {
-    samples.sort(compare);
-    return samples.filter((sample, at) => {
-      const before = samples[at - 1];
-      const isUnique = before === undefined || compare(before, sample) !== 0;
-      if (!isUnique) this.drop('duplicate');
-      return isUnique;
-    });
+  /** The lines of the block before with other values. Undefined when that has not all lines, or a value cannot be exported. */
+  #moved(before: Block, inputs: readonly [readonly (ColumnSeries | undefined)[], LabelText, Column]): Block | undefined {
+    const [series, , readings] = inputs;
+    if (before.lines.length !== series.length) return undefined;
+    const values = valuesOf(before.lines, readings);
+    if (values === undefined) return undefined;
+    this.#added += values.length;
+    return { inputs, lines: before.lines, values, dropped: before.dropped };
+  }
+
+  #written(before: Block | undefined, inputs: readonly unknown[], write: () => void): Block {
+    const outer = this.#open;
+    const own = new OpenBlock(before);
+    this.#open = own;
+    write();
+    this.#open = outer;
+    return own.close(inputs);
   }
 }
 
+/** A series of {@link Page.column}. */
+export interface ColumnSeries {
+  readonly head: Head;
+  readonly last: LabelText;
+}
+
+/** The values of the series of {@link Page.column}, in their order. */
+type Column = readonly { readonly value: Value }[];
+
+/** A block that is being written. While it has the lines of the block before, it makes none. */
+class OpenBlock {
+  readonly #before: readonly Line[];
+  #lines: Line[] | undefined;
+  readonly #values: Value[] = [];
+  readonly dropped: DropReason[] = [];
+
+  constructor(before: Block | undefined) {
+    this.#before = before?.lines ?? [];
+  }
+
+  push(head: Head, suffix: string, labels: LabelText, rank: number, last: LabelText, value: Value): void {
+    if (!isExportable(head.type, value)) {
+      this.dropped.push('invalid-value');
+      return;
+    }
+    const at = this.#values.length;
+    this.#values.push(value);
+    const known = this.#before[at];
+    const isKnown =
+      known !== undefined &&
+      known.head === head &&
+      known.labels === labels &&
+      known.last === last &&
+      known.suffix === suffix &&
+      known.rank === rank;
+    if (isKnown && this.#lines === undefined) return;
+    this.#lines ??= this.#before.slice(0, at);
+    this.#lines.push(isKnown ? known : { head, suffix, labels, rank, last, text: textOf(head, suffix, joinLabels(labels, last)) });
+  }
+
+  close(inputs: readonly unknown[]): Block {
+    const values = this.#values;
+    const isSame = values.length === this.#before.length;
+    return { inputs, lines: this.#lines ?? (isSame ? this.#before : this.#before.slice(0, values.length)), values, dropped: this.dropped };
+  }
+}
+
+function areSameInputs(a: readonly unknown[], b: readonly unknown[]): boolean {
+  for (let at = 0; at < b.length; at += 1) if (a[at] !== b[at]) return false;
+  return a.length === b.length;
+}
+
+/** Undefined when a value cannot be exported. */
+function valuesOf(lines: readonly Line[], readings: Column): readonly Value[] | undefined {
+  const values: Value[] = [];
+  for (let at = 0; at < lines.length; at += 1) {
+    const { value } = readings[at] as Column[number];
+    const isUsual = value >= 0 && value < Number.POSITIVE_INFINITY;
+    if (!isUsual && !isExportable((lines[at] as Line).head.type, value)) return undefined;
+    values.push(value);
+  }
+  return values;
+}
+
+function* layoutOf(blocks: readonly Block[]): Steps<Layout> {
+  const found = new Map<
+    string,
+    { readonly head: Head; readonly blocks: number[]; readonly places: number[]; last: Line; isSorted: boolean }
+  >();
+  let steps = 0;
+  for (const [block, { lines }] of blocks.entries()) {
+    for (let place = 0; place < lines.length; place += 1) {
+      const line = lines[place] as Line;
+      const known = found.get(line.head.name);
+      if (known === undefined) {
+        found.set(line.head.name, { head: line.head, blocks: [block], places: [place], last: line, isSorted: true });
+        continue;
+      }
+      // Devices and holders come in order, so most metrics need no sorting and have no duplicates.
+      if (known.isSorted) known.isSorted = compare(known.last, line) < 0;
+      known.last = line;
+      known.blocks.push(block);
+      known.places.push(place);
+    }
+    steps += lines.length;
+    if (steps < STEP) continue;
+    steps = 0;
+    yield;
+  }
+  const named = [...found.values()].sort((a, b) => (a.head.name < b.head.name ? -1 : 1));
+  const metrics = named.map((one) => (one.isSorted ? one : sorted(one, blocks)));
+  const metricAt = blocks.map(({ lines }) => new Array<number>(lines.length));
+  for (const [at, one] of named.entries())
+    for (let n = 0; n < one.places.length; n += 1) (metricAt[one.blocks[n] as number] as number[])[one.places[n] as number] = at;
+  const count = (all: readonly Metric[]): number => all.reduce((sum, { places }) => sum + places.length, 0);
+  return { metrics, metricAt, duplicates: count(named) - count(metrics) };
+}
+
+/** In the order of the page, without duplicates. */
+function sorted({ head, blocks, places }: Metric, all: readonly Block[]): Metric {
+  const lines = places.map((place, n) => ({ line: all[blocks[n] as number]?.lines[place] as Line, block: blocks[n] as number, place }));
+  lines.sort((a, b) => compare(a.line, b.line));
+  const unique = lines.filter(({ line }, at) => at === 0 || compare((lines[at - 1] as { readonly line: Line }).line, line) !== 0);
+  return { head, blocks: unique.map(({ block }) => block), places: unique.map(({ place }) => place) };
+}
+
 /** Most neighbours have the same object as `labels`. */
-const compare = (a: Sample, b: Sample): number => compareTexts(a.labels, b.labels) || a.rank - b.rank || compareTexts(a.last, b.last);
+const compare = (a: Line, b: Line): number => compareTexts(a.labels, b.labels) || a.rank - b.rank || compareTexts(a.last, b.last);
 const compareTexts = (a: LabelText, b: LabelText): number => (a === b ? 0 : a < b ? -1 : 1);
 
 /** An immutable page. */
 export class FinishedPage {
-  readonly #metrics: readonly Metric[];
-  readonly dropped: ReadonlyMap<DropReason, number>;
+  readonly #blocks: readonly Block[];
+  readonly #byKey: ReadonlyMap<string, Block>;
+  readonly layout: Layout;
+  /** The text of each metric, by format; undefined until it is written. */
+  readonly #texts: Map<Format, (string | undefined)[]>;
 
-  constructor(metrics: readonly Metric[], dropped: ReadonlyMap<DropReason, number>) {
-    this.#metrics = metrics;
-    this.dropped = dropped;
+  constructor(keys: readonly string[], blocks: readonly Block[], layout: Layout, texts: Map<Format, (string | undefined)[]>) {
+    this.#blocks = blocks;
+    this.#byKey = new Map(keys.map((key, at) => [key, blocks[at] as Block]));
+    this.layout = layout;
+    this.#texts = texts;
+  }
+
+  get dropped(): ReadonlyMap<DropReason, number> {
+    const counts = new Map<DropReason, number>();
+    for (const { dropped } of this.#blocks) for (const reason of dropped) counts.set(reason, (counts.get(reason) ?? 0) + 1);
+    const { duplicates } = this.layout;
+    return duplicates === 0 ? counts : counts.set('duplicate', duplicates + (counts.get('duplicate') ?? 0));
+  }
+
+  blockOf(key: string): Block | undefined {
+    return this.#byKey.get(key);
+  }
+
+  hasLinesOf(blocks: readonly Block[]): boolean {
+    return blocks.length === this.#blocks.length && blocks.every(({ lines }, at) => lines === this.#blocks[at]?.lines);
+  }
+
+  /** The texts of the metrics whose values are the same in these blocks, which have the same lines. */
+  textsFor(blocks: readonly Block[]): Map<Format, (string | undefined)[]> {
+    const texts = new Map([...this.#texts].map(([format, all]) => [format, [...all]]));
+    for (const [n, { values }] of blocks.entries()) {
+      const before = this.#blocks[n]?.values as readonly Value[];
+      if (values === before) continue;
+      const metricAt = this.layout.metricAt[n] as readonly number[];
+      for (let at = 0; at < values.length; at += 1)
+        if (values[at] !== before[at]) for (const all of texts.values()) all[metricAt[at] as number] = undefined;
+    }
+    return texts;
   }
 
   has(name: string): boolean {
-    return this.#metrics.some(({ head }) => head.name === name);
+    return this.layout.metrics.some(({ head }) => head.name === name);
   }
 
   /** Returns the number of series whose metric name starts with `prefix`. */
   count(prefix: string): number {
-    return this.#metrics.reduce((sum, { head, samples }) => sum + (head.name.startsWith(prefix) ? samples.length : 0), 0);
+    return this.layout.metrics.reduce((sum, { head, places }) => sum + (head.name.startsWith(prefix) ? places.length : 0), 0);
   }
 
   /** Encodes HELP, TYPE, UNIT and samples of all metrics, without the OpenMetrics end mark. The text format separates metrics by a blank line. */
   *bytes(format: Format): Steps<readonly Buffer[]> {
+    const { metrics } = this.layout;
+    const texts = this.#texts.get(format) ?? new Array<string | undefined>(metrics.length).fill(undefined);
+    this.#texts.set(format, texts);
     const pieces: Buffer[] = [];
-    let text = '';
-    let written = 0;
-    for (const [at, { head, samples }] of this.#metrics.entries()) {
-      text += (at > 0 && format === 'text' ? '\n' : '') + headText(head, format);
-      for (const sample of samples) {
-        text += lineOf(head, sample);
-        written += 1;
-        if (text.length >= PIECE_LENGTH) {
-          pieces.push(Buffer.from(text));
-          text = '';
-        }
-        if (written % STEP === 0) yield;
+    let [text, written] = ['', 0];
+    for (const [at, metric] of metrics.entries()) {
+      let own = texts[at];
+      if (own === undefined) {
+        own = this.#textOf(metric, (at > 0 && format === 'text' ? '\n' : '') + headText(metric.head, format));
+        texts[at] = own;
+        written += metric.places.length;
       }
+      text += own;
+      if (text.length >= PIECE_LENGTH) {
+        pieces.push(Buffer.from(text));
+        text = '';
+      }
+      if (written < STEP) continue;
+      written = 0;
+      yield;
     }
     if (text !== '') pieces.push(Buffer.from(text));
     return pieces;
+  }
+
+  /** Joined, so that it does not keep the parts that it was made of. */
+  #textOf({ blocks, places }: Metric, head: string): string {
+    const parts = [head];
+    for (let n = 0; n < places.length; n += 1) {
+      const { lines, values } = this.#blocks[blocks[n] as number] as Block;
+      const at = places[n] as number;
+      parts.push((lines[at] as Line).text, `${values[at]}\n`);
+    }
+    return parts.join('');
   }
 }
 
@@ -178,9 +384,8 @@ function headText(head: Head, format: Format): string {
   return `# HELP ${family} ${escapeHelp(fullHelp(head), isOpen)}\n# TYPE ${family} ${type}\n${unit === undefined ? '' : `# UNIT ${family} ${unit}\n`}`;
 }
 
-function lineOf({ name }: Head, { suffix, labels, last, value }: Sample): string {
-  const all = joinLabels(labels, last);
-  return all === '' ? `${name}${suffix} ${value}\n` : `${name}${suffix}{${all}} ${value}\n`;
+function textOf({ name }: Head, suffix: string, labels: LabelText): string {
+  return labels === '' ? `${name}${suffix} ` : `${name}${suffix}{${labels}} `;
 }
 
 function isExportable(type: Head['type'], value: Value): boolean {

@@ -4,7 +4,7 @@ import type { MetricSpec } from '../../model/metric.ts';
 import { type PodFactsByName, podName } from '../../model/pod-facts.ts';
 import type { ExclusiveResources, MemoryBlock, PodExclusiveResources } from '../../model/pod-resources.ts';
 import type { AllocationState, DeviceState, Snapshot } from '../../model/snapshot.ts';
-import { joinLabels, type LabelText, labelText } from '../page/labels.ts';
+import { joinLabels, type LabelText, labelText, labelTextOf } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 
 const POD = ['namespace', 'pod'] as const;
@@ -117,7 +117,7 @@ export function addContainers(page: Page, snapshot: Snapshot, holderText: Holder
 }
 
 /** A container, or all containers of a pod. */
-type Holder = Pick<Allocation, (typeof POD)[number]> & Partial<Pick<Allocation, 'container'>>;
+type Holder = Pick<Allocation, (typeof POD)[number]> & { readonly container?: string };
 
 /** Renders the labels that name a holder. */
 export type HolderText = (holder: Holder) => LabelText;
@@ -126,7 +126,7 @@ export type HolderText = (holder: Holder) => LabelText;
 export const holderLabels =
   (prefix: string): HolderText =>
   (holder) =>
-    labelText(Object.fromEntries(HOLDER.map((name) => [prefix + name, holder[name]])));
+    labelTextOf(holder, HOLDER, prefix);
 
 /** Adds each series only once. Allocations can repeat a series, for example when one container holds two parts of a DRA device. */
 function uniqueAdder(page: Page): Add {

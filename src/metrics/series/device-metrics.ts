@@ -1,6 +1,7 @@
 import type { Device } from '../../model/device.ts';
 import { type ActiveCondition, HEALTH_STATES, type Verdict } from '../../model/health.ts';
 import type { MetricSpec } from '../../model/metric.ts';
+import { keptBy } from '../../model/readings.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
 import { joinLabels, type LabelText, labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
@@ -90,14 +91,18 @@ export const deviceMetrics = {
 const STATE_LABELS = HEALTH_STATES.toSorted().map((state) => [state, labelText({ state })] as const);
 
 /** Adds the series of one device's identity and verdict, but not its readings. */
-export function addDevice(page: Page, { device, missingSinceMs, stale, verdict, readAtMs }: DeviceState): void {
-  const label = labelText({ device: device.id });
-  page.add(deviceMetrics.info, joinLabels(label, identityLabels(device)), 1);
-  if (missingSinceMs !== undefined) page.add(deviceMetrics.present, label, 0);
-  else if (!stale) page.add(deviceMetrics.present, label, 1);
+export function addDevice(page: Page, { key, device, missingSinceMs, stale, verdict, readAtMs }: DeviceState): void {
+  const label = deviceLabel(device);
+  page.block(`device ${key}`, [device, missingSinceMs, stale, verdict], () => {
+    page.add(deviceMetrics.info, joinLabels(label, identityLabels(device)), 1);
+    if (missingSinceMs !== undefined) page.add(deviceMetrics.present, label, 0);
+    else if (!stale) page.add(deviceMetrics.present, label, 1);
+    addVerdict(page, verdict, label);
+  });
   page.add(deviceMetrics.lastRead, label, readAtMs / 1_000);
-  addVerdict(page, verdict, label);
 }
+
+const deviceLabel = keptBy(({ id }: Device) => labelText({ device: id }));
 
 function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
   const { state, sinceMs, transitions, conditions, ignored = [], unchecked = [], probation } = verdict;

@@ -3,7 +3,7 @@ import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { LONGEST_TIMER_MS } from '../../host/clock.ts';
 import type { MetricSpec, MetricType } from '../../model/metric.ts';
 import { labelText } from '../page/labels.ts';
-import type { Page } from '../page/page.ts';
+import type { Head, Page } from '../page/page.ts';
 
 /**
  * The library measures delays of the event loop by a timer of this period. It wakes the process, and adds its own period to each delay that it
@@ -15,6 +15,7 @@ const LOOP_DELAY = /^nodejs_eventloop_lag_(?!seconds$)/;
 /** Metrics of the agent's process, with the standard names of the Node.js client library. */
 export class ProcessMetrics {
   readonly #registry = new Registry();
+  readonly #heads = new Map<string, Head>();
 
   constructor() {
     collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: LOOP_PRECISION_MS });
@@ -43,9 +44,20 @@ export class ProcessMetrics {
       for (const [rank, { value, labels, metricName = name }] of values.entries()) {
         const { le, ...own } = labels;
         const suffix = metricName.slice(name.length);
-        page.addSample({ name, help, type }, labelText(own), value, { suffix, last: labelText({ le }), rank: suffix === '' ? 0 : rank });
+        page.addSample(this.#headOf({ name, help, type }), labelText(own), value, {
+          suffix,
+          last: labelText({ le }),
+          rank: suffix === '' ? 0 : rank,
+        });
       }
     }
+  }
+
+  /** The same object for each page, as the page needs it to keep its lines. */
+  #headOf(head: Head): Head {
+    const known = this.#heads.get(head.name) ?? head;
+    this.#heads.set(head.name, known);
+    return known;
   }
 
   /** Returns the library's declarations. */

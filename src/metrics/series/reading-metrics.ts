@@ -1,7 +1,8 @@
 import { fullHelp } from '../../model/deprecation.ts';
 import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
+import { keptBy, type Series, seriesOf } from '../../model/readings.ts';
 import { type LabelText, labelTextOf } from '../page/labels.ts';
-import type { Page } from '../page/page.ts';
+import type { ColumnSeries, Page } from '../page/page.ts';
 
 /** The declared metrics of one family. */
 export interface FamilyMetrics {
@@ -60,13 +61,20 @@ export function metricsOfContainers(catalogue: Catalogue): WrittenMetrics {
 }
 
 /** Adds readings. Each has the labels `first`, which end with `device`, and then its own labels in declared order. */
-export function addReadings(page: Page, metrics: WrittenMetrics, first: LabelText, readings: Iterable<Reading>): void {
-  for (const { metric, labels = {}, value } of readings) {
-    const declared = metrics.get(metric);
-    if (declared === undefined || hasOthers(labels, declared.labels)) page.drop('undeclared');
-    else page.add(declared.spec, first, value, labelTextOf(labels, declared.labels));
-  }
+export function addReadings(page: Page, metrics: WrittenMetrics, first: LabelText, readings: readonly Reading[]): void {
+  page.column(first, writtenSeries(metrics)(seriesOf(readings)), first, readings);
 }
+
+/** What a page needs of the series of a device; undefined for one that is not declared. */
+const writtenSeries = keptBy((metrics: WrittenMetrics) =>
+  keptBy((all: readonly Series[]) =>
+    all.map(({ metric, labels = {} }): ColumnSeries | undefined => {
+      const declared = metrics.get(metric);
+      if (declared === undefined || hasOthers(labels, declared.labels)) return undefined;
+      return { head: declared.spec, last: labelTextOf(labels, declared.labels) };
+    }),
+  ),
+);
 
 function hasOthers(labels: Labels, names: readonly string[]): boolean {
   for (const name in labels) if (!names.includes(name)) return true;

@@ -56,7 +56,7 @@ export function* addUsage(
   hasZeros = true,
 ): Steps<void> {
   for (const [labels, one] of bySeries(containers, holderText)) {
-    addContainer(page, one, labels);
+    page.block(`account ${labels}`, [], () => addContainer(page, one, labels));
     const own = one.counters ?? [];
     addReadings(page, counters, labels, hasZeros ? own : own.filter(({ value }) => Number(value) !== 0));
     if (page.isStep) yield;
