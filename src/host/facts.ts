@@ -1,12 +1,10 @@
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { release } from 'node:os';
-import { Worker } from 'node:worker_threads';
 import type { HostFacts } from '../model/host-facts.ts';
 import type { Clock } from './clock.ts';
-import { endsWithin } from './ends-within.ts';
 import type { AskedFacts } from './facts-worker.ts';
 import { Tree } from './fs/tree.ts';
+import { JobThread, moduleBeside } from './job-thread.ts';
 
 const DEADLINE_MS = 10_000;
 
@@ -16,21 +14,10 @@ const DEADLINE_MS = 10_000;
  * therefore read here, from the same files.
  */
 export async function readHostFacts(sys: Tree, clock: Clock): Promise<HostFacts> {
-  let asked: HostFacts = {};
-  // Compiled and bundled builds have .js files. A runtime that strips types runs the .ts sources.
-  const entry = import.meta.url.endsWith('.ts') ? './facts-worker.ts' : './facts-worker.js';
-  const thread = new Worker(new URL(entry, import.meta.url), { name: 'facts' });
-  thread.unref();
-  const asking = once(thread, 'message').then(([message]) => {
-    const { cpu, memory } = message as AskedFacts;
-    asked = present({
-      cpuModel: usable([cpu.manufacturer, cpu.brand].filter(Boolean).join(' ')),
-      cpus: cpu.cores || undefined,
-      memoryBytes: memory.total || undefined,
-    });
-  });
-  await endsWithin(asking, DEADLINE_MS, clock);
-  void thread.terminate();
+  const entry = moduleBeside(import.meta.url, 'facts-worker');
+  const thread = new JobThread<null, AskedFacts>({ name: 'facts', entry, clock, memoryMib: 64, deadlineMs: DEADLINE_MS, idleMs: 0 });
+  const made = await thread.ask(null);
+  thread.close();
   const nodes = sys.list('devices/system/node').filter((name) => /^node\d+$/.test(name)).length;
   return {
     ...present({
@@ -40,9 +27,16 @@ export async function readHostFacts(sys: Tree, clock: Clock): Promise<HostFacts>
       kernel: release(),
       numaNodes: nodes || undefined,
     }),
-    ...asked,
+    ...('answer' in made ? askedFacts(made.answer) : {}),
   };
 }
+
+const askedFacts = ({ cpu, memory }: AskedFacts): HostFacts =>
+  present({
+    cpuModel: usable([cpu.manufacturer, cpu.brand].filter(Boolean).join(' ')),
+    cpus: cpu.cores || undefined,
+    memoryBytes: memory.total || undefined,
+  });
 
 /** Whether the root file system belongs to a container image. Its operating system is then not that of the machine. */
 function isOnImage(sys: Tree): boolean {

@@ -1,4 +1,4 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import { systemClock } from '../host/clock.ts';
 import { Tree } from '../host/fs/tree.ts';
 import { openKmsg } from '../host/kernel-log/reader.ts';
@@ -6,7 +6,7 @@ import { parseBootTimeMs } from '../host/kernel-log/record.ts';
 import { type DeviceMarks, LineCollector } from './kernel-lines.ts';
 import type { KernelPart } from './record.ts';
 
-/** What the thread gets. It answers with one {@link KernelPart} for each device and ends. */
+/** One job of the thread. It answers with one {@link KernelPart} for each device. */
 export interface KernelSearch {
   readonly path: string;
   readonly procfs: string;
@@ -27,4 +27,4 @@ function search({ path, procfs, devices }: KernelSearch): readonly KernelPart[] 
   return collector.parts(problem?.message);
 }
 
-parentPort?.postMessage(search(workerData as KernelSearch));
+parentPort?.on('message', (job: KernelSearch) => parentPort?.postMessage(search(job)));

@@ -1,5 +1,6 @@
 import type { Clock } from '../host/clock.ts';
 import { DocumentThread } from '../host/documents/document-thread.ts';
+import { moduleBeside } from '../host/job-thread.ts';
 import { checkpointKind } from './checkpoint/checkpoint-document.ts';
 import { cdiKind } from './claims/cdi-spec.ts';
 import { metadataKind } from './claims/metadata.ts';
@@ -9,7 +10,5 @@ export const documentKinds = { checkpoint: checkpointKind, cdi: cdiKind, metadat
 
 /** The thread that parses them. */
 export function documentThread(clock: Clock): DocumentThread {
-  // Compiled and bundled builds have .js files. A runtime that strips types runs the .ts sources.
-  const entry = import.meta.url.endsWith('.ts') ? './document-worker.ts' : './document-worker.js';
-  return new DocumentThread(new URL(entry, import.meta.url), documentKinds, clock);
+  return new DocumentThread(moduleBeside(import.meta.url, 'document-worker'), documentKinds, clock);
 }

@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '../host/clock.ts';
 import { deviceDirectory } from '../host/fs/step-record.ts';
+import { moduleBeside } from '../host/job-thread.ts';
 
 export interface ReadOrder {
   readonly id: number;
@@ -250,13 +251,12 @@ export class IsolatedReads implements ReadProcess {
   }
 
   #started(): ChildProcess {
-    const isSource = import.meta.url.endsWith('.ts');
-    const entry = fileURLToPath(new URL(isSource ? './read-process.ts' : './read-process.js', import.meta.url));
-    const child = fork(entry, [], {
+    const entry = moduleBeside(import.meta.url, 'read-process');
+    const child = fork(fileURLToPath(entry), [], {
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       env: { PATH: process.env.PATH, UV_THREADPOOL_SIZE: String(this.#pool) },
-      execArgv: isSource ? process.execArgv : [],
+      execArgv: entry.pathname.endsWith('.ts') ? process.execArgv : [],
     });
     child.on('error', (error: NodeJS.ErrnoException) => this.#lost(child, error.code));
     child.on('exit', () => this.#lost(child));

@@ -2,6 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { answerRead } from '../host/fs/isolated-channel.ts';
 import { type Step, StepRecord } from '../host/fs/step-record.ts';
 import type { Roots } from '../host/host.ts';
+import { moduleBeside } from '../host/job-thread.ts';
 import type { Device } from '../model/device.ts';
 import type { FaultMark } from '../model/fault.ts';
 import type { Observe } from '../model/observation.ts';
@@ -81,9 +82,7 @@ class WorkerThread implements ProbeThread {
   ) {
     this.#observe = observe;
     const start: WorkerStart = { ...settings, ...context, ...extras, guard: this.#guard.shared };
-    // Compiled and bundled builds have .js files. A runtime that strips types runs the .ts sources.
-    const entry = import.meta.url.endsWith('.ts') ? './probe-worker.ts' : './probe-worker.js';
-    this.#worker = new Worker(new URL(entry, import.meta.url), { workerData: start, name: `probe-${settings.family}` });
+    this.#worker = new Worker(moduleBeside(import.meta.url, 'probe-worker'), { workerData: start, name: `probe-${settings.family}` });
     this.#worker.on('error', (error) => listener.failed(error));
     this.#worker.on('message', (message: FromWorker) => this.#received(message, listener));
     this.exited = new Promise((resolve) => {

@@ -5,15 +5,8 @@ import { compareSync } from 'bcryptjs';
 
 /** A comparison that the thread shall make. */
 export interface Comparison {
-  readonly id: number;
   readonly password: string;
   readonly hash: string;
-}
-
-/** Its result. */
-export interface Compared {
-  readonly id: number;
-  readonly isRight: boolean;
 }
 
 const LOWEST_PRIORITY = 19;
@@ -29,7 +22,4 @@ function yieldToOthers(): void {
 }
 
 yieldToOthers();
-parentPort?.on('message', ({ id, password, hash }: Comparison) => {
-  const answer: Compared = { id, isRight: compareSync(password, hash) };
-  parentPort?.postMessage(answer);
-});
+parentPort?.on('message', ({ password, hash }: Comparison) => parentPort?.postMessage(compareSync(password, hash)));

@@ -34,7 +34,7 @@ describe('the thread that parses documents', () => {
     await new Promise((resolve) => setImmediate(resolve));
     clock.advance(5_000);
     expect(await Promise.all(answers)).toEqual([
-      { code: 'too-slow', reason: 'its parser has not ended after 5000 ms' },
+      { code: 'too-slow', reason: 'the parser was ended: it has not ended after 5000 ms' },
       { value: 1, isComplete: true },
     ]);
     thread.close();
@@ -44,7 +44,7 @@ describe('the thread that parses documents', () => {
     const thread = threadThat('greedy', 'const all = []; for (;;) all.push(Array.from({ length: 1000 }, () => ({})));');
     // Where the limits do not fit together, V8 ends the process at most times, and not at each.
     for (let round = 0; round < 3; round += 1) {
-      expect(await thread.parse(job('bad'))).toEqual({ code: 'too-complex', reason: 'its parser takes too much memory' });
+      expect(await thread.parse(job('bad'))).toEqual({ code: 'too-complex', reason: 'the parser was ended: it takes too much memory' });
       expect(await thread.parse(job('good'))).toEqual({ value: 1, isComplete: true });
     }
     thread.close();
@@ -52,7 +52,7 @@ describe('the thread that parses documents', () => {
 
   it('tells an error of its program', async () => {
     const thread = threadThat('faulty', "throw new Error('a fault');");
-    expect(await thread.parse(job('bad'))).toEqual({ code: 'too-complex', reason: 'its parser failed: a fault' });
+    expect(await thread.parse(job('bad'))).toEqual({ code: 'too-complex', reason: 'the parser was ended: a fault' });
     thread.close();
   });
 
@@ -71,7 +71,7 @@ describe('the thread that parses documents', () => {
     const answer = thread.parse(job('bad'));
     await new Promise((resolve) => setImmediate(resolve));
     thread.close();
-    expect(await answer).toEqual({ code: 'too-slow', reason: 'its parser was ended' });
+    expect(await answer).toEqual({ code: 'too-slow', reason: 'the parser was ended: its thread was ended' });
   });
 
   it('does not start for a small document of JSON', async () => {
