@@ -1,11 +1,12 @@
 import { kernelLogNeed } from '../../host/kernel-log/problems.ts';
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
+import { logLineOf } from '../kit/log-rows.ts';
 import { nodeAccess } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { conditions } from './conditions.ts';
-import { parseLogLine } from './log-line.ts';
+import { logRows } from './log-rows.ts';
 import { metrics } from './metrics.ts';
 import { options } from './options.ts';
 import { isPresent } from './presence.ts';
@@ -48,6 +49,6 @@ export const family = defineFamily({
       `),
       texts: ['lb_*_version'],
     },
-    kernelPrograms: (record) => (parseLogLine(record) === undefined ? undefined : []),
+    kernelPrograms: (record) => (logLineOf(logRows, record) === undefined ? undefined : []),
   },
 });

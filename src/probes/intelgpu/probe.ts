@@ -6,13 +6,14 @@ import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
 import { Kept, reconciled } from '../kit/kept.ts';
+import { RowLog } from '../kit/log-rows.ts';
 import { type Pace, Pacer } from '../kit/pace.ts';
 import { Card, type CardFacts, type CardReadResult } from './card.ts';
 import { asleepReadings, cardReadings, idleReadings, utilizationReadings } from './card-readings.ts';
 import { conditions } from './conditions.ts';
 import { type CardPlace, findPlaces, listNames, type Names, type Places } from './discover.ts';
-import { DriverLog, logReport } from './driver-log.ts';
 import { findingsOf } from './findings.ts';
+import { logRows } from './log-rows.ts';
 import { MODELS } from './models.ts';
 import type { IntelgpuOptions } from './options.ts';
 import { type GpuUse, ProcessReader } from './processes.ts';
@@ -28,7 +29,7 @@ export class IntelgpuProbe implements Probe {
   readonly #host: Host;
   readonly #options: IntelgpuOptions;
   readonly #processes: ProcessReader;
-  readonly #log: DriverLog;
+  readonly #log: RowLog;
   readonly #pacer = new Pacer();
   #cards = new Map<string, Card>();
   #devices: readonly Device[];
@@ -39,7 +40,7 @@ export class IntelgpuProbe implements Probe {
     this.#options = options;
     this.#processes = new ProcessReader(host, options['processes-per-refresh']);
     this.#devices = host.known;
-    this.#log = new DriverLog(host);
+    this.#log = new RowLog(host, logRows, Object.values(conditions));
   }
 
   collect(): Collection {
@@ -48,13 +49,12 @@ export class IntelgpuProbe implements Probe {
     // A machine without GPUs does not need the log, nor permission to read it.
     if (devices.length === 0) return collection;
     this.#log.poll();
-    const { problem } = this.#log;
     const reported = new Map(collection.reports.map((report) => [report.device.id, report]));
     return {
       ...collection,
       // A device that was not read has a report, too, because the log needs no answer of the card.
-      reports: devices.map((device) => this.#withLog(reported.get(device.id) ?? { device })),
-      problems: problem === undefined ? collection.problems : [...collection.problems, problem],
+      reports: devices.map((device) => this.#log.withLog(reported.get(device.id) ?? { device })),
+      problems: [...collection.problems, ...this.#log.problems],
     };
   }
 
@@ -64,11 +64,6 @@ export class IntelgpuProbe implements Probe {
     const ids = new Set(devices.map(({ id }) => id));
     this.#devices = listing === 'complete' ? devices : [...devices, ...this.#devices.filter(({ id }) => !ids.has(id))];
     return this.#devices;
-  }
-
-  #withLog(report: DeviceReport): DeviceReport {
-    const outOfBand = logReport(this.#log.of(report.device.id, report.device.parent));
-    return outOfBand === undefined ? report : { ...report, outOfBand };
   }
 
   watch(wake: () => void): () => void {

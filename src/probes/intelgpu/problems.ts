@@ -1,4 +1,4 @@
-import { kmsgProblems } from '../../host/kernel-log/problems.ts';
+import { kmsgLost, kmsgProblems } from '../../host/kernel-log/problems.ts';
 import type { ProblemSpec } from '../../model/collection.ts';
 import { fileProblems } from '../kit/device-files.ts';
 import { sensorProblems } from '../kit/temperature.ts';
@@ -38,4 +38,5 @@ export const problems = [
       'A process with very many open files needs several searches; wait for them. Otherwise let the agent see the /proc of the host, and give it the capabilities SYS_PTRACE and DAC_READ_SEARCH (processes.enabled in the values of the chart). Under AppArmor it can also need the profile Unconfined.',
   },
   ...kmsgProblems,
+  kmsgLost,
 ] as const satisfies readonly ProblemSpec[];

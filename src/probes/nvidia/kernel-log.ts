@@ -1,6 +1,4 @@
 import type { Host } from '../../host/host.ts';
-import { type KmsgMessage, type KmsgReader, openKmsg } from '../../host/kernel-log/reader.ts';
-import { parseBootTimeMs } from '../../host/kernel-log/record.ts';
 import { type CgroupOwner, parseCgroup } from '../../host/process/cgroup.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
@@ -8,14 +6,13 @@ import type { Fault } from '../../model/fault.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Release } from '../../model/release.ts';
 import type { Probe } from '../family.ts';
+import { type DatedRecord, KernelLog, type LogLoss } from '../kit/kernel-log.ts';
 import { conditions } from './conditions.ts';
 import { withoutNamed } from './devices.ts';
-import { LogGaps } from './log-gaps.ts';
 import { NcclCrashes } from './nccl-crashes.ts';
 import { StartFailures } from './start-failures.ts';
 import { FAULT_WAIT_MS, faultsOf, XidFaults } from './xid-faults.ts';
 import { type XidReport, xidReports } from './xid-findings.ts';
-import type { RecordPlace } from './xid-groups.ts';
 import { parseNvidiaLine, type XidLine } from './xid-line.ts';
 import { EMPTY_MEMORY, endFaults, gpuKey, rememberLine, type XidMemory } from './xid-memory.ts';
 
@@ -38,22 +35,17 @@ type GpuProbe = Probe & { takeXids?(): readonly XidLine[] };
 export class KernelLogProbe implements Probe {
   readonly #gpus: GpuProbe;
   readonly #host: Host;
-  readonly #path: string | undefined;
-  #reader: KmsgReader | undefined;
+  readonly #log: KernelLog;
   #memory: XidMemory = EMPTY_MEMORY;
   #wake: (() => void) | undefined;
-  #stopFollowing: (() => void) | undefined;
   #devices: readonly Device[];
   readonly #crashes: NcclCrashes;
   readonly #starts = new StartFailures();
   /** Latest time at which the driver asked for no recovery of a GPU, by PCI address. */
   readonly #askedNothingAtMs = new Map<string, number>();
-  /** True when the log has new lines about GPUs since the last read or wake. */
-  #hasNewLines = false;
   /** Number of Xids that came from the library instead of the log. */
   #libraryXids = 0;
   readonly #faults: XidFaults;
-  readonly #gaps = new LogGaps();
   /** Wall clock from which this probe takes events. */
   readonly #epoch: string;
   /** Cgroups of the processes that lines named while they were written, keyed by PID. */
@@ -61,30 +53,26 @@ export class KernelLogProbe implements Probe {
   /** Addresses of the GPUs on which an MPS server runs, with the time on the log's clock at which it was seen last. */
   readonly #served = new Map<string, number>();
 
-  /** Wall clock time at which the monotonic clock was 0, calculated when this probe was created. */
-  readonly #originMs: number;
-
   /** `path`: `/dev/kmsg`, or a file in its format; undefined: no log is read. */
   constructor(gpus: GpuProbe, host: Host, path: string | undefined) {
     this.#gpus = gpus;
     this.#host = host;
-    this.#path = path;
+    this.#log = new KernelLog(host, { take: (record) => this.#take(record) }, path);
     this.#devices = host.known;
     this.#crashes = new NcclCrashes((pid) => threadGroupOf(host, pid));
-    this.#originMs = host.clock.now() - host.clock.monotonic();
     this.#faults = new XidFaults(host.counted);
     this.#epoch = String(host.clock.now());
   }
 
   async collect(): Promise<Collection> {
-    const startedAtMs = this.#logMs();
+    const startedAtMs = this.#log.nowMs;
     const collection = await this.#gpus.collect();
     this.#remember(collection);
     // A machine without GPUs does not need the log, nor permission to read it.
     if (this.#devices.length === 0) return collection;
     this.#crashes.see(this.#devices, collection.reports);
     this.#seeServers(collection.reports, startedAtMs);
-    this.#readLog();
+    this.#log.poll();
     const unasked = new Set(gpusWithoutAction(collection));
     for (const pciAddress of unasked) this.#askedNothingAtMs.set(pciAddress, startedAtMs - ACTION_AGE_MS);
     // An earlier answer counts too: a log that is readable again may have faults from before it.
@@ -92,10 +80,9 @@ export class KernelLogProbe implements Probe {
       const evidence = unasked.has(pciAddress) ? 'driver-asks-nothing' : 'driver-asked-nothing';
       this.#memory = endFaults(this.#memory, pciAddress, evidence, atMs);
     }
-    const problem = this.#reader?.status().problem;
-    const isReadable = this.#path !== undefined && problem === undefined;
+    const { isReadable } = this.#log;
     this.#addXidLines(this.#gpus.takeXids?.() ?? [], !isReadable);
-    const nowMs = this.#logMs();
+    const { nowMs } = this.#log;
     const isServed = (gpu: string): boolean => nowMs - (this.#served.get(gpu) ?? Number.NEGATIVE_INFINITY) < SERVED_MS;
     const xids = xidReports(this.#memory, this.#devices, nowMs, isReadable, isServed);
     const faults = faultsOf(this.#faults.take(nowMs), this.#devices, { processOf: (pid) => this.#processes.get(pid), isServed });
@@ -111,11 +98,7 @@ export class KernelLogProbe implements Probe {
     return {
       ...collection,
       reports,
-      problems: [
-        ...collection.problems,
-        ...this.#starts.problems(reports, nowMs),
-        ...(problem === undefined ? this.#gaps.problems(this.#path ?? '', nowMs) : [problem]),
-      ],
+      problems: [...collection.problems, ...this.#starts.problems(reports, nowMs), ...this.#log.problems],
     };
   }
 
@@ -132,11 +115,10 @@ export class KernelLogProbe implements Probe {
 
   watch(wake: () => void): () => void {
     this.#wake = wake;
-    const unwatch = this.#gpus.watch?.(wake);
+    const unwatch = [this.#gpus.watch?.(wake), this.#log.watch(wake)];
     return () => {
-      unwatch?.();
+      for (const each of unwatch) each?.();
       this.#wake = undefined;
-      this.#stopFollowing?.();
     };
   }
 
@@ -145,23 +127,8 @@ export class KernelLogProbe implements Probe {
   }
 
   async close(): Promise<void> {
-    this.#reader?.close();
+    this.#log.close();
     await this.#gpus.close?.();
-  }
-
-  /** Time on the clock of the log lines. A change of the wall clock does not affect it. */
-  #logMs(): number {
-    return this.#originMs + this.#host.clock.monotonic();
-  }
-
-  /**
-   * A record with its time on the clock of the log lines, so that a change of the wall clock does not change the order of lines and reads.
-   * `aheadMs`: how far the wall clock was ahead of that clock when the log was opened.
-   */
-  #dated(message: KmsgMessage, aheadMs: number): KmsgMessage & RecordPlace {
-    const { timeMs, live } = message;
-    if (timeMs === undefined) return message;
-    return { ...message, timeMs: live ? this.#logMs() : timeMs - aheadMs, wallMs: timeMs };
   }
 
   #remember({ reports, listing }: Collection): void {
@@ -176,8 +143,8 @@ export class KernelLogProbe implements Probe {
     for (const told of xids) {
       const { clock } = this.#host;
       const cameAtMs = told.cameAtMs ?? clock.monotonic();
-      const timeMs = this.#originMs + cameAtMs;
-      const isLost = !isLogClosed && this.#gaps.isLost(told, timeMs, this.#memory);
+      const timeMs = this.#log.timeOf(cameAtMs);
+      const isLost = !isLogClosed && isLineLost(told, timeMs, this.#log.loss, this.#memory);
       if (!isLogClosed && !isLost) continue;
       this.#libraryXids += 1;
       const wallMs = clock.now() - (clock.monotonic() - cameAtMs);
@@ -215,40 +182,35 @@ export class KernelLogProbe implements Probe {
     if (this.#processes.size > MOST_PROCESSES && oldest !== undefined) this.#processes.delete(oldest);
   }
 
-  #readLog(): void {
-    if (this.#path === undefined) return;
-    if (this.#reader === undefined) {
-      const aheadMs = this.#host.clock.now() - this.#logMs();
-      this.#reader = openKmsg({
-        path: this.#path,
-        clock: this.#host.clock,
-        observe: this.#host.observe,
-        bootTimeMs: parseBootTimeMs(this.#host.proc.text('stat') ?? ''),
-        onLost: () => this.#gaps.lost(this.#logMs()),
-        onRecord: (record) => {
-          const message = this.#dated(record, aheadMs);
-          if (this.#crashes.add(message, this.#logMs())) this.#hasNewLines = true;
-          if (this.#starts.add(message)) this.#hasNewLines = true;
-          const line = parseNvidiaLine(message);
-          if (line === undefined) return;
-          this.#memory = rememberLine(this.#memory, line, message);
-          if (line.kind === 'xid') {
-            if (message.live && line.pid !== undefined) this.#seeProcess(line.pid);
-            this.#faults.put(this.#memory, line.pciAddress, message, '');
-          }
-          this.#hasNewLines ||= line.kind !== 'other';
-        },
-      });
-      this.#stopFollowing = this.#reader.follow(() => {
-        this.#gaps.polled(this.#logMs());
-        if (this.#hasNewLines) this.#wake?.();
-        this.#hasNewLines = false;
-      });
+  #take(record: DatedRecord): boolean {
+    const isCrash = this.#crashes.add(record, this.#log.nowMs);
+    const isStart = this.#starts.add(record);
+    const line = parseNvidiaLine(record);
+    if (line === undefined) return isCrash || isStart;
+    this.#memory = rememberLine(this.#memory, line, record);
+    if (line.kind === 'xid') {
+      if (record.live && line.pid !== undefined) this.#seeProcess(line.pid);
+      this.#faults.put(this.#memory, line.pciAddress, record, '');
     }
-    this.#reader.poll();
-    this.#gaps.polled(this.#logMs());
-    this.#hasNewLines = false;
+    return isCrash || isStart || line.kind !== 'other';
   }
+}
+
+/** Events of the library come so much later than the lines. */
+const LATE_MS = 3_000;
+
+/**
+ * Whether an event of the library tells a fault whose line is lost. All lines that came before the event must have been read. When the
+ * log has a line with the Xid and GPU of that time, the event may be of that line, so it does not count.
+ */
+function isLineLost({ xid, pciAddress }: XidLine, atMs: number, loss: LogLoss | undefined, { gpus }: XidMemory): boolean {
+  if (loss === undefined) return false;
+  const fromMs = loss.fromMs - LATE_MS;
+  if (atMs < fromMs || atMs > loss.untilMs + LATE_MS) return false;
+  const isRead = gpus
+    .get(gpuKey(pciAddress))
+    ?.tallies.some(({ xid: known, group, lastMs = 0 }) => known === xid && group?.line.isEvent !== true && lastMs >= fromMs);
+  return isRead !== true;
 }
 
 const UNREACHED: readonly string[] = [conditions.GpuLost.type, conditions.NotInitialized.type];

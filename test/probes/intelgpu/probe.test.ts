@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readStart } from '../../../src/host/fs/file-start.ts';
 import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { errnoName } from '../../../src/host/fs/tree.ts';
-import { addLine, afterGap, type CardLog, EMPTY_LOG, functionLog, logReport } from '../../../src/probes/intelgpu/driver-log.ts';
 import { IdleMeter } from '../../../src/probes/intelgpu/idle.ts';
 import { simulate } from '../../../src/sim/families/intelgpu/simulate.ts';
 import { kernelLogText } from '../../../src/sim/kernel-log.ts';
@@ -175,15 +174,6 @@ describe('the kernel log', () => {
     });
     expect(status().HardwareFatal).toBe(true);
     expect(status().Wedged).toBe(false);
-  });
-
-  it('makes a fault of a card a fault of its functions, without its counts', () => {
-    const wedged: CardLog = addLine(EMPTY_LOG, { address: FIRST, event: 'wedged' });
-    const loaded: CardLog = addLine(EMPTY_LOG, { address: SECOND, event: 'loaded' });
-    expect(functionLog(loaded, wedged)).toEqual({ isWedged: true, hasFatal: false });
-    expect(functionLog(EMPTY_LOG, loaded)).toEqual({});
-    expect(afterGap(loaded)).toEqual(EMPTY_LOG);
-    expect(logReport(functionLog(EMPTY_LOG, wedged))?.readings).toEqual([]);
   });
 });
 

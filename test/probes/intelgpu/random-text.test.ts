@@ -2,8 +2,9 @@ import { describe, expect, it } from 'vitest';
 import type { KmsgRecord } from '../../../src/host/kernel-log/record.ts';
 import { parseDrmClient, shareOf } from '../../../src/probes/intelgpu/fdinfo.ts';
 import { parseMask, parseMegahertz, parseReasons } from '../../../src/probes/intelgpu/gts.ts';
-import { parseLogLine } from '../../../src/probes/intelgpu/log-line.ts';
+import { logRows } from '../../../src/probes/intelgpu/log-rows.ts';
 import { parsePriority } from '../../../src/probes/intelgpu/sriov.ts';
+import { logLineOf } from '../../../src/probes/kit/log-rows.ts';
 import { type Choose, seeded } from '../../support/seeded.ts';
 
 const MUTATIONS = 10_000;
@@ -69,12 +70,12 @@ describe('random changes', () => {
     let told = 0;
     for (let n = 0; n < MUTATIONS; n += 1) {
       const line = mutated(LINES[random(LINES.length)] as string, random);
-      const parsed = parseLogLine(ofCard(line));
+      const parsed = logLineOf(logRows, ofCard(line));
       if (parsed === undefined) continue;
       told += 1;
       expect(line).toContain(parsed.address);
-      if (parsed.event === 'wedged') expect(line).toContain('wedged');
-      if (parsed.event === 'fatal') expect(line.toLowerCase()).toContain('fatal');
+      if (parsed.row.name === 'wedged') expect(line).toContain('wedged');
+      if (parsed.row.name === 'fatal') expect(line.toLowerCase()).toContain('fatal');
     }
     expect(told).toBeGreaterThan(MUTATIONS / 10);
   });
@@ -95,7 +96,7 @@ describe('lines of the kernel log', () => {
     ['[drm] Initialized i915 1.6.0 20230929 for 0000:00:02.0 on minor 0', 'loaded'],
     ['[drm] Initialized amdgpu 3.61.0 for 0000:00:02.0 on minor 0', undefined],
   ])('%s: %s', (line, event) => {
-    expect(parseLogLine(ofCard(line))?.event).toBe(event);
+    expect(logLineOf(logRows, ofCard(line))?.row.name).toBe(event);
   });
 
   it.each([
@@ -105,8 +106,8 @@ describe('lines of the kernel log', () => {
     ['of a program', (record) => ({ ...record, origin: 'program' })],
   ] satisfies readonly [string, (record: CardRecord) => CardRecord][])('say nothing about a card when the record is %s', (_, changed) => {
     for (const line of LINES.filter((text) => text.startsWith('xe'))) {
-      expect(parseLogLine(ofCard(line))).toBeDefined();
-      expect(parseLogLine(changed(ofCard(line)))).toBeUndefined();
+      expect(logLineOf(logRows, ofCard(line))).toBeDefined();
+      expect(logLineOf(logRows, changed(ofCard(line)))).toBeUndefined();
     }
   });
 });
