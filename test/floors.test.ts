@@ -62,7 +62,7 @@ const ALLOWED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "'Devices to leave out": 'an example, and families that open no file',
   },
   'config/retired-options.ts': { "'probe.": 'names of options that configurations of users may still have' },
-  'model/host-need.ts': { "'admin-commands'": 'the name of a value of the chart' },
+  'model/declaration.ts': { "'admin-commands'": 'the name of a value of the chart' },
 };
 
 const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'));

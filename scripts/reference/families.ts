@@ -12,12 +12,11 @@ import { CONTAINER_LABELS, containerTwin, createCatalogue, type FamilyMetrics } 
 import { containerUsageMetrics, deviceUsageMetrics } from '../../src/metrics/series/usage-metrics.ts';
 import { waitingMetrics } from '../../src/metrics/series/waiting-metrics.ts';
 import type { ProblemSpec } from '../../src/model/collection.ts';
-import { fullHelp } from '../../src/model/deprecation.ts';
+import type { ListedHardware, PartSums } from '../../src/model/declaration.ts';
 import { formatDuration, millis } from '../../src/model/duration.ts';
 import type { ConditionSpec } from '../../src/model/health.ts';
-import type { ListedHardware } from '../../src/model/listed-hardware.ts';
 import type { AgentMetricSpec, MetricSpec } from '../../src/model/metric.ts';
-import type { PartSums } from '../../src/model/part-sums.ts';
+import { fullHelp } from '../../src/model/metric.ts';
 import { shared } from '../../src/model/shared-metrics.ts';
 import { cell, code, escapeText } from './markdown.ts';
 

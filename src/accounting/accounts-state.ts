@@ -1,7 +1,7 @@
 import { defined } from '../model/defined.ts';
 import type { Labels, Reading, Value } from '../model/metric.ts';
+import { restoredValue, type SavedValue, savedValue } from '../model/metric.ts';
 import type { ContainerUsage, DeviceUsage } from '../model/usage.ts';
-import { restoredValue, type SavedValue, savedValue } from '../model/value-sum.ts';
 import type { ContainerAccount } from './container-account.ts';
 import type { DeviceAccount } from './device-account.ts';
 import type { EndedAccount } from './ended-accounts.ts';

@@ -1,7 +1,7 @@
 import type { Allocation } from '../model/allocation.ts';
 import { hardwareKey, KnownHardware } from '../model/hardware.ts';
 import type { Verdict } from '../model/health.ts';
-import { podName } from '../model/pod-facts.ts';
+import { podName } from '../model/pod-resources.ts';
 import type { DeviceUsage, Usage } from '../model/usage.ts';
 import { type AccountsState, restoredAccounts, savedAccounts } from './accounts-state.ts';
 import { type ContainerAccount, charge, giveUpWaiting, type Moment, openAccount, usageOf } from './container-account.ts';

@@ -1,7 +1,7 @@
 import type { Reading, Value } from '../model/metric.ts';
+import { addValues } from '../model/metric.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerUsage } from '../model/usage.ts';
-import { addValues } from '../model/value-sum.ts';
 import type { Work } from './device-work.ts';
 import type { HeldIds, Holder } from './holders.ts';
 import { OwnCounters } from './own-counters.ts';

@@ -1,4 +1,4 @@
-import type { ActivitySpec, IdleThresholds } from '../model/activity.ts';
+import type { ActivitySpec, IdleThresholds } from '../model/declaration.ts';
 import { activityOf, sharesIn, type TrafficSum } from '../model/device-activity.ts';
 import type { Reading } from '../model/metric.ts';
 import type { UsedDevice } from './used-device.ts';

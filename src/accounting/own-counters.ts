@@ -1,5 +1,14 @@
-import { areSameLabels, type Labels, type Reading, type Value } from '../model/metric.ts';
-import { addValues, restoredValue, type SavedValue, savedValue, subtractValues } from '../model/value-sum.ts';
+import {
+  addValues,
+  areSameLabels,
+  type Labels,
+  type Reading,
+  restoredValue,
+  type SavedValue,
+  savedValue,
+  subtractValues,
+  type Value,
+} from '../model/metric.ts';
 
 /** One counter of one container. It grew by `carried`, and since the base by `last` without `base`. */
 interface OwnCounter {

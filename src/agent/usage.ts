@@ -2,7 +2,7 @@ import { dirname, join } from 'node:path';
 import { Accounts, type AccountsSettings } from '../accounting/accounts.ts';
 import { createUsageFile, type SavedUsage, type UsageFile, type UsageRead } from '../accounting/usage-file.ts';
 import type { UptimeClock } from '../host/clock.ts';
-import { endsWithin } from '../host/ends-within.ts';
+import { endsWithin } from '../host/clock.ts';
 import { setAside } from '../host/fs/kept-file.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';

@@ -3,9 +3,9 @@ import type { LocalityFacts } from '../join/localities.ts';
 import { nearerSet } from '../join/nearer-set.ts';
 import type { CheckpointUids } from '../join/pod-uids.ts';
 import { holdingPods, processOwners } from '../join/process-owners.ts';
-import type { ActivitySpec, IdleThresholds } from '../model/activity.ts';
 import type { Allocation } from '../model/allocation.ts';
 import type { ContainerLocality } from '../model/container-locality.ts';
+import type { ActivitySpec, IdleThresholds } from '../model/declaration.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import { activityOf, type DeviceActivity, type TrafficSum } from '../model/device-activity.ts';
 import type { HeldRecord, UsedRecord } from '../model/device-record.ts';
@@ -13,9 +13,9 @@ import type { DeviceUse, DeviceUser, HoldingPod } from '../model/device-use.ts';
 import { HardwareKeys } from '../model/hardware.ts';
 import type { Finding, Verdict } from '../model/health.ts';
 import type { Reading } from '../model/metric.ts';
-import type { PodFactsByName } from '../model/pod-facts.ts';
+import type { PodFactsByName } from '../model/pod-resources.ts';
 import { shared } from '../model/shared-metrics.ts';
-import type { ContainerWaiting } from '../model/waiting.ts';
+import type { ContainerWaiting } from '../model/usage.ts';
 import type { Moment, RestoredDevice } from './known-devices.ts';
 
 export interface UseSettings {

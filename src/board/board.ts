@@ -1,6 +1,6 @@
-import { phasesOf, remedyNow } from '../model/condition-phase.ts';
 import { defined } from '../model/defined.ts';
 import type { ActiveCondition, PendingCondition } from '../model/health.ts';
+import { phasesOf, remedyNow } from '../model/health.ts';
 import type { DeviceState, FamilyState, Snapshot } from '../model/snapshot.ts';
 import type { RateOf } from './chosen-reading.ts';
 import { farthestTexts } from './farthest.ts';

@@ -1,5 +1,4 @@
-import type { Device } from '../model/device.ts';
-import type { VirtualMachine } from '../model/direct-access.ts';
+import type { Device, VirtualMachine } from '../model/device.ts';
 import { pathBetween } from '../model/locality.ts';
 
 /** One fact about the transfers between a GPU and a network device. `stops`: it makes them impossible. `slows`: they work, but not as well as they could. */

@@ -1,5 +1,4 @@
-import type { ConditionPhase } from '../model/condition-phase.ts';
-import type { HealthState, Recovering, Remedy, Severity, Verdict } from '../model/health.ts';
+import type { ConditionPhase, HealthState, Recovering, Remedy, Severity, Verdict } from '../model/health.ts';
 
 /** State of a device as people see it: the verdict, or `missing` when the hardware no longer lists the device. */
 export type RowState = HealthState | 'missing';

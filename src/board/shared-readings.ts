@@ -1,6 +1,6 @@
 import type { Reading } from '../model/metric.ts';
+import type { SharedReading } from '../model/shared-metrics.ts';
 import { shared } from '../model/shared-metrics.ts';
-import type { SharedReading } from '../model/shown-reading.ts';
 import { against, type ChosenReading, grown, type Known, NO_RATE, plain } from './chosen-reading.ts';
 import { rateText, readingText } from './units.ts';
 

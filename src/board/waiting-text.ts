@@ -1,4 +1,4 @@
-import type { ContainerWaiting } from '../model/waiting.ts';
+import type { ContainerWaiting } from '../model/usage.ts';
 import { durationText } from './units.ts';
 
 /** Whether a container moves on, since when not, and how long its steps were: the rest of a sentence that begins with its name. */

@@ -1,7 +1,7 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { Ajv } from 'ajv';
-import type { Bounds } from '../host/documents/bounds.ts';
 import { parseJson } from '../host/documents/json.ts';
+import type { Bounds } from '../host/documents/kind.ts';
 import { isTreePath } from './entry-name.ts';
 import { type Capture, FORMAT } from './format.ts';
 

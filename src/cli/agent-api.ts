@@ -10,7 +10,7 @@ import type { Configuration, Flags } from '../config/configuration.ts';
 import { UserError } from '../errors.ts';
 import { whyUntrusted } from '../host/fs/open-path.ts';
 import { get as getPlain } from '../host/node-http.ts';
-import { IDENTITY_HEADER } from '../model/agent-identity.ts';
+import { IDENTITY_HEADER } from '../model/agent-stats.ts';
 import { oneLine } from '../model/one-line.ts';
 import { controlSocket, VALUES_PATH } from '../server/control/control-socket.ts';
 import { parseListenAddress } from '../server/http/listen.ts';

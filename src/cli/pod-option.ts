@@ -1,5 +1,5 @@
 import { UserError } from '../errors.ts';
-import { isLabel } from '../model/claim-name.ts';
+import { isLabel } from '../model/claim-hardware.ts';
 
 /** Form of the name of a pod: a subdomain of DNS (RFC 1123). */
 const POD = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;

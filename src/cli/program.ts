@@ -2,7 +2,7 @@ import { Command, type CommanderError, Help, Option } from 'commander';
 import type { OptionEntry, Registry } from '../config/registry.ts';
 import { toText } from '../config/values.ts';
 import { UserError } from '../errors.ts';
-import { fullHelp } from '../model/deprecation.ts';
+import { fullHelp } from '../model/metric.ts';
 import type { ArgumentSpec, CommandSpec, OwnOption } from './command-spec.ts';
 import { commandGroups } from './commands.ts';
 import { commandRows, shortHelp } from './short-help.ts';

@@ -1,4 +1,4 @@
-import { type Bounds, TooComplex } from '../host/documents/bounds.ts';
+import { type Bounds, TooComplex } from '../host/documents/kind.ts';
 import type { Positions, TextPosition } from './text-positions.ts';
 import { show } from './values.ts';
 

@@ -1,8 +1,8 @@
 import { type HealthConfig, healthSchema } from '../health/policy/policy-config.ts';
-import type { IdleThresholds } from '../model/activity.ts';
+import type { PoolRule } from '../model/allocation.ts';
+import type { IdleThresholds } from '../model/declaration.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
-import { pluginSchema } from '../model/plugin-schema.ts';
-import type { PoolRule } from '../model/rule.ts';
+import { pluginSchema } from '../model/plugin-resource.ts';
 
 /** A JSON Schema, draft-07. */
 export type JsonSchema = Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 import { formatDuration, type Millis, millis, parseDuration } from '../model/duration.ts';
-import { isExpression } from '../model/expression.ts';
 import type { OptionSpec } from '../model/options.ts';
+import { isExpression } from '../model/plugin-resource.ts';
 import { nearestHint } from './nearest.ts';
 
 /** A value of any option. Durations are in milliseconds. */

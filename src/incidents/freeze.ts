@@ -1,9 +1,9 @@
+import type { HostFacts } from '../model/agent-stats.ts';
 import type { DeviceProcess } from '../model/collection.ts';
-import { remedyNow } from '../model/condition-phase.ts';
 import { defined } from '../model/defined.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { ActiveCondition } from '../model/health.ts';
-import type { HostFacts } from '../model/host-facts.ts';
+import { remedyNow } from '../model/health.ts';
 import type { DeviceState } from '../model/snapshot.ts';
 import { cleaned } from './clean-text.ts';
 import type { DeviceHistory } from './history.ts';

@@ -1,10 +1,10 @@
+import type { HostFacts } from '../model/agent-stats.ts';
 import { defined } from '../model/defined.ts';
 import type { Device } from '../model/device.ts';
 import { minutes, seconds } from '../model/duration.ts';
 import type { Transition } from '../model/events.ts';
 import { hardwareKey } from '../model/hardware.ts';
 import type { HealthState, Remedy, Severity } from '../model/health.ts';
-import type { HostFacts } from '../model/host-facts.ts';
 import type { Labels, MetricType } from '../model/metric.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { type Allocation, allocationKey } from '../model/allocation.ts';
 import { defined } from '../model/defined.ts';
 import type { HealthEvent } from '../model/events.ts';
-import { podName } from '../model/pod-facts.ts';
+import { podName } from '../model/pod-resources.ts';
 import type { DeviceState, Snapshot } from '../model/snapshot.ts';
 import { follow, type NameChanges } from './names.ts';
 import type { OtherChange } from './record.ts';

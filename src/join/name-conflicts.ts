@@ -1,6 +1,6 @@
 import type { Problem } from '../model/collection.ts';
+import { ORIGINS, type Origin } from '../model/declaration.ts';
 import { type Device, deviceKey } from '../model/device.ts';
-import { ORIGINS, type Origin } from '../model/origin.ts';
 import { addTo } from './lists.ts';
 
 /** Limit of conflicts that one family reports: a declaration can have thousands of names. */

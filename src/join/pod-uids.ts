@@ -1,5 +1,5 @@
 import type { Allocation } from '../model/allocation.ts';
-import { type PodFactsByName, podName } from '../model/pod-facts.ts';
+import { type PodFactsByName, podName } from '../model/pod-resources.ts';
 import type { PodSources } from './processes.ts';
 
 /** UIDs of the pods to which the kubelet's checkpoint assigns the device id. A pod that ended may still be among them. */

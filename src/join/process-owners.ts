@@ -1,7 +1,7 @@
 import type { Allocation } from '../model/allocation.ts';
 import type { DeviceProcess } from '../model/collection.ts';
 import type { DeviceUser, HoldingPod, OwnedProcess } from '../model/device-use.ts';
-import { type PodFacts, type PodFactsByName, podName } from '../model/pod-facts.ts';
+import { type PodFacts, type PodFactsByName, podName } from '../model/pod-resources.ts';
 import type { CheckpointUids } from './pod-uids.ts';
 
 /**

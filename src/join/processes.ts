@@ -1,7 +1,6 @@
 import type { Allocation } from '../model/allocation.ts';
 import type { DeviceProcess } from '../model/collection.ts';
-import type { PodFacts, PodFactsByName } from '../model/pod-facts.ts';
-import type { CheckpointEntry } from '../model/pod-resources.ts';
+import type { CheckpointEntry, PodFacts, PodFactsByName } from '../model/pod-resources.ts';
 
 /** Use of a device by the processes of one holder. A value that no process reports is absent. */
 export interface ProcessUse {

@@ -1,8 +1,7 @@
-import type { Allocation, Claim, Resolve } from '../model/allocation.ts';
+import type { Allocation, Claim, PoolRule, Resolve } from '../model/allocation.ts';
 import { type ClaimHardware, type ClaimHardwareIndex, type ClaimTimes, claimDeviceKey } from '../model/claim-hardware.ts';
+import { ORIGINS } from '../model/declaration.ts';
 import { type Device, deviceKey } from '../model/device.ts';
-import { ORIGINS } from '../model/origin.ts';
-import type { PoolRule } from '../model/rule.ts';
 import type { Contradiction, JoinWay } from '../model/snapshot.ts';
 import { HardwareJoin } from './claim-devices.ts';
 import { addTo } from './lists.ts';

@@ -1,4 +1,4 @@
-import { serveDocuments } from '../host/documents/serve-documents.ts';
+import { serveDocuments } from '../host/documents/kind.ts';
 import { documentKinds } from './document-kinds.ts';
 
 serveDocuments(documentKinds);

@@ -1,9 +1,5 @@
 import type { DurationCounts } from './duration-counts.ts';
-import type { HostFacts } from './host-facts.ts';
-import type { PluginStats } from './plugin-stats.ts';
 import type { CheckpointReason, DocumentReason } from './pod-resources.ts';
-import type { SocketStats } from './socket-stats.ts';
-import type { WebConfigStats } from './web-config-stats.ts';
 
 /** The configuration file in use, and whether its newest content could be used. */
 export interface ConfigStatus {
@@ -45,4 +41,80 @@ export interface AgentStats {
   readonly sockets?: readonly SocketStats[];
   /** Facts of the machine that are known so far. */
   readonly host?: HostFacts;
+}
+
+/** State of the web configuration file. */
+export interface WebConfigStats {
+  /** False after a change of the file that could not be used. */
+  readonly isSuccessful: boolean;
+  /** When the file was last read and used. */
+  readonly lastSuccessMs: number;
+}
+
+/** Sockets that clients of the agent look for. Closed set, a label of a metric. */
+export type SocketName = 'control' | 'dra' | 'nvhcd' | 'metricssvc' | 'xpumd';
+
+export interface SocketStats {
+  readonly name: SocketName;
+  readonly path: string;
+  /** Why clients do not reach an agent there; absent while they do. */
+  readonly problem?: string;
+}
+
+/** Statistics of the device plugin since its start, for the metrics `device_agent_plugin_*`. */
+export interface PluginStats {
+  readonly resources: readonly PluginResourceStats[];
+}
+
+export interface PluginResourceStats {
+  readonly resource: string;
+  /** A `ListAndWatch` stream is open, and the kubelet's allocatable resources, if known, contain the resource or no device is healthy. */
+  readonly registered: boolean;
+  /** Open `ListAndWatch` streams. */
+  readonly streams: number;
+  /** Number of devices reported to the kubelet as healthy. */
+  readonly healthy: number;
+  readonly unhealthy: number;
+  /** Registration attempts, keyed by result: `ok` or a reason. */
+  readonly registrations: Readonly<Record<string, number>>;
+  /** Wall clock of the last sent list; absent before the first. */
+  readonly lastUpdateMs?: number;
+  /** Allocation requests of containers, keyed by `ok` or the reason of the refusal. */
+  readonly allocations: Readonly<Record<string, number>>;
+  readonly calls: readonly PluginCallStats[];
+}
+
+/** Answered calls of one method; for `ListAndWatch` the lists, each until the stream accepted it. */
+export interface PluginCallStats {
+  /** `Allocate`, … */
+  readonly method: string;
+  readonly durations: DurationCounts;
+}
+
+/** Header of each answer of the API: which agent answers, as a dictionary of structured fields (RFC 9651). Lower case, as Node names headers. */
+export const IDENTITY_HEADER = 'device-agent';
+
+export interface AgentIdentity {
+  readonly node: string;
+  readonly pid: number;
+  /** Milliseconds since 1970. */
+  readonly startedMs: number;
+}
+
+/** `node="gpu-01", pid=7, started=@1764180485` */
+export function identityText({ node, pid, startedMs }: AgentIdentity): string {
+  const name = node.replace(/[^ !#-[\]-~]/g, '?');
+  return `node="${name}", pid=${pid}, started=@${Math.floor(startedMs / 1_000)}`;
+}
+
+/** Facts of the machine. A field is absent when the platform does not report it. */
+export interface HostFacts {
+  readonly manufacturer?: string;
+  readonly model?: string;
+  readonly cpuModel?: string;
+  readonly cpus?: number;
+  readonly memoryBytes?: number;
+  readonly operatingSystem?: string;
+  readonly kernel?: string;
+  readonly numaNodes?: number;
 }

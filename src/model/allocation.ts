@@ -36,3 +36,11 @@ export function allocationKey(allocation: Allocation): string {
  * use each device. A family defines this only if plugin ids differ from a device's id and aliases (replica suffixes, index forms).
  */
 export type Resolve = (allocation: Pick<Allocation, 'resource' | 'deviceId' | 'claim'>, devices: readonly Device[]) => readonly string[];
+
+/** A resource whose ids do not identify hardware ("0", "1", …), and the devices that its holders can use. */
+export interface PoolRule {
+  /** `vendor.com/kind`, exact. */
+  readonly resource: string;
+  /** Device ids or aliases; `*` matches any number of characters. */
+  readonly devices: readonly string[];
+}

@@ -1,5 +1,5 @@
-import type { ActivitySpec, IdleThresholds } from './activity.ts';
 import type { DeviceProcess } from './collection.ts';
+import type { ActivitySpec, IdleThresholds } from './declaration.ts';
 import { type Reading, readMsOf, type SeriesChoice, seriesValue, type Value } from './metric.ts';
 import { shared } from './shared-metrics.ts';
 

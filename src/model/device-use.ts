@@ -1,6 +1,6 @@
 import type { DeviceProcess } from './collection.ts';
 import type { DeviceActivity } from './device-activity.ts';
-import type { ContainerWaiting } from './waiting.ts';
+import type { ContainerWaiting } from './usage.ts';
 
 /** A pod that holds or held a device. */
 export interface HoldingPod {

@@ -1,5 +1,3 @@
-import type { DirectAccess, PeerMemory } from './direct-access.ts';
-
 /**
  * A unit that the kubelet can hand to a container: a card, an instance of a card that is split, an adapter, a virtual function, a drive.
  * Plain data: it crosses a thread boundary and is compared field by field.
@@ -93,4 +91,30 @@ export function isOtherDevice(before: Identified, now: Identified): boolean {
     typeof before[field] === 'string' && typeof now[field] === 'string' && before[field] !== now[field];
   const areKnown = typeof before.identity === 'string' && typeof now.identity === 'string';
   return areKnown ? differs('identity') : differs('pciAddress') || differs('uuid');
+}
+
+/** What decides whether two devices can move data without the memory of the host. Read when a device appears, and when its PCI path changes. */
+export interface DirectAccess {
+  /** How the IOMMU treats the device: `identity`, `DMA`, `DMA-FQ`, …; absent when sysfs shows no group. Source: /sys/kernel/iommu_groups. */
+  readonly iommu?: string;
+  /** Bridges above the device whose whole configuration space could be read. `redirects`: they send transfers between devices up to the root (ACS). */
+  readonly bridges?: readonly { readonly address: string; readonly redirects: boolean }[];
+}
+
+/** Whether the driver of a GPU lets other devices reach its memory. */
+export interface PeerMemory {
+  /** Absent: unknown. */
+  readonly can?: boolean;
+  readonly why: string;
+  /** The file that showed it. */
+  readonly from: string;
+}
+
+/** Whether the machine is a virtual one. */
+export interface VirtualMachine {
+  readonly is: boolean;
+  /** As the firmware names the machine. */
+  readonly name?: string;
+  /** The file that showed it. */
+  readonly from: string;
 }

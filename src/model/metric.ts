@@ -1,5 +1,3 @@
-import type { Deprecation } from './deprecation.ts';
-
 export type MetricType = 'gauge' | 'counter';
 
 /** Labels of one series, without those that the exposition adds (`device`, `namespace`, …). */
@@ -78,4 +76,46 @@ export type SeriesChoice = Pick<Reading, 'metric' | 'labels'>;
 export function seriesValue(readings: readonly Reading[], { metric, labels }: SeriesChoice): number | undefined {
   const value = readings.find((one) => one.metric === metric && areSameLabels(one.labels, labels))?.value;
   return value === undefined || !Number.isFinite(Number(value)) ? undefined : Number(value);
+}
+
+/** Marks a deprecated metric. It works as before until it is removed. */
+export interface Deprecation {
+  /** Minor version that marked it: `0.2`. */
+  readonly since: string;
+  /** What to use instead. */
+  readonly use: string;
+}
+
+/** The help text, and what to use instead of something deprecated. */
+export function fullHelp({ help, deprecated }: { readonly help: string; readonly deprecated?: Deprecation | undefined }): string {
+  return deprecated === undefined ? help : `${help} (Deprecated since ${deprecated.since}: use ${deprecated.use}.)`;
+}
+
+const isExact = (value: Value): boolean => typeof value === 'bigint' || Number.isInteger(value);
+
+/** Sum of two values. Integers stay exact. */
+export function addValues(a: Value, b: Value): Value {
+  if (typeof a === 'number' && typeof b === 'number') return a + b;
+  return isExact(a) && isExact(b) ? narrow(BigInt(a) + BigInt(b)) : Number(a) + Number(b);
+}
+
+/** `a` without `b`. Integers stay exact. */
+export function subtractValues(a: Value, b: Value): Value {
+  if (typeof a === 'number' && typeof b === 'number') return a - b;
+  return isExact(a) && isExact(b) ? narrow(BigInt(a) - BigInt(b)) : Number(a) - Number(b);
+}
+
+function narrow(value: bigint): Value {
+  return value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
+}
+
+/** A value as JSON can hold it. A `bigint` is its decimal digits. */
+export type SavedValue = number | string;
+
+export const savedValue = (value: Value): SavedValue => (typeof value === 'bigint' ? String(value) : value);
+
+/** Undefined for anything that {@link savedValue} does not give. JSON turns a number that is not finite into null. */
+export function restoredValue(saved: unknown): Value | undefined {
+  if (typeof saved === 'number') return saved;
+  return typeof saved === 'string' && /^-?\d{1,40}$/.test(saved) ? BigInt(saved) : undefined;
 }

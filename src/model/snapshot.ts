@@ -1,16 +1,14 @@
 import type { Allocation } from './allocation.ts';
 import type { Problem } from './collection.ts';
 import type { ContainerLocality } from './container-locality.ts';
+import type { DisabledCheck } from './declaration.ts';
+import type { VirtualMachine } from './device.ts';
 import type { JudgedRecord } from './device-record.ts';
-import type { VirtualMachine } from './direct-access.ts';
 import type { DurationCounts } from './duration-counts.ts';
 import type { ExpectedDevices } from './expected.ts';
-import type { DisabledCheck } from './host-need.ts';
 import type { Reading } from './metric.ts';
-import type { PodFactsByName } from './pod-facts.ts';
-import type { PodResources } from './pod-resources.ts';
-import type { Usage } from './usage.ts';
-import type { ContainerWaiting } from './waiting.ts';
+import type { PodFactsByName, PodResources } from './pod-resources.ts';
+import type { ContainerWaiting, Usage } from './usage.ts';
 
 /** The part of a device's record that the outputs show. */
 export type DeviceState = Pick<

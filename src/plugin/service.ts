@@ -6,7 +6,7 @@ import type {
   DevicePluginServer,
 } from '../generated/deviceplugin/v1beta1/api.ts';
 import type { Clock } from '../host/clock.ts';
-import { endsWithin } from '../host/ends-within.ts';
+import { endsWithin } from '../host/clock.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
 import type { Admission } from './allocation/admission.ts';
 import { type Access, allocateContainer, grantedOffers, namedOffers } from './allocation/allocate.ts';

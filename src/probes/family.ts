@@ -1,25 +1,26 @@
 import type { Host } from '../host/host.ts';
 import type { DeviceAccess } from '../model/access.ts';
-import type { ActivitySpec } from '../model/activity.ts';
 import type { Resolve } from '../model/allocation.ts';
-import type { CapturedSources } from '../model/captured.ts';
-import type { ClaimForms } from '../model/claim-hardware.ts';
-import type { ClaimName } from '../model/claim-name.ts';
+import type { ClaimForms, ClaimName } from '../model/claim-hardware.ts';
 import type { Collection, ProblemSpec } from '../model/collection.ts';
 import type { DeviceRole } from '../model/container-locality.ts';
+import type {
+  ActivitySpec,
+  CapturedSources,
+  HostNeed,
+  ListedHardware,
+  Origin,
+  PartSums,
+  PciSign,
+  ProgressSpec,
+} from '../model/declaration.ts';
 import type { Device } from '../model/device.ts';
 import type { ConditionSpec } from '../model/health.ts';
-import type { HostNeed } from '../model/host-need.ts';
 import type { KnownText } from '../model/known-text.ts';
-import type { ListedHardware } from '../model/listed-hardware.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { OptionSpecs, OptionValues } from '../model/options.ts';
-import type { Origin } from '../model/origin.ts';
-import type { PartSums } from '../model/part-sums.ts';
-import type { PciSign } from '../model/pci-sign.ts';
-import type { ProgressSpec } from '../model/progress.ts';
 import type { Release } from '../model/release.ts';
-import type { ShownReadings } from '../model/shown-reading.ts';
+import type { ShownReadings } from '../model/shared-metrics.ts';
 
 /**
  * The contract of a device family. A family is one folder below `src/probes`. Its `index.ts` exports a constant `family` of

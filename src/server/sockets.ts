@@ -3,8 +3,8 @@ import type { Clock } from '../host/clock.ts';
 import { KeptSocket } from '../host/fs/kept-socket.ts';
 import { type ChangeLog, createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
+import type { SocketName, SocketStats } from '../model/agent-stats.ts';
 import { defined } from '../model/defined.ts';
-import type { SocketName, SocketStats } from '../model/socket-stats.ts';
 
 /** What answers on one of the sockets. */
 export interface SocketServer {

@@ -1,5 +1,5 @@
+import type { PoolRule } from '../model/allocation.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
-import type { PoolRule } from '../model/rule.ts';
 
 /** A family of which the simulated node has devices. */
 export interface SimulatedFamily {

@@ -1,8 +1,8 @@
 import type { DeviceRead } from '../model/collection.ts';
+import type { ByteSource, ProgressSpec } from '../model/declaration.ts';
 import { defined } from '../model/defined.ts';
 import type { ReadTimes } from '../model/device-record.ts';
 import { areSameLabels, type Reading, readMsOf, type SeriesChoice, seriesValue } from '../model/metric.ts';
-import type { ByteSource, ProgressSpec } from '../model/progress.ts';
 import { shared } from '../model/shared-metrics.ts';
 
 /** Which values of a family show work. A network adapter has bytes only. */

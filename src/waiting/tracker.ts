@@ -1,8 +1,7 @@
 import { defined } from '../model/defined.ts';
 import type { HeldRecord } from '../model/device-record.ts';
 import { minutes } from '../model/duration.ts';
-import type { ContainerUsage, Usage } from '../model/usage.ts';
-import type { ContainerWaiting } from '../model/waiting.ts';
+import type { ContainerUsage, ContainerWaiting, Usage } from '../model/usage.ts';
 import { type Limits, type Remembered, rememberedOf, type Sample, WaitingDetector } from './detector.ts';
 import type { StallOptions } from './options.ts';
 import { type Counters, type Signals, signalsOf, type Watched } from './signals.ts';

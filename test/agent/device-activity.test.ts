@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ActivitySpec } from '../../src/model/activity.ts';
+import type { ActivitySpec } from '../../src/model/declaration.ts';
 import { type ActivityInput, activityOf } from '../../src/model/device-activity.ts';
 import type { Reading, Value } from '../../src/model/metric.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { InventoryLog } from '../../src/agent/log-lines.ts';
 import { createLogger } from '../../src/log/logger.ts';
-import type { PluginResourceStats } from '../../src/model/plugin-stats.ts';
+import type { PluginResourceStats } from '../../src/model/agent-stats.ts';
 import type { DeviceState, FamilyState, Snapshot } from '../../src/model/snapshot.ts';
 import { deviceState } from '../plugin/support.ts';
 import { familyState } from '../support/snapshots.ts';

@@ -9,9 +9,8 @@ import type { DeviceProcess, DeviceRead, DeviceReport } from '../../src/model/co
 import type { Device } from '../../src/model/device.ts';
 import type { Finding } from '../../src/model/health.ts';
 import { defaultValues } from '../../src/model/options.ts';
-import type { PodFacts } from '../../src/model/pod-facts.ts';
-import { podName } from '../../src/model/pod-facts.ts';
-import type { CheckpointEntry, PodResources } from '../../src/model/pod-resources.ts';
+import type { CheckpointEntry, PodFacts, PodResources } from '../../src/model/pod-resources.ts';
+import { podName } from '../../src/model/pod-resources.ts';
 import type { DeviceState } from '../../src/model/snapshot.ts';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { family as nvidia } from '../../src/probes/nvidia/index.ts';

@@ -6,7 +6,7 @@ import { useLimits } from '../../src/health/occupancy/explained.ts';
 import { useFindings } from '../../src/health/occupancy/findings.ts';
 import { createPolicy } from '../../src/health/policy/policy.ts';
 import type { HeldRecord } from '../../src/model/device-record.ts';
-import type { ContainerWaiting } from '../../src/model/waiting.ts';
+import type { ContainerWaiting } from '../../src/model/usage.ts';
 import { family } from '../../src/probes/nvidia/index.ts';
 
 const HOLDER = { namespace: 'team', pod: 'job-0', container: 'main', resource: 'nvidia.com/gpu', deviceId: 'gpu0', numaNodes: [] };

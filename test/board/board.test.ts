@@ -3,7 +3,7 @@ import { boardOf } from '../../src/board/board.ts';
 import type { Board, BoardRow } from '../../src/board/row.ts';
 import { stateCell } from '../../src/board/state-html.ts';
 import type { ActiveCondition } from '../../src/model/health.ts';
-import type { ShownReading } from '../../src/model/shown-reading.ts';
+import type { ShownReading } from '../../src/model/shared-metrics.ts';
 import type { DeviceState, Snapshot } from '../../src/model/snapshot.ts';
 import { snapshot as sample, state, TAKEN_AT_MS } from '../metrics/sample.ts';
 import { allocation, device, podResources } from '../support/snapshots.ts';

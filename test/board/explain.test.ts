@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { directAnswer, directReasons } from '../../src/board/direct.ts';
 import { explainPod } from '../../src/board/explain.ts';
-import type { Device } from '../../src/model/device.ts';
-import type { DirectAccess, VirtualMachine } from '../../src/model/direct-access.ts';
+import type { Device, DirectAccess, VirtualMachine } from '../../src/model/device.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { snapshot as sample, state } from '../metrics/sample.ts';
 import { allocation, device, podResources } from '../support/snapshots.ts';

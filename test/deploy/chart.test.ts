@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments, stringify } from 'yaml';
 import { valuesIn } from '../../deploy/values/chart-readme.ts';
 import { kustomizeFiles } from '../../deploy/values/kustomize.ts';
-import { CHART_VALUES, type HostPart } from '../../src/model/host-need.ts';
+import { CHART_VALUES, type HostPart } from '../../src/model/declaration.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { manifestOf, presetFile, presets, render, renderText, whyNoHelm } from '../support/chart.ts';
 import { hasPart, withPrivileges } from '../support/privileges.ts';

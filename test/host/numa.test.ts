@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { readCpuNodes } from '../../src/host/facts.ts';
 import { Tree } from '../../src/host/fs/tree.ts';
-import { readCpuNodes } from '../../src/host/numa.ts';
 
 describe('the NUMA node of each CPU', () => {
   const read = (lists: Readonly<Record<string, string>>): object => {

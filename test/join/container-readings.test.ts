@@ -3,8 +3,8 @@ import { containerReadings } from '../../src/join/container-readings.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceProcess } from '../../src/model/collection.ts';
 import type { MetricSpec, Reading } from '../../src/model/metric.ts';
-import { type PodFacts, type PodFactsByName, podName } from '../../src/model/pod-facts.ts';
 import type { CheckpointEntry } from '../../src/model/pod-resources.ts';
+import { type PodFacts, type PodFactsByName, podName } from '../../src/model/pod-resources.ts';
 import type { ContainerReadings, DeviceState } from '../../src/model/snapshot.ts';
 import { allocation, device } from '../support/snapshots.ts';
 

@@ -3,8 +3,8 @@ import { Assembler } from '../../src/agent/assemble.ts';
 import type { Origins } from '../../src/join/name-conflicts.ts';
 import { Resolver } from '../../src/join/resolve.ts';
 import { claimDeviceKey } from '../../src/model/claim-hardware.ts';
+import type { Origin } from '../../src/model/declaration.ts';
 import type { Device } from '../../src/model/device.ts';
-import type { Origin } from '../../src/model/origin.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { allocation, device, familyState, listed, lookAt, podResources, report } from '../support/snapshots.ts';
 

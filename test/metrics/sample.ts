@@ -3,7 +3,7 @@ import type { Device } from '../../src/model/device.ts';
 import { type DurationCounts, NO_DURATIONS, withDuration } from '../../src/model/duration-counts.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { MetricSpec, Reading } from '../../src/model/metric.ts';
-import { podName } from '../../src/model/pod-facts.ts';
+import { podName } from '../../src/model/pod-resources.ts';
 import { measured, shared } from '../../src/model/shared-metrics.ts';
 import type { ContainerReadings, DeviceState, Snapshot } from '../../src/model/snapshot.ts';
 import { allocation, device, familyState, podResources } from '../support/snapshots.ts';

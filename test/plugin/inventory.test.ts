@@ -1,8 +1,7 @@
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { defaultValues } from '../../src/model/options.ts';
-import { type PluginResource, pluginResourceProblems, resourceNameProblem } from '../../src/model/plugin-resource.ts';
-import { pluginSchema } from '../../src/model/plugin-schema.ts';
+import { type PluginResource, pluginResourceProblems, pluginSchema, resourceNameProblem } from '../../src/model/plugin-resource.ts';
 import type { DeviceState } from '../../src/model/snapshot.ts';
 import { findPaths, mergePaths, PathWatch } from '../../src/plugin/offers/device-paths.ts';
 import { compareIds, healthByState, kubeletDevices, selectDevices, takeInventory } from '../../src/plugin/offers/inventory.ts';

@@ -1,4 +1,4 @@
-import { CHART_VALUES, type HostPart } from '../../src/model/host-need.ts';
+import { CHART_VALUES, type HostPart } from '../../src/model/declaration.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
 import { type Manifest, manifestOf } from './chart.ts';
 

@@ -1,4 +1,4 @@
-import { type PodFacts, podName } from '../../model/pod-facts.ts';
+import { type PodFacts, podName } from '../../model/pod-resources.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { ContainerUsage } from '../../model/usage.ts';
 import { containerKey } from './entry.ts';

@@ -1,5 +1,5 @@
 import type { Value } from '../../model/metric.ts';
-import { addValues } from '../../model/value-sum.ts';
+import { addValues } from '../../model/metric.ts';
 import { accountKey, type ContainerEntry, type DeviceEntry, type LedgerEntry } from './entry.ts';
 import type { Grouping } from './query.ts';
 import { type Amounts, Timeline } from './timeline.ts';

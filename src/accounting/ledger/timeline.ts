@@ -1,5 +1,5 @@
 import type { Value } from '../../model/metric.ts';
-import { addValues, subtractValues } from '../../model/value-sum.ts';
+import { addValues, subtractValues } from '../../model/metric.ts';
 
 /** Amounts by name, such as `idleSeconds` or `busySeconds.compute`. An amount that is not known is absent. Whole numbers stay exact. */
 export type Amounts = ReadonlyMap<string, Value>;

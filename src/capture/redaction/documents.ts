@@ -1,5 +1,5 @@
-import type { Bounds } from '../../host/documents/bounds.ts';
 import { jsonStream, parseJson } from '../../host/documents/json.ts';
+import type { Bounds } from '../../host/documents/kind.ts';
 import { parseYaml } from '../../host/documents/yaml.ts';
 import { isRecord, list, number, type Rule, record, text } from './keep.ts';
 import type { Pseudonyms } from './pseudonyms.ts';

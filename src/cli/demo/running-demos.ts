@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { UserError } from '../../errors.ts';
-import { readStart } from '../../host/fs/file-start.ts';
+import { readStart } from '../../host/fs/tree.ts';
 import { NODE_PREFIX } from '../../sim/node.ts';
 import { CONTROL_SOCKET, type ControlAnswer, type ControlRequest, DEMO_FILE, type DemoFacts } from './control.ts';
 

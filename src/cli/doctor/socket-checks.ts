@@ -1,5 +1,5 @@
 import { stateOptions } from '../../agent/options.ts';
-import type { SocketStats } from '../../model/socket-stats.ts';
+import type { SocketStats } from '../../model/agent-stats.ts';
 import { controlSocket } from '../../server/control/control-socket.ts';
 import { askAddress } from '../agent-api.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';

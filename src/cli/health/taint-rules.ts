@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import type { ClaimName } from '../../model/claim-name.ts';
+import type { ClaimName } from '../../model/claim-hardware.ts';
 import { deviceKey } from '../../model/device.ts';
 import { shortened } from '../../model/one-line.ts';
 import type { DeviceFamily } from '../../probes/family.ts';

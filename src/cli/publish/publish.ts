@@ -1,6 +1,5 @@
 import { UserError } from '../../errors.ts';
-import { systemClock } from '../../host/clock.ts';
-import { endsWithin } from '../../host/ends-within.ts';
+import { endsWithin, systemClock } from '../../host/clock.ts';
 import { createChangeLog } from '../../log/changes.ts';
 import { hours } from '../../model/duration.ts';
 import { askFor, openStream } from '../agent-api.ts';

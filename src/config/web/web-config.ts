@@ -3,7 +3,7 @@ import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { systemWords } from '../../errors.ts';
 import type { UntrustedRead } from '../../host/fs/untrusted-file.ts';
 import { validateHeaderValue } from '../../host/node-http.ts';
-import { isLabel } from '../../model/claim-name.ts';
+import { isLabel } from '../../model/claim-hardware.ts';
 import { defined } from '../../model/defined.ts';
 import type { Access, ClientAuthType, TlsRules } from '../../server/access/access.ts';
 import { type FileProblem, inOrder, parseDocument } from '../document.ts';

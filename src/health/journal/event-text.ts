@@ -1,9 +1,9 @@
 import type { Allocation } from '../../model/allocation.ts';
-import { remedyNow } from '../../model/condition-phase.ts';
 import type { Device } from '../../model/device.ts';
 import { formatDuration, millis } from '../../model/duration.ts';
 import type { EventHolder, HealthEvent } from '../../model/events.ts';
 import type { ActiveCondition, HealthState, Verdict } from '../../model/health.ts';
+import { remedyNow } from '../../model/health.ts';
 import type { ConditionState } from '../engine/memory.ts';
 import { effectiveSeverity } from '../engine/verdict.ts';
 import { matchingIgnore } from '../policy/ignore.ts';

@@ -1,5 +1,4 @@
-import { type Clock, systemClock } from '../../host/clock.ts';
-import { endsWithin } from '../../host/ends-within.ts';
+import { type Clock, endsWithin, systemClock } from '../../host/clock.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { HealthEngine, Judgement } from '../engine/engine.ts';
 import type { HealthMemory } from '../engine/memory.ts';

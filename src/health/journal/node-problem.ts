@@ -1,8 +1,8 @@
-import { pendingTrouble } from '../../model/condition-phase.ts';
 import { seconds } from '../../model/duration.ts';
 import { areTooFew, type ExpectedDevices, expectedText } from '../../model/expected.ts';
 import { unreadText } from '../../model/family-reading.ts';
 import type { ActiveCondition, HealthState, Verdict } from '../../model/health.ts';
+import { pendingTrouble } from '../../model/health.ts';
 import { conditionKey } from '../engine/memory.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ } from '../policy/own-conditions.ts';
 import { type NodeConditionType, type NodeView, nodeAnswer, type SeenDevice, unreadFamilies, unreturnedDevices } from './known-well.ts';

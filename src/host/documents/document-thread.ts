@@ -1,13 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { JobThread } from '../job-thread.ts';
-import { type Answer, answerOf, type DocumentKinds } from './kind.ts';
-
-/** A document that the thread shall parse. */
-export interface DocumentJob {
-  readonly kind: string;
-  readonly bytes: Uint8Array;
-  readonly wanted: readonly string[];
-}
+import { type Answer, answerOf, type DocumentJob, type DocumentKinds } from './kind.ts';
 
 /** A JSON document of this size is parsed in a millisecond, and a thread needs forty to start. YAML always gets the thread. */
 const SMALL_BYTES = 65_536;

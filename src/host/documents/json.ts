@@ -1,4 +1,4 @@
-import { type Bounds, tooDeep, tooManyEntries } from './bounds.ts';
+import { type Bounds, tooDeep, tooManyEntries } from './kind.ts';
 
 /** Parses a JSON document within its bounds. Throws `TooComplex`, and `SyntaxError` for other text. */
 export function parseJson(text: string, bounds: Bounds): unknown {

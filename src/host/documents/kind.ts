@@ -1,5 +1,5 @@
+import { parentPort } from 'node:worker_threads';
 import type { DocumentReason } from '../../model/pod-resources.ts';
-import { type Bounds, TooComplex } from './bounds.ts';
 
 /** What a parser made of a document. */
 export interface Parsed<T> {
@@ -33,4 +33,33 @@ export async function answerOf<T>(kind: DocumentKind<T>, text: string, wanted: r
     if (error instanceof TooComplex) return { code: 'too-complex', reason: error.message };
     throw error;
   }
+}
+
+/** Limits of one document. They hold before a parser sees it, so that no content can cost more time or memory than its size explains. */
+export interface Bounds {
+  readonly mostBytes: number;
+  /** Values and pairs of all lists and mappings together. */
+  readonly mostEntries: number;
+  /** Lists and mappings within each other. */
+  readonly mostDepth: number;
+}
+
+/** A document past a bound other than its size. */
+export class TooComplex extends Error {}
+
+export const tooManyEntries = ({ mostEntries }: Bounds): TooComplex => new TooComplex(`it has more than ${mostEntries} entries`);
+export const tooDeep = ({ mostDepth }: Bounds): TooComplex => new TooComplex(`it is nested more than ${mostDepth} levels deep`);
+
+/** Answers the jobs of a `DocumentThread`. An error of the program ends the thread. */
+export function serveDocuments(kinds: DocumentKinds): void {
+  parentPort?.on('message', async ({ kind, bytes, wanted }: DocumentJob) => {
+    parentPort?.postMessage(await answerOf(kinds[kind] as DocumentKind<unknown>, Buffer.from(bytes).toString('utf8'), wanted));
+  });
+}
+
+/** A document that the thread shall parse. */
+export interface DocumentJob {
+  readonly kind: string;
+  readonly bytes: Uint8Array;
+  readonly wanted: readonly string[];
 }

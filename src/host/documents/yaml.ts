@@ -1,5 +1,5 @@
 import { CORE_SCHEMA, constructFromEvents, EVENT_ID, type Event, parseEvents } from 'js-yaml';
-import { type Bounds, TooComplex, tooManyEntries } from './bounds.ts';
+import { type Bounds, TooComplex, tooManyEntries } from './kind.ts';
 
 /** An alias is one entry for the bounds, and can be the name of a large value. */
 export const MOST_ALIASES = 100;

@@ -1,6 +1,5 @@
 import { closeSync, existsSync, opendirSync, openSync, readdirSync, readlinkSync, readSync, realpathSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { readStart } from './file-start.ts';
 import { OpenFiles } from './open-files.ts';
 import type { StepRecord } from './step-record.ts';
 
@@ -179,4 +178,17 @@ export class Tree {
 export function errnoName(error: unknown): string {
   const code = (error as { code?: unknown } | undefined)?.code;
   return typeof code === 'string' ? code : 'EUNKNOWN';
+}
+
+/** Reads at most `most` bytes of a file, a pipe or an endless device. It does not use `stat`, because pseudo files report a wrong size. */
+export function readStart(path: string, most: number): Buffer {
+  const bytes = Buffer.alloc(most);
+  const descriptor = openSync(path, 'r');
+  try {
+    let length = 0;
+    for (let count = -1; count !== 0 && length < most; length += count) count = readSync(descriptor, bytes, length, most - length, null);
+    return bytes.subarray(0, length);
+  } finally {
+    closeSync(descriptor);
+  }
 }

@@ -1,5 +1,5 @@
 import type { Problem, ProblemSpec } from '../../model/collection.ts';
-import type { HostNeed } from '../../model/host-need.ts';
+import type { HostNeed } from '../../model/declaration.ts';
 
 /** Problems of reading the kernel log. A family that reads the log adds these to its own problems. */
 export const kmsgProblems = [

@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import type { PciSign } from '../../model/pci-sign.ts';
+import type { PciSign } from '../../model/declaration.ts';
 import type { Tree } from '../fs/tree.ts';
 import { isPciAddress } from './pci.ts';
 

@@ -1,6 +1,6 @@
 import { type BigIntStats, statSync } from 'node:fs';
 import { oneLine, shortened } from '../../model/one-line.ts';
-import { readStart } from '../fs/file-start.ts';
+import { readStart } from '../fs/tree.ts';
 import type { Host } from '../host.ts';
 
 /** Where distributions keep the database of PCI ids, below `/usr/share`. */

@@ -1,7 +1,7 @@
 import type { ClaimResource, ContainerResources, ListPodResourcesResponse } from '../../generated/podresources/v1/api.ts';
 import { type Allocation, allocationKey } from '../../model/allocation.ts';
-import { podName } from '../../model/pod-facts.ts';
 import type { ExclusiveResources, PodExclusiveResources } from '../../model/pod-resources.ts';
+import { podName } from '../../model/pod-resources.ts';
 import { blockKey, compareText, memoryBlocks, numaNodesOf, sortedNumbers } from './topology.ts';
 
 /** Content of one `List` answer, sorted independently of the kubelet's order. */

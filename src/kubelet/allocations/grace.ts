@@ -1,6 +1,6 @@
 import { type Allocation, allocationKey } from '../../model/allocation.ts';
-import { podName } from '../../model/pod-facts.ts';
 import type { PodExclusiveResources } from '../../model/pod-resources.ts';
+import { podName } from '../../model/pod-resources.ts';
 import { type Attribution, containerKey, inOrder } from './allocations.ts';
 
 /** An attribution that also contains allocations from earlier answers. */

@@ -1,6 +1,5 @@
-import type { Bounds } from '../../host/documents/bounds.ts';
 import { parseJson } from '../../host/documents/json.ts';
-import type { DocumentKind } from '../../host/documents/kind.ts';
+import type { Bounds, DocumentKind } from '../../host/documents/kind.ts';
 import type { CheckpointEntry } from '../../model/pod-resources.ts';
 
 /** The checkpoint of 1,000 pods with 16 devices each has less than 4 MiB and 150,000 entries of JSON. */

@@ -1,6 +1,6 @@
-import { type Bounds, TooComplex } from '../../host/documents/bounds.ts';
 import { parseJson } from '../../host/documents/json.ts';
 import type { DocumentKind } from '../../host/documents/kind.ts';
+import { type Bounds, TooComplex } from '../../host/documents/kind.ts';
 
 export interface CdiNode {
   /** Absolute path on the host. */

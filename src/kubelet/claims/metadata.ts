@@ -1,6 +1,5 @@
-import type { Bounds } from '../../host/documents/bounds.ts';
 import { jsonStream } from '../../host/documents/json.ts';
-import type { DocumentKind } from '../../host/documents/kind.ts';
+import type { Bounds, DocumentKind } from '../../host/documents/kind.ts';
 import { normalizePciAddress } from '../../host/pci/pci.ts';
 import { type ClaimHardware, claimDeviceKey } from '../../model/claim-hardware.ts';
 import { defined } from '../../model/defined.ts';

@@ -1,6 +1,6 @@
 import type { ContainerStatus, ListPodLabelsResponse, ListPodsResponse, Pod } from '../../generated/pods/v1alpha1/api.ts';
 import { defined } from '../../model/defined.ts';
-import { type ExtendedClaim, type PodFacts, type PodFactsByName, podName } from '../../model/pod-facts.ts';
+import { type ExtendedClaim, type PodFacts, type PodFactsByName, podName } from '../../model/pod-resources.ts';
 
 /** Phases of pods that hold nothing any more. The Pods API lists them; `List` does not. */
 const ENDED: ReadonlySet<string> = new Set(['Succeeded', 'Failed']);

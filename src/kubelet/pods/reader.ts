@@ -3,7 +3,7 @@ import { ListPodLabelsResponse, ListPodsRequest, ListPodsResponse, PodsService }
 import type { Clock } from '../../host/clock.ts';
 import { socketAt } from '../../host/fs/socket-file.ts';
 import { type CallError, GrpcConnection, type Method } from '../../host/grpc-connection.ts';
-import type { PodFactsByName } from '../../model/pod-facts.ts';
+import type { PodFactsByName } from '../../model/pod-resources.ts';
 import { LIST_LABELED_PODS_SHAPE, LIST_PODS_SHAPE, limitEntries } from '../client/entry-limits.ts';
 import { callFailure, pathFailure } from '../client/failure.ts';
 import type { PodsApiOptions } from './options.ts';

@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
-import { fullHelp } from '../../model/deprecation.ts';
 import { DURATION_BOUNDS, type DurationCounts } from '../../model/duration-counts.ts';
 import type { AgentMetricSpec, Value } from '../../model/metric.ts';
+import { fullHelp } from '../../model/metric.ts';
 import { escapeHelp, joinLabels, type LabelText, labelText } from './labels.ts';
 import { STEP, type Steps } from './steps.ts';
 import { unitOf } from './units.ts';

@@ -1,8 +1,8 @@
 import type { Allocation, Claim } from '../../model/allocation.ts';
 import type { ContainerLocality } from '../../model/container-locality.ts';
 import type { MetricSpec } from '../../model/metric.ts';
-import { type PodFactsByName, podName } from '../../model/pod-facts.ts';
 import type { ExclusiveResources, MemoryBlock, PodExclusiveResources } from '../../model/pod-resources.ts';
+import { type PodFactsByName, podName } from '../../model/pod-resources.ts';
 import type { AllocationState, DeviceState, Snapshot } from '../../model/snapshot.ts';
 import { joinLabels, type LabelText, labelText, labelTextOf } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';

@@ -1,5 +1,5 @@
+import type { PluginResourceStats, PluginStats } from '../../model/agent-stats.ts';
 import type { AgentMetricSpec } from '../../model/metric.ts';
-import type { PluginResourceStats, PluginStats } from '../../model/plugin-stats.ts';
 import { joinLabels, type LabelText, labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 

@@ -1,5 +1,5 @@
-import { fullHelp } from '../../model/deprecation.ts';
 import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
+import { fullHelp } from '../../model/metric.ts';
 import { keptBy, type Series, seriesOf } from '../../model/readings.ts';
 import { type LabelText, labelTextOf } from '../page/labels.ts';
 import type { ColumnSeries, Page } from '../page/page.ts';

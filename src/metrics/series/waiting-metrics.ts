@@ -1,5 +1,5 @@
 import type { MetricSpec } from '../../model/metric.ts';
-import type { ContainerWaiting } from '../../model/waiting.ts';
+import type { ContainerWaiting } from '../../model/usage.ts';
 import type { Page } from '../page/page.ts';
 import type { HolderText } from './container-metrics.ts';
 

@@ -5,7 +5,7 @@ import type { PciDatabase } from '../../host/pci/pci-names.ts';
 import { isSuspended } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
 import { defined } from '../../model/defined.ts';
-import type { DirectAccess } from '../../model/direct-access.ts';
+import type { DirectAccess } from '../../model/device.ts';
 import { DeviceFiles, type DriverErrors, type FileFact } from '../kit/device-files.ts';
 import { type MonitorSample, readingOf } from '../kit/hwmon.ts';
 import { Kept } from '../kit/kept.ts';

@@ -1,6 +1,6 @@
 import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { Resolve } from '../../model/allocation.ts';
-import type { ClaimName } from '../../model/claim-name.ts';
+import type { ClaimName } from '../../model/claim-hardware.ts';
 import type { Device } from '../../model/device.ts';
 
 /** Name of AMD's DRA driver. */

@@ -1,11 +1,9 @@
 import { existsSync } from 'node:fs';
 import type { DeviceAccess } from '../../model/access.ts';
-import type { ActivitySpec } from '../../model/activity.ts';
+import type { ActivitySpec, Origin, PciSign } from '../../model/declaration.ts';
 import type { Device } from '../../model/device.ts';
 import { seconds } from '../../model/duration.ts';
 import { excludeOption, listOption, type OptionSpec, pacedOption, stringOption } from '../../model/options.ts';
-import type { Origin } from '../../model/origin.ts';
-import type { PciSign } from '../../model/pci-sign.ts';
 import type { DeviceFamily } from '../family.ts';
 import { conditionsOf } from './conditions.ts';
 import type { Declaration } from './declaration.ts';

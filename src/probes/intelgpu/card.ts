@@ -3,7 +3,7 @@ import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import { isSuspended } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
 import { defined } from '../../model/defined.ts';
-import type { DirectAccess } from '../../model/direct-access.ts';
+import type { DirectAccess } from '../../model/device.ts';
 import type { Reading, Value } from '../../model/metric.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
 import { isDue, type Pace } from '../kit/pace.ts';

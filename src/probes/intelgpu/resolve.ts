@@ -1,6 +1,6 @@
 import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { Resolve } from '../../model/allocation.ts';
-import type { ClaimName } from '../../model/claim-name.ts';
+import type { ClaimName } from '../../model/claim-hardware.ts';
 import type { Device } from '../../model/device.ts';
 
 /** Names of Intel's DRA driver: for GPUs, and for GPUs that a virtual machine gets as a whole. */

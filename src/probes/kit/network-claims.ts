@@ -1,6 +1,6 @@
 import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { Claim } from '../../model/allocation.ts';
-import { type ClaimName, isLabel } from '../../model/claim-name.ts';
+import { type ClaimName, isLabel } from '../../model/claim-hardware.ts';
 import type { Device } from '../../model/device.ts';
 
 /** Names of DRA drivers that hand out the network functions of more than one family. */

@@ -1,5 +1,5 @@
 import { namesIn } from '../../model/known-text.ts';
-import type { ShownReading } from '../../model/shown-reading.ts';
+import type { ShownReading } from '../../model/shared-metrics.ts';
 import { defineFamily } from '../family.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';

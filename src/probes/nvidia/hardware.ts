@@ -1,7 +1,7 @@
 import type { Host } from '../../host/host.ts';
 import { functionsOnBus } from '../../host/pci/functions.ts';
 import { isPciAddress } from '../../host/pci/pci.ts';
-import type { PciSign } from '../../model/pci-sign.ts';
+import type { PciSign } from '../../model/declaration.ts';
 
 /** VGA and 3D controllers: the classes to which NVIDIA's driver binds. Source: nv-pci-table.c of the open kernel modules. */
 export const signs: readonly PciSign[] = [{ vendor: '0x10de', classes: ['0300', '0302'], what: 'NVIDIA GPU' }];

@@ -1,4 +1,4 @@
-import type { ListedHardware } from '../../model/listed-hardware.ts';
+import type { ListedHardware } from '../../model/declaration.ts';
 
 /** What each GPU is that the machine has and the driver does not show. */
 export const listing: readonly ListedHardware[] = [

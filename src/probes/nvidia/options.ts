@@ -1,4 +1,4 @@
-import type { CapturedSources } from '../../model/captured.ts';
+import type { CapturedSources } from '../../model/declaration.ts';
 import { minutes, seconds } from '../../model/duration.ts';
 import { constant, durationOption, type OptionSpecs, type OptionValues, pacedOption, stringOption } from '../../model/options.ts';
 

@@ -1,6 +1,6 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
-import type { PeerMemory } from '../../model/direct-access.ts';
+import type { PeerMemory } from '../../model/device.ts';
 
 /** First driver whose open kernel modules export memory as dma-buf, and first kernel whose verbs import it. */
 const [FIRST_DRIVER, FIRST_KERNEL] = [515, 5.012];

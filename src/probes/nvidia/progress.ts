@@ -1,5 +1,5 @@
+import type { ByteSource, ProgressSpec } from '../../model/declaration.ts';
 import type { SeriesChoice } from '../../model/metric.ts';
-import type { ByteSource, ProgressSpec } from '../../model/progress.ts';
 import { metrics } from './metrics.ts';
 
 const counters = [metrics.receivedBytes.name, metrics.transmittedBytes.name];

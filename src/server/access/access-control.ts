@@ -1,7 +1,7 @@
 import { atEach, type Clock } from '../../host/clock.ts';
 import type { Logger } from '../../log/logger.ts';
+import type { WebConfigStats } from '../../model/agent-stats.ts';
 import { seconds } from '../../model/duration.ts';
-import type { WebConfigStats } from '../../model/web-config-stats.ts';
 import type { Access, AccessReading, AccessSource } from './access.ts';
 
 const RELOAD_MS = seconds(5);

@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 import { listedFaults } from '../../incidents/fault-view.ts';
 import { incidentsOf } from '../../incidents/tenant.ts';
-import { isLabel } from '../../model/claim-name.ts';
+import { isLabel } from '../../model/claim-hardware.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { boundTo } from '../access/tenants.ts';
 import { sendError, sendJson } from '../http/answer.ts';

@@ -1,8 +1,8 @@
 import type { Allocation } from '../../model/allocation.ts';
-import { remedyNow } from '../../model/condition-phase.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import { familyReading } from '../../model/family-reading.ts';
 import type { ActiveCondition, IgnoredCondition, PendingCondition, Verdict } from '../../model/health.ts';
+import { remedyNow } from '../../model/health.ts';
 import type { MemoryBlock } from '../../model/pod-resources.ts';
 import type { AllocationState, DeviceState, FamilyState, Snapshot } from '../../model/snapshot.ts';
 import { readingViews, timeText } from './names.ts';

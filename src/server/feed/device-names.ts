@@ -1,4 +1,4 @@
-import { type ClaimName, labelOf } from '../../model/claim-name.ts';
+import { type ClaimName, labelOf } from '../../model/claim-hardware.ts';
 import type { Device } from '../../model/device.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 

@@ -1,6 +1,6 @@
-import { remedyNow } from '../../model/condition-phase.ts';
 import { type FamilyReading, familyReading } from '../../model/family-reading.ts';
 import type { ActiveCondition, HealthState, Verdict } from '../../model/health.ts';
+import { remedyNow } from '../../model/health.ts';
 import { shortened } from '../../model/one-line.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import { deviceNamesByKey, type FeedName, type NamingRules } from './device-names.ts';

@@ -1,7 +1,7 @@
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Router } from 'express';
 import { systemClock } from '../../host/clock.ts';
 import type { Logger } from '../../log/logger.ts';
-import { IDENTITY_HEADER, identityText } from '../../model/agent-identity.ts';
+import { IDENTITY_HEADER, identityText } from '../../model/agent-stats.ts';
 import { basicAuth } from '../access/basic-auth.ts';
 import type { Passwords } from '../access/passwords.ts';
 import { onlyOwnNamespaces } from '../access/tenants.ts';

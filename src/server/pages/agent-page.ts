@@ -3,7 +3,7 @@ import { problemsHtml } from '../../board/overview-html.ts';
 import type { Board } from '../../board/row.ts';
 import { age } from '../../board/state-html.ts';
 import { durationText, readingText } from '../../board/units.ts';
-import type { PluginStats } from '../../model/plugin-stats.ts';
+import type { PluginStats } from '../../model/agent-stats.ts';
 import type { FamilyState, Snapshot } from '../../model/snapshot.ts';
 import { document, factTable, numberCell, type PageFrame, part } from './page-parts.ts';
 

@@ -10,11 +10,11 @@ import { type BoardView, parseView, VIEW_PARAMETERS, viewOf } from '../../board/
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import type { ReadingHistoryStore } from '../../incidents/history.ts';
 import type { IncidentRecord } from '../../incidents/record.ts';
+import type { PluginStats } from '../../model/agent-stats.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import { hardwareKey } from '../../model/hardware.ts';
 import type { ConditionSpec } from '../../model/health.ts';
 import type { ObservedSpans } from '../../model/observed-spans.ts';
-import type { PluginStats } from '../../model/plugin-stats.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { takes } from '../api/parameters.ts';
 import type { BoardSource } from '../feed/board-source.ts';

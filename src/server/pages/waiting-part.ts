@@ -4,7 +4,7 @@ import { ratesOf, TREND_MS } from '../../board/trend.ts';
 import { waitingText } from '../../board/waiting-text.ts';
 import type { DeviceHistory } from '../../incidents/history.ts';
 import { shared } from '../../model/shared-metrics.ts';
-import type { ContainerWaiting } from '../../model/waiting.ts';
+import type { ContainerWaiting } from '../../model/usage.ts';
 
 const [WIDTH, HEIGHT] = [600, 40];
 const BYTES: readonly string[] = [shared.receivedBytes.name, shared.transmittedBytes.name];

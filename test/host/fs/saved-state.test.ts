@@ -3,8 +3,7 @@ import { appendFileSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { applied, difference } from '../../../src/host/fs/difference.ts';
-import { type SavedSections, SavedStateFile } from '../../../src/host/fs/saved-state.ts';
+import { applied, difference, type SavedSections, SavedStateFile } from '../../../src/host/fs/saved-state.ts';
 import { type Choose, seeded } from '../../support/seeded.ts';
 
 const FORMAT = { format: 'test-state', version: 3, name: 'test state' };

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readStart } from '../../../src/host/fs/file-start.ts';
 import { StepRecord } from '../../../src/host/fs/step-record.ts';
-import { errnoName } from '../../../src/host/fs/tree.ts';
+import { errnoName, readStart } from '../../../src/host/fs/tree.ts';
 import { IdleMeter } from '../../../src/probes/intelgpu/idle.ts';
 import { simulate } from '../../../src/sim/families/intelgpu/simulate.ts';
 import { kernelLogText } from '../../../src/sim/kernel-log.ts';

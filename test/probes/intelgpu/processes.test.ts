@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readStart } from '../../../src/host/fs/file-start.ts';
 import { StepRecord } from '../../../src/host/fs/step-record.ts';
-import { errnoName } from '../../../src/host/fs/tree.ts';
+import { errnoName, readStart } from '../../../src/host/fs/tree.ts';
 import type { DeviceProcess } from '../../../src/model/collection.ts';
 import { directoryOf, type ProbedMachine, reportOf, seriesOf, simulatedMachine } from './harness.ts';
 

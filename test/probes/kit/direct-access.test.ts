@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { readVirtualMachine } from '../../../src/host/facts.ts';
 import { Tree } from '../../../src/host/fs/tree.ts';
-import { readVirtualMachine } from '../../../src/host/virtual-machine.ts';
 import { DirectAccessReader, readDirectAccess } from '../../../src/probes/kit/pcie/direct.ts';
 import { readPeerMemory } from '../../../src/probes/nvidia/peer-memory.ts';
 

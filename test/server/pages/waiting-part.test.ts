@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DeviceHistory } from '../../../src/incidents/history.ts';
-import type { ContainerWaiting } from '../../../src/model/waiting.ts';
+import type { ContainerWaiting } from '../../../src/model/usage.ts';
 import { waitingPart } from '../../../src/server/pages/waiting-part.ts';
 
 const NOW = Date.parse('2026-03-01T12:00:00Z');

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import type { Tree } from '../../../host/fs/tree.ts';
 import { isPciAddress } from '../../../host/pci/pci.ts';
 import { defined } from '../../../model/defined.ts';
-import type { DirectAccess } from '../../../model/direct-access.ts';
+import type { DirectAccess } from '../../../model/device.ts';
 
 /** Reads what decides whether other devices reach a function, and it them. `path` as in `Device.pciPath`. */
 export function readDirectAccess(sys: Tree, address: string, path: string | undefined): DirectAccess | undefined {
