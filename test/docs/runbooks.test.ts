@@ -7,10 +7,18 @@ interface Alert {
   readonly alert: string;
   readonly for?: string;
   readonly labels: { readonly severity: string };
+  readonly annotations: { readonly runbook_url: string };
 }
 
-const rules = parse(readFileSync('deploy/rules.yaml', 'utf8')) as { groups: { rules: Alert[] }[] };
-const alerts = rules.groups.flatMap((group) => group.rules).filter(({ alert }) => alert !== undefined);
+const alertsIn = (file: string): readonly Alert[] =>
+  (parse(readFileSync(file, 'utf8')) as { groups: { rules: Alert[] }[] }).groups
+    .flatMap((group) => group.rules)
+    .filter(({ alert }) => alert !== undefined);
+const isOfAgents = ({ annotations }: Alert): boolean => annotations.runbook_url.includes('/agents.md#');
+/** In the order of the pages. */
+const alerts = ['deploy/rules.yaml', 'deploy/rules-stall.yaml']
+  .flatMap(alertsIn)
+  .toSorted((a, b) => Number(isOfAgents(a)) - Number(isOfAgents(b)));
 const overview = readFileSync('docs/runbooks/README.md', 'utf8');
 /** The section of each alert, by its name. */
 const sections = new Map(

@@ -12,7 +12,7 @@ import { DeviceRules } from './device-rules.ts';
 import { type Kubernetes, kubernetesAt, serverAddress } from './kubernetes.ts';
 import { NodeConditions } from './node-conditions.ts';
 import { NodeTaint } from './node-taint.ts';
-import { publishOptions, publishSection } from './options.ts';
+import { type PublishOptions, publishOptions, publishSection } from './options.ts';
 import { NotServed, Refused } from './pace.ts';
 import { Publisher } from './publisher.ts';
 
@@ -27,7 +27,7 @@ export async function runPublish(context: CommandContext): Promise<Ending> {
   if (server === undefined) throw new UserError('publish-no-server', {});
   const kubernetes = kubernetesAt(server, options);
   const settings = { ...options, node: nodeName(), families, resyncMs: options.resync };
-  if (context.options.withdraw === true) return await withdraw(context, kubernetes, settings.node);
+  if (context.options.withdraw === true) return await withdraw(context, kubernetes, settings);
   const signal = stopSignal(['SIGTERM', 'SIGINT']);
   const changes = createChangeLog(logger);
   const ask = askFor(context);
@@ -46,18 +46,28 @@ export async function runPublish(context: CommandContext): Promise<Ending> {
   return { status: 0 };
 }
 
-async function withdraw({ output, logger }: CommandContext, kubernetes: Kubernetes, node: string): Promise<Ending> {
+async function withdraw(
+  { output, logger }: CommandContext,
+  kubernetes: Kubernetes,
+  { node, 'device-taint-rules': effect }: PublishOptions & { readonly node: string },
+): Promise<Ending> {
   const parts = { kubernetes, clock: systemClock, logger, node, resyncMs: 0 };
   const rules = new DeviceRules(kubernetes, systemClock, { ...parts, effect: 'None', families: [] });
   const failed = (error: unknown): never => {
     throw new UserError('withdraw-failed', { problem: (error as Error).message }, error);
   };
   const { removed, kept } = await new NodeConditions(parts).withdraw().catch(failed);
-  // A token without rights on rules made none. An API server without the resource has none.
-  const isWithout = (error: unknown): boolean => error instanceof NotServed || (error instanceof Refused && error.status === 403);
-  const count = await rules.withdraw().catch((error: unknown) => (isWithout(error) ? 0 : failed(error)));
+  let unseen = '';
+  const count = await rules.withdraw().catch((error: unknown) => {
+    // A token without rights on rules made none.
+    if (error instanceof Refused && error.status === 403) return 0;
+    if (!(error instanceof NotServed)) return failed(error);
+    // A version of the cluster that served them may have stored some.
+    if (effect !== 'off') unseen = `taint rules of devices were not looked for: ${error.message}\n`;
+    return 0;
+  });
   const taints = await new NodeTaint({ ...parts, effect: 'off' }).withdraw().catch(failed);
   if (kept > 0) failed(new Error(`${kept} conditions of the node ${node} also belong to another program`));
-  await output.write(`removed from the node ${node}: ${removed} conditions, ${count} taint rules of devices, ${taints} taints\n`);
+  await output.write(`removed from the node ${node}: ${removed} conditions, ${count} taint rules of devices, ${taints} taints\n${unseen}`);
   return { status: 0 };
 }
