@@ -37,7 +37,16 @@ type Kept =
   | 'allocatedMs'
   | 'shareMs'
   | 'busyMs';
-type KeptToo = 'idleMs' | 'energyEstimatedJoules' | 'memoryByteSeconds' | 'lastActiveMs' | 'ageMs' | 'isShown';
+type KeptToo =
+  | 'idleMs'
+  | 'energyEstimatedJoules'
+  | 'memoryByteSeconds'
+  | 'lastActiveMs'
+  | 'ageMs'
+  | 'isShown'
+  | 'run'
+  | 'restarts'
+  | 'restartedMs';
 
 interface SavedContainer extends Pick<ContainerAccount, Kept | KeptToo> {
   readonly uid?: string;
@@ -100,7 +109,19 @@ function savedDevice(account: DeviceAccount): SavedDevice {
 /** Each name is spelled out: to copy the rest of an object takes several times as long, and nothing else runs meanwhile. */
 function savedContainer(account: ContainerAccount, steppedMs: number): SavedContainer {
   const { name, namespace, pod, container, resource, uid, ids, device, beganAs, startedAtMs, allocatedMs, shareMs, busyMs } = account;
-  const { idleMs, unobservedMs, pendingMs, energyEstimatedJoules, memoryByteSeconds, lastActiveMs, ageMs, isShown } = account;
+  const {
+    idleMs,
+    unobservedMs,
+    pendingMs,
+    energyEstimatedJoules,
+    memoryByteSeconds,
+    lastActiveMs,
+    ageMs,
+    isShown,
+    run,
+    restarts,
+    restartedMs,
+  } = account;
   const common = {
     name,
     namespace,
@@ -127,6 +148,9 @@ function savedContainer(account: ContainerAccount, steppedMs: number): SavedCont
   if (energyEstimatedJoules !== undefined) saved.energyEstimatedJoules = energyEstimatedJoules;
   if (memoryByteSeconds !== undefined) saved.memoryByteSeconds = memoryByteSeconds;
   if (lastActiveMs !== undefined) saved.lastActiveMs = lastActiveMs;
+  if (run !== undefined) saved.run = run;
+  if (restarts !== undefined) saved.restarts = restarts;
+  if (restartedMs !== undefined) saved.restartedMs = restartedMs;
   return saved;
 }
 

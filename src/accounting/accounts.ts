@@ -4,7 +4,7 @@ import type { Verdict } from '../model/health.ts';
 import { podName } from '../model/pod-resources.ts';
 import type { DeviceUsage, Usage } from '../model/usage.ts';
 import { type AccountsState, restoredAccounts, savedAccounts } from './accounts-state.ts';
-import { type ContainerAccount, charge, giveUpWaiting, type Moment, openAccount, usageOf } from './container-account.ts';
+import { type ContainerAccount, charge, giveUpWaiting, type Moment, openAccount, seeRun, usageOf } from './container-account.ts';
 import { type DeviceAccount, deviceOf, deviceUsageOf, factsOf, identityOf, openDeviceAccount } from './device-account.ts';
 import type { FamilyActivity } from './device-work.ts';
 import { type EndedAccount, stepEnded, withFaults } from './ended-accounts.ts';
@@ -218,13 +218,14 @@ export class Accounts {
     };
     const held = new Map<string, readonly HeldPart[]>();
     const idsOf = new Map<string, HeldIds>();
-    for (const { key, holders } of devices) {
+    for (const { key, holders, processes } of devices) {
       if (holders.length === 0) continue;
       const found = holdersOf(holders, ownUid);
-      held.set(
-        key,
-        found.map((holder): HeldPart => ({ account: this.#accountOf(`${key} ${holder.name}`, holder, key, now), share: holder.share })),
-      );
+      const parts = found.map((holder): HeldPart => {
+        return { account: this.#accountOf(`${key} ${holder.name}`, holder, key, now), share: holder.share };
+      });
+      held.set(key, parts);
+      if (processes.length > 0) for (const { account } of parts) seeRun(account, runOf(processes, account.uid, parts), nowMs);
       idsOf.set(key, found.length === 1 ? (found[0] as Holder).ids : Object.assign({}, ...found.map(({ ids }) => ids)));
     }
     const absent = this.#absent(held, idsOf, now);
@@ -347,6 +348,14 @@ export class Accounts {
 /** Whether a process of another pod uses the device beside its holders. A read from before their time shows the processes of the holders of then. */
 const hasStrangers = ({ strangers = [], current }: UsedDevice, parts: readonly HeldPart[]): boolean =>
   strangers.length > 0 && current !== undefined && parts.every(({ account }) => current.startedMs >= account.countedFromAtMs);
+
+/** The one container of a pod whose processes use the device; undefined when there is none, or several. */
+function runOf(processes: UsedDevice['processes'], uid: string | undefined, parts: readonly HeldPart[]): string | undefined {
+  if (uid === undefined || parts.filter(({ account }) => account.uid === uid).length > 1) return undefined;
+  const ids = new Set(processes.flatMap(({ podUid, containerId }) => (podUid === uid ? (containerId ?? []) : [])));
+  const [only] = ids;
+  return ids.size === 1 ? only : undefined;
+}
 
 /** The account of the earlier run goes on from now. */
 function goOn(account: ContainerAccount, monotonicMs: number): void {

@@ -55,6 +55,11 @@ export interface ContainerAccount {
   readonly counters: OwnCounters;
   /** Saved by an earlier run of the agent, and not yet seen by this one. */
   isAwaited: boolean;
+  /** Id of the container whose processes used the device last; absent while it is not known. */
+  run?: string;
+  restarts?: number;
+  /** Wall clock. */
+  restartedMs?: number;
 }
 
 export function openAccount(holder: Holder, device: string, { nowMs, monotonicMs }: Moment): ContainerAccount {
@@ -66,6 +71,16 @@ export function openAccount(holder: Holder, device: string, { nowMs, monotonicMs
     ...{ allocatedMs: 0, shareMs: 0, busyMs: {}, idleMs: 0, unobservedMs: 0, pendingMs: 0 },
     ...{ ageMs: 0, isShown: false, counters: new OwnCounters(monotonicMs), isAwaited: false },
   };
+}
+
+/** A container that restarts within its pod keeps the device and its account, and gets another id. */
+export function seeRun(account: ContainerAccount, run: string | undefined, nowMs: number): void {
+  if (run === undefined || run === account.run) return;
+  if (account.run !== undefined) {
+    account.restarts = (account.restarts ?? 0) + 1;
+    account.restartedMs = nowMs;
+  }
+  account.run = run;
 }
 
 export interface Moment {
@@ -126,7 +141,7 @@ export function giveUpWaiting(account: ContainerAccount): void {
 /** The account as all outputs see it. */
 export function usageOf(account: ContainerAccount): ContainerUsage {
   const { namespace, pod, container, resource, device, uid, startedAtMs, allocatedMs, shareMs, busyMs, idleMs, unobservedMs } = account;
-  const { beganAs, energyEstimatedJoules, memoryByteSeconds, lastActiveMs, isShown } = account;
+  const { beganAs, energyEstimatedJoules, memoryByteSeconds, lastActiveMs, isShown, restarts, restartedMs } = account;
   const counters = account.counters.readings();
   const busySeconds: Record<string, number> = {};
   for (const engine in busyMs) busySeconds[engine] = (busyMs[engine] as number) / 1_000;
@@ -154,6 +169,8 @@ export function usageOf(account: ContainerAccount): ContainerUsage {
   const transmittedBytes = sumOf(counters, shared.transmittedBytes.name);
   if (transmittedBytes !== undefined) usage.transmittedBytes = transmittedBytes;
   if (lastActiveMs !== undefined) usage.lastActiveMs = lastActiveMs;
+  if (restarts !== undefined) usage.restarts = restarts;
+  if (restartedMs !== undefined) usage.restartedMs = restartedMs;
   if (!isShown) usage.isNew = true;
   if (counters.length > 0) usage.counters = counters;
   return usage;

@@ -37,7 +37,10 @@ const ACTIVE = record(
     isShown: { type: 'boolean' },
     counters: list(COUNTER, MOST_NAMES),
   },
-  { uid: TEXT, energyEstimatedJoules: SPAN, memoryByteSeconds: { type: 'number', minimum: 0 }, lastActiveMs: TIME },
+  {
+    ...{ uid: TEXT, energyEstimatedJoules: SPAN, memoryByteSeconds: { type: 'number', minimum: 0 }, lastActiveMs: TIME },
+    ...{ run: TEXT, restarts: SPAN, restartedMs: TIME },
+  },
 );
 
 const SECONDS = { type: 'number', minimum: -1, maximum: 8.64e12 };
@@ -93,7 +96,7 @@ export const USAGE_SCHEMA = record(
   },
   {
     waiting: entries(
-      record({}, { usualBytes: { type: 'number' }, stepSeconds: SECONDS, lastProgressMs: TIME, longestWaitMs: SPAN }),
+      record({}, { usualBytes: { type: 'number' }, stepSeconds: SECONDS, lastProgressMs: TIME, longestWaitMs: SPAN, run: TEXT }),
       MOST_ACCOUNTS,
     ),
   },

@@ -48,6 +48,8 @@ const nameOf = ({ namespace, pod, container }: EventHolder): string => `${namesp
 export interface Blamed {
   readonly blame: FaultBlame;
   readonly holders: readonly FaultHolder[];
+  /** Id of the container of the process; undefined when it is not known. */
+  readonly containerId?: string | undefined;
 }
 
 /** What is known of processes and pods. */
@@ -72,7 +74,7 @@ export function blamed(fault: Fault, spans: readonly FaultHolder[], atMs: number
     return isOfHost ? { blame: 'outside', holders: [] } : ofAll(held);
   }
   const own = spans.filter((span) => span.uid === uid);
-  if (own.length > 0) return { blame: 'process', holders: own };
+  if (own.length > 0) return { blame: 'process', holders: own, containerId };
   const unnamed = held.filter((span) => span.uid === undefined);
   return unnamed.length === 0 ? { blame: 'outside', holders: [] } : ofAll(unnamed);
 }

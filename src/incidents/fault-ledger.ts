@@ -220,6 +220,7 @@ export class FaultLedger {
       return isTold ? [eventOf(next, record.device.family)] : [];
     }
     const { type, code, reason, severity, remedy, lines, process, count } = fault;
+    const { containerId } = found;
     const of = blameText(found);
     const kept: KeptFault = {
       id: incidentId(atMs, record.device, (id) => this.#kept.some((one) => one.id === id)),
@@ -229,7 +230,7 @@ export class FaultLedger {
       timeMs: Math.min(fault.timeMs ?? atMs, atMs),
       lastMs: atMs,
       ...{ count, lines },
-      ...(process === undefined ? {} : { process }),
+      ...(process === undefined ? {} : { process: containerId === undefined ? process : { ...process, containerId } }),
       blame: found.blame,
       holders,
       toldCount: count,
@@ -334,11 +335,14 @@ function isRepeat(
   kept: KeptFault,
   device: string,
   fault: Fault,
-  { blame, names }: Pick<Blamed, 'blame'> & { readonly names: readonly string[] },
+  { blame, containerId, names }: Pick<Blamed, 'blame' | 'containerId'> & { readonly names: readonly string[] },
   atMs: number,
 ): boolean {
   if (kept.device !== device || kept.type !== fault.type || kept.code !== fault.code || kept.blame !== blame) return false;
   if (kept.holders.length !== names.length || kept.holders.some((holder, at) => nameOf(holder) !== names[at])) return false;
+  // A container that restarts within its pod gets another id, and its next job has faults of its own.
+  const before = kept.process?.containerId;
+  if (before !== undefined && containerId !== undefined && before !== containerId) return false;
   if (fault.isRepeat === true) return Math.abs(atMs - kept.lastMs) <= SAME_KIND_MS;
   const isIdentical = kept.process?.pid === fault.process?.pid && kept.lines[0] === fault.lines[0];
   return fault.witness === 'log' && isIdentical && Math.abs(atMs - kept.lastMs) <= SAME_MS;

@@ -39,6 +39,10 @@ export interface ContainerUsage {
   readonly transmittedBytes?: Value;
   /** Wall clock of the last reading that showed work; absent before the first. */
   readonly lastActiveMs?: number;
+  /** How often the container was seen to restart within its pod. It keeps the device, so these are the totals of all its runs. */
+  readonly restarts?: number;
+  /** Wall clock at which its present run was first seen; absent while no restart was seen. */
+  readonly restartedMs?: number;
   /** The container is younger than a minute: the metrics page exports its totals as 0. */
   readonly isNew?: true;
   /** Growth of the device's counters while the container alone held it. Absent before the first read that began in such a time. */

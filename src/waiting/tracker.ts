@@ -20,8 +20,8 @@ export interface WaitingInput {
   readonly monotonicMs: number;
 }
 
-/** What is kept over a restart of the agent, keyed by container. */
-export type WaitingMemory = Readonly<Record<string, Remembered>>;
+/** What is kept over a restart of the agent, keyed by container. `run`: id of the container that it is about; absent when it was not known. */
+export type WaitingMemory = Readonly<Record<string, Remembered & { readonly run?: string }>>;
 
 /** A longer time without a read of each device is not observed. */
 const GAP_MS = minutes(1);
@@ -78,7 +78,9 @@ export class WaitingTracker {
   }
 
   state(): WaitingMemory {
-    const known = [...this.#units].map(([id, { detector }]): [string, Remembered] => [id, rememberedOf(detector.answer)]);
+    const known = [...this.#units].map(
+      ([id, { detector, run }]) => [id, { ...rememberedOf(detector.answer), ...defined({ run }) }] as const,
+    );
     return { ...this.#before, ...Object.fromEntries(known) };
   }
 
@@ -172,8 +174,8 @@ export class WaitingTracker {
 const watchedOf = (watched: WaitingSettings['watched'], record: HeldRecord | undefined): Watched | undefined =>
   record && watched.get(record.device.family);
 
-function newUnit(remembered: Remembered | undefined, monotonicMs: number): Unit {
-  return { detector: new WaitingDetector(remembered), run: undefined, sampledMs: monotonicMs, links: new Set(), pipes: new Set() };
+function newUnit(remembered: WaitingMemory[string] | undefined, monotonicMs: number): Unit {
+  return { detector: new WaitingDetector(remembered), run: remembered?.run, sampledMs: monotonicMs, links: new Set(), pipes: new Set() };
 }
 
 /** The one container that has processes on the GPUs; undefined when there is none, or several. */

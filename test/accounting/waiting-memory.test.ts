@@ -17,7 +17,7 @@ const times = { savedAtMs: 1, sinceBootMs: 1 };
 
 it('keeps what is known of the work of each container beside the accounts', async () => {
   const path = join(folder, 'usage.json');
-  const waiting = { 'team/job-0/main@1': { usualBytes: 1e9, stepSeconds: 30, lastProgressMs: 5, longestWaitMs: 7 } };
+  const waiting = { 'team/job-0/main@1': { usualBytes: 1e9, stepSeconds: 30, lastProgressMs: 5, longestWaitMs: 7, run: 'c0ffee' } };
   expect(await createUsageFile(path, 'boot').write({ ...times, accounts, waiting }, true)).toBeUndefined();
   const { saved } = await createUsageFile(path, 'boot').read();
   expect(saved).toEqual({ ...times, accounts, waiting });

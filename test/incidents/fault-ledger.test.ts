@@ -136,6 +136,30 @@ describe('the ledger of faults', () => {
     expect(looks.ledger.kept).toHaveLength(1);
   });
 
+  it('tells the first fault of a container that restarted in its pod, however often the run before it had the same one', () => {
+    const looks = new Looks();
+    const processes = ['a', 'b'].map(
+      (run, n): DeviceProcess => ({ pid: 9 + n, name: 'job', podUid: 'uid-p1', containerId: run.repeat(64) }),
+    );
+    looks.look(0, ['p1'], [], processes.slice(0, 1));
+    const flood = (at: number, pid: number) => fault(at * 1_000 - 500, pid, { count: 5, isRepeat: true });
+    const told = [1, 2, 3].flatMap((at) => looks.look(at * 1_000, ['p1'], [flood(at, 9)]));
+    looks.look(10_000, ['p1'], [], processes.slice(1));
+    looks.restart();
+    looks.look(11_000, ['p1'], [], processes.slice(1));
+    told.push(...looks.look(12_000, ['p1'], [flood(12, 10)]), ...looks.look(13_000, ['p1'], [flood(13, 10)]));
+    expect(told.map(({ count, blame }) => [count, blame])).toEqual([
+      [5, 'process'],
+      [5, 'process'],
+    ]);
+    expect(looks.ledger.kept.map(({ count, process }) => [count, process?.containerId?.[0]])).toEqual([
+      [15, 'a'],
+      [10, 'b'],
+    ]);
+    // Both runs are one container to Kubernetes.
+    expect(looks.counts('p1')).toEqual([25]);
+  });
+
   it('keeps a bounded list', () => {
     const looks = new Looks(10);
     looks.look(0, ['p1']);

@@ -109,6 +109,10 @@ describe('claims in a List answer', () => {
     ]);
   });
 
+  it('are no allocation before their driver has prepared a device', () => {
+    expect(onePod([{ name: 'main', dynamicResources: [claim('c')] }]).allocations).toEqual([]);
+  });
+
   it('count a device once, however often a retried preparation repeated it', () => {
     const repeated = Array.from({ length: 50 }, () => resource('gpu-0'));
     expect(ids(onePod([{ name: 'main', dynamicResources: [claim('c', ...repeated), claim('c', ...repeated)] }]))).toEqual(['node-1/gpu-0']);

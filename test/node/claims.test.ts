@@ -1,6 +1,8 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/host/clock.ts';
 import { ClaimReader } from '../../src/kubelet/claims/claims.ts';
@@ -13,6 +15,10 @@ import { Cluster, whyNoCluster } from './support/cluster.ts';
 import { MetadataDriver } from './support/metadata-driver.ts';
 
 const missing = whyNoCluster();
+const CACHE = process.env.K8S_CACHE ?? join(homedir(), 'k8s-cache');
+const WAIT = { timeout: 60_000, interval: 300 };
+/** The kubelet knows the claim and none of its devices. */
+const PREPARING = { podResources: { containers: [{ dynamicResources: [{ claimName: 'late', claimNamespace: 'default' }] }] } };
 
 const deviceClass = (name: string): object => ({
   apiVersion: 'resource.k8s.io/v1',
@@ -33,6 +39,7 @@ const pod = (name: string, source: object): object => ({
 const OBJECTS: readonly object[] = [
   deviceClass('one'),
   deviceClass('two'),
+  deviceClass('late'),
   {
     apiVersion: 'resource.k8s.io/v1',
     kind: 'ResourceClaim',
@@ -45,6 +52,12 @@ const OBJECTS: readonly object[] = [
     metadata: { name: 'both', namespace: 'default' },
     spec: { spec: { devices: { requests: [request('a', 'one'), request('b', 'two', 2)] } } },
   },
+  {
+    apiVersion: 'resource.k8s.io/v1',
+    kind: 'ResourceClaim',
+    metadata: { name: 'late', namespace: 'default' },
+    spec: { devices: { requests: [request('g', 'late')] } },
+  },
   pod('share-a', { resourceClaimName: 'shared' }),
   pod('share-b', { resourceClaimName: 'shared' }),
   pod('both', { resourceClaimTemplateName: 'both' }),
@@ -55,28 +68,30 @@ describe.skipIf(missing !== undefined)(`claims of a real kubelet${missing === un
   const folder = mkdtempSync(join(tmpdir(), 'dra-'));
   const driver = new MetadataDriver(cluster);
 
-  beforeAll(async () => {
-    driver.build();
-    await cluster.start(1);
-    driver.start('one.example.com', 'm-0=0000:3b:00.2=,m-1=0000:3b:00.3=', '-metadata');
-    driver.start('two.example.com', 'n-0==/dev/test/part0,n-1==/dev/test/part1');
-    const file = join(folder, 'objects.json');
-    writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: OBJECTS }));
-    await cluster.kubectl('apply', '-f', file);
-  }, 300_000);
-  afterAll(async () => {
-    await cluster.stop();
-    driver.remove();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const node = join(cluster.directory, 'node-1');
+  const socket = join(node, 'kubelet/pod-resources/kubelet.sock');
+  let poller: ReturnType<typeof createPodResourcesPoller>;
+  let reader: ClaimReader;
+  const found = async (): Promise<readonly string[]> => {
+    await poller.refresh();
+    const { allocations } = poller.current();
+    await reader.read(allocations);
+    return allocations.flatMap(({ pod: name, claim }) => {
+      const [hardware] = claim === undefined ? [] : (reader.current().get(claimDeviceKey(claim)) ?? []);
+      const at = hardware?.pciAddress ?? hardware?.deviceNodes?.join();
+      return claim === undefined ? [] : [`${name} ${claim.device} ${hardware?.by} ${at}`];
+    });
+  };
 
-  it('lead to the hardware that the drivers name, for shared claims and for several requests', async () => {
-    const node = join(cluster.directory, 'node-1');
+  beforeAll(async () => {
     mkdirSync(join(folder, 'sys'), { recursive: true });
-    const socket = join(node, 'kubelet/pod-resources/kubelet.sock');
-    const options = { ...defaultValues(podResourcesOptions), socket, checkpoint: '' };
-    const poller = createPodResourcesPoller({ options, clock: systemClock, onChange() {} });
-    const reader = new ClaimReader({
+    driver.build();
+    poller = createPodResourcesPoller({
+      options: { ...defaultValues(podResourcesOptions), socket, checkpoint: '' },
+      clock: systemClock,
+      onChange() {},
+    });
+    reader = new ClaimReader({
       metadataDirectory: join(node, 'kubelet/plugins'),
       cdiDirectories: [join(node, 'cdi')],
       sysfs: join(folder, 'sys'),
@@ -84,16 +99,22 @@ describe.skipIf(missing !== undefined)(`claims of a real kubelet${missing === un
       thread: builtDocumentThread(),
       clock: systemClock,
     });
-    const found = async (): Promise<readonly string[]> => {
-      await poller.refresh();
-      const { allocations } = poller.current();
-      await reader.read(allocations);
-      return allocations.flatMap(({ pod: name, claim }) => {
-        const [hardware] = claim === undefined ? [] : (reader.current().get(claimDeviceKey(claim)) ?? []);
-        const at = hardware?.pciAddress ?? hardware?.deviceNodes?.join();
-        return claim === undefined ? [] : [`${name} ${claim.device} ${hardware?.by} ${at}`];
-      });
-    };
+    await cluster.start(1);
+    driver.start('one.example.com', 'm-0=0000:3b:00.2=,m-1=0000:3b:00.3=', '-metadata');
+    driver.start('two.example.com', 'n-0==/dev/test/part0,n-1==/dev/test/part1');
+    driver.start('late.example.com', 'l-0==/dev/test/part2', '-attached');
+    const file = join(folder, 'objects.json');
+    writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: OBJECTS }));
+    await cluster.kubectl('apply', '-f', file);
+  }, 300_000);
+  afterAll(async () => {
+    poller.close();
+    await cluster.stop();
+    driver.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('lead to the hardware that the drivers name, for shared claims and for several requests', async () => {
     const address = (device: string): string => `0000:3b:00.${device === 'm-0' ? 2 : 3}`;
     await vi.waitFor(
       async () => {
@@ -111,6 +132,33 @@ describe.skipIf(missing !== undefined)(`claims of a real kubelet${missing === un
       },
       { timeout: 60_000, interval: 500 },
     );
-    poller.close();
+  });
+
+  it('are no allocation while the device is not attached yet, nor while its driver prepares it', async () => {
+    const file = join(folder, 'late.json');
+    writeFileSync(file, JSON.stringify(pod('late', { resourceClaimName: 'late' })));
+    await cluster.kubectl('apply', '-f', file);
+    const claim = () =>
+      cluster.json<{ status?: { allocation?: { devices: { results: readonly object[] } } } }>('get', 'resourceclaim', 'late');
+    await vi.waitFor(async () => expect((await claim()).status?.allocation?.devices.results).toHaveLength(1), WAIT);
+    const ofPod = async () => (await found()).filter((line) => line.startsWith('late'));
+    const listed = () =>
+      execFileSync(join(CACHE, 'bin/podres'), ['-socket', socket, '-c', 'get', 'default', 'late'], { encoding: 'utf8', stdio: 'pipe' });
+    // The scheduler looks at the condition each five seconds.
+    for (let second = 0; second < 8; second += 1) {
+      expect((await cluster.json<{ spec: { nodeName?: string } }>('get', 'pod', 'late')).spec.nodeName).toBeUndefined();
+      expect(await ofPod()).toEqual([]);
+      expect(listed).toThrow('not found');
+      await sleep(1_000);
+    }
+    const conditions = [
+      { type: 'attached', status: 'True', reason: 'Attached', message: '', lastTransitionTime: new Date().toISOString() },
+    ];
+    const status = { devices: [{ driver: 'late.example.com', pool: 'node-1', device: 'l-0', conditions }] };
+    await cluster.kubectl('patch', 'resourceclaim', 'late', '--subresource=status', '--type=merge', '-p', JSON.stringify({ status }));
+    await vi.waitFor(() => expect(JSON.parse(listed())).toMatchObject(PREPARING), WAIT);
+    expect(await ofPod()).toEqual([]);
+    expect(JSON.parse(listed()), 'it is prepared still').toMatchObject(PREPARING);
+    await vi.waitFor(async () => expect(await ofPod()).toEqual(['late l-0 cdi /dev/test/part2']), WAIT);
   });
 });

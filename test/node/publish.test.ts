@@ -292,18 +292,18 @@ describe.skipIf(missing !== undefined)(
       await cluster.kubectl('delete', 'pod', 'second', 'third', 'fourth', 'fifth', '--wait');
     });
 
-    it('tells a pod that is gone when its device fails', async () => {
+    it('tells a pod of the fault of its device, also when the pod is gone before the event can be written', async () => {
       const card = await start('brief');
       const { metadata } = await cluster.json<{ metadata: { uid: string } }>('get', 'pod', 'brief');
-      await cluster.kubectl('delete', 'pod', 'brief', '--wait');
-      await agent.until('nobody holds it', (page) => !/^container_device_allocation_info\{.*pod="brief"/m.test(page));
+      publisher?.child.kill('SIGSTOP');
       machine.pullCable(hcaOf(card));
       await judged(hcaOf(card), 0);
-      const verdictMs = Date.now();
+      await cluster.kubectl('delete', 'pod', 'brief', '--wait');
+      await agent.until('nobody holds it', (page) => !/^container_device_allocation_info\{.*pod="brief"/m.test(page));
+      publisher?.child.kill('SIGCONT');
       await expect
         .poll(async () => (await eventsOn('brief')).map(({ involvedObject }) => involvedObject.uid), EVENT_SOON)
         .toEqual([metadata.uid]);
-      process.stderr.write(`the event of a pod that is gone was seen within ${Date.now() - verdictMs} ms of the verdict\n`);
       machine.plugCable(hcaOf(card));
       await settled(false, card);
     });

@@ -70,6 +70,18 @@ describe('the tracker of waiting containers', () => {
     expect(next?.lastProgressMs ?? Number.POSITIVE_INFINITY).toBeGreaterThan(Date.parse('2026-01-01T00:30:00Z'));
   });
 
+  it('does not take it for the last one either when the agent restarts at the same time', () => {
+    const history = play({ ...plan, restarts: [{ endedAtSeconds: 1_790, startedAtSeconds: 1_810 }] });
+    const runs = (second: string) => [
+      { fromSeconds: 0, containerId: 'a'.repeat(64) },
+      { fromSeconds: 1_800, containerId: second.repeat(64) },
+    ];
+    expect(lastOf({ ...history, runs: runs('a') }), 'the same run').toMatchObject([{ state: 'stalled', stepSeconds: expect.any(Number) }]);
+    const [next] = lastOf({ ...history, runs: runs('b') });
+    expect(next?.state).not.toBe('stalled');
+    expect(next).not.toHaveProperty('stepSeconds');
+  });
+
   it('says why it does not know', () => {
     const phases = [...plan.phases.slice(0, 1), { forSeconds: 900, work: always({ busy: true, watts: 45 }) }];
     const history = play({ ...plan, phases, machine: { ...VOLTA, nics: 0 } });

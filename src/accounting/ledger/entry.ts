@@ -79,7 +79,15 @@ function short(_key: string, value: unknown): unknown {
 
 const CONTAINER_TEXTS = ['namespace', 'pod', 'container', 'resource', 'device', 'family'];
 const CONTAINER_NUMBERS = ['atMs', 'sinceMs', 'allocatedSeconds', 'shareSeconds', 'idleSeconds', 'unobservedSeconds'];
-const CONTAINER_OPTIONAL = ['endedAtMs', 'energyJoules', 'energyEstimatedJoules', 'memoryByteSeconds', 'lastActiveMs'];
+const CONTAINER_OPTIONAL = [
+  'endedAtMs',
+  'energyJoules',
+  'energyEstimatedJoules',
+  'memoryByteSeconds',
+  'lastActiveMs',
+  'restarts',
+  'restartedMs',
+];
 const DEVICE_TEXTS = ['device', 'family'];
 const DEVICE_NUMBERS = ['atMs', 'sinceMs', 'allocatedSeconds', 'unallocatedSeconds', 'unhealthySeconds', 'unobservedSeconds'];
 

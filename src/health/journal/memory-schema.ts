@@ -82,7 +82,7 @@ const FAULT = record(
     ...{ id: TEXT, device: TEXT, type: TEXT, code: TEXT, reason: TEXT, severity: TEXT, remedy: TEXT, message: TEXT, blame: TEXT },
     ...{ timeMs: TIME, lastMs: TIME, count: COUNT, toldCount: COUNT, lines: TEXTS, holders: HOLDERS },
   },
-  { process: record({ pid: COUNT }) },
+  { process: record({ pid: COUNT }, { containerId: TEXT }) },
 );
 
 const HUNG = list(record({ kind: { enum: ['file', 'call'] }, path: TEXT }), MOST_TEXTS);

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,8 +28,12 @@ type device struct{ name, address, node string }
 type driver struct {
 	name, nodeName, cdi string
 	metadata            bool
-	devices             []device
+	// A device that is attached to the node before a pod is bound. The driver takes its time to prepare it.
+	attached bool
+	devices  []device
 }
+
+const prepareFor = 6 * time.Second
 
 func (d *driver) specFile(uid types.UID) string {
 	return filepath.Join(d.cdi, d.name+"-"+string(uid)+".json")
@@ -45,6 +50,9 @@ func (d *driver) deviceOf(name string) device {
 
 func (d *driver) PrepareResourceClaims(_ context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
 	results := map[types.UID]kubeletplugin.PrepareResult{}
+	if d.attached {
+		time.Sleep(prepareFor)
+	}
 	for _, claim := range claims {
 		results[claim.UID] = d.prepare(claim)
 	}
@@ -101,6 +109,7 @@ func main() {
 	flag.StringVar(&d.nodeName, "node", "", "node name")
 	flag.StringVar(&d.cdi, "cdi-dir", "/var/run/cdi", "where CDI specs go")
 	flag.BoolVar(&d.metadata, "metadata", false, "write metadata files")
+	flag.BoolVar(&d.attached, "attached", false, "a pod is bound when the condition `attached` of its device is true")
 	flag.Parse()
 	for _, text := range strings.Split(*devices, ",") {
 		parts := strings.SplitN(text, "=", 3)
@@ -120,7 +129,13 @@ func main() {
 	check(err)
 	var published []resourceapi.Device
 	for _, one := range d.devices {
-		published = append(published, resourceapi.Device{Name: one.name})
+		device := resourceapi.Device{Name: one.name}
+		if d.attached {
+			device.BindsToNode = &d.attached
+			device.BindingConditions = []string{"attached"}
+			device.BindingFailureConditions = []string{"attach-failed"}
+		}
+		published = append(published, device)
 	}
 	check(helper.PublishResources(ctx, resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{
 		d.nodeName: {Slices: []resourceslice.Slice{{Devices: published}}}}}))
