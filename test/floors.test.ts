@@ -194,10 +194,10 @@ describe('floors', () => {
     ).toEqual([]);
   });
 
-  it('keeps nine of ten files under 200 lines', () => {
+  it('keeps nineteen of twenty files under 300 lines', () => {
     const sizes = files
       .filter((path) => top(path) !== 'generated')
       .map((path) => readFileSync(join('src', path), 'utf8').split('\n').length);
-    expect(sizes.filter((size) => size > 200).length / Math.max(1, sizes.length)).toBeLessThanOrEqual(0.1);
+    expect(sizes.filter((size) => size > 300).length / Math.max(1, sizes.length)).toBeLessThanOrEqual(0.05);
   });
 });

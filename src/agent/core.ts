@@ -1,5 +1,5 @@
 import type { ResourceDevices } from '../health/journal/ready-devices.ts';
-import { whyDirty } from '../health/occupancy/clean.ts';
+import { whyDirty } from '../health/occupancy/explained.ts';
 import { POOR_PLACEMENT } from '../health/policy/use-conditions.ts';
 import type { Clock } from '../host/clock.ts';
 import { readCpuNodes, readVirtualMachine } from '../host/facts.ts';

@@ -2,8 +2,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { Ajv } from 'ajv';
 import { parseJson } from '../host/documents/json.ts';
 import type { Bounds } from '../host/documents/kind.ts';
-import { isTreePath } from './entry-name.ts';
-import { type Capture, FORMAT } from './format.ts';
+import { type Capture, FORMAT, isTreePath } from './format.ts';
 
 /** Limits of an archive that somebody else made: bytes without compression; paths, outputs and answers; levels. */
 export const ARCHIVE_BOUNDS: Bounds = { mostBytes: 128 * 2 ** 20, mostEntries: 2_000_000, mostDepth: 16 };

@@ -1,6 +1,5 @@
 import { dirname, join, relative } from 'node:path';
 import type { Observation, ObservedCall, ObservedCommand, ObservedRequest } from '../model/observation.ts';
-import { isTreePath } from './entry-name.ts';
 import {
   type CapturedCall,
   type CapturedCommand,
@@ -8,6 +7,7 @@ import {
   type CapturedRequest,
   type Entry,
   fileEntry,
+  isTreePath,
   type PlaceName,
 } from './format.ts';
 

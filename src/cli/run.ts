@@ -5,8 +5,7 @@ import { readFamilyDirectory, withDeclared } from '../config/families/family-dir
 import { createRegistry, type Registry } from '../config/registry.ts';
 import { loadFamilies, optionSections } from '../config/sections.ts';
 import { structuredParts } from '../config/structured.ts';
-import { adoptLibraryLines } from '../log/library-lines.ts';
-import { createLogger, type Logger } from '../log/logger.ts';
+import { adoptLibraryLines, createLogger, type Logger } from '../log/logger.ts';
 import { familyLoaders } from '../probes/families.ts';
 import { commands } from './commands.ts';
 import type { Ending } from './context.ts';

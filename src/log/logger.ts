@@ -1,3 +1,4 @@
+import { format } from 'node:util';
 import { pino, stdSerializers } from 'pino';
 import { visible, visibleLines } from '../model/one-line.ts';
 import type { LogFormat, LogLevel } from './options.ts';
@@ -126,4 +127,18 @@ function isLoggedError(value: unknown): value is { message: string } {
 
 function quote(text: string): string {
   return /^[^\s"=]+$/.test(text) && visible(text) === text ? text : visible(JSON.stringify(text));
+}
+
+const LONGEST = 500;
+
+/**
+ * Libraries and Node itself write their own lines to stderr: gRPC when its environment variables ask for traces, Node for its warnings.
+ * From now on they are lines of this log, at level debug.
+ */
+export function adoptLibraryLines(logger: Logger): void {
+  const write = (...words: unknown[]): void => logger.debug('a library wrote a line', { text: format(...words).slice(0, LONGEST) });
+  Object.assign(console, { log: write, info: write, warn: write, error: write, debug: write, trace: write });
+  // The only listener so far is the one of Node, which prints.
+  process.removeAllListeners('warning');
+  process.on('warning', ({ name, message }) => write(`${name}: ${message}`));
 }

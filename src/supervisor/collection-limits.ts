@@ -1,4 +1,6 @@
 import type { Collection, DeviceRead, DeviceReport, Problem } from '../model/collection.ts';
+import type { Device } from '../model/device.ts';
+import { matchesAny } from '../model/excluded.ts';
 
 /** Limits for one collection of a family. The memory limit of the shipped manifest holds a family at its limits. */
 export interface CollectionLimits {
@@ -52,3 +54,15 @@ export function limitCollection(collection: Collection, limits: CollectionLimits
 
 const entriesOf = ({ read, outOfBand }: DeviceReport): number =>
   (read?.readings.length ?? 0) + (read?.findings.length ?? 0) + (outOfBand?.readings.length ?? 0) + (outOfBand?.findings.length ?? 0);
+
+/** Drops the devices that the option `device.exclude` leaves out, their parts, and the problems of both. */
+export function withoutExcluded(collection: Collection, patterns: unknown): Collection {
+  if (!Array.isArray(patterns) || patterns.length === 0) return collection;
+  const parents = new Map(collection.reports.map(({ device }) => [device.id, device.parent]));
+  const isOut = (id: Device['id'] | undefined): boolean => id !== undefined && (matchesAny(patterns, id) || isOut(parents.get(id)));
+  return {
+    ...collection,
+    reports: collection.reports.filter(({ device }) => !isOut(device.id)),
+    problems: collection.problems.filter(({ device }) => !isOut(device)),
+  };
+}

@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { usageOptionsFor } from '../../src/accounting/options.ts';
-import { whyDirty } from '../../src/health/occupancy/clean.ts';
-import { useLimits } from '../../src/health/occupancy/explained.ts';
+import { useLimits, whyDirty } from '../../src/health/occupancy/explained.ts';
 import { systemClock } from '../../src/host/clock.ts';
 import type { DeviceUse, OwnedProcess } from '../../src/model/device-use.ts';
 import { defaultValues } from '../../src/model/options.ts';

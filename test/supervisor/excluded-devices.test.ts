@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Collection } from '../../src/model/collection.ts';
-import { withoutExcluded } from '../../src/supervisor/excluded-devices.ts';
+import { withoutExcluded } from '../../src/supervisor/collection-limits.ts';
 
 const report = (id: string, parent?: string) => ({ device: { id, family: 'gpus', kind: 'gpu', ...(parent !== undefined && { parent }) } });
 const problem = (device?: string) => ({ code: 'lost', message: 'lost', ...(device !== undefined && { device }) });

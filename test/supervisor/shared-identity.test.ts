@@ -3,7 +3,7 @@ import { createHealthEngine } from '../../src/health/engine/engine.ts';
 import { createPolicy } from '../../src/health/policy/policy.ts';
 import type { Collection, DeviceReport } from '../../src/model/collection.ts';
 import type { Finding, HealthState } from '../../src/model/health.ts';
-import { withSharedIdentities } from '../../src/supervisor/shared-identity.ts';
+import { withSharedIdentities } from '../../src/supervisor/probe-look.ts';
 import { spec } from '../health/one-device.ts';
 
 const START = 1_900_000_000_000;

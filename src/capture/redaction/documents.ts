@@ -1,9 +1,10 @@
+import { AllocatableResourcesResponse, ListPodResourcesResponse, PodResourcesListerService } from '../../generated/podresources/v1/api.ts';
+import { PodResourcesListerService as Alpha, ListPodResourcesResponse as ListAlpha } from '../../generated/podresources/v1alpha1/api.ts';
 import { jsonStream, parseJson } from '../../host/documents/json.ts';
 import type { Bounds } from '../../host/documents/kind.ts';
 import { parseYaml } from '../../host/documents/yaml.ts';
-import { isRecord, list, number, type Rule, record, text } from './keep.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
-import type { Shapes } from './shapes.ts';
+import type { Shape, Shapes } from './shapes.ts';
 
 /** Replaces a file whose content has not the form that its path requires: a link there can lead to any file of the machine. */
 const unknown = (content: string): string => `not a known document, ${Buffer.byteLength(content)} bytes\n`;
@@ -98,4 +99,90 @@ function parsed(content: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** What is kept of a value of a document; undefined: nothing. */
+export type Rule = (value: unknown) => unknown;
+
+export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+export const text =
+  (redacted: (value: string) => string): Rule =>
+  (value) =>
+    typeof value === 'string' ? redacted(value) : undefined;
+
+/** A number, also one of 64 bits. */
+export const number: Rule = (value) => (typeof value === 'number' || typeof value === 'bigint' ? value : undefined);
+
+export const list =
+  (rule: Rule): Rule =>
+  (value) =>
+    Array.isArray(value) ? value.map(rule) : undefined;
+
+/** A document with these keys and no others. */
+export const record =
+  (rules: Readonly<Record<string, Rule>>): Rule =>
+  (value) =>
+    isRecord(value) ? Object.fromEntries(Object.entries(rules).map(([key, rule]) => [key, rule(value[key])])) : undefined;
+
+/**
+ * Replaces the names in an answer of the kubelet. The answer is decoded and encoded again, so that fields which this version does not
+ * know are dropped, because they may name anything. Undefined for a method that this version does not know.
+ */
+export function redactAnswer(method: string, bytes: Uint8Array, pseudonyms: Pseudonyms, documents: Documents): Uint8Array | undefined {
+  const [id, known] = [text(documents.id), text(documents.public)];
+  const name = (prefix: string): Rule => text((value) => pseudonyms.name(value, prefix));
+  const topology = record({ nodes: list(record({ ID: number })) });
+  const cpuIds = list(number);
+  const memory = list(record({ memoryType: id, size: number, topology }));
+  const devices = list(record({ resourceName: known, deviceIds: list(id), topology }));
+  const cdiDevices = list(record({ name: text((value) => documents.cdiName(value)) }));
+  const claimResources = list(record({ driverName: known, poolName: name('pool'), deviceName: id, cdiDevices, shareId: id }));
+  const dynamicResources = list(record({ claimName: name('claim'), claimNamespace: name('ns'), claimResources }));
+  const containers = list(record({ name: name('ctr'), devices, cpuIds, memory, dynamicResources }));
+  const pods = record({ podResources: list(record({ namespace: name('ns'), name: name('pod'), cpuIds, memory, containers })) });
+  if (method === PodResourcesListerService.list.path)
+    return ListPodResourcesResponse.encode(
+      ListPodResourcesResponse.fromPartial(pods(ListPodResourcesResponse.decode(bytes)) as object),
+    ).finish();
+  if (method === Alpha.list.path) return ListAlpha.encode(ListAlpha.fromPartial(pods(ListAlpha.decode(bytes)) as object)).finish();
+  if (method !== PodResourcesListerService.getAllocatableResources.path) return undefined;
+  const allocatable = record({ devices, cpuIds, memory })(AllocatableResourcesResponse.decode(bytes));
+  return AllocatableResourcesResponse.encode(AllocatableResourcesResponse.fromPartial(allocatable as object)).finish();
+}
+
+/** Labels that name something of the cluster, with the prefix of the replacement. */
+const NAMES: readonly (readonly [label: RegExp, prefix: string])[] = [
+  [/namespace$/, 'ns'],
+  [/pod$/, 'pod'],
+  [/container$/, 'ctr'],
+  [/claim$/, 'claim'],
+  [/pool$/, 'pool'],
+];
+/** Labels with what all boards of a kind share. */
+const TEXTS =
+  /^(?:model|vendor|brand|rate|board_id|board_part|gpu_part|driver|firmware|vbios|gsp_firmware|\w*version|bitstream_id|shell|compat_id|accelerator_id|memory_vendor|gfx_target|hardware_revision)$/;
+/** Labels with identities. */
+const IDENTITIES = /^(?:serial|uuid|unique_id|\w*guid)$/;
+const NAMES_OF_RESOURCES = /^(?:resource|driver_name|dra_driver)$/;
+const LABEL = /([{,])([a-zA-Z_]\w*)="((?:[^"\\\n]|\\.)*)"/g;
+
+/** Replaces names and identities in the labels of a metrics page. Values are numbers, and comments are of the agent. */
+export function redactLabels(page: string, pseudonyms: Pseudonyms, shapes: Shapes, documents: Documents): string {
+  const other = (label: string, value: string): string => {
+    const prefix = NAMES.find(([name]) => name.test(label))?.[1];
+    if (prefix !== undefined) return pseudonyms.name(value, prefix);
+    if (NAMES_OF_RESOURCES.test(label)) return documents.public(value);
+    const shape: Shape = TEXTS.test(label) ? 'texts' : IDENTITIES.test(label) ? 'nothing' : 'names';
+    return shapes.redact(value, shape);
+  };
+  return page
+    .split('\n')
+    .map((line) =>
+      line.startsWith('#')
+        ? line
+        : line.replaceAll(LABEL, (_, head: string, label: string, value: string) => `${head}${label}="${other(label, value)}"`),
+    )
+    .join('\n');
 }

@@ -9,15 +9,10 @@ import {
   type Entry,
   fileEntry,
 } from '../format.ts';
-import { Documents } from './documents.ts';
+import { Documents, redactAnswer, redactLabels } from './documents.ts';
 import { redactRecord } from './kernel-log.ts';
-import { KERNEL_FILES, KnownNamesIndex } from './known-names.ts';
-import { redactAnswer } from './kubelet-answers.ts';
-import { OutputRedaction } from './outputs.ts';
-import { redactLabels } from './page.ts';
-import { ProcessFiles } from './programs.ts';
+import { KERNEL_FILES, KnownNamesIndex, OutputRedaction, ProcessFiles } from './outputs.ts';
 import { Pseudonyms } from './pseudonyms.ts';
-import { redactOption, redactParts, redactProgram } from './settings.ts';
 import { Shapes } from './shapes.ts';
 
 /** The option whose value is a list of programs. */
@@ -235,3 +230,41 @@ class Redaction {
 
 /** Addresses of PCI functions in answers of libraries. */
 const isAddress = (text: string): boolean => /^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/i.test(text);
+
+type Text = (text: string) => string;
+
+/** Parts of the configuration file that a replay reads. */
+const PARTS: readonly string[] = ['join.rules', 'health', 'plugin.resources', 'expect', 'usage.idle'];
+const PROGRAM_PATH = /^probe\.[^.]+\.[a-z-]*-path$/;
+
+/** Options whose values name devices. */
+const NAMES_DEVICES = /^(?:probe|device)\./;
+const PLAIN = /^(?:[a-z-]{0,32}|\d{1,12}(?:\.\d{1,6})?(?:[a-z%]{1,3}|[KMG]i?B)?)$/;
+
+/** Redacts the value of one option: numbers, durations and words stay. `id` is for ids of devices, `other` for all other texts. */
+export function redactOption(key: string, value: string, id: Text, other: Text): string {
+  return value
+    .split(',')
+    .map((item) => {
+      if (item.startsWith('/')) return PROGRAM_PATH.test(key) ? redactProgram(item, id) : '/replaced';
+      return PLAIN.test(item) ? item : (NAMES_DEVICES.test(key) ? id : other)(item);
+    })
+    .join(',');
+}
+
+/** A replay has a program of the same name in the place of each program. */
+export const redactProgram = (path: string, id: Text): string => {
+  const name = id(path.split('/').at(-1) as string);
+  return path.startsWith('/') ? `/replaced/${name}` : name;
+};
+
+/** Redacts the parts that a replay reads, and leaves out the others. */
+export function redactParts(parts: Readonly<Record<string, unknown>>, text: Text): Readonly<Record<string, unknown>> {
+  const other = (value: unknown): unknown => {
+    if (typeof value === 'string') return text(value);
+    if (Array.isArray(value)) return value.map(other);
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [text(key), other(inner)]));
+  };
+  return Object.fromEntries(Object.entries(parts).flatMap(([path, value]) => (PARTS.includes(path) ? [[path, other(value)]] : [])));
+}
