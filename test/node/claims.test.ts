@@ -18,7 +18,7 @@ const missing = whyNoCluster();
 const CACHE = process.env.K8S_CACHE ?? join(homedir(), 'k8s-cache');
 const WAIT = { timeout: 60_000, interval: 300 };
 /** The kubelet knows the claim and none of its devices. */
-const PREPARING = { podResources: { containers: [{ dynamicResources: [{ claimName: 'late', claimNamespace: 'default' }] }] } };
+const PREPARING = { pod_resources: { containers: [{ dynamic_resources: [{ claim_name: 'late', claim_namespace: 'default' }] }] } };
 
 const deviceClass = (name: string): object => ({
   apiVersion: 'resource.k8s.io/v1',
@@ -156,9 +156,14 @@ describe.skipIf(missing !== undefined)(`claims of a real kubelet${missing === un
     ];
     const status = { devices: [{ driver: 'late.example.com', pool: 'node-1', device: 'l-0', conditions }] };
     await cluster.kubectl('patch', 'resourceclaim', 'late', '--subresource=status', '--type=merge', '-p', JSON.stringify({ status }));
-    await vi.waitFor(() => expect(JSON.parse(listed())).toMatchObject(PREPARING), WAIT);
+    const isPreparing = (): void => {
+      const text = listed();
+      expect(JSON.parse(text)).toMatchObject(PREPARING);
+      expect(text).not.toContain('device_name');
+    };
+    await vi.waitFor(isPreparing, WAIT);
     expect(await ofPod()).toEqual([]);
-    expect(JSON.parse(listed()), 'it is prepared still').toMatchObject(PREPARING);
+    isPreparing();
     await vi.waitFor(async () => expect(await ofPod()).toEqual(['late l-0 cdi /dev/test/part2']), WAIT);
   });
 });

@@ -33,7 +33,7 @@ type driver struct {
 	devices  []device
 }
 
-const prepareFor = 6 * time.Second
+const prepareFor = 10 * time.Second
 
 func (d *driver) specFile(uid types.UID) string {
 	return filepath.Join(d.cdi, d.name+"-"+string(uid)+".json")
