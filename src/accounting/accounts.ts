@@ -3,15 +3,25 @@ import { hardwareKey, KnownHardware } from '../model/hardware.ts';
 import type { Verdict } from '../model/health.ts';
 import { podName } from '../model/pod-resources.ts';
 import type { DeviceUsage, Usage } from '../model/usage.ts';
-import { type AccountsState, restoredAccounts, savedAccounts } from './accounts-state.ts';
-import { type ContainerAccount, charge, giveUpWaiting, type Moment, openAccount, seeRun, usageOf } from './container-account.ts';
-import { type DeviceAccount, deviceOf, deviceUsageOf, factsOf, identityOf, openDeviceAccount } from './device-account.ts';
-import type { FamilyActivity } from './device-work.ts';
-import { type EndedAccount, stepEnded, withFaults } from './ended-accounts.ts';
-import { type HeldIds, type Holder, hasMoved, holdersOf, isTaken } from './holders.ts';
-import { OwnReadings } from './own-readings.ts';
+import {
+  type ContainerAccount,
+  charge,
+  type EndedAccount,
+  giveUpWaiting,
+  type Moment,
+  openAccount,
+  renameDevice,
+  seeRun,
+  stepAge,
+  stepEnded,
+  usageOf,
+  withFaults,
+} from './container-account.ts';
+import { type DeviceAccount, deviceOf, factsOf, identityOf, openDeviceAccount } from './device-account.ts';
+import { type FamilyActivity, OwnReadings } from './device-work.ts';
+import { type HeldIds, type Holder, hasMoved, holdersOf, isTaken, type UsageInput, type UsedDevice } from './holders.ts';
 import { type Held, type HeldPart, takeRead } from './take-read.ts';
-import type { UsageInput, UsedDevice } from './used-device.ts';
+import { type AccountsState, restoredAccounts, savedAccounts } from './usage-file.ts';
 
 export interface AccountsSettings {
   /** A longer time between two collections counts as not observed. */
@@ -120,7 +130,7 @@ export class Accounts {
 
   /** Takes the verdicts of the devices, as they are after the step. */
   judged(verdicts: ReadonlyMap<string, Verdict>): void {
-    for (const account of this.#devices.values()) account.isUnhealthy = verdicts.get(account.key)?.state === 'unhealthy';
+    for (const account of this.#devices.values()) account.isUnhealthy = verdicts.get(account.usage.device)?.state === 'unhealthy';
   }
 
   /** What a later run of the agent needs. Plain data. */
@@ -137,18 +147,16 @@ export class Accounts {
   #charge(ms: number, monotonicMs: number): void {
     const { zeroForMs, lingerMs, staleAfterMs } = this.#settings;
     const isLooking = !this.#isFirst && ms <= staleAfterMs;
-    for (const account of this.#devices.values()) {
-      const held = this.#held.get(account.key) ?? NO_HOLDER;
-      if (!isLooking || !this.#isAnswered || account.awaitedMs !== undefined) account.unobservedMs += ms;
-      else if (held.parts.length > 0) account.allocatedMs += ms;
-      else account.unallocatedMs += ms;
-      if (isLooking && account.isUnhealthy) account.unhealthyMs += ms;
+    const seconds = ms / 1_000;
+    for (const { usage, awaitedMs, isUnhealthy } of this.#devices.values()) {
+      const held = this.#held.get(usage.device) ?? NO_HOLDER;
+      if (!isLooking || !this.#isAnswered || awaitedMs !== undefined) usage.unobservedSeconds += seconds;
+      else if (held.parts.length > 0) usage.allocatedSeconds += seconds;
+      else usage.unallocatedSeconds += seconds;
+      if (isLooking && isUnhealthy) usage.unhealthySeconds += seconds;
       if (isLooking && this.#isAnswered) for (const { account: holder, share } of held.parts) charge(holder, ms, share, monotonicMs);
     }
-    for (const account of this.#active.values()) {
-      account.ageMs += ms;
-      if (account.ageMs >= zeroForMs) account.isShown = true;
-    }
+    for (const account of this.#active.values()) stepAge(account, ms, zeroForMs);
     // The last values are unknown while no agent runs, and the ledger may lack them after a kill.
     const shownMs = this.#isFirst ? 0 : ms;
     this.#ended = stepEnded(this.#ended, shownMs, { zeroForMs, lingerMs });
@@ -184,26 +192,28 @@ export class Accounts {
     for (const account of this.#devices.values()) {
       if (found.has(account)) continue;
       account.awaitedMs = account.awaitedMs === undefined ? Number.POSITIVE_INFINITY : account.awaitedMs + ms;
-      if (met.has(account.key) || account.awaitedMs >= this.#settings.missingRetentionMs) this.#endDevice(account, now);
-      else met.set(account.key, account);
+      const { device } = account.usage;
+      if (met.has(device) || account.awaitedMs >= this.#settings.missingRetentionMs) this.#endDevice(account, now);
+      else met.set(device, account);
     }
     this.#devices = met;
-    this.#rename(new Map([...met].flatMap(([key, account]): [string, string][] => (account.key === key ? [] : [[account.key, key]]))));
+    this.#rename(new Map([...met].flatMap(([key, { usage }]): [string, string][] => (usage.device === key ? [] : [[usage.device, key]]))));
   }
 
   /** `renamed`: present keys of devices by their earlier ones. Two devices may have swapped their names. */
   #rename(renamed: ReadonlyMap<string, string>): void {
     if (renamed.size === 0) return;
-    for (const [key, account] of this.#devices) account.key = key;
-    for (const account of this.#active.values()) account.device = renamed.get(account.device) ?? account.device;
-    this.#active = new Map([...this.#active.values()].map((account) => [`${account.device} ${account.name}`, account]));
+    for (const [key, { usage }] of this.#devices) if (usage.device !== key) renameDevice(usage, key);
+    for (const { usage } of this.#active.values()) renameDevice(usage, renamed.get(usage.device) ?? usage.device);
+    this.#active = new Map([...this.#active.values()].map((account) => [nameOf(account), account]));
     this.#held = new Map([...this.#held].map(([key, held]) => [renamed.get(key) ?? key, held]));
   }
 
   #endDevice(account: DeviceAccount, now: Moment): void {
-    for (const [name, { device }] of this.#active) if (device === account.key) this.#end(name, now);
-    this.#held = new Map([...this.#held].filter(([key]) => key !== account.key));
-    const usage = { ...deviceUsageOf(account), ...account.facts, endedAtMs: now.nowMs };
+    const { device } = account.usage;
+    for (const [name, { usage }] of this.#active) if (usage.device === device) this.#end(name, now);
+    this.#held = new Map([...this.#held].filter(([key]) => key !== device));
+    const usage = { ...account.usage, ...account.facts, endedAtMs: now.nowMs };
     this.#endedDevices = [...this.#endedDevices, { usage, ageMs: 0, endedForMs: 0 }];
   }
 
@@ -225,7 +235,7 @@ export class Accounts {
         return { account: this.#accountOf(`${key} ${holder.name}`, holder, key, now), share: holder.share };
       });
       held.set(key, parts);
-      if (processes.length > 0) for (const { account } of parts) seeRun(account, runOf(processes, account.uid, parts), nowMs);
+      if (processes.length > 0) for (const { account } of parts) seeRun(account, runOf(processes, account.usage.uid, parts), nowMs);
       idsOf.set(key, found.length === 1 ? (found[0] as Holder).ids : Object.assign({}, ...found.map(({ ids }) => ids)));
     }
     const absent = this.#absent(held, idsOf, now);
@@ -242,8 +252,7 @@ export class Accounts {
   #podsByUid(): ReadonlyMap<string, string> {
     const pods = new Map<string, string>();
     for (const { former } of this.#devices.values()) if (former !== undefined) pods.set(former.uid, former.pod);
-    for (const account of this.#active.values()) if (account.uid !== undefined) pods.set(account.uid, podName(account));
-    for (const { usage } of this.#ended) if (usage.uid !== undefined) pods.set(usage.uid, podName(usage));
+    for (const { usage } of [...this.#active.values(), ...this.#ended]) if (usage.uid !== undefined) pods.set(usage.uid, podName(usage));
     return pods;
   }
 
@@ -257,15 +266,16 @@ export class Accounts {
     for (const parts of held.values()) for (const { account } of parts) present.add(account);
     const absent = new Set<string>();
     for (const [name, account] of this.#active) {
+      const { device } = account.usage;
       // Before the first collection of the probe, the holder of a device of the earlier run is unknown.
-      const isDecided = !account.isAwaited || this.#devices.get(account.device)?.awaitedMs === undefined;
+      const isDecided = !account.isAwaited || this.#devices.get(device)?.awaitedMs === undefined;
       if (present.has(account) || !isDecided) continue;
       account.absentFromMs ??= answeredMs;
       const isOver = answeredMs - account.absentFromMs >= this.#settings.absentForMs;
-      if (isOver || isTaken(account.ids, idsOf.get(account.device) ?? {}) || hasMoved(account, idsOf)) this.#end(name, now);
+      if (isOver || isTaken(account.ids, idsOf.get(device) ?? {}) || hasMoved(device, account.ids, idsOf)) this.#end(name, now);
       else {
-        absent.add(account.device);
-        if (held.has(account.device)) account.counters.share();
+        absent.add(device);
+        if (held.has(device)) account.counters.share();
       }
     }
     return absent;
@@ -275,10 +285,11 @@ export class Accounts {
   #accountOf(name: string, holder: Holder, key: string, now: Moment): ContainerAccount {
     const known = this.#active.get(name);
     if (known !== undefined) {
-      const isNamed = known.uid === undefined || holder.uid === undefined;
-      const isSame = isNamed ? !known.isAwaited || this.#isSameBoot || known.uid !== undefined : known.uid === holder.uid;
+      const { uid } = known.usage;
+      const isNamed = uid === undefined || holder.uid === undefined;
+      const isSame = isNamed ? !known.isAwaited || this.#isSameBoot || uid !== undefined : uid === holder.uid;
       if (isSame) {
-        known.uid ??= holder.uid;
+        if (holder.uid !== undefined) known.usage.uid ??= holder.uid;
         known.ids = holder.ids;
         known.absentFromMs = undefined;
         if (known.isAwaited) goOn(known, now.monotonicMs);
@@ -293,7 +304,7 @@ export class Accounts {
 
   /** While the kubelet does not answer, no more is known. */
   #keepHolders(): void {
-    const isActive = ({ account }: HeldPart): boolean => this.#active.get(`${account.device} ${account.name}`) === account;
+    const isActive = ({ account }: HeldPart): boolean => this.#active.get(nameOf(account)) === account;
     this.#held = new Map([...this.#held].map(([key, { parts, isShared }]) => [key, { parts: parts.filter(isActive), isShared }]));
   }
 
@@ -301,10 +312,10 @@ export class Accounts {
     const account = this.#active.get(name) as ContainerAccount;
     this.#active.delete(name);
     giveUpWaiting(account);
-    const device = this.#devices.get(account.device);
-    if (device !== undefined && account.uid !== undefined) device.former = { uid: account.uid, pod: podName(account) };
-    const endedAgoMs = Math.max(0, monotonicMs - account.seenAtMs);
-    const usage = { ...usageOf(account), endedAtMs: nowMs - endedAgoMs };
+    account.counters.share();
+    const usage = { ...usageOf(account), endedAtMs: nowMs - Math.max(0, monotonicMs - account.seenAtMs) };
+    const device = this.#devices.get(usage.device);
+    if (device !== undefined && usage.uid !== undefined) device.former = { uid: usage.uid, pod: podName(usage) };
     this.#ended = [...this.#ended, { usage, ageMs: account.ageMs, endedForMs: 0 }];
   }
 
@@ -312,9 +323,9 @@ export class Accounts {
   #takeFaults({ devices, faultsOf }: UsageInput): void {
     if (faultsOf === undefined) return;
     const named = new Map(devices.map(({ key, device }) => [key, device]));
-    for (const { device: key, name, uid, counters } of this.#active.values()) {
-      const device = named.get(key);
-      if (device !== undefined) counters.assign(faultsOf(device, name, uid));
+    for (const { name, usage, counters } of this.#active.values()) {
+      const device = named.get(usage.device);
+      if (device !== undefined) counters.assign(faultsOf(device, name, usage.uid));
     }
     // The last fault of a container can be read after its end.
     this.#ended = this.#ended.map((one) => {
@@ -340,10 +351,12 @@ export class Accounts {
   #usage(devices: readonly DeviceAccount[]): Usage {
     return {
       containers: [...Array.from(this.#active.values(), usageOf), ...this.#ended.map(({ usage }) => usage)],
-      devices: [...devices.map(deviceUsageOf), ...this.#endedDevices.map(({ usage }) => usage)],
+      devices: [...devices.map(({ usage }) => ({ ...usage })), ...this.#endedDevices.map(({ usage }) => usage)],
     };
   }
 }
+
+const nameOf = ({ name, usage }: ContainerAccount): string => `${usage.device} ${name}`;
 
 /** Whether a process of another pod uses the device beside its holders. A read from before their time shows the processes of the holders of then. */
 const hasStrangers = ({ strangers = [], current }: UsedDevice, parts: readonly HeldPart[]): boolean =>
@@ -351,7 +364,7 @@ const hasStrangers = ({ strangers = [], current }: UsedDevice, parts: readonly H
 
 /** The one container of a pod whose processes use the device; undefined when there is none, or several. */
 function runOf(processes: UsedDevice['processes'], uid: string | undefined, parts: readonly HeldPart[]): string | undefined {
-  if (uid === undefined || parts.filter(({ account }) => account.uid === uid).length > 1) return undefined;
+  if (uid === undefined || parts.filter(({ account }) => account.usage.uid === uid).length > 1) return undefined;
   const ids = new Set(processes.flatMap(({ podUid, containerId }) => (podUid === uid ? (containerId ?? []) : [])));
   const [only] = ids;
   return ids.size === 1 ? only : undefined;

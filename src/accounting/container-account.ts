@@ -1,33 +1,25 @@
-import type { Reading, Value } from '../model/metric.ts';
-import { addValues } from '../model/metric.ts';
+import { addValues, areSameLabels, type Reading, type Value } from '../model/metric.ts';
 import { shared } from '../model/shared-metrics.ts';
-import type { ContainerUsage } from '../model/usage.ts';
+import type { ContainerUsage, DeviceUsage } from '../model/usage.ts';
 import type { Work } from './device-work.ts';
 import type { HeldIds, Holder } from './holders.ts';
 import { OwnCounters } from './own-counters.ts';
 
+/** An amount that an account changes in place, and that outputs have a copy of. */
+export type Changing<T> = { -readonly [K in keyof T]: T[K] };
+
 /**
- * Account of one container on one device. It is changed in place at each snapshot. Times whose name ends in `AtMs` are monotonic, except
- * `startedAtMs`, `endedAtMs` and `lastActiveMs`. The allocated time is always the sum of idle, unobserved, pending and busy time, where
- * each engine alone is busy for at most the busy time.
+ * Account of one container on one device. It is changed in place at each snapshot. Times whose name ends in `AtMs` are monotonic. The
+ * allocated time is always the sum of idle, unobserved, pending and busy time, where each engine alone is busy for at most the busy time.
  */
 export interface ContainerAccount {
   /** Namespace, pod and container as one text. */
   readonly name: string;
-  readonly namespace: string;
-  readonly pod: string;
-  readonly container: string;
-  readonly resource: string;
-  /** Key of the device. It changes when the hardware gets another name. */
-  device: string;
-  /** Key of the device at the begin of the account. */
-  readonly beganAs: string;
-  uid: string | undefined;
+  /** What it used so far, without what its counters tell. */
+  usage: Changing<Omit<ContainerUsage, 'busySeconds'>> & { readonly busySeconds: Record<string, number> };
   ids: HeldIds;
   /** Monotonic clock of the first answer of the kubelet that lacked it; undefined while the latest answer has it. */
   absentFromMs: number | undefined;
-  /** Wall clock. */
-  readonly startedAtMs: number;
   /** Reads that began earlier show what others did. */
   countedFromAtMs: number;
   /** End of the last read that was taken. */
@@ -36,40 +28,29 @@ export interface ContainerAccount {
   observedAtMs: number;
   /** End of the last time that counts as allocated. */
   seenAtMs: number;
-  allocatedMs: number;
-  shareMs: number;
-  readonly busyMs: Record<string, number>;
-  idleMs: number;
-  unobservedMs: number;
   /** Allocated time that no read has classified yet. */
   pendingMs: number;
-  energyEstimatedJoules?: number;
   /** Its shares of the energy that the next read of the energy counter tells, one share of 1 for each read of the device. */
   energyShares?: number;
-  memoryByteSeconds?: number;
-  lastActiveMs?: number;
   /** Time since the start, on the monotonic clock and over restarts of the agent. */
   ageMs: number;
-  /** The age passed the time for which new totals are exported as 0. It never becomes false again. */
-  isShown: boolean;
   readonly counters: OwnCounters;
   /** Saved by an earlier run of the agent, and not yet seen by this one. */
   isAwaited: boolean;
   /** Id of the container whose processes used the device last; absent while it is not known. */
   run?: string;
-  restarts?: number;
-  /** Wall clock. */
-  restartedMs?: number;
 }
 
 export function openAccount(holder: Holder, device: string, { nowMs, monotonicMs }: Moment): ContainerAccount {
   const { name, namespace, pod, container, resource, uid, ids } = holder;
   return {
-    ...{ name, namespace, pod, container, resource, uid, ids, device, beganAs: device, absentFromMs: undefined },
-    startedAtMs: nowMs,
+    name,
+    usage: {
+      ...{ namespace, pod, container, resource, ...(uid === undefined ? {} : { uid }), device, sinceMs: nowMs },
+      ...{ allocatedSeconds: 0, shareSeconds: 0, busySeconds: {}, idleSeconds: 0, unobservedSeconds: 0, isNew: true },
+    },
+    ...{ ids, absentFromMs: undefined, pendingMs: 0, ageMs: 0, counters: new OwnCounters(monotonicMs), isAwaited: false },
     ...{ countedFromAtMs: monotonicMs, lookedAtMs: monotonicMs, observedAtMs: monotonicMs, seenAtMs: monotonicMs },
-    ...{ allocatedMs: 0, shareMs: 0, busyMs: {}, idleMs: 0, unobservedMs: 0, pendingMs: 0 },
-    ...{ ageMs: 0, isShown: false, counters: new OwnCounters(monotonicMs), isAwaited: false },
   };
 }
 
@@ -77,8 +58,8 @@ export function openAccount(holder: Holder, device: string, { nowMs, monotonicMs
 export function seeRun(account: ContainerAccount, run: string | undefined, nowMs: number): void {
   if (run === undefined || run === account.run) return;
   if (account.run !== undefined) {
-    account.restarts = (account.restarts ?? 0) + 1;
-    account.restartedMs = nowMs;
+    account.usage.restarts = (account.usage.restarts ?? 0) + 1;
+    account.usage.restartedMs = nowMs;
   }
   account.run = run;
 }
@@ -90,8 +71,8 @@ export interface Moment {
 
 /** Adds time up to now, in which the container held its share of the device. */
 export function charge(account: ContainerAccount, ms: number, share: number, monotonicMs: number): void {
-  account.allocatedMs += ms;
-  account.shareMs += ms * share;
+  account.usage.allocatedSeconds += ms / 1_000;
+  account.usage.shareSeconds += (ms * share) / 1_000;
   account.pendingMs += ms;
   account.seenAtMs = monotonicMs;
 }
@@ -117,63 +98,58 @@ export function observe(account: ContainerAccount, { lookMs, work, now, memoryBy
   const spanMs = Math.max(0, account.pendingMs - Math.max(0, account.seenAtMs - toMs));
   account.pendingMs -= spanMs;
   account.observedAtMs = toMs;
-  if (work.isIdle === false) account.lastActiveMs = now.nowMs - (now.monotonicMs - toMs);
+  const { usage } = account;
+  const seconds = spanMs / 1_000;
+  if (work.isIdle === false) usage.lastActiveMs = now.nowMs - (now.monotonicMs - toMs);
   if (isLong) {
-    account.unobservedMs += spanMs;
+    usage.unobservedSeconds += seconds;
     return spanMs;
   }
-  if (memoryBytes !== undefined) account.memoryByteSeconds = (account.memoryByteSeconds ?? 0) + (memoryBytes * spanMs) / 1_000;
+  if (memoryBytes !== undefined) usage.memoryByteSeconds = (usage.memoryByteSeconds ?? 0) + memoryBytes * seconds;
   for (const [engine, share] of Object.entries(work.engines)) {
     // An engine that never worked has 0, so that the growth of its counter is seen from the start.
-    account.busyMs[engine] = (account.busyMs[engine] ?? 0) + (work.isIdle === false ? share * spanMs : 0);
+    usage.busySeconds[engine] = (usage.busySeconds[engine] ?? 0) + (work.isIdle === false ? share * seconds : 0);
   }
-  if (work.isIdle === true) account.idleMs += spanMs;
-  else if (work.isIdle === 'unknown') account.unobservedMs += spanMs;
+  if (work.isIdle === true) usage.idleSeconds += seconds;
+  else if (work.isIdle === 'unknown') usage.unobservedSeconds += seconds;
   return spanMs;
 }
 
 /** Gives up the time for which no read came. */
 export function giveUpWaiting(account: ContainerAccount): void {
-  account.unobservedMs += account.pendingMs;
+  account.usage.unobservedSeconds += account.pendingMs / 1_000;
   account.pendingMs = 0;
 }
 
-/** The account as all outputs see it. */
-export function usageOf(account: ContainerAccount): ContainerUsage {
-  const { namespace, pod, container, resource, device, uid, startedAtMs, allocatedMs, shareMs, busyMs, idleMs, unobservedMs } = account;
-  const { beganAs, energyEstimatedJoules, memoryByteSeconds, lastActiveMs, isShown, restarts, restartedMs } = account;
-  const counters = account.counters.readings();
-  const busySeconds: Record<string, number> = {};
-  for (const engine in busyMs) busySeconds[engine] = (busyMs[engine] as number) / 1_000;
-  const usage: { -readonly [K in keyof ContainerUsage]: ContainerUsage[K] } = {
-    namespace,
-    pod,
-    container,
-    resource,
-    device,
-    sinceMs: startedAtMs,
-    allocatedSeconds: allocatedMs / 1_000,
-    shareSeconds: shareMs / 1_000,
-    busySeconds,
-    idleSeconds: idleMs / 1_000,
-    unobservedSeconds: unobservedMs / 1_000,
-  };
-  if (uid !== undefined) usage.uid = uid;
-  if (beganAs !== device) usage.beganAs = beganAs;
+/** The totals of a new account are shown as 0 for a time, and then never again. */
+export function stepAge(account: ContainerAccount, ms: number, zeroForMs: number): void {
+  account.ageMs += ms;
+  if (account.usage.isNew !== true || account.ageMs < zeroForMs) return;
+  const { isNew: _, ...usage } = account.usage;
+  account.usage = usage;
+}
+
+/** The device of an account has another name. */
+export function renameDevice(usage: Changing<Pick<ContainerUsage, 'device' | 'beganAs'>>, device: string): void {
+  const beganAs = usage.beganAs ?? usage.device;
+  usage.device = device;
+  if (beganAs === device) delete usage.beganAs;
+  else usage.beganAs = beganAs;
+}
+
+/** The account as all outputs see it, and as the disk has it. */
+export function usageOf({ usage, counters: own }: ContainerAccount): ContainerUsage {
+  const counters = own.readings();
+  const told = { ...usage, busySeconds: { ...usage.busySeconds } };
+  if (counters.length === 0) return told;
   const energy = sumOf(counters, shared.energy.name);
-  if (energy !== undefined) usage.energyJoules = Number(energy);
-  if (energyEstimatedJoules !== undefined) usage.energyEstimatedJoules = energyEstimatedJoules;
-  if (memoryByteSeconds !== undefined) usage.memoryByteSeconds = memoryByteSeconds;
+  if (energy !== undefined) told.energyJoules = Number(energy);
   const receivedBytes = sumOf(counters, shared.receivedBytes.name);
-  if (receivedBytes !== undefined) usage.receivedBytes = receivedBytes;
+  if (receivedBytes !== undefined) told.receivedBytes = receivedBytes;
   const transmittedBytes = sumOf(counters, shared.transmittedBytes.name);
-  if (transmittedBytes !== undefined) usage.transmittedBytes = transmittedBytes;
-  if (lastActiveMs !== undefined) usage.lastActiveMs = lastActiveMs;
-  if (restarts !== undefined) usage.restarts = restarts;
-  if (restartedMs !== undefined) usage.restartedMs = restartedMs;
-  if (!isShown) usage.isNew = true;
-  if (counters.length > 0) usage.counters = counters;
-  return usage;
+  if (transmittedBytes !== undefined) told.transmittedBytes = transmittedBytes;
+  told.counters = counters;
+  return told;
 }
 
 /** Exact sum of all series of a metric. Undefined when there is none. */
@@ -181,4 +157,51 @@ function sumOf(counters: readonly Reading[], metric: string): Value | undefined 
   let sum: Value | undefined;
   for (const { metric: name, value } of counters) if (name === metric) sum = sum === undefined ? value : addValues(sum, value);
   return sum;
+}
+
+/** Most accounts that are kept after their end. */
+export const MOST_ENDED = 2_000;
+
+/** An account that ended a short time ago. */
+export interface EndedAccount<T extends ContainerUsage | DeviceUsage = ContainerUsage> {
+  readonly usage: T;
+  /** Time since the start and since the end, on the monotonic clock and over restarts of the agent. */
+  readonly ageMs: number;
+  readonly endedForMs: number;
+}
+
+export interface EndedTimes {
+  readonly zeroForMs: number;
+  readonly lingerMs: number;
+}
+
+/** The accounts after more time. One leaves when its final values could be seen for `lingerMs`; the oldest leave first beyond the limit. */
+export function stepEnded<T extends ContainerUsage | DeviceUsage>(
+  ended: readonly EndedAccount<T>[],
+  ms: number,
+  { zeroForMs, lingerMs }: EndedTimes,
+): readonly EndedAccount<T>[] {
+  if (ended.length === 0) return ended;
+  return ended.slice(-MOST_ENDED).flatMap(({ usage, ...times }) => {
+    const [ageMs, endedForMs] = [times.ageMs + ms, times.endedForMs + ms];
+    if (endedForMs >= lingerMs && ageMs >= zeroForMs + lingerMs) return [];
+    return [{ usage: ageMs >= zeroForMs ? shown(usage) : usage, ageMs, endedForMs }];
+  });
+}
+
+/** The account with these counters of faults. The same one when it has them. */
+export function withFaults(account: EndedAccount, faults: readonly Reading[]): EndedAccount {
+  const { counters = [] } = account.usage;
+  const isOther = ({ metric, labels = {} }: Reading): boolean =>
+    faults.every((fault) => fault.metric !== metric || !areSameLabels(fault.labels, labels));
+  const isKnown = (fault: Reading): boolean =>
+    counters.some(({ metric, labels, value }) => metric === fault.metric && value === fault.value && areSameLabels(labels, fault.labels));
+  if (faults.every(isKnown)) return account;
+  return { ...account, usage: { ...account.usage, counters: [...counters.filter(isOther), ...faults] } };
+}
+
+function shown<T extends ContainerUsage | DeviceUsage>(usage: T): T {
+  if (!('isNew' in usage)) return usage;
+  const { isNew: _, ...rest } = usage;
+  return rest as T;
 }

@@ -1,7 +1,8 @@
 import type { ActivitySpec, IdleThresholds } from '../model/declaration.ts';
 import { activityOf, sharesIn, type TrafficSum } from '../model/device-activity.ts';
 import type { Reading } from '../model/metric.ts';
-import type { UsedDevice } from './used-device.ts';
+import type { ContainerReadings } from '../model/snapshot.ts';
+import type { UsedDevice } from './holders.ts';
 
 /** How a family shows work, with the thresholds of the configuration. */
 export interface FamilyActivity {
@@ -90,3 +91,23 @@ const capped = (engines: Readonly<Record<string, number>>): Record<string, numbe
   Object.fromEntries(Object.entries(engines).map(([engine, share]) => [engine, within(share)]));
 const zeros = (engines: Readonly<Record<string, number>>): Record<string, number> =>
   Object.fromEntries(Object.keys(engines).map((engine) => [engine, 0]));
+
+const NONE: readonly Reading[] = [];
+
+/** Readings of containers, found by container and device. The index is made at the first question. */
+export class OwnReadings {
+  readonly #all: readonly ContainerReadings[];
+  #index: ReadonlyMap<string, readonly Reading[]> | undefined;
+
+  constructor(all: readonly ContainerReadings[]) {
+    this.#all = all;
+  }
+
+  /** `holder`: namespace, pod and container as one text. `deviceId`: the device's name within its family. */
+  of(holder: string, deviceId: string): readonly Reading[] {
+    this.#index ??= new Map(
+      this.#all.map(({ namespace, pod, container, device, readings }) => [`${namespace}/${pod}/${container} ${device}`, readings]),
+    );
+    return this.#index.get(`${holder} ${deviceId}`) ?? NONE;
+  }
+}

@@ -1,5 +1,26 @@
 import type { Allocation } from '../model/allocation.ts';
-import type { UsageInput } from './used-device.ts';
+import type { Device } from '../model/device.ts';
+import type { HeldRecord } from '../model/device-record.ts';
+import type { Reading } from '../model/metric.ts';
+import type { ContainerReadings } from '../model/snapshot.ts';
+
+/** The part of a device's record that the accounts use. */
+export type UsedDevice = Pick<HeldRecord, 'key' | 'device' | 'holders' | 'readings' | 'processes' | 'strangers' | 'current'>;
+
+/** What the accounts take from one snapshot. */
+export interface UsageInput {
+  readonly nowMs: number;
+  readonly monotonicMs: number;
+  /** All devices that are known, missing ones too. */
+  readonly devices: readonly UsedDevice[];
+  readonly containerReadings: readonly ContainerReadings[];
+  /** Wall clock of the kubelet's last answer; absent before the first. A new answer has another value. */
+  readonly answeredAtMs?: number | undefined;
+  /** UID of the pod that has an allocation. Undefined while it is not known. */
+  uidOf(allocation: Allocation): string | undefined;
+  /** What was counted of the faults of one container on a device. Absent where faults are not counted. */
+  faultsOf?(device: Device, holder: string, uid: string | undefined): readonly Reading[];
+}
 
 /** Ids by which a container holds a device. The value is the claim, and empty for an id of a device plugin. */
 export type HeldIds = Readonly<Record<string, string>>;
@@ -52,13 +73,7 @@ export function isTaken(ids: HeldIds, now: HeldIds): boolean {
 }
 
 /** Whether an id that led to the device leads to another one of the family now. */
-export function hasMoved({ device, ids }: Moved, idsOf: ReadonlyMap<string, HeldIds>): boolean {
+export function hasMoved(device: string, ids: HeldIds, idsOf: ReadonlyMap<string, HeldIds>): boolean {
   const family = device.slice(0, device.indexOf('/') + 1);
   return [...idsOf].some(([key, now]) => key !== device && key.startsWith(family) && Object.keys(ids).some((id) => now[id] !== undefined));
-}
-
-interface Moved {
-  /** Key of the device. */
-  readonly device: string;
-  readonly ids: HeldIds;
 }

@@ -1,67 +1,33 @@
-import {
-  addValues,
-  areSameLabels,
-  type Labels,
-  type Reading,
-  restoredValue,
-  type SavedValue,
-  savedValue,
-  subtractValues,
-  type Value,
-} from '../model/metric.ts';
+import { addValues, areSameLabels, type Labels, type Reading, restoredValue, subtractValues, type Value } from '../model/metric.ts';
+import type { OwnCounter } from '../model/usage.ts';
 
-/** One counter of one container. It grew by `carried`, and since the base by `last` without `base`. */
-interface OwnCounter {
-  /** Its growth as outputs see it. Another growth is another object. */
-  total: Reading;
-  carried: Value;
-  /** Absent until a read gives it. */
-  since: { readonly base: Value; last: Value } | undefined;
+/** One series. Each change makes a new counter, because outputs have the earlier one. */
+interface Series {
+  counter: OwnCounter;
 }
-
-/** A counter as plain data for JSON. `since`: base and last value, null while there is no base. */
-export type SavedCounter = readonly [
-  metric: string,
-  carried: SavedValue,
-  since: readonly [base: SavedValue, last: SavedValue] | null,
-  labels?: Labels,
-];
 
 /**
  * The counters of one container on one device. They grow with the counters of the device, for as long as the container alone holds it, and
  * keep what they have while others hold it too. They go on over a reset of the hardware.
  */
 export class OwnCounters {
-  readonly #counters = new Map<string, OwnCounter>();
+  readonly #series = new Map<string, Series>();
   /** Monotonic clock. An earlier read shows what others did. Infinite while others hold the device. */
   #fromMs: number;
   /** In the order of the last read, so that the next one finds them without a search. */
-  readonly #order: OwnCounter[] = [];
+  readonly #order: Series[] = [];
   #isCounting = false;
 
   constructor(fromMs: number) {
     this.#fromMs = fromMs;
   }
 
-  /** Counters of an earlier run. After a reboot the hardware counts anew, so that each counter needs another base. */
-  static restored(saved: readonly SavedCounter[], isSameBoot: boolean): OwnCounters {
+  /** Counters that an earlier run saved. After a reboot the hardware counts anew, so that each counter needs another base. */
+  static restored(saved: readonly OwnCounter[], isSameBoot: boolean): OwnCounters {
     const own = new OwnCounters(Number.POSITIVE_INFINITY);
-    for (const [metric, total, since, labels] of saved) {
-      const [carried, base, last] = [restoredValue(total), restoredValue(since?.[0]), restoredValue(since?.[1])];
-      if (carried === undefined) continue;
-      const counter = openCounter(metric, labels, carried, base === undefined || last === undefined ? undefined : { base, last });
-      if (!isSameBoot) rebase(counter);
-      own.#isCounting ||= counter.since !== undefined;
-      own.#counters.set(seriesOf(metric, labels), counter);
-    }
+    for (const counter of saved) own.#series.set(seriesOf(counter), { counter: isSameBoot ? counter : withoutBase(counter) });
+    own.#isCounting = isSameBoot && saved.some(({ last }) => last !== undefined);
     return own;
-  }
-
-  get saved(): readonly SavedCounter[] {
-    return [...this.#counters.values()].map(({ total: { metric, labels }, carried, since }): SavedCounter => {
-      const at = since === undefined ? null : ([savedValue(since.base), savedValue(since.last)] as const);
-      return labels === undefined ? [metric, savedValue(carried), at] : [metric, savedValue(carried), at, labels];
-    });
   }
 
   /** Monotonic time from which a read gives the bases. Undefined when none is needed. */
@@ -78,7 +44,7 @@ export class OwnCounters {
   share(): void {
     this.#fromMs = Number.POSITIVE_INFINITY;
     this.#isCounting = false;
-    for (const counter of this.#counters.values()) rebase(counter);
+    for (const one of this.#series.values()) one.counter = withoutBase(one.counter);
   }
 
   /** Takes the counters among the device's readings. `readFromMs`: monotonic clock at which their read began. */
@@ -92,16 +58,18 @@ export class OwnCounters {
   /** Takes counters that were counted for this container alone, whoever else holds the device. */
   assign(readings: readonly Reading[]): void {
     for (const { metric, labels, value } of readings) {
-      const series = seriesOf(metric, labels);
-      if (this.#counters.get(series)?.total.value !== value) this.#counters.set(series, openCounter(metric, labels, value));
+      const counter = openCounter({ metric, labels, value });
+      const known = this.#series.get(seriesOf(counter));
+      if (known === undefined) this.#series.set(seriesOf(counter), { counter });
+      else if (known.counter.value !== value) known.counter = counter;
     }
   }
 
-  /** All totals, for outputs. */
-  readings(): readonly Reading[] {
-    const totals: Reading[] = [];
-    for (const { total } of this.#counters.values()) totals.push(total);
-    return totals;
+  /** As outputs see them. */
+  readings(): readonly OwnCounter[] {
+    const counters: OwnCounter[] = [];
+    for (const { counter } of this.#series.values()) counters.push(counter);
+    return counters;
   }
 
   /** `at`: place of the reading among the counters of its read. */
@@ -109,53 +77,49 @@ export class OwnCounters {
     const { value, wrapsAt, readMs } = reading;
     // An earlier read than the device's can show what others did. Then the next read of the source gives the base.
     const isBefore = readMs !== undefined && readMs < this.#fromMs;
-    const counter = isBefore ? this.#counters.get(seriesOf(reading.metric, reading.labels)) : this.#counterOf(reading, at);
-    if (counter === undefined || (isBefore && counter.since === undefined)) return;
-    const last = counter.since?.last;
-    if (counter.since === undefined || last === undefined) counter.since = { base: value, last: value };
-    else if (value === last) return;
-    else if (value < last) {
-      const rest = wrapsAt === undefined ? 0 : restBefore(wrapsAt, Number(last), Number(value));
-      counter.carried = addValues(grownOf(counter), rest);
-      counter.since = { base: 0, last: value };
-    } else counter.since.last = value;
-    counter.total = { ...counter.total, value: grownOf(counter) };
+    const one = isBefore ? this.#series.get(seriesOf(reading)) : this.#seriesAt(reading, at);
+    if (one === undefined || (isBefore && one.counter.last === undefined)) return;
+    const { counter } = one;
+    const { last } = counter;
+    if (value === last) return;
+    const growth = last === undefined ? 0 : value < last ? addValues(value, restBefore(wrapsAt, last, value)) : subtractValues(value, last);
+    one.counter = { ...counter, value: addValues(counter.value, growth), last: value };
   }
 
-  #counterOf({ metric, labels }: Reading, at: number): OwnCounter {
+  #seriesAt(reading: Reading, at: number): Series {
     const guess = this.#order[at];
-    if (guess?.total.metric === metric && areSameLabels(guess.total.labels, labels)) return guess;
-    const series = seriesOf(metric, labels);
-    const counter = this.#counters.get(series) ?? openCounter(metric, labels, 0);
-    this.#counters.set(series, counter);
-    this.#order[at] = counter;
-    return counter;
+    if (guess?.counter.metric === reading.metric && areSameLabels(guess.counter.labels, reading.labels)) return guess;
+    const name = seriesOf(reading);
+    const one = this.#series.get(name) ?? { counter: openCounter({ ...reading, value: 0 }) };
+    this.#series.set(name, one);
+    this.#order[at] = one;
+    return one;
   }
 }
 
-function openCounter(metric: string, labels: Labels | undefined, carried: Value, since?: OwnCounter['since']): OwnCounter {
-  const counter: OwnCounter = { total: { metric, value: carried }, carried, since };
-  counter.total = labels === undefined ? { metric, value: grownOf(counter) } : { metric, labels, value: grownOf(counter) };
-  return counter;
+/** A counter that an earlier run saved as JSON, in which a `bigint` is its digits. None for a value that is no number. */
+export function restoredCounter({ metric, labels, value, last }: OwnCounter): readonly OwnCounter[] {
+  const [total, base] = [restoredValue(value), restoredValue(last)];
+  if (total === undefined) return [];
+  const counter = openCounter({ metric, labels, value: total });
+  return [base === undefined ? counter : { ...counter, last: base }];
 }
 
-function rebase(counter: OwnCounter): void {
-  counter.carried = grownOf(counter);
-  counter.since = undefined;
-}
+const openCounter = ({ metric, labels, value }: { metric: string; labels?: Labels | undefined; value: Value }): OwnCounter =>
+  labels === undefined ? { metric, value } : { metric, labels, value };
 
-const grownOf = ({ carried, since }: OwnCounter): Value =>
-  since === undefined ? carried : addValues(carried, subtractValues(since.last, since.base));
+const withoutBase = (counter: OwnCounter): OwnCounter => (counter.last === undefined ? counter : openCounter(counter));
 
 /**
  * What a counter of known width counted before it began again at 0. A smaller value can also mean a reset, so it counts as a wrap only when
  * the growth is less than half of the range, as of sequence numbers in RFC 1982.
  */
-function restBefore(wrapsAt: number, last: number, value: number): number {
-  const rest = wrapsAt - last;
-  return rest >= 0 && rest + value < wrapsAt / 2 ? rest : 0;
+function restBefore(wrapsAt: number | undefined, last: Value, value: Value): number {
+  if (wrapsAt === undefined) return 0;
+  const rest = wrapsAt - Number(last);
+  return rest >= 0 && rest + Number(value) < wrapsAt / 2 ? rest : 0;
 }
 
 /** A family always gives labels in the same order. */
-const seriesOf = (metric: string, labels: Labels | undefined): string =>
+const seriesOf = ({ metric, labels }: Pick<Reading, 'metric' | 'labels'>): string =>
   labels === undefined ? metric : `${metric}\u0000${Object.values(labels).join('\u0000')}`;

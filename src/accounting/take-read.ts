@@ -3,9 +3,8 @@ import { type Reading, readMsOf } from '../model/metric.ts';
 import { shared } from '../model/shared-metrics.ts';
 import { type ContainerAccount, observe } from './container-account.ts';
 import type { DeviceAccount } from './device-account.ts';
-import { type FamilyActivity, loadOf, sumOf, workOfDevice, workOfSharer, workSince } from './device-work.ts';
-import type { OwnReadings } from './own-readings.ts';
-import type { UsageInput, UsedDevice } from './used-device.ts';
+import { type FamilyActivity, loadOf, type OwnReadings, sumOf, workOfDevice, workOfSharer, workSince } from './device-work.ts';
+import type { UsageInput, UsedDevice } from './holders.ts';
 
 /** One container that holds a device, with its share. */
 export interface HeldPart {
@@ -93,7 +92,8 @@ function payOut(account: ContainerAccount, { joules, looks }: Energy): void {
   const { energyShares } = account;
   if (energyShares === undefined) return;
   delete account.energyShares;
-  if (joules !== undefined) account.energyEstimatedJoules = (account.energyEstimatedJoules ?? 0) + (joules * energyShares) / looks;
+  if (joules === undefined) return;
+  account.usage.energyEstimatedJoules = (account.usage.energyEstimatedJoules ?? 0) + (joules * energyShares) / looks;
 }
 
 interface Energy {

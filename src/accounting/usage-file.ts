@@ -1,8 +1,13 @@
 import { setAside } from '../host/fs/kept-file.ts';
 import { schemaProblem } from '../host/fs/saved-schema.ts';
 import { type SavedFormat, type SavedIgnored, type SavedRead, SavedStateFile } from '../host/fs/saved-state.ts';
-import type { AccountsState } from './accounts-state.ts';
-import { USAGE_SCHEMA } from './usage-schema.ts';
+import type { ContainerUsage, DeviceUsage } from '../model/usage.ts';
+import { type ContainerAccount, type EndedAccount, giveUpWaiting, usageOf } from './container-account.ts';
+import { type DeviceAccount, NOT_READ } from './device-account.ts';
+import { containerKey, deviceAccountKey } from './ledger/entry.ts';
+import { accountsOfVersion3 } from './old-usage.ts';
+import { OwnCounters } from './own-counters.ts';
+import { restoredUsage, USAGE_SCHEMA } from './usage-schema.ts';
 
 /** The accounts on the disk, with both clocks of their last step. */
 export interface SavedUsage {
@@ -19,9 +24,8 @@ export type UsageRead =
   | { readonly saved: SavedUsage; readonly bootId: string; readonly ignored?: undefined }
   | { readonly saved?: undefined; readonly ignored: SavedIgnored; readonly message: string; readonly kept?: string | undefined };
 
-/** Version 2 has all accounts in one JSON value, as lists. */
-const FORMAT: SavedFormat = { format: 'device-agent-usage', version: 3, readableFrom: 2, name: 'usage state' };
-const MAX_BYTES = 16 * 1024 * 1024;
+const FORMAT: SavedFormat = { format: 'device-agent-usage', version: 4, readableFrom: 2, name: 'usage state' };
+const MAX_BYTES = 64 * 1024 * 1024;
 
 export interface UsageFile {
   readonly path: string;
@@ -39,23 +43,112 @@ export function createUsageFile(path: string, bootId: string, maxBytes = MAX_BYT
   return {
     path,
     async read() {
-      const result = usageOf(await file.read());
+      const result = checked(await file.read());
       return result.ignored === undefined || result.ignored === 'absent' ? result : { ...result, kept: await setAside(path) };
     },
-    kept: async () => (await file.kept()).filter(({ saved }) => usageOf(saved).ignored === undefined).map((one) => one.path),
+    kept: async () => (await file.kept()).filter(({ saved }) => checked(saved).ignored === undefined).map((one) => one.path),
     write: ({ accounts, waiting = {}, ...times }, isLast) => file.write({ times, waiting, ...accounts }, undefined, isLast),
   };
 }
 
-function usageOf(read: SavedRead): UsageRead {
+function checked(read: SavedRead): UsageRead {
   if (read.ignored !== undefined) return read;
-  const saved = read.hasSections ? fromSections(read.body) : read.body;
+  const saved = savedIn(read);
   const problem = schemaProblem(USAGE_SCHEMA, saved);
   if (problem !== undefined) return { ignored: 'damaged', message: `contains no usage state: ${problem}` };
   return { saved: saved as SavedUsage, bootId: read.bootId };
 }
 
-function fromSections(body: unknown): unknown {
+/** Version 2 has one JSON value, with all accounts as lists. Version 3 has the same accounts by name. */
+function savedIn({ body, version }: Extract<SavedRead, { readonly bootId: string }>): unknown {
+  if (version === 2)
+    return { ...(body as SavedUsage), accounts: accountsOfVersion3((body as { accounts?: Record<string, object> }).accounts ?? {}) };
   const { times, waiting, ...accounts } = body as { readonly times?: object; readonly waiting?: object };
-  return { ...times, accounts, ...(waiting && { waiting }) };
+  return { ...times, ...(waiting && { waiting }), accounts: version === 3 ? accountsOfVersion3({ ...accounts }) : accounts };
+}
+
+/** Accounts by names that only distinguish them. */
+type ByName<T> = Readonly<Record<string, T>>;
+
+/** All accounts as plain data: the usage as outputs see it, and what a later run needs to go on. In JSON, a `bigint` is its digits. */
+export interface AccountsState {
+  readonly devices: ByName<SavedDevice>;
+  readonly active: ByName<SavedContainer>;
+  readonly ended: ByName<EndedAccount>;
+  readonly endedDevices: ByName<EndedAccount<DeviceUsage>>;
+}
+
+export interface SavedDevice extends Pick<DeviceAccount, 'identity' | 'facts' | 'former'> {
+  readonly usage: DeviceUsage;
+}
+
+export interface SavedContainer extends Pick<ContainerAccount, 'name' | 'ids' | 'ageMs' | 'pendingMs' | 'run'> {
+  readonly usage: ContainerUsage;
+  /** Time from the last allocated moment to the save. */
+  readonly seenAgoMs: number;
+}
+
+/** Accounts of devices by their keys, and of containers that have not ended by device and container. */
+export interface AllAccounts {
+  readonly devices: Map<string, DeviceAccount>;
+  readonly active: Map<string, ContainerAccount>;
+  readonly ended: readonly EndedAccount[];
+  readonly endedDevices: readonly EndedAccount<DeviceUsage>[];
+}
+
+export function savedAccounts({ devices, active, ended, endedDevices }: AllAccounts, steppedMs: number): AccountsState {
+  return {
+    devices: Object.fromEntries([...devices].map(([key, account]) => [key, savedDevice(account)])),
+    active: Object.fromEntries([...active].map(([key, account]) => [key, savedContainer(account, steppedMs)])),
+    ended: Object.fromEntries(ended.map((one) => [`${containerKey(one.usage)} ${one.usage.uid} ${one.usage.endedAtMs}`, one])),
+    endedDevices: Object.fromEntries(endedDevices.map((one) => [`${deviceAccountKey(one.usage)} ${one.usage.endedAtMs}`, one])),
+  };
+}
+
+const savedDevice = ({ usage, identity, facts, former }: DeviceAccount): SavedDevice => ({
+  usage: { ...usage },
+  identity,
+  facts,
+  ...(former === undefined ? {} : { former }),
+});
+
+function savedContainer(account: ContainerAccount, steppedMs: number): SavedContainer {
+  const { name, ids, ageMs, pendingMs, seenAtMs, run } = account;
+  return {
+    ...(run === undefined ? {} : { run }),
+    name,
+    usage: usageOf(account),
+    ids,
+    ageMs,
+    pendingMs,
+    seenAgoMs: Math.max(0, steppedMs - seenAtMs),
+  };
+}
+
+/** The accounts of an earlier run, whose last step was at `steppedMs` on the monotonic clock of this run. */
+export function restoredAccounts(state: AccountsState | undefined, steppedMs: number, isSameBoot: boolean): AllAccounts {
+  const { devices = {}, active = {}, ended = {}, endedDevices = {} } = state ?? {};
+  return {
+    devices: new Map(
+      Object.values(devices).map((saved) => [saved.usage.device, { ...saved, usage: { ...saved.usage }, ...NOT_READ, awaitedMs: 0 }]),
+    ),
+    active: new Map(
+      Object.values(active).map((saved) => [`${saved.usage.device} ${saved.name}`, restoredContainer(saved, steppedMs, isSameBoot)]),
+    ),
+    ended: Object.values(ended).map((one) => ({ ...one, usage: restoredUsage(one.usage) })),
+    endedDevices: Object.values(endedDevices),
+  };
+}
+
+function restoredContainer({ seenAgoMs, ...saved }: SavedContainer, steppedMs: number, isSameBoot: boolean): ContainerAccount {
+  const { counters = [], energyJoules: _, receivedBytes: __, transmittedBytes: ___, ...usage } = restoredUsage(saved.usage);
+  const account = {
+    ...saved,
+    usage: { ...usage, busySeconds: { ...usage.busySeconds } },
+    absentFromMs: undefined,
+    ...{ countedFromAtMs: steppedMs, lookedAtMs: steppedMs, observedAtMs: steppedMs, seenAtMs: steppedMs - seenAgoMs, isAwaited: true },
+    counters: OwnCounters.restored(counters, isSameBoot),
+  };
+  giveUpWaiting(account);
+  return account;
 }

@@ -1,98 +1,72 @@
 import { entries, list, record, type SavedSchema, SPAN, TEXT, TIME } from '../host/fs/saved-schema.ts';
-import { MOST_ENDED } from './ended-accounts.ts';
+import { restoredValue } from '../model/metric.ts';
+import type { ContainerUsage } from '../model/usage.ts';
+import { MOST_ENDED } from './container-account.ts';
+import { restoredCounter } from './own-counters.ts';
 
 /** Each container with its devices, on the largest node: 1,000 pods that share 16 adapters. */
 const MOST_ACCOUNTS = 16_384;
 /** Names within one account: ids, engines, counters. */
 const MOST_NAMES = 4_096;
 
-const VALUE = { type: ['number', 'string'] };
-const READING = { type: 'array', minItems: 2, items: [TEXT, VALUE, { type: 'object' }] };
-const COUNTER = {
-  type: 'array',
-  minItems: 3,
-  items: [TEXT, VALUE, { type: ['array', 'null'], minItems: 2, items: VALUE }, { type: 'object' }],
-};
+/** A sum of fractions may be a little below 0. */
+const SECONDS = { type: 'number', minimum: -0.001, maximum: 8.64e12 };
+const AMOUNT = { type: 'number', minimum: 0 };
+/** Digits, where a number would round. */
+const VALUE = { type: ['number', 'string'], pattern: '^\\d{1,40}$', minimum: 0 };
+const TEXTS = entries(TEXT, MOST_NAMES);
 
-const NAMES = { namespace: TEXT, pod: TEXT, container: TEXT, resource: TEXT, device: TEXT };
-
-const DEVICE = record(
-  { key: TEXT, startedAtMs: TIME, allocatedMs: SPAN, unallocatedMs: SPAN, unhealthyMs: SPAN, unobservedMs: SPAN, identity: record({}) },
-  { facts: record({}), former: record({ uid: TEXT, pod: TEXT }) },
-);
-
-const ACTIVE = record(
+/** `ContainerUsage` as JSON, in the saved state and in a line of the ledger. */
+export const CONTAINER_USAGE = record(
   {
-    name: TEXT,
-    ...NAMES,
-    ids: entries(TEXT, MOST_NAMES),
-    startedAtMs: TIME,
-    allocatedMs: SPAN,
-    shareMs: SPAN,
-    busyMs: entries(SPAN, MOST_NAMES),
-    idleMs: SPAN,
-    unobservedMs: SPAN,
-    seenAgoMs: SPAN,
-    ageMs: SPAN,
-    isShown: { type: 'boolean' },
-    counters: list(COUNTER, MOST_NAMES),
+    ...{ namespace: TEXT, pod: TEXT, container: TEXT, resource: TEXT, device: TEXT, sinceMs: TIME },
+    ...{ allocatedSeconds: SECONDS, shareSeconds: SECONDS, idleSeconds: SECONDS, unobservedSeconds: SECONDS },
+    busySeconds: entries(SECONDS, MOST_NAMES),
   },
   {
-    ...{ uid: TEXT, energyEstimatedJoules: SPAN, memoryByteSeconds: { type: 'number', minimum: 0 }, lastActiveMs: TIME },
-    ...{ run: TEXT, restarts: SPAN, restartedMs: TIME },
+    ...{
+      uid: TEXT,
+      beganAs: TEXT,
+      labels: TEXTS,
+      endedAtMs: TIME,
+      lastActiveMs: TIME,
+      restarts: SPAN,
+      restartedMs: TIME,
+      isNew: { const: true },
+    },
+    ...{ energyJoules: AMOUNT, energyEstimatedJoules: AMOUNT, memoryByteSeconds: AMOUNT, receivedBytes: VALUE, transmittedBytes: VALUE },
+    counters: list(record({ metric: TEXT, value: VALUE }, { labels: TEXTS, last: VALUE }), MOST_NAMES),
   },
 );
 
-const SECONDS = { type: 'number', minimum: -1, maximum: 8.64e12 };
-const AGES = { ageMs: SPAN, endedForMs: SPAN };
+/** `DeviceUsage` as JSON, in both. */
+export const DEVICE_USAGE = record(
+  {
+    ...{ device: TEXT, sinceMs: TIME },
+    ...{ allocatedSeconds: SECONDS, unallocatedSeconds: SECONDS, unhealthySeconds: SECONDS, unobservedSeconds: SECONDS },
+  },
+  { beganAs: TEXT, endedAtMs: TIME, model: TEXT, parent: TEXT },
+);
 
-const ENDED = record({
-  ...AGES,
-  usage: record(
-    {
-      ...NAMES,
-      sinceMs: TIME,
-      allocatedSeconds: SECONDS,
-      shareSeconds: SECONDS,
-      busySeconds: entries(SECONDS, MOST_NAMES),
-      idleSeconds: SECONDS,
-      unobservedSeconds: SECONDS,
-    },
-    { uid: TEXT, endedAtMs: TIME, lastActiveMs: TIME, counters: list(READING, MOST_NAMES) },
-  ),
-});
-
-const ENDED_DEVICE = record({
-  ...AGES,
-  usage: record(
-    {
-      device: TEXT,
-      sinceMs: TIME,
-      allocatedSeconds: SECONDS,
-      unallocatedSeconds: SECONDS,
-      unhealthySeconds: SECONDS,
-      unobservedSeconds: SECONDS,
-    },
-    { endedAtMs: TIME },
-  ),
-});
-
-/** Version 2 has lists where version 3 has names. */
-const many = (of: SavedSchema, most = MOST_ACCOUNTS): SavedSchema => ({
-  ...entries(of, most),
-  ...list(of, most),
-  type: ['object', 'array'],
-});
+const ended = (usage: SavedSchema): SavedSchema => record({ usage, ageMs: SPAN, endedForMs: SPAN });
 
 /** What a saved usage is. */
 export const USAGE_SCHEMA = record(
   {
     savedAtMs: TIME,
     sinceBootMs: SPAN,
-    accounts: record(
-      { devices: many(DEVICE), active: many(ACTIVE), ended: many(ENDED, 2 * MOST_ENDED) },
-      { endedDevices: many(ENDED_DEVICE) },
-    ),
+    accounts: record({
+      devices: entries(
+        record({ usage: DEVICE_USAGE, identity: record({}), facts: record({}) }, { former: record({ uid: TEXT, pod: TEXT }) }),
+        MOST_ACCOUNTS,
+      ),
+      active: entries(
+        record({ name: TEXT, usage: CONTAINER_USAGE, ids: TEXTS, ageMs: SPAN, pendingMs: SPAN, seenAgoMs: SPAN }, { run: TEXT }),
+        MOST_ACCOUNTS,
+      ),
+      ended: entries(ended(CONTAINER_USAGE), 2 * MOST_ENDED),
+      endedDevices: entries(ended(DEVICE_USAGE), MOST_ACCOUNTS),
+    }),
   },
   {
     waiting: entries(
@@ -101,3 +75,14 @@ export const USAGE_SCHEMA = record(
     ),
   },
 );
+
+/** A usage of JSON, with the values that JSON has as digits. */
+export function restoredUsage<T extends Partial<ContainerUsage>>({ receivedBytes, transmittedBytes, counters, ...usage }: T) {
+  const [received, transmitted] = [restoredValue(receivedBytes), restoredValue(transmittedBytes)];
+  return {
+    ...usage,
+    ...(received === undefined ? {} : { receivedBytes: received }),
+    ...(transmitted === undefined ? {} : { transmittedBytes: transmitted }),
+    ...(counters === undefined ? {} : { counters: counters.flatMap(restoredCounter) }),
+  };
+}

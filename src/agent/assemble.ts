@@ -1,5 +1,5 @@
 import type { Accounts } from '../accounting/accounts.ts';
-import type { UsageInput } from '../accounting/used-device.ts';
+import type { UsageInput } from '../accounting/holders.ts';
 import type { ResourceDevices } from '../health/journal/ready-devices.ts';
 import { useLimits } from '../health/occupancy/explained.ts';
 import type { PresentHolder } from '../incidents/fault-holders.ts';

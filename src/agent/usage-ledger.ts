@@ -1,8 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
-import { accountKey, entriesOf, type LedgerEntry, toRecord } from '../accounting/ledger/entry.ts';
+import { accountKey, entriesOf, type LedgerEntry, PodLabels, toRecord } from '../accounting/ledger/entry.ts';
 import { type LedgerReport, ledgerDirectory, openLedger, reportOf } from '../accounting/ledger/ledger.ts';
-import { PodLabels } from '../accounting/ledger/pod-labels.ts';
-import type { UsageQuery } from '../accounting/ledger/query.ts';
+import type { UsageQuery } from '../accounting/ledger/report.ts';
 import type { Clock } from '../host/clock.ts';
 import type { LineLog } from '../host/fs/line-log.ts';
 import { createChangeLog } from '../log/changes.ts';

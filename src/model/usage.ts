@@ -1,5 +1,11 @@
 import type { Reading, Value } from './metric.ts';
 
+/** One counter of a container: its growth while the container alone held the device. */
+export interface OwnCounter extends Pick<Reading, 'metric' | 'labels' | 'value'> {
+  /** The device's counter at the read that gave `value`. Absent while the next read is not compared with it. */
+  readonly last?: Value;
+}
+
 /** What one container used of one device since it got the device. All values only grow. Seconds are fractional. */
 export interface ContainerUsage {
   readonly namespace: string;
@@ -45,8 +51,8 @@ export interface ContainerUsage {
   readonly restartedMs?: number;
   /** The container is younger than a minute: the metrics page exports its totals as 0. */
   readonly isNew?: true;
-  /** Growth of the device's counters while the container alone held it. Absent before the first read that began in such a time. */
-  readonly counters?: readonly Reading[];
+  /** Absent before the first read that began in such a time. */
+  readonly counters?: readonly OwnCounter[];
 }
 
 /** How one device spent its time since the agent first saw it. The first, second and fourth values add up to that time. */

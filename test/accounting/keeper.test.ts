@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { deflateSync, inflateSync } from 'node:zlib';
+import { crc32, deflateSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { AccountsState, SavedContainer, SavedDevice } from '../../src/accounting/usage-file.ts';
 import type { Assembler } from '../../src/agent/assemble.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import { AccountingService } from '../../src/agent/usage.ts';
@@ -68,16 +68,16 @@ class Agent {
   }
 }
 
-type Sections = Readonly<Record<string, Readonly<Record<string, readonly [object]>>>>;
+type Sections = Readonly<Record<string, Readonly<Record<string, object>>>>;
 
-/** The text of a file with another state and a valid checksum. Each entry of a section is a list of its value. */
+/** The text of a file with another state and a valid checksum. */
 function changed(text: string, change: (state: Sections) => unknown): string {
   const [header = '', line = ''] = text.split('\n');
-  const state = JSON.parse(inflateSync(Buffer.from(line, 'base64')).toString('utf8')) as Sections;
-  return `${header}\n${deflateSync(Buffer.from(JSON.stringify(change(state)))).toString('base64')}\n`;
+  const body = JSON.stringify(change(JSON.parse(line.slice(line.indexOf(' '))) as Sections));
+  return `${header}\n${crc32(body).toString(16).padStart(8, '0')} ${body}\n`;
 }
 
-const active = ({ active }: Sections): object => Object.values(active ?? {})[0]?.[0] ?? {};
+const active = ({ active }: Sections): object => Object.values(active ?? {})[0] ?? {};
 const many = <T>(count: number, value: T): readonly (readonly [string, T])[] => Array.from({ length: count }, (_, n) => [String(n), value]);
 
 const counterOf = (account: ContainerUsage | undefined): number =>
@@ -94,8 +94,38 @@ function fallen(before: ContainerUsage | undefined, now: ContainerUsage | undefi
   return [...old].filter(([field, value]) => (latest.get(field) ?? 0) < value - 1e-9).map(([field]) => field);
 }
 
-const lists = (accounts: Readonly<Record<string, object>>): Record<string, unknown[]> =>
-  Object.fromEntries(Object.entries(accounts).map(([name, one]) => [name, Object.values(one)]));
+/** One account as version 3 of the file had it. */
+function oldContainer({ name, ids, ageMs, seenAgoMs, usage }: SavedContainer): object {
+  const { sinceMs, allocatedSeconds, shareSeconds, idleSeconds, unobservedSeconds, busySeconds, isNew, counters = [], ...rest } = usage;
+  const { energyJoules: _, receivedBytes: __, transmittedBytes: ___, ...kept } = rest;
+  return {
+    ...{ ...kept, name, ids, ageMs, seenAgoMs, beganAs: usage.device, startedAtMs: sinceMs, isShown: isNew !== true },
+    ...{ allocatedMs: allocatedSeconds * 1_000, shareMs: shareSeconds * 1_000, idleMs: idleSeconds * 1_000 },
+    unobservedMs: unobservedSeconds * 1_000,
+    busyMs: Object.fromEntries(Object.entries(busySeconds).map(([engine, seconds]) => [engine, seconds * 1_000])),
+    counters: counters.map(({ metric, value, last }) => [
+      metric,
+      100,
+      last === undefined ? null : [Number(last) - Number(value) + 100, last],
+    ]),
+  };
+}
+
+function oldDevice({ identity, facts, usage }: SavedDevice): object {
+  const { device, sinceMs, allocatedSeconds, unallocatedSeconds, unhealthySeconds, unobservedSeconds } = usage;
+  return {
+    ...{ key: device, beganAs: device, identity, facts, startedAtMs: sinceMs, allocatedMs: allocatedSeconds * 1_000 },
+    ...{ unallocatedMs: unallocatedSeconds * 1_000, unhealthyMs: unhealthySeconds * 1_000, unobservedMs: unobservedSeconds * 1_000 },
+  };
+}
+
+const oldEnded = ({ usage: { counters = [], ...usage }, ...times }: AccountsState['ended'][string]): object => ({
+  ...times,
+  usage: { ...usage, counters: counters.map(({ metric, value }) => [metric, value]) },
+});
+
+const mapped = <T>(accounts: Readonly<Record<string, T>>, form: (account: T) => object): object =>
+  Object.fromEntries(Object.entries(accounts).map(([name, one]) => [name, [form(one)]]));
 
 describe('the accounts of an agent', () => {
   it('lose at most one interval by each of 50 kills in a busy hour, and no counter on the page falls', async () => {
@@ -168,7 +198,7 @@ describe('the accounts of an agent', () => {
     expect(devices[0]?.unobservedSeconds).toBeCloseTo((before.devices[0]?.unobservedSeconds ?? 0) + HOUR / 1_000 + 10, 6);
   });
 
-  it('go on from a file of the version before, which has all accounts as lists', async () => {
+  it('go on from a file of version 3, which is compressed and counts in milliseconds', async () => {
     const clock = new HandClock();
     const agent = await Agent.start(clock);
     for (let turn = 0; turn < 30; turn += 1) {
@@ -177,16 +207,25 @@ describe('the accounts of an agent', () => {
     }
     await agent.keeper.close();
     const { bootId } = JSON.parse(readFileSync(path(), 'utf8').split('\n', 1)[0] as string);
-    const { devices, active, ended, endedDevices = {} } = agent.keeper.accounts.state();
-    const accounts = { ...lists({ devices, active, ended, endedDevices }) };
-    expect(accounts.ended).toHaveLength(1);
-    const body = JSON.stringify({ savedAtMs: clock.now(), sinceBootMs: clock.sinceBoot(), accounts });
-    const sha256 = createHash('sha256').update(body).digest('hex');
-    writeFileSync(path(), `${JSON.stringify({ format: 'device-agent-usage', version: 2, bootId, sha256 })}\n${body}\n`);
+    const { devices, active, ended } = agent.keeper.accounts.state();
+    const sections = {
+      times: { savedAtMs: [clock.now()], sinceBootMs: [clock.sinceBoot()] },
+      devices: mapped(devices, oldDevice),
+      active: mapped(active, oldContainer),
+      ended: mapped(ended, oldEnded),
+    };
+    expect(Object.keys(sections.ended)).toHaveLength(1);
+    const line = deflateSync(Buffer.from(JSON.stringify(sections))).toString('base64');
+    writeFileSync(path(), `${JSON.stringify({ format: 'device-agent-usage', version: 3, bootId })}\n${line}\n`);
     const log = new Log();
     const next = await Agent.start(clock, log);
     expect(log.lines).toEqual([]);
-    expect(next.keeper.accounts.usage()).toEqual(agent.keeper.accounts.usage());
+    const before = agent.keeper.accounts.usage();
+    expect(next.keeper.accounts.usage()).toEqual(before);
+    // The base of the counter is that of the earlier run.
+    clock.pass(INTERVAL);
+    const { containers } = next.refresh(29_500, 'uid-2').usage as Usage;
+    expect(containers[0]?.energyJoules).toBe((before.containers[0]?.energyJoules ?? 0) + 500);
   });
 
   it('end at the save when another pod of the name holds the device after the restart', async () => {
@@ -230,15 +269,15 @@ describe('the accounts of an agent', () => {
 
   it.each([
     ['damaged', (text: string) => text.replace(/.(.)\n$/, 'x$1\n')],
-    ['other-version', (text: string) => text.replace('"version":3', '"version":4')],
+    ['other-version', (text: string) => text.replace('"version":4', '"version":5')],
     ['damaged', () => 'no state'],
-    ['too-large', (text: string) => text + 'x'.repeat(16 * 1024 * 1024)],
+    ['too-large', (text: string) => text + 'x'.repeat(64 * 1024 * 1024)],
     ['damaged', (text: string) => changed(text, () => null)],
-    ['damaged', (text: string) => changed(text, (state) => ({ ...state, devices: [[1]] }))],
-    ['damaged', (text: string) => changed(text, (state) => ({ ...state, active: [Object.fromEntries(many(60_000, active(state)))] }))],
-    ['damaged', (text: string) => changed(text, (state) => ({ ...state, active: { a: [{ ...active(state), allocatedMs: -1e9 }] } }))],
-    ['damaged', (text: string) => changed(text, (state) => ({ ...state, active: { a: [{ ...active(state), counters: [null] }] } }))],
-    ['damaged', (text: string) => changed(text, (state) => ({ ...state, times: [{ savedAtMs: 1e300, sinceBootMs: 0 }] }))],
+    ['damaged', (text: string) => changed(text, (state) => ({ ...state, devices: { a: 1 } }))],
+    ['damaged', (text: string) => changed(text, (state) => ({ ...state, active: Object.fromEntries(many(60_000, active(state))) }))],
+    ['damaged', (text: string) => changed(text, (state) => ({ ...state, active: { a: { ...active(state), ageMs: -1e9 } } }))],
+    ['damaged', (text: string) => changed(text, (state) => ({ ...state, active: { a: { ...active(state), usage: {} } } }))],
+    ['damaged', (text: string) => changed(text, (state) => ({ ...state, times: { savedAtMs: 1e300, sinceBootMs: 0 } }))],
   ])('start at 0 with a %s file, which is told and kept', async (reason, spoil) => {
     const clock = new HandClock();
     const agent = await Agent.start(clock);

@@ -1,5 +1,5 @@
 import { Accounts, type AccountsSettings } from '../../src/accounting/accounts.ts';
-import type { AccountsState } from '../../src/accounting/accounts-state.ts';
+import type { AccountsState } from '../../src/accounting/usage-file.ts';
 import { Assembler, type UsageDependencies } from '../../src/agent/assemble.ts';
 import type { RestoredDevice } from '../../src/agent/known-devices.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
@@ -70,7 +70,7 @@ export const holds = (deviceId: string, pod: string, container = 'main'): Alloca
 
 /** What an agent leaves on the disk: text. */
 export function savedText({ accounts }: UsageDependencies): string {
-  return JSON.stringify(accounts.state());
+  return JSON.stringify(accounts.state(), (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
 }
 
 export interface Start {

@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-const accounts = { devices: {}, active: {}, ended: {} };
+const accounts = { devices: {}, active: {}, ended: {}, endedDevices: {} };
 const times = { savedAtMs: 1, sinceBootMs: 1 };
 
 it('keeps what is known of the work of each container beside the accounts', async () => {

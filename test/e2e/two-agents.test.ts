@@ -114,7 +114,7 @@ describe('two agents with one state file', () => {
     expect(rows.filter(({ name }) => name === 'n/short').map(({ containers }) => containers)).toEqual([1]);
     for (const [name, format, version] of [
       ['health.json', 'device-agent-health', 0],
-      ['usage.json', 'device-agent-usage', 3],
+      ['usage.json', 'device-agent-usage', 4],
     ] as const) {
       const text = readFileSync(join(node.root, 'state', name), 'utf8');
       const header = JSON.parse(text.slice(0, text.indexOf('\n'))) as { format: string; version: number };

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { deflateSync } from 'node:zlib';
+import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createHealthEngine } from '../../src/health/engine/engine.ts';
 import type { HealthMemory } from '../../src/health/engine/memory.ts';
@@ -72,7 +72,7 @@ describe('the text of a state file', () => {
     expect(decodeState(await encodeState(someState(), ''), ''), 'an unknown boot is never the same').toMatchObject({
       ignored: 'other-boot',
     });
-    expect(decodeState(text.replace('"version":3', '"version":9'), BOOT)).toMatchObject({ ignored: 'other-version' });
+    expect(decodeState(text.replace('"version":4', '"version":9'), BOOT)).toMatchObject({ ignored: 'other-version' });
     for (const other of ['', '\n\n', '{}', '[]', 'null\nnull', '12', 'text', '\u0000\u0001']) {
       expect(decodeState(other, BOOT).ignored).toBe('damaged');
     }
@@ -141,7 +141,7 @@ describe('a state file', () => {
 
   it('of a newer version is kept under another name', async () => {
     const path = join(folder, 'health.json');
-    const newer = (await encodeState(someState(1), BOOT)).replace('"version":3', '"version":4');
+    const newer = (await encodeState(someState(1), BOOT)).replace('"version":4', '"version":5');
     writeFileSync(path, newer);
     const file = createStateFile({ path, bootId: BOOT });
     expect(await file.read()).toMatchObject({ ignored: 'other-version' });
@@ -202,13 +202,13 @@ describe('a state file', () => {
 
   /** A file with a valid checksum, as another program can write it. */
   function textOf(state: unknown): string {
-    const header = JSON.stringify({ format: 'device-agent-health', version: 3, bootId: BOOT });
-    return `${header}\n${deflateSync(Buffer.from(typeof state === 'string' ? state : JSON.stringify(state))).toString('base64')}\n`;
+    const header = JSON.stringify({ format: 'device-agent-health', version: 4, bootId: BOOT });
+    const body = typeof state === 'string' ? state : JSON.stringify(state);
+    return `${header}\n${crc32(body).toString(16).padStart(8, '0')} ${body}\n`;
   }
 
   function sectionsOf({ devices, events, ...engine }: HealthMemory): Record<string, unknown> {
-    const wrap = (entries: object) => Object.fromEntries(Object.entries(entries).map(([name, value]) => [name, [value]]));
-    return { engine: wrap(engine), devices: wrap(devices), events: wrap(Object.fromEntries(events.map((event) => [event.id, event]))) };
+    return { engine, devices, events: Object.fromEntries(events.map((event) => [event.id, event])) };
   }
 
   it.each(SPOILS)('with a valid checksum and %s is set aside, with the place of the error', async (_, spoil) => {
@@ -218,9 +218,9 @@ describe('a state file', () => {
     expect(decodeState(textOf(good), BOOT).state, 'the text is right but for what is spoilt').toEqual(state);
     const { devices, events, ...engine } = spoil(state) as Record<string, unknown>;
     const wrapped = {
-      engine: { ...(good.engine as object), ...Object.fromEntries(Object.entries(engine).map(([name, value]) => [name, [value]])) },
-      devices: devices === undefined ? good.devices : [devices],
-      events: events === undefined ? good.events : [events],
+      engine: { ...(good.engine as object), ...engine },
+      devices: devices === undefined ? good.devices : devices,
+      events: events === undefined ? good.events : events,
     };
     writeFileSync(path, textOf(wrapped));
     const file = createStateFile({ path, bootId: BOOT });

@@ -1,5 +1,5 @@
 import { Accounts } from '../../src/accounting/accounts.ts';
-import type { AccountsState } from '../../src/accounting/accounts-state.ts';
+import type { AccountsState } from '../../src/accounting/usage-file.ts';
 import { Assembler } from '../../src/agent/assemble.ts';
 import { createHost } from '../../src/host/host.ts';
 import { FaultLedger } from '../../src/incidents/fault-ledger.ts';
@@ -11,6 +11,7 @@ import type { KeptFault, SavedFaults } from '../../src/model/fault.ts';
 import type { PodResources } from '../../src/model/pod-resources.ts';
 import { KernelLogProbe } from '../../src/probes/nvidia/kernel-log.ts';
 import type { XidLine } from '../../src/probes/nvidia/xid-line.ts';
+import { savedText } from '../accounting/small-node.ts';
 import { LogNode } from './log-node.ts';
 
 const METRIC = 'device_nvidia_xid_errors_total';
@@ -187,7 +188,7 @@ export class FaultHistory {
 
   /** The accounts are in a file of their own, which is written at other times. */
   saveAccounts(): void {
-    if (this.#agent !== undefined) this.#accountsOnDisk = JSON.parse(JSON.stringify(this.#agent.accounts.state())) as AccountsState;
+    if (this.#agent !== undefined) this.#accountsOnDisk = JSON.parse(savedText({ accounts: this.#agent.accounts })) as AccountsState;
   }
 
   /** Another set of pods gets a GPU. */

@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { UsageQuery } from '../../src/accounting/ledger/query.ts';
-import { usageReport } from '../../src/accounting/ledger/report.ts';
+import { type UsageQuery, usageReport } from '../../src/accounting/ledger/report.ts';
 import { containerEntry, HOUR_MS, START_MS } from '../accounting/ledger/sample.ts';
 import { type Started, start } from './start.ts';
 

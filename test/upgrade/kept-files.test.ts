@@ -10,7 +10,7 @@ let agent: ServedAgent | undefined;
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'kept-files-'));
   for (const folder of ['sys', 'proc', 'dev']) mkdirSync(join(root, folder));
-  cpSync(new URL('state-3', import.meta.url), join(root, 'state'), { recursive: true });
+  cpSync(new URL('state-4', import.meta.url), join(root, 'state'), { recursive: true });
 });
 afterEach(async () => {
   await agent?.stop('SIGKILL');
@@ -58,7 +58,7 @@ describe('the files of a newer agent', () => {
     const head = text(incident).replace('"version":1', '"version":4');
     writeFileSync(place(incident), head);
     const others = new Map([incident, ...Object.keys(logs)].map((name) => [name, text(name)]));
-    const [health, usage] = [newer('health.json', 4), newer('usage.json', 4)];
+    const [health, usage] = [newer('health.json', 5), newer('usage.json', 5)];
 
     const told = await run(async ({ url }) => {
       const { incidents } = (await (await fetch(`${url}/api/incidents`)).json()) as { readonly incidents: readonly object[] };
@@ -70,7 +70,7 @@ describe('the files of a newer agent', () => {
           level: 'warn',
           reason: 'other-version',
           path: place(`${name}.json`),
-          detail: 'has version 4; this agent uses version 3',
+          detail: 'has version 5; this agent uses version 4',
           kept: place(`${name}.json.unused`),
         }),
       ),
@@ -79,7 +79,7 @@ describe('the files of a newer agent', () => {
     expect(await run(), 'the files in use are of this agent').toEqual([]);
 
     // A second downgrade, from another version.
-    const [later, laterUsage] = [newer('health.json', 5), newer('usage.json', 5)];
+    const [later, laterUsage] = [newer('health.json', 6), newer('usage.json', 6)];
     expect((await run()).map((line) => line.kept)).toEqual(['health', 'usage'].map((name) => place(`${name}.json.unused-2`)));
     expect(await run()).toEqual([]);
     expect(kept()).toEqual(['health.json.unused', 'health.json.unused-2', 'usage.json.unused', 'usage.json.unused-2']);
@@ -91,7 +91,7 @@ describe('the files of a newer agent', () => {
   it('are at most nine, of which the last is replaced', async () => {
     for (const at of ['', ...Array.from({ length: 8 }, (_, n) => `-${n + 2}`)])
       writeFileSync(place(`usage.json.unused${at}`), `kept ${at}`);
-    const [usage] = [newer('usage.json', 4)];
+    const [usage] = [newer('usage.json', 5)];
     expect(await run()).toEqual([expect.objectContaining({ kept: place('usage.json.unused-9') })]);
     expect(kept()).toHaveLength(9);
     expect([text('usage.json.unused'), text('usage.json.unused-8'), text('usage.json.unused-9')]).toEqual(['kept ', 'kept -8', usage]);

@@ -1,7 +1,8 @@
-import { defined } from '../../model/defined.ts';
-import type { Value } from '../../model/metric.ts';
+import { record, schemaProblem, TEXT, TIME } from '../../host/fs/saved-schema.ts';
+import { type PodFacts, podName } from '../../model/pod-resources.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { ContainerUsage, DeviceUsage } from '../../model/usage.ts';
+import { CONTAINER_USAGE, DEVICE_USAGE, restoredUsage } from '../usage-schema.ts';
 
 /** Facts of the device that a line repeats, because the device can be gone when the line is read. */
 interface DeviceFacts {
@@ -25,14 +26,6 @@ export type DeviceEntry = Extract<LedgerEntry, { kind: 'device' }>;
 /** Labels of the pod of an account. */
 export type LabelsOf = (account: ContainerUsage) => Readonly<Record<string, string>> | undefined;
 
-const withLabels = (account: ContainerUsage, labels: ReturnType<LabelsOf>): ContainerUsage =>
-  labels === undefined ? account : { ...account, labels };
-
-/** The ledger has the sums of counters, not each of them. */
-function summed({ counters: _, ...account }: ContainerUsage): ContainerUsage {
-  return account;
-}
-
 /** Entries of all accounts of a snapshot. The last entry of an ended account has the time of its end. */
 export function entriesOf(snapshot: Snapshot, labels: LabelsOf = () => undefined): readonly LedgerEntry[] {
   const { usage, takenAtMs } = snapshot;
@@ -45,14 +38,13 @@ export function entriesOf(snapshot: Snapshot, labels: LabelsOf = () => undefined
   );
   const factsOf = (key: string): DeviceFacts => facts.get(key) ?? { family: key.split('/', 1)[0] as string };
   return [
-    ...usage.containers.map(
-      (account): ContainerEntry => ({
-        kind: 'container',
-        atMs: account.endedAtMs ?? takenAtMs,
-        ...factsOf(account.device),
-        ...withLabels(summed(account), labels(account)),
-      }),
-    ),
+    ...usage.containers.map((account): ContainerEntry => {
+      // The ledger has the sums of counters, not each of them.
+      const { counters: _, ...sums } = account;
+      const known = labels(account);
+      const atMs = account.endedAtMs ?? takenAtMs;
+      return { kind: 'container', atMs, ...factsOf(account.device), ...sums, ...(known === undefined ? {} : { labels: known }) };
+    }),
     ...usage.devices.map(
       (account): DeviceEntry => ({ kind: 'device', atMs: account.endedAtMs ?? takenAtMs, ...factsOf(account.device), ...account }),
     ),
@@ -63,8 +55,9 @@ export function entriesOf(snapshot: Snapshot, labels: LabelsOf = () => undefined
  * What identifies the account of an entry. The UID and the present name of the device are no part of it: they can change, and would make a
  * second account.
  */
-export const accountKey = (entry: LedgerEntry): string =>
-  entry.kind === 'device' ? `${entry.beganAs ?? entry.device}\u0000${entry.sinceMs}` : containerKey(entry);
+export const accountKey = (entry: LedgerEntry): string => (entry.kind === 'device' ? deviceAccountKey(entry) : containerKey(entry));
+
+export const deviceAccountKey = ({ beganAs, device, sinceMs }: DeviceUsage): string => `${beganAs ?? device}\u0000${sinceMs}`;
 
 export const containerKey = (account: ContainerUsage): string =>
   [account.namespace, account.pod, account.container, account.resource, account.beganAs ?? account.device, account.sinceMs].join('\u0000');
@@ -77,44 +70,47 @@ function short(_key: string, value: unknown): unknown {
   return typeof value === 'number' ? Math.round(value * 1_000) / 1_000 : value;
 }
 
-const CONTAINER_TEXTS = ['namespace', 'pod', 'container', 'resource', 'device', 'family'];
-const CONTAINER_NUMBERS = ['atMs', 'sinceMs', 'allocatedSeconds', 'shareSeconds', 'idleSeconds', 'unobservedSeconds'];
-const CONTAINER_OPTIONAL = [
-  'endedAtMs',
-  'energyJoules',
-  'energyEstimatedJoules',
-  'memoryByteSeconds',
-  'lastActiveMs',
-  'restarts',
-  'restartedMs',
-];
-const DEVICE_TEXTS = ['device', 'family'];
-const DEVICE_NUMBERS = ['atMs', 'sinceMs', 'allocatedSeconds', 'unallocatedSeconds', 'unhealthySeconds', 'unobservedSeconds'];
+const FACTS = record({ atMs: TIME, family: TEXT }, { model: TEXT, parent: TEXT });
+const CONTAINER = { allOf: [FACTS, CONTAINER_USAGE] };
+const DEVICE = { allOf: [FACTS, DEVICE_USAGE] };
 
 /** The entry of a record of the ledger; undefined for a record that is none. */
-export function entryOf(record: Readonly<Record<string, unknown>>): LedgerEntry | undefined {
-  const isText = (name: string): boolean => typeof record[name] === 'string';
-  const isAmount = (name: string): boolean => Number.isFinite(record[name]) && (record[name] as number) >= 0;
-  if (!['model', 'parent', 'uid', 'beganAs'].every((name) => record[name] === undefined || isText(name))) return undefined;
-  if (record.kind === 'device') {
-    const hasEnd = record.endedAtMs === undefined || isAmount('endedAtMs');
-    return hasEnd && DEVICE_TEXTS.every(isText) && DEVICE_NUMBERS.every(isAmount) ? (record as unknown as DeviceEntry) : undefined;
-  }
-  if (record.kind !== 'container' || !CONTAINER_TEXTS.every(isText) || !CONTAINER_NUMBERS.every(isAmount)) return undefined;
-  if (!CONTAINER_OPTIONAL.every((name) => record[name] === undefined || isAmount(name))) return undefined;
-  if (!isMapOf(record.busySeconds, Number.isFinite) || !isMapOf(record.labels ?? {}, (value) => typeof value === 'string'))
-    return undefined;
-  const { receivedBytes: received, transmittedBytes: transmitted, ...rest } = record;
-  return {
-    ...(rest as unknown as ContainerEntry),
-    ...defined({ receivedBytes: bytesOf(received), transmittedBytes: bytesOf(transmitted) }),
-  };
+export function entryOf(line: Readonly<Record<string, unknown>>): LedgerEntry | undefined {
+  const schema = line.kind === 'container' ? CONTAINER : line.kind === 'device' ? DEVICE : undefined;
+  if (schema === undefined || schemaProblem(schema, line) !== undefined) return undefined;
+  return line.kind === 'container'
+    ? (restoredUsage(line as unknown as ContainerEntry) as ContainerEntry)
+    : (line as unknown as DeviceEntry);
 }
 
-const isMapOf = (value: unknown, isValue: (value: unknown) => boolean): boolean =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every(isValue);
+type Labels = Readonly<Record<string, string>>;
 
-function bytesOf(value: unknown): Value | undefined {
-  if (typeof value === 'string' && /^\d{1,40}$/.test(value)) return BigInt(value);
-  return Number.isFinite(value) && (value as number) >= 0 ? (value as number) : undefined;
+/**
+ * Labels of the pods of all accounts. The kubelet forgets a pod before its last entry is written, so this keeps them as long as a snapshot
+ * has the account.
+ */
+export class PodLabels {
+  #byAccount: ReadonlyMap<string, Labels> = new Map();
+
+  /** Must be called with each snapshot. */
+  update({ usage, pods }: Pick<Snapshot, 'usage' | 'pods'>): void {
+    if (this.#byAccount.size === 0 && pods === undefined) return;
+    const labels = new Map<string, Labels>();
+    for (const account of usage?.containers ?? []) {
+      const key = containerKey(account);
+      const one = currentLabels(account, pods?.get(podName(account))) ?? this.#byAccount.get(key);
+      if (one !== undefined) labels.set(key, one);
+    }
+    this.#byAccount = labels;
+  }
+
+  of(account: ContainerUsage): Labels | undefined {
+    return this.#byAccount.get(containerKey(account)) ?? account.labels;
+  }
+}
+
+/** A successor of the same name has another UID. An ended account has the labels of its own pod already. */
+function currentLabels(account: ContainerUsage, pod: PodFacts | undefined): Labels | undefined {
+  if (account.endedAtMs !== undefined) return undefined;
+  return account.uid === undefined || account.uid === pod?.uid ? pod?.labels : undefined;
 }

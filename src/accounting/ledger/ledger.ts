@@ -3,8 +3,7 @@ import type { Clock } from '../../host/clock.ts';
 import { createLineLog, type LineLog, type LineLogRead } from '../../host/fs/line-log.ts';
 import type { UsageOptions } from '../options.ts';
 import { entryOf, type LedgerEntry } from './entry.ts';
-import type { UsageQuery } from './query.ts';
-import { type UsageReport, UsageReporter } from './report.ts';
+import { type UsageQuery, type UsageReport, UsageReporter } from './report.ts';
 
 /** Version of the entries. An agent of an older version neither reads nor deletes files of a newer one. */
 const VERSION = 1;

@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { ledgerDirectory, openLedger, reportOf } from '../../accounting/ledger/ledger.ts';
-import { parseQuery, type UsageQuery } from '../../accounting/ledger/query.ts';
-import type { UsageRow } from '../../accounting/ledger/report.ts';
+import { parseQuery, type UsageQuery, type UsageRow } from '../../accounting/ledger/report.ts';
 import { UserError } from '../../errors.ts';
 import { systemClock } from '../../host/clock.ts';
 import { askFor, printAge, REFUSAL_TEXTS } from '../agent-api.ts';

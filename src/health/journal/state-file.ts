@@ -32,9 +32,9 @@ export type StateRead =
       readonly faultList?: HealthMemory['faultList'];
     };
 
-/** Versions 1 and 2 have one JSON value. In version 1, what it remembers of a device passes to the hardware that is first seen under the name. */
-const FORMAT: SavedFormat = { format: 'device-agent-health', version: 3, readableFrom: 1, name: 'health state' };
-const MAX_STATE_BYTES = 16 * 1024 * 1024;
+/** Versions 1 and 2 have one JSON value. Version 3 has the same sections. In version 1, what it remembers of a device passes to the hardware that is first seen under the name. */
+const FORMAT: SavedFormat = { format: 'device-agent-health', version: 4, readableFrom: 1, name: 'health state' };
+const MAX_STATE_BYTES = 64 * 1024 * 1024;
 
 /** The text of a file with that state. */
 export const encodeState = (state: HealthMemory, bootId: string): Promise<string> => encodeSaved(FORMAT, bootId, sectionsOf(state));
@@ -60,7 +60,7 @@ function sectionsOf({ devices, events, faultList = [], ...engine }: HealthMemory
 
 function stateOf(saved: SavedRead, bootId: string): StateRead {
   if (saved.ignored !== undefined) return saved;
-  const state = saved.hasSections ? fromSections(saved.body) : saved.body;
+  const state = saved.version >= 3 ? fromSections(saved.body) : saved.body;
   if (saved.bootId !== bootId || bootId === '') {
     const other = ignored('other-boot', 'is from another boot of the machine');
     return isMemory(state) ? { ...other, past: pastOf(state), ...faultListOf(withFaults(state)) } : other;

@@ -1,10 +1,9 @@
-import { createHash } from 'node:crypto';
 import { type BigIntStats, constants } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import { promisify } from 'node:util';
-import { deflate, inflateSync } from 'node:zlib';
+import { crc32 } from 'node:zlib';
 import { keptFiles } from './kept-file.ts';
 import { openRegular } from './log-segments.ts';
+import { changeOfVersion3, stateBeforeVersion3 } from './old-saved-state.ts';
 import { removeLeftovers, replaceFile } from './replace-file.ts';
 import { isShallow } from './saved-schema.ts';
 import { type FileProblemCode, readUntrustedFile } from './untrusted-file.ts';
@@ -26,11 +25,11 @@ export interface SavedFormat {
 export type SavedSections = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 
 /**
- * `body`: the sections, or in the version before them one JSON value. A checksum says only that the file is whole: the caller checks the body
+ * `body`: the sections, or before version 3 one JSON value. A checksum says only that the file is whole: the caller checks the body
  * by its schema.
  */
 export type SavedRead =
-  | { readonly body: unknown; readonly bootId: string; readonly hasSections: boolean; readonly ignored?: undefined }
+  | { readonly body: unknown; readonly bootId: string; readonly version: number; readonly ignored?: undefined }
   | { readonly body?: undefined; readonly ignored: SavedIgnored; readonly message: string };
 
 /** A file that an agent kept and does not use. */
@@ -43,8 +42,6 @@ interface Header {
   readonly format: string;
   readonly version: number;
   readonly bootId: string;
-  /** Only in a version without sections: checksum of the second line, which is the state as JSON. */
-  readonly sha256?: string;
 }
 
 /** The file after the last write of this run. Another agent, or a person, may have replaced it since. */
@@ -58,12 +55,8 @@ interface Left {
 /** The lines after the first state may have this multiple of its size, or {@link LEAST_LOG_BYTES}. Then the file is replaced. */
 const LOG_PART = 8;
 const LEAST_LOG_BYTES = 262_144;
-/** Largest text of one line. A damaged file cannot fill the memory. */
-const MAX_LINE_BYTES = 64 * 1024 * 1024;
 /** Longest time in which the main thread prepares a write before other work goes on. */
 const TURN_MS = 1;
-
-const compressed = promisify(deflate);
 
 /**
  * A state on disk that changes in few places. The file has a header, the complete state, and one line for each later write with what
@@ -123,7 +116,7 @@ export class SavedStateFile {
   async #append(left: Left, sections: SavedSections): Promise<Left | undefined> {
     const line = await lineOf(left.sections, sections);
     const most = Math.min(this.#maxBytes, left.wholeBytes + Math.max(LEAST_LOG_BYTES, LOG_PART * left.wholeBytes));
-    if (Number(left.file.size) + line.length > most) return undefined;
+    if (Number(left.file.size) + Buffer.byteLength(line) > most) return undefined;
     const file = await openRegular(this.#path, constants.O_WRONLY | constants.O_APPEND).catch(() => undefined);
     try {
       const { ino, size, mtimeNs } = left.file;
@@ -140,7 +133,8 @@ export class SavedStateFile {
   /** Writes the first of the states that fits; undefined when none does. */
   async #replace(sections: SavedSections, smaller: () => readonly SavedSections[]): Promise<Left | undefined> {
     const text = await encodeSaved(this.#format, this.#bootId, sections);
-    if (text.length <= this.#maxBytes) return { sections, wholeBytes: text.length, file: await replaceFile(this.#path, text) };
+    const wholeBytes = Buffer.byteLength(text);
+    if (wholeBytes <= this.#maxBytes) return { sections, wholeBytes, file: await replaceFile(this.#path, text) };
     const [next, ...rest] = smaller();
     return next === undefined ? undefined : await this.#replace(next, () => rest);
   }
@@ -149,78 +143,79 @@ export class SavedStateFile {
 /** The text of a file that has one state and no further lines. */
 export async function encodeSaved({ format, version }: SavedFormat, bootId: string, sections: SavedSections): Promise<string> {
   const header: Header = { format, version, bootId };
-  return `${JSON.stringify(header)}\n${await lineOf({}, sections)}`;
+  return `${JSON.stringify(header)}\n${await lineOf(undefined, sections)}`;
 }
 
 /** Decodes the text of a file. Any other text is ignored, with the reason. */
 export function decodeSaved({ format, version, readableFrom = version, name }: SavedFormat, text: string): SavedRead {
   const [first = '', ...lines] = text.split('\n');
-  const header = parse(first) as Partial<Header> | undefined;
+  const header = parse(first) as (Partial<Header> & { readonly sha256?: string }) | undefined;
   if (header?.format !== format) return ignored('damaged', `does not start with the header of a ${name}`);
   const isReadable = Number(header.version) >= readableFrom && Number(header.version) <= version;
   if (!isReadable) return ignored('other-version', `has version ${header.version}; this agent uses version ${version}`);
-  const bootId = String(header.bootId);
-  if (header.version === version) {
-    const body = stateOf(lines);
-    if (body === undefined) return ignored('damaged', 'has a line that is damaged');
-    return isSections(body) ? { body, bootId, hasSections: true } : ignored('damaged', `contains no sections of a ${name}`);
+  const [bootId, written] = [String(header.bootId), Number(header.version)];
+  if (written < 3) {
+    const body = stateBeforeVersion3(lines[0], header.sha256);
+    return body === undefined ? ignored('damaged', 'does not match its checksum') : { body, bootId, version: written };
   }
-  const [body = ''] = lines;
-  if (header.sha256 !== checksum(body)) return ignored('damaged', 'does not match its checksum');
-  return { body: parse(body), bootId, hasSections: false };
+  const body = written === 3 ? stateOf(lines, changeOfVersion3, {}) : stateOf(lines, changeOf);
+  if (body === undefined) return ignored('damaged', 'has a line that is damaged');
+  return isSections(body) ? { body, bootId, version: written } : ignored('damaged', `contains no sections of a ${name}`);
 }
 
 const isSections = (body: unknown): body is SavedSections => isMembers(body) && Object.values(body).every(isMembers);
 const isMembers = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The change between two states as one line: a {@link Difference}, compressed by zlib (RFC 1950, with a checksum), in base64. */
-async function lineOf(before: SavedSections, after: SavedSections): Promise<string> {
+/**
+ * One line: its CRC-32, and JSON, in which a `bigint` is its digits. It has the complete state, or a {@link Difference} to the one before.
+ */
+async function lineOf(before: SavedSections | undefined, after: SavedSections): Promise<string> {
   let turnMs = performance.now();
-  const text: Buffer[] = [];
-  const put = (part: string): number => text.push(Buffer.from(part));
+  const text: string[] = [];
   for (const [section, entries] of Object.entries(after)) {
-    const known = before[section] ?? {};
-    put(`${text.length === 0 ? '{' : ','}${JSON.stringify(section)}:{`);
+    const known = before?.[section] ?? {};
+    text.push(`${text.length === 0 ? '{' : ','}${JSON.stringify(section)}:{`);
     let comma = '';
     for (const name of new Set([...Object.keys(known), ...Object.keys(entries)])) {
-      const changed = difference(known[name], entries[name]);
+      const changed = before === undefined ? entries[name] : difference(known[name], entries[name]);
       if (changed === undefined) continue;
-      put(`${comma}${JSON.stringify(name)}:${JSON.stringify(changed)}`);
+      text.push(`${comma}${JSON.stringify(name)}:${JSON.stringify(changed, plain)}`);
       comma = ',';
       if (performance.now() - turnMs < TURN_MS) continue;
       await setImmediate();
       turnMs = performance.now();
     }
-    put('}');
+    text.push('}');
   }
-  put('}');
-  return `${(await compressed(Buffer.concat(text))).toString('base64')}\n`;
+  const line = `${text.join('')}}`;
+  return `${checksum(line)} ${line}\n`;
 }
 
-/** The state after all lines. A kill can cut off the last line: then the state before it. Undefined when another line is damaged. */
-function stateOf(lines: readonly string[]): unknown {
+const checksum = (text: string): string => crc32(text).toString(16).padStart(8, '0');
+
+const plain = (_name: string, value: unknown): unknown => (typeof value === 'bigint' ? String(value) : value);
+
+/**
+ * The state after all lines. `first`: the state that the first line changes; absent where it has the complete state. A kill can cut off the
+ * last line: then the state before it. Undefined when another line is damaged.
+ */
+function stateOf(lines: readonly string[], valueIn: (line: string) => unknown, first?: object): unknown {
   const written = lines.at(-1) === '' ? lines.slice(0, -1) : lines;
-  let state: unknown;
+  let state: unknown = first;
   for (const [at, line] of written.entries()) {
-    const change = changeOf(line);
-    if (change !== undefined) state = applied(state ?? {}, change);
+    const value = valueIn(line);
+    if (state === undefined) state = isShallow(value) ? value : undefined;
+    else if (isShallow(value) && isDifference(value)) state = applied(state, value);
     else if (at === 0 || at < written.length - 1) return undefined;
   }
   return state;
 }
 
-function changeOf(line: string): Difference | undefined {
-  try {
-    const bytes = Buffer.from(line, 'base64');
-    if (bytes.toString('base64') !== line) return undefined;
-    const change = parse(inflateSync(bytes, { maxOutputLength: MAX_LINE_BYTES }).toString('utf8'));
-    return isShallow(change) && isDifference(change) ? change : undefined;
-  } catch {
-    return undefined;
-  }
+function changeOf(line: string): unknown {
+  const at = line.indexOf(' ');
+  const text = line.slice(at + 1);
+  return line.slice(0, at) === checksum(text) ? parse(text) : undefined;
 }
-
-const checksum = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 function ignored(reason: SavedIgnored, message: string): { readonly ignored: SavedIgnored; readonly message: string } {
   return { ignored: reason, message };

@@ -1,6 +1,6 @@
 import { type RequestHandler, Router } from 'express';
 import type { LedgerReport } from '../../accounting/ledger/ledger.ts';
-import { parseQuery, type UsageQuery } from '../../accounting/ledger/query.ts';
+import { parseQuery, type UsageQuery } from '../../accounting/ledger/report.ts';
 import { sendError, sendJson } from '../http/answer.ts';
 import { timeText } from './names.ts';
 import { takes } from './parameters.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { entriesOf, entryOf, toRecord } from '../../../src/accounting/ledger/entry.ts';
-import { PodLabels } from '../../../src/accounting/ledger/pod-labels.ts';
-import { parseQuery } from '../../../src/accounting/ledger/query.ts';
+import { entriesOf, entryOf, PodLabels, toRecord } from '../../../src/accounting/ledger/entry.ts';
+import { parseQuery } from '../../../src/accounting/ledger/report.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { containerEntry, deviceEntry, START_MS } from './sample.ts';
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { LedgerEntry } from '../../../src/accounting/ledger/entry.ts';
-import type { Grouping } from '../../../src/accounting/ledger/query.ts';
-import { type UsageRow, usageReport } from '../../../src/accounting/ledger/report.ts';
+import { type Grouping, type UsageRow, usageReport } from '../../../src/accounting/ledger/report.ts';
 import { containerEntry, deviceEntry, HOUR, HOUR_MS, START_MS } from './sample.ts';
 
 const report = (entries: readonly LedgerEntry[], fromHours: number, toHours: number, by: Grouping = 'namespace') =>

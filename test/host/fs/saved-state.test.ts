@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { applied, difference, type SavedSections, SavedStateFile } from '../../../src/host/fs/saved-state.ts';
 import { type Choose, seeded } from '../../support/seeded.ts';
 
-const FORMAT = { format: 'test-state', version: 3, name: 'test state' };
+const FORMAT = { format: 'test-state', version: 4, name: 'test state' };
 const MIB = 1_048_576;
 
 let folder = '';
@@ -130,10 +130,10 @@ describe('a saved state', () => {
   });
 
   it('is complete again after a write that failed', async () => {
-    const one = file(20_000);
+    const one = file(50_000);
     await one.write(large(0));
     expect(await one.write({ noise: { text: Array.from({ length: 9_000 }, (_, at) => at * 7_919).join('') } })).toContain(
-      'larger than 20000 bytes',
+      'larger than 50000 bytes',
     );
     expect(await bodyOf()).toEqual(large(0));
     expect(await one.write(large(2))).toBeUndefined();
