@@ -1,6 +1,10 @@
 import { defineConfig } from 'vitest/config';
 import { mutation } from './test/oracle/mutation.ts';
-import { SkipReport } from './test/support/skip-report.ts';
+import { filesOf } from './test/support/projects.ts';
+import { ShortReport } from './test/support/report.ts';
+
+/** Bundles the program, and ends what tests started. */
+const PROGRAM_SETUP = 'test/support/program.ts';
 
 export default defineConfig({
   plugins: [mutation(process.env.ORACLE_MUTANT)],
@@ -10,21 +14,17 @@ export default defineConfig({
     // A busy machine delays what a test waits for. The default of one second is too short for that.
     expect: { poll: { timeout: 40_000, interval: 20 } },
     pool: 'forks',
-    reporters: ['default', new SkipReport()],
+    reporters: [new ShortReport()],
     // Most tests wait for real programs, so they take more workers than a machine has processors.
     maxWorkers: 3,
     // A machine that others use too delays the processes of a test. The report names each test that needed another run.
     retry: process.env.CI === undefined ? 0 : 2,
     projects: [
       { extends: true, test: { name: 'floors', include: ['test/floors.test.ts'] } },
-      {
-        extends: true,
-        test: {
-          name: 'tests',
-          include: ['test/**/*.test.ts'],
-          exclude: ['test/floors.test.ts', 'test/kubelet/real/**', 'test/node/**', 'test/kernel/**', 'test/release/whole/**'],
-        },
-      },
+      // What a file says decides which of these three runs it: test/support/projects.ts.
+      { extends: true, test: { name: 'pure', include: filesOf('pure'), pool: 'threads', isolate: false } },
+      { extends: true, test: { name: 'tests', include: filesOf('tests'), globalSetup: PROGRAM_SETUP } },
+      { extends: true, test: { name: 'programs', include: filesOf('programs'), globalSetup: PROGRAM_SETUP } },
       {
         extends: true,
         test: {

@@ -43,18 +43,22 @@ export function createUsageFile(path: string, bootId: string, maxBytes = MAX_BYT
   return {
     path,
     async read() {
-      const result = checked(await file.read());
+      const result = await checked(await file.read());
       return result.ignored === undefined || result.ignored === 'absent' ? result : { ...result, kept: await setAside(path) };
     },
-    kept: async () => (await file.kept()).filter(({ saved }) => checked(saved).ignored === undefined).map((one) => one.path),
+    async kept() {
+      const paths: string[] = [];
+      for (const one of await file.kept()) if ((await checked(one.saved)).ignored === undefined) paths.push(one.path);
+      return paths;
+    },
     write: ({ accounts, waiting = {}, ...times }, isLast) => file.write({ times, waiting, ...accounts }, undefined, isLast),
   };
 }
 
-function checked(read: SavedRead): UsageRead {
+async function checked(read: SavedRead): Promise<UsageRead> {
   if (read.ignored !== undefined) return read;
   const saved = savedIn(read);
-  const problem = schemaProblem(USAGE_SCHEMA, saved);
+  const problem = await schemaProblem(USAGE_SCHEMA, saved);
   if (problem !== undefined) return { ignored: 'damaged', message: `contains no usage state: ${problem}` };
   return { saved: saved as SavedUsage, bootId: read.bootId };
 }

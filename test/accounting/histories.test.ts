@@ -14,7 +14,7 @@ import { type Choose, seeded } from '../support/seeded.ts';
 import { familyState, listed, lookAt, podResources } from '../support/snapshots.ts';
 import { assembler, DAY, gpu, gpuReadings, hca, hcaReadings, holds, report, savedText, usageParts } from './small-node.ts';
 
-const HISTORIES = repetitions(300, 1_000);
+const HISTORIES = repetitions(80, 1_000);
 const STEPS = 30;
 const TINY = 1e-6;
 

@@ -17,11 +17,12 @@ import { documentOf, listingOf } from '../probes/nvidia/scripted-document.ts';
 import { scriptedLibrary } from '../probes/nvidia/scripted-machine.ts';
 import { hopper, MIB, type ScriptedNode } from '../probes/nvidia/scripted-script.ts';
 import { probeOptions } from '../support/probe-options.ts';
+import { repetitions } from '../support/repetitions.ts';
 import { seeded } from '../support/seeded.ts';
 import { allocation, podResources } from '../support/snapshots.ts';
 import { coreSettings } from './core-settings.ts';
 
-const HISTORIES = Number(process.env.MIG_HISTORIES ?? 5);
+const HISTORIES = Number(process.env.MIG_HISTORIES ?? repetitions(2, 5));
 const FIRST = Number(process.env.MIG_SEED ?? 1);
 /** GPU instances of one profile on one GPU. The driver gives an id again as soon as its instance is destroyed. */
 const PLACES = [7, 8, 9];

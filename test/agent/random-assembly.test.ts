@@ -84,7 +84,7 @@ function allocations(pick: Choose): Allocation[] {
 }
 
 describe('a snapshot', () => {
-  it.each(Array.from({ length: repetitions(6, 15) }, (_, seed) => seed + 1))(
+  it.each(Array.from({ length: repetitions(3, 15) }, (_, seed) => seed + 1))(
     'is the same for readings that share objects and for readings that share none (seed %i)',
     async (seed) => {
       const pick = seeded(seed);

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { isInstalled } from '../support/prometheus.ts';
+import { isInstalled } from '../support/installed.ts';
 
 const missing = ['promtool', 'cc'].filter((program) => !isInstalled(program));
 const skipped = missing.length === 0 ? '' : ` (skipped: ${missing.join(', ')} not installed)`;

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Machine } from '../kubelet/real/support/machine.ts';
+import { PROGRAM } from '../support/program.ts';
 
 interface Ended {
   readonly status: number | null;
@@ -15,7 +16,7 @@ interface Ended {
 
 /** Runs the built agent. */
 async function command(words: readonly string[]): Promise<Ended> {
-  const child = spawn(process.execPath, ['dist/cli/main.js', ...words], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [PROGRAM, ...words], { stdio: ['ignore', 'pipe', 'pipe'] });
   let [stdout, stderr] = ['', ''];
   child.stdout.on('data', (chunk: Buffer) => {
     stdout += chunk;
@@ -63,7 +64,7 @@ describe('the commands capture and replay', () => {
   });
 
   it('go to the standard output with -o -, whose text goes elsewhere', async () => {
-    const shell = `"$0" dist/cli/main.js capture -o - ${flags.join(' ')} > ${join(directory, 'piped.json.gz')}`;
+    const shell = `"$0" ${PROGRAM} capture -o - ${flags.join(' ')} > ${join(directory, 'piped.json.gz')}`;
     const { status, stderr } = spawnSync('/bin/sh', ['-c', shell, process.execPath], { encoding: 'utf8' });
     expect([status, stderr]).toEqual([0, expect.stringContaining('two reads, names replaced\n')]);
     expect((await command(['replay', join(directory, 'piped.json.gz')])).status).toBe(0);

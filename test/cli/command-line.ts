@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { PROGRAM } from '../support/program.ts';
 
-export const MAIN = 'dist/cli/main.js';
+export const MAIN = PROGRAM;
 
 export interface Ran {
   readonly status: number | null;

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ACME, acmeFiles } from '../probes/declared/support.ts';
 import { buildMachine, type Machine } from '../support/machine.ts';
+import { PROGRAM } from '../support/program.ts';
 
 let directory: string;
 let machine: Machine;
@@ -24,7 +25,7 @@ interface Ended {
   readonly stderr: string;
 }
 
-const run = (...args: string[]): Ended => spawnSync(process.execPath, ['dist/cli/main.js', ...args], { encoding: 'utf8', timeout: 30_000 });
+const run = (...args: string[]): Ended => spawnSync(process.execPath, [PROGRAM, ...args], { encoding: 'utf8', timeout: 30_000 });
 const roots = (root: string): string[] => [`--path.sysfs=${root}/sys`, `--path.procfs=${root}/proc`, `--path.dev=${root}/dev`];
 
 describe('device-agent family check', () => {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { familyLoaders } from '../../src/probes/families.ts';
+import { PROGRAM } from '../support/program.ts';
 
 let directory: string;
 beforeAll(() => {
@@ -43,7 +44,7 @@ readings:
   ];
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    ['dist/cli/main.js', ...args, ...enabled, '--podresources.socket=/none', '--state.file=', '-o', 'json'],
+    [PROGRAM, ...args, ...enabled, '--podresources.socket=/none', '--state.file=', '-o', 'json'],
     { encoding: 'utf8', env: { PATH: hostile, BASH_ENV: join(hostile, 'sh'), ENV: join(hostile, 'sh'), NODE_ENV: 'x' } },
   );
   expect([status, stderr]).toEqual([0, expect.any(String)]);

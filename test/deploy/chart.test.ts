@@ -9,8 +9,8 @@ import { kustomizeFiles } from '../../deploy/values/kustomize.ts';
 import { CHART_VALUES, type HostPart } from '../../src/model/declaration.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { manifestOf, presetFile, presets, render, renderText, whyNoHelm } from '../support/chart.ts';
+import { isInstalled } from '../support/installed.ts';
 import { hasPart, withPrivileges } from '../support/privileges.ts';
-import { isInstalled } from '../support/prometheus.ts';
 
 const missing = whyNoHelm();
 const skipped = missing === undefined ? '' : ` (skipped: ${missing})`;

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { startAlertmanager } from '../support/alertmanager.ts';
-import { isInstalled, startPrometheus } from '../support/prometheus.ts';
+import { isInstalled } from '../support/installed.ts';
+import { startPrometheus } from '../support/prometheus.ts';
 import { quickRules, scrapeJob, WAYS, type Way } from '../support/scrapes.ts';
 import { serve } from '../support/serve.ts';
 

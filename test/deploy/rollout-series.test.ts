@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { isInstalled, type RunningPrometheus, startPrometheus } from '../support/prometheus.ts';
+import { isInstalled } from '../support/installed.ts';
+import { type RunningPrometheus, startPrometheus } from '../support/prometheus.ts';
 import { scrapeJob } from '../support/scrapes.ts';
 
 const installed = isInstalled('prometheus');

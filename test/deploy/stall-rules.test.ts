@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { RUNBOOKS } from '../../deploy/rules/promql.ts';
 import { ruleFiles } from '../../deploy/rules/rule-files.ts';
 import { stallGroup } from '../../deploy/rules/stall.ts';
-import { isInstalled } from '../support/prometheus.ts';
+import { isInstalled } from '../support/installed.ts';
 
 const FILE = 'deploy/rules-stall.yaml';
 const installed = isInstalled('promtool');

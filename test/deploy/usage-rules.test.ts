@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { costs, priceRule } from '../../deploy/rules/cost.ts';
-import { isInstalled } from '../support/prometheus.ts';
+import { isInstalled } from '../support/installed.ts';
 
 const installed = isInstalled('promtool');
 const skipped = installed ? '' : ' (skipped: promtool is not installed)';

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { ServedNode } from '../e2e/served-node.ts';
+import { PROGRAM } from '../support/program.ts';
 
 const text = readFileSync('docs/declare-a-family.md', 'utf8');
 const blocks = (language: string): readonly string[] =>
@@ -18,7 +19,7 @@ beforeAll(() => {
   writeFileSync(join(directory, 'acme.yaml'), declaration);
   mkdirSync(join(directory, 'bin'));
   const program = join(directory, 'bin/device-agent');
-  writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${resolve('dist/cli/main.js')}' "$@"\n`);
+  writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${resolve(PROGRAM)}' "$@"\n`);
   chmodSync(program, 0o755);
 });
 afterAll(() => rmSync(directory, { recursive: true }));

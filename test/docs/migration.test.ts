@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { isInstalled } from '../support/prometheus.ts';
+import { isInstalled } from '../support/installed.ts';
 import { contract, documented, goldenValues, namedSeries } from './named-series.ts';
 
 const PAGES = [

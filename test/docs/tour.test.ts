@@ -3,7 +3,9 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { isInstalled, startPrometheus } from '../support/prometheus.ts';
+import { isInstalled } from '../support/installed.ts';
+import { PROGRAM } from '../support/program.ts';
+import { startPrometheus } from '../support/prometheus.ts';
 import { quickRules, scrapeJob } from '../support/scrapes.ts';
 import { type ServedAgent, startAgent } from '../support/serve.ts';
 import { unless } from '../support/skipped.ts';
@@ -26,7 +28,7 @@ beforeAll(async () => {
   mkdirSync(join(directory, 'bin'));
   mkdirSync(join(directory, 'tmp'));
   const program = join(directory, 'bin/device-agent');
-  writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${resolve('dist/cli/main.js')}' "$@"\n`);
+  writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${resolve(PROGRAM)}' "$@"\n`);
   chmodSync(program, 0o755);
   demo = await startAgent(first.line.replace('device-agent', program).split(' '), { env: environment() });
 }, 60_000);

@@ -6,7 +6,9 @@ import { join } from 'node:path';
 import { hashSync } from 'bcryptjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Certificates } from '../support/certificates.ts';
-import { isInstalled, plainScrape, type RunningPrometheus, startPrometheus } from '../support/prometheus.ts';
+import { isInstalled } from '../support/installed.ts';
+import { PROGRAM } from '../support/program.ts';
+import { plainScrape, type RunningPrometheus, startPrometheus } from '../support/prometheus.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 import { unless } from '../support/skipped.ts';
 
@@ -139,7 +141,7 @@ describe.skipIf(!hasOpenssl)(`commands and a protected agent${unless(hasOpenssl,
   const run = (agent: ServedAgent, ...words: readonly string[]) => {
     const env = { ...process.env, DEVICE_AGENT_PATH_SYSFS: root, DEVICE_AGENT_PODRESOURCES_SOCKET: `${root}/none.sock` };
     const flags = [`--web.listen-address=${new URL(agent.url).host}`, '--state.file='];
-    return spawnSync(process.execPath, ['dist/cli/main.js', ...words, ...flags], { encoding: 'utf8', env });
+    return spawnSync(process.execPath, [PROGRAM, ...words, ...flags], { encoding: 'utf8', env });
   };
   const doctor = (agent: ServedAgent, ...words: readonly string[]): Record<string, string> => {
     const results: readonly { readonly name: string; readonly detail: string }[] = JSON.parse(

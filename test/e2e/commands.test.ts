@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
-import { MAIN, type Ran, run } from '../cli/command-line.ts';
+import { type Ran, run } from '../cli/command-line.ts';
 import { PseudoTerminal } from '../support/pseudo-terminal.ts';
 import { seriesValue } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
@@ -110,7 +110,8 @@ export async function load(url, context, next) { appendFileSync(${JSON.stringify
     writeFileSync(loader, `import { register } from 'node:module'; register('./hook.mjs', import.meta.url);`);
     for (const words of [['list'], ['health'], ['doctor'], ['usage'], ['incidents'], ['top']]) {
       writeFileSync(seen, '');
-      const line = ['--import', loader, MAIN, ...words, ...flags];
+      // The build has a module for each source.
+      const line = ['--import', loader, 'dist/cli/main.js', ...words, ...flags];
       const status = (): number | null => spawnSync(process.execPath, line).status;
       if (words[0] === 'top') expect(await watched(line)).toBe(0);
       // A busy machine can make a device unknown for a while, and `health` and `doctor` say that by their status.

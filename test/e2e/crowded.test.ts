@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { hashSync } from 'bcryptjs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Certificates } from '../support/certificates.ts';
-import { isInstalled } from '../support/prometheus.ts';
+import { isInstalled } from '../support/installed.ts';
 import { type ServedAgent, serve } from '../support/serve.ts';
 import { unless } from '../support/skipped.ts';
 

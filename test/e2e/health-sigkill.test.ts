@@ -9,7 +9,7 @@ import { repetitions } from '../support/repetitions.ts';
 import { seriesValue } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
 
-const KILLS = repetitions(10, 25);
+const KILLS = repetitions(4, 25);
 const BOOT = '0d5e3b1c-5a0e-4bfa-9a53-52d5a1c5b0de';
 const HCA = 'example.com/hca';
 
@@ -81,7 +81,7 @@ describe('a serving agent killed at random moments', () => {
       await closed;
       node.agent = undefined;
       told.push(...announced(log()));
-      const read = decodeState(readFileSync(join(node.root, 'state/health.json'), 'utf8'), BOOT);
+      const read = await decodeState(readFileSync(join(node.root, 'state/health.json'), 'utf8'), BOOT);
       expect(read.ignored, `after kill ${kill + 1}`).toBeUndefined();
       const memory = Object.values(read.state?.devices ?? {}).find(({ device }) => device.id === 'mlx5_0');
       expect(memory?.conditions['PortDown/1'], `after kill ${kill + 1}`).toMatchObject({ phase: 'active' });

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { decodeState } from '../../src/health/journal/state-file.ts';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
+import { PROGRAM } from '../support/program.ts';
 import { ServedNode } from './served-node.ts';
 
 const BOOT = '0d5e3b1c-5a0e-4bfa-9a53-52d5a1c5b0de';
@@ -51,7 +52,7 @@ const isSound = (name: string) => (page: string) => page.includes(`device_health
 function accept(...args: readonly string[]): { readonly status: number | null; readonly text: string } {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    ['dist/cli/main.js', 'health', 'accept', ...args, `--state.file=${node.root}/state/health.json`],
+    [PROGRAM, 'health', 'accept', ...args, `--state.file=${node.root}/state/health.json`],
     { encoding: 'utf8' },
   );
   return { status, text: stdout + stderr };
@@ -91,7 +92,7 @@ it('a fault follows the adapter to another name, and over a restart; a person en
   const accepted = await findAccepted();
   expect(accepted).toMatchObject({ device: 'infiniband/mlx5_1', condition: 'LocalLinkIntegrity', instance: '1' });
   expect(accepted?.message).toContain('tested by the maker');
-  const { state } = decodeState(readFileSync(join(node.root, 'state/health.json'), 'utf8'), BOOT);
+  const { state } = await decodeState(readFileSync(join(node.root, 'state/health.json'), 'utf8'), BOOT);
   expect(Object.keys(state?.devices ?? {}).join(' ')).toContain('infiniband#');
   expect(statSync(join(node.root, 'state/control.sock')).mode & 0o777).toBe(0o600);
 }, 90_000);

@@ -46,7 +46,7 @@ describe('an agent that is killed right after a verdict', () => {
       agent.child.kill('SIGKILL');
       await closed;
       node.agent = undefined;
-      const { state, ignored } = decodeState(readFileSync(join(node.root, 'state/health.json'), 'utf8'), BOOT);
+      const { state, ignored } = await decodeState(readFileSync(join(node.root, 'state/health.json'), 'utf8'), BOOT);
       expect(ignored).toBeUndefined();
       const known = (state?.events ?? []).filter(({ transition, to }) => transition === 'state' && to !== 'healthy');
       const recorded = records().flatMap((record) => record.changes.map(({ time }) => `${record.device.key} ${time}`));

@@ -12,6 +12,7 @@ import { SimulatedNode } from '../../src/sim/node.ts';
 import { simulationOptions } from '../../src/sim/options.ts';
 import { run } from '../cli/command-line.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
+import { PROGRAM } from '../support/program.ts';
 import { type ServedAgent, serve } from '../support/serve.ts';
 import { until } from '../support/until.ts';
 
@@ -145,7 +146,7 @@ describe('tenants of a simulated node', () => {
     writeFileSync(file, 'basic_auth_namespaces: {carol: [training]}\n');
     const { status, stderr } = spawnSync(
       process.execPath,
-      ['dist/cli/main.js', 'serve', '--web.listen-address=127.0.0.1:0', `--web.config.file=${file}`, '--state.file='],
+      [PROGRAM, 'serve', '--web.listen-address=127.0.0.1:0', `--web.config.file=${file}`, '--state.file='],
       { encoding: 'utf8' },
     );
     expect(status).toBe(2);

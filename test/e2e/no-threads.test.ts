@@ -7,6 +7,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/sim/tree-writer.ts';
 import { hardwareOf } from '../support/hardware.ts';
+import { PROGRAM } from '../support/program.ts';
 import { type ServedAgent, seriesValue, serve, startAgent } from '../support/serve.ts';
 import { unless } from '../support/skipped.ts';
 
@@ -50,7 +51,7 @@ function plugIn(): void {
 describe('a machine without room for another thread', () => {
   it.skipIf(!isRoot)(`costs what that thread would have read, and no more, until there is room${noRoot}`, async () => {
     makeRoot();
-    agent = await startAgent(['prlimit', `--nproc=${MANY}:${MANY}`, ...AS_USER, process.execPath, 'dist/cli/main.js', ...flags()]);
+    agent = await startAgent(['prlimit', `--nproc=${MANY}:${MANY}`, ...AS_USER, process.execPath, PROGRAM, ...flags()]);
     await agent.until(
       'it is known that there is nothing',
       (page) => seriesValue(page, 'device_agent_probe_success', { family: 'infiniband' }) === 1,

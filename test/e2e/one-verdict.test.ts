@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { HealthState } from '../../src/model/health.ts';
+import { PROGRAM } from '../support/program.ts';
 import { seededRandom } from '../support/seeded.ts';
 import { seriesValue } from '../support/serve.ts';
 import { HCA, NAMES, POLICIES, TroubledNode } from './troubled-node.ts';
@@ -64,7 +65,7 @@ async function everyAnswer(node: TroubledNode): Promise<Record<string, unknown>>
 /** What `device-agent health` prints of each device, and its exit status. */
 function command(): { readonly status: number | null; readonly states: object } {
   const address = troubled?.node.agent?.url.replace('http://', '');
-  const words = ['dist/cli/main.js', 'health', `--web.listen-address=${address}`, '-o', 'json'];
+  const words = [PROGRAM, 'health', `--web.listen-address=${address}`, '-o', 'json'];
   const { status, stdout } = spawnSync(process.execPath, words, { encoding: 'utf8' });
   const { devices: list } = JSON.parse(stdout) as { readonly devices: readonly { readonly device: string; readonly state: string }[] };
   return { status, states: Object.fromEntries(list.map(({ device, state }) => [device.replace('infiniband/', ''), state])) };

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { run } from '../cli/command-line.ts';
+import { PROGRAM } from '../support/program.ts';
 import { type ServedAgent, startAgent } from '../support/serve.ts';
 
 const BROWSER = '/usr/bin/chromium';
@@ -27,7 +28,7 @@ describe.skipIf(!isThere)(
       directory = mkdtempSync(join(tmpdir(), 'device-agent-families-'));
       const flags = ['--sim.devices=amdgpu=1,intelgpu=1,netdev=1,nvme=1', '--sim.pods=0', '--sim.story=off', '--refresh.interval=1s'];
       const env = { ...process.env, TMPDIR: directory };
-      demo = await startAgent([process.execPath, 'dist/cli/main.js', 'demo', ...flags], { env });
+      demo = await startAgent([process.execPath, PROGRAM, 'demo', ...flags], { env });
       await demo.until('all families', (page) =>
         FAMILIES.every((family) => new RegExp(`^device_info\\{.*family="${family}"`, 'm').test(page)),
       );

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PROGRAM } from '../support/program.ts';
 import { type ServedAgent, startAgent } from '../support/serve.ts';
 
 const BROWSER = '/usr/bin/chromium';
@@ -39,7 +40,7 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
   beforeAll(async () => {
     directory = mkdtempSync(join(tmpdir(), 'device-agent-page-'));
     const flags = ['--sim.devices=nvidia=4', '--sim.pods=8'];
-    demo = await startAgent([process.execPath, 'dist/cli/main.js', 'demo', ...flags], { env: { ...process.env, TMPDIR: directory } });
+    demo = await startAgent([process.execPath, PROGRAM, 'demo', ...flags], { env: { ...process.env, TMPDIR: directory } });
     await demo.until('all three families', (page) =>
       ['nvidia', 'infiniband', 'fpga'].every((family) => page.includes(`family="${family}"`)),
     );
@@ -192,7 +193,7 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
   }, 30_000);
 
   it('says so when the agent is gone, and keeps what it showed', async () => {
-    const other = await startAgent([process.execPath, 'dist/cli/main.js', 'demo', '--sim.devices=nvidia=1']);
+    const other = await startAgent([process.execPath, PROGRAM, 'demo', '--sim.devices=nvidia=1']);
     const context = await browser.newContext();
     const page = await context.newPage();
     await other.until('devices of all families', (text) =>

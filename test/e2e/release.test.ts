@@ -6,12 +6,13 @@ import { afterEach, expect, it } from 'vitest';
 import { family as nvidia } from '../../src/probes/nvidia/index.ts';
 import { scriptedLibrary } from '../probes/nvidia/scripted-machine.ts';
 import { hopper } from '../probes/nvidia/scripted-script.ts';
+import { PROGRAM } from '../support/program.ts';
 import { repetitions } from '../support/repetitions.ts';
 import { type ServedAgent, seriesValue } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
 
 const run = promisify(execFile);
-const TURNS = repetitions(3, 8);
+const TURNS = repetitions(2, 8);
 const UUID = hopper(0).values.uuid as string;
 const WAIT = { timeout: 40_000, interval: 50 };
 
@@ -64,7 +65,7 @@ const isReleased = (page: string): boolean =>
 const isRead = (page: string): boolean =>
   seriesValue(page, 'device_health', { device: UUID, state: 'healthy' }) === 1 &&
   seriesValue(page, 'device_temperature_celsius', { device: UUID }) !== undefined;
-const command = (...words: string[]) => run(process.execPath, ['dist/cli/main.js', 'release', ...words, `--state.file=${state}`]);
+const command = (...words: string[]) => run(process.execPath, [PROGRAM, 'release', ...words, `--state.file=${state}`]);
 
 it(`closes the driver on three ways, ${TURNS} times each, and opens it again`, async () => {
   const agent = await start();

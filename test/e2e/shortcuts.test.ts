@@ -18,6 +18,7 @@ import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/sim/tree-writer.ts';
 import { hardwareOf } from '../support/hardware.ts';
 import { removeAsKernel } from '../support/kernel-files.ts';
+import { PROGRAM } from '../support/program.ts';
 import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
 import { unless } from '../support/skipped.ts';
 
@@ -58,7 +59,7 @@ const received = (page: string, device: string): number | undefined => seriesVal
 const onDisk = (device: string): number => Number(readFileSync(counter(device, 'port_rcv_data'), 'utf8')) * 4;
 
 /** The agent after several refreshes, when everything that can be kept is kept. */
-async function settled(program = 'dist/cli/main.js', wrapper: readonly string[] = []): Promise<ServedAgent> {
+async function settled(program: string = PROGRAM, wrapper: readonly string[] = []): Promise<ServedAgent> {
   agent = await startAgent([...wrapper, process.execPath, program, 'serve', ...flags()]);
   await agent.until('all devices', (page) => received(page, `mlx5_${HCAS - 1}`) === onDisk(`mlx5_${HCAS - 1}`));
   await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
@@ -178,7 +179,7 @@ describe('files that are kept open', () => {
   });
 
   it('are fewer, and all counters as right, where there is no room for all', async () => {
-    const running = await settled('dist/cli/main.js', ['sh', '-c', 'ulimit -n 600 && exec "$@"', 'sh']);
+    const running = await settled(PROGRAM, ['sh', '-c', 'ulimit -n 600 && exec "$@"', 'sh']);
     const kept = openBelow(running.child.pid, root);
     expect(kept).toBeGreaterThan(100);
     expect(kept).toBeLessThan(400);

@@ -2,12 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { family } from '../../src/probes/infiniband/index.ts';
 import { withUsageTimes } from '../support/constants.ts';
-import { isInstalled, type RunningPrometheus, startPrometheus } from '../support/prometheus.ts';
+import { isInstalled } from '../support/installed.ts';
+import { type RunningPrometheus, startPrometheus } from '../support/prometheus.ts';
 import { ServedNode } from './served-node.ts';
 
 /**
  * Slows everything down. With 15 the scrape interval is 15 s, the refresh interval 2 s, and pods live 5 s, 20 s and 5 min:
- * `USAGE_PACE=15 npx vitest run --project tests test/e2e/usage-truth.test.ts` takes 11 minutes.
+ * `USAGE_PACE=15 npx vitest run test/e2e/usage-truth.test.ts` takes 11 minutes.
  */
 const PACE = Number(process.env.USAGE_PACE ?? '1');
 const ms = (atPace15: number): number => Math.round((atPace15 / 15) * PACE * 1_000);

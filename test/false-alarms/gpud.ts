@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { scriptedLibrary } from '../probes/nvidia/scripted-machine.ts';
 import type { ScriptedNode } from '../probes/nvidia/scripted-script.ts';
-import { isInstalled } from '../support/prometheus.ts';
+import { isInstalled } from '../support/installed.ts';
 
 /** The program of GPUd: the one that GPUD names, or that of the path. */
 const PROGRAM = process.env.GPUD ?? 'gpud';

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { chmodSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { PROGRAM } from '../support/program.ts';
 import type { Agent, ToldDevice } from './agent.ts';
 import { type Ground, pause, startAgent } from './ground.ts';
 import { held, type Line, notOffered } from './report.ts';
@@ -61,7 +62,7 @@ interface ReleaseWay {
 const releaseWays = ({ folder }: Ground): readonly ReleaseWay[] => {
   const [file, state] = [join(folder, 'release'), join(folder, 'release-state/health.json')];
   const command = (...words: readonly string[]): unknown =>
-    promisify(execFile)(process.execPath, ['dist/cli/main.js', 'release', 'nvidia', ...words, `--state.file=${state}`]);
+    promisify(execFile)(process.execPath, [PROGRAM, 'release', 'nvidia', ...words, `--state.file=${state}`]);
   return [
     {
       name: '--probe.nvidia.release-file',

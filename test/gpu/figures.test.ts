@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { areThere, CAPTURES, skipped } from '../support/captures.ts';
 import { buildMachine, readMachine } from '../support/machine.ts';
+import { PROGRAM } from '../support/program.ts';
 import { compared, documentFigures } from './figures.ts';
 import { Page } from './page.ts';
 import { Smi } from './smi.ts';
@@ -20,16 +21,7 @@ for (const folder of ['sys', 'proc', 'dev']) mkdirSync(join(root, folder));
 /** The page of the built agent on a machine whose `nvidia-smi` prints this document. */
 function pageOf(program: string): Page {
   const paths = ['sys', 'proc', 'dev'].map((name) => `--path.${name === 'dev' ? 'dev' : `${name}fs`}=${join(root, name)}`);
-  const words = [
-    'dist/cli/main.js',
-    'list',
-    '--read',
-    '-o',
-    'prom',
-    ...paths,
-    '--probe.nvidia.source=smi',
-    `--probe.nvidia.smi-path=${program}`,
-  ];
+  const words = [PROGRAM, 'list', '--read', '-o', 'prom', ...paths, '--probe.nvidia.source=smi', `--probe.nvidia.smi-path=${program}`];
   return new Page(execFileSync(process.execPath, words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }));
 }
 

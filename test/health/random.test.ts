@@ -181,7 +181,7 @@ const holds = ({ status, level = 400 }: Finding): boolean => status === true || 
 const copy = (state: HealthMemory): HealthMemory => JSON.parse(JSON.stringify(state)) as HealthMemory;
 
 describe('whatever happens', () => {
-  it.each(Array.from({ length: repetitions(15, 40) }, (_, index) => index + 1))(
+  it.each(Array.from({ length: repetitions(5, 40) }, (_, index) => index + 1))(
     'verdicts and events agree with each other and with the evidence (seed %i)',
     (seed) => {
       const life = new Life(seed);

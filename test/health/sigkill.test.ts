@@ -8,7 +8,7 @@ import { decodeState } from '../../src/health/journal/state-file.ts';
 import { repetitions } from '../support/repetitions.ts';
 
 const BOOT = 'this-boot';
-const KILLS = repetitions(20, 50);
+const KILLS = repetitions(8, 50);
 
 let folder = '';
 beforeAll(async () => {
@@ -53,7 +53,7 @@ describe('an agent killed at random moments', () => {
       const ids = lines.map((line) => Number(line.split(' ')[1]));
       expect(ids[0], 'an event that was written is not judged again').toBeGreaterThan(lastWritten);
       told.push(...ids);
-      const read = decodeState(readFileSync(path, 'utf8'), BOOT);
+      const read = await decodeState(readFileSync(path, 'utf8'), BOOT);
       expect(read.ignored).toBeUndefined();
       expect(read.state?.devices['test/one']?.conditions.Latched).toMatchObject({ phase: 'active' });
       const incidents = read.state?.devices['test/one']?.incidents?.filter(({ condition }) => condition === 'Latched');

@@ -30,18 +30,18 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 describe('the text of a state file', () => {
   it('decodes to the encoded state', async () => {
     const state = someState();
-    const read = decodeState(await encodeState(state, BOOT), BOOT);
+    const read = await decodeState(await encodeState(state, BOOT), BOOT);
     expect(read.state).toEqual(state);
     expect(createHealthEngine({ policy, state: read.state as HealthMemory }).knownDevices()).toHaveLength(1);
   });
 
-  it('decodes to the state of a file of the versions before, which is one JSON value with its checksum', () => {
+  it('decodes to the state of a file of the versions before, which is one JSON value with its checksum', async () => {
     const body = JSON.stringify(someState(3));
     const sha256 = createHash('sha256').update(body).digest('hex');
     for (const version of [1, 2]) {
       const header = JSON.stringify({ format: 'device-agent-health', version, bootId: BOOT, sha256 });
-      expect(decodeState(`${header}\n${body}\n`, BOOT).state).toEqual(someState(3));
-      expect(decodeState(`${header}\n${body.replace('Down', 'Up')}\n`, BOOT)).toMatchObject({ ignored: 'damaged' });
+      expect((await decodeState(`${header}\n${body}\n`, BOOT)).state).toEqual(someState(3));
+      expect(await decodeState(`${header}\n${body.replace('Down', 'Up')}\n`, BOOT)).toMatchObject({ ignored: 'damaged' });
     }
   });
 
@@ -50,7 +50,7 @@ describe('the text of a state file', () => {
     const whole = Buffer.from(await encodeState(state, BOOT));
     const outcomes = new Set<string>();
     for (let length = 0; length < whole.length; length += 1) {
-      const read = decodeState(whole.subarray(0, length).toString('utf8'), BOOT);
+      const read = await decodeState(whole.subarray(0, length).toString('utf8'), BOOT);
       if (read.state !== undefined) expect(read.state).toEqual(state);
       outcomes.add(read.ignored ?? `whole without ${whole.length - length} byte`);
     }
@@ -62,22 +62,22 @@ describe('the text of a state file', () => {
     for (let at = 0; at < whole.length - 1; at += 1) {
       const changed = Buffer.from(whole);
       changed[at] = (changed[at] as number) ^ 1;
-      expect(decodeState(changed.toString('utf8'), BOOT).state, `byte ${at}`).toBeUndefined();
+      expect((await decodeState(changed.toString('utf8'), BOOT)).state, `byte ${at}`).toBeUndefined();
     }
   });
 
   it('is ignored, with the reason, when it has another boot, another version or no state at all', async () => {
     const text = await encodeState(someState(), BOOT);
-    expect(decodeState(text, 'another')).toMatchObject({ ignored: 'other-boot', message: 'is from another boot of the machine' });
-    expect(decodeState(await encodeState(someState(), ''), ''), 'an unknown boot is never the same').toMatchObject({
+    expect(await decodeState(text, 'another')).toMatchObject({ ignored: 'other-boot', message: 'is from another boot of the machine' });
+    expect(await decodeState(await encodeState(someState(), ''), ''), 'an unknown boot is never the same').toMatchObject({
       ignored: 'other-boot',
     });
-    expect(decodeState(text.replace('"version":4', '"version":9'), BOOT)).toMatchObject({ ignored: 'other-version' });
+    expect(await decodeState(text.replace('"version":4', '"version":9'), BOOT)).toMatchObject({ ignored: 'other-version' });
     for (const other of ['', '\n\n', '{}', '[]', 'null\nnull', '12', 'text', '\u0000\u0001']) {
-      expect(decodeState(other, BOOT).ignored).toBe('damaged');
+      expect((await decodeState(other, BOOT)).ignored).toBe('damaged');
     }
     const wrongShape = await encodeState({ devices: {}, events: [] } as unknown as HealthMemory, BOOT);
-    expect(decodeState(wrongShape, BOOT).ignored).toBe('damaged');
+    expect((await decodeState(wrongShape, BOOT)).ignored).toBe('damaged');
   });
 
   it('omits the history of counters first, then the events, but never the conditions', async () => {
@@ -85,7 +85,7 @@ describe('the text of a state file', () => {
     const state = someState(50);
     const written = async (maxBytes: number) => {
       const error = await createStateFile({ path, bootId: BOOT, maxBytes }).write(state);
-      return error ?? decodeState(readFileSync(path, 'utf8'), BOOT).state;
+      return error ?? (await decodeState(readFileSync(path, 'utf8'), BOOT)).state;
     };
     const full = (await encodeState(state, BOOT)).length;
     const smaller = (await written(full - 1)) as HealthMemory;
@@ -215,7 +215,7 @@ describe('a state file', () => {
     const path = join(folder, 'health.json');
     const state = someState();
     const good = sectionsOf(state);
-    expect(decodeState(textOf(good), BOOT).state, 'the text is right but for what is spoilt').toEqual(state);
+    expect((await decodeState(textOf(good), BOOT)).state, 'the text is right but for what is spoilt').toEqual(state);
     const { devices, events, ...engine } = spoil(state) as Record<string, unknown>;
     const wrapped = {
       engine: { ...(good.engine as object), ...engine },

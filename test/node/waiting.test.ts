@@ -9,7 +9,8 @@ import type { SimulatedPod } from '../../src/sim/kubelet/pods.ts';
 import { run } from '../cli/command-line.ts';
 import { Machine } from '../kubelet/real/support/machine.ts';
 import { seriesOf } from '../kubelet/real/support/watched-node.ts';
-import { isInstalled, plainScrape, type RunningPrometheus, startPrometheus } from '../support/prometheus.ts';
+import { isInstalled } from '../support/installed.ts';
+import { plainScrape, type RunningPrometheus, startPrometheus } from '../support/prometheus.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 import { Cluster, whyNoControlPlane } from './support/cluster.ts';
 

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { repetitions } from '../support/repetitions.ts';
 import { seededRandom } from '../support/seeded.ts';
 import { FaultHistory } from './fault-histories.ts';
 
-const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? 40);
+const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? repetitions(12, 40));
 const SEED = Number(process.env.ORACLE_SEED ?? 1);
 const STEPS = 24;
 const XIDS = [13, 31, 43, 43, 45, 79];

@@ -1,13 +1,14 @@
 import { expect, it } from 'vitest';
 import { oracle as amdgpu } from '../probes/amdgpu/oracle.ts';
 import { oracle as infiniband } from '../probes/infiniband/oracle.ts';
+import { repetitions } from '../support/repetitions.ts';
 import { type Choose, seeded } from '../support/seeded.ts';
 import type { Fault, OracleFamily } from './family.ts';
 import { INTERVAL_MS, OracleNode } from './node.ts';
 import type { OverlaidTree } from './overlaid-tree.ts';
 import { NEEDED_MS, RepeatKnowledge, type Use } from './repeat-knowledge.ts';
 
-const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? 12);
+const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? repetitions(4, 12));
 const FIRST_SEED = Number(process.env.ORACLE_SEED ?? 1);
 const LENGTH = 20;
 

@@ -68,6 +68,10 @@ function snapshotOf(family: DeviceFamily, collection: Collection): Snapshot {
   return new Assembler(settings, unjudged).assemble(inputs, { nowMs: NOW_MS, monotonicMs: 0 });
 }
 
+/** The file that declares metrics, conditions or problems of a family. */
+const codeOf = (family: string, part: string): string =>
+  inCode.includes(family) ? `src/probes/${family}/${part}.ts` : `families/${family}.yaml`;
+
 /** What a golden machine gives, with `{root}` in place of its temporary directory. */
 interface Golden {
   readonly collection: Collection;
@@ -151,9 +155,13 @@ describe.each(cases)('$family on the machine $name', (machine) => {
     const declared = new Set(family.metrics.map((metric) => metric.name));
     for (const { device, read, outOfBand } of collection.reports) {
       for (const part of [read ?? [], outOfBand ?? []].flat()) {
-        for (const reading of part.readings) expect(declared, 'a reading of a metric that is not declared').toContain(reading.metric);
+        for (const reading of part.readings)
+          expect(declared, `a metric that ${codeOf(machine.family, 'metrics')} does not declare`).toContain(reading.metric);
         for (const { type, reason } of part.findings)
-          expect(family.conditions.find((condition) => condition.type === type)?.reasons, type).toContain(reason);
+          expect(
+            family.conditions.find((condition) => condition.type === type)?.reasons,
+            `a reason of ${type} that ${codeOf(machine.family, 'conditions')} does not declare`,
+          ).toContain(reason);
       }
       expect(family.kinds, `the kind of ${device.id}`).toContain(device.kind);
       const isOutOfBand = (wanted: string): boolean => family.conditions.find(({ type }) => type === wanted)?.outOfBand === true;
@@ -166,12 +174,17 @@ describe.each(cases)('$family on the machine $name', (machine) => {
         'reported outOfBand, and not declared so',
       ).toEqual([]);
     }
-    for (const problem of collection.problems) expect(family.problems.map(({ code }) => code)).toContain(problem.code);
-    await expect(page).toMatchFileSnapshot(join(process.cwd(), machine.folder, 'expected.prom'));
+    const codes = family.problems.map(({ code }) => code);
+    for (const { code } of collection.problems) expect(codes, codeOf(machine.family, 'problems')).toContain(code);
+    const differs = (name: string): string =>
+      `${join(machine.folder, name)} differs: correct the code, or run "npm test -- conformance -u" and check the file`;
+    await expect(page, differs('expected.prom')).toMatchFileSnapshot(join(process.cwd(), machine.folder, 'expected.prom'));
     const golden = join(process.cwd(), machine.folder, 'expected.json');
     const kept = existsSync(golden) ? readFileSync(golden, 'utf8') : facts;
     // The order of the members of an object has no meaning.
-    await expect(isDeepStrictEqual(JSON.parse(facts), JSON.parse(kept)) ? kept : facts).toMatchFileSnapshot(golden);
+    await expect(isDeepStrictEqual(JSON.parse(facts), JSON.parse(kept)) ? kept : facts, differs('expected.json')).toMatchFileSnapshot(
+      golden,
+    );
   });
 });
 
@@ -224,7 +237,10 @@ describe('every condition that holds on a golden machine', () => {
     const typesWith = (value: boolean): Set<string> =>
       new Set(findings.flatMap(({ type, status = value }) => (status === value ? [type] : [])));
     const ends = typesWith(false);
-    expect([...typesWith(true)].filter((type) => !ends.has(type)).sort()).toEqual(Object.keys(WITHOUT_END[name] ?? {}).sort());
+    const endless = [...typesWith(true)].filter((type) => !ends.has(type)).sort();
+    expect(endless, `add a machine that reports them as false: test/probes/${name}/<case>/machine.yaml`).toEqual(
+      Object.keys(WITHOUT_END[name] ?? {}).sort(),
+    );
   });
 });
 
@@ -241,6 +257,7 @@ describe('every declared metric', () => {
       ...Object.keys(ON_REQUEST),
     ]);
     const { metrics } = await loadFamily(name);
-    expect(metrics.map(({ name: metric }) => metric).filter((metric) => !seen.has(metric))).toEqual([]);
+    const unseen = metrics.map(({ name: metric }) => metric).filter((metric) => !seen.has(metric));
+    expect(unseen, `add what shows them to a machine: test/probes/${name}/<case>/machine.yaml`).toEqual([]);
   });
 });

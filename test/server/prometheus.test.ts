@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { isInstalled, plainScrape, startPrometheus } from '../support/prometheus.ts';
+import { isInstalled } from '../support/installed.ts';
+import { plainScrape, startPrometheus } from '../support/prometheus.ts';
 import { start } from './start.ts';
 
 const undo: (() => unknown)[] = [];

@@ -45,8 +45,8 @@ describe('the detector of waiting containers', () => {
   beforeAll(async () => {
     const own = await replayAll(true);
     results = own.results;
-    const others = await replayAll(false);
-    process.stdout.write(others.results.length === 0 ? own.table : own.table + others.table);
+    // Nothing is demanded of the figures of others: they are printed where nobody waits.
+    process.stdout.write(process.env.CI === undefined ? '' : own.table + (await replayAll(false)).table);
   }, 600_000);
 
   it('has histories of each kind, and each has a name of its own', () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { repetitions } from '../support/repetitions.ts';
 import { histories as hangs } from './corpus/independent-hangs.ts';
 import { histories as records } from './corpus/independent-records.ts';
 import { histories as servers } from './corpus/independent-servers.ts';
@@ -10,24 +11,30 @@ const KINDS =
     ' ',
   );
 const made = new Map<string, StallHistory>();
-/** Each is made once: that takes most of the time. */
-const histories = [...work, ...hangs, ...servers, ...records].map(({ name, make }) => ({
-  name,
-  make: () => {
-    const history = made.get(name) ?? make();
-    made.set(name, history);
-    return history;
-  },
-}));
+/** Each is made once: that takes most of the time. A developer who waits gets every sixth of them. */
+const histories = [...work, ...hangs, ...servers, ...records]
+  .filter((_, at) => at % repetitions(6, 1) === 0)
+  .map(({ name, make }) => ({
+    name,
+    make: () => {
+      const history = made.get(name) ?? make();
+      made.set(name, history);
+      return history;
+    },
+  }));
 
 describe('the independent histories', () => {
   it('have names of their own', () => {
     expect(new Set(histories.map(({ name }) => name)).size).toBe(histories.length);
   });
 
-  it('are of every kind', () => {
-    expect(new Set(histories.map((source) => source.make().kind))).toEqual(new Set(KINDS));
-  }, 120_000);
+  it.skipIf(process.env.CI === undefined)(
+    'are of every kind (skipped: CI makes all histories)',
+    () => {
+      expect(new Set(histories.map((source) => source.make().kind))).toEqual(new Set(KINDS));
+    },
+    120_000,
+  );
 
   it.each(histories)('$name', { timeout: 60_000 }, ({ name, make }) => {
     const history = make();

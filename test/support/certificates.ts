@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isInstalled } from './prometheus.ts';
+import { isInstalled } from './installed.ts';
 import { leaveOut } from './skipped.ts';
 
 /** Why no certificate can be made here; undefined when one can. */

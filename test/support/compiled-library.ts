@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, renameSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isInstalled } from './prometheus.ts';
+import { isInstalled } from './installed.ts';
 import { leaveOut } from './skipped.ts';
 
 /** Why nothing can be compiled here; undefined when it can. */

@@ -1,19 +1,9 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-
-/** Whether a program can be started. `words`: what it takes instead of `--version`. */
-export function isInstalled(program: string, ...words: readonly string[]): boolean {
-  try {
-    execFileSync(program, words.length === 0 ? ['--version'] : words, { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 export interface Sample {
   readonly metric: Readonly<Record<string, string>>;

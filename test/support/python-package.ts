@@ -2,7 +2,7 @@ import { type ExecFileSyncOptions, execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isInstalled } from './prometheus.ts';
+import { isInstalled } from './installed.ts';
 
 /** A folder with the unpacked files of a package, or why it cannot be had here. */
 export type Unpacked =

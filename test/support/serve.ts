@@ -1,5 +1,6 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { PROGRAM } from './program.ts';
 
 const OUTPUT: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe'];
 const START_MS = 30_000;
@@ -19,7 +20,7 @@ export interface ServedAgent {
 
 /** The built agent. */
 export function serve(flags: readonly string[], command = 'serve', settings: Pick<SpawnOptions, 'env'> = {}): Promise<ServedAgent> {
-  return startAgent([process.execPath, 'dist/cli/main.js', command, ...flags], settings);
+  return startAgent([process.execPath, PROGRAM, command, ...flags], settings);
 }
 
 /** Starts any build of the agent by its command line, and waits for its address; fails with its log when there is none. */

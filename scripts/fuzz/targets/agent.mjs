@@ -56,11 +56,11 @@ export async function state() {
     events: [],
   };
   const text = await encodeState(memory, 'boot');
-  assert.deepEqual(decodeState(text, 'boot').state, memory);
+  assert.deepEqual((await decodeState(text, 'boot')).state, memory);
   return {
     make: (choose) => (choose(2) === 0 ? mutate(choose, text) : randomText(choose, 2_000)),
-    check(changed) {
-      const read = decodeState(changed, 'boot');
+    async check(changed) {
+      const read = await decodeState(changed, 'boot');
       if (read.state === undefined) return assert.ok(read.ignored !== undefined && read.message !== '');
       assert.deepEqual(read.state, memory, 'a changed state was believed');
     },

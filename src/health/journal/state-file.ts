@@ -40,12 +40,12 @@ const MAX_STATE_BYTES = 64 * 1024 * 1024;
 export const encodeState = (state: HealthMemory, bootId: string): Promise<string> => encodeSaved(FORMAT, bootId, sectionsOf(state));
 
 /** Decodes the text of a state file. Any other text is ignored, with the reason. */
-export const decodeState = (text: string, bootId: string): StateRead => stateOf(decodeSaved(FORMAT, text), bootId);
+export const decodeState = (text: string, bootId: string): Promise<StateRead> => stateOf(decodeSaved(FORMAT, text), bootId);
 
 /** The faults in a state file, whatever its boot; none when it cannot be read. */
 export async function keptFaultsIn(path: string): Promise<readonly KeptFault[]> {
   const { text } = await readUntrustedFile(path, MAX_STATE_BYTES);
-  return text === undefined ? [] : (decodeState(text, '').faultList ?? []);
+  return text === undefined ? [] : ((await decodeState(text, '')).faultList ?? []);
 }
 
 function sectionsOf({ devices, events, faultList = [], ...engine }: HealthMemory): SavedSections {
@@ -58,16 +58,16 @@ function sectionsOf({ devices, events, faultList = [], ...engine }: HealthMemory
   };
 }
 
-function stateOf(saved: SavedRead, bootId: string): StateRead {
+async function stateOf(saved: SavedRead, bootId: string): Promise<StateRead> {
   if (saved.ignored !== undefined) return saved;
   const state = saved.version >= 3 ? fromSections(saved.body) : saved.body;
+  const problem = await schemaProblem(MEMORY_SCHEMA, state);
+  const memory = problem === undefined ? withFaults(state as HealthMemory) : undefined;
   if (saved.bootId !== bootId || bootId === '') {
     const other = ignored('other-boot', 'is from another boot of the machine');
-    return isMemory(state) ? { ...other, past: pastOf(state), ...faultListOf(withFaults(state)) } : other;
+    return memory === undefined ? other : { ...other, past: pastOf(memory), ...faultListOf(memory) };
   }
-  return isMemory(state)
-    ? { state: withFaults(state) }
-    : ignored('damaged', `contains no health state: ${schemaProblem(MEMORY_SCHEMA, state)}`);
+  return memory === undefined ? ignored('damaged', `contains no health state: ${problem}`) : { state: memory };
 }
 
 /** The names of the events are integers, which an object has in their order. */
@@ -89,8 +89,6 @@ function withoutRates(state: HealthMemory): HealthMemory {
 function ignored(reason: StateIgnored, message: string): Extract<StateRead, { readonly message: string }> {
   return { ignored: reason, message };
 }
-
-const isMemory = (value: unknown): value is HealthMemory => schemaProblem(MEMORY_SCHEMA, value) === undefined;
 
 /** A state that an agent kept and does not use. */
 export interface KeptState {
@@ -120,18 +118,17 @@ export function createStateFile(options: { readonly path: string; readonly bootI
   const file = new SavedStateFile(path, FORMAT, bootId, maxBytes);
   return {
     async read() {
-      const read = stateOf(await file.read(), bootId);
+      const read = await stateOf(await file.read(), bootId);
       return read.ignored !== undefined && SET_ASIDE.has(read.ignored) ? { ...read, kept: await setAside(path) } : read;
     },
     async kept() {
-      const reads = await file.kept();
-      return reads.map(({ path: kept, saved }) => {
-        const devices = Object.values(stateOf(saved, bootId).state?.devices ?? {});
-        return {
-          path: kept,
-          unhealthy: devices.filter(({ verdict }) => verdict.state === 'unhealthy').map(({ device }) => deviceKey(device)),
-        };
-      });
+      const states: KeptState[] = [];
+      for (const { path: kept, saved } of await file.kept()) {
+        const { state } = await stateOf(saved, bootId);
+        const unhealthy = Object.values(state?.devices ?? {}).filter(({ verdict }) => verdict.state === 'unhealthy');
+        states.push({ path: kept, unhealthy: unhealthy.map(({ device }) => deviceKey(device)) });
+      }
+      return states;
     },
     async write(state) {
       const smaller = (): SavedSections[] => [withoutRates(state), { ...withoutRates(state), events: [] }].map(sectionsOf);

@@ -1,4 +1,4 @@
-import { Ajv, type ValidateFunction } from 'ajv';
+import type { ValidateFunction } from 'ajv';
 
 /** JSON Schema of a state. Members that it does not name are allowed: an agent of the same version may write more. */
 export type SavedSchema = Readonly<Record<string, unknown>>;
@@ -28,9 +28,13 @@ export const entries = (of: SavedSchema, most: number): SavedSchema => ({
 
 export const list = (of: SavedSchema, most: number): SavedSchema => ({ type: 'array', items: of, maxItems: most });
 
-/** What of a value differs from the schema: `/devices/a/verdict must be object`; undefined when nothing does. */
-export function schemaProblem(schema: SavedSchema, value: unknown): string | undefined {
+/**
+ * What of a value differs from the schema: `/devices/a/verdict must be object`; undefined when nothing does. The library is loaded here, because an agent
+ * that finds no state on the disk never needs it.
+ */
+export async function schemaProblem(schema: SavedSchema, value: unknown): Promise<string | undefined> {
   if (!isShallow(value)) return `it has more than ${MOST_LEVELS} levels`;
+  const { Ajv } = await import('ajv');
   const validate = compiled.get(schema) ?? new Ajv({ strict: false }).compile(schema);
   compiled.set(schema, validate);
   if (validate(value)) return undefined;

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { PROGRAM } from '../../support/program.ts';
 
 /** The built publisher in a process of its own. */
 export class PublishProcess {
@@ -8,7 +9,7 @@ export class PublishProcess {
 
   /** `through`: a command line that runs the one after it, such as one that enters a namespace. */
   constructor(flags: readonly string[], environment: Readonly<Record<string, string>>, through: readonly string[] = []) {
-    const [program = '', ...words] = [...through, process.execPath, 'dist/cli/main.js', 'publish', ...flags, '--log.format=json'];
+    const [program = '', ...words] = [...through, process.execPath, PROGRAM, 'publish', ...flags, '--log.format=json'];
     this.child = spawn(program, words, {
       env: { PATH: process.env.PATH, ...environment },
       stdio: ['ignore', 'ignore', 'pipe'],

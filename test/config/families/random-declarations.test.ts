@@ -10,7 +10,7 @@ import { ACME, acmeFiles, lookAt } from '../../probes/declared/support.ts';
 import { buildMachine } from '../../support/machine.ts';
 import { type Choose, seeded } from '../../support/seeded.ts';
 
-/** `DECLARATIONS=100000 npx vitest run --project tests test/config/families/random-declarations.test.ts`. */
+/** `DECLARATIONS=100000 npx vitest run test/config/families/random-declarations.test.ts`. */
 const COUNT = Number(process.env.DECLARATIONS ?? 250);
 
 const machine = buildMachine({ about: '', ...acmeFiles(3) });

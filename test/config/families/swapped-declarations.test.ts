@@ -12,7 +12,7 @@ import { unless } from '../../support/skipped.ts';
 
 /** Any user but root. */
 const STRANGER = 4_711;
-const LOADS = repetitions(500, 2_000);
+const LOADS = repetitions(150, 2_000);
 const isRoot = process.getuid?.() === 0;
 
 let base: string;

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebConfigFile } from '../../../src/config/web/web-config-file.ts';
 import { systemClock } from '../../../src/host/clock.ts';
 import { Certificates } from '../../support/certificates.ts';
-import { isInstalled } from '../../support/prometheus.ts';
+import { isInstalled } from '../../support/installed.ts';
 import { unless } from '../../support/skipped.ts';
 
 const HASH = '$2b$04$Y0LI3kIj94UG8d8ePCe3Y.wD1UxAXxOPt0ypzyjlB1DLEYvgvxmV2';

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { repetitions } from '../../support/repetitions.ts';
 import { seeded } from '../../support/seeded.ts';
 import { hopper, type ScriptedGpu } from './scripted-script.ts';
 import { started } from './started.ts';
@@ -56,7 +57,7 @@ function scripted({ processes, samples, codes: [newer, older, clients] }: Moment
   };
 }
 
-const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? 60);
+const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? repetitions(15, 60));
 const READS = 4;
 
 it(`the share of a process is known only by what the driver told (${HISTORIES} histories)`, async () => {

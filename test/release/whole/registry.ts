@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort, isInstalled } from '../../support/prometheus.ts';
+import { isInstalled } from '../../support/installed.ts';
+import { freePort } from '../../support/prometheus.ts';
 
 /** Why no image can be pushed and signed here; undefined when one can. The first is built from source, Debian has the others. */
 export function whyNoRegistry(): string | undefined {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Access, type ClientAuthType, OPEN_ACCESS } from '../../../src/server/access/access.ts';
 import { namesIn } from '../../../src/server/http/tls-server.ts';
 import { Certificates } from '../../support/certificates.ts';
-import { isInstalled } from '../../support/prometheus.ts';
+import { isInstalled } from '../../support/installed.ts';
 import { unless } from '../../support/skipped.ts';
 import { ask, connectTo, start } from '../asking.ts';
 import { feedOf, gpu } from '../feed/support.ts';

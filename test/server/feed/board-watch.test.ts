@@ -8,7 +8,7 @@ import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { type Access, OPEN_ACCESS } from '../../../src/server/access/access.ts';
 import { BoardFeed } from '../../../src/server/feed/board-feed.ts';
 import { MOST_BOARD_STREAMS } from '../../../src/server/feed/board-watch.ts';
-import { isInstalled } from '../../support/prometheus.ts';
+import { isInstalled } from '../../support/installed.ts';
 import { leaveOut } from '../../support/skipped.ts';
 import { ask, connectTo, start } from '../asking.ts';
 import { broken, gpu, snapshotOf } from './support.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Access, OPEN_ACCESS } from '../../../src/server/access/access.ts';
-import { isInstalled } from '../../support/prometheus.ts';
+import { isInstalled } from '../../support/installed.ts';
 import { leaveOut } from '../../support/skipped.ts';
 import { ask, connectTo, start } from '../asking.ts';
 import { broken, feedOf, gpu, snapshotOf } from './support.ts';

@@ -1,0 +1,58 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { join } from 'node:path';
+
+/** Bundles of earlier sources are kept for runs that still use them. */
+const KEPT = 3;
+const FOLDER = 'node_modules/.cache/device-agent-programs';
+
+/** The program that tests start: bundled, because that starts in half the time, and is what an image has. Outside of a run of tests: what was built. */
+export const PROGRAM = process.env.TEST_PROGRAM ?? 'dist/cli/main.js';
+
+/** What the bundle depends on, by size and time. */
+function stateOfSources(): string {
+  const names = ['src', 'docs', 'scripts'].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
+  );
+  const hash = createHash('sha256');
+  for (const name of [...names, 'package-lock.json', 'package.json'].toSorted()) {
+    const { size, mtimeMs } = statSync(name);
+    hash.update(`${name} ${size} ${mtimeMs}\n`);
+  }
+  return hash.digest('hex').slice(0, 16);
+}
+
+/** Bundles these sources, unless an earlier run did. */
+function bundled(): string {
+  const target = join(FOLDER, stateOfSources());
+  if (!existsSync(target)) {
+    mkdirSync(FOLDER, { recursive: true });
+    const made = join(FOLDER, `new-${process.pid}`);
+    execFileSync(process.execPath, ['scripts/bundle.mjs', made], { stdio: ['ignore', 'ignore', 'inherit'] });
+    try {
+      renameSync(made, target);
+    } catch {
+      // Another run was faster.
+      rmSync(made, { recursive: true, force: true });
+    }
+    const times = readdirSync(FOLDER).map((name) => ({ path: join(FOLDER, name), atMs: statSync(join(FOLDER, name)).mtimeMs }));
+    for (const { path } of times.toSorted((a, b) => b.atMs - a.atMs).slice(KEPT)) rmSync(path, { recursive: true, force: true });
+  }
+  return join(target, 'main.js');
+}
+
+/** Prepares a run of tests: the program, and a process that ends what tests started when the run ends in any way. */
+export function setup(): void {
+  process.env.TEST_PROGRAM ??= bundled();
+  if (process.env.TEST_RUN !== undefined) return;
+  process.env.TEST_RUN = randomUUID();
+  const guard = spawn(process.execPath, ['test/support/guard.mjs', `TEST_RUN=${process.env.TEST_RUN}`], {
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  guard.unref();
+  // The pipe stays open until this process ends, and does not keep it.
+  (guard.stdin as Socket).unref();
+}

@@ -1,0 +1,63 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** The project that runs a file of tests. */
+export type Project = 'floors' | 'pure' | 'tests' | 'programs' | 'kubelet' | 'node' | 'kernel' | 'release';
+
+const BY_PLACE: readonly (readonly [place: string, project: Project])[] = [
+  ['test/floors.test.ts', 'floors'],
+  // It has the words that tell the others apart.
+  ['test/support/projects.test.ts', 'pure'],
+  ['test/kubelet/real/', 'kubelet'],
+  ['test/node/', 'node'],
+  ['test/kernel/', 'kernel'],
+  ['test/release/whole/', 'release'],
+];
+
+/** How a test starts a program of others that takes seconds, or that few developers have. */
+const OF_PROGRAMS =
+  /\bstart(?:Prometheus|Alertmanager)\(|isInstalled\('promtool'\)|'promtool', 'cc'|\bchromium\b|support\/chart\.ts'|python-package\.ts'/;
+
+/**
+ * What others in the same process would notice, or what needs a process of its own: processes that run beside the test, threads, sockets, mocked modules and clocks,
+ * the state, the limits and the memory of the process.
+ */
+const NOT_PURE: readonly RegExp[] = [
+  /import \{[^}]*(?<!type )\b(?:spawn|fork|exec|execFile)\b[^}]*\} from 'node:child_process'/,
+  /\bprlimit\b|\bulimit\b/,
+  /^import (?!type )[^;]*? from '(?:node:(?:net|http|https|http2|tls|dgram)|@grpc\/grpc-js)'/m,
+  /(?<!type \{[^}]*)from 'node:(?:worker_threads|cluster|v8)'/,
+  /\bvi\.(?:mock|doMock|hoisted|stubGlobal|stubEnv|resetModules|useFakeTimers|setSystemTime)\b/,
+  /\bprocess\.env(?:\.\w+|\[[^\]]+\])\s*\??=(?!=)|delete process\.env|Object\.assign\(process\.env/,
+  /\bprocess\.(?:chdir|umask|kill|on|once|exit|exitCode|set[eug]+id|stdout|stderr|memoryUsage|resourceUsage)\b/,
+  /\bglobalThis\.\w+ =|\bglobal\.gc\b|\bprocess_open_fds\b|\/proc\/self\/(?:fd|task|status|smaps)/,
+];
+
+/** Whether a file, or a helper that it loads, does what others would notice. */
+function isPure(path: string, seen = new Set<string>()): boolean {
+  seen.add(path);
+  const text = readFileSync(path, 'utf8');
+  if (NOT_PURE.some((pattern) => pattern.test(text))) return false;
+  for (const [, name = ''] of text.matchAll(/^(?:import|export) (?!type )[^;]*?from '(\.[^']+\.ts)';$/gm)) {
+    const helper = join(dirname(path), name);
+    if (/(?:^|\/)test\//.test(helper) && !seen.has(helper) && existsSync(helper) && !isPure(helper, seen)) return false;
+  }
+  return true;
+}
+
+/**
+ * Which project runs a file: a folder of its own decides, then what the file says. `programs`: it starts real programs of others. `pure`: it shares a process with
+ * other files, because neither it nor a helper that it loads does what others would notice. `tests`: all else, each file in a process of its own.
+ */
+export function projectOf(path: string): Project {
+  const placed = BY_PLACE.find(([place]) => path.startsWith(place));
+  if (placed !== undefined) return placed[1];
+  if (OF_PROGRAMS.test(readFileSync(path, 'utf8'))) return 'programs';
+  return isPure(path) ? 'pure' : 'tests';
+}
+
+/** All files of tests of a project. */
+export function filesOf(project: Project): string[] {
+  const files = readdirSync('test', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.test.ts'));
+  return files.map((name) => `test/${name}`).filter((path) => projectOf(path) === project);
+}
