@@ -17,7 +17,8 @@ let node: ServedNode;
 let flags: readonly string[];
 
 beforeAll(async () => {
-  node = new ServedNode({ family: infiniband, counts: { infiniband: 2 }, resource: HCA, config: CONFIG, flags: ['--refresh.interval=1h'] });
+  const slow = ['--refresh.interval=1h', '--refresh.stale-after=2h'];
+  node = new ServedNode({ family: infiniband, counts: { infiniband: 2 }, resource: HCA, config: CONFIG, flags: slow });
   for (const path of ['proc/stat', 'dev/null']) writeFileSync(join(node.root, path), '');
   const agent = await node.start();
   await agent.until('both are read', (page) => seriesValue(page, 'device_health{device="mlx5_1",state="healthy"}') === 1);
