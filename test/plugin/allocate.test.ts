@@ -8,7 +8,7 @@ import type { PluginResource } from '../../src/model/plugin-resource.ts';
 import { type Access, allocateContainer } from '../../src/plugin/allocation/allocate.ts';
 import { Refusal } from '../../src/plugin/allocation/refusal.ts';
 import { healthByState, takeInventory } from '../../src/plugin/offers/inventory.ts';
-import { access as fpga } from '../../src/probes/fpga/access.ts';
+import { access as fpga } from '../../src/probes/fpga/index.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../../src/probes/kit/node-access.ts';
 import { deviceState, TOY, toyAccess } from './support.ts';
 

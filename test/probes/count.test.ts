@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { parseDrmClient } from '../../src/probes/intelgpu/fdinfo.ts';
-import { countOf } from '../../src/probes/kit/count.ts';
-import { parseCount as ofCard } from '../../src/probes/kit/text.ts';
-import { parseCount as ofInterface } from '../../src/probes/netdev/traffic.ts';
+import { parseDrmClient } from '../../src/probes/intelgpu/processes.ts';
+import { countOf, parseCount as ofCard } from '../../src/probes/kit/text.ts';
+import { parseCount as ofInterface } from '../../src/probes/netdev/virtual-function.ts';
 import { decodeSmartLog, LOG_FIELDS, parseSmartJson, SMART_LOG_BYTES } from '../../src/probes/nvme/smart-log.ts';
 
 const ONES = '18446744073709551615';

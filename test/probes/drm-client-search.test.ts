@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { StepRecord } from '../../src/host/fs/step-record.ts';
 import { Tree } from '../../src/host/fs/tree.ts';
 import { failing, ReplayedTree } from '../../src/host/recorded/replayed-tree.ts';
-import { ClientSearch } from '../../src/probes/kit/drm/client-search.ts';
+import { ClientSearch } from '../../src/probes/kit/drm/clients.ts';
 import { unless } from '../support/skipped.ts';
 
 const PACE = { most: 100, everyMs: 0 };

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Device } from '../../src/model/device.ts';
-import { FallbackNames } from '../../src/probes/kit/fallback-names.ts';
+import { FallbackNames } from '../../src/probes/kit/identities.ts';
 
 const one = { identity: 'drive 1', wanted: 'eui.1', fallback: '0000:01:00.0-n1' };
 const other = { identity: 'drive 2', wanted: 'eui.1', fallback: '0000:02:00.0-n1' };

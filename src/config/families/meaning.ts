@@ -1,7 +1,7 @@
 import { parseDuration } from '../../model/duration.ts';
-import { TIMEOUT_MS } from '../../probes/declared/command-rows.ts';
 import { type Declaration, type DeclaredDevices, FACT_NAMES, type Fact, JUDGES } from '../../probes/declared/declaration.ts';
 import { isWild } from '../../probes/declared/glob.ts';
+import { TIMEOUT_MS } from '../../probes/declared/rows.ts';
 import { nearestHint } from '../nearest.ts';
 import type { SchemaProblem } from '../schema-check.ts';
 import type { Path } from '../text-positions.ts';

@@ -1,6 +1,6 @@
 import { shared } from '../../model/shared-metrics.ts';
+import { sharedMetric } from '../../probes/declared/conditions.ts';
 import type { Declaration, DeclaredReading } from '../../probes/declared/declaration.ts';
-import { sharedMetric } from '../../probes/declared/metrics.ts';
 import { hwmonMetrics } from '../../probes/kit/hwmon.ts';
 import { pcieMetrics } from '../../probes/kit/pcie/pcie.ts';
 import { nearestHint } from '../nearest.ts';

@@ -1,5 +1,5 @@
-import { isAllowed } from '../../probes/declared/allowed-path.ts';
 import type { Declaration, DeclaredSource } from '../../probes/declared/declaration.ts';
+import { isAllowed } from '../../probes/declared/glob.ts';
 import { tokensOf } from '../../probes/declared/template.ts';
 import { nearestHint } from '../nearest.ts';
 import type { Path } from '../text-positions.ts';

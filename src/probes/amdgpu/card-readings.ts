@@ -5,7 +5,7 @@ import { pcieReadings } from '../kit/pcie/pcie.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import type { AwakeSample, CardFacts } from './card.ts';
 import { metrics } from './metrics.ts';
-import type { RasSample } from './ras-reader.ts';
+import type { RasSample } from './ras.ts';
 import { addTableReadings } from './table-readings.ts';
 
 /** Facts of other sources about a card. */

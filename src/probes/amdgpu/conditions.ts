@@ -1,7 +1,12 @@
 import { hours, minutes } from '../../model/duration.ts';
-import type { ConditionSpec } from '../../model/health.ts';
-import { growthCondition } from '../kit/growth-condition.ts';
-import { overTemperatureCondition } from '../kit/temperature.ts';
+import type { ConditionSpec, Finding } from '../../model/health.ts';
+import { growthCondition, raise, raiseGrowth } from '../kit/finding.ts';
+import { asOf } from '../kit/pace.ts';
+import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
+import { overTemperature, overTemperatureCondition } from '../kit/temperature.ts';
+import type { AwakeSample, CardReadResult } from './card.ts';
+import type { RasBlocks } from './kfd.ts';
+import type { BadPages, BlockErrors, RasEvents, RasSample } from './ras.ts';
 
 const RAS = '/sys/bus/pci/devices/<address>/ras';
 const DRIVER = 'Linux drivers/gpu/drm/amd';
@@ -122,3 +127,116 @@ export const conditions = {
     source: 'gpu_metrics v1.7 and later: xgmi_link_status',
   },
 } as const satisfies Readonly<Record<string, ConditionSpec>>;
+
+/** All findings of one sample of a card. Pure. */
+export function findingsOf(sample: CardReadResult): Finding[] {
+  switch (sample.state) {
+    case 'asleep':
+      return [raise(conditions.Resetting, 'Asleep', { status: false, message: 'the card sleeps' })];
+    case 'gone':
+      return pcieErrorFindings({ aer: { errors: [], totals: {} }, answers: false });
+    case 'hung':
+      return [];
+    case 'awake':
+      return awakeFindings(sample);
+  }
+}
+
+function awakeFindings(sample: AwakeSample): Finding[] {
+  return [
+    ...(sample.isRefused === undefined ? [] : [resetting(sample.isRefused)]),
+    ...(sample.monitor?.temperatures ?? []).map(overTemperature),
+    ...rasFindings(sample.ras),
+    ...linkFindings(sample),
+    ...(sample.pcie === undefined ? [] : pcieFindings(sample.pcie)),
+  ];
+}
+
+function resetting(isRefused: boolean): Finding {
+  const message = isRefused ? 'the driver refuses reads of the awake card' : 'the driver answers reads';
+  return raise(conditions.Resetting, isRefused ? 'ReadsRefused' : 'ReadsAnswered', { status: isRefused, message });
+}
+
+function rasFindings({ events, blocks, blocksMs, badPages, badPagesMs }: RasSample): Finding[] {
+  const ofPages = badPages === undefined ? [] : badPages === 'unknown' ? UNREADABLE_PAGES : badPageFindings(badPages);
+  return [
+    ...(events === undefined ? [] : events === 'unknown' ? [unreadable('RasFatal', 'event_state')] : eventFindings(events)),
+    ...blocks.flatMap(({ block, errors, isUnknown }) => {
+      if (errors !== undefined) return asOf(blockFindings(block, errors), blocksMs);
+      return isUnknown ? [unreadable('RasUncorrectable', `the errors of ${block}`, block)] : [];
+    }),
+    ...asOf(ofPages, badPagesMs),
+  ];
+}
+
+/**
+ * Conditions of a card whose files of error handling are missing, although its driver handles errors of `blocks`. Without them, a card whose
+ * fault only these files show looks healthy. Whether a kernel has `event_state`, and a card a list of bad pages, nothing else tells: these
+ * two are missing only with the whole directory.
+ */
+export function missingRasFindings({ ras }: AwakeSample, blocks: RasBlocks): Finding[] {
+  if (blocks === 'none') return [];
+  const missing = blocks.filter((name) => !ras.blocks.some(({ block }) => block === name));
+  const ofBlocks = missing.map((name) => unreadable('RasUncorrectable', `the errors of ${name}`, name));
+  if (ras.isAbsent !== true) return ofBlocks;
+  return [unreadable('RasFatal', 'event_state'), ...ofBlocks, ...(blocks.includes('umc') ? UNREADABLE_PAGES : [])];
+}
+
+const unreadable = (
+  type: 'RasFatal' | 'RasUncorrectable' | 'BadPagesPending' | 'BadPagesFailed',
+  what: string,
+  instance?: string,
+): Finding =>
+  raise(conditions[type], 'Unreadable', {
+    status: 'unknown',
+    message: `${what} cannot be read`,
+    ...(instance !== undefined && { instance }),
+  });
+
+const UNREADABLE_PAGES = (['BadPagesPending', 'BadPagesFailed'] as const).map((type) => unreadable(type, 'the list of bad pages'));
+
+function eventFindings({ fatal, poisonCreated, poisonConsumed }: RasEvents): Finding[] {
+  const status = fatal !== undefined && fatal > 0;
+  const message = `${fatal} fatal errors since the driver was loaded`;
+  return [
+    ...(fatal === undefined ? [] : [raise(conditions.RasFatal, status ? 'FatalErrors' : 'NoFatalErrors', { status, message })]),
+    ...raiseGrowth(conditions.PoisonConsumed, poisonConsumed, `consumed poison: ${poisonConsumed}`),
+    ...raiseGrowth(conditions.PoisonCreated, poisonCreated, `created poison: ${poisonCreated}`),
+  ];
+}
+
+function blockFindings(block: string, { uncorrectable, correctable, deferred }: BlockErrors): Finding[] {
+  const status = uncorrectable !== undefined && uncorrectable > 0;
+  const message = `${block}: ${uncorrectable} uncorrectable errors since the driver was loaded`;
+  return [
+    ...(uncorrectable === undefined
+      ? []
+      : [raise(conditions.RasUncorrectable, status ? 'UncorrectableErrors' : 'NoErrors', { instance: block, status, message })]),
+    ...raiseGrowth(conditions.RasDeferred, deferred, `${block}: ${deferred} deferred errors`, block),
+    ...raiseGrowth(conditions.RasCorrectable, correctable, `${block}: ${correctable} corrected errors`, block),
+  ];
+}
+
+function badPageFindings({ pending, failed, isWhole }: BadPages): Finding[] {
+  const { BadPagesPending, BadPagesFailed } = conditions;
+  const judged = (pages: number, what: string) => {
+    const status: boolean | 'unknown' = pages > 0 || (isWhole ? false : 'unknown');
+    return { status, message: `${pages} pages ${what}` };
+  };
+  const none = isWhole ? undefined : 'Unreadable';
+  return [
+    raise(BadPagesPending, pending > 0 ? 'PagesPending' : (none ?? 'NonePending'), judged(pending, 'wait for a reset')),
+    raise(BadPagesFailed, failed > 0 ? 'PagesFailed' : (none ?? 'NoneFailed'), judged(failed, 'could not be retired')),
+  ];
+}
+
+/** A link that was never up leads to no GPU on this board, which is no fault. */
+function linkFindings({ table }: AwakeSample): Finding[] {
+  return (table?.samples ?? []).flatMap(({ quantity, index, value }): Finding[] => {
+    if (quantity !== 'xgmiStatus' || (value !== 0 && value !== 1)) return [];
+    const isUp = value === 1;
+    const instance = `xgmi${index}`;
+    const message = `${instance} is ${isUp ? 'up' : 'down'}`;
+    return [raise(conditions.XgmiLinkDown, isUp ? 'LinkUp' : 'LinkDown', { instance, message, level: isUp })];
+  });
+}

@@ -1,10 +1,9 @@
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
-import type { LastIdentities } from '../kit/last-identity.ts';
+import type { LastIdentities } from '../kit/identities.ts';
 import type { CardFacts } from './card.ts';
-import { type CardPlace, type PartitionPlace, renderMinorOf } from './discover.ts';
-import { MODELS } from './models.ts';
-import type { KfdNode, Topology } from './topology.ts';
+import { type CardPlace, MODELS, type PartitionPlace, renderMinorOf } from './discover.ts';
+import type { KfdNode, Topology } from './kfd.ts';
 
 /** A partition of a card, which a container can hold instead of the card. */
 export interface Partition {

@@ -5,26 +5,23 @@ import type { Collection, DeviceReport, Problem } from '../../model/collection.t
 import type { Device } from '../../model/device.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
+import { unlisted } from '../kit/device-files.ts';
 import { raise } from '../kit/finding.ts';
-import { Kept, reconciled } from '../kit/kept.ts';
-import { LastIdentities } from '../kit/last-identity.ts';
-import { type Pace, Pacer } from '../kit/pace.ts';
+import { LastIdentities } from '../kit/identities.ts';
+import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { parseCount } from '../kit/text.ts';
-import { unlisted } from '../kit/unlisted.ts';
 import { ATI, Card, type CardReadResult } from './card.ts';
 import { ASLEEP, cardReadings } from './card-readings.ts';
-import { conditions } from './conditions.ts';
-import { CLASS, findPlaces, type Places, renderMinorOf } from './discover.ts';
-import { findingsOf, missingRasFindings } from './findings.ts';
+import { conditions, findingsOf, missingRasFindings } from './conditions.ts';
+import type { AmdgpuOptions } from './declaration.ts';
+import { CLASS, findPlaces, handlesErrors, type Places, renderMinorOf } from './discover.ts';
+import { readTopology, type Topology, topologyGeneration } from './kfd.ts';
 import { metrics } from './metrics.ts';
-import { handlesErrors } from './models.ts';
-import type { AmdgpuOptions } from './options.ts';
 import { cardDevice, expectedPartitions, type Partition, type PartitionedCard, partitionDevice, partitionedCards } from './partitions.ts';
 import { type GpuUse, ProcessReader } from './processes.ts';
 import { addPartitionReadings } from './table-readings.ts';
-import { readTopology, type Topology, topologyGeneration } from './topology.ts';
 
 /** One card in one collection. */
 interface CardRead {

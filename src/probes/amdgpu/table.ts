@@ -1,4 +1,4 @@
-import { isCount, plainValue } from '../kit/count.ts';
+import { isCount, plainValue } from '../kit/text.ts';
 import {
   ATTRIBUTES,
   type Field,

@@ -1,18 +1,111 @@
 import { existsSync } from 'node:fs';
 import type { DeviceAccess } from '../../model/access.ts';
+import type { Resolve } from '../../model/allocation.ts';
 import type { ActivitySpec, Origin, PciSign } from '../../model/declaration.ts';
 import type { Device } from '../../model/device.ts';
 import { seconds } from '../../model/duration.ts';
+import type { KnownNames, KnownOutput, KnownText } from '../../model/known-text.ts';
 import { excludeOption, listOption, type OptionSpec, pacedOption, stringOption } from '../../model/options.ts';
 import type { DeviceFamily } from '../family.ts';
-import { conditionsOf } from './conditions.ts';
-import type { Declaration } from './declaration.ts';
+import { conditionsOf, metricsOf } from './conditions.ts';
+import type { Declaration, DeclaredResource, DeclaredSource, Fact } from './declaration.ts';
 import { presenceOf } from './discover.ts';
-import { knownTextOf } from './known-text.ts';
-import { metricsOf } from './metrics.ts';
-import { type DeclaredOptions, DeclaredProbe } from './probe.ts';
-import { problems } from './problems.ts';
-import { ownsNumbers, resolver } from './resolve.ts';
+import { capturesOf } from './glob.ts';
+import { type DeclaredOptions, DeclaredProbe, problems } from './probe.ts';
+import { fill, type Words } from './template.ts';
+
+type Form = 'values' | 'texts' | 'names';
+
+/** Facts that all devices of a kind share. A UUID and a serial number are never known. */
+const FORMS: Readonly<Record<string, Form>> = {
+  ...{ model: 'texts', vendor: 'texts', driver: 'texts', firmware: 'texts', index: 'values', numaNode: 'values', minor: 'values' },
+  ...{ vfIndex: 'values', pciAddress: 'names', physicalFunction: 'names' },
+};
+
+interface Known {
+  readonly form: Form;
+  readonly source: DeclaredSource;
+}
+
+/** What a declaration reads, by the use that it makes of it. */
+function knownTextOf({ devices, readings = [], conditions = [], commands = {} }: Declaration): KnownText {
+  const known: readonly Known[] = [
+    ...[...readings, ...conditions].map((source): Known => ({ form: 'values', source })),
+    ...devices.flatMap(({ facts = {}, id, aliases = [], parent }) => [
+      ...Object.entries(facts).flatMap(([fact, source]) => knownAs(FORMS[fact], source)),
+      ...[id, ...aliases, ...(parent === undefined ? [] : [parent])].flatMap((source) => knownAs('names', source)),
+    ]),
+  ];
+  // A UUID can be an alias, too.
+  const identities = devices.flatMap(({ facts: { uuid, serial } = {} }) => [uuid, serial]).map((source) => cellOf(source));
+  const named = ({ source }: Known): boolean => !identities.includes(cellOf(source));
+  const outputs = Object.entries(commands).map(([name, { path, columns, separator, key }]): KnownOutput => {
+    const own = known.filter((one) => one.source.command === name && named(one));
+    const keys: KnownNames = key === undefined ? {} : { names: [last(key)] };
+    const cells = byForm(own, ({ pointer, column }) => (pointer === undefined ? column : last(pointer)));
+    return {
+      program: path.split('/').at(-1) as string,
+      ...cells,
+      names: [...(keys.names ?? []), ...(cells.names ?? [])],
+      ...(columns === undefined ? {} : { columns }),
+      ...(separator === undefined ? {} : { separator }),
+    };
+  });
+  return { files: byForm(known.filter(named), ({ file }) => (file === undefined ? undefined : fileName(file))), outputs };
+}
+
+const knownAs = (form: Form | undefined, source: Fact): Known[] =>
+  form === undefined || typeof source === 'string' ? [] : [{ form, source }];
+
+const cellOf = (source: Fact | undefined): string =>
+  typeof source === 'object' ? [source.command, source.pointer ?? source.column, source.file].join(' ') : '';
+
+function byForm(known: readonly Known[], nameOf: (source: DeclaredSource) => string | undefined): KnownNames {
+  const names = (form: Form): string[] =>
+    known.flatMap((one) => (one.form === form ? [nameOf(one.source)] : [])).filter((name) => name !== undefined);
+  return { values: names('values'), texts: names('texts'), names: names('names') };
+}
+
+const last = (path: string): string => path.split('/').at(-1) as string;
+
+/** A link can lead to the directory of a file, so only the last directory counts, and only before a name that can be any. */
+const fileName = (file: string): string => (last(file) === '*' ? file.split('/').slice(-2).join('/') : last(file));
+
+/** Finds the devices whose declared id equals the id of an allocation. For a claim, the driver and the device's name count. */
+export function resolver(resources: readonly DeclaredResource[]): Resolve {
+  return ({ resource, deviceId, claim }, devices) => {
+    const [owner, id] = claim === undefined ? [resource, deviceId] : [claim.driver, claim.device];
+    const fitting = resources.filter((declared) => capturesOf(declared.resource, owner) !== undefined);
+    const isNamed = (device: Device): boolean =>
+      fitting.some(({ kinds, alias }) => {
+        const wanted = alias === undefined ? undefined : fill(alias, { id });
+        return wanted !== undefined && (kinds?.includes(device.kind) ?? true) && device.aliases.includes(wanted);
+      }) ||
+      fitting.some(
+        ({ kinds, ids = [] }) =>
+          (kinds?.includes(device.kind) ?? true) &&
+          ids.some((template) => fill(template, wordsOf(device))?.toLowerCase() === id.toLowerCase()),
+      );
+    return fitting.length === 0 ? [] : devices.filter(isNamed).map((device) => device.id);
+  };
+}
+
+/** The names that a resource may end in a number for: ids of plugins of these resources may be bare numbers. */
+export const ownsNumbers = (resources: readonly DeclaredResource[]): ((resource: string) => boolean) => {
+  const numbered = resources.filter(
+    ({ ids = [], alias }) => alias !== undefined || ids.some((template) => /^\{(?:index|minor|vfIndex)\}$/.test(template)),
+  );
+  return (resource) => numbered.some((declared) => capturesOf(declared.resource, resource) !== undefined);
+};
+
+/** The facts of a device as texts, and its address with dashes, as drivers of claims write it. */
+function wordsOf(device: Device): Words {
+  const texts = Object.entries(device).flatMap(([name, value]): [string, string][] =>
+    typeof value === 'string' || typeof value === 'number' ? [[name, String(value)]] : [],
+  );
+  const dashed = device.pciAddress?.replace(/[:.]/g, '-');
+  return { ...Object.fromEntries(texts), ...(dashed === undefined ? {} : { dashedAddress: dashed }) };
+}
 
 /** A declared family, and who wrote it. Plain data: the thread builds the family again from it. */
 export interface DeclaredFamily {

@@ -1,12 +1,123 @@
 import { defined } from '../../model/defined.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
-import { addMemoryBanks } from './alveo-memory.ts';
+import { raiseGrowth } from '../kit/finding.ts';
+import { conditions } from './conditions.ts';
 import { metrics } from './metrics.ts';
-import { numbered } from './name-order.ts';
 import type { ReportBuilder } from './report-builder.ts';
-import { atMostEvery, filesOf, type Survey } from './survey.ts';
-import { parseFlag, parseId, parseRegister } from './values.ts';
-import { boardOfShell, type KdsUse, parseBootFlags, parseClocks, parseKdsStat, parseLoaded, parseMemStat } from './xrt-text.ts';
+import { atMostEvery, filesOf, numbered, type Survey } from './survey.ts';
+import { parseCount, parseFlag, parseId, parseRegister } from './values.ts';
+
+/** Use of a board by the programs of the node. */
+interface KdsUse {
+  readonly outstanding?: number | bigint;
+  readonly executions?: number | bigint;
+  readonly clients?: number | bigint;
+  /** In the host's PID namespace. */
+  readonly pids: readonly number[];
+}
+
+/** Parses `kdsstat`: lines of name and number, then `client pid:` and one number per line. Undefined when no value is known. */
+export function parseKdsStat(text: string): KdsUse | undefined {
+  const field = (name: string): number | bigint | undefined =>
+    parseCount(new RegExp(`^${name}:\\s*(\\d+)\\s*$`, 'm').exec(text)?.[1] ?? '');
+  const outstanding = field('outstanding execs');
+  const executions = field('total execs');
+  const clients = field('contexts');
+  if (outstanding === undefined && executions === undefined && clients === undefined) return undefined;
+  const tail = /^client pid:[^\S\n]*\n([\s\S]*)$/m.exec(text)?.[1] ?? '';
+  const pids = [...tail.matchAll(/^\s*(\d{1,10})\s*$/gm)].map((match) => Number(match[1]));
+  return defined({ outstanding, executions, clients, pids: [...new Set(pids)].sort((a, b) => a - b) });
+}
+
+/** Used device memory of all banks. */
+interface MemoryUse {
+  readonly bytes: number | bigint;
+  readonly buffers: number;
+}
+
+/**
+ * Parses `memstat_raw`: one line `bytes buffers 0` per bank, then a line of -22 (printed signed or unsigned), then lines per kind of
+ * buffer. The last lines count the same bytes again, so they are ignored.
+ */
+export function parseMemStat(text: string): MemoryUse | undefined {
+  let bytes = 0n;
+  let buffers = 0;
+  let banks = 0;
+  for (const line of text.split('\n')) {
+    const fields = line.trim().split(/\s+/);
+    if (fields[1]?.startsWith('-') || fields[0]?.startsWith('-')) break;
+    if (fields.length < 2 || !fields.slice(0, 2).every((field) => /^\d{1,20}$/.test(field))) continue;
+    bytes += BigInt(fields[0] as string);
+    buffers += Number(fields[1]);
+    banks += 1;
+  }
+  if (banks === 0) return undefined;
+  return { bytes: bytes <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(bytes) : bytes, buffers };
+}
+
+/** Parses `clock_freqs`, one line in MHz per clock. Returns hertz. 0 means that the shell lacks the clock and gives undefined. */
+export function parseClocks(text: string): readonly (number | undefined)[] | undefined {
+  const lines = text.trim().split('\n');
+  if (!lines.every((line) => /^\s*\d{1,6}\s*$/.test(line))) return undefined;
+  return lines.map((line) => (Number(line) === 0 ? undefined : Number(line) * 1_000_000));
+}
+
+/** Returns the board in the name of a shell: `u250` for `xilinx_u250_gen3x16_xdma_shell_4_1`. */
+export function boardOfShell(vbnv: string): string | undefined {
+  const board = vbnv.trim().split('_')[1];
+  return board === undefined || board === '' ? undefined : board;
+}
+
+/** Parses `xclbinuuid`: one UUID per slot; the nil UUID is an empty slot. Undefined when nothing is loaded. */
+export function parseLoaded(text: string): string | undefined {
+  const ids = text.split('\n').map((line) => line.trim().toLowerCase());
+  const loaded = ids.filter((id) => /^[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$/.test(id) && !/^[0-]+$/.test(id));
+  return loaded.length === 0 ? undefined : loaded.join(',');
+}
+
+/** Parses `vmr_status`: `KEY:0` or `KEY:1` on each line. */
+export function parseBootFlags(text: string): ReadonlyMap<string, boolean> {
+  return new Map([...text.matchAll(/^\s*(\w+)\s*:\s*([01])\s*$/gm)].map((match) => [match[1] as string, match[2] === '1']));
+}
+
+/** Bit 0 of `ecc_status` means uncorrectable, bit 1 correctable. Source: XRT, subdev/mig.c. */
+const UNCORRECTABLE = 1n;
+
+/**
+ * Adds the error counters of the memory banks. `side` is the user function (`u`) or the management function (`m`). Values of `u` come
+ * from a cache of the driver, which the probe does not refresh. A bank without ECC has no counters.
+ */
+export function addMemoryBanks(builder: ReportBuilder, files: DeviceFiles, side: 'u' | 'm'): void {
+  const names = new Set<string>();
+  for (const directory of numbered(files, new RegExp(`^mig\\.${side}\\.\\d+$`))) {
+    const bank = files.below(directory);
+    if (bank.value('ecc_enabled', parseFlag) !== true) continue;
+    const label = bank.text('name');
+    const name = label === undefined || names.has(label) ? directory.slice('mig.u.'.length) : label;
+    names.add(name);
+    addBank(builder, name, bank);
+  }
+}
+
+function addBank(builder: ReportBuilder, name: string, bank: DeviceFiles): void {
+  const correctable = bank.value('ecc_ce_cnt', parseCount);
+  const uncorrectable = bank.value('ecc_ue_cnt', parseCount);
+  builder.add(metrics.errors, correctable, { kind: 'ecc_correctable', bank: name });
+  builder.add(metrics.errors, uncorrectable, { kind: 'ecc_uncorrectable', bank: name });
+  builder.findings.push(...raiseGrowth(conditions.EccCorrectable, correctable, `${name}: ecc_ce_cnt ${correctable}`, name));
+  const status = bank.once('ecc_status', parseRegister);
+  const message = `${name}: ecc_ue_cnt ${uncorrectable ?? 'unknown'}`;
+  const instance = { instance: name };
+  if (status.isUnknown) builder.find('EccUncorrectable', 'unknown', 'StatusSet', `${name}: ecc_status cannot be read`, instance);
+  else if (status.value !== undefined) {
+    const isSet = (status.value & UNCORRECTABLE) !== 0n;
+    builder.find('EccUncorrectable', isSet, isSet ? 'StatusSet' : 'Clear', message, instance);
+  }
+  if (uncorrectable === undefined) return;
+  // Errors before the first read may be old, so only further errors count. Flag and counter are separate instances.
+  const counted = { type: 'EccUncorrectable', instance: `${name}/count`, reason: 'CounterGrew', message };
+  builder.findings.push({ ...counted, level: -Number(uncorrectable) });
+}
 
 /** Data of the user function that the device needs. */
 export interface UserRead {

@@ -1,6 +1,6 @@
 import { hours, seconds } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
-import { growthCondition } from '../kit/growth-condition.ts';
+import { growthCondition } from '../kit/finding.ts';
 import { pcieErrorConditions, pcieLinkCondition } from '../kit/pcie/health.ts';
 
 const PCI = 'Linux Documentation/ABI/testing/sysfs-bus-pci';

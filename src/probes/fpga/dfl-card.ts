@@ -3,17 +3,13 @@ import { hours } from '../../model/duration.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
 import { possible, type SensorKind } from '../kit/hwmon.ts';
 import { notCredible } from '../kit/temperature.ts';
-import { modelOf, pciIdentity, readPciFacts } from './board.ts';
-import { type DflBoard, onBoard, type Unit } from './dfl-board.ts';
+import { type DflBoard, modelOf, onBoard, pciIdentity, readPciFacts, type Unit } from './board.ts';
 import { addEngineErrors, readErrorMasks, readRevision } from './dfl-registers.ts';
 import { addDflSensors, readControllerVersion } from './dfl-sensors.ts';
 import { addBridges, addInfo, addManager, readManager } from './manager.ts';
 import { metrics } from './metrics.ts';
-import { numbered } from './name-order.ts';
-import { addPcie, type PciPresence } from './pcie-facts.ts';
-import { ReportBuilder } from './report-builder.ts';
-import { atMostEvery, filesOf, type Survey } from './survey.ts';
-import { addUpdates } from './updates.ts';
+import { addPcie, addUpdates, type PciPresence, ReportBuilder } from './report-builder.ts';
+import { atMostEvery, filesOf, numbered, type Survey } from './survey.ts';
 import { hex, isAllOnes, parseFlag, parseId, parseRegister } from './values.ts';
 
 /** Report of a board, and the data that its ports need. */

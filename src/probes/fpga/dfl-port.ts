@@ -1,17 +1,13 @@
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { DeviceFiles, FileFact } from '../kit/device-files.ts';
-import { pciIdentity, readPciFacts } from './board.ts';
-import type { DflBoard } from './dfl-board.ts';
+import { type DflBoard, pciIdentity, readPciFacts } from './board.ts';
 import { addIdentity, type CardRead } from './dfl-card.ts';
-import { bitNames } from './dfl-errors.ts';
-import { addErrorBits, maskOf, readRevision } from './dfl-registers.ts';
+import { addErrorBits, bitNames, maskOf, readRevision } from './dfl-registers.ts';
 import { addInfo } from './manager.ts';
-import type { ProbeMemory } from './memory.ts';
 import { metrics } from './metrics.ts';
-import { addPcie } from './pcie-facts.ts';
-import { ReportBuilder } from './report-builder.ts';
-import { filesOf, type Survey } from './survey.ts';
+import { addPcie, ReportBuilder } from './report-builder.ts';
+import { filesOf, type ProbeMemory, type Survey } from './survey.ts';
 import { hex, isAllOnes, parseFlag, parseId, parseRegister } from './values.ts';
 
 /** Values of `power_state`. Source: Linux Documentation/ABI/testing/sysfs-platform-dfl-port. */

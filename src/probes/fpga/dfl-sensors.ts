@@ -3,7 +3,7 @@ import { hours } from '../../model/duration.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
 import { type Channel, channelsIn, readAttribute } from '../kit/hwmon.ts';
 import { notCredible } from '../kit/temperature.ts';
-import { type DflBoard, onBoard } from './dfl-board.ts';
+import { type DflBoard, onBoard } from './board.ts';
 import { metrics } from './metrics.ts';
 import type { ReportBuilder } from './report-builder.ts';
 import { addSensors, HYSTERESIS, MAIN_KINDS, type NamedSensor, nameSensors, readMonitor, type Sensor } from './sensors.ts';

@@ -1,13 +1,88 @@
+import type { Host } from '../../host/host.ts';
+import { normalizePciAddress } from '../../host/pci/pci.ts';
+import type { DeviceAccess } from '../../model/access.ts';
+import type { Resolve } from '../../model/allocation.ts';
+import type { Device } from '../../model/device.ts';
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
-import { access } from './access.ts';
+import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
+import { BOARDS } from './board.ts';
 import { allConditions } from './conditions.ts';
+import { options, problems } from './declaration.ts';
+import { DFL, OPAE } from './dfl-registers.ts';
 import { metrics } from './metrics.ts';
-import { options } from './options.ts';
-import { isPresent } from './presence.ts';
 import { createFpgaProbe } from './probe.ts';
-import { problems } from './problems.ts';
-import { resolve } from './resolve.ts';
+
+/**
+ * Returns what a container needs to use a board or a port. A DFL port has one node, read and write. A whole board has the nodes of all
+ * its ports and the mode that Intel's container hook reads. It does not get the management node, which allows to program the board.
+ * The tools of OPAE and XRT take a board by its PCI address.
+ */
+export function access(device: Device): DeviceAccess {
+  const { characterDevices: paths = [], stack = '' } = device;
+  const nodes = nodeAccess(device, SRIOV_VARIABLE);
+  // AMD's plugin gives each node both as a device with all permissions and as a mount.
+  if (stack === 'xrt') {
+    return {
+      ...nodes,
+      deviceNodes: paths.map((path) => ({ path, permissions: 'rwm' })),
+      mounts: paths.map((path) => ({ path, hostPath: path, readOnly: false })),
+    };
+  }
+  if (device.kind !== 'fpga' || paths.length === 0) return nodes;
+  return { ...nodes, annotations: { 'com.intel.fpga.mode': 'fpga.intel.com/region' } };
+}
+
+/**
+ * Resolves the forms of device ids that plugins use for FPGAs: names of ports and management engines, with or without `/dev/` (Intel);
+ * PCI addresses of user functions in any spelling, with a suffix `-<n>` for shares of a card (AMD); either form as the device of a
+ * claim. A plain number is no id, because indices depend on the probe order.
+ */
+export const resolve: Resolve = ({ deviceId, claim }, devices) => {
+  const name = (claim?.device ?? deviceId)
+    .trim()
+    .toLowerCase()
+    .replace(/^\/dev\//, '');
+  if (name === '' || /^\d+$/.test(name)) return [];
+  const named = devices.filter((device) => namesOf(device).includes(name));
+  return (named.length > 0 ? named : atAddress(name, devices)).map(({ id }) => id);
+};
+
+const namesOf = (device: Device): readonly string[] => [device.id, ...device.aliases].map((name) => name.toLowerCase());
+
+/** Prefers boards: a port has the address of its board or of a virtual function. */
+function atAddress(name: string, devices: readonly Device[]): readonly Device[] {
+  const address = fullAddress(name) ?? fullAddress(name.replace(/--?\d+$/, '')) ?? fullAddress(dashed(name));
+  if (address === undefined) return [];
+  const boards = devices.filter((device) => device.kind === 'fpga' && [device.pciAddress, ...namesOf(device)].includes(address));
+  return boards.length > 0 ? boards : devices.filter((device) => device.pciAddress === address);
+}
+
+/** Requires the function number: plugins always give it, and without it other text could match. */
+function fullAddress(text: string): string | undefined {
+  return /\.[0-7]$/.test(text) ? normalizePciAddress(text) : undefined;
+}
+
+/** Converts `pci-0000-3b-00-0`, the form that drivers of resource claims use for addresses. */
+function dashed(text: string): string {
+  return text.replace(/^(?:pci-)?([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])$/, '$1:$2:$3.$4');
+}
+
+const BUS = 'bus/pci/devices';
+const CLASSES = ['class/fpga_manager', DFL.classDirectory, OPAE.classDirectory];
+
+/** Returns true when a class has an entry, or when the driver, vendor or id of a PCI function identifies a board. */
+export function isPresent({ sys }: Host): boolean {
+  if (CLASSES.some((directory) => sys.list(directory).length > 0)) return true;
+  const { names, error } = sys.listing(BUS);
+  if (names === undefined) return error !== 'ENOENT';
+  return names.some((address) => {
+    const text = (file: string): string | undefined => sys.text(`${BUS}/${address}/${file}`)?.toLowerCase();
+    const vendor = text('vendor');
+    if (vendor === '0x10ee' || BOARDS.some((board) => board.vendor === vendor && board.device === text('device'))) return true;
+    return ['user_pf', 'mgmt_pf'].some((flag) => sys.exists(`${BUS}/${address}/${flag}`));
+  });
+}
 
 /**
  * The family has two kinds of devices. `fpga` is a board. Its id is the PCI address of its physical (DFL) or user (Alveo) function,

@@ -4,8 +4,7 @@ import type { Device } from '../../model/device.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
 import { type PciFunction, readPciFunction } from '../kit/pcie/function.ts';
 import { metrics } from './metrics.ts';
-import { addPcie } from './pcie-facts.ts';
-import { ReportBuilder } from './report-builder.ts';
+import { addPcie, ReportBuilder } from './report-builder.ts';
 import { filesOf, type Placed, placedIn, type Survey } from './survey.ts';
 import { isAllOnes, parseId } from './values.ts';
 

@@ -1,20 +1,17 @@
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
 import type { Probe } from '../family.ts';
-import { LastIdentities } from '../kit/last-identity.ts';
-import { unlisted } from '../kit/unlisted.ts';
+import { unlisted } from '../kit/device-files.ts';
+import { LastIdentities } from '../kit/identities.ts';
 import { readAlveoBoards } from './alveo.ts';
-import { isFpgaBoard, pciIdentity, readPciFacts } from './board.ts';
-import { type DflFunction, groupByBoard, type Unit } from './dfl-board.ts';
+import { type DflFunction, groupByBoard, isFpgaBoard, pciIdentity, readPciFacts, type Unit } from './board.ts';
+import type { FpgaOptions } from './declaration.ts';
 import { type CardRead, readDflCard } from './dfl-card.ts';
-import { DFL, type Layout, OPAE } from './dfl-layout.ts';
 import { readDflPort } from './dfl-port.ts';
+import { DFL, type Layout, OPAE } from './dfl-registers.ts';
 import { readManagedBoards } from './manager.ts';
-import { ProbeMemory } from './memory.ts';
-import type { FpgaOptions } from './options.ts';
-import { addDriver, addPcie } from './pcie-facts.ts';
-import { ReportBuilder } from './report-builder.ts';
-import { makeSurvey, placedIn, type Survey } from './survey.ts';
+import { addDriver, addPcie, ReportBuilder } from './report-builder.ts';
+import { makeSurvey, ProbeMemory, placedIn, type Survey } from './survey.ts';
 
 export function createFpgaProbe(host: Host, options: FpgaOptions): Probe {
   const memory = new ProbeMemory(host.clock);

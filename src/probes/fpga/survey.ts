@@ -1,13 +1,140 @@
 import { basename, dirname } from 'node:path';
+import type { Clock } from '../../host/clock.ts';
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { isPciAddress } from '../../host/pci/pci.ts';
 import type { Problem } from '../../model/collection.ts';
 import { type Millis, millis } from '../../model/duration.ts';
 import { DeviceFiles, type DriverErrors } from '../kit/device-files.ts';
-import type { ProbeMemory } from './memory.ts';
-import { byNumbers } from './name-order.ts';
-import type { FpgaOptions } from './options.ts';
+import { isDue, type Pace, Pacer } from '../kit/pace.ts';
+import { CredibleLimits } from '../kit/temperature.ts';
+import type { FpgaOptions } from './declaration.ts';
+
+interface Kept {
+  readonly value: unknown;
+  readonly atMs: number;
+  readonly forMs: number;
+}
+
+/**
+ * State of a probe that is kept between reads. All keys begin with the name of a device, so the hardware limits the size. A device
+ * that returns after a removal keeps its counters.
+ */
+export class ProbeMemory {
+  readonly limits = new CredibleLimits();
+  readonly #clock: Clock;
+  readonly #pacer = new Pacer();
+  #pace: Pace;
+  readonly #kept = new Map<string, Kept>();
+  readonly #levels = new Map<string, boolean>();
+  readonly #names = new Map<string, string>();
+  readonly #counts = new Map<string, number>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#pace = { nowMs: clock.monotonic(), graceMs: 0 };
+  }
+
+  /** Must be called at the begin of each collection. */
+  begin(): void {
+    this.#pace = this.#pacer.next(this.#clock.monotonic());
+  }
+
+  /** Limits expensive reads: returns the last result while it is younger than `keptFor(result)`, otherwise reads again. */
+  atMostEvery<T>(key: string, keptFor: (value: T) => Millis, read: () => T): T {
+    const kept = this.#kept.get(key);
+    if (kept !== undefined && !isDue(kept.atMs, kept.forMs, this.#pace)) return kept.value as T;
+    const value = read();
+    this.#kept.set(key, { value, atMs: this.#pace.nowMs, forMs: keptFor(value) });
+    return value;
+  }
+
+  /** Monotonic clock of the read of what {@link atMostEvery} returned for a key, when an earlier collection made it. */
+  readMs(key: string): number | undefined {
+    const atMs = this.#kept.get(key)?.atMs;
+    return atMs === this.#pace.nowMs ? undefined : atMs;
+  }
+
+  /** Drops the result that {@link atMostEvery} keeps for a key. */
+  forget(key: string): void {
+    this.#kept.delete(key);
+  }
+
+  /** Tells whether a name differs from the name at the last call. */
+  isOther(key: string, name: string): boolean {
+    const before = this.#names.get(key);
+    this.#names.set(key, name);
+    return before !== undefined && before !== name;
+  }
+
+  /** Counts how often a level rose between two calls. A level that is up at the first call does not count. */
+  rises(key: string, isUp: boolean): number {
+    const before = this.#levels.get(key);
+    this.#levels.set(key, isUp);
+    return this.#count(key, before === false && isUp);
+  }
+
+  /** Counts how often a name changed between two calls. Undefined means "unknown now" and is no change. */
+  changes(key: string, name: string | undefined): number {
+    const before = this.#names.get(key);
+    if (name !== undefined) this.#names.set(key, name);
+    return this.#count(key, before !== undefined && name !== undefined && before !== name);
+  }
+
+  /** Level with hysteresis: true from `on`, false below `off`, unchanged in between; undefined when there is no earlier level. */
+  isAbove(key: string, value: number, on: number, off: number): boolean | undefined {
+    const isOn = value >= on ? true : value < off ? false : this.#levels.get(key);
+    if (isOn !== undefined) this.#levels.set(key, isOn);
+    return isOn;
+  }
+
+  /** Returns the number of consecutive failures, including this one. */
+  failuresInARow(key: string, failed: boolean): number {
+    const count = failed ? (this.#counts.get(key) ?? 0) + 1 : 0;
+    this.#counts.set(key, count);
+    return count;
+  }
+
+  /** Returns the given name; if it is undefined, the last known name. */
+  lastKnown(key: string, name: string | undefined): string | undefined {
+    if (name !== undefined) this.#names.set(key, name);
+    return name ?? this.#names.get(key);
+  }
+
+  #count(key: string, hasHappened: boolean): number {
+    const count = (this.#counts.get(key) ?? 0) + (hasHappened ? 1 : 0);
+    this.#counts.set(key, count);
+    return count;
+  }
+}
+
+/** Returns the names in the directory that match, sorted by the numbers in them. */
+export const numbered = (files: DeviceFiles, pattern: RegExp): readonly string[] =>
+  files
+    .names()
+    .filter((name) => pattern.test(name))
+    .sort(byNumbers);
+
+/**
+ * Orders names by the numbers in them: `dfl-fme.2` comes before `dfl-fme.10`. Comparison by locale gives the same order, but loads
+ * some MiB of locale data into memory.
+ */
+export function byNumbers(a: string, b: string): number {
+  const [left, right] = [a.split(/(\d+)/), b.split(/(\d+)/)];
+  for (let at = 0; at < Math.min(left.length, right.length); at += 1) {
+    const [one, other] = [left[at] as string, right[at] as string];
+    // Text and digits alternate, so the digits are at odd indices in both names.
+    const difference = at % 2 === 1 ? Number(one) - Number(other) : byUnits(one, other);
+    if (difference !== 0) return difference;
+  }
+  return left.length - right.length || byUnits(a, b);
+}
+
+/** Orders texts by UTF-16 code units. */
+export function byUnits(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
 
 /** A class device and its PCI function. `address` is absent for boards that are not on PCI. */
 export interface Placed {
@@ -47,7 +174,7 @@ export function makeSurvey(host: Host, options: FpgaOptions, memory: ProbeMemory
 }
 
 /** What the drivers mean by an error. XRT refuses `kdsstat` without an image: src/runtime_src/core/pcie/driver/linux/xocl/userpf/xocl_sysfs.c. */
-export const FPGA_ERRORS: DriverErrors = { EINVAL: 'absent' };
+const FPGA_ERRORS: DriverErrors = { EINVAL: 'absent' };
 
 /** Files of a board or a port in one directory. Their problems go to the survey. */
 export function filesOf({ host, problems }: Survey, directory: string, device: string): DeviceFiles {
@@ -85,7 +212,7 @@ export function placedIn(sys: Tree, directory: string): readonly Placed[] {
 }
 
 /** Finds the PCI function of a class device: the last address in its real path. */
-export function place(sys: Tree, path: string): Placed | undefined {
+function place(sys: Tree, path: string): Placed | undefined {
   const real = sys.realpath(path);
   if (real === undefined) return undefined;
   const parts = real.split('/');

@@ -1,6 +1,6 @@
 import { hours, minutes, seconds } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
-import { growthCondition } from '../kit/growth-condition.ts';
+import { growthCondition } from '../kit/finding.ts';
 
 const ABI = 'Linux Documentation/ABI/stable/sysfs-class-infiniband';
 const NVSENTINEL = 'NVSentinel nic-health-monitor defaults';

@@ -2,9 +2,8 @@ import type { Tree } from '../../host/fs/tree.ts';
 import { hours, type Millis, minutes } from '../../model/duration.ts';
 import type { Labels, Reading } from '../../model/metric.ts';
 import type { Pace } from '../kit/pace.ts';
-import type { CounterRow, CounterSet } from './counters.ts';
+import { type Count, type CounterRow, type CounterSet, type NoCount, parseCount, scaleCount } from './counters.ts';
 import { allCounters } from './driver-counters.ts';
-import { type Count, type NoCount, parseCount, scaleCount } from './parse.ts';
 
 const ROWS = allCounters();
 const KNOWN: ReadonlySet<string> = new Set(ROWS.map(({ set, file }) => `${set}/${file}`));

@@ -1,15 +1,15 @@
 import { basename, dirname } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
+import type { Host } from '../../host/host.ts';
 import { isPciAddress, pciAddressOf } from '../../host/pci/pci.ts';
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
-import { readDirectAccess } from '../kit/pcie/direct.ts';
-import { type PciFunction, readPciFunction } from '../kit/pcie/function.ts';
+import { type PciFunction, readDirectAccess, readPciFunction } from '../kit/pcie/function.ts';
 
 export const CLASS = 'class/infiniband';
 
 /** Physical, virtual or scalable function; `function` when the kind is unknown. */
-export type FunctionKind = 'pf' | 'vf' | 'sf' | 'function';
+type FunctionKind = 'pf' | 'vf' | 'sf' | 'function';
 
 /** Position of a device in the machine. It comes from the device's parents, never from its name, because udev may change the name. */
 export interface Location extends Partial<PciFunction>, Pick<Device, 'direct'> {
@@ -121,4 +121,10 @@ export function findNetdevs(sys: Tree, directory: string, ports: readonly string
  */
 function isUplink(sys: Tree, netdev: string): boolean {
   return /^(?:p\d+(?:s\d+)?)?$/.test(sys.text(`${netdev}/phys_port_name`) ?? '');
+}
+
+/** Returns true when the class directory has an entry, or exists but cannot be listed. */
+export function isPresent({ sys }: Host): boolean {
+  const { names, error } = sys.listing(CLASS);
+  return names === undefined ? error !== 'ENOENT' : names.length > 0;
 }

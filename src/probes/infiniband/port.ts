@@ -1,8 +1,8 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Pace } from '../kit/pace.ts';
 import { CounterFiles, type Counters, NO_COUNTERS } from './counter-files.ts';
-import type { InfinibandOptions } from './options.ts';
-import { type PhysicalState, type PortState, parseLid, parsePhysicalState, parsePortState, parseRate, type Rate } from './parse.ts';
+import { type PhysicalState, type PortState, parseLid, parsePhysicalState, parsePortState, parseRate, type Rate } from './counters.ts';
+import type { InfinibandOptions } from './declaration.ts';
 
 /** Current state of a port. Each file causes its own firmware query, so two values may contradict each other. */
 export interface PortLevel {

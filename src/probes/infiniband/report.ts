@@ -1,9 +1,8 @@
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Reading } from '../../model/metric.ts';
 import { pcieReadings } from '../kit/pcie/pcie.ts';
-import { deviceOf, type HcaFacts } from './device.ts';
 import { findingsOf } from './findings.ts';
-import type { HcaSample } from './hca.ts';
+import { deviceOf, type HcaFacts, type HcaSample } from './hca.ts';
 import { metrics } from './metrics.ts';
 import { isPortUp, type PortSample, rateText } from './port.ts';
 

@@ -7,19 +7,15 @@ import type { DirectAccess } from '../../model/device.ts';
 import type { Reading, Value } from '../../model/metric.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
 import { isDue, type Pace } from '../kit/pace.ts';
-import { readDirectAccess } from '../kit/pcie/direct.ts';
-import { PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
-import type { BridgeIds } from '../kit/pcie/slot-link.ts';
+import { readDirectAccess } from '../kit/pcie/function.ts';
+import { type BridgeIds, PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
 import { CredibleLimits } from '../kit/temperature.ts';
 import { parseCount, parseFlag, plainText } from '../kit/text.ts';
-import type { CardPlace } from './discover.ts';
-import { EnergyMeter } from './energy.ts';
-import { engineOf } from './fdinfo.ts';
-import { findGts, type Gt, parseMegahertz, readThrottle, type ThrottleSample } from './gts.ts';
-import { type CardMonitorSample, type CardMonitors, findCardMonitors, readCardMonitors } from './hwmon.ts';
-import { IdleMeter } from './idle.ts';
-import { OWN_SWITCHES } from './models.ts';
-import type { IntelgpuOptions } from './options.ts';
+import type { IntelgpuOptions } from './declaration.ts';
+import { type CardPlace, OWN_SWITCHES } from './discover.ts';
+import { findGts, type Gt, IdleMeter, parseMegahertz, readThrottle, type ThrottleSample } from './gts.ts';
+import { type CardMonitorSample, type CardMonitors, EnergyMeter, findCardMonitors, readCardMonitors } from './hwmon.ts';
+import { engineOf } from './processes.ts';
 import { readProfile, type VfProfile } from './sriov.ts';
 
 /** Facts of a card that rarely change. */

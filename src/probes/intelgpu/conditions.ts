@@ -1,7 +1,12 @@
 import { hours, minutes } from '../../model/duration.ts';
-import type { ConditionSpec } from '../../model/health.ts';
-import { growthCondition } from '../kit/growth-condition.ts';
-import { overTemperatureCondition } from '../kit/temperature.ts';
+import type { ConditionSpec, Finding, Severity } from '../../model/health.ts';
+import { growthCondition, raise } from '../kit/finding.ts';
+import type { LogRow } from '../kit/log-rows.ts';
+import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
+import { overTemperature, overTemperatureCondition } from '../kit/temperature.ts';
+import type { AwakeSample, CardReadResult } from './card.ts';
+import type { ThrottleSample } from './gts.ts';
+import { metrics } from './metrics.ts';
 
 const DRIVER = 'Linux drivers/gpu/drm';
 
@@ -72,3 +77,105 @@ export const conditions = {
     source: '/sys/bus/pci/devices/<address>/auto_link_downgrade_status',
   },
 } as const satisfies Readonly<Record<string, ConditionSpec>>;
+
+/** All findings of one sample of a card. Pure. */
+export function findingsOf(sample: CardReadResult): Finding[] {
+  switch (sample.state) {
+    case 'hung':
+      return [];
+    case 'asleep':
+      return sample.isInSurvivability === undefined ? [] : [survivability(sample.isInSurvivability)];
+    case 'gone':
+      return pcieErrorFindings({ aer: { errors: [], totals: {} }, answers: false });
+    case 'awake':
+      return awakeFindings(sample);
+  }
+}
+
+function awakeFindings({ isInSurvivability, monitor, throttle, isDowngraded, pcie }: AwakeSample): Finding[] {
+  return [
+    ...(isInSurvivability === undefined ? [] : [survivability(isInSurvivability)]),
+    ...monitor.temperatures.map(overTemperature),
+    ...(throttle === undefined ? [] : throttleFindings(throttle)),
+    ...(isDowngraded === undefined ? [] : [downgraded(isDowngraded)]),
+    ...(pcie === undefined ? [] : pcieFindings(pcie)),
+  ];
+}
+
+function survivability(isIn: boolean): Finding {
+  const message = isIn ? 'the card is in survivability mode' : 'the card is not in survivability mode';
+  return raise(conditions.Survivability, isIn ? 'SurvivabilityMode' : 'NormalMode', { status: isIn, message });
+}
+
+/** Heat and faults of the power supply need a person. Limits of power are how the card works. */
+const severityOf = (reason: string): Severity => (/thermal|prochot|^vr_/.test(reason) ? 'degraded' : 'info');
+
+function throttleFindings({ reasons, unknown }: ThrottleSample): Finding[] {
+  const { Throttled } = conditions;
+  const held = [...reasons].flatMap(([reason, gts]): Finding[] => {
+    if (gts.length === 0) return [];
+    const message = `${reason} on ${gts.join(', ')}`;
+    return [raise(Throttled, 'Throttled', { instance: reason, status: true, severity: severityOf(reason), message })];
+  });
+  if (unknown.length === 0) return [...held, raise(Throttled, 'NotThrottled', { status: false, message: 'no other reason holds' })];
+  const message = `the reasons of ${unknown.join(', ')} cannot be read`;
+  const others = [...reasons].filter(([, gts]) => gts.length === 0);
+  return [...held, ...others.map(([instance]) => raise(Throttled, 'Unreadable', { instance, status: 'unknown', message }))];
+}
+
+function downgraded(status: boolean | 'unknown'): Finding {
+  const { LinkDowngraded } = conditions;
+  if (status === 'unknown') return raise(LinkDowngraded, 'Unreadable', { status, message: 'the state of the link cannot be read' });
+  const message = status ? 'the card trained its link at a lower speed' : 'the card trained its link as it can';
+  return raise(LinkDowngraded, status ? 'Downgraded' : 'AsTrained', { status, message });
+}
+
+const { Wedged, HardwareFatal, HardwareNonfatal } = conditions;
+const drivers = ['i915', 'xe'];
+
+const hardware = (
+  severity: string,
+  form = severity,
+): Pick<LogRow, 'name' | 'drivers' | 'text'> & { readonly counts: NonNullable<LogRow['counts']> } => ({
+  name: severity,
+  drivers,
+  text: new RegExp(`\\[Hardware Error\\]: tile\\d+ reported .{0,60}?\\b${form}\\b`, 'i'),
+  counts: { metric: metrics.hardwareErrors, labels: { severity } },
+});
+
+/**
+ * Lines of the drivers. They print about a card with `dev_printk` (drm_err, drm_info). Only the core of DRM prints the start of a driver
+ * without the device (DRM_INFO in drm_dev_register).
+ */
+export const logRows: readonly LogRow[] = [
+  {
+    name: 'loaded',
+    drivers,
+    text: /^\[drm\] Initialized (?:i915|xe) .{0,60}for ([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) on minor \d+$/,
+    isWithoutDevice: true,
+    tells: () => [
+      raise(Wedged, 'DriverLoaded', { status: false, message: 'the driver was loaded and did not give the card up since' }),
+      raise(HardwareFatal, 'DriverLoaded', { status: false, message: 'the driver was loaded and logged no fatal error since' }),
+    ],
+  },
+  {
+    name: 'wedged',
+    drivers,
+    text: /declared device \S+ as wedged|device wedged, needs recovery|declaring (?:it|device) wedged/,
+    tells: () => [raise(Wedged, 'DeclaredWedged', { status: true, message: 'the driver declared the card as wedged' })],
+  },
+  // "but recovered through reset", later "but no recovery needed".
+  { name: 'recovered', drivers, text: /device wedged, but /, counts: { metric: metrics.recoveries } },
+  {
+    ...hardware('fatal'),
+    tells: () => [raise(HardwareFatal, 'FatalError', { status: true, message: 'the card reported a fatal hardware error' })],
+  },
+  {
+    ...hardware('nonfatal', 'non-?fatal'),
+    counts: {
+      ...hardware('nonfatal').counts,
+      growth: { condition: HardwareNonfatal, what: 'hardware errors that were not corrected' },
+    },
+  },
+  hardware('correctable'),
+];

@@ -1,5 +1,5 @@
 import type { ReadResult, Tree } from '../../host/fs/tree.ts';
-import type { Problem, ProblemSpec } from '../../model/collection.ts';
+import type { Collection, Problem, ProblemSpec } from '../../model/collection.ts';
 import { firstLine, plainText } from './text.ts';
 
 /**
@@ -10,7 +10,7 @@ import { firstLine, plainText } from './text.ts';
  * - `refused`: the agent has no permission. A problem of the device.
  * - `failed`: any other error. A problem of the device.
  */
-export type NoValue = 'absent' | 'silent' | 'busy' | 'refused' | 'failed';
+type NoValue = 'absent' | 'silent' | 'busy' | 'refused' | 'failed';
 
 /** The meaning of errors for all families. An error that is not in the table is `failed`. `empty`: the file can be read and is empty. */
 const NO_VALUES: Readonly<Record<string, NoValue>> = {
@@ -44,7 +44,7 @@ export type FileFact<T> =
   | { readonly value: T; readonly isUnknown: false; readonly error?: undefined }
   | { readonly value?: undefined; readonly isUnknown: boolean; readonly error: string };
 
-export interface DeviceFilesSettings {
+interface DeviceFilesSettings {
   /** Id of the device, for its problems. */
   readonly device?: string;
   readonly errors?: DriverErrors;
@@ -165,3 +165,9 @@ export const fileProblems = (part: string, failed: string, permission = PERMISSI
     { code: 'read-failed', meaning: `A file of a ${part} exists but could not be read. The value is missing.`, remedy: failed },
     { code: 'unparsable', meaning: `A file of a ${part} holds text of an unknown form. The value is missing.`, remedy: unparsable },
   ] as const satisfies readonly ProblemSpec[];
+
+/** Collection of a family whose directory below `/sys` cannot be listed. Without the directory the machine has no such hardware. */
+export function unlisted(directory: string, error: string, code = 'class-unreadable'): Collection {
+  if (error === 'ENOENT') return { reports: [], problems: [], listing: 'absent' };
+  return { reports: [], problems: [{ code, message: `listing /sys/${directory} fails with ${error}` }], listing: 'partial' };
+}

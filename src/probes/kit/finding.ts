@@ -1,3 +1,4 @@
+import { minutes } from '../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
 
 type Declared = Pick<ConditionSpec, 'type' | 'reasons'>;
@@ -28,4 +29,26 @@ export interface Growing {
 export function raiseGrowth(condition: Growing, count: number | bigint | undefined, message: string, instance?: string): Finding[] {
   if (count === undefined) return [];
   return [raise(condition, 'CounterGrows', { message, count: Number(count), ...(instance !== undefined && { instance }) })];
+}
+
+type Growth<T extends string> = Pick<ConditionSpec, 'severity' | 'meaning' | 'remedy' | 'source'> & {
+  readonly type: T;
+  /** The condition holds when the counter grows by more than this within `windowMs`. */
+  readonly growth: number;
+  readonly windowMs: number;
+};
+
+/** Returns a condition that holds while a counter grows by more than a limit, and for ten minutes after that. */
+export function growthCondition<T extends string>({ type, severity, meaning, remedy, source, growth, windowMs }: Growth<T>) {
+  return {
+    type,
+    class: 'rate',
+    severity,
+    reasons: ['CounterGrows'],
+    meaning,
+    remedy,
+    source,
+    threshold: { growth, windowMs },
+    recoveryMs: minutes(10),
+  } as const satisfies ConditionSpec;
 }

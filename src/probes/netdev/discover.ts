@@ -1,8 +1,11 @@
 import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
+import type { Host } from '../../host/host.ts';
 import { isPciAddress, vfioNodeOf } from '../../host/pci/pci.ts';
 import { defined } from '../../model/defined.ts';
+import type { Device } from '../../model/device.ts';
 import { readPciFunction } from '../kit/pcie/function.ts';
+import type { NetdevOptions } from './declaration.ts';
 
 export const PCI = 'bus/pci/devices';
 
@@ -10,7 +13,7 @@ export const PCI = 'bus/pci/devices';
 const USER_SPACE_DRIVERS: ReadonlySet<string> = new Set(['vfio-pci', 'mlx5_vfio_pci', 'ice_vfio_pci', 'uio_pci_generic', 'igb_uio']);
 
 /** `pf`: can have virtual functions. `vf`: is one. `function`: the rest. */
-export type FunctionKind = 'pf' | 'vf' | 'function';
+type FunctionKind = 'pf' | 'vf' | 'function';
 
 /** A network function on the PCI bus. Its facts rarely change. */
 export interface NetworkFunction {
@@ -168,9 +171,64 @@ export function isReported(
 }
 
 /** Addresses of the functions that drivers of user space have. */
-export function userSpaceFunctions(sys: Tree): readonly string[] {
+function userSpaceFunctions(sys: Tree): readonly string[] {
   return [...USER_SPACE_DRIVERS].flatMap((driver) => sys.list(`bus/pci/drivers/${driver}`).filter(isPciAddress));
 }
 
 /** Whether a function is a network controller. */
-export const isNetworkFunction = (sys: Tree, address: string): boolean => isNetworkClass(sys.text(`${PCI}/${address}/class`) ?? '');
+const isNetworkFunction = (sys: Tree, address: string): boolean => isNetworkClass(sys.text(`${PCI}/${address}/class`) ?? '');
+
+/**
+ * Returns true when SR-IOV is in use, when a program in user space has a network function, or when all functions are wanted. Every machine
+ * has a network port, so a port alone is not enough. The check follows links, and reads the class of functions of user space only.
+ */
+export function isPresent({ sys }: Host, options?: Pick<NetdevOptions, 'all'>): boolean {
+  if (options?.all === true) return true;
+  const hasFunctions = sys.list('class/net').some((name) => sys.link(`class/net/${name}/device/virtfn0`) !== undefined);
+  return hasFunctions || userSpaceFunctions(sys).some((address) => isNetworkFunction(sys, address));
+}
+
+const FAMILY = 'netdev';
+
+/** PCI-SIG vendor ids of the makers of network adapters with virtual functions. */
+const VENDORS: Readonly<Record<string, string>> = {
+  '0x8086': 'Intel',
+  '0x15b3': 'NVIDIA',
+  '0x14e4': 'Broadcom',
+  '0x1dd8': 'AMD',
+  '0x1924': 'AMD',
+  '0x1077': 'Marvell',
+  '0x177d': 'Marvell',
+  '0x1425': 'Chelsio',
+  '0x19e5': 'Huawei',
+  '0x1137': 'Cisco',
+  '0x1d0f': 'Amazon',
+  '0x1ae0': 'Google',
+  '0x1af4': 'Red Hat',
+  '0x19ee': 'Netronome',
+};
+
+/** Builds the device of the common model. Its id is the PCI address, which is the id of SR-IOV device plugins. */
+export function deviceOf(fn: NetworkFunction, isParentReported: boolean, identity: Pick<Device, 'identity'>): Device {
+  const { address, kind, physicalFunction, number, driver, pciVendor, pciDevice, numaNode, pciPath, interfaces, vfioNode } = fn;
+  const vendor = VENDORS[pciVendor ?? ''];
+  return defined({
+    family: FAMILY,
+    id: address,
+    ...identity,
+    kind,
+    aliases: [],
+    pciAddress: address,
+    ...(physicalFunction !== undefined && isParentReported && { parent: physicalFunction }),
+    numaNode,
+    vendor,
+    driver,
+    pciVendor,
+    pciDevice,
+    pciPath,
+    physicalFunction,
+    vfIndex: number,
+    ...(interfaces.length > 0 && { netdevs: interfaces }),
+    ...(vfioNode !== undefined && { characterDevices: [vfioNode, '/dev/vfio/vfio'] }),
+  });
+}

@@ -1,16 +1,40 @@
+import { normalizePciAddress } from '../../host/pci/pci.ts';
+import type { Resolve } from '../../model/allocation.ts';
+import type { ClaimName } from '../../model/claim-hardware.ts';
+import type { Device } from '../../model/device.ts';
 import { namesIn } from '../../model/known-text.ts';
 import type { ShownReading } from '../../model/shared-metrics.ts';
 import { defineFamily } from '../family.ts';
+import { dranetNames, isClaimed, SRIOV_DRIVER, sriovName } from '../kit/network-claims.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { conditions } from './conditions.ts';
+import { options, problems } from './declaration.ts';
+import { isPresent } from './discover.ts';
 import { metrics } from './metrics.ts';
-import { options } from './options.ts';
-import { isPresent } from './presence.ts';
 import { NetdevProbe } from './probe.ts';
-import { problems } from './problems.ts';
-import { claimNames, resolve } from './resolve.ts';
+
+/**
+ * Resolves a PCI address in any case and domain width, which is the id of every pool of the SR-IOV device plugin, and the names of the
+ * DRA drivers `dra.net` and `sriovnetwork.k8snetworkplumbingwg.io`. The driver `cni.dra.networking.x-k8s.io` has no fixed names: its claims
+ * are found by the hardware that its files name.
+ */
+export const resolve: Resolve = ({ deviceId, claim }, devices) => {
+  if (claim !== undefined) return ids(devices, (device) => isClaimed(claim, device));
+  // Plugins always give the number of the function. Without it, other text could match.
+  const address = /\.[0-7]$/.test(deviceId.trim()) ? normalizePciAddress(deviceId) : undefined;
+  return address === undefined ? [] : ids(devices, (device) => device.pciAddress === address);
+};
+
+const ids = (devices: readonly Device[], matches: (device: Device) => boolean): readonly string[] =>
+  devices.filter(matches).map(({ id }) => id);
+
+/** Names of a function in the slices of both drivers. The driver for SR-IOV offers virtual functions only. */
+export function claimNames(device: Device): readonly ClaimName[] {
+  const name = device.kind === 'vf' ? sriovName(device) : undefined;
+  return [...dranetNames(device), ...(name === undefined ? [] : [{ driver: SRIOV_DRIVER, device: name }])];
+}
 
 const SHOWN: readonly ShownReading[] = ['traffic', 'link', { label: 'Drops', metric: metrics.dropped.name }];
 

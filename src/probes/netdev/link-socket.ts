@@ -1,6 +1,192 @@
 import type koffiModule from 'koffi';
 import { requireKoffi } from '../../host/koffi.ts';
-import { type LinkAnswer, linkRequest, parseLinkAnswer } from './link-message.ts';
+import { isCount } from '../kit/text.ts';
+import {
+  type LinkDescription,
+  type LinkState,
+  MOST_FUNCTIONS,
+  type Traffic,
+  type TrafficCounter,
+  type VirtualFunction,
+} from './virtual-function.ts';
+
+/**
+ * Messages of rtnetlink on one link, RTM_GETLINK and RTM_NEWLINK. Source: Linux include/uapi/linux/netlink.h, rtnetlink.h and if_link.h.
+ * Numbers have the byte order of the machine. All machines that the agent is built for are little-endian.
+ */
+
+const HEADER = 16;
+const LINK_HEADER = 16;
+const ATTRIBUTE_HEADER = 4;
+/** Bits 14 and 15 of an attribute's type are flags: nested, network byte order. */
+const TYPE_MASK = 0x3fff;
+
+const NLMSG_ERROR = 2;
+const RTM_NEWLINK = 16;
+const RTM_GETLINK = 18;
+const NLM_F_REQUEST = 1;
+
+const IFLA = { address: 1, ifname: 3, vfinfoList: 22, extMask: 29, parentDevName: 56 } as const;
+const IFLA_VF_INFO = 1;
+const IFLA_VF = { mac: 1, vlan: 2, spoofCheck: 4, linkState: 5, rate: 6, stats: 8, trust: 9 } as const;
+/** Attributes that begin with the number of the VF. */
+const NUMBERED: ReadonlySet<number> = new Set([1, 2, 3, 4, 5, 6, 7, 9]);
+/** Asks for the virtual functions and their statistics. */
+const RTEXT_FILTER_VF = 1;
+
+const STATS: Readonly<Record<number, TrafficCounter>> = {
+  0: 'receivedPackets',
+  1: 'transmittedPackets',
+  2: 'receivedBytes',
+  3: 'transmittedBytes',
+  4: 'receivedBroadcast',
+  5: 'receivedMulticast',
+  7: 'receivedDropped',
+  8: 'transmittedDropped',
+};
+
+const LINK_STATES: Readonly<Record<number, LinkState>> = { 0: 'auto', 1: 'enable', 2: 'disable' };
+
+/** The request for one link and its virtual functions. */
+export function linkRequest(index: number, sequence: number): Buffer {
+  const request = Buffer.alloc(HEADER + LINK_HEADER + ATTRIBUTE_HEADER + 4);
+  request.writeUInt32LE(request.length, 0);
+  request.writeUInt16LE(RTM_GETLINK, 4);
+  request.writeUInt16LE(NLM_F_REQUEST, 6);
+  request.writeUInt32LE(sequence, 8);
+  request.writeInt32LE(index, HEADER + 4);
+  request.writeUInt16LE(ATTRIBUTE_HEADER + 4, HEADER + LINK_HEADER);
+  request.writeUInt16LE(IFLA.extMask, HEADER + LINK_HEADER + 2);
+  request.writeUInt32LE(RTEXT_FILTER_VF, HEADER + LINK_HEADER + ATTRIBUTE_HEADER);
+  return request;
+}
+
+/** `error` is the number of the errno. `none`: these bytes answer no request with this number, or break the format. */
+type LinkAnswer =
+  | { readonly link: LinkDescription; readonly error?: undefined }
+  | { readonly error: number | 'none'; readonly link?: undefined };
+
+/** Parses what the kernel sent: the first message that answers the request. */
+export function parseLinkAnswer(bytes: Buffer, sequence: number): LinkAnswer {
+  for (let at = 0; at + HEADER <= bytes.length; ) {
+    const length = bytes.readUInt32LE(at);
+    if (length < HEADER || at + length > bytes.length) break;
+    const body = bytes.subarray(at + HEADER, at + length);
+    const type = bytes.readUInt16LE(at + 4);
+    if (bytes.readUInt32LE(at + 8) === sequence) {
+      if (type === NLMSG_ERROR && body.length >= 4) return { error: -body.readInt32LE(0) };
+      if (type === RTM_NEWLINK) return linkAnswer(body);
+    }
+    at += aligned(length);
+  }
+  return { error: 'none' };
+}
+
+function linkAnswer(body: Buffer): LinkAnswer {
+  if (body.length < LINK_HEADER) return { error: 'none' };
+  const index = body.readInt32LE(4);
+  let name: string | undefined;
+  const found: { hardwareAddress?: string; parentDevice?: string } = {};
+  const functions = new Map<number, VirtualFunction>();
+  for (const { type, value } of attributes(body.subarray(LINK_HEADER))) {
+    if (type === IFLA.ifname) name = textOf(value);
+    else if (type === IFLA.address && value.length > 0) found.hardwareAddress = hexOf(value);
+    else if (type === IFLA.parentDevName) {
+      const parent = textOf(value);
+      if (parent !== undefined) found.parentDevice = parent;
+    } else if (type === IFLA.vfinfoList) {
+      for (const entry of attributes(value)) {
+        const one = entry.type === IFLA_VF_INFO ? virtualFunction(entry.value) : undefined;
+        if (one !== undefined && functions.size < MOST_FUNCTIONS) functions.set(one.number, one);
+      }
+    }
+  }
+  if (name === undefined) return { error: 'none' };
+  return { link: { name, index, ...found, functions: [...functions.values()] } };
+}
+
+/** Undefined when the attributes do not agree on the number of the function, because then nobody knows whose values they are. */
+function virtualFunction(bytes: Buffer): VirtualFunction | undefined {
+  let number: number | undefined;
+  let facts: Omit<VirtualFunction, 'number'> = {};
+  for (const { type, value } of attributes(bytes)) {
+    if (NUMBERED.has(type)) {
+      if (value.length < 8) continue;
+      const own = value.readUInt32LE(0);
+      if (number !== undefined && own !== number) return undefined;
+      number = own;
+    }
+    facts = { ...facts, ...factOf(type, value) };
+  }
+  return number === undefined || number > MOST_FUNCTIONS ? undefined : { number, ...facts };
+}
+
+function factOf(type: number, value: Buffer): Omit<VirtualFunction, 'number'> {
+  switch (type) {
+    case IFLA_VF.vlan: {
+      const vlan = value.readUInt32LE(4);
+      return vlan > 4_095 ? {} : { vlan };
+    }
+    case IFLA_VF.spoofCheck: {
+      const checksSpoofing = flagOf(value);
+      return checksSpoofing === undefined ? {} : { checksSpoofing };
+    }
+    case IFLA_VF.trust: {
+      const isTrusted = flagOf(value);
+      return isTrusted === undefined ? {} : { isTrusted };
+    }
+    case IFLA_VF.linkState: {
+      const linkState = LINK_STATES[value.readUInt32LE(4)];
+      return linkState === undefined ? {} : { linkState };
+    }
+    case IFLA_VF.rate:
+      return value.length < 12 ? {} : { transmitLimit: value.readUInt32LE(8) };
+    case IFLA_VF.stats: {
+      const traffic = trafficOf(value);
+      return Object.keys(traffic).length === 0 ? {} : { traffic };
+    }
+    default:
+      return {};
+  }
+}
+
+/** The kernel fills the setting with -1 when the driver does not tell it. */
+function flagOf(value: Buffer): boolean | undefined {
+  const setting = value.readUInt32LE(4);
+  return setting > 1 ? undefined : setting === 1;
+}
+
+function trafficOf(bytes: Buffer): Traffic {
+  const traffic: { -readonly [Counter in TrafficCounter]?: bigint } = {};
+  for (const { type, value } of attributes(bytes)) {
+    const counter = STATS[type];
+    if (counter === undefined || value.length !== 8) continue;
+    const count = value.readBigUInt64LE(0);
+    if (isCount(count)) traffic[counter] = count;
+  }
+  return traffic;
+}
+
+/** Walks over a list of attributes. It ends at the first one that does not fit. */
+function* attributes(bytes: Buffer): Generator<{ readonly type: number; readonly value: Buffer }> {
+  for (let at = 0; at + ATTRIBUTE_HEADER <= bytes.length; ) {
+    const length = bytes.readUInt16LE(at);
+    if (length < ATTRIBUTE_HEADER || at + length > bytes.length) return;
+    yield { type: bytes.readUInt16LE(at + 2) & TYPE_MASK, value: bytes.subarray(at + ATTRIBUTE_HEADER, at + length) };
+    at += aligned(length);
+  }
+}
+
+const aligned = (length: number): number => (length + 3) & ~3;
+
+/** Undefined for bytes that are no printable name. */
+function textOf(value: Buffer): string | undefined {
+  const end = value.indexOf(0);
+  const text = value.toString('latin1', 0, end < 0 ? value.length : end);
+  return /^[!-~]{1,64}$/.test(text) ? text : undefined;
+}
+
+const hexOf = (value: Buffer): string => Array.from(value, (byte) => byte.toString(16).padStart(2, '0')).join(':');
 
 const AF_NETLINK = 16;
 const NETLINK_ROUTE = 0;

@@ -1,8 +1,7 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import { defined } from '../../model/defined.ts';
-import { readInterfaceCounters } from './driver-files.ts';
 import type { Interface } from './link-source.ts';
-import { parseCount, type Traffic } from './traffic.ts';
+import { parseCount, readInterfaceCounters, type Traffic } from './virtual-function.ts';
 
 /** State of the interface of one port of a physical function. A value that could not be read is absent. */
 export interface PortSample {

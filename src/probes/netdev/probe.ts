@@ -4,23 +4,18 @@ import type { Collection, DeviceReport, Problem } from '../../model/collection.t
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { Probe } from '../family.ts';
-import { Kept } from '../kit/kept.ts';
-import { LastIdentities } from '../kit/last-identity.ts';
-import { type Pace, Pacer } from '../kit/pace.ts';
+import { unlisted } from '../kit/device-files.ts';
+import { LastIdentities } from '../kit/identities.ts';
+import { Kept, type Pace, Pacer } from '../kit/pace.ts';
 import { cardFaults, pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, type PcieSample, pcieErrorReadings, pcieReadings } from '../kit/pcie/pcie.ts';
-import { unlisted } from '../kit/unlisted.ts';
-import { Card, type CardReadResult } from './card.ts';
-import { deviceOf } from './device.ts';
-import { isReported, type NetworkFunction, PCI, type Survey, survey } from './discover.ts';
-import { readInterfaceCounters } from './driver-files.ts';
-import { portFindings, virtualFindings } from './findings.ts';
-import { LinkSource } from './link-source.ts';
-import type { NetdevOptions } from './options.ts';
+import { portFindings, virtualFindings } from './conditions.ts';
+import type { NetdevOptions, ProblemCode } from './declaration.ts';
+import { deviceOf, isReported, type NetworkFunction, PCI, type Survey, survey } from './discover.ts';
+import { Card, type CardReadResult, LinkSource } from './link-source.ts';
 import { Port, type PortSample } from './port.ts';
-import type { ProblemCode } from './problems.ts';
 import { physicalReadings, virtualReadings } from './readings.ts';
-import { isEmpty, type Traffic } from './traffic.ts';
+import { isEmpty, readInterfaceCounters, type Traffic } from './virtual-function.ts';
 
 /** A physical function in one collection, whether it is reported or only needed for its virtual functions. */
 interface CardRead {

@@ -2,8 +2,7 @@ import type { MetricSpec, Reading, Value } from '../../model/metric.ts';
 import type { NetworkFunction } from './discover.ts';
 import { metrics } from './metrics.ts';
 import type { PortSample } from './port.ts';
-import type { Traffic } from './traffic.ts';
-import type { VirtualFunction } from './virtual-function.ts';
+import type { Traffic, VirtualFunction } from './virtual-function.ts';
 
 const BYTES_PER_MEGABIT = 125_000;
 

@@ -1,6 +1,6 @@
 import { hours, minutes, seconds } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
-import { growthCondition } from '../kit/growth-condition.ts';
+import { growthCondition } from '../kit/finding.ts';
 
 const SMI = 'nvidia-smi';
 

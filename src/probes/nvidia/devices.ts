@@ -4,7 +4,7 @@ import { normalizePciAddress, numaNodeOf, pciPathOf } from '../../host/pci/pci.t
 import type { DeviceAccess } from '../../model/access.ts';
 import { defined } from '../../model/defined.ts';
 import type { Device, DirectAccess, PeerMemory } from '../../model/device.ts';
-import type { FallbackNames } from '../kit/fallback-names.ts';
+import type { FallbackNames } from '../kit/identities.ts';
 import { readPciFunction } from '../kit/pcie/function.ts';
 import { DRIVER, type ProcFacts, procFacts } from './hardware.ts';
 import type { GpuSample, MigSample } from './sample.ts';

@@ -1,8 +1,8 @@
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
-import type { FallbackNames } from '../kit/fallback-names.ts';
+import type { FallbackNames } from '../kit/identities.ts';
 import type { ControllerFacts } from './controller.ts';
-import type { ControllerPlace, NamespacePlace } from './layout.ts';
+import type { ControllerPlace, NamespacePlace } from './discover.ts';
 import type { NamespaceFacts } from './namespace.ts';
 
 /** A controller and its facts. */

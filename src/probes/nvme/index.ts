@@ -1,16 +1,35 @@
+import { normalizePciAddress } from '../../host/pci/pci.ts';
+import type { Resolve } from '../../model/allocation.ts';
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
 import { nodeAccess } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { conditions } from './conditions.ts';
+import { options, problems } from './declaration.ts';
+import { isPresent } from './discover.ts';
 import { metrics } from './metrics.ts';
-import { options } from './options.ts';
-import { isPresent } from './presence.ts';
 import { NvmeProbe } from './probe.ts';
-import { problems } from './problems.ts';
-import { resolve } from './resolve.ts';
 import { LOG_FIELDS } from './smart-log.ts';
+
+/** Directories of device nodes and of the links that udev makes. */
+const DIRECTORY = /^\/dev\/(?:disk\/by-(?:id|path)\/|vfio\/)?/;
+
+/**
+ * Resolves the ids that plugins use for drives: a device node, a link of udev, a name of either without its directory, and a PCI address
+ * in any spelling, which names the controller. A partition of a namespace is no device. No DRA driver of drives is known.
+ */
+export const resolve: Resolve = ({ deviceId, claim }, devices) => {
+  if (claim !== undefined) return [];
+  const text = deviceId.trim();
+  const name = text.replace(DIRECTORY, '').toLowerCase();
+  if (name === '' || /^\d+$/.test(name)) return [];
+  // The function is required: without it other text could match.
+  const address = /\.[0-7]$/.test(name) ? normalizePciAddress(name) : undefined;
+  return devices
+    .filter(({ id, aliases }) => id === address || [id, ...aliases].some((known) => known.toLowerCase() === name))
+    .map(({ id }) => id);
+};
 
 /**
  * The family has two kinds of devices. `controller`: its id is the PCI address, or subsystem name and controller id on other transports.

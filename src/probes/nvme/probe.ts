@@ -2,18 +2,25 @@ import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Probe } from '../family.ts';
-import { FallbackNames } from '../kit/fallback-names.ts';
-import { Kept, reconciled } from '../kit/kept.ts';
-import { LastIdentities } from '../kit/last-identity.ts';
-import { type Pace, Pacer } from '../kit/pace.ts';
-import { unlisted } from '../kit/unlisted.ts';
+import { unlisted } from '../kit/device-files.ts';
+import { FallbackNames, LastIdentities } from '../kit/identities.ts';
+import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
+import { controllerFindings, inheritedFindings, namespaceFindings } from './conditions.ts';
 import { Controller, type ControllerSample, type ControllerState } from './controller.ts';
+import type { NvmeOptions } from './declaration.ts';
 import { controllerDevice, controllerIdentity, type KnownNamespace, namesOf, namespaceDevice } from './devices.ts';
-import { controllerFindings, inheritedFindings, namespaceFindings } from './findings.ts';
-import { CLASS, type ControllerPlace, findLayout, type Layout, layoutKey, type NamespacePlace } from './layout.ts';
+import {
+  CLASS,
+  type ControllerPlace,
+  findLayout,
+  type Layout,
+  layoutKey,
+  type NamespacePlace,
+  PassedThrough,
+  passedThrough,
+  VFIO,
+} from './discover.ts';
 import { Namespace, type NamespaceSample } from './namespace.ts';
-import type { NvmeOptions } from './options.ts';
-import { PassedThrough, passedThrough, VFIO } from './passed-through.ts';
 import { controllerReadings, namespaceReadings, type PathCounts } from './readings.ts';
 import { SmartReader } from './smart-reader.ts';
 

@@ -1,13 +1,11 @@
 import type { Labels, MetricSpec, Reading, Value } from '../../model/metric.ts';
-import { plainValue } from '../kit/count.ts';
 import { asOf } from '../kit/pace.ts';
 import { pcieReadings } from '../kit/pcie/pcie.ts';
-import type { ControllerFacts, ControllerSample } from './controller.ts';
-import { type DiskStat, type OperationCounts, SECTOR_BYTES } from './disk-stat.ts';
+import { plainValue } from '../kit/text.ts';
+import { COMPOSITE, type ControllerFacts, type ControllerSample } from './controller.ts';
 import { metrics } from './metrics.ts';
-import type { NamespaceFacts, NamespaceSample } from './namespace.ts';
+import { type DiskStat, type NamespaceFacts, type NamespaceSample, type OperationCounts, SECTOR_BYTES } from './namespace.ts';
 import { hasWarning, type LogFieldName, type SmartLog, WARNING_BITS } from './smart-log.ts';
-import { COMPOSITE } from './temperatures.ts';
 
 function reading({ name }: MetricSpec, value: Value | undefined, labels?: Labels): Reading[] {
   if (value === undefined) return [];

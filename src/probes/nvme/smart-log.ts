@@ -1,4 +1,4 @@
-import { ALL_ONES } from '../kit/count.ts';
+import { ALL_ONES } from '../kit/text.ts';
 
 /** Bytes of the log. NVM Express Base Specification, SMART / Health Information (Log Identifier 02h). */
 export const SMART_LOG_BYTES = 512;

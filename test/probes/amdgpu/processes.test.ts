@@ -4,8 +4,8 @@ import { systemClock } from '../../../src/host/clock.ts';
 import { createHost } from '../../../src/host/host.ts';
 import { failing } from '../../../src/host/recorded/replayed-tree.ts';
 import type { Collection, DeviceProcess } from '../../../src/model/collection.ts';
-import { parseDrmClient } from '../../../src/probes/amdgpu/fdinfo.ts';
 import { family } from '../../../src/probes/amdgpu/index.ts';
+import { parseDrmClient } from '../../../src/probes/amdgpu/processes.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 import { type ProbedMachine, reportOf, simulatedMachine } from './harness.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { parseDrmClient } from '../../../src/probes/amdgpu/fdinfo.ts';
+import { identityOf, parseProperties } from '../../../src/probes/amdgpu/kfd.ts';
+import { parseDrmClient } from '../../../src/probes/amdgpu/processes.ts';
 import { parseAcaCount, parseBadPages, parseErrorCount, parseEventState } from '../../../src/probes/amdgpu/ras.ts';
 import { decodeGpuMetrics, decodeXcpMetrics, type Sample } from '../../../src/probes/amdgpu/table.ts';
 import { ATTRIBUTES, GPU_METRICS, XCP_METRICS } from '../../../src/probes/amdgpu/table-layouts.ts';
-import { identityOf, parseProperties } from '../../../src/probes/amdgpu/topology.ts';
 import { parseCount, parsePercent } from '../../../src/probes/kit/text.ts';
 import { type Choose, seeded } from '../../support/seeded.ts';
 

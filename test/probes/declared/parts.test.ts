@@ -2,12 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { Tree } from '../../../src/host/fs/tree.ts';
 import { Resolver } from '../../../src/join/resolve.ts';
 import type { Device } from '../../../src/model/device.ts';
-import { isAllowed } from '../../../src/probes/declared/allowed-path.ts';
-import { capturesOf, findMatches } from '../../../src/probes/declared/glob.ts';
-import { ownsNumbers, resolver } from '../../../src/probes/declared/resolve.ts';
+import { ownsNumbers, resolver } from '../../../src/probes/declared/family.ts';
+import { capturesOf, findMatches, isAllowed } from '../../../src/probes/declared/glob.ts';
 import { rowsOf, rowWith } from '../../../src/probes/declared/rows.ts';
+import { numberOf, textsOf } from '../../../src/probes/declared/source-reader.ts';
 import { fill, fillPath } from '../../../src/probes/declared/template.ts';
-import { numberOf, textsOf } from '../../../src/probes/declared/value.ts';
 import { buildMachine } from '../../support/machine.ts';
 import { allocation } from '../../support/snapshots.ts';
 

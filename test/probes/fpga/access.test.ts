@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { access } from '../../../src/probes/fpga/access.ts';
+import { access } from '../../../src/probes/fpga/index.ts';
 import { probeMachine, reportOf } from './harness.ts';
 
 /** Gives what a container gets besides the variable with the PCI address, which each device on the bus has. */

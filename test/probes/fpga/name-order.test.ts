@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { byNumbers, byUnits } from '../../../src/probes/fpga/name-order.ts';
+import { byNumbers, byUnits } from '../../../src/probes/fpga/survey.ts';
 
 describe('names of a class directory', () => {
   it.each([

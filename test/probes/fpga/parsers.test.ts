@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { bitName, bitNames } from '../../../src/probes/fpga/dfl-errors.ts';
+import { boardOfShell, parseBootFlags, parseClocks, parseKdsStat, parseLoaded, parseMemStat } from '../../../src/probes/fpga/alveo-user.ts';
+import { bitName, bitNames } from '../../../src/probes/fpga/dfl-registers.ts';
 import { parseStatus } from '../../../src/probes/fpga/manager.ts';
 import { isAllOnes, parseCount, parseFlag, parseId, parseRegister, setBits } from '../../../src/probes/fpga/values.ts';
-import { boardOfShell, parseBootFlags, parseClocks, parseKdsStat, parseLoaded, parseMemStat } from '../../../src/probes/fpga/xrt-text.ts';
 
 describe('registers', () => {
   it.each([

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Resolver } from '../../../src/join/resolve.ts';
-import { family } from '../../../src/probes/fpga/index.ts';
-import { resolve } from '../../../src/probes/fpga/resolve.ts';
+import { family, resolve } from '../../../src/probes/fpga/index.ts';
 import { probeMachine } from './harness.ts';
 
 const devices = ['n3000-bare-zeros', 'port-on-virtual-function', 'alveo-u250-in-use', 'zynqmp-manager-only'].flatMap((name) => {

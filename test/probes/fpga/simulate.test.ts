@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
-import { resolve } from '../../../src/probes/fpga/resolve.ts';
+import { resolve } from '../../../src/probes/fpga/index.ts';
 import { simulate } from '../../../src/sim/families/fpga/simulate.ts';
 import type { SimulatedFault } from '../../../src/sim/family-simulation.ts';
 import { buildMachine } from '../../support/machine.ts';

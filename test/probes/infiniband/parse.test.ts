@@ -8,7 +8,7 @@ import {
   parsePortState,
   parseRate,
   scaleCount,
-} from '../../../src/probes/infiniband/parse.ts';
+} from '../../../src/probes/infiniband/counters.ts';
 
 describe('a counter file', () => {
   it.each([

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Device } from '../../../src/model/device.ts';
-import { family } from '../../../src/probes/infiniband/index.ts';
-import { resolve } from '../../../src/probes/infiniband/resolve.ts';
+import { family, resolve } from '../../../src/probes/infiniband/index.ts';
 import { dranetName } from '../../../src/probes/kit/network-claims.ts';
 import { probeCase, reportOf } from './harness.ts';
 

@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
-import { family } from '../../../src/probes/infiniband/index.ts';
-import { resolve } from '../../../src/probes/infiniband/resolve.ts';
+import { family, resolve } from '../../../src/probes/infiniband/index.ts';
 import { simulate } from '../../../src/sim/families/infiniband/simulate.ts';
 import type { Scenario } from '../../../src/sim/family-simulation.ts';
 import { findingIn, placeHardware, probeRoot, reportOf, valueIn } from './harness.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { errnoName, readStart } from '../../../src/host/fs/tree.ts';
-import { IdleMeter } from '../../../src/probes/intelgpu/idle.ts';
+import { IdleMeter } from '../../../src/probes/intelgpu/gts.ts';
 import { simulate } from '../../../src/sim/families/intelgpu/simulate.ts';
 import { kernelLogText } from '../../../src/sim/kernel-log.ts';
 import { directoryOf, type ProbedMachine, reportOf, seriesOf, simulatedMachine, statusOf } from './harness.ts';

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { readVirtualMachine } from '../../../src/host/facts.ts';
 import { Tree } from '../../../src/host/fs/tree.ts';
-import { DirectAccessReader, readDirectAccess } from '../../../src/probes/kit/pcie/direct.ts';
+import { DirectAccessReader, readDirectAccess } from '../../../src/probes/kit/pcie/function.ts';
 import { readPeerMemory } from '../../../src/probes/nvidia/peer-memory.ts';
 
 const roots: string[] = [];

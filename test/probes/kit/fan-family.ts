@@ -6,18 +6,15 @@ import type { ConditionSpec, Finding } from '../../../src/model/health.ts';
 import { durationOption, type OptionValues } from '../../../src/model/options.ts';
 import { measured, shared } from '../../../src/model/shared-metrics.ts';
 import { defineFamily, type Probe } from '../../../src/probes/family.ts';
-import { DeviceFiles, type FileFact, fileProblems } from '../../../src/probes/kit/device-files.ts';
-import { raise, raiseGrowth } from '../../../src/probes/kit/finding.ts';
-import { growthCondition } from '../../../src/probes/kit/growth-condition.ts';
+import { DeviceFiles, type FileFact, fileProblems, unlisted } from '../../../src/probes/kit/device-files.ts';
+import { growthCondition, raise, raiseGrowth } from '../../../src/probes/kit/finding.ts';
 import { possible } from '../../../src/probes/kit/hwmon.ts';
-import { Kept, reconciled } from '../../../src/probes/kit/kept.ts';
 import { familyMetrics } from '../../../src/probes/kit/metrics.ts';
 import { nodeAccess } from '../../../src/probes/kit/node-access.ts';
-import { type Pace, Pacer } from '../../../src/probes/kit/pace.ts';
+import { Kept, type Pace, Pacer, reconciled } from '../../../src/probes/kit/pace.ts';
 import { ReadingSet } from '../../../src/probes/kit/reading-set.ts';
 import { sensorProblems } from '../../../src/probes/kit/temperature.ts';
 import { firstLine, parseCount, parseFlag } from '../../../src/probes/kit/text.ts';
-import { unlisted } from '../../../src/probes/kit/unlisted.ts';
 
 /** A small family through the kit, for hardware that does not exist: fans, one directory each. It takes the place of a family of a build. */
 const NAME = 'fpga';

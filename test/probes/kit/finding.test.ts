@@ -1,8 +1,7 @@
 import { expect, expectTypeOf, it } from 'vitest';
 import { hours } from '../../../src/model/duration.ts';
 import type { ConditionSpec } from '../../../src/model/health.ts';
-import { type ReasonOf, raise, raiseGrowth } from '../../../src/probes/kit/finding.ts';
-import { growthCondition } from '../../../src/probes/kit/growth-condition.ts';
+import { growthCondition, type ReasonOf, raise, raiseGrowth } from '../../../src/probes/kit/finding.ts';
 
 const common = { class: 'latched', severity: 'fatal', meaning: 'A part failed.', remedy: 'reset', source: 'a test' } as const;
 const conditions = {

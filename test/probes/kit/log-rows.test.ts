@@ -8,8 +8,7 @@ import type { DeviceReport } from '../../../src/model/collection.ts';
 import type { Device } from '../../../src/model/device.ts';
 import { hours } from '../../../src/model/duration.ts';
 import type { ConditionSpec } from '../../../src/model/health.ts';
-import { raise } from '../../../src/probes/kit/finding.ts';
-import { growthCondition } from '../../../src/probes/kit/growth-condition.ts';
+import { growthCondition, raise } from '../../../src/probes/kit/finding.ts';
 import { type LogRow, RowLog } from '../../../src/probes/kit/log-rows.ts';
 import { familyMetrics } from '../../../src/probes/kit/metrics.ts';
 

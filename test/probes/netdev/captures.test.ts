@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { parseIpText } from '../../../src/probes/netdev/ip-text.ts';
+import { parseIpText } from '../../../src/probes/netdev/link-source.ts';
 import { areThere, skipped } from '../../support/captures.ts';
 import type { MachineFile } from '../../support/machine.ts';
 import { capture, machineOf, probeMachine, reportOf, SRIOV, valueIn } from './harness.ts';

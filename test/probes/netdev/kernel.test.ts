@@ -4,9 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/host/clock.ts';
 import { createHost } from '../../../src/host/host.ts';
 import { family } from '../../../src/probes/netdev/index.ts';
-import { parseIpText } from '../../../src/probes/netdev/ip-text.ts';
 import { LinkSocket } from '../../../src/probes/netdev/link-socket.ts';
-import { LinkSource } from '../../../src/probes/netdev/link-source.ts';
+import { LinkSource, parseIpText } from '../../../src/probes/netdev/link-source.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 
 /*

@@ -1,4 +1,4 @@
-import type { TrafficCounter } from '../../../src/probes/netdev/traffic.ts';
+import type { TrafficCounter } from '../../../src/probes/netdev/virtual-function.ts';
 
 /** Builds messages as the kernel does. Written from Linux rtnetlink.c, and independent of the parser. */
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { linkRequest, parseLinkAnswer } from '../../../src/probes/netdev/link-message.ts';
+import { linkRequest, parseLinkAnswer } from '../../../src/probes/netdev/link-socket.ts';
 import { seeded } from '../../support/seeded.ts';
 import { attribute, functionBytes, message, newLink, wide, words } from './link-bytes.ts';
 

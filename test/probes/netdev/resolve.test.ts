@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Resolver } from '../../../src/join/resolve.ts';
 import type { Allocation } from '../../../src/model/allocation.ts';
-import { family } from '../../../src/probes/netdev/index.ts';
-import { claimNames, resolve } from '../../../src/probes/netdev/resolve.ts';
+import { claimNames, family, resolve } from '../../../src/probes/netdev/index.ts';
 import { machineOf, probeMachine, reportOf } from './harness.ts';
 
 const devices = async (name: string) => (await probeMachine(machineOf(name)).at(0)).reports.map(({ device }) => device);

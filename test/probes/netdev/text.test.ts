@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseStatsText } from '../../../src/probes/netdev/driver-files.ts';
-import { parseIpText } from '../../../src/probes/netdev/ip-text.ts';
-import { parseCount } from '../../../src/probes/netdev/traffic.ts';
+import { parseIpText } from '../../../src/probes/netdev/link-source.ts';
+import { parseCount, parseStatsText } from '../../../src/probes/netdev/virtual-function.ts';
 import { seeded } from '../../support/seeded.ts';
 import { machineOf } from './harness.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseCount, parseFlag } from '../../../src/probes/kit/text.ts';
-import { parseDiskStat } from '../../../src/probes/nvme/disk-stat.ts';
+import { parseDiskStat } from '../../../src/probes/nvme/namespace.ts';
 import { smartReadings, statReadings } from '../../../src/probes/nvme/readings.ts';
 import { decodeSmartLog, LOG_FIELDS, type LogFieldName, parseSmartJson } from '../../../src/probes/nvme/smart-log.ts';
 import { type Choose, seeded } from '../../support/seeded.ts';

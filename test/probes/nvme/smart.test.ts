@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import koffi from 'koffi';
 import { afterEach, describe, expect, it } from 'vitest';
 import { StepRecord } from '../../../src/host/fs/step-record.ts';
-import { encodeSmartCommand, loadIoctl, numberOf } from '../../../src/probes/nvme/admin-command.ts';
+import { encodeSmartCommand, loadIoctl, numberOf } from '../../../src/probes/nvme/smart-reader.ts';
 import { compiledLibrary } from '../../support/compiled-library.ts';
 import { emptyMachine, holding, type ProbedMachine, type ProbeParts, reportOf, seriesOf, statusOf } from './harness.ts';
 

@@ -1,8 +1,7 @@
 import { type AerCounters, type AerSeverity, attainableGeneration, attainableWidth } from '../../../host/pci/pcie.ts';
 import { hours, seconds } from '../../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../../model/health.ts';
-import { raise, raiseGrowth } from '../finding.ts';
-import { growthCondition } from '../growth-condition.ts';
+import { growthCondition, raise, raiseGrowth } from '../finding.ts';
 import { asOf } from '../pace.ts';
 import type { PcieErrors, PcieSample } from './pcie.ts';
 

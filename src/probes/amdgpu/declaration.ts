@@ -1,6 +1,22 @@
 import type { ProblemSpec } from '../../model/collection.ts';
+import { minutes, seconds } from '../../model/duration.ts';
+import { constant, integerOption, type OptionSpecs, type OptionValues, pacedOption } from '../../model/options.ts';
 import { fileProblems } from '../kit/device-files.ts';
 import { sensorProblems } from '../kit/temperature.ts';
+
+export const options = {
+  /** Names, limits, partitions, the topology. */
+  'facts-interval': pacedOption('refresh.facts', minutes(2)),
+  /** The error counts: each read makes the driver query the hardware. */
+  'ras-interval': pacedOption('refresh.slow', seconds(60)),
+  'bad-pages-interval': pacedOption('refresh.slow', minutes(10)),
+  /** There is one search in 30 seconds. New processes come first. */
+  'processes-per-search': constant(
+    integerOption(16, 'Processes whose open files are listed in one search for processes that use a GPU without KFD; 0: no search'),
+  ),
+} as const satisfies OptionSpecs;
+
+export type AmdgpuOptions = OptionValues<typeof options>;
 
 export const problems = [
   {
@@ -49,5 +65,3 @@ export const problems = [
       'A process with very many open files needs several searches; wait for them. Otherwise let the agent see the /proc of the host, and give it the capabilities SYS_PTRACE and DAC_READ_SEARCH (processes.enabled in the values of the chart). Under AppArmor it can also need the profile Unconfined.',
   },
 ] as const satisfies readonly ProblemSpec[];
-
-export type ProblemCode = (typeof problems)[number]['code'];

@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import type { Tree } from '../../../host/fs/tree.ts';
 import { normalizePciAddress } from '../../../host/pci/pci.ts';
 import type { Problem } from '../../../model/collection.ts';
@@ -5,7 +6,7 @@ import { noValueOf } from '../device-files.ts';
 import { plainText } from '../text.ts';
 
 /** PCI function of a card, as its file `uevent` names it. */
-export interface CopiedCard {
+interface CopiedCard {
   readonly address: string;
   readonly driver: string;
   /** Directory of the function below the card. */
@@ -37,4 +38,20 @@ export function copiedCard(
   const address = normalizePciAddress(values.get('PCI_SLOT_NAME') ?? '');
   if (address === undefined) return { problem: { code: 'address-unknown', message: `/sys/${directory}/uevent names no PCI function` } };
   return { address, driver, directory };
+}
+
+const CLASS = 'class/drm';
+
+/** Whether one of the drivers may have a card: it has one, the driver of a card is unknown, or the class cannot be listed. */
+export function mayHaveCard(sys: Tree, drivers: readonly string[]): boolean {
+  const { names, error } = sys.listing(CLASS);
+  if (names === undefined) return error !== 'ENOENT';
+  return names
+    .filter((name) => /^card\d+$/.test(name))
+    .some((name) => {
+      const driver = sys.link(`${CLASS}/${name}/device/driver`);
+      // A tree without links may have a card of these drivers.
+      if (driver === undefined) return sys.link(`${CLASS}/${name}`) === undefined;
+      return drivers.includes(basename(driver));
+    });
 }

@@ -1,6 +1,86 @@
 import { errnoName, type Tree } from '../../../host/fs/tree.ts';
+import type { DeviceProcess } from '../../../model/collection.ts';
 import { seconds } from '../../../model/duration.ts';
 import { isDue, type Pace } from '../pace.ts';
+import { type ProcessFacts, ProcessFactsReader } from '../process-facts.ts';
+import { plainText } from '../text.ts';
+
+const UNITS: Readonly<Record<string, number>> = { '': 1, KiB: 1_024, MiB: 1_048_576, GiB: 1_073_741_824 };
+
+/**
+ * Parses `/proc/<pid>/fdinfo/<fd>` of a client of a graphics driver: the keys that begin with `drm-`. Keys and values are separated by a
+ * colon, blanks and tabs. Source: Linux Documentation/gpu/drm-usage-stats.
+ */
+export function drmValues(text: string): ReadonlyMap<string, string> {
+  const values = new Map<string, string>();
+  for (const line of plainText(text).split('\n')) {
+    const at = line.indexOf(':');
+    if (at > 0 && line.startsWith('drm-')) values.set(line.slice(0, at).trim(), line.slice(at + 1).trim());
+  }
+  return values;
+}
+
+/** Bytes of a size with or without a unit. A number without a unit is in bytes. Undefined for other text. */
+export function drmBytes(text: string | undefined): number | undefined {
+  const match = /^(\d{1,16})(?: (KiB|MiB|GiB))?$/.exec(text ?? '');
+  if (match === null) return undefined;
+  const bytes = Number(match[1]) * (UNITS[match[2] ?? ''] as number);
+  return Number.isSafeInteger(bytes) ? bytes : undefined;
+}
+
+/** Who a client is. */
+export interface DrmIdentity {
+  /** `drm-pdev`, `0000:03:00.0`. */
+  readonly pdev?: string;
+  /** Unique for the card until the machine boots; absent on old kernels. */
+  readonly id?: string;
+}
+
+export function drmIdentity(values: ReadonlyMap<string, string>): DrmIdentity {
+  const [pdev, id] = [values.get('drm-pdev'), values.get('drm-client-id')];
+  return {
+    ...(pdev !== undefined && /^[0-9a-f:.]{7,16}$/i.test(pdev) && { pdev: pdev.toLowerCase() }),
+    ...(id !== undefined && /^\d{1,20}$/.test(id) && { id }),
+  };
+}
+
+type ProcessFields = Pick<DeviceProcess, 'name' | 'isStuck' | 'podUid' | 'containerId'>;
+
+/** A process counts as stuck from this many consecutive reads in state D on, because a healthy process waits for moments. */
+const STUCK_READS = 2;
+
+/** Reads what the kernel says about processes, once in a collection however many GPUs a process uses. */
+export class DrmProcessFactsReader {
+  readonly #reader: ProcessFactsReader;
+  /** Number of consecutive reads in state D, keyed by process. */
+  #stuck = new Map<string, number>();
+  #stuckBefore: ReadonlyMap<string, number> = new Map();
+
+  constructor(proc: Tree) {
+    this.#reader = new ProcessFactsReader(proc);
+  }
+
+  /** Begins a new collection. */
+  renew(): void {
+    this.#reader.renew();
+    this.#stuckBefore = this.#stuck;
+    this.#stuck = new Map();
+  }
+
+  of(pid: number): ProcessFields {
+    const { owner, own } = this.#reader.of(pid);
+    if (own === undefined) return owner;
+    const isStuck = this.#readsStuck(own) >= STUCK_READS;
+    return { ...(own.name !== '' && { name: own.name }), ...(isStuck && { isStuck: true as const }), ...owner };
+  }
+
+  #readsStuck({ key, isStuck }: NonNullable<ProcessFacts['own']>): number {
+    if (!isStuck) return 0;
+    const reads = (this.#stuckBefore.get(key) ?? 0) + 1;
+    this.#stuck.set(key, reads);
+    return reads;
+  }
+}
 
 /** Open files of one process on the nodes of graphics cards. */
 export interface OpenNodes {
@@ -48,7 +128,7 @@ interface Listing {
 type Outcome = 'listed' | 'refused' | 'gone';
 
 /** Cost of the search. */
-export interface SearchPace {
+interface SearchPace {
   /** Number of processes that one search lists; 0 turns the search off. */
   readonly most: number;
   /** Time between two searches; 0 searches at every call. */

@@ -1,6 +1,19 @@
 import type { ProblemSpec } from '../../model/collection.ts';
+import { seconds } from '../../model/duration.ts';
+import { booleanOption, type OptionValues, pacedOption } from '../../model/options.ts';
 import { fileProblems } from '../kit/device-files.ts';
 import { sensorProblems } from '../kit/temperature.ts';
+
+export const options = {
+  /** Readings of board controllers: each read costs a bus transfer or a message to firmware. */
+  'sensor-interval': pacedOption('refresh.slow', seconds(30)),
+  'strict-port-errors': booleanOption(
+    false,
+    'Make MMIO timeouts and malformed packets fatal for a port; the usual cause is a fault of the loaded accelerator',
+  ),
+};
+
+export type FpgaOptions = OptionValues<typeof options>;
 
 export const problems = [
   {
@@ -26,5 +39,3 @@ export const problems = [
     remedy: 'The agent lists the port as soon as it can read the number once. If that does not happen, search the kernel log for dfl-afu.',
   },
 ] as const satisfies readonly ProblemSpec[];
-
-export type ProblemCode = (typeof problems)[number]['code'];
