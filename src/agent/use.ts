@@ -137,18 +137,19 @@ const nameOf = ({ namespace, pod }: Allocation): string => `${namespace}/${pod}`
 
 /** While the holders are not known, the earlier ones stay. The first look without a holder is their end. */
 function userAfter(before: DeviceUser | undefined, held: readonly HoldingPod[], { nowMs }: Moment): DeviceUser | undefined {
-  if (held.length > 0) return { pods: held };
+  if (held.length > 0)
+    return before?.endedAtMs === undefined && before !== undefined && areSamePods(before.pods, held) ? before : { pods: held };
   return before === undefined || before.endedAtMs !== undefined ? before : { ...before, endedAtMs: nowMs };
 }
 
 /** A pod whose UID becomes known counts as other pods: without the UID, its processes could not be compared. */
 function heldAfter(before: Kept['held'], held: readonly HoldingPod[], { monotonicMs }: Moment): Kept['held'] {
-  const isSame = ({ namespace, pod, uid }: HoldingPod, at: number): boolean => {
-    const was = before?.pods[at];
-    return was !== undefined && was.pod === pod && was.namespace === namespace && was.uid === uid;
-  };
-  return before?.pods.length === held.length && held.every(isSame) ? before : { pods: held, fromMs: monotonicMs };
+  return before !== undefined && areSamePods(before.pods, held) ? before : { pods: held, fromMs: monotonicMs };
 }
+
+const areSamePods = (before: readonly HoldingPod[], held: readonly HoldingPod[]): boolean =>
+  before.length === held.length &&
+  held.every(({ namespace, pod, uid }, at) => before[at]?.pod === pod && before[at].namespace === namespace && before[at].uid === uid);
 
 function workAfter(
   before: Work | undefined,

@@ -1,3 +1,5 @@
+import { areSameFields } from './readings.ts';
+
 /** `fatal` takes the device out of service, `degraded` reports without taking it out, `info` is for the record. */
 export type Severity = 'fatal' | 'degraded' | 'info';
 
@@ -118,6 +120,10 @@ export interface LevelFinding extends FindingBase {
  * out of service. A condition without a finding is unknown after that collection: if it was raised, it stays raised.
  */
 export type Finding = StatusFinding | CountFinding | LevelFinding;
+
+/** Whether two reports found the same. */
+export const areSameFindings = (a: readonly Finding[] | undefined, b: readonly Finding[] | undefined): boolean =>
+  a === b || (a !== undefined && a.length === b?.length && a.every((one, at) => areSameFields(one, b[at])));
 
 export type HealthState = 'healthy' | 'degraded' | 'unhealthy' | 'unknown';
 export const HEALTH_STATES: readonly HealthState[] = ['healthy', 'degraded', 'unhealthy', 'unknown'];

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Collection, DeviceRead, DeviceReport, SideReport } from '../model/collection.ts';
-import type { Finding } from '../model/health.ts';
+import { areSameFindings, type Finding } from '../model/health.ts';
 import type { Reading, Value } from '../model/metric.ts';
 import { areSameFields, ofSeries, type Series, seriesOf, seriesOfOne } from '../model/readings.ts';
 
@@ -76,7 +76,7 @@ function changesOf(source: DeviceRead, before: SideReport | undefined): PostedSo
   const isSameRest = before !== undefined && areSameRest(source, before);
   return {
     ...(before !== undefined && areSameSeries(before.readings, readings) ? {} : { series: readings.map(seriesOfOne) }),
-    ...(before !== undefined && areSameFindings(before.findings, findings) ? {} : { findings }),
+    ...(areSameFindings(before?.findings, findings) ? {} : { findings }),
     ...(isSameRest ? {} : { rest: restOf(source) }),
   };
 }
@@ -108,10 +108,6 @@ function areSameSeries(before: readonly Reading[], now: readonly Reading[]): boo
     if (a !== b && (a.metric !== b.metric || a.wrapsAt !== b.wrapsAt || !areSameFields(a.labels, b.labels))) return false;
   }
   return true;
-}
-
-function areSameFindings(before: readonly Finding[], now: readonly Finding[]): boolean {
-  return before === now || (before.length === now.length && now.every((one, at) => areSameFields(before[at], one)));
 }
 
 /**

@@ -44,7 +44,8 @@ class Snapshots {
     const series =
       before && JSON.stringify(seriesOf(before.readings)) === JSON.stringify(seriesOf([...readings])) && seriesOf(before.readings);
     return {
-      ...state(device, { verdict }, isKept ? before.readings : series ? ofSeries(series, readings) : readings),
+      ...state(device, { verdict }),
+      readings: isKept ? before.readings : series ? ofSeries(series, readings) : readings,
       verdict,
       readAtMs: pick(5) * 1_000,
       stale: pick(6) === 0,

@@ -7,6 +7,8 @@ const CLOCK_STEP_MS = 1_000;
 
 /** Distinguishes elapsed time from a step of the wall clock. */
 export interface ClockShift {
+  /** Whether the wall clock was set after the last judgement. */
+  isStep(memory: HealthMemory, nowMs: number, given: { readonly monotonicMs?: number }): boolean;
   /** Shifts the remembered times when the wall clock was set after the last judgement. */
   adjust(memory: HealthMemory, nowMs: number, given: { readonly monotonicMs?: number }): HealthMemory;
   /** Converts the times of a device to the present wall clock, so that a reading from before a clock step keeps its age. */
@@ -24,10 +26,14 @@ export function createClockShift(): ClockShift {
     const readAtMs = wallMs - (monotonic - source.monotonicMs);
     return Math.abs(readAtMs - source.readAtMs) > CLOCK_STEP_MS ? { ...source, readAtMs } : source;
   };
+  const stepOf = (memory: HealthMemory, nowMs: number, monotonicMs: number | undefined): number => {
+    if (monotonic === undefined || monotonicMs === undefined || memory === NOTHING) return 0;
+    return nowMs - memory.judgedAtMs - (monotonicMs - monotonic);
+  };
   return {
+    isStep: (memory, nowMs, { monotonicMs }) => Math.abs(stepOf(memory, nowMs, monotonicMs)) > CLOCK_STEP_MS,
     adjust(memory, nowMs, { monotonicMs }) {
-      const isFirst = monotonic === undefined || monotonicMs === undefined || memory === NOTHING;
-      const stepMs = isFirst ? 0 : nowMs - memory.judgedAtMs - ((monotonicMs as number) - (monotonic as number));
+      const stepMs = stepOf(memory, nowMs, monotonicMs);
       monotonic = monotonicMs;
       wallMs = nowMs;
       if (Math.abs(stepMs) <= CLOCK_STEP_MS) return memory;

@@ -11,6 +11,7 @@ import { createClockShift } from './clock-shift.ts';
 import { type HealthInput, judgeDevice } from './judge-device.ts';
 import { type ConditionState, type DeviceMemory, type HealthMemory, NOTHING, notAfter, type PastDevice, resumed } from './memory.ts';
 import { forgottenDevice, pastOfDevice, unreturnedOf, withoutOut, withoutPast, withPast } from './past-devices.ts';
+import { QuietDevices } from './quiet.ts';
 
 export interface HealthEngineOptions {
   readonly policy: HealthPolicy;
@@ -88,7 +89,17 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
   let hasNews = true;
   let accepted: readonly Acceptance[] = [];
 
+  const quiet = new QuietDevices();
+  const settle = (): HealthMemory => {
+    const devices: Record<string, DeviceMemory> = {};
+    for (const key in memory.devices) devices[key] = quiet.settled(memory.devices[key] as DeviceMemory);
+    memory = { ...memory, devices };
+    return memory;
+  };
+
   const judge = (input: JudgeInput, nowMs: number): Judgement => {
+    const gapMs = nowMs - memory.judgedAtMs;
+    if (accepted.length > 0 || gapMs < 0 || gapMs >= policy.staleAfterMs || clock.isStep(memory, nowMs, input)) settle();
     const now = atTime(clock.adjust(memory, nowMs, input), policy, nowMs);
     const devices: Record<string, DeviceMemory> = {};
     const verdicts = new Map<string, Verdict>();
@@ -100,15 +111,25 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     const remembered = input.devices.map(({ device }) => keys.recall((key) => present.memory.devices[key], device));
     const { past = {} } = present.memory;
     const taken = new Set<PastDevice>();
-    const left = leftOver(present.memory.devices, new Set(remembered));
+    const left = leftOver(present.memory.devices, new Set(remembered), (one) => quiet.settled(one));
     for (const [at, given] of input.devices.entries()) {
-      const before = ownPart(remembered[at], given.device, keys);
       const displaced = left.byName.get(given.key);
       if (displaced !== undefined) events.push(...displacedEvents(displaced, given, policy, nowMs));
       const earlier = pastOfDevice(past, keys, given.device);
       if (earlier !== undefined) taken.add(earlier);
       const lastState = displaced?.verdict.state;
-      const judged = judgeDevice(before, clock.withTimes(given), policy, { nowMs, elapsedMs: present.elapsedMs }, lastState, earlier);
+      const timed = clock.withTimes(given);
+      const isKnown = lastState === undefined && earlier === undefined && !isOfOther(remembered[at], given.device, keys);
+      const same = isKnown ? quiet.judged(remembered[at], timed, policy, nowMs) : undefined;
+      if (same !== undefined) {
+        devices[keys.of(given.device)] = same.memory;
+        verdicts.set(given.key, same.verdict);
+        dues.push(same.dueMs as number);
+        continue;
+      }
+      const before = ownPart(remembered[at] && quiet.settled(remembered[at]), given.device, keys);
+      const judged = judgeDevice(before, timed, policy, { nowMs, elapsedMs: present.elapsedMs }, lastState, earlier);
+      quiet.keep(judged, timed, policy, nowMs);
       devices[keys.of(given.device)] = judged.memory;
       verdicts.set(given.key, judged.verdict);
       events.push(...judged.events);
@@ -127,6 +148,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
       } else if (!isDisplaced) devices[key] = memory;
       else if (typeof memory.device.identity === 'string') devices[key] = { ...memory, isDisplaced };
     }
+    quiet.end();
     const isOtherSet = isOther(devices, present.memory.devices);
     hasNews ||= events.length > 0 || isOtherSet;
     memory = { ...present.memory, judgedAtMs: nowMs, devices };
@@ -150,16 +172,16 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
       if (keys.length > 0) accepted = [...accepted, { device, keys, why }];
       return keys;
     },
-    memory: () => memory.devices,
+    memory: () => settle().devices,
     hasNews: () => hasNews,
     state: () => {
       hasNews = false;
-      return { ...memory, lastEventId: ring.lastId, events: ring.tail(STATE_EVENTS) };
+      return { ...settle(), lastEventId: ring.lastId, events: ring.tail(STATE_EVENTS) };
     },
     announce: (throughId) => ring.announce(throughId),
     eventsSince: (id) => ring.since(id),
     knownDevices: () =>
-      Object.values(memory.devices)
+      Object.values(settle().devices)
         .filter(({ isDisplaced }) => isDisplaced === undefined)
         .map(known),
     unreturned: () => unreturnedOf(memory.past ?? {}),
@@ -216,14 +238,20 @@ function isForgotten({ missingSinceMs, listedAtMs }: DeviceMemory, policy: Healt
 
 /** A device that joins another one of the same identity has what was remembered of it, except its counters, which are those of the other. */
 function ownPart(memory: DeviceMemory | undefined, device: Device, keys: HardwareKeys): DeviceMemory | undefined {
-  const isOfOther = memory !== undefined && memory.device.id !== device.id && keys.isShared(device);
-  return isOfOther ? { ...memory, device, rates: {} } : memory;
+  return memory !== undefined && isOfOther(memory, device, keys) ? { ...memory, device, rates: {} } : memory;
 }
 
+const isOfOther = (memory: DeviceMemory | undefined, device: Device, keys: HardwareKeys): boolean =>
+  memory !== undefined && memory.device.id !== device.id && keys.isShared(device);
+
 /** Memories that belong to no device of the input: of hardware that is not listed, some of it under a name that other hardware has now. */
-function leftOver(devices: HealthMemory['devices'], recalled: ReadonlySet<DeviceMemory | undefined>) {
+function leftOver(
+  devices: HealthMemory['devices'],
+  recalled: ReadonlySet<DeviceMemory | undefined>,
+  settled: (memory: DeviceMemory) => DeviceMemory,
+) {
   const all: [string, DeviceMemory][] = [];
-  for (const key in devices) if (!recalled.has(devices[key])) all.push([key, devices[key] as DeviceMemory]);
+  for (const key in devices) if (!recalled.has(devices[key])) all.push([key, settled(devices[key] as DeviceMemory)]);
   const byName = new Map(
     all.flatMap(([, memory]): [string, DeviceMemory][] => (memory.isDisplaced === true ? [] : [[deviceKey(memory.device), memory]])),
   );
