@@ -3,6 +3,7 @@ import { activityOf, sharesIn, type TrafficSum } from '../model/device-activity.
 import type { Reading } from '../model/metric.ts';
 import type { ContainerReadings } from '../model/snapshot.ts';
 import type { UsedDevice } from './holders.ts';
+import { ofMetric } from '../model/readings.ts';
 
 /** How a family shows work, with the thresholds of the configuration. */
 export interface FamilyActivity {
@@ -79,7 +80,7 @@ export function loadOf(readings: readonly Reading[]): number {
 /** Sum of all series of a metric. Undefined when none was read. */
 export function sumOf(readings: readonly Reading[], metric: string): number | undefined {
   let sum: number | undefined;
-  for (const reading of readings) if (reading.metric === metric) sum = (sum ?? 0) + Number(reading.value);
+  for (const { value } of ofMetric(readings, metric)) sum = (sum ?? 0) + Number(value);
   return sum;
 }
 

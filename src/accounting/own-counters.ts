@@ -1,5 +1,6 @@
 import { addValues, areSameLabels, type Labels, type Reading, restoredValue, subtractValues, type Value } from '../model/metric.ts';
 import type { OwnCounter } from '../model/usage.ts';
+import { chooser, keptBy, ofSeries, type Series as ToldSeries, seriesOfOne } from '../model/readings.ts';
 
 /** One series. Each change makes a new counter, because outputs have the earlier one. */
 interface Series {
@@ -16,6 +17,7 @@ export class OwnCounters {
   #fromMs: number;
   /** In the order of the last read, so that the next one finds them without a search. */
   readonly #order: Series[] = [];
+  #told: readonly ToldSeries[] = [];
   #isCounting = false;
 
   constructor(fromMs: number) {
@@ -51,8 +53,8 @@ export class OwnCounters {
   take(readings: readonly Reading[], readFromMs: number | undefined, isCounter: (metric: string) => boolean): void {
     if (readFromMs !== undefined && readFromMs >= this.#fromMs) this.#isCounting = true;
     if (!this.#isCounting) return;
-    let at = 0;
-    for (const reading of readings) if (isCounter(reading.metric)) this.#take(reading, at++);
+    const counters = countersOf(isCounter)(readings);
+    for (let at = 0; at < counters.length; at += 1) this.#take(counters[at] as Reading, at);
   }
 
   /** Takes counters that were counted for this container alone, whoever else holds the device. */
@@ -69,6 +71,9 @@ export class OwnCounters {
   readings(): readonly OwnCounter[] {
     const counters: OwnCounter[] = [];
     for (const { counter } of this.#series.values()) counters.push(counter);
+    // Series come, and none goes.
+    if (this.#told.length !== counters.length) this.#told = counters.map(seriesOfOne);
+    ofSeries(this.#told, counters);
     return counters;
   }
 
@@ -96,6 +101,8 @@ export class OwnCounters {
     return one;
   }
 }
+
+const countersOf = keptBy((isCounter: (metric: string) => boolean) => chooser(isCounter));
 
 /** A counter that an earlier run saved as JSON, in which a `bigint` is its digits. None for a value that is no number. */
 export function restoredCounter({ metric, labels, value, last }: OwnCounter): readonly OwnCounter[] {

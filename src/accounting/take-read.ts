@@ -1,5 +1,6 @@
 import type { DeviceProcess } from '../model/collection.ts';
 import { type Reading, readMsOf } from '../model/metric.ts';
+import { ofMetric } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
 import { type ContainerAccount, observe } from './container-account.ts';
 import type { DeviceAccount } from './device-account.ts';
@@ -115,7 +116,7 @@ function growthOfEnergy(account: DeviceAccount, readings: readonly Reading[], de
   const now = sumOf(readings, shared.energy.name);
   if (now === undefined) return undefined;
   const { joules: before, joulesAtMs } = account;
-  const times = readings.flatMap((reading) => (reading.metric === shared.energy.name ? [readMsOf(reading, deviceMs)] : []));
+  const times = ofMetric(readings, shared.energy.name).map((reading) => readMsOf(reading, deviceMs));
   const atMs = Math.max(...times);
   if (joulesAtMs !== undefined && atMs <= joulesAtMs) return undefined;
   Object.assign(account, { joules: now, joulesAtMs: atMs, energyLooks: 0 });

@@ -21,6 +21,7 @@ import type { Finding, Verdict } from '../model/health.ts';
 import type { MetricSpec, Reading } from '../model/metric.ts';
 import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
 import { type PodFactsByName, podName } from '../model/pod-resources.ts';
+import { joinedReadings } from '../model/readings.ts';
 import type { AllocationState, FamilyState } from '../model/snapshot.ts';
 import { type FamilyInput, type Moment, type PartKinds, withExpected } from './known-devices.ts';
 import type { ServedDevice } from './resources.ts';
@@ -191,21 +192,24 @@ function heldRecord(record: DeviceRecord, holders: readonly Allocation[], { begu
   const stale = isStale(read);
   const current = stale || !isPresent ? undefined : read;
   const faults = isPresent ? readings(record.device) : [];
-  const own = current?.readings ?? [];
-  const sideReadings = outOfBand === undefined || isStale(outOfBand) || !isPresent ? faults : [...outOfBand.readings, ...faults];
+  const own = current?.readings ?? NO_READINGS;
+  const sideReadings = outOfBand === undefined || isStale(outOfBand) || !isPresent ? faults : joinedReadings(outOfBand.readings, faults);
   // A device that hung gets no new grace time at each start. Otherwise an agent that restarts often would report it as healthy forever.
   const isAwaited = read === undefined && readBeforeMs !== undefined && wasHung === undefined;
   return Object.assign(record, {
     holders,
     current,
-    readings: sideReadings.length === 0 ? own : [...own, ...sideReadings],
-    processes: current?.processes ?? [],
+    readings: joinedReadings(own, sideReadings),
+    processes: current?.processes ?? NO_PROCESSES,
     readAtMs: wallClockOf(read ?? readBefore(record, begun), now),
     ...(read === undefined ? {} : { monotonicMs: read.monotonicMs }),
     stale,
     awaitedSinceMs: isAwaited ? begun.nowMs : undefined,
   });
 }
+
+const NO_READINGS: readonly Reading[] = [];
+const NO_PROCESSES: HeldRecord['processes'] = [];
 
 /** A smaller difference between the clocks is drift. */
 const CLOCK_STEP_MS = 1_000;

@@ -14,6 +14,7 @@ import { HardwareKeys } from '../model/hardware.ts';
 import type { Finding, Verdict } from '../model/health.ts';
 import type { Reading } from '../model/metric.ts';
 import type { PodFactsByName } from '../model/pod-resources.ts';
+import { ofMetric } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerWaiting } from '../model/usage.ts';
 import type { Moment, RestoredDevice } from './known-devices.ts';
@@ -94,9 +95,10 @@ export class OccupancyTracker {
       const user = areHoldersKnown ? userAfter(before?.user, held, now) : before?.user;
       const heldNow = areHoldersKnown ? heldAfter(before?.held, held, now) : before?.held;
       const work = workAfter(before?.work, record, spec, idle[device.family]);
-      const isPortUp = current === undefined || isUnread ? before?.isPortUp : memoryAndPorts(current.readings).ports.includes(true);
+      const seen = current === undefined || isUnread ? undefined : memoryAndPorts(current.readings);
+      const isPortUp = seen === undefined ? before?.isPortUp : seen.ports.includes(true);
       kept.set(keys.of(device), { device, user, held: heldNow, work, isPortUp });
-      if (current === undefined || isUnread) {
+      if (current === undefined || seen === undefined) {
         found.set(key, { user, occupancy: undefined });
         continue;
       }
@@ -116,7 +118,7 @@ export class OccupancyTracker {
         ...(canWait?.has(device.family) === true ? waitingOf(waiting.get(key), holders, input.waiting !== undefined) : {}),
         processes: processOwners(current.processes ?? [], { held, possible, user, pods }),
         hasAllProcesses: current.hasAllProcesses ?? false,
-        ...memoryAndPorts(current.readings),
+        ...seen,
         // The verdict on a port that has just gone down comes with this read.
         isPortFaultTold: before?.isPortUp === true || isPortFaultTold(input.verdicts.get(key)),
       };
@@ -177,14 +179,9 @@ function idleShareOf(spec: ActivitySpec | undefined, thresholds: IdleThresholds[
 }
 
 function memoryAndPorts(readings: readonly Reading[]): Pick<DeviceUse, 'memoryUsedBytes' | 'ports'> {
-  const [linkUp, memoryUsed] = [shared.linkUp.name, shared.memoryUsed.name];
-  const ports: boolean[] = [];
-  let used: number | undefined;
-  for (const { metric, value } of readings) {
-    if (metric === linkUp) ports.push(Number(value) === 1);
-    else if (metric === memoryUsed) used ??= Number(value);
-  }
-  return used === undefined ? { ports } : { ports, memoryUsedBytes: used };
+  const ports = ofMetric(readings, shared.linkUp.name).map(({ value }) => Number(value) === 1);
+  const [used] = ofMetric(readings, shared.memoryUsed.name);
+  return used === undefined ? { ports } : { ports, memoryUsedBytes: Number(used.value) };
 }
 
 function isPortFaultTold(verdict: Verdict | undefined): boolean {

@@ -1,5 +1,6 @@
 import type { Reading } from '../model/metric.ts';
 import type { OwnReading, SharedReading, ShownReading } from '../model/shared-metrics.ts';
+import { ofMetric } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { DeviceState } from '../model/snapshot.ts';
 import { type ChosenReading, grown, type Known, plain, type RateOf } from './chosen-reading.ts';
@@ -46,7 +47,7 @@ export function isNumber({ value }: Reading): boolean {
 
 function knownOf({ key, readings }: Pick<DeviceState, 'key' | 'readings'>, rateOf: RateOf | undefined): Known {
   return {
-    of: (metric) => readings.filter((one) => one.metric === metric && isNumber(one)),
+    of: (metric) => ofMetric(readings, metric).filter(isNumber),
     rate(series) {
       const rates = series.map(({ metric, labels }) => rateOf?.(key, metric, labels)).filter((rate) => rate !== undefined);
       return rates.length < series.length ? undefined : Number(rates.reduce((sum, rate) => sum + rate, 0).toPrecision(4));

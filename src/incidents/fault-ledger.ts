@@ -15,6 +15,7 @@ import {
 } from '../model/fault.ts';
 import type { HardwareKeys } from '../model/hardware.ts';
 import type { Reading } from '../model/metric.ts';
+import { keptBy } from '../model/readings.ts';
 import { type Blamed, blamed, blameText, holdersAfter, type PresentHolder } from './fault-holders.ts';
 import { incidentId } from './incident-id.ts';
 
@@ -308,15 +309,18 @@ const withCount = (counts: FaultCounts = {}, series: string, count: number): Fau
   [series]: (counts[series] ?? 0) + count,
 });
 
-function readings(counts: FaultCounts | undefined): readonly Reading[] {
-  if (counts === undefined) return [];
-  return Object.entries(counts).map(([series, value]) => {
+const readings = (counts: FaultCounts | undefined): readonly Reading[] => (counts === undefined ? NO_READINGS : readingsOf(counts));
+
+const NO_READINGS: readonly Reading[] = [];
+
+const readingsOf = keptBy((counts: FaultCounts): readonly Reading[] =>
+  Object.entries(counts).map(([series, value]) => {
     const [metric = '', ...parts] = series.split('\u0000');
     const labels: Record<string, string> = {};
     for (let at = 0; at < parts.length; at += 2) labels[parts[at] as string] = parts[at + 1] as string;
     return { metric, labels, value };
-  });
-}
+  }),
+);
 
 function familiesOf(devices: readonly DeviceRecord[]): ReadonlyMap<string, readonly DeviceRecord[]> {
   const families = new Map<string, DeviceRecord[]>();

@@ -1,6 +1,7 @@
 import type { Allocation } from '../model/allocation.ts';
 import type { HeldRecord } from '../model/device-record.ts';
 import type { MetricSpec } from '../model/metric.ts';
+import { chooser, keptBy } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerReadings } from '../model/snapshot.ts';
 import { type PodSources, useByHolder } from './processes.ts';
@@ -17,25 +18,23 @@ export function containerReadings(
   specs: ReadonlyMap<string, MetricSpec>,
   sources: PodSources,
 ): readonly ContainerReadings[] {
-  const isGauge = (metric: string): boolean => {
-    const spec = specs.get(metric);
-    return spec?.container === true && spec.type === 'gauge';
-  };
+  const gauges = gaugesOf(specs);
   return devices
     .flatMap((state): readonly ContainerReadings[] => {
       const [holder, ...others] = oneAllocationPerContainer(state.holders);
       if (holder === undefined) return [];
       if (others.length > 0 || (state.strangers ?? []).length > 0) return sharedReadings(state, sources);
-      return [
-        owned(
-          holder,
-          state,
-          state.readings.filter(({ metric }) => isGauge(metric)),
-        ),
-      ];
+      return [owned(holder, state, gauges(state.readings))];
     })
     .filter(({ readings }) => readings.length > 0);
 }
+
+const gaugesOf = keptBy((specs: ReadonlyMap<string, MetricSpec>) =>
+  chooser((metric) => {
+    const spec = specs.get(metric);
+    return spec?.container === true && spec.type === 'gauge';
+  }),
+);
 
 /** A container may hold a device by several ids (replicas) or resources. Keeps one of them, the same at each refresh. */
 function oneAllocationPerContainer(holders: readonly Allocation[]): readonly Allocation[] {

@@ -1,6 +1,7 @@
 import type { DeviceProcess } from './collection.ts';
 import type { ActivitySpec, IdleThresholds } from './declaration.ts';
-import { type Reading, readMsOf, type SeriesChoice, seriesValue, type Value } from './metric.ts';
+import { type Reading, readMsOf, type SeriesChoice, type Value } from './metric.ts';
+import { ofMetric, seriesValue } from './readings.ts';
 import { shared } from './shared-metrics.ts';
 
 /** Sum of the byte counters of a device at one read. The next read needs it, because only the growth shows traffic. Plain data. */
@@ -83,19 +84,17 @@ function workOf(
 
 /** Time of the read of the shares: the latest of them, because each read of them is a new look. */
 function sharesReadMs(readings: readonly Reading[], { means = {} }: NonNullable<ActivitySpec['utilization']>, deviceMs: number): number {
-  const times = readings.flatMap((reading) => {
-    const isShare = reading.metric === shared.utilization.name || Object.values(means).some(({ metric }) => metric === reading.metric);
-    return isShare ? [readMsOf(reading, deviceMs)] : [];
-  });
+  const shares = new Set([shared.utilization.name, ...Object.values(means).map(({ metric }) => metric)]);
+  const times = [...shares].flatMap((metric) => ofMetric(readings, metric).map((reading) => readMsOf(reading, deviceMs)));
   return times.length === 0 ? deviceMs : Math.max(...times);
 }
 
 /** Share of time of each engine that was read: the mean since the read before where the family has one, otherwise the utilization. */
 export function sharesIn(readings: readonly Reading[], spec: ActivitySpec['utilization']): Map<string, number> {
   const shares = new Map<string, number>();
-  for (const { metric, labels, value } of readings) {
+  for (const { labels, value } of ofMetric(readings, shared.utilization.name)) {
     const engine = labels?.engine;
-    if (metric === shared.utilization.name && engine !== undefined) shares.set(engine, Number(value));
+    if (engine !== undefined) shares.set(engine, Number(value));
   }
   for (const [engine, mean] of meansIn(readings, spec)) shares.set(engine, mean);
   return shares;
@@ -129,8 +128,9 @@ function trafficOf({ metrics }: NonNullable<ActivitySpec['traffic']>, above: num
 }
 
 function sumOf(metrics: readonly string[], { readings, monotonicMs }: ActivityInput): TrafficSum | undefined {
-  const counters = readings.filter(({ metric }) => metrics.includes(metric));
-  if (!metrics.every((name) => counters.some(({ metric }) => metric === name))) return undefined;
+  const found = metrics.map((metric) => ofMetric(readings, metric));
+  if (found.some(({ length }) => length === 0)) return undefined;
+  const counters = found.flat();
   if (!counters.every(({ value }) => typeof value === 'bigint' || Number.isFinite(value))) return undefined;
   const sum = counters.reduce((total, { value }) => total + BigInt(typeof value === 'bigint' ? value : Math.trunc(value)), 0n);
   const bytes = sum <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(sum) : sum;

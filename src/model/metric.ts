@@ -72,12 +72,6 @@ export const readMsOf = ({ readMs }: Pick<Reading, 'readMs'>, deviceMs: number):
 /** Chooses the series of one metric that have these labels. */
 export type SeriesChoice = Pick<Reading, 'metric' | 'labels'>;
 
-/** Value of the series with exactly these labels. Undefined when it was not read, or is no number. */
-export function seriesValue(readings: readonly Reading[], { metric, labels }: SeriesChoice): number | undefined {
-  const value = readings.find((one) => one.metric === metric && areSameLabels(one.labels, labels))?.value;
-  return value === undefined || !Number.isFinite(Number(value)) ? undefined : Number(value);
-}
-
 /** Marks a deprecated metric. It works as before until it is removed. */
 export interface Deprecation {
   /** Minor version that marked it: `0.2`. */

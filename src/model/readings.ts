@@ -1,4 +1,16 @@
-import type { Reading } from './metric.ts';
+import { areSameLabels, type Reading, type SeriesChoice } from './metric.ts';
+
+/** Keeps what is derived from an object for as long as the object lives. */
+export function keptBy<K extends object, V>(derive: (key: K) => V): (key: K) => V {
+  const kept = new WeakMap<K, V>();
+  return (key) => {
+    const known = kept.get(key);
+    if (known !== undefined) return known;
+    const value = derive(key);
+    kept.set(key, value);
+    return value;
+  };
+}
 
 /** One series of a device: a reading without its value and its time. */
 export type Series = Omit<Reading, 'value' | 'readMs'>;
@@ -30,36 +42,58 @@ export function ofSeries(series: readonly Series[], readings: readonly Reading[]
   return readings;
 }
 
-/** Keeps what is derived from an object for as long as the object lives. */
-export function keptBy<K extends object, V>(derive: (key: K) => V): (key: K) => V {
-  const kept = new WeakMap<K, V>();
-  return (key) => {
-    const known = kept.get(key);
-    if (known !== undefined) return known;
-    const value = derive(key);
-    kept.set(key, value);
-    return value;
-  };
+const NONE: readonly Reading[] = [];
+
+/** All readings of a metric. Where the series are known by their list, they are found without a search. */
+export function ofMetric(readings: readonly Reading[], metric: string): readonly Reading[] {
+  const series = LISTS.get(readings);
+  if (series === undefined) return readings.filter((one) => one.metric === metric);
+  const places = placesOfMetrics(series).get(metric);
+  return places === undefined ? NONE : places.map((at) => readings[at] as Reading);
 }
 
-/** The readings at some places, whose series are the same object while the places are. */
-export function readingsAt(readings: readonly Reading[], { series, places }: Places): readonly Reading[] {
-  return ofSeries(
-    series,
-    places.map((at) => readings[at] as Reading),
-  );
+const placesOfMetrics = keptBy((all: readonly Series[]): ReadonlyMap<string, readonly number[]> => {
+  const places = new Map<string, number[]>();
+  for (const [at, { metric }] of all.entries()) {
+    const own = places.get(metric);
+    if (own === undefined) places.set(metric, [at]);
+    else own.push(at);
+  }
+  return places;
+});
+
+/** Chooses readings by their metric. The same readings give the same list, and so do the same series with other values. */
+export function chooser(isWanted: (metric: string) => boolean): (readings: readonly Reading[]) => readonly Reading[] {
+  const wanted = keptBy((all: readonly Series[]) => {
+    const places = all.flatMap(({ metric }, at) => (isWanted(metric) ? [at] : []));
+    return { places, series: places.map((at) => all[at] as Series) };
+  });
+  return keptBy((readings: readonly Reading[]) => {
+    const { places, series } = wanted(seriesOf(readings));
+    return ofSeries(
+      series,
+      places.map((at) => readings[at] as Reading),
+    );
+  });
 }
 
-/** Some places of a list of series, and the series there. */
-export interface Places {
-  readonly places: readonly number[];
-  readonly series: readonly Series[];
+/** Both lists as one, which is the same object while both are. */
+export function joinedReadings(own: readonly Reading[], side: readonly Reading[]): readonly Reading[] {
+  if (side.length === 0) return own;
+  const before = JOINED.get(own);
+  if (before?.side === side) return before.joined;
+  const joined = ofSeries(joinedSeries(seriesOf(own))(seriesOf(side)), [...own, ...side]);
+  JOINED.set(own, { side, joined });
+  return joined;
 }
 
-/** The places of series that a reader wants. */
-export function placesOf(all: readonly Series[], isWanted: (series: Series) => boolean): Places {
-  const places = all.flatMap((one, at) => (isWanted(one) ? [at] : []));
-  return { places, series: places.map((at) => all[at] as Series) };
+const JOINED = new WeakMap<readonly Reading[], { readonly side: readonly Reading[]; readonly joined: readonly Reading[] }>();
+const joinedSeries = keptBy((own: readonly Series[]) => keptBy((side: readonly Series[]): readonly Series[] => [...own, ...side]));
+
+/** Value of the series with exactly these labels. Undefined when it was not read, or is no number. */
+export function seriesValue(readings: readonly Reading[], { metric, labels }: SeriesChoice): number | undefined {
+  const value = ofMetric(readings, metric).find((one) => areSameLabels(one.labels, labels))?.value;
+  return value === undefined || !Number.isFinite(Number(value)) ? undefined : Number(value);
 }
 
 /** Whether both objects have the same fields with the same values, of flat objects. */

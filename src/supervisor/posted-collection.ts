@@ -34,28 +34,51 @@ export interface PostedCollection extends Omit<Collection, 'reports'> {
 
 /** Works in the probe's thread. */
 export class CollectionSender {
-  #reports: readonly DeviceReport[] = [];
+  /**
+   * What was posted at each place. It keeps the first objects of those that say the same: a probe makes new ones at each read, which the
+   * garbage collector frees cheaply only while nobody keeps them until the next read.
+   */
+  #posted: readonly DeviceReport[] = [];
 
   encode({ reports, ...rest }: Collection): PostedCollection {
     const values: Value[] = [];
     const kept: number[] = [];
-    const posted = reports.map((report, at) => {
-      const before = this.#reports[at];
-      for (const source of [report.read, report.outOfBand]) if (source !== undefined) addValues(source.readings, values, kept);
-      if (before === report && report.faults === undefined) return undefined;
+    const posted: (PostedReport | undefined)[] = [];
+    this.#posted = reports.map((report, at) => {
+      const before = this.#posted[at];
       const { device, read, outOfBand, faults } = report;
+      if (read !== undefined) addValues(read.readings, values, kept);
+      if (outOfBand !== undefined) addValues(outOfBand.readings, values, kept);
       const sources = {
         ...(read === undefined ? {} : { read: changesOf(read, before?.read) }),
         ...(outOfBand === undefined ? {} : { outOfBand: changesOf(outOfBand, before?.outOfBand) }),
       };
       const isSameDevice = before !== undefined && areSameDevices(before.device, device);
       const isQuiet = isSameDevice && isSame(sources.read, before.read) && isSame(sources.outOfBand, before.outOfBand);
-      if (isQuiet && faults === undefined && before.faults === undefined) return undefined;
-      return { ...(isSameDevice ? {} : { device }), ...sources, ...(faults === undefined ? {} : { faults }) };
+      const isNothingNew = isQuiet && faults === undefined && before.faults === undefined;
+      posted.push(
+        isNothingNew ? undefined : { ...(isSameDevice ? {} : { device }), ...sources, ...(faults === undefined ? {} : { faults }) },
+      );
+      if (isNothingNew || before === undefined) return before ?? report;
+      return {
+        ...report,
+        ...(isSameDevice ? { device: before.device } : {}),
+        ...(read === undefined ? {} : { read: withChanges(read, before.read, sources.read) }),
+        ...(outOfBand === undefined ? {} : { outOfBand: withChanges(outOfBand, before.outOfBand, sources.outOfBand) }),
+      };
     });
-    this.#reports = reports;
     return { ...rest, reports: posted, values, ...(kept.length === 0 ? {} : { kept }) };
   }
+}
+
+/** The source with the objects of before for what it did not change. */
+function withChanges(source: DeviceRead, before: DeviceRead | undefined, changes: PostedSource = {}): DeviceRead {
+  if (before === undefined) return source;
+  return {
+    ...(changes.rest ?? restOf(before)),
+    readings: changes.series === undefined ? before.readings : source.readings,
+    findings: changes.findings ?? before.findings,
+  };
 }
 
 /** See {@link PostedCollection.kept}. The values of one source stand together, so that the stretches are few. */

@@ -2,7 +2,8 @@ import type { DeviceRead } from '../model/collection.ts';
 import type { ByteSource, ProgressSpec } from '../model/declaration.ts';
 import { defined } from '../model/defined.ts';
 import type { ReadTimes } from '../model/device-record.ts';
-import { areSameLabels, type Reading, readMsOf, type SeriesChoice, seriesValue } from '../model/metric.ts';
+import { areSameLabels, type Reading, readMsOf, type SeriesChoice } from '../model/metric.ts';
+import { ofMetric, seriesValue } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
 
 /** Which values of a family show work. A network adapter has bytes only. */
@@ -98,11 +99,11 @@ function sumsOf(watched: Watched, { readings, monotonicMs }: DeviceRead & ReadTi
     if (counters === undefined) continue;
     const { metrics, port } = counters;
     const isOfPort = (label = ''): boolean => port === '' || (label.startsWith(port) && /^\d*$/.test(label.slice(port.length)));
-    const series = readings.filter(({ metric, labels }) => metrics.includes(metric) && isOfPort(labels?.port));
+    const found = metrics.map((metric) => ofMetric(readings, metric).filter(({ labels }) => isOfPort(labels?.port)));
     // One direction alone is not the traffic.
-    if (metrics.every((metric) => series.some((one) => one.metric === metric))) add(name, series);
+    if (found.every(({ length }) => length > 0)) add(name, found.flat());
   }
-  const joules = readings.filter(({ metric, labels }) => metric === shared.energy.name && areSameLabels(labels));
+  const joules = ofMetric(readings, shared.energy.name).filter(({ labels }) => areSameLabels(labels));
   if (joules.length > 0) add(JOULES, joules);
   return sums;
 }

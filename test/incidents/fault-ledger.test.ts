@@ -64,6 +64,18 @@ class Looks {
 }
 
 describe('the ledger of faults', () => {
+  it('has nothing to save while the holders stay, also where no UID is known and another holder ended before', () => {
+    const ledger = new FaultLedger(10);
+    const record: DeviceRecord = { key: 'acme/gpu0', device: GPU, isUnread: false };
+    const look = (nowMs: number, ...pods: readonly string[]): boolean => {
+      const holdersOf = (): PresentHolder[] => pods.map((pod) => ({ ...holder(pod), uid: undefined }));
+      ledger.step({ devices: [record], holdersOf, answeredAtMs: nowMs, podOf: () => undefined, nowMs, monotonicMs: nowMs }, KEYS);
+      return ledger.takeNews();
+    };
+    expect([look(0, 'a'), look(10_000, 'a'), look(20_000, 'a')]).toEqual([true, false, false]);
+    expect([look(30_000, 'b'), look(40_000, 'b'), look(50_000, 'b'), look(60_000)]).toEqual([true, false, false, true]);
+  });
+
   it('counts the first fault of a pod, and tells each fault with its pod, also while a condition of it holds', () => {
     const looks = new Looks();
     looks.look(0, ['p1']);

@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { AllocatableResourcesResponse, ListPodResourcesResponse } from '../../src/generated/podresources/v1/api.ts';
-import { ALLOCATABLE_SHAPE, ENTRY_LIMITS, LIST_SHAPE, limitEntries } from '../../src/kubelet/client/entry-limits.ts';
+import {
+  ALLOCATABLE_SHAPE,
+  areSameEntries,
+  ENTRY_LIMITS,
+  entriesIn,
+  LIST_SHAPE,
+  limitEntries,
+} from '../../src/kubelet/client/entry-limits.ts';
 import { type Choose, seeded } from '../support/seeded.ts';
 import { gpuPod, makeNode } from './support/node.ts';
 
@@ -27,6 +34,18 @@ const pod = (name: string, ids: number, choose: Choose = () => 1) => ({
 const list = (pods: ReturnType<typeof pod>[]): Uint8Array =>
   ListPodResourcesResponse.encode(ListPodResourcesResponse.fromPartial({ podResources: pods })).finish();
 const names = (bytes: Uint8Array): string[] => ListPodResourcesResponse.decode(bytes).podResources.map(({ name }) => name);
+
+describe('the entries of an answer', () => {
+  it.each(many(20, (seed) => seed + 1))('are the same when no entry came, went or changed (seed %i)', (seed) => {
+    const choose = seeded(seed);
+    const pods = many(1 + choose(6), (at) => pod(`p${at}`, choose(3), choose));
+    const entries = (all: typeof pods) => entriesIn(Buffer.from(list(all)));
+    const same = (all: typeof pods): boolean => areSameEntries(entries(pods), entries(all));
+    expect(same([...pods].sort(() => choose(3) - 1))).toBe(true);
+    expect([same(pods.slice(1)), same([...pods, pod('p0', 1)])]).toEqual([false, false]);
+    expect(same([pod('other', 0), ...pods.slice(1)])).toBe(false);
+  });
+});
 
 describe('the limits of an answer', () => {
   it('leave an answer within them as it is', () => {

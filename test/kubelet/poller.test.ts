@@ -33,6 +33,23 @@ describe('asking the kubelet', () => {
     });
   });
 
+  it('gives the same objects while the answer has the same pods, in any order', async () => {
+    const { kubelet, poller: makePoller } = makeNode();
+    await kubelet.start();
+    const poller = makePoller();
+    const ask = async () => {
+      await poller.refresh();
+      return poller.current().allocations;
+    };
+    for (const name of ['a', 'b', 'c', 'd']) kubelet.admitPod(gpuPod(name, `gpu-${name}`));
+    const first = await ask();
+    for (let turn = 0; turn < 5; turn += 1) expect(await ask()).toBe(first);
+    kubelet.admitPod(gpuPod('e', 'gpu-e'));
+    const second = await ask();
+    expect(second.map(({ deviceId }) => deviceId)).toEqual(['gpu-a', 'gpu-b', 'gpu-c', 'gpu-d', 'gpu-e']);
+    expect(await ask()).toBe(second);
+  });
+
   it('survives 10,000 devices in one answer', async () => {
     const { kubelet, poller: makePoller } = makeNode();
     await kubelet.start();

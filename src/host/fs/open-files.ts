@@ -11,6 +11,8 @@ const SEARCH_EVERY_MS = 60_000;
 interface OpenFile {
   readonly descriptor: number;
   lastReadMs: number;
+  /** What it held at the last read. */
+  read: { readonly text: string } | undefined;
 }
 
 /**
@@ -37,14 +39,19 @@ export class OpenFiles {
     this.#now = now;
   }
 
-  /** Reads a file from its beginning with one call and returns the number of bytes. Throws the error of the system. */
-  read(path: string, into: Buffer): number {
+  /**
+   * Reads a file from its beginning with one call; undefined when it fills the memory. It gives the same object while the file holds the same,
+   * so that nobody needs to parse it again. Throws the error of the system.
+   */
+  read(path: string, into: Buffer): { readonly text: string } | undefined {
     const file = this.#files.get(path);
     if (file === undefined) return this.#open(path, into);
     const count = readAgain(file.descriptor, into);
     if (count > 0) {
       file.lastReadMs = this.#now();
-      return count;
+      const read = textIn(into, count);
+      if (file.read === undefined || file.read.text !== read?.text) file.read = read;
+      return file.read;
     }
     this.#close(path, file);
     return this.#open(path, into);
@@ -63,14 +70,14 @@ export class OpenFiles {
     for (const [path, file] of [...this.#files].slice(this.#most)) this.#close(path, file);
   }
 
-  #open(path: string, into: Buffer): number {
+  #open(path: string, into: Buffer): { readonly text: string } | undefined {
     const descriptor = openSync(`${this.#root}/${path}`, 'r');
     let isKept = false;
     try {
-      const count = readSync(descriptor, into, 0, into.length, 0);
+      const read = textIn(into, readSync(descriptor, into, 0, into.length, 0));
       isKept = this.#hasRoom();
-      if (isKept) this.#files.set(path, { descriptor, lastReadMs: this.#now() });
-      return count;
+      if (isKept) this.#files.set(path, { descriptor, lastReadMs: this.#now(), read });
+      return read;
     } finally {
       if (!isKept) closeSync(descriptor);
     }
@@ -90,6 +97,9 @@ export class OpenFiles {
     closeSync(descriptor);
   }
 }
+
+const textIn = (bytes: Buffer, length: number): { readonly text: string } | undefined =>
+  length === bytes.length ? undefined : { text: bytes.toString('utf8', 0, length) };
 
 /** Number of bytes, or 0 on failure. The caller then opens the path again, which gives the error. */
 function readAgain(descriptor: number, into: Buffer): number {

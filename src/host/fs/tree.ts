@@ -7,6 +7,7 @@ import type { StepRecord } from './step-record.ts';
 export type ReadResult = { readonly text: string; readonly error?: undefined } | { readonly text?: undefined; readonly error: string };
 
 const buffer = Buffer.allocUnsafe(65_536);
+const TOO_LARGE: ReadResult = { error: 'ETOOLARGE' };
 
 /**
  * A directory tree of the kernel (`/sys`, `/proc`, `/dev`). The root can be any directory; paths are relative to it.
@@ -55,14 +56,16 @@ export class Tree {
     }
   }
 
-  /** Like {@link read}, for a file that is read at each refresh: it stays open. A file of 64 KiB or more gives `ETOOLARGE`. */
+  /**
+   * Like {@link read}, for a file that is read at each refresh: it stays open. A file of 64 KiB or more gives `ETOOLARGE`. While the file holds
+   * the same text, the result is the same object.
+   */
   reread(path: string): ReadResult {
     const full = `${this.root}/${path}`;
     if (this.guard?.isolatedReader !== undefined) return this.#resultOf(this.guard.isolatedReader.read(full, buffer.length));
     this.guard?.enter(full);
     try {
-      const length = this.#open.read(path, buffer);
-      return length === buffer.length ? { error: 'ETOOLARGE' } : { text: buffer.toString('utf8', 0, length) };
+      return this.#open.read(path, buffer) ?? TOO_LARGE;
     } catch (error) {
       return { error: this.#failure(errnoName(error)) };
     } finally {

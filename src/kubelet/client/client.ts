@@ -16,10 +16,11 @@ import { type CallResult, GrpcConnection, type Method } from '../../host/grpc-co
 import { DurationTally } from '../../model/duration-counts.ts';
 import type { Observe, ObservedRequest } from '../../model/observation.ts';
 import type { Allocatable } from '../../model/pod-resources.ts';
+import { keptBy } from '../../model/readings.ts';
 import { allocatableFrom } from '../allocations/allocatable.ts';
 import { type Attribution, attributionFrom } from '../allocations/allocations.ts';
 import type { PodResourcesOptions } from '../options.ts';
-import { ALLOCATABLE_SHAPE, LIST_SHAPE, limitEntries } from './entry-limits.ts';
+import { ALLOCATABLE_SHAPE, areSameEntries, entriesIn, LIST_SHAPE, limitEntries } from './entry-limits.ts';
 import { callFailure, excessFailure, type Failure, isUnsupported, pathFailure, statusName } from './failure.ts';
 
 export type ListResult =
@@ -96,7 +97,7 @@ export class PodResourcesClient {
     if (now.kind === 'socket' && now.identity !== state.identity) return this.list();
     const { message, dropped } = result.answer;
     const excess = dropped === 0 ? {} : { excess: excessFailure(socket, 'List', `${dropped} pods`) };
-    return { ok: true, api: this.#api, attribution: attributionFrom(message), identity: state.identity, ...excess };
+    return { ok: true, api: this.#api, attribution: attributionOf(message), identity: state.identity, ...excess };
   }
 
   /** Call this only after a successful `list`. */
@@ -109,7 +110,7 @@ export class PodResourcesClient {
         kind: 'failed',
         failure: excessFailure(this.#options.socket, 'GetAllocatableResources', `${result.answer.dropped} entries`),
       };
-    if (result.error === undefined) return { kind: 'answer', allocatable: allocatableFrom(result.answer.message) };
+    if (result.error === undefined) return { kind: 'answer', allocatable: allocatableOf(result.answer.message) };
     if (isUnsupported(result.error)) {
       this.#hasAllocatable = false;
       return { kind: 'unsupported' };
@@ -163,14 +164,23 @@ interface Limited<T> {
   readonly dropped: number;
 }
 
+/** A larger answer is decoded each time, so that no copy of it is kept. */
+const MOST_KEPT_BYTES = 1_048_576;
+
 function limited<Request, Answer>(
   { path, requestSerialize }: Pick<Method<Request, unknown>, 'path' | 'requestSerialize'>,
   shape: typeof LIST_SHAPE,
   decode: (bytes: Uint8Array) => Answer,
 ): Method<Request, Limited<Answer>> {
+  let latest: { readonly entries: ReadonlyMap<string, number>; readonly answer: Limited<Answer> } | undefined;
+  // The same entries in any order are the same answer, and the same object: the order of the kubelet is random.
   const responseDeserialize = (bytes: Buffer): Limited<Answer> => {
+    const entries = bytes.length > MOST_KEPT_BYTES ? undefined : entriesIn(bytes);
+    if (latest !== undefined && entries !== undefined && areSameEntries(entries, latest.entries)) return latest.answer;
     const { bytes: kept, dropped } = limitEntries(bytes, shape);
-    return { message: decode(kept), dropped };
+    const answer = { message: decode(kept), dropped };
+    latest = entries === undefined || dropped > 0 ? undefined : { entries, answer };
+    return answer;
   };
   return { path, requestSerialize, responseDeserialize };
 }
@@ -181,3 +191,6 @@ const LIST_ALPHA = limited(v1alpha1.list, LIST_SHAPE, (bytes) =>
   ListPodResourcesResponse.fromPartial(ListPodResourcesResponseAlpha.decode(bytes)),
 );
 const ALLOCATABLE = limited(v1.getAllocatableResources, ALLOCATABLE_SHAPE, (bytes) => AllocatableResourcesResponse.decode(bytes));
+
+const attributionOf = keptBy(attributionFrom);
+const allocatableOf = keptBy(allocatableFrom);

@@ -1,4 +1,4 @@
-import type { Tree } from '../../host/fs/tree.ts';
+import type { ReadResult, Tree } from '../../host/fs/tree.ts';
 import { hours, type Millis, minutes } from '../../model/duration.ts';
 import type { Labels, Reading } from '../../model/metric.ts';
 import type { Pace } from '../kit/pace.ts';
@@ -60,6 +60,10 @@ interface CounterFile {
   retryAtMs: number;
   /** Wait after the next lasting error. */
   retryAfterMs: Millis;
+  /** What the file held at the last read, the count of it, and the reading of the count. */
+  read?: ReadResult;
+  count?: Count | NoCount | undefined;
+  reading?: Reading;
 }
 
 /** One series and the files that can feed it, in order of preference. */
@@ -137,9 +141,7 @@ export class CounterFiles {
           if (isClassic) classicUnreadable += 1;
         } else {
           series.source = file;
-          const { wrapsAt } = file;
-          const reading = { metric: row.metric.name, labels: series.labels, value: metricValue(row, count) };
-          readings.push(wrapsAt === undefined ? reading : Object.assign(reading, { wrapsAt }));
+          readings.push(readingOf(file, series.labels, count));
           raw.set(row.file, count);
           if (row.ceilings?.includes(count) === true) saturated.push(row.file);
         }
@@ -151,8 +153,11 @@ export class CounterFiles {
 
   #read(file: CounterFile, nowMs: number): Count | NoCount | undefined {
     if (file.retryAtMs > nowMs) return undefined;
-    const { text, error } = this.#sys.reread(file.path);
-    const count = text === undefined ? undefined : parseCount(text);
+    const read = this.#sys.reread(file.path);
+    const { text, error } = read;
+    const count = read === file.read ? file.count : text === undefined ? undefined : parseCount(text);
+    file.read = read;
+    file.count = count;
     if (count === 'not-available' || (error !== undefined && LASTING_ERRORS.has(error))) {
       file.retryAtMs = nowMs + file.retryAfterMs;
       file.retryAfterMs = Math.min(2 * file.retryAfterMs, RETRY_MS) as Millis;
@@ -160,6 +165,16 @@ export class CounterFiles {
     if (count !== undefined && typeof count !== 'string') file.retryAfterMs = FIRST_RETRY_MS;
     return count;
   }
+}
+
+/** The reading of before while the count is the same. */
+function readingOf(file: CounterFile, labels: Labels, count: Count): Reading {
+  const { row, wrapsAt, reading: before } = file;
+  const value = metricValue(row, count);
+  if (before !== undefined && before.value === value && before.labels === labels) return before;
+  const reading = { metric: row.metric.name, labels, value, ...(wrapsAt === undefined ? {} : { wrapsAt }) };
+  file.reading = reading;
+  return reading;
 }
 
 function metricValue(row: CounterRow, count: Count): Count {

@@ -1,4 +1,4 @@
-import type { Tree } from '../../host/fs/tree.ts';
+import type { ReadResult, Tree } from '../../host/fs/tree.ts';
 import type { Pace } from '../kit/pace.ts';
 import { CounterFiles, type Counters, NO_COUNTERS } from './counter-files.ts';
 import { type PhysicalState, type PortState, parseLid, parsePhysicalState, parsePortState, parseRate, type Rate } from './counters.ts';
@@ -67,6 +67,7 @@ export class Port {
   readonly #memories: Map<string, PortMemory>;
   readonly #files: CounterFiles;
   #facts: PortFacts = {};
+  #level: ReadLevel | undefined;
 
   /** `directory` and `driver` are those of the device. `memories` outlive the device. */
   constructor(sys: Tree, { directory, driver, port }: PortPlace, options: InfinibandOptions, memories: Map<string, PortMemory>) {
@@ -112,7 +113,8 @@ export class Port {
   }
 
   #readLevel(): PortLevel {
-    const level = readLevel(this.#sys, this.#directory, this.#facts.netdev);
+    this.#level = readLevel(this.#sys, this.#directory, this.#facts.netdev, this.#level);
+    const { level } = this.#level;
     const before = this.#memories.get(this.#port) ?? NEW_PORT;
     const memory = updateMemory(before, level);
     this.#memories.set(this.#port, memory);
@@ -122,17 +124,32 @@ export class Port {
   }
 }
 
-function readLevel(sys: Tree, directory: string, netdev: string | undefined): PortLevel {
-  const { text, error } = sys.reread(`${directory}/state`);
-  if (error !== undefined) return { ...UNKNOWN_LEVEL, error };
-  const state = parsePortState(text);
-  const physicalState = parsePhysicalState(sys.reread(`${directory}/phys_state`).text ?? '');
+/** What the files of a state held, and the level of it. */
+interface ReadLevel {
+  readonly files: readonly (ReadResult | boolean | undefined)[];
+  readonly level: PortLevel;
+}
+
+/** The level is the same object as before while all files hold the same. */
+function readLevel(sys: Tree, directory: string, netdev: string | undefined, before: ReadLevel | undefined): ReadLevel {
+  const stateFile = sys.reread(`${directory}/state`);
+  if (stateFile.error !== undefined) return { files: [], level: { ...UNKNOWN_LEVEL, error: stateFile.error } };
+  const physical = sys.reread(`${directory}/phys_state`);
+  const physicalState = parsePhysicalState(physical.text ?? '');
+  const isUp = physicalState === 'disabled' && netdev !== undefined ? isInterfaceUp(sys, netdev) : undefined;
+  const rate = sys.reread(`${directory}/rate`);
+  const files = [stateFile, physical, rate, isUp];
+  if (before !== undefined && files.every((file, at) => file === before.files[at])) return before;
+  const state = parsePortState(stateFile.text);
   return {
-    state,
-    physicalState,
-    isInterfaceUp: physicalState === 'disabled' && netdev !== undefined ? isInterfaceUp(sys, netdev) : undefined,
-    rate: parseRate(sys.reread(`${directory}/rate`).text ?? ''),
-    error: state === undefined ? 'EBADMSG' : undefined,
+    files,
+    level: {
+      state,
+      physicalState,
+      isInterfaceUp: isUp,
+      rate: parseRate(rate.text ?? ''),
+      error: state === undefined ? 'EBADMSG' : undefined,
+    },
   };
 }
 

@@ -1,10 +1,12 @@
 import type { DeviceReport } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
 import type { Reading } from '../../model/metric.ts';
+import { keptBy } from '../../model/readings.ts';
 import { pcieReadings } from '../kit/pcie/pcie.ts';
 import { findingsOf } from './findings.ts';
 import { deviceOf, type HcaFacts, type HcaSample } from './hca.ts';
 import { metrics } from './metrics.ts';
-import { isPortUp, type PortSample, rateText } from './port.ts';
+import { isPortUp, type PortFacts, type PortLevel, type PortSample, rateText } from './port.ts';
 
 const BYTES_PER_GIGABIT = 125_000_000;
 
@@ -26,9 +28,26 @@ export function reportsOf(samples: readonly HcaSample[], { charNodes, isExpected
       ...(charNodes && { charNodes }),
       isExpected: (port) => isExpected(owner, port),
     });
-    const device = deviceOf(sample.facts, parent?.facts, charNodes?.has('rdma_cm') === true);
+    const device = knownDevice(sample.facts, parent?.facts, charNodes?.has('rdma_cm') === true);
     return { device, read: { readings: readingsOf(sample), findings } };
   });
+}
+
+interface Known {
+  readonly device: Device;
+  readonly parent: HcaFacts | undefined;
+  readonly hasRdmaCm: boolean;
+}
+
+const DEVICES = new WeakMap<HcaFacts, Known>();
+
+/** The same object while the facts are the same. */
+function knownDevice(facts: HcaFacts, parent: HcaFacts | undefined, hasRdmaCm: boolean): Device {
+  const before = DEVICES.get(facts);
+  if (before !== undefined && before.parent === parent && before.hasRdmaCm === hasRdmaCm) return before.device;
+  const device = deviceOf(facts, parent, hasRdmaCm);
+  DEVICES.set(facts, { device, parent, hasRdmaCm });
+  return device;
 }
 
 /** Returns the samples of physical functions, keyed by PCI address. */
@@ -55,7 +74,7 @@ function readingsOf({ facts, ports, device, pcie, isInOtherNamespace }: HcaSampl
   ];
 }
 
-function infoReading(facts: HcaFacts): Reading {
+const infoReading = keptBy((facts: HcaFacts): Reading => {
   const labels = {
     board_id: facts.boardId ?? '',
     node_guid: facts.nodeGuid ?? '',
@@ -64,10 +83,24 @@ function infoReading(facts: HcaFacts): Reading {
     hardware_revision: facts.hardwareRevision ?? '',
   };
   return { metric: metrics.info.name, labels, value: 1 };
-}
+});
 
 function portReadings(sample: PortSample): readonly Reading[] {
-  const { port, level, counters } = sample;
+  const { port, counters } = sample;
+  return [
+    ...stateReadings(sample),
+    ...counters.readings,
+    ...counters.saturated.map((counter): Reading => ({ metric: metrics.counterSaturated.name, labels: { port, counter }, value: 1 })),
+  ];
+}
+
+const STATES = new WeakMap<PortFacts, { readonly port: string; readonly level: PortLevel; readonly readings: readonly Reading[] }>();
+
+/** The same objects while state and facts of the port are the same. */
+function stateReadings(sample: PortSample): readonly Reading[] {
+  const { port, level, facts } = sample;
+  const before = STATES.get(facts);
+  if (before !== undefined && before.level === level && before.port === port) return before.readings;
   const labels = { port };
   const readings: Reading[] = [];
   const isUp = isPortUp(level);
@@ -76,14 +109,13 @@ function portReadings(sample: PortSample): readonly Reading[] {
     readings.push({ metric: metrics.linkSpeed.name, labels, value: level.rate.gigabits * BYTES_PER_GIGABIT });
     if (level.rate.lanes !== undefined) readings.push({ metric: metrics.linkWidth.name, labels, value: level.rate.lanes });
   }
-  return [
-    ...readings,
+  readings.push(
     { metric: metrics.portInfo.name, labels: { port, ...infoLabels(sample) }, value: 1 },
     ...stateReading(metrics.portState.name, port, level.state),
     ...stateReading(metrics.portPhysicalState.name, port, level.physicalState),
-    ...counters.readings,
-    ...counters.saturated.map((counter): Reading => ({ metric: metrics.counterSaturated.name, labels: { port, counter }, value: 1 })),
-  ];
+  );
+  STATES.set(facts, { port, level, readings });
+  return readings;
 }
 
 function infoLabels({ level, facts }: PortSample): Readonly<Record<string, string>> {

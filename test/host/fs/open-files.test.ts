@@ -133,6 +133,20 @@ describe('a file that is read again', () => {
   });
 });
 
+describe('a file that is read again', () => {
+  it('gives the same object while it holds the same', () => {
+    put('port/0', '7\n');
+    const first = tree.reread('port/0');
+    expect(tree.reread('port/0')).toBe(first);
+    put('port/0', '8\n');
+    const second = tree.reread('port/0');
+    expect(second).toEqual({ text: '8\n' });
+    put('port/0', '7\n');
+    expect(tree.reread('port/0')).toEqual(first);
+    tree.forget('port');
+  });
+});
+
 describe('descriptors', () => {
   const into = Buffer.alloc(64);
   const names = Array.from({ length: 5 }, (_, n) => `port/${n}`);
@@ -140,7 +154,7 @@ describe('descriptors', () => {
   it('stay within the limit: the files that were opened first stay open', () => {
     const files = new OpenFiles(root, 4);
     for (const name of names) put(name, `${name}\n`);
-    const read = (name: string): string => into.toString('utf8', 0, files.read(name, into));
+    const read = (name: string): string | undefined => files.read(name, into)?.text;
     for (const at of [0, 1, 2, 3, 4, 0, 4]) expect(read(`port/${at}`)).toBe(`port/${at}\n`);
     expect(open()).toEqual(['port/0', 'port/1', 'port/2', 'port/3']);
     files.forget('por');
@@ -166,7 +180,7 @@ describe('descriptors', () => {
   it('are not kept when the limit is 0', () => {
     const files = new OpenFiles(root, 0);
     put('port/0', 'x');
-    expect([files.read('port/0', into), open()]).toEqual([1, []]);
+    expect([files.read('port/0', into), open()]).toEqual([{ text: 'x' }, []]);
   });
 
   it.skipIf(!canLimitDescriptors())(`give way when the process runs out of them, which is told once${noLimits}`, () => {

@@ -12,6 +12,7 @@ import {
 } from '../../../host/pci/pcie.ts';
 import { seconds } from '../../../model/duration.ts';
 import type { MetricSpec, Reading } from '../../../model/metric.ts';
+import { keptBy } from '../../../model/readings.ts';
 import { measured, shared } from '../../../model/shared-metrics.ts';
 import { asOf, Kept, type Pace } from '../pace.ts';
 
@@ -66,6 +67,8 @@ export class PcieReader {
   readonly #isOwnBridge: ((ids: BridgeIds) => boolean) | undefined;
   readonly #kept = new Kept<PcieSample>();
   #slot: string | undefined;
+  /** The sample that later reads tell, as one object. */
+  #told: { readonly sample: PcieSample; readonly readMs: number; readonly told: PcieSample } | undefined;
 
   /** `isOwnBridge` tells the bridges on the card from other bridges; absent for cards without a bridge. */
   constructor(sys: Tree, address: string, isOwnBridge?: (ids: BridgeIds) => boolean) {
@@ -78,7 +81,9 @@ export class PcieReader {
     const read = (): PcieSample => readPcie(this.#sys, this.#address, this.#slotFunction());
     const sample = this.#kept.of(pace, PCIE_EVERY_MS, read, ({ answers }) => answers !== false);
     const readMs = this.#kept.readMs(pace);
-    return readMs === undefined ? sample : { ...sample, readMs };
+    if (readMs === undefined) return sample;
+    if (this.#told?.sample !== sample || this.#told.readMs !== readMs) this.#told = { sample, readMs, told: { ...sample, readMs } };
+    return this.#told.told;
   }
 
   #slotFunction(): string | undefined {
@@ -127,7 +132,5 @@ export function pcieErrorReadings({ aer, readMs }: PcieErrors): readonly Reading
   return asOf<Reading>(readings, readMs);
 }
 
-/** Returns all readings of a device whose link the kernel reports. */
-export function pcieReadings(sample: PcieSample): Reading[] {
-  return [...pcieLinkReadings(sample), ...pcieErrorReadings(sample)];
-}
+/** Returns all readings of a device whose link the kernel reports; the same objects for the same sample. */
+export const pcieReadings = keptBy((sample: PcieSample): readonly Reading[] => [...pcieLinkReadings(sample), ...pcieErrorReadings(sample)]);
