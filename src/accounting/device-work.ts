@@ -1,9 +1,9 @@
 import type { ActivitySpec, IdleThresholds } from '../model/declaration.ts';
 import { activityOf, sharesIn, type TrafficSum } from '../model/device-activity.ts';
 import type { Reading } from '../model/metric.ts';
+import { ofMetric } from '../model/readings.ts';
 import type { ContainerReadings } from '../model/snapshot.ts';
 import type { UsedDevice } from './holders.ts';
-import { ofMetric } from '../model/readings.ts';
 
 /** How a family shows work, with the thresholds of the configuration. */
 export interface FamilyActivity {

@@ -1,6 +1,6 @@
 import { addValues, areSameLabels, type Labels, type Reading, restoredValue, subtractValues, type Value } from '../model/metric.ts';
+import { chooser, keptBy, ofSeries, seriesOfOne, type Series as ToldSeries } from '../model/readings.ts';
 import type { OwnCounter } from '../model/usage.ts';
-import { chooser, keptBy, ofSeries, type Series as ToldSeries, seriesOfOne } from '../model/readings.ts';
 
 /** One series. Each change makes a new counter, because outputs have the earlier one. */
 interface Series {

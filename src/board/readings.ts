@@ -1,6 +1,6 @@
 import type { Reading } from '../model/metric.ts';
-import type { OwnReading, SharedReading, ShownReading } from '../model/shared-metrics.ts';
 import { ofMetric } from '../model/readings.ts';
+import type { OwnReading, SharedReading, ShownReading } from '../model/shared-metrics.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { DeviceState } from '../model/snapshot.ts';
 import { type ChosenReading, grown, type Known, plain, type RateOf } from './chosen-reading.ts';
