@@ -101,10 +101,10 @@ const PARSERS: Readonly<Record<string, string>> = {
   'cli/demo/running-demos.ts': 'a file of a demo, whose size is limited',
   'server/http/tls-server.ts': 'a name that Node quoted',
   'web/stream.ts': 'an answer of the agent, in a browser',
-  'probes/nvidia/document.ts': 'output of a program, whose size is limited',
+  'probes/nvidia/smi/document.ts': 'output of a program, whose size is limited',
   'probes/nvme/smart-log.ts': 'a text of 64 KiB at most, with an own check of its form',
   'probes/declared/rows.ts': 'output of a program of 1 MiB at most, in the thread of its family',
-  'probes/nvidia/nvml/answering-library.ts': 'a file that a replay wrote, in the thread of its family',
+  'probes/nvidia/nvml/recorded.ts': 'a file that a replay wrote, in the thread of its family',
 };
 /** Calls that parse, and imports of parsers. To write YAML is no parsing. */
 const PARSES =

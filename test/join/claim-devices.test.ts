@@ -8,7 +8,7 @@ import type { Allocation, Claim } from '../../src/model/allocation.ts';
 import { type ClaimHardware, claimDeviceKey } from '../../src/model/claim-hardware.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { AllocationState, Snapshot } from '../../src/model/snapshot.ts';
-import { resolve as nvidiaNames } from '../../src/probes/nvidia/resolve.ts';
+import { resolve as nvidiaNames } from '../../src/probes/nvidia/devices.ts';
 import { ClaimTree, claimOf } from '../kubelet/claims/claim-tree.ts';
 import { allocation, device, podResources } from '../support/snapshots.ts';
 

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { parseKmsgRecord, recordsIn } from '../../../dist/host/kernel-log/record.js';
-import { childrenOf, parseDocument, textAt } from '../../../dist/probes/nvidia/document.js';
-import { gpuSampleOf } from '../../../dist/probes/nvidia/document-sample.js';
-import { readSmi } from '../../../dist/probes/nvidia/smi.js';
-import { parseListing, parseTopology } from '../../../dist/probes/nvidia/smi-source.js';
-import { surplusFaults } from '../../../dist/probes/nvidia/wordings.js';
+import { childrenOf, parseDocument, textAt } from '../../../dist/probes/nvidia/smi/document.js';
+import { gpuSampleOf } from '../../../dist/probes/nvidia/smi/sample.js';
+import { parseListing, parseTopology, readSmi, surplusFaults } from '../../../dist/probes/nvidia/smi/source.js';
 import { parseNvidiaLine } from '../../../dist/probes/nvidia/xid-line.js';
 import { simulatedDocument, simulatedListing, simulatedTopology, simulateGpu } from '../../../dist/sim/families/nvidia/document.js';
 import { mutate, pick, randomText } from '../random.mjs';

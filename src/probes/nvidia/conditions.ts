@@ -4,12 +4,21 @@ import { growthCondition } from '../kit/finding.ts';
 
 const SMI = 'nvidia-smi';
 
+const FATAL = { class: 'latched', severity: 'fatal' } as const;
+const DEGRADED = { class: 'latched', severity: 'degraded' } as const;
+const SLOW = { class: 'self-clearing', severity: 'degraded', forMs: seconds(30), recoveryMs: minutes(1) } as const;
+const LINK = { class: 'self-clearing', severity: 'degraded', forMs: seconds(60), recoveryMs: minutes(2) } as const;
+
+type Named<T> = { readonly [type in keyof T]: T[type] & { readonly type: type } };
+
+/** Gives each condition the name that it has in the table. */
+const named = <const T extends Readonly<Record<string, Omit<ConditionSpec, 'type'>>>>(all: T): Named<T> =>
+  Object.fromEntries(Object.entries(all).map(([type, spec]) => [type, { type, ...spec }])) as Named<T>;
+
 /** Conditions that a read of the driver can show. */
-export const conditions = {
+export const conditions = named({
   GpuLost: {
-    type: 'GpuLost',
-    class: 'latched',
-    severity: 'fatal',
+    ...FATAL,
     reasons: ['GpuIsLost', 'ValuesUnreadable', 'Answers'],
     meaning: 'The driver has lost the GPU: it does not answer on the bus.',
     consequences: ['Xid/79', 'GpuFallenOffBus', 'InitializationFailed'],
@@ -17,9 +26,7 @@ export const conditions = {
     source: `${SMI}: "GPU is lost" in place of values or of the whole GPU (NVML_ERROR_GPU_IS_LOST)`,
   },
   NotInitialized: {
-    type: 'NotInitialized',
-    class: 'latched',
-    severity: 'fatal',
+    ...FATAL,
     reasons: ['NotShown', 'NotBound', 'NeverStarted', 'Answers'],
     meaning:
       'The machine has the GPU, and the driver does not show it: the driver could not start it, or is not bound to it while it is bound to another GPU of the same model.',
@@ -29,9 +36,7 @@ export const conditions = {
       '/sys/bus/pci/devices and /proc/driver/nvidia/gpus, compared with the GPUs that NVML or nvidia-smi shows. The remedy is that of InitializationFailed where the kernel log has such a line',
   },
   DriverUnusable: {
-    type: 'DriverUnusable',
-    class: 'latched',
-    severity: 'fatal',
+    ...FATAL,
     reasons: ['DriverNotLoaded', 'LibraryMismatch', 'Answers'],
     meaning: 'No GPU of the node can be used: the driver is not loaded, or its library has another version.',
     remedy: 'reload-driver',
@@ -39,7 +44,6 @@ export const conditions = {
     outOfBand: true,
   },
   DriverReleased: {
-    type: 'DriverReleased',
     class: 'no-data',
     severity: 'fatal',
     reasons: ['Released', 'Answers'],
@@ -49,9 +53,7 @@ export const conditions = {
     outOfBand: true,
   },
   RecoveryAction: {
-    type: 'RecoveryAction',
-    class: 'latched',
-    severity: 'fatal',
+    ...FATAL,
     reasons: ['GpuReset', 'NodeReboot', 'DrainP2p', 'DrainAndReset', 'RecoverImexDomain', 'BusReset', 'SystemReboot', 'None'],
     meaning: 'The driver reports a recovery action that the GPU needs.',
     consequences: ['Xid/154', 'ResetRequired'],
@@ -59,9 +61,7 @@ export const conditions = {
     source: `${SMI}: gpu_recovery_action, gpu_reset_status`,
   },
   UncorrectableEcc: {
-    type: 'UncorrectableEcc',
-    class: 'latched',
-    severity: 'degraded',
+    ...DEGRADED,
     reasons: ['UncorrectableErrors', 'NoErrors'],
     meaning:
       'The memory has had uncorrectable errors since the driver was loaded. A board that remaps rows isolates such errors. On other boards the finding is fatal.',
@@ -79,18 +79,14 @@ export const conditions = {
     windowMs: hours(1),
   }),
   SramThresholdExceeded: {
-    type: 'SramThresholdExceeded',
-    class: 'latched',
-    severity: 'fatal',
+    ...FATAL,
     reasons: ['ThresholdExceeded', 'BelowThreshold'],
     meaning: 'The board has counted more SRAM errors in its lifetime than its vendor accepts.',
     remedy: 'replace',
     source: `${SMI}: ecc_errors/aggregate/sram_threshold_exceeded`,
   },
   RowRemapPending: {
-    type: 'RowRemapPending',
-    class: 'latched',
-    severity: 'degraded',
+    ...DEGRADED,
     reasons: ['RemapPending', 'NonePending'],
     meaning: 'A memory row will be replaced at the next reset.',
     consequences: ['Xid/63'],
@@ -98,9 +94,7 @@ export const conditions = {
     source: `${SMI}: remapped_rows/remapped_row_pending`,
   },
   RowRemapFailure: {
-    type: 'RowRemapFailure',
-    class: 'latched',
-    severity: 'fatal',
+    ...FATAL,
     reasons: ['RemapFailed', 'NoneFailed'],
     meaning: 'A memory row could not be replaced: the spare rows are used up.',
     consequences: ['Xid/64'],
@@ -108,34 +102,27 @@ export const conditions = {
     source: `${SMI}: remapped_rows/remapped_row_failure`,
   },
   SpareRowsLow: {
-    type: 'SpareRowsLow',
-    class: 'latched',
-    severity: 'degraded',
+    ...DEGRADED,
     reasons: ['BanksWithoutSpareRows', 'BanksWithFewSpareRows', 'Enough'],
     meaning: 'Memory banks have few spare rows left, or none.',
     remedy: 'inspect',
     source: `${SMI}: remapped_rows/row_remapper_histogram`,
   },
   RetiredPages: {
-    type: 'RetiredPages',
-    class: 'latched',
-    severity: 'degraded',
+    ...DEGRADED,
     reasons: ['RetirementPending', 'PagesUsedUp', 'Few'],
     meaning: 'Memory pages will be retired at the next reset, or so many are retired that the board must be replaced.',
     remedy: 'reset',
     source: `${SMI}: retired_pages; 63 or 64 pages can be retired, up to Turing`,
   },
   MemoryRepairPending: {
-    type: 'MemoryRepairPending',
-    class: 'latched',
-    severity: 'degraded',
+    ...DEGRADED,
     reasons: ['ChannelRepairPending', 'TpcRepairPending', 'NonePending'],
     meaning: 'A memory repair will take effect at the next reset.',
     remedy: 'reset',
     source: `${SMI}: ecc_errors/{channel,tpc}_repair_pending`,
   },
   MemoryUnrepairable: {
-    type: 'MemoryUnrepairable',
     class: 'latched',
     severity: 'info',
     reasons: ['Unrepairable', 'Repairable'],
@@ -144,61 +131,42 @@ export const conditions = {
     source: `${SMI}: ecc_errors/unrepairable_memory`,
   },
   InforomCorrupted: {
-    type: 'InforomCorrupted',
-    class: 'latched',
-    severity: 'fatal',
+    ...FATAL,
     reasons: ['InforomCorrupted', 'Sound'],
     meaning: 'The infoROM is damaged: the memory in which the board stores its configuration and error history.',
     remedy: 'reset',
     source: `${SMI}: line "infoROM is corrupted at gpu", exit status 14`,
   },
   ThermalSlowdown: {
-    type: 'ThermalSlowdown',
-    class: 'self-clearing',
-    severity: 'degraded',
+    ...SLOW,
     reasons: ['HardwareThermalSlowdown', 'NotThrottled'],
     meaning: 'The hardware halves its clocks because it is too hot.',
     remedy: 'check-cooling',
     source: `${SMI}: clocks_event_reasons/hw_thermal_slowdown`,
-    forMs: seconds(30),
-    recoveryMs: minutes(1),
   },
   PowerBrake: {
-    type: 'PowerBrake',
-    class: 'self-clearing',
-    severity: 'degraded',
+    ...SLOW,
     reasons: ['HardwarePowerBrake', 'NotThrottled'],
     meaning: 'The power supply signals the GPU to slow down.',
     remedy: 'check-power',
     source: `${SMI}: clocks_event_reasons/hw_power_brake_slowdown`,
-    forMs: seconds(30),
-    recoveryMs: minutes(1),
   },
   HardwareSlowdown: {
-    type: 'HardwareSlowdown',
-    class: 'self-clearing',
-    severity: 'degraded',
+    ...SLOW,
     reasons: ['AbovePowerLimit', 'AtSlowdownTemperature', 'UnknownCause', 'NotThrottled'],
     meaning:
       'The hardware halves its clocks or lowers them further, and reports neither heat nor the power brake. The reason names the cause where power or temperature show one.',
     remedy: 'inspect',
     source: `${SMI}: clocks_event_reasons/hw_slowdown without hw_thermal_slowdown and hw_power_brake_slowdown. The driver may also report it for a moment when the clocks change`,
-    forMs: seconds(30),
-    recoveryMs: minutes(1),
   },
   OverTemperature: {
-    type: 'OverTemperature',
-    class: 'self-clearing',
-    severity: 'degraded',
+    ...SLOW,
     reasons: ['AtSlowdownTemperature', 'BelowLimit'],
     meaning: 'The GPU is at or above the temperature at which it slows down.',
     remedy: 'check-cooling',
     source: `${SMI}: temperature/gpu_temp against gpu_temp_slow_threshold; later boards: gpu_temp_tlimit against gpu_temp_slow_tlimit_threshold`,
-    forMs: seconds(30),
-    recoveryMs: minutes(1),
   },
   FabricNotReady: {
-    type: 'FabricNotReady',
     class: 'in-progress',
     severity: 'fatal',
     reasons: ['NotStarted', 'InProgress', 'RegistrationFailed', 'Ready'],
@@ -209,7 +177,6 @@ export const conditions = {
     recoveryMs: seconds(30),
   },
   FabricUnhealthy: {
-    type: 'FabricUnhealthy',
     class: 'self-clearing',
     severity: 'fatal',
     reasons: [
@@ -232,7 +199,6 @@ export const conditions = {
     recoveryMs: seconds(60),
   },
   FabricCliqueDiffers: {
-    type: 'FabricCliqueDiffers',
     class: 'self-clearing',
     severity: 'degraded',
     reasons: ['OtherClique', 'SameClique'],
@@ -253,20 +219,15 @@ export const conditions = {
     windowMs: hours(24),
   }),
   NvLinkDown: {
-    type: 'NvLinkDown',
-    class: 'self-clearing',
-    severity: 'degraded',
+    ...LINK,
     reasons: ['DownAfterUp', 'DownUnlikeOthers'],
     meaning:
       'An NVLink of the GPU is down that was up before in this boot. When no link is left, programs on several GPUs cannot run: then it is fatal. So is a GPU without any link while most other GPUs of its model in the node reach a switch.',
     remedy: 'reset',
     source:
       'NVML nvmlDeviceGetNvLinkState; not while MIG is on. A link that is down since the boot is not judged, unless no link is up and the other GPUs show that some must be: many boards have such links',
-    forMs: seconds(60),
-    recoveryMs: minutes(2),
   },
   NvLinkErrorRate: {
-    type: 'NvLinkErrorRate',
     class: 'self-clearing',
     severity: 'degraded',
     reasons: ['ManyErrors', 'FewErrors'],
@@ -301,29 +262,20 @@ export const conditions = {
     windowMs: hours(24),
   }),
   NvLinkPeerLost: {
-    type: 'NvLinkPeerLost',
-    class: 'self-clearing',
-    severity: 'degraded',
+    ...LINK,
     reasons: ['NoAccessAfterAccess'],
     meaning: 'The GPU no longer reaches another GPU of the node over NVLink. It did before in this boot.',
     remedy: 'reset',
     source: 'NVML nvmlDeviceGetP2PStatus of NVML_P2P_CAPS_INDEX_NVLINK; not while one of them is split',
-    forMs: seconds(60),
-    recoveryMs: minutes(2),
   },
   PcieLinkDegraded: {
-    type: 'PcieLinkDegraded',
-    class: 'self-clearing',
-    severity: 'degraded',
+    ...SLOW,
     reasons: ['NarrowerThanBefore'],
     meaning: 'The PCIe link is narrower than before. It is not compared with its maximum: healthy boards in clouds run below the maximum.',
     remedy: 'reseat',
     source: `${SMI}: pci/pci_gpu_link_info/link_widths/current_link_width, compared with the widest link of this GPU since boot; a restart of the agent does not reset it`,
-    forMs: seconds(30),
-    recoveryMs: minutes(1),
   },
   StuckProcess: {
-    type: 'StuckProcess',
     class: 'self-clearing',
     severity: 'degraded',
     reasons: ['WaitsInKernel', 'NoneStuck'],
@@ -335,17 +287,15 @@ export const conditions = {
     forMs: minutes(5),
     recoveryMs: minutes(1),
   },
-} as const satisfies Readonly<Record<string, ConditionSpec>>;
+});
 
 const LOG = "NVIDIA driver's lines in the kernel log";
 const REASONS = ['Application', 'Driver', 'Hardware', 'Link', 'Information', 'RecoveryAction', 'UnknownXid', 'Recovered'] as const;
 
 /** Conditions that the kernel log can show. */
-export const logConditions = {
+export const logConditions = named({
   Xid: {
-    type: 'Xid',
-    class: 'latched',
-    severity: 'fatal',
+    ...FATAL,
     reasons: REASONS,
     meaning:
       "The driver reported an error that stays until the GPU is reset or the machine boots. The instance is the number of the Xid. Severity and remedy come from the table of Xids, or from the driver's recovery action (154).",
@@ -354,7 +304,6 @@ export const logConditions = {
     outOfBand: true,
   },
   XidPassing: {
-    type: 'XidPassing',
     class: 'self-clearing',
     severity: 'info',
     reasons: REASONS,
@@ -366,9 +315,7 @@ export const logConditions = {
     outOfBand: true,
   },
   GpuFallenOffBus: {
-    type: 'GpuFallenOffBus',
-    class: 'latched',
-    severity: 'fatal',
+    ...FATAL,
     reasons: ['NoAnswer', 'Recovered'],
     meaning: 'The driver reported without an Xid that the GPU no longer answers on the PCIe bus.',
     remedy: 'reboot',
@@ -376,9 +323,7 @@ export const logConditions = {
     outOfBand: true,
   },
   InitializationFailed: {
-    type: 'InitializationFailed',
-    class: 'latched',
-    severity: 'fatal',
+    ...FATAL,
     reasons: ['AdapterFailed', 'FirmwareLocked', 'NoPower', 'ProbeFailed', 'Recovered'],
     meaning: 'The driver failed to start the GPU, and says so in the kernel log. The condition ends when the GPU answers.',
     remedy: 'power-cycle',
@@ -386,9 +331,7 @@ export const logConditions = {
     outOfBand: true,
   },
   ResetRequired: {
-    type: 'ResetRequired',
-    class: 'latched',
-    severity: 'fatal',
+    ...FATAL,
     reasons: ['NewWorkRefused', 'Recovered'],
     meaning:
       'The driver refuses new work on this GPU until it is reset. The line of the log names no GPU: this one asks for a recovery. It ends when the driver no longer asks.',
@@ -397,9 +340,7 @@ export const logConditions = {
     outOfBand: true,
   },
   NvSwitchFault: {
-    type: 'NvSwitchFault',
-    class: 'latched',
-    severity: 'degraded',
+    ...DEGRADED,
     reasons: ['FatalSwitchError', 'Recovered'],
     meaning: 'An NVSwitch of the node reported a fatal error. It may interrupt NVLinks of any GPU; affected GPUs report their own errors.',
     remedy: 'inspect',
@@ -407,7 +348,6 @@ export const logConditions = {
     outOfBand: true,
   },
   NcclSegfault: {
-    type: 'NcclSegfault',
     class: 'self-clearing',
     severity: 'info',
     reasons: ['SegmentationFault', 'NoCrash'],
@@ -419,4 +359,4 @@ export const logConditions = {
     recoveryMs: minutes(10),
     outOfBand: true,
   },
-} as const satisfies Readonly<Record<string, ConditionSpec>>;
+});

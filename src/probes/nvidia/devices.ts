@@ -2,6 +2,8 @@ import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { normalizePciAddress, numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import type { DeviceAccess } from '../../model/access.ts';
+import type { Resolve } from '../../model/allocation.ts';
+import type { ClaimName } from '../../model/claim-hardware.ts';
 import { defined } from '../../model/defined.ts';
 import type { Device, DirectAccess, PeerMemory } from '../../model/device.ts';
 import type { FallbackNames } from '../kit/identities.ts';
@@ -178,3 +180,80 @@ export const withoutNamed = (before: readonly Device[], now: readonly Device[]):
   before.filter(
     ({ id, pciAddress }) => id !== pciAddress || !now.some((device) => device.parent === undefined && device.pciAddress === pciAddress),
   );
+
+/**
+ * Resolves the ids of NVIDIA's plugins and of similar plugins:
+ * `GPU-…::N`, `MIG-…::N` (replicas of time slicing and MPS) · `MIG-GPU-…/gi/ci` (drivers before 470) · `nvidia0`, `nvidia0/gi1`,
+ * `nvidia0/vgpu3` (GKE, by minor number) · `all` (WSL) · `tegra` (the one GPU of a Jetson) · PCI addresses in any spelling (passthrough) · DRA `gpu-<minor>` of
+ * driver `gpu.nvidia.com`. Its name of a MIG device (`gpu-0-mig-1g5gb-19-4`) has the profile and the start of the memory. Only a privileged user can ask
+ * the driver for that start, and an instance of the same profile may be another pod's: the name names no instance.
+ */
+export const resolve: Resolve = ({ resource, deviceId, claim }, devices) => {
+  if (claim !== undefined) {
+    const minor = claim.driver === 'gpu.nvidia.com' ? /^gpu-(\d+)$/.exec(claim.device)?.[1] : undefined;
+    return minor === undefined ? [] : ids(byMinor(Number(minor), undefined, devices));
+  }
+  const plain = deviceId.replace(/::\d+$/, '');
+  const named = devices.filter((device) => [device.id, ...device.aliases].some((name) => name.toLowerCase() === plain.toLowerCase()));
+  if (named.length > 0) return ids(named);
+  const ofGpu = /^MIG-(GPU-[0-9a-f-]+)\/\d+\/\d+$/i.exec(plain)?.[1]?.toLowerCase();
+  if (ofGpu !== undefined) return ids(devices.filter((device) => device.uuid?.toLowerCase() === ofGpu && !isSplit(device, devices)));
+  const gke = /^nvidia(\d+)(?:\/gi(\d+))?(?:\/vgpu\d+)?$/.exec(plain);
+  if (gke !== null) return ids(byMinor(Number(gke[1]), gke[2], devices));
+  const address = normalizePciAddress(plain);
+  if (address !== undefined) return ids(devices.filter((device) => device.kind === 'gpu' && device.pciAddress === address));
+  const gpus = devices.filter((device) => device.kind === 'gpu');
+  if (plain === 'all' && resource.startsWith('nvidia.com/')) return ids(gpus);
+  if (plain === 'tegra' && gpus.length === 1) return ids(gpus);
+  return [];
+};
+
+/** The driver's name of a MIG device has the start of its memory, which the device does not tell: only whole GPUs have a name here. */
+export function claimNames({ kind, minor }: Device): readonly ClaimName[] {
+  return kind === 'gpu' && minor !== undefined ? [{ driver: 'gpu.nvidia.com', device: `gpu-${minor}` }] : [];
+}
+
+const ids = (devices: readonly Device[]): readonly string[] => devices.map((device) => device.id);
+
+function byMinor(minor: number, gpuInstance: string | undefined, devices: readonly Device[]): readonly Device[] {
+  const kind = gpuInstance === undefined ? 'gpu' : 'mig';
+  return devices.filter(
+    (device) => device.kind === kind && device.minor === minor && (gpuInstance === undefined || device.gpuInstance === Number(gpuInstance)),
+  );
+}
+
+/** The driver lists no instance of a lost GPU. The holder of one that was never listed then holds a part of the GPU. */
+const isSplit = ({ id }: Device, devices: readonly Device[]): boolean => devices.some(({ parent }) => parent === id);
+
+/** First driver whose open kernel modules export memory as dma-buf, and first kernel whose verbs import it. */
+const [FIRST_DRIVER, FIRST_KERNEL] = [515, 5.012];
+const MODULES = ['nvidia_peermem', 'nv_peer_mem'];
+
+/**
+ * How the driver lets network adapters reach the memory of its GPUs: by the module nvidia_peermem, or by dma-buf, which only its open kernel
+ * modules offer. Source: NVIDIA GPU Operator, GPUDirect RDMA. Undefined when nothing could be read.
+ */
+export function readPeerMemory({ sys, proc }: Pick<Host, 'sys' | 'proc'>): PeerMemory | undefined {
+  const module = peerModuleOf(sys);
+  if (module !== undefined) return { can: true, why: `the module ${module} is loaded`, from: `/sys/module/${module}` };
+  const text = proc.text('driver/nvidia/version');
+  const driver = /Kernel Module[^\n]*?\s(\d+)(?:\.\d+)+\s/.exec(text ?? '')?.[1];
+  if (text === undefined || driver === undefined) return undefined;
+  const from = '/proc/driver/nvidia/version';
+  if (!/Open Kernel Module/.test(text))
+    return { can: false, why: 'nvidia_peermem is not loaded, and proprietary kernel modules offer no dma-buf', from };
+  if (Number(driver) < FIRST_DRIVER)
+    return { can: false, why: `nvidia_peermem is not loaded, and driver ${driver} offers no dma-buf`, from };
+  const [, major, minor] = /^(\d+)\.(\d+)/.exec(proc.text('sys/kernel/osrelease') ?? '') ?? [];
+  if (major === undefined || minor === undefined)
+    return { why: `driver ${driver} offers dma-buf, but the version of the kernel is unknown`, from };
+  const can = Number(major) + Number(minor) / 1_000 >= FIRST_KERNEL;
+  return {
+    can,
+    why: can ? `driver ${driver} with open kernel modules offers dma-buf` : `kernel ${major}.${minor} has no dma-buf for verbs`,
+    from,
+  };
+}
+
+/** The loaded module for peer memory. */
+export const peerModuleOf = (sys: Tree): string | undefined => MODULES.find((name) => sys.exists(`module/${name}`));

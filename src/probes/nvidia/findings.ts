@@ -1,23 +1,14 @@
-import type { ConditionSpec, Finding } from '../../model/health.ts';
+import type { ConditionSpec, Finding, Severity } from '../../model/health.ts';
 import { type ReasonOf, raise, raiseGrowth } from '../kit/finding.ts';
 import { asOf } from '../kit/pace.ts';
 import { conditions } from './conditions.ts';
-import { memoryFindings } from './memory-findings.ts';
-import {
-  type FabricSample,
-  type GpuSample,
-  INTENSE_PER_SECOND,
-  type LinkState,
-  type LinkStates,
-  SWITCH_END,
-  type Unread,
-} from './sample.ts';
-import type { FabricState } from './states.ts';
-import type { Values } from './values.ts';
+import { fabricFindings } from './fabric-findings.ts';
+import { type GpuSample, type MigSample, totalOf, type Unread } from './sample.ts';
+import { VALUES, type ValueKey, type Values } from './values.ts';
 
 /** Returns the health findings of one GPU sample. `all`: the GPUs of the node in the same read. */
 export function gpuFindings(gpu: GpuSample, all: readonly GpuSample[] = [gpu]): readonly Finding[] {
-  const { values = {}, fabric: registration = {}, times } = gpu;
+  const { values = {}, times } = gpu;
   return [
     ...lost(gpu),
     ...recovery(gpu),
@@ -26,9 +17,7 @@ export function gpuFindings(gpu: GpuSample, all: readonly GpuSample[] = [gpu]): 
     ...throttle(conditions.PowerBrake, values.isThrottledByPowerBrake, 'HardwarePowerBrake', 'NotThrottled', 'hw_power_brake_slowdown'),
     ...slowdown(values),
     ...temperature(values),
-    ...asOf(fabric(registration), times?.get('fabric')),
-    ...asOf(links(gpu, all), times?.get('links')),
-    ...asOf(peers(gpu), times?.get('peers')),
+    ...fabricFindings(gpu, all),
     ...asOf(linkWidth(values), times?.get('pcieLanes')),
   ];
 }
@@ -144,117 +133,109 @@ function overTemperature(status: boolean, at: string, below: string): Finding {
   return raise(conditions.OverTemperature, status ? 'AtSlowdownTemperature' : 'BelowLimit', { status, message: status ? at : below });
 }
 
-function fabric({ state, status = '', hasFailed, health, faults }: FabricSample): readonly Finding[] {
-  const findings: Finding[] = [];
-  if (state !== undefined) findings.push(fabricState(state, status, hasFailed === true));
-  return [...findings, ...fabricHealth(health, faults)];
-}
-
-const OF_HEALTH = {
-  healthy: { reason: 'Healthy', severity: 'fatal' },
-  unhealthy: { reason: 'Unhealthy', severity: 'fatal' },
-  limited_capacity: { reason: 'LimitedCapacity', severity: 'degraded' },
-} as const;
-
-/** The summary decides; without one, as from driver 550, the mask does. The mask names the cause, and what helps. */
-function fabricHealth(health: FabricSample['health'], faults: FabricSample['faults']): readonly Finding[] {
-  const [worst] = faults ?? [];
-  if (health === undefined && faults === undefined) return [];
-  const status = health === undefined ? worst !== undefined : health !== 'healthy';
-  const told = status && worst !== undefined ? faults : undefined;
-  const shown = `fabric health: ${health ?? (status ? 'faulty' : 'healthy')}`;
-  const message = told === undefined ? shown : `${shown}, ${told.map(({ meaning }) => meaning).join(', ')}`;
-  const { reason, severity } = OF_HEALTH[health ?? 'healthy'];
-  if (told === undefined || worst === undefined) return [raise(conditions.FabricUnhealthy, reason, { status, message, severity })];
-  const more = { severity: health === undefined ? worst.severity : severity, remedy: worst.remedy };
-  return [raise(conditions.FabricUnhealthy, worst.reason, { status, message, ...more })];
-}
-
-function fabricState(state: FabricState, status: string, hasFailed: boolean): Finding {
-  const reasons = { not_started: 'NotStarted', in_progress: 'InProgress', completed: hasFailed ? 'RegistrationFailed' : 'Ready' } as const;
-  const reason = reasons[state];
-  const message = `fabric state: ${state}, status: ${status || 'none'}`;
-  return raise(conditions.FabricNotReady, reason, { status: reason !== 'Ready', message });
-}
-
-/** While MIG is on, the driver takes the links down. */
-const maySplit = ({ values = {}, unread = [] }: GpuSample): boolean =>
-  values.isMigOn === true || unread.some(({ value }) => value === 'isMigOn');
-
-/**
- * Each link is compared with its own earlier state: GPUs of small virtual machines and boards without a bridge have links that are never up.
- * When no link is left, one finding for all links replaces those of the links. A GPU that never had one is compared with the others.
- */
-function links(gpu: GpuSample, all: readonly GpuSample[]): readonly Finding[] {
-  const { links: read, isComplete } = gpu.linkStates ?? NO_LINK_STATES;
-  if (maySplit(gpu) || read.length === 0) return [];
-  const up = read.filter(({ isUp }) => isUp).length;
-  const isUnlikeOthers = up === 0 && mustReachSwitch(gpu, all);
-  const message = `${up} of ${read.length} NVLinks are up${isUnlikeOthers ? ', and most other GPUs of this model reach a switch' : ''}`;
-  const judgement = { instance: 'all', message, level: up > 0, ...(isUnlikeOthers && { atLeast: true }), severity: 'fatal' } as const;
-  const reason = isUnlikeOthers ? 'DownUnlikeOthers' : 'DownAfterUp';
-  const whole = isComplete || up > 0 ? [raise(conditions.NvLinkDown, reason, judgement)] : [];
-  return up === 0 ? whole : [...whole, ...errorRate(read), ...read.flatMap(link), ...(isComplete ? withoutErrors(read) : [])];
-}
-
-/** One finding for all links: when they fail, they mostly fail together. A link that is up and was not read may be one of them. */
-function errorRate(read: readonly LinkState[]): readonly Finding[] {
-  const up = read.filter(({ isUp }) => isUp);
-  const intense = up.filter(({ errors }) => (errors?.perSecond ?? 0) >= INTENSE_PER_SECOND);
-  if (intense.length === 0 && up.some(({ errors }) => errors?.perSecond === undefined)) return [];
-  const names = intense.map(({ number }) => number).join(', ');
-  const message =
-    intense.length === 0
-      ? 'no NVLink has many errors a second'
-      : `${intense.length} of ${read.length} NVLinks have ${INTENSE_PER_SECOND} or more errors a second: ${names}`;
-  return [raise(conditions.NvLinkErrorRate, intense.length === 0 ? 'FewErrors' : 'ManyErrors', { status: intense.length > 0, message })];
-}
-
-/** Boards with switches connect all their GPUs to them, so GPUs of one model are alike. A split GPU proves nothing: its links are down. */
-function mustReachSwitch({ identity }: GpuSample, all: readonly GpuSample[]): boolean {
-  const alike = all.filter((other) => other.identity?.name === identity?.name && other.linkStates !== undefined && !maySplit(other));
-  const reaching = alike.filter(({ linkStates }) => linkStates?.links.some(({ isUp, end }) => isUp && end === SWITCH_END));
-  // The GPU itself is one of those alike, and does not count.
-  return identity?.name !== undefined && reaching.length * 2 > alike.length - 1;
-}
-
-/**
- * Most links have no errors at all, and get no finding on them. One finding for all of them ends the condition of a link whose counters were
- * set to 0 with the driver. A link whose errors were not read ends nothing.
- */
-function withoutErrors(read: readonly LinkState[]): readonly Finding[] {
-  if (read.some(({ errors }) => errors === undefined)) return [];
-  const judgement = { status: false, message: 'the other NVLinks have no errors since the driver was loaded' };
-  return [raise(conditions.NvLinkErrors, 'CounterGrows', judgement), raise(conditions.NvLinkRecoveries, 'CounterGrows', judgement)];
-}
-
-const NO_LINK_STATES: LinkStates = { links: [], isComplete: false };
-
-function link({ number, isUp, end, errors }: LinkState): readonly Finding[] {
-  const instance = `nvlink${number}`;
-  const name = `${instance}${end === undefined ? '' : ` to ${end}`}`;
-  const down = raise(conditions.NvLinkDown, 'DownAfterUp', { instance, message: `${name} is ${isUp ? 'up' : 'down'}`, level: isUp });
-  if (errors === undefined) return [down];
-  const kinds = errors.kinds.length === 0 ? '' : `, last of kind ${errors.kinds.join(', ')}`;
-  return [
-    down,
-    ...raiseGrowth(conditions.NvLinkErrors, errors.minutes, `${name}: minutes with new errors${kinds}`, instance),
-    ...raiseGrowth(conditions.NvLinkRecoveries, errors.recoveryMinutes, `${name}: minutes with a new recovery`, instance),
-  ];
-}
-
-/** A peer is compared with its own earlier state, because boards without NVLink between them never had access. */
-function peers(gpu: GpuSample): readonly Finding[] {
-  return (gpu.peers ?? []).flatMap(({ pciAddress, hasAccess }) => {
-    if (pciAddress === undefined || hasAccess === undefined || maySplit(gpu)) return [];
-    const message = `the driver says that GPU ${pciAddress} is ${hasAccess ? '' : 'not '}reached over NVLink`;
-    return [raise(conditions.NvLinkPeerLost, 'NoAccessAfterAccess', { instance: pciAddress, message, level: hasAccess })];
-  });
-}
-
 /** A link is compared with its own highest width, because healthy boards in clouds run below their maximum. */
 function linkWidth({ pcieLanes }: Values): readonly Finding[] {
   const lanes = Number(pcieLanes ?? 0);
   if (lanes === 0) return [];
   return [raise(conditions.PcieLinkDegraded, 'NarrowerThanBefore', { message: `PCIe link x${lanes}`, level: lanes, tellsHighest: true })];
+}
+
+/** Returns the memory findings of one GPU sample. */
+function memoryFindings(gpu: GpuSample): readonly Finding[] {
+  const { values = {}, times } = gpu;
+  return [
+    ...ecc(gpu),
+    ...rows(values),
+    ...asOf(
+      pages(values),
+      PAGES.map((key) => times?.get(key)).find((atMs) => atMs !== undefined),
+    ),
+    ...repairs(values),
+  ];
+}
+
+/** Returns the findings of a MIG instance. MIG boards remap rows, so an error affects only the instance in which it occurred. */
+export function instanceFindings({ ecc: { volatile } = {} }: MigSample): readonly Finding[] {
+  const count = totalOf(volatile, 'uncorrectable');
+  if (count === undefined) return [];
+  const message = `${count} uncorrectable SRAM errors in this instance since the driver was loaded`;
+  return [uncorrectable(count, message, 'degraded')];
+}
+
+function ecc({ ecc: { volatile } = {}, values = {}, recovery }: GpuSample): readonly Finding[] {
+  const errors = totalOf(volatile, 'uncorrectable');
+  const correctable = totalOf(volatile, 'correctable');
+  const findings: Finding[] = [];
+  if (errors !== undefined) {
+    // Boards that remap rows isolate such errors, and their driver reports when a reset is needed, also when MIG hides the
+    // rows. On older boards the next program may get the same memory cell.
+    const isContained = values.uncorrectableRows !== undefined || recovery !== undefined;
+    const severity: Severity = isContained ? 'degraded' : 'fatal';
+    const message = `${errors} uncorrectable memory errors since the driver was loaded`;
+    findings.push(uncorrectable(errors, message, severity));
+  }
+  const corrected = `${correctable} corrected memory errors since the driver was loaded`;
+  return [
+    ...findings,
+    ...raiseGrowth(conditions.CorrectableEccRate, correctable, corrected),
+    ...flagged(values, 'isSramThresholdExceeded', conditions.SramThresholdExceeded, 'ThresholdExceeded', 'BelowThreshold'),
+  ];
+}
+
+const uncorrectable = (count: bigint, message: string, severity: Severity): Finding =>
+  raise(conditions.UncorrectableEcc, count > 0n ? 'UncorrectableErrors' : 'NoErrors', { status: count > 0n, message, severity });
+
+function rows(values: Values): readonly Finding[] {
+  const [none, low] = [Number(values.banksWithoutSpareRows ?? 0), Number(values.banksWithFewSpareRows ?? 0)];
+  const spare = raise(conditions.SpareRowsLow, none > 0 ? 'BanksWithoutSpareRows' : low > 0 ? 'BanksWithFewSpareRows' : 'Enough', {
+    status: none + low > 0,
+    message: `${none} banks have no spare rows left, ${low} few`,
+    severity: none > 0 ? 'degraded' : 'info',
+  });
+  return [
+    ...flagged(values, 'isRemapPending', conditions.RowRemapPending, 'RemapPending', 'NonePending'),
+    ...flagged(values, 'isRemapFailed', conditions.RowRemapFailure, 'RemapFailed', 'NoneFailed'),
+    ...(values.banksWithMaxSpareRows === undefined ? [] : [spare]),
+  ];
+}
+
+/** Values of one call, each of which may be absent. */
+const PAGES = ['singleBitPages', 'doubleBitPages', 'arePagesPending'] as const;
+
+/** With this number of retired pages, the board cannot retire more pages. */
+const MAX_RETIRED_PAGES = 63;
+
+function pages({ singleBitPages, doubleBitPages, arePagesPending }: Values): readonly Finding[] {
+  if (singleBitPages === undefined && doubleBitPages === undefined && arePagesPending === undefined) return [];
+  const total = Number(singleBitPages ?? 0) + Number(doubleBitPages ?? 0);
+  const isFull = total >= MAX_RETIRED_PAGES;
+  return [
+    raise(conditions.RetiredPages, isFull ? 'PagesUsedUp' : arePagesPending === true ? 'RetirementPending' : 'Few', {
+      status: isFull || arePagesPending === true,
+      message: `${total} pages retired${arePagesPending === true ? ', more wait for a reset' : ''}`,
+      ...(isFull && { severity: 'fatal', remedy: 'replace' }),
+    }),
+  ];
+}
+
+const repairs = (values: Values): readonly Finding[] => [
+  ...flagged(values, 'isChannelRepairPending', conditions.MemoryRepairPending, 'ChannelRepairPending', 'NonePending', {
+    instance: 'channel',
+  }),
+  ...flagged(values, 'isTpcRepairPending', conditions.MemoryRepairPending, 'TpcRepairPending', 'NonePending', { instance: 'tpc' }),
+  ...flagged(values, 'isMemoryUnrepairable', conditions.MemoryUnrepairable, 'Unrepairable', 'Repairable'),
+];
+
+function flagged<C extends ConditionSpec>(
+  values: Values,
+  key: ValueKey,
+  condition: C,
+  yes: ReasonOf<C>,
+  no: ReasonOf<C>,
+  part: { readonly instance?: string } = {},
+): readonly Finding[] {
+  const status = values[key];
+  if (typeof status !== 'boolean') return [];
+  const name = VALUES[key].paths[0]?.split('/').at(-1);
+  return [raise(condition, status ? yes : no, { status, message: `${name}: ${status ? 'yes' : 'no'}`, ...part })];
 }

@@ -1,19 +1,127 @@
 import { kernelLogNeed, kmsgLost, kmsgProblems } from '../../host/kernel-log/problems.ts';
 import { ReplayedTree } from '../../host/recorded/replayed-tree.ts';
+import type { ByteSource, ListedHardware, ProgressSpec } from '../../model/declaration.ts';
+import { type KernelRecord, type KnownText, namesIn } from '../../model/known-text.ts';
+import type { SeriesChoice } from '../../model/metric.ts';
 import { defineFamily } from '../family.ts';
 import { pcieErrorConditions } from '../kit/pcie/health.ts';
 import { conditions, logConditions } from './conditions.ts';
-import { access } from './devices.ts';
+import { options, problems, replayOptions } from './declaration.ts';
+import { access, claimNames, resolve } from './devices.ts';
 import { mayHaveGpus, signs } from './hardware.ts';
 import { KernelLogProbe } from './kernel-log.ts';
-import { known, programs } from './known-text.ts';
-import { listing } from './listing.ts';
 import { metrics } from './metrics.ts';
-import { options, replayOptions } from './options.ts';
 import { NvidiaProbe } from './probe.ts';
-import { problems } from './problems.ts';
-import { progress } from './progress.ts';
-import { claimNames, resolve } from './resolve.ts';
+import { parseCell } from './smi/document.ts';
+import { parseNvidiaLine } from './xid-line.ts';
+
+/** What each GPU is that the machine has and the driver does not show. */
+export const listing: readonly ListedHardware[] = [
+  { what: 'a GPU to which the driver is bound', is: 'listed, unhealthy by NotInitialized, at the first look' },
+  {
+    what: 'a GPU that a line of nvidia-smi or a code of NVML names',
+    is: 'listed, unhealthy by GpuLost, or by NotInitialized if the driver never started it',
+  },
+  { what: 'a GPU without a driver, while the driver has another GPU of the same model', is: 'listed, unhealthy by NotInitialized' },
+  {
+    what: 'a GPU without a UUID',
+    is: 'listed by its PCI address. Its conditions, holders and accounts go to the UUID when the driver tells it',
+  },
+  { what: 'a GPU whose driver is not loaded or has another version than its library', is: 'listed, unhealthy by DriverUnusable' },
+  { what: 'a GPU whose driver does not answer, or which the agent may not open', is: 'listed, unknown' },
+  { what: 'a GPU that NVIDIA_VISIBLE_DEVICES of the agent leaves out', is: 'listed, unknown; problem no-permission' },
+  { what: 'a GPU that an administrator drains (nvidia-smi drain)', is: 'listed, unknown; problem gpu-drained' },
+  { what: 'a GPU that was released to a program or a person', is: 'listed, unknown by DriverReleased' },
+  { what: 'a GPU of a virtual machine (vfio-pci, nvgrace_gpu_vfio_pci)', is: 'not listed' },
+  { what: 'a GPU with another driver, or for which an administrator chose another one (driver_override)', is: 'not listed' },
+  { what: 'a virtual function of a vGPU', is: 'not listed' },
+  { what: 'a function of another class than VGA and 3D controller, such as the audio function of a board', is: 'not listed' },
+  { what: 'a GPU that the driver was told to exclude', is: 'not listed' },
+  { what: 'a GPU without a driver, of a model of which the driver has none', is: 'not listed' },
+  { what: 'a GPU of a node that has neither the driver nor its programs yet', is: 'not listed; problem smi-not-found' },
+];
+
+const counters = [metrics.receivedBytes.name, metrics.transmittedBytes.name];
+const link = (name: string): ByteSource => ({
+  name,
+  counters: { metrics: counters, port: name },
+  rates: { metric: metrics.traffic.name, labels: { link: name } },
+});
+
+const unit = (name: string): SeriesChoice => ({ metric: metrics.activity.name, labels: { unit: name } });
+const engine = (name: string): SeriesChoice => ({ metric: metrics.utilization.name, labels: { engine: name } });
+
+/**
+ * A kernel that waits for another GPU spins: the driver calls the GPU busy. On an H200 and an H100 such kernels left tensor units and FP32 at 0 and the
+ * memory below 0.01 %, at 18 to 21 % of the power limit. FP32 in registers on the H100: FP32 at 86 %, all else at 0, 51 % of the limit.
+ * The loop of a spinning kernel compares and counts, so a tenth of the integer pipe is no work. Copy engines show in memory and PCIe.
+ * The limit is that of the board, not one that an operator lowered: the power of a spinning kernel does not fall with it. The PCIe throughput of the last 20 ms is
+ * no mean, so it does not count.
+ */
+export const progress: ProgressSpec = {
+  engine: 'gpu',
+  pipes: [
+    ...['tensor', 'fp16', 'fp32', 'fp64'].map(unit),
+    { ...unit('integer'), weight: 0.1 },
+    { metric: metrics.memoryBandwidth.name },
+    ...['encoder', 'decoder', 'jpeg', 'ofa'].map(engine),
+  ],
+  power: { sensors: ['gpu_average', 'gpu'], limits: ['default', 'enforced'] },
+  bytes: [link('nvlink'), link('pcie')],
+};
+
+/** Programs of the driver and of DCGM that use GPUs without holding them. */
+export const programs: readonly string[] = [
+  'nvidia-cuda-mps-server',
+  'nvidia-cuda-mps-control',
+  'nv-hostengine',
+  'dcgm-exporter',
+  'nvidia-persistenced',
+  'nv-fabricmanager',
+  'nvidia-smi',
+];
+
+/** What this family understands. Elements of `nvidia-smi -q -x` by the names that drivers since 450 print. */
+export const known: KnownText = {
+  files: { values: ['mig-minors', 'access', 'gpus/*/information'] },
+  outputs: [
+    {
+      program: 'nvidia-smi',
+      lines:
+        /NVIDIA-SMI|NVML|No devices were found|Unable to determine the device handle|infoROM is corrupted|^Unknown Error|^\s*GPU ?\d|^\s*MIG |^NIC\d|^\s*NIC\d+: |^\s+\S*GPU0|^\s*X +=|Legend|Connection traversing|^\[|^WARNING/,
+      values: namesIn(`
+        attached_gpus pci_* minor_number module_id gpu_module_id *_mode *_ecc *_mig *_state *_status health *_clock *_clocks *_power_*
+        power_* *_power *_draw *_limit *_util *_temp temperature *_temperature *_tlimit *threshold* *_volt voltage fan_speed total used
+        free reserved used_memory pid type status state clique* clocks_* sram_* dram_* row_remapper_* remapped_* bank_remapper_* *_link_*
+        pcie_gen *_gen *_width *_counter *_count retired_* pending_* single_bit double_bit *_bit_retirement cbu device_memory l1_cache
+        l2_cache register_file shared texture_* *_pending *_required *_recommended *_action bandwidth unrepairable_memory index
+        *_instance_id mig_devices supported_clocks ecc_errors fabric processes summary volatile aggregate clocks max_clocks utilization
+        encoder_stats incorrect_* route_* degraded_* access_timeout_* average_* session_*
+      `),
+      texts: ['product_*', 'pci_device_id', 'pci_sub_system_id', '*_version', '*_part_number', 'timestamp'],
+      isAbsent: (cell) => !['number', 'text'].includes(parseCell(cell).kind),
+    },
+  ],
+  programs,
+  formats: ['GPU', 'MIG'],
+  callTexts: [
+    'nvmlDeviceGetName',
+    'nvmlDeviceGetBoardPartNumber',
+    'nvmlDeviceGetVbiosVersion',
+    'nvmlDeviceGetGspFirmwareVersion',
+    'nvmlSystemGetDriverVersion',
+  ],
+  // The UUID of the cluster.
+  callIdentities: { nvmlDeviceGetGpuFabricInfo: [0, 16], nvmlDeviceGetGpuFabricInfoV: [4, 20] },
+  kernelPrograms: (record: KernelRecord) => {
+    const line = parseNvidiaLine(record);
+    if (line === undefined || (line.kind === 'other' && !line.isMiddle)) return undefined;
+    return line.kind === 'xid' && line.processName !== undefined ? [line.processName] : [];
+  },
+  // What NVIDIA asks for in a report of an Xid: its channel, engine, class, registers and the address of a fault.
+  kernelValues:
+    /\b(?:Ch(?:annel)?|Class|Offset|Data|intr|engmask|instance) (?:0x)?[0-9a-f]{1,8}(?![0-9a-z])|@ 0x[0-9a-f]{1,16}(?:_[0-9a-f]{8})?(?![0-9a-z])/gi,
+};
 
 export const family = defineFamily({
   name: 'nvidia',

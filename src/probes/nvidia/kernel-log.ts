@@ -9,10 +9,9 @@ import type { Probe } from '../family.ts';
 import { type DatedRecord, KernelLog, type LogLoss } from '../kit/kernel-log.ts';
 import { conditions } from './conditions.ts';
 import { withoutNamed } from './devices.ts';
-import { NcclCrashes } from './nccl-crashes.ts';
+import { NcclCrashes, type XidReport, xidReports } from './log-findings.ts';
 import { StartFailures } from './start-failures.ts';
 import { FAULT_WAIT_MS, faultsOf, XidFaults } from './xid-faults.ts';
-import { type XidReport, xidReports } from './xid-findings.ts';
 import { parseNvidiaLine, type XidLine } from './xid-line.ts';
 import { EMPTY_MEMORY, endFaults, gpuKey, rememberLine, type XidMemory } from './xid-memory.ts';
 

@@ -10,24 +10,28 @@ import { type ReasonOf, raise } from '../kit/finding.ts';
 import { FallbackNames } from '../kit/identities.ts';
 import { Pacer } from '../kit/pace.ts';
 import { DirectAccessReader } from '../kit/pcie/function.ts';
+import { PcieReader } from '../kit/pcie/pcie.ts';
 import type { ExpectedFunction } from '../kit/pcie/unshown.ts';
 import { ProcessFactsReader } from '../kit/process-facts.ts';
 import { conditions } from './conditions.ts';
-import { namesOf, nodeFactsOf, unshownDevice, withoutNamed } from './devices.ts';
-import { FabricCliques } from './fabric-clique.ts';
-import { hardwareOnBus } from './hardware.ts';
-import { type GpuPlace, MachineGpus } from './machine-gpus.ts';
+import type { NvidiaOptions } from './declaration.ts';
+import { namesOf, nodeFactsOf, peerModuleOf, readPeerMemory, unshownDevice, withoutNamed } from './devices.ts';
+import { FabricCliques } from './fabric-findings.ts';
+import {
+  faultProblems,
+  type Gap,
+  type GpuPlace,
+  hardwareOnBus,
+  MachineGpus,
+  type Unshown,
+  unshownGpus,
+  unshownReport,
+} from './hardware.ts';
 import { metrics } from './metrics.ts';
 import { NvmlSource } from './nvml/source.ts';
-import type { NvidiaOptions } from './options.ts';
-import { peerModuleOf, readPeerMemory } from './peer-memory.ts';
-import { StuckProcesses, type UsersOfDevice } from './processes.ts';
-import { lostWith, PcieErrors, reportsOf } from './reports.ts';
-import type { GpuSample, NodeSample } from './sample.ts';
-import type { SmiFailure } from './smi.ts';
-import { SmiSource } from './smi-source.ts';
-import { faultProblems, type Gap, type Unshown, unshownGpus, unshownReport } from './unshown.ts';
-import { type SurplusFault, surplusFaults } from './wordings.ts';
+import { lostWith, reportsOf, StuckProcesses } from './reports.ts';
+import type { GpuSample, NodeSample, ReadFailure, SurplusFault } from './sample.ts';
+import { SmiSource, surplusFaults } from './smi/source.ts';
 import type { XidLine } from './xid-line.ts';
 
 /** Reads GPUs from NVML or `nvidia-smi`. It remembers earlier reads, to report GPUs that the driver no longer shows. */
@@ -37,7 +41,7 @@ export class NvidiaProbe implements Probe {
   readonly #nvml: NvmlSource;
   readonly #smi: SmiSource;
   readonly #machine: MachineGpus;
-  readonly #pcie: PcieErrors;
+  readonly #pcie = new Map<string, PcieReader>();
   readonly #cliques = new FabricCliques();
   readonly #processes: ProcessFactsReader;
   readonly #stuck = new StuckProcesses();
@@ -61,7 +65,6 @@ export class NvidiaProbe implements Probe {
     this.#options = options;
     this.#nvml = new NvmlSource(host, options);
     this.#smi = new SmiSource(host, options);
-    this.#pcie = new PcieErrors(host.sys);
     this.#processes = new ProcessFactsReader(host.proc);
     this.#direct = new DirectAccessReader(host.sys);
     this.#names = new FallbackNames(host.known);
@@ -81,7 +84,7 @@ export class NvidiaProbe implements Probe {
     // The read polls for events, so the driver may have asked for a release.
     const unbinding = this.#nvml.unbinding();
     if (unbinding !== undefined) return this.#closed(unbinding, expected);
-    if (nvml === undefined || nvml.problem !== undefined) return await this.#collectWithout(nvml?.problem, expected);
+    if (nvml === undefined || nvml.problem !== undefined) return await this.#collectWithout(nvml, expected);
     return await this.#assembled(nvml, expected, (address) => this.#nvml.isDrained(address));
   }
 
@@ -125,13 +128,13 @@ export class NvidiaProbe implements Probe {
     return { reports, problems: [{ code: 'driver-released', message }], listing: 'partial' };
   }
 
-  /** Reads from the command instead of the library. `problem` is the failure of the library, if it was used. */
-  async #collectWithout(problem: SmiFailure['problem'] | undefined, expected: Expected): Promise<Collection> {
-    if (problem !== undefined && this.#options.source === 'nvml') return await this.#failed({ problem, surplus: '' }, expected);
+  /** Reads from the command instead of the library. `failure`: of the library, if it was used. */
+  async #collectWithout(failure: ReadFailure | undefined, expected: Expected): Promise<Collection> {
+    if (failure !== undefined && this.#options.source === 'nvml') return await this.#failed(failure, expected);
     const answer = await this.#smi.read();
     // The failure of an existing library is more useful than the fact that the command is missing.
-    if (answer.problem?.code === 'smi-not-found' && problem !== undefined && problem.code !== 'library-not-found')
-      return await this.#failed({ problem, surplus: '' }, expected);
+    if (answer.problem?.code === 'smi-not-found' && failure !== undefined && failure.problem.code !== 'library-not-found')
+      return await this.#failed(failure, expected);
     if (answer.problem !== undefined) return await this.#failed(answer, expected);
     return await this.#assembled(answer, expected, (address) => this.#smi.isDrained(address));
   }
@@ -152,9 +155,9 @@ export class NvidiaProbe implements Probe {
       peerMemory: this.#peerMemoryOf(driver),
       gpus,
       cliqueFindings: this.#cliques.take(gpus, places.length),
-      pcieOf: (address: string) => this.#pcie.of(address, pace),
+      pcieOf: (address: string) => this.#pcieOf(address).read(pace),
       processOf,
-      stuckProcesses: (device: string, users: UsersOfDevice) => this.#stuck.findings(device, users, processOf),
+      stuck: this.#stuck,
     };
     const names = this.#names.of(gpus.map(namesOf));
     const read = gpus.map((gpu, index) => reportsOf(gpu, { index, id: names[index] as string }, facts));
@@ -193,6 +196,12 @@ export class NvidiaProbe implements Probe {
     ];
     const withDriver = this.#known.map((report) => ({ ...report, outOfBand: { readings: [], findings } }));
     return { reports: withDriver, problems, source, listing: isPartial ? 'partial' : 'complete' };
+  }
+
+  #pcieOf(address: string): PcieReader {
+    const reader = this.#pcie.get(address) ?? new PcieReader(this.#host.sys, address);
+    this.#pcie.set(address, reader);
+    return reader;
   }
 
   /** The GPUs that the driver should show and does not. Of a GPU that is shown without an address, nobody can tell which one it is. */
@@ -263,7 +272,7 @@ export class NvidiaProbe implements Probe {
   }
 
   /** Handles a read without any values. Without NVIDIA hardware this is normal. */
-  async #failed({ problem, surplus }: SmiFailure, expected: Expected): Promise<Collection> {
+  async #failed({ problem, surplus }: ReadFailure, expected: Expected): Promise<Collection> {
     const needsHardware: readonly string[] = ['smi-not-found', 'no-devices', 'driver-not-loaded', 'library-not-found'];
     if (needsHardware.includes(problem.code) && this.#known.length === 0 && !hardwareOnBus(this.#host))
       return { reports: [], problems: [], listing: 'absent' };

@@ -1,129 +1,173 @@
-import type { Tree } from '../../host/fs/tree.ts';
-import { doesPciFunctionAnswer, readAer } from '../../host/pci/pcie.ts';
-import type { DeviceReport, Problem } from '../../model/collection.ts';
+import type { DeviceProcess, DeviceReport, Problem } from '../../model/collection.ts';
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
-import type { Reading } from '../../model/metric.ts';
-import { asOf, isDue, type Pace } from '../kit/pace.ts';
+import type { Labels, MetricSpec, Reading, Value } from '../../model/metric.ts';
+import { raise } from '../kit/finding.ts';
+import { asOf } from '../kit/pace.ts';
 import { pcieErrorFindings } from '../kit/pcie/health.ts';
-import { PCIE_EVERY_MS, pcieErrorReadings } from '../kit/pcie/pcie.ts';
-import type { ProcessFacts } from '../kit/process-facts.ts';
+import { type PcieErrors, pcieErrorReadings } from '../kit/pcie/pcie.ts';
+import type { OwnFacts, ProcessFacts } from '../kit/process-facts.ts';
+import { conditions } from './conditions.ts';
 import { type GpuName, gpuDevice, instanceDevice, type NodeFacts } from './devices.ts';
-import { concerningInstances, gpuFindings } from './findings.ts';
-import { instanceFindings } from './memory-findings.ts';
-import { processesIn, processesOf, type UsersOfDevice } from './processes.ts';
-import { gpuReadings, instanceReadings } from './readings.ts';
-import type { GpuSample, MigSample, ProcessSample, Unread } from './sample.ts';
-
-/** Readings and findings of the PCI function of a GPU. */
-interface PcieReport {
-  readonly readings: readonly Reading[];
-  readonly findings: readonly Finding[];
-}
-
-/** Reads the PCI functions of GPUs. The interval is long, because each read accesses the configuration space. */
-export class PcieErrors {
-  readonly #sys: Tree;
-  readonly #reports = new Map<string, PcieReport & { readonly atMs: number }>();
-
-  constructor(sys: Tree) {
-    this.#sys = sys;
-  }
-
-  of(address: string, pace: Pace): PcieReport {
-    const known = this.#reports.get(address);
-    if (known !== undefined && !isDue(known.atMs, PCIE_EVERY_MS, pace)) {
-      const { readings, findings, atMs } = known;
-      return { readings: asOf(readings, atMs), findings: asOf(findings, atMs) };
-    }
-    const answers = doesPciFunctionAnswer(this.#sys, address);
-    const errors = { aer: readAer(this.#sys, address), ...(answers === undefined ? {} : { answers }) };
-    const report = { readings: pcieErrorReadings(errors), findings: pcieErrorFindings(errors), atMs: pace.nowMs };
-    this.#reports.set(address, report);
-    return report;
-  }
-}
-
-/** Reports and problems of a GPU and its instances from one read. */
-export interface GpuReports {
-  readonly reports: readonly DeviceReport[];
-  readonly problems: readonly Problem[];
-}
+import { concerningInstances, gpuFindings, instanceFindings } from './findings.ts';
+import { metrics } from './metrics.ts';
+import type { EccCount, EccSample, GpuIdentity, GpuSample, KeptTimes, LinkSample, MigSample, ProcessSample, Unread } from './sample.ts';
+import { SEVERITIES, totalOf } from './sample.ts';
+import { MEMORY_KEYS, reading, type Values, valueReadings } from './values.ts';
 
 /** Facts that all GPUs of one read share. */
-export interface ReadFacts extends NodeFacts {
+interface ReadFacts extends NodeFacts {
   readonly cudaVersion: string | undefined;
   readonly gpus: readonly GpuSample[];
-  pcieOf(address: string): PcieReport;
+  readonly stuck: StuckProcesses;
+  pcieOf(address: string): PcieErrors;
   cliqueFindings(gpu: GpuSample): readonly Finding[];
   processOf(pid: number): ProcessFacts;
-  stuckProcesses(device: string, users: UsersOfDevice): readonly Finding[];
 }
 
-/** Converts the sample of a GPU to reports. `index` is the position of the GPU in the driver's order. */
-export function reportsOf(gpu: GpuSample, { index, id }: GpuName, facts: ReadFacts): GpuReports {
+/** Converts the sample of a GPU to reports of it and its instances. `index` is the position of the GPU in the driver's order. */
+export function reportsOf(gpu: GpuSample, { index, id }: GpuName, facts: ReadFacts): { reports: DeviceReport[]; problems: Problem[] } {
   const device = gpuDevice(gpu, { index, id }, facts);
-  const pcie = device.pciAddress === undefined ? { readings: [], findings: [] } : facts.pcieOf(device.pciAddress);
-  const findings = gpuFindings(gpu, facts.gpus);
-  const processes = gpu.processes?.list ?? [];
-  const isListed = gpu.processes?.count !== undefined;
+  const pcie = device.pciAddress === undefined ? undefined : facts.pcieOf(device.pciAddress);
+  const ofFunction = pcie === undefined ? [] : pcieErrorFindings(pcie);
+  const { count, list = [] } = gpu.processes ?? {};
   // An entry without a PID may be any process.
-  const isComplete = gpu.processes?.count === new Set(processes.map(({ pid }) => pid)).size;
-  const usersAmong = (list: readonly ProcessSample[]): UsersOfDevice => ({ pids: list.map(({ pid }) => pid), isComplete });
-  const whole = reportOf(
-    device,
-    [...gpuReadings(gpu, { index, cudaVersion: facts.cudaVersion }), ...pcie.readings],
-    [
-      ...findings,
-      ...asOf(facts.cliqueFindings(gpu), gpu.times?.get('fabric')),
-      ...facts.stuckProcesses(device.id, usersAmong(processes)),
-      ...pcie.findings,
-    ],
-    processesOf(processes, facts.processOf),
-    isListed,
-  );
-  const instances = gpu.instances ?? [];
-  const parts = instances.map((instance) => {
-    const inside = instanceDevice(instance, device, facts);
-    if (instance.isUnlisted === true) return { report: { device: inside }, problems: [] };
-    const own = processesIn(processes, instance);
-    const report = reportOf(
-      inside,
-      instanceReadings(instance, sharesMemory(instance, instances)),
-      // A GPU and its instances are one function on the bus, so they share its findings.
-      [
-        ...concerningInstances(findings),
-        ...instanceFindings(instance),
-        ...facts.stuckProcesses(inside.id, usersAmong(own)),
-        ...concerningInstances(pcie.findings),
-      ],
-      processesOf(own, facts.processOf),
-      isListed,
-    );
-    return { report, problems: problemsOf(inside, instance.unread) };
-  });
-  return {
-    reports: [whole, ...parts.map(({ report }) => report)],
-    problems: [...problemsOf(device, gpu.unread), ...parts.flatMap(({ problems }) => problems)],
+  const isComplete = count === new Set(list.map(({ pid }) => pid)).size;
+  /** Findings of the users stand before those of the PCI function. */
+  const reportOf = (of: Device, users: readonly ProcessSample[], readings: readonly Reading[], [own, shared]: Findings): DeviceReport => {
+    const processes = processesOf(users, facts.processOf);
+    const stuck = facts.stuck.findings(of.id, { pids: users.map(({ pid }) => pid), isComplete }, facts.processOf);
+    const findings = [...own, ...stuck, ...shared];
+    return {
+      device: of,
+      read: { readings, findings, ...(processes.length > 0 && { processes }), ...(count !== undefined && { hasAllProcesses: true }) },
+    };
   };
+  const findings = gpuFindings(gpu, facts.gpus);
+  const readings = [...gpuReadings(gpu, { index, cudaVersion: facts.cudaVersion }), ...(pcie === undefined ? [] : pcieErrorReadings(pcie))];
+  const ofClique = asOf(facts.cliqueFindings(gpu), gpu.times?.get('fabric'));
+  const reports = [reportOf(device, list, readings, [[...findings, ...ofClique], ofFunction])];
+  const problems = problemsOf(device, gpu.unread);
+  for (const instance of gpu.instances ?? []) {
+    const inside = instanceDevice(instance, device, facts);
+    if (instance.isUnlisted === true) {
+      reports.push({ device: inside });
+      continue;
+    }
+    const own = instanceReadings(instance, sharesMemory(instance, gpu.instances ?? []));
+    // A GPU and its instances are one function on the bus, so they share its findings.
+    const found = [...concerningInstances(findings), ...instanceFindings(instance)];
+    reports.push(reportOf(inside, processesIn(list, instance), own, [found, concerningInstances(ofFunction)]));
+    problems.push(...problemsOf(inside, instance.unread));
+  }
+  return { reports, problems };
 }
 
-function reportOf(
-  device: Device,
-  readings: readonly Reading[],
-  findings: readonly Finding[],
-  processes: ReturnType<typeof processesOf>,
-  isListed: boolean,
-): DeviceReport {
-  const users = { ...(processes.length === 0 ? {} : { processes }), ...(isListed ? { hasAllProcesses: true as const } : {}) };
-  return { device, read: { readings, findings, ...users } };
+type Findings = readonly [own: readonly Finding[], shared: readonly Finding[]];
+
+/** `index`: position of the GPU in the driver's order. */
+export function gpuReadings(gpu: GpuSample, node: { readonly index: number; readonly cudaVersion?: string | undefined }): Reading[] {
+  const { values, ecc, fabric = {}, recovery, processes, links = [], peers = [], times } = gpu;
+  const { count, list = [] } = processes ?? {};
+  const clients = new Set(list.filter(({ isMpsClient }) => isMpsClient === true).map(({ pid }) => pid));
+  return [
+    ...valueReadings(...withBusy(values, times)),
+    ...eccReadings(ecc, times),
+    ...asOf(
+      [...stateReading(metrics.fabricState, 'state', fabric.state), ...stateReading(metrics.fabricHealth, 'state', fabric.health)],
+      times?.get('fabric'),
+    ),
+    ...asOf(stateReading(metrics.recoveryAction, 'action', recovery?.action?.action), times?.get('recovery')),
+    ...one(metrics.processes, count),
+    ...one(metrics.mpsClients, count && clients.size),
+    ...asOf(links.flatMap(linkReadings), times?.get('links')),
+    ...asOf(
+      peers.flatMap(({ uuid, hasAccess }) =>
+        one(metrics.nvlinkPeerAccess, hasAccess === undefined ? undefined : Number(hasAccess), { peer_uuid: uuid }),
+      ),
+      times?.get('peers'),
+    ),
+    reading(metrics.info, 1, infoLabels(gpu, node)),
+  ];
+}
+
+/**
+ * Returns the readings of a MIG instance. `sharesMemory` is true when its GPU instance has several compute instances. The driver then
+ * reports the memory of all of them for each, which has metrics of its own: a sum over the instances would count it several times.
+ */
+function instanceReadings({ values, ecc, times }: MigSample, sharesMemory: boolean): readonly Reading[] {
+  const hidden = sharesMemory ? Object.fromEntries(MEMORY_KEYS.map((key) => [key, undefined])) : {};
+  const ofAll = sharesMemory
+    ? [...one(metrics.gpuInstanceMemoryTotal, values?.memoryTotalBytes), ...one(metrics.gpuInstanceMemoryUsed, values?.memoryUsedBytes)]
+    : [];
+  return [...valueReadings(...withBusy({ ...values, ...hidden }, times)), ...ofAll, ...eccReadings(ecc, times)];
+}
+
+/** If the driver reports no utilization, the activity of the graphics unit replaces it: it has the same meaning. */
+function withBusy(values: Values = {}, times: KeptTimes = NONE_KEPT): readonly [Values, KeptTimes] {
+  const atMs = times.get('graphicsActivityRatio');
+  if (values.busyRatio !== undefined) return [values, times];
+  return [{ ...values, busyRatio: values.graphicsActivityRatio }, atMs === undefined ? times : new Map([...times, ['busyRatio', atMs]])];
+}
+
+const NONE_KEPT: KeptTimes = new Map();
+
+const one = (metric: MetricSpec, value: Value | undefined, labels?: Labels): readonly Reading[] =>
+  value === undefined ? [] : [reading(metric, value, labels)];
+
+const stateReading = (metric: MetricSpec, label: string, present: string | undefined): readonly Reading[] =>
+  present === undefined ? [] : [reading(metric, 1, { [label]: present })];
+
+const eccReadings = ({ volatile = [], lifetime = [] }: EccSample = {}, times = NONE_KEPT): readonly Reading[] => [
+  ...asOf(lifetime.flatMap(countReading), times.get('lifetime')),
+  ...asOf(
+    SEVERITIES.flatMap((severity) => {
+      const total = totalOf(volatile, severity);
+      return one(metrics.errors, total === undefined ? undefined : plain(total), { kind: `ecc_${severity}` });
+    }),
+    times.get('volatile'),
+  ),
+];
+
+const countReading = ({ severity, location, count }: EccCount): readonly Reading[] =>
+  one(metrics.eccErrors, count === undefined ? undefined : plain(count), { severity, location });
+
+const plain = (value: bigint): Value => (value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value);
+
+function linkReadings({ number, isUp, transmittedBytes, receivedBytes, errors = {} }: LinkSample): readonly Reading[] {
+  const port = `nvlink${number}`;
+  return [
+    reading(metrics.linkUp, Number(isUp), { port }),
+    ...one(metrics.transmittedBytes, transmittedBytes, { port }),
+    ...one(metrics.receivedBytes, receivedBytes, { port }),
+    ...Object.entries(errors).map(([kind, count]) => reading(metrics.nvlinkErrors, count, { port, kind })),
+  ];
+}
+
+function infoLabels({ identity = {}, fabric = {} }: GpuSample, { index, cudaVersion = '' }: Parameters<typeof gpuReadings>[1]): Labels {
+  const text = (name: keyof GpuIdentity): string => identity[name] ?? '';
+  return {
+    index: String(index),
+    cuda_version: cudaVersion,
+    minor: text('minor'),
+    brand: text('brand'),
+    architecture: text('architecture'),
+    vbios: text('vbios'),
+    board_part: text('boardPart'),
+    gpu_part: text('gpuPart'),
+    compute_mode: text('computeMode'),
+    gsp_firmware: text('gspFirmware'),
+    fabric_cluster: fabric.cluster ?? '',
+    fabric_clique: fabric.clique ?? '',
+  };
 }
 
 /** Compute instances of one GPU instance share its memory. */
 const sharesMemory = ({ gpuInstance }: MigSample, all: readonly MigSample[]): boolean =>
   all.filter((other) => other.gpuInstance === gpuInstance).length > 1;
 
-function problemsOf({ id }: Device, unread: readonly Unread[] = []): readonly Problem[] {
+function problemsOf({ id }: Device, unread: readonly Unread[] = []): Problem[] {
   const of = (...wanted: readonly Unread['kind'][]): readonly Unread[] => unread.filter(({ kind }) => wanted.includes(kind));
   return [...summaryOf('unknown-value', id, of('unknown')), ...summaryOf('value-unreadable', id, of('error', 'reset-required'))];
 }
@@ -139,4 +183,88 @@ function summaryOf(code: string, device: string, unread: readonly Unread[]): rea
 /** Reports an instance of a lost GPU as lost: the driver no longer lists it. */
 export function lostWith(gpu: DeviceReport, instance: Device): DeviceReport {
   return { device: instance, read: { readings: [], findings: concerningInstances(gpu.read?.findings ?? []) } };
+}
+
+/** Returns the processes inside an instance. */
+export const processesIn = (
+  list: readonly ProcessSample[],
+  of: Pick<MigSample, 'gpuInstance' | 'computeInstance'>,
+): readonly ProcessSample[] =>
+  list.filter(({ gpuInstance, computeInstance }) => gpuInstance === of.gpuInstance && computeInstance === of.computeInstance);
+
+/**
+ * Returns the processes of a device with their names and owners, each process once. The driver lists a process with compute and graphics
+ * twice with about the same memory, so the larger value counts, not the sum.
+ */
+export function processesOf(list: readonly ProcessSample[], factsOf: (pid: number) => ProcessFacts): readonly DeviceProcess[] {
+  const byPid = new Map<number, ProcessSample>();
+  for (const listed of list) {
+    const memoryBytes = Math.max(listed.memoryBytes ?? -1, byPid.get(listed.pid)?.memoryBytes ?? -1);
+    byPid.set(listed.pid, { ...byPid.get(listed.pid), ...listed, memoryBytes: memoryBytes < 0 ? undefined : memoryBytes });
+  }
+  return [...byPid.values()].map(({ pid, memoryBytes, utilizationRatio, isMpsClient }) => {
+    const { owner, own } = factsOf(pid);
+    const name = own?.name === '' ? undefined : own?.name;
+    const isStuck = own?.isStuck === true ? (true as const) : undefined;
+    return { ...defined({ pid, name, isStuck, isMpsClient, memoryUsedBytes: memoryBytes, utilization: utilizationRatio }), ...owner };
+  });
+}
+
+/** Memory of one device between two reads. */
+interface Waiting {
+  /** Keys of the processes in state D. */
+  readonly keys: ReadonlySet<string>;
+  /** Process that the condition is about. It was in state D at each read since it was chosen. */
+  readonly suspect?: string;
+}
+
+/** Processes of a device in one read. */
+interface UsersOfDevice {
+  readonly pids: readonly number[];
+  /** False when the driver may not list all of them. */
+  readonly isComplete: boolean;
+}
+
+/**
+ * Finds processes that are in state D at every read. A sound process is in that state for moments, so one read proves nothing, and two
+ * processes that take turns prove nothing either.
+ */
+export class StuckProcesses {
+  #before: ReadonlyMap<string, Waiting> = new Map();
+  #now = new Map<string, Waiting>();
+
+  /** Begins a new collection, in which the driver answered. */
+  renew(): void {
+    this.#before = this.#now;
+    this.#now = new Map();
+  }
+
+  /** Returns no finding while it is unknown whether a process is stuck. */
+  findings(device: string, { pids, isComplete }: UsersOfDevice, factsOf: (pid: number) => ProcessFacts): readonly Finding[] {
+    const users = [...new Set(pids)].map((pid) => factsOf(pid).own);
+    const stuck = users.filter((own): own is OwnFacts => own?.isStuck === true);
+    const before = this.#before.get(device);
+    const suspect = suspectOf(before, stuck);
+    this.#now.set(device, { keys: new Set(stuck.map(({ key }) => key)), ...(suspect === undefined ? {} : { suspect: suspect.key }) });
+    if (suspect !== undefined) return [stuckFinding(suspect)];
+    const isFirstSight = before === undefined && stuck.length > 0;
+    if (!isComplete || isFirstSight || users.includes(undefined)) return [];
+    return [
+      raise(conditions.StuckProcess, 'NoneStuck', { status: false, message: 'no process of the device waits in the kernel at every read' }),
+    ];
+  }
+}
+
+/** When the suspect ends, one read finds no suspect. The time of the next one then begins anew. */
+function suspectOf(before: Waiting | undefined, stuck: readonly OwnFacts[]): OwnFacts | undefined {
+  if (before === undefined) return undefined;
+  return stuck.find(({ key }) => (before.suspect === undefined ? before.keys.has(key) : before.suspect === key));
+}
+
+/** Names that NVIDIA's own programs have. When one of them waits, it waits for the driver. */
+const DRIVER_PROGRAM = /^nvidia/;
+
+function stuckFinding({ pid, name }: OwnFacts): Finding {
+  const message = `process ${pid} (${name}) waits in the kernel (state D) at every read`;
+  return raise(conditions.StuckProcess, 'WaitsInKernel', { status: true, message, ...(DRIVER_PROGRAM.test(name) && { remedy: 'reboot' }) });
 }

@@ -1,8 +1,7 @@
 import type { Problem } from '../../model/collection.ts';
-import type { Failure } from './cell.ts';
-import type { FabricFault, FabricHealth, FabricState, Recovery } from './states.ts';
+import type { Remedy, Severity } from '../../model/health.ts';
+import type { ProblemCode } from './declaration.ts';
 import type { ValueKey, Values } from './values.ts';
-import type { SurplusFault } from './wordings.ts';
 
 /** Result of one read of the node, from the library or from `nvidia-smi`. */
 export interface NodeSample {
@@ -21,6 +20,28 @@ export interface NodeSample {
   readonly problem?: undefined;
 }
 
+/** Why a source read nothing. */
+export interface ReadFailure {
+  readonly problem: { readonly code: ProblemCode; readonly message: string };
+  /** Lines that the command printed in place of a document. */
+  readonly surplus: string;
+}
+
+/**
+ * A fault of one GPU that a text of the driver tells. `lost`: the driver cannot reach it. `closed`: the reader has no permission to open it.
+ * `inforom`: its infoROM is damaged.
+ */
+export interface SurplusFault {
+  /** Normalized PCI address; absent when the text does not have it. */
+  readonly pciAddress?: string;
+  /** Number of the GPU in the order of the driver, which is that of the addresses. */
+  readonly index?: number;
+  readonly fault: 'lost' | 'inforom' | 'closed';
+  readonly line: string;
+  /** Problem code of the GPU. */
+  readonly problem: ProblemCode;
+}
+
 /** A part of a sample that one call gives. */
 export type Part = ValueKey | 'recovery' | 'fabric' | keyof EccSample | 'links' | 'peers';
 
@@ -36,9 +57,10 @@ export interface GpuSample {
   /** Recovery action that the driver reports. */
   readonly recovery?: Recovery | undefined;
   readonly processes?: ProcessList;
+  /** NVLinks whose state was read. Absent by `nvidia-smi`. */
   readonly links?: readonly LinkSample[];
-  /** Absent by `nvidia-smi`. */
-  readonly linkStates?: LinkStates | undefined;
+  /** The state of each link was read. */
+  readonly hasAllLinks?: boolean;
   /** GPUs of the node that this GPU reaches over NVLink, directly or through switches. */
   readonly peers?: readonly LinkPeer[];
   readonly instances?: readonly MigSample[];
@@ -71,6 +93,9 @@ export interface Place {
   /** Path in `nvidia-smi -q -x`, for both sources. For messages only. */
   readonly name: string;
 }
+
+/** Why a value has no answer: the GPU is lost, it answers only after a reset, or the driver failed for another reason. */
+export type Failure = 'lost' | 'reset-required' | 'error';
 
 /** A value that the driver did not provide although the board has it. */
 export interface Unread extends Place {
@@ -162,28 +187,16 @@ export interface LinkSample {
   readonly isUp: boolean;
   readonly transmittedBytes?: number | undefined;
   readonly receivedBytes?: number | undefined;
+  /** Counters by kind. */
   readonly errors?: Readonly<Record<string, number>>;
-}
-
-/** What the health of the links of a GPU is judged by. */
-export interface LinkStates {
-  /** Links whose state was read. */
-  readonly links: readonly LinkState[];
-  /** The state of each link was read. */
-  readonly isComplete: boolean;
+  /** Remote end: a PCI address, or {@link SWITCH_END}. */
+  readonly end?: string | undefined;
+  /** Absent when the board does not count errors of the link, or the link is down. */
+  readonly errorMinutes?: LinkErrorMinutes | undefined;
 }
 
 /** Remote end of a link to a switch. */
 export const SWITCH_END = 'a switch';
-
-export interface LinkState {
-  readonly number: number;
-  readonly isUp: boolean;
-  /** Remote end: a PCI address, or {@link SWITCH_END}. */
-  readonly end?: string | undefined;
-  /** Absent when the board does not count errors of the link, or the link is down. */
-  readonly errors?: LinkErrorMinutes | undefined;
-}
 
 /** Errors a second of one kind that are a fault of the link by themselves. DCGM has this limit for CRC errors. */
 export const INTENSE_PER_SECOND = 100;
@@ -219,3 +232,84 @@ export const joined = (parts: readonly GpuSample[]): GpuSample => ({
   recovery: parts.map(({ recovery }) => recovery).find((each) => each !== undefined),
   unread: parts.flatMap(({ unread = [] }) => unread),
 });
+
+/** States of the registration with the NVLink fabric, and its healths. Their numbers in nvml.h are the positions, from 1 on. */
+export const FABRIC_STATES = ['not_started', 'in_progress', 'completed'] as const;
+export const FABRIC_HEALTHS = ['healthy', 'unhealthy', 'limited_capacity'] as const;
+export type FabricState = (typeof FABRIC_STATES)[number];
+type FabricHealth = (typeof FABRIC_HEALTHS)[number];
+
+/**
+ * Faults that the health mask of the registration names, the worst first. A reset helps only where the routes of this GPU are wrong: the others
+ * are to be repaired where the fabric is managed, or end by themselves.
+ */
+export const FABRIC_FAULTS = [
+  { fault: 'route_unhealthy', ...means('RouteUnhealthy', 'fatal', 'reset', 'a route of the GPU is unhealthy') },
+  { fault: 'no_partition', ...means('NoPartition', 'fatal', 'inspect', 'the fabric manager has given the GPU no partition') },
+  { fault: 'too_few_nvlinks', ...means('TooFewNvLinks', 'fatal', 'inspect', 'the GPU has too few NVLinks') },
+  { fault: 'system_guid', ...means('WrongConfiguration', 'fatal', 'inspect', 'the GUID of the system is wrong') },
+  { fault: 'chassis_serial', ...means('WrongConfiguration', 'fatal', 'inspect', 'the serial number of the chassis is wrong') },
+  { fault: 'gpu_firmware', ...means('WrongConfiguration', 'fatal', 'inspect', 'the firmware of the GPU does not fit the fabric') },
+  { fault: 'gpu_location', ...means('WrongConfiguration', 'fatal', 'inspect', 'the location of the GPU is wrong') },
+  { fault: 'gpu_state', ...means('WrongConfiguration', 'fatal', 'inspect', 'the state of the GPU does not fit the fabric') },
+  { fault: 'configuration', ...means('WrongConfiguration', 'fatal', 'inspect', 'the configuration is wrong') },
+  { fault: 'route_recovery', ...means('RouteRecovery', 'degraded', 'inspect', 'a recovery of routes is running') },
+  {
+    fault: 'access_timeout_recovery',
+    ...means('AccessTimeoutRecovery', 'degraded', 'inspect', 'a recovery of an access timeout is running'),
+  },
+  { fault: 'degraded_bandwidth', ...means('DegradedBandwidth', 'degraded', 'inspect', 'the bandwidth is degraded') },
+] as const;
+export type FabricFault = (typeof FABRIC_FAULTS)[number];
+
+function means<R extends string>(reason: R, severity: Severity, remedy: Remedy, meaning: string) {
+  return { reason, severity, remedy, meaning } as const;
+}
+
+/**
+ * Actions that the driver asks for. Their numbers in `nvmlDeviceGpuRecoveryAction_t` of nvml.h, in the field of the library and in Xid 154,
+ * are the positions. `word` is the text of `nvidia-smi`. Some drivers of the 570 and 580 branches print `oldWord`.
+ */
+export const RECOVERY_ACTIONS = [
+  { action: 'none', word: 'None' },
+  { action: 'gpu_reset', word: 'GPU Reset', oldWord: 'Reset', ...needs('GpuReset', 'fatal', 'reset', 'a reset of the GPU') },
+  { action: 'node_reboot', word: 'Node Reboot', oldWord: 'Reboot', ...needs('NodeReboot', 'fatal', 'reboot', 'a reboot of the node') },
+  { action: 'drain_p2p', word: 'Drain P2P', ...needs('DrainP2p', 'degraded', 'restart-workload', 'an end of all peer-to-peer workloads') },
+  {
+    action: 'drain_and_reset',
+    word: 'Drain and Reset',
+    ...needs('DrainAndReset', 'fatal', 'reset', 'an end of its workloads and then a reset of the GPU'),
+  },
+  {
+    action: 'recover_imex_domain',
+    word: 'Recover IMEX Domain',
+    oldWord: 'IMEX Domain Recovery',
+    ...needs('RecoverImexDomain', 'degraded', 'inspect', 'a recovery of the IMEX domain'),
+  },
+  { action: 'bus_reset', word: 'Bus Reset', ...needs('BusReset', 'fatal', 'reset', 'a reset of the bus') },
+  { action: 'system_reboot', word: 'System Reboot', ...needs('SystemReboot', 'fatal', 'reboot', 'a reboot of the whole system') },
+] as const;
+export type RecoveryAction = (typeof RECOVERY_ACTIONS)[number];
+
+function needs<R extends string>(reason: R, severity: Severity, remedy: Remedy, meaning: string) {
+  return { need: { reason, severity, remedy }, meaning } as const;
+}
+
+/** Recovery action that the driver reports. */
+export interface Recovery {
+  /** Text as the driver prints it. */
+  readonly word: string;
+  /** Absent when the action is unknown. */
+  readonly action?: RecoveryAction | undefined;
+}
+
+/**
+ * Combines the recovery action with two flags, which the 535 to 570 branches print instead. When both are present, the one that
+ * requests an action has priority.
+ */
+export function combinedRecovery(printed: Recovery | undefined, reset: boolean | undefined, drain?: boolean): Recovery | undefined {
+  if (printed !== undefined && printed.action?.action !== 'none') return printed;
+  if (reset === true) return { word: 'gpu reset', action: RECOVERY_ACTIONS[1] };
+  if (drain === true) return { word: 'drain and reset', action: RECOVERY_ACTIONS[4] };
+  return printed ?? ((reset ?? drain) === undefined ? undefined : { word: 'none', action: RECOVERY_ACTIONS[0] });
+}

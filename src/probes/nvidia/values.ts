@@ -1,11 +1,24 @@
 import type { Labels, MetricSpec, Reading, Value } from '../../model/metric.ts';
-import type { Quantity } from './cell.ts';
 import { metrics } from './metrics.ts';
+
+/** What a value counts, in its base unit. A flag is yes or no, enabled or disabled, active or not. */
+export type Quantity =
+  | 'bytes'
+  | 'bytes_per_second'
+  | 'watts'
+  | 'joules'
+  | 'celsius'
+  | 'hertz'
+  | 'ratio'
+  | 'seconds'
+  | 'volts'
+  | 'lanes'
+  | 'count'
+  | 'flag';
 
 /** One value of a GPU or instance: what it counts, its metric, and its paths in `nvidia-smi -q -x`. */
 interface ValueSpec {
-  /** A flag is yes or no, enabled or disabled, active or not. */
-  readonly quantity: Quantity | 'flag';
+  readonly quantity: Quantity;
   readonly metric: MetricSpec;
   readonly labels: Labels | undefined;
   /** Paths, newest first, because drivers rename elements. Empty when only the driver's library provides the value. */

@@ -2,9 +2,9 @@ import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import { type Fault, type FaultMark, type FaultProcess, isAfter, MOST_FAULT_LINES } from '../../model/fault.ts';
 import { logConditions } from './conditions.ts';
+import { messageOf } from './log-findings.ts';
 import { metrics } from './metrics.ts';
-import { messageOf } from './xid-findings.ts';
-import { isBehind, isOver, LONGEST_WAIT_MS, type RecordPlace, type XidGroup } from './xid-groups.ts';
+import { isBehind, isOver, LONGEST_WAIT_MS, type RecordPlace, type XidGroup } from './xid-line.ts';
 import { gpuKey, type XidMemory } from './xid-memory.ts';
 import { judgeXid } from './xid-table.ts';
 
@@ -123,7 +123,7 @@ export class XidFaults {
 export const FAULT_WAIT_MS = LONGEST_WAIT_MS + 50;
 
 /** What is known beside the lines. */
-export interface FaultFacts {
+interface FaultFacts {
   /** The process at the time of its line. */
   processOf(pid: number): Pick<FaultProcess, 'podUid' | 'containerId'> | undefined;
   /** Whether an MPS server runs on the GPU with this address. */

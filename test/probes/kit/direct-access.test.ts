@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { readVirtualMachine } from '../../../src/host/facts.ts';
 import { Tree } from '../../../src/host/fs/tree.ts';
 import { DirectAccessReader, readDirectAccess } from '../../../src/probes/kit/pcie/function.ts';
-import { readPeerMemory } from '../../../src/probes/nvidia/peer-memory.ts';
+import { readPeerMemory } from '../../../src/probes/nvidia/devices.ts';
 
 const roots: string[] = [];
 afterEach(() => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { asBoolean, numberValue, parseCell, type Quantity } from '../../../src/probes/nvidia/cell.ts';
+import { asBoolean, numberValue, parseCell } from '../../../src/probes/nvidia/smi/document.ts';
+import type { Quantity } from '../../../src/probes/nvidia/values.ts';
 
 describe('a cell with a number', () => {
   it.each<[string, number, Quantity]>([

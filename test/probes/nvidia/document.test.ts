@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { childrenOf, parseDocument, textAt } from '../../../src/probes/nvidia/document.ts';
-import { parseListing } from '../../../src/probes/nvidia/smi-source.ts';
+import { childrenOf, parseDocument, textAt } from '../../../src/probes/nvidia/smi/document.ts';
+import { parseListing } from '../../../src/probes/nvidia/smi/source.ts';
 import { documentText, gpuElement, gpuText } from './harness.ts';
 
 function gpusIn(output: string): number {

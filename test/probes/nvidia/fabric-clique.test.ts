@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { FabricCliques } from '../../../src/probes/nvidia/fabric-clique.ts';
+import { FabricCliques } from '../../../src/probes/nvidia/fabric-findings.ts';
 import type { GpuSample } from '../../../src/probes/nvidia/sample.ts';
 
 const UNREAD: GpuSample = { fabric: { state: 'completed', hasFailed: false } };

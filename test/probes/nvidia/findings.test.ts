@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { CountFinding, Finding, LevelFinding, StatusFinding } from '../../../src/model/health.ts';
 import { conditions } from '../../../src/probes/nvidia/conditions.ts';
-import type { Element } from '../../../src/probes/nvidia/document.ts';
-import { gpuSampleOf } from '../../../src/probes/nvidia/document-sample.ts';
-import { gpuFindings } from '../../../src/probes/nvidia/findings.ts';
-import { instanceFindings } from '../../../src/probes/nvidia/memory-findings.ts';
+import { gpuFindings, instanceFindings } from '../../../src/probes/nvidia/findings.ts';
+import type { Element } from '../../../src/probes/nvidia/smi/document.ts';
+import { gpuSampleOf } from '../../../src/probes/nvidia/smi/sample.ts';
 import { gpuElement, nested } from './harness.ts';
 
 /** A `<gpu>` element from pairs of path and text. */

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { libraryCandidates, resolveWithin } from '../../../src/probes/nvidia/nvml/paths.ts';
+import { libraryCandidates, resolveWithin } from '../../../src/probes/nvidia/nvml/library.ts';
 
 let root: string;
 beforeEach(() => {

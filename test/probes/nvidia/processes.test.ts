@@ -2,10 +2,9 @@ import { readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Tree } from '../../../src/host/fs/tree.ts';
 import { type ProcessFacts, ProcessFactsReader } from '../../../src/probes/kit/process-facts.ts';
-import { gpuSampleOf } from '../../../src/probes/nvidia/document-sample.ts';
-import { processesIn, processesOf } from '../../../src/probes/nvidia/processes.ts';
-import { gpuReadings } from '../../../src/probes/nvidia/readings.ts';
+import { gpuReadings, processesIn, processesOf } from '../../../src/probes/nvidia/reports.ts';
 import type { ProcessSample } from '../../../src/probes/nvidia/sample.ts';
+import { gpuSampleOf } from '../../../src/probes/nvidia/smi/sample.ts';
 import { emptyMachine, gpuElement, type Machine } from './harness.ts';
 
 const MIB = 1_048_576;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Claim } from '../../../src/model/allocation.ts';
 import type { Device } from '../../../src/model/device.ts';
-import { resolve } from '../../../src/probes/nvidia/resolve.ts';
+import { resolve } from '../../../src/probes/nvidia/devices.ts';
 
 const A = 'GPU-0000000a-0000-4000-8000-000000000000';
 const B = 'GPU-0000000b-0000-4000-8000-000000000000';

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
 import type { Reading } from '../../../src/model/metric.ts';
+import { resolve } from '../../../src/probes/nvidia/devices.ts';
 import { family } from '../../../src/probes/nvidia/index.ts';
-import { resolve } from '../../../src/probes/nvidia/resolve.ts';
 import { simulate } from '../../../src/sim/families/nvidia/simulate.ts';
 import type { Scenario, SimulatedUse } from '../../../src/sim/family-simulation.ts';
 import { kernelLogText } from '../../../src/sim/kernel-log.ts';

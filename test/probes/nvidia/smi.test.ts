@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { CommandResult } from '../../../src/host/process/command.ts';
-import { problems } from '../../../src/probes/nvidia/problems.ts';
-import { readSmi } from '../../../src/probes/nvidia/smi.ts';
+import { problems } from '../../../src/probes/nvidia/declaration.ts';
+import { readSmi } from '../../../src/probes/nvidia/smi/source.ts';
 import { documentText, gpuText } from './harness.ts';
 
 const result = (part: Partial<CommandResult>): CommandResult => ({ stdout: '', stderr: '', ...part });

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { seconds } from '../../../src/model/duration.ts';
-import { listing } from '../../../src/probes/nvidia/listing.ts';
+import { listing } from '../../../src/probes/nvidia/index.ts';
 import type { WatchedNode } from '../../false-alarms/watched-node.ts';
 import {
   addressOf,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { pciAddressIn } from '../../../src/host/pci/pci.ts';
-import { surplusFaults } from '../../../src/probes/nvidia/wordings.ts';
+import { surplusFaults } from '../../../src/probes/nvidia/smi/source.ts';
 
 const HANDLE = 'Unable to determine the device handle for';
 

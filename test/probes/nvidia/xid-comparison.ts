@@ -1,4 +1,4 @@
-import { type CatalogueAction, XID_TABLE, type XidRow } from '../../../src/probes/nvidia/xid-table.ts';
+import { XID_TABLE, type XidRow } from '../../../src/probes/nvidia/xid-table.ts';
 
 /** How one project treats Xids, by the lists that it documents. */
 export interface XidPolicy {
@@ -49,6 +49,81 @@ export const XID_POLICIES: readonly XidPolicy[] = [
 /** Xids about which those projects disagree most. Check these first if the defaults do not fit. */
 export const XID_DISPUTED: readonly number[] = [31, 45, 63, 68, 69, 92, 94, 109, 121];
 
+/** First steps of NVIDIA's catalogue. `none-stated`: it names none. */
+const CATALOGUE: Readonly<Record<string, readonly number[]>> = {
+  'contact-support': [
+    ...range(1, 7),
+    9,
+    10,
+    12,
+    ...range(15, 24),
+    ...range(26, 30),
+    ...range(33, 36),
+    42,
+    47,
+    ...range(49, 53),
+    ...range(55, 59),
+    61,
+    65,
+    73,
+    81,
+    87,
+    90,
+    91,
+    ...range(111, 118),
+    ...range(122, 125),
+    138,
+    142,
+  ],
+  'restart-app': [
+    8,
+    11,
+    13,
+    25,
+    31,
+    32,
+    39,
+    40,
+    41,
+    60,
+    ...range(68, 72),
+    75,
+    76,
+    77,
+    80,
+    ...range(82, 86),
+    88,
+    89,
+    94,
+    ...range(96, 105),
+    ...range(126, 135),
+    139,
+  ],
+  ignore: [14, 37, 38, 43, 44, 63, 66, 67, 92, 93, 106, 107, 108, 121, 137, 141, 152, 153, 157, 160, 161],
+  'follow-cause': [45],
+  reset: [46, 48, 62, 64, 95, 109, 110, 119, 120, 136, 140, 143, 155, 156, 158],
+  'check-mechanicals': [54],
+  'nvlink-workflow': [74, ...range(144, 150)],
+  'update-software': [78],
+  'restart-machine': [79],
+  'restart-vm': [151],
+  'follow-text': [154],
+  'check-uvm': [159],
+  'none-stated': [...range(162, 176)],
+};
+/** Actions of GPUd's catalogue (leptonai/gpud, components/accelerator/nvidia/xid). It has no entry for the other numbers. */
+const GPUD: Readonly<Record<string, readonly number[]>> = {
+  none: [8, 45],
+  'check-app': [13, 31, 43, 94],
+  reboot: [32, 38, 44, 48, 63, 64, 68, 69, 74, 79, 95, 119, 120],
+  warning: [109],
+  fatal: [121, 123],
+  'hardware-inspection': [143],
+  info: [154],
+};
+const actionIn = (catalogue: typeof GPUD, xid: number): string | undefined =>
+  Object.entries(catalogue).find(([, xids]) => xids.includes(xid))?.[0];
+
 /** What a project does with one Xid. `–`: nothing, or nothing that is documented. */
 export function policyOn(policy: XidPolicy, xid: number): string {
   const list = Object.entries(policy.lists).find(([, xids]) => xids.includes(xid));
@@ -56,7 +131,7 @@ export function policyOn(policy: XidPolicy, xid: number): string {
 }
 
 /** NVSentinel cordons for every action of NVIDIA's catalogue but "ignore". */
-export function sentinelOn(action: CatalogueAction): string {
+function sentinelOn(action: string): string {
   return action === 'ignore' ? '–' : action === 'none-stated' ? 'not listed' : 'fatal';
 }
 
@@ -95,6 +170,8 @@ function groupsOf(row: XidRow): readonly { readonly row: XidRow; readonly xids: 
 
 function cellsOf(row: XidRow, xids: readonly number[]): readonly string[] {
   const [first = 0] = xids;
+  const action = actionIn(CATALOGUE, first);
+  if (action === undefined) throw new Error(`no step of the catalogue for Xid ${first}`);
   const number = XID_DISPUTED.includes(first) ? `**${first}**` : joined(xids);
   return [
     number,
@@ -103,9 +180,9 @@ function cellsOf(row: XidRow, xids: readonly number[]): readonly string[] {
     row.xids.some((xid) => xid >= 144 && xid <= 150) ? 'fatal or degraded, as the line says' : row.severity,
     LASTS[row.lasts],
     row.remedy,
-    row.nvidia.replaceAll('-', ' '),
-    sentinelOn(row.nvidia),
-    row.gpud?.replaceAll('-', ' ') ?? '–',
+    action.replaceAll('-', ' '),
+    sentinelOn(action),
+    actionIn(GPUD, first)?.replaceAll('-', ' ') ?? '–',
     ...XID_POLICIES.map((policy) => policyOn(policy, first)),
   ];
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RECOVERY_ACTIONS } from '../../../src/probes/nvidia/states.ts';
+import { RECOVERY_ACTIONS } from '../../../src/probes/nvidia/sample.ts';
 import type { XidLine } from '../../../src/probes/nvidia/xid-line.ts';
 import { judgeXid, XID_TABLE, xidRow } from '../../../src/probes/nvidia/xid-table.ts';
 import { policyOn, renderXidComparison, XID_DISPUTED, XID_POLICIES } from './xid-comparison.ts';

@@ -9,10 +9,16 @@ import { type KmsgReader, openKmsg } from '../../../src/host/kernel-log/reader.t
 import type { Device } from '../../../src/model/device.ts';
 import { minutes, seconds } from '../../../src/model/duration.ts';
 import { logConditions } from '../../../src/probes/nvidia/conditions.ts';
-import { xidReports } from '../../../src/probes/nvidia/xid-findings.ts';
+import { xidReports } from '../../../src/probes/nvidia/log-findings.ts';
 import { parseNvidiaLine } from '../../../src/probes/nvidia/xid-line.ts';
-import { EMPTY_MEMORY, endFaults, rememberLine, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
-import { BEFORE_CAUSE_MS, CHANNELS_REMOVED } from '../../../src/probes/nvidia/xid-removals.ts';
+import {
+  BEFORE_CAUSE_MS,
+  CHANNELS_REMOVED,
+  EMPTY_MEMORY,
+  endFaults,
+  rememberLine,
+  type XidMemory,
+} from '../../../src/probes/nvidia/xid-memory.ts';
 import { XID_TABLE } from '../../../src/probes/nvidia/xid-table.ts';
 import { readAt } from '../../health/one-device.ts';
 

@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/host/clock.ts';
 import type { Device } from '../../../src/model/device.ts';
 import type { ActiveCondition, Verdict } from '../../../src/model/health.ts';
 import type { DeviceState, Snapshot } from '../../../src/model/snapshot.ts';
-import { claimNames } from '../../../src/probes/nvidia/resolve.ts';
+import { claimNames } from '../../../src/probes/nvidia/devices.ts';
 import { HealthFeed, type HealthFeedDependencies } from '../../../src/server/feed/health-feed.ts';
 import { snapshot as sample, state } from '../../metrics/sample.ts';
 

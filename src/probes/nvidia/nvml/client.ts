@@ -1,30 +1,19 @@
 import type { Host } from '../../../host/host.ts';
 import { normalizePciAddress } from '../../../host/pci/pci.ts';
-import type { GpuIdentity } from '../sample.ts';
-import { CODE, kindOf } from './codes.ts';
-import { GpuEvents } from './events.ts';
+import type { Problem } from '../../../model/collection.ts';
+import type { ProblemCode } from '../declaration.ts';
+import type { GpuIdentity, NodeSample, ReadFailure, SurplusFault } from '../sample.ts';
+import { GpuEvents, SystemEvents } from './events.ts';
 import { type Bound, Gpu } from './gpu.ts';
 import { driverVersionOf, gpuQuestions, instanceQuestions } from './gpu-questions.ts';
-import { PCI_INFO } from './layouts.ts';
+import { CODE, kindOf, PCI_INFO, textOf } from './header.ts';
 import type { Handle, Library } from './library.ts';
 import { CallTracker } from './question.ts';
-import { SystemEvents } from './system-events.ts';
-
-/** A GPU and its address. The address is `index-<n>` when the library does not provide it. */
-export interface FoundGpu {
-  readonly gpu: Gpu;
-  readonly pciAddress: string;
-}
 
 /** A GPU without a handle, or whose identity cannot be read. */
-export interface UnreadableGpu {
+interface UnreadableGpu {
   readonly index: number;
   readonly code: number;
-}
-
-/** A GPU that is not asked, because an earlier call hangs. */
-interface HungGpu {
-  readonly hung: string;
 }
 
 /** Return code and function with which the library could not be started. */
@@ -37,7 +26,7 @@ export interface Refusal {
 export interface Client {
   readonly driver: string | undefined;
   readonly cudaVersion: string | undefined;
-  readonly gpus: readonly FoundGpu[];
+  readonly gpus: readonly Gpu[];
   readonly unreadable: readonly UnreadableGpu[];
   /** Addresses of GPUs that are not asked, because an earlier call hangs. */
   readonly hung: readonly string[];
@@ -72,20 +61,20 @@ function findGpus(library: Library, sys: Host['sys'], isActivityWanted: boolean)
   const code = library.call(symbol, 'p', library.scratch.address);
   if (code !== CODE.success) return { code, symbol };
   const found = Array.from({ length: library.scratch.u32(0) }, (_, index) => find(library, sys, index, bound));
-  const gpus = found.flatMap((each) => ('gpu' in each ? [each] : []));
-  const unreadable = found.flatMap((each) => ('code' in each ? [each] : []));
-  const hung = found.flatMap((each) => ('hung' in each ? [each.hung] : []));
+  const gpus = found.filter((each) => each instanceof Gpu);
+  const unreadable = found.filter((each) => typeof each !== 'string' && 'code' in each);
+  const hung = found.filter((each) => typeof each === 'string');
   const [first] = unreadable;
   if (first !== undefined && gpus.length === 0 && unreadable.every((each) => kindOf(each.code) === 'node'))
     return { code: first.code, symbol: HANDLE_BY_INDEX };
   const events = new GpuEvents(library, sys.guard);
-  events.register(gpus.map(({ gpu }) => gpu));
+  events.register(gpus);
   const systemEvents = new SystemEvents(library, sys.guard);
   return { driver, cudaVersion: cudaVersion(library), gpus, unreadable, hung, events, systemEvents };
 }
 
-/** A GPU whose earlier call hung before its address was known counts as unreadable. */
-function find(library: Library, sys: Host['sys'], index: number, bound: Bound): FoundGpu | UnreadableGpu | HungGpu {
+/** The address of a GPU that is not asked, because an earlier call hangs. One that hung before its address was known counts as unreadable. */
+function find(library: Library, sys: Host['sys'], index: number, bound: Bound): Gpu | UnreadableGpu | string {
   const { guard } = sys;
   if (guard?.enter(`nvml/${HANDLE_BY_INDEX}/index-${index}`, 'call') === false) return { index, code: CODE.unknown };
   const code = library.call(HANDLE_BY_INDEX, 'up', index, library.scratch.address);
@@ -95,7 +84,7 @@ function find(library: Library, sys: Host['sys'], index: number, bound: Bound): 
   if (code !== CODE.success) return { index, code };
   const pciAddress = normalizePciAddress(identity.busId ?? '') ?? `index-${index}`;
   const place = sys.path(`bus/pci/devices/${pciAddress}/nvml`);
-  if (guard?.isClosed(place) === true) return { hung: pciAddress };
+  if (guard?.isClosed(place) === true) return pciAddress;
   const tracker = new CallTracker(guard, place);
   const uuidCode = tracker.during('nvmlDeviceGetUUID', () =>
     library.call('nvmlDeviceGetUUID', 'hpu', handle, library.scratch.address, UUID_LENGTH),
@@ -103,7 +92,7 @@ function find(library: Library, sys: Host['sys'], index: number, bound: Bound): 
   // Without its UUID, the GPU would get another id and look like another GPU.
   if (uuidCode !== CODE.success && kindOf(uuidCode) !== 'absent') return { index, code: uuidCode };
   const uuid = uuidCode === CODE.success ? library.scratch.text(0, UUID_LENGTH) : undefined;
-  return { gpu: new Gpu(handle, { ...identity, uuid }, bound, tracker), pciAddress };
+  return new Gpu(handle, pciAddress, { ...identity, uuid }, bound, tracker);
 }
 
 /** Place of the answer in the scratch memory, behind the request. */
@@ -143,4 +132,45 @@ function cudaVersion(library: Library): string | undefined {
   if (library.call('nvmlSystemGetCudaDriverVersion', 'p', library.scratch.address) !== CODE.success) return undefined;
   const version = library.scratch.u32(0);
   return `${Math.floor(version / 1_000)}.${Math.floor((version % 1_000) / 10)}`;
+}
+
+/** Problem codes of return codes that concern the node. */
+const NODE_PROBLEMS: Readonly<Record<number, ProblemCode>> = {
+  [CODE.noPermission]: 'no-permission',
+  [CODE.driverNotLoaded]: 'driver-not-loaded',
+  [CODE.libraryNotFound]: 'library-not-found',
+  [CODE.operatingSystem]: 'no-permission',
+  [CODE.libraryMismatch]: 'driver-library-mismatch',
+  [CODE.gpuNotFound]: 'no-devices',
+};
+
+/** Nothing was read, because `what` gave this code. */
+export function failureOf(code: number, what: string): ReadFailure {
+  const known = NODE_PROBLEMS[code] ?? (kindOf(code) === 'device' ? 'gpu-unreadable' : 'driver-unreachable');
+  return { problem: { code: known, message: `NVML ${what}: ${textOf(code)}` }, surplus: '' };
+}
+
+/** Returns the faults that `nvidia-smi` prints around its document. A GPU without a handle has no known address, only its index. */
+export function faultsOf({ gpus, unreadable }: Pick<Client, 'gpus' | 'unreadable'>): Pick<NodeSample, 'faults' | 'problems'> {
+  const problems: Problem[] = [];
+  const faults = unreadable.map(({ index, code }): SurplusFault => {
+    const line = `Unable to determine the device handle for GPU${index}: ${textOf(code)}`;
+    return { index, fault: code === CODE.noPermission ? 'closed' : 'lost', line, problem: problemCodeOf(code) };
+  });
+  for (const gpu of gpus) {
+    const { pciAddress, identity } = gpu;
+    const { uuid = '', busId = '' } = identity;
+    const codes = gpu.faults();
+    if (codes.has(CODE.corruptedInforom))
+      faults.push({ pciAddress, fault: 'inforom', line: `infoROM is corrupted at gpu ${busId}`, problem: 'inforom-corrupted' });
+    if (codes.has(CODE.insufficientPower))
+      problems.push({ code: 'insufficient-power', device: uuid, message: textOf(CODE.insufficientPower) });
+  }
+  return { faults, problems };
+}
+
+/** Returns the problem code for the return code of one GPU. */
+function problemCodeOf(code: number): ProblemCode {
+  if (code === CODE.noPermission) return 'no-permission';
+  return code === CODE.insufficientPower ? 'insufficient-power' : 'gpu-unreadable';
 }

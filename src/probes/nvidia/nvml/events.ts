@@ -1,8 +1,7 @@
 import type { StepRecord } from '../../../host/fs/step-record.ts';
-import { CODE, kindOf } from './codes.ts';
-import type { Gpu } from './gpu.ts';
-import { EVENT, NO_INSTANCE } from './layouts.ts';
+import { CODE, EVENT, kindOf, NO_INSTANCE, SYSTEM_EVENT, SYSTEM_EVENT_SET, SYSTEM_EVENT_WAIT, SYSTEM_REGISTER } from './header.ts';
 import type { Handle, Library } from './library.ts';
+import type { CallTracker } from './question.ts';
 
 /** Types of events. Source: nvml.h 13.3. */
 const TYPES = {
@@ -24,21 +23,28 @@ const MAX_EVENTS = 256;
 const UNKNOWN_XID = 999;
 
 /** An Xid event of the library, which contains only the number. */
-export interface XidEvent {
+interface XidEvent {
   readonly gpu: Handle;
   readonly xid: number;
   readonly gpuInstance?: number;
   readonly computeInstance?: number;
 }
 
-export interface Taken {
+interface Taken {
   readonly xids: readonly XidEvent[];
   readonly happened: boolean;
   /** True when an event of another type occurred. */
   readonly hasOtherEvents: boolean;
 }
 
+/** A GPU whose events are wanted. */
+interface Source {
+  readonly handle: Handle;
+  readonly tracker: CallTracker;
+}
+
 const WAIT = 'nvmlEventSetWait_v2';
+const SYSTEM_WAIT = 'nvmlSystemEventSetWait';
 
 /**
  * Events of all GPUs. The class polls for them and never waits: a wait occupies one of the few shared threads of the process, cannot be
@@ -57,11 +63,11 @@ export class GpuEvents {
   constructor(library: Library, guard: StepRecord | undefined) {
     this.#library = library;
     this.#guard = guard;
-    this.#isUsable = guard?.isClosed(`nvml/${WAIT}`) !== true && library.bind(WAIT, 'hpu') !== undefined;
+    this.#isUsable = mayPoll(library, guard, WAIT, 'hpu');
   }
 
   /** Registers for the events of these GPUs. It registers again after a failure, and when there are more GPUs than before. */
-  register(gpus: readonly Gpu[]): void {
+  register(gpus: readonly Source[]): void {
     if (!this.#isUsable || gpus.length <= this.#settled) return;
     this.free();
     const { scratch } = this.#library;
@@ -79,7 +85,7 @@ export class GpuEvents {
     const xids: XidEvent[] = [];
     let [happened, hasOtherEvents] = [false, false];
     for (let count = 0; this.#set !== undefined && count < MAX_EVENTS; count += 1) {
-      const code = this.#next(this.#set);
+      const code = polled(this.#library, this.#guard, WAIT, 'hpu', this.#set, scratch.address, 0);
       if (code === CODE.timeout) break;
       if (code !== CODE.success) {
         this.free();
@@ -99,13 +105,6 @@ export class GpuEvents {
     this.#settled = 0;
   }
 
-  #next(set: Handle): number {
-    this.#guard?.enter(`nvml/${WAIT}`, 'call');
-    const code = this.#library.call(WAIT, 'hpu', set, this.#library.scratch.address, 0);
-    this.#guard?.leave();
-    return code;
-  }
-
   #instance(): Pick<XidEvent, 'gpuInstance' | 'computeInstance'> {
     const gpuInstance = this.#library.scratch.u32(EVENT.gpuInstance);
     const computeInstance = this.#library.scratch.u32(EVENT.computeInstance);
@@ -120,4 +119,74 @@ function register(library: Library, gpu: Handle, set: Handle): number {
   if (code !== CODE.success) return code;
   const types = library.scratch.u32(0) & WANTED;
   return types === 0 ? CODE.notSupported : library.call('nvmlDeviceRegisterEvents', 'hqh', gpu, types, set);
+}
+
+/** Type of an event. Source: nvml.h 12.9, `nvmlSystemEventTypeGpuDriverUnbind`. */
+const DRIVER_UNBIND = 0x1;
+/** Place of the events in the scratch memory, behind the request. */
+const EVENTS_AT = 64;
+const EVENTS = 16;
+
+/** Events of the driver itself, since driver 560. They are polled like {@link GpuEvents}. An older driver gives no event. */
+export class SystemEvents {
+  readonly #library: Library;
+  readonly #guard: StepRecord | undefined;
+  #set: Handle | undefined;
+
+  constructor(library: Library, guard: StepRecord | undefined) {
+    this.#library = library;
+    this.#guard = guard;
+    if (!mayPoll(library, guard, SYSTEM_WAIT, 'p')) return;
+    const { scratch } = library;
+    scratch.clear(SYSTEM_EVENT_SET.size);
+    scratch.setU32(0, SYSTEM_EVENT_SET.version);
+    if (library.call('nvmlSystemEventSetCreate', 'p', scratch.address) !== CODE.success) return;
+    this.#set = scratch.pointer(SYSTEM_EVENT_SET.set);
+    scratch.clear(SYSTEM_REGISTER.size);
+    scratch.setU32(0, SYSTEM_REGISTER.version);
+    scratch.setU32(SYSTEM_REGISTER.types, DRIVER_UNBIND);
+    scratch.setPointer(SYSTEM_REGISTER.set, this.#set);
+    if (library.call('nvmlSystemRegisterEvents', 'p', scratch.address) !== CODE.success) this.free();
+  }
+
+  /** Whether the driver began to unbind a GPU since the last call. The driver waits until each program has closed the GPU. */
+  takeUnbind(): boolean {
+    if (this.#set === undefined) return false;
+    const { scratch } = this.#library;
+    scratch.clear(EVENTS_AT + EVENTS * SYSTEM_EVENT.size);
+    scratch.setU32(0, SYSTEM_EVENT_WAIT.version);
+    scratch.setPointer(SYSTEM_EVENT_WAIT.set, this.#set);
+    scratch.setPointer(SYSTEM_EVENT_WAIT.events, scratch.address + EVENTS_AT);
+    scratch.setU32(SYSTEM_EVENT_WAIT.room, EVENTS);
+    const code = polled(this.#library, this.#guard, SYSTEM_WAIT, 'p', scratch.address);
+    if (code === CODE.timeout) return false;
+    if (code !== CODE.success) {
+      this.free();
+      return false;
+    }
+    const count = Math.min(scratch.u32(SYSTEM_EVENT_WAIT.count), EVENTS);
+    const types = Array.from({ length: count }, (_, at) => scratch.u64(EVENTS_AT + at * SYSTEM_EVENT.size + SYSTEM_EVENT.type));
+    return types.includes(DRIVER_UNBIND);
+  }
+
+  free(): void {
+    if (this.#set === undefined) return;
+    const { scratch } = this.#library;
+    scratch.clear(SYSTEM_EVENT_SET.size);
+    scratch.setU32(0, SYSTEM_EVENT_SET.version);
+    scratch.setPointer(SYSTEM_EVENT_SET.set, this.#set);
+    this.#set = undefined;
+    this.#library.call('nvmlSystemEventSetFree', 'p', scratch.address);
+  }
+}
+
+/** False when the driver lacks the function, or when an earlier call of it hangs. */
+const mayPoll = (library: Library, guard: StepRecord | undefined, wait: string, types: string): boolean =>
+  guard?.isClosed(`nvml/${wait}`) !== true && library.bind(wait, types) !== undefined;
+
+function polled(library: Library, guard: StepRecord | undefined, wait: string, types: string, ...values: readonly Handle[]): number {
+  guard?.enter(`nvml/${wait}`, 'call');
+  const code = library.call(wait, types, ...values);
+  guard?.leave();
+  return code;
 }

@@ -1,9 +1,7 @@
 import type { KeptTimes, MigSample } from '../sample.ts';
 import type { ValueKey, Values } from '../values.ts';
-import { CODE } from './codes.ts';
-import { GPM_GET, GPM_METRIC, GPM_SUPPORT } from './layouts.ts';
-import type { Handle, Library } from './library.ts';
-import type { Memory } from './memory.ts';
+import { CODE, GPM_GET, GPM_METRIC, GPM_SUPPORT } from './header.ts';
+import type { Handle, Library, Memory } from './library.ts';
 import type { CallTracker } from './question.ts';
 
 const [PERCENT, MEBIBYTE] = [1 / 100, 2 ** 20];

@@ -1,14 +1,11 @@
-import type { GpuSample } from '../sample.ts';
-import { FABRIC_FAULTS, FABRIC_HEALTHS, FABRIC_STATES, type FabricFault, RECOVERY_ACTIONS } from '../states.ts';
-import type { ValueKey, Values } from '../values.ts';
-import { CODE, textOf } from './codes.ts';
-import { errorQuestions, instanceErrors } from './error-questions.ts';
-import { identityQuestions } from './identity-questions.ts';
-import { FABRIC_V1, FABRIC_V2, FABRIC_V3, MARGIN, MEMORY, MEMORY_V2, TEMPERATURE, UTILIZATION } from './layouts.ts';
+import type { GpuIdentity } from '../sample.ts';
+import type { ValueKey } from '../values.ts';
+import { faultQuestions, instanceErrors, RECOVERY_FIELD } from './fault-questions.ts';
+import { MARGIN, MEMORY, MEMORY_V2, TEMPERATURE, UTILIZATION } from './header.ts';
 import type { Library } from './library.ts';
-import type { Memory } from './memory.ts';
 import {
   at,
+  type CallVariant,
   type Field,
   FLAG,
   field,
@@ -26,6 +23,48 @@ import {
   type ValueVariant,
   valueQuestion,
 } from './question.ts';
+
+/** Texts that `nvidia-smi` prints for enumerations of nvml.h. */
+const BRANDS = words(
+  '-|Quadro|Tesla|NVS|GRID|GeForce|Titan|NVIDIA Virtual Applications|NVIDIA Virtual PC|NVIDIA Virtual Compute Server|NVIDIA RTX Virtual Workstation',
+  'NVIDIA Cloud Gaming|Quadro RTX|NVIDIA RTX|NVIDIA|GeForce RTX|Titan RTX',
+);
+const ARCHITECTURES = words('-|-|Kepler|Maxwell|Pascal|Volta|Turing|Ampere|Ada Lovelace|Hopper|Blackwell|-|-|Rubin');
+const COMPUTE_MODES = words('Default|Exclusive_Thread|Prohibited|Exclusive_Process');
+
+/** Words by their number, which is their position. A dash has no word. */
+function words(...lists: readonly string[]): (number: number) => string | undefined {
+  const all = lists.flatMap((list) => list.split('|'));
+  return (number) => (all[number] === '-' ? undefined : all[number]);
+}
+
+/** Questions about the identity of the board, which is constant for a handle. A failed call reports no unread value. */
+function identityQuestions(library: Library): readonly Question[] {
+  const text = (symbol: string, key: keyof GpuIdentity, length: number): CallVariant => ({
+    symbol,
+    after: [length],
+    parse: (out) => ({ identity: { [key]: out.text(0, length) } }),
+  });
+  const number = (symbol: string, key: keyof GpuIdentity, wordOf: (value: number) => string | undefined): CallVariant => ({
+    symbol,
+    parse: (out) => ({ identity: { [key]: wordOf(out.u32(0)) } }),
+  });
+  const once: readonly CallVariant[] = [
+    text('nvmlDeviceGetName', 'name', 96),
+    text('nvmlDeviceGetSerial', 'serial', 30),
+    text('nvmlDeviceGetBoardPartNumber', 'boardPart', 80),
+    text('nvmlDeviceGetVbiosVersion', 'vbios', 32),
+    { ...text('nvmlDeviceGetGspFirmwareVersion', 'gspFirmware', 80), after: [] },
+    number('nvmlDeviceGetMinorNumber', 'minor', String),
+    number('nvmlDeviceGetModuleId', 'moduleId', String),
+    number('nvmlDeviceGetBrand', 'brand', BRANDS),
+    number('nvmlDeviceGetArchitecture', 'architecture', ARCHITECTURES),
+  ];
+  return [
+    ...once.map((variant) => question(library, 'once', [], [variant])),
+    question(library, 'facts', [], [number('nvmlDeviceGetComputeMode', 'computeMode', COMPUTE_MODES)]),
+  ];
+}
 
 /** Version of a driver. `580.105.08` has branch 580 and build 105. Both are 0 when the version is unknown. */
 export interface DriverVersion {
@@ -80,7 +119,7 @@ export function gpuQuestions(library: Library, driver: DriverVersion): readonly 
     threshold('slowdownCelsius', 1),
     threshold('maximumCelsius', 3),
     threshold('memoryMaximumCelsius', 2),
-    // A temperature must hold for half a minute to count, so that one slow read of it would prove nothing.
+    // It takes 0.9 ms of CPU on an H100. The limit of the temperature is told by it alone from Ada on.
     ask('read', { symbol: 'nvmlDeviceGetMarginTemperature', version: MARGIN.version, reads: { marginCelsius: int32At(MARGIN.value) } }),
     one('facts', 'enforcedLimitWatts', 'nvmlDeviceGetEnforcedPowerLimit', MILLI),
     one('facts', 'requestedLimitWatts', 'nvmlDeviceGetPowerManagementLimit', MILLI),
@@ -106,6 +145,7 @@ export function gpuQuestions(library: Library, driver: DriverVersion): readonly 
     ),
     reasonsQuestion(library, driver),
     fieldQuestion(library, 'read', [...READ_FIELDS, ...(hasPolicyCounterOnly(driver) ? [] : throttleFields(driver))]),
+    fieldQuestion(library, 'costly', [field(83, 'energyJoules', MILLI)]),
     // This field alone takes 0.7 ms of CPU on an H100.
     ...(hasPolicyCounterOnly(driver) ? [fieldQuestion(library, 'slow', [field(75, 'softwareHeatSeconds', NANO)])] : []),
     // Older drivers lack the field of the current power.
@@ -116,10 +156,9 @@ export function gpuQuestions(library: Library, driver: DriverVersion): readonly 
     one('facts', 'pcieMaxGeneration', 'nvmlDeviceGetMaxPcieLinkGeneration'),
     one('slow', 'pcieReplays', 'nvmlDeviceGetPcieReplayCounter'),
     ask('slow', { symbol: 'nvmlDeviceGetEncoderStats', outs: 3, reads: { encoderSessions: at(0) } }),
-    ...errorQuestions(library),
+    ...faultQuestions(library),
     one('facts', 'isPersistent', 'nvmlDeviceGetPersistenceMode', FLAG),
     one('slow', 'performanceState', 'nvmlDeviceGetPerformanceState', (state) => (state <= 15 ? state : undefined)),
-    fabricQuestion(library),
   ];
 }
 
@@ -192,7 +231,6 @@ function reasonsQuestion(library: Library, { branch }: DriverVersion): Question 
 }
 
 const [MODULE_SCOPE, MEMORY_SCOPE] = [1, 2];
-const RECOVERY = { value: 'recovery', name: 'gpu_recovery_action' } as const;
 const READ_FIELDS: readonly Field[] = [
   field(82, 'memoryTemperatureCelsius'),
   field(186, 'powerWatts', MILLI),
@@ -201,7 +239,6 @@ const READ_FIELDS: readonly Field[] = [
   field(185, 'averageMemoryPowerWatts', MILLI, { scope: MEMORY_SCOPE }),
   field(186, 'modulePowerWatts', MILLI, { scope: MODULE_SCOPE }),
   field(185, 'averageModulePowerWatts', MILLI, { scope: MODULE_SCOPE }),
-  field(83, 'energyJoules', MILLI),
   field(74, 'powerCapSeconds', NANO),
   field(76, 'syncSeconds', NANO),
   field(77, 'boardLimitSeconds', NANO),
@@ -210,16 +247,8 @@ const READ_FIELDS: readonly Field[] = [
   field(95, 'pcieReplayRollovers'),
   field(197, 'pcieTransmittedBytes', SAME, { isWide: true }),
   field(198, 'pcieReceivedBytes', SAME, { isWide: true }),
-  { id: 230, places: [RECOVERY], parse: recovery },
+  RECOVERY_FIELD,
 ];
-
-/** Parses the recovery action. An unknown number is reported as unknown, so that it does not look like "none". */
-function recovery(number: number): GpuSample {
-  const action = RECOVERY_ACTIONS[number];
-  if (action !== undefined) return { recovery: { word: action.word, action } };
-  const text = `Unknown (${number})`;
-  return { recovery: { word: text }, unread: [{ ...RECOVERY, text, kind: 'unknown' }] };
-}
 
 /** Before branch 575, only the policy counter of heat exists. */
 const hasPolicyCounterOnly = ({ branch }: DriverVersion): boolean => branch < 575;
@@ -233,84 +262,4 @@ function throttleFields({ branch, build }: DriverVersion): readonly Field[] {
   const isRenumbered = branch > 580 || (branch === 580 && build >= 82);
   const first = isRenumbered ? 269 : 251;
   return [field(first, 'softwareHeatSeconds', NANO), field(first + 1, 'heatSeconds', NANO), field(first + 2, 'powerBrakeSeconds', NANO)];
-}
-
-/** Question about state and health of the GPU's registration with its NVLink fabric. */
-function fabricQuestion(library: Library): Question {
-  const symbol = 'nvmlDeviceGetGpuFabricInfoV';
-  return question(
-    library,
-    'slow',
-    ['fabric/state', 'fabric/health/summary'].map((name) => ({ value: 'fabric', name })),
-    [
-      { symbol, version: FABRIC_V3.version, parse: (out) => fabric(out, FABRIC_V3) },
-      { symbol, version: FABRIC_V2.version, parse: (out) => fabric(out, FABRIC_V2) },
-      { symbol: 'nvmlDeviceGetGpuFabricInfo', parse: (out) => fabric(out, FABRIC_V1) },
-    ],
-  );
-}
-
-interface FabricLayout {
-  readonly cluster: number;
-  readonly clique: number;
-  readonly status: number;
-  readonly state: number;
-  readonly healthMask?: number;
-  readonly healthSummary?: number;
-}
-
-/** A state or health of 0 means that the GPU has no fabric. */
-function fabric(out: Memory, layout: FabricLayout): GpuSample {
-  const { healthMask, healthSummary } = layout;
-  const state = FABRIC_STATES[out.u8(layout.state) - 1];
-  // The status is valid only after the registration has ended.
-  const code = state === 'completed' ? out.u32(layout.status) : undefined;
-  const isIn = code === CODE.success;
-  return {
-    fabric: {
-      state,
-      status: code === undefined ? 'N/A' : textOf(code),
-      hasFailed: code !== undefined && code !== CODE.success,
-      health: healthSummary === undefined ? undefined : FABRIC_HEALTHS[out.u8(healthSummary) - 1],
-      faults: healthMask === undefined ? undefined : faultsOf(out.u32(healthMask)),
-      clique: isIn ? String(out.u32(layout.clique)) : undefined,
-      cluster: isIn ? out.uuid(layout.cluster) : undefined,
-    },
-    values: healthMask === undefined ? {} : fabricFaults(out.u32(healthMask)),
-  };
-}
-
-/** Faults of the four fields of two bits, and of the field of four bits by its number. */
-const BIT_FAULTS = ['degraded_bandwidth', 'route_recovery', 'route_unhealthy', 'access_timeout_recovery'];
-const CONFIGURATION_FAULTS = [
-  'system_guid',
-  'chassis_serial',
-  'no_partition',
-  'too_few_nvlinks',
-  'gpu_firmware',
-  'gpu_location',
-  'gpu_state',
-];
-const FIRST_WRONG = 2;
-
-/** A number that this table does not have is a wrong configuration of an unknown kind. Undefined when the mask says nothing of any field. */
-function faultsOf(mask: number): readonly FabricFault[] | undefined {
-  if ((mask & 0xfff) === 0) return undefined;
-  const configuration = (mask >>> 8) & 15;
-  const wrong = configuration < FIRST_WRONG ? [] : [CONFIGURATION_FAULTS[configuration - FIRST_WRONG] ?? 'configuration'];
-  const names = new Set([...BIT_FAULTS.filter((_, at) => ((mask >>> (2 * at)) & 3) === 1), ...wrong]);
-  return FABRIC_FAULTS.filter(({ fault }) => names.has(fault));
-}
-
-/** Parses four fields of two bits (1 is a fault, 2 is healthy) and then one of four bits (0 is unknown, 1 is healthy). */
-function fabricFaults(mask: number): Values {
-  const part = (shift: number): boolean | undefined => [undefined, true, false][(mask >>> shift) & 3];
-  const configuration = (mask >>> 8) & 15;
-  return {
-    hasFabricDegradedBandwidth: part(0),
-    hasFabricRouteRecovery: part(2),
-    hasFabricRouteUnhealthy: part(4),
-    hasFabricAccessTimeout: part(6),
-    hasFabricMisconfiguration: configuration === 0 ? undefined : configuration !== 1,
-  };
 }

@@ -1,8 +1,6 @@
 import type { ProcessList, ProcessSample } from '../sample.ts';
-import { CODE, failureOf } from './codes.ts';
-import { NO_INSTANCE, PROCESS, PROCESS_SAMPLE, PROCESS_SHARE, PROCESS_SHARES } from './layouts.ts';
-import type { Handle, Library } from './library.ts';
-import type { Memory } from './memory.ts';
+import { CODE, failureOf, NO_INSTANCE, PROCESS, PROCESS_SAMPLE, PROCESS_SHARE, PROCESS_SHARES } from './header.ts';
+import type { Handle, Library, Memory } from './library.ts';
 import type { CallTracker } from './question.ts';
 
 /** Processes of one GPU at each read, and at a longer interval their utilization since the previous call. */

@@ -1,13 +1,14 @@
 import type { StepRecord } from '../../../host/fs/step-record.ts';
 import { type GpuSample, joined, type Part, type Place } from '../sample.ts';
-import { VALUES, type ValueKey } from '../values.ts';
-import { CODE, failureOf, kindOf, unreadFor } from './codes.ts';
-import { FIELD } from './layouts.ts';
-import type { Handle, Library } from './library.ts';
-import type { Memory } from './memory.ts';
+import { VALUES, type ValueKey, type Values } from '../values.ts';
+import { CODE, FIELD, failureOf, kindOf, unreadFor } from './header.ts';
+import type { Handle, Library, Memory } from './library.ts';
 
-/** Interval of a question: each read, half a minute (`slow`), five minutes (`facts`), or five minutes until it is answered (`once`). */
-export type Interval = 'read' | 'slow' | 'facts' | 'once';
+/**
+ * Interval of a question: each read; ten seconds, for a call that takes more than half a millisecond of CPU (`costly`); half a minute (`slow`),
+ * five minutes (`facts`), or five minutes until it is answered (`once`).
+ */
+export type Interval = 'read' | 'costly' | 'slow' | 'facts' | 'once';
 
 /** Calls that read values of a GPU or an instance. */
 export interface Question {
@@ -237,6 +238,8 @@ export class Answers {
   readonly #device: Handle;
   readonly #tracker: CallTracker;
   readonly #answers = new Map<Question, Answer & { readonly atMs: number }>();
+  /** All answers together; undefined after a new one. */
+  #joined: GpuSample | undefined;
 
   constructor(questions: readonly Question[], device: Handle, tracker: CallTracker) {
     this.#questions = questions;
@@ -248,17 +251,22 @@ export class Answers {
   ask(atMs: number, ...intervals: readonly Interval[]): number | undefined {
     for (const question of this.#questions.filter(({ interval }) => intervals.includes(interval))) {
       if (question.interval === 'once' && isSettled(this.#answers.get(question))) continue;
-      this.#answers.delete(question);
+      this.#set(question, undefined);
       if (question.unless?.(this.sample()) === true) continue;
       const answer = this.#tracker.during(question.symbol, () => question.ask(this.#device));
-      this.#answers.set(question, { ...answer, atMs });
+      this.#set(question, { ...answer, atMs });
       if (endsRound(answer.code)) return answer.code;
     }
     return undefined;
   }
 
   sample(): GpuSample {
-    return joined(this.#all().map(({ sample }) => sample));
+    this.#joined ??= joined(this.#all().map(({ sample }) => sample));
+    return this.#joined;
+  }
+
+  value<K extends ValueKey>(key: K): Values[K] {
+    return this.sample().values?.[key];
   }
 
   /** Times of the parts that the read at `nowMs` kept. */
@@ -274,7 +282,13 @@ export class Answers {
 
   /** Drops all answers from before a loss, except those that are asked once. */
   forget(): void {
-    for (const question of this.#questions) if (question.interval !== 'once') this.#answers.delete(question);
+    for (const question of this.#questions) if (question.interval !== 'once') this.#set(question, undefined);
+  }
+
+  #set(question: Question, answer: (Answer & { readonly atMs: number }) | undefined): void {
+    this.#joined = undefined;
+    if (answer === undefined) this.#answers.delete(question);
+    else this.#answers.set(question, answer);
   }
 
   /** Returns the answers in the order of the questions. */

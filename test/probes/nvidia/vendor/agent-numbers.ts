@@ -1,9 +1,8 @@
-import { CODE } from '../../../../src/probes/nvidia/nvml/codes.ts';
-import { GpuEvents } from '../../../../src/probes/nvidia/nvml/events.ts';
+import { GpuEvents, SystemEvents } from '../../../../src/probes/nvidia/nvml/events.ts';
 import { Activities } from '../../../../src/probes/nvidia/nvml/gpm.ts';
-import type { Gpu } from '../../../../src/probes/nvidia/nvml/gpu.ts';
 import { driverVersionOf, gpuQuestions } from '../../../../src/probes/nvidia/nvml/gpu-questions.ts';
 import {
+  CODE,
   EVENT,
   FIELD,
   GPM_GET,
@@ -12,10 +11,9 @@ import {
   SYSTEM_EVENT_SET,
   SYSTEM_EVENT_WAIT,
   SYSTEM_REGISTER,
-} from '../../../../src/probes/nvidia/nvml/layouts.ts';
+} from '../../../../src/probes/nvidia/nvml/header.ts';
 import { NO_ENDS, readLinkEnds, readLinks } from '../../../../src/probes/nvidia/nvml/nvlink.ts';
 import { CallTracker, type Question } from '../../../../src/probes/nvidia/nvml/question.ts';
-import { SystemEvents } from '../../../../src/probes/nvidia/nvml/system-events.ts';
 import type { EccCount, GpuSample } from '../../../../src/probes/nvidia/sample.ts';
 import { type Answerer, type AskedCall, LibraryOfTest } from './answering.ts';
 
@@ -230,7 +228,7 @@ export function linkMeanings(): readonly Meaning[] {
       self.setU32(pointer, type);
       return symbol === 'nvmlDeviceGetNvLinkRemoteDeviceType' ? CODE.success : undefined;
     });
-    return readLinkEnds(library, GPU, [{ number: 0, isUp: true }], NO_ENDS).toSwitch === 1;
+    return readLinkEnds(library, GPU, [{ number: 0, isUp: true }], NO_ENDS).reached.length === 1;
   });
   return [...counted, { what: 'link to a switch', numbers: switches }];
 }
@@ -251,7 +249,7 @@ export function eventMeanings(): { readonly wanted: number; readonly xid: readon
     return CODE.success;
   });
   const events = new GpuEvents(library, undefined);
-  events.register([{ handle: GPU, tracker: new CallTracker(undefined, '') } as Gpu]);
+  events.register([{ handle: GPU, tracker: new CallTracker(undefined, '') }]);
   const xid = Array.from({ length: 31 }, (_, at) => 2 ** at).filter((bit) => {
     type = bit;
     isTaken = false;

@@ -1,5 +1,5 @@
 import type { Handle, Library, NvmlFunction } from '../../../../src/probes/nvidia/nvml/library.ts';
-import { Memory } from '../../../../src/probes/nvidia/nvml/memory.ts';
+import { Memory } from '../../../../src/probes/nvidia/nvml/library.ts';
 
 /** One call of the agent: its function, its numbers in order, without handles and pointers, and the first pointer. */
 export interface AskedCall {

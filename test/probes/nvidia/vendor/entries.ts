@@ -1,6 +1,6 @@
-import { CODE } from '../../../../src/probes/nvidia/nvml/codes.ts';
-import * as layouts from '../../../../src/probes/nvidia/nvml/layouts.ts';
-import { FABRIC_HEALTHS, FABRIC_STATES, RECOVERY_ACTIONS } from '../../../../src/probes/nvidia/states.ts';
+import * as layouts from '../../../../src/probes/nvidia/nvml/header.ts';
+import { CODE } from '../../../../src/probes/nvidia/nvml/header.ts';
+import { FABRIC_HEALTHS, FABRIC_STATES, RECOVERY_ACTIONS } from '../../../../src/probes/nvidia/sample.ts';
 import {
   activityMeanings,
   callMeanings,
@@ -26,7 +26,7 @@ interface Struct {
 const struct = (ours: object, type: string, members: Members): Struct => ({ ours, type, members });
 const engines = { gpu: 'smUtil', memory: 'memUtil', encoder: 'encUtil', decoder: 'decUtil' };
 const fabric = { cluster: 'clusterUuid', status: 'status', clique: 'cliqueId', state: 'state' };
-/** Each layout of `layouts.ts`. */
+/** Each layout of `header.ts`. */
 const STRUCTS: Readonly<Record<string, readonly Struct[]>> = {
   PCI_INFO: [struct(layouts.PCI_INFO, 'nvmlPciInfo_t', { domain: 'domain', deviceId: 'pciDeviceId', busId: 'busId' })],
   MEMORY: [
@@ -180,12 +180,12 @@ const LENGTHS = new Set(['busIdLength']);
 
 /** Sizes, offsets and versions of all structs. A layout or member without a name in C is an error. */
 export function layoutEntries(): readonly Entry[] {
-  const named = Object.entries(layouts).filter(([, layout]) => typeof layout === 'object');
+  const named = Object.entries(layouts).filter(([name, layout]) => typeof layout === 'object' && name !== 'CODE');
   return [
     { what: 'PCI_INFO.busIdLength', expression: 'sizeof(((nvmlPciInfo_t *)0)->busId)', ours: layouts.PCI_INFO.busIdLength },
     ...named.flatMap(([name]) => {
       const structs = STRUCTS[name];
-      if (structs === undefined) throw new Error(`layouts.ts has ${name}, and the test has no name of it in nvml.h`);
+      if (structs === undefined) throw new Error(`header.ts has ${name}, and the test has no name of it in nvml.h`);
       return structs.flatMap(({ ours, type, members }) => entriesOf(name, ours, type, members));
     }),
   ];
@@ -197,7 +197,7 @@ function entriesOf(name: string, ours: object, type: string, members: Members): 
     .map(([member, number]): Entry => {
       const theirs = members[member];
       if (member === 'size') return { what: `${name}.size`, expression: `sizeof(${type})`, ours: number };
-      if (theirs === undefined) throw new Error(`layouts.ts has ${name}.${member}, and the test has no name of it in nvml.h`);
+      if (theirs === undefined) throw new Error(`header.ts has ${name}.${member}, and the test has no name of it in nvml.h`);
       return { what: `${name}.${member}`, expression: member === 'version' ? theirs : `offsetof(${type}, ${theirs})`, ours: number };
     });
 }

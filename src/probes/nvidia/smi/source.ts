@@ -1,14 +1,123 @@
-import type { Host } from '../../host/host.ts';
-import { type CommandResult, runCommand } from '../../host/process/command.ts';
-import type { Problem } from '../../model/collection.ts';
-import { minutes } from '../../model/duration.ts';
-import { isDue, Pacer } from '../kit/pace.ts';
-import { childrenOf, wordAt } from './document.ts';
-import { gpuSampleOf } from './document-sample.ts';
-import type { NvidiaOptions } from './options.ts';
-import type { GpuSample, LinkPeer, MigName, MigSample, NodeSample } from './sample.ts';
-import { readSmi, type SmiFailure } from './smi.ts';
-import { surplusFaults } from './wordings.ts';
+import type { Host } from '../../../host/host.ts';
+import { pciAddressIn } from '../../../host/pci/pci.ts';
+import { type CommandFailure, type CommandResult, runCommand } from '../../../host/process/command.ts';
+import type { Problem } from '../../../model/collection.ts';
+import { minutes } from '../../../model/duration.ts';
+import { isDue, Pacer } from '../../kit/pace.ts';
+import type { NvidiaOptions, ProblemCode } from '../declaration.ts';
+import type { GpuSample, LinkPeer, MigName, MigSample, NodeSample, ReadFailure, SurplusFault } from '../sample.ts';
+import { childrenOf, type Element, parseDocument, wordAt } from './document.ts';
+import { gpuSampleOf } from './sample.ts';
+
+interface Wording {
+  readonly text: RegExp;
+  readonly code: ProblemCode;
+  /** Present when the text is about one GPU. */
+  readonly fault?: SurplusFault['fault'] | undefined;
+}
+
+/** Finds words in this order, whatever the blanks between them: drivers print some without. */
+const worded = (words: string, code: ProblemCode, fault?: SurplusFault['fault']): Wording => ({
+  text: new RegExp(words.replaceAll(' ', '\\s*'), 'i'),
+  code,
+  fault,
+});
+
+/** Every text of `nvidia-smi` in place of a document, or around it, in search order. A cut line must not be taken for another one. */
+const WORDINGS: readonly Wording[] = [
+  worded("couldn't communicate with the NVIDIA driver", 'driver-not-loaded'),
+  worded('Driver/library version mismatch', 'driver-library-mismatch'),
+  worded('Failed to initialize NVML: Insufficient Permissions', 'no-permission'),
+  worded('Failed to initialize NVML: GPU access blocked', 'no-permission'),
+  worded('Failed to initialize NVML: Driver Not Loaded', 'driver-not-loaded'),
+  worded('Failed to initialize NVML', 'driver-unreachable'),
+  worded("couldn't find libnvidia-ml", 'library-not-found'),
+  worded('No devices were found', 'no-devices'),
+  worded('Unable to determine the device.*Insufficient Permissions', 'no-permission', 'closed'),
+  worded('Unable to determine the device.*Insufficient External Power', 'insufficient-power', 'lost'),
+  worded('Unable to determine the device', 'gpu-unreadable', 'lost'),
+  worded('infoROM is corrupted', 'inforom-corrupted', 'inforom'),
+];
+
+/** The wording of a text; undefined for a text that tells no fault. */
+const wordingOf = (text: string): Wording | undefined => WORDINGS.find((wording) => wording.text.test(text));
+
+/** `GPU3: Unknown Error`. A number with more digits is the begin of an address. */
+const INDEX = /GPU ?#?(\d{1,2})(?![\da-f]|:[\da-f]{2}:)/i;
+
+/** Faults of single GPUs in the lines around a document. */
+export function surplusFaults(surplus: string): readonly SurplusFault[] {
+  return surplus.split('\n').flatMap((text): SurplusFault[] => {
+    const line = text.trim();
+    const { fault, code } = wordingOf(line) ?? {};
+    if (fault === undefined || code === undefined) return [];
+    const pciAddress = pciAddressIn(line);
+    const index = INDEX.exec(line)?.[1];
+    // Without an address, the exit status still tells that some infoROM is damaged.
+    if (pciAddress === undefined && fault === 'inforom') return [];
+    const named = pciAddress !== undefined ? { pciAddress } : index === undefined ? {} : { index: Number(index) };
+    return [{ ...named, fault, line, problem: code }];
+  });
+}
+
+/** Result of one `nvidia-smi -q -x`. */
+interface SmiDocument {
+  readonly log: Element;
+  readonly surplus: string;
+  readonly exitCode?: number;
+  readonly problem?: undefined;
+}
+
+const FAILURES: Readonly<Record<CommandFailure, ProblemCode>> = {
+  'not-found': 'smi-not-found',
+  permission: 'smi-not-executable',
+  'failed-to-start': 'smi-failed',
+  timeout: 'smi-timeout',
+  'too-large': 'smi-too-large',
+};
+
+/** Problems by exit status, which is NVML's and differs between drivers: a known text comes first. */
+const STATUSES: Readonly<Record<number, ProblemCode>> = {
+  4: 'no-permission',
+  6: 'no-devices',
+  8: 'insufficient-power',
+  9: 'driver-not-loaded',
+  12: 'library-not-found',
+  15: 'gpu-unreadable',
+  18: 'driver-library-mismatch',
+};
+
+/**
+ * Interprets the output of the command. A complete document is valid with any exit status: the driver answers for the other GPUs
+ * although one is lost (15) or an infoROM is damaged (14).
+ */
+export function readSmi(result: CommandResult): SmiDocument | (ReadFailure & { readonly log?: undefined }) {
+  const document = parseDocument(result.stdout);
+  const surplus = [document.surplus, result.stderr.trim()].filter((text) => text !== '').join('\n');
+  if (result.failure === undefined && document.log !== undefined) {
+    return { log: document.log, surplus, ...(result.exitCode === undefined ? {} : { exitCode: result.exitCode }) };
+  }
+  return { surplus, problem: problemOf(result, document.error, surplus) };
+}
+
+function problemOf(result: CommandResult, error: string | undefined, surplus: string): ReadFailure['problem'] {
+  if (result.failure !== undefined) {
+    const code = result.stillRunning === undefined ? FAILURES[result.failure] : 'smi-unreaped';
+    return { code, message: `nvidia-smi -q -x: ${result.failure}` };
+  }
+  const text = firstLine(surplus);
+  const known = WORDINGS.find(({ text, fault }) => fault !== 'inforom' && text.test(surplus))?.code ?? STATUSES[result.exitCode ?? 0];
+  if (known !== undefined) return { code: known, message: text === '' ? `nvidia-smi -q -x: ${endOf(result)}` : text };
+  if (error === 'malformed') return { code: 'smi-garbage', message: 'nvidia-smi -q -x: the document is no well-formed XML' };
+  if (error === 'truncated') return { code: 'smi-truncated', message: 'nvidia-smi -q -x: the document has no end' };
+  if (result.exitCode === 0)
+    return { code: 'smi-garbage', message: `nvidia-smi -q -x: ${text === '' ? 'no output' : 'no document in the output'}` };
+  return { code: 'smi-failed', message: `nvidia-smi -q -x: ${endOf(result)}${text === '' ? '' : `: ${text}`}` };
+}
+
+const endOf = ({ exitCode, signal }: CommandResult): string => (signal === undefined ? `exit status ${exitCode}` : `ended by ${signal}`);
+
+const firstLine = (text: string): string => (text.split('\n').find((line) => line.trim() !== '') ?? '').trim().slice(0, 200);
 
 /** Minimum timeout of the commands after `nvidia-smi -q -x`, even if that command took very long. */
 const MIN_TIMEOUT_MS = 500;
@@ -41,7 +150,7 @@ export class SmiSource {
     this.#options = options;
   }
 
-  async read(): Promise<NodeSample | SmiFailure> {
+  async read(): Promise<NodeSample | ReadFailure> {
     if (this.#unreaped !== undefined) {
       return { surplus: '', problem: { code: 'smi-unreaped', message: 'nvidia-smi -q -x: an earlier command blocks in the kernel' } };
     }

@@ -1,12 +1,104 @@
 import { XMLParser, XMLValidator } from 'fast-xml-parser';
-import { type Cell, parseCell } from './cell.ts';
+import type { Failure } from '../sample.ts';
+import type { Quantity } from '../values.ts';
+
+/**
+ * Content of one cell of `nvidia-smi`. `absent` is normal: the board, the driver or the permissions do not provide the value. Numbers are
+ * in the base unit of their quantity. `exact` is present for whole numbers that `value` cannot hold exactly.
+ */
+export type Cell =
+  | { readonly kind: 'number'; readonly value: number; readonly exact?: bigint; readonly quantity: Quantity }
+  | { readonly kind: 'text'; readonly value: string }
+  | { readonly kind: 'absent' }
+  | { readonly kind: Failure };
+
+/** All known spellings in XML and CSV, compared without brackets and case. */
+const ABSENT = new Set(
+  '|-|n/a|not supported|not available|requested functionality has been deprecated|insufficient permissions|function not found|redacted'.split(
+    '|',
+  ),
+);
+const FAILURES: ReadonlyMap<string, Failure> = new Map([
+  ['gpu is lost', 'lost'],
+  ['gpu requires reset', 'reset-required'],
+  ['unknown error', 'error'],
+  ['err!', 'error'],
+]);
+
+/** Units of each quantity, and what one of them is in the base unit. */
+const SCALES: Partial<Readonly<Record<Quantity, Readonly<Record<string, number>>>>> = {
+  count: { '': 1, 'bank(s)': 1, 'group(s)': 1 },
+  lanes: { x: 1 },
+  bytes: { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 },
+  bytes_per_second: { 'KB/s': 1e3, 'MB/s': 1e6 },
+  watts: { mW: 1e-3, W: 1 },
+  celsius: { C: 1 },
+  hertz: { MHz: 1e6 },
+  ratio: { '%': 0.01 },
+  seconds: { us: 1e-6, ms: 1e-3, s: 1, seconds: 1 },
+  volts: { mV: 1e-3 },
+};
+const UNITS = new Map(
+  Object.entries(SCALES).flatMap(([quantity, units]) =>
+    Object.entries(units).map(([unit, scale]) => [unit, [quantity as Quantity, scale]] as const),
+  ),
+);
+
+export function parseCell(raw: string | undefined): Cell {
+  if (raw === undefined) return { kind: 'absent' };
+  const text = raw
+    .trim()
+    .replace(/^\[(.*)\]$/s, '$1')
+    .trim();
+  const folded = text.toLowerCase();
+  if (ABSENT.has(folded)) return { kind: 'absent' };
+  const failure = FAILURES.get(folded);
+  return failure === undefined ? (parseNumber(text) ?? { kind: 'text', value: text }) : { kind: failure };
+}
+
+function parseNumber(text: string): Cell | undefined {
+  const [, digits, unit] = /^([+-]?\d{1,30}(?:\.\d{1,30})?)\s*([A-Za-z%/()]*)$/.exec(text) ?? [];
+  const known = unit === undefined ? undefined : UNITS.get(unit);
+  if (digits === undefined || known === undefined) return undefined;
+  const [quantity, scale] = known;
+  const value = Number(digits);
+  if (quantity === 'count' && !Number.isSafeInteger(value) && !digits.includes('.')) {
+    return { kind: 'number', value, exact: BigInt(digits), quantity };
+  }
+  return { kind: 'number', value: scaled(value, scale), quantity };
+}
+
+/** Scales a value. For scales below 1 it divides, which avoids rounding errors of binary fractions. */
+function scaled(value: number, scale: number): number {
+  return scale < 1 ? value / Math.round(1 / scale) : value * scale;
+}
+
+const TRUE = new Set(['yes', 'enabled', 'active', 'true']);
+const FALSE = new Set(['no', 'disabled', 'not active', 'false']);
+
+/** Returns undefined when the cell is neither true nor false. */
+export function asBoolean(cell: Cell): boolean | undefined {
+  if (cell.kind === 'number') return cell.value === 1 || (cell.value === 0 ? false : undefined);
+  if (cell.kind !== 'text') return undefined;
+  const folded = cell.value.toLowerCase();
+  if (TRUE.has(folded)) return true;
+  return FALSE.has(folded) ? false : undefined;
+}
+
+/** Returns undefined for another quantity, and for an impossible number (negative, or a fraction of a count): a wrong number is worse than none. */
+export function numberValue(cell: Cell, quantity: Quantity): number | bigint | undefined {
+  if (cell.kind !== 'number' || cell.quantity !== quantity) return undefined;
+  if (cell.value < 0 && quantity !== 'celsius') return undefined;
+  if (quantity === 'count' && cell.exact === undefined && !Number.isInteger(cell.value)) return undefined;
+  return cell.exact ?? cell.value;
+}
 
 /** XML element: texts and child elements, keyed by name. `@id` is the attribute `id`. Elements that can repeat are always lists. */
 export interface Element {
   readonly [name: string]: string | Element | readonly (string | Element)[] | undefined;
 }
 
-export type DocumentResult =
+type DocumentResult =
   | { readonly log: Element; readonly surplus: string; readonly error?: undefined }
   | { readonly log?: undefined; readonly surplus: string; readonly error: 'no-document' | 'truncated' | 'malformed' };
 

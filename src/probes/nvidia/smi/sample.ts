@@ -1,18 +1,23 @@
-import { asBoolean, type Cell, type Failure, numberValue } from './cell.ts';
-import { cellAt, childrenOf, type Element, textAt, wordAt } from './document.ts';
-import type {
-  EccCount,
-  EccSeverity,
-  FabricSample,
-  GpuIdentity,
-  GpuSample,
-  MigSample,
-  ProcessList,
-  ProcessSample,
-  Unread,
-} from './sample.ts';
-import { combinedRecovery, FABRIC_HEALTHS, FABRIC_STATES, RECOVERY_ACTIONS, type Recovery, type RecoveryAction } from './states.ts';
-import { GPU_KEYS, INSTANCE_KEYS, VALUES, type ValueKey, type Values } from './values.ts';
+import {
+  combinedRecovery,
+  type EccCount,
+  type EccSeverity,
+  FABRIC_HEALTHS,
+  FABRIC_STATES,
+  type FabricSample,
+  type Failure,
+  type GpuIdentity,
+  type GpuSample,
+  type MigSample,
+  type ProcessList,
+  type ProcessSample,
+  RECOVERY_ACTIONS,
+  type Recovery,
+  type RecoveryAction,
+  type Unread,
+} from '../sample.ts';
+import { GPU_KEYS, INSTANCE_KEYS, VALUES, type ValueKey, type Values } from '../values.ts';
+import { asBoolean, type Cell, cellAt, childrenOf, type Element, numberValue, textAt, wordAt } from './document.ts';
 
 /** Returns the sample of one `<gpu>` element, without the names of its instances. */
 export function gpuSampleOf(gpu: Element): GpuSample {

@@ -1,11 +1,22 @@
-import type { EccCount, EccSeverity, GpuSample, Unread } from '../sample.ts';
-import { CODE, failureOf, unreadFor } from './codes.ts';
-import { REMAP_HISTOGRAM, REPAIR, SRAM_STATUS } from './layouts.ts';
-import type { Handle, Library } from './library.ts';
+import {
+  type EccCount,
+  type EccSeverity,
+  FABRIC_FAULTS,
+  FABRIC_HEALTHS,
+  FABRIC_STATES,
+  type FabricFault,
+  type GpuSample,
+  RECOVERY_ACTIONS,
+  type Unread,
+} from '../sample.ts';
+import type { Values } from '../values.ts';
+import { CODE, FABRIC_V1, FABRIC_V2, FABRIC_V3, failureOf, REMAP_HISTOGRAM, REPAIR, SRAM_STATUS, textOf, unreadFor } from './header.ts';
+import type { Handle, Library, Memory } from './library.ts';
 import {
   type Answer,
   at,
   endsRound,
+  type Field,
   FLAG,
   field,
   fieldQuestion,
@@ -17,8 +28,8 @@ import {
   valueQuestion,
 } from './question.ts';
 
-/** Questions about the memory errors of a GPU, and about repairs. */
-export function errorQuestions(library: Library): readonly Question[] {
+/** Questions about the memory errors of a GPU, about repairs, and about its fabric. */
+export function faultQuestions(library: Library): readonly Question[] {
   const ask = (interval: Interval, variant: ValueVariant): Question => valueQuestion(library, interval, variant);
   return [
     ask('read', {
@@ -66,6 +77,7 @@ export function errorQuestions(library: Library): readonly Question[] {
     counters(library, 'read', VOLATILE, BY_BITS, (gpu) => !countsBits(gpu)),
     counters(library, 'facts', LIFETIME, UNIFIED, countsBits),
     counters(library, 'facts', LIFETIME, BY_BITS, (gpu) => !countsBits(gpu)),
+    fabricQuestion(library),
   ];
 }
 
@@ -137,4 +149,96 @@ function counters(library: Library, interval: Interval, period: Period, all: rea
     return { code: worst, sample: { ecc: { [period.key]: counts }, unread } };
   };
   return { symbol: COUNTER, interval, unless, ask };
+}
+
+const RECOVERY = { value: 'recovery', name: 'gpu_recovery_action' } as const;
+/** The recovery action that the driver asks for. */
+export const RECOVERY_FIELD: Field = { id: 230, places: [RECOVERY], parse: recovery };
+
+/** Parses the recovery action. An unknown number is reported as unknown, so that it does not look like "none". */
+function recovery(number: number): GpuSample {
+  const action = RECOVERY_ACTIONS[number];
+  if (action !== undefined) return { recovery: { word: action.word, action } };
+  const text = `Unknown (${number})`;
+  return { recovery: { word: text }, unread: [{ ...RECOVERY, text, kind: 'unknown' }] };
+}
+
+/** Question about state and health of the GPU's registration with its NVLink fabric. */
+function fabricQuestion(library: Library): Question {
+  const symbol = 'nvmlDeviceGetGpuFabricInfoV';
+  return question(
+    library,
+    'slow',
+    ['fabric/state', 'fabric/health/summary'].map((name) => ({ value: 'fabric', name })),
+    [
+      { symbol, version: FABRIC_V3.version, parse: (out) => fabric(out, FABRIC_V3) },
+      { symbol, version: FABRIC_V2.version, parse: (out) => fabric(out, FABRIC_V2) },
+      { symbol: 'nvmlDeviceGetGpuFabricInfo', parse: (out) => fabric(out, FABRIC_V1) },
+    ],
+  );
+}
+
+interface FabricLayout {
+  readonly cluster: number;
+  readonly clique: number;
+  readonly status: number;
+  readonly state: number;
+  readonly healthMask?: number;
+  readonly healthSummary?: number;
+}
+
+/** A state or health of 0 means that the GPU has no fabric. */
+function fabric(out: Memory, layout: FabricLayout): GpuSample {
+  const { healthMask, healthSummary } = layout;
+  const state = FABRIC_STATES[out.u8(layout.state) - 1];
+  // The status is valid only after the registration has ended.
+  const code = state === 'completed' ? out.u32(layout.status) : undefined;
+  const isIn = code === CODE.success;
+  return {
+    fabric: {
+      state,
+      status: code === undefined ? 'N/A' : textOf(code),
+      hasFailed: code !== undefined && code !== CODE.success,
+      health: healthSummary === undefined ? undefined : FABRIC_HEALTHS[out.u8(healthSummary) - 1],
+      faults: healthMask === undefined ? undefined : faultsOf(out.u32(healthMask)),
+      clique: isIn ? String(out.u32(layout.clique)) : undefined,
+      cluster: isIn ? out.uuid(layout.cluster) : undefined,
+    },
+    values: healthMask === undefined ? {} : fabricFaults(out.u32(healthMask)),
+  };
+}
+
+/** Faults of the four fields of two bits, and of the field of four bits by its number. */
+const BIT_FAULTS = ['degraded_bandwidth', 'route_recovery', 'route_unhealthy', 'access_timeout_recovery'];
+const CONFIGURATION_FAULTS = [
+  'system_guid',
+  'chassis_serial',
+  'no_partition',
+  'too_few_nvlinks',
+  'gpu_firmware',
+  'gpu_location',
+  'gpu_state',
+];
+const FIRST_WRONG = 2;
+
+/** A number that this table does not have is a wrong configuration of an unknown kind. Undefined when the mask says nothing of any field. */
+function faultsOf(mask: number): readonly FabricFault[] | undefined {
+  if ((mask & 0xfff) === 0) return undefined;
+  const configuration = (mask >>> 8) & 15;
+  const wrong = configuration < FIRST_WRONG ? [] : [CONFIGURATION_FAULTS[configuration - FIRST_WRONG] ?? 'configuration'];
+  const names = new Set([...BIT_FAULTS.filter((_, at) => ((mask >>> (2 * at)) & 3) === 1), ...wrong]);
+  return FABRIC_FAULTS.filter(({ fault }) => names.has(fault));
+}
+
+/** Parses four fields of two bits (1 is a fault, 2 is healthy) and then one of four bits (0 is unknown, 1 is healthy). */
+function fabricFaults(mask: number): Values {
+  const part = (shift: number): boolean | undefined => [undefined, true, false][(mask >>> shift) & 3];
+  const configuration = (mask >>> 8) & 15;
+  return {
+    hasFabricDegradedBandwidth: part(0),
+    hasFabricRouteRecovery: part(2),
+    hasFabricRouteUnhealthy: part(4),
+    hasFabricAccessTimeout: part(6),
+    hasFabricMisconfiguration: configuration === 0 ? undefined : configuration !== 1,
+  };
 }
