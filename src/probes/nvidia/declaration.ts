@@ -127,11 +127,7 @@ export const problems = [
     meaning: 'The command reports a damaged infoROM but does not name the GPU.',
     remedy: 'Run nvidia-smi manually: a warning names the GPU. Reset it; if the warning stays, replace the board.',
   },
-  {
-    code: 'insufficient-power',
-    meaning: 'The power cables of a GPU are not connected.',
-    remedy: 'Check the power cables of the boards.',
-  },
+  { code: 'insufficient-power', meaning: 'The power cables of a GPU are not connected.', remedy: 'Check the power cables of the boards.' },
   {
     code: 'mig-names-unknown',
     meaning: 'The UUIDs of MIG instances could not be read; only nvidia-smi -L prints them. Names from earlier reads are kept.',

@@ -94,11 +94,7 @@ export class KernelLogProbe implements Probe {
       const others = [...this.#crashes.findings(device.id, nowMs, isReadable), ...this.#starts.findings(report, nowMs)];
       return withFaults(withLog(report, xids.get(device.id), others), faults.get(device.id));
     });
-    return {
-      ...collection,
-      reports,
-      problems: [...collection.problems, ...this.#starts.problems(reports, nowMs), ...this.#log.problems],
-    };
+    return { ...collection, reports, problems: [...collection.problems, ...this.#starts.problems(reports, nowMs), ...this.#log.problems] };
   }
 
   /** Gives a GPU that the driver does not reach the remedy that the log tells. */

@@ -128,9 +128,7 @@ export const metrics = {
     '1 while a repair waits for a reset.',
     ['part'],
     'nvidia-smi ecc_errors/{channel,tpc}_repair_pending',
-    {
-      wiped: true,
-    },
+    { wiped: true },
   ),
   memoryUnrepairable: gauge(
     'memory_unrepairable',
@@ -145,18 +143,14 @@ export const metrics = {
     '1 while a page waits for a reset to be retired.',
     [],
     'nvidia-smi retired_pages/pending_retirement',
-    {
-      wiped: true,
-    },
+    { wiped: true },
   ),
   remappedRows: counter(
     'remapped_rows_total',
     'Memory rows replaced by spare ones.',
     ['cause'],
     'nvidia-smi remapped_rows/remapped_row_{corr,unc}',
-    {
-      wiped: true,
-    },
+    { wiped: true },
   ),
   rowRemapPending: gauge(
     'row_remap_pending',

@@ -72,10 +72,7 @@ export function rememberRemoval(before: Removals, line: XidLine, atMs: number, t
 /** Returns the memory after an error: removals of the last seconds now have a cause. */
 export function rememberCause({ causes, alone }: Removals, cause: Cause): Removals {
   const others = causes.filter((other) => !isReplacedBy(other, cause));
-  return {
-    causes: [...others, cause].slice(-MAX_REMEMBERED),
-    alone: alone.filter((removal) => !explains(cause, removal)),
-  };
+  return { causes: [...others, cause].slice(-MAX_REMEMBERED), alone: alone.filter((removal) => !explains(cause, removal)) };
 }
 
 /** Lines come in the order of their time, so an earlier error with the same reach, or one that is too old, explains nothing more. */

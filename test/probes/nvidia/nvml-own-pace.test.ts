@@ -99,4 +99,23 @@ describe('a value that the library was not asked for again', () => {
     const lost = (await at(10_000)).reports.map(toldOf)[0]?.findings.find(({ type }) => type === 'GpuLost');
     expect(lost).toMatchObject({ status: 'unknown', reason: 'ValuesUnreadable' });
   });
+
+  it('is the energy, which takes much time of the CPU, for ten seconds; an interval of the slow values reads it too', async () => {
+    const energy = 'device_energy_joules_total';
+    const at = async (run: ReturnType<typeof started>, ms: number, millijoules: number): Promise<unknown> => {
+      const gpu = hopper(0, { temperature: 40 + ms / 1_000 });
+      run.node.write({ gpus: [{ ...gpu, fields: { ...gpu.fields, '83 0': millijoules } }] });
+      const [report] = (await run.at(ms)).reports.map(toldOf);
+      expect(report?.readings.find(({ metric }) => metric === 'device_temperature_celsius')).toMatchObject({ value: 40 + ms / 1_000 });
+      const { value, readMs } = report?.readings.find(({ metric }) => metric === energy) ?? {};
+      return { value, readMs };
+    };
+    const run = started(hopper(0));
+    expect(await at(run, 0, 1_000)).toEqual({ value: 1, readMs: undefined });
+    for (const second of [1, 2, 3, 4]) expect(await at(run, second * 1_000, 1_000 + second)).toEqual({ value: 1, readMs: 0 });
+    expect(await at(run, 10_000, 11_000)).toEqual({ value: 11, readMs: undefined });
+    expect(await at(run, 11_000, 12_000)).toEqual({ value: 11, readMs: 10_000 });
+    const often = started(hopper(0), { 'nvml-slow-every': '1s' });
+    for (const second of [0, 1, 2]) expect(await at(often, second * 1_000, second)).toEqual({ value: second / 1_000, readMs: undefined });
+  });
 });

@@ -24,10 +24,7 @@ export function gpuSampleOf(gpu: Element): GpuSample {
   const unread: Unread[] = [];
   return {
     identity: identityOf(gpu),
-    values: {
-      ...valuesOf(gpu, GPU_KEYS, unread),
-      performanceState: performanceState(gpu, unread),
-    },
+    values: { ...valuesOf(gpu, GPU_KEYS, unread), performanceState: performanceState(gpu, unread) },
     fabric: fabricOf(gpu, unread),
     recovery: recovery(gpu, unread),
     ecc: { volatile: eccCounts(gpu, 'ecc_errors/volatile', unread), lifetime: eccCounts(gpu, 'ecc_errors/aggregate', unread) },
