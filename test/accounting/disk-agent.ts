@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { accountKey, type ContainerEntry, type DeviceEntry, entryOf, type LedgerEntry } from '../../src/accounting/ledger/entry.ts';
+import { accountKey, type ContainerEntry, type DeviceEntry, entryReader, type LedgerEntry } from '../../src/accounting/ledger/entry.ts';
 import { openLedger } from '../../src/accounting/ledger/ledger.ts';
 import type { Assembler } from '../../src/agent/assemble.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
@@ -184,6 +184,7 @@ const lastLines = async (settings: AgentSettings, clock: HandClock): Promise<rea
 
 /** All lines of the ledger of the folder. */
 export async function linesIn(settings: AgentSettings, clock: HandClock): Promise<readonly LedgerEntry[]> {
+  const entryOf = await entryReader();
   const lines: LedgerEntry[] = [];
   const log = openLedger(join(settings.state.file, '../usage'), settings.usage, clock);
   await log.read(0, (record) => {

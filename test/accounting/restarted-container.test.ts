@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
-import { entriesOf, entryOf, toRecord } from '../../src/accounting/ledger/entry.ts';
+import { entriesOf, entryReader, toRecord } from '../../src/accounting/ledger/entry.ts';
 import { familyState, listed, lookAt, podResources } from '../support/snapshots.ts';
 import { assembler, gpu, gpuReadings, holds, report, savedText, usageParts } from './small-node.ts';
 
+const entryOf = await entryReader();
 const WALL = Date.parse('2030-01-01T00:00:00Z');
 const STEP = 10_000;
 

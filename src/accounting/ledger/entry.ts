@@ -1,4 +1,4 @@
-import { record, schemaProblem, TEXT, TIME } from '../../host/fs/saved-schema.ts';
+import { record, schemaCheck, TEXT, TIME } from '../../host/fs/saved-schema.ts';
 import { type PodFacts, podName } from '../../model/pod-resources.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { ContainerUsage, DeviceUsage } from '../../model/usage.ts';
@@ -75,12 +75,16 @@ const CONTAINER = { allOf: [FACTS, CONTAINER_USAGE] };
 const DEVICE = { allOf: [FACTS, DEVICE_USAGE] };
 
 /** The entry of a record of the ledger; undefined for a record that is none. */
-export function entryOf(line: Readonly<Record<string, unknown>>): LedgerEntry | undefined {
-  const schema = line.kind === 'container' ? CONTAINER : line.kind === 'device' ? DEVICE : undefined;
-  if (schema === undefined || schemaProblem(schema, line) !== undefined) return undefined;
-  return line.kind === 'container'
-    ? (restoredUsage(line as unknown as ContainerEntry) as ContainerEntry)
-    : (line as unknown as DeviceEntry);
+export type EntryOf = (line: Readonly<Record<string, unknown>>) => LedgerEntry | undefined;
+
+/** Resolves when records can be checked. */
+export async function entryReader(): Promise<EntryOf> {
+  const [container, device] = [await schemaCheck(CONTAINER), await schemaCheck(DEVICE)];
+  return (line) => {
+    if (line.kind === 'device') return device(line) === undefined ? (line as unknown as DeviceEntry) : undefined;
+    if (line.kind !== 'container' || container(line) !== undefined) return undefined;
+    return restoredUsage(line as unknown as ContainerEntry) as ContainerEntry;
+  };
 }
 
 type Labels = Readonly<Record<string, string>>;

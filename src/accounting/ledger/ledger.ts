@@ -2,7 +2,7 @@ import { dirname, join } from 'node:path';
 import type { Clock } from '../../host/clock.ts';
 import { createLineLog, type LineLog, type LineLogRead } from '../../host/fs/line-log.ts';
 import type { UsageOptions } from '../options.ts';
-import { entryOf, type LedgerEntry } from './entry.ts';
+import { entryReader, type LedgerEntry } from './entry.ts';
 import { type UsageQuery, type UsageReport, UsageReporter } from './report.ts';
 
 /** Version of the entries. An agent of an older version neither reads nor deletes files of a newer one. */
@@ -34,6 +34,7 @@ export async function reportOf(ledger: LineLog, live: Iterable<LedgerEntry>, que
   const sinceMs = nowMs - query.since;
   const reporter = new UsageReporter({ sinceMs, untilMs: nowMs, by: query.by });
   let foreign = 0;
+  const entryOf = await entryReader();
   const read = await ledger.read(sinceMs - BEFORE_MS, (record) => {
     const entry = entryOf(record);
     if (entry === undefined) foreign += 1;

@@ -28,18 +28,20 @@ export const entries = (of: SavedSchema, most: number): SavedSchema => ({
 
 export const list = (of: SavedSchema, most: number): SavedSchema => ({ type: 'array', items: of, maxItems: most });
 
-/**
- * What of a value differs from the schema: `/devices/a/verdict must be object`; undefined when nothing does. The library is loaded here, because an agent
- * that finds no state on the disk never needs it.
- */
-export async function schemaProblem(schema: SavedSchema, value: unknown): Promise<string | undefined> {
-  if (!isShallow(value)) return `it has more than ${MOST_LEVELS} levels`;
+/** What of a value differs from the schema: `/devices/a/verdict must be object`; undefined when nothing does. */
+export const schemaProblem = async (schema: SavedSchema, value: unknown): Promise<string | undefined> => (await schemaCheck(schema))(value);
+
+/** {@link schemaProblem} for many values. The library is loaded here, because an agent that finds no state on the disk never needs it. */
+export async function schemaCheck(schema: SavedSchema): Promise<(value: unknown) => string | undefined> {
   const { Ajv } = await import('ajv');
   const validate = compiled.get(schema) ?? new Ajv({ strict: false }).compile(schema);
   compiled.set(schema, validate);
-  if (validate(value)) return undefined;
-  const [error] = validate.errors ?? [];
-  return `${error?.instancePath.slice(0, 200)} ${error?.message}`.trim();
+  return (value) => {
+    if (!isShallow(value)) return `it has more than ${MOST_LEVELS} levels`;
+    if (validate(value)) return undefined;
+    const [error] = validate.errors ?? [];
+    return `${error?.instancePath.slice(0, 200)} ${error?.message}`.trim();
+  };
 }
 
 /** Whether nothing in a parsed value is deeper than {@link MOST_LEVELS}. */

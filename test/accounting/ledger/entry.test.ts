@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { entriesOf, entryOf, PodLabels, toRecord } from '../../../src/accounting/ledger/entry.ts';
+import { entriesOf, entryReader, PodLabels, toRecord } from '../../../src/accounting/ledger/entry.ts';
 import { parseQuery } from '../../../src/accounting/ledger/report.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { containerEntry, deviceEntry, START_MS } from './sample.ts';
 
+const entryOf = await entryReader();
 const back = (entry: Parameters<typeof toRecord>[0]) => entryOf(JSON.parse(JSON.stringify(toRecord(entry))));
 
 describe('entries', () => {
