@@ -101,7 +101,7 @@ async function measure() {
 /** One client that reads all it gets, as a browser does. */
 function follow() {
   let bytes = 0;
-  const request = get({ host: '127.0.0.1', port: agent.port, path: '/api/board/watch', agent: false }, (response) => {
+  const request = get({ host: '127.0.0.1', port: agent.port, path: '/api/v1/devices/watch', agent: false }, (response) => {
     response.on('data', (chunk) => {
       bytes += chunk.length;
     });

@@ -117,7 +117,10 @@ function runClients(port) {
     setTimeout(() => setInterval(one, SCRAPE * 1_000), (n * SCRAPE * 1_000) / SCRAPERS);
   }
   for (let n = 0; n < PAGES; n += 1)
-    get({ host: '127.0.0.1', port, path: '/api/board/watch', agent: false }, (response) => response.resume()).on('error', () => undefined);
+    get({ host: '127.0.0.1', port, path: '/api/v1/devices/watch', agent: false }, (response) => response.resume()).on(
+      'error',
+      () => undefined,
+    );
   setInterval(() => timed(() => fetch(`http://127.0.0.1:${port}/healthz`).then((answer) => answer.text()), healthz), HEALTHZ_MS);
   process.on('message', () => {
     process.send({ scrapes, healthz });

@@ -88,7 +88,6 @@ const PARSERS: Readonly<Record<string, string>> = {
   'incidents/record-file.ts': "the agent's own files",
   'accounting/ledger/entry.ts': 'a copy of what it made itself',
   'log/logger.ts': "the logger's own line",
-  'cli/doctor/agent-checks.ts': 'a copy of what it made itself',
   'config/print.ts': 'writes YAML with comments, and parses none',
   'cli/list/list.ts': 'a copy of what it made itself',
   'cli/ask-control.ts': 'an answer of the agent',

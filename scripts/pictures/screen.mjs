@@ -45,8 +45,8 @@ export function listScreen(main, welcome) {
 }
 
 function colorOf(line) {
-  if (/\bunhealthy\b/.test(line)) return '#ff7b72';
-  return /\b(?:degraded|unknown)\b/.test(line) ? '#e3b341' : undefined;
+  if (/^(?:Unhealthy|Missing)\b/.test(line)) return '#ff7b72';
+  return /^(?:Degraded|Unknown)\b/.test(line) ? '#e3b341' : undefined;
 }
 
 /** Neighbours with the same look are one run. */

@@ -1,35 +1,110 @@
+import type { Problem, ProblemSpec } from '../model/collection.ts';
+import type { ContainerLocality } from '../model/container-locality.ts';
 import { defined } from '../model/defined.ts';
-import type { ActiveCondition, PendingCondition } from '../model/health.ts';
-import { phasesOf, remedyNow } from '../model/health.ts';
+import type { ExpectedDevices } from '../model/expected.ts';
+import { type FamilyReading, familyReading } from '../model/family-reading.ts';
+import { farthestPairs } from '../model/locality.ts';
+import type { ShownReadings } from '../model/shared-metrics.ts';
 import type { DeviceState, FamilyState, Snapshot } from '../model/snapshot.ts';
 import type { RateOf } from './chosen-reading.ts';
-import { farthestTexts } from './farthest.ts';
-import { Holders, parentKey } from './holders.ts';
+import {
+  type ConditionView,
+  type DeviceView,
+  type HolderView,
+  healthView,
+  isPending,
+  parentKey,
+  type ShownState,
+  stateOf,
+} from './device-view.ts';
+import { Holders } from './holders.ts';
 import { alsoOf, nameOf } from './name.ts';
 import { byAttention, inTrees, STATE_ORDER } from './order.ts';
 import { chooseReadings, type ShownOf } from './readings.ts';
-import type {
-  Board,
-  BoardCounts,
-  BoardFamily,
-  BoardKubelet,
-  BoardProblem,
-  BoardRow,
-  BoardUnresolved,
-  RowCondition,
-  RowState,
-} from './row.ts';
-import { KUBELET_REMEDIES, REMEDY_TEXTS, UNRESOLVED_TEXTS } from './words.ts';
+import { timeText } from './units.ts';
+import { KUBELET_REMEDIES, UNRESOLVED_TEXTS } from './words.ts';
+
+/** What keeps the agent from seeing everything. */
+export interface BoardProblem extends Problem {
+  /** Absent for the kubelet. */
+  readonly family?: string;
+  readonly remedy?: string;
+}
+
+/** `kubelet`, a family, or a family and a device. */
+export const problemPlace = ({ family = 'kubelet', device }: BoardProblem): string =>
+  device === undefined ? family : `${family} ${device}`;
+
+export interface BoardFamily extends FamilyReading {
+  readonly devices: number;
+  readonly state: 'works' | 'fails' | 'hangs' | 'starts';
+  readonly lastSuccessAt?: string;
+}
+
+export interface BoardKubelet {
+  /** `answers`, `starts` before the first answer, otherwise why it does not answer. */
+  readonly state: string;
+  readonly answeredAt?: string;
+  /** Allocations that are kept from an earlier answer. */
+  readonly kept: number;
+}
+
+export interface BoardCounts {
+  readonly devices: number;
+  /** Devices that a container holds. */
+  readonly held: number;
+  readonly heldByParts: number;
+  readonly states: Readonly<Record<ShownState, number>>;
+  /** Healthy devices with a condition that will change their state if it continues. */
+  readonly pending: number;
+}
+
+/** An allocation of the kubelet that no device answers to. */
+export interface BoardUnresolved extends Omit<HolderView, 'part' | 'claim'> {
+  readonly why: string;
+}
+
+/** All devices of a node at one time, in the order in which people see them. Plain data. */
+export interface Board {
+  readonly node?: string;
+  /** Time of this answer, so that clients with another clock compute ages. */
+  readonly now: string;
+  readonly takenAt: string;
+  readonly sequence: number;
+  readonly counts: BoardCounts;
+  readonly kubelet: BoardKubelet;
+  readonly families: readonly BoardFamily[];
+  /** Absent when the configuration expects no number of devices. */
+  readonly expected?: readonly ExpectedDevices[];
+  readonly problems: readonly BoardProblem[];
+  readonly unresolved: readonly BoardUnresolved[];
+  /** Faulty devices first; parts follow their parent. */
+  readonly devices: readonly DeviceView[];
+}
 
 export interface BoardOptions {
   readonly nowMs: number;
-  readonly node?: string;
+  readonly node?: string | undefined;
   /** Without it, no rate is known. */
-  readonly rateOf?: RateOf;
+  readonly rateOf?: RateOf | undefined;
   /** Without it, the readings of each device are chosen from the shared metrics. */
   readonly shownOf?: ShownOf;
   /** Declared remedy of a problem of a family. */
-  readonly remedyOf?: (family: string, code: string) => string | undefined;
+  readonly remedyOf?: RemedyOf;
+}
+
+/** Returns the declared remedy of a problem code; undefined for an undeclared code. */
+export type RemedyOf = (family: string, code: string) => string | undefined;
+
+/** What the families declare for the board. */
+export function declaredBy(
+  families: readonly { readonly name: string; readonly problems: readonly ProblemSpec[]; readonly shows?: ShownReadings }[],
+): { readonly shownOf: ShownOf; readonly remedyOf: RemedyOf } {
+  const byName = new Map(families.map((family) => [family.name, family]));
+  return {
+    shownOf: (family, kind) => byName.get(family)?.shows?.[kind],
+    remedyOf: (family, code) => byName.get(family)?.problems.find((problem) => problem.code === code)?.remedy,
+  };
 }
 
 const MOST_UNRESOLVED = 100;
@@ -40,150 +115,127 @@ export function boardOf(snapshot: Snapshot, options: BoardOptions): Board {
   const holders = new Holders(snapshot);
   const names = new Map(snapshot.devices.map(({ key, device }) => [key, nameOf(device)]));
   const farthest = farthestTexts(snapshot.localities ?? [], (key) => names.get(key) ?? key);
-  const made = snapshot.devices.map((state) => ({ ...rowOf(state, holders, options), ...defined({ farthest: farthest.get(state.key) }) }));
-  const rows = inTrees(withWholes(made), byAttention).map(({ row }) => row);
-  return {
-    ...(node === undefined ? {} : { node }),
-    nowMs,
-    takenAtMs: snapshot.takenAtMs,
+  const made = snapshot.devices.map((state) => deviceViewOf(state, holders, farthest.get(state.key), options));
+  const devices = inTrees(withWholes(made), byAttention).map(({ row }) => row);
+  return defined({
+    node,
+    now: timeText(nowMs),
+    takenAt: timeText(snapshot.takenAtMs),
     sequence: snapshot.sequence,
-    counts: countsOf(rows),
+    counts: countsOf(devices),
     kubelet: kubeletOf(snapshot),
     families: snapshot.families.map((family) => familyOf(family, snapshot)),
+    expected: snapshot.expected,
     problems: problemsOf(snapshot, remedyOf),
     unresolved: unresolvedOf(snapshot),
-    rows,
-  };
-}
-
-function rowOf(state: DeviceState, all: Holders, options: BoardOptions): BoardRow {
-  const { key, device, verdict, missingSinceMs, readAtMs, stale } = state;
-  const { family, id, kind, vendor, driver, numaNode, pciAddress, pciPath } = device;
-  const also = alsoOf(device);
-  const model = device.model ?? (vendor === undefined ? undefined : [vendor, driver].filter((one) => one !== undefined).join(' '));
-  const parent = parentKey(state);
-  const sinceMs = missingSinceMs ?? verdict.sinceMs;
-  const { use, holders } = all.of(state);
-  return {
-    key,
-    family,
-    id,
-    name: nameOf(device),
-    kind,
-    ...(also === undefined ? {} : { also }),
-    ...(model === undefined ? {} : { model }),
-    ...(parent === undefined ? {} : { parent }),
-    ...(numaNode === undefined ? {} : { numaNode }),
-    ...(pciAddress === undefined ? {} : { pciAddress }),
-    ...(pciPath === undefined ? {} : { pciPath }),
-    state: stateOf(state),
-    ...(sinceMs > 0 ? { sinceMs } : {}),
-    readAtMs,
-    ...(stale ? { isStale: true as const } : {}),
-    conditions: [...verdict.conditions, ...(verdict.pending ?? [])].map(conditionOf),
-    ...(verdict.unchecked === undefined ? {} : { unchecked: verdict.unchecked }),
-    ...(verdict.probation === undefined ? {} : { probation: verdict.probation }),
-    ...(verdict.ignored === undefined
-      ? {}
-      : {
-          ignored: verdict.ignored.map((one) => ({ name: conditionName(one), untilMs: one.ignoredUntilMs, why: one.ignoreReason })),
-        }),
-    use,
-    holders,
-    readings: chooseReadings(state, options).map(({ series: _series, isRate: _isRate, limit: _limit, ...shown }) => shown),
-  };
-}
-
-/** A port that is down is down for each virtual function. The remedy is shown once, on the parent. */
-function withWholes(rows: readonly BoardRow[]): readonly BoardRow[] {
-  const byKey = new Map(rows.map((row) => [row.key, row]));
-  return rows.map((row) => {
-    const whole = row.parent === undefined || row.parent === row.key ? undefined : byKey.get(row.parent);
-    if (whole === undefined || row.conditions.length === 0 || whole.conditions.length === 0) return row;
-    const isSame = ({ name, countsAtMs }: RowCondition): boolean =>
-      whole.conditions.some((one) => one.name === name && (one.countsAtMs === undefined) === (countsAtMs === undefined));
-    return { ...row, conditions: row.conditions.map((one) => (isSame(one) ? { ...one, ofWhole: whole.name } : one)) };
+    devices,
   });
 }
 
-export function stateOf({ missingSinceMs, verdict }: DeviceState): RowState {
-  return missingSinceMs === undefined ? verdict.state : 'missing';
+function deviceViewOf(state: DeviceState, all: Holders, farthest: string | undefined, options: BoardOptions): DeviceView {
+  const { key, device, verdict, missingSinceMs, readAtMs, stale } = state;
+  const { family, id, kind, parent, numaNode, pciAddress, pciPath, model, vendor, driver, firmware } = device;
+  return defined({
+    key,
+    ...{
+      family,
+      id,
+      name: nameOf(device),
+      kind,
+      also: alsoOf(device),
+      parent,
+      numaNode,
+      pciAddress,
+      pciPath,
+      model,
+      vendor,
+      driver,
+      firmware,
+    },
+    missingSince: timeText(missingSinceMs),
+    readAt: timeText(readAtMs),
+    stale,
+    health: healthView(verdict),
+    ...all.of(state),
+    farthest,
+    shown: chooseReadings(state, options).map(({ series: _series, isRate: _isRate, ...shown }) => shown),
+  });
 }
 
-export function conditionOf(condition: ActiveCondition | PendingCondition): RowCondition {
-  const { type, severity, reason, message, sinceMs, unverifiedSinceMs } = condition;
-  const remedy = remedyNow(condition as ActiveCondition);
-  const advice = REMEDY_TEXTS[remedy];
+/** For each device, the farthest device that a container holds with it: `SYS to eth0`. `nameOf` names a device by its key. */
+function farthestTexts(
+  localities: readonly Pick<ContainerLocality, 'pairs'>[],
+  nameOf: (key: string) => string,
+): ReadonlyMap<string, string> {
+  const farthest = farthestPairs(localities.flatMap(({ pairs }) => pairs));
+  return new Map([...farthest].map(([key, { from, to, path = 'unknown' }]) => [key, `${path} to ${nameOf(key === from ? to : from)}`]));
+}
+
+/** A port that is down is down for each virtual function. The remedy is shown once, on the parent. */
+function withWholes(devices: readonly DeviceView[]): readonly DeviceView[] {
+  const byKey = new Map(devices.map((one) => [one.key, one]));
+  return devices.map((one) => {
+    const whole = byKey.get(parentKey(one) ?? '');
+    if (whole === undefined || whole === one) return one;
+    const { conditions, pending } = one.health;
+    const marked = (list: readonly ConditionView[], ofWhole: readonly ConditionView[] = []): readonly ConditionView[] =>
+      list.map((condition) =>
+        ofWhole.some(({ type, instance }) => type === condition.type && instance === condition.instance)
+          ? { ...condition, ofWhole: whole.name }
+          : condition,
+      );
+    const health = {
+      ...one.health,
+      conditions: marked(conditions, whole.health.conditions),
+      ...(pending === undefined ? {} : { pending: marked(pending, whole.health.pending) }),
+    };
+    return { ...one, health };
+  });
+}
+
+function countsOf(devices: readonly DeviceView[]): BoardCounts {
+  const states = Object.fromEntries(STATE_ORDER.map((state) => [state, devices.filter((one) => stateOf(one) === state).length]));
   return {
-    name: conditionName(condition),
-    type,
-    severity,
-    reason,
-    message,
-    standing: phasesOf(condition),
-    remedy,
-    ...(advice === undefined ? {} : { advice }),
-    sinceMs,
-    ...(unverifiedSinceMs === undefined ? {} : { unverifiedSinceMs }),
-    ...('countsAtMs' in condition ? { countsAtMs: condition.countsAtMs } : {}),
-    ...('recovering' in condition && condition.recovering !== undefined ? { recovering: condition.recovering } : {}),
-  };
-}
-
-export function conditionName({ type, instance }: Pick<ActiveCondition, 'type' | 'instance'>): string {
-  return instance === undefined ? type : `${type} (${instance})`;
-}
-
-function countsOf(rows: readonly BoardRow[]): BoardCounts {
-  const states = Object.fromEntries(STATE_ORDER.map((state) => [state, rows.filter((row) => row.state === state).length]));
-  return {
-    devices: rows.length,
-    held: rows.filter(({ use }) => use === 'held').length,
-    heldByParts: rows.filter(({ use }) => use === 'held by parts').length,
-    states: states as Record<RowState, number>,
-    pending: rows.filter(
-      ({ state, conditions }) =>
-        state === 'healthy' && conditions.some(({ severity, countsAtMs }) => countsAtMs !== undefined && severity !== 'info'),
-    ).length,
+    devices: devices.length,
+    held: devices.filter(({ use }) => use === 'held').length,
+    heldByParts: devices.filter(({ use }) => use === 'held by parts').length,
+    states: states as Record<ShownState, number>,
+    pending: devices.filter((one) => stateOf(one) === 'healthy' && isPending(one)).length,
   };
 }
 
 function kubeletOf({ podResources }: Snapshot): BoardKubelet {
   const { problem, answeredAtMs, held } = podResources;
-  return {
+  return defined({
     state: problem?.reason ?? (answeredAtMs === undefined ? 'starts' : 'answers'),
-    ...(answeredAtMs === undefined ? {} : { answeredAtMs }),
+    answeredAt: timeText(answeredAtMs),
     kept: held.size,
-  };
+  });
 }
 
-function familyOf({ family, succeeded, hung, lastSuccessMs, problems }: FamilyState, { devices }: Snapshot): BoardFamily {
-  return {
-    family,
+function familyOf(state: FamilyState, { devices }: Snapshot): BoardFamily {
+  const { family, succeeded, hung, lastSuccessMs } = state;
+  return defined({
+    ...familyReading(state),
     devices: devices.filter(({ device }) => device.family === family).length,
-    state: hung ? 'hangs' : succeeded === undefined ? 'starts' : succeeded ? 'works' : 'fails',
-    ...(lastSuccessMs === undefined ? {} : { lastSuccessMs }),
-    problems: problems.length,
-  };
+    state: hung ? ('hangs' as const) : succeeded === undefined ? ('starts' as const) : succeeded ? ('works' as const) : ('fails' as const),
+    lastSuccessAt: timeText(lastSuccessMs),
+  });
 }
 
 function problemsOf({ families, podResources }: Snapshot, remedyOf: BoardOptions['remedyOf']): readonly BoardProblem[] {
-  const problem = (where: string, what: string, remedy: string | undefined): BoardProblem => ({
-    where,
-    what,
-    ...(remedy === undefined ? {} : { remedy }),
-  });
-  const { problem: ofKubelet } = podResources;
+  const { problem } = podResources;
+  const kubelet = problem && { code: problem.reason, message: problem.message, remedy: KUBELET_REMEDIES[problem.reason] };
   return [
-    ...(ofKubelet === undefined ? [] : [problem('kubelet', ofKubelet.message, KUBELET_REMEDIES[ofKubelet.reason])]),
+    ...(kubelet === undefined ? [] : [kubelet]),
     ...families.flatMap(({ family, hung, problems }) => [
-      ...(hung ? [problem(family, 'A read hangs; it was abandoned.', 'Search the kernel log for the device that does not answer.')] : []),
-      ...problems.map(({ code, message, device }) =>
-        problem(device === undefined ? family : `${family} ${device}`, message, remedyOf?.(family, code)),
-      ),
+      ...(hung ? [{ family, code: 'read-hangs', ...HANGS }] : []),
+      ...problems.map((one) => defined({ family, ...one, remedy: remedyOf?.(family, one.code) })),
     ]),
   ];
 }
+
+const HANGS = { message: 'A read hangs; it was abandoned.', remedy: 'Search the kernel log for the device that does not answer.' };
 
 function unresolvedOf({ allocations }: Snapshot): readonly BoardUnresolved[] {
   return allocations

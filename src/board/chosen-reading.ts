@@ -1,17 +1,15 @@
 import type { Labels, Reading } from '../model/metric.ts';
-import type { RowReading } from './row.ts';
+import type { ShownValue } from './device-view.ts';
 import { rateText, readingText } from './units.ts';
 
 /** Growth of one counter per second; undefined after a reset, and until two reads are there. */
 export type RateOf = (key: string, metric: string, labels: Labels | undefined) => number | undefined;
 
 /** A reading that is shown, with the series that it comes from. */
-export interface ChosenReading extends RowReading {
+export interface ChosenReading extends ShownValue {
   readonly series: readonly Pick<Reading, 'metric' | 'labels'>[];
   /** The value is the growth of the series per second, and not their sum. */
   readonly isRate: boolean;
-  /** The limit or the total that `text` names after the value. */
-  readonly limit?: number;
 }
 
 /** The readings of one device, and how fast its counters grow. */
@@ -29,7 +27,7 @@ export function plain(label: string, reading: Reading, ratio?: number): ChosenRe
 export function against(label: string, reading: Reading, limit: Reading | undefined): ChosenReading {
   if (limit === undefined || Number(limit.value) <= 0) return plain(label, reading);
   const text = `${readingText(reading.metric, reading.value)} of ${readingText(limit.metric, limit.value)}`;
-  return { ...plain(label, reading, Number(reading.value) / Number(limit.value)), text, limit: Number(limit.value) };
+  return { ...plain(label, reading, Number(reading.value) / Number(limit.value)), text };
 }
 
 export const NO_RATE = 'no rate yet';

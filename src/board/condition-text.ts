@@ -1,41 +1,54 @@
-import type { ActiveCondition, PendingCondition, Verdict } from '../model/health.ts';
-import { durationText } from './units.ts';
+import { conditionHead, conditionName } from '../model/condition-text.ts';
+import type { ConditionView, HealthView } from './device-view.ts';
+import { clockText, durationText } from './units.ts';
+import { REMEDY_TEXTS } from './words.ts';
 
-type Told = Pick<ActiveCondition, 'message' | 'unverifiedSinceMs' | 'recovering'> & Partial<Pick<PendingCondition, 'countsAtMs'>>;
+/** A condition as page, terminal and commands tell it. */
+export interface ConditionText {
+  /** `fatal PortDown/1 (LinkPolling) pending`. */
+  readonly head: string;
+  readonly sentences: readonly string[];
+  /** What to do; absent when there is nothing to do. */
+  readonly advice: string | undefined;
+}
+
+export function conditionText(condition: ConditionView, nowMs: number): ConditionText {
+  const head = `${condition.severity} ${conditionHead(condition)}`;
+  return { head, sentences: conditionSentences(condition, nowMs), advice: REMEDY_TEXTS[condition.remedy] };
+}
 
 /** Returns sentences with the message and the status of a condition. The message was written while the condition held. */
-export function conditionSentences({ message, unverifiedSinceMs, recovering, countsAtMs }: Told, nowMs: number): readonly string[] {
-  const unverified = (question: string): string =>
-    `Since ${clockText(unverifiedSinceMs ?? nowMs, nowMs)} no reading shows whether it ${question}.`;
-  const isUnverified = unverifiedSinceMs !== undefined;
-  if (countsAtMs !== undefined) {
-    const countsFrom = `If it continues, it counts from ${clockText(countsAtMs, nowMs)}.`;
-    const unknown = `${unverified('still holds')} Until a reading shows that it does, it does not count.`;
-    return [message, isUnverified ? unknown : `It does not count yet. ${countsFrom}`];
+export function conditionSentences(
+  { message, unverifiedSince, recovering, countsAt }: Pick<ConditionView, 'message' | 'unverifiedSince' | 'recovering' | 'countsAt'>,
+  nowMs: number,
+): readonly string[] {
+  const clock = (time: string): string => clockText(Date.parse(time), nowMs);
+  const unverified = (question: string): string => `Since ${clock(unverifiedSince ?? '')} no reading shows whether it ${question}.`;
+  const isUnverified = unverifiedSince !== undefined;
+  if (countsAt !== undefined) {
+    const unknown = (): string => `${unverified('still holds')} Until a reading shows that it does, it does not count.`;
+    return [message, isUnverified ? unknown() : `It does not count yet. If it continues, it counts from ${clock(countsAt)}.`];
   }
   if (recovering === undefined) return isUnverified ? [message, unverified('still holds')] : [message];
-  const withdrawn = `If it does not return, the first reading after ${clockText(recovering.untilMs, nowMs)} withdraws it.`;
+  const withdrawn = `If it does not return, the first reading after ${clock(recovering.until)} withdraws it.`;
   return [
-    `It ended ${durationText(nowMs - recovering.sinceMs)} ago. Its last message was '${message}'.`,
+    `It ended ${durationText(nowMs - Date.parse(recovering.since))} ago. Its last message was '${message}'.`,
     isUnverified ? `${unverified('returned')} Until a reading shows that it did not, it counts.` : `${withdrawn} No action is needed.`,
   ];
 }
 
-export function probationText({ condition, busyMs, neededMs }: NonNullable<Verdict['probation']>): string {
+/** What else is to be told of the health of a device, below its conditions. */
+export function healthNotes({ unchecked, probation, ignored = [] }: HealthView): readonly string[] {
+  return [
+    ...(unchecked === undefined ? [] : [`Not checked: ${unchecked.join(', ')}. No read could check it yet.`]),
+    ...(probation === undefined ? [] : [probationText(probation)]),
+    ...ignored.map((one) => `${conditionName(one)} is ignored until ${one.ignoredUntil.slice(0, 10)}: ${one.ignoreReason}`),
+  ];
+}
+
+function probationText({ condition, busySeconds, neededSeconds }: NonNullable<HealthView['probation']>): string {
   const after = condition === undefined ? '' : ` after ${condition}`;
-  const need = `${durationText(neededMs)} of work without a fault`;
-  const sofar = busyMs === undefined ? 'no read has shown whether it works' : `it worked ${durationText(busyMs)} so far`;
+  const need = `${durationText(neededSeconds * 1_000)} of work without a fault`;
+  const sofar = busySeconds === undefined ? 'no read has shown whether it works' : `it worked ${durationText(busySeconds * 1_000)} so far`;
   return `On probation${after}: it needs ${need}; ${sofar}.`;
 }
-
-/** The latest time that has four digits for the year. */
-const LATEST_MS = Date.parse('9999-12-31T23:59:59.999Z');
-
-/** Formats a time as `12:03:20 UTC`, with the date if it is not today. */
-export function clockText(ms: number, nowMs: number): string {
-  const [day, time] = isoText(ms).split('T');
-  const clock = `${time?.slice(0, 8)} UTC`;
-  return day === isoText(nowMs).split('T')[0] ? clock : `${day} ${clock}`;
-}
-
-const isoText = (ms: number): string => new Date(Math.min(ms, LATEST_MS)).toISOString();

@@ -1,8 +1,7 @@
 import type { Allocation } from '../model/allocation.ts';
-import { deviceKey } from '../model/device.ts';
 import type { DeviceState, Snapshot } from '../model/snapshot.ts';
+import { type DeviceUse, type HolderView, parentKey } from './device-view.ts';
 import { nameOf } from './name.ts';
-import type { RowHolder, RowUse } from './row.ts';
 
 /** Who holds each device, and what that makes of its use. */
 export class Holders {
@@ -13,7 +12,7 @@ export class Holders {
   constructor({ devices, podResources }: Snapshot) {
     this.#isAnswered = podResources.answeredAtMs !== undefined && podResources.problem === undefined;
     for (const state of devices) {
-      const whole = parentKey(state);
+      const whole = parentKey(state.device);
       if (whole === undefined) continue;
       const parts = this.#parts.get(whole);
       if (parts === undefined) this.#parts.set(whole, [state]);
@@ -21,8 +20,8 @@ export class Holders {
     }
   }
 
-  of(state: DeviceState): { readonly use: RowUse; readonly holders: readonly RowHolder[] } {
-    const own = state.holders.map((holder) => rowHolder(holder));
+  of(state: DeviceState): { readonly use: DeviceUse; readonly holders: readonly HolderView[] } {
+    const own = state.holders.map((holder) => holderView(holder));
     const byParts = this.#ofParts(state, 0);
     const nobody = this.#isAnswered ? 'free' : 'unknown';
     const use = own.length > 0 ? 'held' : byParts.length > 0 ? 'held by parts' : nobody;
@@ -30,24 +29,20 @@ export class Holders {
   }
 
   /** Parts have parts: a virtual function in a port of a card. The limit ends a circle that no hardware should report. */
-  #ofParts(state: DeviceState, depth: number): readonly RowHolder[] {
+  #ofParts(state: DeviceState, depth: number): readonly HolderView[] {
     const parts = depth > 4 ? [] : (this.#parts.get(state.key) ?? []);
     return parts.flatMap((part) => [
-      ...part.holders.map((holder) => ({ ...rowHolder(holder), part: nameOf(part.device) })),
+      ...part.holders.map((holder) => ({ ...holderView(holder), part: nameOf(part.device) })),
       ...this.#ofParts(part, depth + 1),
     ]);
   }
 }
 
-export function parentKey({ device }: DeviceState): string | undefined {
-  return device.parent === undefined ? undefined : deviceKey({ family: device.family, id: device.parent });
-}
-
-const rowHolder = ({ namespace, pod, container, resource }: Allocation): RowHolder => ({ namespace, pod, container, resource });
+const holderView = ({ numaNodes: _numaNodes, ...holder }: Allocation): HolderView => holder;
 
 /** A container that holds several replicas of one device is one holder; one that holds the device and its port is one holder, too. */
-function distinct(holders: readonly RowHolder[]): readonly RowHolder[] {
-  const byName = new Map<string, RowHolder>();
+function distinct(holders: readonly HolderView[]): readonly HolderView[] {
+  const byName = new Map<string, HolderView>();
   for (const holder of holders) {
     const { namespace, pod, container, resource } = holder;
     const name = [namespace, pod, container, resource].join('\u0000');

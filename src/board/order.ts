@@ -1,40 +1,38 @@
-import type { BoardRow, RowState } from './row.ts';
+import { type DeviceView, isPending, parentKey, type ShownState, stateOf } from './device-view.ts';
 
 /** Devices that need somebody come first. */
-export const STATE_ORDER: readonly RowState[] = ['unhealthy', 'missing', 'unknown', 'degraded', 'healthy'];
+export const STATE_ORDER: readonly ShownState[] = ['unhealthy', 'missing', 'unknown', 'degraded', 'healthy'];
 
 const collator = new Intl.Collator('en', { numeric: true });
 export const compareNames = (a: string, b: string): number => collator.compare(a, b);
 
 /** Smaller for a row that needs somebody sooner. Among devices of one state, those with a pending condition come first. */
-export function rankOf({ state, conditions }: Pick<BoardRow, 'state' | 'conditions'>): number {
-  const isPending = conditions.some(({ severity, countsAtMs }) => countsAtMs !== undefined && severity !== 'info');
-  return 2 * STATE_ORDER.indexOf(state) + (isPending ? 0 : 1);
-}
+export const rankOf = (device: DeviceView): number => 2 * STATE_ORDER.indexOf(stateOf(device)) + (isPending(device) ? 0 : 1);
 
-export const byAttention = (a: BoardRow, b: BoardRow): number =>
+export const byAttention = (a: DeviceView, b: DeviceView): number =>
   rankOf(a) - rankOf(b) || compareNames(a.family, b.family) || compareNames(a.name, b.name) || compareNames(a.id, b.id);
 
 /** A row with the number of its parents. */
 export interface PlacedRow {
-  readonly row: BoardRow;
+  readonly row: DeviceView;
   readonly depth: number;
 }
 
 /** Sorts rows, and puts parts under their parent. A parent takes the place of its first part: a faulty part moves it up. */
-export function inTrees(rows: readonly BoardRow[], compare: (a: BoardRow, b: BoardRow) => number): readonly PlacedRow[] {
+export function inTrees(rows: readonly DeviceView[], compare: (a: DeviceView, b: DeviceView) => number): readonly PlacedRow[] {
   const known = new Set(rows.map(({ key }) => key));
-  const parts = new Map<string | undefined, BoardRow[]>();
+  const parts = new Map<string | undefined, DeviceView[]>();
   for (const row of rows) {
-    const whole = row.parent !== undefined && row.parent !== row.key && known.has(row.parent) ? row.parent : undefined;
+    const parent = parentKey(row);
+    const whole = parent !== undefined && parent !== row.key && known.has(parent) ? parent : undefined;
     const list = parts.get(whole);
     if (list === undefined) parts.set(whole, [row]);
     else list.push(row);
   }
   const placed: PlacedRow[] = [];
   const seen = new Set<string>();
-  const leaders = new Map<string, BoardRow>();
-  const leaderOf = (row: BoardRow, depth = 0): BoardRow => {
+  const leaders = new Map<string, DeviceView>();
+  const leaderOf = (row: DeviceView, depth = 0): DeviceView => {
     const cached = leaders.get(row.key);
     if (cached !== undefined) return cached;
     const below = depth > 4 ? [] : (parts.get(row.key) ?? []).map((part) => leaderOf(part, depth + 1));
@@ -42,7 +40,7 @@ export function inTrees(rows: readonly BoardRow[], compare: (a: BoardRow, b: Boa
     leaders.set(row.key, leader);
     return leader;
   };
-  const place = (list: readonly BoardRow[], depth: number): void => {
+  const place = (list: readonly DeviceView[], depth: number): void => {
     for (const row of list.toSorted((a, b) => compare(leaderOf(a), leaderOf(b)) || compare(a, b))) {
       if (seen.has(row.key)) continue;
       seen.add(row.key);

@@ -1,7 +1,8 @@
+import { type Board, type BoardCounts, problemPlace } from './board.ts';
+import type { DeviceView, ShownState } from './device-view.ts';
 import { type Html, html } from './html.ts';
 import { compareNames } from './order.ts';
 import { podPath } from './paths.ts';
-import type { Board, BoardCounts, BoardRow, RowState } from './row.ts';
 import { rowHtml } from './row-html.ts';
 import { age } from './state-html.ts';
 import type { Trend } from './trend.ts';
@@ -14,11 +15,12 @@ export const MOST_ROWS = 1_000;
 export type TrendsByKey = (key: string) => Trend | undefined;
 
 /** Numbers at the top of the page. Each state leads to the devices that have it. */
-export function tilesHtml({ counts, kubelet, nowMs }: Board): Html {
+export function tilesHtml({ counts, kubelet, now }: Board): Html {
   const { devices, held, heldByParts, states, pending } = counts;
   const shown = VIEW_STATES.filter((state) => state === 'healthy' || states[state] > 0);
   const parts = heldByParts === 0 ? undefined : `, ${heldByParts} held by parts`;
-  const answer = kubelet.answeredAtMs === undefined ? html`no answer yet` : html`last answer ${age(kubelet.answeredAtMs, nowMs)} ago`;
+  const { answeredAt } = kubelet;
+  const answer = answeredAt === undefined ? html`no answer yet` : html`last answer ${age(Date.parse(answeredAt), Date.parse(now))} ago`;
   const kept = kubelet.kept > 0 ? `, ${kubelet.kept} kept from an earlier answer` : undefined;
   const mood = kubelet.state === 'answers' ? 'healthy' : kubelet.state === 'starts' ? 'unknown' : 'unhealthy';
   return html`<ul class="tiles">
@@ -35,7 +37,7 @@ export function problemsHtml({ problems }: Pick<Board, 'problems'>): Html {
   if (problems.length === 0) return html``;
   return html`<h2>Problems</h2>
 <div class="scroll"><table><thead><tr><th scope="col">Where</th><th scope="col">What</th><th scope="col">Remedy</th></tr></thead><tbody>
-${problems.map(({ where, what, remedy }) => html`<tr><th scope="row">${where}</th><td>${what}</td><td>${remedy}</td></tr>\n`)}
+${problems.map((one) => html`<tr><th scope="row">${problemPlace(one)}</th><td>${one.message}</td><td>${one.remedy}</td></tr>\n`)}
 </tbody></table></div>`;
 }
 
@@ -51,13 +53,13 @@ ${unresolved.map(
 }
 
 /** Filters as a form, so that they work without a script, and the address has the view. */
-export function filterHtml({ rows }: Pick<Board, 'rows'>, view: BoardView): Html {
-  const families = distinct(rows.map(({ family }) => family));
-  const namespaces = distinct(rows.flatMap(({ holders }) => holders.map(({ namespace }) => namespace)));
+export function filterHtml({ devices }: Pick<Board, 'devices'>, view: BoardView): Html {
+  const families = distinct(devices.map(({ family }) => family));
+  const namespaces = distinct(devices.flatMap(({ holders }) => holders.map(({ namespace }) => namespace)));
   return html`<form class="filter" role="search" aria-label="Filter of devices" action="/" method="get">
 <label>Filter <input type="search" name="text" id="filter" value="${view.text}" placeholder="name, model, condition, pod" maxlength="200" autocomplete="off"></label>
 ${choice('Family', 'family', families, view.family)}
-${choice('State', 'state', VIEW_STATES, view.state, (state) => STATE_NAMES[state as RowState])}
+${choice('State', 'state', VIEW_STATES, view.state, (state) => STATE_NAMES[state as ShownState])}
 ${choice('Namespace', 'namespace', namespaces, view.namespace)}
 <label>Holder <input type="search" name="holder" value="${view.holder}" maxlength="200" autocomplete="off"></label>
 <label>Sort <select name="sort">${options(Object.keys(SORT_TEXTS), view.sort, (sort) => SORT_TEXTS[sort as ViewSort])}</select></label>
@@ -118,10 +120,10 @@ export function tableHtml(sections: readonly BoardSection[], view: BoardView, tr
 }
 
 /** What the filters leave, in words. */
-export function shownText(rows: readonly BoardRow[], sections: readonly BoardSection[]): string {
+export function shownText(devices: readonly DeviceView[], sections: readonly BoardSection[]): string {
   const shown = new Set(sections.flatMap((section) => section.rows.map(({ row }) => row.key))).size;
-  if (rows.length === 0) return 'No probe found a device on this node.';
+  if (devices.length === 0) return 'No probe found a device on this node.';
   const left = sections.reduce((sum, section) => sum + section.rows.length, 0) - MOST_ROWS;
-  const all = shown === rows.length ? `${shown} devices.` : `${shown} of ${rows.length} devices.`;
+  const all = shown === devices.length ? `${shown} devices.` : `${shown} of ${devices.length} devices.`;
   return left > 0 ? `${all} ${left} more rows are not shown. Use a filter.` : all;
 }

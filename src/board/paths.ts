@@ -1,10 +1,10 @@
-import type { BoardRow, RowHolder } from './row.ts';
+import type { DeviceView, HolderView } from './device-view.ts';
 
 /** Addresses of the pages for people. */
-export const devicePath = ({ family, id }: Pick<BoardRow, 'family' | 'id'>): string =>
+export const devicePath = ({ family, id }: Pick<DeviceView, 'family' | 'id'>): string =>
   `/devices/${encodeURIComponent(family)}/${encodeURIComponent(id)}`;
 
-export const podPath = ({ namespace, pod }: Pick<RowHolder, 'namespace' | 'pod'>): string =>
+export const podPath = ({ namespace, pod }: Pick<HolderView, 'namespace' | 'pod'>): string =>
   `/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(pod)}`;
 
 /** The place on the page of conditions that says what a condition means. */

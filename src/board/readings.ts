@@ -35,11 +35,6 @@ export function chooseReadings(
   return usual.length === 0 ? others(readings.filter(isNumber)).slice(0, MOST) : usual;
 }
 
-/** One reading as page and terminal choose it from the shared metrics; undefined where the device does not report it. */
-export function sharedReading(state: Pick<DeviceState, 'key' | 'readings'>, name: SharedReading): ChosenReading | undefined {
-  return SHARED[name](knownOf(state, undefined));
-}
-
 /** True when a reading can be shown. Metrics and API leave out the same readings. */
 export function isNumber({ value }: Reading): boolean {
   return typeof value === 'bigint' || Number.isFinite(value);

@@ -1,11 +1,11 @@
+import type { DeviceView } from './device-view.ts';
 import { type Html, html } from './html.ts';
-import type { BoardRow } from './row.ts';
 import type { Trend } from './trend.ts';
 
 const HEIGHT = 24;
 
 /** The first reading of a device over half an hour, as a line. Its height is the limit, or the highest value where no limit is known. */
-export function sparkline({ readings: [first] }: Pick<BoardRow, 'readings'>, trend: Trend | undefined): Html | undefined {
+export function sparkline({ shown: [first] }: Pick<DeviceView, 'shown'>, trend: Trend | undefined): Html | undefined {
   if (first === undefined || trend === undefined || trend.every((value) => value === null)) return undefined;
   const { label, value = 0, ratio = 0 } = first;
   const full = ratio > 0 ? value / ratio : 0;

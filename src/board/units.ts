@@ -11,7 +11,7 @@ const WRITERS: readonly (readonly [suffix: string, write: Write])[] = [
   ['_volts', (value) => `${rounded(value)} V`],
   ['_amperes', (value) => `${rounded(value)} A`],
   ['_hertz', (value) => scaled(value, 'Hz')],
-  ['_timestamp_seconds', timeText],
+  ['_timestamp_seconds', timestampText],
   ['_seconds', (value) => durationText(value * 1_000)],
   ['_rpm', (value) => `${grouped(value)} rpm`],
 ];
@@ -38,6 +38,23 @@ export function metricTitle(metric: string): string {
   return words === '' ? metric : words.charAt(0).toUpperCase() + words.slice(1);
 }
 
+/** The latest time in RFC 3339. Rules without an end use this time or a slightly later one. */
+const LATEST_MS = Date.parse('9999-12-31T23:59:59.999Z');
+
+/** Formats a time as RFC 3339 in UTC; undefined stays undefined. */
+export function timeText(ms: number): string;
+export function timeText(ms: number | undefined): string | undefined;
+export function timeText(ms: number | undefined): string | undefined {
+  return ms === undefined || Number.isNaN(ms) ? undefined : new Date(Math.min(ms, LATEST_MS)).toISOString();
+}
+
+/** Formats a time as `12:03:20 UTC`, with the date if it is not today. */
+export function clockText(ms: number, nowMs: number): string {
+  const [day, time] = timeText(ms).split('T');
+  const clock = `${time?.slice(0, 8)} UTC`;
+  return day === timeText(nowMs).split('T')[0] ? clock : `${day} ${clock}`;
+}
+
 /** Formats a duration with two units at most: `3 d 4 h`, `12 min`, `0.4 s`. */
 export function durationText(ms: number): string {
   const seconds = Math.max(0, ms) / 1_000;
@@ -49,7 +66,7 @@ export function durationText(ms: number): string {
 }
 
 /** Formats a time; returns the plain number when it is not a valid date. */
-function timeText(seconds: number): string {
+function timestampText(seconds: number): string {
   const time = new Date(seconds * 1_000);
   return Number.isNaN(time.getTime()) ? grouped(seconds) : time.toISOString();
 }

@@ -1,6 +1,8 @@
+import { conditionName } from '../model/condition-text.ts';
 import { type PciePath, type PciePlace, pciePathBetween } from '../model/locality.ts';
+import type { Board } from './board.ts';
+import { conditionsOf, DEVICE_USES, type DeviceView, modelText, type ShownState, sinceOf, stateOf } from './device-view.ts';
 import { byAttention, compareNames, inTrees, type PlacedRow, rankOf } from './order.ts';
-import { type Board, type BoardRow, ROW_USES, type RowState } from './row.ts';
 import { STATE_NAMES } from './words.ts';
 
 export const VIEW_SORTS = ['attention', 'name', 'family', 'state', 'use', 'busy'] as const;
@@ -8,14 +10,14 @@ export type ViewSort = (typeof VIEW_SORTS)[number];
 /** `tree`: parts under their parent. `pod`: by who holds them. `topology`: by NUMA node, in the order of the PCI bridges. */
 export const VIEW_GROUPS = ['tree', 'pod', 'topology'] as const;
 export type ViewGroup = (typeof VIEW_GROUPS)[number];
-export const VIEW_STATES = Object.keys(STATE_NAMES) as readonly RowState[];
+export const VIEW_STATES = Object.keys(STATE_NAMES) as readonly ShownState[];
 
 /** What somebody wants to see of a board. An absent filter lets everything pass. */
 export interface BoardView {
   /** Words that must all be somewhere in the row: name, model, condition, holder, address. */
   readonly text?: string;
   readonly family?: string;
-  readonly state?: RowState;
+  readonly state?: ShownState;
   readonly namespace?: string;
   /** Part of the name of a pod or a container that holds the device. */
   readonly holder?: string;
@@ -70,18 +72,18 @@ export interface ViewRow extends PlacedRow {
 }
 
 /** Chooses, sorts and groups the rows of a board. */
-export function viewOf({ rows }: Pick<Board, 'rows'>, view: BoardView): readonly BoardSection[] {
-  const shown = rows.filter((row) => matches(row, view));
+export function viewOf({ devices }: Pick<Board, 'devices'>, view: BoardView): readonly BoardSection[] {
+  const shown = devices.filter((row) => matches(row, view));
   const compare = SORTS[view.sort];
   if (view.group === 'pod') return byPod(shown, compare);
   if (view.group === 'topology') return byTopology(shown);
   return [{ rows: inTrees(shown, compare) }];
 }
 
-export function matches(row: BoardRow, { text, family, state, namespace, holder }: BoardView): boolean {
+export function matches(row: DeviceView, { text, family, state, namespace, holder }: BoardView): boolean {
   return (
     (family === undefined || row.family === family) &&
-    (state === undefined || row.state === state) &&
+    (state === undefined || stateOf(row) === state) &&
     (namespace === undefined || row.holders.some((one) => one.namespace === namespace)) &&
     (holder === undefined || row.holders.some((one) => has(`${one.namespace}/${one.pod}/${one.container}`, holder))) &&
     (text === undefined || text.split(/\s+/).every((word) => has(searchText(row), word)))
@@ -90,26 +92,31 @@ export function matches(row: BoardRow, { text, family, state, namespace, holder 
 
 const has = (text: string, part: string): boolean => text.toLowerCase().includes(part.toLowerCase());
 
-function searchText({ key, name, kind, also, model, pciAddress, state, use, conditions, holders }: BoardRow): string {
+function searchText(device: DeviceView): string {
+  const { key, name, kind, also, pciAddress, use, holders } = device;
+  const conditions = conditionsOf(device).map((one) => `${conditionName(one)} ${one.message}`);
   const who = holders.flatMap(({ namespace, pod, container, resource }) => [`${namespace}/${pod}/${container}`, resource]);
-  return [key, name, kind, also, model, pciAddress, state, use, ...conditions.map((one) => `${one.name} ${one.message}`), ...who].join(' ');
+  return [key, name, kind, also, modelText(device), pciAddress, stateOf(device), use, ...conditions, ...who].join(' ');
 }
 
-const SORTS: Readonly<Record<ViewSort, (a: BoardRow, b: BoardRow) => number>> = {
+const SORTS: Readonly<Record<ViewSort, (a: DeviceView, b: DeviceView) => number>> = {
   attention: byAttention,
   name: (a, b) => compareNames(a.name, b.name) || byAttention(a, b),
   family: (a, b) => compareNames(a.family, b.family) || compareNames(a.name, b.name) || byAttention(a, b),
   // The latest change first.
-  state: (a, b) => (b.sinceMs ?? 0) - (a.sinceMs ?? 0) || byAttention(a, b),
-  use: (a, b) => ROW_USES.indexOf(a.use) - ROW_USES.indexOf(b.use) || compareNames(holderName(a), holderName(b)) || byAttention(a, b),
-  busy: (a, b) => (b.readings[0]?.ratio ?? -1) - (a.readings[0]?.ratio ?? -1) || byAttention(a, b),
+  state: (a, b) => compareTimes(sinceOf(b), sinceOf(a)) || byAttention(a, b),
+  use: (a, b) => DEVICE_USES.indexOf(a.use) - DEVICE_USES.indexOf(b.use) || compareNames(holderName(a), holderName(b)) || byAttention(a, b),
+  busy: (a, b) => (b.shown[0]?.ratio ?? -1) - (a.shown[0]?.ratio ?? -1) || byAttention(a, b),
 };
 
-const holderName = ({ holders: [first] }: BoardRow): string => (first === undefined ? '' : `${first.namespace}/${first.pod}`);
+/** Times of one format and zone are in the order of their text. */
+const compareTimes = (a = '', b = ''): number => (a < b ? -1 : a > b ? 1 : 0);
+
+const holderName = ({ holders: [first] }: DeviceView): string => (first === undefined ? '' : `${first.namespace}/${first.pod}`);
 
 /** A device that several pods hold appears under each of them. */
-function byPod(rows: readonly BoardRow[], compare: (a: BoardRow, b: BoardRow) => number): readonly BoardSection[] {
-  const pods = new Map<string, BoardRow[]>();
+function byPod(rows: readonly DeviceView[], compare: (a: DeviceView, b: DeviceView) => number): readonly BoardSection[] {
+  const pods = new Map<string, DeviceView[]>();
   for (const row of rows) {
     const own = row.holders.filter(({ part }) => part === undefined);
     for (const pod of new Set(own.map((one) => `${one.namespace}/${one.pod}`))) pods.set(pod, [...(pods.get(pod) ?? []), row]);
@@ -129,7 +136,7 @@ const USE_TITLES = {
   unknown: 'Unknown: the kubelet does not report who holds these devices',
 } as const;
 
-function byTopology(rows: readonly BoardRow[]): readonly BoardSection[] {
+function byTopology(rows: readonly DeviceView[]): readonly BoardSection[] {
   const nodes = [...new Set(rows.map(({ numaNode }) => numaNode))].sort((a, b) => (a ?? 1e9) - (b ?? 1e9));
   return nodes.map((numaNode) => {
     const here = rows.filter((row) => row.numaNode === numaNode);
@@ -145,7 +152,7 @@ function byTopology(rows: readonly BoardRow[]): readonly BoardSection[] {
   });
 }
 
-type PlacedName = Pick<BoardRow, 'name' | 'pciPath' | 'numaNode'>;
+type PlacedName = Pick<DeviceView, 'name' | 'pciPath' | 'numaNode'>;
 
 /** Describes the way between two devices, and adds its word (`PIX`); undefined when the place of one device is unknown. */
 function distanceText(above: PlacedName, row: PlacedName): string | undefined {

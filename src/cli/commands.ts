@@ -23,12 +23,15 @@ export const commands: readonly CommandSpec[] = [
     options: [
       readOption,
       { flags: '-w, --watch', help: 'Ask or read again at each --refresh.interval, and print the table again when it changed.' },
-      { flags: '--by <group>', help: 'One row for each device, or for each device that a pod holds.', choices: ['device', 'pod'] },
+      {
+        flags: '--by <group>',
+        help: 'Rows by device tree, by pod, or by place in the node (NUMA, PCIe).',
+        choices: ['device', 'pod', 'node'],
+      },
     ],
     notes: `The command asks the running agent, and says on the standard error how old its data is. Without an agent it reads everything once.
 -w and --by are for the tables. -w rewrites the table in place on a terminal, and appends it with a line of time elsewhere.
-On a narrow terminal, devices have their short names and long cells are cut; -o wide then prints the rest on further lines.
-"device-agent top" shows rates and events.`,
+The table is one frame of "device-agent top". A narrow terminal lacks columns and cuts long cells; -o wide prints all facts, and cuts nothing.`,
     examples: ['device-agent list', 'device-agent list --by=pod -w', 'device-agent list -o prom | promtool check metrics'],
     readsDevices: ({ read, watch }) => read === true && watch !== true,
     load: async () => (await import('./list/list.ts')).runList,

@@ -208,23 +208,8 @@ export interface Verdict {
   readonly probation?: Probation & { readonly neededMs: number };
 }
 
-/**
- * Qualifies a condition: `pending` does not count yet, `recovering` ended but still counts, `unverified` is kept from earlier readings
- * because its status is unknown now.
- */
-export type ConditionPhase = 'pending' | 'recovering' | 'unverified';
-
-/** Empty for a condition that counts and that the latest reading found. */
-export function phasesOf(condition: ActiveCondition | PendingCondition): readonly ConditionPhase[] {
-  return [
-    ...('countsAtMs' in condition ? (['pending'] as const) : []),
-    ...('recovering' in condition ? (['recovering'] as const) : []),
-    ...(condition.unverifiedSinceMs === undefined ? [] : (['unverified'] as const)),
-  ];
-}
-
 /** Remedy that applies now: `none` for a condition that ended. */
-export function remedyNow({ remedy, recovering }: Pick<ActiveCondition, 'remedy' | 'recovering'>): Remedy {
+export function remedyNow({ remedy, recovering }: { readonly remedy: Remedy; readonly recovering?: object }): Remedy {
   return recovering === undefined ? remedy : 'none';
 }
 

@@ -22,7 +22,7 @@ class Charts {
   readonly #plots = new Map<string, { readonly plot: uPlot; readonly lines: number }>();
 
   constructor(device: string) {
-    this.#address = `/api/board/history${devicePart(device)}`;
+    this.#address = `/api/v1/devices${devicePart(device)}/history`;
     window.addEventListener('resize', () => {
       for (const { plot } of this.#plots.values()) plot.setSize({ width: widthOf(plot.root), height: HEIGHT });
     });

@@ -1,3 +1,4 @@
+import { parentKey } from '../board/device-view.ts';
 import { keepAges, useServerTime } from './ages.ts';
 import { listenToKeys } from './keys.ts';
 import { OverviewPage } from './overview.ts';
@@ -12,9 +13,9 @@ function begin(): void {
   keepAges();
   if (mode === 'board') listenToKeys();
   say('Connecting …', 'waits');
-  followBoard('/api/board/watch', {
+  followBoard('/api/v1/devices/watch', {
     took: (event) => {
-      useServerTime(event.kind === 'board' ? event.board.nowMs : event.head.nowMs);
+      useServerTime(Date.parse(event.kind === 'board' ? event.board.now : event.head.now));
       say('Live', 'live');
       if (page instanceof OverviewPage) page.took(event);
       else if (isAboutThisPage(event)) page.changed();
@@ -32,7 +33,7 @@ function isAboutThisPage(event: BoardEvent): boolean {
   const [, kind, family, id] = location.pathname.split('/').map(decodeURIComponent);
   if (event.kind === 'board' || kind !== 'devices') return true;
   const key = `${family}/${id}`;
-  return event.removed.includes(key) || event.rows.some((row) => row.key === key || row.parent === key);
+  return event.removed.includes(key) || event.devices.some((one) => one.key === key || parentKey(one) === key);
 }
 
 function say(words: string, state: 'live' | 'waits' | 'lost'): void {

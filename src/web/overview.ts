@@ -1,9 +1,11 @@
+import type { Board } from '../board/board.ts';
+import { conditionsOf, type DeviceView, stateOf } from '../board/device-view.ts';
 import type { Html } from '../board/html.ts';
 import { problemsHtml, shownText, tilesHtml, unresolvedHtml } from '../board/overview-html.ts';
-import type { Board, BoardRow } from '../board/row.ts';
 import type { Trend } from '../board/trend.ts';
 import { type BoardView, parseView, viewOf, viewQuery } from '../board/view.ts';
 import { STATE_NAMES } from '../board/words.ts';
+import { conditionName } from '../model/condition-text.ts';
 import { announce } from './ages.ts';
 import type { BoardEvent } from './stream.ts';
 import { DeviceTable } from './table.ts';
@@ -16,8 +18,8 @@ export class OverviewPage {
   readonly #trends = new Trends();
   readonly #parts = new Map<string, string>();
   readonly #title = document.title;
-  #rows = new Map<string, BoardRow>();
-  #head: Omit<Board, 'rows'> | undefined;
+  #devices = new Map<string, DeviceView>();
+  #head: Omit<Board, 'devices'> | undefined;
   #view: BoardView;
   #isDrawing = false;
   #isTrendNew = false;
@@ -43,17 +45,17 @@ export class OverviewPage {
 
   took(event: BoardEvent): void {
     if (event.kind === 'board') {
-      const { rows, ...head } = event.board;
-      this.#tellChanges(rows);
+      const { devices, ...head } = event.board;
+      this.#tellChanges(devices);
       this.#head = head;
-      this.#rows = new Map(rows.map((row) => [row.key, row]));
+      this.#devices = new Map(devices.map((device) => [device.key, device]));
     } else {
-      this.#tellChanges(event.rows);
+      this.#tellChanges(event.devices);
       this.#head = event.head;
-      for (const row of event.rows) this.#rows.set(row.key, row);
-      for (const key of event.removed) this.#rows.delete(key);
+      for (const device of event.devices) this.#devices.set(device.key, device);
+      for (const key of event.removed) this.#devices.delete(key);
     }
-    if (this.#trends.take(this.#rows.values(), Date.now())) this.#isTrendNew = true;
+    if (this.#trends.take(this.#devices.values(), Date.now())) this.#isTrendNew = true;
     this.#draw();
   }
 
@@ -69,14 +71,14 @@ export class OverviewPage {
 
   #drawNow(): void {
     if (this.#head === undefined) return;
-    const board: Board = { ...this.#head, rows: [...this.#rows.values()] };
+    const board: Board = { ...this.#head, devices: [...this.#devices.values()] };
     const sections = viewOf(board, this.#view);
     this.#replace('tiles', tilesHtml(board));
     this.#replace('problems', problemsHtml(board));
     this.#replace('unresolved', unresolvedHtml(board));
-    text('shown', shownText(board.rows, sections));
+    text('shown', shownText(board.devices, sections));
     text('sequence', String(board.sequence));
-    this.#table.show(sections, this.#view, (key) => this.#trends.of(key), board.nowMs, this.#isTrendNew);
+    this.#table.show(sections, this.#view, (key) => this.#trends.of(key), Date.parse(board.now), this.#isTrendNew);
     this.#isTrendNew = false;
     const { unhealthy, missing, unknown, degraded } = board.counts.states;
     const sick = unhealthy + missing + unknown + degraded;
@@ -92,11 +94,14 @@ export class OverviewPage {
   }
 
   /** A screen reader says what became of a device. */
-  #tellChanges(rows: readonly BoardRow[]): void {
-    const changes = rows.flatMap(({ key, name, state, conditions: [first] }) => {
-      const before = this.#rows.get(key);
-      if (before === undefined || before.state === state) return [];
-      return [`${name} is ${STATE_NAMES[state].toLowerCase()}${first === undefined || state === 'healthy' ? '' : `: ${first.name}`}.`];
+  #tellChanges(devices: readonly DeviceView[]): void {
+    const changes = devices.flatMap((device) => {
+      const before = this.#devices.get(device.key);
+      const state = stateOf(device);
+      if (before === undefined || stateOf(before) === state) return [];
+      const [first] = conditionsOf(device);
+      const why = first === undefined || state === 'healthy' ? '' : `: ${conditionName(first)}`;
+      return [`${device.name} is ${STATE_NAMES[state].toLowerCase()}${why}.`];
     });
     if (changes.length > 0) announce(changes.length > 5 ? `${changes.length} devices changed their state.` : changes.join(' '));
   }
@@ -128,7 +133,7 @@ export class OverviewPage {
   }
 
   async #loadTrends(): Promise<void> {
-    const response = await fetch('/api/board/trends').catch(() => undefined);
+    const response = await fetch('/api/v1/devices/trends').catch(() => undefined);
     if (response?.ok !== true) return;
     const { trends } = (await response.json()) as { readonly trends: Readonly<Record<string, Trend>> };
     this.#trends.load(trends);

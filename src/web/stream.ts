@@ -1,11 +1,12 @@
-import type { Board, BoardRow } from '../board/row.ts';
+import type { Board } from '../board/board.ts';
+import type { DeviceView } from '../board/device-view.ts';
 
 export type BoardEvent =
   | { readonly kind: 'board'; readonly board: Board }
   | {
       readonly kind: 'change';
-      readonly head: Omit<Board, 'rows'>;
-      readonly rows: readonly BoardRow[];
+      readonly head: Omit<Board, 'devices'>;
+      readonly devices: readonly DeviceView[];
       readonly removed: readonly string[];
     };
 
@@ -42,8 +43,8 @@ export function followBoard(address: string, listener: StreamListener): void {
       listener.took({ kind: 'board', board: JSON.parse(data) as Board });
     });
     opened.addEventListener('change', ({ data }) => {
-      const { rows, removed, ...head } = JSON.parse(data) as Board & { readonly removed: readonly string[] };
-      listener.took({ kind: 'change', head, rows, removed });
+      const { devices, removed, ...head } = JSON.parse(data) as Board & { readonly removed: readonly string[] };
+      listener.took({ kind: 'change', head, devices, removed });
     });
     opened.addEventListener('error', () => {
       close();

@@ -1,12 +1,12 @@
+import type { DeviceView } from '../board/device-view.ts';
 import { headHtml, MOST_ROWS, sectionTitle, type TrendsByKey } from '../board/overview-html.ts';
-import type { BoardRow } from '../board/row.ts';
 import { rowHtml } from '../board/row-html.ts';
 import type { BoardSection, BoardView, ViewRow } from '../board/view.ts';
 
 /** A row of the table with what it was made of. */
 interface Shown {
   readonly element: HTMLTableRowElement;
-  row: BoardRow;
+  row: DeviceView;
   place: string;
 }
 

@@ -90,8 +90,8 @@ describe('the expected number of devices', () => {
 });
 
 describe('the exit code of health', () => {
-  const healthy = { key: 'toy/t0', verdict: { state: 'healthy', conditions: [] } } as const;
-  const lost = { key: 'toy/t1', verdict: { state: 'unknown', conditions: [] } } as const;
+  const healthy = { key: 'toy/t0', health: { state: 'healthy', conditions: [] } } as const;
+  const lost = { key: 'toy/t1', health: { state: 'unknown', conditions: [] } } as const;
 
   it.each([
     ['enough devices', [healthy], [enough], 0, '1 of 1 devices healthy'],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Assembler } from '../../src/agent/assemble.ts';
 import { boardOf } from '../../src/board/board.ts';
-import { snapshotTable } from '../../src/cli/list/table.ts';
+import { boardText } from '../../src/cli/top/board-text.ts';
 import { Page } from '../../src/metrics/page/page.ts';
 import { Work } from '../../src/metrics/page/steps.ts';
 import { addContainers, holderLabels } from '../../src/metrics/series/container-metrics.ts';
@@ -111,16 +111,16 @@ describe('the locality of a container', () => {
 
   it('is on the row of each device, in the wide list, in JSON and on the page of the pod', async () => {
     const snapshot = snapshotOf([...gpus, nic], undefined, [0, 1]);
-    const { rows } = boardOf(snapshot, { nowMs: 0 });
-    expect(rows.map(({ id, farthest }) => `${id}: ${farthest}`)).toEqual([
+    const board = boardOf(snapshot, { nowMs: 0 });
+    expect(board.devices.map(({ id, farthest }) => `${id}: ${farthest}`)).toEqual([
       'gpu-0: SYS to gpu-2',
       'gpu-1: SYS to gpu-2',
       'gpu-2: SYS to gpu-0',
       'port-0: SYS to gpu-2',
     ]);
-    for (const by of ['device', 'pod'] as const)
-      expect(snapshotTable(snapshot, { isWide: true, by })).toMatch(/FARTHEST[\s\S]*gpu-0 .* SYS to gpu-2/);
-    expect(snapshotTable(snapshot)).not.toContain('FARTHEST');
+    for (const group of ['tree', 'pod'] as const)
+      expect(boardText(board, { isWide: true, group })).toMatch(/FARTHEST[\s\S]*gpu-0 .* SYS to gpu-2/);
+    expect(boardText(board, { isWide: false, group: 'tree' })).not.toContain('FARTHEST');
     const { url, server } = await start({ snapshot: () => snapshot });
     const [page, answer] = await Promise.all(['/pods/ml/train-0', '/api/v1/allocations'].map((path) => fetch(url + path)));
     const text = (await page?.text()) ?? '';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { boardOf } from '../../src/board/board.ts';
-import type { Board, BoardRow } from '../../src/board/row.ts';
+import { type Board, boardOf } from '../../src/board/board.ts';
+import type { DeviceView } from '../../src/board/device-view.ts';
 import { stateCell } from '../../src/board/state-html.ts';
 import type { ActiveCondition } from '../../src/model/health.ts';
 import type { ShownReading } from '../../src/model/shared-metrics.ts';
@@ -20,7 +20,7 @@ const sick = { verdict: { state: 'unhealthy', sinceMs: 1, conditions: [] } } as 
 
 describe('the use of a device', () => {
   it('is "held by parts" where containers hold parts of it, and names parts and holders', () => {
-    const { rows, counts } = of([gpu('a'), gpu('a-0', held, 'a'), gpu('a-1', {}, 'a'), gpu('b', held), gpu('c')]);
+    const { devices: rows, counts } = of([gpu('a'), gpu('a-0', held, 'a'), gpu('a-1', {}, 'a'), gpu('b', held), gpu('c')]);
     expect(rows.map(({ id, use }) => [id, use])).toEqual([
       ['a', 'held by parts'],
       ['a-0', 'held'],
@@ -28,7 +28,9 @@ describe('the use of a device', () => {
       ['b', 'held'],
       ['c', 'free'],
     ]);
-    expect(rows[0]?.holders).toEqual([{ namespace: 'ml', pod: 'train-0', container: 'main', resource: 'example.com/toy', part: 'a-0' }]);
+    expect(rows[0]?.holders).toEqual([
+      { namespace: 'ml', pod: 'train-0', container: 'main', resource: 'example.com/toy', deviceId: 'x', part: 'a-0' },
+    ]);
     expect(counts).toMatchObject({ devices: 5, held: 2, heldByParts: 1 });
   });
 
@@ -36,14 +38,14 @@ describe('the use of a device', () => {
     const problem = { reason: 'refused', message: 'refused' } as const;
     const [before, during] = [{}, { answeredAtMs: TAKEN_AT_MS, problem }].map((part) => {
       const { answeredAtMs: _never, ...none } = podResources([]);
-      return of([gpu('a'), gpu('b', held)], { podResources: { ...none, ...part } }).rows.map(({ use }) => use);
+      return of([gpu('a'), gpu('b', held)], { podResources: { ...none, ...part } }).devices.map(({ use }) => use);
     });
     expect(before).toEqual(['unknown', 'held']);
     expect(during).toEqual(['unknown', 'held']);
   });
 
   it('ends where devices contain each other', () => {
-    const { rows } = of([gpu('a', {}, 'b'), gpu('b', held, 'a')]);
+    const { devices: rows } = of([gpu('a', {}, 'b'), gpu('b', held, 'a')]);
     expect(rows.map(({ id, use }) => [id, use])).toEqual(
       [
         ['b', 'held'],
@@ -55,7 +57,7 @@ describe('the use of a device', () => {
 
 describe('the order of rows', () => {
   it('has sick devices first, and parts under their whole, which a sick part lifts', () => {
-    const { rows } = of([gpu('b10'), gpu('b2'), gpu('a', {}), gpu('z'), gpu('z-1', sick, 'z'), gpu('z-0', {}, 'z')]);
+    const { devices: rows } = of([gpu('b10'), gpu('b2'), gpu('a', {}), gpu('z'), gpu('z-1', sick, 'z'), gpu('z-0', {}, 'z')]);
     expect(rows.map(({ id }) => id)).toEqual(['z', 'z-1', 'z-0', 'a', 'b2', 'b10']);
   });
 });
@@ -63,7 +65,7 @@ describe('the order of rows', () => {
 describe('the name of a device', () => {
   it('is the index of the vendor where the id is only for programs', () => {
     const uuid = 'GPU-5e1f0000-0000-4000-8000-000000000001';
-    const named = (part: object) => of([state(device({ id: uuid, kind: 'gpu', ...part }))]).rows[0]?.name;
+    const named = (part: object) => of([state(device({ id: uuid, kind: 'gpu', ...part }))]).devices[0]?.name;
     expect(named({ uuid, index: '3' })).toBe('GPU 3');
     expect(named({ uuid })).toBe('GPU-5e1f0000…');
     expect(named({})).toBe(uuid);
@@ -72,7 +74,7 @@ describe('the name of a device', () => {
 });
 
 describe('the other name of a device', () => {
-  const also = (part: object) => of([state(device({ id: '0030:20:00.0', kind: 'pf', ...part }))]).rows[0]?.also;
+  const also = (part: object) => of([state(device({ id: '0030:20:00.0', kind: 'pf', ...part }))]).devices[0]?.also;
   it('is its interface or its name in the kernel, and never its PCI address', () => {
     expect(also({ netdevs: ['ens1f0'], aliases: ['uverbs0'] })).toBe('ens1f0');
     expect(also({ aliases: ['nvme0'] })).toBe('nvme0');
@@ -98,14 +100,14 @@ describe('a condition of a part', () => {
     });
 
   it('refers to the whole that has the same one, so that what to do stands once', () => {
-    const { rows } = of([port('pf0', 'no link'), port('vf0', 'no link at pf0', 'pf0'), port('pf1', 'no link')]);
-    expect(rows.map(({ id, conditions }) => [id, conditions[0]?.ofWhole])).toEqual([
+    const { devices: rows } = of([port('pf0', 'no link'), port('vf0', 'no link at pf0', 'pf0'), port('pf1', 'no link')]);
+    expect(rows.map(({ id, health }) => [id, health.conditions[0]?.ofWhole])).toEqual([
       ['pf0', undefined],
       ['vf0', 'pf0'],
       ['pf1', undefined],
     ]);
-    expect(stateCell(rows[1] as BoardRow, 0, true).text).toContain('The same as pf0.');
-    expect(stateCell(rows[1] as BoardRow, 0).text, 'its own page tells all').toContain('no link at pf0');
+    expect(stateCell(rows[1] as DeviceView, 0, true).text).toContain('The same as pf0.');
+    expect(stateCell(rows[1] as DeviceView, 0).text, 'its own page tells all').toContain('no link at pf0');
   });
 });
 
@@ -114,8 +116,8 @@ describe('conditions that differ in their instance only', () => {
     ...{ type: 'NvLinkErrors', instance: String(link), class: 'self-clearing', severity: 'degraded', reason: 'Errors' },
     ...{ message: `errors on link ${link}`, remedy: 'inspect', sinceMs: 1, ...more },
   });
-  const rowOf = (conditions: readonly ActiveCondition[]): BoardRow =>
-    of([gpu('a', { verdict: { state: 'degraded', sinceMs: 1, conditions } })]).rows[0] as BoardRow;
+  const rowOf = (conditions: readonly ActiveCondition[]): DeviceView =>
+    of([gpu('a', { verdict: { state: 'degraded', sinceMs: 1, conditions } })]).devices[0] as DeviceView;
   const links = Array.from({ length: 18 }, (_, link) => errors(link));
   const count = (text: string, part: string): number => text.split(part).length - 1;
 
@@ -124,7 +126,7 @@ describe('conditions that differ in their instance only', () => {
     const { text } = stateCell(row, 0, true);
     expect(count(text, 'class="condition"')).toBe(2);
     expect(text).toContain('errors on link 0');
-    expect(text).toMatch(/The same: NvLinkErrors \(1\), (?:NvLinkErrors \(\d\)(?:, )?){7} and 9 more\./);
+    expect(text).toMatch(/The same: NvLinkErrors\/1, (?:NvLinkErrors\/\d(?:, )?){7} and 9 more\./);
     expect(text).toContain('link 18 is dead');
   });
 
@@ -136,7 +138,7 @@ describe('conditions that differ in their instance only', () => {
 
 describe('the readings of a row', () => {
   const readingsOf = (readings: DeviceState['readings'], rateOf?: () => number | undefined) =>
-    boardOf({ ...sample, devices: [state(device({ id: 'a' }), { readings })] }, { nowMs: 0, ...(rateOf && { rateOf }) }).rows[0]?.readings;
+    boardOf({ ...sample, devices: [state(device({ id: 'a' }), { readings })] }, { nowMs: 0, ...(rateOf && { rateOf }) }).devices[0]?.shown;
   const reading = (metric: string, value: number | bigint, labels?: Record<string, string>) => ({
     metric,
     value,
@@ -204,7 +206,7 @@ describe('the readings of a row', () => {
       boardOf(
         { ...sample, devices: [state(device({ id: 'a', kind: 'drive' }), { readings })] },
         { nowMs: 0, rateOf: () => rate, shownOf: (_family, kind) => (kind === 'drive' ? shown : undefined) },
-      ).rows[0]?.readings;
+      ).devices[0]?.shown;
     const drops = [reading('device_toy_drops_total', 5, { port: '1' }), reading('device_toy_drops_total', 7, { port: '2' })];
     const all = [
       reading('device_toy_asleep', 0),

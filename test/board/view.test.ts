@@ -1,27 +1,29 @@
 import { describe, expect, it } from 'vitest';
-import type { BoardRow } from '../../src/board/row.ts';
+import type { DeviceView, HealthView } from '../../src/board/device-view.ts';
 import { DEFAULT_VIEW, parseView, viewOf, viewQuery } from '../../src/board/view.ts';
+import type { HealthState } from '../../src/model/health.ts';
 
-const row = (id: string, part: Partial<BoardRow> = {}): BoardRow => ({
+const well = (state: HealthState): HealthView => ({ state, conditions: [] });
+const row = (id: string, part: Partial<DeviceView> = {}): DeviceView => ({
   key: `toy/${id}`,
   family: 'toy',
   id,
   name: id,
   kind: 'toy',
-  state: 'healthy',
-  readAtMs: 0,
-  conditions: [],
+  health: well('healthy'),
+  readAt: '2026-03-01T12:00:00.000Z',
+  stale: false,
   use: 'free',
   holders: [],
-  readings: [],
+  shown: [],
   ...part,
 });
-const holder = (pod: string, namespace = 'ml') => ({ namespace, pod, container: 'main', resource: 'example.com/toy' });
+const holder = (pod: string, namespace = 'ml') => ({ namespace, pod, container: 'main', resource: 'example.com/toy', deviceId: 'x' });
 const rows = [
   row('a', { use: 'held', holders: [holder('train-0'), holder('train-1')], numaNode: 0, pciPath: 'pci0000:00/0000:00:01.0/0000:01:00.0' }),
-  row('a-0', { parent: 'toy/a', state: 'unhealthy', numaNode: 0, pciPath: 'pci0000:00/0000:00:01.0/0000:01:00.1' }),
+  row('a-0', { parent: 'a', health: well('unhealthy'), numaNode: 0, pciPath: 'pci0000:00/0000:00:01.0/0000:01:00.1' }),
   row('b', {
-    state: 'degraded',
+    health: well('degraded'),
     use: 'held',
     holders: [holder('web', 'shop')],
     numaNode: 0,
@@ -32,7 +34,10 @@ const rows = [
 const shown = (query: string) => {
   const { view, problem } = parseView(Object.fromEntries(new URLSearchParams(query)));
   expect(problem).toBeUndefined();
-  return viewOf({ rows }, view).map(({ title, rows: list }) => [title, ...list.map((one) => `${'>'.repeat(one.depth)}${one.row.id}`)]);
+  return viewOf({ devices: rows }, view).map(({ title, rows: list }) => [
+    title,
+    ...list.map((one) => `${'>'.repeat(one.depth)}${one.row.id}`),
+  ]);
 };
 
 describe('a view', () => {
@@ -61,7 +66,7 @@ describe('a view', () => {
       ['NUMA node 0', 'a', '>a-0', 'b'],
       ['NUMA node 1', 'c'],
     ]);
-    const [first] = viewOf({ rows }, { ...DEFAULT_VIEW, group: 'topology' });
+    const [first] = viewOf({ devices: rows }, { ...DEFAULT_VIEW, group: 'topology' });
     expect(first?.rows.map(({ distance }) => distance)).toEqual([undefined, undefined, 'behind the same PCIe switch as a (PIX)']);
   });
 

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { snapshotTable } from '../../src/cli/list/table.ts';
+import { boardOf } from '../../src/board/board.ts';
+import { boardText, type TextForm } from '../../src/cli/top/board-text.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { Reading } from '../../src/model/metric.ts';
 import type { DeviceState, Snapshot } from '../../src/model/snapshot.ts';
+import { fixedBoard } from './top/fixed-board.ts';
 
 const allocation = (pod: string, deviceId = 'x', resource = 'nvidia.com/gpu'): Allocation => ({
   namespace: 'ml',
@@ -32,12 +34,15 @@ const snapshot = (devices: DeviceState[], allocations: Snapshot['allocations'] =
   allocations,
   containerReadings: [],
   families: [],
-  podResources: { allocations: [], held: new Set(), exclusive: [], podExclusive: [] },
+  podResources: { allocations: [], held: new Set(), exclusive: [], podExclusive: [], answeredAtMs: 0 },
 });
+
+const text = (given: Snapshot, form: Partial<TextForm> = {}): string =>
+  boardText(boardOf(given, { nowMs: 0 }), { isWide: false, group: 'tree', ...form });
 
 /** The cells of the first device's row. */
 const row = (state: DeviceState): string[] =>
-  snapshotTable(snapshot([state]))
+  text(snapshot([state]))
     .split('\n')[1]
     ?.split(/ {2,}/) ?? [];
 
@@ -45,129 +50,121 @@ const GIB = 2 ** 30;
 
 const PORT_DOWN = {
   type: 'PortDown',
+  instance: '1',
   class: 'latched',
   severity: 'fatal',
   reason: 'X',
-  message: '',
+  message: 'no link',
   remedy: 'check-cable',
   sinceMs: 0,
 } as const;
-const SLOW = { ...PORT_DOWN, type: 'RateDegraded', class: 'latched', severity: 'degraded' } as const;
+const SLOW = { ...PORT_DOWN, type: 'RateDegraded', severity: 'degraded' } as const;
 const WAITS = { ...PORT_DOWN, countsAtMs: 30_000 };
 const QUIET = { sinceMs: 5, untilMs: 60_000 };
 
-describe('table of devices', () => {
-  it('shows what a busy GPU does and who holds it', () => {
+describe('the table of devices', () => {
+  it('shows what a busy GPU does and who holds it, as the page does', () => {
     const readings: Reading[] = [
       { metric: 'device_utilization_ratio', labels: { engine: 'memory' }, value: 0.99 },
       { metric: 'device_utilization_ratio', labels: { engine: 'gpu' }, value: 0.934 },
       { metric: 'device_memory_used_bytes', value: 118n * BigInt(GIB) },
       { metric: 'device_memory_total_bytes', value: 141 * GIB },
-      { metric: 'device_temperature_celsius', labels: { sensor: 'memory' }, value: 72 },
-      { metric: 'device_temperature_celsius', labels: { sensor: 'gpu' }, value: 61.4 },
       { metric: 'device_power_watts', labels: { sensor: 'board' }, value: 640.2 },
-      { metric: 'device_power_limit_watts', labels: { limit: 'max' }, value: 750 },
       { metric: 'device_power_limit_watts', labels: { limit: 'enforced' }, value: 700 },
     ];
-    expect(row(device('gpu-0', readings, { holders: [allocation('train-0')] }))).toEqual([
+    const state = device('gpu-0', readings, { holders: [allocation('train-0')] });
+    expect(row(state)).toEqual([
+      'Healthy',
       'gpu-0',
-      'gpu',
-      'H200',
-      'healthy',
-      '93%',
-      '118/141 GiB',
-      '72°C',
-      '640/700W',
       'ml/train-0/main',
+      'Busy 93.4 %',
+      'Memory 118 GiB of 141 GiB',
+      'Power 640 W of 700 W',
+      'H200',
     ]);
+    expect(text(snapshot([state]))).toMatch(/^STATE +DEVICE +HELD BY +READINGS +MODEL\n/);
   });
 
-  it('leaves open what could not be read', () => {
-    expect(row(device('gpu-0'))).toEqual(['gpu-0', 'gpu', 'H200', 'healthy', '-', '-', '-', '-', '-']);
+  it('leaves out columns that nothing fills, and shows zero as zero', () => {
+    expect(row(device('gpu-0'))).toEqual(['Healthy', 'gpu-0', 'free', 'H200']);
+    expect(row(device('gpu-0', [{ metric: 'device_utilization_ratio', labels: { engine: 'gpu' }, value: 0 }]))[3]).toBe('Busy 0 %');
   });
 
-  it('shows zero as zero', () => {
-    const readings: Reading[] = [
-      { metric: 'device_utilization_ratio', labels: { engine: 'gpu' }, value: 0 },
-      { metric: 'device_memory_used_bytes', value: 0 },
-      { metric: 'device_memory_total_bytes', value: 2.5 * GIB },
-      { metric: 'device_temperature_celsius', labels: { sensor: 'gpu' }, value: 0 },
-      { metric: 'device_power_watts', labels: { sensor: 'board' }, value: 0 },
-    ];
-    expect(row(device('gpu-0', readings)).slice(4, 8)).toEqual(['0%', '0/2.5 GiB', '0°C', '0W']);
+  it('counts further holders, each container once; the wide one names all', () => {
+    const state = device('gpu-0', [], { holders: [allocation('a', '0'), allocation('a', '1'), allocation('b'), allocation('c')] });
+    expect(row(state)[2]).toBe('ml/a/main +2');
+    expect(text(snapshot([state]), { isWide: true })).toContain(' ml/a/main ml/b/main ml/c/main ');
   });
 
-  it('takes the largest of sensors of which none stands for the whole device', () => {
-    const readings: Reading[] = [40, 77, 51].map((value, index) => ({
-      metric: 'device_temperature_celsius',
-      labels: { sensor: `qsfp${index}` },
-      value,
-    }));
-    expect(row(device('fpga-0', readings))[6]).toBe('77°C');
-  });
-
-  it('counts further holders, each container once', () => {
-    const holders = [allocation('a', '0'), allocation('a', '1'), allocation('b'), allocation('c')];
-    expect(row(device('gpu-0', [], { holders })).at(-1)).toBe('ml/a/main +2');
-  });
-
-  it.each<[string, Partial<DeviceState>, string]>([
+  it.each<[string, Partial<DeviceState>, string, string]>([
+    ['a fault', { verdict: { state: 'unhealthy', sinceMs: 0, conditions: [PORT_DOWN] } }, 'Unhealthy', 'PortDown/1: no link'],
+    ['its absence', { missingSinceMs: 5, verdict: { state: 'unhealthy', sinceMs: 5, conditions: [] } }, 'Missing', ''],
+    ['old readings', { stale: true, verdict: { state: 'unknown', sinceMs: 0, conditions: [] } }, 'Unknown', 'last read too old'],
     [
-      'a fault',
-      {
-        verdict: {
-          state: 'unhealthy',
-          sinceMs: 0,
-          conditions: [{ type: 'XidError', class: 'latched', severity: 'fatal', reason: 'X', message: '', remedy: 'reset', sinceMs: 0 }],
-        },
-      },
-      'unhealthy (XidError)',
-    ],
-    ['its absence', { missingSinceMs: 5, verdict: { state: 'unhealthy', sinceMs: 5, conditions: [] } }, 'unhealthy (missing)'],
-    ['old readings', { stale: true, verdict: { state: 'unknown', sinceMs: 5, conditions: [] } }, 'unknown (stale)'],
-    ['what waits to count', { verdict: { state: 'healthy', sinceMs: 0, conditions: [], pending: [WAITS] } }, 'healthy (PortDown pending)'],
-    [
-      'the first that waits to count',
+      'what waits to count, and how many others',
       { verdict: { state: 'healthy', sinceMs: 0, conditions: [], pending: [{ ...WAITS, unverifiedSinceMs: 5 }, WAITS, WAITS] } },
-      'healthy (PortDown pending unverified +2)',
+      'Healthy',
+      'PortDown/1 pending, unverified +2: no link',
     ],
     [
-      'nothing that waits to be recorded only',
-      { verdict: { state: 'healthy', sinceMs: 0, conditions: [], pending: [{ ...WAITS, class: 'latched', severity: 'info' }] } },
-      'healthy',
-    ],
-    [
-      'what counts and what waits to',
+      'what counts before what waits to',
       { verdict: { state: 'degraded', sinceMs: 0, conditions: [SLOW], pending: [WAITS] } },
-      'degraded (RateDegraded, PortDown pending)',
+      'Degraded',
+      'RateDegraded/1 +1: no link',
     ],
     [
       'what waits to be withdrawn',
       { verdict: { state: 'unhealthy', sinceMs: 0, conditions: [{ ...PORT_DOWN, recovering: QUIET }] } },
-      'unhealthy (PortDown recovering)',
+      'Unhealthy',
+      'PortDown/1 recovering: no link',
     ],
     [
-      'what nobody could verify',
-      { verdict: { state: 'unhealthy', sinceMs: 0, conditions: [{ ...PORT_DOWN, unverifiedSinceMs: 5 }] } },
-      'unhealthy (PortDown unverified)',
+      'what was never checked',
+      { verdict: { state: 'healthy', sinceMs: 0, conditions: [], unchecked: ['Xid'] } },
+      'Healthy',
+      'not checked: Xid',
     ],
-    ['no reason', { verdict: { state: 'unknown', sinceMs: 5, conditions: [] } }, 'unknown'],
-  ])('names %s', (_name, more, cell) => {
-    expect(row(device('gpu-0', [], more))[3]).toBe(cell);
+    [
+      'that it is on probation',
+      { verdict: { state: 'healthy', sinceMs: 0, conditions: [], probation: { sinceMs: 0, neededMs: 1 } } },
+      'Healthy',
+      'on probation',
+    ],
+    ['no reason', { verdict: { state: 'unknown', sinceMs: 0, conditions: [] } }, 'Unknown', ''],
+  ])('names %s', (_name, more, word, cell) => {
+    const cells = row(device('gpu-0', [], more));
+    expect(cells[0]).toBe(word);
+    expect(cells.includes(cell === '' ? 'H200' : cell), cells.join('|')).toBe(true);
   });
 
-  it('lists allocations without a device below', () => {
-    const text = snapshotTable(
-      snapshot(
-        [device('gpu-0')],
-        [
-          { allocation: allocation('p', '7', 'rdma/shared'), devices: [], unresolved: 'no-device', held: false },
-          { allocation: allocation('q'), devices: ['nvidia/gpu-0'], held: false },
-        ],
-      ),
+  it('lists problems and allocations without a device below, and one section for each pod', () => {
+    const lost = { allocation: allocation('lost', 'GPU-9'), devices: [], unresolved: 'no-device', held: false } as const;
+    expect(text(snapshot([device('gpu-0')], [lost]))).toMatch(
+      /\nHeld, but no device is known\nml\/lost\/main holds nvidia.com\/gpu GPU-9: No probe/,
     );
-    expect(text.split('\n\n')[1]).toBe(
-      ['HOLDER     RESOURCE     DEVICE ID  WHY IT HAS NO DEVICE', 'ml/p/main  rdma/shared  7          no-device', ''].join('\n'),
+    expect(text(snapshot([device('a', [], { holders: [allocation('train-0')] }), device('b')]), { group: 'pod' })).toMatch(
+      /^STATE .*\nml\/train-0\nHealthy +a .*\nFree\nHealthy +b /,
     );
+    expect(text(snapshot([]))).toBe('There is no device.\n');
+  });
+
+  it('is never wider than the terminal; in a pipe and in the wide form nothing is cut, and an id follows a short name', () => {
+    const board = fixedBoard();
+    for (let columns = 24; columns < 160; columns += 1)
+      for (const line of boardText(board, { isWide: false, group: 'tree', columns })
+        .split('\n')
+        .slice(0, board.devices.length + 1))
+        expect([...line].length, `${columns}: ${line}`).toBeLessThanOrEqual(columns);
+    for (const form of [{ isWide: false }, { isWide: true, columns: 40 }]) {
+      const all = boardText(board, { group: 'tree', ...form });
+      expect(all).not.toContain('…');
+      expect(all).toContain('GPU-5e1f0000-0000-4000-8000-000000000000');
+      expect(all).toContain('Port 1 is down; its physical state is Polling.');
+    }
+  });
+
+  it('lets no text from outside break a line or steer the terminal', () => {
+    const hostile = device('gpu-0', [], { holders: [{ ...allocation('a'), pod: 'b\nc\u001b[2J' }] });
+    expect(text(snapshot([hostile]))).toContain('ml/b\\u000ac\\u001b[2J/main');
   });
 });

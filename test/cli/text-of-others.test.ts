@@ -13,7 +13,7 @@ import { SimulatedKubelet } from '../../src/sim/kubelet/kubelet.ts';
 import { captureOf } from '../support/one-capture.ts';
 import { PseudoTerminal } from '../support/pseudo-terminal.ts';
 import { MAIN, run } from './command-line.ts';
-import { fixedBoard } from './top/fixed-board.ts';
+import { toldBoard } from './top/fixed-board.ts';
 
 /** A text with each kind of character that must not reach a terminal, and with a line of its own. */
 const HOSTILE = `owned\u001b]0;t\u0007\u001b[5n\u009b6n\u202ert\u200f\u2066\u2028\u2029\u0085\u007f\u200b\ufe0f\u{e0041}\b\rback\nFORGED`;
@@ -89,10 +89,9 @@ function captureBytes(files: Readonly<Record<string, string>>): Buffer {
 /** An agent whose every text is hostile. */
 function answerTo(url: string): unknown {
   const condition = { type: HOSTILE, instance: HOSTILE, severity: HOSTILE, reason: HOSTILE, message: HOSTILE, remedy: HOSTILE };
-  const health = { state: 'unhealthy', since: HOSTILE, conditions: [condition], pending: [{ ...condition, countsAt: HOSTILE }] };
-  const device = { family: 'infiniband', id: HOSTILE, aliases: [HOSTILE], uuid: HOSTILE, health, holders: [], key: HOSTILE };
+  const device = { family: 'infiniband', id: HOSTILE, aliases: [HOSTILE], uuid: HOSTILE, key: HOSTILE };
   const incident = { id: HOSTILE, time: HOSTILE, device: HOSTILE, states: [HOSTILE], conditions: [HOSTILE], holders: [HOSTILE] };
-  if (url === '/api/v1/devices') return { devices: [device] };
+  if (url.startsWith('/api/v1/devices?')) return hostileBoard({ ...condition, since: TIME });
   if (url === '/api/incidents') return { incidents: [incident] };
   if (url.startsWith('/api/incidents/')) {
     const holder = { namespace: HOSTILE, pod: HOSTILE, container: HOSTILE, resource: HOSTILE, deviceId: HOSTILE, since: HOSTILE };
@@ -136,8 +135,23 @@ function answerTo(url: string): unknown {
     };
   }
   if (url.startsWith('/api/v1/explain/')) return { takenAt: HOSTILE, lines: [HOSTILE] };
-  if (url === '/api/board') return JSON.parse(JSON.stringify(fixedBoard()).replaceAll('training', JSON.stringify(HOSTILE).slice(1, -1)));
   return undefined;
+}
+
+const TIME = '2026-03-01T12:00:00.000Z';
+
+function hostileBoard(condition: object): object {
+  const { devices, ...board } = toldBoard();
+  const health = { state: 'unhealthy', since: TIME, conditions: [condition], pending: [{ ...condition, countsAt: TIME }] };
+  const holder = { namespace: HOSTILE, pod: HOSTILE, container: HOSTILE, resource: HOSTILE, deviceId: HOSTILE };
+  const names = { key: HOSTILE, id: HOSTILE, name: HOSTILE, aliases: [HOSTILE], uuid: HOSTILE, model: HOSTILE };
+  return {
+    ...board,
+    node: HOSTILE,
+    problems: [{ family: HOSTILE, code: HOSTILE, message: HOSTILE, remedy: HOSTILE }],
+    unresolved: [{ ...holder, why: HOSTILE }],
+    devices: [{ ...devices[0], ...names, holders: [holder], shown: [{ label: HOSTILE, text: HOSTILE }], health }],
+  };
 }
 
 interface Case {

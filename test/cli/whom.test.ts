@@ -9,6 +9,7 @@ import type { Configuration } from '../../src/config/configuration.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 import { run } from './command-line.ts';
+import { toldBoard, toldDevice } from './publish/on-clock.ts';
 
 let folder: string;
 let own: readonly string[];
@@ -16,7 +17,7 @@ let impostor: Server;
 let asked: string[];
 let agent: ServedAgent | undefined;
 
-const DEVICE = { family: 'nvidia', id: 'GPU-x', aliases: [], health: { state: 'healthy', conditions: [] }, holders: [] };
+const BOARD = toldBoard([toldDevice('GPU-x', 'healthy')]);
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'device-agent-whom-'));
@@ -31,7 +32,7 @@ beforeEach(() => {
   impostor = createServer(({ url = '' }, response) => {
     asked.push(url);
     response.setHeader('content-type', 'application/json').setHeader('device-agent', 'node="here", pid=1, started=@1');
-    response.end(JSON.stringify({ devices: [DEVICE], allocations: [], probes: [], takenAt: new Date().toISOString() }));
+    response.end(JSON.stringify({ ...BOARD, allocations: [], probes: [] }));
   });
 });
 afterEach(async () => {

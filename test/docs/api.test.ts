@@ -10,7 +10,7 @@ const paths = overview.flatMap((line) => [...(line.split('|')[1] ?? '').matchAll
 const examples = [...text.matchAll(/^## GET (\S+)\n.*?```json\n(.*?)```/gms)].map(
   ([, path, example]) => [path as string, JSON.parse(example as string) as unknown] as const,
 );
-const sources = ['src/server/api/api.ts', 'src/server/api/board.ts', 'src/server/api/usage.ts', 'src/server/pages/pages.ts']
+const sources = ['src/server/api/api.ts', 'src/server/api/usage.ts', 'src/server/pages/pages.ts']
   .map((path) => readFileSync(path, 'utf8'))
   .join('\n');
 

@@ -16,7 +16,7 @@ const PROBE_MS = 10_000;
 const PROBES = 8;
 
 const requestOf = (path: string, header = ''): string => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${header}\r\n`;
-const STREAM = requestOf('/api/board/watch');
+const STREAM = requestOf('/api/v1/devices/watch');
 
 let root: string;
 let agent: ServedAgent | undefined;

@@ -10,6 +10,7 @@ import { checkFamilies } from '../../src/cli/doctor/family-checks.ts';
 import { checkPodResources } from '../../src/cli/doctor/kubelet-checks.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { run } from '../cli/command-line.ts';
+import { toldBoard } from '../cli/publish/on-clock.ts';
 import { seriesValue } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
 
@@ -52,7 +53,7 @@ describe('doctor beside a running agent', () => {
                 probes: [{ family: 'infiniband', succeeded: true, problems: [{ code: 'nodes-hidden', message: 'listing fails' }] }],
                 kubelet: { problem: { reason: 'refused', message: 'nobody listens' } },
               }
-            : { devices: [] },
+            : toldBoard([]),
       } as never,
     });
     const options = { socket: join(tmpdir(), 'kubelet.sock'), sysfs: tmpdir() };
@@ -86,7 +87,11 @@ describe('doctor beside a running agent', () => {
     node.change(down);
     await expect.poll(list, WAIT).toEqual({ mlx5_0: 'Healthy', mlx5_1: 'Unhealthy' });
     const [sick] = await findings(node, address);
-    expect(sick).toMatchObject({ name: 'devices', detail: 'infiniband/mlx5_1 is unhealthy', cause: expect.stringMatching(/^PortDown: /) });
+    expect(sick).toMatchObject({
+      name: 'devices',
+      detail: 'infiniband/mlx5_1 is unhealthy',
+      cause: expect.stringMatching(/^PortDown\/1: /),
+    });
 
     writeFileSync(join(node.root, 'config.yaml'), 'log: {level: loud}');
     agent.child.kill('SIGHUP');

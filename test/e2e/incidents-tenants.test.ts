@@ -101,7 +101,7 @@ describe('tenants of a simulated node', () => {
         expect([...new Set(one.held.map(({ namespace }) => namespace))]).toEqual([own]);
       }
     }
-    for (const path of ['/metrics', '/', '/incidents', '/api/v1/devices', '/api/v1/allocations', '/api/board', '/api/usage'])
+    for (const path of ['/metrics', '/', '/incidents', '/api/v1/devices', '/api/v1/allocations', '/api/usage'])
       expect((await get(path, 'alice')).status).toBe(403);
     for (const { id } of await list('admin')) {
       expect((await get(`/api/incidents/${id}`, 'bob')).status).toBe(403);

@@ -12,7 +12,7 @@ const WAIT = { timeout: 40_000, interval: 100 };
 /** The parts of an answer of the API that are compared. */
 interface ToldDevice {
   readonly id: string;
-  readonly present: boolean;
+  readonly missingSince?: string;
   readonly health: { readonly state: HealthState; readonly conditions: readonly { readonly type: string; readonly instance?: string }[] };
 }
 
@@ -38,7 +38,7 @@ async function everyAnswer(node: TroubledNode): Promise<Record<string, unknown>>
   );
   return {
     api: byName((name) => of(name)?.health.state),
-    present: byName((name) => of(name)?.present),
+    present: byName((name) => of(name)?.missingSince === undefined),
     metrics: byName((name) =>
       (['healthy', 'degraded', 'unhealthy', 'unknown'] as const)
         .filter((state) => seriesValue(metrics, 'device_health', { device: name, state }) === 1)
@@ -67,8 +67,10 @@ function command(): { readonly status: number | null; readonly states: object } 
   const address = troubled?.node.agent?.url.replace('http://', '');
   const words = [PROGRAM, 'health', `--web.listen-address=${address}`, '-o', 'json'];
   const { status, stdout } = spawnSync(process.execPath, words, { encoding: 'utf8' });
-  const { devices: list } = JSON.parse(stdout) as { readonly devices: readonly { readonly device: string; readonly state: string }[] };
-  return { status, states: Object.fromEntries(list.map(({ device, state }) => [device.replace('infiniband/', ''), state])) };
+  const { devices: list } = JSON.parse(stdout) as {
+    readonly devices: readonly { readonly key: string; readonly health: { readonly state: string } }[];
+  };
+  return { status, states: Object.fromEntries(list.map(({ key, health }) => [key.replace('infiniband/', ''), health.state])) };
 }
 
 /** The same as it should be. */

@@ -5,7 +5,7 @@ import { type FamilyReading, familyReading, familyReadingsIn } from '../../src/m
 import type { HealthState } from '../../src/model/health.ts';
 import { familyState } from '../support/snapshots.ts';
 
-const device = (state: HealthState, more: Partial<SeenDevice> = {}): SeenDevice => ({ key: 'gpu/a', verdict: { state }, ...more });
+const device = (state: HealthState, more: Partial<SeenDevice> = {}): SeenDevice => ({ key: 'gpu/a', health: { state }, ...more });
 const READ: FamilyReading = { family: 'gpu', complete: true };
 const UNREAD: FamilyReading = { family: 'gpu', complete: false, problem: 'driver-not-loaded' };
 const LOST: FamilyReading = { ...READ, unreturned: ['b'] };
@@ -55,11 +55,16 @@ describe('what may be called well', () => {
       undefined,
       ['True FatalCondition', 'True FamiliesNotRead', 'Unknown FamiliesNotRead'],
     ],
-    ['stale', [device('unknown', { isStale: true })], [READ], ['Unknown DevicesNotRead', 'True DevicesNotRead', 'Unknown DevicesNotRead']],
-    ['missing', [device('unhealthy', { isMissing: true })], [READ], ['True FatalCondition', 'False AllRead', 'True DevicesAbsent']],
+    ['stale', [device('unknown', { stale: true })], [READ], ['Unknown DevicesNotRead', 'True DevicesNotRead', 'Unknown DevicesNotRead']],
+    [
+      'missing',
+      [device('unhealthy', { missingSince: '2026-03-01T12:00:00Z' })],
+      [READ],
+      ['True FatalCondition', 'False AllRead', 'True DevicesAbsent'],
+    ],
   ] as const)('with a device that is %s', (_, devices, families, expected) => {
     expect(answers({ devices, families })).toEqual(expected);
-    const judged = devices.map((one) => ({ ...one, verdict: { ...one.verdict, conditions: [] } }));
+    const judged = devices.map((one) => ({ ...one, health: { ...one.health, conditions: [] } }));
     const { exitCode } = nodeProblem({ devices: judged, families, expected: [] });
     expect(exitCode === 0).toBe(expected[0].startsWith('False'));
   });
@@ -72,7 +77,7 @@ describe('what may be called well', () => {
       false,
       false,
     ]);
-    expect(isKnownWell(device('healthy', { isMissing: true }), [READ])).toBe(false);
+    expect(isKnownWell(device('healthy', { missingSince: '2026-03-01T12:00:00Z' }), [READ])).toBe(false);
   });
 });
 

@@ -7,19 +7,19 @@ import { found, gone, OneDevice, policyFor, spec } from './one-device.ts';
 const READ = [{ family: 'test', complete: true }];
 const judged = (key: string, ...finding: Parameters<OneDevice['read']>[1][]) => {
   const one = new OneDevice(policyFor([spec('Down'), spec('Hot', { severity: 'degraded' }), spec('Blind', { class: 'no-data' })]));
-  return { key, verdict: one.read(0, ...finding) };
+  return { key, health: one.read(0, ...finding) };
 };
 const pending = (() => {
   const one = new OneDevice(policyFor([spec('Down', { forMs: 10_000 }), spec('Noise', { severity: 'info', forMs: 10_000 })]));
-  return { key: 'test/h', verdict: one.read(0, found('Down', { instance: '1' }), found('Noise')) };
+  return { key: 'test/h', health: one.read(0, found('Down', { instance: '1' }), found('Noise')) };
 })();
 const recovering = (() => {
   const one = new OneDevice(policyFor([spec('Down', { recoveryMs: 30_000 })]));
   one.read(0, found('Down', { instance: '1' }));
-  return { key: 'test/i', verdict: one.read(5, gone('Down')) };
+  return { key: 'test/i', health: one.read(5, gone('Down')) };
 })();
 const healthy = judged('test/a');
-const onProbation = { key: 'test/j', verdict: { ...healthy.verdict, probation: { sinceMs: 0, busyMs: 0, neededMs: 1 } } };
+const onProbation = { key: 'test/j', health: { ...healthy.health, probation: { sinceMs: 0, busyMs: 0, neededMs: 1 } } };
 const degraded = judged('test/b', found('Hot'));
 const unknown = judged('test/c', found('Blind'));
 const unhealthy = judged('test/d', found('Down', { instance: '1' }), found('Hot'));
@@ -28,7 +28,7 @@ const unhealthy = judged('test/d', found('Down', { instance: '1' }), found('Hot'
 const lostSight = (key: string, config: HealthConfig, lose: (one: OneDevice) => Verdict) => {
   const one = new OneDevice(policyFor([spec('Hot', { severity: 'degraded' })], config));
   one.read(0, found('Hot'));
-  return { key, verdict: lose(one) };
+  return { key, health: lose(one) };
 };
 const stale = lostSight('test/e', {}, (one) => one.wait(60));
 const lost = lostSight('test/f', { conditions: { '*.DeviceMissing': { severity: 'degraded' } } }, (one) => one.missing(10));
@@ -47,19 +47,24 @@ describe('the answer for node-problem-detector', () => {
       0,
       '3 of 3 devices healthy, test/h Down/1 pending, on probation: test/j (and 1 more)',
     ],
-    ['one whose fault ended', [recovering], 1, "test/i unhealthy, Down/1 recovering, it was 'Down at 42'"],
-    ['one degraded', [healthy, degraded], 0, 'test/b degraded, Hot: Hot at 42; reset'],
-    ['one unknown', [healthy, degraded, unknown], 2, 'test/c unknown, Blind: Blind at 42; reset'],
-    ['one that was degraded and is not read', [stale], 2, 'test/e unknown, DeviceNotRead: last reading is 1m old; inspect'],
+    ['one whose fault ended', [recovering], 1, "test/i unhealthy, Down/1 (Because) recovering: it was 'Down at 42'"],
+    ['one degraded', [healthy, degraded], 0, 'test/b degraded, Hot (Because): Hot at 42; remedy: reset'],
+    ['one unknown', [healthy, degraded, unknown], 2, 'test/c unknown, Blind (Because): Blind at 42; remedy: reset'],
+    ['one that was degraded and is not read', [stale], 2, 'test/e unknown, DeviceNotRead (Stale): last reading is 1m old; remedy: inspect'],
     [
       'one that was degraded and is gone',
       [lost],
       2,
-      'test/f unknown, DeviceMissing: was listed before, but the latest complete reading of its family does not list it; inspect',
+      'test/f unknown, DeviceMissing (NotListed): was listed before, but the latest complete reading of its family does not list it; remedy: inspect',
     ],
     ['one that was degraded and is gone, which does not count', [unsaid], 2, 'test/g unknown'],
-    ['one unhealthy', [unknown, unhealthy], 1, 'test/d unhealthy, Down/1: Down at 42; reset'],
-    ['several unhealthy', [unhealthy, unhealthy, unhealthy], 1, '3 unhealthy, first: test/d unhealthy, Down/1: Down at 42; reset'],
+    ['one unhealthy', [unknown, unhealthy], 1, 'test/d unhealthy, Down/1 (Because): Down at 42; remedy: reset'],
+    [
+      'several unhealthy',
+      [unhealthy, unhealthy, unhealthy],
+      1,
+      '3 unhealthy, first: test/d unhealthy, Down/1 (Because): Down at 42; remedy: reset',
+    ],
   ])('with %s', (_, devices, exitCode, message) => {
     expect(nodeProblem({ devices, families: READ, expected: [] })).toEqual({ exitCode, message });
   });
@@ -67,8 +72,8 @@ describe('the answer for node-problem-detector', () => {
 
 describe('one condition of the node', () => {
   const NOW_MS = 1_000_000;
-  const missing = { ...unhealthy, key: 'test/m', isMissing: true };
-  const old = { ...unknown, isStale: true };
+  const missing = { ...unhealthy, key: 'test/m', missingSince: '2026-03-01T12:00:00Z' };
+  const old = { ...unknown, stale: true };
   const unread = { family: 'test', expected: 2 };
 
   it.each([
@@ -91,10 +96,14 @@ describe('one condition of the node', () => {
   });
 
   it('is an event for two minutes after a device became worse, and never unknown', () => {
+    const changed = (device: JudgedState, secondsAgo: number): JudgedState => ({
+      ...device,
+      health: { ...device.health, since: new Date(NOW_MS - secondsAgo * 1_000).toISOString() },
+    });
     const event = (...devices: readonly JudgedState[]) =>
       nodeCondition('DeviceNotHealthy', { devices, families: READ, expected: [unread] }, NOW_MS);
-    expect(event({ ...degraded, sinceMs: NOW_MS - 119_000 })).toEqual({ exitCode: 1, message: 'test/b degraded, Hot: Hot at 42; reset' });
-    expect(event({ ...degraded, sinceMs: NOW_MS - 120_000 }, { ...healthy, sinceMs: NOW_MS })).toEqual({
+    expect(event(changed(degraded, 119))).toEqual({ exitCode: 1, message: 'test/b degraded, Hot (Because): Hot at 42; remedy: reset' });
+    expect(event(changed(degraded, 120), changed(healthy, 0))).toEqual({
       exitCode: 0,
       message: 'no device changed',
     });

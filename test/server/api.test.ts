@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { timeText } from '../../src/board/units.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
 import type { MetricSpec } from '../../src/model/metric.ts';
 import { shared } from '../../src/model/shared-metrics.ts';
-import { readingName, readingViews, timeText } from '../../src/server/api/names.ts';
+import { readingName, readingViews } from '../../src/server/api/views.ts';
 import { snapshot, TAKEN_AT_MS } from '../metrics/sample.ts';
 import { type Started, start } from './start.ts';
 
@@ -16,7 +17,10 @@ const get = async (path: string) => JSON.parse(await (await fetch(started.url + 
 
 describe('query parameters', () => {
   it.each([
-    ['/api/v1/devices?family=toy', 'There is no parameter "family". This path has no parameters.'],
+    [
+      '/api/v1/devices?families=toy',
+      'There is no parameter "families". Known here: text, family, state, namespace, holder, sort, readings.',
+    ],
     ['/api/v1/devices/toy/toy-1?x', 'There is no parameter "x". This path has no parameters.'],
     ['/api/v1/events?since=1&limit=3', 'There is no parameter "limit". Known here: since.'],
     ['/api/v1/status?x=1', 'There is no parameter "x". This path has no parameters.'],
@@ -28,32 +32,36 @@ describe('query parameters', () => {
 
 describe('/api/v1/devices', () => {
   it('lists every device with health, holders and readings under names with units', async () => {
-    const { devices, takenAt } = await get('/api/v1/devices');
+    const { devices, takenAt } = await get('/api/v1/devices?sort=name');
     expect(takenAt).toBe('2026-03-01T12:00:00.000Z');
     expect(devices.map(({ id }: { id: string }) => id)).toEqual(['toy-0', 'toy-1', 'toy-2', 'wire-a', 'wire-b']);
+    expect(devices[0].holders.map(({ pod, part }: { pod: string; part?: string }) => [pod, part])).toEqual([
+      ['train-0', undefined],
+      ['share-a', 'toy-1'],
+      ['share-b', 'toy-1'],
+    ]);
     expect(devices[0]).toMatchObject({
       family: 'toy',
       pciAddress: '0000:3b:00.0',
       numaNode: 0,
-      present: true,
       stale: false,
       readAt: '2026-03-01T11:59:59.750Z',
       health: { state: 'healthy', since: '2026-03-01T11:59:00.000Z', conditions: [] },
-      holders: [{ namespace: 'ml', pod: 'train-0', container: 'main', resource: 'example.com/toy', deviceId: 'toy-0' }],
       readings: { temperatureCelsius: [{ labels: { sensor: 'core' }, value: 41.5 }], memoryUsedBytes: 1_073_741_824 },
     });
   });
 
   it('gives integers that JSON would round as text', async () => {
-    const { devices } = await get('/api/v1/devices');
+    const { devices } = await get('/api/v1/devices?sort=name');
     expect(devices[0].readings.errorsTotal).toEqual([{ labels: { kind: 'parity' }, value: '18446744073709551615' }]);
   });
 
   it('says of a missing device since when, of a stale one that it is', async () => {
-    const { devices } = await get('/api/v1/devices');
-    expect(devices[2]).toMatchObject({ present: false, missingSince: '2026-03-01T11:59:59.000Z', readings: {} });
-    expect(devices[4]).toMatchObject({ present: true, stale: true, health: { state: 'unknown' } });
+    const { devices } = await get('/api/v1/devices?sort=name');
+    expect(devices[2]).toMatchObject({ missingSince: '2026-03-01T11:59:59.000Z', readings: {} });
+    expect(devices[4]).toMatchObject({ stale: true, health: { state: 'unknown' } });
     expect(devices[4].health).not.toHaveProperty('since');
+    expect(devices[4]).not.toHaveProperty('missingSince');
   });
 
   it('gives one device by family and id', async () => {
@@ -112,7 +120,7 @@ describe('/api/v1/allocations', () => {
   it('lists what containers hold, with devices or with the reason why there are none', async () => {
     const { allocations, exclusive, allocatable } = await get('/api/v1/allocations');
     expect(allocations).toHaveLength(snapshot.allocations.length);
-    expect(allocations[4]).toMatchObject({ pod: 'pool-0', deviceId: '3', devices: ['wire-a', 'wire-b'], held: true });
+    expect(allocations[4]).toMatchObject({ pod: 'pool-0', deviceId: '3', devices: ['wire/wire-a', 'wire/wire-b'], held: true });
     expect(allocations[5]).toMatchObject({ pod: 'lost-0', devices: [], unresolved: 'no-device' });
     expect(allocations[7].claim).toMatchObject({ driver: 'wire.example.com', pool: 'node-1', device: 'wire-b' });
     expect(exclusive[0]).toMatchObject({ pod: 'train-0', cpus: [2, 3] });

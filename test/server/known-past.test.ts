@@ -20,8 +20,12 @@ const change = (timeMs: number, from: HealthState, to: HealthState): HealthEvent
   holders: [],
 });
 const span = (fromMs: number, untilMs: number) => ({ fromMs, untilMs });
+const toldSince = (ms: number, state: HealthState = 'healthy'): KnownPast['device'] => ({
+  key: KEY,
+  health: { state, since: new Date(ms).toISOString(), conditions: [] },
+});
 const past = (part: Partial<KnownPast> & { readonly state?: HealthState }): KnownPast => ({
-  row: { key: KEY, state: part.state ?? 'healthy', sinceMs: 0 },
+  device: toldSince(0, part.state),
   events: [],
   watched: { spans: [span(0, NOW)], since: { [KEY]: 0 } },
   readTimes: [],
@@ -76,9 +80,6 @@ describe('the past of a device', () => {
   });
 
   it('begins with the first known state where nobody tells when the agent judged', () => {
-    expect(told(past({ watched: undefined, row: { key: KEY, state: 'healthy', sinceMs: 4_000 } }))).toEqual([
-      '? 0-4000',
-      'healthy 4000-10000',
-    ]);
+    expect(told(past({ watched: undefined, device: toldSince(4_000) }))).toEqual(['? 0-4000', 'healthy 4000-10000']);
   });
 });

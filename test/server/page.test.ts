@@ -24,7 +24,7 @@ describe('the page of devices', () => {
       '>toy-0</a>',
       'Toy &quot;Deluxe&quot;',
       '<span class="state degraded">Degraded</span>',
-      '<b><a href="/conditions#toy.TooWarm">TooWarm (core)</a></b>',
+      '<b><a href="/conditions#toy.TooWarm">TooWarm/core (OverLimit)</a></b>',
       '91 °C &lt;over&gt; 90 °C',
       'Check fans, heat sink and air flow.',
       'ml/<a href="/pods/ml/train-0"><b>train-0</b></a>',

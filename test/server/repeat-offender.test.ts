@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 import { boardOf } from '../../src/board/board.ts';
-import type { BoardRow } from '../../src/board/row.ts';
+import type { DeviceView } from '../../src/board/device-view.ts';
 import { deviceLines } from '../../src/cli/top/device-view.ts';
 import type { ListedIncident } from '../../src/incidents/store.ts';
 import type { Verdict } from '../../src/model/health.ts';
@@ -81,8 +81,8 @@ it('says on its page and in the terminal whether it worked, and that nothing tel
     const now = returned(busyMs === undefined ? {} : { busyMs });
     expect(await ask(now, '/devices/toy/b')).toContain(text);
     await started?.server.close();
-    const [row] = boardOf(now, { nowMs: TAKEN_AT_MS }).rows;
-    const lines = deviceLines(row as BoardRow, undefined, 200, { nowMs: TAKEN_AT_MS } as Parameters<typeof deviceLines>[3]);
+    const [row] = boardOf(now, { nowMs: TAKEN_AT_MS }).devices;
+    const lines = deviceLines(row as DeviceView, undefined, 200, { nowMs: TAKEN_AT_MS } as Parameters<typeof deviceLines>[3]);
     expect(lines.map((spans) => spans.map((one) => one.text).join('')).join('\n')).toContain(text);
     expect(busyMs !== undefined || !(await ask(now, '/metrics')).includes('device_probation_busy_seconds{')).toBe(true);
   }

@@ -53,8 +53,8 @@ describe('a condition that waits to count', () => {
   it('is shown with the state that it will change, with the time from which it counts and its remedy', async () => {
     const { page, devicePage, tile, health } = await told({ pending: [pending] });
     expect(page).toEqual([
-      'Healthy for 3 min, PortDown (1) pending',
-      'PortDown (1) fatal, LinkPolling, pending',
+      'Healthy for 3 min, PortDown/1 pending',
+      'fatal PortDown/1 (LinkPolling) pending',
       'port 1 is down, physical state polling',
       'It does not count yet. If it continues, it counts from 12:00:21 UTC.',
       'Check cable, transceiver and the remote port.',
@@ -83,8 +83,8 @@ describe('a condition that waits to count', () => {
   it('shows no time while no reading shows whether it still holds, because the wait is paused then', async () => {
     const { page, health } = await told({ pending: [{ ...pending, unverifiedSinceMs: BLIND_MS }] });
     expect(page.slice(0, 4)).toEqual([
-      'Healthy for 3 min, PortDown (1) pending, unverified',
-      'PortDown (1) fatal, LinkPolling, pending, unverified',
+      'Healthy for 3 min, PortDown/1 pending, unverified',
+      'fatal PortDown/1 (LinkPolling) pending, unverified',
       'port 1 is down, physical state polling',
       'Since 11:59:00 UTC no reading shows whether it still holds. Until a reading shows that it does, it does not count.',
     ]);
@@ -93,7 +93,7 @@ describe('a condition that waits to count', () => {
 
   it('does not change the state text when its severity is info', async () => {
     const { page, tile } = await told({ pending: [{ ...pending, class: 'latched', severity: 'info' }] });
-    expect(page.slice(0, 2)).toEqual(['Healthy for 3 min', 'PortDown (1) info, LinkPolling, pending']);
+    expect(page.slice(0, 2)).toEqual(['Healthy for 3 min', 'info PortDown/1 (LinkPolling) pending']);
     expect(tile).toBe('');
   });
 
@@ -105,7 +105,7 @@ describe('a condition that waits to count', () => {
   it('is shown with a condition that counts, with the number of further ones', async () => {
     const hot: ActiveCondition = { ...down, type: 'Hot', class: 'latched', severity: 'degraded' };
     const { page } = await told({ state: 'degraded', conditions: [hot], pending: [pending, { ...pending, instance: '2' }] });
-    expect(page[0]).toBe('Degraded for 3 min, PortDown (1) pending and 1 more');
+    expect(page[0]).toBe('Degraded for 3 min, PortDown/1 pending and 1 more');
   });
 });
 
@@ -113,8 +113,8 @@ describe('a condition that waits to be withdrawn', () => {
   it('shows what it was and when it is withdrawn, and needs no action', async () => {
     const { page, devicePage, health } = await told({ state: 'unhealthy', conditions: [recovering] });
     expect(page).toEqual([
-      'Unhealthy for 3 min, PortDown (1) recovering',
-      'PortDown (1) fatal, LinkPolling, recovering',
+      'Unhealthy for 3 min, PortDown/1 recovering',
+      'fatal PortDown/1 (LinkPolling) recovering',
       "It ended 10 s ago. Its last message was 'port 1 is down, physical state polling'.",
       'If it does not return, the first reading after 12:00:51 UTC withdraws it. No action is needed.',
     ]);
@@ -135,7 +135,7 @@ describe('a condition that waits to be withdrawn', () => {
 
   it('shows no withdrawal time while no reading shows whether it returned', async () => {
     const { page } = await told({ state: 'unhealthy', conditions: [{ ...recovering, unverifiedSinceMs: BLIND_MS }] });
-    expect(page[0]).toBe('Unhealthy for 3 min, PortDown (1) recovering, unverified');
+    expect(page[0]).toBe('Unhealthy for 3 min, PortDown/1 recovering, unverified');
     expect(page[3]).toBe('Since 11:59:00 UTC no reading shows whether it returned. Until a reading shows that it did not, it counts.');
   });
 
@@ -154,8 +154,8 @@ describe('a condition that no reading could verify', () => {
   it('shows since when, and keeps its remedy', async () => {
     const { page, health } = await told({ state: 'unhealthy', conditions: [{ ...down, unverifiedSinceMs: BLIND_MS }] });
     expect(page).toEqual([
-      'Unhealthy for 3 min, PortDown (1) unverified',
-      'PortDown (1) fatal, LinkPolling, unverified',
+      'Unhealthy for 3 min, PortDown/1 unverified',
+      'fatal PortDown/1 (LinkPolling) unverified',
       'port 1 is down, physical state polling',
       'Since 11:59:00 UTC no reading shows whether it still holds.',
       'Check cable, transceiver and the remote port.',

@@ -1,5 +1,8 @@
+import { parentKey, stateOf } from '../../board/device-view.ts';
+import { REMEDY_TEXTS } from '../../board/words.ts';
+import { nameWithPhase } from '../../model/condition-text.ts';
 import { REFUSAL_TEXTS } from '../agent-api.ts';
-import { type ApiDevice, devicesIn } from '../api-device.ts';
+import { BOARD_PATH, boardIn, ownBoard } from '../board-answer.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 
 /** Findings of one kind. A node with a fault of its fabric can have hundreds of them. */
@@ -7,30 +10,24 @@ const MOST = 16;
 const REMEDY = '"device-agent health -o text" prints every condition; docs/health.md links the pages that explain them.';
 
 /** Reports devices that are not healthy: by the verdicts of the running agent, which have a history, or by one reading. */
-export async function checkDevices({ collect, ask }: CheckContext): Promise<CheckResult[]> {
+export async function checkDevices({ collect, ask, families }: CheckContext): Promise<CheckResult[]> {
   const name = 'devices';
-  const { answer } = await ask('/api/v1/devices');
-  let devices = devicesIn(answer?.body);
-  if (devices === undefined) {
-    const [snapshot, { devicesView }] = await Promise.all([collect(), import('../../server/api/views.ts')]);
-    devices = devicesIn(JSON.parse(JSON.stringify(devicesView(snapshot), (_, value) => (typeof value === 'bigint' ? 0 : value)))) ?? [];
-  }
+  const { devices } = boardIn((await ask(BOARD_PATH)).answer?.body) ?? ownBoard(await collect(), families);
   if (devices.length === 0) return [skipped(name, 'there are no devices')];
   const unwell = devices.filter(({ health }) => health.state !== 'healthy');
   if (unwell.length === 0) return [ok(name, `${devices.length} ${devices.length === 1 ? 'device is' : 'devices are'} healthy`)];
   // A port that is down is down for each virtual function: one finding, and not hundreds.
-  const named = new Set(unwell.map(({ family, id, health }) => `${family}/${id} ${health.conditions[0]?.type}`));
-  const isOfWhole = ({ family, parent, health }: ApiDevice): boolean =>
-    parent !== undefined && health.conditions.length > 0 && named.has(`${family}/${parent} ${health.conditions[0]?.type}`);
-  const findings = unwell
-    .filter((device) => !isOfWhole(device))
-    .map(({ family, id, health }) => {
-      const [worst] = health.conditions;
-      const parts = unwell.filter((one) => one.family === family && one.parent === id && isOfWhole(one)).length;
-      const also = parts === 0 ? '' : `, and ${parts} of its parts for the same reason`;
-      const cause = worst === undefined ? 'There is no current reading of the device.' : `${worst.type}: ${worst.message}`;
-      return finding(name, `${family}/${id} is ${health.state}${also}`, cause, worst === undefined ? REMEDY : `${worst.remedy}. ${REMEDY}`);
-    });
+  const [ofWhole, own] = [true, false].map((isOfWhole) =>
+    unwell.filter(({ health }) => (health.conditions[0]?.ofWhole !== undefined) === isOfWhole),
+  );
+  const findings = (own ?? []).map((device) => {
+    const [worst] = device.health.conditions;
+    const parts = (ofWhole ?? []).filter((one) => parentKey(one) === device.key).length;
+    const also = parts === 0 ? '' : `, and ${parts} of its parts for the same reason`;
+    const cause = worst === undefined ? 'There is no current reading of the device.' : `${nameWithPhase(worst)}: ${worst.message}`;
+    const advice = worst === undefined ? undefined : REMEDY_TEXTS[worst.remedy];
+    return finding(name, `${device.key} is ${stateOf(device)}${also}`, cause, advice === undefined ? REMEDY : `${advice} ${REMEDY}`);
+  });
   return bounded(name, findings);
 }
 

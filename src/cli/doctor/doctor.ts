@@ -15,7 +15,7 @@ import { visible } from '../../model/one-line.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { pluginOptions } from '../../plugin/options.ts';
 import { type Ask, type Asked, askFor } from '../agent-api.ts';
-import { expectedIn } from '../api-device.ts';
+import { BOARD_PATH, boardIn } from '../board-answer.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { withProgress } from '../progress.ts';
 import { agentSettings } from '../settings.ts';
@@ -124,8 +124,7 @@ async function checkExpected({ configuration, collect, ask }: CheckContext): Pro
   const name = 'expected-devices';
   if (Object.keys(configuration.part(expectedDevices)).length === 0)
     return [skipped(name, 'the configuration expects no number of devices')];
-  const { answer } = await ask('/api/v1/devices');
-  const expected = expectedIn(answer?.body) ?? (await collect()).expected ?? [];
+  const { expected = [] } = boardIn((await ask(BOARD_PATH)).answer?.body) ?? (await collect());
   const findings = expected.flatMap((one) => judge(name, one));
   return findings.length > 0 ? findings : [ok(name, expected.map(({ family, present }) => `${present} ${family}`).join(', '))];
 }

@@ -2,9 +2,10 @@ import { Tree } from '../../host/fs/tree.ts';
 import { pathOptions } from '../../host/options.ts';
 import { functionsOnBus } from '../../host/pci/functions.ts';
 import type { Problem } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import { supervisorProblems } from '../../supervisor/problems.ts';
-import { type ApiDevice, devicesIn } from '../api-device.ts';
+import { BOARD_PATH, boardIn } from '../board-answer.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 
 /** The part of a collection that the check needs. */
@@ -16,7 +17,7 @@ export interface Found {
 /** Judges the probe of each family by the agent's latest run. Without an agent each probe runs once here. */
 export async function checkFamilies(context: CheckContext): Promise<CheckResult[]> {
   const probes = probesIn((await context.ask('/api/v1/status')).answer?.body);
-  const devices = probes && devicesIn((await context.ask('/api/v1/devices')).answer?.body);
+  const devices = probes && boardIn((await context.ask(BOARD_PATH)).answer?.body)?.devices;
   return (await Promise.all(context.families.map((family) => checkFamily(family, context, probes, devices)))).flat();
 }
 
@@ -24,7 +25,7 @@ async function checkFamily(
   family: DeviceFamily,
   context: CheckContext,
   probes: readonly ToldProbe[] | undefined,
-  devices: readonly ApiDevice[] | undefined,
+  devices: readonly Pick<Device, 'family' | 'kind'>[] | undefined,
 ): Promise<CheckResult[]> {
   const { configuration } = context;
   const section = `probe.${family.name}`;

@@ -1,17 +1,8 @@
 import { UserError } from '../../errors.ts';
-import {
-  type JudgedState,
-  LINE_BYTES,
-  NODE_EVENT,
-  type NodeProblem,
-  type NodeQuestion,
-  nodeCondition,
-} from '../../health/journal/node-problem.ts';
-import { deviceKey } from '../../model/device.ts';
-import { familyReadingsIn } from '../../model/family-reading.ts';
+import { LINE_BYTES, NODE_EVENT, type NodeProblem, type NodeQuestion, nodeCondition } from '../../health/journal/node-problem.ts';
 import { shortened } from '../../model/one-line.ts';
 import { type Ask, askFor, REFUSAL_TEXTS } from '../agent-api.ts';
-import { type ApiDevice, devicesIn, expectedIn } from '../api-device.ts';
+import { BOARD_PATH, boardIn } from '../board-answer.ts';
 import type { CommandContext, Ending } from '../context.ts';
 
 /** Options of `health` that have no meaning for one condition. */
@@ -39,24 +30,13 @@ async function answered(question: NodeQuestion, ask: Ask): Promise<NodeProblem> 
     if (alive.refusal !== undefined) return silent(`the agent cannot be asked: ${REFUSAL_TEXTS[alive.refusal].detail}`);
     if (alive.answer === undefined) return silent('no agent answers');
     if (alive.answer.status !== 200) return silent(`the agent does not work: ${alive.answer.text.trim()}`);
-    const { answer, refusal } = await ask('/api/v1/devices');
+    const { answer, refusal } = await ask(BOARD_PATH);
     if (refusal !== undefined) return silent(`the agent cannot be asked: ${REFUSAL_TEXTS[refusal].detail}`);
     if (answer?.status === 503) return silent('the agent has not read the hardware yet');
-    const devices = devicesIn(answer?.body);
-    if (devices === undefined) return silent('no agent answers');
-    const { takenAt = '' } = (answer?.body ?? {}) as { readonly takenAt?: string };
-    const view = { devices: devices.map(judged), families: familyReadingsIn(answer?.body), expected: expectedIn(answer?.body) ?? [] };
-    return nodeCondition(question, view, Date.parse(takenAt));
+    const board = boardIn(answer?.body);
+    return board === undefined ? silent('no agent answers') : nodeCondition(question, board, Date.parse(board.takenAt));
   } catch (error) {
     if (error instanceof UserError) return silent(error.message);
     throw error;
   }
 }
-
-const judged = (device: ApiDevice): JudgedState => ({
-  key: deviceKey(device),
-  verdict: device.health,
-  isMissing: device.missingSince !== undefined,
-  isStale: device.stale === true,
-  sinceMs: Date.parse(device.health.since ?? '') || 0,
-});

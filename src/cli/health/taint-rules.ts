@@ -1,9 +1,8 @@
 import { stringify } from 'yaml';
 import type { ClaimName } from '../../model/claim-hardware.ts';
-import { deviceKey } from '../../model/device.ts';
 import { shortened } from '../../model/one-line.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
-import type { ApiDevice } from '../api-device.ts';
+import type { WholeDevice } from '../../server/api/views.ts';
 
 /** The part of a sick device that its rules are made of. */
 export interface SickDevice {
@@ -41,13 +40,13 @@ export interface TaintRule {
 }
 
 /** Takes from an unhealthy device what its rules are made of. */
-export function sickDevice(device: ApiDevice, families: readonly DeviceFamily[]): SickDevice {
+export function sickDevice(device: WholeDevice, families: readonly DeviceFamily[]): SickDevice {
   const [worst] = device.health.conditions;
   return {
-    key: deviceKey(device),
+    key: device.key,
     condition: worst?.type ?? 'Unhealthy',
     message: worst === undefined ? 'unhealthy' : `${worst.message}; remedy: ${worst.remedy}`,
-    claims: (device.holders ?? []).flatMap(({ claim }) => (claim === undefined ? [] : [claim])),
+    claims: device.holders.flatMap(({ claim, part }) => (claim === undefined || part !== undefined ? [] : [claim])),
     names: families.find(({ name }) => name === device.family)?.claimNames?.(device) ?? [],
   };
 }

@@ -2,7 +2,9 @@ import type { OwnReader } from '../../agent/agent.ts';
 import { refreshOptions } from '../../agent/options.ts';
 import { yamlText } from '../../config/yaml-text.ts';
 import { UserError } from '../../errors.ts';
-import { askFor, printAge, REFUSAL_TEXTS } from '../agent-api.ts';
+import { jsonText, type WholeBoard } from '../../server/api/views.ts';
+import { type Ask, askFor, printAge, REFUSAL_TEXTS, type Refusal } from '../agent-api.ts';
+import { BOARD_PATH, boardIn, ownBoard } from '../board-answer.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import type { Output } from '../output.ts';
 import { withProgress } from '../progress.ts';
@@ -10,42 +12,77 @@ import { agentSettings } from '../settings.ts';
 import { stopSignal } from '../signals.ts';
 import { warnOfSysfs } from '../sysfs-warning.ts';
 import { widthOf } from '../terminal/frame.ts';
-import { type Listed, listedBy, listJson, listPage } from './agent-list.ts';
-import { snapshotTable, type TableForm } from './table.ts';
+import { boardText, type TextForm } from '../top/board-text.ts';
+import { GROUPS } from '../top/items.ts';
 
 /** Prints what the running agent read, or reads everything without one; again and again with `-w`. */
 export async function runList(context: CommandContext): Promise<Ending> {
   const { configuration, output, options, logger } = context;
   const form = formOf(options);
+  const format = String(options.output);
   const ask = askFor(context);
-  const { listed, refusal } = await listedBy(ask);
-  if (listed === undefined) {
+  const { told, refusal } = await toldBy(ask, format);
+  if (told === undefined) {
     if (refusal !== undefined) logger.warn('the running agent cannot be asked; this is one reading', REFUSAL_TEXTS[refusal]);
     return await readAndPrint(context, form);
   }
   if (options.watch === true) {
     const { interval } = configuration.section('refresh', refreshOptions);
-    let latest = listed;
+    let latest = told;
     const table = async (): Promise<string> => {
-      latest = (await listedBy(ask)).listed ?? latest;
-      return snapshotTable(latest.table, fitted(form));
+      latest = (await toldBy(ask, format)).told ?? latest;
+      return boardText(latest.board, fitted(form));
     };
     await repeated(table, interval, output);
     return { status: 0 };
   }
-  if (options.output === 'prom') {
-    await output.writePage(await listPage(ask, String(configuration.setting('web.telemetry-path').value)));
-    printAge(listed.takenAt);
-    return { status: 0 };
-  }
-  await output.write(await written(listed, options.output, form));
-  if (options.output !== 'json' && options.output !== 'yaml') printAge(listed.takenAt);
+  if (format === 'prom') await output.writePage(await pageOf(ask, String(configuration.setting('web.telemetry-path').value)));
+  else await output.write(await written(told, format, form));
+  if (!isData(format)) printAge(told.board.takenAt);
   return { status: 0 };
 }
 
-async function readAndPrint(context: CommandContext, form: TableForm): Promise<Ending> {
+/** What there is to print. `allocations`: the answer about them, where it is printed. */
+interface Told {
+  readonly board: WholeBoard;
+  readonly allocations?: object;
+}
+
+const isData = (format: string): boolean => format === 'json' || format === 'yaml';
+
+/** Answers of the agent are about one snapshot when they have the same time. A refresh can come between two requests. */
+const MOST_TRIES = 3;
+
+/** Asks the agent. Throws while it has no snapshot. */
+async function toldBy(ask: Ask, format: string): Promise<{ readonly told?: Told; readonly refusal?: Refusal | undefined }> {
+  for (let tries = 1; ; tries += 1) {
+    const { answer, refusal } = await ask(isData(format) ? '/api/v1/devices' : BOARD_PATH);
+    if (answer?.status === 503) throw new UserError('agent-not-ready', {});
+    const board = boardIn(answer?.body);
+    if (board === undefined) return { refusal };
+    if (!isData(format)) return { told: { board } };
+    const allocations = (await ask('/api/v1/allocations')).answer?.body as { readonly takenAt?: unknown; readonly allocations?: unknown };
+    if (!Array.isArray(allocations?.allocations)) return {};
+    if (board.takenAt === allocations.takenAt || tries === MOST_TRIES) return { told: { board, allocations } };
+  }
+}
+
+const OWN_METRIC = /^(?:# (?:HELP|TYPE|UNIT) )?(?:device_agent_|process_|nodejs_)/;
+
+/** The metrics of devices and containers, without those of the agent. */
+async function pageOf(ask: Ask, path: string): Promise<string> {
+  const { answer, refusal } = await ask(path);
+  if (answer?.status === 200) {
+    const lines = answer.text.split('\n').filter((line) => !OWN_METRIC.test(line));
+    return lines.join('\n').replaceAll(/\n{3,}/g, '\n\n');
+  }
+  const problem = refusal === undefined ? `it answered ${answer?.status ?? 'nothing'}` : REFUSAL_TEXTS[refusal].detail;
+  throw new UserError('agent-page', { path, problem });
+}
+
+async function readAndPrint(context: CommandContext, form: TextForm): Promise<Ending> {
   const { configuration, families, logger, output, options } = context;
-  const [{ collectOnce, openReader }, { readVersion }, { snapshotView }] = await Promise.all([
+  const [{ collectOnce, openReader }, { readVersion }, { allocationsView }] = await Promise.all([
     import('../../agent/agent.ts'),
     import('../version.ts'),
     import('../../server/api/views.ts'),
@@ -56,41 +93,36 @@ async function readAndPrint(context: CommandContext, form: TableForm): Promise<E
   if (options.watch === true) {
     const reader: OwnReader = await openReader(settings, parts);
     const { interval } = configuration.section('refresh', refreshOptions);
-    const table = async (): Promise<string> => snapshotTable(await withProgress('reading the devices', reader.read()), fitted(form));
+    const table = async (): Promise<string> =>
+      boardText(ownBoard(await withProgress('reading the devices', reader.read()), families), fitted(form));
     await repeated(table, interval, output);
     return { status: 0, isStuck: !(await reader.close()) };
   }
+  const format = String(options.output);
   const { snapshot, page, ended } = await withProgress('reading the devices', collectOnce(settings, parts));
-  if (options.output === 'prom') await output.writePage(page);
-  else await output.write(await written({ table: snapshot, json: () => snapshotView(snapshot) }, options.output, form));
+  if (format === 'prom') await output.writePage(page);
+  else
+    await output.write(await written({ board: ownBoard(snapshot, families, true), allocations: allocationsView(snapshot) }, format, form));
   return { status: 0, isStuck: !ended };
 }
 
 /** A terminal may be resized while the command runs. */
-const fitted = (form: TableForm): TableForm => ({ ...form, columns: process.stdout.isTTY ? process.stdout.columns : undefined });
+const fitted = (form: TextForm): TextForm => ({ ...form, columns: process.stdout.isTTY ? process.stdout.columns : undefined });
 
 /** Options that shape a table are refused where there is none: a script would get something else than it asked for. */
-function formOf({ output, by = 'device', watch }: CommandContext['options']): TableForm {
+function formOf({ output, by = 'device', watch }: CommandContext['options']): TextForm {
   const isTable = output === 'table' || output === 'wide';
   if (!isTable && by !== 'device') throw new UserError('flag-invalid', { flag: '--by', problem: `cannot be used with -o ${output}` });
   if (!isTable && watch === true) throw new UserError('flag-invalid', { flag: '--watch', problem: `cannot be used with -o ${output}` });
-  return { isWide: output === 'wide', by: by === 'pod' ? 'pod' : 'device' };
+  return { isWide: output === 'wide', group: GROUPS[String(by)] ?? 'tree' };
 }
 
-async function written({ table, json }: Pick<Listed, 'table' | 'json'>, format: unknown, form: TableForm): Promise<string> {
-  switch (format) {
-    case 'json':
-      return listJson(json());
-    case 'yaml':
-      return await yamlOf(JSON.parse(listJson(json())));
-    default:
-      return snapshotTable(table, fitted(form));
-  }
-}
-
-async function yamlOf(value: unknown): Promise<string> {
+async function written({ board, allocations }: Told, format: string, form: TextForm): Promise<string> {
+  if (!isData(format)) return boardText(board, fitted(form));
+  const text = jsonText({ ...board, ...allocations }, 2);
+  if (format === 'json') return text;
   const { Document } = await import('yaml');
-  return await yamlText(new Document(value, { aliasDuplicateObjects: false }));
+  return await yamlText(new Document(JSON.parse(text), { aliasDuplicateObjects: false }));
 }
 
 /** Prints a text again whenever it changed, until a signal arrives or the reader closes the output. */

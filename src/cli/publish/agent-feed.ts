@@ -3,7 +3,7 @@ import type { Clock } from '../../host/clock.ts';
 import { parseJson } from '../../host/documents/json.ts';
 import type { ChangeLog } from '../../log/changes.ts';
 import { type Ask, type Opened, REFUSAL_TEXTS, type Refusal } from '../agent-api.ts';
-import { devicesIn, expectedIn } from '../api-device.ts';
+import { BOARD_PATH, boardIn } from '../board-answer.ts';
 import { type AgentView, type FeedMessage, feedMessageIn } from './view.ts';
 
 const BOUNDS = { mostBytes: 16 * 1024 * 1024, mostEntries: 500_000, mostDepth: 20 };
@@ -79,10 +79,10 @@ export class AgentFeed {
   async #take(news: FeedMessage | undefined): Promise<void> {
     this.#feed = news ?? this.#feed;
     if (this.#feed === undefined) return;
-    const { answer } = await this.#parts.ask('/api/v1/devices').catch(() => ({ answer: undefined }));
-    const devices = devicesIn(answer?.body);
-    if (devices === undefined || this.#isOver) return;
-    this.#view = { ...this.#feed, devices, expected: expectedIn(answer?.body) ?? [] };
+    const { answer } = await this.#parts.ask(BOARD_PATH).catch(() => ({ answer: undefined }));
+    const board = boardIn(answer?.body);
+    if (board === undefined || this.#isOver) return;
+    this.#view = { ...this.#feed, board };
     this.#heardMs = this.#parts.clock.monotonic();
     this.#awaitSilence();
     this.#parts.heard();

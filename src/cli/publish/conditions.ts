@@ -1,6 +1,5 @@
-import { conditionKey } from '../../health/engine/memory.ts';
 import { type NodeConditionType as ConditionType, NODE_CONDITIONS, nodeAnswer, type SeenDevice } from '../../health/journal/known-well.ts';
-import { deviceKey } from '../../model/device.ts';
+import { conditionName } from '../../model/condition-text.ts';
 import { shortened } from '../../model/one-line.ts';
 import { type AgentView, nodeViewOf } from './view.ts';
 
@@ -45,11 +44,11 @@ export function stopped(types: readonly ConditionType[]): readonly ConditionCont
 }
 
 /** Devices with their worst condition and its remedy. The text of a condition is left out: it can name processes of tenants. */
-function listed(what: string, found: readonly SeenDevice[], { feed, devices }: AgentView): string {
-  const byKey = new Map(devices.map((device) => [deviceKey(device), device]));
+function listed(what: string, found: readonly SeenDevice[], { feed, board }: AgentView): string {
+  const byKey = new Map(board.devices.map((device) => [device.key, device]));
   const texts = found.map(({ key }) => {
     const worst = byKey.get(key)?.health.conditions[0];
-    return worst === undefined ? key : `${key} ${conditionKey(worst)} (${worst.remedy})`;
+    return worst === undefined ? key : `${key} ${conditionName(worst)} (${worst.remedy})`;
   });
   return `${found.length} of ${feed.length} devices ${found.length === 1 ? 'is' : 'are'} ${what}: ${texts.join(', ')}`;
 }

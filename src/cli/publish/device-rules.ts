@@ -1,8 +1,8 @@
 import { isKnownWell } from '../../health/journal/known-well.ts';
 import type { Clock } from '../../host/clock.ts';
-import { deviceKey } from '../../model/device.ts';
 import { hours } from '../../model/duration.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
+import type { WholeDevice } from '../../server/api/views.ts';
 import { type RuleVersion, sickDevice, type TaintRule, taintRulesOf } from '../health/taint-rules.ts';
 import { COMPONENT } from './events.ts';
 import type { Kubernetes } from './kubernetes.ts';
@@ -66,11 +66,11 @@ export function ruleChanges(
   { node, effect, families, version, isWorkedOn }: RuleSettings & { readonly version: RuleVersion; readonly isWorkedOn: boolean },
 ): RuleChanges {
   const seen = new Map(nodeViewOf(view).devices.map((device) => [device.key, device]));
-  const rulesOf = (device: AgentView['devices'][number]): readonly TaintRule[] =>
+  const rulesOf = (device: WholeDevice): readonly TaintRule[] =>
     taintRulesOf(sickDevice(device, families), { node, effect, prefix: COMPONENT, version });
-  const wanted = view.devices.flatMap((device) => {
-    const key = deviceKey(device);
-    if (seen.get(key)?.verdict.state !== 'unhealthy') return [];
+  const wanted = view.board.devices.flatMap((device) => {
+    const { key } = device;
+    if (seen.get(key)?.health.state !== 'unhealthy') return [];
     const of = {
       labels: { [NODE_LABEL]: node, 'app.kubernetes.io/managed-by': COMPONENT },
       annotations: { [DEVICE_ANNOTATION]: key },
@@ -80,7 +80,7 @@ export function ruleChanges(
   const wantedNames = new Set(wanted.map(({ metadata }) => metadata.name));
   const well = new Set([...seen.values()].filter((device) => isKnownWell(device, view.families)).map(({ key }) => key));
   const namesOfWell = new Set(
-    view.devices.filter((device) => well.has(deviceKey(device))).flatMap((device) => rulesOf(device).map(({ metadata }) => metadata.name)),
+    view.board.devices.filter((device) => well.has(device.key)).flatMap((device) => rulesOf(device).map(({ metadata }) => metadata.name)),
   );
   const isOver = ({ name, key = '' }: PresentRule): boolean => !wantedNames.has(name) && (well.has(key) || namesOfWell.has(name));
   const isOther = ({ metadata, spec }: OwnRule): boolean => {

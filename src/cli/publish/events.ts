@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { REMEDY_TEXTS } from '../../board/words.ts';
-import { conditionKey } from '../../health/engine/memory.ts';
 import { holdersHit, type IncidentHolder, type IncidentRecord } from '../../incidents/record.ts';
+import { conditionName } from '../../model/condition-text.ts';
 import type { HealthState } from '../../model/health.ts';
 import { shortened } from '../../model/one-line.ts';
 
@@ -62,7 +62,7 @@ function causeText({ changes }: IncidentRecord, state: EventState): string {
   const change = changes.find(({ to }) => to === state);
   if (change?.condition === undefined) return `is ${state}`;
   const { condition: type, instance, reason, remedy } = change;
-  return `has the condition ${conditionKey({ type, instance })} (${reason}). ${REMEDY_TEXTS[remedy] ?? 'No action is needed.'}`;
+  return `has the condition ${conditionName({ type, instance })} (${reason}). ${REMEDY_TEXTS[remedy] ?? 'No action is needed.'}`;
 }
 
 /** Each pod once. */

@@ -1,8 +1,8 @@
 import type { NodeView, SeenDevice } from '../../health/journal/known-well.ts';
+import { defined } from '../../model/defined.ts';
 import { deviceKey } from '../../model/device.ts';
-import type { ExpectedDevices } from '../../model/expected.ts';
 import { type FamilyReading, familyReadingsIn } from '../../model/family-reading.ts';
-import type { ApiDevice } from '../api-device.ts';
+import type { WholeBoard } from '../../server/api/views.ts';
 
 /** One device in the health feed. */
 export interface FeedDevice {
@@ -15,9 +15,8 @@ export interface FeedDevice {
 export interface AgentView {
   /** The verdicts, which count: while the agent does not work, the feed reports all devices as unknown, and its API has the last snapshot. */
   readonly feed: readonly FeedDevice[];
-  /** The devices in the API, for what the feed does not have. */
-  readonly devices: readonly ApiDevice[];
-  readonly expected: readonly ExpectedDevices[];
+  /** The answer of the API, for what the feed does not have. */
+  readonly board: WholeBoard;
   /** From the feed; undefined when the agent does not tell them. */
   readonly families: readonly FamilyReading[] | undefined;
 }
@@ -25,14 +24,14 @@ export interface AgentView {
 const STATES = { HEALTHY: 'healthy', UNHEALTHY: 'unhealthy', UNKNOWN: 'unknown' } as const;
 
 /** What the agent says, for the rule about what may be called well. */
-export function nodeViewOf({ feed, devices, families, expected }: AgentView): NodeView<SeenDevice> {
-  const byKey = new Map(devices.map((device) => [deviceKey(device), device]));
+export function nodeViewOf({ feed, board, families }: AgentView): NodeView<SeenDevice> {
+  const byKey = new Map(board.devices.map((device) => [device.key, device]));
   const seen = feed.map((device): SeenDevice => {
-    const known = byKey.get(deviceKey(device));
-    const verdict = { state: STATES[device.state] };
-    return { key: deviceKey(device), verdict, isMissing: known?.missingSince !== undefined, isStale: known?.stale === true };
+    const key = deviceKey(device);
+    const { missingSince, stale } = byKey.get(key) ?? {};
+    return defined({ key, health: { state: STATES[device.state] }, missingSince, stale });
   });
-  return { devices: seen, families, expected };
+  return { devices: seen, families, ...defined({ expected: board.expected }) };
 }
 
 /** One complete message of the feed. */

@@ -1,4 +1,4 @@
-import type { Board } from '../../board/row.ts';
+import type { Board } from '../../board/board.ts';
 import type { Abilities } from '../terminal/abilities.ts';
 import type { Key } from '../terminal/keys.ts';
 import { Painter } from '../terminal/painter.ts';

@@ -1,7 +1,8 @@
-import type { BoardRow, RowReading } from '../../board/row.ts';
+import { conditionsOf, type DeviceView, modelText, type ShownState, type ShownValue, sinceOf, stateOf } from '../../board/device-view.ts';
 import { durationText } from '../../board/units.ts';
 import type { ViewRow } from '../../board/view.ts';
 import { STATE_NAMES } from '../../board/words.ts';
+import { nameWithPhase } from '../../model/condition-text.ts';
 import type { Line } from '../terminal/frame.ts';
 import { fitLine, span, widthOf } from '../terminal/frame.ts';
 import type { ColumnRoom, Placed } from '../terminal/room.ts';
@@ -12,6 +13,10 @@ import { barText } from './bar.ts';
 export interface Drawing {
   readonly nowMs: number;
   readonly isUtf8: boolean;
+  /** For text that does not move: without bars, and with the id of a device that has another name. `all`: no cell is cut. */
+  readonly text?: 'all' | 'fits';
+  /** All facts of the devices and all holders. */
+  readonly isWide?: boolean;
 }
 
 export interface Column extends ColumnRoom {
@@ -19,7 +24,7 @@ export interface Column extends ColumnRoom {
   cell(row: ViewRow, width: number): Line;
 }
 
-export const STATE_STYLES: Readonly<Record<BoardRow['state'], Style>> = {
+export const STATE_STYLES: Readonly<Record<ShownState, Style>> = {
   healthy: 'good',
   degraded: 'mild',
   unhealthy: 'bad',
@@ -43,68 +48,91 @@ const LONGEST_CONDITION = 70;
 
 /** All columns that these rows can fill, in the order of the screen. */
 export function columnsOf(rows: readonly ViewRow[], drawing: Drawing): readonly Column[] {
-  const texts = (head: string, rank: number, least: number, limit: number, text: (row: ViewRow) => string, style: Style): Column[] => {
-    const longest = Math.max(0, ...rows.map((row) => widthOf(text(row))));
+  const { nowMs, text, isWide = false } = drawing;
+  const texts = (head: string, rank: number, least: number, limit: number, textOf: (row: ViewRow) => string, style: Style): Column[] => {
+    const longest = Math.max(0, ...rows.map((row) => widthOf(textOf(row))));
     if (longest === 0) return [];
-    const most = Math.max(widthOf(head), Math.min(limit, longest));
+    const most = Math.max(widthOf(head), text === 'all' ? longest : Math.min(limit, longest));
     const good = Math.min(most, GOOD_CELLS);
-    return [{ head, rank, least: Math.min(least, most), good, most, cell: (row) => [span(text(row), style)] }];
+    return [{ head, rank, least: Math.min(least, most), good, most, cell: (row) => [span(textOf(row), style)] }];
   };
-  const readings = [0, 1, 2].flatMap((slot) => readingColumn(rows, slot, drawing));
+  const facts = (head: string, textOf: (device: DeviceView) => string | undefined): Column[] =>
+    texts(head, LAST_RANK, 8, LONGEST_HOLDER, ({ row }) => textOf(row) ?? '', 'faint');
+  const state = ({ row }: ViewRow): Line => [span(STATE_NAMES[stateOf(row)], STATE_STYLES[stateOf(row)])];
   return [
-    { head: 'STATE', rank: 0, least: 9, good: 9, most: 9, cell: ({ row }) => [span(STATE_NAMES[row.state], STATE_STYLES[row.state])] },
-    ...texts('FOR', 5, 6, 6, ({ row }) => ageText(row.sinceMs, drawing.nowMs), 'faint'),
+    { head: 'STATE', rank: 0, least: 9, good: 9, most: 9, cell: state },
+    // A text that is compared with the one before must not change with the time alone.
+    ...(text === 'all' && !isWide ? [] : texts('FOR', 5, 6, 6, ({ row }) => ageText(sinceOf(row), nowMs), 'faint')),
     ...texts('DEVICE', 1, 14, LONGEST_NAME, nameText, 'strong'),
-    ...texts('HELD BY', 3, 14, LONGEST_HOLDER, ({ row }) => useText(row), 'text'),
-    ...readings,
-    ...texts('CONDITION', 2, 14, LONGEST_CONDITION, ({ row }) => conditionText(row), 'mild').map((column) => ({
+    ...texts('HELD BY', 3, 14, LONGEST_HOLDER, ({ row }) => useText(row, isWide), 'text'),
+    ...[0, 1, 2].flatMap((slot) => readingColumn(rows, slot, drawing)),
+    ...texts('CONDITION', 2, 14, LONGEST_CONDITION, ({ row }) => conditionCell(row), 'mild').map((column) => ({
       ...column,
       soon: Math.min(CONDITION_CELLS, column.most),
     })),
     ...texts('PLACE', 4, 20, LONGEST_HOLDER, ({ distance = '' }) => distance, 'faint'),
-    ...texts('MODEL', 7, 12, LONGEST_MODEL, ({ row }) => row.model ?? '', 'faint'),
+    ...texts('MODEL', 7, 12, LONGEST_MODEL, ({ row }) => modelText(row) ?? '', 'faint'),
+    ...(text === undefined ? [] : facts('ID', ({ id, name }) => (id === name ? '' : id))),
+    ...(isWide ? WIDE.flatMap(([head, textOf]) => facts(head, textOf)) : []),
   ];
 }
+
+/** Facts that only the wide form of the text has. */
+const WIDE: readonly (readonly [head: string, textOf: (device: DeviceView) => string | undefined])[] = [
+  ['KIND', ({ kind }) => kind],
+  ['PARENT', ({ parent }) => parent],
+  ['NUMA', ({ numaNode }) => numaNode?.toString()],
+  ['PCI', ({ pciAddress }) => pciAddress],
+  ['DRIVER', ({ driver }) => driver],
+  ['FIRMWARE', ({ firmware }) => firmware],
+  ['FARTHEST', ({ farthest }) => farthest],
+];
+const LAST_RANK = 9;
 
 const nameText = ({ row, depth }: ViewRow): string => `${depth === 0 ? '' : `${'  '.repeat(depth - 1)}└ `}${row.name}`;
 
 /** `12 min`: the larger one of the two units. */
-export function ageText(sinceMs: number | undefined, nowMs: number): string {
-  return sinceMs === undefined
+function ageText(since: string | undefined, nowMs: number): string {
+  return since === undefined
     ? ''
-    : durationText(nowMs - sinceMs)
+    : durationText(nowMs - Date.parse(since))
         .split(' ')
         .slice(0, 2)
         .join(' ');
 }
 
 /** Who holds the device. A device whose parts are held is not free. */
-export function useText({ use, holders }: BoardRow): string {
+export function useText({ use, holders }: DeviceView, isWhole = false): string {
   const names = [...new Set(holders.map(({ namespace, pod, container }) => `${namespace}/${pod}/${container}`))];
   const [first, ...others] = names;
   if (first === undefined) return use;
-  const more = others.length === 0 ? '' : ` +${others.length}`;
-  return use === 'held by parts' ? `by parts: ${first}${more}` : `${first}${more}`;
+  const all = isWhole ? names.join(' ') : `${first}${moreText(others)}`;
+  return use === 'held by parts' ? `by parts: ${all}` : all;
 }
 
-/** The worst condition, what qualifies it, and how many others there are. */
-function conditionText({ conditions, state, isStale }: BoardRow): string {
-  const [first, ...others] = conditions;
-  if (first === undefined) return isStale === true && state !== 'missing' ? 'last read too old' : '';
-  const more = others.length === 0 ? '' : ` +${others.length}`;
-  const head = [first.name, ...first.standing].join(' ') + more;
-  return `${head}: ${first.message}`;
+const moreText = ({ length }: readonly unknown[]): string => (length === 0 ? '' : ` +${length}`);
+
+/** The worst condition, what qualifies it, and how many others there are; or what else keeps the device from being well. */
+function conditionCell(device: DeviceView): string {
+  const [first, ...others] = conditionsOf(device);
+  if (first !== undefined) return `${nameWithPhase(first)}${moreText(others)}: ${first.message}`;
+  const { unchecked, probation } = device.health;
+  if (device.stale && stateOf(device) !== 'missing') return 'last read too old';
+  if (unchecked !== undefined) return `not checked: ${unchecked.join(' ')}`;
+  return probation === undefined ? '' : 'on probation';
 }
 
-function readingColumn(rows: readonly ViewRow[], slot: number, { isUtf8 }: Drawing): Column[] {
-  const present = rows.flatMap(({ row }) => row.readings[slot] ?? []);
+function readingColumn(rows: readonly ViewRow[], slot: number, { isUtf8, text: form }: Drawing): Column[] {
+  const present = rows.flatMap(({ row }) => row.shown[slot] ?? []);
   if (present.length === 0) return [];
-  const hasBars = present.some(({ ratio }) => ratio !== undefined);
-  const text = ({ label, text: value }: RowReading): string => `${label} ${value}`;
-  const longest = Math.max(...present.map((reading) => widthOf(text(reading))));
+  const hasBars = form === undefined && present.some(({ ratio }) => ratio !== undefined);
+  const text = ({ label, text: value }: ShownValue): string => `${label} ${value}`;
+  const isFirst = slot === 0;
+  const head = isFirst ? 'READINGS' : '';
+  const longest = Math.max(widthOf(head), ...present.map((reading) => widthOf(text(reading))));
   const most = longest + (hasBars ? BAR_CELLS + 1 : 0);
   const cell = ({ row }: ViewRow, width: number): Line => {
-    const reading = row.readings[slot];
+    const reading = row.shown[slot];
     if (reading === undefined) return [];
     const { ratio } = reading;
     // The number says more than its label, too.
@@ -114,9 +142,8 @@ function readingColumn(rows: readonly ViewRow[], slot: number, { isUtf8 }: Drawi
     const bar = ratio === undefined ? ' '.repeat(BAR_CELLS) : barText(ratio, BAR_CELLS, isUtf8);
     return [span(`${bar} `, 'bar'), span(text(reading))];
   };
-  const isFirst = slot === 0;
   const least = Math.min(most, isFirst ? FIRST_READING_CELLS : OTHER_READING_CELLS);
-  return [{ head: isFirst ? 'READINGS' : '', rank: isFirst ? 4 : 5 + slot, least, good: most, most, cell }];
+  return [{ head, rank: isFirst ? 4 : 5 + slot, least, good: most, most, cell }];
 }
 
 /** The line of one row, or of the heads. */

@@ -1,4 +1,5 @@
 import { metricTitle, readingText } from '../../board/units.ts';
+import { conditionName } from '../../model/condition-text.ts';
 
 /** What the screen of one device shows beside its row. All texts are ready to be shown. */
 export interface DeviceDetail {
@@ -58,7 +59,9 @@ function readingFacts(name: string, value: unknown): Fact[] {
   // A counter grows since the driver was loaded, or longer.
   const inAll = metric.endsWith('_total') ? ', in all' : '';
   const fact = (reading: unknown, labels: string): Fact[] =>
-    typeof reading === 'number' ? [{ name: `${metricTitle(metric)}${labels}${inAll}`, text: readingText(metric, reading) }] : [];
+    typeof reading === 'number' || typeof reading === 'bigint'
+      ? [{ name: `${metricTitle(metric)}${labels}${inAll}`, text: readingText(metric, reading) }]
+      : [];
   if (!Array.isArray(value)) return fact(value, '');
   return value.filter(isObject).flatMap((one) => fact(one.value, isObject(one.labels) ? ` ${Object.values(one.labels).join(' ')}` : ''));
 }
@@ -68,7 +71,7 @@ const metricOf = (name: string): string => `device_${name.replace(/[A-Z]/g, (let
 
 function eventOf(event: Readonly<Record<string, unknown>>): DeviceEvent {
   const { time, transition, condition, instance, from, to, message } = event;
-  const name = `${textOf(condition ?? event.reason)}${instance === undefined ? '' : ` (${textOf(instance)})`}`;
+  const name = conditionName({ type: textOf(condition ?? event.reason), instance: instance === undefined ? undefined : textOf(instance) });
   const what = transition === 'state' ? `${textOf(from)} → ${textOf(to)}` : `${name} ${textOf(transition)}`;
   const holders = (Array.isArray(event.holders) ? event.holders : []).filter(isObject);
   return {

@@ -1,5 +1,5 @@
-import { conditionSentences, probationText } from '../../board/condition-text.ts';
-import type { BoardRow, RowCondition } from '../../board/row.ts';
+import { conditionText, healthNotes } from '../../board/condition-text.ts';
+import { type ConditionView, conditionsOf, type DeviceView, modelText, sinceOf, stateOf } from '../../board/device-view.ts';
 import { durationText } from '../../board/units.ts';
 import { STATE_NAMES } from '../../board/words.ts';
 import { type Line, span, widthOf, wrapText } from '../terminal/frame.ts';
@@ -12,20 +12,16 @@ const BAR_CELLS = 20;
 const LONGEST_FACT = 48;
 
 /** The text of one device: what is wrong, what to do, who holds it, what it reads, what happened. */
-export function deviceLines(row: BoardRow, detail: DeviceDetail | undefined, columns: number, drawing: Drawing): readonly Line[] {
+export function deviceLines(row: DeviceView, detail: DeviceDetail | undefined, columns: number, drawing: Drawing): readonly Line[] {
   const { nowMs } = drawing;
-  const since = row.sinceMs === undefined ? '' : ` for ${durationText(nowMs - row.sinceMs)}`;
-  const model = [row.model, row.kind, row.family].filter((one) => one !== undefined).join(', ');
+  const [state, since] = [stateOf(row), sinceOf(row)];
+  const age = since === undefined ? '' : ` for ${durationText(nowMs - Date.parse(since))}`;
+  const model = [modelText(row), row.kind, row.family].filter((one) => one !== undefined).join(', ');
   return [
     [span(row.name, 'strong'), span(`  ${model}`)],
-    [
-      span(`${STATE_NAMES[row.state]}${since}`, STATE_STYLES[row.state]),
-      span(row.isStale === true ? '  the last read is too old' : '', 'mild'),
-    ],
-    ...row.conditions.flatMap((condition) => conditionLines(condition, columns, nowMs)),
-    ...(row.unchecked === undefined ? [] : wrapped(`Not checked: ${row.unchecked.join(', ')}`, columns, 'faint')),
-    ...(row.probation === undefined ? [] : wrapped(probationText(row.probation), columns, 'mild')),
-    ...(row.ignored ?? []).flatMap(({ name, why }) => wrapped(`Ignored: ${name}, because ${why}`, columns, 'faint')),
+    [span(`${STATE_NAMES[state]}${age}`, STATE_STYLES[state]), span(row.stale ? '  the last read is too old' : '', 'mild')],
+    ...conditionsOf(row).flatMap((condition) => conditionLines(condition, columns, nowMs)),
+    ...healthNotes(row.health).flatMap((note) => wrapped(note, columns, 'mild')),
     ...section('Held by', holderLines(row, columns)),
     ...section('Readings', barLines(row, drawing)),
     ...section('Events', eventLines(detail, columns)),
@@ -39,18 +35,16 @@ const section = (title: string, lines: readonly Line[]): readonly Line[] => [[],
 const wrapped = (text: string, columns: number, style: Style, indent = '  '): Line[] =>
   wrapText(text, columns - widthOf(indent)).map((line) => [span(indent + line, style)]);
 
-function conditionLines(condition: RowCondition, columns: number, nowMs: number): Line[] {
-  const { name, severity, reason, standing, advice } = condition;
-  const head = [`${name}, ${severity}, ${reason}`, ...standing].join(', ');
-  const style = severity === 'fatal' ? 'bad' : 'mild';
+function conditionLines(condition: ConditionView, columns: number, nowMs: number): Line[] {
+  const { head, sentences, advice } = conditionText(condition, nowMs);
   return [
-    ...wrapped(head, columns, style, ''),
-    ...conditionSentences(condition, nowMs).flatMap((sentence) => wrapped(sentence, columns, 'text')),
+    ...wrapped(head, columns, condition.severity === 'fatal' ? 'bad' : 'mild', ''),
+    ...sentences.flatMap((sentence) => wrapped(sentence, columns, 'text')),
     ...(advice === undefined ? [] : wrapped(`To do: ${advice}`, columns, 'strong')),
   ];
 }
 
-function holderLines(row: BoardRow, columns: number): readonly Line[] {
+function holderLines(row: DeviceView, columns: number): readonly Line[] {
   if (row.holders.length === 0) return wrapped(useText(row), columns, 'text');
   return row.holders.flatMap(({ namespace, pod, container, resource, part }) =>
     wrapped(`${namespace}/${pod}/${container}  ${resource}${part === undefined ? '' : `  (part ${part})`}`, columns, 'text'),
@@ -58,8 +52,8 @@ function holderLines(row: BoardRow, columns: number): readonly Line[] {
 }
 
 /** The readings that matter for its kind, as on the board. */
-function barLines({ readings }: BoardRow, { isUtf8 }: Drawing): readonly Line[] {
-  return readings.map(({ label, text, ratio }) => [
+function barLines({ shown }: DeviceView, { isUtf8 }: Drawing): readonly Line[] {
+  return shown.map(({ label, text, ratio }) => [
     span(`  ${label.padEnd(12)} `),
     span(`${ratio === undefined ? ' '.repeat(BAR_CELLS) : barText(ratio, BAR_CELLS, isUtf8)} `, 'bar'),
     span(text),
@@ -78,7 +72,7 @@ function factLines(facts: readonly Fact[], columns: number): readonly Line[] {
   });
 }
 
-function placeFacts({ pciAddress, numaNode, farthest }: BoardRow): readonly Fact[] {
+function placeFacts({ pciAddress, numaNode, farthest }: DeviceView): readonly Fact[] {
   return [
     ...(pciAddress === undefined ? [] : [{ name: 'PCI address', text: pciAddress }]),
     ...(numaNode === undefined ? [] : [{ name: 'NUMA node', text: String(numaNode) }]),

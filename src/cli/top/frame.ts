@@ -1,4 +1,4 @@
-import type { Board } from '../../board/row.ts';
+import type { Board } from '../../board/board.ts';
 import { type Line, type Size, span } from '../terminal/frame.ts';
 import { footerLine, listLines } from './board-view.ts';
 import type { DeviceDetail } from './detail.ts';
@@ -46,7 +46,7 @@ function listFrame({ state, board, size, isUtf8 }: Picture, header: readonly Lin
   const items: readonly Item[] = board === undefined ? [] : itemsOf(board, state);
   const room = Math.max(1, size.rows - header.length - 2);
   const moved = settled(state, items, room);
-  const list = board === undefined ? [] : listLines(moved, items, size, room, { nowMs: board.nowMs, isUtf8 });
+  const list = board === undefined ? [] : listLines(moved, items, size, room, { nowMs: Date.parse(board.now), isUtf8 });
   return {
     lines: withFooter([...header, ...list], footerLine(moved, items, room), size),
     state: moved,
@@ -56,9 +56,9 @@ function listFrame({ state, board, size, isUtf8 }: Picture, header: readonly Lin
 
 function textOf({ state, board, detail, size, isUtf8 }: Picture): readonly Line[] {
   if (state.screen === 'help') return helpLines();
-  const row = board?.rows.find(({ key }) => key === state.device?.key);
+  const row = board?.devices.find(({ key }) => key === state.device?.key);
   if (board === undefined || row === undefined) return [[span(`${state.device?.key} is no longer listed.`)]];
-  return deviceLines(row, detail, size.columns, { nowMs: board.nowMs, isUtf8 });
+  return deviceLines(row, detail, size.columns, { nowMs: Date.parse(board.now), isUtf8 });
 }
 
 /** The footer is the last line. */

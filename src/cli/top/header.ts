@@ -1,7 +1,6 @@
-import { clockText } from '../../board/condition-text.ts';
+import type { Board } from '../../board/board.ts';
 import { STATE_ORDER } from '../../board/order.ts';
-import type { Board } from '../../board/row.ts';
-import { durationText } from '../../board/units.ts';
+import { clockText, durationText } from '../../board/units.ts';
 import { STATE_NAMES } from '../../board/words.ts';
 import { type Line, type Size, type Span, span } from '../terminal/frame.ts';
 import { STATE_STYLES } from './columns.ts';
@@ -38,7 +37,8 @@ export function headerLines(board: Board | undefined, sourceState: SourceState, 
     return [[span('device-agent', 'strong'), span(`  ${source}`, 'faint')], ...trouble, ...waits];
   }
   if (rows < LOW_ROWS) return [...trouble, countLine(board)];
-  const { node, takenAtMs, nowMs } = board;
+  const { node } = board;
+  const [takenAtMs, nowMs] = [Date.parse(board.takenAt), Date.parse(board.now)];
   const title: Line = [
     span('device-agent', 'strong'),
     ...(node === undefined ? [] : [span(`  node ${node}`)]),

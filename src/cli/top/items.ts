@@ -1,5 +1,8 @@
-import type { Board } from '../../board/row.ts';
+import { type Board, problemPlace } from '../../board/board.ts';
 import { type BoardView, VIEW_STATES, type ViewGroup, type ViewRow, type ViewSort, viewOf } from '../../board/view.ts';
+
+/** Values of `--by`, and what they are on the page. */
+export const GROUPS: Readonly<Record<string, ViewGroup>> = { device: 'tree', pod: 'pod', node: 'topology' };
 
 /** One line of the list: a device, a title above devices, or a sentence below them. */
 export interface Item {
@@ -25,15 +28,15 @@ export function itemsOf(board: Board, { filter, sort, group }: Wanted): readonly
     ...list.map((row): Item => ({ id: `${title ?? ''}\u0000${row.row.key}`, row })),
   ]);
   const first =
-    rows.length > 0 ? rows : [{ id: 'none', note: board.rows.length === 0 ? 'There is no device.' : 'No row matches the filter.' }];
+    rows.length > 0 ? rows : [{ id: 'none', note: board.devices.length === 0 ? 'There is no device.' : 'No row matches the filter.' }];
   return [...first, ...problemItems(board), ...unresolvedItems(board)];
 }
 
 function problemItems({ problems }: Board): Item[] {
   if (problems.length === 0) return [];
-  const notes = problems.map(({ where, what, remedy }, at) => ({
+  const notes = problems.map((one, at) => ({
     id: `problem ${at}`,
-    note: `${where}: ${what}${remedy === undefined ? '' : ` ${remedy}`}`,
+    note: [`${problemPlace(one)}: ${one.message}`, one.remedy].filter((text) => text !== undefined).join(' '),
   }));
   return [{ id: 'title problems', title: 'Problems' }, ...notes];
 }

@@ -1,10 +1,10 @@
 import { type AgentDependencies, openReader } from '../../agent/agent.ts';
 import type { AgentSettings } from '../../agent/settings.ts';
-import { boardOf } from '../../board/board.ts';
+import { boardOf, declaredBy } from '../../board/board.ts';
 import type { RateOf } from '../../board/chosen-reading.ts';
 import { type Labels, type Reading, readMsOf } from '../../model/metric.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
-import { deviceView, eventsView } from '../../server/api/views.ts';
+import { eventsView, readingViews } from '../../server/api/views.ts';
 import { detailOf } from './detail.ts';
 import type { BoardSource } from './source.ts';
 
@@ -12,7 +12,7 @@ import type { BoardSource } from './source.ts';
 export async function ownSource(settings: AgentSettings, parts: AgentDependencies): Promise<BoardSource> {
   const reader = await openReader(settings, parts);
   let latest: Snapshot | undefined;
-  const remedies = new Map(settings.families.map(({ family }) => [family.name, family.problems]));
+  const declared = declaredBy(settings.families.map(({ family }) => family));
   return {
     name: 'no agent, read by this command',
     intervalMs: settings.refresh.interval,
@@ -20,18 +20,14 @@ export async function ownSource(settings: AgentSettings, parts: AgentDependencie
       const before = latest;
       latest = await reader.read();
       return {
-        board: boardOf(latest, {
-          nowMs: Date.now(),
-          node: settings.node,
-          rateOf: ratesBetween(before, latest),
-          shownOf: (family, kind) => settings.families.find((one) => one.family.name === family)?.family.shows?.[kind],
-          remedyOf: (family, code) => remedies.get(family)?.find((one) => one.code === code)?.remedy,
-        }),
+        board: boardOf(latest, { nowMs: Date.now(), node: settings.node, rateOf: ratesBetween(before, latest), ...declared }),
       };
     },
     async detail(family, id) {
       const state = latest?.devices.find(({ device }) => device.family === family && device.id === id);
-      return state && detailOf(deviceView(state), eventsView(reader.events()), state.key);
+      if (state === undefined) return undefined;
+      const told = { ...state.device, readings: readingViews(state.readings) };
+      return detailOf(told, eventsView(reader.events()), state.key);
     },
     close: () => reader.close(),
   };

@@ -1,4 +1,4 @@
-import type { Board } from '../../board/row.ts';
+import type { Board } from '../../board/board.ts';
 import type { DeviceDetail } from './detail.ts';
 
 /** One answer of a source: the board, or why there is none now. */

@@ -1,4 +1,4 @@
-import type { BoardRow } from '../../board/row.ts';
+import type { DeviceView } from '../../board/device-view.ts';
 import { DEFAULT_VIEW, VIEW_SORTS, type ViewGroup, type ViewSort } from '../../board/view.ts';
 import type { Key } from '../terminal/keys.ts';
 import type { Item } from './items.ts';
@@ -18,7 +18,7 @@ export interface TopState {
   /** Items above the first one on the screen. */
   readonly offset: number;
   /** Family and id of the device on its own screen. */
-  readonly device: Pick<BoardRow, 'key' | 'family' | 'id'> | undefined;
+  readonly device: Pick<DeviceView, 'key' | 'family' | 'id'> | undefined;
   /** Lines above the first one of the screen of a device, or of the help. */
   readonly scroll: number;
 }

@@ -1,18 +1,16 @@
-import { VIEW_SORTS, type ViewGroup, type ViewSort } from '../../board/view.ts';
+import { VIEW_SORTS, type ViewSort } from '../../board/view.ts';
 import { UserError } from '../../errors.ts';
 import { type Ask, type Asked, askFor, REFUSAL_TEXTS, stateFileOf } from '../agent-api.ts';
+import { BOARD_PATH, boardIn } from '../board-answer.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { stopSignal } from '../signals.ts';
 import { abilitiesOf } from '../terminal/abilities.ts';
 import { openScreen } from '../terminal/screen.ts';
 import { TopApp } from './app.ts';
-import { isBoard } from './board-check.ts';
 import { detailOf } from './detail.ts';
+import { GROUPS } from './items.ts';
 import type { BoardAnswer, BoardSource } from './source.ts';
 import { FIRST_STATE, type TopState } from './state.ts';
-
-/** Values of `--by`, and what they are on the page. */
-const GROUPS: Readonly<Record<string, ViewGroup>> = { device: 'tree', pod: 'pod', node: 'topology' };
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -84,7 +82,7 @@ function agentSource(name: string, asking: Ask): BoardSource {
   return {
     name,
     intervalMs: INTERVAL_MS,
-    board: async () => boardIn(await ask('/api/board')),
+    board: async () => boardOf(await ask(BOARD_PATH)),
     async detail(family, id) {
       const [device, events] = await Promise.all([
         ask(`/api/v1/devices/${encodeURIComponent(family)}/${encodeURIComponent(id)}`),
@@ -97,18 +95,18 @@ function agentSource(name: string, asking: Ask): BoardSource {
 }
 
 /** The answer of an agent, or the reason why there is none. */
-function boardIn({ answer, refusal }: Asked): BoardAnswer {
+function boardOf({ answer, refusal }: Asked): BoardAnswer {
   if (refusal !== undefined) return { problem: `The agent cannot be asked: ${REFUSAL_TEXTS[refusal].detail}` };
   if (answer === undefined) return { problem: 'The agent does not answer' };
   if (answer.status === 503) return { problem: 'The agent has not read the devices yet' };
-  if (answer.status === 200 && isBoard(answer.body)) return { board: answer.body };
-  return { problem: 'What listens there is no agent of this version' };
+  const board = boardIn(answer.body);
+  return board !== undefined ? { board } : { problem: 'What listens there is no agent of this version' };
 }
 
 /** Whether the agent is to be waited for: it answers, or it begins. */
 async function isAgentThere(ask: Ask): Promise<{ readonly isThere: boolean; readonly why?: string }> {
-  const asked = await ask('/api/board');
-  const { board, problem } = boardIn(asked);
+  const asked = await ask(BOARD_PATH);
+  const { board, problem } = boardOf(asked);
   if (board !== undefined || asked.answer?.status === 503) return { isThere: true };
   const isSilent = asked.answer === undefined && asked.refusal === undefined;
   return { isThere: false, ...(isSilent ? {} : { why: problem as string }) };

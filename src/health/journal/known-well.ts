@@ -10,18 +10,19 @@ export interface NodeView<D extends SeenDevice> {
   readonly devices: readonly D[];
   /** Undefined when the agent does not tell it; nothing is then known to be well. */
   readonly families: readonly FamilyReading[] | undefined;
-  readonly expected: readonly ExpectedDevices[];
+  /** Absent when the configuration expects no number of devices. */
+  readonly expected?: readonly ExpectedDevices[];
 }
 
-/** A device that the agent lists. */
+/** A device that the agent lists, in the form of its answers. */
 export interface SeenDevice {
   /** `family/id`. */
   readonly key: string;
-  readonly verdict: { readonly state: HealthState };
-  /** A complete reading of its family no longer listed it. */
-  readonly isMissing?: boolean;
+  readonly health: { readonly state: HealthState };
+  /** Since when complete readings of its family no longer list it. */
+  readonly missingSince?: string;
   /** It was not read for longer than the stale age. */
-  readonly isStale?: boolean;
+  readonly stale?: boolean;
 }
 
 /** Conditions of the node, as the shipped configuration of node-problem-detector names them. */
@@ -49,9 +50,9 @@ export function unreturnedDevices(families: readonly FamilyReading[] | undefined
 }
 
 /** Whether a device may be called well, so that what says that it is ill can be removed. */
-export function isKnownWell({ key, verdict: { state }, isMissing }: SeenDevice, families: readonly FamilyReading[] | undefined): boolean {
+export function isKnownWell({ key, health: { state }, missingSince }: SeenDevice, families: readonly FamilyReading[] | undefined): boolean {
   const family = families?.find((one) => key.startsWith(`${one.family}/`));
-  return family?.complete === true && isMissing !== true && (state === 'healthy' || state === 'degraded');
+  return family?.complete === true && missingSince === undefined && (state === 'healthy' || state === 'degraded');
 }
 
 /** Answers one condition of the node. */
@@ -68,7 +69,7 @@ const WELL: Readonly<Record<NodeConditionType, NodeAnswer<never>>> = {
 /** The conditions on health, while one holds or cannot be denied. */
 function judged<D extends SeenDevice>(type: NodeConditionType, view: NodeView<D>): NodeAnswer<D> | undefined {
   const isOfUnknown = type === 'DevicesUnknown';
-  const inState = (state: HealthState): readonly D[] => view.devices.filter((device) => device.verdict.state === state);
+  const inState = (state: HealthState): readonly D[] => view.devices.filter((device) => device.health.state === state);
   const [unhealthy, unknown] = [inState('unhealthy'), inState('unknown')];
   const unreturned = unreturnedDevices(view.families);
   if (!isOfUnknown && unhealthy.length > 0)
@@ -83,28 +84,31 @@ function judged<D extends SeenDevice>(type: NodeConditionType, view: NodeView<D>
   const status = isOfUnknown ? 'True' : 'Unknown';
   if (unknown.length > 0)
     return { status, reason: 'DevicesNotRead', text: listed('unknown', unknown), found: { devices: unknown, of: 'unknown' } };
-  const uncounted = view.expected.find(({ present }) => present === undefined);
+  const uncounted = view.expected?.find(({ present }) => present === undefined);
   const unread = unreadFamilies(view.families);
   if (unread.length > 0) return { status, reason: 'FamiliesNotRead', text: unreadText(unread) };
   return uncounted === undefined ? undefined : { status, reason: 'DevicesNotCounted', text: expectedText(uncounted) };
 }
 
-function missing<D extends SeenDevice>({ devices, families, expected }: NodeView<D>): NodeAnswer<D> | undefined {
+function missing<D extends SeenDevice>({ devices, families, expected = [] }: NodeView<D>): NodeAnswer<D> | undefined {
   const isRead = (one: FamilyReading): boolean => one.complete;
-  const gone = [...devices.filter(({ isMissing }) => isMissing).map(({ key }) => key), ...unreturnedDevices(families?.filter(isRead))];
+  const gone = [
+    ...devices.filter(({ missingSince }) => missingSince !== undefined).map(({ key }) => key),
+    ...unreturnedDevices(families?.filter(isRead)),
+  ];
   const parts = [...expected.filter(areTooFew).map(expectedText), ...(gone.length === 0 ? [] : [`missing: ${gone.join(', ')}`])];
   if (parts.length > 0) return { status: 'True', reason: 'DevicesAbsent', text: parts.join('; ') };
   const uncounted = expected.find(({ present }) => present === undefined);
   if (uncounted !== undefined) return { status: 'Unknown', reason: 'DevicesNotCounted', text: expectedText(uncounted) };
   const unread = unreadFamilies(families);
   if (unread.length > 0) return { status: 'Unknown', reason: 'FamiliesNotRead', text: unreadText(unread) };
-  const stale = devices.filter(({ isStale }) => isStale);
+  const stale = devices.filter(({ stale: isStale }) => isStale);
   if (stale.length === 0) return undefined;
   return { status: 'Unknown', reason: 'DevicesNotRead', text: listed('unknown', stale), found: { devices: stale, of: 'unknown' } };
 }
 
 /** A node without devices is well only where none is expected. */
-function nothingKnown<D extends SeenDevice>({ devices, expected }: NodeView<D>): NodeAnswer<D> | undefined {
+function nothingKnown<D extends SeenDevice>({ devices, expected = [] }: NodeView<D>): NodeAnswer<D> | undefined {
   if (devices.length > 0) return undefined;
   if (expected.length > 0 && expected.every((one) => one.expected === 0)) return undefined;
   return { status: 'Unknown', reason: 'NoDeviceKnown', text: 'no device is known' };

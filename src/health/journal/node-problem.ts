@@ -1,9 +1,9 @@
+import { conditionLine, nameWithPhase, type ToldCondition } from '../../model/condition-text.ts';
 import { seconds } from '../../model/duration.ts';
 import { areTooFew, type ExpectedDevices, expectedText } from '../../model/expected.ts';
 import { unreadText } from '../../model/family-reading.ts';
-import type { ActiveCondition, HealthState, Verdict } from '../../model/health.ts';
+import type { HealthState, Severity } from '../../model/health.ts';
 import { pendingTrouble } from '../../model/health.ts';
-import { conditionKey } from '../engine/memory.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ } from '../policy/own-conditions.ts';
 import { type NodeConditionType, type NodeView, nodeAnswer, type SeenDevice, unreadFamilies, unreturnedDevices } from './known-well.ts';
 
@@ -16,16 +16,15 @@ export interface NodeProblem {
   readonly message: string;
 }
 
-/** The part of a condition that the engine and the API have in common. */
-export interface JudgedCondition extends Pick<ActiveCondition, 'type' | 'instance' | 'severity' | 'message' | 'remedy'> {
-  /** Present when the condition ended but still counts. */
-  readonly recovering?: object;
+interface JudgedCondition extends ToldCondition {
+  readonly severity: Severity;
 }
 
 export interface JudgedState extends SeenDevice {
-  /** Wall clock since which it has its state. */
-  readonly sinceMs?: number;
-  readonly verdict: Pick<Verdict, 'state'> & {
+  readonly health: {
+    readonly state: HealthState;
+    /** Time since which it has the state. */
+    readonly since?: string;
     readonly conditions: readonly JudgedCondition[];
     readonly pending?: readonly JudgedCondition[];
     /** Present while a device that was returned to service has not proven itself. */
@@ -37,8 +36,8 @@ export interface JudgedState extends SeenDevice {
  * Summarizes the devices for node-problem-detector. Only an unhealthy device is a problem, and a known problem outranks an unknown
  * state. The worst comes first, because the detector truncates the line. A family with fewer devices than expected is a problem too.
  */
-export function nodeProblem({ devices, families, expected }: NodeView<JudgedState>): NodeProblem {
-  const inState = (state: HealthState): readonly JudgedState[] => devices.filter((device) => device.verdict.state === state);
+export function nodeProblem({ devices, families, expected = [] }: NodeView<JudgedState>): NodeProblem {
+  const inState = (state: HealthState): readonly JudgedState[] => devices.filter((device) => device.health.state === state);
   const unhealthy = inState('unhealthy');
   if (unhealthy.length > 0) return { exitCode: 1, message: summary(unhealthy, 'unhealthy') };
   const tooFew = expected.find(areTooFew);
@@ -75,7 +74,8 @@ export function nodeCondition(question: NodeQuestion, view: NodeView<JudgedState
   if (question === NODE_EVENT) {
     const changed = (['unhealthy', 'unknown', 'degraded'] as const)
       .map((state) => {
-        const isChanged = ({ verdict, sinceMs = 0 }: JudgedState): boolean => verdict.state === state && takenAtMs - sinceMs < EVENT_MS;
+        const isChanged = ({ health }: JudgedState): boolean =>
+          health.state === state && takenAtMs - Date.parse(health.since ?? '') < EVENT_MS;
         return [state, view.devices.filter(isChanged)] as const;
       })
       .find(([, found]) => found.length > 0);
@@ -91,30 +91,23 @@ const missing = (tooFew: ExpectedDevices): NodeProblem => ({ exitCode: 1, messag
 
 function summary(devices: readonly JudgedState[], state: HealthState): string {
   const [first] = devices as readonly [JudgedState];
-  const { conditions } = first.verdict;
+  const { conditions } = first.health;
   // A degraded condition does not explain an unknown state.
   const why = conditions.find(({ type, severity }) => severity === 'fatal' || type === DEVICE_MISSING || type === DEVICE_NOT_READ);
   const condition = state === 'unknown' ? why : conditions[0];
-  const what = condition === undefined ? state : `${state}, ${describe(condition)}`;
+  const what = condition === undefined ? state : `${state}, ${conditionLine(condition)}`;
   // The count comes first, because readers cut the end of the line.
   return `${devices.length > 1 ? `${devices.length} ${state}, first: ` : ''}${first.key} ${what}`;
 }
 
 /** Text for pending conditions, so that a device with one is not reported as plainly healthy. */
 function waiting(devices: readonly JudgedState[]): string {
-  const pending = devices.flatMap(({ key, verdict }) => pendingTrouble(verdict).map((condition) => `${key} ${conditionKey(condition)}`));
-  const onProbation = devices.filter(({ verdict }) => verdict.probation !== undefined).map(({ key }) => key);
+  const pending = devices.flatMap(({ key, health }) => pendingTrouble(health).map((condition) => `${key} ${nameWithPhase(condition)}`));
+  const onProbation = devices.filter(({ health }) => health.probation !== undefined).map(({ key }) => key);
   // The name of a device can be so long that the line ends with it.
-  return `${listed('', pending, ' pending')}${listed('on probation: ', onProbation)}`;
+  return `${listed('', pending)}${listed('on probation: ', onProbation)}`;
 }
 
-function listed(before: string, [first, ...more]: readonly string[], after = ''): string {
-  return first === undefined ? '' : `, ${before}${first}${after}${more.length > 0 ? ` (and ${more.length} more)` : ''}`;
-}
-
-/** A recovering condition has no remedy, and its message describes the past. */
-function describe(condition: JudgedCondition): string {
-  const { message, remedy, recovering } = condition;
-  if (recovering !== undefined) return `${conditionKey(condition)} recovering, it was '${message}'`;
-  return `${conditionKey(condition)}: ${message}${remedy === 'none' ? '' : `; ${remedy}`}`;
+function listed(before: string, [first, ...more]: readonly string[]): string {
+  return first === undefined ? '' : `, ${before}${first}${more.length > 0 ? ` (and ${more.length} more)` : ''}`;
 }

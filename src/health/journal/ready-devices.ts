@@ -1,10 +1,11 @@
+import { conditionHead } from '../../model/condition-text.ts';
 import { deviceKey } from '../../model/device.ts';
 import { areTooFew, type ExpectedDevices, expectedText } from '../../model/expected.ts';
 import { familyReading, unreadText } from '../../model/family-reading.ts';
 import type { Verdict } from '../../model/health.ts';
+import { remedyNow } from '../../model/health.ts';
 import { shortened } from '../../model/one-line.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
-import { conditionKey } from '../engine/memory.ts';
 import { unreadFamilies, unreturnedDevices } from './known-well.ts';
 
 export interface ReadyQuestion {
@@ -147,8 +148,8 @@ function whyNot({ verdict, missingSinceMs }: DeviceState, { isUsable }: ReadyRul
   }
   const worst = conditions.find(({ severity }) => state === 'unknown' || severity === 'fatal');
   if (worst === undefined) return state;
-  const { reason, remedy, recovering } = worst;
-  return `${state}, ${conditionKey(worst)} (${reason})${recovering === undefined ? `, remedy: ${remedy}` : ', recovering'}`;
+  const remedy = remedyNow(worst);
+  return `${state}, ${conditionHead(worst)}${remedy === 'none' ? '' : `, remedy: ${remedy}`}`;
 }
 
 const RANKS = { unhealthy: 0, unknown: 1, degraded: 2, healthy: 3 } as const;

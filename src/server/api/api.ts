@@ -1,16 +1,24 @@
-import { type Request, type RequestHandler, Router } from 'express';
+import { type RequestHandler, Router } from 'express';
+import type { RemedyOf } from '../../board/board.ts';
 import { explainPod } from '../../board/explain.ts';
+import { ratesOf, TREND_MS } from '../../board/trend.ts';
+import { metricTitle, timeText } from '../../board/units.ts';
+import { parseView, VIEW_PARAMETERS, viewOf } from '../../board/view.ts';
+import type { DeviceHistory, ReadingHistoryStore } from '../../incidents/history.ts';
+import { deviceKey } from '../../model/device.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
+import type { BoardSource } from '../feed/board-source.ts';
 import { sendError, sendJson } from '../http/answer.ts';
 import type { IncidentSource } from '../parts.ts';
 import { incidentsHandler } from './incidents.ts';
-import { timeText } from './names.ts';
 import { takes } from './parameters.ts';
-import { allocationsView, devicesView, deviceView, eventsView, type RemedyOf, statusView } from './views.ts';
+import { allocationsView, eventsView, statusView, wholeBoard, wholeDevice } from './views.ts';
 
 export interface ApiSources {
   snapshot(): Snapshot | undefined;
+  readonly board: BoardSource;
+  readonly history: (() => ReadingHistoryStore) | undefined;
   /** Status of the agent itself; printed before the data of the snapshot. */
   status(): object;
   /** Returns events newer than the event with id `since`; absent when no events are kept. */
@@ -20,34 +28,65 @@ export interface ApiSources {
   now(): number;
 }
 
+const FILTERS = VIEW_PARAMETERS.filter((name) => name !== 'group');
+
 /** Creates the routes of `/api/v1`, which serve the latest snapshot as JSON. */
 export function createApi(sources: ApiSources): Router {
   const router = Router();
-  const withSnapshot = (view: (snapshot: Snapshot, request: Request) => object | undefined): RequestHandler => {
-    return (request, response) => {
+  const withSnapshot =
+    (answer: (snapshot: Snapshot, ...given: Parameters<RequestHandler>) => unknown): RequestHandler =>
+    (...given) => {
       const snapshot = sources.snapshot();
-      if (snapshot === undefined) return sendError(request, response, 503, 'not-ready', 'The first snapshot is not ready yet.');
-      const found = view(snapshot, request);
-      if (found === undefined) return sendError(request, response, 404, 'device-unknown', 'There is no such device.');
-      return sendJson(request, response, found);
+      if (snapshot === undefined) return sendError(given[0], given[1], 503, 'not-ready', 'The first snapshot is not ready yet.');
+      return answer(snapshot, ...given);
     };
-  };
 
-  router.get('/api/v1/devices', takes(), withSnapshot(devicesView));
+  router.get(
+    '/api/v1/devices',
+    takes(...FILTERS, 'readings'),
+    withSnapshot((snapshot, request, response) => {
+      const { readings = 'all', ...filters } = request.query;
+      const { view, problem } = parseView(filters);
+      if (problem !== undefined) return sendError(request, response, 400, 'parameter-invalid', problem);
+      if (readings !== 'all' && readings !== 'shown')
+        return sendError(request, response, 400, 'parameter-invalid', 'The parameter "readings" must be one of all, shown.');
+      const board = sources.board.of(snapshot);
+      const devices = viewOf(board, view).flatMap((section) => section.rows.map(({ row }) => row));
+      return sendJson(request, response, wholeBoard({ ...board, devices }, snapshot, readings === 'all'));
+    }),
+  );
+  router.get('/api/v1/devices/trends', takes(), (request, response) => sendJson(request, response, { trends: sources.board.trends() }));
   router.get(
     '/api/v1/devices/:family/:id',
     takes(),
-    withSnapshot((snapshot, { params }) => findDevice(snapshot, params.family, params.id)),
+    withSnapshot((snapshot, request, response) => {
+      const key = keyOf(request.params);
+      const state = snapshot.devices.find((one) => one.key === key);
+      const view = sources.board.of(snapshot).devices.find((one) => one.key === key);
+      if (state === undefined || view === undefined) return sendError(request, response, 404, 'device-unknown', 'There is no such device.');
+      return sendJson(request, response, wholeDevice(view, state));
+    }),
   );
-  router.get('/api/v1/allocations', takes(), withSnapshot(allocationsView));
-  router.get('/api/v1/explain/:namespace/:pod', takes(), (request, response) => {
-    const snapshot = sources.snapshot();
-    if (snapshot === undefined) return sendError(request, response, 503, 'not-ready', 'The first snapshot is not ready yet.');
-    const { namespace, pod } = request.params;
-    const lines = explainPod(String(namespace), String(pod), snapshot);
-    if (lines === undefined) return sendError(request, response, 404, 'pod-unknown', 'No container of such a pod holds a device.');
-    return sendJson(request, response, { takenAt: timeText(snapshot.takenAtMs), lines });
+  router.get('/api/v1/devices/:family/:id/history', takes(), (request, response) => {
+    const found = sources.history?.().seriesOf(keyOf(request.params), sources.now() - TREND_MS);
+    if (found === undefined) return sendError(request, response, 404, 'history-unknown', 'There are no readings of such a device.');
+    return sendJson(request, response, historyView(found));
   });
+  router.get(
+    '/api/v1/allocations',
+    takes(),
+    withSnapshot((snapshot, request, response) => sendJson(request, response, allocationsView(snapshot))),
+  );
+  router.get(
+    '/api/v1/explain/:namespace/:pod',
+    takes(),
+    withSnapshot((snapshot, request, response) => {
+      const { namespace, pod } = request.params;
+      const lines = explainPod(String(namespace), String(pod), snapshot);
+      if (lines === undefined) return sendError(request, response, 404, 'pod-unknown', 'No container of such a pod holds a device.');
+      return sendJson(request, response, { takenAt: timeText(snapshot.takenAtMs), lines });
+    }),
+  );
   router.get('/api/v1/events', takes('since'), (request, response) => {
     const since = request.query.since ?? '0';
     if (typeof since !== 'string' || !/^\d{1,15}$/.test(since)) {
@@ -68,7 +107,27 @@ export function createApi(sources: ApiSources): Router {
   return router;
 }
 
-function findDevice(snapshot: Snapshot, family: unknown, id: unknown): object | undefined {
-  const state = snapshot.devices.find(({ device }) => device.family === family && device.id === id);
-  return state && deviceView(state);
+const keyOf = ({ family, id }: Readonly<Record<string, unknown>>): string => deviceKey({ family: String(family), id: String(id) });
+
+/** Readings as columns. A counter is shown by its growth per second. */
+export function historyView({ times, series }: DeviceHistory): {
+  readonly times: readonly number[];
+  readonly series: readonly {
+    readonly metric: string;
+    readonly title: string;
+    readonly labels: Readonly<Record<string, string>>;
+    readonly isRate: boolean;
+    readonly values: readonly (number | null)[];
+  }[];
+} {
+  return {
+    times,
+    series: series.map(({ metric, labels, type, values, reads }) => ({
+      metric,
+      title: metricTitle(metric),
+      labels,
+      isRate: type === 'counter',
+      values: type === 'counter' ? ratesOf(times, values, reads) : values,
+    })),
+  };
 }

@@ -1,4 +1,5 @@
 import type { RequestHandler } from 'express';
+import { timeText } from '../../board/units.ts';
 import { listedFaults } from '../../incidents/fault-view.ts';
 import { incidentsOf } from '../../incidents/tenant.ts';
 import { isLabel } from '../../model/claim-hardware.ts';
@@ -6,7 +7,6 @@ import type { Snapshot } from '../../model/snapshot.ts';
 import { boundTo } from '../access/tenants.ts';
 import { sendError, sendJson } from '../http/answer.ts';
 import type { IncidentSource } from '../parts.ts';
-import { timeText } from './names.ts';
 
 interface Sources {
   snapshot(): Snapshot | undefined;

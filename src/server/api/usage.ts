@@ -1,8 +1,8 @@
 import { type RequestHandler, Router } from 'express';
 import type { LedgerReport } from '../../accounting/ledger/ledger.ts';
 import { parseQuery, type UsageQuery } from '../../accounting/ledger/report.ts';
+import { timeText } from '../../board/units.ts';
 import { sendError, sendJson } from '../http/answer.ts';
-import { timeText } from './names.ts';
 import { takes } from './parameters.ts';
 
 /** Makes a report of what containers used. Never rejects. */

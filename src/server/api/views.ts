@@ -1,60 +1,50 @@
-import type { Allocation } from '../../model/allocation.ts';
+import type { Board, RemedyOf } from '../../board/board.ts';
+import type { DeviceView } from '../../board/device-view.ts';
+import { timeText } from '../../board/units.ts';
+import type { Device } from '../../model/device.ts';
 import type { HealthEvent } from '../../model/events.ts';
-import { familyReading } from '../../model/family-reading.ts';
-import type { ActiveCondition, IgnoredCondition, PendingCondition, Verdict } from '../../model/health.ts';
-import { remedyNow } from '../../model/health.ts';
+import type { Reading } from '../../model/metric.ts';
 import type { MemoryBlock } from '../../model/pod-resources.ts';
 import type { AllocationState, DeviceState, FamilyState, Snapshot } from '../../model/snapshot.ts';
-import { readingViews, timeText } from './names.ts';
 
-/** Returns the declared remedy of a problem code; undefined for an undeclared code. */
-export type RemedyOf = (family: string, code: string) => string | undefined;
+/** A device of the board with all facts. `processes` and `readings` are left out where they were not asked for. */
+export interface WholeDevice extends Device, DeviceView {
+  readonly processes?: DeviceState['processes'];
+  readonly readings?: Readonly<Record<string, ReadingView>>;
+}
 
-/** Converts a device for the API. Keys are stable and contain the unit; unknown values are left out. */
-export function deviceView(state: DeviceState): object {
-  const { device, processes } = state;
-  return {
-    ...device,
-    present: state.missingSinceMs === undefined,
-    missingSince: timeText(state.missingSinceMs),
-    stale: state.stale,
-    readAt: timeText(state.readAtMs),
-    health: healthView(state.verdict),
-    holders: state.holders.map(holderView),
-    processes,
-    readings: readingViews(state.readings),
-  };
+/** The board with all facts of its devices. Keys are stable and contain the unit; unknown values are left out. */
+export interface WholeBoard extends Board {
+  readonly devices: readonly WholeDevice[];
+}
+
+/** `hasReadings`: with all readings, and not only with those that are shown first. */
+export function wholeBoard(board: Board, snapshot: Snapshot, hasReadings = true): WholeBoard {
+  const states = new Map(snapshot.devices.map((state) => [state.key, state]));
+  const devices = board.devices.flatMap((view) => {
+    const state = states.get(view.key);
+    return state === undefined ? [] : [wholeDevice(view, state, hasReadings)];
+  });
+  return { ...board, devices };
+}
+
+export function wholeDevice(view: DeviceView, state: DeviceState, hasReadings = true): WholeDevice {
+  const { processes, readings } = state;
+  return { ...state.device, ...view, ...(hasReadings ? { processes, readings: readingViews(readings) } : {}) };
 }
 
 export function allocationsView(snapshot: Snapshot): object {
   const { exclusive, podExclusive, allocatable, answeredAtMs } = snapshot.podResources;
-  const ids = new Map(snapshot.devices.map((state) => [state.key, state.device.id]));
   return {
     takenAt: timeText(snapshot.takenAtMs),
     kubeletAnsweredAt: timeText(answeredAtMs),
-    allocations: snapshot.allocations.map((state) => allocationView(state, ids)),
+    allocations: snapshot.allocations.map(allocationView),
     localities: snapshot.localities,
     exclusive: exclusive.map(({ memory, ...container }) => ({ ...container, memory: memory.map(memoryView) })),
     pods: snapshot.pods && [...snapshot.pods.values()],
     podExclusive: podExclusive.map(({ memory, ...pod }) => ({ ...pod, memory: memory.map(memoryView) })),
     allocatable: allocatable && { ...allocatable, memory: allocatable.memory.map(memoryView) },
   };
-}
-
-export function devicesView(snapshot: Snapshot): object {
-  return {
-    takenAt: timeText(snapshot.takenAtMs),
-    sequence: snapshot.sequence,
-    expected: snapshot.expected,
-    families: snapshot.families.map(familyReading),
-    devices: snapshot.devices.map(deviceView),
-  };
-}
-
-/** Devices, allocations and problems of the probes: all that `list` prints. */
-export function snapshotView(snapshot: Snapshot): object {
-  const problems = snapshot.families.flatMap(({ family, problems: found }) => found.map((problem) => ({ family, ...problem })));
-  return { ...devicesView(snapshot), ...allocationsView(snapshot), problems };
 }
 
 export function statusView(snapshot: Snapshot | undefined, nowMs: number, remedyOf: RemedyOf): object {
@@ -88,69 +78,53 @@ function probeView(family: FamilyState, remedyOf: RemedyOf): object {
   };
 }
 
-/**
- * Conditions in `conditions` count; those in `pending` hold but do not count yet. A condition with `recovering` has ended: its message
- * describes the past and its remedy is `none`. A condition with `unverifiedSince` held at that time.
- */
-function healthView({ state, sinceMs, conditions, pending, ignored, unchecked, probation, incidents, transitions }: Verdict): object {
-  return {
-    state,
-    since: sinceMs > 0 ? timeText(sinceMs) : undefined,
-    conditions: conditions.map(conditionView),
-    pending: pending?.map(pendingView),
-    ignored: ignored?.map(ignoredView),
-    unchecked,
-    probation: probation && {
-      condition: probation.condition,
-      since: timeText(probation.sinceMs),
-      busySeconds: probation.busyMs === undefined ? undefined : probation.busyMs / 1_000,
-      neededSeconds: probation.neededMs / 1_000,
-    },
-    incidents: incidents?.map(({ state: reached, condition, count }) => ({ state: reached, condition, count })),
-    transitions,
-  };
-}
-
-function conditionView(condition: ActiveCondition): object {
-  const { type, instance, severity, reason, message, sinceMs, unverifiedSinceMs, recovering } = condition;
-  return {
-    type,
-    instance,
-    severity,
-    reason,
-    message,
-    remedy: remedyNow(condition),
-    since: timeText(sinceMs),
-    unverifiedSince: timeText(unverifiedSinceMs),
-    recovering: recovering && { since: timeText(recovering.sinceMs), until: timeText(recovering.untilMs) },
-  };
-}
-
-function pendingView(condition: PendingCondition): object {
-  return { ...conditionView(condition), countsAt: timeText(condition.countsAtMs) };
-}
-
-function ignoredView(condition: IgnoredCondition): object {
-  return { ...conditionView(condition), ignoreReason: condition.ignoreReason, ignoredUntil: timeText(condition.ignoredUntilMs) };
-}
-
 /** Returns events with the time as text. */
 export function eventsView(events: readonly HealthEvent[]): object {
   return { events: events.map(({ timeMs, ...event }) => ({ ...event, time: timeText(timeMs) })) };
 }
 
-const holderView = ({ namespace, pod, container, resource, deviceId, claim }: Allocation): object => ({
-  namespace,
-  pod,
-  container,
-  resource,
-  deviceId,
-  claim,
-});
-
-function allocationView({ allocation, devices, unresolved, held }: AllocationState, ids: ReadonlyMap<string, string>): object {
-  const { numaNodes } = allocation;
-  return { ...holderView(allocation), numaNodes, devices: devices.map((key) => ids.get(key) ?? key), unresolved, held };
+function allocationView({ allocation, devices, unresolved, held }: AllocationState): object {
+  const { namespace, pod, container, resource, deviceId, claim, numaNodes } = allocation;
+  return { namespace, pod, container, resource, deviceId, claim, numaNodes, devices, unresolved, held };
 }
 
 const memoryView = ({ type, bytes, numaNodes }: MemoryBlock): object => ({ type, bytes, numaNodes });
+
+/** Name of a metric in the API, without the common prefix: `device_memory_used_bytes` becomes `memoryUsedBytes`. */
+export function readingName(metric: string): string {
+  return metric.replace(/^device_/, '').replace(/_+([a-z0-9])/g, (_match, letter: string) => letter.toUpperCase());
+}
+
+type Value = number | bigint;
+export type ReadingView = Value | readonly { readonly labels: Readonly<Record<string, string>>; readonly value: Value }[];
+
+/** Returns a plain value for a metric with one series without labels, otherwise a list of values with their labels. */
+export function readingViews(readings: Iterable<Reading>): Readonly<Record<string, ReadingView>> {
+  const byMetric = new Map<string, Reading[]>();
+  for (const reading of readings) {
+    if (typeof reading.value === 'number' && !Number.isFinite(reading.value)) continue;
+    const list = byMetric.get(reading.metric);
+    if (list === undefined) byMetric.set(reading.metric, [reading]);
+    else list.push(reading);
+  }
+  return Object.fromEntries(
+    [...byMetric].sort(([a], [b]) => (a < b ? -1 : 1)).map(([metric, list]) => [readingName(metric), readingView(list)]),
+  );
+}
+
+function readingView(readings: readonly Reading[]): ReadingView {
+  const [only] = readings;
+  if (readings.length === 1 && only !== undefined && only.labels === undefined) return only.value;
+  return readings.map(({ labels, value }) => ({ labels: labels ?? {}, value }));
+}
+
+/** Writes integers that a JSON parser would round as strings of digits. */
+export function jsonText(value: unknown, indent?: number): string {
+  return `${JSON.stringify(value, bigintSafe, indent)}\n`;
+}
+
+function bigintSafe(_key: string, value: unknown): unknown {
+  if (typeof value !== 'bigint') return value;
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : value.toString();
+}

@@ -1,4 +1,5 @@
-import type { Board, BoardRow } from '../../board/row.ts';
+import type { Board } from '../../board/board.ts';
+import type { DeviceView } from '../../board/device-view.ts';
 import type { Clock } from '../../host/clock.ts';
 import { seconds } from '../../model/duration.ts';
 
@@ -39,7 +40,7 @@ interface Client {
 export class BoardFeed {
   readonly #parts: BoardFeedDependencies;
   readonly #clients = new Set<Client>();
-  /** Text of each row that was sent. */
+  /** Text of each device that was sent. */
   #sent = new Map<string, string>();
   #full: Buffer | undefined;
   #sentAtMs = Number.NEGATIVE_INFINITY;
@@ -111,10 +112,10 @@ export class BoardFeed {
     const before = this.#sent;
     this.#sent = textsOf(board);
     this.#full = undefined;
-    const { rows, ...head } = board;
-    const changed = rows.filter(({ key }) => this.#sent.get(key) !== before.get(key));
+    const { devices, ...head } = board;
+    const changed = devices.filter(({ key }) => this.#sent.get(key) !== before.get(key));
     const removed = [...before.keys()].filter((key) => !this.#sent.has(key));
-    const event = eventOf('change', { ...head, rows: changed, removed }, board.sequence);
+    const event = eventOf('change', { ...head, devices: changed, removed }, board.sequence);
     for (const client of [...this.#clients]) {
       if (client.isWriting) client.isBehind = true;
       else this.#write(client, event);
@@ -155,7 +156,7 @@ const eventOf = (name: string, data: object, id: number): Buffer =>
 
 /** The time of the read differs at each read. Alone it is no change. */
 function textsOf(board: Board | undefined): Map<string, string> {
-  return new Map(board?.rows.map((row) => [row.key, textOf(row)]) ?? []);
+  return new Map(board?.devices.map((device) => [device.key, textOf(device)]) ?? []);
 }
 
-const textOf = ({ readAtMs: _readAtMs, ...row }: BoardRow): string => JSON.stringify(row);
+const textOf = ({ readAt: _readAt, ...device }: DeviceView): string => JSON.stringify(device);

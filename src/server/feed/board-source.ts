@@ -1,11 +1,9 @@
-import { boardOf } from '../../board/board.ts';
+import { type Board, boardOf, type RemedyOf } from '../../board/board.ts';
 import { chooseReadings, type ShownOf } from '../../board/readings.ts';
-import type { Board } from '../../board/row.ts';
 import { ratesOf, TREND_MS, type Trend, trendOf } from '../../board/trend.ts';
+import { timeText } from '../../board/units.ts';
 import type { ReadingHistoryStore } from '../../incidents/history.ts';
-import { defined } from '../../model/defined.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
-import type { RemedyOf } from '../api/views.ts';
 
 export interface BoardSourceDependencies {
   snapshot(): Snapshot | undefined;
@@ -32,9 +30,12 @@ export class BoardSource {
   /** undefined before the first snapshot. */
   current(): Board | undefined {
     const snapshot = this.#parts.snapshot();
-    if (snapshot === undefined) return undefined;
+    return snapshot && this.of(snapshot);
+  }
+
+  of(snapshot: Snapshot): Board {
     if (this.#made?.snapshot !== snapshot) this.#made = { snapshot, board: this.#boardOf(snapshot) };
-    return { ...this.#made.board, nowMs: this.#parts.now() };
+    return { ...this.#made.board, now: timeText(this.#parts.now()) };
   }
 
   trends(): Trends {
@@ -47,12 +48,7 @@ export class BoardSource {
   #boardOf(snapshot: Snapshot): Board {
     const { history, node, remedyOf, shownOf, now } = this.#parts;
     const kept = history?.();
-    return boardOf(snapshot, {
-      nowMs: now(),
-      remedyOf,
-      shownOf,
-      ...defined({ node, rateOf: kept?.rateOf.bind(kept) }),
-    });
+    return boardOf(snapshot, { nowMs: now(), remedyOf, shownOf, node, rateOf: kept?.rateOf.bind(kept) });
   }
 
   #trendsOf({ devices, takenAtMs }: Snapshot): Trends {

@@ -12,7 +12,7 @@ export interface BoardWatch {
   end(): void;
 }
 
-/** `GET /api/board/watch`: the board as server-sent events. */
+/** `GET /api/v1/devices/watch`: the board as server-sent events. */
 export function createBoardWatch(feed: BoardFeed, isReady: () => boolean): BoardWatch {
   const open = new Set<Response>();
   const onlyWhenReady: RequestHandler = (request, response, next) =>
@@ -32,7 +32,7 @@ export function createBoardWatch(feed: BoardFeed, isReady: () => boolean): Board
     });
   };
   const router = Router();
-  router.get('/api/board/watch', takes(), onlyWhenReady, limitStreams(MOST_BOARD_STREAMS), handler);
+  router.get('/api/v1/devices/watch', takes(), onlyWhenReady, limitStreams(MOST_BOARD_STREAMS), handler);
   return {
     router,
     end() {

@@ -1,6 +1,6 @@
+import { conditionLine } from '../../model/condition-text.ts';
 import { type FamilyReading, familyReading } from '../../model/family-reading.ts';
-import type { ActiveCondition, HealthState, Verdict } from '../../model/health.ts';
-import { remedyNow } from '../../model/health.ts';
+import type { HealthState, Verdict } from '../../model/health.ts';
 import { shortened } from '../../model/one-line.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import { deviceNamesByKey, type FeedName, type NamingRules } from './device-names.ts';
@@ -52,14 +52,6 @@ export function feedList(snapshot: Snapshot, rules: NamingRules, fault: string |
 }
 
 function judged({ state, conditions }: Verdict): Pick<FeedDevice, 'health' | 'message'> {
-  const texts = conditions.filter(({ severity }) => severity !== 'info').map(describe);
+  const texts = conditions.filter(({ severity }) => severity !== 'info').map(conditionLine);
   return { health: HEALTH_OF[state], message: shortened(texts.join(' | '), MESSAGE_BYTES) };
-}
-
-function describe(condition: ActiveCondition): string {
-  const { type, instance, reason, message, recovering } = condition;
-  const name = instance === undefined ? type : `${type}/${instance}`;
-  if (recovering !== undefined) return `${name} (${reason}) recovering: it was '${message}'`;
-  const remedy = remedyNow(condition);
-  return `${name} (${reason}): ${message}${remedy === 'none' ? '' : `; remedy: ${remedy}`}`;
 }

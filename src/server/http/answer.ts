@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Logger } from '../../log/logger.ts';
+import { jsonText } from '../api/views.ts';
 import { acceptsGzip } from './negotiation.ts';
 
 const compress = promisify(gzip);
@@ -35,7 +36,7 @@ export async function sendText(
 }
 
 export function sendJson(request: IncomingMessage, response: ServerResponse, value: unknown, status = 200): Promise<void> {
-  return sendText(request, response, JSON_TYPE, `${JSON.stringify(value, bigintSafe)}\n`, status);
+  return sendText(request, response, JSON_TYPE, jsonText(value), status);
 }
 
 /** Sends an error: JSON below `/api`, one line of text elsewhere. */
@@ -73,10 +74,3 @@ export function requestPath({ url = '' }: IncomingMessage): string | undefined {
 
 /** Node joins the values of a repeated header. */
 export const headerOf = ({ headers }: IncomingMessage, name: 'accept' | 'accept-encoding'): string | undefined => headers[name]?.toString();
-
-/** Writes integers that a JSON parser would round as strings of digits. */
-function bigintSafe(_key: string, value: unknown): unknown {
-  if (typeof value !== 'bigint') return value;
-  const number = Number(value);
-  return Number.isSafeInteger(number) ? number : value.toString();
-}

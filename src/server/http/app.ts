@@ -1,4 +1,5 @@
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Router } from 'express';
+import { declaredBy } from '../../board/board.ts';
 import { systemClock } from '../../host/clock.ts';
 import type { Logger } from '../../log/logger.ts';
 import { IDENTITY_HEADER, identityText } from '../../model/agent-stats.ts';
@@ -6,7 +7,6 @@ import { basicAuth } from '../access/basic-auth.ts';
 import type { Passwords } from '../access/passwords.ts';
 import { onlyOwnNamespaces } from '../access/tenants.ts';
 import { createApi } from '../api/api.ts';
-import { createBoardApi } from '../api/board.ts';
 import { takes } from '../api/parameters.ts';
 import { createUsageApi } from '../api/usage.ts';
 import type { BoardSource } from '../feed/board-source.ts';
@@ -74,18 +74,15 @@ export function createApp(parts: ServerDependencies, { passwords, answerMs, stre
   const scrape = scrapeHandler(exposition);
   // Compares plain text, because Express would interpret special characters of the configured path.
   app.use((request, response, next) => (requestPath(request) === options['telemetry-path'] ? scrape(request, response, next) : next()));
-  const remedyOf = (family: string, code: string): string | undefined =>
-    families.find(({ name }) => name === family)?.problems.find((problem) => problem.code === code)?.remedy;
-  const sources = { snapshot: () => store.snapshot(), remedyOf, now: () => clock.now(), version, node };
-  if (options.api) app.use(createBoardApi({ source: board, history: parts.history, now: () => clock.now() }));
+  const { history, events, watched, incidents, plugin, fault } = parts;
+  const sources = { snapshot: () => store.snapshot(), board, history, events, incidents, now: () => clock.now() };
   if (options.api && parts.usage !== undefined) app.use(createUsageApi(parts.usage));
-  if (options.api) app.use(createApi({ ...sources, status: () => parts.status(), events: parts.events, incidents: parts.incidents }));
+  if (options.api) app.use(createApi({ ...sources, status: () => parts.status(), remedyOf: declaredBy(families).remedyOf }));
   else app.use('/api', off('api-off', 'The API is off: --web.api is false.'));
   if (options.page) {
     const isLive = options.api && store.subscribe !== undefined;
-    const { history, events, watched, incidents, plugin, fault } = parts;
     const frame = { version, node, telemetryPath: options['telemetry-path'], hasApi: options.api, isLive };
-    app.use(createPages({ ...frame, ...sources, board, history, events, watched, incidents, plugin, fault, families }));
+    app.use(createPages({ ...frame, ...sources, watched, plugin, fault, families }));
   } else app.get(PAGE_PATHS, off('page-off', 'The HTML pages are off: --web.page is false.'));
   app.use((request, response) => sendError(request, response, 404, 'not-found', `There is nothing at ${request.path}.`));
   app.use(failure(logger));

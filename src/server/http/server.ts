@@ -1,5 +1,5 @@
 import type { RequestListener, Server } from 'node:http';
-import type { ShownOf } from '../../board/readings.ts';
+import { declaredBy } from '../../board/board.ts';
 import { systemClock } from '../../host/clock.ts';
 import { createServer as createHttpServer } from '../../host/node-http.ts';
 import { OPEN_ACCESS } from '../access/access.ts';
@@ -98,10 +98,7 @@ function localApp(
 }
 
 function boardSource({ store, history, node, families, clock = systemClock }: ServerDependencies): BoardSource {
-  const remedyOf = (family: string, code: string): string | undefined =>
-    families.find(({ name }) => name === family)?.problems.find((problem) => problem.code === code)?.remedy;
-  const shownOf: ShownOf = (family, kind) => families.find(({ name }) => name === family)?.shows?.[kind];
-  return new BoardSource({ snapshot: () => store.snapshot(), history, node, remedyOf, shownOf, now: () => clock.now() });
+  return new BoardSource({ snapshot: () => store.snapshot(), history, node, ...declaredBy(families), now: () => clock.now() });
 }
 
 function watchBoard({ store, clock = systemClock }: ServerDependencies, board: BoardSource): BoardWatch | undefined {

@@ -1,6 +1,6 @@
+import type { Board } from '../../board/board.ts';
 import { type Html, html } from '../../board/html.ts';
 import { problemsHtml } from '../../board/overview-html.ts';
-import type { Board } from '../../board/row.ts';
 import { age } from '../../board/state-html.ts';
 import { durationText, readingText } from '../../board/units.ts';
 import type { PluginStats } from '../../model/agent-stats.ts';

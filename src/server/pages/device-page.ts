@@ -1,7 +1,8 @@
+import type { Board } from '../../board/board.ts';
+import { type DeviceView, parentKey, stateOf } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import { devicePath } from '../../board/paths.ts';
 import { isNumber } from '../../board/readings.ts';
-import type { Board, BoardRow } from '../../board/row.ts';
 import { holderList, readingList, useCell } from '../../board/row-html.ts';
 import { age, stateCell } from '../../board/state-html.ts';
 import { metricTitle, readingText } from '../../board/units.ts';
@@ -19,7 +20,7 @@ import { document, factTable, type PageFrame, part } from './page-parts.ts';
 
 export interface DevicePageDependencies {
   readonly state: DeviceState;
-  readonly row: BoardRow;
+  readonly row: DeviceView;
   readonly board: Board;
   readonly history: DeviceHistory | undefined;
   /** Events of the device, the newest first. */
@@ -32,20 +33,20 @@ export interface DevicePageDependencies {
 /** Renders one device: its verdict and what to do, then the last half hour, then what rarely matters. */
 export function devicePage({ state, row, board, history, events, watched, incidents }: DevicePageDependencies, frame: PageFrame): string {
   const { device } = state;
-  const parts = board.rows.filter(({ parent }) => parent === row.key);
-  const parent = board.rows.find(({ key }) => key === row.parent);
+  const parts = board.devices.filter((one) => parentKey(one) === row.key);
+  const parent = board.devices.find(({ key }) => key === parentKey(row));
   const body = html`<h2>${row.name}${row.name === device.id ? undefined : html` <small><code>${device.id}</code></small>`}</h2>
 ${part(
   'verdict',
   factTable([
     ['Health', stateCell(row, frame.nowMs)],
     ['Held by', useCell(row, row.holders.length)],
-    ['Now', readingList(row.readings)],
+    ['Now', readingList(row.shown)],
     ['Part of', parent && deviceLink(parent)],
     ['Parts', parts.length === 0 ? undefined : html`<ul class="plain">${parts.map((one) => html`<li>${deviceLink(one)}</li>`)}</ul>`],
   ]),
 )}<h2>Last 30 minutes</h2>
-${part('timeline', timeline({ row, events, watched, readTimes: history?.times ?? [], nowMs: frame.nowMs }))}${part('charts', charts(row.key, history, frame.nowMs))}<h2>Events</h2>
+${part('timeline', timeline({ device: row, events, watched, readTimes: history?.times ?? [], nowMs: frame.nowMs }))}${part('charts', charts(row.key, history, frame.nowMs))}<h2>Events</h2>
 ${part('events', eventList(events))}${incidents.length === 0 ? undefined : html`<h2>Incidents</h2>\n${repeats(incidents)}${incidentList(incidents)}`}
 <details><summary>Facts and other names</summary>${factTable(identity(state))}</details>
 <details><summary>All readings</summary>${part('readings', readings(state.readings))}</details>`;
@@ -60,8 +61,8 @@ function repeats(incidents: readonly ListedIncident[]): Html {
   return html`<p>${sum('incidents')} kept, ${sum('fatal')} fatal; the same condition again ${sum('again')} times, ${sum('movedHolders')} of them with other holders.</p>\n`;
 }
 
-const deviceLink = (row: BoardRow): Html =>
-  html`<a href="${devicePath(row)}">${row.name}</a> <small>${row.kind}, ${row.state}, ${row.use}</small>${row.use === 'held' ? holderList(row.holders, 2) : undefined}`;
+const deviceLink = (row: DeviceView): Html =>
+  html`<a href="${devicePath(row)}">${row.name}</a> <small>${row.kind}, ${stateOf(row)}, ${row.use}</small>${row.use === 'held' ? holderList(row.holders, 2) : undefined}`;
 
 function identity({ device, processes }: DeviceState): readonly (readonly [string, string | undefined])[] {
   return [

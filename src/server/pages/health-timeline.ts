@@ -2,6 +2,7 @@ import { type Html, html } from '../../board/html.ts';
 import { podPath } from '../../board/paths.ts';
 import { TREND_MS } from '../../board/trend.ts';
 import { STATE_NAMES } from '../../board/words.ts';
+import { conditionName } from '../../model/condition-text.ts';
 import type { EventHolder, HealthEvent } from '../../model/events.ts';
 import type { TimeSpan } from '../../model/observed-spans.ts';
 import { type KnownPast, statesIn } from './known-past.ts';
@@ -41,7 +42,7 @@ ${events
 const iso = (ms: number): string => new Date(ms).toISOString();
 
 function what({ transition, condition, instance, reason, from, to, severity, ignored }: HealthEvent): Html {
-  const name = condition === undefined ? reason : instance === undefined ? condition : `${condition} (${instance})`;
+  const name = condition === undefined ? reason : conditionName({ type: condition, instance });
   if (transition === 'state' && to !== undefined)
     return html`${from === undefined ? undefined : `${STATE_NAMES[from]} → `}<span class="state ${to}">${STATE_NAMES[to]}</span> ${name}`;
   return html`<b>${name}</b> ${[transition, severity, ignored === true ? 'ignored' : undefined].filter((word) => word !== undefined).join(', ')}`;

@@ -1,11 +1,11 @@
-import type { BoardRow, RowState } from '../../board/row.ts';
+import { type DeviceView, type ShownState, sinceOf, stateOf } from '../../board/device-view.ts';
 import { isGap, usualSpacing } from '../../board/trend.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { ObservedSpans, TimeSpan } from '../../model/observed-spans.ts';
 
 /** What is known of the past of a device. */
 export interface KnownPast {
-  readonly row: Pick<BoardRow, 'key' | 'state' | 'sinceMs'>;
+  readonly device: Pick<DeviceView, 'key' | 'health' | 'missingSince'>;
   /** Events of the device, the newest first. */
   readonly events: readonly HealthEvent[];
   /** When absent, all time since the first known state counts. */
@@ -17,7 +17,7 @@ export interface KnownPast {
 
 /** A time with its state; without `state` it is unknown. */
 export interface PastState extends TimeSpan {
-  readonly state?: RowState;
+  readonly state?: ShownState;
 }
 
 /**
@@ -47,24 +47,26 @@ export function statesIn(past: KnownPast, fromMs: number): readonly PastState[] 
 const isIn = (span: TimeSpan, whole: TimeSpan): boolean => span.fromMs >= whole.fromMs && span.untilMs <= whole.untilMs;
 
 /** What the verdict was, as far as the events reach. */
-function verdictsIn({ row, events, nowMs }: KnownPast): readonly PastState[] {
+function verdictsIn({ device, events, nowMs }: KnownPast): readonly PastState[] {
   const spans: PastState[] = [];
   let untilMs = nowMs;
-  let state: RowState | undefined = row.state;
+  let state: ShownState | undefined = stateOf(device);
   for (const { timeMs, transition, from } of events) {
     if (transition !== 'state' || timeMs > untilMs) continue;
     spans.push({ fromMs: timeMs, untilMs, ...(state === undefined ? {} : { state }) });
     untilMs = timeMs;
     state = from;
   }
-  const sinceMs = spans.length === 0 ? (row.sinceMs ?? nowMs) : Number.NEGATIVE_INFINITY;
+  const since = sinceOf(device);
+  const firstMs = since === undefined ? nowMs : Date.parse(since);
+  const sinceMs = spans.length === 0 ? firstMs : Number.NEGATIVE_INFINITY;
   return [...spans, { fromMs: sinceMs, untilMs, ...(state === undefined ? {} : { state }) }];
 }
 
 /** Times in which no agent judged the device. */
-function unwatched({ row, watched, nowMs }: KnownPast, fromMs: number): readonly TimeSpan[] {
+function unwatched({ device, watched, nowMs }: KnownPast, fromMs: number): readonly TimeSpan[] {
   if (watched === undefined) return [];
-  const sinceMs = watched.since[row.key] ?? nowMs;
+  const sinceMs = watched.since[device.key] ?? nowMs;
   const seen = watched.spans.filter(({ untilMs }) => untilMs > fromMs && untilMs >= sinceMs);
   const edges = [fromMs, ...seen.flatMap((span) => [Math.max(span.fromMs, sinceMs), span.untilMs])];
   // Each second edge ends a gap. After the last one the agent runs: it makes this page.

@@ -1,14 +1,14 @@
+import type { Board } from '../../board/board.ts';
 import { type Html, html } from '../../board/html.ts';
-import type { Board } from '../../board/row.ts';
 import type { ContainerLocality } from '../../model/container-locality.ts';
 
 /** A container with more devices gets no matrix, only the farthest ways. */
 const MOST_DEVICES = 24;
 
 /** How near the devices of each container are to each other and to its CPUs; undefined when none holds a GPU and another device. */
-export function localityPart(localities: readonly ContainerLocality[], { rows }: Pick<Board, 'rows'>): Html | undefined {
+export function localityPart(localities: readonly ContainerLocality[], { devices }: Pick<Board, 'devices'>): Html | undefined {
   if (localities.length === 0) return undefined;
-  const names = new Map(rows.map(({ key, name }) => [key, name]));
+  const names = new Map(devices.map(({ key, name }) => [key, name]));
   const nameOf = (key: string): string => names.get(key) ?? key;
   return html`<h2>How near its devices are</h2>${localities.map(
     (one) => html`<p><b>${one.container}</b>: ${summary(one).join('; ')}</p>${matrix(one, nameOf)}`,

@@ -64,7 +64,7 @@ ${page.text}
 `;
 }
 
-const JSON_LINKS = html`As JSON: <a href="/api/board">board</a> <a href="/api/v1/devices">devices</a> <a href="/api/v1/allocations">allocations</a> <a href="/api/v1/status">status</a>. `;
+const JSON_LINKS = html`As JSON: <a href="/api/v1/devices">devices</a> <a href="/api/v1/allocations">allocations</a> <a href="/api/v1/status">status</a>. `;
 
 /** A part of a page that the script replaces when it changed. */
 export function part(name: string, content: Html | undefined): Html {

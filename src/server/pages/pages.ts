@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
+import type { Board } from '../../board/board.ts';
 import { type Html, html } from '../../board/html.ts';
 import { filterHtml, problemsHtml, shownText, type TrendsByKey, tableHtml, tilesHtml, unresolvedHtml } from '../../board/overview-html.ts';
-import type { Board } from '../../board/row.ts';
 import { age } from '../../board/state-html.ts';
 import { TREND_MS } from '../../board/trend.ts';
 import { durationText } from '../../board/units.ts';
@@ -87,7 +87,7 @@ export function createPages(sources: PageSources): Router {
     const { family, id } = request.params;
     const state = sources.snapshot()?.devices.find(({ device }) => device.family === family && device.id === id);
     const board = sources.board.current();
-    const row = board?.rows.find(({ key }) => key === state?.key);
+    const row = board?.devices.find(({ key }) => key === state?.key);
     if (state === undefined || board === undefined || row === undefined)
       return sendError(request, response, 404, 'device-unknown', 'There is no such device.');
     const { key } = state;
@@ -179,12 +179,12 @@ function overviewPage(board: Board | undefined, view: BoardView, trendOf: Trends
 <div id="problems">${problemsHtml(board)}</div>
 <h2>Devices</h2>
 ${filterHtml(board, view)}
-<p id="shown" class="soft">${shownText(board.rows, sections)}</p>
+<p id="shown" class="soft">${shownText(board.devices, sections)}</p>
 <div class="scroll" id="table">${tableHtml(sections, view, trendOf, frame.nowMs)}</div>
 <div id="unresolved">${unresolvedHtml(board)}</div>
 `;
-  const { sequence, takenAtMs } = board;
-  const footer = html`<p>Snapshot <span id="sequence">${sequence}</span>, taken ${age(takenAtMs, frame.nowMs)} ago.</p>`;
+  const { sequence, takenAt } = board;
+  const footer = html`<p>Snapshot <span id="sequence">${sequence}</span>, taken ${age(Date.parse(takenAt), frame.nowMs)} ago.</p>`;
   return document(frame, { title: `${frame.node ?? 'device-agent'}: devices`, body, footer, liveness: 'board' });
 }
 

@@ -1,6 +1,7 @@
+import type { Board } from '../../board/board.ts';
+import { type DeviceView, modelText } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import { devicePath } from '../../board/paths.ts';
-import type { Board, BoardRow } from '../../board/row.ts';
 import { readingList } from '../../board/row-html.ts';
 import { stateCell } from '../../board/state-html.ts';
 import { durationText, readingText } from '../../board/units.ts';
@@ -23,7 +24,7 @@ export function podPage(
   historyOf: (key: string) => DeviceHistory | undefined = () => undefined,
 ): string | undefined {
   const isOfPod = (one: { readonly namespace: string; readonly pod: string }): boolean => one.namespace === namespace && one.pod === pod;
-  const rows = board.rows.filter(({ holders }) => holders.some((holder) => isOfPod(holder) && holder.part === undefined));
+  const rows = board.devices.filter(({ holders }) => holders.some((holder) => isOfPod(holder) && holder.part === undefined));
   const usage = (snapshot.usage?.containers ?? []).filter(isOfPod);
   const unresolved = board.unresolved.filter(isOfPod);
   const facts = snapshot.pods?.get(podName({ namespace, pod }));
@@ -65,17 +66,17 @@ ${part('usage', usageTable(usage, board))}`;
   return document(frame, { title: `${namespace}/${pod}: device-agent`, body, footer: html``, liveness: 'reload' });
 }
 
-function deviceTable(rows: readonly BoardRow[], isOfPod: (one: BoardRow['holders'][number]) => boolean, nowMs: number): Html {
+function deviceTable(rows: readonly DeviceView[], isOfPod: (one: DeviceView['holders'][number]) => boolean, nowMs: number): Html {
   if (rows.length === 0) return html`<p>The pod holds no device now.</p>`;
   return html`<div class="scroll"><table><thead><tr><th scope="col">Device</th><th scope="col">Health</th><th scope="col">Container</th><th scope="col">Readings</th></tr></thead><tbody>
 ${rows.map(
   (row) =>
-    html`<tr><th scope="row"><a class="id" href="${devicePath(row)}" title="${row.id}">${row.name}</a><br><small>${[`${row.family} ${row.kind}`, row.also, row.model].filter((fact) => fact !== undefined).join(' · ')}</small></th><td>${stateCell(row, nowMs)}</td><td>${containers(row, isOfPod)}</td><td>${readingList(row.readings)}</td></tr>\n`,
+    html`<tr><th scope="row"><a class="id" href="${devicePath(row)}" title="${row.id}">${row.name}</a><br><small>${[`${row.family} ${row.kind}`, row.also, modelText(row)].filter((fact) => fact !== undefined).join(' · ')}</small></th><td>${stateCell(row, nowMs)}</td><td>${containers(row, isOfPod)}</td><td>${readingList(row.shown)}</td></tr>\n`,
 )}</tbody></table></div>`;
 }
 
 /** Others that hold the same device matter as much to the pod as its own containers. */
-function containers({ holders }: BoardRow, isOfPod: (one: BoardRow['holders'][number]) => boolean): Html {
+function containers({ holders }: DeviceView, isOfPod: (one: DeviceView['holders'][number]) => boolean): Html {
   const others = new Set(holders.filter((one) => !isOfPod(one)).map((one) => `${one.namespace}/${one.pod}`));
   return html`${holders.filter(isOfPod).map(({ container, resource }) => html`<b>${container}</b><br><small>${resource}</small><br>`)}${
     others.size === 0 ? undefined : html`<small>shared with ${firstOf([...others], 4)}</small>`
@@ -84,7 +85,7 @@ function containers({ holders }: BoardRow, isOfPod: (one: BoardRow['holders'][nu
 
 function usageTable(usage: readonly ContainerUsage[], board: Board): Html {
   if (usage.length === 0) return html`<p>Nothing is known of its use yet.</p>`;
-  const names = new Map(board.rows.map(({ key, name }) => [key, name]));
+  const names = new Map(board.devices.map(({ key, name }) => [key, name]));
   return html`<div class="scroll"><table><thead><tr><th scope="col">Device</th><th scope="col">Container</th><th scope="col" class="number">Allocated</th><th scope="col" class="number">Busy</th><th scope="col" class="number">Idle</th><th scope="col" class="number">Not observed</th><th scope="col" class="number">Energy</th></tr></thead><tbody>
 ${usage.map((one) => {
   const busy = Object.entries(one.busySeconds).map(([engine, seconds]) => `${engine} ${hoursText(seconds)}`);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { AgentCore } from '../../../src/agent/core.ts';
 import { acceptCondition, HealthService } from '../../../src/agent/health.ts';
-import { devicesIn } from '../../../src/cli/api-device.ts';
+import { boardIn, ownBoard } from '../../../src/cli/board-answer.ts';
 import { kubernetesAt } from '../../../src/cli/publish/kubernetes.ts';
 import { Publisher } from '../../../src/cli/publish/publisher.ts';
 import { type AgentView, feedMessageIn, nodeViewOf } from '../../../src/cli/publish/view.ts';
@@ -16,7 +16,7 @@ import type { Collection } from '../../../src/model/collection.ts';
 import type { Device } from '../../../src/model/device.ts';
 import { seconds } from '../../../src/model/duration.ts';
 import type { DeviceFamily } from '../../../src/probes/family.ts';
-import { devicesView } from '../../../src/server/api/views.ts';
+import { jsonText } from '../../../src/server/api/views.ts';
 import { feedList } from '../../../src/server/feed/feed-list.ts';
 import { IsolatedReads } from '../../../src/supervisor/isolated-reads.ts';
 import type { ProbeThread } from '../../../src/supervisor/probe-thread.ts';
@@ -137,8 +137,8 @@ class Node {
     const { devices, families } = feedList(snapshot, NAMING, undefined);
     const line = { families, devices: devices.map(({ state, health }) => ({ ...state.device, state: health })) };
     const message = feedMessageIn(JSON.parse(JSON.stringify(line)));
-    const told = devicesIn(JSON.parse(JSON.stringify(devicesView(snapshot))));
-    return message && told && { ...message, devices: told, expected: [] };
+    const board = boardIn(JSON.parse(jsonText(ownBoard(snapshot, []))));
+    return message && board && { ...message, board };
   }
 
   /** Lets one second pass, with a refresh and a message of the feed. */
@@ -166,7 +166,7 @@ class Node {
     const { view } = this;
     if (snapshot === undefined || view === undefined) return { exits: [2, 2, 2, 2], isReady: false };
     const seen = nodeViewOf(view);
-    const judged = { ...seen, devices: seen.devices.map((one) => ({ ...one, verdict: { ...one.verdict, conditions: [] } })) };
+    const judged = { ...seen, devices: seen.devices.map((one) => ({ ...one, health: { ...one.health, conditions: [] } })) };
     const exits = [nodeProblem(judged), ...NODE_CONDITIONS.map((type) => nodeCondition(type, judged, 0))].map(({ exitCode }) => exitCode);
     const isUsable = ({ state }: { readonly state: string }): boolean => state === 'healthy';
     return { exits, isReady: readyDevices(snapshot, {}, { isUsable, devicesOf: () => undefined }).isReady };

@@ -5,7 +5,9 @@ import { Publisher } from '../../../src/cli/publish/publisher.ts';
 import type { AgentView } from '../../../src/cli/publish/view.ts';
 import { createChangeLog } from '../../../src/log/changes.ts';
 import { minutes, seconds } from '../../../src/model/duration.ts';
+import type { HealthState } from '../../../src/model/health.ts';
 import type { DeviceFamily } from '../../../src/probes/family.ts';
+import type { WholeBoard, WholeDevice } from '../../../src/server/api/views.ts';
 import { VirtualClock } from '../../oracle/virtual-clock.ts';
 import { seededRandom } from '../../support/seeded.ts';
 import { ApiServer, TOKEN } from './api-server.ts';
@@ -67,10 +69,38 @@ export class PublisherOnClock {
 /** What an agent says of fans, `fan-0` first. */
 export const fans = (...states: readonly ('HEALTHY' | 'UNHEALTHY' | 'UNKNOWN')[]): AgentView => ({
   families: [{ family: 'fan', complete: true }],
-  expected: [],
   feed: states.map((state, n) => ({ family: 'fan', id: `fan-${n}`, state })),
-  devices: states.map((state, n) => ({
-    ...{ family: 'fan', id: `fan-${n}`, kind: 'fan', aliases: [] },
-    health: { state: state === 'UNHEALTHY' ? 'unhealthy' : 'healthy', conditions: [] },
-  })),
+  board: toldBoard(states.map((state, n) => toldDevice(`fan-${n}`, state === 'UNHEALTHY' ? 'unhealthy' : 'healthy'))),
+});
+
+/** A device as the API tells it. */
+export const toldDevice = (id: string, state: HealthState, more: Partial<WholeDevice> = {}): WholeDevice => ({
+  ...{
+    key: `fan/${id}`,
+    family: 'fan',
+    id,
+    name: id,
+    kind: 'fan',
+    aliases: [],
+    readAt: TIME,
+    stale: false,
+    use: 'free',
+    holders: [],
+    shown: [],
+  },
+  health: { state, conditions: [] },
+  ...more,
+});
+
+const TIME = '2026-03-01T12:00:00.000Z';
+
+/** The board as the API tells it. */
+export const toldBoard = (devices: readonly WholeDevice[], more: Partial<WholeBoard> = {}): WholeBoard => ({
+  ...{ now: TIME, takenAt: TIME, sequence: 1, kubelet: { state: 'answers', kept: 0 }, families: [], problems: [], unresolved: [] },
+  counts: {
+    ...{ devices: devices.length, held: 0, heldByParts: 0, pending: 0 },
+    states: { healthy: 0, degraded: 0, unhealthy: 0, unknown: 0, missing: 0 },
+  },
+  devices,
+  ...more,
 });

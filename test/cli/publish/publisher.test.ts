@@ -10,6 +10,7 @@ import { hours, minutes, seconds } from '../../../src/model/duration.ts';
 import { VirtualClock } from '../../oracle/virtual-clock.ts';
 import { seededRandom } from '../../support/seeded.ts';
 import { ApiServer, TOKEN } from './api-server.ts';
+import { toldBoard } from './on-clock.ts';
 
 const NODE = 'node-1';
 const collectGarbage = (): number => {
@@ -32,8 +33,7 @@ const told: string[] = [];
 const feed = (...states: readonly FeedDevice['state'][]): AgentView => ({
   families: [{ family: 'fan', complete: true }],
   feed: states.map((state, n) => ({ family: 'fan', id: `fan-${n}`, state })),
-  devices: [],
-  expected: [],
+  board: toldBoard([]),
 });
 const state = (): string | undefined => api.conditions(NODE).find(({ type }) => type === 'DevicesUnhealthy')?.status;
 /** Waits until no request is on the wire. No time of the clock passes meanwhile. */
@@ -178,14 +178,16 @@ describe('a publisher on a clock that a test moves', () => {
     });
     view = {
       ...feed('HEALTHY'),
-      expected: [
-        { family: 'fan', expected: 2, present: 1 },
-        { family: 'pump', expected: 1 },
-      ],
+      board: toldBoard([], {
+        expected: [
+          { family: 'fan', expected: 2, present: 1 },
+          { family: 'pump', expected: 1 },
+        ],
+      }),
     };
     await pass(seconds(10));
     expect(api.said(NODE).DevicesMissing).toBe('True (DevicesAbsent)');
-    view = { ...feed('HEALTHY'), expected: [{ family: 'pump', expected: 1 }] };
+    view = { ...feed('HEALTHY'), board: toldBoard([], { expected: [{ family: 'pump', expected: 1 }] }) };
     await pass(seconds(10));
     expect(api.said(NODE).DevicesMissing).toBe('Unknown (DevicesNotCounted)');
   });

@@ -3,7 +3,7 @@ import { DeviceRules, rulesIn } from '../../../src/cli/publish/device-rules.ts';
 import { hours, minutes, seconds } from '../../../src/model/duration.ts';
 import { noOpenssl } from '../../support/certificates.ts';
 import { unless } from '../../support/skipped.ts';
-import { fans, NODE, PublisherOnClock } from './on-clock.ts';
+import { fans, NODE, PublisherOnClock, toldBoard, toldDevice } from './on-clock.ts';
 
 /** What API servers serve of the group of claims; true: with taint rules. Source: the lifecycle tags in k8s.io/api 0.37. */
 const SERVED = {
@@ -95,14 +95,14 @@ describe.skipIf(noOpenssl !== undefined)(`taint rules of devices${unless(noOpens
     await on.start({ 'device-taint-rules': 'NoSchedule' });
     on.view = fans('UNHEALTHY');
     await on.pass(seconds(20));
-    const { devices, ...rest } = fans('HEALTHY');
     // The device of before is gone, and another one has its name in the driver.
-    const other = { ...rest, feed: [{ family: 'fan', id: 'fan-9', state: 'HEALTHY' as const }] };
-    on.view = { ...other, devices: devices.map((device) => ({ ...device, id: 'fan-9' })) };
+    const other = { ...fans('HEALTHY'), feed: [{ family: 'fan', id: 'fan-9', state: 'HEALTHY' as const }] };
+    on.view = { ...other, board: toldBoard([toldDevice('fan-9', 'healthy')]) };
     await on.pass(minutes(2));
     expect(on.api.rules.size).toBe(1);
-    const named = [{ claim: { name: 'c', namespace: 'n', driver: 'fan.example.com', pool: NODE, device: 'fan-0' } }];
-    const holding = { ...other, devices: devices.map((one) => ({ ...one, id: 'fan-9', holders: named })) };
+    const claim = { name: 'c', namespace: 'n', driver: 'fan.example.com', pool: NODE, device: 'fan-0' };
+    const holders = [{ namespace: 'n', pod: 'p', container: 'c', resource: claim.driver, deviceId: 'fan-0', claim }];
+    const holding = { ...other, board: toldBoard([toldDevice('fan-9', 'healthy', { holders })]) };
     on.view = { ...holding, families: [{ family: 'fan', complete: false }] };
     await on.pass(minutes(2));
     expect(on.api.rules.size, 'the family was not read completely').toBe(1);

@@ -1,30 +1,28 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Board } from '../../../src/board/row.ts';
-import { deviceView, eventsView } from '../../../src/server/api/views.ts';
-import { fixedBoard, fixedSnapshot, NOW_MS } from './fixed-board.ts';
+import type { Board } from '../../../src/board/board.ts';
+import { eventsView, jsonText, readingViews } from '../../../src/server/api/views.ts';
+import { fixedSnapshot, NOW_MS, toldBoard } from './fixed-board.ts';
 
 /** What an agent serves to `top`, from plain data, so that each screen is always the same. */
 export class FakeAgent {
-  board: unknown = fixedBoard();
+  board: unknown = toldBoard();
   readonly #server: Server;
 
   constructor() {
     this.#server = createServer(({ url = '' }, response) => {
       const body = this.#answer(url);
       response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' });
-      response.end(
-        JSON.stringify(body ?? { error: { code: 'unknown' } }, (_key, value) => (typeof value === 'bigint' ? Number(value) : value)),
-      );
+      response.end(jsonText(body ?? { error: { code: 'unknown' } }));
     });
   }
 
   #answer(url: string): unknown {
-    if (url === '/api/board') return this.board;
+    if (url === '/api/v1/devices?readings=shown') return this.board;
     if (url === '/api/v1/events') return EVENTS;
     const [, , , , family, id] = url.split('/').map(decodeURIComponent);
     const state = fixedSnapshot().devices.find(({ device }) => device.family === family && device.id === id);
-    return state && deviceView(state);
+    return state && { ...state.device, readings: readingViews(state.readings) };
   }
 
   /** Listens on a port of the loopback, and returns its address. */

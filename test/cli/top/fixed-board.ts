@@ -1,9 +1,9 @@
-import { boardOf } from '../../../src/board/board.ts';
-import type { Board } from '../../../src/board/row.ts';
+import { type Board, boardOf } from '../../../src/board/board.ts';
 import type { Allocation } from '../../../src/model/allocation.ts';
 import type { ActiveCondition, PendingCondition } from '../../../src/model/health.ts';
 import type { Reading } from '../../../src/model/metric.ts';
 import type { DeviceState, Snapshot } from '../../../src/model/snapshot.ts';
+import { type WholeBoard, wholeBoard } from '../../../src/server/api/views.ts';
 
 /** 12:03:20 on the day of the board. */
 export const NOW_MS = Date.parse('2026-11-23T12:03:20Z');
@@ -191,3 +191,6 @@ const RATES: Readonly<Record<string, number>> = { device_received_bytes_total: 2
 export function fixedBoard(more: readonly DeviceState[] = []): Board {
   return boardOf(fixedSnapshot(more), { nowMs: NOW_MS, node: 'node-7', rateOf: (_key, metric) => RATES[metric] });
 }
+
+/** As the API tells it to a command. */
+export const toldBoard = (): WholeBoard => wholeBoard(fixedBoard(), fixedSnapshot(), false);

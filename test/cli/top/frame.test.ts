@@ -46,7 +46,7 @@ describe('frames', () => {
     for (let columns = 1; columns <= 220; columns += 3) {
       for (const rows of [1, 2, 3, 5, 9, 24, 60]) {
         for (const screen of ['board', 'device', 'help'] as const) {
-          const device = board.rows[0];
+          const device = board.devices[0];
           const lines = textOf(picture({ ...FIRST_STATE, screen, device }, columns, rows));
           expect(lines).toHaveLength(Math.max(1, rows));
         }
@@ -92,7 +92,7 @@ describe('frames', () => {
   it('keep the chosen device when the order changes', () => {
     const first = frameOf(picture(FIRST_STATE, 100, 30));
     const down = pressed(first.state, 'down', first.shown) as TopState;
-    const chosen = board.rows.find(({ key }) => down.chosen?.endsWith(key));
+    const chosen = board.devices.find(({ key }) => down.chosen?.endsWith(key));
     const resorted = frameOf(picture({ ...down, sort: 'name' }, 100, 30));
     expect(resorted.shown.items[resorted.state.at]?.row?.row.key).toBe(chosen?.key);
   });

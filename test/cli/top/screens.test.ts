@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Board } from '../../../src/board/row.ts';
+import type { Board } from '../../../src/board/board.ts';
 import { familyLoaders } from '../../../src/probes/families.ts';
 import { PseudoTerminal } from '../../support/pseudo-terminal.ts';
 import { MAIN, run } from '../command-line.ts';
@@ -201,7 +201,7 @@ describe('top without what it needs', () => {
 
   it.each([
     ['is no board', { hello: 'world' }],
-    ['is a board with a broken row', { ...(new FakeAgent().board as Board), rows: [{ key: 'a/b', conditions: [null] }] }],
+    ['is a board with a broken row', { ...(new FakeAgent().board as Board), devices: [{ key: 'a/b', health: { conditions: [null] } }] }],
   ])('reads by itself when the answer %s', async (_what, board) => {
     agent.board = board;
     const absent = ['sysfs', 'procfs', 'dev'].map((path) => `--path.${path}=/nowhere`);

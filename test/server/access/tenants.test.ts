@@ -186,9 +186,8 @@ describe('a user that is bound to namespaces', () => {
     '/api/v1/events',
     '/api/v1/status',
     '/api/usage',
-    '/api/board',
-    '/api/board/trends',
-    '/api/board/watch',
+    '/api/v1/devices/trends',
+    '/api/v1/devices/watch',
     '/api/health/watch',
     '/-/ready/devices',
   ])('is refused at %s, with the cause', async (path) => {

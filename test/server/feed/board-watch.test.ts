@@ -1,8 +1,7 @@
 import { type ChildProcess, execFile } from 'node:child_process';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Store } from '../../../src/agent/store.ts';
-import { boardOf } from '../../../src/board/board.ts';
-import type { Board } from '../../../src/board/row.ts';
+import { type Board, boardOf } from '../../../src/board/board.ts';
 import type { Clock } from '../../../src/host/clock.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { type Access, OPEN_ACCESS } from '../../../src/server/access/access.ts';
@@ -18,7 +17,7 @@ afterEach(() => {
   for (const child of children.splice(0)) child.kill();
 });
 
-const WATCH = 'GET /api/board/watch HTTP/1.1\r\nHost: localhost\r\n\r\n';
+const WATCH = 'GET /api/v1/devices/watch HTTP/1.1\r\nHost: localhost\r\n\r\n';
 
 interface Told {
   readonly event: string;
@@ -35,7 +34,7 @@ const eventsIn = (text: string): readonly Told[] =>
 /** As a script follows it. */
 function curl(url: string): { events(): readonly Told[]; readonly ended: Promise<void> } {
   if (!isInstalled('curl')) leaveOut('curl is not installed');
-  const child = execFile('curl', ['-sN', `${url}/api/board/watch`], { maxBuffer: Number.POSITIVE_INFINITY });
+  const child = execFile('curl', ['-sN', `${url}/api/v1/devices/watch`], { maxBuffer: Number.POSITIVE_INFINITY });
   children.push(child);
   let text = '';
   child.stdout?.on('data', (chunk: string) => {
@@ -50,7 +49,7 @@ function storeOf(snapshot: Snapshot | undefined): Store {
   return store;
 }
 
-describe('GET /api/board/watch', () => {
+describe('GET /api/v1/devices/watch', () => {
   it('sends a full board, and then only rows that changed and keys that are gone', async () => {
     const still = gpu({ id: 'still' });
     const store = storeOf(snapshotOf([gpu(), still, gpu({ id: 'leaves' })]));
@@ -60,7 +59,7 @@ describe('GET /api/board/watch', () => {
     expect(events()[0]?.event).toBe('board');
     expect(
       events()[0]
-        ?.data.rows.map(({ key }) => key)
+        ?.data.devices.map(({ key }) => key)
         .sort(),
     ).toEqual(['nvidia/GPU-aa', 'nvidia/leaves', 'nvidia/still']);
     // A new read of a device that is as before is no change of it.
@@ -68,7 +67,7 @@ describe('GET /api/board/watch', () => {
     await expect.poll(() => events().length).toBe(2);
     const { event, data } = events()[1] as Told;
     expect([event, data.sequence, data.removed]).toEqual(['change', 8, ['nvidia/leaves']]);
-    expect(data.rows.map(({ key, state }) => [key, state])).toEqual([['nvidia/GPU-aa', 'unhealthy']]);
+    expect(data.devices.map(({ key, health }) => [key, health.state])).toEqual([['nvidia/GPU-aa', 'unhealthy']]);
     expect(data.counts.states).toMatchObject({ healthy: 1, unhealthy: 1 });
   });
 
@@ -78,11 +77,11 @@ describe('GET /api/board/watch', () => {
       connectTo(url, WATCH, { localAddress: `127.0.0.${at % 2 === 0 ? 1 : 2}` }),
     );
     await Promise.all(clients.map((client) => client.answered()));
-    const refused = await ask(`${url}/api/board/watch`);
+    const refused = await ask(`${url}/api/v1/devices/watch`);
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '10']);
     expect((await ask(`${url}/metrics`)).status).toBe(200);
     clients[0]?.socket.destroy();
-    await expect.poll(async () => (await ask(`${url}/api/board/watch`, {}, 'HEAD')).status).toBe(200);
+    await expect.poll(async () => (await ask(`${url}/api/v1/devices/watch`, {}, 'HEAD')).status).toBe(200);
   });
 
   it('ends when a password is needed from now on, and when the server closes', async () => {
@@ -106,23 +105,23 @@ describe('GET /api/board/watch', () => {
 
   it('is not there before the first snapshot, without the API, and takes no parameters', async () => {
     const { url } = await start({ parts: { store: storeOf(undefined) } });
-    expect((await ask(`${url}/api/board/watch`)).status).toBe(503);
-    expect((await ask(`${url}/api/board`)).status).toBe(503);
+    expect((await ask(`${url}/api/v1/devices/watch`)).status).toBe(503);
+    expect((await ask(`${url}/api/v1/devices`)).status).toBe(503);
     const off = await start({ options: { api: false }, parts: { store: storeOf(snapshotOf([gpu()])) } });
-    expect((await ask(`${off.url}/api/board/watch`)).status).toBe(404);
-    expect((await ask(`${url}/api/board/watch?family=nvidia`)).status).toBe(400);
+    expect((await ask(`${off.url}/api/v1/devices/watch`)).status).toBe(404);
+    expect((await ask(`${url}/api/v1/devices/watch?family=nvidia`)).status).toBe(400);
   });
 });
 
-describe('GET /api/board', () => {
+describe('GET /api/v1/devices', () => {
   it('filters and sorts, and refuses filters that it does not know', async () => {
     const { url } = await start({ parts: { store: storeOf(snapshotOf([gpu(), gpu({ id: 'b' }, broken())])) } });
-    const board = async (query: string) => JSON.parse((await ask(`${url}/api/board${query}`)).body.toString());
-    expect((await board('')).rows.map(({ id }: { id: string }) => id)).toEqual(['b', 'GPU-aa']);
-    expect((await board('?sort=name&state=healthy')).rows.map(({ id }: { id: string }) => id)).toEqual(['GPU-aa']);
+    const board = async (query: string) => JSON.parse((await ask(`${url}/api/v1/devices${query}`)).body.toString());
+    expect((await board('')).devices.map(({ id }: { id: string }) => id)).toEqual(['b', 'GPU-aa']);
+    expect((await board('?sort=name&state=healthy')).devices.map(({ id }: { id: string }) => id)).toEqual(['GPU-aa']);
     expect((await board('?group=pod')).error.code).toBe('parameter-unknown');
     expect((await board('?state=sick')).error.code).toBe('parameter-invalid');
-    expect((await ask(`${url}/api/board/history/nvidia/none`)).status).toBe(404);
+    expect((await ask(`${url}/api/v1/devices/nvidia/none/history`)).status).toBe(404);
   });
 });
 

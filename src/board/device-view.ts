@@ -1,0 +1,185 @@
+import type { Allocation } from '../model/allocation.ts';
+import { defined } from '../model/defined.ts';
+import { type Device, deviceKey } from '../model/device.ts';
+import type {
+  ActiveCondition,
+  HealthState,
+  IgnoredCondition,
+  IncidentCount,
+  PendingCondition,
+  Remedy,
+  Severity,
+  Verdict,
+} from '../model/health.ts';
+import { pendingTrouble, remedyNow } from '../model/health.ts';
+import { timeText } from './units.ts';
+
+/** State of a device as people see it: the verdict, or `missing` when the hardware no longer lists the device. */
+export type ShownState = HealthState | 'missing';
+
+/**
+ * Use of a device. `held`: a container holds it. `held by parts`: no container holds it, but containers hold parts of it, so that it cannot
+ * be allocated itself. `free`: the kubelet says that no container holds it. `unknown`: the kubelet did not say it.
+ */
+export type DeviceUse = 'held' | 'held by parts' | 'free' | 'unknown';
+export const DEVICE_USES: readonly DeviceUse[] = ['held', 'held by parts', 'free', 'unknown'];
+
+/** Facts of a device that its row shows. */
+type ShownFacts = Pick<
+  Device,
+  'family' | 'id' | 'kind' | 'parent' | 'numaNode' | 'pciAddress' | 'pciPath' | 'model' | 'vendor' | 'driver' | 'firmware'
+>;
+
+/**
+ * One device as all show it: the API, the event stream, the page and the commands. Plain data that is the same as JSON. Times are RFC 3339 in
+ * UTC. A value that is not known is absent.
+ */
+export interface DeviceView extends ShownFacts {
+  /** `family/id`. */
+  readonly key: string;
+  /** Short name for people: `GPU 0`, `eth0`. It may change at a reboot; `id` does not. */
+  readonly name: string;
+  /** Another name of it: its network interface, or its name in the kernel. */
+  readonly also?: string;
+  /** Since when the hardware no longer lists the device; absent while it is there. */
+  readonly missingSince?: string;
+  /** Time of the read that the readings come from. */
+  readonly readAt: string;
+  /** True when the last read is too old to be shown. */
+  readonly stale: boolean;
+  readonly health: HealthView;
+  readonly use: DeviceUse;
+  /** Containers that hold the device or a part of it. */
+  readonly holders: readonly HolderView[];
+  /** The farthest device that a container holds with it, and the way to it: `SYS to eth0`. */
+  readonly farthest?: string;
+  /** The most telling readings, three at most. */
+  readonly shown: readonly ShownValue[];
+}
+
+export interface HealthView {
+  /** The verdict. */
+  readonly state: HealthState;
+  /** Time at which it took the state; absent while unknown. */
+  readonly since?: string;
+  /** Conditions that count, worst first. */
+  readonly conditions: readonly ConditionView[];
+  /** Conditions that do not count yet; absent when there are none. */
+  readonly pending?: readonly ConditionView[];
+  /** Conditions that an ignore rule covers; absent when there are none. */
+  readonly ignored?: readonly (ConditionView & { readonly ignoreReason: string; readonly ignoredUntil: string })[];
+  /** Fatal conditions that no read could judge so far; absent when there are none. */
+  readonly unchecked?: readonly string[];
+  /** `busySeconds`: absent while no read has shown whether it works. */
+  readonly probation?: {
+    readonly condition?: string;
+    readonly since: string;
+    readonly busySeconds?: number;
+    readonly neededSeconds: number;
+  };
+  readonly incidents?: readonly Pick<IncidentCount, 'state' | 'condition' | 'count'>[];
+  readonly transitions?: Verdict['transitions'];
+}
+
+export interface ConditionView {
+  readonly type: string;
+  readonly instance?: string;
+  readonly severity: Severity;
+  readonly reason: string;
+  readonly message: string;
+  /** Remedy that applies now: `none` for a condition that ended. */
+  readonly remedy: Remedy;
+  readonly since: string;
+  readonly unverifiedSince?: string;
+  /** Present for a condition that does not count yet. */
+  readonly countsAt?: string;
+  /** Present for a condition that ended and still counts. */
+  readonly recovering?: { readonly since: string; readonly until: string };
+  /** Name of the parent that has the same condition: its row shows the condition and the remedy. */
+  readonly ofWhole?: string;
+}
+
+/** A container that holds the device. `deviceId`: one of several where it holds several replicas. */
+export interface HolderView extends Omit<Allocation, 'numaNodes'> {
+  /** Name of the part that it holds, as `name` of its row; absent when it holds the device itself. */
+  readonly part?: string;
+}
+
+/** A reading of a device, ready to be shown. */
+export interface ShownValue {
+  /** `Busy`, `Memory`, `In`, … */
+  readonly label: string;
+  /** `87 %`, `48.1 of 79.6 GiB`, `23 Gbit/s`. */
+  readonly text: string;
+  /** Absent where there is no number yet: a rate needs two reads. */
+  readonly value?: number;
+  /** Share of the limit or the total, 0 to 1; absent when no limit is known. */
+  readonly ratio?: number;
+}
+
+export const stateOf = ({ health, missingSince }: Pick<DeviceView, 'health' | 'missingSince'>): ShownState =>
+  missingSince === undefined ? health.state : 'missing';
+
+/** Time at which it took the state that people see. */
+export const sinceOf = ({ health, missingSince }: Pick<DeviceView, 'health' | 'missingSince'>): string | undefined =>
+  missingSince ?? health.since;
+
+/** Conditions that count, worst first, and then those that do not count yet. */
+export const conditionsOf = ({ health }: Pick<DeviceView, 'health'>): readonly ConditionView[] => [
+  ...health.conditions,
+  ...(health.pending ?? []),
+];
+
+/** Whether a condition waits that will change its state. */
+export const isPending = ({ health }: Pick<DeviceView, 'health'>): boolean => pendingTrouble(health).length > 0;
+
+/** Its model, or what else is known of its maker. */
+export const modelText = ({ model, vendor, driver }: Pick<DeviceView, 'model' | 'vendor' | 'driver'>): string | undefined =>
+  model ?? (vendor === undefined ? undefined : [vendor, driver].filter((one) => one !== undefined).join(' '));
+
+export const parentKey = ({ family, parent }: Pick<Device, 'family' | 'parent'>): string | undefined =>
+  parent === undefined ? undefined : deviceKey({ family, id: parent });
+
+export function healthView(verdict: Verdict): HealthView {
+  const { state, sinceMs, conditions, pending, ignored, unchecked, probation, incidents, transitions } = verdict;
+  return defined({
+    state,
+    since: sinceMs > 0 ? timeText(sinceMs) : undefined,
+    conditions: conditions.map(conditionView),
+    pending: pending?.map(conditionView),
+    ignored: ignored?.map(ignoredView),
+    unchecked,
+    probation:
+      probation &&
+      defined({
+        condition: probation.condition,
+        since: timeText(probation.sinceMs),
+        busySeconds: probation.busyMs === undefined ? undefined : probation.busyMs / 1_000,
+        neededSeconds: probation.neededMs / 1_000,
+      }),
+    incidents: incidents?.map(({ state: reached, condition, count }) => defined({ state: reached, condition, count })),
+    transitions,
+  });
+}
+
+function conditionView(one: ActiveCondition & Partial<Pick<PendingCondition, 'countsAtMs'>>): ConditionView {
+  const { type, instance, severity, reason, message, sinceMs, unverifiedSinceMs, countsAtMs, recovering } = one;
+  return defined({
+    type,
+    instance,
+    severity,
+    reason,
+    message,
+    remedy: remedyNow(one),
+    since: timeText(sinceMs),
+    unverifiedSince: timeText(unverifiedSinceMs),
+    countsAt: timeText(countsAtMs),
+    recovering: recovering && { since: timeText(recovering.sinceMs), until: timeText(recovering.untilMs) },
+  });
+}
+
+const ignoredView = (condition: IgnoredCondition): NonNullable<HealthView['ignored']>[number] => ({
+  ...conditionView(condition),
+  ignoreReason: condition.ignoreReason,
+  ignoredUntil: timeText(condition.ignoredUntilMs),
+});
