@@ -1,3 +1,4 @@
+// Project: programs. It waits for rare values of a demo.
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { type ServedAgent, serve } from '../support/serve.ts';

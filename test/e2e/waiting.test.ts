@@ -1,3 +1,4 @@
+// Project: programs. It waits two minutes of real time.
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { run } from '../cli/command-line.ts';

@@ -1,3 +1,4 @@
+// Project: programs. It runs the whole proof on hardware against stand-ins.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
+// Project: programs. It checks the input of another test, and makes all of it.
 import { describe, expect, it } from 'vitest';
-import { repetitions } from '../support/repetitions.ts';
 import { histories as hangs } from './corpus/independent-hangs.ts';
 import { histories as records } from './corpus/independent-records.ts';
 import { histories as servers } from './corpus/independent-servers.ts';
@@ -11,17 +11,15 @@ const KINDS =
     ' ',
   );
 const made = new Map<string, StallHistory>();
-/** Each is made once: that takes most of the time. A developer who waits gets every sixth of them. */
-const histories = [...work, ...hangs, ...servers, ...records]
-  .filter((_, at) => at % repetitions(6, 1) === 0)
-  .map(({ name, make }) => ({
-    name,
-    make: () => {
-      const history = made.get(name) ?? make();
-      made.set(name, history);
-      return history;
-    },
-  }));
+/** Each is made once: that takes most of the time. */
+const histories = [...work, ...hangs, ...servers, ...records].map(({ name, make }) => ({
+  name,
+  make: () => {
+    const history = made.get(name) ?? make();
+    made.set(name, history);
+    return history;
+  },
+}));
 
 describe('the independent histories', () => {
   it('have names of their own', () => {

@@ -29,6 +29,7 @@ describe('the project of a file', () => {
     ["const isCi = process.env.CI === '1';", 'pure'],
     ["process.chdir('/');", 'tests'],
     ["expect(page).toContain('process_open_fds 3');", 'tests'],
+    ['// Project: programs. It waits minutes.', 'pure'],
     ['const prometheus = await startPrometheus({});', 'programs'],
     ["describe.skipIf(!isInstalled('promtool'))('rules', () => {});", 'programs'],
   ])('%s: %s', (text, project) => {

@@ -14,9 +14,9 @@ const BY_PLACE: readonly (readonly [place: string, project: Project])[] = [
   ['test/release/whole/', 'release'],
 ];
 
-/** How a test starts a program of others that takes seconds, or that few developers have. */
+/** How a test starts a program of others that takes seconds, or that few developers have; or what it says in its first line because it takes minutes. */
 const OF_PROGRAMS =
-  /\bstart(?:Prometheus|Alertmanager)\(|isInstalled\('promtool'\)|'promtool', 'cc'|\bchromium\b|support\/chart\.ts'|python-package\.ts'/;
+  /^\/\/ Project: programs\b|\bstart(?:Prometheus|Alertmanager)\(|isInstalled\('promtool'\)|'promtool', 'cc'|\bchromium\b|support\/chart\.ts'|python-package\.ts'/;
 
 /**
  * What others in the same process would notice, or what needs a process of its own: processes that run beside the test, threads, sockets, mocked modules and clocks,
@@ -46,7 +46,7 @@ function isPure(path: string, seen = new Set<string>()): boolean {
 }
 
 /**
- * Which project runs a file: a folder of its own decides, then what the file says. `programs`: it starts real programs of others. `pure`: it shares a process with
+ * Which project runs a file: a folder of its own decides, then what the file says. `programs`: it starts real programs of others, or says that it takes long. `pure`: it shares a process with
  * other files, because neither it nor a helper that it loads does what others would notice. `tests`: all else, each file in a process of its own.
  */
 export function projectOf(path: string): Project {

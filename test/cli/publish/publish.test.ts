@@ -8,6 +8,7 @@ import { simulatedFamilies } from '../../../src/sim/families.ts';
 import { SimulatedNode } from '../../../src/sim/node.ts';
 import { simulationOptions } from '../../../src/sim/options.ts';
 import { noOpenssl } from '../../support/certificates.ts';
+import { repetitions } from '../../support/repetitions.ts';
 import { type ServedAgent, serve } from '../../support/serve.ts';
 import { unless } from '../../support/skipped.ts';
 import { run } from '../command-line.ts';
@@ -16,7 +17,7 @@ import { PublishProcess } from './publish-process.ts';
 
 const WAIT = { timeout: 40_000, interval: 50 };
 const NODE = 'node-1';
-const KILLS = 8;
+const KILLS = repetitions(3, 8);
 const WELL = { DevicesUnhealthy: 'False (NoFatalCondition)', DevicesUnknown: 'False (AllRead)', DevicesMissing: 'False (AllPresent)' };
 const SICK = { ...WELL, DevicesUnhealthy: 'True (FatalCondition)' };
 const AWAY = { DevicesUnhealthy: 'Unknown (AgentAway)', DevicesUnknown: 'True (AgentAway)', DevicesMissing: 'Unknown (AgentAway)' };
@@ -283,7 +284,7 @@ describe.skipIf(noOpenssl !== undefined)(
         isDown = Math.random() < 0.5;
         node.clear();
         if (isDown) node.begin('port-down', 'mlx5_0');
-        await sleep(Math.random() * 6_000);
+        await sleep(Math.random() * repetitions(3_000, 6_000));
         if (Math.random() < 0.5) {
           await publisher?.stop('SIGKILL');
           startPublisher();
