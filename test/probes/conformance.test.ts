@@ -178,8 +178,10 @@ describe.each(cases)('$family on the machine $name', (machine) => {
     for (const { code } of collection.problems) expect(codes, codeOf(machine.family, 'problems')).toContain(code);
     const differs = (name: string): string =>
       `${join(machine.folder, name)} differs: correct the code, or run "npm test -- conformance -u" and check the file`;
-    await expect(page, differs('expected.prom')).toMatchFileSnapshot(join(process.cwd(), machine.folder, 'expected.prom'));
-    const golden = join(process.cwd(), machine.folder, 'expected.json');
+    const { like, isReadAlike } = readMachine(join(machine.folder, 'machine.yaml'));
+    const folder = isReadAlike === true ? join(machine.folder, '..', like as string) : machine.folder;
+    await expect(page, differs('expected.prom')).toMatchFileSnapshot(join(process.cwd(), folder, 'expected.prom'));
+    const golden = join(process.cwd(), folder, 'expected.json');
     const kept = existsSync(golden) ? readFileSync(golden, 'utf8') : facts;
     // The order of the members of an object has no meaning.
     await expect(isDeepStrictEqual(JSON.parse(facts), JSON.parse(kept)) ? kept : facts, differs('expected.json')).toMatchFileSnapshot(

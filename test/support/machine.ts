@@ -12,6 +12,14 @@ import { compiledLibrary } from './compiled-library.ts';
 export interface MachineFile {
   /** What is odd about this machine. */
   readonly about: string;
+  /** Another machine of the family. This one has all that it has, but for what stands here: a file by its path, any other member as a whole. */
+  readonly like?: string;
+  /** Texts of its paths and contents that have another text here. */
+  readonly renamed?: Readonly<Record<string, string>>;
+  /** Paths that it has, and this one has not. */
+  readonly without?: readonly string[];
+  /** It gives the same golden page and findings, so this one has no files of its own for them. */
+  readonly isReadAlike?: boolean;
   /** Path to content. Content ends in one newline unless it is written with `|-` or quotes. */
   readonly files?: Readonly<Record<string, string>>;
   /** Binary files, by path. */
@@ -53,8 +61,19 @@ export interface Machine {
   remove(): void;
 }
 
+const BY_PATH = ['files', 'bytes', 'links', 'libraries', 'options', 'later'] as const;
+
 export function readMachine(path: string): MachineFile {
-  return parse(readFileSync(path, 'utf8')) as MachineFile;
+  const own = parse(readFileSync(path, 'utf8')) as MachineFile;
+  if (own.like === undefined) return own;
+  const { renamed = {}, without = [] } = own;
+  const text = JSON.stringify(readMachine(join(dirname(path), '..', own.like, 'machine.yaml')));
+  const other = JSON.parse(Object.entries(renamed).reduce((all, [from, to]) => all.replaceAll(from, to), text)) as MachineFile;
+  const members = BY_PATH.map((name) => {
+    const all = Object.entries({ ...other[name], ...own[name] });
+    return [name, Object.fromEntries(all.filter(([key]) => !without.includes(key)))] as const;
+  });
+  return { ...other, ...own, ...Object.fromEntries(members) };
 }
 
 /** Makes the machine's tree in a temporary directory. What is under `bin/` is executable. */
