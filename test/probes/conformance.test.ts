@@ -68,7 +68,7 @@ function snapshotOf(family: DeviceFamily, collection: Collection): Snapshot {
   return new Assembler(settings, unjudged).assemble(inputs, { nowMs: NOW_MS, monotonicMs: 0 });
 }
 
-/** The file that declares metrics, conditions or problems of a family. */
+/** The file that declares metrics or conditions of a family, or all else of it. */
 const codeOf = (family: string, part: string): string =>
   inCode.includes(family) ? `src/probes/${family}/${part}.ts` : `families/${family}.yaml`;
 
@@ -175,7 +175,7 @@ describe.each(cases)('$family on the machine $name', (machine) => {
       ).toEqual([]);
     }
     const codes = family.problems.map(({ code }) => code);
-    for (const { code } of collection.problems) expect(codes, codeOf(machine.family, 'problems')).toContain(code);
+    for (const { code } of collection.problems) expect(codes, codeOf(machine.family, 'declaration')).toContain(code);
     const differs = (name: string): string =>
       `${join(machine.folder, name)} differs: correct the code, or run "npm test -- conformance -u" and check the file`;
     const { like, isReadAlike } = readMachine(join(machine.folder, 'machine.yaml'));
