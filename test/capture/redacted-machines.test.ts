@@ -135,7 +135,7 @@ async function replayed(family: DeviceFamily, capture: Capture, count: number): 
 async function expectSameReplay(family: DeviceFamily, { capture, collection }: Captured, count: number): Promise<void> {
   const redacted = redactCapture(capture, ['node-1'], known);
   const found = await replayed(family, redacted, count);
-  const declared = [`src/probes/${family.name}/declaration.ts`, `families/${family.name}.yaml`].find((path) => existsSync(path));
+  const declared = [`src/probes/${family.name}/index.ts`, `families/${family.name}.yaml`].find((path) => existsSync(path));
   const advice = `the replay misses what was replaced: name it below \`known\` in ${declared}, or let src/capture/redaction keep its form`;
   expect(pageDifference(redacted.page, await pageOf(family, found)), advice).toEqual([]);
   expect(factsOf(found), advice).toEqual(factsOf(collection));
