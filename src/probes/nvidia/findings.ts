@@ -13,8 +13,8 @@ export function gpuFindings(gpu: GpuSample, all: readonly GpuSample[] = [gpu]): 
     ...lost(gpu),
     ...recovery(gpu),
     ...memoryFindings(gpu),
-    ...throttle(conditions.ThermalSlowdown, values.isThrottledByHeat, 'HardwareThermalSlowdown', 'NotThrottled', 'hw_thermal_slowdown'),
-    ...throttle(conditions.PowerBrake, values.isThrottledByPowerBrake, 'HardwarePowerBrake', 'NotThrottled', 'hw_power_brake_slowdown'),
+    ...flagged(values, 'isThrottledByHeat', conditions.ThermalSlowdown, 'HardwareThermalSlowdown', 'NotThrottled', ACTIVE),
+    ...flagged(values, 'isThrottledByPowerBrake', conditions.PowerBrake, 'HardwarePowerBrake', 'NotThrottled', ACTIVE),
     ...slowdown(values),
     ...temperature(values),
     ...fabricFindings(gpu, all),
@@ -73,18 +73,6 @@ function needsReset(gpu: GpuSample): readonly Finding[] {
   if (message !== undefined) return [raise(conditions.RecoveryAction, 'GpuReset', { instance, status: true, message })];
   if (!answers(gpu)) return [];
   return [raise(conditions.RecoveryAction, 'None', { instance, status: false, message: 'values are reported, and no reset is requested' })];
-}
-
-function throttle<C extends ConditionSpec>(
-  condition: C,
-  status: boolean | undefined,
-  yes: ReasonOf<C>,
-  no: ReasonOf<C>,
-  name: string,
-): readonly Finding[] {
-  return status === undefined
-    ? []
-    : [raise(condition, status ? yes : no, { status, message: `${name}: ${status ? 'active' : 'not active'}` })];
 }
 
 /** The clocks are halved, or worse. Heat and the power brake have conditions of their own. The driver names no other cause. */
@@ -226,16 +214,19 @@ const repairs = (values: Values): readonly Finding[] => [
   ...flagged(values, 'isMemoryUnrepairable', conditions.MemoryUnrepairable, 'Unrepairable', 'Repairable'),
 ];
 
+/** Words of a reason why the clocks are low, which the driver calls active or not. */
+const ACTIVE = { isTold: ['not active', 'active'] } as const;
+
 function flagged<C extends ConditionSpec>(
   values: Values,
   key: ValueKey,
   condition: C,
   yes: ReasonOf<C>,
   no: ReasonOf<C>,
-  part: { readonly instance?: string } = {},
+  { isTold = ['no', 'yes'], ...part }: { readonly instance?: string; readonly isTold?: readonly [no: string, yes: string] } = {},
 ): readonly Finding[] {
   const status = values[key];
   if (typeof status !== 'boolean') return [];
-  const name = VALUES[key].paths[0]?.split('/').at(-1);
-  return [raise(condition, status ? yes : no, { status, message: `${name}: ${status ? 'yes' : 'no'}`, ...part })];
+  const name = VALUES[key].paths[0]?.split('/').at(-1)?.replace('clocks_event_reason_', '');
+  return [raise(condition, status ? yes : no, { status, message: `${name}: ${isTold[Number(status)]}`, ...part })];
 }

@@ -69,7 +69,8 @@ function isNamed(tally: XidTally, device: Device, instances: readonly Device[]):
   return tally.gpuInstance === undefined || !instances.some((instance) => isInstance(tally, instance));
 }
 
-function isInstance({ gpuInstance, computeInstance }: XidTally, device: Device): boolean {
+/** Whether a line names this instance. */
+export function isInstance({ gpuInstance, computeInstance }: Pick<XidTally, 'gpuInstance' | 'computeInstance'>, device: Device): boolean {
   if (gpuInstance === undefined || device.gpuInstance !== gpuInstance) return false;
   return computeInstance === undefined || device.computeInstance === computeInstance;
 }

@@ -14,7 +14,7 @@ import { concerningInstances, gpuFindings, instanceFindings } from './findings.t
 import { metrics } from './metrics.ts';
 import type { EccCount, EccSample, GpuIdentity, GpuSample, KeptTimes, LinkSample, MigSample, ProcessSample, Unread } from './sample.ts';
 import { SEVERITIES, totalOf } from './sample.ts';
-import { MEMORY_KEYS, reading, type Values, valueReadings } from './values.ts';
+import { MEMORY_KEYS, VALUES, type ValueKey, type Values } from './values.ts';
 
 /** Facts that all GPUs of one read share. */
 interface ReadFacts extends NodeFacts {
@@ -103,6 +103,21 @@ function instanceReadings({ values, ecc, times }: MigSample, sharesMemory: boole
     : [];
   return [...valueReadings(...withBusy({ ...values, ...hidden }, times)), ...ofAll, ...eccReadings(ecc, times)];
 }
+
+/** Returns readings of the known values, in the order of the table. `times`: of those that the present read kept. */
+function valueReadings(values: Values, times: ReadonlyMap<string, number>): readonly Reading[] {
+  return (Object.keys(VALUES) as ValueKey[]).flatMap((key) => {
+    const value = values[key];
+    const { metric, labels } = VALUES[key];
+    if (value === undefined) return [];
+    const one = reading(metric, typeof value === 'boolean' ? Number(value) : value, labels);
+    const readMs = times.get(key);
+    return [readMs === undefined ? one : { ...one, readMs }];
+  });
+}
+
+const reading = ({ name: metric }: MetricSpec, value: Value, labels?: Labels): Reading =>
+  labels === undefined ? { metric, value } : { metric, labels, value };
 
 /** If the driver reports no utilization, the activity of the graphics unit replaces it: it has the same meaning. */
 function withBusy(values: Values = {}, times: KeptTimes = NONE_KEPT): readonly [Values, KeptTimes] {

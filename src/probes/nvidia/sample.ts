@@ -223,16 +223,6 @@ export interface LinkPeer {
   readonly hasAccess?: boolean | undefined;
 }
 
-/** Merges the samples of several answers. */
-export const joined = (parts: readonly GpuSample[]): GpuSample => ({
-  identity: Object.assign({}, ...parts.map(({ identity }) => identity)),
-  values: Object.assign({}, ...parts.map(({ values }) => values)),
-  ecc: Object.assign({}, ...parts.map(({ ecc }) => ecc)),
-  fabric: Object.assign({}, ...parts.map(({ fabric }) => fabric)),
-  recovery: parts.map(({ recovery }) => recovery).find((each) => each !== undefined),
-  unread: parts.flatMap(({ unread = [] }) => unread),
-});
-
 /** States of the registration with the NVLink fabric, and its healths. Their numbers in nvml.h are the positions, from 1 on. */
 export const FABRIC_STATES = ['not_started', 'in_progress', 'completed'] as const;
 export const FABRIC_HEALTHS = ['healthy', 'unhealthy', 'limited_capacity'] as const;

@@ -1,4 +1,4 @@
-import type { Labels, MetricSpec, Reading, Value } from '../../model/metric.ts';
+import type { Labels, MetricSpec, Value } from '../../model/metric.ts';
 import { metrics } from './metrics.ts';
 
 /** What a value counts, in its base unit. A flag is yes or no, enabled or disabled, active or not. */
@@ -234,18 +234,3 @@ export const MEMORY_KEYS: readonly ValueKey[] = [
 ];
 /** Values of an instance. */
 export const INSTANCE_KEYS: readonly ValueKey[] = [...MEMORY_KEYS, 'multiprocessors'];
-
-/** Returns readings of the known values, in the order of the table. `times`: of those that the present read kept. */
-export function valueReadings(values: Values, times: ReadonlyMap<string, number>): readonly Reading[] {
-  return (Object.keys(VALUES) as ValueKey[]).flatMap((key) => {
-    const value = values[key];
-    const { metric, labels } = VALUES[key];
-    if (value === undefined) return [];
-    const one = reading(metric, typeof value === 'boolean' ? Number(value) : value, labels);
-    const readMs = times.get(key);
-    return [readMs === undefined ? one : { ...one, readMs }];
-  });
-}
-
-export const reading = ({ name: metric }: MetricSpec, value: Value, labels?: Labels): Reading =>
-  labels === undefined ? { metric, value } : { metric, labels, value };

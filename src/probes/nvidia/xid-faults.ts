@@ -2,7 +2,7 @@ import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import { type Fault, type FaultMark, type FaultProcess, isAfter, MOST_FAULT_LINES } from '../../model/fault.ts';
 import { logConditions } from './conditions.ts';
-import { messageOf } from './log-findings.ts';
+import { isInstance, messageOf } from './log-findings.ts';
 import { metrics } from './metrics.ts';
 import { isBehind, isOver, LONGEST_WAIT_MS, type RecordPlace, type XidGroup } from './xid-line.ts';
 import { gpuKey, type XidMemory } from './xid-memory.ts';
@@ -139,13 +139,7 @@ export function faultsOf(
   const found = new Map<string, Fault[]>();
   for (const one of counted) {
     const ofGpu = devices.filter(({ pciAddress }) => pciAddress !== undefined && gpuKey(pciAddress) === one.key);
-    const { gpuInstance, computeInstance } = one.group.line;
-    const named = ofGpu.filter(
-      (device) =>
-        gpuInstance !== undefined &&
-        device.gpuInstance === gpuInstance &&
-        (computeInstance === undefined || device.computeInstance === computeInstance),
-    );
+    const named = ofGpu.filter((device) => isInstance(one.group.line, device));
     const device = (named.length === 1 ? named[0] : undefined) ?? ofGpu.find(({ parent }) => parent === undefined) ?? ofGpu[0];
     if (device === undefined) continue;
     const fault = faultOf(one, named.length > 1 ? named.map(({ id }) => id) : undefined, facts);

@@ -8,7 +8,7 @@ import { type Bound, Gpu } from './gpu.ts';
 import { driverVersionOf, gpuQuestions, instanceQuestions } from './gpu-questions.ts';
 import { CODE, kindOf, PCI_INFO, textOf } from './header.ts';
 import type { Handle, Library } from './library.ts';
-import { CallTracker } from './question.ts';
+import { TrackedDevice } from './question.ts';
 
 /** A GPU without a handle, or whose identity cannot be read. */
 interface UnreadableGpu {
@@ -55,8 +55,8 @@ function findGpus(library: Library, sys: Host['sys'], isActivityWanted: boolean)
   const driver = driverVersion(library);
   if (typeof driver === 'number') return { code: driver, symbol: DRIVER_VERSION };
   const version = driverVersionOf(driver ?? '');
-  const questions = { gpuQuestions: gpuQuestions(library, version), instanceQuestions: instanceQuestions(library) };
-  const bound = { library, driver: version, ...questions, isActivityWanted };
+  const questions = { gpuQuestions: gpuQuestions(version), instanceQuestions: instanceQuestions() };
+  const bound = { driver: version, ...questions, isActivityWanted };
   const symbol = 'nvmlDeviceGetCount_v2';
   const code = library.call(symbol, 'p', library.scratch.address);
   if (code !== CODE.success) return { code, symbol };
@@ -85,14 +85,14 @@ function find(library: Library, sys: Host['sys'], index: number, bound: Bound): 
   const pciAddress = normalizePciAddress(identity.busId ?? '') ?? `index-${index}`;
   const place = sys.path(`bus/pci/devices/${pciAddress}/nvml`);
   if (guard?.isClosed(place) === true) return pciAddress;
-  const tracker = new CallTracker(guard, place);
-  const uuidCode = tracker.during('nvmlDeviceGetUUID', () =>
+  const gpu = new TrackedDevice(library, handle, guard, place);
+  const uuidCode = gpu.during('nvmlDeviceGetUUID', () =>
     library.call('nvmlDeviceGetUUID', 'hpu', handle, library.scratch.address, UUID_LENGTH),
   );
   // Without its UUID, the GPU would get another id and look like another GPU.
   if (uuidCode !== CODE.success && kindOf(uuidCode) !== 'absent') return { index, code: uuidCode };
   const uuid = uuidCode === CODE.success ? library.scratch.text(0, UUID_LENGTH) : undefined;
-  return new Gpu(handle, pciAddress, { ...identity, uuid }, bound, tracker);
+  return new Gpu(gpu, pciAddress, { ...identity, uuid }, bound);
 }
 
 /** Place of the answer in the scratch memory, behind the request. */

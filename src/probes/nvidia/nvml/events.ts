@@ -1,7 +1,7 @@
 import type { StepRecord } from '../../../host/fs/step-record.ts';
 import { CODE, EVENT, kindOf, NO_INSTANCE, SYSTEM_EVENT, SYSTEM_EVENT_SET, SYSTEM_EVENT_WAIT, SYSTEM_REGISTER } from './header.ts';
 import type { Handle, Library } from './library.ts';
-import type { CallTracker } from './question.ts';
+import type { Device, TrackedDevice } from './question.ts';
 
 /** Types of events. Source: nvml.h 13.3. */
 const TYPES = {
@@ -39,8 +39,7 @@ interface Taken {
 
 /** A GPU whose events are wanted. */
 interface Source {
-  readonly handle: Handle;
-  readonly tracker: CallTracker;
+  readonly device: TrackedDevice;
 }
 
 const WAIT = 'nvmlEventSetWait_v2';
@@ -73,7 +72,7 @@ export class GpuEvents {
     const { scratch } = this.#library;
     if (this.#library.call('nvmlEventSetCreate', 'p', scratch.address) !== CODE.success) return;
     const set = scratch.pointer(0);
-    const codes = gpus.map(({ handle, tracker }) => tracker.during('nvmlDeviceRegisterEvents', () => register(this.#library, handle, set)));
+    const codes = gpus.map(({ device }) => device.during('nvmlDeviceRegisterEvents', () => register(device, set)));
     this.#settled = codes.filter((code) => code === CODE.success || kindOf(code) === 'absent').length;
     if (codes.includes(CODE.success)) this.#set = set;
     else this.#library.call('nvmlEventSetFree', 'h', set);
@@ -114,11 +113,11 @@ export class GpuEvents {
 }
 
 /** Registers only supported types, because the driver rejects a mask with any other bit. Returns `notSupported` if there are none. */
-function register(library: Library, gpu: Handle, set: Handle): number {
-  const code = library.call('nvmlDeviceGetSupportedEventTypes', 'hp', gpu, library.scratch.address);
+function register({ library, handle }: Device, set: Handle): number {
+  const code = library.call('nvmlDeviceGetSupportedEventTypes', 'hp', handle, library.scratch.address);
   if (code !== CODE.success) return code;
   const types = library.scratch.u32(0) & WANTED;
-  return types === 0 ? CODE.notSupported : library.call('nvmlDeviceRegisterEvents', 'hqh', gpu, types, set);
+  return types === 0 ? CODE.notSupported : library.call('nvmlDeviceRegisterEvents', 'hqh', handle, types, set);
 }
 
 /** Type of an event. Source: nvml.h 12.9, `nvmlSystemEventTypeGpuDriverUnbind`. */

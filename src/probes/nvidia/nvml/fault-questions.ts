@@ -11,10 +11,11 @@ import {
 } from '../sample.ts';
 import type { Values } from '../values.ts';
 import { CODE, FABRIC_V1, FABRIC_V2, FABRIC_V3, failureOf, REMAP_HISTOGRAM, REPAIR, SRAM_STATUS, textOf, unreadFor } from './header.ts';
-import type { Handle, Library, Memory } from './library.ts';
+import type { Memory } from './library.ts';
 import {
   type Answer,
   at,
+  type Device,
   endsRound,
   type Field,
   FLAG,
@@ -24,20 +25,18 @@ import {
   longAt,
   type Question,
   question,
-  type ValueVariant,
   valueQuestion,
 } from './question.ts';
 
 /** Questions about the memory errors of a GPU, about repairs, and about its fabric. */
-export function faultQuestions(library: Library): readonly Question[] {
-  const ask = (interval: Interval, variant: ValueVariant): Question => valueQuestion(library, interval, variant);
+export function faultQuestions(): readonly Question[] {
   return [
-    ask('read', {
+    valueQuestion('read', {
       symbol: 'nvmlDeviceGetRemappedRows',
       outs: 4,
       reads: { correctableRows: at(0), uncorrectableRows: at(8), isRemapPending: at(16, FLAG), isRemapFailed: at(24, FLAG) },
     }),
-    ask('read', {
+    valueQuestion('read', {
       symbol: 'nvmlDeviceGetRowRemapperHistogram',
       reads: {
         banksWithMaxSpareRows: at(REMAP_HISTOGRAM.max),
@@ -47,7 +46,7 @@ export function faultQuestions(library: Library): readonly Question[] {
         banksWithoutSpareRows: at(REMAP_HISTOGRAM.none),
       },
     }),
-    ask('read', {
+    valueQuestion('read', {
       symbol: 'nvmlDeviceGetSramEccErrorStatus',
       version: SRAM_STATUS.version,
       reads: {
@@ -59,42 +58,35 @@ export function faultQuestions(library: Library): readonly Question[] {
         isSramThresholdExceeded: at(SRAM_STATUS.thresholdExceeded, FLAG),
       },
     }),
-    ask('facts', { symbol: 'nvmlDeviceGetEccMode', outs: 2, reads: { isEccOn: at(0, FLAG), isEccPending: at(8, FLAG) } }),
-    ask('read', {
+    valueQuestion('facts', { symbol: 'nvmlDeviceGetEccMode', outs: 2, reads: { isEccOn: at(0, FLAG), isEccPending: at(8, FLAG) } }),
+    valueQuestion('read', {
       symbol: 'nvmlDeviceGetRepairStatus',
       version: REPAIR.version,
       reads: { isChannelRepairPending: at(REPAIR.channel, FLAG), isTpcRepairPending: at(REPAIR.tpc, FLAG) },
     }),
-    ask('read', { symbol: 'nvmlDeviceGetUnrepairableMemoryFlag_v1', reads: { isMemoryUnrepairable: at(0, FLAG) } }),
+    valueQuestion('read', { symbol: 'nvmlDeviceGetUnrepairableMemoryFlag_v1', reads: { isMemoryUnrepairable: at(0, FLAG) } }),
     // Only boards up to Turing retire pages.
-    fieldQuestion(library, 'slow', [
+    fieldQuestion('slow', [
       field(29, 'singleBitPages'),
       field(30, 'doubleBitPages'),
       field(31, 'arePagesPending', (pending) => [false, true][pending]),
     ]),
     // Boards up to Volta count single and double bit errors; later boards count errors of SRAM and DRAM.
-    counters(library, 'read', VOLATILE, UNIFIED, countsBits),
-    counters(library, 'read', VOLATILE, BY_BITS, (gpu) => !countsBits(gpu)),
-    counters(library, 'facts', LIFETIME, UNIFIED, countsBits),
-    counters(library, 'facts', LIFETIME, BY_BITS, (gpu) => !countsBits(gpu)),
-    fabricQuestion(library),
+    counters('read', VOLATILE, UNIFIED, countsBits),
+    counters('read', VOLATILE, BY_BITS, (gpu) => !countsBits(gpu)),
+    counters('facts', LIFETIME, UNIFIED, countsBits),
+    counters('facts', LIFETIME, BY_BITS, (gpu) => !countsBits(gpu)),
+    fabricQuestion(),
   ];
 }
 
 /** The driver reports no other errors of an instance. */
-export const instanceErrors = (library: Library): Question =>
-  question(
-    library,
-    'read',
-    [{ value: 'ecc', name: 'ecc_error_count/volatile_count/sram_uncorrectable' }],
-    [
-      {
-        symbol: COUNTER,
-        before: [TYPES.uncorrectable, VOLATILE.kind, SRAM],
-        parse: (out) => ({ ecc: { volatile: [{ severity: 'uncorrectable', location: 'sram', count: BigInt(out.u64(0)) }] } }),
-      },
-    ],
-  );
+export const instanceErrors = (): Question =>
+  question('read', [{ value: 'ecc', name: 'ecc_error_count/volatile_count/sram_uncorrectable' }], {
+    symbol: COUNTER,
+    before: [TYPES.uncorrectable, VOLATILE.kind, SRAM],
+    parse: (out) => ({ ecc: { volatile: [{ severity: 'uncorrectable', location: 'sram', count: BigInt(out.u64(0)) }] } }),
+  });
 
 const COUNTER = 'nvmlDeviceGetMemoryErrorCounter';
 /** Error types, kinds of counters and locations of {@link COUNTER}. */
@@ -132,13 +124,13 @@ const OLD_BOARDS: ReadonlySet<string | undefined> = new Set(['Kepler', 'Maxwell'
 const countsBits = ({ identity }: GpuSample): boolean => OLD_BOARDS.has(identity?.architecture);
 
 /** Question that reads several counters, each with its own call. */
-function counters(library: Library, interval: Interval, period: Period, all: readonly Counter[], unless: Question['unless']): Question {
-  const ask = (device: Handle): Answer => {
+function counters(interval: Interval, period: Period, all: readonly Counter[], unless: Question['unless']): Question {
+  const ask = ({ library, handle }: Device): Answer => {
     const counts: EccCount[] = [];
     const unread: Unread[] = [];
     let worst: number = CODE.success;
     for (const { severity, location, place, element } of all) {
-      const code = library.call(COUNTER, 'hiiip', device, TYPES[severity], period.kind, place, library.scratch.address);
+      const code = library.call(COUNTER, 'hiiip', handle, TYPES[severity], period.kind, place, library.scratch.address);
       if (endsRound(code)) return { code, sample: {} };
       const failure = unreadFor(code, [{ value: 'ecc', name: `ecc_errors/${period.element}/${element}` }]);
       if (code === CODE.success) counts.push({ severity, location, count: BigInt(library.scratch.u64(0)) });
@@ -164,17 +156,14 @@ function recovery(number: number): GpuSample {
 }
 
 /** Question about state and health of the GPU's registration with its NVLink fabric. */
-function fabricQuestion(library: Library): Question {
+function fabricQuestion(): Question {
   const symbol = 'nvmlDeviceGetGpuFabricInfoV';
   return question(
-    library,
     'slow',
     ['fabric/state', 'fabric/health/summary'].map((name) => ({ value: 'fabric', name })),
-    [
-      { symbol, version: FABRIC_V3.version, parse: (out) => fabric(out, FABRIC_V3) },
-      { symbol, version: FABRIC_V2.version, parse: (out) => fabric(out, FABRIC_V2) },
-      { symbol: 'nvmlDeviceGetGpuFabricInfo', parse: (out) => fabric(out, FABRIC_V1) },
-    ],
+    { symbol, version: FABRIC_V3.version, parse: (out) => fabric(out, FABRIC_V3) },
+    { symbol, version: FABRIC_V2.version, parse: (out) => fabric(out, FABRIC_V2) },
+    { symbol: 'nvmlDeviceGetGpuFabricInfo', parse: (out) => fabric(out, FABRIC_V1) },
   );
 }
 

@@ -2,7 +2,7 @@ import type { KeptTimes, MigSample } from '../sample.ts';
 import type { ValueKey, Values } from '../values.ts';
 import { CODE, GPM_GET, GPM_METRIC, GPM_SUPPORT } from './header.ts';
 import type { Handle, Library, Memory } from './library.ts';
-import type { CallTracker } from './question.ts';
+import type { Device, TrackedDevice } from './question.ts';
 
 const [PERCENT, MEBIBYTE] = [1 / 100, 2 ** 20];
 /** Source of ids and units: `nvmlGpmMetricId_t` of nvml.h 13.3. */
@@ -52,17 +52,13 @@ interface Activity {
  * The first sample begins the counting. On an H100 the interval after it had an activity of 0 while tensor cores worked, so it is left out.
  */
 export class Activities {
-  readonly #library: Library;
-  readonly #gpu: Handle;
-  readonly #tracker: CallTracker;
+  readonly #gpu: TrackedDevice;
   readonly #isSupported: boolean;
   readonly #activities = new Map<string, Activity>();
 
-  constructor(library: Library, gpu: Handle, tracker: CallTracker, isWanted: boolean) {
-    this.#library = library;
+  constructor(gpu: TrackedDevice, isWanted: boolean) {
     this.#gpu = gpu;
-    this.#tracker = tracker;
-    this.#isSupported = isWanted && tracker.during('nvmlGpmQueryDeviceSupport', () => isSupported(library, gpu));
+    this.#isSupported = isWanted && gpu.during('nvmlGpmQueryDeviceSupport', () => isSupported(gpu));
   }
 
   /** MIG has its own key: a refusal ends with MIG mode. */
@@ -77,7 +73,7 @@ export class Activities {
       this.#freeSamples(activity);
       this.#activities.delete(key);
     }
-    this.#tracker.during('nvmlGpmSampleGet', () => {
+    this.#gpu.during('nvmlGpmSampleGet', () => {
       for (const [key, instance] of wanted) {
         const activity = this.#activities.get(key) ?? begun(instance);
         this.#activities.set(key, activity);
@@ -115,33 +111,35 @@ export class Activities {
   /** Takes a sample unless the previous one is too recent. */
   #read(activity: Activity, nowMs: number): void {
     const { instance, sampledAtMs, isRefused } = activity;
+    const { library, handle } = this.#gpu;
     if (isRefused || (sampledAtMs !== undefined && nowMs - sampledAtMs < MIN_INTERVAL_MS)) return;
     if (activity.samples.length === 0) activity.samples = this.#allocated();
     const [older, newer] = activity.samples;
     if (older === undefined || newer === undefined) return;
     const code =
       instance === undefined
-        ? this.#library.call('nvmlGpmSampleGet', 'hh', this.#gpu, older)
-        : this.#library.call('nvmlGpmMigSampleGet', 'huh', this.#gpu, instance, older);
+        ? library.call('nvmlGpmSampleGet', 'hh', handle, older)
+        : library.call('nvmlGpmMigSampleGet', 'huh', handle, instance, older);
     const isTaken = code === CODE.success;
     activity.isRefused = code === CODE.notSupported || code === CODE.noPermission;
-    activity.means = isTaken && !activity.isStart ? between(this.#library, newer, older) : undefined;
+    activity.means = isTaken && !activity.isStart ? between(library, newer, older) : undefined;
     activity.isStart = !isTaken || sampledAtMs === undefined;
     activity.sampledAtMs = isTaken ? nowMs : undefined;
     if (isTaken) activity.samples = [newer, older];
   }
 
   #allocated(): readonly Handle[] {
-    const { scratch } = this.#library;
+    const { library } = this.#gpu;
+    const { scratch } = library;
     const samples = [0, 1].flatMap(() =>
-      this.#library.call('nvmlGpmSampleAlloc', 'p', scratch.address) === CODE.success ? [scratch.pointer(0)] : [],
+      library.call('nvmlGpmSampleAlloc', 'p', scratch.address) === CODE.success ? [scratch.pointer(0)] : [],
     );
     if (samples.length < 2) this.#freeSamples({ samples });
     return samples.length < 2 ? [] : samples;
   }
 
   #freeSamples({ samples }: Pick<Activity, 'samples'>): void {
-    for (const sample of samples) this.#library.call('nvmlGpmSampleFree', 'h', sample);
+    for (const sample of samples) this.#gpu.library.call('nvmlGpmSampleFree', 'h', sample);
   }
 }
 
@@ -163,11 +161,11 @@ const alone = (instances: readonly MigSample[]): readonly MigSample[] =>
 /** The key contains the UUID, because the driver uses the ids again after an instance is removed. */
 const keyOf = ({ gpuInstance, computeInstance, name }: MigSample): string => `${gpuInstance} ${computeInstance} ${name?.uuid ?? ''}`;
 
-function isSupported(library: Library, gpu: Handle): boolean {
+function isSupported({ library, handle }: Device): boolean {
   const { scratch } = library;
   scratch.setU32(0, GPM_SUPPORT.version);
   scratch.setU32(GPM_SUPPORT.isSupported, 0);
-  const code = library.call('nvmlGpmQueryDeviceSupport', 'hp', gpu, scratch.address);
+  const code = library.call('nvmlGpmQueryDeviceSupport', 'hp', handle, scratch.address);
   return code === CODE.success && scratch.u32(GPM_SUPPORT.isSupported) !== 0;
 }
 

@@ -2,7 +2,6 @@ import type { GpuIdentity } from '../sample.ts';
 import type { ValueKey } from '../values.ts';
 import { faultQuestions, instanceErrors, RECOVERY_FIELD } from './fault-questions.ts';
 import { MARGIN, MEMORY, MEMORY_V2, TEMPERATURE, UTILIZATION } from './header.ts';
-import type { Library } from './library.ts';
 import {
   at,
   type CallVariant,
@@ -20,7 +19,6 @@ import {
   type Question,
   question,
   SAME,
-  type ValueVariant,
   valueQuestion,
 } from './question.ts';
 
@@ -39,7 +37,7 @@ function words(...lists: readonly string[]): (number: number) => string | undefi
 }
 
 /** Questions about the identity of the board, which is constant for a handle. A failed call reports no unread value. */
-function identityQuestions(library: Library): readonly Question[] {
+function identityQuestions(): readonly Question[] {
   const text = (symbol: string, key: keyof GpuIdentity, length: number): CallVariant => ({
     symbol,
     after: [length],
@@ -61,8 +59,8 @@ function identityQuestions(library: Library): readonly Question[] {
     number('nvmlDeviceGetArchitecture', 'architecture', ARCHITECTURES),
   ];
   return [
-    ...once.map((variant) => question(library, 'once', [], [variant])),
-    question(library, 'facts', [], [number('nvmlDeviceGetComputeMode', 'computeMode', COMPUTE_MODES)]),
+    ...once.map((variant) => question('once', [], variant)),
+    question('facts', [], number('nvmlDeviceGetComputeMode', 'computeMode', COMPUTE_MODES)),
   ];
 }
 
@@ -78,35 +76,33 @@ export function driverVersionOf(text: string): DriverVersion {
 }
 
 /** All questions to a GPU, in the order of the calls and of their results. */
-export function gpuQuestions(library: Library, driver: DriverVersion): readonly Question[] {
-  const ask = (interval: Interval, first: ValueVariant, ...older: readonly ValueVariant[]): Question =>
-    valueQuestion(library, interval, first, ...older);
+export function gpuQuestions(driver: DriverVersion): readonly Question[] {
   /** `before` holds the arguments between the handle and the answer. */
   const one = (interval: Interval, key: ValueKey, symbol: string, convert = SAME, ...before: readonly number[]): Question =>
-    ask(interval, { symbol, before, reads: { [key]: at(0, convert) } });
+    valueQuestion(interval, { symbol, before, reads: { [key]: at(0, convert) } });
   const engine = (key: ValueKey, name: string): Question =>
-    ask('slow', { symbol: `nvmlDeviceGet${name}Utilization`, outs: 2, reads: { [key]: at(0, PERCENT) } });
+    valueQuestion('slow', { symbol: `nvmlDeviceGet${name}Utilization`, outs: 2, reads: { [key]: at(0, PERCENT) } });
   const threshold = (key: ValueKey, type: number): Question => ({
     ...one('facts', key, 'nvmlDeviceGetTemperatureThreshold', SAME, type),
     // Otherwise the same limit would be reported twice: in degrees and as a margin.
     unless: ({ values = {} }) => MARGINS.some((margin) => values[margin] !== undefined),
   });
   return [
-    ...identityQuestions(library),
+    ...identityQuestions(),
     // This is the first call of each read, so it shows whether the GPU is lost.
-    ask(
+    valueQuestion(
       'read',
       { symbol: 'nvmlDeviceGetTemperatureV', version: TEMPERATURE.version, reads: { temperatureCelsius: int32At(TEMPERATURE.value) } },
       { symbol: 'nvmlDeviceGetTemperature', before: [0], reads: { temperatureCelsius: at(0) } },
     ),
-    ask('read', { symbol: 'nvmlDeviceGetMigMode', outs: 2, reads: { isMigOn: at(0, FLAG), isMigPending: at(8, FLAG) } }),
-    memoryQuestion(library),
-    bar1Question(library),
-    ask('slow', {
+    valueQuestion('read', { symbol: 'nvmlDeviceGetMigMode', outs: 2, reads: { isMigOn: at(0, FLAG), isMigPending: at(8, FLAG) } }),
+    MEMORY_QUESTION,
+    BAR1_QUESTION,
+    valueQuestion('slow', {
       symbol: 'nvmlDeviceGetConfComputeProtectedMemoryUsage',
       reads: { protectedTotalBytes: longAt(MEMORY.total), protectedUsedBytes: longAt(MEMORY.used) },
     }),
-    ask('read', {
+    valueQuestion('read', {
       symbol: 'nvmlDeviceGetUtilizationRates',
       reads: { busyRatio: at(UTILIZATION.gpu, PERCENT), memoryBusyRatio: at(UTILIZATION.memory, PERCENT) },
     }),
@@ -114,17 +110,21 @@ export function gpuQuestions(library: Library, driver: DriverVersion): readonly 
     engine('decoderBusyRatio', 'Decoder'),
     engine('jpegBusyRatio', 'Jpg'),
     engine('ofaBusyRatio', 'Ofa'),
-    fieldQuestion(library, 'facts', MARGIN_FIELDS),
+    fieldQuestion('facts', MARGIN_FIELDS),
     threshold('shutdownCelsius', 0),
     threshold('slowdownCelsius', 1),
     threshold('maximumCelsius', 3),
     threshold('memoryMaximumCelsius', 2),
     // It takes 0.9 ms of CPU on an H100. The limit of the temperature is told by it alone from Ada on.
-    ask('read', { symbol: 'nvmlDeviceGetMarginTemperature', version: MARGIN.version, reads: { marginCelsius: int32At(MARGIN.value) } }),
+    valueQuestion('read', {
+      symbol: 'nvmlDeviceGetMarginTemperature',
+      version: MARGIN.version,
+      reads: { marginCelsius: int32At(MARGIN.value) },
+    }),
     one('facts', 'enforcedLimitWatts', 'nvmlDeviceGetEnforcedPowerLimit', MILLI),
     one('facts', 'requestedLimitWatts', 'nvmlDeviceGetPowerManagementLimit', MILLI),
     one('facts', 'defaultLimitWatts', 'nvmlDeviceGetPowerManagementDefaultLimit', MILLI),
-    ask('facts', {
+    valueQuestion('facts', {
       symbol: 'nvmlDeviceGetPowerManagementLimitConstraints',
       outs: 2,
       reads: { minimumLimitWatts: at(0, MILLI), maximumLimitWatts: at(8, MILLI) },
@@ -138,16 +138,16 @@ export function gpuQuestions(library: Library, driver: DriverVersion): readonly 
     one('facts', 'smMaxHertz', 'nvmlDeviceGetMaxClockInfo', MEGA, 1),
     one('facts', 'memoryMaxHertz', 'nvmlDeviceGetMaxClockInfo', MEGA, 2),
     one('facts', 'videoMaxHertz', 'nvmlDeviceGetMaxClockInfo', MEGA, 3),
-    ask(
+    valueQuestion(
       'slow',
       { symbol: 'nvmlDeviceGetFanSpeed_v2', before: [0], reads: { fanRatio: at(0, PERCENT) } },
       { symbol: 'nvmlDeviceGetFanSpeed', reads: { fanRatio: at(0, PERCENT) } },
     ),
-    reasonsQuestion(library, driver),
-    fieldQuestion(library, 'read', [...READ_FIELDS, ...(hasPolicyCounterOnly(driver) ? [] : throttleFields(driver))]),
-    fieldQuestion(library, 'costly', [field(83, 'energyJoules', MILLI)]),
+    reasonsQuestion(driver),
+    fieldQuestion('read', [...READ_FIELDS, ...(hasPolicyCounterOnly(driver) ? [] : throttleFields(driver))]),
+    fieldQuestion('costly', [field(83, 'energyJoules', MILLI)]),
     // This field alone takes 0.7 ms of CPU on an H100.
-    ...(hasPolicyCounterOnly(driver) ? [fieldQuestion(library, 'slow', [field(75, 'softwareHeatSeconds', NANO)])] : []),
+    ...(hasPolicyCounterOnly(driver) ? [fieldQuestion('slow', [field(75, 'softwareHeatSeconds', NANO)])] : []),
     // Older drivers lack the field of the current power.
     { ...one('read', 'powerWatts', 'nvmlDeviceGetPowerUsage', MILLI), unless: ({ values }) => values?.powerWatts !== undefined },
     one('slow', 'pcieLanes', 'nvmlDeviceGetCurrPcieLinkWidth'),
@@ -155,42 +155,35 @@ export function gpuQuestions(library: Library, driver: DriverVersion): readonly 
     one('slow', 'pcieGeneration', 'nvmlDeviceGetCurrPcieLinkGeneration'),
     one('facts', 'pcieMaxGeneration', 'nvmlDeviceGetMaxPcieLinkGeneration'),
     one('slow', 'pcieReplays', 'nvmlDeviceGetPcieReplayCounter'),
-    ask('slow', { symbol: 'nvmlDeviceGetEncoderStats', outs: 3, reads: { encoderSessions: at(0) } }),
-    ...faultQuestions(library),
+    valueQuestion('slow', { symbol: 'nvmlDeviceGetEncoderStats', outs: 3, reads: { encoderSessions: at(0) } }),
+    ...faultQuestions(),
     one('facts', 'isPersistent', 'nvmlDeviceGetPersistenceMode', FLAG),
     one('slow', 'performanceState', 'nvmlDeviceGetPerformanceState', (state) => (state <= 15 ? state : undefined)),
   ];
 }
 
 /** All questions to a MIG instance. */
-export const instanceQuestions = (library: Library): readonly Question[] => [
-  memoryQuestion(library),
-  bar1Question(library),
-  instanceErrors(library),
-];
+export const instanceQuestions = (): readonly Question[] => [MEMORY_QUESTION, BAR1_QUESTION, instanceErrors()];
 
 /** Reads the memory. Version 1 of the struct counts memory that driver and firmware reserve as used. */
-const memoryQuestion = (library: Library): Question =>
-  valueQuestion(
-    library,
-    'read',
-    {
-      symbol: 'nvmlDeviceGetMemoryInfo_v2',
-      version: MEMORY_V2.version,
-      reads: {
-        memoryTotalBytes: longAt(MEMORY_V2.total),
-        memoryUsedBytes: longAt(MEMORY_V2.used),
-        memoryReservedBytes: longAt(MEMORY_V2.reserved),
-      },
+const MEMORY_QUESTION: Question = valueQuestion(
+  'read',
+  {
+    symbol: 'nvmlDeviceGetMemoryInfo_v2',
+    version: MEMORY_V2.version,
+    reads: {
+      memoryTotalBytes: longAt(MEMORY_V2.total),
+      memoryUsedBytes: longAt(MEMORY_V2.used),
+      memoryReservedBytes: longAt(MEMORY_V2.reserved),
     },
-    { symbol: 'nvmlDeviceGetMemoryInfo', reads: { memoryTotalBytes: longAt(MEMORY.total), memoryUsedBytes: longAt(MEMORY.used) } },
-  );
+  },
+  { symbol: 'nvmlDeviceGetMemoryInfo', reads: { memoryTotalBytes: longAt(MEMORY.total), memoryUsedBytes: longAt(MEMORY.used) } },
+);
 
-const bar1Question = (library: Library): Question =>
-  valueQuestion(library, 'slow', {
-    symbol: 'nvmlDeviceGetBAR1MemoryInfo',
-    reads: { bar1TotalBytes: longAt(MEMORY.total), bar1UsedBytes: longAt(MEMORY.used) },
-  });
+const BAR1_QUESTION: Question = valueQuestion('slow', {
+  symbol: 'nvmlDeviceGetBAR1MemoryInfo',
+  reads: { bar1TotalBytes: longAt(MEMORY.total), bar1UsedBytes: longAt(MEMORY.used) },
+});
 
 /** Limits as margins. Later boards report them instead of limits in degrees. */
 const MARGIN_FIELDS: readonly Field[] = [
@@ -219,11 +212,10 @@ const LATE_REASONS: typeof REASONS = [
   [0x400, 'isThrottledForReliability'],
 ];
 
-function reasonsQuestion(library: Library, { branch }: DriverVersion): Question {
+function reasonsQuestion({ branch }: DriverVersion): Question {
   const reasons = branch >= FIRST_WITH_LATE_REASONS ? [...REASONS, ...LATE_REASONS] : REASONS;
   const reads = Object.fromEntries(reasons.map(([bit, key]) => [key, at(0, (mask) => (mask & bit) !== 0)]));
   return valueQuestion(
-    library,
     'read',
     { symbol: 'nvmlDeviceGetCurrentClocksEventReasons', reads },
     { symbol: 'nvmlDeviceGetCurrentClocksThrottleReasons', reads },

@@ -11,10 +11,10 @@ import type { Values } from '../values.ts';
 import { Activities } from './gpm.ts';
 import type { DriverVersion } from './gpu-questions.ts';
 import { ATTRIBUTES, CODE, kindOf, textOf, unreadFor } from './header.ts';
-import type { Handle, Library } from './library.ts';
+import type { Handle } from './library.ts';
 import { Links } from './nvlink.ts';
 import { Processes } from './processes.ts';
-import { Answers, type CallTracker, endsRound, placesOf, type Question } from './question.ts';
+import { Answers, endsRound, placesOf, type Question, type TrackedDevice } from './question.ts';
 
 const NAME_LENGTH = 96;
 const MAX_INSTANCES = 64;
@@ -31,10 +31,8 @@ interface Instance {
 
 /** MIG instances of one GPU. They can be created and removed without a reset. */
 class Instances {
-  readonly #library: Library;
+  readonly #gpu: TrackedDevice;
   readonly #questions: readonly Question[];
-  readonly #gpu: Handle;
-  readonly #tracker: CallTracker;
   #isSplit = false;
   /** Code with which the driver failed to list the instances. Until it succeeds, the known instances are kept, and none is read. */
   #failure: number | undefined;
@@ -42,11 +40,9 @@ class Instances {
   /** Monotonic clock of the last read. */
   #nowMs = -Infinity;
 
-  constructor(library: Library, questions: readonly Question[], gpu: Handle, tracker: CallTracker) {
-    this.#library = library;
-    this.#questions = questions;
+  constructor(gpu: TrackedDevice, questions: readonly Question[]) {
     this.#gpu = gpu;
-    this.#tracker = tracker;
+    this.#questions = questions;
   }
 
   get isSplit(): boolean {
@@ -98,29 +94,30 @@ class Instances {
 
   /** Lists the instances. Those that are known by handle and UUID are the same ones. Returns the code with which the driver failed. */
   #find(): readonly Instance[] | number {
-    const handles = this.#tracker.during('nvmlDeviceGetMigDeviceHandleByIndex', () => this.#handles());
+    const handles = this.#gpu.during('nvmlDeviceGetMigDeviceHandleByIndex', () => this.#handles());
     if (typeof handles === 'number') return handles;
     const found: Instance[] = [];
     for (const { handle, index } of handles) {
-      const facts = this.#tracker.during('nvmlDeviceGetGpuInstanceId', () => this.#describe(handle, index));
+      const facts = this.#gpu.during('nvmlDeviceGetGpuInstanceId', () => this.#describe(handle, index));
       if (typeof facts === 'number') return facts;
       if (facts === undefined) continue;
       const known = this.#all.find((one) => one.handle === handle && isSame(one.facts, facts));
-      found.push({ handle, facts, answers: known?.answers ?? new Answers(this.#questions, handle, this.#tracker) });
+      found.push({ handle, facts, answers: known?.answers ?? new Answers(this.#questions, this.#gpu.instance(handle)) });
     }
     return found;
   }
 
   /** Returns handles and numbers, which can have gaps; or the code with which the driver failed. */
   #handles(): readonly { readonly handle: Handle; readonly index: number }[] | number {
-    const { scratch } = this.#library;
+    const { library, handle: gpu } = this.#gpu;
+    const { scratch } = library;
     if (!this.#isSplit) return [];
-    const code = this.#library.call('nvmlDeviceGetMaxMigDeviceCount', 'hp', this.#gpu, scratch.address);
+    const code = library.call('nvmlDeviceGetMaxMigDeviceCount', 'hp', gpu, scratch.address);
     if (code !== CODE.success) return isAnswer(code) ? [] : code;
     const limit = Math.min(scratch.u32(0), MAX_INSTANCES);
     const found: { handle: Handle; index: number }[] = [];
     for (let index = 0; index < limit; index += 1) {
-      const status = this.#library.call('nvmlDeviceGetMigDeviceHandleByIndex', 'hup', this.#gpu, index, scratch.address);
+      const status = library.call('nvmlDeviceGetMigDeviceHandleByIndex', 'hup', gpu, index, scratch.address);
       if (!isAnswer(status)) return status;
       if (status === CODE.success) found.push({ handle: scratch.pointer(0), index });
     }
@@ -129,15 +126,16 @@ class Instances {
 
   /** Reads the facts of an instance. Returns undefined if it was removed, or the code with which the driver failed. */
   #describe(handle: Handle, index: number): MigSample | number | undefined {
-    const { scratch } = this.#library;
+    const { library } = this.#gpu;
+    const { scratch } = library;
     const ids: string[] = [];
     for (const symbol of ['nvmlDeviceGetGpuInstanceId', 'nvmlDeviceGetComputeInstanceId']) {
-      const code = this.#library.call(symbol, 'hp', handle, scratch.address);
+      const code = library.call(symbol, 'hp', handle, scratch.address);
       if (code !== CODE.success) return isAnswer(code) ? undefined : code;
       ids.push(String(scratch.u32(0)));
     }
     const [gpuInstance = '', computeInstance = ''] = ids;
-    const isCounted = this.#library.call('nvmlDeviceGetAttributes_v2', 'hp', handle, scratch.address) === CODE.success;
+    const isCounted = library.call('nvmlDeviceGetAttributes_v2', 'hp', handle, scratch.address) === CODE.success;
     const multiprocessors = isCounted ? scratch.u32(ATTRIBUTES.multiprocessors) : undefined;
     return { index: String(index), gpuInstance, computeInstance, values: { multiprocessors }, name: this.#nameOf(handle) };
   }
@@ -150,8 +148,9 @@ class Instances {
   }
 
   #text(symbol: string, handle: Handle): string | undefined {
-    const { scratch } = this.#library;
-    const code = this.#library.call(symbol, 'hpu', handle, scratch.address, NAME_LENGTH);
+    const { library } = this.#gpu;
+    const { scratch } = library;
+    const code = library.call(symbol, 'hpu', handle, scratch.address, NAME_LENGTH);
     return code === CODE.success ? scratch.text(0, NAME_LENGTH) : undefined;
   }
 }
@@ -164,9 +163,8 @@ const isSame = (before: MigSample, now: MigSample): boolean =>
   before.gpuInstance === now.gpuInstance &&
   before.computeInstance === now.computeInstance;
 
-/** Library, driver and questions with which GPUs are read. */
+/** Driver and questions with which GPUs are read. */
 export interface Bound {
-  readonly library: Library;
   readonly driver: DriverVersion;
   readonly gpuQuestions: readonly Question[];
   readonly instanceQuestions: readonly Question[];
@@ -187,11 +185,10 @@ export interface Due {
 
 /** One GPU with its handle and its instances. */
 export class Gpu {
-  readonly handle: Handle;
+  readonly device: TrackedDevice;
   /** `index-<n>` when the library does not tell it. */
   readonly pciAddress: string;
   readonly identity: GpuIdentity;
-  readonly tracker: CallTracker;
   readonly links: Links;
   readonly #answers: Answers;
   readonly #instances: Instances;
@@ -201,17 +198,15 @@ export class Gpu {
   #nowMs = -Infinity;
   #isLost = false;
 
-  constructor(handle: Handle, pciAddress: string, identity: GpuIdentity, bound: Bound, tracker: CallTracker) {
-    const { library } = bound;
-    this.handle = handle;
+  constructor(device: TrackedDevice, pciAddress: string, identity: GpuIdentity, bound: Bound) {
+    this.device = device;
     this.pciAddress = pciAddress;
     this.identity = identity;
-    this.tracker = tracker;
-    this.links = new Links(library, handle, tracker);
-    this.#answers = new Answers(bound.gpuQuestions, handle, tracker);
-    this.#instances = new Instances(library, bound.instanceQuestions, handle, tracker);
-    this.#processes = new Processes(library, bound.driver.branch, handle, tracker);
-    this.#activities = new Activities(library, handle, tracker, bound.isActivityWanted);
+    this.links = new Links(device);
+    this.#answers = new Answers(bound.gpuQuestions, device);
+    this.#instances = new Instances(device, bound.instanceQuestions);
+    this.#processes = new Processes(device, bound.driver.branch);
+    this.#activities = new Activities(device, bound.isActivityWanted);
   }
 
   get isLost(): boolean {

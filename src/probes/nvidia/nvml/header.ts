@@ -6,69 +6,49 @@ import type { Failure, Place, Unread } from '../sample.ts';
  */
 type CodeKind = 'ok' | 'absent' | 'flow' | 'device' | 'node' | 'unknown';
 
-/** The codes of `nvmlReturn_t` (nvml.h 13.3) that a reader can get. */
-export const CODE = {
-  success: 0,
-  uninitialized: 1,
-  invalidArgument: 2,
-  notSupported: 3,
-  noPermission: 4,
-  notFound: 6,
-  insufficientSize: 7,
-  insufficientPower: 8,
-  driverNotLoaded: 9,
-  timeout: 10,
-  irqIssue: 11,
-  libraryNotFound: 12,
-  functionNotFound: 13,
-  corruptedInforom: 14,
-  gpuIsLost: 15,
-  resetRequired: 16,
-  operatingSystem: 17,
-  libraryMismatch: 18,
-  versionMismatch: 25,
-  gpuNotFound: 28,
-  unknown: 999,
-} as const;
-
-const CODES: Readonly<Record<number, readonly [CodeKind, string]>> = {
-  0: ['ok', 'Success'],
-  1: ['node', 'Uninitialized'],
-  2: ['flow', 'Invalid Argument'],
-  3: ['absent', 'Not Supported'],
-  4: ['absent', 'Insufficient Permissions'],
-  5: ['flow', 'Already Initialized'],
-  6: ['flow', 'Not Found'],
-  7: ['flow', 'Insufficient Size'],
-  8: ['device', 'Insufficient External Power'],
-  9: ['node', 'Driver Not Loaded'],
-  10: ['flow', 'Timeout'],
-  11: ['device', 'Interrupt Request Issue'],
-  12: ['node', 'NVML Shared Library Not Found'],
-  13: ['absent', 'Function Not Found'],
-  14: ['device', 'Corrupted infoROM'],
-  15: ['device', 'GPU is lost'],
-  16: ['device', 'GPU requires reset'],
-  17: ['node', 'GPU access blocked by the operating system'],
-  18: ['node', 'Driver/library version mismatch'],
-  19: ['flow', 'In use by another client'],
-  20: ['absent', 'Insufficient Memory'],
-  21: ['absent', 'No data'],
-  22: ['absent', 'ECC not supported by vGPU'],
-  23: ['absent', 'Insufficient Resources'],
-  24: ['absent', 'Frequency not supported'],
-  25: ['flow', 'Argument version mismatch'],
-  26: ['absent', 'Deprecated'],
-  27: ['flow', 'Not ready'],
-  28: ['node', 'GPU not found'],
-  29: ['flow', 'Invalid state'],
-  30: ['flow', 'Reset type not supported'],
+/** The codes of `nvmlReturn_t` (nvml.h 13.3), with the text of the library and of `nvidia-smi` for each. */
+const CODES = {
+  success: [0, 'ok', 'Success'],
+  uninitialized: [1, 'node', 'Uninitialized'],
+  invalidArgument: [2, 'flow', 'Invalid Argument'],
+  notSupported: [3, 'absent', 'Not Supported'],
+  noPermission: [4, 'absent', 'Insufficient Permissions'],
+  alreadyInitialized: [5, 'flow', 'Already Initialized'],
+  notFound: [6, 'flow', 'Not Found'],
+  insufficientSize: [7, 'flow', 'Insufficient Size'],
+  insufficientPower: [8, 'device', 'Insufficient External Power'],
+  driverNotLoaded: [9, 'node', 'Driver Not Loaded'],
+  timeout: [10, 'flow', 'Timeout'],
+  irqIssue: [11, 'device', 'Interrupt Request Issue'],
+  libraryNotFound: [12, 'node', 'NVML Shared Library Not Found'],
+  functionNotFound: [13, 'absent', 'Function Not Found'],
+  corruptedInforom: [14, 'device', 'Corrupted infoROM'],
+  gpuIsLost: [15, 'device', 'GPU is lost'],
+  resetRequired: [16, 'device', 'GPU requires reset'],
+  operatingSystem: [17, 'node', 'GPU access blocked by the operating system'],
+  libraryMismatch: [18, 'node', 'Driver/library version mismatch'],
+  inUse: [19, 'flow', 'In use by another client'],
+  memory: [20, 'absent', 'Insufficient Memory'],
+  noData: [21, 'absent', 'No data'],
+  vgpuEccNotSupported: [22, 'absent', 'ECC not supported by vGPU'],
+  insufficientResources: [23, 'absent', 'Insufficient Resources'],
+  freqNotSupported: [24, 'absent', 'Frequency not supported'],
+  versionMismatch: [25, 'flow', 'Argument version mismatch'],
+  deprecated: [26, 'absent', 'Deprecated'],
+  notReady: [27, 'flow', 'Not ready'],
+  gpuNotFound: [28, 'node', 'GPU not found'],
+  invalidState: [29, 'flow', 'Invalid state'],
+  resetTypeNotSupported: [30, 'flow', 'Reset type not supported'],
+  unknown: [999, 'unknown', 'Unknown Error'],
+} as const satisfies Readonly<Record<string, readonly [code: number, kind: CodeKind, text: string]>>;
+export const CODE = Object.fromEntries(Object.entries(CODES).map(([name, [code]]) => [name, code])) as {
+  readonly [name in keyof typeof CODES]: (typeof CODES)[name][0];
 };
+const BY_CODE = new Map<number, readonly [code: number, kind: CodeKind, text: string]>(Object.values(CODES).map((row) => [row[0], row]));
 
-export const kindOf = (code: number): CodeKind => CODES[code]?.[0] ?? 'unknown';
+export const kindOf = (code: number): CodeKind => BY_CODE.get(code)?.[1] ?? 'unknown';
 
-/** Returns the text of the library and of `nvidia-smi` for a code. */
-export const textOf = (code: number): string => CODES[code]?.[1] ?? 'Unknown Error';
+export const textOf = (code: number): string => BY_CODE.get(code)?.[2] ?? 'Unknown Error';
 
 /** Returns why a call that fails with this code gives no value; undefined when there is no value, and no fault. */
 export function failureOf(code: number): Failure | undefined {
@@ -82,7 +62,7 @@ export function unreadFor(code: number, places: readonly Place[]): readonly Unre
   return kind === undefined ? [] : places.map((place) => ({ ...place, kind, text: kind === 'error' ? 'Unknown Error' : textOf(code) }));
 }
 
-/** Sizes and offsets of nvml.h. They are the same on x86-64 and arm64, little endian. */
+// Sizes and offsets of nvml.h. They are the same on x86-64 and arm64, little endian.
 
 /** Returns the first word of a versioned struct. A library that requires another version returns 25 (argument version mismatch). */
 const versionWord = (size: number, version: number): number => (size | (version << 24)) >>> 0;

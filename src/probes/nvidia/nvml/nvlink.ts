@@ -10,8 +10,8 @@ import {
   SWITCH_END,
 } from '../sample.ts';
 import { CODE, kindOf, PCI_INFO } from './header.ts';
-import type { Handle, Library } from './library.ts';
-import { type CallTracker, callForNumber, fieldValues } from './question.ts';
+import type { Handle } from './library.ts';
+import { callForNumber, type Device, fieldValues, type TrackedDevice } from './question.ts';
 
 /** `NVML_NVLINK_MAX_LINKS` of nvml.h 13.3. */
 const MAX_LINKS = 36;
@@ -43,9 +43,7 @@ const isLast = (code: number): boolean =>
 
 /** The NVLinks of one GPU. */
 export class Links {
-  readonly #library: Library;
-  readonly #gpu: Handle;
-  readonly #tracker: CallTracker;
+  readonly #gpu: TrackedDevice;
   #read: LinksRead = NO_LINKS;
   /** Monotonic clock of that read. */
   readMs = -Infinity;
@@ -54,15 +52,13 @@ export class Links {
   #ends: LinkEnds = NO_ENDS;
   readonly #counts = new Map<number, LinkCounts>();
 
-  constructor(library: Library, gpu: Handle, tracker: CallTracker) {
-    this.#library = library;
+  constructor(gpu: TrackedDevice) {
     this.#gpu = gpu;
-    this.#tracker = tracker;
   }
 
   /** Reads states, traffic and errors. `nowMs`: monotonic clock. */
   read(nowMs: number): void {
-    this.#read = this.#tracker.during('nvmlDeviceGetNvLinkState', () => readLinks(this.#library, this.#gpu, this.#highest));
+    this.#read = this.#gpu.during('nvmlDeviceGetNvLinkState', () => readLinks(this.#gpu, this.#highest));
     this.#highest = Math.max(this.#highest, this.#read.links.length);
     this.readMs = nowMs;
     for (const { number, errors = {} } of this.#read.links) {
@@ -72,9 +68,7 @@ export class Links {
 
   /** Reads the remote ends of the links that are up. */
   readEnds(): void {
-    this.#ends = this.#tracker.during('nvmlDeviceGetNvLinkRemotePciInfo', () =>
-      readLinkEnds(this.#library, this.#gpu, this.#read.links, this.#ends),
-    );
+    this.#ends = this.#gpu.during('nvmlDeviceGetNvLinkRemotePciInfo', () => readLinkEnds(this.#gpu, this.#read.links, this.#ends));
   }
 
   /** The GPU is known to have no link. */
@@ -121,34 +115,33 @@ const NO_LINKS: LinksRead = { links: [], isComplete: false };
  * Reads state, traffic and errors of the links of a GPU. A board without links gives an empty list. `expected`: the highest number of links
  * of earlier reads. A driver that answers for fewer links does not say that the others are down.
  */
-export function readLinks(library: Library, gpu: Handle, expected = 0): LinksRead {
+export function readLinks(gpu: Device, expected = 0): LinksRead {
   const links: LinkSample[] = [];
   // NVLink 5 does not support the error counter function.
   let isCounting = true;
   let isComplete = true;
   for (let number = 0; number < MAX_LINKS; number += 1) {
-    const code = callForNumber(library, 'nvmlDeviceGetNvLinkState', 'hu', gpu, number);
+    const code = callForNumber(gpu, 'nvmlDeviceGetNvLinkState', 'u', number);
     if (code !== CODE.success) {
       isComplete &&= isUnsupported(code) || code === CODE.invalidArgument;
       if (isLast(code)) break;
       continue;
     }
-    const isUp = library.scratch.u32(0) === 1;
+    const isUp = gpu.library.scratch.u32(0) === 1;
     if (!isUp) {
       links.push({ number, isUp });
       continue;
     }
-    const counted: Counted | undefined = isCounting ? countErrors(library, gpu, number) : undefined;
+    const counted: Counted | undefined = isCounting ? countErrors(gpu, number) : undefined;
     isCounting = counted !== undefined;
-    links.push({ number, isUp, ...readFields(library, gpu, number, counted ?? {}) });
+    links.push({ number, isUp, ...readFields(gpu, number, counted ?? {}) });
   }
   return { links, isComplete: isComplete && links.length >= expected };
 }
 
-function readFields(library: Library, gpu: Handle, number: number, counted: Counted): Omit<LinkSample, 'number' | 'isUp'> {
+function readFields(gpu: Device, number: number, counted: Counted): Omit<LinkSample, 'number' | 'isUp'> {
   const ids = [...Object.values(TRAFFIC), ...Object.values(ERROR_FIELDS)];
   const values = fieldValues(
-    library,
     gpu,
     ids.map((id) => ({ id, scope: number })),
   );
@@ -172,13 +165,13 @@ function readFields(library: Library, gpu: Handle, number: number, counted: Coun
 type Counted = Readonly<Record<string, number>>;
 
 /** Reads the error counters. Returns undefined when the driver does not support this function. */
-function countErrors(library: Library, gpu: Handle, number: number): Counted | undefined {
+function countErrors(gpu: Device, number: number): Counted | undefined {
   const counted: Record<string, number> = {};
   let isSupported = false;
   for (const [counter, kind] of COUNTERS.entries()) {
-    const code = callForNumber(library, 'nvmlDeviceGetNvLinkErrorCounter', 'hui', gpu, number, counter);
+    const code = callForNumber(gpu, 'nvmlDeviceGetNvLinkErrorCounter', 'ui', number, counter);
     isSupported ||= !isUnsupported(code);
-    if (code === CODE.success) counted[kind] = library.scratch.u64(0);
+    if (code === CODE.success) counted[kind] = gpu.library.scratch.u64(0);
   }
   return isSupported ? counted : undefined;
 }
@@ -258,27 +251,27 @@ export const NO_ENDS: LinkEnds = { ofLink: new Map(), reached: [] };
 const SWITCH = 2;
 
 /** Reads the remote ends of the links that are up. `before`: the earlier read. */
-export function readLinkEnds(library: Library, gpu: Handle, links: readonly LinkSample[], before: LinkEnds): LinkEnds {
+export function readLinkEnds(gpu: Device, links: readonly LinkSample[], before: LinkEnds): LinkEnds {
   const read = links.flatMap(({ number, isUp }) => {
-    const end = isUp ? endOf(library, gpu, number) : undefined;
+    const end = isUp ? endOf(gpu, number) : undefined;
     return end === undefined ? [] : [[number, end] as const];
   });
   return { ofLink: new Map([...before.ofLink, ...read]), reached: read.map(([, end]) => end) };
 }
 
-function endOf(library: Library, gpu: Handle, number: number): string | undefined {
+function endOf(gpu: Device, number: number): string | undefined {
+  const { library, handle } = gpu;
   const { scratch } = library;
-  const type = callForNumber(library, 'nvmlDeviceGetNvLinkRemoteDeviceType', 'hu', gpu, number);
+  const type = callForNumber(gpu, 'nvmlDeviceGetNvLinkRemoteDeviceType', 'u', number);
   if (type === CODE.success && scratch.u32(0) === SWITCH) return SWITCH_END;
   scratch.clear(PCI_INFO.size);
-  const code = library.call('nvmlDeviceGetNvLinkRemotePciInfo_v2', 'hup', gpu, number, scratch.address);
+  const code = library.call('nvmlDeviceGetNvLinkRemotePciInfo_v2', 'hup', handle, number, scratch.address);
   return code === CODE.success ? normalizePciAddress(scratch.text(PCI_INFO.busId, PCI_INFO.busIdLength)) : undefined;
 }
 
 /** A GPU of the node that others may reach. */
 interface Peer {
-  readonly handle: Handle;
-  readonly tracker: CallTracker;
+  readonly device: TrackedDevice;
   readonly identity: GpuIdentity;
   readonly pciAddress: string;
   readonly links: Links;
@@ -296,10 +289,10 @@ export type PeerAccess = ReadonlyMap<Handle, ReadonlyMap<Handle, boolean>>;
 export function peersOf(gpu: Peer, all: readonly Peer[], access: PeerAccess): readonly LinkPeer[] {
   const linksTo = ({ links }: Peer, end: string): number => links.ends.reached.filter((each) => each === end).length;
   return all.flatMap((other) => {
-    const { identity, pciAddress, handle, isLost } = other;
+    const { identity, pciAddress, device, isLost } = other;
     const links = linksTo(gpu, pciAddress) + Math.min(linksTo(gpu, SWITCH_END), linksTo(other, SWITCH_END));
     if (other === gpu || identity.uuid === undefined || links === 0) return [];
-    const hasAccess = gpu.isLost || isLost ? undefined : access.get(gpu.handle)?.get(handle);
+    const hasAccess = gpu.isLost || isLost ? undefined : access.get(gpu.device.handle)?.get(device.handle);
     return [{ uuid: identity.uuid, links, pciAddress, hasAccess }];
   });
 }
@@ -311,16 +304,18 @@ const OK = 0;
 const UNKNOWN = 6;
 
 /** Asks the driver about the pairs of GPUs that have links. A split GPU reaches no other GPU, so it is not asked about. */
-export function readPeerAccess(library: Library, gpus: readonly Peer[]): PeerAccess {
+export function readPeerAccess(gpus: readonly Peer[]): PeerAccess {
   const whole = gpus.filter((gpu) => !gpu.isLost && !gpu.maySplit && gpu.links.ends.ofLink.size > 0);
-  return new Map(whole.map((gpu) => [gpu.handle, gpu.tracker.during('nvmlDeviceGetP2PStatus', () => accessOf(library, gpu, whole))]));
+  return new Map(whole.map((gpu) => [gpu.device.handle, gpu.device.during('nvmlDeviceGetP2PStatus', () => accessOf(gpu, whole))]));
 }
 
-function accessOf(library: Library, gpu: Peer, all: readonly Peer[]): ReadonlyMap<Handle, boolean> {
+function accessOf({ device: gpu }: Peer, all: readonly Peer[]): ReadonlyMap<Handle, boolean> {
   const access = new Map<Handle, boolean>();
-  for (const { handle } of all.filter((other) => other !== gpu)) {
-    const code = callForNumber(library, 'nvmlDeviceGetP2PStatus', 'hhi', gpu.handle, handle, NVLINK);
-    const state = library.scratch.u32(0);
+  for (const { device } of all) {
+    const { handle } = device;
+    if (device === gpu) continue;
+    const code = callForNumber(gpu, 'nvmlDeviceGetP2PStatus', 'hi', handle, NVLINK);
+    const state = gpu.library.scratch.u32(0);
     if (code === CODE.success && state !== UNKNOWN) access.set(handle, state === OK);
   }
   return access;

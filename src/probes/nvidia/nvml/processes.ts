@@ -1,37 +1,33 @@
 import type { ProcessList, ProcessSample } from '../sample.ts';
 import { CODE, failureOf, NO_INSTANCE, PROCESS, PROCESS_SAMPLE, PROCESS_SHARE, PROCESS_SHARES } from './header.ts';
-import type { Handle, Library, Memory } from './library.ts';
-import type { CallTracker } from './question.ts';
+import type { Library, Memory } from './library.ts';
+import type { Device, TrackedDevice } from './question.ts';
 
 /** Processes of one GPU at each read, and at a longer interval their utilization since the previous call. */
 export class Processes {
-  readonly #library: Library;
+  readonly #gpu: TrackedDevice;
   /** Branch of the driver. */
   readonly #branch: number;
-  readonly #gpu: Handle;
-  readonly #tracker: CallTracker;
   #list: ProcessList | undefined;
   #shares: Shares | undefined;
   /** Monotonic clock of the last samples of processes that were new. */
   #newMs = -Infinity;
 
-  constructor(library: Library, branch: number, gpu: Handle, tracker: CallTracker) {
-    this.#library = library;
-    this.#branch = branch;
+  constructor(gpu: TrackedDevice, branch: number) {
     this.#gpu = gpu;
-    this.#tracker = tracker;
+    this.#branch = branch;
   }
 
   /** `isDue`: the utilization is read too. `nowMs`: monotonic clock. */
   refresh(isDue: boolean, nowMs: number): void {
-    const { list, areSharesHidden, ...count } = this.#tracker.during('nvmlDeviceGetComputeRunningProcesses', () =>
-      readProcesses(this.#library, this.#branch, this.#gpu),
+    const { list, areSharesHidden, ...count } = this.#gpu.during('nvmlDeviceGetComputeRunningProcesses', () =>
+      readProcesses(this.#gpu, this.#branch),
     );
     const sinceUs = this.#shares?.atUs ?? 0;
     if (list.length === 0) this.#shares = undefined;
     else if (isDue) {
       const pids = areSharesHidden ? [] : list.map(({ pid }) => pid);
-      const read = this.#tracker.during('nvmlDeviceGetProcessUtilization', () => readShares(this.#library, this.#gpu, sinceUs, pids));
+      const read = this.#gpu.during('nvmlDeviceGetProcessUtilization', () => readShares(this.#gpu, sinceUs, pids));
       const isNew = read?.atUs !== sinceUs;
       // The driver may have made no sample yet. After that time, no sample means that no process used the GPU.
       if (isNew || nowMs - this.#newMs >= LONGEST_SAMPLING_MS) this.#shares = read;
@@ -90,13 +86,13 @@ const LIST = 8;
  * `areSharesHidden`: the GPU has clients of an MPS server, or that is not known. The driver counts the time of all clients as the server's, so that
  * a process without a share may work. On an H100 with driver 580, clients had memory and no share, and the server had the share of all.
  */
-function readProcesses(library: Library, branch: number, gpu: Handle): ProcessList & { readonly areSharesHidden: boolean } {
+function readProcesses({ library, handle }: Device, branch: number): ProcessList & { readonly areSharesHidden: boolean } {
   const versions = branch === BRANCH_OF_LONG_ENTRIES ? ['v2'] : ['v3', 'v2'];
   const kinds = KINDS.map((kind) => {
     const isMps = kind === MPS;
     const symbols = versions.map((version) => `nvmlDeviceGet${kind}RunningProcesses_${version}`);
     const symbol = symbols.find((each) => library.bind(each, 'hpp') !== undefined) ?? '';
-    const answer = filled(library, LIST, 0, PROCESS.size, ({ address }) => library.call(symbol, 'hpp', gpu, address, address + LIST));
+    const answer = filled(library, LIST, 0, PROCESS.size, ({ address }) => library.call(symbol, 'hpp', handle, address, address + LIST));
     return { ...answer, isMps };
   });
   const successful = kinds.filter(({ code }) => code === CODE.success);
@@ -146,19 +142,19 @@ const MAX_PERCENT = 100;
  * neither, as with MIG. `sinceUs` is `atUs` of the previous answer, or 0. The driver omits processes that used no time: such processes
  * of `pids` get zeros.
  */
-function readShares(library: Library, gpu: Handle, sinceUs: number, pids: readonly number[]): Shares | undefined {
+function readShares({ library, handle }: Device, sinceUs: number, pids: readonly number[]): Shares | undefined {
   const { size: header, count, since, list, version } = PROCESS_SHARES;
   const newer = filled(library, header, count, PROCESS_SHARE.size, (memory) => {
     memory.setU32(0, version);
     memory.setPointer(since, sinceUs);
     memory.setPointer(list, memory.address + header);
-    return library.call('nvmlDeviceGetProcessesUtilizationInfo', 'hp', gpu, memory.address);
+    return library.call('nvmlDeviceGetProcessesUtilizationInfo', 'hp', handle, memory.address);
   });
   const isOld = OLDER_MAY_ANSWER.has(newer.code);
   const layout = isOld ? PROCESS_SAMPLE : PROCESS_SHARE;
   const older = (): Filled =>
     filled(library, header, count, PROCESS_SAMPLE.size, ({ address }) =>
-      library.call('nvmlDeviceGetProcessUtilization', 'hppq', gpu, address + header, address + count, sinceUs),
+      library.call('nvmlDeviceGetProcessUtilization', 'hppq', handle, address + header, address + count, sinceUs),
     );
   const answer = isOld ? older() : newer;
   if (answer.code !== CODE.success && answer.code !== CODE.notFound) return undefined;

@@ -1,5 +1,5 @@
 import type { StepRecord } from '../../../host/fs/step-record.ts';
-import { type GpuSample, joined, type Part, type Place } from '../sample.ts';
+import type { GpuSample, Part, Place, Unread } from '../sample.ts';
 import { VALUES, type ValueKey, type Values } from '../values.ts';
 import { CODE, FIELD, failureOf, kindOf, unreadFor } from './header.ts';
 import type { Handle, Library, Memory } from './library.ts';
@@ -10,6 +10,12 @@ import type { Handle, Library, Memory } from './library.ts';
  */
 export type Interval = 'read' | 'costly' | 'slow' | 'facts' | 'once';
 
+/** What a call needs to know. */
+export interface Device {
+  readonly library: Library;
+  readonly handle: Handle;
+}
+
 /** Calls that read values of a GPU or an instance. */
 export interface Question {
   /** Name of the newest function, which identifies the running call. */
@@ -17,7 +23,7 @@ export interface Question {
   readonly interval: Interval;
   /** When it returns true, the question is skipped, because earlier answers have a better value. */
   readonly unless?: ((sample: GpuSample) => boolean) | undefined;
-  ask(device: Handle): Answer;
+  ask(device: Device): Answer;
 }
 
 export interface Answer {
@@ -74,12 +80,12 @@ export interface ValueVariant extends NvmlCall {
 }
 
 /** Question that reads values with the newest function of the driver. */
-export function valueQuestion(library: Library, interval: Interval, first: ValueVariant, ...older: readonly ValueVariant[]): Question {
+export function valueQuestion(interval: Interval, first: ValueVariant, ...older: readonly ValueVariant[]): Question {
   const variant = ({ reads, ...call }: ValueVariant): CallVariant => ({
     ...call,
     parse: (out) => ({ values: Object.fromEntries(Object.entries(reads).map(([key, read]) => [key, read(out)])) }),
   });
-  return question(library, interval, placesOf(Object.keys(first.reads) as ValueKey[]), [variant(first), ...older.map(variant)]);
+  return question(interval, placesOf(Object.keys(first.reads) as ValueKey[]), variant(first), ...older.map(variant));
 }
 
 const OUT_STRIDE = 8;
@@ -87,42 +93,37 @@ const OUT_STRIDE = 8;
 const ANSWER_BYTES = 256;
 
 /** Question that uses the newest function of the driver. `places` holds what is unreadable when it fails. */
-export function question(
-  library: Library,
-  interval: Interval,
-  places: readonly Place[],
-  variants: readonly [CallVariant, ...CallVariant[]],
-): Question {
-  const ask = (device: Handle): Answer => {
+export function question(interval: Interval, places: readonly Place[], first: CallVariant, ...older: readonly CallVariant[]): Question {
+  const ask = (device: Device): Answer => {
     let code: number = CODE.functionNotFound;
-    for (const variant of variants) {
-      code = call(library, variant, device);
-      if (code === CODE.success) return { code, sample: variant.parse(library.scratch) };
+    for (const variant of [first, ...older]) {
+      code = call(device, variant);
+      if (code === CODE.success) return { code, sample: variant.parse(device.library.scratch) };
       // The struct is newer than the driver, or the function is missing: the next older function is tried.
       if (code !== CODE.versionMismatch && code !== CODE.functionNotFound) break;
     }
     return { code, sample: { unread: unreadFor(code, places) } };
   };
-  return { symbol: variants[0].symbol, interval, ask };
+  return { symbol: first.symbol, interval, ask };
 }
 
-function call(library: Library, { symbol, before = [], outs = 1, after = [], version }: CallVariant, device: Handle): number {
+function call({ library, handle }: Device, { symbol, before = [], outs = 1, after = [], version }: CallVariant): number {
   const { scratch } = library;
   // A library of another version may not write all bytes, so bytes of an earlier call are cleared.
   scratch.clear(ANSWER_BYTES);
   if (version !== undefined) scratch.setU32(0, version);
   const pointers = Array.from({ length: outs }, (_, index) => scratch.address + index * OUT_STRIDE);
   const letters = `h${'i'.repeat(before.length)}${'p'.repeat(outs)}${'u'.repeat(after.length)}`;
-  return library.call(symbol, letters, device, ...before, ...pointers, ...after);
+  return library.call(symbol, letters, handle, ...before, ...pointers, ...after);
 }
 
 /** Bytes of the largest number that a call answers. */
 const NUMBER_BYTES = 8;
 
 /** Calls a function that writes one number at the start of the scratch memory, where bytes of an earlier call are cleared. */
-export function callForNumber(library: Library, symbol: string, types: string, ...values: Handle[]): number {
+export function callForNumber({ library, handle }: Device, symbol: string, types: string, ...values: Handle[]): number {
   library.scratch.clear(NUMBER_BYTES);
-  return library.call(symbol, `${types}p`, ...values, library.scratch.address);
+  return library.call(symbol, `h${types}p`, handle, ...values, library.scratch.address);
 }
 
 /** One value of `nvmlDeviceGetFieldValues`. Source of the ids: nvml.h 13.3. */
@@ -145,19 +146,11 @@ export const field = (id: number, key: ValueKey, convert: Convert = SAME, more: 
 const FIELD_VALUES = 'nvmlDeviceGetFieldValues';
 
 /** Question that reads several fields with one call. */
-export function fieldQuestion(library: Library, interval: Interval, fields: readonly Field[]): Question {
-  const ask = (device: Handle): Answer => {
-    const values = fieldValues(library, device, fields);
-    if (typeof values === 'number')
-      return {
-        code: values,
-        sample: {
-          unread: unreadFor(
-            values,
-            fields.flatMap(({ places }) => places),
-          ),
-        },
-      };
+export function fieldQuestion(interval: Interval, fields: readonly Field[]): Question {
+  const all = fields.flatMap(({ places }) => places);
+  const ask = (device: Device): Answer => {
+    const values = fieldValues(device, fields);
+    if (typeof values === 'number') return { code: values, sample: { unread: unreadFor(values, all) } };
     const samples = fields.map(({ parse, places, isWide }, at): GpuSample => {
       const { code, value, isLong } = values[at] as FieldValue;
       if (code !== CODE.success) return { unread: unreadFor(code, places) };
@@ -177,18 +170,14 @@ interface FieldValue {
 }
 
 /** Returns the values; or the code, when the whole call failed. */
-export function fieldValues(
-  library: Library,
-  device: Handle,
-  fields: readonly Pick<Field, 'id' | 'scope'>[],
-): readonly FieldValue[] | number {
+export function fieldValues({ library, handle }: Device, fields: readonly Pick<Field, 'id' | 'scope'>[]): readonly FieldValue[] | number {
   const { scratch } = library;
   scratch.clear(fields.length * FIELD.size);
   for (const [index, { id, scope = 0 }] of fields.entries()) {
     scratch.setU32(index * FIELD.size + FIELD.id, id);
     scratch.setU32(index * FIELD.size + FIELD.scope, scope);
   }
-  const code = library.call(FIELD_VALUES, 'hip', device, fields.length, scratch.address);
+  const code = library.call(FIELD_VALUES, 'hip', handle, fields.length, scratch.address);
   return code === CODE.success ? fields.map((_, index) => fieldValue(scratch, index * FIELD.size)) : code;
 }
 
@@ -213,14 +202,23 @@ function fieldValue(memory: Memory, at: number): FieldValue {
   };
 }
 
-/** Records which call of one GPU is running, so that a call that hangs can be identified. */
-export class CallTracker {
+/** A GPU, or an instance of one, as the library knows it. It records which call is running, so that a call that hangs can be identified. */
+export class TrackedDevice implements Device {
+  readonly library: Library;
+  readonly handle: Handle;
   readonly guard: StepRecord | undefined;
   /** Path of the GPU in the guard. */
   readonly place: string;
-  constructor(guard: StepRecord | undefined, place: string) {
+
+  constructor(library: Library, handle: Handle, guard: StepRecord | undefined, place: string) {
+    this.library = library;
+    this.handle = handle;
     this.guard = guard;
     this.place = place;
+  }
+
+  instance(handle: Handle): TrackedDevice {
+    return new TrackedDevice(this.library, handle, this.guard, this.place);
   }
 
   /** `name` is the name of the call, or of the first of several calls. */
@@ -235,16 +233,14 @@ export class CallTracker {
 /** The latest answers of one device to a list of questions. */
 export class Answers {
   readonly #questions: readonly Question[];
-  readonly #device: Handle;
-  readonly #tracker: CallTracker;
+  readonly #device: TrackedDevice;
   readonly #answers = new Map<Question, Answer & { readonly atMs: number }>();
   /** All answers together; undefined after a new one. */
   #joined: GpuSample | undefined;
 
-  constructor(questions: readonly Question[], device: Handle, tracker: CallTracker) {
+  constructor(questions: readonly Question[], device: TrackedDevice) {
     this.#questions = questions;
     this.#device = device;
-    this.#tracker = tracker;
   }
 
   /** Asks the questions with these intervals in their order. `atMs`: monotonic clock. Returns the code that ended the round, if one did. */
@@ -253,7 +249,7 @@ export class Answers {
       if (question.interval === 'once' && isSettled(this.#answers.get(question))) continue;
       this.#set(question, undefined);
       if (question.unless?.(this.sample()) === true) continue;
-      const answer = this.#tracker.during(question.symbol, () => question.ask(this.#device));
+      const answer = this.#device.during(question.symbol, () => question.ask(this.#device));
       this.#set(question, { ...answer, atMs });
       if (endsRound(answer.code)) return answer.code;
     }
@@ -306,3 +302,16 @@ function partsOf({ values = {}, ecc = {}, fabric = {}, recovery }: GpuSample): r
 
 /** Returns true when there is no need to ask again: the question was answered, or the value does not exist. */
 const isSettled = (answer: Answer | undefined): boolean => answer !== undefined && ['ok', 'absent'].includes(kindOf(answer.code));
+
+/** Merges the samples of several answers. The last one that tells a value counts. */
+function joined(parts: readonly GpuSample[]): GpuSample {
+  const [identity, values, ecc, fabric, unread] = [{}, {}, {}, {}, [] as Unread[]];
+  for (const part of parts) {
+    Object.assign(identity, part.identity);
+    Object.assign(values, part.values);
+    Object.assign(ecc, part.ecc);
+    Object.assign(fabric, part.fabric);
+    unread.push(...(part.unread ?? []));
+  }
+  return { identity, values, ecc, fabric, recovery: parts.find(({ recovery }) => recovery !== undefined)?.recovery, unread };
+}

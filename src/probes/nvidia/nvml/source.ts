@@ -170,7 +170,7 @@ export class NvmlSource {
       running.isToRestart = true;
       return failureOf(code, 'a call');
     }
-    if (due.facts) running.access = readPeerAccess(library, gpus);
+    if (due.facts) running.access = readPeerAccess(gpus);
     return {
       source: `NVML (${library.path})`,
       driver: running.driver,
@@ -240,7 +240,7 @@ export class NvmlSource {
     if (taken.hasOtherEvents) running.hasOtherEvents = true;
     const cameAtMs = clock.monotonic();
     const xids = taken.xids.flatMap(({ gpu: handle, ...event }): XidLine[] => {
-      const pciAddress = running.gpus.find((gpu) => gpu.handle === handle)?.pciAddress;
+      const pciAddress = running.gpus.find(({ device }) => device.handle === handle)?.pciAddress;
       if (pciAddress === undefined) return [];
       return [{ ...event, kind: 'xid', pciAddress, text: "reported by the driver's library", isEvent: true, cameAtMs }];
     });

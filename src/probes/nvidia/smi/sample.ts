@@ -135,15 +135,8 @@ const BIT_LOCATIONS = ['device_memory', 'register_file', 'l1_cache', 'l2_cache',
 
 /** Reads the error counts of each memory below one element. Errors that the board does not count are absent. */
 function eccCounts(gpu: Element, base: string, unread: Unread[]): readonly EccCount[] {
-  const counts = UNIFIED.flatMap(([severity, location, elements]) =>
-    eccCount(
-      gpu,
-      severity,
-      location,
-      elements.map((element) => `${base}/${element}`),
-      unread,
-    ),
-  );
+  const at = (elements: readonly string[]): readonly string[] => elements.map((element) => `${base}/${element}`);
+  const counts = UNIFIED.flatMap(([severity, location, elements]) => eccCount(gpu, severity, location, at(elements), unread));
   const isFirst = ({ severity, location }: EccCount, at: number): boolean =>
     counts.findIndex((other) => other.severity === severity && other.location === location) === at;
   const bits = BIT_LOCATIONS.flatMap((location) => [

@@ -13,7 +13,7 @@ import {
   SYSTEM_REGISTER,
 } from '../../../../src/probes/nvidia/nvml/header.ts';
 import { NO_ENDS, readLinkEnds, readLinks } from '../../../../src/probes/nvidia/nvml/nvlink.ts';
-import { CallTracker, type Question } from '../../../../src/probes/nvidia/nvml/question.ts';
+import { type Question, TrackedDevice } from '../../../../src/probes/nvidia/nvml/question.ts';
 import type { EccCount, GpuSample } from '../../../../src/probes/nvidia/sample.ts';
 import { type Answerer, type AskedCall, LibraryOfTest } from './answering.ts';
 
@@ -68,34 +68,34 @@ export interface Meaning {
 /** Field ids and, where they have one, their scopes. */
 export function fieldMeanings(driver: string): readonly Meaning[] {
   const library = new LibraryOfTest(() => undefined);
-  const all = gpuQuestions(library, driverVersionOf(driver));
+  const all = gpuQuestions(driverVersionOf(driver));
   const asked: { question: Question; id: number; scope: number }[] = [];
   for (const question of all) {
     library.answer = (call) => {
       asked.push(...fieldsAsked(call, library).map((each) => ({ question, ...each })));
       return undefined;
     };
-    question.ask(GPU);
+    question.ask({ library, handle: GPU });
   }
   return asked.flatMap(({ question, id, scope }) => {
     library.answer = answersField(id, scope, writeOne);
-    return namesIn(question.ask(GPU).sample).map((what) => ({ what, numbers: [id, ...(scope === 0 ? [] : [scope])] }));
+    return namesIn(question.ask({ library, handle: GPU }).sample).map((what) => ({ what, numbers: [id, ...(scope === 0 ? [] : [scope])] }));
   });
 }
 
 /** Numbers in other calls: kinds, thresholds, locations, lengths of texts. */
 export function callMeanings(driver: string): readonly Meaning[] {
   const library = new LibraryOfTest(() => CODE.functionNotFound);
-  return gpuQuestions(library, driverVersionOf(driver)).flatMap((question) => {
+  return gpuQuestions(driverVersionOf(driver)).flatMap((question) => {
     library.answer = () => CODE.functionNotFound;
     library.calls.length = 0;
-    question.ask(GPU);
+    question.ask({ library, handle: GPU });
     const calls = library.calls.filter(({ symbol, numbers }) => symbol !== FIELDS && numbers.length > 0);
     return calls.flatMap(({ symbol, numbers }) => {
       library.answer = (call) =>
         call.symbol === symbol && String(call.numbers) === String(numbers) ? CODE.success : CODE.functionNotFound;
       // A refusal of the whole call also names what is not read: that is no answer.
-      const { values, identity, ecc } = question.ask(GPU).sample;
+      const { values, identity, ecc } = question.ask({ library, handle: GPU }).sample;
       const named = namesIn({ ...(values && { values }), ...(identity && { identity }), ...(ecc && { ecc }) });
       return named.map((what) => ({ what: `${symbol === ERRORS ? 'errors' : symbol} ${what}`, numbers }));
     });
@@ -105,13 +105,13 @@ export function callMeanings(driver: string): readonly Meaning[] {
 /** Numbers from 0 on that a call answers, by the word that the agent has for each. */
 export function wordMeanings(driver: string, symbol: string, key: 'brand' | 'architecture' | 'computeMode'): readonly Meaning[] {
   const library = new LibraryOfTest(() => undefined);
-  const questions = gpuQuestions(library, driverVersionOf(driver)).filter((question) => question.symbol === symbol);
+  const questions = gpuQuestions(driverVersionOf(driver)).filter((question) => question.symbol === symbol);
   return Array.from({ length: 32 }, (_, number) => number).flatMap((number) => {
     library.answer = ({ pointer }) => {
       library.setU32(pointer, number);
       return CODE.success;
     };
-    const word = questions[0]?.ask(GPU).sample.identity?.[key];
+    const word = questions[0]?.ask({ library, handle: GPU }).sample.identity?.[key];
     return word === undefined ? [] : [{ what: `${key} ${word}`, numbers: [number] }];
   });
 }
@@ -120,13 +120,13 @@ export function wordMeanings(driver: string, symbol: string, key: 'brand' | 'arc
 export function reasonMeanings(driver: string): readonly Meaning[] {
   const library = new LibraryOfTest(() => undefined);
   const symbol = 'nvmlDeviceGetCurrentClocksEventReasons';
-  const [question] = gpuQuestions(library, driverVersionOf(driver)).filter((each) => each.symbol === symbol);
+  const [question] = gpuQuestions(driverVersionOf(driver)).filter((each) => each.symbol === symbol);
   return Array.from({ length: 31 }, (_, at) => 2 ** at).flatMap((bit) => {
     library.answer = ({ pointer }) => {
       library.setU64(pointer, BigInt(bit));
       return CODE.success;
     };
-    const { values = {} } = question?.ask(GPU).sample ?? {};
+    const { values = {} } = question?.ask({ library, handle: GPU }).sample ?? {};
     return Object.entries(values).flatMap(([what, isHeld]) => (isHeld === true ? [{ what, numbers: [bit] }] : []));
   });
 }
@@ -155,10 +155,10 @@ export function typeMeanings(): readonly Meaning[] {
         library.setU32(at + FIELD.type, type);
         library.write(at + FIELD.value, value);
       });
-      return gpuQuestions(library, driverVersionOf('590.44'))
+      return gpuQuestions(driverVersionOf('590.44'))
         .filter(({ symbol, interval }) => symbol === FIELDS && interval === 'read')
         .flatMap((question) => {
-          const watts = question.ask(GPU).sample.values?.powerWatts;
+          const watts = question.ask({ library, handle: GPU }).sample.values?.powerWatts;
           const form = Object.entries(forms).find(([known]) => typeof watts === 'number' && Math.abs(watts / Number(known) - 1) < 1e-9);
           return form === undefined ? [] : [form[1]];
         });
@@ -183,7 +183,7 @@ export function activityMeanings(): readonly Meaning[] {
       }
       return CODE.success;
     });
-    const activities = new Activities(library, GPU, new CallTracker(undefined, ''), true);
+    const activities = new Activities(new TrackedDevice(library, GPU, undefined, ''), true);
     for (const ms of [0, 1_000, 2_000]) activities.refresh(ms, false, []);
     return activities.whole() ?? {};
   };
@@ -208,13 +208,13 @@ export function linkMeanings(): readonly Meaning[] {
     if (call.symbol === 'nvmlDeviceGetNvLinkErrorCounter') asked.push({ id: -1, counter: call.numbers[1] as number });
     return link(call, library) ?? (call.symbol === 'nvmlDeviceGetNvLinkErrorCounter' ? CODE.success : undefined);
   };
-  readLinks(new LibraryOfTest(noted), GPU);
+  readLinks({ library: new LibraryOfTest(noted), handle: GPU });
   const counted = asked.flatMap(({ id, counter }) => {
     const library = new LibraryOfTest((call, self) => {
       const isCounter = call.symbol === 'nvmlDeviceGetNvLinkErrorCounter' && call.numbers[1] === counter;
       return link(call, self) ?? answersField(id, 0, writeOne)(call, self) ?? (isCounter ? CODE.success : undefined);
     });
-    const [{ transmittedBytes = undefined, receivedBytes = undefined, errors = {} } = {}] = readLinks(library, GPU).links;
+    const [{ transmittedBytes = undefined, receivedBytes = undefined, errors = {} } = {}] = readLinks({ library, handle: GPU }).links;
     const scale = (bytes: number): string => (bytes === 1 ? 'bytes' : 'KiB');
     const names = [
       ...(transmittedBytes === undefined ? [] : [`link transmitted ${scale(transmittedBytes)}`]),
@@ -228,7 +228,7 @@ export function linkMeanings(): readonly Meaning[] {
       self.setU32(pointer, type);
       return symbol === 'nvmlDeviceGetNvLinkRemoteDeviceType' ? CODE.success : undefined;
     });
-    return readLinkEnds(library, GPU, [{ number: 0, isUp: true }], NO_ENDS).reached.length === 1;
+    return readLinkEnds({ library, handle: GPU }, [{ number: 0, isUp: true }], NO_ENDS).reached.length === 1;
   });
   return [...counted, { what: 'link to a switch', numbers: switches }];
 }
@@ -249,7 +249,7 @@ export function eventMeanings(): { readonly wanted: number; readonly xid: readon
     return CODE.success;
   });
   const events = new GpuEvents(library, undefined);
-  events.register([{ handle: GPU, tracker: new CallTracker(undefined, '') }]);
+  events.register([{ device: new TrackedDevice(library, GPU, undefined, '') }]);
   const xid = Array.from({ length: 31 }, (_, at) => 2 ** at).filter((bit) => {
     type = bit;
     isTaken = false;
