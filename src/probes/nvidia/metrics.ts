@@ -3,6 +3,8 @@ import { familyMetrics } from '../kit/metrics.ts';
 import { pcieErrorMetric } from '../kit/pcie/pcie.ts';
 
 const { gauge, counter } = familyMetrics('nvidia');
+const wipedGauge: typeof gauge = (...of) => ({ ...gauge(...of), wiped: true });
+const wipedCounter: typeof counter = (...of) => ({ ...counter(...of), wiped: true });
 
 /** Sources are paths below `<gpu>` of `nvidia-smi -q -x`. Most values also come from the library, see `nvml/*-questions.ts`. */
 export const metrics = {
@@ -44,12 +46,11 @@ export const metrics = {
     shared.receivedBytes,
     'NVML fields 139 (NVLink before 5), 204 (NVLink 5) of a link, 198 of port pcie where it has 64 bits; not by nvidia-smi',
   ),
-  nvlinkErrors: counter(
+  nvlinkErrors: wipedCounter(
     'nvlink_errors_total',
     'Errors of an NVLink.',
     ['port', 'kind'],
     'NVML nvmlDeviceGetNvLinkErrorCounter before NVLink 5; fields 206 to 214, 219 and 221 of NVLink 5; not by nvidia-smi',
-    { wiped: true },
   ),
   nvlinkPeerAccess: gauge(
     'nvlink_peer_access',
@@ -85,37 +86,33 @@ export const metrics = {
     'NVML GPM 20, 21, 60, 61; Hopper and later, not by nvidia-smi',
     { container: true },
   ),
-  fabricFault: gauge(
+  fabricFault: wipedGauge(
     'fabric_fault',
     '1 while the GPU sees this fault of the NVLink fabric.',
     ['fault'],
     'NVML nvmlDeviceGetGpuFabricInfoV, healthMask; not by nvidia-smi',
-    { wiped: true },
   ),
   errors: measured(
     shared.errors,
     'nvidia-smi ecc_errors/volatile, summed over all memories: since the driver was loaded. `device_nvidia_ecc_errors_total` has the life of the board',
   ),
-  eccErrors: counter(
+  eccErrors: wipedCounter(
     'ecc_errors_total',
     'Memory errors in the life of the board, as the board itself records them.',
     ['severity', 'location'],
     'nvidia-smi ecc_errors/aggregate/*',
-    { wiped: true },
   ),
-  eccSramUncorrectableErrors: counter(
+  eccSramUncorrectableErrors: wipedCounter(
     'ecc_sram_uncorrectable_errors_total',
     'Uncorrectable SRAM errors in the life of the board, by unit.',
     ['unit'],
     'nvidia-smi ecc_errors/aggregate_uncorrectable_sram_sources/*',
-    { wiped: true },
   ),
-  eccSramThresholdExceeded: gauge(
+  eccSramThresholdExceeded: wipedGauge(
     'ecc_sram_threshold_exceeded',
     '1 when the board asks to be replaced because of SRAM errors.',
     [],
     'nvidia-smi ecc_errors/aggregate/sram_threshold_exceeded',
-    { wiped: true },
   ),
   eccModeEnabled: gauge(
     'ecc_mode_enabled',
@@ -123,51 +120,48 @@ export const metrics = {
     ['when'],
     'nvidia-smi ecc_mode/*',
   ),
-  memoryRepairPending: gauge(
+  memoryRepairPending: wipedGauge(
     'memory_repair_pending',
     '1 while a repair waits for a reset.',
     ['part'],
     'nvidia-smi ecc_errors/{channel,tpc}_repair_pending',
-    { wiped: true },
   ),
-  memoryUnrepairable: gauge(
+  memoryUnrepairable: wipedGauge(
     'memory_unrepairable',
     '1 when the driver reports memory that it cannot repair; some sound boards report it too.',
     [],
     'nvidia-smi ecc_errors/unrepairable_memory',
-    { wiped: true },
   ),
-  retiredPages: gauge('retired_pages', 'Memory pages out of use.', ['cause'], 'nvidia-smi retired_pages/*/retired_count', { wiped: true }),
-  retiredPagesPending: gauge(
+  retiredPages: wipedGauge('retired_pages', 'Memory pages out of use.', ['cause'], 'nvidia-smi retired_pages/*/retired_count'),
+  retiredPagesPending: wipedGauge(
     'retired_pages_pending',
     '1 while a page waits for a reset to be retired.',
     [],
     'nvidia-smi retired_pages/pending_retirement',
-    { wiped: true },
   ),
-  remappedRows: counter(
+  remappedRows: wipedCounter(
     'remapped_rows_total',
     'Memory rows replaced by spare ones.',
     ['cause'],
     'nvidia-smi remapped_rows/remapped_row_{corr,unc}',
-    { wiped: true },
   ),
-  rowRemapPending: gauge(
+  rowRemapPending: wipedGauge(
     'row_remap_pending',
     '1 while a replacement waits for a reset.',
     [],
     'nvidia-smi remapped_rows/remapped_row_pending',
-    { wiped: true },
   ),
-  rowRemapFailure: gauge('row_remap_failure', '1 when a row could not be replaced.', [], 'nvidia-smi remapped_rows/remapped_row_failure', {
-    wiped: true,
-  }),
-  rowRemapBanks: gauge(
+  rowRemapFailure: wipedGauge(
+    'row_remap_failure',
+    '1 when a row could not be replaced.',
+    [],
+    'nvidia-smi remapped_rows/remapped_row_failure',
+  ),
+  rowRemapBanks: wipedGauge(
     'row_remap_banks',
     'Memory banks by how many spare rows they have left.',
     ['availability'],
     'nvidia-smi remapped_rows/row_remapper_histogram/*',
-    { wiped: true },
   ),
   temperatureMargin: gauge(
     'temperature_margin_celsius',
@@ -202,12 +196,11 @@ export const metrics = {
     ['direction'],
     'nvidia-smi pci/{tx,rx}_util',
   ),
-  pcieReplayRollovers: counter(
+  pcieReplayRollovers: wipedCounter(
     'pcie_replay_rollovers_total',
     'How often the hardware counter of PCIe replays overflowed.',
     [],
     'nvidia-smi pci/replay_rollover_counter',
-    { wiped: true },
   ),
   encoderSessions: gauge('encoder_sessions', 'Video encoder sessions.', [], 'nvidia-smi encoder_stats/session_count'),
   processes: gauge('processes', 'Processes with a context on the device.', [], 'nvidia-smi processes/process_info'),
@@ -259,12 +252,11 @@ export const metrics = {
     ['state'],
     'nvidia-smi fabric/health/summary',
   ),
-  recoveryAction: gauge(
+  recoveryAction: wipedGauge(
     'recovery_action',
     'The action that the driver recommends, which is often none; always 1.',
     ['action'],
     'nvidia-smi gpu_recovery_action, gpu_reset_status',
-    { wiped: true },
   ),
   info: gauge(
     'info',
@@ -285,12 +277,11 @@ export const metrics = {
     ],
     'nvidia-smi one element each',
   ),
-  releaseEnd: gauge(
+  releaseEnd: wipedGauge(
     'driver_release_end_timestamp_seconds',
     'End of the present release of the driver, in seconds since 1970. Absent while the driver is open, and for a release without an end.',
     [],
     'device-agent release, POST /-/release',
-    { wiped: true },
   ),
   pcieErrors: pcieErrorMetric,
   xidErrors: counter(
@@ -300,11 +291,10 @@ export const metrics = {
     'kernel log, NVRM: Xid; else nvmlEventTypeXidCriticalError',
     { container: true, faults: true, wiped: true },
   ),
-  xidLastTime: gauge(
+  xidLastTime: wipedGauge(
     'xid_last_timestamp_seconds',
     'When the driver last reported this Xid, in seconds since 1970.',
     ['xid'],
     'kernel log, NVRM: Xid',
-    { wiped: true },
   ),
 };
