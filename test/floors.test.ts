@@ -85,7 +85,7 @@ const PARSERS: Readonly<Record<string, string>> = {
   'host/fs/old-saved-state.ts': "the agent's own file of earlier versions, with a checksum",
   'host/fs/line-log.ts': "the agent's own file, line by line",
   'host/fs/log-segments.ts': "the agent's own file, its first line",
-  'incidents/record-file.ts': "the agent's own files",
+  'incidents/store.ts': "the agent's own files",
   'accounting/ledger/entry.ts': 'a copy of what it made itself',
   'log/logger.ts': "the logger's own line",
   'config/print.ts': 'writes YAML with comments, and parses none',

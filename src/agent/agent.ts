@@ -23,12 +23,12 @@ import { supervisorProblems } from '../supervisor/problems.ts';
 import { AgentCore, type CoreDependencies } from './core.ts';
 import { acceptCondition, HealthService } from './health.ts';
 import { HistoryService, IncidentService } from './incidents.ts';
-import { Liveness } from './liveness.ts';
 import { InventoryLog } from './log-lines.ts';
 import { createAgentPlugin, warnOfResources } from './resources.ts';
 import { every } from './schedule.ts';
 import type { AgentSettings } from './settings.ts';
 import { StateLease, Succession, withTrustedState } from './state.ts';
+import { Liveness } from './store.ts';
 import { AccountingService } from './usage.ts';
 import { UsageLedger } from './usage-ledger.ts';
 

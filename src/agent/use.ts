@@ -1,8 +1,6 @@
 import { POOR_PLACEMENT } from '../health/policy/use-conditions.ts';
-import type { LocalityFacts } from '../join/localities.ts';
-import { nearerSet } from '../join/nearer-set.ts';
-import type { CheckpointUids } from '../join/pod-uids.ts';
-import { holdingPods, processOwners } from '../join/process-owners.ts';
+import { type LocalityFacts, nearerSet } from '../join/localities.ts';
+import { type CheckpointUids, holdingPods, processOwners } from '../join/processes.ts';
 import type { Allocation } from '../model/allocation.ts';
 import type { ContainerLocality } from '../model/container-locality.ts';
 import type { ActivitySpec, IdleThresholds } from '../model/declaration.ts';

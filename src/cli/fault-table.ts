@@ -1,4 +1,4 @@
-import type { ListedFault } from '../incidents/fault-view.ts';
+import type { ListedFault } from '../incidents/by-device.ts';
 import { textTable } from './text-table.ts';
 
 /** The table of faults below that of the incidents; empty without faults. */

@@ -1,10 +1,8 @@
 import { nearest } from '../config/nearest.ts';
 import { UserError } from '../errors.ts';
-import { byDevice, type DeviceIncidents } from '../incidents/by-device.ts';
-import { type ListedFault, listedFaults } from '../incidents/fault-view.ts';
+import { byDevice, type DeviceIncidents, type ListedFault, listedFaults } from '../incidents/by-device.ts';
 import type { IncidentRecord } from '../incidents/record.ts';
-import { isRecord, type RecordRead } from '../incidents/record-file.ts';
-import type { ListedIncident } from '../incidents/store.ts';
+import { isRecord, type ListedIncident, type RecordRead } from '../incidents/store.ts';
 import { incidentText } from '../server/pages/incident-text.ts';
 import { askFor, printAge } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';

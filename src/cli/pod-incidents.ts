@@ -1,6 +1,5 @@
 import { UserError } from '../errors.ts';
-import { type ListedFault, listedFaults } from '../incidents/fault-view.ts';
-import { incidentsOf, type TenantIncident } from '../incidents/tenant.ts';
+import { incidentsOf, type ListedFault, listedFaults, type TenantIncident } from '../incidents/by-device.ts';
 import { askFor, printAge } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { faultsIn, faultTable } from './fault-table.ts';

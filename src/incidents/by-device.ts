@@ -1,4 +1,9 @@
-import type { IncidentSummary } from './record.ts';
+import { defined } from '../model/defined.ts';
+import type { FaultBlame } from '../model/events.ts';
+import type { FaultProcess, KeptFault } from '../model/fault.ts';
+import type { Remedy, Severity } from '../model/health.ts';
+import { holdersHit, type IncidentHolder, type IncidentRecord, type IncidentSummary, summaryOf } from './record.ts';
+import type { RecordRead } from './store.ts';
 
 /** Kept incidents of one device. */
 export interface DeviceIncidents {
@@ -43,4 +48,101 @@ function counted(incidents: readonly IncidentSummary[]): DeviceIncidents {
   const { device, time } = incidents.at(-1) as IncidentSummary;
   const fatal = incidents.filter(({ states }) => states.slice(1).includes('unhealthy')).length;
   return { device, incidents: incidents.length, fatal, again, movedHolders, last: time };
+}
+
+/** A fault in the list of incidents. Times in RFC 3339. */
+export interface ListedFault {
+  readonly id: string;
+  readonly time: string;
+  /** Time of the latest repeat; absent when it came once. */
+  readonly last?: string;
+  readonly count: number;
+  /** Key of the device, `family/id`. */
+  readonly device: string;
+  /** What the family calls it, with its number: `Hang 43`. */
+  readonly fault: string;
+  readonly severity: Severity;
+  readonly remedy: Remedy;
+  readonly blame: FaultBlame;
+  /** `namespace/pod/container`. */
+  readonly holders: readonly string[];
+  /** These three can name other pods, so tenants do not get them. */
+  readonly message?: string;
+  readonly lines?: readonly string[];
+  readonly process?: Pick<FaultProcess, 'pid' | 'name'>;
+}
+
+/** The newest first. `namespaces`: only what hit pods of these, with nothing of other pods. */
+export function listedFaults(kept: readonly KeptFault[], namespaces?: readonly string[]): readonly ListedFault[] {
+  return kept.toReversed().flatMap((fault): ListedFault[] => {
+    const { id, device, type, code, severity, remedy, blame, count, timeMs, lastMs, message, lines, process } = fault;
+    const holders = fault.holders.filter(({ namespace }) => namespaces?.includes(namespace) !== false);
+    if (namespaces !== undefined && holders.length === 0) return [];
+    return [
+      defined({
+        id,
+        time: new Date(timeMs).toISOString(),
+        last: count === 1 ? undefined : new Date(lastMs).toISOString(),
+        ...{ count, device, fault: `${type} ${code}`, severity, remedy, blame },
+        holders: holders.map(({ namespace, pod, container }) => `${namespace}/${pod}/${container}`),
+        ...(namespaces === undefined
+          ? { message, lines, process: process === undefined ? undefined : defined({ pid: process.pid, name: process.name }) }
+          : {}),
+      }),
+    ];
+  });
+}
+
+/**
+ * The part of an incident that a tenant may see: device, change, conditions, remedies, times and the tenant's own holders.
+ * Messages, kernel lines, processes, readings, other devices and later changes are left out, because they can name or count other tenants.
+ */
+export interface TenantIncident extends Omit<IncidentSummary, 'hardware'> {
+  /** Remedies in the order of the conditions, without `none`. */
+  readonly remedies: readonly Remedy[];
+  /** The tenant's containers that hold the device or held it just before, with times. */
+  readonly held: readonly IncidentHolder[];
+}
+
+/** Returns the part of an incident that these namespaces may see; undefined when the incident hit none of their pods. */
+export function tenantView(record: IncidentRecord, namespaces: readonly string[]): TenantIncident | undefined {
+  const held = holdersHit(record).filter(({ namespace }) => namespaces.includes(namespace));
+  if (held.length === 0) return undefined;
+  const remedies = [...(record.after.conditions ?? []), ...record.changes].map(({ remedy }) => remedy);
+  const { id, time, device, states, conditions, holders } = summaryOf({ ...record, holders: held });
+  return {
+    ...{ id, time, device, states, conditions, holders },
+    remedies: [...new Set(remedies)].filter((remedy) => remedy !== 'none'),
+    held: held.map(({ namespace, pod, container, resource, deviceId, uid, since, until }) => ({
+      ...{ namespace, pod, container, resource, deviceId, since },
+      ...(uid === undefined ? {} : { uid }),
+      ...(until === undefined ? {} : { until }),
+    })),
+  };
+}
+
+interface Records {
+  list(): readonly { readonly id: string }[];
+  read(id: string): Promise<RecordRead | undefined>;
+}
+
+/** Incidents that hit pods of these namespaces, the newest first. `unread`: records that could not be read, so whom they hit is unknown. */
+export async function incidentsOf(
+  records: Records,
+  namespaces: readonly string[],
+): Promise<{ readonly found: readonly TenantIncident[]; readonly unread: number }> {
+  const found: TenantIncident[] = [];
+  let unread = 0;
+  for (const { id } of records.list()) {
+    const read = await records.read(id);
+    // It is not kept any more.
+    if (read === undefined) continue;
+    if (read.problem !== undefined) {
+      unread += 1;
+      continue;
+    }
+    const view = tenantView(read.record, namespaces);
+    if (view !== undefined) found.push(view);
+  }
+  return { found, unread };
 }

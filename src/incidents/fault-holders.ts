@@ -3,7 +3,7 @@ import type { EventHolder, FaultBlame } from '../model/events.ts';
 import type { Fault, FaultHolder } from '../model/fault.ts';
 
 /** A holder is remembered so long after its end. */
-const REMEMBERED_MS = 600_000;
+export const REMEMBERED_MS = 600_000;
 const MOST_ENDED = 64;
 
 /** A holder in one answer of the kubelet. */

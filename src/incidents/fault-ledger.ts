@@ -17,7 +17,7 @@ import type { HardwareKeys } from '../model/hardware.ts';
 import type { Reading } from '../model/metric.ts';
 import { keptBy } from '../model/readings.ts';
 import { type Blamed, blamed, blameText, holdersAfter, type PresentHolder } from './fault-holders.ts';
-import { incidentId } from './incident-id.ts';
+import { incidentId } from './record.ts';
 
 export interface LedgerInput {
   readonly devices: readonly DeviceRecord[];

@@ -2,10 +2,11 @@ import type { HostFacts } from '../model/agent-stats.ts';
 import type { DeviceProcess } from '../model/collection.ts';
 import { defined } from '../model/defined.ts';
 import type { HealthEvent } from '../model/events.ts';
-import type { ActiveCondition } from '../model/health.ts';
-import { remedyNow } from '../model/health.ts';
+import type { FaultHolder } from '../model/fault.ts';
+import { type ActiveCondition, remedyNow } from '../model/health.ts';
+import type { Labels } from '../model/metric.ts';
+import { oneLine } from '../model/one-line.ts';
 import type { DeviceState } from '../model/snapshot.ts';
-import { cleaned } from './clean-text.ts';
 import type { DeviceHistory } from './history.ts';
 import type {
   IncidentChange,
@@ -15,9 +16,8 @@ import type {
   IncidentProcess,
   IncidentReadings,
   IncidentRecord,
+  StateValue,
 } from './record.ts';
-import { resetState, timeText } from './reset-state.ts';
-import type { HolderSpan } from './timeline.ts';
 
 /** What a record says about the node and the agent. */
 export interface IncidentPlace {
@@ -35,7 +35,7 @@ export interface Scene {
   readonly before?: DeviceState | undefined;
   /** The latest state with processes. */
   readonly withProcesses?: DeviceState | undefined;
-  readonly holders: readonly HolderSpan[];
+  readonly holders: readonly FaultHolder[];
   readonly history?: DeviceHistory | undefined;
   /** Metrics that a reset or a reboot can wipe, by their names. */
   isWiped(metric: string): boolean;
@@ -103,9 +103,8 @@ function conditionFact(condition: ActiveCondition | Omit<ActiveCondition, 'recov
   return { ...base, remedy: remedyNow(condition), ...sinceOf(sinceMs) };
 }
 
-function holderFact({ allocation, uid, sinceMs, untilMs }: HolderSpan): IncidentHolder {
-  const { namespace, pod, container, resource, deviceId } = allocation;
-  const base = { namespace, pod, container, resource, deviceId, ...(uid === undefined ? {} : { uid }), since: timeText(sinceMs) };
+function holderFact({ holder, uid, fromMs, untilMs }: FaultHolder): IncidentHolder {
+  const base = { ...holder, ...(uid === undefined ? {} : { uid }), since: timeText(fromMs) };
   return untilMs === undefined ? base : { ...base, until: timeText(untilMs) };
 }
 
@@ -124,4 +123,59 @@ function columns(history: DeviceHistory | undefined): IncidentReadings {
     times: history.times.filter(isKept).map(timeText),
     series: series.filter(({ values }) => values.some((value) => value !== null)),
   };
+}
+
+/** Labels of metrics that have one series, for the value that holds. Another value replaces it. */
+const HELD = ['state', 'action'];
+
+/**
+ * The last value of each series that a reset or a reboot can wipe. A device that is gone has no readings, so its history fills the gaps.
+ * Guides of vendors for debugging ask to save such values before a reset.
+ */
+export function resetState({ state: { readings, readAtMs }, history, isWiped }: Wiped): readonly StateValue[] {
+  const past = (history?.series ?? []).flatMap(({ metric, labels, values }): Dated[] => {
+    const at = values.findLastIndex((value) => value !== null);
+    return at < 0 ? [] : [{ metric, labels, value: values[at] as number, atMs: history?.times[at] as number }];
+  });
+  const now = readings.map(({ metric, labels = {}, value }): Dated => ({ metric, labels, value, atMs: readAtMs }));
+  const values = new Map<string, Dated>();
+  for (const one of [...past.sort((a, b) => a.atMs - b.atMs), ...now]) {
+    if (isWiped(one.metric) && (typeof one.value === 'bigint' || Number.isFinite(one.value))) values.set(nameOf(one), one);
+  }
+  return [...values.values()].map(({ metric, labels, value, atMs }) => ({ metric, labels, value: exact(value), time: timeText(atMs) }));
+}
+
+interface Wiped {
+  readonly state: Pick<DeviceState, 'readings' | 'readAtMs'>;
+  readonly history?: DeviceHistory | undefined;
+  isWiped(metric: string): boolean;
+}
+
+interface Dated {
+  readonly metric: string;
+  readonly labels: Labels;
+  readonly value: number | bigint;
+  readonly atMs: number;
+}
+
+function exact(value: number | bigint): number | string {
+  if (typeof value === 'number') return value;
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : value.toString();
+}
+
+export const timeText = (ms: number): string => new Date(ms).toISOString();
+
+function nameOf({ metric, labels }: Dated): string {
+  const kept = Object.entries(labels).filter(([name]) => !HELD.includes(name));
+  return JSON.stringify([metric, ...kept.sort(([a], [b]) => (a < b ? -1 : 1))]);
+}
+
+/** Cleans every text in plain data, and leaves out undefined values. */
+export function cleaned<T>(value: T): T {
+  if (typeof value === 'string') return oneLine(value) as T;
+  if (Array.isArray(value)) return value.map(cleaned) as T;
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).filter(([, part]) => part !== undefined);
+  return Object.fromEntries(entries.map(([name, part]) => [oneLine(name), cleaned(part)])) as T;
 }

@@ -3,15 +3,8 @@ import { systemClock } from '../host/clock.ts';
 import { Tree } from '../host/fs/tree.ts';
 import { openKmsg } from '../host/kernel-log/reader.ts';
 import { parseBootTimeMs } from '../host/kernel-log/record.ts';
-import { type DeviceMarks, LineCollector } from './kernel-lines.ts';
+import { type KernelSearch, LineCollector } from './kernel-log.ts';
 import type { KernelPart } from './record.ts';
-
-/** One job of the thread. It answers with one {@link KernelPart} for each device. */
-export interface KernelSearch {
-  readonly path: string;
-  readonly procfs: string;
-  readonly devices: readonly DeviceMarks[];
-}
 
 function search({ path, procfs, devices }: KernelSearch): readonly KernelPart[] {
   const collector = new LineCollector(devices);

@@ -1,15 +1,11 @@
 import { hours, seconds } from '../model/duration.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
-import { cleaned } from './clean-text.ts';
-import { changeOf, freeze, type IncidentPlace } from './freeze.ts';
+import { changeOf, cleaned, freeze, type IncidentPlace, timeText } from './freeze.ts';
 import { type DeviceHistory, type HistorySettings, ReadingHistoryStore } from './history.ts';
-import { incidentId } from './incident-id.ts';
-import { type DeviceMarks, marksOf } from './kernel-lines.ts';
-import { follow, type NameChanges, nameChanges } from './names.ts';
-import type { IncidentRecord, IncidentSummary, KernelPart, OtherChange } from './record.ts';
-import { timeText } from './reset-state.ts';
-import { Timeline } from './timeline.ts';
+import { type DeviceMarks, marksOf } from './kernel-log.ts';
+import { type IncidentRecord, type IncidentSummary, incidentId, type KernelPart, type OtherChange } from './record.ts';
+import { follow, type NameChanges, nameChanges, Timeline } from './timeline.ts';
 
 /** Changes of one device within this time are one incident. */
 const JOIN_MS = seconds(10);

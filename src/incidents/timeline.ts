@@ -1,29 +1,18 @@
-import { type Allocation, allocationKey } from '../model/allocation.ts';
 import { defined } from '../model/defined.ts';
-import type { HealthEvent } from '../model/events.ts';
+import type { EventHolder, HealthEvent } from '../model/events.ts';
+import type { FaultHolder } from '../model/fault.ts';
 import { podName } from '../model/pod-resources.ts';
 import type { DeviceState, Snapshot } from '../model/snapshot.ts';
-import { follow, type NameChanges } from './names.ts';
+import { holdersAfter, REMEMBERED_MS } from './fault-holders.ts';
 import type { OtherChange } from './record.ts';
 
-/** Time for which an ended holder is remembered. */
-export const HOLDER_MEMORY_MS = 600_000;
 /** Time within which changes of other devices can have the same cause. */
 export const COMMON_CAUSE_MS = 60_000;
-const MOST_ENDED = 64;
 const MOST_CHANGES = 512;
 
-/** A container with a device, over the time for which the agent saw it. */
-export interface HolderSpan {
-  readonly allocation: Allocation;
-  readonly uid?: string;
-  readonly sinceMs: number;
-  readonly untilMs?: number;
-}
-
 interface Past {
-  spans: ReadonlyMap<string, HolderSpan>;
-  ended: readonly HolderSpan[];
+  /** Those that go on, and those that ended a short time ago. */
+  holders: readonly FaultHolder[];
   last: DeviceState;
   /** The last state with processes. */
   withProcesses?: DeviceState;
@@ -60,7 +49,7 @@ export class Timeline {
     if (this.#devices.size === devices.length) return;
     const listed = new Set(devices.map(({ key }) => key));
     for (const [key, past] of this.#devices) {
-      if (!listed.has(key) && Math.abs(takenAtMs - past.last.readAtMs) > HOLDER_MEMORY_MS) this.#devices.delete(key);
+      if (!listed.has(key) && Math.abs(takenAtMs - past.last.readAtMs) > REMEMBERED_MS) this.#devices.delete(key);
     }
   }
 
@@ -70,12 +59,11 @@ export class Timeline {
     this.#changes = [...this.#changes.slice(1 - MOST_CHANGES), change];
   }
 
-  /** Containers that hold the device, and then those that held it within {@link HOLDER_MEMORY_MS}, the latest first. */
-  holdersOf(key: string, nowMs: number): readonly HolderSpan[] {
-    const past = this.#devices.get(key);
-    if (past === undefined) return [];
-    const ended = past.ended.filter(({ untilMs = nowMs }) => Math.abs(nowMs - untilMs) <= HOLDER_MEMORY_MS);
-    return [...past.spans.values(), ...ended.toReversed()];
+  /** Containers that hold the device, and then those that held it a short time ago, the latest first. */
+  holdersOf(key: string, nowMs: number): readonly FaultHolder[] {
+    const holders = this.#devices.get(key)?.holders ?? [];
+    const ended = holders.filter(({ untilMs }) => untilMs !== undefined && Math.abs(nowMs - untilMs) <= REMEMBERED_MS);
+    return [...holders.filter(isPresent), ...ended.toReversed()];
   }
 
   /** Changes of other devices from {@link COMMON_CAUSE_MS} before to `untilMs`, oldest first, one for each device. */
@@ -87,36 +75,79 @@ export class Timeline {
   }
 }
 
+const isPresent = ({ untilMs }: FaultHolder): boolean => untilMs === undefined;
+
+const nameOf = ({ namespace, pod, container, resource, deviceId }: EventHolder): string =>
+  [namespace, pod, container, resource, deviceId].join('\u0000');
+
 function begun(state: DeviceState, snapshot: Snapshot): Past {
-  const past: Past = { spans: new Map(), ended: [], last: state };
+  const past: Past = { holders: [], last: state };
   advance(past, state, snapshot);
   return past;
 }
 
 function advance(past: Past, state: DeviceState, snapshot: Snapshot): void {
-  const { takenAtMs } = snapshot;
   past.last = state;
   if (state.processes.length > 0) past.withProcesses = state;
   // The holders of an unchanged device are mostly the same; then nothing is copied.
-  const names = new Map(state.holders.map((holder) => [allocationKey(holder), holder]));
-  const isSame = names.size === past.spans.size && [...names.keys()].every((name) => past.spans.get(name)?.uid !== undefined);
-  if (isSame || (names.size === 0 && past.spans.size === 0)) return;
-  const ended = [...past.spans].filter(([name]) => !names.has(name)).map(([, span]) => ({ ...span, untilMs: takenAtMs }));
-  past.ended = [...past.ended, ...ended].slice(-MOST_ENDED);
-  past.spans = new Map([...names].map(([name, holder]) => [name, spanOf(past.spans.get(name), holder, snapshot)]));
-}
-
-function spanOf(known: HolderSpan | undefined, allocation: Allocation, snapshot: Snapshot): HolderSpan {
-  if (known?.uid !== undefined) return known;
-  const uid = uidOf(allocation, snapshot);
-  return { allocation, sinceMs: known?.sinceMs ?? snapshot.takenAtMs, ...(uid === undefined ? {} : { uid }) };
+  const open = past.holders.filter(isPresent);
+  const known = new Set(open.flatMap(({ holder, uid }) => (uid === undefined ? [] : [nameOf(holder)])));
+  if (open.length === state.holders.length && state.holders.every((holder) => known.has(nameOf(holder)))) return;
+  const present = state.holders.map(({ namespace, pod, container, resource, deviceId }) => {
+    const holder = { namespace, pod, container, resource, deviceId };
+    return { holder, uid: uidOf(holder, snapshot) };
+  });
+  past.holders = holdersAfter(past.holders, present, snapshot.takenAtMs);
 }
 
 /** The Pods API gives the UID of a pod. The accounts of use also have it, from the kubelet's checkpoint. */
-function uidOf(holder: Allocation, { pods, usage }: Snapshot): string | undefined {
+function uidOf(holder: EventHolder, { pods, usage }: Snapshot): string | undefined {
   const { namespace, pod, container } = holder;
   const account = usage?.containers.find(
     (one) => one.namespace === namespace && one.pod === pod && one.container === container && one.endedAtMs === undefined,
   );
   return pods?.get(podName(holder))?.uid ?? account?.uid;
+}
+
+/** What happened to the names of devices in one judgement. */
+export interface NameChanges {
+  /** Present keys, keyed by earlier keys. Two devices may have swapped their names. */
+  readonly renamed: ReadonlyMap<string, string>;
+  /** Keys that now belong to other hardware. */
+  readonly replaced: readonly string[];
+}
+
+export function nameChanges(events: readonly HealthEvent[]): NameChanges {
+  return {
+    renamed: new Map(events.flatMap(({ was, device }): [string, string][] => (was === undefined ? [] : [[was, device]]))),
+    replaced: events.flatMap(({ transition, device }) => (transition === 'replaced' ? [device] : [])),
+  };
+}
+
+/** Events of the hardware that has the key, also those under its earlier names. `events`: oldest first. */
+export function eventsOfHardware(events: readonly HealthEvent[], key: string): readonly HealthEvent[] {
+  const found: HealthEvent[] = [];
+  let name = key;
+  // In the judgement that renamed the hardware, the earlier name can already be that of other hardware.
+  let renamedAtMs: number | undefined;
+  for (const event of events.toReversed()) {
+    if (event.device !== name || event.timeMs === renamedAtMs) continue;
+    found.unshift(event);
+    if (event.transition === 'replaced') break;
+    if (event.was === undefined) continue;
+    name = event.was;
+    renamedAtMs = event.timeMs;
+  }
+  return found;
+}
+
+/** Makes what is remembered by name follow the devices. What belongs to replaced hardware is dropped. */
+export function follow<T>(remembered: Map<string, T>, { renamed, replaced }: NameChanges): void {
+  for (const key of replaced) if (!renamed.has(key)) remembered.delete(key);
+  const moving = [...renamed].flatMap(([was, now]): [string, T][] => {
+    const value = remembered.get(was);
+    return value === undefined ? [] : [[now, value]];
+  });
+  for (const was of renamed.keys()) remembered.delete(was);
+  for (const [now, value] of moving) remembered.set(now, value);
 }

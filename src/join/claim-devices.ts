@@ -1,6 +1,6 @@
 import type { ClaimHardware } from '../model/claim-hardware.ts';
 import { type Device, deviceKey } from '../model/device.ts';
-import { addTo } from './lists.ts';
+import { addTo } from './name-conflicts.ts';
 
 /**
  * Finds the device that a claim's hardware is. It returns a device only when all that is stated fits exactly one device. A wrong holder is

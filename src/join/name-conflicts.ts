@@ -1,7 +1,6 @@
 import type { Problem } from '../model/collection.ts';
 import { ORIGINS, type Origin } from '../model/declaration.ts';
 import { type Device, deviceKey } from '../model/device.ts';
-import { addTo } from './lists.ts';
 
 /** Limit of conflicts that one family reports: a declaration can have thousands of names. */
 const MOST_TOLD = 8;
@@ -89,4 +88,11 @@ function bearersOf(devices: readonly Device[]): ReadonlyMap<string, readonly Dev
 function bounded(problems: readonly Problem[]): readonly Problem[] {
   if (problems.length <= MOST_TOLD) return problems;
   return [...problems.slice(0, MOST_TOLD), { code: 'name-conflict', message: 'more names of the family are names of other families' }];
+}
+
+/** Adds a value to the list of a key. */
+export function addTo<K, V>(lists: Map<K, V[]>, key: K, value: V): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [value]);
+  else list.push(value);
 }

@@ -1,11 +1,11 @@
-import type { Allocation, Claim, PoolRule, Resolve } from '../model/allocation.ts';
+import { type Allocation, allocationKey, type Claim, type PoolRule, type Resolve } from '../model/allocation.ts';
 import { type ClaimHardware, type ClaimHardwareIndex, type ClaimTimes, claimDeviceKey } from '../model/claim-hardware.ts';
 import { ORIGINS } from '../model/declaration.ts';
 import { type Device, deviceKey } from '../model/device.ts';
-import type { Contradiction, JoinWay } from '../model/snapshot.ts';
+import type { PodResources } from '../model/pod-resources.ts';
+import type { AllocationState, Contradiction, JoinWay, UnresolvedReason } from '../model/snapshot.ts';
 import { HardwareJoin } from './claim-devices.ts';
-import { addTo } from './lists.ts';
-import { type Origins, rankOf } from './name-conflicts.ts';
+import { addTo, type Origins, rankOf } from './name-conflicts.ts';
 
 /** Rules that map the device ids of plugins to devices. */
 export interface ResolveRules {
@@ -258,4 +258,48 @@ const withoutReplica = (deviceId: string): string => deviceId.replace(/::\d+$/, 
 function wildcard(pattern: string): RegExp {
   const escaped = pattern.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
   return new RegExp(`^${escaped.join('.*')}$`, 'i');
+}
+
+/** Every allocation with its devices, and every device with its allocations. */
+export interface Owners {
+  readonly allocations: readonly AllocationState[];
+  /** Maps a device key to the allocations of the device. */
+  readonly holders: ReadonlyMap<string, readonly Allocation[]>;
+  /** The latest time of this name among the results of the resolver. */
+  readonly unconfirmedMs?: number;
+}
+
+/**
+ * Joins the kubelet's allocations with the devices that probes found. An allocation that no family knows is kept, with the reason. An
+ * allocation that two families claim is assigned to neither.
+ */
+export function findOwners(podResources: PodResources, resolver: Resolver, isMissing: (deviceKey: string) => boolean): Owners {
+  const holders = new Map<string, Allocation[]>();
+  let latestMs: number | undefined;
+  const allocations = podResources.allocations.map((allocation): AllocationState => {
+    const { devices, ambiguous, by, contradiction, isDeviceless, unconfirmedMs } = resolver.resolve(allocation);
+    if (unconfirmedMs !== undefined) latestMs = Math.max(latestMs ?? unconfirmedMs, unconfirmedMs);
+    const held = podResources.held.size > 0 && podResources.held.has(allocationKey(allocation));
+    if (ambiguous) return { allocation, devices: [], unresolved: 'ambiguous', held };
+    for (const key of devices) {
+      const list = holders.get(key);
+      if (list === undefined) holders.set(key, [allocation]);
+      else list.push(allocation);
+    }
+    const unresolved = isDeviceless === true ? undefined : whyUnresolved(devices, isMissing);
+    return {
+      allocation,
+      devices,
+      ...(by === undefined ? {} : { by }),
+      ...(contradiction === undefined ? {} : { contradiction }),
+      ...(unresolved === undefined ? {} : { unresolved }),
+      held,
+    };
+  });
+  return { allocations, holders, ...(latestMs === undefined ? {} : { unconfirmedMs: latestMs }) };
+}
+
+function whyUnresolved(devices: readonly string[], isMissing: (deviceKey: string) => boolean): UnresolvedReason | undefined {
+  if (devices.length === 0) return 'no-device';
+  return devices.every(isMissing) ? 'missing-device' : undefined;
 }

@@ -4,11 +4,9 @@ import { watchSocket } from '../host/fs/socket-file.ts';
 import { defined } from '../model/defined.ts';
 import type { Observe } from '../model/observation.ts';
 import type { PodResources, PodResourcesReason } from '../model/pod-resources.ts';
-import { type HeldAttribution, keepThroughRestart, NOTHING } from './allocations/grace.ts';
-import { watchCheckpoint } from './checkpoint/watch.ts';
-import { watchSpecs } from './claims/watch.ts';
-import { type ListResult, PodResourcesClient, type RequestCount, type RequestDurations } from './client/client.ts';
-import type { Failure } from './client/failure.ts';
+import { type HeldAttribution, keepThroughRestart, NOTHING } from './allocations/allocations.ts';
+import { watchCheckpoint, watchSpecs } from './claims/watch.ts';
+import { type Failure, type ListResult, PodResourcesClient, type RequestCount, type RequestDurations } from './client/client.ts';
 import type { PodResourcesOptions } from './options.ts';
 
 export interface PodResourcesPoller {

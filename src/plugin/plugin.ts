@@ -7,14 +7,13 @@ import { defined } from '../model/defined.ts';
 import type { Device } from '../model/device.ts';
 import { overlapOf } from '../model/plugin-overlap.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
-import { Admission } from './allocation/admission.ts';
-import { type ResourceCounts, resourceCounts } from './counts.ts';
+import { Admission } from './allocation/allocate.ts';
 import type { DeviceDirectory } from './offers/device-paths.ts';
 import { type HealthRule, healthByState } from './offers/inventory.ts';
 import { ResourceOffers, type SnapshotSource } from './offers/resource-offers.ts';
 import type { PluginOptions } from './options.ts';
 import { Registration, TIMINGS, type Timings } from './registration/registration.ts';
-import { PluginService, type WhyDirty } from './service.ts';
+import { PluginService, type ResourceCounts, resourceCounts, type WhyDirty } from './service.ts';
 
 export interface DevicePluginDependencies {
   readonly resources: readonly PluginResource[];

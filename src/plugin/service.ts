@@ -5,18 +5,14 @@ import type {
   Device,
   DevicePluginServer,
 } from '../generated/deviceplugin/v1beta1/api.ts';
-import type { Clock } from '../host/clock.ts';
-import { endsWithin } from '../host/clock.ts';
+import { type Clock, endsWithin } from '../host/clock.ts';
+import { DurationTally } from '../model/duration-counts.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
-import type { Admission } from './allocation/admission.ts';
-import { type Access, allocateContainer, grantedOffers, namedOffers } from './allocation/allocate.ts';
-import { placementsOf } from './allocation/placement.ts';
-import { preferenceOf, preferredIds } from './allocation/preferred.ts';
-import { listed, Refusal, type RefusalReason } from './allocation/refusal.ts';
-import { type Method, type ResourceCounts, resourceCounts } from './counts.ts';
+import { type Access, type Admission, allocateContainer, grantedOffers, namedOffers } from './allocation/allocate.ts';
+import { listed, REFUSAL_REASONS, Refusal, type RefusalReason } from './allocation/answer.ts';
+import { placementsOf, preferenceOf, preferredIds } from './allocation/preferred.ts';
 import type { HealthRule, Offer } from './offers/inventory.ts';
-import { type ListCall, ListStream } from './offers/list-stream.ts';
-import type { ResourceOffers } from './offers/resource-offers.ts';
+import { type ListCall, ListStream, type ResourceOffers } from './offers/resource-offers.ts';
 
 const STATUS_OF: Readonly<Record<RefusalReason, number>> = {
   'unknown-device': status.NOT_FOUND,
@@ -239,3 +235,39 @@ function spaced(refresh: () => Promise<unknown>, spacingMs: number, clock: Clock
     return next;
   };
 }
+
+/** Event counts by name. */
+export class Counts {
+  readonly #counts: Map<string, number>;
+
+  /** Names that are counted from 0. Any other name is present only after its first event. */
+  constructor(names: readonly string[] = []) {
+    this.#counts = new Map(names.map((name) => [name, 0]));
+  }
+
+  add(name: string): void {
+    this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
+  }
+
+  all(): Record<string, number> {
+    return Object.fromEntries(this.#counts);
+  }
+}
+
+export type Method = 'GetDevicePluginOptions' | 'ListAndWatch' | 'GetPreferredAllocation' | 'Allocate' | 'PreStartContainer';
+
+/** What is counted of one resource since the agent started, whatever settings the resource had. */
+export interface ResourceCounts {
+  /** Registrations by result; `ok` means that the kubelet asked for the list. */
+  readonly registrations: Counts;
+  /** Answers to `Allocate` by result, and refusals of `PreStartContainer`. */
+  readonly allocations: Counts;
+  readonly calls: DurationTally<Method>;
+}
+
+export const resourceCounts = (): ResourceCounts => ({
+  registrations: new Counts(),
+  // Prometheus sees no increase of a counter that first appears with the value 1, and an alert depends on these.
+  allocations: new Counts(['ok', ...REFUSAL_REASONS, 'internal']),
+  calls: new DurationTally(),
+});

@@ -1,8 +1,7 @@
 import type { ReadyRules } from '../health/journal/ready-devices.ts';
 import type { Clock } from '../host/clock.ts';
 import type { ReadingHistoryStore } from '../incidents/history.ts';
-import type { RecordRead } from '../incidents/record-file.ts';
-import type { ListedIncident } from '../incidents/store.ts';
+import type { ListedIncident, RecordRead } from '../incidents/store.ts';
 import type { Logger } from '../log/logger.ts';
 import type { PluginStats } from '../model/agent-stats.ts';
 import type { ProblemSpec } from '../model/collection.ts';

@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Liveness } from '../../src/agent/liveness.ts';
+import { Liveness } from '../../src/agent/store.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
 
 const answered = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 50));

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { listedFaults } from '../../src/incidents/by-device.ts';
 import type { PresentHolder } from '../../src/incidents/fault-holders.ts';
 import { FaultLedger } from '../../src/incidents/fault-ledger.ts';
-import { listedFaults } from '../../src/incidents/fault-view.ts';
 import type { DeviceProcess } from '../../src/model/collection.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { DeviceRecord } from '../../src/model/device-record.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { KmsgMessage } from '../../src/host/kernel-log/reader.ts';
-import { LineCollector, lineMatcher, marksOf } from '../../src/incidents/kernel-lines.ts';
+import { LineCollector, lineMatcher, marksOf } from '../../src/incidents/kernel-log.ts';
 import { device } from '../support/snapshots.ts';
 
 const gpu = marksOf(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { eventsOfHardware } from '../../src/incidents/names.ts';
+import { eventsOfHardware } from '../../src/incidents/timeline.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
 import { changed, T0 } from './scene.ts';
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ProblemLog } from '../../src/agent/log-lines.ts';
-import { findOwners } from '../../src/join/owners.ts';
-import { type ResolveRules, Resolver } from '../../src/join/resolve.ts';
+import { findOwners, type ResolveRules, Resolver } from '../../src/join/resolve.ts';
 import { createChangeLog } from '../../src/log/changes.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import type { Allocation, Claim } from '../../src/model/allocation.ts';

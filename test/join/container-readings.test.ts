@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { containerReadings } from '../../src/join/container-readings.ts';
+import { containerReadings } from '../../src/join/processes.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceProcess } from '../../src/model/collection.ts';
 import type { MetricSpec, Reading } from '../../src/model/metric.ts';
-import type { CheckpointEntry } from '../../src/model/pod-resources.ts';
-import { type PodFacts, type PodFactsByName, podName } from '../../src/model/pod-resources.ts';
+import { type CheckpointEntry, type PodFacts, type PodFactsByName, podName } from '../../src/model/pod-resources.ts';
 import type { ContainerReadings, DeviceState } from '../../src/model/snapshot.ts';
 import { allocation, device } from '../support/snapshots.ts';
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { findOwners } from '../../src/join/owners.ts';
-import { Resolver } from '../../src/join/resolve.ts';
+import { findOwners, Resolver } from '../../src/join/resolve.ts';
 import { allocationKey } from '../../src/model/allocation.ts';
 import { allocation, device, podResources } from '../support/snapshots.ts';
 

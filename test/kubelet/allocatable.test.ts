@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { AllocatableResourcesResponse } from '../../src/generated/podresources/v1/api.ts';
-import { allocatableFrom } from '../../src/kubelet/allocations/allocatable.ts';
+import { allocatableFrom } from '../../src/kubelet/allocations/allocations.ts';
 
 const numa = (...nodes: number[]) => ({ nodes: nodes.map((ID) => ({ ID })) });
 const gpu = (...deviceIds: string[]) => ({ resourceName: 'vendor.com/gpu', deviceIds });

@@ -3,8 +3,7 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/host/clock.ts';
-import { CheckpointReader } from '../../src/kubelet/checkpoint/checkpoint.ts';
-import { parseCheckpoint } from '../../src/kubelet/checkpoint/checkpoint-document.ts';
+import { CheckpointReader, parseCheckpoint } from '../../src/kubelet/checkpoint/checkpoint.ts';
 
 import type { CheckpointReason } from '../../src/model/pod-resources.ts';
 import { checkpointData } from '../../src/sim/kubelet/checkpoint.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { keepThroughRestart } from '../../src/kubelet/allocations/grace.ts';
+import { keepThroughRestart } from '../../src/kubelet/allocations/allocations.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 
 /** `pod/container resource id`, with `claim` behind it for one of a ResourceClaim. */

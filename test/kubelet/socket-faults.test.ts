@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { callFailure, errnoFailure } from '../../src/kubelet/client/failure.ts';
+import { callFailure, errnoFailure } from '../../src/kubelet/client/client.ts';
 import { millis } from '../../src/model/duration.ts';
 import type { PodResourcesReason } from '../../src/model/pod-resources.ts';
 import { gpuPod, holders, makeNode, type TestNode } from './support/node.ts';

@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/host/clock.ts';
-import { watchCheckpoint } from '../../src/kubelet/checkpoint/watch.ts';
+import { watchCheckpoint } from '../../src/kubelet/claims/watch.ts';
 import type { PodResourcesPoller } from '../../src/kubelet/poller.ts';
 import { changes } from './support/changes.ts';
 import { gpuPod, heldPods, holders, makeNode, temporaryDirectory } from './support/node.ts';

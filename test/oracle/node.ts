@@ -20,8 +20,7 @@ import { createExposition, type Exposition } from '../../src/metrics/page/exposi
 import { hours, millis } from '../../src/model/duration.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
-import { type ListCall, ListStream } from '../../src/plugin/offers/list-stream.ts';
-import { ResourceOffers } from '../../src/plugin/offers/resource-offers.ts';
+import { type ListCall, ListStream, ResourceOffers } from '../../src/plugin/offers/resource-offers.ts';
 import { pluginOptions } from '../../src/plugin/options.ts';
 import { healthFeedOptions, webOptions } from '../../src/server/options.ts';
 import { stallOptions } from '../../src/waiting/options.ts';

@@ -6,7 +6,7 @@ import type { Device } from '../../src/model/device.ts';
 import type { HealthState } from '../../src/model/health.ts';
 import type { PluginResource } from '../../src/model/plugin-resource.ts';
 import { type Access, allocateContainer } from '../../src/plugin/allocation/allocate.ts';
-import { Refusal } from '../../src/plugin/allocation/refusal.ts';
+import { Refusal } from '../../src/plugin/allocation/answer.ts';
 import { healthByState, takeInventory } from '../../src/plugin/offers/inventory.ts';
 import { access as fpga } from '../../src/probes/fpga/index.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../../src/probes/kit/node-access.ts';

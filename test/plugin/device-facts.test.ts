@@ -6,7 +6,7 @@ import { createHost } from '../../src/host/host.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { DeviceSelector } from '../../src/model/plugin-resource.ts';
 import type { DeviceState } from '../../src/model/snapshot.ts';
-import { fillTemplate, PLACEHOLDERS } from '../../src/plugin/allocation/template.ts';
+import { fillTemplate, PLACEHOLDERS } from '../../src/plugin/allocation/answer.ts';
 import { selectDevices } from '../../src/plugin/offers/inventory.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { periodOf } from '../../src/waiting/period.ts';
+import { periodOf } from '../../src/waiting/detector.ts';
 import { seededRandom } from '../support/seeded.ts';
 
 const values = (count: number, of: (at: number) => number): number[] => Array.from({ length: count }, (_, at) => of(at));

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { AllocatableResourcesResponse, ListPodResourcesResponse } from '../../../dist/generated/podresources/v1/api.js';
 import { systemClock } from '../../../dist/host/clock.js';
-import { allocatableFrom } from '../../../dist/kubelet/allocations/allocatable.js';
-import { attributionFrom } from '../../../dist/kubelet/allocations/allocations.js';
-import { parseCheckpoint } from '../../../dist/kubelet/checkpoint/checkpoint-document.js';
+import { allocatableFrom, attributionFrom } from '../../../dist/kubelet/allocations/allocations.js';
+import { parseCheckpoint } from '../../../dist/kubelet/checkpoint/checkpoint.js';
 import { ALLOCATABLE_SHAPE, LIST_SHAPE, limitEntries } from '../../../dist/kubelet/client/entry-limits.js';
 import { PluginService } from '../../../dist/plugin/service.js';
 import { mutate, mutateBytes, pick, randomText } from '../random.mjs';

@@ -1,6 +1,5 @@
 import type { Clock } from '../../host/clock.ts';
-import { isRecord } from '../../incidents/record-file.ts';
-import type { ListedIncident } from '../../incidents/store.ts';
+import { isRecord, type ListedIncident } from '../../incidents/store.ts';
 import type { ChangeLog } from '../../log/changes.ts';
 import { hours } from '../../model/duration.ts';
 import type { Ask } from '../agent-api.ts';

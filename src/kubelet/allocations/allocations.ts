@@ -1,8 +1,19 @@
-import type { ClaimResource, ContainerResources, ListPodResourcesResponse } from '../../generated/podresources/v1/api.ts';
+import type {
+  AllocatableResourcesResponse,
+  ClaimResource,
+  ContainerMemory,
+  ContainerResources,
+  ListPodResourcesResponse,
+  TopologyInfo,
+} from '../../generated/podresources/v1/api.ts';
 import { type Allocation, allocationKey } from '../../model/allocation.ts';
-import type { ExclusiveResources, PodExclusiveResources } from '../../model/pod-resources.ts';
-import { podName } from '../../model/pod-resources.ts';
-import { blockKey, compareText, memoryBlocks, numaNodesOf, sortedNumbers } from './topology.ts';
+import {
+  type Allocatable,
+  type ExclusiveResources,
+  type MemoryBlock,
+  type PodExclusiveResources,
+  podName,
+} from '../../model/pod-resources.ts';
 
 /** Content of one `List` answer, sorted independently of the kubelet's order. */
 export interface Attribution {
@@ -124,4 +135,88 @@ export function inOrder<T>(entries: ReadonlyMap<string, T>): T[] {
 
 function claimKey(claim: { readonly claimNamespace: string; readonly claimName: string }): string {
   return `${claim.claimNamespace}\u0000${claim.claimName}`;
+}
+
+/** Returns the reported NUMA nodes, sorted. A node without a number on the wire is node 0. Kubelets 1.21 send -1 for no node. */
+export function numaNodesOf(topology: TopologyInfo | undefined): number[] {
+  return sortedNumbers((topology?.nodes ?? []).map((node) => node.ID));
+}
+
+/** Returns distinct numbers in ascending order, without negative ones, which mean "none". */
+export function sortedNumbers(values: readonly bigint[]): number[] {
+  return [...new Set(values.map(Number))].filter((value) => value >= 0).sort((a, b) => a - b);
+}
+
+/** Returns blocks in stable order. A block that spans NUMA nodes stays one block, because its size is not known per node. */
+export function memoryBlocks(memory: readonly ContainerMemory[]): MemoryBlock[] {
+  return memory
+    .filter((block) => block.memoryType !== '' && block.size > 0n)
+    .map((block) => ({ type: block.memoryType, bytes: block.size, numaNodes: numaNodesOf(block.topology) }))
+    .sort((a, b) => compareText(blockKey(a), blockKey(b)));
+}
+
+export function blockKey(block: MemoryBlock): string {
+  return `${block.type}\u0000${block.numaNodes.join(',')}\u0000${block.bytes}`;
+}
+
+/** Compares by code unit, independent of the locale. */
+export function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+/** Reads a `GetAllocatableResources` answer. A device with several NUMA nodes occurs several times in it and counts once. */
+export function allocatableFrom(response: AllocatableResourcesResponse): Allocatable {
+  const ids = new Map<string, Set<string>>();
+  for (const { resourceName, deviceIds } of response.devices) {
+    if (resourceName === '') continue;
+    const known = ids.get(resourceName) ?? new Set();
+    ids.set(resourceName, known);
+    for (const id of deviceIds) if (id !== '') known.add(id);
+  }
+  const devices = [...ids]
+    .map(([resource, known]) => ({ resource, deviceIds: [...known].sort(compareText) }))
+    .sort((a, b) => compareText(a.resource, b.resource));
+  return { devices, cpus: sortedNumbers(response.cpuIds), memory: memoryBlocks(response.memory) };
+}
+
+/** An attribution that also contains allocations from earlier answers. */
+export interface HeldAttribution extends Attribution {
+  /** Keys of the allocations that were not in the last answer. */
+  readonly held: ReadonlySet<string>;
+}
+
+export const NOTHING: HeldAttribution = { allocations: [], exclusive: [], podExclusive: [], held: new Set() };
+
+/**
+ * Merges the previous attribution into an answer that was given soon after a kubelet restart. Until its pod sources are ready, a
+ * kubelet answers with few pods or none. The answer wins on a conflict: a container listed with devices of a resource holds only
+ * those, and a device id or CPU listed for another pod now belongs to that pod.
+ */
+export function keepThroughRestart(before: Attribution, answer: Attribution): HeldAttribution {
+  const listed = new Set(answer.allocations.map(slotKey));
+  const owners = new Set(answer.allocations.filter((allocation) => allocation.claim === undefined).map(deviceKey));
+  const all = new Map(answer.allocations.map((allocation) => [allocationKey(allocation), allocation]));
+  const held = new Set<string>();
+  for (const allocation of before.allocations) {
+    const key = allocationKey(allocation);
+    const hasNewOwner = allocation.claim === undefined && owners.has(deviceKey(allocation));
+    if (all.has(key) || listed.has(slotKey(allocation)) || hasNewOwner) continue;
+    all.set(key, allocation);
+    held.add(key);
+  }
+  // The CPUs of a pod contain those of its containers, so a CPU that either level of the answer names is taken on both.
+  const taken = new Set([...answer.exclusive, ...answer.podExclusive].flatMap(({ cpus }) => cpus));
+  const isFree = ({ cpus }: PodExclusiveResources): boolean => !cpus.some((cpu) => taken.has(cpu));
+  const exclusive = new Map([...before.exclusive.filter(isFree), ...answer.exclusive].map((entry) => [containerKey(entry), entry]));
+  const podExclusive = new Map([...before.podExclusive.filter(isFree), ...answer.podExclusive].map((entry) => [podName(entry), entry]));
+  return { allocations: inOrder(all), exclusive: inOrder(exclusive), podExclusive: inOrder(podExclusive), held };
+}
+
+function slotKey(allocation: Allocation): string {
+  return `${containerKey(allocation)}\u0000${allocation.resource}`;
+}
+
+function deviceKey(allocation: Allocation): string {
+  return `${allocation.resource}\u0000${allocation.deviceId}`;
 }

@@ -2,11 +2,10 @@ import { createHash } from 'node:crypto';
 import type { ContainerAllocateResponse } from '../../generated/deviceplugin/v1beta1/api.ts';
 import { DEVICES_VARIABLE_PREFIX, type DeviceAccess } from '../../model/access.ts';
 import type { Device } from '../../model/device.ts';
+import type { Place } from '../../model/locality.ts';
 import type { AccessStrategy, AllocationSpec, PluginResource } from '../../model/plugin-resource.ts';
 import { compareIds, type HealthRule, type Offer, whyWithheld } from '../offers/inventory.ts';
-import { ContainerAnswer } from './answer.ts';
-import { listed, Refusal } from './refusal.ts';
-import { fillTemplate, type TemplateContext } from './template.ts';
+import { ContainerAnswer, fillTemplate, listed, Refusal, type TemplateContext } from './answer.ts';
 
 /** Returns what a container needs to use a device, as its family defines it; undefined when the family has no access rules. */
 export type Access = (device: Device) => DeviceAccess | undefined;
@@ -162,5 +161,34 @@ function addCdi(answer: ContainerAnswer, names: readonly string[], strategies: r
       .digest('hex')
       .slice(0, 16);
     answer.annotation(`cdi.k8s.io/device-agent_${digest}`, names.join(','));
+  }
+}
+
+/** The kubelet asks for the resources of one container one after the other, within milliseconds. */
+const TOGETHER_MS = 1_000;
+
+/**
+ * The devices that the kubelet has just allocated, as far as they can belong to the container that it asks for now. No request names its
+ * container. Up to Kubernetes 1.36 the kubelet admits one container after the other and asks for each resource once, so a request belongs to
+ * the grants right before it, unless its resource is among them. Later kubelets can mix the requests of several pods. A wrong guess only
+ * makes a preference worse: the kubelet alone decides which devices are free.
+ */
+export class Admission {
+  #atMs = Number.NEGATIVE_INFINITY;
+  #grants: ReadonlyMap<string, readonly Place[]> = new Map();
+
+  /** `nowMs`: monotonic clock. */
+  granted(resource: string, places: readonly Place[], nowMs: number): void {
+    this.#grants = new Map([...this.#others(resource, nowMs), [resource, places]]);
+    this.#atMs = nowMs;
+  }
+
+  /** Devices of other resources that the same container probably got. */
+  near(resource: string, nowMs: number): readonly Place[] {
+    return [...this.#others(resource, nowMs).values()].flat();
+  }
+
+  #others(resource: string, nowMs: number): ReadonlyMap<string, readonly Place[]> {
+    return nowMs - this.#atMs <= TOGETHER_MS && !this.#grants.has(resource) ? this.#grants : new Map();
   }
 }

@@ -1,12 +1,13 @@
-import { basename } from 'node:path';
+import { createHash } from 'node:crypto';
+import { type Dir, opendirSync, unlinkSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { RegistrationService } from '../../generated/deviceplugin/v1beta1/api.ts';
 import type { RegistrationServer } from '../../generated/pluginregistration/v1/api.ts';
 import type { Clock } from '../../host/clock.ts';
-import { socketAt, watchSocket } from '../../host/fs/socket-file.ts';
+import { connectErrno, LONGEST_SOCKET_PATH, socketAt, watchSocket } from '../../host/fs/socket-file.ts';
 import { type CallError, GrpcConnection } from '../../host/grpc-connection.ts';
 import type { PluginService } from '../service.ts';
-import type { AttemptEnd } from './failures.ts';
 import { type PluginServer, servePlugin } from './plugin-server.ts';
 
 export interface AttemptDependencies {
@@ -156,4 +157,91 @@ function endOf({ code, details }: CallError, timeoutMs: number): AttemptEnd {
   if (code === status.DEADLINE_EXCEEDED) return { reason: 'timeout', detail: `no answer within ${timeoutMs / 1_000} s` };
   const isRefusal = code !== status.UNAVAILABLE && code !== status.INTERNAL && code !== status.CANCELLED;
   return { reason: isRefusal ? 'refused' : 'unreachable', detail: details };
+}
+
+/** Why a resource is not registered. Closed set, used as values of the label `result` and of the log field `reason`. */
+export type FailureReason = keyof typeof REMEDIES;
+
+/** What the operator should check, keyed by reason. */
+export const REMEDIES = {
+  'kubelet-socket-missing': 'Is the kubelet running, and is its device-plugins directory mounted into this container?',
+  'not-a-socket': 'The path of the kubelet socket holds another kind of file; remove it and restart the kubelet.',
+  'serve-failed': 'Is the directory mounted writable, and may this process create sockets in it?',
+  unreachable: 'No process answers at the socket; the kubelet is down or starting.',
+  timeout: 'The kubelet accepted the call but does not answer; read its log.',
+  refused: 'The kubelet refused the resource, for the reason it gave. Kubelets before 1.26 cannot talk to this server.',
+  'no-contact': 'The plugin watcher has not called the socket; does the kubelet watch this directory?',
+  'no-stream': 'The kubelet accepted the registration but did not ask for the devices; read its log.',
+  'stream-ended': 'The kubelet restarted, or another plugin offers the same resource.',
+  'socket-gone': 'Another process removed the socket; a starting kubelet removes all sockets.',
+  dropped:
+    'The kubelet reads the device list but reports none of it as allocatable: another plugin of the same resource, perhaps another agent, has ended, or --podresources.socket belongs to another kubelet.',
+  'kubelet-restarted': 'No action needed: the agent registers the resource with the new kubelet.',
+} as const;
+
+/** How one attempt to be registered ended. */
+export interface AttemptEnd {
+  readonly reason: FailureReason | 'stopped';
+  readonly detail?: string;
+}
+
+/** True when no kubelet was called. A short retry interval is then safe, because it cannot overload a kubelet. */
+export function isAbsence(reason: AttemptEnd['reason']): boolean {
+  return reason === 'kubelet-socket-missing' || reason === 'not-a-socket';
+}
+
+/** Name prefix of all sockets that any process of this program creates for a resource. */
+function prefixOf(resource: string): string {
+  return `device-agent-${createHash('sha256').update(resource).digest('hex').slice(0, 8)}-`;
+}
+
+/**
+ * Returns a socket path that no other attempt uses. `unique` differs per process and attempt, because kubelets from 1.37 on identify
+ * plugin instances by the path. The path also contains as much of the resource's name as fits, for readability.
+ */
+export function socketPath(directory: string, resource: string, unique: string): string {
+  const path = join(directory, `${prefixOf(resource)}${unique}.sock`);
+  const room = Math.max(0, LONGEST_SOCKET_PATH - Buffer.byteLength(path) - 1);
+  const readable = resource.replace(/[^A-Za-z0-9.-]/g, '_').slice(0, Math.min(40, room));
+  return join(directory, `${prefixOf(resource)}${readable === '' ? '' : `${readable}-`}${unique}.sock`);
+}
+
+/** Ignores errors: the path can be a directory or on a read-only mount, and nothing depends on its removal. */
+export function removeSocket(path: string): void {
+  try {
+    unlinkSync(path);
+  } catch {
+    // The next socket has another name.
+  }
+}
+
+/** Every writer of the directory can create sockets with our names, so each start looks only at the first of them. */
+const MOST_NAMES = 64;
+/** Limit for entries of any name: a directory with more is not read to its end. */
+const MOST_ENTRIES = 10_000;
+
+/** Removes the sockets of this resource on which no process listens; killed processes leave them behind. */
+export async function removeDeadSockets(directory: string, resource: string): Promise<void> {
+  const prefix = prefixOf(resource);
+  for (const name of namesIn(directory, (name) => name.startsWith(prefix) && name.endsWith('.sock'))) {
+    const path = join(directory, name);
+    if ((await connectErrno(path)) === 'ECONNREFUSED') removeSocket(path);
+  }
+}
+
+function namesIn(directory: string, isWanted: (name: string) => boolean): string[] {
+  const names: string[] = [];
+  let dir: Dir | undefined;
+  try {
+    dir = opendirSync(directory);
+    for (let entries = 0; entries < MOST_ENTRIES && names.length < MOST_NAMES; entries++) {
+      const entry = dir.readSync();
+      if (entry === null) break;
+      if (isWanted(entry.name)) names.push(entry.name);
+    }
+  } catch {
+    // A directory that does not exist or cannot be read has no sockets of ours.
+  }
+  dir?.closeSync();
+  return names;
 }

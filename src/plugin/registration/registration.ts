@@ -3,13 +3,10 @@ import { join, resolve } from 'node:path';
 import type { Clock } from '../../host/clock.ts';
 import { type SocketState, watchSocket } from '../../host/fs/socket-file.ts';
 import type { ChangeLog } from '../../log/changes.ts';
-import type { Counts } from '../counts.ts';
 import type { ResourceOffers } from '../offers/resource-offers.ts';
 import type { PluginOptions } from '../options.ts';
-import type { PluginService } from '../service.ts';
-import { Attempt } from './attempt.ts';
-import { type AttemptEnd, isAbsence, REMEDIES } from './failures.ts';
-import { removeDeadSockets, socketPath } from './socket-names.ts';
+import type { Counts, PluginService } from '../service.ts';
+import { Attempt, type AttemptEnd, isAbsence, REMEDIES, removeDeadSockets, socketPath } from './attempt.ts';
 
 /** Times that are not configurable. */
 export interface Timings {

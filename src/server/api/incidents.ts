@@ -1,7 +1,6 @@
 import type { RequestHandler } from 'express';
 import { timeText } from '../../board/units.ts';
-import { listedFaults } from '../../incidents/fault-view.ts';
-import { incidentsOf } from '../../incidents/tenant.ts';
+import { incidentsOf, listedFaults } from '../../incidents/by-device.ts';
 import { isLabel } from '../../model/claim-hardware.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { boundTo } from '../access/tenants.ts';
