@@ -128,7 +128,9 @@ function areSameSeries(before: readonly Reading[], now: readonly Reading[]): boo
   if (before.length !== now.length) return false;
   for (let at = 0; at < now.length; at += 1) {
     const [a, b] = [before[at] as Reading, now[at] as Reading];
-    if (a !== b && (a.metric !== b.metric || a.wrapsAt !== b.wrapsAt || !areSameFields(a.labels, b.labels))) return false;
+    if (a === b) continue;
+    if (a.metric !== b.metric || a.wrapsAt !== b.wrapsAt) return false;
+    if (a.labels !== b.labels && !areSameFields(a.labels, b.labels)) return false;
   }
   return true;
 }

@@ -41,8 +41,8 @@ class Node {
   #inputOf(id: string, before: HealthInput | undefined): HealthInput {
     const pick = this.#pick;
     const one =
-      before === undefined || pick(40) === 0
-        ? { ...device(id), identity: `${id} ${pick(4) === 0 ? 1 : 0}`, firmware: `${pick(3)}` }
+      before === undefined || pick(20) === 0
+        ? { ...device(id), identity: pick(3) === 0 ? null : `${id} ${pick(4) === 0 ? 1 : 0}`, firmware: `${pick(3)}` }
         : before.device;
     const user = before === undefined || pick(30) === 0 ? { pods: [{ namespace: 'a', pod: `p${pick(2)}` }] } : before.user;
     const read =

@@ -9,6 +9,7 @@ const IDLE_MS = 600_000;
 const SEARCH_EVERY_MS = 60_000;
 
 interface OpenFile {
+  readonly full: string;
   readonly descriptor: number;
   lastReadMs: number;
   /** What it held at the last read. */
@@ -37,6 +38,11 @@ export class OpenFiles {
     this.#root = root;
     this.#most = most;
     this.#now = now;
+  }
+
+  /** Path with the root; the same object while the file is open. */
+  full(path: string): string {
+    return this.#files.get(path)?.full ?? `${this.#root}/${path}`;
   }
 
   /**
@@ -71,12 +77,13 @@ export class OpenFiles {
   }
 
   #open(path: string, into: Buffer): { readonly text: string } | undefined {
-    const descriptor = openSync(`${this.#root}/${path}`, 'r');
+    const full = `${this.#root}/${path}`;
+    const descriptor = openSync(full, 'r');
     let isKept = false;
     try {
       const read = textIn(into, readSync(descriptor, into, 0, into.length, 0));
       isKept = this.#hasRoom();
-      if (isKept) this.#files.set(path, { descriptor, lastReadMs: this.#now(), read });
+      if (isKept) this.#files.set(path, { full, descriptor, lastReadMs: this.#now(), read });
       return read;
     } finally {
       if (!isKept) closeSync(descriptor);

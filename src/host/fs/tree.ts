@@ -61,7 +61,7 @@ export class Tree {
    * the same text, the result is the same object.
    */
   reread(path: string): ReadResult {
-    const full = `${this.root}/${path}`;
+    const full = this.#open.full(path);
     if (this.guard?.isolatedReader !== undefined) return this.#resultOf(this.guard.isolatedReader.read(full, buffer.length));
     this.guard?.enter(full);
     try {

@@ -1,6 +1,7 @@
 import { type AerCounters, type AerSeverity, attainableGeneration, attainableWidth } from '../../../host/pci/pcie.ts';
 import { hours, seconds } from '../../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../../model/health.ts';
+import { keptBy } from '../../../model/readings.ts';
 import { growthCondition, raise, raiseGrowth } from '../finding.ts';
 import { asOf } from '../pace.ts';
 import type { PcieErrors, PcieSample } from './pcie.ts';
@@ -70,10 +71,11 @@ export const pcieConditions: readonly ConditionSpec[] = [...pcieErrorConditions,
 /** PCIe errors that harmless accesses (driver scans, lspci) cause. They do not show a link fault. */
 const HARMLESS: ReadonlySet<string> = new Set(['UnsupReq', 'NonFatalErr']);
 
-/** Returns all findings of a device whose link the kernel reports. */
-export function pcieFindings(sample: PcieSample): Finding[] {
-  return [...pcieErrorFindings(sample), ...asOf(pcieLinkFindings(sample), sample.readMs)];
-}
+/** Returns all findings of a device whose link the kernel reports; the same objects for the same sample. */
+export const pcieFindings = keptBy((sample: PcieSample): readonly Finding[] => [
+  ...pcieErrorFindings(sample),
+  ...asOf(pcieLinkFindings(sample), sample.readMs),
+]);
 
 export function pcieErrorFindings(sample: PcieErrors): Finding[] {
   return [...asOf([...presenceFinding(sample), ...aerFindings(sample.aer)], sample.readMs)];
