@@ -16,6 +16,8 @@ import { leaveOut } from './quarantine.ts';
 import { RunTally } from './run-tally.ts';
 import { hungAt, StuckThreads } from './stuck-threads.ts';
 
+/** A timer fires a little early, so the time is shorter than three default refreshes. */
+const ABSENT_EVERY_MS = 29_000;
 /** Limit of stuck threads per family, about 9 MiB each. At the limit the family is not read until one of them returns. */
 const MOST_STUCK = 16;
 /** With so many, the other process keeps reading the files: a thread that reads by itself could be the next one that stays stuck. */
@@ -127,6 +129,8 @@ export class FamilyRunner {
   #latest: TimedCollection | undefined;
   /** The family has or had devices on this node. */
   #isKnown: boolean;
+  /** Monotonic clock of the last look that found no hardware; undefined when it may be there. */
+  #absentAtMs: number | undefined;
   /** The last refresh found no hardware and made no run. */
   #isSkipped = false;
   #wasReadCompletely: boolean;
@@ -212,7 +216,7 @@ export class FamilyRunner {
   refresh(): Promise<void> {
     if (this.#refresh !== undefined) return this.#refresh.done;
     if (this.#isClosed || this.#stuck.size >= MOST_STUCK || this.#stuck.unplaced >= MOST_UNPLACED) return Promise.resolve();
-    if (!this.#isKnown && !this.#isPresent()) {
+    if (!this.#isKnown && this.#isAbsent()) {
       this.#skip();
       return Promise.resolve();
     }
@@ -255,6 +259,14 @@ export class FamilyRunner {
   }
 
   /** Ends a refresh without a run: the family has and had no devices. */
+  /** Hardware that is not there is looked for twice a minute at most. */
+  #isAbsent(): boolean {
+    const nowMs = this.#clock.monotonic();
+    if (this.#absentAtMs !== undefined && nowMs - this.#absentAtMs < ABSENT_EVERY_MS) return true;
+    this.#absentAtMs = this.#isPresent() ? undefined : nowMs;
+    return this.#absentAtMs !== undefined;
+  }
+
   #skip(): void {
     this.#dismiss();
     this.#latest = undefined;

@@ -185,11 +185,12 @@ describe("a family's thread", () => {
 
   it('that ends with an error after its replacement does not affect the new thread', async () => {
     let isPresent = true;
-    const { runner, crashes } = await start(build, 'infiniband', build.root, { isPresent: () => isPresent });
+    const { runner, clock, crashes } = await start(build, 'infiniband', build.root, { isPresent: () => isPresent });
     await runner.refresh();
     isPresent = false;
     await runner.refresh();
     isPresent = true;
+    clock.advance(30_000);
     await runner.refresh();
     await until(() => crashes.length > 0);
     await runner.refresh();
@@ -233,10 +234,19 @@ describe("a family's thread", () => {
 });
 
 describe('a family that is not on the machine', () => {
-  it('has no run and no problem, and is read as soon as it may be there', async () => {
+  it('has no run and no problem, is looked for twice a minute, and is read as soon as it may be there', async () => {
     let isPresent = false;
-    const { runner } = await start(toys, 'fpga', mkdtempSync(join(toys.root, 'sys-')), { isPresent: () => isPresent });
-    await runner.refresh();
+    let looks = 0;
+    const look = (): boolean => {
+      looks += 1;
+      return isPresent;
+    };
+    const { runner, clock } = await start(toys, 'fpga', mkdtempSync(join(toys.root, 'sys-')), { isPresent: look });
+    for (let turn = 0; turn < 12; turn += 1) {
+      await runner.refresh();
+      clock.advance(9_990);
+    }
+    expect(looks).toBe(4);
     expect(runner.latest()).toBeUndefined();
     expect(runner.state()).toMatchObject({ succeeded: true, runs: 0, problems: [] });
     isPresent = true;
