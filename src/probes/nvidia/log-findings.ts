@@ -60,7 +60,7 @@ function gpuOf(memory: XidMemory, device: Device): GpuMemory | undefined {
 
 /** An error of a whole GPU also affects each of its instances. */
 function concerns(tally: XidTally, device: Device, instances: readonly Device[]): boolean {
-  return tally.gpuInstance === undefined || tally.judgement.isWholeGpu || isNamed(tally, device, instances);
+  return tally.gpuInstance === undefined || tally.judgement.isWholeGpu === true || isNamed(tally, device, instances);
 }
 
 /** Tells whether the line names the device: the instance, or the GPU. If the named instance does not exist, the GPU counts as named. */

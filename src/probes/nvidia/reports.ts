@@ -75,6 +75,10 @@ export function gpuReadings(gpu: GpuSample, node: { readonly index: number; read
     ...valueReadings(...withBusy(values, times)),
     ...eccReadings(ecc, times),
     ...asOf(
+      Object.entries(fabric.told ?? {}).map(([fault, isSeen]) => reading(metrics.fabricFault, Number(isSeen), { fault })),
+      times?.get('fabric'),
+    ),
+    ...asOf(
       [...stateReading(metrics.fabricState, 'state', fabric.state), ...stateReading(metrics.fabricHealth, 'state', fabric.health)],
       times?.get('fabric'),
     ),

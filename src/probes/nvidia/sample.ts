@@ -157,7 +157,9 @@ export interface FabricSample {
   readonly hasFailed?: boolean;
   readonly health?: FabricHealth | undefined;
   /** Faults that the health mask names, the worst first; empty when it says that there is none. Absent when no mask was read. */
-  readonly faults?: readonly FabricFault[] | undefined;
+  readonly faults?: readonly FabricFault[];
+  /** Whether the GPU sees each fault of the mask, of those that it tells. */
+  readonly told?: Readonly<Record<string, boolean>>;
   /** Number of the group of GPUs that reach each other, and UUID of the domain. Absent before the registration has ended. */
   readonly clique?: string | undefined;
   readonly cluster?: string | undefined;

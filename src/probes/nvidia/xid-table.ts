@@ -163,21 +163,13 @@ export function xidRow(xid: number): XidRow | undefined {
 }
 
 /** Meaning of one log line for the device that it names. */
-export interface XidJudgement {
-  readonly class: XidClass;
-  readonly meaning: string;
-  readonly severity: Severity;
-  readonly remedy: Remedy;
-  readonly lasts: XidLasts;
-  readonly isWholeGpu: boolean;
-}
+export type XidJudgement = Omit<XidRow, 'xids'>;
 
 /** Judges one line by the table, and by the severity, reset or recovery action in the line itself. */
 export function judgeXid(line: XidLine): XidJudgement {
   const row = xidRow(line.xid);
-  if (row === undefined) return { class: 'UnknownXid', meaning: 'not in the table', ...PASSING, remedy: 'inspect', isWholeGpu: false };
-  const { class: kind, meaning, severity, remedy, lasts, isWholeGpu } = row;
-  const judged = { class: kind, meaning, severity, remedy, lasts, isWholeGpu: isWholeGpu === true };
+  if (row === undefined) return { class: 'UnknownXid', meaning: 'not in the table', ...PASSING, remedy: 'inspect' };
+  const { xids: _, ...judged } = row;
   if (line.xid === 154) return { ...judged, class: 'RecoveryAction', ...recoveryRemedy(line.recoveryAction) };
   if (line.resetRequired === true) return { ...judged, remedy: 'reset' };
   if (line.xid >= 144 && line.xid <= 150 && line.nvlink?.isFatal !== true)

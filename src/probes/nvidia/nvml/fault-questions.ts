@@ -1,15 +1,15 @@
+import { defined } from '../../../model/defined.ts';
 import {
   type EccCount,
   type EccSeverity,
   FABRIC_FAULTS,
   FABRIC_HEALTHS,
   FABRIC_STATES,
-  type FabricFault,
+  type FabricSample,
   type GpuSample,
   RECOVERY_ACTIONS,
   type Unread,
 } from '../sample.ts';
-import type { Values } from '../values.ts';
 import { CODE, FABRIC_V1, FABRIC_V2, FABRIC_V3, failureOf, REMAP_HISTOGRAM, REPAIR, SRAM_STATUS, textOf, unreadFor } from './header.ts';
 import type { Memory } from './library.ts';
 import {
@@ -189,45 +189,25 @@ function fabric(out: Memory, layout: FabricLayout): GpuSample {
       status: code === undefined ? 'N/A' : textOf(code),
       hasFailed: code !== undefined && code !== CODE.success,
       health: healthSummary === undefined ? undefined : FABRIC_HEALTHS[out.u8(healthSummary) - 1],
-      faults: healthMask === undefined ? undefined : faultsOf(out.u32(healthMask)),
+      ...(healthMask !== undefined && toldBy(out.u32(healthMask))),
       clique: isIn ? String(out.u32(layout.clique)) : undefined,
       cluster: isIn ? out.uuid(layout.cluster) : undefined,
     },
-    values: healthMask === undefined ? {} : fabricFaults(out.u32(healthMask)),
   };
 }
 
-/** Faults of the four fields of two bits, and of the field of four bits by its number. */
+/** Faults of the four fields of two bits (1 is a fault, 2 is none), in their order. */
 const BIT_FAULTS = ['degraded_bandwidth', 'route_recovery', 'route_unhealthy', 'access_timeout_recovery'];
-const CONFIGURATION_FAULTS = [
-  'system_guid',
-  'chassis_serial',
-  'no_partition',
-  'too_few_nvlinks',
-  'gpu_firmware',
-  'gpu_location',
-  'gpu_state',
-];
-const FIRST_WRONG = 2;
+/** Wrong configurations by the number of the last field, of four bits: 0 is unknown, 1 is right. */
+const CONFIGURATION_FAULTS = ' | |system_guid|chassis_serial|no_partition|too_few_nvlinks|gpu_firmware|gpu_location|gpu_state'.split('|');
 
-/** A number that this table does not have is a wrong configuration of an unknown kind. Undefined when the mask says nothing of any field. */
-function faultsOf(mask: number): readonly FabricFault[] | undefined {
-  if ((mask & 0xfff) === 0) return undefined;
+/** What a mask tells. A number that the table does not have is a wrong configuration of an unknown kind. Empty when it says nothing of any field. */
+function toldBy(mask: number): Pick<FabricSample, 'faults' | 'told'> {
+  if ((mask & 0xfff) === 0) return {};
   const configuration = (mask >>> 8) & 15;
-  const wrong = configuration < FIRST_WRONG ? [] : [CONFIGURATION_FAULTS[configuration - FIRST_WRONG] ?? 'configuration'];
-  const names = new Set([...BIT_FAULTS.filter((_, at) => ((mask >>> (2 * at)) & 3) === 1), ...wrong]);
-  return FABRIC_FAULTS.filter(({ fault }) => names.has(fault));
-}
-
-/** Parses four fields of two bits (1 is a fault, 2 is healthy) and then one of four bits (0 is unknown, 1 is healthy). */
-function fabricFaults(mask: number): Values {
-  const part = (shift: number): boolean | undefined => [undefined, true, false][(mask >>> shift) & 3];
-  const configuration = (mask >>> 8) & 15;
-  return {
-    hasFabricDegradedBandwidth: part(0),
-    hasFabricRouteRecovery: part(2),
-    hasFabricRouteUnhealthy: part(4),
-    hasFabricAccessTimeout: part(6),
-    hasFabricMisconfiguration: configuration === 0 ? undefined : configuration !== 1,
-  };
+  const bits = BIT_FAULTS.map((fault, at) => [fault, [undefined, true, false][(mask >>> (2 * at)) & 3]] as const);
+  const told = defined({ ...Object.fromEntries(bits), configuration: configuration === 0 ? undefined : configuration > 1 });
+  const nameOf = (fault: string): string => (fault === 'configuration' ? (CONFIGURATION_FAULTS[configuration] ?? fault) : fault);
+  const names = Object.entries(told).flatMap(([fault, isWrong]) => (isWrong === true ? [nameOf(fault)] : []));
+  return { told, faults: FABRIC_FAULTS.filter(({ fault }) => names.includes(fault)) };
 }
