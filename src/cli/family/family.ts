@@ -1,4 +1,4 @@
-import { declarationSchema } from '../../probes/declared/schema.ts';
+import { declarationSchema } from '../../probes/declared/declaration.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { textTable } from '../text-table.ts';

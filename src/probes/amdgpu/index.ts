@@ -1,9 +1,9 @@
-import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import type { ClaimName } from '../../model/claim-hardware.ts';
 import type { Device } from '../../model/device.ts';
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
+import { addressOfId, idsOfClaim, idsOfGraphicsNode, idsWhere } from '../kit/ids.ts';
 import { nodeAccess } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
@@ -21,24 +21,14 @@ const DRIVER = 'gpu.amd.com';
  * platform device of a partition, `/dev/dri/renderD128` of generic plugins, and `gpu-<card>-<render node>` in claims.
  */
 export const resolve: Resolve = ({ deviceId, claim }, devices) => {
-  if (claim !== undefined) {
-    if (claim.driver !== DRIVER) return [];
-    return ids(devices.filter((device) => claimNames(device).some(({ device: name }) => name === claim.device)));
-  }
-  const name = deviceId.trim();
-  const node = /^(?:\/dev\/dri\/)?((?:card|renderD)\d+)$/.exec(name)?.[1];
-  if (node !== undefined) return ids(devices.filter(({ characterDevices = [] }) => characterDevices.includes(`/dev/dri/${node}`)));
-  const address = /\.[0-7]$/.test(name) ? normalizePciAddress(name) : undefined;
-  if (address === undefined) return [];
-  const there = devices.filter(({ id, aliases }) => id === address || aliases.includes(address));
-  return ids(withoutWholes(there));
+  if (claim !== undefined) return idsOfClaim(devices, claim, claimNames);
+  const nodes = idsOfGraphicsNode(deviceId, devices);
+  if (nodes !== undefined) return nodes;
+  const address = addressOfId(deviceId);
+  const there = devices.filter(({ id, aliases }) => address !== undefined && (id === address || aliases.includes(address)));
+  // With partitions, the address of a card names its first partition.
+  return idsWhere(there, ({ id }) => !there.some(({ parent }) => parent === id));
 };
-
-const ids = (devices: readonly Device[]): readonly string[] => devices.map(({ id }) => id);
-
-/** With partitions, the address of a card names its first partition. */
-const withoutWholes = (devices: readonly Device[]): readonly Device[] =>
-  devices.filter(({ id }) => !devices.some(({ parent }) => parent === id));
 
 /** The driver names cards and partitions by the numbers of their nodes. */
 export function claimNames({ characterDevices = [] }: Device): readonly ClaimName[] {

@@ -1,185 +1,325 @@
 import type { Remedy, Severity } from '../../model/health.ts';
 import type { MetricType } from '../../model/metric.ts';
 
-/** A device family as data: the checked content of one YAML file. Plain data, so it crosses a thread boundary. `schema.ts` has the limits. */
-export interface Declaration {
-  readonly family: string;
-  readonly summary: string;
-  /** What the declaration was checked against. */
-  readonly proven?: string;
-  /** False: the family is read only when the configuration enables it. Default true. */
-  readonly enabled?: boolean;
-  readonly commands?: Readonly<Record<string, DeclaredCommand>>;
-  readonly devices: readonly DeclaredDevices[];
-  /** Adds the metrics and conditions of the PCIe link to each device that has a PCI address. */
-  readonly pcie?: boolean;
-  /** Adds the sensors of the hardware monitors (hwmon) below each device, their limits, and the condition of too high temperatures. */
-  readonly hwmon?: boolean;
-  readonly readings?: readonly DeclaredReading[];
-  readonly conditions?: readonly DeclaredCondition[];
-  readonly resources?: readonly DeclaredResource[];
-  readonly activity?: DeclaredActivity;
-}
+/** The form of a declaration: one JSON Schema, of which its types are made. */
 
-/** A program whose output has rows. */
-export interface DeclaredCommand {
-  /** Absolute. */
-  readonly path: string;
-  readonly args?: readonly string[];
-  readonly format: 'json' | 'csv';
-  /** JSON pointer of the list of rows. Default: the whole document. */
-  readonly rows?: string;
-  /** Names of the columns of a CSV without a header line. */
-  readonly columns?: readonly string[];
-  readonly separator?: string;
-  /** The cell that names the device of a row: a JSON pointer, or a column. */
-  readonly key?: string;
-  /** Time between two runs, such as `1m`. Default: each refresh. */
-  readonly every?: string;
-  /** Default 3 s. */
-  readonly timeout?: string;
-  /** The program may be absent without a problem. */
-  readonly optional?: boolean;
-  /** Set only by `family check --root`: a file with the output of an earlier run. The program does not run. */
-  readonly captured?: string;
-}
-
-/** One kind of device and where it is found. */
-export interface DeclaredDevices {
-  readonly kind: string;
-  readonly find: DeclaredPlace;
-  /** Text that the key of a command's row equals for a device, by name of the command. */
-  readonly rows?: Readonly<Record<string, string>>;
-  readonly id: Fact;
-  /** What identifies the hardware, whatever its id is. Default: the id. */
-  readonly identity?: Fact;
-  readonly aliases?: readonly Fact[];
-  readonly parent?: Fact;
-  readonly facts?: Readonly<Partial<Record<FactName, Fact>>>;
-  /** Device nodes that a container needs, as templates of absolute paths. */
-  readonly nodes?: readonly string[];
-}
-
-/** Exactly one member. */
-export interface DeclaredPlace {
-  /** Glob of directories, from `/sys`. */
-  readonly sysfs?: string;
-  readonly pci?: DeclaredPci;
-  /** Each row of the command is a device. */
-  readonly command?: string;
-}
-
-/** PCI functions that have all given properties. */
-export interface DeclaredPci {
-  readonly vendor?: string;
-  readonly devices?: readonly string[];
-  /** Prefix of the class code, without `0x`. */
-  readonly class?: string;
-  readonly drivers?: readonly string[];
-  readonly functions?: 'physical' | 'virtual';
-}
-
-/** A template, or a source. */
-export type Fact = string | DeclaredSource;
+declare const TYPE: unique symbol;
+/** A JSON Schema, draft-07, for values of the type `T`. */
+type Schema<T = unknown> = Readonly<Record<string, unknown>> & { readonly [TYPE]?: T };
+type Of<S> = S extends Schema<infer T> ? T : never;
+type ObjectOf<P, R> = { readonly [K in keyof P as K extends R ? K : never]: Of<P[K]> } & {
+  readonly [K in keyof P as K extends R ? never : K]?: Of<P[K]>;
+};
+const schema = <T>(content: Readonly<Record<string, unknown>>): Schema<T> => content;
 
 export const TEXT_FACTS = ['model', 'vendor', 'uuid', 'serial', 'driver', 'firmware', 'index'] as const;
 export const NUMBER_FACTS = ['numaNode', 'minor', 'vfIndex'] as const;
 export const ADDRESS_FACTS = ['pciAddress', 'physicalFunction'] as const;
 export const FACT_NAMES = [...TEXT_FACTS, ...NUMBER_FACTS, ...ADDRESS_FACTS] as const;
 export type FactName = (typeof FACT_NAMES)[number];
-
-/** Where a value comes from, and how its text becomes a value. */
-export interface DeclaredSource {
-  /** Glob of files below the device's directory, or below `/sys/` or `/proc/driver/`. */
-  readonly file?: string;
-  /** A symbolic link below the device's directory; the value is the last part of its target. */
-  readonly link?: string;
-  /** Glob of names below the device's directory; the value is the text of its first wildcard. */
-  readonly entry?: string;
-  /** A cell of the device's row: a command with a pointer or a column. A pointer to a list gives each of its cells. */
-  readonly command?: string;
-  readonly pointer?: string;
-  readonly column?: string;
-  /** The first line that begins with this text; the rest of the line is the value. */
-  readonly line?: string;
-  /** Each line is a value: its last word. The words before it are `{key}`. */
-  readonly each?: 'line';
-  /** Number of the field, from 1. */
-  readonly field?: number;
-  /** Separator of the fields. Default: spaces. */
-  readonly separator?: string;
-  /** Text after the number; a value without it is not used. */
-  readonly unit?: string;
-  readonly hex?: boolean;
-  readonly scale?: number;
-  readonly offset?: number;
-  readonly map?: Readonly<Record<string, string | number>>;
-  /** Texts that mean "no value". */
-  readonly absent?: readonly (string | number)[];
-  /** With `each`: keys that are left out. */
-  readonly without?: readonly string[];
-  /** For facts: a template of the value, `{value}`. */
-  readonly as?: string;
-}
-
-export interface DeclaredReading extends DeclaredSource {
-  /** A shared metric, or `device_<family>_…`. */
-  readonly metric: string;
-  /** Only for metrics of the family itself. */
-  readonly type?: MetricType;
-  readonly help?: string;
-  readonly container?: boolean;
-  readonly wiped?: boolean;
-  readonly labels?: Readonly<Record<string, string>>;
-  /** Kinds of device that have it. Default: all. */
-  readonly kinds?: readonly string[];
-  /** Largest value of the counter, for its conditions. */
-  readonly ceiling?: number;
-}
-
-export interface DeclaredCondition extends DeclaredSource {
-  readonly type: string;
-  readonly severity: Severity;
-  readonly meaning: string;
-  readonly remedy: Remedy;
-  /** Reason while it holds. Default: the type. */
-  readonly reason?: string;
-  /** Source of the rule and its numbers. */
-  readonly source: string;
-  /** Uses the values of a declared reading, with its labels as instance. */
-  readonly reading?: string;
-  readonly kinds?: readonly string[];
-  readonly instance?: string;
-  /** Exactly one of the following. */
-  readonly above?: number;
-  readonly below?: number;
-  readonly equals?: readonly (string | number)[];
-  readonly bits?: string | number;
-  readonly growth?: { readonly above: number; readonly within: string };
-  readonly ceiling?: number;
-  readonly latched?: boolean;
-  /** The condition is normal until the time in `for` is over. */
-  readonly progress?: boolean;
-  readonly for?: string;
-  readonly recovery?: string;
-}
-
-/** Which ids of a resource belong to which devices. */
-export interface DeclaredResource {
-  /** Name with `*` for any characters; for claims, the name of the driver. */
-  readonly resource: string;
-  readonly kinds?: readonly string[];
-  /** Templates of ids. */
-  readonly ids?: readonly string[];
-  /** A template with `{id}`: the device has this alias. */
-  readonly alias?: string;
-}
-
-export interface DeclaredActivity {
-  readonly utilization?: { readonly above: number; readonly engines?: readonly string[] };
-  readonly traffic?: { readonly metrics: readonly string[]; readonly above: number };
-  readonly isForHoldersOnly: boolean;
-}
-
-/** The judges of a condition. */
+/** The judges of a condition, of which it has one. */
 export const JUDGES = ['above', 'below', 'equals', 'bits', 'growth'] as const;
+
+/** A duration such as `30s` or `1m30s`. */
+const duration: Schema<string> = {
+  type: 'string',
+  pattern: '^(?:\\d{1,9}(?:ms|s|m|h|d)){1,5}$',
+  description: 'A duration, such as 30s or 1m30s.',
+};
+const name: Schema<string> = { type: 'string', pattern: '^[a-z][a-z0-9-]{0,31}$', description: 'Lower case letters, digits and dashes.' };
+const text = (description: string, maxLength = 300): Schema<string> => ({ type: 'string', minLength: 1, maxLength, description });
+const list = <S extends Schema>(items: S, maxItems: number, description: string) =>
+  schema<readonly Of<S>[]>({ type: 'array', minItems: 1, maxItems, items, description });
+const oneOf = <const T>(values: readonly T[], description?: string) =>
+  schema<T>({ enum: values, ...(description === undefined ? {} : { description }) });
+const camel: Schema<string> = { type: 'string', pattern: '^[A-Z][A-Za-z0-9]{0,63}$', description: 'CamelCase.' };
+const hexId: Schema<string> = {
+  type: 'string',
+  pattern: '^0x[0-9a-f]{4}$',
+  description: 'Four hexadecimal digits in lower case after 0x, in quotes.',
+};
+const scalar: Schema<string | number> = { type: ['string', 'number'], maxLength: 128 };
+const boolean = (description: string): Schema<boolean> => ({ type: 'boolean', description });
+const number = (description: string): Schema<number> => ({ type: 'number', minimum: -1e15, maximum: 1e15, description });
+const kinds = list(name, 16, 'Kinds of device that have it. Default: all.');
+const object = <P extends Readonly<Record<string, Schema>>, const R extends string = never>(
+  properties: P,
+  required: readonly R[],
+  description?: string,
+) =>
+  schema<ObjectOf<P, R>>({
+    type: 'object',
+    additionalProperties: false,
+    ...(required.length === 0 ? {} : { required }),
+    properties,
+    ...(description === undefined ? {} : { description }),
+  });
+
+/** Where a value comes from: `file`, `link`, or `command` with `pointer` or `column`. */
+const source = {
+  file: text('File below the directory of the device, or below /sys/ or /proc/driver/. * matches any characters of one name, # a number.'),
+  link: text('Symbolic link below the directory of the device; the value is the last name of its target.'),
+  entry: text('Glob of names below the directory of the device; the value is the text of its first wildcard.'),
+  command: { ...name, description: 'Name of a command; the value is a cell of the row of the device.' },
+  pointer: schema<string>({
+    type: 'string',
+    pattern: '^(?:/[^/]{1,64}){1,8}$',
+    description: 'JSON pointer in the row. A list gives each of its cells.',
+  }),
+  column: text('Column of the row.', 64),
+  line: text('The first line that begins with this text; the value is the rest of the line.', 128),
+  each: oneOf(['line'], 'Each line that ends in a word after a space is a value; the text before it is {key}.'),
+  field: schema<number>({ type: 'integer', minimum: 1, maximum: 64, description: 'Number of the field in the text, from 1.' }),
+  separator: schema<string>({ type: 'string', minLength: 1, maxLength: 8, description: 'Separator of the fields. Default: spaces.' }),
+  unit: text('Text after the number. A value without this text is not used.', 16),
+  hex: boolean('The number has base 16, also without 0x.'),
+  scale: number('Factor from the number to the unit of the metric.'),
+  offset: number('Added after the scale.'),
+  map: schema<Readonly<Record<string, string | number>>>({
+    type: 'object',
+    minProperties: 1,
+    maxProperties: 64,
+    additionalProperties: scalar,
+    description: 'Value of each text. Other texts are not used.',
+  }),
+  absent: list(scalar, 16, 'Texts that mean "no value".'),
+  without: list(text('Key of a line.', 64), 64, 'With each: keys that are left out.'),
+};
+/** Where a value comes from, and how its text becomes a value. */
+export type DeclaredSource = ObjectOf<typeof source, never> & {
+  /** Of facts: a template of the value, `{value}`. */
+  readonly as?: string;
+};
+/** A template, or a source. */
+export type Fact = string | DeclaredSource;
+
+const fact = (description: string): Schema<Fact> => ({
+  type: ['string', 'object'],
+  minLength: 1,
+  maxLength: 300,
+  additionalProperties: false,
+  properties: { ...source, as: text('Template of the fact: core{value}.', 128) },
+  description: `${description} A template such as '{name}', or a source.`,
+});
+
+const command = object(
+  {
+    path: schema<string>({ type: 'string', pattern: '^/[\\w./+-]{1,255}$', description: 'Absolute path of the program.' }),
+    args: schema<readonly string[]>({
+      type: 'array',
+      maxItems: 32,
+      items: { type: 'string', maxLength: 512 },
+      description: 'Its arguments. No shell reads them.',
+    }),
+    format: oneOf(['json', 'csv']),
+    rows: schema<string>({
+      type: 'string',
+      pattern: '^(?:/[^/]{1,64}){0,8}$',
+      description: 'JSON pointer of the list of rows. Default: the complete output.',
+    }),
+    columns: list(text('Column.', 64), 64, 'Columns of a CSV output without a header line.'),
+    separator: schema<string>({ type: 'string', minLength: 1, maxLength: 8 }),
+    key: text('Cell that names the device of a row: a JSON pointer, or a column.', 128),
+    every: { ...duration, description: 'Time between two runs. Default: each refresh.' },
+    timeout: { ...duration, description: 'Deadline of a run. Default: 3s. All programs together: 8s at most.' },
+    optional: boolean('The program may be absent without a problem.'),
+  },
+  ['path', 'format'],
+);
+/** A program whose output has rows. `captured` is set only by `family check --root`: a file with the output of an earlier run, for a program that does not run. */
+export type DeclaredCommand = Of<typeof command> & { readonly captured?: string };
+
+const pci = object(
+  {
+    vendor: hexId,
+    devices: list(hexId, 256, 'PCI device ids.'),
+    class: schema<string>({ type: 'string', pattern: '^[0-9a-f]{2,6}$', description: 'Prefix of the class code, without 0x, in quotes.' }),
+    drivers: list(text('Name of the driver.', 64), 16, 'Drivers, one of which is bound to the function.'),
+    functions: oneOf(['physical', 'virtual']),
+  },
+  [],
+  'PCI functions that have all these properties.',
+);
+export type DeclaredPci = Of<typeof pci>;
+
+const places = object(
+  {
+    sysfs: text('Glob of directories, without /sys/: class/acme/acme#.'),
+    pci: { ...pci, minProperties: 1 },
+    command: { ...name, description: 'Name of a command; each of its rows is a device.' },
+  },
+  [],
+  'Where the devices are: exactly one of sysfs, pci and command.',
+);
+const place = { ...places, minProperties: 1, maxProperties: 1 };
+export type DeclaredPlace = Of<typeof places>;
+
+const templates = (what: string, most: number) => list(text('Template.', 200), most, what);
+
+const devices = object(
+  {
+    kind: name,
+    find: place,
+    rows: schema<Readonly<Record<string, string>>>({
+      type: 'object',
+      maxProperties: 8,
+      additionalProperties: text('Template.', 200),
+      description: 'For each command the text that the key of a row equals.',
+    }),
+    id: fact('The name of the device, stable over reboots.'),
+    identity: fact('What identifies the hardware under any name, such as its serial number. Default: the id.'),
+    aliases: list(fact('Another name that a plugin may use.'), 8, 'Other names that plugins use.'),
+    parent: fact('The id of the device that contains it.'),
+    facts: object(Object.fromEntries(FACT_NAMES.map((one) => [one, fact(`Fact ${one}.`)])) as Readonly<Record<FactName, Schema<Fact>>>, []),
+    nodes: templates('Absolute paths of the device nodes that a container needs.', 16),
+  },
+  ['kind', 'find', 'id'],
+);
+/** One kind of device and where it is found. */
+export type DeclaredDevices = Of<typeof devices>;
+
+const reading = object(
+  {
+    metric: schema<string>({
+      type: 'string',
+      pattern: '^device_[a-z0-9_]{1,100}$',
+      description: 'A shared metric, or device_<family>_… in base units.',
+    }),
+    type: oneOf<MetricType>(['gauge', 'counter']),
+    help: text('One sentence that describes the value.'),
+    container: boolean('The container that holds the device gets the metric too.'),
+    wiped: boolean('A reset or a reboot can wipe it: an incident keeps its last value.'),
+    labels: schema<Readonly<Record<string, string>>>({
+      type: 'object',
+      maxProperties: 8,
+      propertyNames: { pattern: '^[a-z][a-z0-9_]{0,31}$' },
+      additionalProperties: { type: 'string', minLength: 1, maxLength: 128 },
+      description: 'Fixed texts, or {1}, {2} for the wildcards of the file, {key} for the key of a line.',
+    }),
+    kinds,
+    ...source,
+  },
+  ['metric'],
+);
+export type DeclaredReading = Of<typeof reading>;
+
+const condition = object(
+  {
+    type: camel,
+    severity: oneOf<Severity>(['fatal', 'degraded', 'info']),
+    meaning: text('One or two sentences for the reference page.', 600),
+    remedy: oneOf<Remedy>([
+      'none',
+      'reset',
+      'reboot',
+      'power-cycle',
+      'replace',
+      'check-cable',
+      'enable-port',
+      'check-subnet-manager',
+      'check-cooling',
+      'check-power',
+      'restart-workload',
+      'reload-driver',
+      'reseat',
+      'inspect',
+    ]),
+    reason: { ...camel, description: 'Reason while it holds. Default: the type.' },
+    source: text('Where the rule and its numbers come from.'),
+    reading: text('Metric of a declared reading whose values are judged.', 120),
+    kinds,
+    instance: text('Template of the part of the device. Default: the wildcards of the file.', 128),
+    above: number('It holds while the value is greater.'),
+    below: number('It holds while the value is smaller.'),
+    equals: list(scalar, 32, 'It holds while the value is one of these.'),
+    bits: schema<string | number>({
+      type: ['string', 'integer'],
+      minimum: 1,
+      maximum: 9_007_199_254_740_991,
+      pattern: '^0x[0-9a-f]{1,16}$',
+      description: 'It holds while one of these bits is set.',
+    }),
+    growth: object(
+      { above: schema<number>({ type: 'number', minimum: 0, maximum: 1e15 }), within: duration },
+      ['above', 'within'],
+      'It holds while the counter grows by more than this.',
+    ),
+    ceiling: schema<number>({ type: 'number', minimum: 1, maximum: 9_007_199_254_740_991, description: 'Largest value of the counter.' }),
+    latched: boolean('It usually stays until an operator acts.'),
+    progress: boolean('It is normal until the time in for is over.'),
+    for: { ...duration, description: 'Time for which it must hold before it counts.' },
+    recovery: { ...duration, description: 'Time without the condition before it is withdrawn.' },
+    ...source,
+  },
+  ['type', 'severity', 'meaning', 'remedy', 'source'],
+);
+/** It has exactly one of {@link JUDGES}. */
+export type DeclaredCondition = Of<typeof condition>;
+
+const resource = object(
+  {
+    resource: text('Name of the resource, or of the DRA driver. * matches any characters.', 200),
+    kinds,
+    ids: templates('Ids of the devices in this resource.', 8),
+    alias: text('Alias that the device of an id has: core{id}.', 128),
+  },
+  ['resource'],
+);
+/** Which ids of a resource belong to which devices. */
+export type DeclaredResource = Of<typeof resource>;
+
+const activity = object(
+  {
+    utilization: object(
+      { above: schema<number>({ type: 'number', minimum: 0, maximum: 1 }), engines: list(text('Engine.', 64), 32, 'Engines that count.') },
+      ['above'],
+    ),
+    traffic: object(
+      {
+        above: schema<number>({ type: 'number', minimum: 0, maximum: 1e15 }),
+        metrics: list(text('Metric.', 120), 16, 'Counters of bytes.'),
+      },
+      ['above', 'metrics'],
+    ),
+    isForHoldersOnly: boolean('Only processes of the holder use the device.'),
+  },
+  ['isForHoldersOnly'],
+  'What shows that a device works.',
+);
+
+const declaration = object(
+  {
+    family: schema<string>({
+      type: 'string',
+      pattern: '^[a-z][a-z0-9]{1,19}$',
+      description: 'Name of the family: lower case letters and digits.',
+    }),
+    summary: text('The hardware in one line.', 120),
+    proven: text('What the declaration was checked against.', 600),
+    enabled: boolean('False: the family is read only when the configuration enables it. Default true.'),
+    commands: schema<Readonly<Record<string, DeclaredCommand>>>({
+      type: 'object',
+      maxProperties: 8,
+      propertyNames: { pattern: name.pattern },
+      additionalProperties: command,
+      description: 'Programs whose output has rows, by name.',
+    }),
+    devices: list(devices, 16, 'The kinds of device and where they are.'),
+    pcie: boolean('Adds the metrics and conditions of the PCIe link to each device that has a PCI address.'),
+    hwmon: boolean('Adds the sensors of the hardware monitors below each device, their limits, and the condition OverTemperature.'),
+    readings: list(reading, 64, 'What is measured.'),
+    conditions: list(condition, 32, 'What can be wrong with a device.'),
+    resources: list(resource, 32, 'Which ids of a resource belong to which device.'),
+    activity,
+  },
+  ['family', 'summary', 'devices'],
+);
+/** A device family as data: the checked content of one YAML file. Plain data, so it crosses a thread boundary. */
+export type Declaration = Of<typeof declaration>;
+
+/** `device-agent family schema` prints it. */
+export const declarationSchema: Readonly<Record<string, unknown>> = {
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  title: 'Device family of device-agent',
+  ...declaration,
+};

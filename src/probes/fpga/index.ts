@@ -1,10 +1,10 @@
 import type { Host } from '../../host/host.ts';
-import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { DeviceAccess } from '../../model/access.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import type { Device } from '../../model/device.ts';
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
+import { addressOfId } from '../kit/ids.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 import { BOARDS } from './board.ts';
 import { allConditions } from './conditions.ts';
@@ -52,15 +52,10 @@ const namesOf = (device: Device): readonly string[] => [device.id, ...device.ali
 
 /** Prefers boards: a port has the address of its board or of a virtual function. */
 function atAddress(name: string, devices: readonly Device[]): readonly Device[] {
-  const address = fullAddress(name) ?? fullAddress(name.replace(/--?\d+$/, '')) ?? fullAddress(dashed(name));
+  const address = addressOfId(name) ?? addressOfId(name.replace(/--?\d+$/, '')) ?? addressOfId(dashed(name));
   if (address === undefined) return [];
   const boards = devices.filter((device) => device.kind === 'fpga' && [device.pciAddress, ...namesOf(device)].includes(address));
   return boards.length > 0 ? boards : devices.filter((device) => device.pciAddress === address);
-}
-
-/** Requires the function number: plugins always give it, and without it other text could match. */
-function fullAddress(text: string): string | undefined {
-  return /\.[0-7]$/.test(text) ? normalizePciAddress(text) : undefined;
 }
 
 /** Converts `pci-0000-3b-00-0`, the form that drivers of resource claims use for addresses. */

@@ -4,6 +4,7 @@ import type { Host } from '../../host/host.ts';
 import { isPciAddress, pciAddressOf } from '../../host/pci/pci.ts';
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
+import { netdevsOf, virtualFunctionsOf } from '../kit/network.ts';
 import { type PciFunction, readDirectAccess, readPciFunction } from '../kit/pcie/function.ts';
 
 export const CLASS = 'class/infiniband';
@@ -62,22 +63,10 @@ function pciFunction(sys: Tree, address: string, known: VirtualFunctions): Locat
   const { physicalFunction, ...read } = readPciFunction(sys, address);
   const common = defined({ ...read, direct: readDirectAccess(sys, address, read.pciPath) });
   if (physicalFunction === undefined) return { kind: 'pf', ...common };
-  const vfIndex = virtualFunctionsOf(sys, physicalFunction, known).get(address);
+  const numbers = known.get(physicalFunction) ?? virtualFunctionsOf(sys, physicalFunction);
+  known.set(physicalFunction, numbers);
+  const vfIndex = numbers.get(address);
   return { kind: 'vf', ...common, physicalFunction, ...(vfIndex !== undefined && { vfIndex }) };
-}
-
-function virtualFunctionsOf(sys: Tree, physicalFunction: string, known: VirtualFunctions): ReadonlyMap<string, number> {
-  const found = known.get(physicalFunction);
-  if (found !== undefined) return found;
-  const directory = `bus/pci/devices/${physicalFunction}`;
-  const functions = new Map<string, number>();
-  for (const name of sys.list(directory)) {
-    const index = /^virtfn(\d+)$/.exec(name)?.[1];
-    const target = index === undefined ? undefined : sys.link(`${directory}/${name}`);
-    if (target !== undefined) functions.set(basename(target), Number(index));
-  }
-  known.set(physicalFunction, functions);
-  return functions;
 }
 
 /**
@@ -92,35 +81,21 @@ export function isInOtherNamespace(sys: Tree, { pciAddress, kind }: Location): b
 }
 
 /**
- * Returns the network interface of each port of a RoCE device, keyed by port number. When the device has several ports, the
- * interface's `dev_port` (from 0) tells its port. `gid_attrs` is not used, because most of its hundreds of files fail. The map is
- * empty when the interface is in the network namespace of a container. Soft RoCE has no device; its `parent` names the interface.
+ * Returns the network interface of each port of a RoCE device, keyed by port number. `gid_attrs` is not used, because most of its hundreds of
+ * files fail. The map is empty when the interface is in the network namespace of a container. Soft RoCE has no device; its `parent` names
+ * the interface.
  */
 export function findNetdevs(sys: Tree, directory: string, ports: readonly string[]): ReadonlyMap<string, string> {
-  const names = sys.list(`${directory}/device/net`);
-  const only = names.length === 0 ? sys.text(`${directory}/parent`) : names[0];
-  if (ports.length === 1 && names.length <= 1 && only) return new Map([[ports[0] as string, only]]);
-  const found = new Map<string, string[]>();
-  for (const name of names) {
-    const devPort = sys.text(`${directory}/device/net/${name}/dev_port`);
-    if (devPort === undefined || !/^\d{1,4}$/.test(devPort)) continue;
-    const port = String(Number(devPort) + 1);
-    found.set(port, [...(found.get(port) ?? []), name]);
-  }
+  const netdevs = netdevsOf(sys, `${directory}/device`);
+  const only = netdevs.length === 0 ? sys.text(`${directory}/parent`) : netdevs[0]?.name;
+  if (ports.length === 1 && netdevs.length <= 1 && only) return new Map([[ports[0] as string, only]]);
   return new Map(
-    [...found].flatMap(([port, netdevs]) => {
-      const [name, ...others] = netdevs.length === 1 ? netdevs : netdevs.filter((each) => isUplink(sys, `${directory}/device/net/${each}`));
-      return name === undefined || others.length > 0 ? [] : [[port, name] as const];
+    ports.flatMap((port) => {
+      const all = netdevs.filter(({ devPort }) => devPort === Number(port) - 1);
+      const [first, ...others] = all.length === 1 ? all : all.filter(({ represents }) => represents === undefined);
+      return first === undefined || others.length > 0 ? [] : [[port, first.name] as const];
     }),
   );
-}
-
-/**
- * In switchdev mode the representors of virtual functions have the same `dev_port` as the interface of the port. Their `phys_port_name`
- * differs: a representor has for example `pf0vf1`; a port has `p0` or no name. Source: Linux Documentation/networking/switchdev.rst.
- */
-function isUplink(sys: Tree, netdev: string): boolean {
-  return /^(?:p\d+(?:s\d+)?)?$/.test(sys.text(`${netdev}/phys_port_name`) ?? '');
 }
 
 /** Returns true when the class directory has an entry, or exists but cannot be listed. */

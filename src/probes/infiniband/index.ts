@@ -1,9 +1,8 @@
-import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { Resolve } from '../../model/allocation.ts';
-import type { Device } from '../../model/device.ts';
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
-import { dranetNames, isClaimed, isNetworkDriver, ownAddress } from '../kit/network-claims.ts';
+import { addressOfId, idsWhere } from '../kit/ids.ts';
+import { dranetNames, isClaimed, isNetworkDriver, ownAddress } from '../kit/network.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
@@ -20,23 +19,14 @@ import { createInfinibandProbe } from './probe.ts';
  * A plain number names a share of a pool, not a device.
  */
 export const resolve: Resolve = ({ deviceId, claim }, devices) => {
-  if (claim !== undefined && isNetworkDriver(claim.driver)) return ids(devices, (device) => isClaimed(claim, device));
+  if (claim !== undefined && isNetworkDriver(claim.driver)) return idsWhere(devices, (device) => isClaimed(claim, device));
   const name = deviceId.trim().replace(/^\/dev\/infiniband\//, '');
   if (name === '' || /^\d+$/.test(name)) return [];
-  const address = fullAddress(name);
-  if (address !== undefined) return ids(devices, (device) => ownAddress(device) === address);
+  const address = addressOfId(name);
+  if (address !== undefined) return idsWhere(devices, (device) => ownAddress(device) === address);
   const lower = name.toLowerCase();
-  return ids(devices, (device) => [device.id, ...device.aliases].some((alias) => alias.toLowerCase() === lower));
+  return idsWhere(devices, (device) => [device.id, ...device.aliases].some((alias) => alias.toLowerCase() === lower));
 };
-
-function ids(devices: readonly Device[], matches: (device: Device) => boolean): readonly string[] {
-  return devices.filter(matches).map((device) => device.id);
-}
-
-/** Requires the function number: plugins always give it, and without it other text could match. */
-function fullAddress(text: string): string | undefined {
-  return /\.[0-7]$/.test(text) ? normalizePciAddress(text) : undefined;
-}
 
 export const family = defineFamily({
   name: 'infiniband',

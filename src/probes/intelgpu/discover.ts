@@ -4,6 +4,7 @@ import type { Host } from '../../host/host.ts';
 import { isPciAddress } from '../../host/pci/pci.ts';
 import type { Problem } from '../../model/collection.ts';
 import { copiedCard, mayHaveCard } from '../kit/drm/cards.ts';
+import { virtualFunctionsOf } from '../kit/network.ts';
 
 const CLASS = 'class/drm';
 const DRIVERS = ['i915', 'xe'] as const;
@@ -93,19 +94,19 @@ const minorOf = (place: CardPlace, before: CardPlace | undefined): Partial<CardP
 
 /** Virtual functions of a card. `known`: places with a driver of Intel, which get their parent and number here. */
 function virtualFunctions(sys: Tree, card: CardPlace, known: ReadonlyMap<string, CardPlace>): readonly CardPlace[] {
-  return sys.list(card.directory).flatMap((name): CardPlace[] => {
-    const index = /^virtfn(\d{1,4})$/.exec(name)?.[1];
-    const address = index === undefined ? '' : basename(sys.link(`${card.directory}/${name}`) ?? '');
-    if (!isPciAddress(address)) return [];
-    const driver = sys.link(`${onBus(address)}/driver`);
-    const place = known.get(address) ?? {
-      address,
-      directory: onBus(address),
-      nodes: [],
-      ...(driver !== undefined && { driver: basename(driver) }),
-    };
-    return [{ ...place, parent: card.address, vfIndex: Number(index) }];
-  });
+  if (!card.directory.startsWith('bus/')) return [];
+  return [...virtualFunctionsOf(sys, card.address)]
+    .filter(([address]) => isPciAddress(address))
+    .map(([address, vfIndex]): CardPlace => {
+      const driver = sys.link(`${onBus(address)}/driver`);
+      const place = known.get(address) ?? {
+        address,
+        directory: onBus(address),
+        nodes: [],
+        ...(driver !== undefined && { driver: basename(driver) }),
+      };
+      return { ...place, parent: card.address, vfIndex };
+    });
 }
 
 function placeOf(sys: Tree, node: string): CardPlace | { readonly problem: Problem } | undefined {

@@ -1,10 +1,10 @@
 import { kernelLogNeed } from '../../host/kernel-log/problems.ts';
-import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import type { ClaimName } from '../../model/claim-hardware.ts';
 import type { Device } from '../../model/device.ts';
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
+import { addressOfId, idsOfClaim, idsOfGraphicsNode, idsWhere } from '../kit/ids.ts';
 import { logLineOf } from '../kit/log-rows.ts';
 import { nodeAccess } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
@@ -15,8 +15,8 @@ import { isPresent } from './discover.ts';
 import { metrics } from './metrics.ts';
 import { IntelgpuProbe } from './probe.ts';
 
-/** Names of Intel's DRA driver: for GPUs, and for GPUs that a virtual machine gets as a whole. */
-const DRIVERS: ReadonlySet<string> = new Set(['gpu.intel.com', 'gpu-vfio.intel.com']);
+/** Intel's DRA drivers: for GPUs, and for GPUs that a virtual machine gets as a whole. */
+const [DRA_DRIVER, FOR_MACHINES] = ['gpu.intel.com', 'gpu-vfio.intel.com'];
 
 /** Resources of Intel's plugin that show all GPUs to a monitor. Their holder uses none. */
 const MONITORING = /^gpu\.intel\.com\/(?:i915_|xe_)?monitoring$/;
@@ -26,19 +26,11 @@ const MONITORING = /^gpu\.intel\.com\/(?:i915_|xe_)?monitoring$/;
  * plugins, a PCI address may have any spelling, and claims name `0000-03-00-0-0xe20b` or `card0`.
  */
 export const resolve: Resolve = ({ resource, deviceId, claim }, devices) => {
-  if (claim !== undefined) {
-    if (!DRIVERS.has(claim.driver)) return [];
-    return ids(devices.filter((device) => claimNames(device).some(({ device: name }) => name === claim.device)));
-  }
+  if (claim !== undefined) return idsOfClaim(devices, claim, anyClaimNames);
   if (MONITORING.test(resource)) return [];
-  const name = deviceId.trim();
-  const node = /^(?:\/dev\/dri\/)?((?:card|renderD)\d{1,6})(?:-\d{1,6})?$/.exec(name)?.[1];
-  if (node !== undefined) return ids(devices.filter(({ characterDevices = [] }) => characterDevices.includes(`/dev/dri/${node}`)));
-  const address = /\.[0-7]$/.test(name) ? normalizePciAddress(name) : undefined;
-  return address === undefined ? [] : ids(devices.filter(({ id }) => id === address));
+  const address = addressOfId(deviceId);
+  return idsOfGraphicsNode(deviceId, devices) ?? idsWhere(devices, ({ id }) => id === address);
 };
-
-const ids = (devices: readonly Device[]): readonly string[] => devices.map(({ id }) => id);
 
 /** The driver names a GPU by its address and PCI device id; with the option `classic` by its card. */
 export function claimNames({ id, pciDevice, driver, characterDevices = [] }: Device): readonly ClaimName[] {
@@ -47,9 +39,12 @@ export function claimNames({ id, pciDevice, driver, characterDevices = [] }: Dev
     ...(pciDevice === undefined ? [] : [`${id.replaceAll(/[:.]/g, '-')}-${pciDevice}`]),
     ...(card === undefined ? [] : [card]),
   ];
-  const claimed = driver?.endsWith('vfio-pci') === true ? 'gpu-vfio.intel.com' : 'gpu.intel.com';
-  return names.map((device) => ({ driver: claimed, device }));
+  return names.map((name) => ({ driver: driver?.endsWith('vfio-pci') === true ? FOR_MACHINES : DRA_DRIVER, device: name }));
 }
+
+/** A claim of either driver may name a GPU. */
+const anyClaimNames = (device: Device): readonly ClaimName[] =>
+  claimNames(device).flatMap((name) => [DRA_DRIVER, FOR_MACHINES].map((driver) => ({ ...name, driver })));
 
 /** The family has two kinds of devices. `gpu` is a card or an integrated GPU. `vf` is a virtual function of one. */
 export const family = defineFamily({

@@ -4,6 +4,7 @@ import type { Host } from '../../host/host.ts';
 import { isPciAddress, vfioNodeOf } from '../../host/pci/pci.ts';
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
+import { netdevsOf, virtualFunctionsOf } from '../kit/network.ts';
 import { readPciFunction } from '../kit/pcie/function.ts';
 import type { NetdevOptions } from './declaration.ts';
 
@@ -65,7 +66,7 @@ export function survey(sys: Tree, addresses: readonly string[], classes: Map<str
   }
   const own = addresses.filter((address) => classes.get(address) === true);
   const entries = new Map(own.map((address) => [address, sys.list(`${PCI}/${address}`)]));
-  const numbers = new Map([...entries].map(([address, names]) => [address, numbersOf(sys, address, names)]));
+  const numbers = new Map([...entries].map(([address, names]) => [address, virtualFunctionsOf(sys, address, names)]));
   const isExclusive = sys.text('module/ib_core/parameters/netns_mode') === 'N';
   const functions = new Map<string, NetworkFunction>();
   for (const [address, names] of entries) {
@@ -88,18 +89,6 @@ export function survey(sys: Tree, addresses: readonly string[], classes: Map<str
 function kindOf(physicalFunction: string | undefined, virtualFunctions: number, names: readonly string[]): FunctionKind {
   if (physicalFunction !== undefined) return 'vf';
   return virtualFunctions > 0 || names.includes('sriov_totalvfs') ? 'pf' : 'function';
-}
-
-/** Numbers of the virtual functions of a function, keyed by PCI address. */
-function numbersOf(sys: Tree, address: string, names: readonly string[]): ReadonlyMap<string, number> {
-  return new Map(
-    names
-      .filter((name) => /^virtfn\d{1,5}$/.test(name))
-      .flatMap((name) => {
-        const target = sys.link(`${PCI}/${address}/${name}`);
-        return target === undefined ? [] : [[basename(target), Number(name.slice('virtfn'.length))] as const];
-      }),
-  );
 }
 
 /** Class 02 of the PCI-SIG: Ethernet, InfiniBand and other network controllers. */
@@ -134,24 +123,22 @@ function networkFunction(
   });
 }
 
-/** Source of the names of ports: Linux Documentation/networking/switchdev.rst. */
 function interfacesOf(sys: Tree, directory: string | undefined): Pick<NetworkFunction, 'interfaces' | 'representors' | 'permanentMac'> {
-  const interfaces: string[] = [];
-  const representors = new Map<number, string>();
-  for (const name of directory === undefined ? [] : sys.list(`${directory}/net`)) {
-    const port = sys.text(`${directory}/net/${name}/phys_port_name`) ?? '';
-    const number = /^(?:c\d+)?pf\d+vf(\d{1,5})$/.exec(port)?.[1];
-    if (number !== undefined) representors.set(Number(number), name);
-    else if (!/pf\d+/.test(port)) interfaces.push(name);
-  }
-  const permanentMac = interfaces.map((name) => permanentMacOf(sys, `${directory}/net/${name}`)).find((mac) => mac !== undefined);
-  return { interfaces, representors, ...(permanentMac !== undefined && { permanentMac }) };
+  const all = directory === undefined ? [] : netdevsOf(sys, directory);
+  const ports = all.filter(({ represents }) => represents === undefined);
+  const first = ports.filter(({ devPort }) => devPort === 0);
+  const permanentMac = first.map(({ name }) => permanentMacOf(sys, `${directory}/net/${name}`)).find((mac) => mac !== undefined);
+  return {
+    interfaces: ports.map(({ name }) => name),
+    representors: new Map(all.flatMap(({ name, represents }) => (typeof represents === 'number' ? [[represents, name] as const] : []))),
+    ...(permanentMac !== undefined && { permanentMac }),
+  };
 }
 
 /** Of the interface of the first port. `addr_assign_type` 0 is NET_ADDR_PERM. Source: Linux Documentation/ABI/testing/sysfs-class-net. */
 function permanentMacOf(sys: Tree, directory: string): string | undefined {
   const mac = sys.text(`${directory}/address`)?.toLowerCase();
-  const isPermanent = sys.text(`${directory}/addr_assign_type`) === '0' && sys.text(`${directory}/dev_port`) === '0';
+  const isPermanent = sys.text(`${directory}/addr_assign_type`) === '0';
   return isPermanent && mac !== undefined && /^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$/.test(mac) ? mac : undefined;
 }
 

@@ -1,11 +1,11 @@
-import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import type { ClaimName } from '../../model/claim-hardware.ts';
 import type { Device } from '../../model/device.ts';
 import { namesIn } from '../../model/known-text.ts';
 import type { ShownReading } from '../../model/shared-metrics.ts';
 import { defineFamily } from '../family.ts';
-import { dranetNames, isClaimed, SRIOV_DRIVER, sriovName } from '../kit/network-claims.ts';
+import { addressOfId, idsWhere } from '../kit/ids.ts';
+import { dranetNames, isClaimed, SRIOV_DRIVER, sriovName } from '../kit/network.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
@@ -21,14 +21,10 @@ import { NetdevProbe } from './probe.ts';
  * are found by the hardware that its files name.
  */
 export const resolve: Resolve = ({ deviceId, claim }, devices) => {
-  if (claim !== undefined) return ids(devices, (device) => isClaimed(claim, device));
-  // Plugins always give the number of the function. Without it, other text could match.
-  const address = /\.[0-7]$/.test(deviceId.trim()) ? normalizePciAddress(deviceId) : undefined;
-  return address === undefined ? [] : ids(devices, (device) => device.pciAddress === address);
+  if (claim !== undefined) return idsWhere(devices, (device) => isClaimed(claim, device));
+  const address = addressOfId(deviceId);
+  return idsWhere(devices, (device) => address !== undefined && device.pciAddress === address);
 };
-
-const ids = (devices: readonly Device[], matches: (device: Device) => boolean): readonly string[] =>
-  devices.filter(matches).map(({ id }) => id);
 
 /** Names of a function in the slices of both drivers. The driver for SR-IOV offers virtual functions only. */
 export function claimNames(device: Device): readonly ClaimName[] {

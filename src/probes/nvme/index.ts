@@ -1,7 +1,7 @@
-import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
+import { addressOfId, idsWhere } from '../kit/ids.ts';
 import { nodeAccess } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
@@ -24,11 +24,8 @@ export const resolve: Resolve = ({ deviceId, claim }, devices) => {
   const text = deviceId.trim();
   const name = text.replace(DIRECTORY, '').toLowerCase();
   if (name === '' || /^\d+$/.test(name)) return [];
-  // The function is required: without it other text could match.
-  const address = /\.[0-7]$/.test(name) ? normalizePciAddress(name) : undefined;
-  return devices
-    .filter(({ id, aliases }) => id === address || [id, ...aliases].some((known) => known.toLowerCase() === name))
-    .map(({ id }) => id);
+  const address = addressOfId(name);
+  return idsWhere(devices, ({ id, aliases }) => id === address || [id, ...aliases].some((known) => known.toLowerCase() === name));
 };
 
 /**

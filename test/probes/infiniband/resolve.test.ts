@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Device } from '../../../src/model/device.ts';
 import { family, resolve } from '../../../src/probes/infiniband/index.ts';
-import { dranetName } from '../../../src/probes/kit/network-claims.ts';
+import { dranetName } from '../../../src/probes/kit/network.ts';
 import { probeCase, reportOf } from './harness.ts';
 
 const device = (part: Partial<Device> & Pick<Device, 'id'>): Device => ({ family: 'infiniband', kind: 'pf', aliases: [], ...part });

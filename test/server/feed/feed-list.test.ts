@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dranetNames } from '../../../src/probes/kit/network-claims.ts';
+import { dranetNames } from '../../../src/probes/kit/network.ts';
 import { feedList } from '../../../src/server/feed/feed-list.ts';
 import { allocation } from '../../support/snapshots.ts';
 import { broken, gpu, HEALTHY, snapshotOf } from './support.ts';

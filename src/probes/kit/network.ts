@@ -1,3 +1,5 @@
+import { basename } from 'node:path';
+import type { Tree } from '../../host/fs/tree.ts';
 import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { Claim } from '../../model/allocation.ts';
 import { type ClaimName, isLabel } from '../../model/claim-hardware.ts';
@@ -56,4 +58,41 @@ function base32(bytes: Uint8Array): string {
 /** A scalable function has the address of the function that carries it, so the address does not identify it. */
 export function ownAddress(device: Device): string | undefined {
   return device.kind === 'sf' ? undefined : device.pciAddress;
+}
+
+/** Numbers of the virtual functions of a function, by PCI address: those of its `virtfn` links. `names`: the entries of its directory. */
+export function virtualFunctionsOf(sys: Tree, address: string, names?: readonly string[]): ReadonlyMap<string, number> {
+  const directory = `bus/pci/devices/${address}`;
+  return new Map(
+    (names ?? sys.list(directory)).flatMap((name) => {
+      const number = /^virtfn(\d{1,5})$/.exec(name)?.[1];
+      const target = number === undefined ? undefined : sys.link(`${directory}/${name}`);
+      return target === undefined ? [] : [[basename(target), Number(number)] as const];
+    }),
+  );
+}
+
+/** A network interface of a device. */
+export interface Netdev {
+  readonly name: string;
+  /** Number of its port, from 0; absent when the file `dev_port` does not tell. */
+  readonly devPort?: number;
+  /** On the switch in the adapter, it stands for another function: the number of a virtual function, or something else. */
+  readonly represents?: number | 'other';
+}
+
+/**
+ * The interfaces in the directory `net` of a device. In switchdev mode the representors of virtual functions have the same `dev_port` as the
+ * interface of the port, and another `phys_port_name`: `pf0vf1`, or a number by older drivers, where a port has `p0` or none. Source: Linux
+ * Documentation/networking/switchdev.rst.
+ */
+export function netdevsOf(sys: Tree, directory: string): readonly Netdev[] {
+  return sys.list(`${directory}/net`).map((name) => {
+    const text = (file: string): string => sys.text(`${directory}/net/${name}/${file}`) ?? '';
+    const port = text('phys_port_name');
+    const number = /^(?:c\d+)?pf\d+vf(\d{1,5})$/.exec(port)?.[1];
+    const represents = number !== undefined ? Number(number) : /^(?:p\d+(?:s\d+)?)?$/.test(port) ? undefined : ('other' as const);
+    const devPort = /^\d{1,4}$/.exec(text('dev_port'))?.[0];
+    return { name, ...(devPort !== undefined && { devPort: Number(devPort) }), ...(represents !== undefined && { represents }) };
+  });
 }
