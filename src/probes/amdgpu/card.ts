@@ -1,18 +1,17 @@
-import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import type { PciDatabase } from '../../host/pci/pci-names.ts';
-import { isSuspended } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
 import { defined } from '../../model/defined.ts';
 import type { DirectAccess } from '../../model/device.ts';
 import { DeviceFiles, type DriverErrors, type FileFact } from '../kit/device-files.ts';
+import { cardHangs, idsInUevent, isCardAsleep } from '../kit/drm/cards.ts';
 import { type MonitorSample, readingOf } from '../kit/hwmon.ts';
 import { isDue, Kept, type Pace } from '../kit/pace.ts';
 import { readDirectAccess } from '../kit/pcie/function.ts';
 import { PCIE_EVERY_MS, PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
 import { CredibleLimits } from '../kit/temperature.ts';
-import { parseCount, parsePercent, plainText } from '../kit/text.ts';
+import { parseCount, parsePercent } from '../kit/text.ts';
 import type { AmdgpuOptions } from './declaration.ts';
 import { type CardPlace, MODELS, nameOf } from './discover.ts';
 import { type CardMonitor, findCardMonitor, readCardMonitor } from './hwmon.ts';
@@ -119,17 +118,15 @@ export class Card {
   read(pace: Pace): CardReadResult {
     const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.address, errors: AMDGPU_ERRORS });
     this.problems = [];
-    if (this.#isAsleep()) return { state: 'asleep' };
+    if (isCardAsleep(this.#host.sys, this.place.directory)) return { state: 'asleep' };
     const link = this.#readPcie(files, pace);
     if (link.pcie?.answers === false) return { state: 'gone', pcie: link.pcie };
     this.#readFacts(files, pace);
     const sample = this.#readValues(files, pace);
     // The card may have begun to sleep after the first look.
-    if (files.refused > 0 && this.#isAsleep()) return { state: 'asleep' };
+    if (files.refused > 0 && isCardAsleep(this.#host.sys, this.place.directory)) return { state: 'asleep' };
     if (files.isHung) {
-      this.problems = [
-        { code: 'card-hangs', message: `an earlier read of /sys/${this.place.directory} still hangs`, device: this.place.address },
-      ];
+      this.problems = [cardHangs(this.place)];
       return { state: 'hung' };
     }
     this.problems = [...files.problems, ...this.#keptProblems.facts, ...this.#keptProblems.pcie, ...sample.ras.problems];
@@ -140,10 +137,6 @@ export class Card {
   readPartition(directory: string): readonly Sample[] | undefined {
     const bytes = this.#host.sys.bytes(`${directory}/xcp/xcp_metrics`, TABLE_LIMIT);
     return bytes === undefined ? undefined : decodeXcpMetrics(bytes).table?.samples;
-  }
-
-  #isAsleep(): boolean {
-    return isSuspended(this.#host.sys.reread(`${this.place.directory}/power/runtime_status`).text);
   }
 
   close(): void {
@@ -195,7 +188,7 @@ export class Card {
     const { sys } = this.#host;
     const { address, directory } = this.place;
     const { facts } = this;
-    const ids = facts.pciDevice === undefined ? pciIdsOf(sys, directory) : undefined;
+    const ids = facts.pciDevice === undefined ? idsInUevent(sys, directory) : undefined;
     const memoryVendor = facts.memoryVendor ?? word('mem_info_vram_vendor');
     const unique = facts.uniqueId ?? word('unique_id')?.toLowerCase();
     const model = facts.model ?? word('product_name');
@@ -259,13 +252,4 @@ export class Card {
       files.problem('metrics-unit', `/sys/${path}: powers of version ${table.version} are in watts or milliwatts`);
     return table;
   }
-}
-
-/** Vendor and device from `uevent`, for trees without the files of the PCI core. */
-function pciIdsOf(sys: Tree, directory: string): { readonly vendor: string; readonly device: string } | undefined {
-  const text = plainText(sys.read(`${directory}/uevent`).text ?? '');
-  const [, vendor, device] = /^PCI_ID=([0-9A-F]{4}):([0-9A-F]{4})$/m.exec(text) ?? [];
-  return vendor === undefined || device === undefined
-    ? undefined
-    : { vendor: `0x${vendor.toLowerCase()}`, device: `0x${device.toLowerCase()}` };
 }

@@ -2,6 +2,7 @@ import type { ProblemSpec } from '../../model/collection.ts';
 import { minutes, seconds } from '../../model/duration.ts';
 import { constant, integerOption, type OptionSpecs, type OptionValues, pacedOption } from '../../model/options.ts';
 import { fileProblems } from '../kit/device-files.ts';
+import { cardProblems } from '../kit/drm/cards.ts';
 import { sensorProblems } from '../kit/temperature.ts';
 
 export const options = {
@@ -25,16 +26,6 @@ export const problems = [
     remedy: "Mount the host's /sys read-only into the agent and let it read /sys/class/drm.",
   },
   {
-    code: 'address-unknown',
-    meaning: 'The PCI address of a card cannot be read, so the card has no stable name.',
-    remedy: 'Check that the agent sees the complete /sys of the host.',
-  },
-  {
-    code: 'card-hangs',
-    meaning: 'A read of a file of the card does not return, so the card is not read.',
-    remedy: 'Search the kernel log for amdgpu. The node usually needs a reboot.',
-  },
-  {
     code: 'metrics-version',
     meaning: 'The driver serves gpu_metrics in a version that the agent does not decode. Values of the hardware monitor remain.',
     remedy: 'Update the agent, or report the version with the kernel and the card.',
@@ -50,18 +41,15 @@ export const problems = [
       'Firmware of an APU writes powers in watts or in milliwatts. The agent compares them with the hardware monitor, and leaves out those whose unit stays unknown.',
     remedy: 'None. The power of the hardware monitor remains, where the kernel gives it.',
   },
+  ...cardProblems(
+    'amdgpu',
+    'The kernel hides the open files of some or all processes from the agent, or one of them has very many, so processes of graphics and their time on the engines may be unknown.',
+  ),
   ...sensorProblems,
   ...fileProblems('card', 'Search the kernel log for amdgpu; a card that does not answer may need a reset.'),
   {
     code: 'topology-unreadable',
     meaning: 'The topology of KFD exists but cannot be read, so partitions, links and compute processes are unknown.',
     remedy: "Mount the host's /sys read-only into the agent and let it read /sys/class/kfd.",
-  },
-  {
-    code: 'processes-hidden',
-    meaning:
-      'The kernel hides the open files of some or all processes from the agent, or one of them has very many, so processes of graphics and their time on the engines may be unknown.',
-    remedy:
-      'A process with very many open files needs several searches; wait for them. Otherwise let the agent see the /proc of the host, and give it the capabilities SYS_PTRACE and DAC_READ_SEARCH (processes.enabled in the values of the chart). Under AppArmor it can also need the profile Unconfined.',
   },
 ] as const satisfies readonly ProblemSpec[];

@@ -1,12 +1,8 @@
-import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
-import { isPciAddress } from '../../host/pci/pci.ts';
 import type { PciNames } from '../../host/pci/pci-names.ts';
 import type { Problem } from '../../model/collection.ts';
-import { copiedCard, mayHaveCard } from '../kit/drm/cards.ts';
-
-export const CLASS = 'class/drm';
+import { byNodeNumber, mayHaveCard, nodeNumber, ownerOfNode } from '../kit/drm/cards.ts';
 
 /** A card, named by its PCI function. */
 export interface CardPlace {
@@ -42,16 +38,19 @@ export function findPlaces(sys: Tree, names: readonly string[]): Places {
   const partitions = new Map<string, string[]>();
   const problems: Problem[] = [];
   let isComplete = true;
-  for (const node of names.filter((name) => NODE.test(name)).sort(byNumber)) {
-    const place = placeOf(sys, node);
-    if (place === undefined) continue;
-    if ('problem' in place) {
-      problems.push(place.problem);
+  for (const node of names.filter((name) => NODE.test(name)).sort(byNodeNumber)) {
+    const owner = ownerOfNode(sys, node, (name) => DRIVERS.has(name));
+    if (owner === undefined) continue;
+    if ('problem' in owner) {
+      problems.push(owner.problem);
       isComplete = false;
-    } else if ('partition' in place) {
-      partitions.set(place.partition, [...(partitions.get(place.partition) ?? []), node]);
+    } else if ('parent' in owner) {
+      if (/^amdgpu_xcp[_.]\d+$/.test(owner.parent)) partitions.set(owner.parent, [...(partitions.get(owner.parent) ?? []), node]);
     } else {
-      const { address, directory, driver } = place;
+      const { address, driver } = owner;
+      // The function of a copied card may be on the bus of the copy.
+      const onBus = `bus/pci/devices/${address}`;
+      const directory = owner.directory === onBus || !sys.exists(onBus) ? owner.directory : onBus;
       const card = cards.get(address) ?? { directory, driver, nodes: [] };
       card.nodes.push(node);
       cards.set(address, card);
@@ -65,36 +64,10 @@ export function findPlaces(sys: Tree, names: readonly string[]): Places {
   };
 }
 
-const byNumber = (a: string, b: string): number => numberOf(a) - numberOf(b) || (a < b ? -1 : 1);
-const numberOf = (name: string): number => Number(/\d+$/.exec(name)?.[0] ?? 0);
-
 /** Number of a render node among names below `/dev/dri`; undefined without one. */
 export function renderMinorOf(nodes: readonly string[]): number | undefined {
   const name = nodes.find((node) => node.startsWith('renderD'));
-  return name === undefined ? undefined : numberOf(name);
-}
-
-type Place =
-  | { readonly address: string; readonly directory: string; readonly driver: string }
-  | { readonly partition: string }
-  | { readonly problem: Problem };
-
-function placeOf(sys: Tree, node: string): Place | undefined {
-  const link = sys.link(`${CLASS}/${node}`);
-  if (link === undefined) return node.startsWith('card') ? copiedPlace(sys, node) : undefined;
-  const parent = link.split('/').at(-3) ?? '';
-  if (/^amdgpu_xcp[_.]\d+$/.test(parent)) return { partition: parent };
-  if (!isPciAddress(parent)) return undefined;
-  const directory = `bus/pci/devices/${parent}`;
-  const driver = basename(sys.link(`${directory}/driver`) ?? '');
-  return DRIVERS.has(driver) ? { address: parent, directory, driver } : undefined;
-}
-
-function copiedPlace(sys: Tree, node: string): Place | undefined {
-  const card = copiedCard(sys, `${CLASS}/${node}`, (name) => DRIVERS.has(name));
-  if (card === undefined || 'problem' in card) return card;
-  const onBus = `bus/pci/devices/${card.address}`;
-  return sys.exists(onBus) ? { ...card, directory: onBus } : card;
+  return name === undefined ? undefined : nodeNumber(name);
 }
 
 /** Returns true when a graphics device belongs to a driver of AMD, when its driver is unknown, or when the class cannot be listed. */

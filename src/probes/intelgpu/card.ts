@@ -1,16 +1,16 @@
 import type { Host } from '../../host/host.ts';
 import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
-import { isSuspended } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
 import { defined } from '../../model/defined.ts';
 import type { DirectAccess } from '../../model/device.ts';
 import type { Reading, Value } from '../../model/metric.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
+import { cardHangs, idsInUevent, isCardAsleep } from '../kit/drm/cards.ts';
 import { isDue, type Pace } from '../kit/pace.ts';
 import { readDirectAccess } from '../kit/pcie/function.ts';
 import { type BridgeIds, PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
 import { CredibleLimits } from '../kit/temperature.ts';
-import { parseCount, parseFlag, plainText } from '../kit/text.ts';
+import { parseCount, parseFlag } from '../kit/text.ts';
 import type { IntelgpuOptions } from './declaration.ts';
 import { type CardPlace, OWN_SWITCHES } from './discover.ts';
 import { findGts, type Gt, IdleMeter, parseMegahertz, readThrottle, type ThrottleSample } from './gts.ts';
@@ -114,7 +114,7 @@ export class Card {
   read(pace: Pace): CardReadResult {
     const { nowMs } = pace;
     this.problems = [];
-    if (this.#isAsleep()) return this.#asleep();
+    if (isCardAsleep(this.#host.sys, this.place.directory)) return this.#asleep();
     const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.address });
     const pcie = this.#pcie?.read(pace);
     if (pcie?.answers === false) return { state: 'gone', pcie };
@@ -122,7 +122,10 @@ export class Card {
     const gts = described.gts.map((gt) => readGt(files, gt));
     const monitor = readCardMonitors(files, this.#limits, described.monitors);
     const throttle = readThrottle(files, described.gts);
-    if (files.isHung) return this.#hung();
+    if (files.isHung) {
+      this.problems = [cardHangs(this.place)];
+      return { state: 'hung' };
+    }
     this.problems = [...described.problems, ...files.problems];
     const residency = new Map(gts.flatMap(({ gt, idleSeconds }) => (idleSeconds === undefined ? [] : [[gt.name, idleSeconds * 1_000]])));
     const isWhole = residency.size > 0 && gts.every(({ gt }) => gt.idle !== undefined && residency.has(gt.name));
@@ -141,10 +144,6 @@ export class Card {
     });
   }
 
-  #isAsleep(): boolean {
-    return isSuspended(this.#host.sys.reread(`${this.place.directory}/power/runtime_status`).text);
-  }
-
   close(): void {
     this.#host.sys.forget(this.place.directory);
   }
@@ -159,12 +158,6 @@ export class Card {
   #survivability(names: ReadonlySet<string> | undefined): Pick<AwakeSample, 'isInSurvivability'> {
     if (names === undefined || this.place.driver !== 'xe' || this.place.parent !== undefined) return {};
     return { isInSurvivability: names.has('survivability_mode') };
-  }
-
-  #hung(): CardReadResult {
-    const message = `an earlier read of /sys/${this.place.directory} still hangs`;
-    this.problems = [{ code: 'card-hangs', message, device: this.place.address }];
-    return { state: 'hung' };
   }
 
   #describe(pace: Pace): Described {
@@ -213,10 +206,8 @@ export class Card {
   #readFacts(files: DeviceFiles, has: ReadonlySet<string>, gts: readonly Gt[]): void {
     const { sys } = this.#host;
     const { address, minorDirectory } = this.place;
-    const [, vendor, device] =
-      /^PCI_ID=([0-9A-F]{4}):([0-9A-F]{4})$/m.exec(plainText(sys.read(`${files.directory}/uevent`).text ?? '')) ?? [];
-    const id = (file: string, other: string | undefined): string | undefined =>
-      files.text(file)?.toLowerCase() ?? (other === undefined ? undefined : `0x${other.toLowerCase()}`);
+    const ids = idsInUevent(sys, files.directory);
+    const id = (file: 'vendor' | 'device'): string | undefined => files.text(file)?.toLowerCase() ?? ids[file];
     const version = (file: string): string | undefined => {
       const text = has.has(file) ? files.text(file) : undefined;
       return /^\d{1,5}(?:\.\d{1,5}){0,3}$/.exec(text ?? '')?.[0];
@@ -229,8 +220,8 @@ export class Card {
     // A fact that cannot be read now is kept.
     const read = defined({
       numaNode: numaNodeOf(sys, address),
-      pciVendor: id('vendor', vendor),
-      pciDevice: id('device', device),
+      pciVendor: id('vendor'),
+      pciDevice: id('device'),
       pciPath,
       direct: pciPath === this.facts.pciPath ? this.facts.direct : readDirectAccess(sys, address, pciPath),
       fanControl: version('lb_fan_control_version'),

@@ -3,6 +3,7 @@ import type { ProblemSpec } from '../../model/collection.ts';
 import { seconds } from '../../model/duration.ts';
 import { constant, integerOption, type OptionSpecs, type OptionValues, pacedOption } from '../../model/options.ts';
 import { fileProblems } from '../kit/device-files.ts';
+import { cardProblems } from '../kit/drm/cards.ts';
 import { sensorProblems } from '../kit/temperature.ts';
 
 export const options = {
@@ -22,33 +23,20 @@ export const problems = [
     remedy: "Mount the host's /sys read-only into the agent and let it read /sys/class/drm and /sys/bus/pci/drivers.",
   },
   {
-    code: 'address-unknown',
-    meaning: 'The PCI address of a card cannot be read, so the card has no stable name.',
-    remedy: 'Check that the agent sees the complete /sys of the host.',
-  },
-  {
-    code: 'card-hangs',
-    meaning: 'A read of a file of the card does not return, so the card is not read.',
-    remedy: 'Search the kernel log for i915 or xe. The node usually needs a reboot.',
-  },
-  {
     code: 'clients-hang',
     meaning: 'A read of the use of the card by a process does not return. The card itself is still read.',
     remedy: 'Search the kernel log for i915 or xe. The job of the process may hang on the card.',
   },
+  ...cardProblems(
+    'i915 or xe',
+    'The agent does not see the processes of the host, the kernel hides their open files, or one of them has very many, so the use of the engines is unknown.',
+  ),
   ...sensorProblems,
   ...fileProblems(
     'card',
     'Search the kernel log for i915 or xe; a card that does not answer may need a reset.',
     'Run the agent as root. The kernel shows some files of xe, such as the state of the link, only to root.',
   ),
-  {
-    code: 'processes-hidden',
-    meaning:
-      'The agent does not see the processes of the host, the kernel hides their open files, or one of them has very many, so the use of the engines is unknown.',
-    remedy:
-      'A process with very many open files needs several searches; wait for them. Otherwise let the agent see the /proc of the host, and give it the capabilities SYS_PTRACE and DAC_READ_SEARCH (processes.enabled in the values of the chart). Under AppArmor it can also need the profile Unconfined.',
-  },
   ...kmsgProblems,
   kmsgLost,
 ] as const satisfies readonly ProblemSpec[];

@@ -3,7 +3,7 @@ import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { isPciAddress } from '../../host/pci/pci.ts';
 import type { Problem } from '../../model/collection.ts';
-import { copiedCard, mayHaveCard } from '../kit/drm/cards.ts';
+import { byNodeNumber, mayHaveCard, ownerOfNode } from '../kit/drm/cards.ts';
 import { virtualFunctionsOf } from '../kit/network.ts';
 
 const CLASS = 'class/drm';
@@ -64,7 +64,7 @@ export function findPlaces(sys: Tree, { nodes, bound }: Names): Places {
   const found = new Map<string, CardPlace>();
   for (const { driver, address } of bound) found.set(address, { address, directory: onBus(address), driver, nodes: [] });
   const problems: Problem[] = [];
-  for (const node of [...nodes].sort(byNumber)) {
+  for (const node of [...nodes].sort(byNodeNumber)) {
     const place = placeOf(sys, node);
     if (place === undefined) continue;
     if ('problem' in place) {
@@ -83,9 +83,6 @@ export function findPlaces(sys: Tree, { nodes, bound }: Names): Places {
 }
 
 const onBus = (address: string): string => `bus/pci/devices/${address}`;
-const byNumber = (a: string, b: string): number => numberOf(a) - numberOf(b) || (a < b ? -1 : 1);
-const numberOf = (name: string): number => Number(/\d+$/.exec(name)?.[0] ?? 0);
-
 /** The directory of the card node wins, because the render node has none of the files of i915. */
 const minorOf = (place: CardPlace, before: CardPlace | undefined): Partial<CardPlace> => {
   const minorDirectory = before?.minorDirectory ?? place.minorDirectory;
@@ -110,18 +107,12 @@ function virtualFunctions(sys: Tree, card: CardPlace, known: ReadonlyMap<string,
 }
 
 function placeOf(sys: Tree, node: string): CardPlace | { readonly problem: Problem } | undefined {
-  const link = sys.link(`${CLASS}/${node}`);
-  if (link === undefined) return node.startsWith('card') ? copiedPlace(sys, node) : undefined;
-  const address = link.split('/').at(-3) ?? '';
-  if (!isPciAddress(address)) return undefined;
-  const driver = basename(sys.link(`${onBus(address)}/driver`) ?? '');
-  if (!isKnown(driver)) return undefined;
-  return { address, directory: onBus(address), driver, nodes: [], ...(node.startsWith('card') && { minorDirectory: `drm/${node}` }) };
-}
-
-function copiedPlace(sys: Tree, node: string): CardPlace | { readonly problem: Problem } | undefined {
-  const card = copiedCard(sys, `${CLASS}/${node}`, isKnown);
-  return card === undefined || 'problem' in card ? card : { ...card, minorDirectory: '..', nodes: [] };
+  const owner = ownerOfNode(sys, node, isKnown);
+  if (owner === undefined || 'parent' in owner) return undefined;
+  if ('problem' in owner) return owner;
+  const { address, directory, driver } = owner;
+  const minorDirectory = directory === onBus(address) ? (node.startsWith('card') ? `drm/${node}` : undefined) : '..';
+  return { address, directory, driver, nodes: [], ...(minorDirectory !== undefined && { minorDirectory }) };
 }
 
 const isKnown = (driver: string): boolean => DRIVERS.some((known) => known === driver);
