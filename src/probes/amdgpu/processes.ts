@@ -8,7 +8,7 @@ import {
   drmBytes,
   drmIdentity,
   drmValues,
-  type OpenNodes,
+  readClients,
 } from '../kit/drm/clients.ts';
 import type { Pace } from '../kit/pace.ts';
 import { KfdProcesses } from './kfd.ts';
@@ -112,7 +112,6 @@ export class ProcessReader {
     this.#facts.renew();
     const open = this.#search.find(pace, [...new Set((compute ?? []).map(({ pid }) => pid))]);
     const isSearched = this.#mostListed > 0 && !this.#search.isRefused;
-    const clients = this.#clients(open, new Set(gpus.flatMap(({ renderMinor }) => renderMinor ?? [])));
     const meters = new Map<string, Meter>();
     const uses = gpus.map((gpu): GpuUse | undefined => {
       const isCompute = compute !== undefined && gpu.gpuId !== undefined;
@@ -123,7 +122,9 @@ export class ProcessReader {
         byPid.set(pid, use);
         return use;
       };
-      for (const { pid, client, key } of clients.get(gpu.renderMinor ?? -1) ?? []) this.#addClient(useOf(pid), client, key, nowMs, meters);
+      const card = `renderD${gpu.renderMinor}`;
+      const { clients } = readClients(this.#proc, this.#search, open, { card, nodes: [card] }, parseDrmClient);
+      for (const { pid, client, key } of clients) this.#addClient(useOf(pid), client, key, nowMs, meters);
       for (const { pid, gpuId, vramBytes, computeUnits } of compute ?? []) {
         if (gpuId !== gpu.gpuId) continue;
         const use = useOf(pid);
@@ -137,28 +138,6 @@ export class ProcessReader {
     });
     this.#meters = meters;
     return uses;
-  }
-
-  /** Reads the clients of each render node, each client once: a descriptor may be copied, and a child inherits it. */
-  #clients(open: readonly OpenNodes[], minors: ReadonlySet<number>) {
-    const clients = new Map<number, { readonly pid: number; readonly client: DrmClient; readonly key: string }[]>();
-    const seen = new Set<string>();
-    for (const { pid, files } of open) {
-      for (const { fd, node } of files) {
-        const renderMinor = Number(/^renderD(\d+)$/.exec(node)?.[1] ?? Number.NaN);
-        if (!minors.has(renderMinor)) continue;
-        const { text, error } = this.#proc.read(`${pid}/fdinfo/${fd}`);
-        if (error === 'ENOENT' || error === 'ENOTDIR' || error === 'ESRCH') this.#search.forget(pid);
-        const client = parseDrmClient(text ?? '');
-        if (client === undefined) continue;
-        // Without an id, only one client of each process counts.
-        const key = client.id === undefined ? `${renderMinor}/pid ${pid}` : `${renderMinor}/${client.id}`;
-        if (seen.has(key)) continue;
-        seen.add(key);
-        clients.set(renderMinor, [...(clients.get(renderMinor) ?? []), { pid, client, key }]);
-      }
-    }
-    return clients;
   }
 
   #addClient(use: ProcessUse, { vramBytes, engineNs }: DrmClient, key: string, nowMs: number, meters: Map<string, Meter>): void {

@@ -1,6 +1,6 @@
 import type { Problem } from '../../model/collection.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
-import { isDue, type Pace } from '../kit/pace.ts';
+import { Kept, type Pace } from '../kit/pace.ts';
 import { parseCount, plainText } from '../kit/text.ts';
 import type { AmdgpuOptions } from './declaration.ts';
 
@@ -120,13 +120,6 @@ export interface RasSample {
   readonly badPagesMs?: number | undefined;
 }
 
-interface Kept<T> {
-  readonly value: T;
-  readonly atMs: number;
-}
-
-const keptMs = (kept: Kept<unknown> | undefined, { nowMs }: Pace): number | undefined => (kept?.atMs === nowMs ? undefined : kept?.atMs);
-
 /**
  * Reads the error handling of one card. `event_state` costs nothing and is read each time. A read of the error counts makes the driver
  * query the hardware, and the list of bad pages can be long: both are read rarely. New events make the counts due.
@@ -134,10 +127,10 @@ const keptMs = (kept: Kept<unknown> | undefined, { nowMs }: Pace): number | unde
 export class RasReader {
   readonly #options: AmdgpuOptions;
   #eventsText: string | undefined;
-  #blocks: (Kept<readonly BlockState[]> & { readonly problems: readonly Problem[] }) | undefined;
+  readonly #blocks = new Kept<{ readonly states: readonly BlockState[]; readonly problems: readonly Problem[] }>();
   /** Blocks that told a count before. When such a block tells none, its errors are unknown. */
   readonly #counted = new Set<string>();
-  #badPages: Kept<BadPages | 'unknown' | undefined> | undefined;
+  readonly #badPages = new Kept<BadPages | 'unknown' | undefined>();
 
   constructor(options: AmdgpuOptions) {
     this.#options = options;
@@ -149,49 +142,44 @@ export class RasReader {
     const isNew = text !== this.#eventsText;
     this.#eventsText = text;
     const events = state.value ?? (state.isUnknown ? 'unknown' : undefined);
-    const blocks = this.#readBlocks(files, pace, isNew);
-    const badPages = this.#readBadPages(files, pace, isNew);
+    const isKept = (): boolean => !isNew;
+    const blocks = this.#blocks.of(pace, this.#options['ras-interval'], () => this.#readBlocks(files), isKept);
+    const badPages = this.#badPages.of(pace, this.#options['bad-pages-interval'], () => readBadPages(files), isKept);
     return {
-      problems: this.#blocks?.problems ?? [],
+      problems: blocks.problems,
       ...(events !== undefined && { events }),
-      blocks,
-      blocksMs: keptMs(this.#blocks, pace),
-      ...(badPages !== undefined && { badPages, badPagesMs: keptMs(this.#badPages, pace) }),
+      blocks: blocks.states,
+      blocksMs: this.#blocks.readMs(pace),
+      ...(badPages !== undefined && { badPages, badPagesMs: this.#badPages.readMs(pace) }),
     };
   }
 
-  #readBlocks(files: DeviceFiles, pace: Pace, isNew: boolean): readonly BlockState[] {
-    if (this.#blocks === undefined || isNew || isDue(this.#blocks.atMs, this.#options['ras-interval'], pace)) {
-      const apart = files.apart();
-      const value = apart
-        .names('ras')
-        .flatMap((name) => {
-          const known = blockOf(name);
-          return known === undefined ? [] : [{ name, ...known }];
-        })
-        .map(({ name, block, isAca }): BlockState => {
-          const { value, isUnknown } = apart.once(`ras/${name}`, (content) => countOf(content, isAca));
-          if (value === undefined || value === 'not ready') return { block, isUnknown: isUnknown || this.#counted.has(block) };
-          this.#counted.add(block);
-          return { block, isUnknown: false, errors: value };
-        });
-      const listed = new Set(value.map(({ block }) => block));
-      const vanished = [...this.#counted].filter((block) => !listed.has(block)).map((block): BlockState => ({ block, isUnknown: true }));
-      if (apart.isHung) files.isHung = true;
-      this.#blocks = { value: [...value, ...vanished], problems: apart.problems, atMs: pace.nowMs };
-    }
-    return this.#blocks.value;
+  #readBlocks(files: DeviceFiles) {
+    const apart = files.apart();
+    const states = apart
+      .names('ras')
+      .flatMap((name) => {
+        const known = blockOf(name);
+        return known === undefined ? [] : [{ name, ...known }];
+      })
+      .map(({ name, block, isAca }): BlockState => {
+        const { value, isUnknown } = apart.once(`ras/${name}`, (content) => countOf(content, isAca));
+        if (value === undefined || value === 'not ready') return { block, isUnknown: isUnknown || this.#counted.has(block) };
+        this.#counted.add(block);
+        return { block, isUnknown: false, errors: value };
+      });
+    const listed = new Set(states.map(({ block }) => block));
+    const vanished = [...this.#counted].filter((block) => !listed.has(block)).map((block): BlockState => ({ block, isUnknown: true }));
+    if (apart.isHung) files.isHung = true;
+    return { states: [...states, ...vanished], problems: apart.problems };
   }
+}
 
-  #readBadPages(files: DeviceFiles, pace: Pace, isNew: boolean): BadPages | 'unknown' | undefined {
-    if (this.#badPages === undefined || isNew || isDue(this.#badPages.atMs, this.#options['bad-pages-interval'], pace)) {
-      const path = `${files.directory}/ras/gpu_vram_bad_pages`;
-      const bytes = files.sys.bytes(path, BAD_PAGES_LIMIT);
-      const value = bytes === undefined ? (files.sys.exists(path) ? 'unknown' : undefined) : (parseBadPages(bytes) ?? 'unknown');
-      this.#badPages = { value, atMs: pace.nowMs };
-    }
-    return this.#badPages.value;
-  }
+function readBadPages(files: DeviceFiles): BadPages | 'unknown' | undefined {
+  const path = `${files.directory}/ras/gpu_vram_bad_pages`;
+  const bytes = files.sys.bytes(path, BAD_PAGES_LIMIT);
+  if (bytes === undefined) return files.sys.exists(path) ? 'unknown' : undefined;
+  return parseBadPages(bytes) ?? 'unknown';
 }
 
 /** The driver prints a sentence while a block is off or not ready. That is neither a count nor a failure. */

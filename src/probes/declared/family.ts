@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import type { DeviceAccess } from '../../model/access.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import type { ActivitySpec, Origin, PciSign } from '../../model/declaration.ts';
 import type { Device } from '../../model/device.ts';
@@ -7,6 +6,7 @@ import { seconds } from '../../model/duration.ts';
 import type { KnownNames, KnownOutput, KnownText } from '../../model/known-text.ts';
 import { excludeOption, listOption, type OptionSpec, pacedOption, stringOption } from '../../model/options.ts';
 import type { DeviceFamily } from '../family.ts';
+import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 import { conditionsOf, metricsOf } from './conditions.ts';
 import type { Declaration, DeclaredResource, DeclaredSource, Fact } from './declaration.ts';
 import { presenceOf } from './discover.ts';
@@ -140,14 +140,9 @@ export function familyOf(declared: DeclaredFamily): DeviceFamily {
     },
     ...(resources.length === 0 ? {} : { resolve: resolver(resources), ownsNumbers: ownsNumbers(resources) }),
     ...(declaration.activity === undefined ? {} : { activity: declaration.activity satisfies ActivitySpec }),
-    access,
+    access: (device) => nodeAccess(device, SRIOV_VARIABLE),
   };
 }
-
-const access = (device: Device): DeviceAccess => ({
-  deviceNodes: (device.characterDevices ?? []).map((path) => ({ path, permissions: 'rw' })),
-  ...(device.pciAddress !== undefined && { env: { 'PCIDEVICE_{RESOURCE}': device.pciAddress } }),
-});
 
 function optionsOf({ commands = {}, enabled = true }: Declaration): Readonly<Record<string, OptionSpec>> {
   const paths = Object.entries(commands).map(([name, { path }]): [string, OptionSpec] => [

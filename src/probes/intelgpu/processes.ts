@@ -9,6 +9,7 @@ import {
   drmIdentity,
   drmValues,
   type OpenNodes,
+  readClients,
 } from '../kit/drm/clients.ts';
 import type { Pace } from '../kit/pace.ts';
 import { countOf } from '../kit/text.ts';
@@ -112,12 +113,6 @@ interface Meter {
   readonly atMs: number;
 }
 
-interface FoundClient {
-  readonly pid: number;
-  readonly client: DrmClient;
-  readonly key: string;
-}
-
 /** Share of each class; `unknown` for a class whose share could not be determined. */
 type Shares = ReadonlyMap<string, number | 'unknown'>;
 
@@ -170,8 +165,9 @@ export class ProcessReader {
   }
 
   #useOf(gpu: UsedGpu, open: readonly OpenNodes[], nowMs: number, meters: Map<string, Meter>): GpuUse | undefined {
-    const found = this.#clients(gpu, open);
-    if ('hung' in found) return { processes: [], engines: {}, hung: found.hung };
+    const { address, nodes } = gpu;
+    const found = readClients(this.#proc, this.#search, open, { card: address, nodes, address }, parseDrmClient);
+    if (found.hung !== undefined) return { processes: [], engines: {}, hung: found.hung };
     const byPid = new Map<number, { memoryBytes?: number; shares: Shares[] }>();
     for (const { pid, client, key } of found.clients) {
       const use = byPid.get(pid) ?? { shares: [] };
@@ -197,32 +193,6 @@ export class ProcessReader {
           };
         }),
     };
-  }
-
-  /** Reads the clients of a GPU, each client once: a descriptor may be copied, and a child inherits it. */
-  #clients(
-    { address, nodes }: UsedGpu,
-    open: readonly OpenNodes[],
-  ): { readonly clients: readonly FoundClient[]; readonly isPartial: boolean } | { readonly hung: string } {
-    const clients = new Map<string, FoundClient>();
-    let isPartial = false;
-    for (const { pid, files } of open) {
-      for (const { fd, node } of files) {
-        if (!nodes.includes(node)) continue;
-        const path = `${pid}/fdinfo/${fd}`;
-        const { text, error } = this.#proc.read(path);
-        if (error === 'EHUNG') return { hung: path };
-        if (error === 'ENOENT' || error === 'ENOTDIR' || error === 'ESRCH') this.#search.forget(pid);
-        else if (error !== undefined) isPartial = true;
-        const client = parseDrmClient(text ?? '');
-        // The number of the node may belong to another card by now.
-        if (client === undefined || (client.pdev !== undefined && client.pdev !== address)) continue;
-        // Without an id, only one client of each process counts.
-        const key = client.id === undefined ? `${address}/pid ${pid}` : `${address}/${client.id}`;
-        if (!clients.has(key)) clients.set(key, { pid, client, key });
-      }
-    }
-    return { clients: [...clients.values()], isPartial };
   }
 
   #shares({ engines }: DrmClient, key: string, nowMs: number, meters: Map<string, Meter>): Shares {

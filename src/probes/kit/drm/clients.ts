@@ -298,3 +298,49 @@ const isPermission = (error: string | undefined): boolean => error === 'EACCES' 
 function waitOf({ firstMs, lastMs, isCut }: Seen, nowMs: number): number {
   return (nowMs - lastMs) / (isCut ? SOONEST_MS : Math.min(Math.max(lastMs - firstMs, SOONEST_MS), LATEST_MS));
 }
+
+/** A client of a card. `key`: the same for each of its descriptors. */
+export interface FoundClient<C> {
+  readonly pid: number;
+  readonly client: C;
+  readonly key: string;
+}
+
+export interface FoundClients<C> {
+  readonly clients: readonly FoundClient<C>[];
+  /** A client could not be read. */
+  readonly isPartial: boolean;
+  /** A read hangs, and ended the reads of this card: its path. */
+  readonly hung?: string;
+}
+
+/**
+ * Reads the clients of some nodes, each client once: a descriptor may be copied, and a child inherits it. `card` is unique for the nodes.
+ * `address`: a client that names another card is none of this one, because the number of the node may belong to another card by now.
+ */
+export function readClients<C extends DrmIdentity>(
+  proc: Tree,
+  search: ClientSearch,
+  open: readonly OpenNodes[],
+  { card, nodes, address }: { readonly card: string; readonly nodes: readonly string[]; readonly address?: string },
+  parse: (text: string) => C | undefined,
+): FoundClients<C> {
+  const clients = new Map<string, FoundClient<C>>();
+  let isPartial = false;
+  for (const { pid, files } of open) {
+    for (const { fd, node } of files) {
+      if (!nodes.includes(node)) continue;
+      const path = `${pid}/fdinfo/${fd}`;
+      const { text, error } = proc.read(path);
+      if (error === 'EHUNG') return { clients: [...clients.values()], isPartial: true, hung: path };
+      if (error === 'ENOENT' || error === 'ENOTDIR' || error === 'ESRCH') search.forget(pid);
+      else if (error !== undefined) isPartial = true;
+      const client = parse(text ?? '');
+      if (client === undefined || (address !== undefined && client.pdev !== undefined && client.pdev !== address)) continue;
+      // Without an id, only one client of each process counts.
+      const key = client.id === undefined ? `${card}/pid ${pid}` : `${card}/${client.id}`;
+      if (!clients.has(key)) clients.set(key, { pid, client, key });
+    }
+  }
+  return { clients: [...clients.values()], isPartial };
+}
