@@ -7,11 +7,11 @@ import type { KnownNames, KnownOutput, KnownText } from '../../model/known-text.
 import { excludeOption, listOption, type OptionSpec, pacedOption, stringOption } from '../../model/options.ts';
 import type { DeviceFamily } from '../family.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
-import { conditionsOf, metricsOf } from './conditions.ts';
+import { conditionsOf, metricsOf, problems } from './conditions.ts';
 import type { Declaration, DeclaredResource, DeclaredSource, Fact } from './declaration.ts';
 import { presenceOf } from './discover.ts';
 import { capturesOf } from './glob.ts';
-import { type DeclaredOptions, DeclaredProbe, problems } from './probe.ts';
+import { type DeclaredOptions, DeclaredProbe } from './probe.ts';
 import { fill, type Words } from './template.ts';
 
 type Form = 'values' | 'texts' | 'names';
