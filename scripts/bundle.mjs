@@ -48,7 +48,10 @@ const withoutProbes = {
   name: 'without-probes',
   setup({ onLoad }) {
     onLoad({ filter: /\/src\/probes\/[\w-]+\/(?:probe|kernel-log)\.ts$/ }, ({ path }) => {
-      const names = [...readFileSync(path, 'utf8').matchAll(/^export (?:async )?(?:class|function|const) (\w+)/gm)].map(([, name]) => name);
+      const code = readFileSync(path, 'utf8');
+      const [value] = /^export const \w+/m.exec(code) ?? [];
+      if (value !== undefined) throw new Error(`${path}: the program has no part of a probe: move "${value}" to the declaration`);
+      const names = [...code.matchAll(/^export (?:async )?(?:class|function) (\w+)/gm)].map(([, name]) => name);
       const text = (name) => `export function ${name}() { throw new Error('a probe runs in its own thread'); }`;
       return { contents: names.map(text).join('\n') };
     });

@@ -26,7 +26,7 @@ async function start(): Promise<ServedAgent> {
     counts: {},
     resource: 'example.com/gpu',
     config: {},
-    flags: ['--refresh.interval=200ms', '--refresh.timeout=2s'],
+    flags: ['--refresh.interval=200ms', '--refresh.timeout=6s'],
   });
   library = scriptedLibrary(node.root, { gpus: [hopper(0), hopper(1)] });
   writeFileSync(`${library.path}.script.device`, '');
