@@ -32,7 +32,7 @@ const require = createRequire(import.meta.url);
 const lateCommonJs = {
   name: 'late-common-js',
   setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^(?:ajv|yaml|systeminformation)$/ }, ({ path, kind, resolveDir }) =>
+    onResolve({ filter: /^(?:ajv|systeminformation)$/ }, ({ path, kind, resolveDir }) =>
       kind === 'dynamic-import' ? { path, namespace: 'late', pluginData: { resolveDir } } : undefined,
     );
     onLoad({ filter: /.*/, namespace: 'late' }, ({ path, pluginData: { resolveDir } }) => {

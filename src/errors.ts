@@ -187,6 +187,11 @@ export const errors = {
     remedy: 'Run the command in a pod of the chart, or give --publish.api-server, such as http://127.0.0.1:8001 beside "kubectl proxy".',
     exit: 2,
   },
+  'publish-no-agent': {
+    message: 'what would be written is not known: {problem}',
+    remedy: 'Start the agent, or name its --state.file or --web.listen-address.',
+    exit: 1,
+  },
   'withdraw-failed': {
     message: 'not all was removed: {problem}',
     remedy: 'Check token, roles and NODE_NAME, and run the command again. docs/publish.md has the commands of kubectl that do the same.',

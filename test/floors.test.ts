@@ -88,12 +88,12 @@ const PARSERS: Readonly<Record<string, string>> = {
   'incidents/store.ts': "the agent's own files",
   'accounting/ledger/entry.ts': 'a copy of what it made itself',
   'log/logger.ts': "the logger's own line",
-  'config/print.ts': 'writes YAML with comments, and parses none',
   'cli/list/list.ts': 'a copy of what it made itself',
   'cli/ask-control.ts': 'an answer of the agent',
   'server/control/control-socket.ts': "a line of the agent's own user, whose length is limited",
   'capture/redaction/outputs.ts': 'output of a program, whose size is limited, in the command capture',
   'config/yaml-text.ts': 'writes YAML, and parses none',
+  'sim/node.ts': 'writes YAML, and parses none',
   'cli/version.ts': 'a file of the program',
   'cli/agent-api.ts': 'an answer of the agent',
   'cli/demo/control.ts': 'a line of a command to a demo of the same user',
@@ -106,8 +106,7 @@ const PARSERS: Readonly<Record<string, string>> = {
   'probes/nvidia/nvml/recorded.ts': 'a file that a replay wrote, in the thread of its family',
 };
 /** Calls that parse, and imports of parsers. To write YAML is no parsing. */
-const PARSES =
-  /\bJSON\.parse\(|\bnew XMLParser\(|from 'js-yaml'|import\('js-yaml'\)|import\('yaml'\)\)?(?!\)?\.stringify)|import .*\bparse\w*\b.* from 'yaml'/;
+const PARSES = /\bJSON\.parse\(|\bnew XMLParser\(|from 'js-yaml'|import\('js-yaml'\)/;
 /** Uses of the parts that `host/documents/yaml.ts` parsed. */
 const PARSED = new Set(['config/text-positions.ts']);
 

@@ -58,7 +58,7 @@ The table is one frame of "device-agent top". A narrow terminal lacks columns an
   {
     name: 'health',
     summary: 'Report whether devices are healthy, like a node-problem-detector plugin: 0 no problem, 1 problem, 2 unknown.',
-    formats: ['line', 'text', 'json', 'taint-rule'],
+    formats: ['line', 'text', 'json'],
     options: [
       readOption,
       { flags: '--device <id>', help: 'Only this device, by id, alias, UUID or family/id.' },
@@ -72,14 +72,12 @@ The table is one frame of "device-agent top". A narrow terminal lacks columns an
 everything once. One reading shows less: the growth of a counter needs two readings, and a condition with a waiting time does not count yet.
 The line has 80 bytes at most, because node-problem-detector cuts it there; -o text prints everything. --npd is for the rules in
 deploy/node-problem-detector: 0 the condition does not hold, 1 it holds, 2 it is not known, also when no agent answers.
--o taint-rule prints a DeviceTaintRule for each unhealthy device: kubectl apply -f - keeps new claims away from it.
 Wrong usage and errors also have status 2, because health is then unknown. Only unhealthy hardware has status 1.`,
     examples: [
       'device-agent health',
       'device-agent health --device=0000:3b:00.0',
       'device-agent health -o text',
       'device-agent health --npd DevicesMissing',
-      'device-agent health -o taint-rule | kubectl apply -f -',
     ],
     readsDevices: ({ read }) => read === true,
     load: async () => (await import('./health/health.ts')).runHealth,
@@ -150,10 +148,18 @@ Each reason ends with the place where it was read. docs/locality.md explains the
     name: 'publish',
     summary: 'Write the verdicts of the running agent to the API server: conditions of the node, events, taints.',
     ownSection: { path: 'publish', load: async () => (await import('./publish/options.ts')).publishSection },
-    options: [{ flags: '--withdraw', help: 'Remove the conditions, the taint rules and the taint of this node, and end.' }],
+    options: [
+      { flags: '--withdraw', help: 'Remove the conditions, the taint rules and the taint of this node, and end.' },
+      { flags: '--dry-run', help: 'Print as YAML what it would write now, and end. It asks the agent, and no API server.' },
+    ],
     notes: `A process of its own, which alone has a token; "serve" never talks to the API server. NODE_NAME is the name of the node.
 It writes only what changed. On SIGTERM its conditions become Unknown; --withdraw removes them. docs/publish.md has the rights and failures.`,
-    examples: ['device-agent publish', 'device-agent publish --publish.device-taint-rules=NoSchedule', 'device-agent publish --withdraw'],
+    examples: [
+      'device-agent publish',
+      'device-agent publish --publish.device-taint-rules=NoSchedule',
+      'device-agent publish --dry-run --publish.device-taint-rules=NoSchedule | kubectl apply -f -',
+      'device-agent publish --withdraw',
+    ],
     load: async () => (await import('./publish/publish.ts')).runPublish,
   },
   {

@@ -1,6 +1,6 @@
 import { nearestHint } from '../config/nearest.ts';
 import type { Registry } from '../config/registry.ts';
-import { retiredOptions } from '../config/retired-options.ts';
+import { RETIRED_VALUES, retiredOptions } from '../config/retired-options.ts';
 import { UserError } from '../errors.ts';
 import { flagNames, fullName, type ParsingEnded } from './program.ts';
 
@@ -33,7 +33,9 @@ export function usageError({ command, cause }: ParsingEnded, registry: Registry)
       return new UserError('usage-invalid', { problem, command: fullName(command) });
     }
   }
-  return new UserError('usage-invalid', { problem: cause.message.replace(/^error: /, ''), command: fullName(command) });
+  const [, value = ''] = /argument '([^']*)' is invalid/.exec(cause.message) ?? [];
+  const instead = Object.hasOwn(RETIRED_VALUES, value) ? ` ${RETIRED_VALUES[value]}` : '';
+  return new UserError('usage-invalid', { problem: `${cause.message.replace(/^error: /, '')}${instead}`, command: fullName(command) });
 }
 
 /** Returns a hint for `--x=true` or `--x=false`. */

@@ -3,28 +3,36 @@ import { type Configuration, describeOrigin } from './configuration.ts';
 import { toFileValue, toText } from './values.ts';
 import { yamlText } from './yaml-text.ts';
 
+/** A place in the printed file: a value with its origin, or what is below it. */
+type Place = Map<string, Place> | { readonly value: unknown; readonly origin: string };
+
 /** Prints the effective values as a configuration file, each with its origin as a comment. Reading the file gives the same values. */
 export async function printYaml(configuration: Configuration): Promise<string> {
-  const { Document, Scalar, isMap, isSeq } = await import('yaml');
-  const document = new Document({});
-  const place = (path: readonly string[], value: unknown, origin: string): void => {
-    const node = document.createNode(value, { flow: Array.isArray(value) && value.every((item) => typeof item === 'string') });
-    // Values with several lines get the comment before the key. So does an empty mapping, because YAML would move a comment after it.
-    if (isMap(node) || (isSeq(node) && !node.flow && node.items.length > 0)) {
-      const key = new Scalar(path.at(-1));
-      key.commentBefore = ` ${origin}`;
-      document.setIn(path.slice(0, -1), document.getIn(path.slice(0, -1)) ?? document.createNode({}));
-      document.addIn(path.slice(0, -1), document.createPair(key, node));
-      return;
-    }
-    node.comment = ` ${origin}`;
-    document.setIn(path, node);
-  };
-  for (const { entry, value, origin } of configuration.settings) {
-    if (entry.filePath !== undefined) place(entry.filePath, toFileValue(entry.spec, value), visible(describeOrigin(origin)));
-  }
-  for (const { part, value, origin } of configuration.structured) place(part.path.split('.'), value, visible(describeOrigin(origin)));
-  return await yamlText(document, { lineWidth: 0 });
+  const root: Place = new Map();
+  for (const { entry, value, origin } of configuration.settings)
+    if (entry.filePath !== undefined) put(root, entry.filePath, toFileValue(entry.spec, value), visible(describeOrigin(origin)));
+  for (const { part, value, origin } of configuration.structured) put(root, part.path.split('.'), value, visible(describeOrigin(origin)));
+  return (await linesIn(root)).map((line) => `${line}\n`).join('');
+}
+
+function put(at: Map<string, Place>, [key = '', ...rest]: readonly string[], value: unknown, origin: string): void {
+  if (rest.length === 0) return void at.set(key, { value, origin });
+  const below = at.get(key);
+  const next = below instanceof Map ? below : new Map<string, Place>();
+  at.set(key, next);
+  put(next, rest, value, origin);
+}
+
+const linesIn = async (places: ReadonlyMap<string, Place>): Promise<readonly string[]> =>
+  (await Promise.all([...places].map(([key, place]) => linesOf(key, place)))).flat();
+
+async function linesOf(key: string, place: Place): Promise<readonly string[]> {
+  if (place instanceof Map) return [`${key}:`, ...(await linesIn(place)).map((line) => `  ${line}`)];
+  const { value, origin } = place;
+  const isFlow = Array.isArray(value) && value.every((item) => typeof item === 'string');
+  const lines = (await yamlText({ [key]: value }, isFlow ? { flowLevel: 1 } : {})).trimEnd().split('\n');
+  // Values with several lines get the comment before the key.
+  return lines.length === 1 ? [`${lines[0]} # ${origin}`] : [`# ${origin}`, ...lines];
 }
 
 /** Returns rows of option, value and origin. */

@@ -54,3 +54,8 @@ export function retiredOptions({ sections, entries }: Pick<Registry, 'sections' 
   const all = [...lists.map((key) => [key, EXCLUDE] as const), ...Object.entries(RETIRED)];
   return new Map(all.map(([key, instead]) => [key, `is no longer an option: ${instead}`]));
 }
+
+/** Values of options of commands that are gone, with what to do in their place. */
+export const RETIRED_VALUES: Readonly<Record<string, string>> = {
+  'taint-rule': 'use device-agent publish --dry-run --publish.device-taint-rules=NoSchedule',
+};

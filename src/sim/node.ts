@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { stringify } from 'yaml';
+import { dump } from 'js-yaml';
 import { type Clock, systemClock } from '../host/clock.ts';
 import { DeviceUse } from './device-use.ts';
 import type { FamilySimulation, Scenario, SimulatedFamily, SimulatedHardware, SimulatedWorkload } from './family-simulation.ts';
@@ -217,5 +217,5 @@ function configurationText(hardware: readonly SimulatedHardware[]): string {
   const rules = hardware.flatMap(({ configuration }) => configuration?.rules ?? []);
   const resources = hardware.flatMap(({ configuration }) => configuration?.pluginResources ?? []);
   const document = { ...(rules.length > 0 && { join: { rules } }), ...(resources.length > 0 && { plugin: { resources } }) };
-  return COMMENT + (Object.keys(document).length === 0 ? '' : stringify(document));
+  return COMMENT + (Object.keys(document).length === 0 ? '' : dump(document));
 }

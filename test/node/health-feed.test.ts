@@ -122,11 +122,17 @@ describe.skipIf(why !== undefined)('the health of a claimed device on a stock cl
 
   /** The API server takes the rule. */
   async function tellsTaintRule(): Promise<void> {
-    const words = ['dist/cli/main.js', 'health', '-o', 'taint-rule', `--web.listen-address=${new URL(agent.url).host}`];
+    const words = [
+      'dist/cli/main.js',
+      'publish',
+      '--dry-run',
+      '--publish.device-taint-rules=NoSchedule',
+      `--web.listen-address=${new URL(agent.url).host}`,
+    ];
     const { stdout, status } = spawnSync(process.execPath, words, { encoding: 'utf8', env: { ...process.env, NODE_NAME: 'node-1' } });
-    expect(status).toBe(1);
+    expect(status).toBe(0);
     const rule = join(directory, 'rule.yaml');
     writeFileSync(rule, stdout);
-    expect(await cluster.kubectl('apply', '-f', rule)).toMatch(/device-agent\.dra\.net\.node-1\.pci-[-0-9a-f]+ created/);
+    expect(await cluster.kubectl('apply', '-f', rule)).toMatch(/device-agent-publish\.dra\.net\.node-1\.pci-[-0-9a-f]+ created/);
   }
 });

@@ -7,15 +7,13 @@ import { LINE_BYTES, nodeProblem } from '../../health/journal/node-problem.ts';
 import { defined } from '../../model/defined.ts';
 import type { FamilyReading } from '../../model/family-reading.ts';
 import { shortened, visible } from '../../model/one-line.ts';
-import type { DeviceFamily } from '../../probes/family.ts';
 import { jsonText, type WholeBoard, type WholeDevice } from '../../server/api/views.ts';
 import { askFor, printAge, REFUSAL_TEXTS } from '../agent-api.ts';
 import { BOARD_PATH, boardIn, ownBoard } from '../board-answer.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { withProgress } from '../progress.ts';
-import { agentSettings, nodeName } from '../settings.ts';
+import { agentSettings } from '../settings.ts';
 import { readVersion } from '../version.ts';
-import { sickDevice, taintRules } from './taint-rules.ts';
 
 interface Judged {
   /** Undefined when the running agent has not read anything yet. */
@@ -38,14 +36,13 @@ export async function runHealth(context: CommandContext): Promise<Ending> {
     const wanted = context.options.device;
     const answer = answerFor(judged, typeof wanted === 'string' ? wanted : undefined);
     const { output } = context.options;
-    await context.output.write(output === 'taint-rule' ? writtenRules(answer, context.families) : written(answer, judged, output));
+    await context.output.write(written(answer, judged, output));
     if (output === 'text') printAge(judged.board?.takenAt);
     return { status: answer.status, isStuck: judged.isStuck };
   } catch (error) {
     if (error instanceof UserError) throw error;
     context.logger.error('health could not be determined', { error });
-    const mark = context.options.output === 'taint-rule' ? '# ' : '';
-    await context.output.write(`${mark}${shortened('health could not be determined; see the log', LINE_BYTES)}\n`);
+    await context.output.write(`${shortened('health could not be determined; see the log', LINE_BYTES)}\n`);
     return { status: 2 };
   }
 }
@@ -92,13 +89,6 @@ function written({ status, message, devices }: Answer, { board, source }: Judged
   const line = `${shortened(message, LINE_BYTES)}\n`;
   const nowMs = Date.parse(board?.now ?? '');
   return format === 'text' ? line + devices.map((device) => paragraph(device, nowMs)).join('') : line;
-}
-
-/** The message of the status is a comment, so that `kubectl apply` accepts all of the text. */
-function writtenRules({ message, devices }: Answer, families: readonly DeviceFamily[]): string {
-  const sick = devices.filter(({ health }) => health.state === 'unhealthy').map((device) => sickDevice(device, families));
-  const version = sick.length === 0 ? '' : '# Before Kubernetes 1.37 replace v1: by v1beta2 (1.36), by v1alpha3 (1.33 to 1.35).\n';
-  return `# ${shortened(message, LINE_BYTES)}\n${version}${taintRules(sick, nodeName())}`;
 }
 
 /** Formats the state of a device, and below it each condition with what to do. */

@@ -121,8 +121,7 @@ async function written({ board, allocations }: Told, format: string, form: TextF
   if (!isData(format)) return boardText(board, fitted(form));
   const text = jsonText({ ...board, ...allocations }, 2);
   if (format === 'json') return text;
-  const { Document } = await import('yaml');
-  return await yamlText(new Document(JSON.parse(text), { aliasDuplicateObjects: false }));
+  return await yamlText(JSON.parse(text));
 }
 
 /** Prints a text again whenever it changed, until a signal arrives or the reader closes the output. */

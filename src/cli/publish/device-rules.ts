@@ -1,27 +1,43 @@
 import { isKnownWell } from '../../health/journal/known-well.ts';
 import type { Clock } from '../../host/clock.ts';
+import type { ClaimName } from '../../model/claim-hardware.ts';
 import { hours } from '../../model/duration.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import type { WholeDevice } from '../../server/api/views.ts';
-import { type RuleVersion, sickDevice, type TaintRule, taintRulesOf } from '../health/taint-rules.ts';
 import { COMPONENT } from './events.ts';
 import type { Kubernetes } from './kubernetes.ts';
-import { callOrThrow, NotTaken, Refused } from './pace.ts';
-import { servedRuleVersion } from './rule-version.ts';
+import { callOrThrow, NotServed, NotTaken, Refused } from './pace.ts';
 import { type AgentView, nodeViewOf } from './view.ts';
+
+/**
+ * Versions of the API with DeviceTaintRules, the newest first. `v1` is there from Kubernetes 1.37 on, `v1beta2` from 1.36 on and `v1alpha3` from
+ * 1.33 to 1.38, both only where they are switched on. Source: the lifecycle tags in k8s.io/api 0.37. What is used here is the same in all of them.
+ */
+export const RULE_VERSIONS = ['v1', 'v1beta2', 'v1alpha3'] as const;
+export type RuleVersion = (typeof RULE_VERSIONS)[number];
+/** Key of each taint of this program, on devices and on nodes. */
+export const TAINT_KEY = 'device-agent/unhealthy';
+/** Longest name of an object. */
+const NAME_LENGTH = 253;
 
 /** Label with the node of the publisher that made a rule. The admission policy of the chart compares it with the token. */
 export const NODE_LABEL = 'device-agent/node';
 /** Annotation with the device, as `family/id`. */
 export const DEVICE_ANNOTATION = 'device-agent/device';
 
-export type OwnRule = TaintRule & {
+export interface OwnRule {
+  readonly apiVersion: string;
+  readonly kind: string;
   readonly metadata: {
     readonly name: string;
     readonly labels: Readonly<Record<string, string>>;
     readonly annotations: Readonly<Record<string, string>>;
   };
-};
+  readonly spec: {
+    readonly deviceSelector: ClaimName & { readonly pool: string };
+    readonly taint: { readonly key: string; readonly value: string; readonly effect: string };
+  };
+}
 
 /** A rule that exists. */
 export interface PresentRule {
@@ -66,21 +82,16 @@ export function ruleChanges(
   { node, effect, families, version, isWorkedOn }: RuleSettings & { readonly version: RuleVersion; readonly isWorkedOn: boolean },
 ): RuleChanges {
   const seen = new Map(nodeViewOf(view).devices.map((device) => [device.key, device]));
-  const rulesOf = (device: WholeDevice): readonly TaintRule[] =>
-    taintRulesOf(sickDevice(device, families), { node, effect, prefix: COMPONENT, version });
-  const wanted = view.board.devices.flatMap((device) => {
-    const { key } = device;
-    if (seen.get(key)?.health.state !== 'unhealthy') return [];
-    const of = {
-      labels: { [NODE_LABEL]: node, 'app.kubernetes.io/managed-by': COMPONENT },
-      annotations: { [DEVICE_ANNOTATION]: key },
-    };
-    return rulesOf(device).map((rule): OwnRule => ({ ...rule, metadata: { ...rule.metadata, ...of } }));
-  });
+  const settings = { node, effect, families, version };
+  const wanted = view.board.devices
+    .filter(({ key }) => seen.get(key)?.health.state === 'unhealthy')
+    .flatMap((device) => rulesOf(device, settings));
   const wantedNames = new Set(wanted.map(({ metadata }) => metadata.name));
   const well = new Set([...seen.values()].filter((device) => isKnownWell(device, view.families)).map(({ key }) => key));
   const namesOfWell = new Set(
-    view.board.devices.filter((device) => well.has(device.key)).flatMap((device) => rulesOf(device).map(({ metadata }) => metadata.name)),
+    view.board.devices
+      .filter((device) => well.has(device.key))
+      .flatMap((device) => rulesOf(device, settings).map(({ metadata }) => metadata.name)),
   );
   const isOver = ({ name, key = '' }: PresentRule): boolean => !wantedNames.has(name) && (well.has(key) || namesOfWell.has(name));
   const isOther = ({ metadata, spec }: OwnRule): boolean => {
@@ -88,6 +99,51 @@ export function ruleChanges(
     return before === undefined ? !isWorkedOn : before.effect !== spec.taint.effect;
   };
   return { add: wanted.filter(isOther), remove: present.filter(isOver).map(({ name }) => name) };
+}
+
+/** The rules of one device: one for each driver and pool that offers it. */
+function rulesOf(
+  device: WholeDevice,
+  { node, effect, families, version }: RuleSettings & { readonly version: RuleVersion },
+): readonly OwnRule[] {
+  const value = device.health.conditions[0]?.type ?? 'Unhealthy';
+  return targetsOf(device, families, node).map((deviceSelector) => ({
+    apiVersion: `resource.k8s.io/${version}`,
+    kind: 'DeviceTaintRule',
+    metadata: {
+      name: objectName([COMPONENT, deviceSelector.driver, deviceSelector.pool, deviceSelector.device]),
+      labels: { [NODE_LABEL]: node, 'app.kubernetes.io/managed-by': COMPONENT },
+      annotations: { [DEVICE_ANNOTATION]: device.key },
+    },
+    spec: { deviceSelector, taint: { key: TAINT_KEY, value, effect } },
+  }));
+}
+
+/**
+ * A claim gives the exact name. Without a claim, the first name that a known driver gives to it, in the pool with the name of the node: drivers
+ * of local devices name it so.
+ */
+function targetsOf(
+  device: WholeDevice,
+  families: readonly DeviceFamily[],
+  pool: string,
+): readonly (ClaimName & { readonly pool: string })[] {
+  const claims = device.holders.flatMap(({ claim, part }) => (claim === undefined || part !== undefined ? [] : [claim]));
+  const names = families.find(({ name }) => name === device.family)?.claimNames?.(device) ?? [];
+  const first = names.filter(({ driver }, at) => names.findIndex((other) => other.driver === driver) === at);
+  const found = claims.length > 0 ? claims : first.map((name) => ({ ...name, pool }));
+  const unique = new Map(found.map(({ driver, pool: in_, device: of }) => [`${driver}/${in_}/${of}`, { driver, pool: in_, device: of }]));
+  return [...unique.values()];
+}
+
+/** The same name each time, so that a second `apply` changes nothing. Pools may contain slashes. */
+function objectName(parts: readonly string[]): string {
+  return parts
+    .join('.')
+    .toLowerCase()
+    .replace(/[^a-z0-9.-]/g, '-')
+    .slice(0, NAME_LENGTH)
+    .replace(/[.-]+$/, '');
 }
 
 /** An API server that was upgraded serves other versions, and says so nowhere. */
@@ -186,4 +242,24 @@ export class DeviceRules {
       throw error;
     }
   }
+}
+
+const GROUP = '/apis/resource.k8s.io';
+const NOT_THERE = [404];
+
+/** Returns the first version of the API, from the newest on, in which the API server serves DeviceTaintRules. Every account may ask for that. */
+async function servedRuleVersion(kubernetes: Kubernetes): Promise<RuleVersion> {
+  const { body: group } = await callOrThrow(kubernetes, { method: 'GET', path: GROUP }, NOT_THERE);
+  const served = namesIn(group, 'versions', 'version');
+  for (const version of RULE_VERSIONS.filter((one) => served.has(one))) {
+    const { body } = await callOrThrow(kubernetes, { method: 'GET', path: `${GROUP}/${version}` }, NOT_THERE);
+    if (namesIn(body, 'resources', 'name').has('devicetaintrules')) return version;
+  }
+  throw new NotServed(`the API server serves DeviceTaintRules in none of the versions ${RULE_VERSIONS.join(', ')}`);
+}
+
+/** The values of one member of the objects in a list of a discovery document. */
+function namesIn(body: unknown, list: string, member: string): ReadonlySet<unknown> {
+  const entries = (body as Readonly<Record<string, unknown>> | undefined | null)?.[list];
+  return new Set(Array.isArray(entries) ? entries.map((one: Readonly<Record<string, unknown>> | null) => one?.[member]) : []);
 }

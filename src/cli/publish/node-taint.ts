@@ -1,6 +1,6 @@
 import { nodeAnswer } from '../../health/journal/known-well.ts';
 import type { Clock } from '../../host/clock.ts';
-import { TAINT_KEY } from '../health/taint-rules.ts';
+import { TAINT_KEY } from './device-rules.ts';
 import { COMPONENT } from './events.ts';
 import { type Kubernetes, NoAnswer } from './kubernetes.ts';
 import { SPACING_MS } from './node-conditions.ts';

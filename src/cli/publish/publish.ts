@@ -2,19 +2,21 @@ import { UserError } from '../../errors.ts';
 import { endsWithin, systemClock } from '../../host/clock.ts';
 import { createChangeLog } from '../../log/changes.ts';
 import { hours } from '../../model/duration.ts';
-import { askFor, openStream } from '../agent-api.ts';
+import { askFor, openStream, REFUSAL_TEXTS } from '../agent-api.ts';
+import { BOARD_PATH, boardIn } from '../board-answer.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { nodeName } from '../settings.ts';
 import { stopSignal } from '../signals.ts';
 import { readVersion } from '../version.ts';
 import { AgentFeed } from './agent-feed.ts';
 import { DeviceRules } from './device-rules.ts';
+import { dryRunText } from './dry-run.ts';
 import { type Kubernetes, kubernetesAt, serverAddress } from './kubernetes.ts';
 import { NodeConditions } from './node-conditions.ts';
 import { NodeTaint } from './node-taint.ts';
 import { type PublishOptions, publishOptions, publishSection } from './options.ts';
 import { NotServed, Refused } from './pace.ts';
-import { Publisher } from './publisher.ts';
+import { Publisher, type PublisherSettings } from './publisher.ts';
 
 /** A request that runs, the time between two patches, and the last two requests. A pod has 30 seconds. */
 const STOP_MS = 25_000;
@@ -23,6 +25,7 @@ const STOP_MS = 25_000;
 export async function runPublish(context: CommandContext): Promise<Ending> {
   const { configuration, families, logger, environment } = context;
   const options = configuration.section(publishSection.path, publishOptions);
+  if (context.options.dryRun === true) return await dryRun(context, { ...options, node: nodeName(), families });
   const server = serverAddress(options['api-server'], environment);
   if (server === undefined) throw new UserError('publish-no-server', {});
   const kubernetes = kubernetesAt(server, options);
@@ -43,6 +46,18 @@ export async function runPublish(context: CommandContext): Promise<Ending> {
   feed.stop();
   await endsWithin(publisher.stop(), STOP_MS, systemClock);
   clearInterval(alive);
+  return { status: 0 };
+}
+
+/** Prints the taint rules of devices as documents. The rest is comments: `kubectl apply` cannot write the status of a node. */
+async function dryRun(context: CommandContext, settings: Omit<PublisherSettings, 'resyncMs'>): Promise<Ending> {
+  const { output } = context;
+  const { answer, refusal } = await askFor(context)(BOARD_PATH);
+  if (answer?.status === 503) throw new UserError('agent-not-ready', {});
+  const board = boardIn(answer?.body);
+  if (board === undefined)
+    throw new UserError('publish-no-agent', { problem: refusal === undefined ? 'no agent answers' : REFUSAL_TEXTS[refusal].detail });
+  await output.write(await dryRunText(board, settings));
   return { status: 0 };
 }
 
