@@ -2,6 +2,7 @@ import type { Board } from '../../board/board.ts';
 import type { DeviceView } from '../../board/device-view.ts';
 import type { Clock } from '../../host/clock.ts';
 import { seconds } from '../../model/duration.ts';
+import { Broadcast, type Sink } from './broadcast.ts';
 
 /** How often each client receives a message. */
 export const BOARD_HEARTBEAT_MS = seconds(15);
@@ -15,82 +16,44 @@ export interface BoardFeedDependencies {
   readonly heartbeatMs?: number;
 }
 
-/** The connection of one client. */
-export interface BoardSink {
-  /** Sends bytes. Calls `done` when the operating system has taken them. */
-  write(bytes: Buffer, done: () => void): void;
-  /** Closes the connection at once. */
-  cut(): void;
-}
-
-interface Client {
-  readonly sink: BoardSink;
-  isWriting: boolean;
-  /** The client missed a change, so that it needs a full board. */
-  isBehind: boolean;
-  /** It took nothing for one heartbeat. */
-  isStalled: boolean;
-}
-
 /**
  * The board for clients that follow it, as server-sent events: a full one first, then what changed. Each event is encoded once for all
- * clients. At most one event is being sent to a client: one that missed some gets a full board, and one that takes nothing is cut.
- * Without a client it does nothing.
+ * clients.
  */
 export class BoardFeed {
   readonly #parts: BoardFeedDependencies;
-  readonly #clients = new Set<Client>();
+  readonly #broadcast: Broadcast<Buffer>;
   /** Text of each device that was sent. */
   #sent = new Map<string, string>();
   #full: Buffer | undefined;
   #sentAtMs = Number.NEGATIVE_INFINITY;
   #waiting: (() => void) | undefined;
-  #stop: (() => void) | undefined;
 
   constructor(parts: BoardFeedDependencies) {
     this.#parts = parts;
+    const { clock, heartbeatMs = BOARD_HEARTBEAT_MS } = parts;
+    const beat = { message: BEAT, isNews: false };
+    this.#broadcast = new Broadcast({ clock, heartbeatMs, begin: () => this.#begin(), full: () => this.#fullBoard(), beat: () => beat });
   }
 
   get clients(): number {
-    return this.#clients.size;
+    return this.#broadcast.clients;
   }
 
-  /** Sends the board at once, each change, and heartbeats. Returns a function that ends it. */
-  follow(sink: BoardSink): () => void {
-    if (this.#clients.size === 0) this.#start();
-    const client: Client = { sink, isWriting: false, isBehind: false, isStalled: false };
-    this.#clients.add(client);
-    this.#write(client, this.#fullBoard());
-    return () => {
-      this.#clients.delete(client);
-      if (this.#clients.size === 0) this.#end();
-    };
+  follow(sink: Sink<Buffer>): () => void {
+    return this.#broadcast.follow(sink);
   }
 
-  #start(): void {
-    const { subscribe, clock, heartbeatMs = BOARD_HEARTBEAT_MS } = this.#parts;
+  #begin(): () => void {
     this.#sent = textsOf(this.#parts.current());
-    const unsubscribe = subscribe(() => this.#changed());
-    let cancel: () => void;
-    const wait = (): void => {
-      cancel = clock.after(heartbeatMs, () => {
-        wait();
-        for (const client of [...this.#clients]) this.#beat(client);
-      });
-    };
-    wait();
-    this.#stop = () => {
+    const unsubscribe = this.#parts.subscribe(() => this.#changed());
+    return () => {
       unsubscribe();
-      cancel();
       this.#waiting?.();
       this.#waiting = undefined;
+      this.#full = undefined;
+      this.#sent = new Map();
     };
-  }
-
-  #end(): void {
-    this.#stop?.();
-    this.#full = undefined;
-    this.#sent = new Map();
   }
 
   #changed(): void {
@@ -115,17 +78,7 @@ export class BoardFeed {
     const { devices, ...head } = board;
     const changed = devices.filter(({ key }) => this.#sent.get(key) !== before.get(key));
     const removed = [...before.keys()].filter((key) => !this.#sent.has(key));
-    const event = eventOf('change', { ...head, devices: changed, removed }, board.sequence);
-    for (const client of [...this.#clients]) {
-      if (client.isWriting) client.isBehind = true;
-      else this.#write(client, event);
-    }
-  }
-
-  #beat(client: Client): void {
-    if (!client.isWriting) this.#write(client, BEAT);
-    else if (client.isStalled) client.sink.cut();
-    else client.isStalled = true;
+    this.#broadcast.send(eventOf('change', { ...head, devices: changed, removed }, board.sequence));
   }
 
   #fullBoard(): Buffer {
@@ -134,17 +87,6 @@ export class BoardFeed {
     if (board === undefined) return BEAT;
     this.#full = eventOf('board', board, board.sequence);
     return this.#full;
-  }
-
-  #write(client: Client, bytes: Buffer): void {
-    client.isWriting = true;
-    client.sink.write(bytes, () => {
-      client.isWriting = false;
-      client.isStalled = false;
-      if (!client.isBehind || !this.#clients.has(client)) return;
-      client.isBehind = false;
-      this.#write(client, this.#fullBoard());
-    });
   }
 }
 

@@ -96,7 +96,7 @@ export function streamLists<T>(
 ): void {
   const stop = feed.follow({
     // The stream would buffer sixteen lists before it signals back-pressure, so each write waits for the one before.
-    write: (list, _isNews, done) => call.write(messageOf(list), (error?: Error | null) => (error ? undefined : done())),
+    write: ({ list }, done) => call.write(messageOf(list), (error?: Error | null) => (error ? undefined : done())),
     cut,
   });
   streams.add(call);

@@ -1,9 +1,9 @@
 import type { Clock } from '../../host/clock.ts';
 import { seconds } from '../../model/duration.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
+import { Broadcast, type Sink } from './broadcast.ts';
 import type { NamingRules } from './device-names.ts';
 import { type FeedList, feedList } from './feed-list.ts';
-import { type FeedSink, Follower } from './follower.ts';
 
 /** How often each client receives a message. */
 export const HEARTBEAT_MS = seconds(10);
@@ -21,16 +21,26 @@ export interface HealthFeedDependencies {
 
 const NOTHING: FeedList = { devices: [], families: [], takenAtMs: 0, signature: '' };
 
+/** A list for a client. `isNews` is false when the client already has it. */
+export interface FeedMessage {
+  readonly list: FeedList;
+  readonly isNews: boolean;
+}
+
 /** The verdicts of all devices for clients that follow them. Without a client it does nothing. */
 export class HealthFeed {
   readonly #parts: HealthFeedDependencies;
-  readonly #followers = new Set<Follower>();
+  readonly #broadcast: Broadcast<FeedMessage>;
   #made: { readonly snapshot: Snapshot; readonly fault: string | undefined; readonly list: FeedList } | undefined;
   #fault: string | undefined;
-  #stop: (() => void) | undefined;
+  /** Signature of the list that was sent last. */
+  #sent = '';
 
   constructor(parts: HealthFeedDependencies) {
     this.#parts = parts;
+    const { clock, heartbeatMs = HEARTBEAT_MS } = parts;
+    const full = (): FeedMessage => ({ list: this.#current(), isNews: true });
+    this.#broadcast = new Broadcast({ clock, heartbeatMs, begin: () => this.#begin(), full, beat: () => this.#beat() });
   }
 
   get isReady(): boolean {
@@ -38,14 +48,8 @@ export class HealthFeed {
   }
 
   /** Sends the list at once, at each change and at each heartbeat. Returns a function that ends it. */
-  follow(sink: FeedSink): () => void {
-    if (this.#followers.size === 0) this.#start();
-    const follower = new Follower(sink, () => this.#current());
-    this.#followers.add(follower);
-    return () => {
-      this.#followers.delete(follower);
-      if (this.#followers.size === 0) this.#end();
-    };
+  follow(sink: Sink<FeedMessage>): () => void {
+    return this.#broadcast.follow(sink);
   }
 
   /** The list for a client that asks now; undefined before the first snapshot. */
@@ -63,30 +67,24 @@ export class HealthFeed {
     return this.#made.list;
   }
 
-  #start(): void {
-    const { store, clock, heartbeatMs = HEARTBEAT_MS, fault } = this.#parts;
-    this.#fault = fault?.();
-    const unsubscribe = store.subscribe(() => {
-      this.#fault = fault?.();
-      for (const follower of [...this.#followers]) follower.changed();
+  #begin(): () => void {
+    this.#beat();
+    const unsubscribe = this.#parts.store.subscribe(() => {
+      const { message, isNews } = this.#beat();
+      if (isNews) this.#broadcast.send(message);
     });
-    let cancel: () => void;
-    const wait = (): void => {
-      cancel = clock.after(heartbeatMs, () => {
-        this.#fault = fault?.();
-        wait();
-        for (const follower of [...this.#followers]) follower.beat();
-      });
-    };
-    wait();
-    this.#stop = () => {
+    return () => {
       unsubscribe();
-      cancel();
+      this.#made = undefined;
     };
   }
 
-  #end(): void {
-    this.#stop?.();
-    this.#made = undefined;
+  /** The list now, which is news when it differs from the last one. */
+  #beat(): { readonly message: FeedMessage; readonly isNews: boolean } {
+    this.#fault = this.#parts.fault?.();
+    const list = this.#current();
+    const isNews = list.signature !== this.#sent;
+    this.#sent = list.signature;
+    return { message: { list, isNews }, isNews };
   }
 }

@@ -7,8 +7,7 @@ import { PasswordThread } from '../access/password-thread.ts';
 import { Passwords } from '../access/passwords.ts';
 import { BoardFeed } from '../feed/board-feed.ts';
 import { BoardSource } from '../feed/board-source.ts';
-import { type BoardWatch, createBoardWatch } from '../feed/board-watch.ts';
-import { createHealthWatch } from '../feed/health-watch.ts';
+import { createBoardWatch, createHealthWatch, type Watch } from '../feed/watch.ts';
 import type { ServerDependencies } from '../parts.ts';
 import { type AppDependencies, createApp } from './app.ts';
 import { Connections } from './connections.ts';
@@ -101,7 +100,7 @@ function boardSource({ store, history, node, families, clock = systemClock }: Se
   return new BoardSource({ snapshot: () => store.snapshot(), history, node, ...declaredBy(families), now: () => clock.now() });
 }
 
-function watchBoard({ store, clock = systemClock }: ServerDependencies, board: BoardSource): BoardWatch | undefined {
+function watchBoard({ store, clock = systemClock }: ServerDependencies, board: BoardSource): Watch | undefined {
   if (store.subscribe === undefined) return undefined;
   const subscribe = (notify: () => void): (() => void) => store.subscribe?.(notify) ?? (() => undefined);
   return createBoardWatch(new BoardFeed({ subscribe, current: () => board.current(), clock }), () => store.snapshot() !== undefined);

@@ -6,7 +6,7 @@ import type { Clock } from '../../../src/host/clock.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { type Access, OPEN_ACCESS } from '../../../src/server/access/access.ts';
 import { BoardFeed } from '../../../src/server/feed/board-feed.ts';
-import { MOST_BOARD_STREAMS } from '../../../src/server/feed/board-watch.ts';
+import { MOST_BOARD_STREAMS } from '../../../src/server/feed/watch.ts';
 import { isInstalled } from '../../support/installed.ts';
 import { leaveOut } from '../../support/skipped.ts';
 import { ask, connectTo, start } from '../asking.ts';
