@@ -95,7 +95,7 @@ can open.`,
       'device-agent health accept 0000:3b:00.0 RasUncorrectable/umc --why "card tested by the maker"',
       'device-agent health accept 0000:3b:00.0 --why "kernel log no longer mounted"',
     ],
-    load: async () => (await import('./health/accept.ts')).runHealthAccept,
+    load: async () => (await import('./ask-control.ts')).runHealthAccept,
   },
   {
     name: 'release',
@@ -110,7 +110,7 @@ can open.`,
 the alert DeviceProbeFails is silent. A restart of the agent ends the release. The command uses the socket control.sock beside --state.file, which
 only the user of the agent can open. POST /-/release?family=FAMILY&for=10m does the same where --web.enable-lifecycle is set.`,
     examples: ['device-agent release nvidia --for 10m --why "driver 590"', 'device-agent release nvidia --end'],
-    load: async () => (await import('./release.ts')).runRelease,
+    load: async () => (await import('./ask-control.ts')).runRelease,
   },
   {
     name: 'incidents',
@@ -290,13 +290,13 @@ when the declaration is not valid. With --root no program runs: the output of a 
     summary: 'Print all device families: in code, shipped as declarations, and read from --family.dir.',
     formats: ['table', 'json'],
     examples: ['device-agent family list', 'device-agent family list --family.dir=./families'],
-    load: async () => (await import('./family/family.ts')).listFamilies,
+    load: async () => (await import('./family/check.ts')).listFamilies,
   },
   {
     name: 'family schema',
     summary: 'Print the JSON Schema of a declaration.',
     examples: ['device-agent family schema > family.schema.json'],
-    load: async () => (await import('./family/family.ts')).printFamilySchema,
+    load: async () => (await import('./family/check.ts')).printFamilySchema,
   },
   {
     name: 'version',

@@ -1,6 +1,13 @@
 import { nearest } from '../config/nearest.ts';
 import { UserError } from '../errors.ts';
-import { byDevice, type DeviceIncidents, type ListedFault, listedFaults } from '../incidents/by-device.ts';
+import {
+  byDevice,
+  type DeviceIncidents,
+  incidentsOf,
+  type ListedFault,
+  listedFaults,
+  type TenantIncident,
+} from '../incidents/by-device.ts';
 import type { IncidentRecord } from '../incidents/record.ts';
 import { isRecord, type ListedIncident, type RecordRead } from '../incidents/store.ts';
 import { incidentText } from '../server/pages/incident-text.ts';
@@ -8,7 +15,7 @@ import { askFor, printAge } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { faultsIn, faultTable } from './fault-table.ts';
 import { faultsOnDisk, storeOnDisk } from './incidents-on-disk.ts';
-import { runPodIncidents } from './pod-incidents.ts';
+import { podOption } from './pod-option.ts';
 import { withProgress } from './progress.ts';
 import { textTable } from './text-table.ts';
 
@@ -115,4 +122,71 @@ export function incidentsIn(body: unknown): readonly ListedIncident[] | undefine
     [one.id, one.time, one.device].every((text) => typeof text === 'string') &&
     [one.states, one.conditions, one.holders].every(Array.isArray);
   return Array.isArray(list) && list.every(isListed) ? list : undefined;
+}
+
+interface Found {
+  readonly incidents: readonly TenantIncident[];
+  readonly faults: readonly ListedFault[];
+  /** Records that could not be read; absent when there are none. */
+  readonly unread?: number;
+  readonly takenAt?: string;
+}
+
+/** Prints the incidents that hit one pod, with nothing of other pods. `text`: `NAMESPACE/NAME`. */
+async function runPodIncidents(context: CommandContext, text: string): Promise<Ending> {
+  const { options, output, logger } = context;
+  const { namespace, pod: name } = podOption(text);
+  if (options.id !== undefined) {
+    const problem = 'the record of one incident names all its pods: leave out the id or --pod';
+    throw new UserError('usage-invalid', { problem, command: 'device-agent incidents' });
+  }
+  const { incidents, faults, unread = 0, takenAt } = await withProgress('reading the incidents', ofNamespace(context, namespace));
+  const own = incidents.flatMap((incident) => ofPod(incident, name));
+  const hit = faults.flatMap((fault) => faultOfPod(fault, `${namespace}/${name}/`));
+  const tables = own.length === 0 && hit.length > 0 ? faultTable(hit).trimStart() : table(own, text) + faultTable(hit);
+  await output.write(options.output === 'json' ? `${JSON.stringify({ incidents: own, faults: hit }, null, 2)}\n` : tables);
+  if (options.output !== 'json') printAge(takenAt);
+  if (unread > 0) logger.warn('records of incidents cannot be read, so it is unknown which pods they hit', { records: unread });
+  return { status: 0 };
+}
+
+async function ofNamespace(context: CommandContext, namespace: string): Promise<Found> {
+  const { answer, refusal } = await askFor(context)(`/api/incidents?namespace=${namespace}`);
+  if (isFound(answer?.body)) return { ...answer.body, faults: faultsIn(answer.body) };
+  const { found, unread } = await incidentsOf(await storeOnDisk(context, refusal), [namespace]);
+  return { incidents: found, faults: listedFaults(await faultsOnDisk(context), [namespace]), unread };
+}
+
+/** False when another program, or an older agent, answered. */
+function isFound(body: unknown): body is Found {
+  const list = (body as { readonly incidents?: unknown } | undefined | null)?.incidents;
+  const isOwn = (one: Partial<TenantIncident>): boolean =>
+    typeof one.id === 'string' && [one.states, one.conditions, one.remedies, one.held].every(Array.isArray);
+  return Array.isArray(list) && list.every(isOwn);
+}
+
+function faultOfPod(fault: ListedFault, begin: string): readonly ListedFault[] {
+  const holders = fault.holders.filter((holder) => holder.startsWith(begin));
+  return holders.length === 0 ? [] : [{ ...fault, holders }];
+}
+
+/** Leaves out the other pods of the namespace. */
+function ofPod(incident: TenantIncident, name: string): readonly TenantIncident[] {
+  const held = incident.held.filter(({ pod }) => pod === name);
+  const holders = [...new Set(held.map(({ namespace, pod, container }) => `${namespace}/${pod}/${container}`))];
+  return held.length === 0 ? [] : [{ ...incident, holders, held }];
+}
+
+function table(incidents: readonly TenantIncident[], pod: string): string {
+  if (incidents.length === 0) return `No recorded incident hit the pod ${pod}.\n`;
+  const rows = incidents.map(({ id, time, device, states, conditions, remedies, held }) => [
+    id,
+    time,
+    device,
+    states.join(' > '),
+    conditions.join(', '),
+    remedies.join(', '),
+    held.map(({ container, since, until }) => `${container} ${until === undefined ? `since ${since}` : `${since} to ${until}`}`).join(', '),
+  ]);
+  return textTable([['ID', 'TIME', 'DEVICE', 'CHANGE', 'CONDITIONS', 'REMEDIES', 'HELD BY'], ...rows]);
 }

@@ -1,5 +1,5 @@
 import type { CommandContext } from './context.ts';
-import { checkRoots } from './doctor/path-checks.ts';
+import { checkRoots } from './doctor/process-checks.ts';
 
 /** Without sysfs all families see a machine without hardware and report no problem, so this warns. */
 export function warnOfSysfs({ configuration, logger }: Pick<CommandContext, 'configuration' | 'logger'>): void {

@@ -16,7 +16,7 @@ import type { Access } from './access/access.ts';
 import type { ComparePassword } from './access/passwords.ts';
 import type { ReportUsage } from './api/usage.ts';
 import type { HealthFeed } from './feed/health-feed.ts';
-import type { ScrapeFormat } from './http/negotiation.ts';
+import type { ScrapeFormat } from './http/answer.ts';
 import type { WebOptions } from './options.ts';
 
 /** The metrics page in its formats, in pieces. */

@@ -1,8 +1,6 @@
 import { parentKey } from '../board/device-view.ts';
 import { keepAges, useServerTime } from './ages.ts';
-import { listenToKeys } from './keys.ts';
 import { OverviewPage } from './overview.ts';
-import { ReloadedPage } from './reload.ts';
 import { type BoardEvent, followBoard } from './stream.ts';
 
 /** Keeps a page live. Without this script the page is complete, too, but shows one moment. */
@@ -44,3 +42,73 @@ function say(words: string, state: 'live' | 'waits' | 'lost'): void {
 }
 
 begin();
+
+/** Keys of the page of all devices: `/` filters, arrows or j and k move between devices, Escape leaves the filter. */
+function listenToKeys(): void {
+  document.addEventListener('keydown', (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const target = event.target as HTMLElement | null;
+    const isTyping = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
+    if (event.key === 'Escape' && isTyping) return target.blur();
+    if (isTyping) return;
+    if (event.key === '/') {
+      event.preventDefault();
+      document.getElementById('filter')?.focus();
+    }
+    const step = event.key === 'ArrowDown' || event.key === 'j' ? 1 : event.key === 'ArrowUp' || event.key === 'k' ? -1 : 0;
+    if (step !== 0 && move(step)) event.preventDefault();
+  });
+}
+
+/** Moves the focus to the next device; from elsewhere to the first one. */
+function move(step: number): boolean {
+  const links = [...document.querySelectorAll<HTMLElement>('#devices a.id')];
+  const row = document.activeElement?.closest('tr');
+  const at = links.findIndex((link) => link.closest('tr') === row);
+  // Without a device in focus an arrow scrolls the page, as everywhere.
+  if (at < 0 && step < 0) return false;
+  const next = links[at + step];
+  next?.focus();
+  return next !== undefined;
+}
+
+/** Loads a page again and takes the parts that changed. */
+const SPACING_MS = 2_000;
+
+class ReloadedPage {
+  #isLoading = false;
+  #isWaiting = false;
+  #loadedAtMs = 0;
+  readonly #onParts: () => void;
+
+  /** `onParts` is called when parts of the page were replaced. */
+  constructor(onParts: () => void) {
+    this.#onParts = onParts;
+  }
+
+  /** Something changed. Pages are loaded one after the other, and not too often. */
+  changed(): void {
+    if (this.#isWaiting) return;
+    this.#isWaiting = true;
+    window.setTimeout(() => void this.#load(), Math.max(0, this.#loadedAtMs + SPACING_MS - Date.now()));
+  }
+
+  async #load(): Promise<void> {
+    this.#isWaiting = false;
+    if (this.#isLoading || document.hidden) return;
+    this.#isLoading = true;
+    this.#loadedAtMs = Date.now();
+    const response = await fetch(location.href).catch(() => undefined);
+    const text = response?.ok === true ? await response.text().catch(() => '') : '';
+    this.#isLoading = false;
+    if (text === '') return;
+    const fresh = new DOMParser().parseFromString(text, 'text/html');
+    for (const part of document.querySelectorAll<HTMLElement>('[data-part]')) {
+      // A chart with axes takes its data itself.
+      if (part.querySelector('.uplot') !== null || part.contains(document.activeElement)) continue;
+      const next = fresh.querySelector(`[data-part="${part.dataset.part}"]`);
+      if (next !== null && next.innerHTML !== part.innerHTML) part.innerHTML = next.innerHTML;
+    }
+    this.#onParts();
+  }
+}

@@ -2,14 +2,13 @@ import type { Board } from '../board/board.ts';
 import { conditionsOf, type DeviceView, stateOf } from '../board/device-view.ts';
 import type { Html } from '../board/html.ts';
 import { problemsHtml, shownText, tilesHtml, unresolvedHtml } from '../board/overview-html.ts';
-import type { Trend } from '../board/trend.ts';
+import { TREND_POINTS, TREND_STEP_MS, type Trend } from '../board/trend.ts';
 import { type BoardView, parseView, viewOf, viewQuery } from '../board/view.ts';
 import { STATE_NAMES } from '../board/words.ts';
 import { conditionName } from '../model/condition-text.ts';
 import { announce } from './ages.ts';
 import type { BoardEvent } from './stream.ts';
 import { DeviceTable } from './table.ts';
-import { Trends } from './trends.ts';
 
 /** The page of all devices, kept live row by row. */
 export class OverviewPage {
@@ -145,4 +144,37 @@ export class OverviewPage {
 function text(id: string, words: string): void {
   const element = document.getElementById(id);
   if (element !== null && element.textContent !== words) element.textContent = words;
+}
+
+/** The trend of each row, in memory that does not grow: a fixed number of points for each device that is listed. */
+class Trends {
+  readonly #points = new Map<string, (number | null)[]>();
+  #step: number | undefined;
+
+  of(key: string): Trend | undefined {
+    return this.#points.get(key);
+  }
+
+  load(trends: Readonly<Record<string, Trend>>): void {
+    for (const [key, trend] of Object.entries(trends)) this.#points.set(key, [...trend].slice(-TREND_POINTS));
+  }
+
+  /** Adds the present values when the time of a new point came. Returns true when it did. */
+  take(rows: Iterable<DeviceView>, nowMs: number): boolean {
+    const step = Math.floor(nowMs / TREND_STEP_MS);
+    const passed = this.#step === undefined ? 1 : step - this.#step;
+    if (passed <= 0) return false;
+    this.#step = step;
+    const listed = new Set<string>();
+    for (const { key, shown } of rows) {
+      listed.add(key);
+      const points = this.#points.get(key) ?? Array.from({ length: TREND_POINTS }, () => null);
+      // Steps without data stay empty: a hidden page gets none.
+      for (let n = 1; n < Math.min(passed, TREND_POINTS); n += 1) points.push(null);
+      points.push(shown[0]?.value ?? null);
+      this.#points.set(key, points.slice(-TREND_POINTS));
+    }
+    for (const key of this.#points.keys()) if (!listed.has(key)) this.#points.delete(key);
+    return true;
+  }
 }

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type ContainerEntry, toRecord } from '../../src/accounting/ledger/entry.ts';
 import { ledgerDirectory, openLedger } from '../../src/accounting/ledger/ledger.ts';
 import { usageReport } from '../../src/accounting/ledger/report.ts';
-import { usageCsv, usageTable } from '../../src/cli/usage/table.ts';
+import { usageCsv, usageTable } from '../../src/cli/usage/usage.ts';
 import { systemClock } from '../../src/host/clock.ts';
 import { hours } from '../../src/model/duration.ts';
 import { containerEntry, deviceEntry, HOUR, HOUR_MS, START_MS } from '../accounting/ledger/sample.ts';

@@ -119,7 +119,7 @@ describe('docs/api.md', () => {
       expect(text).toContain(`| ${status} | \`${error.code}\` |`);
     }
     const folder =
-      ['app', 'limit-answers', 'allow-hosts'].map((name) => readFileSync(`src/server/http/${name}.ts`, 'utf8')).join('\n') + sources;
+      ['app', 'limit-answers'].map((name) => readFileSync(`src/server/http/${name}.ts`, 'utf8')).join('\n') + sources;
     const codes = [...folder.matchAll(/sendError\(request, response, (\d+), '([\w-]+)'/g)].map(
       (match) => `| ${match[1]} | \`${match[2]}\` |`,
     );

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { HealthEvent } from '../../src/model/events.ts';
 import type { HealthState } from '../../src/model/health.ts';
-import { type KnownPast, statesIn } from '../../src/server/pages/known-past.ts';
+import { type KnownPast, statesIn } from '../../src/server/pages/health-timeline.ts';
 
 const KEY = 'nvidia/GPU-1';
 const NOW = 10_000;

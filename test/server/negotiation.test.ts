@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { acceptsGzip, chooseFormat } from '../../src/server/http/negotiation.ts';
+import { acceptsGzip, chooseFormat } from '../../src/server/http/answer.ts';
 
 describe('the format of the metrics page', () => {
   it.each([

@@ -1,7 +1,10 @@
+import { stateOptions } from '../../agent/options.ts';
 import { parentKey, stateOf } from '../../board/device-view.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
+import type { SocketStats } from '../../model/agent-stats.ts';
 import { nameWithPhase } from '../../model/condition-text.ts';
-import { REFUSAL_TEXTS } from '../agent-api.ts';
+import { controlSocket } from '../../server/control/control-socket.ts';
+import { askAddress, REFUSAL_TEXTS } from '../agent-api.ts';
 import { BOARD_PATH, boardIn, ownBoard } from '../board-answer.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 
@@ -66,4 +69,40 @@ function bounded(name: string, findings: readonly CheckResult[]): CheckResult[] 
 function ageOf({ snapshot }: Status): string {
   const seconds = snapshot?.ageSeconds;
   return typeof seconds === 'number' ? `; what it read is ${seconds.toFixed(1)} s old` : '';
+}
+
+const SOCKETS = 'sockets';
+const SOCKET_REMEDY = 'The agent makes it again within two seconds when the cause is gone. docs/runbooks/agents.md#deviceagentsocketaway';
+
+/** Checks that the sockets of the running agent are in their places, by its own words and by its answer at the configured address. */
+export async function checkSockets({ configuration, ask, askProblem }: CheckContext): Promise<CheckResult[]> {
+  const { answer } = await ask('/api/v1/status');
+  const told = socketsIn(answer?.body);
+  if (told !== undefined) {
+    const findings = told.flatMap(({ name, path, problem }) =>
+      problem === undefined ? [] : [finding(SOCKETS, `${name}: ${path}: ${problem}`, 'Its clients cannot ask the agent.', SOCKET_REMEDY)],
+    );
+    if (findings.length > 0) return findings;
+    return [told.length === 0 ? skipped(SOCKETS, 'the agent has no sockets') : ok(SOCKETS, told.map(({ path }) => path).join(', '))];
+  }
+  const problem = askProblem();
+  if (problem?.code === 'agent-untrusted') return [skipped(SOCKETS, 'they are not asked: see state-file')];
+  if (problem !== undefined) return [finding(SOCKETS, problem.message, 'Commands of the node get no answer.', problem.remedy)];
+  const { file } = configuration.section('state', stateOptions);
+  if (file === '') return [skipped(SOCKETS, 'no agent answers')];
+  const { answer: other } = await askAddress(configuration, '/api/v1/status');
+  if (other?.agent === undefined) return [skipped(SOCKETS, 'no agent answers')];
+  return [
+    finding(
+      SOCKETS,
+      `an agent answers at its address (${other.agent}), and not at ${controlSocket(file)}`,
+      'The agent uses another state file, or its socket is not in its place.',
+      `Give this command the --state.file of the agent. ${SOCKET_REMEDY}`,
+    ),
+  ];
+}
+
+function socketsIn(body: unknown): readonly SocketStats[] | undefined {
+  const { sockets } = (body ?? {}) as { readonly sockets?: unknown };
+  return Array.isArray(sockets) ? sockets.filter((one) => typeof one?.path === 'string') : undefined;
 }

@@ -20,14 +20,11 @@ import type { CommandContext, Ending } from '../context.ts';
 import { withProgress } from '../progress.ts';
 import { agentSettings } from '../settings.ts';
 import { readVersion } from '../version.ts';
-import { checkDevices, checkRunningAgent } from './agent-checks.ts';
+import { checkDevices, checkRunningAgent, checkSockets } from './agent-checks.ts';
 import { type Check, type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
-import { checkClaims } from './claim-checks.ts';
 import { checkFamilies } from './family-checks.ts';
-import { checkCheckpoint, checkPodResources } from './kubelet-checks.ts';
-import { checkRoots } from './path-checks.ts';
-import { checkClock, checkNode, checkUser } from './process-checks.ts';
-import { checkSockets } from './socket-checks.ts';
+import { checkCheckpoint, checkClaims, checkPodResources } from './kubelet-checks.ts';
+import { checkClock, checkNode, checkRoots, checkUser } from './process-checks.ts';
 import { checkListenAddress, checkWebConfig } from './web-check.ts';
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };

@@ -1,7 +1,12 @@
+import { yamlText } from '../../config/yaml-text.ts';
 import { UserError } from '../../errors.ts';
+import { nodeAnswer } from '../../health/journal/known-well.ts';
 import { endsWithin, systemClock } from '../../host/clock.ts';
 import { createChangeLog } from '../../log/changes.ts';
+import { conditionLine } from '../../model/condition-text.ts';
 import { hours } from '../../model/duration.ts';
+import { shortened } from '../../model/one-line.ts';
+import type { WholeBoard, WholeDevice } from '../../server/api/views.ts';
 import { askFor, openStream, REFUSAL_TEXTS } from '../agent-api.ts';
 import { BOARD_PATH, boardIn } from '../board-answer.ts';
 import type { CommandContext, Ending } from '../context.ts';
@@ -9,14 +14,15 @@ import { nodeName } from '../settings.ts';
 import { stopSignal } from '../signals.ts';
 import { readVersion } from '../version.ts';
 import { AgentFeed } from './agent-feed.ts';
-import { DeviceRules } from './device-rules.ts';
-import { dryRunText } from './dry-run.ts';
+import { conditionsOf } from './conditions.ts';
+import { DeviceRules, RULE_VERSIONS, ruleChanges, TAINT_KEY } from './device-rules.ts';
 import { type Kubernetes, kubernetesAt, serverAddress } from './kubernetes.ts';
 import { NodeConditions } from './node-conditions.ts';
 import { NodeTaint } from './node-taint.ts';
 import { type PublishOptions, publishOptions, publishSection } from './options.ts';
 import { NotServed, Refused } from './pace.ts';
 import { Publisher, type PublisherSettings } from './publisher.ts';
+import { type AgentView, nodeViewOf } from './view.ts';
 
 /** A request that runs, the time between two patches, and the last two requests. A pod has 30 seconds. */
 const STOP_MS = 25_000;
@@ -86,3 +92,50 @@ async function withdraw(
   await output.write(`removed from the node ${node}: ${removed} conditions, ${count} taint rules of devices, ${taints} taints\n${unseen}`);
   return { status: 0 };
 }
+
+const COMMENT_BYTES = 1_024;
+
+/** What a publisher would write on a node without any object of it. `kubectl apply` takes the text. */
+export async function dryRunText(board: WholeBoard, settings: Omit<PublisherSettings, 'resyncMs'>): Promise<string> {
+  const { node, 'device-taint-rules': effect, 'node-taint': taint } = settings;
+  const view = viewOf(board);
+  const conditions = conditionsOf(view).map(({ type, status, reason, message }) =>
+    comment(`${node}: ${type} ${status} (${reason}): ${message}`),
+  );
+  const isTainted = taint !== 'off' && nodeAnswer('DevicesUnhealthy', nodeViewOf(view)).status === 'True';
+  return [
+    ...conditions,
+    ...(isTainted ? [comment(`${node}: taint ${TAINT_KEY}:${taint}`)] : []),
+    ...(await rulesText(view, settings, effect)),
+  ].join('');
+}
+
+async function rulesText(
+  view: AgentView,
+  { node, families }: Omit<PublisherSettings, 'resyncMs'>,
+  effect: string,
+): Promise<readonly string[]> {
+  const sick = view.board.devices.filter(({ health }) => health.state === 'unhealthy');
+  if (effect === 'off') return [comment('no taint rules of devices: --publish.device-taint-rules is off')];
+  const version = RULE_VERSIONS[0];
+  const { add } = ruleChanges(view, [], { node, effect, families, version, isWorkedOn: false });
+  const before = `# Before Kubernetes 1.37 replace ${version}: by v1beta2 (1.36), by v1alpha3 (1.33 to 1.35).\n`;
+  const textsOf = async (device: WholeDevice): Promise<readonly string[]> => {
+    const [worst] = device.health.conditions;
+    const reason = comment(`${device.key}: ${worst === undefined ? 'unhealthy' : conditionLine(worst)}`);
+    const own = add.filter(({ metadata }) => Object.values(metadata.annotations).includes(device.key));
+    if (own.length === 0)
+      return [reason, comment(`${device.key} has no rule: no claim holds it, and no known DRA driver has a name for it`)];
+    return await Promise.all(own.map(async (rule) => `---\n${reason}${await yamlText(rule)}`));
+  };
+  return sick.length === 0 ? [] : [before, ...(await Promise.all(sick.map(textsOf))).flat()];
+}
+
+/** The verdicts as the feed of the agent gives them while the agent works. */
+function viewOf(board: WholeBoard): AgentView {
+  const stateOf = { healthy: 'HEALTHY', degraded: 'HEALTHY', unhealthy: 'UNHEALTHY', unknown: 'UNKNOWN' } as const;
+  const feed = board.devices.map(({ family, id, health }) => ({ family, id, state: stateOf[health.state] }));
+  return { feed, board, families: board.families };
+}
+
+const comment = (text: string): string => `# ${shortened(text, COMMENT_BYTES)}\n`;

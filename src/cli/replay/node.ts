@@ -1,12 +1,13 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Server, status } from '@grpc/grpc-js';
+import type { CapturedCommand, CapturedRequest } from '../../capture/format.ts';
 import { type Capture, CHECKPOINT, DIRECTORY_OPTION, KERNEL_LOG, KERNEL_LOG_OPTION } from '../../capture/format.ts';
 import type { Flags } from '../../config/configuration.ts';
 import type { Registry } from '../../config/registry.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
-import { ReplayedKubelet } from './kubelet.ts';
-import { ReplayedPrograms, replace } from './programs.ts';
+import { bindGrpc, makeRenamedSocket } from '../../sim/kubelet/sockets.ts';
 import { release, writeTree } from './tree.ts';
 
 /**
@@ -129,3 +130,104 @@ function nested(parts: Readonly<Record<string, unknown>>): Record<string, unknow
   }
   return document;
 }
+
+/** Methods that the agent calls. */
+const METHODS = ['/v1.PodResourcesLister/List', '/v1.PodResourcesLister/GetAllocatableResources', '/v1alpha1.PodResourcesLister/List'];
+
+/** A gRPC server that gives the captured answers of a kubelet, byte by byte. */
+class ReplayedKubelet {
+  readonly #socket: string;
+  #requests: readonly CapturedRequest[] = [];
+  #server: Server | undefined;
+
+  constructor(socket: string) {
+    this.#socket = socket;
+  }
+
+  /** A kubelet that was never reached has no socket, and one that refused connections has a socket without a server. */
+  async answer(requests: readonly CapturedRequest[]): Promise<void> {
+    this.#requests = requests;
+    if (requests.length === 0) return this.stop();
+    if (this.#server === undefined) await this.#start();
+    if (requests.at(-1)?.error?.errno === 'ECONNREFUSED') this.#end();
+  }
+
+  stop(): void {
+    this.#end();
+    rmSync(this.#socket, { force: true });
+  }
+
+  async #start(): Promise<void> {
+    const server = new Server();
+    const same = (bytes: Buffer): Buffer => bytes;
+    for (const method of METHODS)
+      server.register(method, (_call: unknown, callback: Callback) => this.#call(method, callback), same, same, 'unary');
+    await makeRenamedSocket(this.#socket, (path) => bindGrpc(server, path));
+    this.#server = server;
+  }
+
+  #end(): void {
+    this.#server?.forceShutdown();
+    this.#server = undefined;
+  }
+
+  #call(method: string, callback: Callback): void {
+    const { answer, error } = this.#requests.find((request) => request.method === method) ?? {};
+    if (answer !== undefined) callback(null, Buffer.from(answer, 'base64'));
+    else callback(error ?? { code: status.UNIMPLEMENTED, details: 'this method was not called in the capture' });
+  }
+}
+
+type Callback = (error: { readonly code: number; readonly details: string } | null, answer?: Buffer) => void;
+
+/** Small programs in the place of the captured ones. They print what those printed and end as they ended. */
+class ReplayedPrograms {
+  readonly #directory: string;
+  readonly #numbers = new Map<string, number>();
+
+  constructor(directory: string) {
+    this.#directory = directory;
+    mkdirSync(directory, { recursive: true });
+  }
+
+  /** Path of the program in the place of a captured one. It has a number, because the captured name could be that of another file. */
+  pathOf(program: string): string {
+    const number = this.#numbers.get(program) ?? this.#numbers.size;
+    this.#numbers.set(program, number);
+    return join(this.#directory, `program-${number}`);
+  }
+
+  write(commands: readonly CapturedCommand[]): void {
+    for (const program of new Set(commands.map((command) => command.program)))
+      this.#program(
+        this.pathOf(program),
+        commands.filter((command) => command.program === program),
+      );
+  }
+
+  #program(path: string, commands: readonly CapturedCommand[]): void {
+    // A program that was not found, or that the agent may not execute, fails before it sees its arguments.
+    if (commands.some(({ failure }) => failure === 'not-found')) return;
+    const mode = commands.some(({ failure }) => failure === 'permission') ? 0o644 : 0o755;
+    const cases = commands.map((command, index) => {
+      for (const name of ['stdout', 'stderr'] as const) replace(`${path}.${index}.${name}`, command[name], 0o644);
+      return `  ${quoted(command.args.join(' '))}) ${ending(command, `${path}.${index}`)} ;;`;
+    });
+    replace(path, `#!/bin/sh\ncase "$*" in\n${cases.join('\n')}\n  *) exit 127 ;;\nesac\n`, mode);
+  }
+}
+
+function ending({ exitCode, signal, failure }: CapturedCommand, files: string): string {
+  if (failure === 'timeout') return 'exec sleep 3600';
+  if (failure === 'too-large') return 'exec cat /dev/zero';
+  const print = `cat ${quoted(`${files}.stdout`)}; cat ${quoted(`${files}.stderr`)} >&2; `;
+  return signal === undefined ? `${print}exit ${exitCode ?? 1}` : `${print}kill -${signal.slice('SIG'.length)} $$`;
+}
+
+/** Replaces a file at once: a probe may read it now. */
+export function replace(path: string, text: string, mode = 0o600): void {
+  writeFileSync(`${path}.new`, text, { mode });
+  renameSync(`${path}.new`, path);
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;

@@ -5,7 +5,6 @@ import { Painter } from '../terminal/painter.ts';
 import type { Screen } from '../terminal/screen.ts';
 import type { DeviceDetail } from './detail.ts';
 import { type Frame, frameOf } from './frame.ts';
-import type { BoardSource } from './source.ts';
 import { pressed, type TopState } from './state.ts';
 
 /** Connects keys, boards and the screen. */
@@ -114,4 +113,22 @@ export class TopApp {
       this.#fail(error);
     }
   }
+}
+
+/** One answer of a source: the board, or why there is none now. */
+export type BoardAnswer =
+  | { readonly board: Board; readonly problem?: undefined }
+  | { readonly board?: undefined; readonly problem: string };
+
+/** Where the screen has its boards from. */
+export interface BoardSource {
+  /** `agent at :9400`, or that the command reads by itself. */
+  readonly name: string;
+  /** Time between two boards. */
+  readonly intervalMs: number;
+  board(): Promise<BoardAnswer>;
+  /** What the board leaves out of one device; undefined when it is not known. */
+  detail(family: string, id: string): Promise<DeviceDetail | undefined>;
+  /** Resolves to false when a thread is stuck in the kernel. */
+  close(): Promise<boolean>;
 }

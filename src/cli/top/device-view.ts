@@ -4,8 +4,7 @@ import { durationText } from '../../board/units.ts';
 import { STATE_NAMES } from '../../board/words.ts';
 import { type Line, span, widthOf, wrapText } from '../terminal/frame.ts';
 import type { Style } from '../terminal/style.ts';
-import { barText } from './bar.ts';
-import { type Drawing, STATE_STYLES, useText } from './columns.ts';
+import { barText, type Drawing, STATE_STYLES, useText } from './columns.ts';
 import type { DeviceDetail, Fact } from './detail.ts';
 
 const BAR_CELLS = 20;

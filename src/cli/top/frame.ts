@@ -1,9 +1,13 @@
 import type { Board } from '../../board/board.ts';
-import { type Line, type Size, span } from '../terminal/frame.ts';
-import { footerLine, listLines } from './board-view.ts';
+import { STATE_ORDER } from '../../board/order.ts';
+import { clockText, durationText } from '../../board/units.ts';
+import type { ViewGroup } from '../../board/view.ts';
+import { STATE_NAMES } from '../../board/words.ts';
+import { type Line, type Size, type Span, span } from '../terminal/frame.ts';
+import { placed } from '../terminal/room.ts';
+import { columnsOf, type Drawing, rowLine, STATE_STYLES } from './columns.ts';
 import type { DeviceDetail } from './detail.ts';
 import { deviceLines } from './device-view.ts';
-import { headerLines, type SourceState } from './header.ts';
 import { type Item, itemsOf } from './items.ts';
 import { type Shown, settled, type TopState } from './state.ts';
 
@@ -94,3 +98,128 @@ export function helpLines(): readonly Line[] {
     [span('A pending condition does not count yet. A recovering one ended, and still counts.')],
   ];
 }
+
+const GROUP_NAMES: Readonly<Record<ViewGroup, string>> = { tree: 'device tree', pod: 'pods', topology: 'places in the node' };
+
+/** Marks the chosen line, also where there are no colours. */
+const MARK = '> ';
+const NO_MARK = '  ';
+
+/** Heads and rows of the list; `room` lines for the rows. */
+function listLines(state: TopState, items: readonly Item[], size: Size, room: number, drawing: Drawing): readonly Line[] {
+  const gap = size.columns < 60 ? 1 : 2;
+  const rows = items.flatMap(({ row }) => row ?? []);
+  const places = placed(columnsOf(rows, drawing), size.columns - MARK.length, gap);
+  const heads: Line = [span(NO_MARK, 'title'), ...rowLine(places, gap, ({ head }) => [span(head)]).map(({ text }) => span(text, 'title'))];
+  const titled: Line = [...heads, span(' '.repeat(size.columns), 'title')];
+  const shown = items.slice(state.offset, state.offset + room);
+  const lines = shown.map((item, place): Line => {
+    const isChosen = state.offset + place === state.at;
+    const line = itemLine(item);
+    const marked = [span(isChosen ? MARK : NO_MARK), ...line];
+    return isChosen ? [...marked.map(({ text }) => span(text, 'chosen')), span(' '.repeat(size.columns), 'chosen')] : marked;
+  });
+  return [titled, ...lines];
+
+  function itemLine({ row, title, note }: Item): Line {
+    if (row !== undefined) return rowLine(places, gap, (column, width) => column.cell(row, width));
+    return title === undefined ? [span(note ?? '', 'mild')] : [span(title, 'strong')];
+  }
+}
+
+/** The last line: the filter while it is typed, otherwise how the list is made and the keys. */
+function footerLine({ isTyping, filter, group, sort, at }: TopState, items: readonly Item[], room: number): Line {
+  if (isTyping) return [span('filter: ', 'strong'), span(`${filter}_`), span('  Enter keeps it, Escape drops it', 'faint')];
+  const more = items.length > room ? `${at + 1}/${items.length}  ` : '';
+  const filtered = filter === '' ? [] : [span(`filter: ${filter}  `, 'mild')];
+  return [
+    span(more, 'faint'),
+    ...filtered,
+    span('?', 'strong'),
+    span(' keys  '),
+    span('q', 'strong'),
+    span(' quit  '),
+    span(`by ${GROUP_NAMES[group]}, sorted by ${sort}  `, 'faint'),
+    ...[
+      ['/', 'filter'],
+      ['s', 'sort'],
+      ['t', 'tree'],
+      ['p', 'pods'],
+      ['n', 'places'],
+      ['Enter', 'device'],
+    ].flatMap(([key = '', what = '']) => [span(key, 'strong'), span(` ${what}  `, 'faint')]),
+  ];
+}
+
+/** What the header says beside the board. */
+interface SourceState {
+  readonly source: string;
+  /** Why there is no newer board. */
+  readonly problem?: string;
+  /** Time since which it is so, by the clock of this command. */
+  readonly problemSinceMs?: number;
+}
+
+/** A low terminal shows only the counts, and what is wrong. */
+const LOW_ROWS = 10;
+
+function headerLines(board: Board | undefined, sourceState: SourceState, { rows }: Size): readonly Line[] {
+  const { source, problem, problemSinceMs } = sourceState;
+  const trouble: Line[] =
+    problem === undefined
+      ? []
+      : [
+          [
+            span(
+              `! ${problem}${problemSinceMs === undefined ? '' : ` since ${clockText(problemSinceMs, problemSinceMs)}`}${
+                board === undefined ? '' : '; this is the last board'
+              }.`,
+              'bad',
+            ),
+          ],
+        ];
+  if (board === undefined) {
+    const waits: Line[] = problem === undefined ? [[span('Reading the devices …', 'faint')]] : [];
+    return [[span('device-agent', 'strong'), span(`  ${source}`, 'faint')], ...trouble, ...waits];
+  }
+  if (rows < LOW_ROWS) return [...trouble, countLine(board)];
+  const { node } = board;
+  const [takenAtMs, nowMs] = [Date.parse(board.takenAt), Date.parse(board.now)];
+  const title: Line = [
+    span('device-agent', 'strong'),
+    ...(node === undefined ? [] : [span(`  node ${node}`)]),
+    span(`  ${clockText(takenAtMs, nowMs)}, ${durationText(nowMs - takenAtMs)} ago`),
+    span(`  ${source}`, 'faint'),
+  ];
+  return [title, ...trouble, countLine(board), stateLine(board)];
+}
+
+/** How many devices are in each state, the worst first, and how many are held. */
+function countLine({ counts }: Board): Line {
+  const states = STATE_ORDER.flatMap((state): Span[] => {
+    const count = counts.states[state] ?? 0;
+    return count === 0 ? [] : [span(`${count} ${STATE_NAMES[state].toLowerCase()}`, STATE_STYLES[state])];
+  });
+  const pending = counts.pending === 0 ? [] : [span(`${counts.pending} pending`, 'mild')];
+  const held = [span(`${counts.held} held`), ...(counts.heldByParts === 0 ? [] : [span(`${counts.heldByParts} held by parts`)])];
+  return [span(`${counts.devices} ${counts.devices === 1 ? 'device' : 'devices'}: `), ...joined([...states, ...pending, ...held])];
+}
+
+/** What the agent reads from. What is wrong comes first, because a narrow terminal cuts the line. */
+function stateLine({ kubelet, families, problems, unresolved }: Board): Line {
+  const isGood = kubelet.state === 'answers';
+  const working = families.filter(({ devices, state }) => devices > 0 && state === 'works').map(({ family }) => family);
+  const kept = kubelet.kept === 0 ? '' : `, ${kubelet.kept} allocations kept`;
+  const parts = [
+    span(`kubelet ${kubelet.state}${kept}`, isGood ? 'text' : 'bad'),
+    ...families
+      .filter(({ state }) => state !== 'works')
+      .map(({ family, state }) => span(`${family} ${state}`, state === 'starts' ? 'faint' : 'bad')),
+    ...(problems.length === 0 ? [] : [span(`${problems.length} ${problems.length === 1 ? 'problem' : 'problems'}`, 'mild')]),
+    ...(unresolved.length === 0 ? [] : [span(`${unresolved.length} without a device`, 'mild')]),
+    ...(working.length === 0 ? [] : [span(`${working.join(', ')} ${working.length === 1 ? 'works' : 'work'}`)]),
+  ];
+  return joined(parts);
+}
+
+const joined = (parts: readonly Span[]): Line => parts.flatMap((part, at) => (at === 0 ? [part] : [span(' · ', 'faint'), part]));

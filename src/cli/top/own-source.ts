@@ -5,8 +5,8 @@ import type { RateOf } from '../../board/chosen-reading.ts';
 import { type Labels, type Reading, readMsOf } from '../../model/metric.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import { eventsView, readingViews } from '../../server/api/views.ts';
+import type { BoardSource } from './app.ts';
 import { detailOf } from './detail.ts';
-import type { BoardSource } from './source.ts';
 
 /** Boards that this command reads by itself, because no agent answers. */
 export async function ownSource(settings: AgentSettings, parts: AgentDependencies): Promise<BoardSource> {

@@ -6,10 +6,10 @@ import type { CommandContext, Ending } from '../context.ts';
 import { stopSignal } from '../signals.ts';
 import { abilitiesOf } from '../terminal/abilities.ts';
 import { openScreen } from '../terminal/screen.ts';
+import type { BoardAnswer, BoardSource } from './app.ts';
 import { TopApp } from './app.ts';
 import { detailOf } from './detail.ts';
 import { GROUPS } from './items.ts';
-import type { BoardAnswer, BoardSource } from './source.ts';
 import { FIRST_STATE, type TopState } from './state.ts';
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };

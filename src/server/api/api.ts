@@ -4,15 +4,16 @@ import { explainPod } from '../../board/explain.ts';
 import { ratesOf, TREND_MS } from '../../board/trend.ts';
 import { metricTitle, timeText } from '../../board/units.ts';
 import { parseView, VIEW_PARAMETERS, viewOf } from '../../board/view.ts';
+import { incidentsOf, listedFaults } from '../../incidents/by-device.ts';
 import type { DeviceHistory, ReadingHistoryStore } from '../../incidents/history.ts';
+import { isLabel } from '../../model/claim-hardware.ts';
 import { deviceKey } from '../../model/device.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
+import { boundTo } from '../access/tenants.ts';
 import type { BoardSource } from '../feed/board-source.ts';
-import { sendError, sendJson } from '../http/answer.ts';
+import { sendError, sendJson, takes } from '../http/answer.ts';
 import type { IncidentSource } from '../parts.ts';
-import { incidentsHandler } from './incidents.ts';
-import { takes } from './parameters.ts';
 import { allocationsView, eventsView, statusView, wholeBoard, wholeDevice } from './views.ts';
 
 export interface ApiSources {
@@ -129,5 +130,42 @@ export function historyView({ times, series }: DeviceHistory): {
       isRate: type === 'counter',
       values: type === 'counter' ? ratesOf(times, values, reads) : values,
     })),
+  };
+}
+
+interface Sources {
+  snapshot(): Snapshot | undefined;
+  readonly incidents?: IncidentSource | undefined;
+}
+
+/** Answers `GET /api/incidents?namespace=`: all incidents, or those of a namespace. A user that is bound to namespaces gets those of these. */
+function incidentsHandler({ snapshot, incidents }: Sources): RequestHandler {
+  // The answer for a namespace reads all records. One request reads at a time, so that many of them take no memory.
+  let last: Promise<unknown> = Promise.resolve();
+  return async (request, response) => {
+    const { namespace } = request.query;
+    const bound = boundTo(response);
+    const takenAt = timeText(snapshot()?.takenAtMs);
+    if (namespace !== undefined && (typeof namespace !== 'string' || !isLabel(namespace))) {
+      return sendError(request, response, 400, 'parameter-invalid', 'The parameter "namespace" must be one name of a namespace.');
+    }
+    if (namespace !== undefined && bound?.includes(namespace) === false) {
+      return sendError(request, response, 403, 'namespace-not-allowed', 'This user is not bound to that namespace.');
+    }
+    const namespaces = namespace === undefined ? bound : [namespace];
+    const kept = incidents?.faults?.() ?? [];
+    if (namespaces === undefined)
+      return sendJson(request, response, { takenAt, incidents: incidents?.list() ?? [], faults: listedFaults(kept) });
+    const reading = last.then(() => (response.destroyed || incidents === undefined ? undefined : incidentsOf(incidents, namespaces)));
+    last = reading.catch(() => undefined);
+    const { found = [], unread = 0 } = (await reading) ?? {};
+    const faults = listedFaults(kept, namespaces);
+    if (bound !== undefined)
+      return sendJson(request, response, {
+        takenAt,
+        incidents: found.map(({ id: _id, ...own }) => own),
+        faults: faults.map(({ id: _id, ...own }) => own),
+      });
+    return sendJson(request, response, { takenAt, incidents: found, faults, ...(unread > 0 ? { unread } : {}) });
   };
 }

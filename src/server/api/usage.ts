@@ -2,8 +2,7 @@ import { type RequestHandler, Router } from 'express';
 import type { LedgerReport } from '../../accounting/ledger/ledger.ts';
 import { parseQuery, type UsageQuery } from '../../accounting/ledger/report.ts';
 import { timeText } from '../../board/units.ts';
-import { sendError, sendJson } from '../http/answer.ts';
-import { takes } from './parameters.ts';
+import { sendError, sendJson, takes } from '../http/answer.ts';
 
 /** Makes a report of what containers used. Never rejects. */
 export type ReportUsage = (query: UsageQuery) => Promise<LedgerReport>;

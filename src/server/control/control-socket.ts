@@ -3,7 +3,6 @@ import { dirname, join } from 'node:path';
 import { createServer } from '../../host/node-http.ts';
 import type { ReleaseAnswer, ReleaseRequest } from '../../model/release.ts';
 import type { SocketServer } from '../sockets.ts';
-import { Turns } from './turns.ts';
 
 /** Name of the socket, in the directory of the state file, which is open to the user of the agent only. */
 export const CONTROL_SOCKET = 'control.sock';
@@ -144,4 +143,31 @@ function requestIn(text: string): ControlRequest | undefined {
     return isText(family) && isText(by) && typeof forMs === 'number' ? { do: 'release', family, by, forMs } : undefined;
   if (value?.do !== 'accept' || !isText(device) || !isText(why) || !(condition === undefined || isText(condition))) return undefined;
   return { do: 'accept', device, why, ...(condition === undefined ? {} : { condition }) };
+}
+
+/** Commands in the queue. A further one is told so at once, and does not wait. */
+const MOST_COMMANDS = 16;
+
+/**
+ * Commands that read the devices themselves, one after the other: in a container they share the memory limit of the agent, which has room for
+ * one of them. Each gets the head of its answer at once and a line when it is its turn, which lasts until it closes the connection.
+ */
+class Turns {
+  readonly #queue: ServerResponse[] = [];
+
+  add(response: ServerResponse): void {
+    if (this.#queue.length >= MOST_COMMANDS) return void response.writeHead(503).end();
+    response.writeHead(200, { 'Content-Type': 'text/plain' }).flushHeaders();
+    response.once('close', () => {
+      const at = this.#queue.indexOf(response);
+      this.#queue.splice(at, 1);
+      if (at === 0) this.#begin();
+    });
+    this.#queue.push(response);
+    if (this.#queue.length === 1) this.#begin();
+  }
+
+  #begin(): void {
+    this.#queue[0]?.write('your turn\n');
+  }
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../host/clock.ts';
 import { seconds } from '../../model/duration.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { Broadcast, type Sink } from './broadcast.ts';
-import type { NamingRules } from './device-names.ts';
+import type { NamingRules } from './feed-list.ts';
 import { type FeedList, feedList } from './feed-list.ts';
 
 /** How often each client receives a message. */

@@ -1,6 +1,5 @@
 import { type RequestHandler, type Response, Router } from 'express';
-import { takes } from '../api/parameters.ts';
-import { sendError } from '../http/answer.ts';
+import { sendError, takes } from '../http/answer.ts';
 import { limitStreams } from '../http/limit-answers.ts';
 import type { BoardFeed } from './board-feed.ts';
 import type { Sink } from './broadcast.ts';

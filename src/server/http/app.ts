@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Router } from 'express';
 import { declaredBy } from '../../board/board.ts';
 import { systemClock } from '../../host/clock.ts';
@@ -7,13 +8,13 @@ import { basicAuth } from '../access/basic-auth.ts';
 import type { Passwords } from '../access/passwords.ts';
 import { onlyOwnNamespaces } from '../access/tenants.ts';
 import { createApi } from '../api/api.ts';
-import { takes } from '../api/parameters.ts';
 import { createUsageApi } from '../api/usage.ts';
 import type { BoardSource } from '../feed/board-source.ts';
 import { createPages, PAGE_PATHS } from '../pages/pages.ts';
 import type { ScrapedPage, ServerDependencies } from '../parts.ts';
-import { allowHosts } from './allow-hosts.ts';
 import {
+  acceptsGzip,
+  chooseFormat,
   headerOf,
   isReading,
   requestPath,
@@ -22,13 +23,13 @@ import {
   sendText,
   setCommonHeaders,
   TEXT_TYPE,
+  takes,
   WORTH_COMPRESSING_BYTES,
 } from './answer.ts';
+import { takeTurns } from './connections.ts';
 import { RELEASE_PATH, RELOAD_PATH, releaseHandler, reloadHandler } from './lifecycle.ts';
 import { limitAnswers } from './limit-answers.ts';
-import { acceptsGzip, chooseFormat } from './negotiation.ts';
 import { READY_PARAMETERS, type ReadySources, readyHandler } from './ready-devices.ts';
-import { takeTurns } from './turns.ts';
 
 export interface AppDependencies {
   readonly passwords: Passwords;
@@ -159,3 +160,28 @@ function scrapeHandler(exposition: ScrapedPage): RequestHandler {
 }
 
 const lengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, { length }) => sum + length, 0);
+
+/**
+ * Answers only requests that address the agent by an IP address or by one of its names. A web page in a browser can make a name of its own
+ * resolve to the agent's address (DNS rebinding) and then read every answer; its requests still carry that name as `Host`.
+ */
+function allowHosts(allowed: readonly string[], ownNames: readonly string[]): RequestHandler {
+  const names = new Set(['localhost', ...ownNames, ...allowed].map((name) => name.toLowerCase()));
+  return (request, response, next) => {
+    const { host } = request.headers;
+    // Browsers always send the header, and cannot reach a unix socket, which has no remote address.
+    const isOutsideBrowsers = host === undefined || request.socket.remoteAddress === undefined;
+    if (names.has('*') || isOutsideBrowsers || isAllowed(hostOf(host), names)) return next();
+    const remedy = 'Address it by IP address or node name, or add the name to --web.allowed-hosts.';
+    return sendError(request, response, 421, 'host-not-allowed', `The agent does not answer to this host name. ${remedy}`);
+  };
+}
+
+const isAllowed = (name: string, names: ReadonlySet<string>): boolean => isIP(name) !== 0 || names.has(name);
+
+/** Returns the host of a `Host` header in lower case, without the port, without brackets and without the dot at the end. */
+function hostOf(header: string): string {
+  const text = header.trim().toLowerCase();
+  const ipv6 = /^\[([^\]]*)\](?::\d*)?$/.exec(text)?.[1];
+  return ipv6 ?? text.replace(/:\d*$/, '').replace(/\.$/, '');
+}

@@ -1,6 +1,7 @@
 import type { RequestListener, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { Server as TlsServer } from 'node:tls';
+import type { RequestHandler } from 'express';
 
 /** How long a new connection may take to its first request before it counts as idle. */
 const FIRST_REQUEST_MS = 1_000;
@@ -102,3 +103,27 @@ function readInSteps(socket: Socket): void {
 
 /** The connection that carries a TLS connection. Node has no public name for it. */
 const transportOf = (socket: Socket): Socket => (socket as { readonly _parent?: Socket })._parent ?? socket;
+
+/** How long requests wait at most for connections that are being accepted. */
+const ACCEPT_MS = 20;
+
+/**
+ * Lets one request through in each turn of the event loop. A page of many devices takes tens of milliseconds, and the loop reads all connections
+ * before it reads one again: without turns, a probe of the kubelet would wait for the pages of all other clients. Node accepts only one connection
+ * in each turn, so requests also wait while many connections arrive, because a probe can be the last of them.
+ */
+export function takeTurns(acceptedMs: () => number): RequestHandler {
+  const waiting: (() => void)[] = [];
+  let [seenMs, answeredMs] = [acceptedMs(), performance.now()];
+  const turn = (): void => {
+    const isArriving = acceptedMs() !== seenMs && performance.now() - answeredMs < ACCEPT_MS;
+    seenMs = acceptedMs();
+    const next = isArriving ? undefined : waiting.shift();
+    if (waiting.length > 0) setImmediate(turn);
+    next?.();
+    if (next !== undefined) answeredMs = performance.now();
+  };
+  return ({ socket }, _response, next) => {
+    if (waiting.push(() => void (socket.destroyed || next())) === 1) setImmediate(turn);
+  };
+}

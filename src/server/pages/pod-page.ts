@@ -3,16 +3,19 @@ import { type DeviceView, modelText } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import { devicePath } from '../../board/paths.ts';
 import { readingList } from '../../board/row-html.ts';
+import { highest, linePath } from '../../board/spark.ts';
 import { stateCell } from '../../board/state-html.ts';
+import { ratesOf, TREND_MS } from '../../board/trend.ts';
 import { durationText, readingText } from '../../board/units.ts';
+import { waitingText } from '../../board/waiting-text.ts';
 import type { DeviceHistory } from '../../incidents/history.ts';
+import type { ContainerLocality } from '../../model/container-locality.ts';
 import { firstOf } from '../../model/one-line.ts';
 import { podName } from '../../model/pod-resources.ts';
+import { shared } from '../../model/shared-metrics.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
-import type { ContainerUsage } from '../../model/usage.ts';
-import { localityPart } from './locality.ts';
+import type { ContainerUsage, ContainerWaiting } from '../../model/usage.ts';
 import { document, factTable, numberCell, type PageFrame, part } from './page-parts.ts';
-import { waitingPart } from './waiting-part.ts';
 
 /** Everything that a pod holds, and what it used. undefined when this node knows no such pod. */
 export function podPage(
@@ -95,3 +98,78 @@ ${usage.map((one) => {
 }
 
 const hoursText = (seconds: number): string => durationText(seconds * 1_000);
+
+/** A container with more devices gets no matrix, only the farthest ways. */
+const MOST_DEVICES = 24;
+
+/** How near the devices of each container are to each other and to its CPUs; undefined when none holds a GPU and another device. */
+function localityPart(localities: readonly ContainerLocality[], { devices }: Pick<Board, 'devices'>): Html | undefined {
+  if (localities.length === 0) return undefined;
+  const names = new Map(devices.map(({ key, name }) => [key, name]));
+  const nameOf = (key: string): string => names.get(key) ?? key;
+  return html`<h2>How near its devices are</h2>${localities.map(
+    (one) => html`<p><b>${one.container}</b>: ${summary(one).join('; ')}</p>${matrix(one, nameOf)}`,
+  )}`;
+}
+
+function summary({ pairs, gpuPath, nicPath, offNode }: ContainerLocality): readonly string[] {
+  return [
+    ...(gpuPath === undefined ? [] : [`farthest way between GPUs ${gpuPath}`]),
+    ...(nicPath === undefined ? [] : [`farthest way from a GPU to its nearest network device ${nicPath}`]),
+    ...(offNode === undefined ? [] : [`${offNode} off the NUMA nodes of its CPUs`]),
+    ...(pairs.some(({ path }) => path === undefined) ? ['some ways are unknown'] : []),
+  ];
+}
+
+function matrix({ pairs }: ContainerLocality, nameOf: (key: string) => string): Html | undefined {
+  const keys = [...new Set(pairs.flatMap(({ from, to }) => [from, to]))];
+  if (keys.length > MOST_DEVICES) return undefined;
+  const ways = new Map(pairs.flatMap(({ from, to, path = '?' }) => [[`${from} ${to}`, path] as const, [`${to} ${from}`, path] as const]));
+  return html`<div class="scroll"><table><thead><tr><th scope="col">Device</th>${keys.map((key) => html`<th scope="col">${nameOf(key)}</th>`)}</tr></thead><tbody>
+${keys.map(
+  (row) =>
+    html`<tr><th scope="row">${nameOf(row)}</th>${keys.map((column) => html`<td>${row === column ? '' : ways.get(`${row} ${column}`)}</td>`)}</tr>\n`,
+)}</tbody></table></div>`;
+}
+
+const [WIDTH, HEIGHT] = [600, 40];
+const BYTES: readonly string[] = [shared.receivedBytes.name, shared.transmittedBytes.name];
+
+/** Whether each container moves on, since when not, and its steps as they were. undefined when the pod has no container that is judged. */
+export function waitingPart(
+  waiting: readonly ContainerWaiting[],
+  historyOf: (key: string) => DeviceHistory | undefined,
+  nowMs: number,
+): Html | undefined {
+  if (waiting.length === 0) return undefined;
+  return html`<h2>Does it move on?</h2>${waiting.map(
+    (one) => html`<p><b>${one.container}</b> ${waitingText(one, nowMs)}</p>${strip(one, historyOf)}`,
+  )}`;
+}
+
+/** Each read of the last half hour: means of longer times would hide the steps. */
+function strip({ container, devices }: ContainerWaiting, historyOf: (key: string) => DeviceHistory | undefined): Html | undefined {
+  const history = devices.map(historyOf).find((one) => one !== undefined && one.times.length > 1);
+  if (history === undefined) return undefined;
+  const bytes = sumOf(
+    history.series.filter(({ metric }) => BYTES.includes(metric)).map(({ values, reads }) => ratesOf(history.times, values, reads)),
+    history.times.length,
+  );
+  const watts = history.series.find(({ metric }) => metric === shared.power.name)?.values ?? [];
+  const [what, values] = bytes.some((value) => value !== null) ? (['Bytes', bytes] as const) : (['Power', watts] as const);
+  if (values.length === 0) return undefined;
+  const path = linePath(values, WIDTH, HEIGHT, 0, highest(values));
+  const minutes = TREND_MS / 60_000;
+  return html`<svg class="spark" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${what} of the first GPU of ${container} over the last ${minutes} minutes"><path d="${path}"/></svg>`;
+}
+
+/** null where one of the series has no value. */
+function sumOf(columns: readonly (readonly (number | null)[])[], length: number): readonly (number | null)[] {
+  if (columns.length === 0) return [];
+  return Array.from({ length }, (_, at) =>
+    columns.reduce((sum: number | null, column) => {
+      const value = column[at];
+      return sum === null || value === null || value === undefined ? null : sum + value;
+    }, 0),
+  );
+}

@@ -1,8 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { judgeClaims, type MetadataState } from '../../../src/cli/doctor/claim-checks.ts';
 import { formatReport } from '../../../src/cli/doctor/doctor.ts';
 import { judgeFamily } from '../../../src/cli/doctor/family-checks.ts';
-import { SOCKET_ADVICE } from '../../../src/cli/doctor/kubelet-checks.ts';
+import { judgeClaims, type MetadataState, SOCKET_ADVICE } from '../../../src/cli/doctor/kubelet-checks.ts';
 import { checkClock, checkNode } from '../../../src/cli/doctor/process-checks.ts';
 import { Tree } from '../../../src/host/fs/tree.ts';
 import { functionsOnBus } from '../../../src/host/pci/functions.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { dryRunText } from '../../../src/cli/publish/dry-run.ts';
 import { publishOptions } from '../../../src/cli/publish/options.ts';
+import { dryRunText } from '../../../src/cli/publish/publish.ts';
 import { defaultValues } from '../../../src/model/options.ts';
 import type { DeviceFamily } from '../../../src/probes/family.ts';
 import type { WholeDevice } from '../../../src/server/api/views.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { clean } from '../../../src/cli/terminal/clean.ts';
 import { fitText, span, wrapText } from '../../../src/cli/terminal/frame.ts';
-import { Painter } from '../../../src/cli/terminal/painter.ts';
+import { clean, Painter } from '../../../src/cli/terminal/painter.ts';
 
 const PLAIN = { colours: 0, isUtf8: true } as const;
 const SIZE = { columns: 6, rows: 2 };

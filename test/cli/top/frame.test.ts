@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { clean } from '../../../src/cli/terminal/clean.ts';
 import { widthOf } from '../../../src/cli/terminal/frame.ts';
+import { clean } from '../../../src/cli/terminal/painter.ts';
 import { detailOf } from '../../../src/cli/top/detail.ts';
 import { frameOf, type Picture } from '../../../src/cli/top/frame.ts';
 import { filtersOf } from '../../../src/cli/top/items.ts';

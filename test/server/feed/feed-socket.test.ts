@@ -6,7 +6,7 @@ import { type ClientReadableStream, credentials } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DRAResourceHealthClient, HealthStatus, type NodeWatchResourcesResponse } from '../../../src/generated/drahealth/v1/api.ts';
 import { DRAResourceHealthClient as AlphaClient } from '../../../src/generated/drahealth/v1alpha1/api.ts';
-import { draHealth } from '../../../src/server/feed/dra-health.ts';
+import { draHealth } from '../../../src/server/feed/feed-sockets.ts';
 import type { HealthFeed } from '../../../src/server/feed/health-feed.ts';
 import { serveFeedSocket } from './served.ts';
 import { broken, feedOf, gpu, snapshotOf } from './support.ts';

@@ -8,9 +8,7 @@ import { type GPUStateResponse, MetricsServiceClient } from '../../../src/genera
 import { type HealthCheckResponse, HealthCheckServiceClient } from '../../../src/generated/nvhcd/nvhcd.ts';
 import type { Verdict } from '../../../src/model/health.ts';
 import { FEED_LIMITS, type FeedProtocol, type FeedSocketLimits } from '../../../src/server/feed/feed-socket.ts';
-import { metricsService } from '../../../src/server/feed/metricssvc.ts';
-import { nodeCheck } from '../../../src/server/feed/nvhcd.ts';
-import { deviceInfo } from '../../../src/server/feed/xpumd.ts';
+import { deviceInfo, metricsService, nodeCheck } from '../../../src/server/feed/feed-sockets.ts';
 import { serveFeedSocket } from './served.ts';
 import { broken, feedOf, gpu, HEALTHY, snapshotOf } from './support.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { DeviceHistory } from '../../../src/incidents/history.ts';
 import type { ContainerWaiting } from '../../../src/model/usage.ts';
-import { waitingPart } from '../../../src/server/pages/waiting-part.ts';
+import { waitingPart } from '../../../src/server/pages/pod-page.ts';
 
 const NOW = Date.parse('2026-03-01T12:00:00Z');
 const one = (state: ContainerWaiting['state'], more: Partial<ContainerWaiting> = {}): ContainerWaiting => ({
