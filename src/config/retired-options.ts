@@ -57,5 +57,5 @@ export function retiredOptions({ sections, entries }: Pick<Registry, 'sections' 
 
 /** Values of options of commands that are gone, with what to do in their place. */
 export const RETIRED_VALUES: Readonly<Record<string, string>> = {
-  'taint-rule': 'use device-agent publish --dry-run --publish.device-taint-rules=NoSchedule',
+  'taint-rule': 'Use device-agent publish --dry-run --publish.device-taint-rules=NoSchedule',
 };

@@ -118,8 +118,7 @@ describe('docs/api.md', () => {
       expect(answer.status).toBe(status);
       expect(text).toContain(`| ${status} | \`${error.code}\` |`);
     }
-    const folder =
-      ['app', 'limit-answers'].map((name) => readFileSync(`src/server/http/${name}.ts`, 'utf8')).join('\n') + sources;
+    const folder = ['app', 'limit-answers'].map((name) => readFileSync(`src/server/http/${name}.ts`, 'utf8')).join('\n') + sources;
     const codes = [...folder.matchAll(/sendError\(request, response, (\d+), '([\w-]+)'/g)].map(
       (match) => `| ${match[1]} | \`${match[2]}\` |`,
     );

@@ -89,6 +89,6 @@ describe('publish --dry-run', () => {
       stderr: expect.stringContaining('no agent answers'),
     });
     const gone = await run(['health', '-o', 'taint-rule']);
-    expect([gone.status, gone.stderr]).toEqual([2, expect.stringContaining('use device-agent publish --dry-run')]);
+    expect([gone.status, gone.stderr]).toEqual([2, expect.stringContaining('Use device-agent publish --dry-run')]);
   });
 });
