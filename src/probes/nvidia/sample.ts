@@ -252,7 +252,7 @@ export const FABRIC_FAULTS = [
   },
   { fault: 'degraded_bandwidth', ...means('DegradedBandwidth', 'degraded', 'inspect', 'the bandwidth is degraded') },
 ] as const;
-export type FabricFault = (typeof FABRIC_FAULTS)[number];
+type FabricFault = (typeof FABRIC_FAULTS)[number];
 
 function means<R extends string>(reason: R, severity: Severity, remedy: Remedy, meaning: string) {
   return { reason, severity, remedy, meaning } as const;

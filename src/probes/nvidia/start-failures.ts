@@ -8,7 +8,7 @@ import { raise } from '../kit/finding.ts';
 import { conditions, logConditions } from './conditions.ts';
 
 /** What a line tells about the cause of a failed start. */
-export type StartHint = 'firmware-locked' | 'needs-reset' | 'no-power';
+type StartHint = 'firmware-locked' | 'needs-reset' | 'no-power';
 
 /**
  * Lines of the driver about GPUs that it could not start, and about work that it refuses:
@@ -17,7 +17,7 @@ export type StartHint = 'firmware-locked' | 'needs-reset' | 'no-power';
  * `not-bound`: the driver refused the PCI function. `probe-failed`: the same, with a count in place of addresses.
  * `reset-required`: the driver refuses new work on some GPU until that GPU is reset.
  */
-export type StartLine =
+type StartLine =
   | { readonly kind: 'failed' | 'not-bound'; readonly pciAddress?: string; readonly minor?: number; readonly text: string }
   | { readonly kind: 'hint'; readonly hint: StartHint; readonly pciAddress?: string }
   | { readonly kind: 'probe-failed'; readonly text: string }
@@ -41,7 +41,7 @@ const LOADED = /^NVRM: loading NVIDIA UNIX /;
 const MAX_TEXT_LENGTH = 200;
 
 /** Undefined for a record of another origin, and for lines about something else. */
-export function parseStartLine({ origin, device, text }: Pick<KmsgRecord, 'origin' | 'device' | 'text'>): StartLine | undefined {
+function parseStartLine({ origin, device, text }: Pick<KmsgRecord, 'origin' | 'device' | 'text'>): StartLine | undefined {
   if (origin !== 'kernel') return undefined;
   if (device !== undefined) return lineOfDevice(device, text);
   if (text.startsWith('nvidia: ')) return notBound(NOT_BOUND.exec(text), text);

@@ -48,15 +48,15 @@ interface Removal extends Place {
 }
 
 /** Latest errors of one GPU, and the removals of the last minute that they do not explain. Immutable plain data. */
-export interface Removals {
+interface Removals {
   readonly causes: readonly Cause[];
   readonly alone: readonly Removal[];
 }
 
-export const NO_REMOVALS: Removals = { causes: [], alone: [] };
+const NO_REMOVALS: Removals = { causes: [], alone: [] };
 
 /** Returns the memory after one more Xid. */
-export function rememberRemoval(before: Removals, line: XidLine, atMs: number, timeMs: number | undefined): Removals {
+function rememberRemoval(before: Removals, line: XidLine, atMs: number, timeMs: number | undefined): Removals {
   const place = { atMs, pid: line.pid, gpuInstance: line.gpuInstance };
   if (line.xid !== CHANNELS_REMOVED) {
     const kind = xidRow(line.xid)?.class;
@@ -70,7 +70,7 @@ export function rememberRemoval(before: Removals, line: XidLine, atMs: number, t
 }
 
 /** Returns the memory after an error: removals of the last seconds now have a cause. */
-export function rememberCause({ causes, alone }: Removals, cause: Cause): Removals {
+function rememberCause({ causes, alone }: Removals, cause: Cause): Removals {
   const others = causes.filter((other) => !isReplacedBy(other, cause));
   return { causes: [...others, cause].slice(-MAX_REMEMBERED), alone: alone.filter((removal) => !explains(cause, removal)) };
 }

@@ -75,7 +75,7 @@ interface NvmlCall {
 export interface CallVariant extends NvmlCall {
   parse(out: Memory): GpuSample;
 }
-export interface ValueVariant extends NvmlCall {
+interface ValueVariant extends NvmlCall {
   readonly reads: { readonly [key in ValueKey]?: Read };
 }
 
