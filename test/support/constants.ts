@@ -13,7 +13,11 @@ export function withConstants<S extends OptionSpecs>(
 ): NodeJS.ProcessEnv {
   const module = JSON.stringify(pathToFileURL(resolve('dist', file)).href);
   const code = `import{${exported} as s}from${module};for(const[k,v]of Object.entries(${JSON.stringify(values)}))s[k].default=v;`;
-  return { ...process.env, NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --import=data:text/javascript,${encodeURIComponent(code)}` };
+  return {
+    ...process.env,
+    TEST_CONSTANTS: file,
+    NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --import=data:text/javascript,${encodeURIComponent(code)}`,
+  };
 }
 
 /** Times after which totals of containers appear and go, in milliseconds. */

@@ -18,9 +18,10 @@ export interface ServedAgent {
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** The built agent. */
+/** The built agent. Other constants can be given to the build only, not to the bundle. */
 export function serve(flags: readonly string[], command = 'serve', settings: Pick<SpawnOptions, 'env'> = {}): Promise<ServedAgent> {
-  return startAgent([process.execPath, PROGRAM, command, ...flags], settings);
+  const program = settings.env?.TEST_CONSTANTS === undefined ? PROGRAM : 'dist/cli/main.js';
+  return startAgent([process.execPath, program, command, ...flags], settings);
 }
 
 /** Starts any build of the agent by its command line, and waits for its address; fails with its log when there is none. */
