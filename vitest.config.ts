@@ -22,7 +22,7 @@ export default defineConfig({
     projects: [
       { extends: true, test: { name: 'floors', include: ['test/floors.test.ts'] } },
       // What a file says decides which of these three runs it: test/support/projects.ts.
-      { extends: true, test: { name: 'pure', include: filesOf('pure'), pool: 'threads', isolate: false } },
+      { extends: true, test: { name: 'pure', include: filesOf('pure'), isolate: false } },
       { extends: true, test: { name: 'tests', include: filesOf('tests'), globalSetup: PROGRAM_SETUP } },
       { extends: true, test: { name: 'programs', include: filesOf('programs'), globalSetup: PROGRAM_SETUP } },
       {

@@ -33,6 +33,9 @@ const NOT_PURE: readonly RegExp[] = [
   /\bglobalThis\.\w+ =|\bglobal\.gc\b|\bprocess_open_fds\b|\/proc\/self\/(?:fd|task|status|smaps)/,
 ];
 
+/** A read that hangs takes a thread of the process for good, and descriptors are those of the process. A helper may offer both. */
+const NOT_PURE_ITSELF = /\bEMFILE\b|fifo|\bEHUNG\b/i;
+
 /** Whether a file, or a helper that it loads, does what others would notice. */
 function isPure(path: string, seen = new Set<string>()): boolean {
   seen.add(path);
@@ -53,7 +56,7 @@ export function projectOf(path: string): Project {
   const placed = BY_PLACE.find(([place]) => path.startsWith(place));
   if (placed !== undefined) return placed[1];
   if (OF_PROGRAMS.test(readFileSync(path, 'utf8'))) return 'programs';
-  return isPure(path) ? 'pure' : 'tests';
+  return !NOT_PURE_ITSELF.test(readFileSync(path, 'utf8')) && isPure(path) ? 'pure' : 'tests';
 }
 
 /** All files of tests of a project. */
