@@ -4,7 +4,7 @@ import { isAsleepState, isSuspended } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
 import { defined } from '../../model/defined.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
-import { findMonitor as describe, type MonitorSample, monitorsBelow, readMonitors, type SensorRow } from '../kit/hwmon.ts';
+import { findMonitor, type MonitorSample, monitorsBelow, readMonitors, type SensorRow } from '../kit/hwmon.ts';
 import { isDue, Kept, type Pace } from '../kit/pace.ts';
 import { PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
 import { CredibleLimits } from '../kit/temperature.ts';
@@ -36,7 +36,7 @@ const SENSORS: readonly SensorRow[] = [
 ];
 
 /** Directory of the drive's monitor, below the directory of its controller; undefined when the kernel has none. */
-const findMonitor = (files: DeviceFiles): string | undefined =>
+const monitorOf = (files: DeviceFiles): string | undefined =>
   monitorsBelow(files).find((directory) => files.sys.text(files.path(`${directory}/name`)) === 'nvme');
 
 /**
@@ -44,7 +44,7 @@ const findMonitor = (files: DeviceFiles): string | undefined =>
  * opened, because each sends a Get Features command. `limits`: those of the drive.
  */
 function readTemperatures(files: DeviceFiles, monitor: string, credible: CredibleLimits): TemperatureSample {
-  const { readings, temperatures } = readMonitors(files, credible, describe(files, monitor, SENSORS), 'once');
+  const { readings, temperatures } = readMonitors(files, credible, findMonitor(files, monitor, SENSORS), 'once');
   // The drive has one warning for all its sensors.
   const hasAlarm = files.value(`${monitor}/temp1_alarm`, parseFlag);
   const limits = temperatures.flatMap(({ sensor, celsius, critical }) =>
@@ -183,7 +183,7 @@ export class Controller {
     // The facts of an earlier read are better than a part of them.
     if (files.isHung) return;
     this.#factsAtMs = pace.nowMs;
-    this.#monitor = findMonitor(files);
+    this.#monitor = monitorOf(files);
     this.facts = facts;
   }
 
