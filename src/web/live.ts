@@ -7,7 +7,7 @@ import { type BoardEvent, followBoard } from './stream.ts';
 function begin(): void {
   const table = document.querySelector<HTMLTableElement>('#devices');
   const mode = document.body.dataset.live;
-  const page = mode === 'board' && table !== null ? new OverviewPage(table) : new ReloadedPage(() => undefined);
+  const page = mode === 'board' && table !== null ? new OverviewPage(table) : new ReloadedPage();
   keepAges();
   if (mode === 'board') listenToKeys();
   say('Connecting …', 'waits');
@@ -41,8 +41,6 @@ function say(words: string, state: 'live' | 'waits' | 'lost'): void {
   element.dataset.state = state;
 }
 
-begin();
-
 /** Keys of the page of all devices: `/` filters, arrows or j and k move between devices, Escape leaves the filter. */
 function listenToKeys(): void {
   document.addEventListener('keydown', (event) => {
@@ -72,19 +70,14 @@ function move(step: number): boolean {
   return next !== undefined;
 }
 
-/** Loads a page again and takes the parts that changed. */
+/** Least time between two loads of a page. */
 const SPACING_MS = 2_000;
 
+/** Loads a page again and takes the parts that changed. */
 class ReloadedPage {
   #isLoading = false;
   #isWaiting = false;
   #loadedAtMs = 0;
-  readonly #onParts: () => void;
-
-  /** `onParts` is called when parts of the page were replaced. */
-  constructor(onParts: () => void) {
-    this.#onParts = onParts;
-  }
 
   /** Something changed. Pages are loaded one after the other, and not too often. */
   changed(): void {
@@ -109,6 +102,8 @@ class ReloadedPage {
       const next = fresh.querySelector(`[data-part="${part.dataset.part}"]`);
       if (next !== null && next.innerHTML !== part.innerHTML) part.innerHTML = next.innerHTML;
     }
-    this.#onParts();
   }
 }
+
+// At the end: the classes above exist only when the module has come this far.
+begin();
