@@ -1,4 +1,5 @@
 import type { HostFacts } from '../model/agent-stats.ts';
+import { conditionName } from '../model/condition-text.ts';
 import { defined } from '../model/defined.ts';
 import type { Device } from '../model/device.ts';
 import { minutes, seconds } from '../model/duration.ts';
@@ -201,9 +202,6 @@ export function summaryOf(record: IncidentRecord): IncidentSummary {
     holders: [...new Set(named)].slice(0, MOST_NAMES),
   };
 }
-
-export const conditionName = ({ type, instance }: Pick<IncidentCondition, 'type' | 'instance'>): string =>
-  instance === undefined ? type : `${type}/${instance}`;
 
 const LONGEST_NAME = 12;
 const FORM = /^\d{8}-\d{6}-[\w.-]{1,64}$/;

@@ -3,7 +3,7 @@ import type { CountFinding, Finding, LevelFinding, Severity } from '../../model/
 import { type Levels, withLevels } from '../policy/levels.ts';
 import type { ConditionPolicy, RateThreshold } from '../policy/policy.ts';
 import { type Evidence, evidenceFor } from './conditions.ts';
-import { type ConditionState, conditionKey, conditionName } from './memory.ts';
+import { type ConditionState, conditionKey, conditionOf } from './memory.ts';
 import { addSample, judgeRate, type RateSeries } from './rate.ts';
 
 export interface EvidenceInput {
@@ -136,7 +136,7 @@ function keepUnreadCounters(input: EvidenceInput, rates: Record<string, RateSeri
   for (const key in input.rates) {
     if (rates[key] !== undefined) continue;
     const series = input.rates[key] as RateSeries;
-    const name = conditionName(key);
+    const name = conditionOf(key);
     const { windowMs } = input.policyOf(name).threshold;
     if (!input.isOfSource(name) || input.atMs - series.atMs < 2 * windowMs) rates[key] = series;
   }

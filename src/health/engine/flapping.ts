@@ -3,7 +3,7 @@ import type { ConditionClass, Severity } from '../../model/health.ts';
 import { DEVICE_NOT_READ, FLAPPING } from '../policy/own-conditions.ts';
 import type { ConditionPolicy, FlappingPolicy } from '../policy/policy.ts';
 import { type ConditionsStep, type Evidence, evidenceFor, isEmpty, type StepTime, stepConditions } from './conditions.ts';
-import { type ConditionState, conditionKey, conditionName, type DeviceMemory } from './memory.ts';
+import { type ConditionState, conditionKey, conditionOf, type DeviceMemory } from './memory.ts';
 import { effectiveSeverity } from './verdict.ts';
 
 /** Times at which each condition became active, keyed by condition. */
@@ -33,7 +33,7 @@ export function stepFlapping(
   const quiet = Object.entries(before).filter(([key]) => readAtMs !== undefined && !repeated.has(key));
   const evidence = [...flapping, ...quiet.map(([, state]) => evidenceFor(state, false, readAtMs as number))];
   const originalPolicy = ({ instance = '' }: { readonly instance?: string | undefined }): ConditionPolicy =>
-    policyOf(conditionName(instance));
+    policyOf(conditionOf(instance));
   const stepped = stepConditions(before, evidence, (name) => flappingPolicy(policyOf(name), originalPolicy(name), policy), time);
   // While the original condition counts, its severity applies. Otherwise the flapping condition keeps its last severity.
   const severityOf = (state: ConditionState): Severity =>

@@ -105,7 +105,7 @@ export function conditionKey(condition: { readonly type: string; readonly instan
 }
 
 /** Inverse of {@link conditionKey}. */
-export function conditionName(key: string): { readonly type: string; readonly instance?: string } {
+export function conditionOf(key: string): { readonly type: string; readonly instance?: string } {
   const slash = key.indexOf('/');
   return slash < 0 ? { type: key } : { type: key.slice(0, slash), instance: key.slice(slash + 1) };
 }

@@ -1,7 +1,6 @@
 import { metricTitle, readingText } from '../../board/units.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import {
-  conditionName,
   holdersHit,
   type IncidentChange,
   type IncidentCondition,
@@ -10,6 +9,7 @@ import {
   type IncidentRecord,
   type StateValue,
 } from '../../incidents/record.ts';
+import { conditionName } from '../../model/condition-text.ts';
 import type { Remedy } from '../../model/health.ts';
 import type { Labels } from '../../model/metric.ts';
 import { oneLine } from '../../model/one-line.ts';

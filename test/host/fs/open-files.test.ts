@@ -133,7 +133,7 @@ describe('a file that is read again', () => {
   });
 });
 
-describe('a file that is read again', () => {
+describe('a file that did not change', () => {
   it('gives the same object while it holds the same', () => {
     put('port/0', '7\n');
     const first = tree.reread('port/0');
