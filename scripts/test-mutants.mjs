@@ -21,7 +21,7 @@ for (const { name, family, test = `test/probes/${family}/oracle.test.ts` } of mu
     console.log(`${name}: ${found ?? `NOT FOUND by ${test}`}`);
     continue;
   }
-  const [, seed, what, how] = /seed (\d+): ([^\n]*)\n((?:.|\n)*?)(?=\n ❯)/.exec(text) ?? [];
+  const [, seed, what, how] = /seed (\d+)(?:, pace \d+ ms)?: ([^\n]*)\n((?:.|\n)*?)(?=\n ❯)/.exec(text) ?? [];
   if (seed === undefined) missed += 1;
   console.log(
     seed === undefined
