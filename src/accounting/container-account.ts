@@ -15,7 +15,7 @@ export type Changing<T> = { -readonly [K in keyof T]: T[K] };
 export interface ContainerAccount {
   /** Namespace, pod and container as one text. */
   readonly name: string;
-  /** What it used so far, without what its counters tell. */
+  /** Its use so far, without the values of its counters. */
   usage: Changing<Omit<ContainerUsage, 'busySeconds'>> & { readonly busySeconds: Record<string, number> };
   ids: HeldIds;
   /** Monotonic clock of the first answer of the kubelet that lacked it; undefined while the latest answer has it. */

@@ -41,7 +41,7 @@ export function openDeviceAccount(key: string, device: Device, nowMs: number): D
   };
 }
 
-/** What only reads and verdicts of this run tell. */
+/** Facts that come only from the reads and verdicts of this run. */
 export const NOT_READ = {
   ...{ isUnhealthy: false, readFromMs: undefined, trafficSum: undefined, joules: undefined, joulesAtMs: undefined, energyLooks: 0 },
 };

@@ -7,7 +7,7 @@ import type { ContainerReadings } from '../model/snapshot.ts';
 /** The part of a device's record that the accounts use. */
 export type UsedDevice = Pick<HeldRecord, 'key' | 'device' | 'holders' | 'readings' | 'processes' | 'strangers' | 'current'>;
 
-/** What the accounts take from one snapshot. */
+/** Input of the accounts, from one snapshot. */
 export interface UsageInput {
   readonly nowMs: number;
   readonly monotonicMs: number;
@@ -18,7 +18,7 @@ export interface UsageInput {
   readonly answeredAtMs?: number | undefined;
   /** UID of the pod that has an allocation. Undefined while it is not known. */
   uidOf(allocation: Allocation): string | undefined;
-  /** What was counted of the faults of one container on a device. Absent where faults are not counted. */
+  /** Number of faults of one container on a device, as readings. Absent where faults are not counted. */
   faultsOf?(device: Device, holder: string, uid: string | undefined): readonly Reading[];
 }
 

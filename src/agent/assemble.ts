@@ -52,7 +52,7 @@ export interface UsageDependencies {
   readonly waiting?: WaitingTracker;
 }
 
-/** What one snapshot leaves to the next, beside the memory of the parts that count. */
+/** State that one snapshot passes to the next one. The accounts, the ledger of faults and the trackers keep their own state. */
 interface Memory {
   /** The devices known so far, keyed by device key. */
   readonly known: ReadonlyMap<string, DeviceRecord>;
@@ -169,7 +169,7 @@ export class Assembler {
     const places = placeFacts(settings, known);
     const near = settings.roles === undefined ? [] : localities(owners.allocations, { ...places, exclusive: podResources.exclusive });
 
-    // What they read and count, and which faults hit whom.
+    // The readings of the containers, their accounts, and the holders that each fault hit.
     const keys = new HardwareKeys(listed.map(({ device }) => device));
     const holdersOf = (key: string): readonly PresentHolder[] => presentHolders(owners.holders.get(key), uidOf);
     const told = this.#faults.step({ ...now, devices: listed, holdersOf, answeredAtMs, podOf: podWith(pods) }, keys);

@@ -55,7 +55,7 @@ export interface CoreDependencies {
 export class AgentCore {
   readonly store = new Store();
   readonly runners: readonly FamilyRunner[];
-  /** What the kubelet and the drivers of claims tell. */
+  /** Answers of the kubelet, and files of the drivers of claims. */
   readonly holders: HolderSources;
   readonly #clock: Clock;
   readonly #schedule: Schedule;

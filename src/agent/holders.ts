@@ -28,7 +28,7 @@ interface HolderDependencies {
   known(): PodResources | undefined;
 }
 
-/** What the kubelet and the drivers of claims tell of the holders of devices: the latest answers and files. */
+/** The sources for the holders of devices: the latest answers of the kubelet, and the latest files of the drivers of claims. */
 export class HolderSources {
   readonly poller: PodResourcesPoller;
   /** Absent while the Pods API is not asked. */

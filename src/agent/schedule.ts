@@ -103,7 +103,7 @@ export class Schedule {
 
   /**
    * An input has arrived. A snapshot follows at once when no other read runs and the last snapshot was not made just now. Otherwise news waits
-   * {@link SETTLE_MS} for the other reads, and an input that tells nothing new waits {@link QUIET_SETTLE_MS}. The end of a refresh makes the
+   * {@link SETTLE_MS} for the other reads, and an input that brings nothing new waits {@link QUIET_SETTLE_MS}. The end of a refresh makes the
    * snapshot at once.
    */
   changed(isNews = true): void {

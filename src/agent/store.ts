@@ -54,7 +54,7 @@ const INTERVALS = 6;
 /** Scrapes are compressed, and the state is saved, in Node's pool of threads. A file operation there takes less than a millisecond. */
 const POOL_MS = seconds(20);
 
-/** Tells whether the agent still does its work: it publishes snapshots, and its pool of threads answers. */
+/** Says whether the agent still does its work: it publishes snapshots, and its pool of threads answers. */
 export class Liveness {
   readonly #clock: Clock;
   #limitMs: number = SHORTEST_MS;

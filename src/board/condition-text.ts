@@ -3,7 +3,7 @@ import type { ConditionView, HealthView } from './device-view.ts';
 import { clockText, durationText } from './units.ts';
 import { REMEDY_TEXTS } from './words.ts';
 
-/** A condition as page, terminal and commands tell it. */
+/** A condition as page, terminal and commands show it. */
 export interface ConditionText {
   /** `fatal PortDown/1 (LinkPolling) pending`. */
   readonly head: string;
@@ -37,7 +37,7 @@ export function conditionSentences(
   ];
 }
 
-/** What else is to be told of the health of a device, below its conditions. */
+/** Further texts about the health of a device, below its conditions. */
 export function healthNotes({ unchecked, probation, ignored = [] }: HealthView): readonly string[] {
   return [
     ...(unchecked === undefined ? [] : [`Not checked: ${unchecked.join(', ')}. No read could check it yet.`]),

@@ -1,5 +1,8 @@
+import { incidentDirectory } from '../agent/incidents.ts';
+import { stateOptions } from '../agent/options.ts';
 import { nearest } from '../config/nearest.ts';
 import { UserError } from '../errors.ts';
+import { keptFaultsIn } from '../health/journal/state-file.ts';
 import {
   byDevice,
   type DeviceIncidents,
@@ -9,12 +12,12 @@ import {
   type TenantIncident,
 } from '../incidents/by-device.ts';
 import type { IncidentRecord } from '../incidents/record.ts';
-import { isRecord, type ListedIncident, type RecordRead } from '../incidents/store.ts';
+import { IncidentStore, isRecord, type ListedIncident, type RecordRead } from '../incidents/store.ts';
+import { createChangeLog } from '../log/changes.ts';
+import type { KeptFault } from '../model/fault.ts';
 import { incidentText } from '../server/pages/incident-text.ts';
-import { askFor, printAge } from './agent-api.ts';
+import { type Asked, askFor, printAge, REFUSAL_TEXTS } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
-import { faultsIn, faultTable } from './fault-table.ts';
-import { faultsOnDisk, storeOnDisk } from './incidents-on-disk.ts';
 import { podOption } from './pod-option.ts';
 import { withProgress } from './progress.ts';
 import { textTable } from './text-table.ts';
@@ -189,4 +192,40 @@ function table(incidents: readonly TenantIncident[], pod: string): string {
     held.map(({ container, since, until }) => `${container} ${until === undefined ? `since ${since}` : `${since} to ${until}`}`).join(', '),
   ]);
   return textTable([['ID', 'TIME', 'DEVICE', 'CHANGE', 'CONDITIONS', 'REMEDIES', 'HELD BY'], ...rows]);
+}
+
+/** The table of faults below that of the incidents; empty without faults. */
+export function faultTable(faults: readonly ListedFault[]): string {
+  if (faults.length === 0) return '';
+  const rows = faults.map(({ time, last, count, device, fault, remedy, blame, holders }) => [
+    time,
+    device,
+    fault,
+    last === undefined ? '1' : `${count} until ${last}`,
+    remedy,
+    `${blame === 'one-of' ? 'one of ' : ''}${holders.join(', ')}`,
+  ]);
+  return `\n${textTable([['FAULT AT', 'DEVICE', 'FAULT', 'TIMES', 'REMEDY', 'HELD BY'], ...rows])}`;
+}
+
+/** The faults in an answer of the API. None when an older agent answered. */
+export function faultsIn(body: unknown): readonly ListedFault[] {
+  const list = (body as { readonly faults?: unknown } | undefined | null)?.faults;
+  const isListed = (one: Partial<ListedFault>): boolean =>
+    [one.id, one.time, one.device, one.fault, one.remedy].every((text) => typeof text === 'string') && Array.isArray(one.holders);
+  return Array.isArray(list) && list.every(isListed) ? list : [];
+}
+
+/** The faults on the disk. */
+export async function faultsOnDisk({ configuration }: CommandContext): Promise<readonly KeptFault[]> {
+  const { file } = configuration.section('state', stateOptions);
+  return file === '' ? [] : await keptFaultsIn(file);
+}
+
+/** The records on the disk, when no agent gave a list. */
+export async function storeOnDisk({ configuration, logger }: CommandContext, refusal: Asked['refusal']): Promise<IncidentStore> {
+  if (refusal !== undefined) logger.warn('the running agent cannot be asked; the list is from the disk', REFUSAL_TEXTS[refusal]);
+  const directory = incidentDirectory(configuration.section('state', stateOptions).file);
+  const limits = { keep: Number.POSITIVE_INFINITY, keepBytes: Number.POSITIVE_INFINITY };
+  return await IncidentStore.open({ directory, ...limits }, createChangeLog(logger), () => false);
 }

@@ -106,16 +106,14 @@ export class JobThread<Job, A> {
     const worker = new Worker(entry, { name, resourceLimits });
     worker.unref();
     // What an ended thread still says belongs to no job.
-    const take = (answer: JobAnswer<A>): void => {
-      if (this.#worker === worker) this.#take(answer);
-    };
-    worker.on('message', (answer: A) => take({ answer }));
+    worker.on('message', (answer: A) => {
+      if (this.#worker === worker) this.#take({ answer });
+    });
     worker.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+      if (this.#worker !== worker) return;
+      this.#end();
       const isMemory = code === 'ERR_WORKER_OUT_OF_MEMORY';
-      const failed = isMemory ? ({ failure: 'memory', reason: 'it takes too much memory' } as const) : undefined;
-      const isCurrent = this.#worker === worker;
-      if (isCurrent) this.#end();
-      if (isCurrent) this.#take(failed ?? { failure: 'failed', reason: message });
+      this.#take(isMemory ? { failure: 'memory', reason: 'it takes too much memory' } : { failure: 'failed', reason: message });
     });
     worker.on('exit', () => {
       if (this.#ending === worker) this.#ending = undefined;

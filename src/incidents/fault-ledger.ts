@@ -160,7 +160,7 @@ export class FaultLedger {
     const before = this.#epochs.get(family);
     const seq = Math.max(fault.last.seq, before?.epoch === fault.epoch ? before.seq : 0);
     this.#epochs.set(family, { epoch: fault.epoch, seq });
-    // No log will ever tell it, and what the log tells of that time is new.
+    // No log will ever tell it, and what the log reports of that time is new.
     if (fault.isLost === true) return;
     const fromMs = Number(fault.epoch);
     const known = byEvents[family] ?? [];
@@ -200,7 +200,7 @@ export class FaultLedger {
     const series = seriesOf(counter);
     const totals = { ...this.#saved.totals, [hardware]: withCount(this.#saved.totals[hardware], series, count) };
     let { own } = this.#saved;
-    // Of several containers of a pod, nobody knows which one it was.
+    // Of several containers of a pod, it is unknown which one it was.
     const [only] = holders;
     if (only !== undefined && holders.length === 1 && (blame === 'process' || blame === 'only')) {
       const key = ownKey(hardware, nameOf(only.holder), only.uid);

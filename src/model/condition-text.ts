@@ -6,7 +6,7 @@ import { type Remedy, remedyNow } from './health.ts';
  */
 export type ConditionPhase = 'pending' | 'recovering' | 'unverified';
 
-/** What tells the phase of a condition. Its times are numbers within the agent and text in its answers. */
+/** Facts that give the phase of a condition. Its times are numbers within the agent and text in its answers. */
 interface Phased {
   readonly countsAtMs?: number;
   readonly countsAt?: string;
@@ -20,7 +20,7 @@ interface Named {
   readonly instance?: string | undefined;
 }
 
-/** A condition as every text tells it. */
+/** A condition as every text shows it. */
 export interface ToldCondition extends Named, Phased {
   readonly reason: string;
   readonly message: string;

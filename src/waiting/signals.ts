@@ -50,7 +50,7 @@ export function signalsOf(
   const counters = sumsOf(watched, read, before);
   const bytes: Record<string, number> = {};
   for (const { name, rate } of linksOf(watched)) {
-    // Where the device tells a mean, it is of the time since the read before.
+    // Where the device reports a mean, it is of the time since the read before.
     const value = (rate && sumOf(readings, [rate])?.value) ?? counters[name]?.perSecond;
     if (value !== undefined) bytes[name] = value;
   }

@@ -206,7 +206,7 @@ class Group {
 
 export const GROUPINGS = ['namespace', 'pod', 'device', 'resource'] as const;
 
-/** By what a report groups accounts. `label:NAME` is a label of the pod. */
+/** The key by which a report groups accounts. `label:NAME` is a label of the pod. */
 export type Grouping = (typeof GROUPINGS)[number] | `label:${string}`;
 
 export interface UsageQuery {
@@ -275,7 +275,7 @@ export class Timeline {
     else this.#afterTo = earlier(this.#afterTo, point);
   }
 
-  /** What was added within the span. Between two points the totals grow evenly; before the first point they grow from 0. */
+  /** Growth of the totals within the span. Between two points they grow evenly. Before the first point they grow from 0. */
   growth(): Amounts {
     const to = this.#at(this.#spanToMs, this.#beforeTo, this.#afterTo);
     if (this.#sinceMs >= this.#spanFromMs) return to;

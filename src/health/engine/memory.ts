@@ -55,7 +55,7 @@ export interface DeviceMemory {
   readonly levels?: Levels;
   /** Its present or last holders; absent while none was ever known. */
   readonly user?: DeviceUser;
-  /** A read told its state at least once. Absent in a state file of an older version. */
+  /** A read gave its state at least once. Absent in a state file of an older version. */
   readonly wasRead?: boolean;
   /** Fatal conditions that no reading could judge so far, as keys of conditions; absent when there are none. */
   readonly unchecked?: readonly string[];

@@ -10,12 +10,12 @@ interface Quiet {
   readonly verdict: Verdict;
   readonly policy: HealthPolicy;
   /** What it was judged by. */
-  readonly told: Told;
-  /** The latest input that tells the same, and when it came; the memory has not taken it. */
+  readonly reported: Reported;
+  /** The latest input with the same report, and its time. The memory does not have it yet. */
   readonly latest?: { readonly input: HealthInput; readonly nowMs: number };
 }
 
-interface Told extends Pick<HealthInput, 'device' | 'user'> {
+interface Reported extends Pick<HealthInput, 'device' | 'user'> {
   /** Of each source, and whether they were not too old. */
   readonly findings: readonly (readonly Finding[] | undefined)[];
   readonly fresh: readonly boolean[];
@@ -34,7 +34,7 @@ export class QuietDevices {
   /** The verdict of before; undefined when the device must be judged. `memory`: of the judgement before. */
   judged(memory: DeviceMemory | undefined, input: HealthInput, policy: HealthPolicy, nowMs: number): DeviceJudgement | undefined {
     const quiet = memory && this.#kept.get(memory);
-    if (memory === undefined || quiet === undefined || quiet.policy !== policy || !isSame(quiet.told, input, policy, nowMs))
+    if (memory === undefined || quiet === undefined || quiet.policy !== policy || !isSame(quiet.reported, input, policy, nowMs))
       return undefined;
     this.#next.set(memory, { ...quiet, latest: { input, nowMs } });
     return { memory, verdict: quiet.verdict, events: [], dueMs: staleAtMs(input.read as SourceFindings, policy) };
@@ -51,7 +51,7 @@ export class QuietDevices {
     const { device, user } = input;
     const findings = SOURCES.map((source) => input[source]?.findings);
     const fresh = SOURCES.map((source) => isFresh(input[source], policy, nowMs));
-    this.#next.set(memory, { verdict, policy, told: { device, user, findings, fresh } });
+    this.#next.set(memory, { verdict, policy, reported: { device, user, findings, fresh } });
   }
 
   /** Ends a judgement: devices that were neither judged nor quiet are forgotten. */
@@ -64,15 +64,15 @@ export class QuietDevices {
     const quiet = this.#kept.get(memory);
     if (quiet?.latest === undefined) return memory;
     const { input, nowMs } = quiet.latest;
-    const { verdict, policy, told } = quiet;
+    const { verdict, policy, reported } = quiet;
     const { memory: next } = judgeDevice(memory, input, policy, { nowMs, elapsedMs: 0 });
     this.#kept.delete(memory);
-    this.#kept.set(next, { verdict, policy, told });
+    this.#kept.set(next, { verdict, policy, reported });
     return next;
   }
 }
 
-function isSame({ device, user, findings, fresh }: Told, input: HealthInput, policy: HealthPolicy, nowMs: number): boolean {
+function isSame({ device, user, findings, fresh }: Reported, input: HealthInput, policy: HealthPolicy, nowMs: number): boolean {
   if (input.device !== device || input.user !== user || input.isUnread === true || input.missingSinceMs !== undefined) return false;
   for (let at = 0; at < SOURCES.length; at += 1) {
     const source = input[SOURCES[at] as (typeof SOURCES)[number]];

@@ -67,7 +67,7 @@ const EVENT_MS = seconds(120);
 const EXIT_CODES = { True: 1, False: 0, Unknown: 2 } as const;
 
 /**
- * Tells whether one condition of the node holds. What was not read denies no condition. The event is there for two minutes after a device became
+ * Says whether one condition of the node holds. What was not read denies no condition. The event is there for two minutes after a device became
  * degraded, unhealthy or unknown, and its status is never 2, because the detector would make an event of that too.
  */
 export function nodeCondition(question: NodeQuestion, view: NodeView<JudgedState>, takenAtMs: number): NodeProblem {

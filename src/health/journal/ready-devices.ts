@@ -50,7 +50,7 @@ const MOST_LINES = 20;
 const LINE_BYTES = 200;
 
 /**
- * Tells whether the devices are there, were read and can be used. What is not known is a no, and so is a question without any device, unless
+ * Says whether the devices are there, were read and can be used. What is not known is a no, and so is a question without any device, unless
  * none is expected. A device and its parts count as one. Lines have no value that changes while the state stays the same, so that a client
  * that stores them has nothing to write.
  */

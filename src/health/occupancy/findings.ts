@@ -111,7 +111,7 @@ function busy(use: DeviceUse, limits: UseLimits): readonly Finding[] {
   const finding = (status: Status, reason: string, message: string): readonly Finding[] =>
     status === 'unknown' ? [] : [{ type: BUSY_WITHOUT_HOLDER, status, reason, message }];
   if (use.isHeld) return finding(false, 'EnginesBusy', 'a pod holds the device');
-  // Other conditions tell of a process that is not allowed.
+  // Other conditions report a process that is not allowed.
   if (use.processes.some((process) => !isAllowed(process, limits))) return finding(false, 'EnginesBusy', 'a process explains the work');
   const engines = unexplainedEngines(use, use.processes);
   const memory = use.user === undefined ? unexplainedMemory(use, use.processes, limits) : 0;

@@ -47,7 +47,7 @@ export class OpenFiles {
 
   /**
    * Reads a file from its beginning with one call; undefined when it fills the memory. It gives the same object while the file holds the same,
-   * so that nobody needs to parse it again. Throws the error of the system.
+   * so that no reader needs to parse it again. Throws the error of the system.
    */
   read(path: string, into: Buffer): { readonly text: string } | undefined {
     const file = this.#files.get(path);

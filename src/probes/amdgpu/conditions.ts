@@ -171,7 +171,7 @@ function rasFindings({ events, blocks, blocksMs, badPages, badPagesMs }: RasSamp
 
 /**
  * Conditions of a card whose files of error handling are missing, although its driver handles errors of `blocks`. Without them, a card whose
- * fault only these files show looks healthy. Whether a kernel has `event_state`, and a card a list of bad pages, nothing else tells: these
+ * fault only these files show looks healthy. Whether a kernel has `event_state`, and a card a list of bad pages, no other source reports: these
  * two are missing only with the whole directory.
  */
 export function missingRasFindings({ ras }: AwakeSample, blocks: RasBlocks): Finding[] {

@@ -1,7 +1,7 @@
 import type { ProblemSpec } from '../../model/collection.ts';
 import { minutes, seconds } from '../../model/duration.ts';
 import { constant, integerOption, type OptionSpecs, type OptionValues, pacedOption } from '../../model/options.ts';
-import { fileProblems } from '../kit/device-files.ts';
+import { classProblem, fileProblems } from '../kit/device-files.ts';
 import { cardProblems } from '../kit/drm/cards.ts';
 import { sensorProblems } from '../kit/temperature.ts';
 
@@ -20,11 +20,10 @@ export const options = {
 export type AmdgpuOptions = OptionValues<typeof options>;
 
 export const problems = [
-  {
-    code: 'class-unreadable',
-    meaning: 'The directory of graphics devices exists but cannot be listed, so the agent knows nothing about any GPU.',
-    remedy: "Mount the host's /sys read-only into the agent and let it read /sys/class/drm.",
-  },
+  classProblem(
+    'The directory of graphics devices exists but cannot be listed, so the agent knows nothing about any GPU.',
+    '/sys/class/drm',
+  ),
   {
     code: 'metrics-version',
     meaning: 'The driver serves gpu_metrics in a version that the agent does not decode. Values of the hardware monitor remain.',

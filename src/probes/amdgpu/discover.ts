@@ -74,7 +74,7 @@ export function renderMinorOf(nodes: readonly string[]): number | undefined {
 export const isPresent = ({ sys }: Host): boolean => mayHaveCard(sys, ['amdgpu', 'radeon']);
 
 /**
- * Names of AMD's data centre cards, keyed by PCI device id. Other cards tell their name, or the host has it: {@link nameOf}. Source: PCI ID
+ * Names of AMD's data centre cards, keyed by PCI device id. Other cards report their name, or the host has it: {@link nameOf}. Source: PCI ID
  * repository.
  */
 export const MODELS: Readonly<Record<string, string>> = {

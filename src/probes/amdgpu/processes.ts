@@ -13,7 +13,7 @@ import {
 import type { Pace } from '../kit/pace.ts';
 import { KfdProcesses } from './kfd.ts';
 
-/** One client of the graphics driver: an open file of a render node, as `/proc/<pid>/fdinfo/<fd>` tells it. */
+/** One client of the graphics driver: an open file of a render node, as `/proc/<pid>/fdinfo/<fd>` shows it. */
 interface DrmClient extends DrmIdentity {
   readonly vramBytes?: number;
   /** Nanoseconds that each engine worked for the client, keyed by the name of the driver. An engine that never worked is absent. */

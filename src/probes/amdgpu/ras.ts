@@ -128,7 +128,7 @@ export class RasReader {
   readonly #options: AmdgpuOptions;
   #eventsText: string | undefined;
   readonly #blocks = new Kept<{ readonly states: readonly BlockState[]; readonly problems: readonly Problem[] }>();
-  /** Blocks that told a count before. When such a block tells none, its errors are unknown. */
+  /** Blocks that reported a count before. When such a block reports none, its errors are unknown. */
   readonly #counted = new Set<string>();
   readonly #badPages = new Kept<BadPages | 'unknown' | undefined>();
 

@@ -58,7 +58,7 @@ export function addTableReadings(readings: ReadingSet, table: Table, context: Ta
   if (only !== undefined && others.length === 0) addPartitionReadings(readings, only);
 }
 
-/** Tells whether the unit of each power of a table is known. `watts` is the power of the hardware monitor. */
+/** Says whether the unit of each power of a table is known. `watts` is the power of the hardware monitor. */
 export function arePowersKnown(table: Table, watts: number | undefined): boolean {
   const scaleOf = powerScaleOf(table, watts);
   return table.samples.every((sample) => sample.quantity !== 'power' || scaleOf(sample) !== undefined);
@@ -150,7 +150,7 @@ const SAME = 10;
 const WITH_ENERGY: ReadonlySet<string | undefined> = new Set(['90008', '90010']);
 
 /**
- * Tells whether the unit of a value is known. The energy counter of RDNA 2 counts in another unit than that of Instinct cards: in a
+ * Says whether the unit of a value is known. The energy counter of RDNA 2 counts in another unit than that of Instinct cards: in a
  * captured table it fits millijoules. Some firmware of APUs may report whole units in format 2, so its temperatures must agree with the
  * hardware monitor.
  */

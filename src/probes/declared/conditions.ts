@@ -37,7 +37,7 @@ export function metricsOf(declaration: Declaration): readonly MetricSpec[] {
   return [...own, ...ofTraits.filter(({ name }) => !taken.has(name))];
 }
 
-/** Tells where a value comes from: the file, or the cell of a program's output. */
+/** Says where a value comes from: the file, or the cell of a program's output. */
 function sourceText(source: DeclaredSource, { commands = {} }: Declaration): string {
   const { file, entry, link, command, pointer, column, line, field } = source;
   const part = [line === undefined ? '' : `, line "${line}"`, field === undefined ? '' : `, field ${field}`].join('');

@@ -65,7 +65,7 @@ export class ReportBuilder {
 /** Only a `readable` function allows reads of the driver's files. A read would wake an `asleep` function, and is invalid on a `gone` one. */
 export type PciPresence = 'readable' | 'asleep' | 'gone';
 
-/** Adds all PCIe facts of one physical function. Tells whether its driver's files may be read. */
+/** Adds all PCIe facts of one physical function. Says whether its driver's files may be read. */
 export function addPcie(builder: ReportBuilder, { host: { sys }, memory }: Survey, address: string): PciPresence {
   const answers = doesPciFunctionAnswer(sys, address);
   const driver = sys.link(`bus/pci/devices/${address}/driver`);

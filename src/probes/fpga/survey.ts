@@ -60,7 +60,7 @@ export class ProbeMemory {
     this.#kept.delete(key);
   }
 
-  /** Tells whether a name differs from the name at the last call. */
+  /** Says whether a name differs from the name at the last call. */
   isOther(key: string, name: string): boolean {
     const before = this.#names.get(key);
     this.#names.set(key, name);

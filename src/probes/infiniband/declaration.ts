@@ -2,6 +2,7 @@ import type { ProblemSpec } from '../../model/collection.ts';
 import { seconds } from '../../model/duration.ts';
 import { matchesAny } from '../../model/excluded.ts';
 import { booleanOption, excludeOption, listOption, type OptionValues, pacedOption } from '../../model/options.ts';
+import { classProblem } from '../kit/device-files.ts';
 
 export const options = {
   exclude: excludeOption,
@@ -30,11 +31,10 @@ export function isExpectedPort(values: InfinibandOptions, device: string, port: 
 }
 
 export const problems = [
-  {
-    code: 'class-unreadable',
-    meaning: 'The directory of RDMA devices exists but cannot be listed, so the agent knows nothing about them.',
-    remedy: "Mount the host's /sys read-only into the agent and let it read /sys/class/infiniband.",
-  },
+  classProblem(
+    'The directory of RDMA devices exists but cannot be listed, so the agent knows nothing about them.',
+    '/sys/class/infiniband',
+  ),
   {
     code: 'counters-hidden',
     meaning: 'No device shows counters: the agent sees only the reduced view that the kernel gives to other network namespaces.',

@@ -70,7 +70,7 @@ function pciFunction(sys: Tree, address: string, known: VirtualFunctions): Locat
 }
 
 /**
- * Tells whether a device left the class directory because a container has it. In exclusive mode each RDMA device belongs to one
+ * Says whether a device left the class directory because a container has it. In exclusive mode each RDMA device belongs to one
  * network namespace: its PCI function keeps the driver, but other namespaces see no RDMA device below it. Source: parameter
  * `netns_mode` of ib_core; false means exclusive.
  */

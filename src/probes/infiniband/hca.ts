@@ -244,7 +244,7 @@ export class Hca {
     const ports = new Map([...this.#ports].map(([name, port]) => [name, port.readFacts(netdevs.get(name))]));
     this.#files.list();
     const read = readHcaFacts(this.#sys, this.name, this.location, charDevices);
-    // It cannot change while the device exists, and without it nobody knows which device this is.
+    // It cannot change while the device exists, and without it the agent does not know which device this is.
     const nodeGuid = read.nodeGuid ?? this.#nodeGuid;
     this.#nodeGuid = nodeGuid;
     return { ...read, ...(nodeGuid === undefined ? {} : { nodeGuid }), ports };

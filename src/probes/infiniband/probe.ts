@@ -53,7 +53,7 @@ class HcaRegistry {
     return names.filter((name) => identities.get(name) === undefined);
   }
 
-  /** Tells whether the name still belongs to this device. */
+  /** Says whether the name still belongs to this device. */
   isSameDevice(hca: Hca): boolean {
     return this.#host.sys.identity(hca.directory) === hca.identity;
   }

@@ -14,7 +14,7 @@ const BYTES_PER_GIGABIT = 125_000_000;
 export interface ReportSettings {
   /** Names below `/dev/infiniband`; undefined when that directory cannot be listed. */
   readonly charNodes: ReadonlySet<string> | undefined;
-  /** Tells whether a port must be up. `device` is the name of the physical function. */
+  /** Says whether a port must be up. `device` is the name of the physical function. */
   readonly isExpected: (device: string, port: string) => boolean;
 }
 

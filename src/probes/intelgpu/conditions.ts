@@ -153,7 +153,7 @@ export const logRows: readonly LogRow[] = [
     drivers,
     text: /^\[drm\] Initialized (?:i915|xe) .{0,60}for ([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) on minor \d+$/,
     isWithoutDevice: true,
-    tells: () => [
+    findings: () => [
       raise(Wedged, 'DriverLoaded', { status: false, message: 'the driver was loaded and did not give the card up since' }),
       raise(HardwareFatal, 'DriverLoaded', { status: false, message: 'the driver was loaded and logged no fatal error since' }),
     ],
@@ -162,13 +162,13 @@ export const logRows: readonly LogRow[] = [
     name: 'wedged',
     drivers,
     text: /declared device \S+ as wedged|device wedged, needs recovery|declaring (?:it|device) wedged/,
-    tells: () => [raise(Wedged, 'DeclaredWedged', { status: true, message: 'the driver declared the card as wedged' })],
+    findings: () => [raise(Wedged, 'DeclaredWedged', { status: true, message: 'the driver declared the card as wedged' })],
   },
   // "but recovered through reset", later "but no recovery needed".
   { name: 'recovered', drivers, text: /device wedged, but /, counts: { metric: metrics.recoveries } },
   {
     ...hardware('fatal'),
-    tells: () => [raise(HardwareFatal, 'FatalError', { status: true, message: 'the card reported a fatal hardware error' })],
+    findings: () => [raise(HardwareFatal, 'FatalError', { status: true, message: 'the card reported a fatal hardware error' })],
   },
   {
     ...hardware('nonfatal', 'non-?fatal'),

@@ -2,7 +2,7 @@ import { kmsgLost, kmsgProblems } from '../../host/kernel-log/problems.ts';
 import type { ProblemSpec } from '../../model/collection.ts';
 import { seconds } from '../../model/duration.ts';
 import { constant, integerOption, type OptionSpecs, type OptionValues, pacedOption } from '../../model/options.ts';
-import { fileProblems } from '../kit/device-files.ts';
+import { classProblem, fileProblems } from '../kit/device-files.ts';
 import { cardProblems } from '../kit/drm/cards.ts';
 import { sensorProblems } from '../kit/temperature.ts';
 
@@ -17,11 +17,10 @@ export const options = {
 export type IntelgpuOptions = OptionValues<typeof options>;
 
 export const problems = [
-  {
-    code: 'class-unreadable',
-    meaning: 'A directory that names the GPUs exists but cannot be listed, so the agent knows nothing about any GPU.',
-    remedy: "Mount the host's /sys read-only into the agent and let it read /sys/class/drm and /sys/bus/pci/drivers.",
-  },
+  classProblem(
+    'A directory that names the GPUs exists but cannot be listed, so the agent knows nothing about any GPU.',
+    '/sys/class/drm and /sys/bus/pci/drivers',
+  ),
   {
     code: 'clients-hang',
     meaning: 'A read of the use of the card by a process does not return. The card itself is still read.',

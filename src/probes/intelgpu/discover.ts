@@ -122,7 +122,7 @@ export function isPresent({ sys }: Host): boolean {
   return DRIVERS.some((driver) => sys.list(driverDirectory(driver)).some(isPciAddress)) || mayHaveCard(sys, DRIVERS);
 }
 
-/** Names of models, keyed by PCI device id. The driver does not tell them. Source: PCI ID repository, Intel's DRA driver. */
+/** Names of models, keyed by PCI device id. The driver does not report them. Source: PCI ID repository, Intel's DRA driver. */
 export const MODELS: Readonly<Record<string, string>> = {
   '0x0bd5': 'Data Center GPU Max 1550',
   '0x0bd6': 'Data Center GPU Max 1550',

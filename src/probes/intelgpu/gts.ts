@@ -9,7 +9,7 @@ export interface Gt {
   readonly name: string;
   /** Absent on i915, which does not tell. */
   readonly tile?: number;
-  /** Absent when the driver does not tell. */
+  /** Absent when the driver does not report it. */
   readonly type?: 'render' | 'media';
   readonly actual?: string;
   readonly requested?: string;
@@ -206,7 +206,7 @@ const SHORTEST_IDLE_MS = 1_000;
 
 type Before = { readonly residencyMs: ReadonlyMap<string, number>; readonly atMs: number } | { readonly activeMs: number | bigint };
 
-/** Tells when a card certainly did nothing between two reads. It never tells that a card worked, because a GT outside C6 may be idle. */
+/** Says when a card certainly did nothing between two reads. It never says that a card worked, because a GT outside C6 may be idle. */
 export class IdleMeter {
   #before: Before | undefined;
 
@@ -230,7 +230,7 @@ export class IdleMeter {
     return before !== undefined && 'activeMs' in before && before.activeMs === activeMs;
   }
 
-  /** Nothing tells. */
+  /** No value shows it. */
   unknown(): boolean {
     this.#before = undefined;
     return false;

@@ -12,7 +12,7 @@ export interface CardMonitors extends Monitors {
 }
 
 export interface CardMonitorSample extends MonitorSample {
-  /** Microjoules since the driver was loaded. A counter that tells 0 is absent: the channel is not wired, or the read failed. */
+  /** Microjoules since the driver was loaded. A counter of 0 is absent: the channel is not wired, or the read failed. */
   readonly energies: ReadonlyMap<string, bigint>;
 }
 
@@ -103,7 +103,7 @@ export class EnergyMeter {
       ...(whole === undefined ? [] : [{ metric: metrics.energy.name, value: Number(whole) / 1e6 }]),
       ...[...energies].flatMap(([sensor, now]): Reading[] => {
         const start = before?.energies.get(sensor);
-        // An awake card always uses power, so a counter that stands still tells nothing.
+        // An awake card always uses power, so a counter that stands still says nothing.
         if (before === undefined || start === undefined || now <= start || nowMs - before.atMs < SHORTEST_MS) return [];
         return [{ metric: metrics.power.name, labels: { sensor }, value: Number(now - start) / 1e3 / (nowMs - before.atMs) }];
       }),

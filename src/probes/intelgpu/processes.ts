@@ -24,7 +24,7 @@ interface EngineWork {
   readonly capacity: number;
 }
 
-/** One client of the driver: an open file of a card, as `/proc/<pid>/fdinfo/<fd>` tells it. */
+/** One client of the driver: an open file of a card, as `/proc/<pid>/fdinfo/<fd>` shows it. */
 interface DrmClient extends DrmIdentity {
   /** Memory of the card. Absent on integrated GPUs, which use the memory of the host. */
   readonly memoryBytes?: number;
@@ -80,7 +80,7 @@ function memoryOf(values: ReadonlyMap<string, string>, kind: string): number | u
   return sizes.length === 0 || sizes.includes(undefined) ? undefined : sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0);
 }
 
-/** Share of the engines of a class that worked for a client between two reads, 0 to 1; undefined when the reads do not tell. */
+/** Share of the engines of a class that worked for a client between two reads, 0 to 1; undefined when the reads do not report. */
 export function shareOf(before: EngineWork | undefined, now: EngineWork, elapsedMs: number): number | undefined {
   if (before === undefined || now.busy < before.busy) return undefined;
   const busy = Number(now.busy - before.busy) / now.capacity;

@@ -166,6 +166,14 @@ export const fileProblems = (part: string, failed: string, permission = PERMISSI
     { code: 'unparsable', meaning: `A file of a ${part} holds text of an unknown form. The value is missing.`, remedy: unparsable },
   ] as const satisfies readonly ProblemSpec[];
 
+/** The problem of {@link unlisted}. `paths`: the directories that the agent must be able to list. */
+export const classProblem = (meaning: string, paths: string) =>
+  ({
+    code: 'class-unreadable',
+    meaning,
+    remedy: `Mount the host's /sys read-only into the agent and let it read ${paths}.`,
+  }) as const satisfies ProblemSpec;
+
 /** Collection of a family whose directory below `/sys` cannot be listed. Without the directory the machine has no such hardware. */
 export function unlisted(directory: string, error: string, code = 'class-unreadable'): Collection {
   if (error === 'ENOENT') return { reports: [], problems: [], listing: 'absent' };

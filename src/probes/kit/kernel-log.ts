@@ -10,13 +10,13 @@ export interface DatedRecord extends KmsgMessage {
 }
 
 export interface LogTaker {
-  /** Takes each record in the order of the log. Returns true when it tells news, so that the family is read soon. `isBehindGap`: records before it are lost. */
+  /** Takes each record in the order of the log. Returns true when it brings news, so that the family is read soon. `isBehindGap`: records before it are lost. */
   take(record: DatedRecord, isBehindGap: boolean): boolean;
 }
 
 /** Losses within this time are one: a flood overwrites records again and again. */
 const ONE_LOSS_MS = 60_000;
-/** A loss is told for this time. */
+/** A loss is reported for this time. */
 const TOLD_MS = 3_600_000;
 
 /** The time of the latest loss of records, from the last poll that missed nothing. */
@@ -81,7 +81,7 @@ export class KernelLog {
     this.#polled();
   }
 
-  /** Calls `wake` when a record tells news between two polls. */
+  /** Calls `wake` when a record brings news between two polls. */
   watch(wake: () => void): () => void {
     this.#wake = wake;
     return () => {

@@ -22,8 +22,8 @@ export interface LogRow {
    * begins with more fixed bytes than the name of a process can have, 15.
    */
   readonly isWithoutDevice?: true;
-  /** Findings from this line on, until another line tells the condition otherwise. */
-  readonly tells?: (groups: readonly string[]) => readonly Finding[];
+  /** Findings from this line on, until another line changes the condition. */
+  readonly findings?: (groups: readonly string[]) => readonly Finding[];
   /** Counter of these lines since the machine booted. */
   readonly counts?: LogCounter;
   /** The line is a fault of its own, for the containers that hold the device. */
@@ -65,7 +65,7 @@ export function logLineOf(
   return undefined;
 }
 
-/** What the log told about one device since the machine booted, or since its oldest record. */
+/** What the log reported about one device since the machine booted, or since its oldest record. */
 export interface LogState {
   /** Keyed by condition. */
   readonly findings: ReadonlyMap<string, Finding>;
@@ -73,11 +73,11 @@ export interface LogState {
   readonly counts: ReadonlyMap<string, number>;
 }
 
-export const NOTHING_TOLD: LogState = { findings: new Map(), counts: new Map() };
+export const NOTHING_LOGGED: LogState = { findings: new Map(), counts: new Map() };
 
 /** Adds one line. Pure. */
 export function withLine({ findings, counts }: LogState, { row, groups }: LogLine): LogState {
-  const told = row.tells?.(groups) ?? [];
+  const told = row.findings?.(groups) ?? [];
   return {
     findings: told.length === 0 ? findings : new Map([...findings, ...told.map((finding) => [finding.type, finding] as const)]),
     counts: row.counts === undefined ? counts : new Map([...counts, [row.name, (counts.get(row.name) ?? 0) + 1]]),
@@ -90,13 +90,13 @@ export const afterGap = ({ findings, counts }: LogState): LogState => ({
   counts,
 });
 
-/** What the log tells about a part of a device: a fault of the device is also a fault of the part, and the counts belong to the device. Pure. */
+/** What the log reports about a part of a device: a fault of the device is also a fault of the part, and the counts belong to the device. Pure. */
 export const ofPart = (own: LogState, device: LogState): LogState => ({
   findings: new Map([...own.findings, ...afterGap(device).findings]),
   counts: new Map(),
 });
 
-/** Report on one device; undefined when the log tells nothing. Findings in the order of `conditions`. `counts`: whether they are known. Pure. */
+/** Report on one device; undefined when the log reports nothing. Findings in the order of `conditions`. `counts`: whether they are known. Pure. */
 export function logReport(
   rows: readonly LogRow[],
   conditions: readonly ConditionSpec[],
@@ -160,12 +160,12 @@ export class RowLog {
     return this.#log.problems;
   }
 
-  /** Adds what the log tells of the device. While it cannot be read, that is only what is wrong. A virtual function has the faults of its card. */
+  /** Adds what the log reports of the device. While it cannot be read, that is only what is wrong. A virtual function has the faults of its card. */
   withLog(report: DeviceReport): DeviceReport {
     const { pciAddress, physicalFunction } = report.device;
     const { isReadable } = this.#log;
     const told = (address = ''): LogState => {
-      const state = this.#states.get(address) ?? NOTHING_TOLD;
+      const state = this.#states.get(address) ?? NOTHING_LOGGED;
       return isReadable ? state : afterGap(state);
     };
     const isPart = physicalFunction !== undefined;
@@ -179,7 +179,7 @@ export class RowLog {
     if (isBehindGap) for (const [address, state] of this.#states) this.#states.set(address, afterGap(state));
     const line = logLineOf(this.#rows, record);
     if (line === undefined || (this.#states.size >= MOST_DEVICES && !this.#states.has(line.address))) return false;
-    this.#states.set(line.address, withLine(this.#states.get(line.address) ?? NOTHING_TOLD, line));
+    this.#states.set(line.address, withLine(this.#states.get(line.address) ?? NOTHING_LOGGED, line));
     this.#addFault(line, record);
     return true;
   }

@@ -75,7 +75,7 @@ export function overTemperature({ sensor, celsius, critical, emergency }: Limite
   return over(isOver ? 'AtCritical' : 'BelowLimit', isOver, `${sensor} at ${celsius} °C, critical at ${critical} °C`);
 }
 
-/** A temperature as its sensor and its driver tell it. */
+/** A temperature as its sensor and its driver report it. */
 interface ToldTemperature extends Partial<LimitedTemperature> {
   readonly sensor: string;
 }

@@ -9,6 +9,7 @@ import {
   pacedOption,
   stringOption,
 } from '../../model/options.ts';
+import { classProblem } from '../kit/device-files.ts';
 
 export const options = {
   all: booleanOption(
@@ -33,11 +34,10 @@ export const options = {
 export type NetdevOptions = OptionValues<typeof options>;
 
 export const problems = [
-  {
-    code: 'class-unreadable',
-    meaning: 'The directory of PCI functions, or the class of a function, cannot be read. Network functions may therefore be unknown.',
-    remedy: "Mount the host's /sys read-only into the agent and let it read /sys/bus/pci/devices.",
-  },
+  classProblem(
+    'The directory of PCI functions, or the class of a function, cannot be read. Network functions may therefore be unknown.',
+    '/sys/bus/pci/devices',
+  ),
   {
     code: 'other-network-namespace',
     meaning:

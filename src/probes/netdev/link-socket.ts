@@ -105,7 +105,7 @@ function linkAnswer(body: Buffer): LinkAnswer {
   return { link: { name, index, ...found, functions: [...functions.values()] } };
 }
 
-/** Undefined when the attributes do not agree on the number of the function, because then nobody knows whose values they are. */
+/** Undefined when the attributes do not agree on the number of the function, because then it is unknown whose values they are. */
 function virtualFunction(bytes: Buffer): VirtualFunction | undefined {
   let number: number | undefined;
   let facts: Omit<VirtualFunction, 'number'> = {};
@@ -150,7 +150,7 @@ function factOf(type: number, value: Buffer): Omit<VirtualFunction, 'number'> {
   }
 }
 
-/** The kernel fills the setting with -1 when the driver does not tell it. */
+/** The kernel fills the setting with -1 when the driver does not report it. */
 function flagOf(value: Buffer): boolean | undefined {
   const setting = value.readUInt32LE(4);
   return setting > 1 ? undefined : setting === 1;

@@ -233,7 +233,7 @@ export interface CardReadResult {
 }
 
 /**
- * The virtual functions of one physical function, as its driver tells them.
+ * The virtual functions of one physical function, as its driver reports them.
  *
  * The kernel answers with counters of 0 also when the driver has none. So its counters are believed from the first one that is not 0. The
  * source then stays the same, because two sources can count from different times.

@@ -208,7 +208,7 @@ export const resolve: Resolve = ({ resource, deviceId, claim }, devices) => {
   return [];
 };
 
-/** The driver's name of a MIG device has the start of its memory, which the device does not tell: only whole GPUs have a name here. */
+/** The driver's name of a MIG device has the start of its memory, which the device does not report: only whole GPUs have a name here. */
 export function claimNames({ kind, minor }: Device): readonly ClaimName[] {
   return kind === 'gpu' && minor !== undefined ? [{ driver: 'gpu.nvidia.com', device: `gpu-${minor}` }] : [];
 }

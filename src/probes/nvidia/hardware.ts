@@ -38,7 +38,7 @@ export function hardwareOnBus({ sys, proc }: Host): boolean {
 export const boundGpus = ({ proc }: Pick<Host, 'proc'>): readonly string[] =>
   proc.exists(`${PROC}/gpus`) ? proc.list(`${PROC}/gpus`).filter(isPciAddress) : [];
 
-/** What the kernel driver tells of a GPU, before any program opens it. */
+/** What the kernel driver reports of a GPU, before any program opens it. */
 export interface ProcFacts {
   /** Absent when the driver never started the GPU: it then prints question marks. */
   readonly uuid: string | undefined;
@@ -46,7 +46,7 @@ export interface ProcFacts {
   readonly minor: string | undefined;
   /** The driver was told to leave the GPU out. */
   readonly isExcluded: boolean;
-  /** The driver tells something of the GPU. */
+  /** The driver reports something of the GPU. */
   readonly isListed: boolean;
 }
 
@@ -64,7 +64,7 @@ export function procFacts({ proc }: Pick<Host, 'proc'>, pciAddress: string): Pro
   };
 }
 
-/** A GPU that the driver does not show, with what the kernel driver tells of it. */
+/** A GPU that the driver does not show, with what the kernel driver reports of it. */
 export interface GpuPlace extends ExpectedFunction {
   readonly facts: ProcFacts;
   /** The container of the agent may be without this GPU. */
@@ -98,7 +98,7 @@ export class MachineGpus {
     return all.filter(({ address }) => this.#excluded.get(address) === false).sort((a, b) => (a.address < b.address ? -1 : 1));
   }
 
-  /** Adds what the kernel driver tells. */
+  /** Adds what the kernel driver reports. */
   placesOf(functions: readonly ExpectedFunction[]): readonly GpuPlace[] {
     return functions.map((each) => {
       const facts = procFacts(this.#host, each.address);
@@ -135,14 +135,14 @@ export interface Gap {
   readonly announced: number;
   /** The driver did not list its GPUs, so that a missing one is unread. */
   readonly isUnlisted?: true;
-  /** What the kernel driver tells of an address that only a text of the driver names. */
+  /** What the kernel driver reports of an address that only a text of the driver names. */
   placeAt(address: string): readonly GpuPlace[];
 }
 
 /** A GPU that the machine has and the driver does not show. */
 interface UnshownGpu {
   readonly place: GpuPlace;
-  /** `lost`: a text of the driver names it. `not-initialized`: nothing explains it. `unread`: nobody can tell how it is. */
+  /** `lost`: a text of the driver names it. `not-initialized`: nothing explains it. `unread`: its state is unknown. */
   readonly why: 'lost' | 'not-initialized' | 'unread';
   readonly fault?: SurplusFault;
 }

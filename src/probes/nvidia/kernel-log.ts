@@ -97,7 +97,7 @@ export class KernelLogProbe implements Probe {
     return { ...collection, reports, problems: [...collection.problems, ...this.#starts.problems(reports, nowMs), ...this.#log.problems] };
   }
 
-  /** Gives a GPU that the driver does not reach the remedy that the log tells. */
+  /** Gives a GPU that the driver does not reach the remedy that the log reports. */
   #withRemedy(report: DeviceReport): DeviceReport {
     const { device, read } = report;
     if (read === undefined || device.pciAddress === undefined || !isUnreached(report)) return report;
@@ -150,7 +150,7 @@ export class KernelLogProbe implements Probe {
     }
   }
 
-  /** The driver tells instance 0 of 0 where MIG is off. */
+  /** The driver reports instance 0 of 0 where MIG is off. */
   #withoutAbsentPart(xid: XidLine): XidLine {
     const { gpuInstance, computeInstance, ...whole } = xid;
     if (gpuInstance !== 0 || (computeInstance ?? 0) !== 0) return xid;
@@ -195,7 +195,7 @@ export class KernelLogProbe implements Probe {
 const LATE_MS = 3_000;
 
 /**
- * Whether an event of the library tells a fault whose line is lost. All lines that came before the event must have been read. When the
+ * Whether an event of the library reports a fault whose line is lost. All lines that came before the event must have been read. When the
  * log has a line with the Xid and GPU of that time, the event may be of that line, so it does not count.
  */
 function isLineLost({ xid, pciAddress }: XidLine, atMs: number, loss: LogLoss | undefined, { gpus }: XidMemory): boolean {

@@ -204,7 +204,7 @@ export class NvidiaProbe implements Probe {
     return reader;
   }
 
-  /** The GPUs that the driver should show and does not. Of a GPU that is shown without an address, nobody can tell which one it is. */
+  /** The GPUs that the driver should show and does not. Of a GPU that is shown without an address, it is unknown which one it is. */
   #missing(shown: readonly (string | undefined)[], expected: Expected, hung: readonly string[] = []): readonly GpuPlace[] {
     const addresses = new Set([...shown, ...hung]);
     return addresses.has(undefined) ? [] : this.#machine.placesOf(expected.filter(({ address }) => !addresses.has(address)));
@@ -226,7 +226,7 @@ export class NvidiaProbe implements Probe {
     return drained;
   }
 
-  /** Reports of the GPUs that the driver does not show. A GPU that was known keeps its name, if the kernel driver does not tell another one. */
+  /** Reports of the GPUs that the driver does not show. A GPU that was known keeps its name, if the kernel driver does not report another one. */
   #unshown(shown: readonly DeviceReport[], gap: Omit<Gap, 'gone' | 'placeAt'>): Unshown & { readonly reports: readonly DeviceReport[] } {
     const gone = this.#known.flatMap(({ device: { kind, pciAddress } }) =>
       kind === 'gpu' && pciAddress !== undefined && gpuAt(shown, pciAddress) === undefined ? [pciAddress] : [],

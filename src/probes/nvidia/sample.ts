@@ -28,7 +28,7 @@ export interface ReadFailure {
 }
 
 /**
- * A fault of one GPU that a text of the driver tells. `lost`: the driver cannot reach it. `closed`: the reader has no permission to open it.
+ * A fault of one GPU that a text of the driver reports. `lost`: the driver cannot reach it. `closed`: the reader has no permission to open it.
  * `inforom`: its infoROM is damaged.
  */
 export interface SurplusFault {

@@ -7,7 +7,7 @@ import type { Finding, Remedy } from '../../model/health.ts';
 import { raise } from '../kit/finding.ts';
 import { conditions, logConditions } from './conditions.ts';
 
-/** What a line tells about the cause of a failed start. */
+/** What a line reports about the cause of a failed start. */
 type StartHint = 'firmware-locked' | 'needs-reset' | 'no-power';
 
 /**
@@ -154,7 +154,7 @@ export class StartFailures {
     return failure && remedyOf(failure);
   }
 
-  /** Failures that the driver tells without a name, and that no device has. */
+  /** Failures that the driver reports without a name, and that no device has. */
   problems(reports: readonly DeviceReport[], nowMs: number): readonly Problem[] {
     const isTold = (...types: readonly string[]): boolean =>
       reports.some(({ read, outOfBand }) =>

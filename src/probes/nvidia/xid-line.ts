@@ -221,7 +221,7 @@ export interface RecordPlace extends Pick<KmsgMessage, 'seq' | 'timeUsec' | 'tex
 }
 
 /**
- * The lines of one fault. The driver tells most faults in one line. A graphics exception (Xid 13) takes several: what went wrong, registers,
+ * The lines of one fault. The driver reports most faults in one line. A graphics exception (Xid 13) takes several: what went wrong, registers,
  * and mostly at the end the process. The removal of channels (Xid 45) takes one line for each channel of a process.
  */
 export interface XidGroup {

@@ -18,7 +18,7 @@ import { judgeVictim, judgeXid, LINK_SOURCE, LINK_VICTIM, type XidJudgement, xid
  */
 export const CHANNELS_REMOVED = 45;
 
-/** A program may take this long to end after the error that another line tells. */
+/** A program may take this long to end after the error that another line reports. */
 const AFTER_CAUSE_MS = 60_000;
 /** The driver may log the removal this long before the error. A removal without a cause is reported only after this time. */
 export const BEFORE_CAUSE_MS = 5_000;

@@ -207,7 +207,7 @@ function stateFindings(states: readonly (ControllerState | 'unknown')[]): Findin
   return [finding('ControllerDead', false, 'NotDead', told), finding('ControllerNotLive', true, REASONS[waiting] ?? 'New', told)];
 }
 
-/** While no controller is live, its own condition tells it. */
+/** While no controller is live, its own condition reports it. */
 function pathFindings(states: readonly (ControllerState | 'unknown')[], { paths, usable }: PathCounts): Finding[] {
   if (usable === undefined) return [];
   const message = `${usable} of ${paths} paths can be used`;
@@ -239,7 +239,7 @@ function overTemperature({ temperatures, areTemperaturesUnknown, smart }: Contro
   return areTemperaturesUnknown ? [finding('OverTemperature', 'unknown', 'Unreadable', 'the temperatures cannot be read')] : [];
 }
 
-/** Conditions that one bit of the critical warning tells. */
+/** Conditions that one bit of the critical warning reports. */
 const BY_BIT = [
   ['ReliabilityDegraded', 'reliability'],
   ['MediaReadOnly', 'read-only'],

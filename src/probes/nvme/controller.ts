@@ -165,7 +165,7 @@ export class Controller {
     const { address } = this.place;
     const queues = files.value('queue_count', parseCount);
     const facts = defined({
-      // They cannot change while the controller exists, and without them nobody knows which drive this is.
+      // They cannot change while the controller exists, and without them the agent does not know which drive this is.
       model: files.text('model') ?? this.facts.model,
       serial: files.text('serial') ?? this.facts.serial,
       number: files.text('cntlid') ?? this.facts.number,

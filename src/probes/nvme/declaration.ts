@@ -1,7 +1,7 @@
 import type { ProblemSpec } from '../../model/collection.ts';
 import { minutes, seconds } from '../../model/duration.ts';
 import { booleanOption, type OptionSpecs, type OptionValues, pacedOption, stringOption } from '../../model/options.ts';
-import { fileProblems } from '../kit/device-files.ts';
+import { classProblem, fileProblems } from '../kit/device-files.ts';
 import { sensorProblems } from '../kit/temperature.ts';
 
 export const options = {
@@ -24,11 +24,10 @@ export const options = {
 export type NvmeOptions = OptionValues<typeof options>;
 
 export const problems = [
-  {
-    code: 'class-unreadable',
-    meaning: 'The directory of NVMe controllers exists but cannot be listed, so the agent knows nothing about any drive.',
-    remedy: "Mount the host's /sys read-only into the agent and let it read /sys/class/nvme.",
-  },
+  classProblem(
+    'The directory of NVMe controllers exists but cannot be listed, so the agent knows nothing about any drive.',
+    '/sys/class/nvme',
+  ),
   {
     code: 'identity-unknown',
     meaning: 'Neither the PCI address of a controller nor its subsystem name can be read, so the controller has no stable name.',

@@ -18,7 +18,7 @@ export interface OperationCounts {
   readonly milliseconds: bigint;
 }
 
-/** Content of `/sys/block/<disk>/stat`. Kernels before 4.18 tell no discards, and kernels before 5.5 no flushes. */
+/** Content of `/sys/block/<disk>/stat`. Kernels before 4.18 report no discards, and kernels before 5.5 no flushes. */
 export interface DiskStat {
   readonly read: OperationCounts;
   readonly write: OperationCounts;
@@ -84,7 +84,7 @@ export interface NamespaceSample {
 export class Namespace {
   readonly place: NamespacePlace;
   facts: NamespaceFacts = {};
-  /** False while the files that name it could not be read: nobody knows which namespace it is. */
+  /** False while the files that name it could not be read: it is unknown which namespace it is. */
   isNamed = false;
   /** Problems of the last read, without the name of the device. */
   problems: readonly Problem[] = [];

@@ -175,7 +175,7 @@ function gpuHealthOf({ state, health, message }: FeedDevice): GpuHealth {
   };
 }
 
-/** Empty when the driver does not tell the size. */
+/** Empty when the driver does not report the size. */
 const memoryOf = ({ readings }: DeviceState): { type: string; subdeviceId: string; size: bigint }[] =>
   readings
     .filter(({ metric }) => metric === shared.memoryTotal.name)

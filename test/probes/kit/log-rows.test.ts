@@ -38,13 +38,13 @@ const rows: readonly LogRow[] = [
     name: 'dead',
     drivers: ['acme_core', 'acme'],
     text: /^health compromised, synd 0x([0-9a-f]{1,8})$/,
-    tells: ([syndrome]) => [raise(FirmwareDead, 'Syndrome', { status: true, message: `syndrome ${syndrome}` })],
+    findings: ([syndrome]) => [raise(FirmwareDead, 'Syndrome', { status: true, message: `syndrome ${syndrome}` })],
   },
   {
     name: 'loaded',
     drivers: ['acme_core'],
     text: /^firmware version: /,
-    tells: () => [raise(FirmwareDead, 'DriverLoaded', { status: false, message: 'the driver was loaded' })],
+    findings: () => [raise(FirmwareDead, 'DriverLoaded', { status: false, message: 'the driver was loaded' })],
   },
   {
     name: 'timeout',

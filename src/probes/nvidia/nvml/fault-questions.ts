@@ -201,7 +201,7 @@ const BIT_FAULTS = ['degraded_bandwidth', 'route_recovery', 'route_unhealthy', '
 /** Wrong configurations by the number of the last field, of four bits: 0 is unknown, 1 is right. */
 const CONFIGURATION_FAULTS = ' | |system_guid|chassis_serial|no_partition|too_few_nvlinks|gpu_firmware|gpu_location|gpu_state'.split('|');
 
-/** What a mask tells. A number that the table does not have is a wrong configuration of an unknown kind. Empty when it says nothing of any field. */
+/** Meaning of a mask. A number that the table does not have is a wrong configuration of an unknown kind. Empty when it says nothing of any field. */
 function toldBy(mask: number): Pick<FabricSample, 'faults' | 'told'> {
   if ((mask & 0xfff) === 0) return {};
   const configuration = (mask >>> 8) & 15;

@@ -115,7 +115,7 @@ export function gpuQuestions(driver: DriverVersion): readonly Question[] {
     threshold('slowdownCelsius', 1),
     threshold('maximumCelsius', 3),
     threshold('memoryMaximumCelsius', 2),
-    // It takes 0.9 ms of CPU on an H100. The limit of the temperature is told by it alone from Ada on.
+    // It takes 0.9 ms of CPU on an H100. From Ada on, only this field has the limit of the temperature.
     valueQuestion('read', {
       symbol: 'nvmlDeviceGetMarginTemperature',
       version: MARGIN.version,

@@ -155,7 +155,7 @@ class Instances {
   }
 }
 
-/** Without a UUID nobody can tell whether an instance was made again. */
+/** Without a UUID it is unknown whether an instance was made again. */
 const isSame = (before: MigSample, now: MigSample): boolean =>
   now.name !== undefined &&
   before.name?.uuid === now.name.uuid &&
@@ -186,7 +186,7 @@ export interface Due {
 /** One GPU with its handle and its instances. */
 export class Gpu {
   readonly device: TrackedDevice;
-  /** `index-<n>` when the library does not tell it. */
+  /** `index-<n>` when the library does not report it. */
   readonly pciAddress: string;
   readonly identity: GpuIdentity;
   readonly links: Links;

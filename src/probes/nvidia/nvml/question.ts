@@ -303,7 +303,7 @@ function partsOf({ values = {}, ecc = {}, fabric = {}, recovery }: GpuSample): r
 /** Returns true when there is no need to ask again: the question was answered, or the value does not exist. */
 const isSettled = (answer: Answer | undefined): boolean => answer !== undefined && ['ok', 'absent'].includes(kindOf(answer.code));
 
-/** Merges the samples of several answers. The last one that tells a value counts. */
+/** Merges the samples of several answers. The last one that has a value counts. */
 function joined(parts: readonly GpuSample[]): GpuSample {
   const [identity, values, ecc, fabric, unread] = [{}, {}, {}, {}, [] as Unread[]];
   for (const part of parts) {

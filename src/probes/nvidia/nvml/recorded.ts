@@ -128,7 +128,7 @@ const FIRST_ADDRESS = 0x1000;
 
 /**
  * A library whose functions give recorded answers. Everything above it runs as with the driver. The file may be replaced by that of the
- * next frame at any time. A call that was not recorded answers 999, unknown error: nobody knows what the driver would have said.
+ * next frame at any time. A call that was not recorded answers 999, unknown error: it is unknown what the driver would have said.
  */
 export class AnsweringLibrary implements Library {
   readonly path: string;
