@@ -132,7 +132,8 @@ describe.skipIf(why !== undefined)('the health of a claimed device on a stock cl
     const { stdout, status } = spawnSync(process.execPath, words, { encoding: 'utf8', env: { ...process.env, NODE_NAME: 'node-1' } });
     expect(status).toBe(0);
     const rule = join(directory, 'rule.yaml');
-    writeFileSync(rule, stdout);
+    // The first line says what a cluster before 1.37 needs.
+    writeFileSync(rule, stdout.replaceAll('resource.k8s.io/v1\n', 'resource.k8s.io/v1beta2\n'));
     expect(await cluster.kubectl('apply', '-f', rule)).toMatch(/device-agent-publish\.dra\.net\.node-1\.pci-[-0-9a-f]+ created/);
   }
 });

@@ -506,6 +506,14 @@ describe.skipIf(missing !== undefined)(
       }
       const foreign = { key: 'example.com/drain', effect: 'NoSchedule' };
       expect((await patchNode('node-1', taint([OWN_TAINT]))).kind).toBe('Node');
+      // Another manager owns the taints and more in one entry: the entry loses the taints when the publisher writes them.
+      const drain = { key: 'example.com/drain', effect: 'PreferNoSchedule' };
+      const others = JSON.stringify({ metadata: { annotations: { 'example.com/a': 'b' } }, ...taint([drain]) });
+      await cluster.kubectl('patch', 'node', 'node-1', '--type=merge', '--field-manager=other', '-p', others);
+      const both = await patchNode('node-1', taint([drain, OWN_TAINT]));
+      expect(both.kind, both.message).toBe('Node');
+      await cluster.kubectl('taint', 'node', 'node-1', 'example.com/drain-');
+      await cluster.kubectl('annotate', 'node', 'node-1', 'example.com/a-');
       await refused(patchNode('node-2', taint([OWN_TAINT])), 'own node');
       await refused(patchNode('node-1', taint([OWN_TAINT, foreign])), 'own taint');
       await refused(patchNode('node-1', taint([{ ...OWN_TAINT, effect: 'NoExecute' }])), 'must have the effect PreferNoSchedule');
