@@ -7,7 +7,8 @@ import { compiledLibrary } from './compiled-library.ts';
 
 /**
  * A machine as one readable file, `machine.yaml`. All paths are relative to the machine's root and start with `sys/`, `proc/`,
- * `dev/`, `share/` or `bin/`.
+ * `dev/`, `share/` or `bin/`. In the file, a path that ends in a slash has several files or links below it:
+ * `sys/class/nvme/nvme0/: { state: live, hwmon0/temp1_input: 36850 }`. Such a file has the text and a newline, an empty one nothing.
  */
 export interface MachineFile {
   /** What is odd about this machine. */
@@ -48,8 +49,8 @@ export interface BinaryFile {
 }
 
 export function binaryContent({ size, fill = '00', at = {} }: BinaryFile): Buffer {
-  const bytes = Buffer.alloc(size, Number.parseInt(String(fill), 16));
-  for (const [offset, hex] of Object.entries(at)) Buffer.from(String(hex), 'hex').copy(bytes, Number(offset));
+  const bytes = Buffer.alloc(size, Number.parseInt(fill, 16));
+  for (const [offset, hex] of Object.entries(at)) Buffer.from(hex, 'hex').copy(bytes, Number(offset));
   return bytes;
 }
 
@@ -63,8 +64,46 @@ export interface Machine {
 
 const BY_PATH = ['files', 'bytes', 'links', 'libraries', 'options', 'later'] as const;
 
+/** What `machine.yaml` has: all scalars are texts, and paths may stand below the folder that they share. */
+interface Written extends Omit<MachineFile, 'reads' | 'isReadAlike' | 'bytes' | Folded> {
+  readonly reads?: string;
+  readonly isReadAlike?: string;
+  readonly bytes?: Readonly<Record<string, Omit<BinaryFile, 'size'> & { readonly size: string }>>;
+  readonly files?: Tree;
+  /** In the form of `files`, but the text is all that the file has. */
+  readonly filesWithoutNewline?: Tree;
+  readonly later?: Tree;
+  readonly links?: Tree;
+}
+type Folded = 'files' | 'later' | 'links';
+type Tree = Readonly<Record<string, string | Readonly<Record<string, string>>>>;
+
+/** By whole path. */
+function unfolded(tree: Tree | undefined, content: (text: string) => string = String): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(tree ?? {}).flatMap(([path, below]) =>
+      typeof below === 'string' ? [[path, below]] : Object.entries(below).map(([name, text]) => [path + name, content(text)]),
+    ),
+  );
+}
+
+function read(path: string): MachineFile {
+  const written = parse(readFileSync(path, 'utf8'), { schema: 'failsafe' }) as Written;
+  const { files, filesWithoutNewline, later, links, bytes, reads, isReadAlike, ...others } = written;
+  const line = (text: string): string => (text === '' ? '' : `${text}\n`);
+  return {
+    ...others,
+    ...(reads === undefined ? {} : { reads: Number(reads) }),
+    ...(isReadAlike === undefined ? {} : { isReadAlike: isReadAlike === 'true' }),
+    files: { ...unfolded(files, line), ...unfolded(filesWithoutNewline) },
+    later: unfolded(later, line),
+    links: unfolded(links),
+    bytes: Object.fromEntries(Object.entries(bytes ?? {}).map(([name, file]) => [name, { ...file, size: Number(file.size) }])),
+  };
+}
+
 export function readMachine(path: string): MachineFile {
-  const own = parse(readFileSync(path, 'utf8')) as MachineFile;
+  const own = read(path);
   if (own.like === undefined) return own;
   const { renamed = {}, without = [] } = own;
   const text = JSON.stringify(readMachine(join(dirname(path), '..', own.like, 'machine.yaml')));
@@ -87,7 +126,7 @@ export function buildMachine(machine: MachineFile): Machine {
   for (const path of machine.directories ?? []) mkdirSync(join(root, path), { recursive: true });
   for (const [path, text] of Object.entries(machine.files ?? {})) {
     const full = place(path);
-    writeFileSync(full, String(text));
+    writeFileSync(full, text);
     if (path.startsWith('bin/')) chmodSync(full, 0o755);
   }
   for (const [path, content] of Object.entries(machine.bytes ?? {})) writeFileSync(place(path), binaryContent(content));
@@ -98,7 +137,7 @@ export function buildMachine(machine: MachineFile): Machine {
     Object.entries(machine.options ?? {}).map(([name, value]) => [name, value.replaceAll('{root}', root)]),
   );
   const change = (): void => {
-    for (const [path, text] of Object.entries(machine.later ?? {})) writeFileSync(place(path), String(text));
+    for (const [path, text] of Object.entries(machine.later ?? {})) writeFileSync(place(path), text);
   };
   return { root, options, change, remove: () => rmSync(root, { recursive: true, force: true }) };
 }
