@@ -24,7 +24,7 @@ export type UsageRead =
   | { readonly saved: SavedUsage; readonly bootId: string; readonly ignored?: undefined }
   | { readonly saved?: undefined; readonly ignored: SavedIgnored; readonly message: string; readonly kept?: string | undefined };
 
-const FORMAT: SavedFormat = { format: 'device-agent-usage', version: 4, readableFrom: 2, name: 'usage state' };
+const FORMAT: SavedFormat = { format: 'device-agent-usage', version: 5, readableFrom: 2, name: 'usage state' };
 const MAX_BYTES = 64 * 1024 * 1024;
 
 export interface UsageFile {
@@ -118,10 +118,12 @@ const savedDevice = ({ usage, identity, facts, former }: DeviceAccount): SavedDe
 
 function savedContainer(account: ContainerAccount, steppedMs: number): SavedContainer {
   const { name, ids, ageMs, pendingMs, seenAtMs, run } = account;
+  // These are sums of the counters.
+  const { energyJoules: _, receivedBytes: __, transmittedBytes: ___, ...usage } = usageOf(account);
   return {
     ...(run === undefined ? {} : { run }),
     name,
-    usage: usageOf(account),
+    usage,
     ids,
     ageMs,
     pendingMs,

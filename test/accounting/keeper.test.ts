@@ -74,7 +74,7 @@ type Sections = Readonly<Record<string, Readonly<Record<string, object>>>>;
 function changed(text: string, change: (state: Sections) => unknown): string {
   const [header = '', line = ''] = text.split('\n');
   const body = JSON.stringify(change(JSON.parse(line.slice(line.indexOf(' '))) as Sections));
-  return `${header}\n${crc32(body).toString(16).padStart(8, '0')} ${body}\n`;
+  return `${header}\n${crc32(body, crc32(header)).toString(16).padStart(8, '0')} ${body}\n`;
 }
 
 const active = ({ active }: Sections): object => Object.values(active ?? {})[0] ?? {};
@@ -269,7 +269,7 @@ describe('the accounts of an agent', () => {
 
   it.each([
     ['damaged', (text: string) => text.replace(/.(.)\n$/, 'x$1\n')],
-    ['other-version', (text: string) => text.replace('"version":4', '"version":5')],
+    ['other-version', (text: string) => text.replace('"version":5', '"version":6')],
     ['damaged', () => 'no state'],
     ['too-large', (text: string) => text + 'x'.repeat(64 * 1024 * 1024)],
     ['damaged', (text: string) => changed(text, () => null)],

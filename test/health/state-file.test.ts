@@ -72,7 +72,7 @@ describe('the text of a state file', () => {
     expect(await decodeState(await encodeState(someState(), ''), ''), 'an unknown boot is never the same').toMatchObject({
       ignored: 'other-boot',
     });
-    expect(await decodeState(text.replace('"version":4', '"version":9'), BOOT)).toMatchObject({ ignored: 'other-version' });
+    expect(await decodeState(text.replace('"version":5', '"version":9'), BOOT)).toMatchObject({ ignored: 'other-version' });
     for (const other of ['', '\n\n', '{}', '[]', 'null\nnull', '12', 'text', '\u0000\u0001']) {
       expect((await decodeState(other, BOOT)).ignored).toBe('damaged');
     }
@@ -141,7 +141,7 @@ describe('a state file', () => {
 
   it('of a newer version is kept under another name', async () => {
     const path = join(folder, 'health.json');
-    const newer = (await encodeState(someState(1), BOOT)).replace('"version":4', '"version":5');
+    const newer = (await encodeState(someState(1), BOOT)).replace('"version":5', '"version":6');
     writeFileSync(path, newer);
     const file = createStateFile({ path, bootId: BOOT });
     expect(await file.read()).toMatchObject({ ignored: 'other-version' });
@@ -202,9 +202,9 @@ describe('a state file', () => {
 
   /** A file with a valid checksum, as another program can write it. */
   function textOf(state: unknown): string {
-    const header = JSON.stringify({ format: 'device-agent-health', version: 4, bootId: BOOT });
+    const header = JSON.stringify({ format: 'device-agent-health', version: 5, bootId: BOOT });
     const body = typeof state === 'string' ? state : JSON.stringify(state);
-    return `${header}\n${crc32(body).toString(16).padStart(8, '0')} ${body}\n`;
+    return `${header}\n${crc32(body, crc32(header)).toString(16).padStart(8, '0')} ${body}\n`;
   }
 
   function sectionsOf({ devices, events, ...engine }: HealthMemory): Record<string, unknown> {

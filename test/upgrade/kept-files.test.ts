@@ -1,6 +1,7 @@
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type ServedAgent, serve } from '../support/serve.ts';
 
@@ -10,7 +11,7 @@ let agent: ServedAgent | undefined;
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'kept-files-'));
   for (const folder of ['sys', 'proc', 'dev']) mkdirSync(join(root, folder));
-  cpSync(new URL('state-4', import.meta.url), join(root, 'state'), { recursive: true });
+  cpSync(new URL('state-5', import.meta.url), join(root, 'state'), { recursive: true });
 });
 afterEach(async () => {
   await agent?.stop('SIGKILL');
@@ -58,7 +59,7 @@ describe('the files of a newer agent', () => {
     const head = text(incident).replace('"version":1', '"version":4');
     writeFileSync(place(incident), head);
     const others = new Map([incident, ...Object.keys(logs)].map((name) => [name, text(name)]));
-    const [health, usage] = [newer('health.json', 5), newer('usage.json', 5)];
+    const [health, usage] = [newer('health.json', 6), newer('usage.json', 6)];
 
     const told = await run(async ({ url }) => {
       const { incidents } = (await (await fetch(`${url}/api/incidents`)).json()) as { readonly incidents: readonly object[] };
@@ -70,7 +71,7 @@ describe('the files of a newer agent', () => {
           level: 'warn',
           reason: 'other-version',
           path: place(`${name}.json`),
-          detail: 'has version 5; this agent uses version 4',
+          detail: 'has version 6; this agent uses version 5',
           kept: place(`${name}.json.unused`),
         }),
       ),
@@ -91,7 +92,7 @@ describe('the files of a newer agent', () => {
   it('are at most nine, of which the last is replaced', async () => {
     for (const at of ['', ...Array.from({ length: 8 }, (_, n) => `-${n + 2}`)])
       writeFileSync(place(`usage.json.unused${at}`), `kept ${at}`);
-    const [usage] = [newer('usage.json', 5)];
+    const [usage] = [newer('usage.json', 6)];
     expect(await run()).toEqual([expect.objectContaining({ kept: place('usage.json.unused-9') })]);
     expect(kept()).toHaveLength(9);
     expect([text('usage.json.unused'), text('usage.json.unused-8'), text('usage.json.unused-9')]).toEqual(['kept ', 'kept -8', usage]);
@@ -127,7 +128,12 @@ describe('the files that an older agent kept', () => {
   });
 
   it('are not told when they are of another boot only as to devices, and not at all when nothing can read them', async () => {
-    writeFileSync(place('health.json.unused'), text('health.json').replace('"bootId":"unknown"', '"bootId":"another"'));
+    const [header = '', ...lines] = text('health.json').split('\n');
+    const another = header.replace('"bootId":"unknown"', '"bootId":"another"');
+    const summed = lines.map((line) =>
+      line === '' ? '' : `${crc32(line.slice(9), crc32(another)).toString(16).padStart(8, '0')}${line.slice(8)}`,
+    );
+    writeFileSync(place('health.json.unused'), [another, ...summed].join('\n'));
     writeFileSync(place('usage.json.unused'), text('usage.json').slice(0, 90));
     newer('health.json', 9);
     renameSync(place('health.json'), place('health.json.unused-2'));

@@ -33,7 +33,7 @@ export type StateRead =
     };
 
 /** Versions 1 and 2 have one JSON value. Version 3 has the same sections. In version 1, what it remembers of a device passes to the hardware that is first seen under the name. */
-const FORMAT: SavedFormat = { format: 'device-agent-health', version: 4, readableFrom: 1, name: 'health state' };
+const FORMAT: SavedFormat = { format: 'device-agent-health', version: 5, readableFrom: 1, name: 'health state' };
 const MAX_STATE_BYTES = 64 * 1024 * 1024;
 
 /** The text of a file with that state. */

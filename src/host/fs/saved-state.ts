@@ -5,6 +5,7 @@ import { keptFiles } from './kept-file.ts';
 import { openRegular } from './log-segments.ts';
 import { changeOfVersion3, stateBeforeVersion3 } from './old-saved-state.ts';
 import { removeLeftovers, replaceFile } from './replace-file.ts';
+import { applied, Cells, type Change, type Difference, difference, isChange, isDifference } from './saved-change.ts';
 import { isShallow } from './saved-schema.ts';
 import { type FileProblemCode, readUntrustedFile } from './untrusted-file.ts';
 
@@ -47,6 +48,7 @@ interface Header {
 /** The file after the last write of this run. Another agent, or a person, may have replaced it since. */
 interface Left {
   readonly sections: SavedSections;
+  readonly cells: Cells;
   /** Size of the text with which this run replaced the file. */
   readonly wholeBytes: number;
   readonly file: Pick<BigIntStats, 'ino' | 'size' | 'mtimeNs'>;
@@ -114,7 +116,7 @@ export class SavedStateFile {
 
   /** Undefined when the file must be replaced. */
   async #append(left: Left, sections: SavedSections): Promise<Left | undefined> {
-    const line = await lineOf(left.sections, sections);
+    const line = await lineOf(headerOf(this.#format, this.#bootId), sections, left);
     const most = Math.min(this.#maxBytes, left.wholeBytes + Math.max(LEAST_LOG_BYTES, LOG_PART * left.wholeBytes));
     if (Number(left.file.size) + Buffer.byteLength(line) > most) return undefined;
     const file = await openRegular(this.#path, constants.O_WRONLY | constants.O_APPEND).catch(() => undefined);
@@ -134,17 +136,19 @@ export class SavedStateFile {
   async #replace(sections: SavedSections, smaller: () => readonly SavedSections[]): Promise<Left | undefined> {
     const text = await encodeSaved(this.#format, this.#bootId, sections);
     const wholeBytes = Buffer.byteLength(text);
-    if (wholeBytes <= this.#maxBytes) return { sections, wholeBytes, file: await replaceFile(this.#path, text) };
+    if (wholeBytes <= this.#maxBytes) return { sections, cells: new Cells('write'), wholeBytes, file: await replaceFile(this.#path, text) };
     const [next, ...rest] = smaller();
     return next === undefined ? undefined : await this.#replace(next, () => rest);
   }
 }
 
 /** The text of a file that has one state and no further lines. */
-export async function encodeSaved({ format, version }: SavedFormat, bootId: string, sections: SavedSections): Promise<string> {
-  const header: Header = { format, version, bootId };
-  return `${JSON.stringify(header)}\n${await lineOf(undefined, sections)}`;
+export async function encodeSaved(format: SavedFormat, bootId: string, sections: SavedSections): Promise<string> {
+  const header = headerOf(format, bootId);
+  return `${header}\n${await lineOf(header, sections)}`;
 }
+
+const headerOf = ({ format, version }: SavedFormat, bootId: string): string => JSON.stringify({ format, version, bootId } satisfies Header);
 
 /** Decodes the text of a file. Any other text is ignored, with the reason. */
 export function decodeSaved({ format, version, readableFrom = version, name }: SavedFormat, text: string): SavedRead {
@@ -158,7 +162,10 @@ export function decodeSaved({ format, version, readableFrom = version, name }: S
     const body = stateBeforeVersion3(lines[0], header.sha256);
     return body === undefined ? ignored('damaged', 'does not match its checksum') : { body, bootId, version: written };
   }
-  const body = written === 3 ? stateOf(lines, changeOfVersion3, {}) : stateOf(lines, changeOf);
+  const body =
+    written === 3
+      ? stateOf(lines, changeOfVersion3, differing, {})
+      : stateOf(lines, valueIn(written === 4 ? '' : first), written === 4 ? differing : changing());
   if (body === undefined) return ignored('damaged', 'has a line that is damaged');
   return isSections(body) ? { body, bootId, version: written } : ignored('damaged', `contains no sections of a ${name}`);
 }
@@ -167,55 +174,101 @@ const isSections = (body: unknown): body is SavedSections => isMembers(body) && 
 const isMembers = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * One line: its CRC-32, and JSON, in which a `bigint` is its digits. It has the complete state, or a {@link Difference} to the one before.
+ * One line: the CRC-32 of the header and itself, and JSON, in which a `bigint` is its digits. It has the complete state, or the {@link Change}
+ * of the one before.
  */
-async function lineOf(before: SavedSections | undefined, after: SavedSections): Promise<string> {
-  let turnMs = performance.now();
+async function lineOf(header: string, state: SavedSections, left?: Pick<Left, 'sections' | 'cells'>): Promise<string> {
+  const turn = new Turn();
+  const text = left === undefined ? await sectionsText(state, turn) : await changeText(state, left, turn);
+  return `${checksum(text, header)} ${text}\n`;
+}
+
+async function changeText(state: SavedSections, { sections, cells }: Pick<Left, 'sections' | 'cells'>, turn: Turn): Promise<string> {
+  const set = new Map<unknown, number[]>();
+  const named: Record<string, Record<string, Difference>> = {};
+  for (const section of new Set([...Object.keys(sections), ...Object.keys(state)])) {
+    const [known, entries] = [sections[section], state[section] ?? {}];
+    const changed: Record<string, Difference> = {};
+    for (const name of new Set([...Object.keys(known ?? {}), ...Object.keys(entries)])) {
+      const one = difference(known?.[name], entries[name], set, cells.of(section, name));
+      if (one !== undefined) changed[name] = one;
+      if (turn.isOver) await turn.next();
+    }
+    if (known === undefined || Object.keys(changed).length > 0) named[section] = changed;
+  }
+  cells.add(named);
+  return `{"set":${JSON.stringify([...set].map((one) => one.flat()))},"named":${await sectionsText(named, turn)}}`;
+}
+
+async function sectionsText(sections: SavedSections, turn: Turn): Promise<string> {
   const text: string[] = [];
-  for (const [section, entries] of Object.entries(after)) {
-    const known = before?.[section] ?? {};
-    text.push(`${text.length === 0 ? '{' : ','}${JSON.stringify(section)}:{`);
+  for (const [section, entries] of Object.entries(sections)) {
+    text.push(`${text.length === 0 ? '' : ','}${JSON.stringify(section)}:{`);
     let comma = '';
-    for (const name of new Set([...Object.keys(known), ...Object.keys(entries)])) {
-      const changed = before === undefined ? entries[name] : difference(known[name], entries[name]);
-      if (changed === undefined) continue;
-      text.push(`${comma}${JSON.stringify(name)}:${JSON.stringify(changed, plain)}`);
+    for (const [name, value] of Object.entries(entries)) {
+      text.push(`${comma}${JSON.stringify(name)}:${JSON.stringify(value, plain)}`);
       comma = ',';
-      if (performance.now() - turnMs < TURN_MS) continue;
-      await setImmediate();
-      turnMs = performance.now();
+      if (turn.isOver) await turn.next();
     }
     text.push('}');
   }
-  const line = `${text.join('')}}`;
-  return `${checksum(line)} ${line}\n`;
+  return `{${text.join('')}}`;
 }
 
-const checksum = (text: string): string => crc32(text).toString(16).padStart(8, '0');
+/** The time in which the main thread works on a line without a pause. */
+class Turn {
+  #fromMs = performance.now();
+
+  get isOver(): boolean {
+    return performance.now() - this.#fromMs >= TURN_MS;
+  }
+
+  async next(): Promise<void> {
+    await setImmediate();
+    this.#fromMs = performance.now();
+  }
+}
+
+const checksum = (text: string, header: string): string => crc32(text, crc32(header)).toString(16).padStart(8, '0');
 
 const plain = (_name: string, value: unknown): unknown => (typeof value === 'bigint' ? String(value) : value);
+
+/** The state after the value of a line; undefined when that is no change of this state. */
+type ApplyLine = (state: unknown, value: unknown) => unknown;
+
+/** Version 5. */
+function changing(): ApplyLine {
+  const cells = new Cells('read');
+  return (state, value) => (isChange(value) && cells.apply(state, value) ? state : undefined);
+}
+
+/** Versions 3 and 4 name each value that changes in each line. */
+const differing: ApplyLine = (state, value) => (isDifference(value) ? applied(state, value) : undefined);
 
 /**
  * The state after all lines. `first`: the state that the first line changes; absent where it has the complete state. A kill can cut off the
  * last line: then the state before it. Undefined when another line is damaged.
  */
-function stateOf(lines: readonly string[], valueIn: (line: string) => unknown, first?: object): unknown {
+function stateOf(lines: readonly string[], parsed: (line: string) => unknown, apply: ApplyLine, first?: object): unknown {
   const written = lines.at(-1) === '' ? lines.slice(0, -1) : lines;
   let state: unknown = first;
   for (const [at, line] of written.entries()) {
-    const value = valueIn(line);
-    if (state === undefined) state = isShallow(value) ? value : undefined;
-    else if (isShallow(value) && isDifference(value)) state = applied(state, value);
-    else if (at === 0 || at < written.length - 1) return undefined;
+    const value = parsed(line);
+    const next = !isShallow(value) ? undefined : state === undefined ? value : apply(state, value);
+    if (next === undefined && (at === 0 || at < written.length - 1)) return undefined;
+    state = next ?? state;
   }
   return state;
 }
 
-function changeOf(line: string): unknown {
-  const at = line.indexOf(' ');
-  const text = line.slice(at + 1);
-  return line.slice(0, at) === checksum(text) ? parse(text) : undefined;
-}
+/** In version 4 the checksum is without the header. */
+const valueIn =
+  (header: string) =>
+  (line: string): unknown => {
+    const at = line.indexOf(' ');
+    const text = line.slice(at + 1);
+    return line.slice(0, at) === checksum(text, header) ? parse(text) : undefined;
+  };
 
 function ignored(reason: SavedIgnored, message: string): { readonly ignored: SavedIgnored; readonly message: string } {
   return { ignored: reason, message };
@@ -236,49 +289,3 @@ const IGNORED: Readonly<Record<FileProblemCode, SavedIgnored>> = {
   unreadable: 'unreadable',
   timeout: 'unreadable',
 };
-
-/**
- * A change from one JSON value to another. `[]` removes the value, and `[value]` replaces it. An object changes members of the value, by name
- * or by index. An array of another length is replaced.
- */
-export type Difference = readonly [] | readonly [unknown] | { readonly [name: string]: Difference };
-
-type Members = Readonly<Record<string, unknown>>;
-
-/** Undefined when JSON shows no difference. `undefined` is absent. */
-export function difference(before: unknown, after: unknown): Difference | undefined {
-  if (before === after) return undefined;
-  if (after === undefined) return [];
-  if (!isObject(before) || !isObject(after) || Array.isArray(before) !== Array.isArray(after)) return [after];
-  if (Array.isArray(before) && before.length !== (after as unknown as readonly unknown[]).length) return [after];
-  let found: Record<string, Difference> | undefined;
-  const compare = (name: string): void => {
-    const changed = difference(before[name], after[name]);
-    if (changed === undefined) return;
-    found ??= {};
-    found[name] = changed;
-  };
-  for (const name in after) compare(name);
-  for (const name in before) if (!(name in after)) compare(name);
-  return found;
-}
-
-/** The value after a difference. Changes `before` where it can. */
-export function applied(before: unknown, change: Difference): unknown {
-  if (isWhole(change)) return change[0];
-  const value = (isObject(before) ? before : {}) as Record<string, unknown>;
-  for (const [name, one] of Object.entries(change)) {
-    if (isWhole(one) && one.length === 0) delete value[name];
-    else value[name] = applied(Object.hasOwn(value, name) ? value[name] : undefined, one);
-  }
-  return value;
-}
-
-/** Whether a parsed value is a change. Another program can write one that is none. */
-export function isDifference(value: unknown): value is Difference {
-  if (!isObject(value)) return false;
-  return isWhole(value as Difference) ? (value as unknown as readonly unknown[]).length <= 1 : Object.values(value).every(isDifference);
-}
-
-const isObject = (value: unknown): value is Members => typeof value === 'object' && value !== null;
-const isWhole = (change: Difference): change is readonly [] | readonly [unknown] => Array.isArray(change);

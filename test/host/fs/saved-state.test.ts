@@ -2,11 +2,13 @@ import { spawnSync } from 'node:child_process';
 import { appendFileSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { applied, difference, type SavedSections, SavedStateFile } from '../../../src/host/fs/saved-state.ts';
+import { applied, difference } from '../../../src/host/fs/saved-change.ts';
+import { type SavedSections, SavedStateFile } from '../../../src/host/fs/saved-state.ts';
 import { type Choose, seeded } from '../../support/seeded.ts';
 
-const FORMAT = { format: 'test-state', version: 4, name: 'test state' };
+const FORMAT = { format: 'test-state', version: 5, name: 'test state' };
 const MIB = 1_048_576;
 
 let folder = '';
@@ -77,6 +79,76 @@ describe('a saved state', () => {
     expect(now.ino, 'the same file').toBe(first.ino);
     expect(now.size - first.size).toBeLessThan(20 * 200);
     expect(now.mode & 0o777).toBe(0o600);
+  });
+
+  it('names a value once, and from then on gives it by its number, once for all that have it', async () => {
+    const one = file();
+    const state = (turn: number): SavedSections => ({
+      all: { a: { seconds: turn, of: [turn, 'x'] }, b: { seconds: turn, word: `at ${turn}` } },
+    });
+    for (const turn of [0, 1, 2]) await one.write(state(turn));
+    const lines = readFileSync(path(), 'utf8').trimEnd().split('\n').slice(2);
+    expect(lines.map((line) => JSON.parse(line.slice(9)))).toEqual([
+      { set: [], named: { all: { a: { seconds: [1], of: { 0: [1] } }, b: { seconds: [1], word: ['at 1'] } } } },
+      {
+        set: [
+          [2, 0, 1, 2],
+          ['at 2', 3],
+        ],
+        named: {},
+      },
+    ]);
+  });
+
+  it('is the latest of any states after each write', async () => {
+    const pick = seeded(17);
+    // Names of digits come first in an object, whatever their order was.
+    const randomSections = (): SavedSections =>
+      Object.fromEntries(
+        ['one', 'two', '3']
+          .filter(() => pick(9) > 0)
+          .map((section) => {
+            const names = ['b', '20', 'a', '10', 'text/5'].filter(() => pick(5) > 0);
+            return [section, Object.fromEntries(names.map((name) => [name, pick(2) === 0 ? BigInt(pick(3)) : randomValue(pick)]))];
+          }),
+      );
+    const plain = (state: SavedSections): unknown =>
+      JSON.parse(JSON.stringify(state, (_, one) => (typeof one === 'bigint' ? `${one}` : one)));
+    const one = file();
+    let most = 0;
+    const known = new Set<string>();
+    for (let turn = 0; turn < 150; turn += 1) {
+      const state = randomSections();
+      expect(await one.write(state)).toBeUndefined();
+      for (const section of Object.keys(state)) known.add(section);
+      // A section without entries may stay.
+      const empty = Object.fromEntries([...known].map((section) => [section, {}]));
+      const body = await bodyOf();
+      expect({ ...empty, ...(body as object) }).toEqual({ ...empty, ...(plain(state) as object) });
+      most = Math.max(most, readFileSync(path(), 'utf8').split('\n').length);
+    }
+    expect(most).toBeGreaterThan(100);
+  });
+
+  it.each([
+    ['names a value that has no number', '{"set":[[1,7]],"named":{}}'],
+    ['names a value that is gone', '{"set":[[1,0]],"named":{}}'],
+    ['has a list as value', '{"set":[[[1],0]],"named":{}}'],
+    ['is of version 4', '{"times":{"turn":[2]}}'],
+  ])('is damaged by a line that %s', async (_, text) => {
+    const one = file();
+    for (const state of [
+      { gone: { a: { b: 1 } }, times: { turn: 0 } },
+      { gone: { a: { b: 2 } }, times: { turn: 1 } },
+      { gone: {}, times: { turn: 1 } },
+    ])
+      await one.write(state);
+    const header = readFileSync(path(), 'utf8').split('\n', 1)[0] as string;
+    const spoilt = `${crc32(text, crc32(header)).toString(16).padStart(8, '0')} ${text}\n`;
+    appendFileSync(path(), spoilt);
+    expect(await bodyOf(), 'the last line can be cut off').toMatchObject({ times: { turn: 1 } });
+    appendFileSync(path(), spoilt);
+    expect(await file().read()).toMatchObject({ ignored: 'damaged' });
   });
 
   it('is the state before the last line when a kill cut that off, at any byte', async () => {
