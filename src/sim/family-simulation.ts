@@ -67,6 +67,8 @@ export interface FaultSpec {
   readonly about: string;
   /** Values of `Device.kind` that can have it. Empty: it concerns all devices of the family. */
   readonly kinds: readonly string[];
+  /** The device is of no use to a pod, as a device plugin would tell the kubelet: new pods wait. */
+  readonly isFatal?: true;
   /** Its part in the story of the demo: how long it lasts, and how long the verdict then needs to be healthy again. Absent: no part. */
   readonly story?: { readonly lastsMs: number; readonly recoversMs: number };
 }

@@ -69,6 +69,16 @@ export class NodeFaults {
     );
   }
 
+  /** Names of the devices that no new pod gets. */
+  unusable(): ReadonlySet<string> {
+    const names = this.#families().flatMap(({ family, faults, targets }) => {
+      const fatal = new Set(faults.flatMap(({ name, isFatal }) => (isFatal === true ? [name] : [])));
+      const sick = new Set(this.#running().flatMap((fault) => (fault.family === family && fatal.has(fault.name) ? [fault.device] : [])));
+      return targets.flatMap((target) => (sick.has(target.id) ? deviceNames(family, target) : []));
+    });
+    return new Set(names);
+  }
+
   isRunning(family: string, name: string, device: string | undefined): boolean {
     return this.#running().some((fault) => fault.family === family && fault.name === name && fault.device === device);
   }

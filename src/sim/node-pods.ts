@@ -41,11 +41,17 @@ export class NodePods {
     kubelet.setStock({ devices: [...this.#stock, ...manager.stock().devices], cpus: [0, 1, 2, 3, 4, 5, 6, 7], memory: [] });
   }
 
-  place(pods: readonly PlannedPod[], deviceOf: (resource: string, id: string) => SimulatedDevice): void {
+  /** A new pod waits for a device that is unusable; one that holds such a device keeps it. */
+  place(
+    pods: readonly PlannedPod[],
+    deviceOf: (resource: string, id: string) => SimulatedDevice,
+    unusable: ReadonlySet<string> = new Set(),
+  ): void {
     this.#plan = new Map(pods.map((pod) => [nameOf(pod), pod]));
     for (const pod of this.#parts.kubelet.pods()) if (!this.#plan.has(nameOf(pod))) this.#remove(pod);
     for (const [name, pod] of this.#plan) {
-      if (!this.#admitted.has(name) && !this.#admissions.has(name)) this.#admit(pod, deviceOf);
+      const waits = pod.devices.some(({ deviceIds }) => deviceIds.some((id) => unusable.has(id)));
+      if (!waits && !this.#admitted.has(name) && !this.#admissions.has(name)) this.#admit(pod, deviceOf);
     }
   }
 

@@ -201,7 +201,7 @@ export class SimulatedNode {
     );
     const plan = planPods(stock, this.#workloads, this.#options.pods, this.#podChanges(elapsedMs));
     this.#idleIds = new Set(plan.flatMap(({ idleIds = [] }) => idleIds));
-    this.#pods.place(plan, deviceOf);
+    this.#pods.place(plan, deviceOf, this.faults.unusable());
   }
 
   #podChanges(elapsedMs: number): number {

@@ -143,6 +143,37 @@ describe('a program on a port that is down', () => {
   });
 });
 
+describe('a pod of the node', () => {
+  it('does not begin on a GPU that is lost, and begins when the GPU is back; one that runs there stays', async () => {
+    const size = {
+      ...defaultValues(simulationOptions),
+      devices: ['all=0', 'nvidia=1'],
+      pods: 1,
+      story: 'off',
+      'pod-change': millis(10_000),
+    };
+    const node = new SimulatedNode(simulatedFamilies, size, new ManualClock());
+    const pods = (): readonly string[] => node.kubelet.pods().map(({ name }) => name);
+    try {
+      node.step(0);
+      expect(pods()).toEqual(['llm-0-0']);
+      const [gpu = ''] = node.faults.list().find(({ name }) => name === 'xid79')?.devices ?? [];
+      node.faults.begin('xid79', gpu, 1_000);
+      node.step(2_000);
+      expect(pods()).toEqual(['llm-0-0']);
+      for (const at of [10_000, 20_000]) {
+        node.step(at);
+        expect(pods()).toEqual([]);
+      }
+      node.faults.clear(undefined, 21_000);
+      node.step(22_000);
+      expect(pods()).toEqual(['llm-0-2']);
+    } finally {
+      await node.stop();
+    }
+  });
+});
+
 describe('the faults that families declare', async () => {
   const all = await loadFamilies(familyLoaders);
   const scenario: Scenario = {

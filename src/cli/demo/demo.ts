@@ -24,6 +24,9 @@ import { type ControlServer, serveControl } from './control.ts';
 /** The demo refreshes more often than the default, so that users soon see changes. */
 const REFRESH = 'refresh.interval';
 const DEMO_REFRESH = '1s';
+/** A demo is for its user only. */
+const ADDRESS = 'web.listen-address';
+const LOOPBACK = '127.0.0.1:9835';
 
 /** Creates a simulated node and runs the agent on it until a signal arrives or the reader closes the output. */
 export async function runDemo(context: CommandContext): Promise<Ending> {
@@ -35,7 +38,7 @@ export async function runDemo(context: CommandContext): Promise<Ending> {
   let agent: RunningAgent | undefined;
   let control: ControlServer | undefined;
   try {
-    const flags = demoFlags(node.flags(), context.flags);
+    const flags = demoFlags(node.flags(), new Map([...addressFlags(context), ...context.flags]));
     const { configuration: ofNode } = await loadConfiguration(context.registry, context.environment, flags);
     agent = await startAgent(agentSettings(ofNode, families), {
       logger,
@@ -84,6 +87,9 @@ export function demoFlags(nodeFlags: readonly string[], given: Flags): Flags {
   return new Map<string, string | boolean>([[REFRESH, DEMO_REFRESH], ...own, ...given]);
 }
 
+const addressFlags = ({ configuration }: CommandContext): readonly (readonly [string, string])[] =>
+  configuration.setting(ADDRESS).origin.from === 'default' ? [[ADDRESS, LOOPBACK]] : [];
+
 function welcome(address: string, what: string, hasStory: boolean, nodeFlags: readonly string[], stateFile: string): string {
   const curl = address.startsWith('unix:')
     ? `curl -s --unix-socket ${address.slice('unix:'.length)} http://localhost`
@@ -122,7 +128,11 @@ async function runReplayDemo(context: CommandContext): Promise<Ending> {
   const node = new ReplayedNode(capture, families, Math.max(0, systemClock.now() - first.wallMs));
   try {
     await node.show(0);
-    const { configuration } = await loadConfiguration(registry, environment, new Map([[REFRESH, '2s'], ...node.flags(registry, flags)]));
+    const { configuration } = await loadConfiguration(
+      registry,
+      environment,
+      new Map([[REFRESH, '2s'], ...addressFlags(context), ...node.flags(registry, flags)]),
+    );
     const settings = agentSettings(configuration, families);
     const roots = { ...settings.roots, isReplay: true } as const;
     const agent: RunningAgent = await startAgent(

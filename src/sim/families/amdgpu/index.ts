@@ -12,7 +12,7 @@ export const simulation: FamilySimulation = {
       kinds: ['gpu'],
       story: { lastsMs: seconds(60), recoversMs: seconds(70) },
     },
-    { name: 'ras', about: 'The memory of the card has an error that cannot be corrected, until a reset.', kinds: ['gpu'] },
+    { name: 'ras', about: 'The memory of the card has an error that cannot be corrected, until a reset.', kinds: ['gpu'], isFatal: true },
   ],
   workloads: [
     { namespace: 'inference', name: 'embed', container: 'server', wants: [['amd.com/gpu', 1]] },

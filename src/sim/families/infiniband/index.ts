@@ -15,6 +15,7 @@ export const simulation: FamilySimulation = {
       name: 'port-down',
       about: 'The cable is unplugged: the port searches for the other end of the link.',
       kinds: ['pf'],
+      isFatal: true,
       story: { lastsMs: seconds(50), recoversMs: seconds(70) },
     },
     { name: 'errors', about: 'The cable is bad: the link retrains every few seconds, and packets arrive damaged.', kinds: ['pf'] },

@@ -17,6 +17,7 @@ export const simulation: FamilySimulation = {
       name: 'xid79',
       about: 'The GPU falls off the bus: Xid 79 in the kernel log, and the driver reports no values of it.',
       kinds: ['gpu'],
+      isFatal: true,
     },
     { name: 'xid31', about: 'A program on the GPU has a memory fault: Xid 31 in the kernel log. The GPU stays healthy.', kinds: ['gpu'] },
     { name: 'stranger', about: 'A program that belongs to no pod runs on the GPU and takes 6 GB of its memory.', kinds: ['gpu'] },
