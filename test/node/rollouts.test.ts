@@ -52,6 +52,8 @@ describe.skipIf(missing !== undefined)(
     let watching: Promise<void> | undefined;
     /** Longest time without another word, by node. */
     const awayMs = new Map<string, number>();
+    /** Words of the conditions that are not about a node without fault. */
+    const others = new Set<string>();
 
     const agents = async (): Promise<readonly Pod[]> => {
       const { items } = await cluster.json<List<Pod>>('get', 'pods', ...NAMESPACE, '-l', 'app.kubernetes.io/name=device-agent');
@@ -152,6 +154,8 @@ describe.skipIf(missing !== undefined)(
       while (!isOver) {
         const { items } = await cluster.json<List<NodeObject>>('get', 'nodes').catch(() => ({ items: [] as readonly NodeObject[] }));
         for (const { metadata, status } of items) {
+          for (const { type, status: is, reason } of status.conditions)
+            if (type.startsWith('Devices') && is !== 'False') others.add(`${type} ${is} ${reason}`);
           const isAway = status.conditions.some(({ reason }) => reason === 'AgentAway');
           if (!isAway) sinceMs.delete(metadata.name);
           else if (!sinceMs.has(metadata.name)) sinceMs.set(metadata.name, Date.now());
@@ -227,6 +231,7 @@ describe.skipIf(missing !== undefined)(
         }
         for (const [node, ms] of awayMs) expect(ms, node).toBeLessThan(MOST_AWAY_MS);
         expect(await conditions()).toEqual(['False False False', 'False False False']);
+        expect([...others], 'an update changes no condition').toEqual([]);
       },
       300_000 + ROLLOUTS * 180_000,
     );

@@ -10,6 +10,11 @@ const BOUNDS = { mostBytes: 16 * 1024 * 1024, mostEntries: 500_000, mostDepth: 2
 /** A client that heard nothing for this time knows nothing: docs/health-feed.md. */
 export const STALE_MS = 30_000;
 const RETRY_MS = 1_000;
+/**
+ * An agent that has just begun reads its families one after another. Until each was read once, or failed, its first words would change the
+ * conditions of the node at each update of the agent. As long as this the publisher waits, as if the agent had begun later.
+ */
+export const FIRST_READS_MS = 10_000;
 
 export interface AgentFeedParts {
   readonly open: () => Promise<Opened>;
@@ -26,9 +31,11 @@ export class AgentFeed {
   #feed: FeedMessage | undefined;
   #view: AgentView | undefined;
   #heardMs: number;
+  #followedMs = Number.NEGATIVE_INFINITY;
   #stream: IncomingMessage | undefined;
   #cancel: (() => void) | undefined;
   #cancelStale: (() => void) | undefined;
+  #cancelFirst: (() => void) | undefined;
   #isOver = false;
 
   constructor(parts: AgentFeedParts) {
@@ -36,9 +43,15 @@ export class AgentFeed {
     this.#heardMs = parts.clock.monotonic();
   }
 
-  /** Returns `away` when the agent sent nothing for 30 seconds; undefined before that time and before the first answer. */
+  /**
+   * Returns `away` when the agent sent nothing for 30 seconds; undefined before that time, before the first answer, and for at most ten
+   * seconds while the agent reads its families for the first time.
+   */
   view(): AgentView | 'away' | undefined {
-    return this.#parts.clock.monotonic() - this.#heardMs >= STALE_MS ? 'away' : this.#view;
+    const nowMs = this.#parts.clock.monotonic();
+    if (nowMs - this.#heardMs >= STALE_MS) return 'away';
+    const isFirstRead = this.#view?.families?.some(({ complete, problem }) => !complete && problem === undefined) === true;
+    return isFirstRead && nowMs - this.#followedMs < FIRST_READS_MS ? undefined : this.#view;
   }
 
   start(): void {
@@ -50,6 +63,7 @@ export class AgentFeed {
     this.#isOver = true;
     this.#cancel?.();
     this.#cancelStale?.();
+    this.#cancelFirst?.();
     this.#stream?.destroy();
   }
 
@@ -64,6 +78,9 @@ export class AgentFeed {
   /** Reads lines until the stream ends. A line is taken when the one before it was. */
   async #read(stream: IncomingMessage): Promise<void> {
     this.#stream = stream;
+    this.#followedMs = this.#parts.clock.monotonic();
+    this.#cancelFirst?.();
+    this.#cancelFirst = this.#parts.clock.after(FIRST_READS_MS + 100, () => this.#parts.heard());
     let text = '';
     for await (const part of stream.setEncoding('utf8')) {
       text += part as string;
