@@ -1,4 +1,5 @@
-import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync, readvSync } from 'node:fs';
+import type { StepPlace } from './step-record.ts';
 
 /** Descriptors reserved for sockets, threads, pipes and short-lived files. */
 const RESERVE = 256;
@@ -8,7 +9,7 @@ const IDLE_MS = 600_000;
 /** Shortest time between two searches for such files. */
 const SEARCH_EVERY_MS = 60_000;
 
-interface OpenFile {
+interface OpenFile extends StepPlace {
   readonly full: string;
   readonly descriptor: number;
   lastReadMs: number;
@@ -33,24 +34,31 @@ export class OpenFiles {
   #most: number;
   #searchedMs = Number.NEGATIVE_INFINITY;
 
-  /** Paths are relative to `root`. `now`: monotonic clock in milliseconds. */
-  constructor(root: string, most = keepableDescriptors(), now = () => performance.now()) {
+  /**
+   * Paths are relative to `root`. `now`: clock in milliseconds. The wall clock costs a third of the monotonic one at each read, and after it
+   * was set, a file at most closes too early or too late.
+   */
+  constructor(root: string, most = keepableDescriptors(), now = Date.now) {
     this.#root = root;
     this.#most = most;
     this.#now = now;
   }
 
-  /** Path with the root; the same object while the file is open. */
+  /** The file while it is open. */
+  known(path: string): OpenFile | undefined {
+    return this.#files.get(path);
+  }
+
+  /** Path with the root. */
   full(path: string): string {
-    return this.#files.get(path)?.full ?? `${this.#root}/${path}`;
+    return `${this.#root}/${path}`;
   }
 
   /**
    * Reads a file from its beginning with one call; undefined when it fills the memory. It gives the same object while the file holds the same,
-   * so that no reader needs to parse it again. Throws the error of the system.
+   * so that no reader needs to parse it again. Throws the error of the system. `file`: the open file of the path.
    */
-  read(path: string, into: Buffer): { readonly text: string } | undefined {
-    const file = this.#files.get(path);
+  read(path: string, into: Buffer, file = this.known(path)): { readonly text: string } | undefined {
     if (file === undefined) return this.#open(path, into);
     const count = readAgain(file.descriptor, into);
     if (count > 0) {
@@ -77,7 +85,7 @@ export class OpenFiles {
   }
 
   #open(path: string, into: Buffer): { readonly text: string } | undefined {
-    const full = `${this.#root}/${path}`;
+    const full = this.full(path);
     const descriptor = openSync(full, 'r');
     let isKept = false;
     try {
@@ -108,10 +116,10 @@ export class OpenFiles {
 const textIn = (bytes: Buffer, length: number): { readonly text: string } | undefined =>
   length === bytes.length ? undefined : { text: bytes.toString('utf8', 0, length) };
 
-/** Number of bytes, or 0 on failure. The caller then opens the path again, which gives the error. */
+/** Number of bytes, or 0 on failure. The caller then opens the path again, which gives the error. `readvSync` checks less than `readSync`. */
 function readAgain(descriptor: number, into: Buffer): number {
   try {
-    return readSync(descriptor, into, 0, into.length, 0);
+    return readvSync(descriptor, [into], 0);
   } catch {
     return 0;
   }

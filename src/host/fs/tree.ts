@@ -22,15 +22,18 @@ export class Tree {
   /** Number of opens that failed without a free descriptor. If it grew during a collection, that collection may lack entries. */
   shortages = 0;
   readonly #open: OpenFiles;
+  readonly #prefix: string;
 
   constructor(root: string, guard?: StepRecord) {
     this.root = root;
+    this.#prefix = join(root, '/');
     this.guard = guard;
     this.#open = new OpenFiles(root);
   }
 
   path(path: string): string {
-    return join(this.root, path);
+    // Joining cleans the path up, which most paths do not need and which costs as much as asking the system.
+    return /^[/.]|\/[/.]|^$/.test(path) ? join(this.root, path) : this.#prefix + path;
   }
 
   /** Reads up to 64 KiB. It does not use `stat`, because pseudo files report a wrong size. */
@@ -61,15 +64,17 @@ export class Tree {
    * the same text, the result is the same object.
    */
   reread(path: string): ReadResult {
-    const full = this.#open.full(path);
-    if (this.guard?.isolatedReader !== undefined) return this.#resultOf(this.guard.isolatedReader.read(full, buffer.length));
-    this.guard?.enter(full);
+    const { guard } = this;
+    const file = this.#open.known(path);
+    const full = file?.full ?? this.#open.full(path);
+    if (guard?.isolatedReader !== undefined) return this.#resultOf(guard.isolatedReader.read(full, buffer.length));
+    guard?.enter(full, 'file', file);
     try {
-      return this.#open.read(path, buffer) ?? TOO_LARGE;
+      return this.#open.read(path, buffer, file) ?? TOO_LARGE;
     } catch (error) {
       return { error: this.#failure(errnoName(error)) };
     } finally {
-      this.guard?.leave();
+      guard?.leave();
     }
   }
 

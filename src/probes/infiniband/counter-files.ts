@@ -22,8 +22,8 @@ const LASTING_ERRORS: ReadonlySet<string> = new Set(['EINVAL', 'EOPNOTSUPP', 'EN
 /** Result of one read of the counters of a port, or of the device itself. */
 export interface Counters {
   readonly readings: readonly Reading[];
-  /** Raw values, keyed by file name. */
-  readonly raw: ReadonlyMap<string, Count>;
+  /** Raw values at the latest read, keyed by file name. */
+  readonly raw: Pick<ReadonlyMap<string, Count>, 'get'>;
   /** Names of the files whose counter has its largest value. */
   readonly saturated: readonly string[];
   /** Names of the files that hold all ones of 64 bits: what a read gives that the hardware did not answer. */
@@ -51,6 +51,8 @@ export const NO_COUNTERS: Counters = {
   unused: [],
 };
 
+const NONE: readonly string[] = [];
+
 interface CounterFile {
   readonly row: CounterRow;
   readonly path: string;
@@ -64,6 +66,8 @@ interface CounterFile {
   read?: ReadResult;
   count?: Count | NoCount | undefined;
   reading?: Reading;
+  /** The count that {@link Counters.raw} has. */
+  told?: Count | undefined;
 }
 
 /** One series and the files that can feed it, in order of preference. */
@@ -81,6 +85,8 @@ export class CounterFiles {
   readonly #labels: Labels;
   readonly #driver: string | undefined;
   #series: readonly Series[] = [];
+  /** One map for all reads: a map for each read is most of what a read would leave to the garbage collector. */
+  readonly #raw = new Map<string, Count>();
   #unused: readonly string[] = [];
 
   /** `places` maps each counter set to its directory. All series get `labels`. */
@@ -112,6 +118,8 @@ export class CounterFiles {
       if (sources.has(file)) series.source = file;
     }
     this.#series = [...found.values()];
+    this.#raw.clear();
+    for (const { files: all } of this.#series) for (const file of all) file.told = undefined;
     this.#unused = [...places].flatMap(([set, { names }]) =>
       OF_DRIVERS.has(set) ? [...names].filter((name) => !KNOWN.has(`${set}/${name}`) && name !== LIFESPAN) : [],
     );
@@ -124,9 +132,7 @@ export class CounterFiles {
 
   read({ nowMs }: Pace): Counters {
     const readings: Reading[] = [];
-    const raw = new Map<string, Count>();
-    const saturated: string[] = [];
-    const allOnes: string[] = [];
+    let [saturated, allOnes] = [NONE, NONE];
     let [files, unreadable, classicFiles, classicUnreadable] = [0, 0, 0, 0];
     for (const series of this.#series) {
       files += series.files.length;
@@ -136,19 +142,27 @@ export class CounterFiles {
         const isClassic = row.set === 'counters';
         if (isClassic) classicFiles += 1;
         if (typeof count !== 'number' && typeof count !== 'bigint') {
-          if (count === 'all-ones') allOnes.push(row.file);
+          if (count === 'all-ones') allOnes = [...allOnes, row.file];
           unreadable += 1;
+          this.#tell(file, undefined);
           if (isClassic) classicUnreadable += 1;
         } else {
           series.source = file;
           readings.push(readingOf(file, series.labels, count));
-          raw.set(row.file, count);
-          if (row.ceilings?.includes(count) === true) saturated.push(row.file);
+          this.#tell(file, count);
+          if (row.ceilings?.includes(count) === true) saturated = [...saturated, row.file];
         }
         if (series.source === file) break;
       }
     }
-    return { readings, raw, saturated, allOnes, unreadable, files, classicFiles, classicUnreadable, unused: this.#unused };
+    return { readings, raw: this.#raw, saturated, allOnes, unreadable, files, classicFiles, classicUnreadable, unused: this.#unused };
+  }
+
+  #tell(file: CounterFile, count: Count | undefined): void {
+    if (count === file.told) return;
+    if (count === undefined) this.#raw.delete(file.row.file);
+    else this.#raw.set(file.row.file, count);
+    file.told = count;
   }
 
   #read(file: CounterFile, nowMs: number): Count | NoCount | undefined {

@@ -6,7 +6,7 @@ import { pcieReadings } from '../kit/pcie/pcie.ts';
 import { findingsOf } from './findings.ts';
 import { deviceOf, type HcaFacts, type HcaSample } from './hca.ts';
 import { metrics } from './metrics.ts';
-import { isPortUp, type PortFacts, type PortLevel, type PortSample, rateText } from './port.ts';
+import { isPortUp, type PortFacts, type PortLevel, rateText } from './port.ts';
 
 const BYTES_PER_GIGABIT = 125_000_000;
 
@@ -62,16 +62,22 @@ function physicalFunctions(samples: readonly HcaSample[]): ReadonlyMap<string, H
 
 function readingsOf({ facts, ports, device, pcie, isInOtherNamespace }: HcaSample): readonly Reading[] {
   if (isInOtherNamespace) return [infoReading(facts)];
-  const unreadable = ports.reduce((sum, { counters }) => sum + counters.unreadable, device.unreadable);
-  const unmapped = new Set([device, ...ports.map(({ counters }) => counters)].flatMap(({ unused }) => unused));
-  return [
-    infoReading(facts),
-    ...ports.flatMap(portReadings),
+  const readings = [infoReading(facts)];
+  const unmapped = new Set(device.unused);
+  let { unreadable } = device;
+  for (const { port, level, facts: ofPort, counters } of ports) {
+    readings.push(...stateReadings(port, level, ofPort), ...counters.readings);
+    for (const counter of counters.saturated) readings.push({ metric: metrics.counterSaturated.name, labels: { port, counter }, value: 1 });
+    for (const name of counters.unused) unmapped.add(name);
+    unreadable += counters.unreadable;
+  }
+  readings.push(
     ...device.readings,
     { metric: metrics.unreadableFiles.name, value: unreadable },
     { metric: metrics.unmappedCounters.name, value: unmapped.size },
     ...(pcie === undefined ? [] : pcieReadings(pcie)),
-  ];
+  );
+  return readings;
 }
 
 const infoReading = keptBy((facts: HcaFacts): Reading => {
@@ -85,20 +91,10 @@ const infoReading = keptBy((facts: HcaFacts): Reading => {
   return { metric: metrics.info.name, labels, value: 1 };
 });
 
-function portReadings(sample: PortSample): readonly Reading[] {
-  const { port, counters } = sample;
-  return [
-    ...stateReadings(sample),
-    ...counters.readings,
-    ...counters.saturated.map((counter): Reading => ({ metric: metrics.counterSaturated.name, labels: { port, counter }, value: 1 })),
-  ];
-}
-
 const STATES = new WeakMap<PortFacts, { readonly port: string; readonly level: PortLevel; readonly readings: readonly Reading[] }>();
 
 /** The same objects while state and facts of the port are the same. */
-function stateReadings(sample: PortSample): readonly Reading[] {
-  const { port, level, facts } = sample;
+function stateReadings(port: string, level: PortLevel, facts: PortFacts): readonly Reading[] {
   const before = STATES.get(facts);
   if (before !== undefined && before.level === level && before.port === port) return before.readings;
   const labels = { port };
@@ -110,7 +106,7 @@ function stateReadings(sample: PortSample): readonly Reading[] {
     if (level.rate.lanes !== undefined) readings.push({ metric: metrics.linkWidth.name, labels, value: level.rate.lanes });
   }
   readings.push(
-    { metric: metrics.portInfo.name, labels: { port, ...infoLabels(sample) }, value: 1 },
+    { metric: metrics.portInfo.name, labels: { port, ...infoLabels(level, facts) }, value: 1 },
     ...stateReading(metrics.portState.name, port, level.state),
     ...stateReading(metrics.portPhysicalState.name, port, level.physicalState),
   );
@@ -118,7 +114,7 @@ function stateReadings(sample: PortSample): readonly Reading[] {
   return readings;
 }
 
-function infoLabels({ level, facts }: PortSample): Readonly<Record<string, string>> {
+function infoLabels(level: PortLevel, facts: PortFacts): Readonly<Record<string, string>> {
   return {
     link_layer: facts.linkLayer ?? '',
     netdev: facts.netdev ?? '',

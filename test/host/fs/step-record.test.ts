@@ -34,6 +34,27 @@ describe('the recorded step', () => {
     expect(path.startsWith(told)).toBe(true);
   });
 
+  it('of a path that comes again is written once, and never over another one', () => {
+    const guard = new StepRecord();
+    const owner = new StepRecord([], guard.shared);
+    const places = Array.from({ length: 50 }, (_, n) => ({ path: `/sys/class/net/ü${'x'.repeat(n)}/mtu`, place: {} }));
+    for (let round = 0; round < 3; round += 1) {
+      for (const { path, place } of places) {
+        guard.enter('nvml/nvmlInit_v2', 'call');
+        expect(owner.current()).toMatchObject({ kind: 'call', path: 'nvml/nvmlInit_v2' });
+        guard.enter(path, 'file', place);
+        expect(owner.current()).toMatchObject({ kind: 'file', path });
+      }
+    }
+    const long = { path: `/${'y'.repeat(3_000)}` };
+    for (let n = 0; n < 2_000; n += 1) {
+      guard.enter(`${long.path}${n}`, 'file', {});
+      expect(owner.current()?.path, 'the memory is full').toBe(`${long.path}${n}`);
+    }
+    guard.enter(places[7]?.path as string, 'file', places[7]?.place);
+    expect(owner.current()?.path).toBe(places[7]?.path);
+  });
+
   it('is refused in quarantined places, but not next to them', () => {
     const guard = new StepRecord(['/sys/bus/pci/devices/0000:3b:00.0', 'nvml/nvmlInit_v2']);
     for (const path of ['/sys/bus/pci/devices/0000:3b:00.0', '/sys/bus/pci/devices/0000:3b:00.0/nvml/x', 'nvml/nvmlInit_v2']) {
