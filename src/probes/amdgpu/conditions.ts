@@ -5,7 +5,7 @@ import { asOf } from '../kit/pace.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { overTemperature, overTemperatureCondition } from '../kit/temperature.ts';
 import type { AwakeSample, CardReadResult } from './card.ts';
-import type { RasBlocks } from './kfd.ts';
+import type { RasBlocks } from './discover.ts';
 import type { BadPages, BlockErrors, RasEvents, RasSample } from './ras.ts';
 
 const RAS = '/sys/bus/pci/devices/<address>/ras';

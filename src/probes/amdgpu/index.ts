@@ -1,15 +1,18 @@
 import type { Resolve } from '../../model/allocation.ts';
 import type { ClaimName } from '../../model/claim-hardware.ts';
+import type { ProblemSpec } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
+import { classProblem, fileProblems } from '../kit/device-files.ts';
+import { cardProblems } from '../kit/drm/cards.ts';
 import { addressOfId, idsOfClaim, idsOfGraphicsNode, idsWhere } from '../kit/ids.ts';
 import { nodeAccess } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
+import { sensorProblems } from '../kit/temperature.ts';
 import { conditions } from './conditions.ts';
-import { options, problems } from './declaration.ts';
-import { isPresent } from './discover.ts';
+import { isPresent, options } from './discover.ts';
 import { metrics } from './metrics.ts';
 import { AmdgpuProbe } from './probe.ts';
 
@@ -37,6 +40,40 @@ export function claimNames({ characterDevices = [] }: Device): readonly ClaimNam
   const [card, render] = [numberOf(/\/card(\d+)$/), numberOf(/\/renderD(\d+)$/)];
   return card === undefined || render === undefined ? [] : [{ driver: DRIVER, device: `gpu-${card}-${render}` }];
 }
+
+const problems = [
+  classProblem(
+    'The directory of graphics devices exists but cannot be listed, so the agent knows nothing about any GPU.',
+    '/sys/class/drm',
+  ),
+  {
+    code: 'metrics-version',
+    meaning: 'The driver serves gpu_metrics in a version that the agent does not decode. Values of the hardware monitor remain.',
+    remedy: 'Update the agent, or report the version with the kernel and the card.',
+  },
+  {
+    code: 'metrics-garbage',
+    meaning: 'The file gpu_metrics is shorter than its header says, or has another size than its version has. Its values are missing.',
+    remedy: 'Search the kernel log for amdgpu. If the card works, report the header of the file with the kernel and the card.',
+  },
+  {
+    code: 'metrics-unit',
+    meaning:
+      'Firmware of an APU writes powers in watts or in milliwatts. The agent compares them with the hardware monitor, and leaves out those whose unit stays unknown.',
+    remedy: 'None. The power of the hardware monitor remains, where the kernel gives it.',
+  },
+  ...cardProblems(
+    'amdgpu',
+    'The kernel hides the open files of some or all processes from the agent, or one of them has very many, so processes of graphics and their time on the engines may be unknown.',
+  ),
+  ...sensorProblems,
+  ...fileProblems('card', 'Search the kernel log for amdgpu; a card that does not answer may need a reset.'),
+  {
+    code: 'topology-unreadable',
+    meaning: 'The topology of KFD exists but cannot be read, so partitions, links and compute processes are unknown.',
+    remedy: "Mount the host's /sys read-only into the agent and let it read /sys/class/kfd.",
+  },
+] as const satisfies readonly ProblemSpec[];
 
 /** The family has two kinds of devices. `gpu` is a card. `partition` is a part of a card of the MI300 class: `<address>-xcp<number>`. */
 export const family = defineFamily({

@@ -2,8 +2,7 @@ import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { LastIdentities } from '../kit/identities.ts';
 import type { CardFacts } from './card.ts';
-import { type CardPlace, MODELS, type PartitionPlace, renderMinorOf } from './discover.ts';
-import type { KfdNode, Topology } from './kfd.ts';
+import { type CardPlace, type KfdNode, MODELS, type PartitionPlace, renderMinorOf, type Topology } from './discover.ts';
 
 /** A partition of a card, which a container can hold instead of the card. */
 export interface Partition {

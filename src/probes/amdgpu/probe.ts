@@ -14,15 +14,21 @@ import { pcieConditions } from '../kit/pcie/health.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { parseCount } from '../kit/text.ts';
 import { ATI, Card, type CardReadResult } from './card.ts';
-import { ASLEEP, cardReadings } from './card-readings.ts';
 import { conditions, findingsOf, missingRasFindings } from './conditions.ts';
-import type { AmdgpuOptions } from './declaration.ts';
-import { findPlaces, handlesErrors, type Places, renderMinorOf } from './discover.ts';
-import { readTopology, type Topology, topologyGeneration } from './kfd.ts';
+import {
+  type AmdgpuOptions,
+  findPlaces,
+  handlesErrors,
+  type Places,
+  readTopology,
+  renderMinorOf,
+  type Topology,
+  topologyGeneration,
+} from './discover.ts';
 import { metrics } from './metrics.ts';
 import { cardDevice, expectedPartitions, type Partition, type PartitionedCard, partitionDevice, partitionedCards } from './partitions.ts';
 import { type GpuUse, ProcessReader } from './processes.ts';
-import { addPartitionReadings } from './table-readings.ts';
+import { ASLEEP, addPartitionReadings, cardReadings } from './readings.ts';
 
 /** One card in one collection. */
 interface CardRead {

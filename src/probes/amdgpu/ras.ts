@@ -2,7 +2,7 @@ import type { Problem } from '../../model/collection.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
 import { Kept, type Pace } from '../kit/pace.ts';
 import { parseCount, plainText } from '../kit/text.ts';
-import type { AmdgpuOptions } from './declaration.ts';
+import type { AmdgpuOptions } from './discover.ts';
 
 /** Errors that one block of a card counted since the driver was loaded. A count that the file does not tell is absent. */
 export interface BlockErrors {

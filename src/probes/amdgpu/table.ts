@@ -183,3 +183,28 @@ function integerAt(bytes: Buffer, at: number, type: number): number | bigint | u
   const value = isSigned ? bytes.readIntLE(at, width) : bytes.readUIntLE(at, width);
   return value === -1 || (!isSigned && value === 2 ** (8 * width) - 1) ? undefined : value;
 }
+
+/** Says whether the unit of each power of a table is known. `watts` is the power of the hardware monitor. */
+export function arePowersKnown(table: Table, watts: number | undefined): boolean {
+  const scaleOf = powerScaleOf(table, watts);
+  return table.samples.every((sample) => sample.quantity !== 'power' || scaleOf(sample) !== undefined);
+}
+
+/** Largest factor between two measurements of the same power, which average over different times. */
+const ALIKE = 30;
+
+/**
+ * Returns by what to multiply a power. Tables of format 2 have milliwatts or watts: their values come unchanged from the firmware, which
+ * has either unit. The hardware monitor knows the firmware, so the power of the socket must fit it. Undefined: the unit is unknown. When
+ * the socket is in watts, the unit of the other powers is unknown. Source: renoir_ppt.c, renoir_get_smu_metrics_data, in
+ * Linux drivers/gpu/drm/amd/pm/swsmu/smu12.
+ */
+export function powerScaleOf({ version, samples }: Table, watts: number | undefined): (sample: Sample) => number | undefined {
+  if (!version.startsWith('2.')) return () => 1;
+  const socket = samples.find(({ quantity, name }) => quantity === 'power' && name === 'socket_average')?.value;
+  if (socket === undefined || watts === undefined) return () => undefined;
+  const fits = (value: number): boolean => value < watts * ALIKE && value > watts / ALIKE;
+  if (fits(Number(socket))) return () => 1;
+  const isInWatts = fits(Number(socket) * 1_000);
+  return ({ name }) => (isInWatts && name === 'socket_average' ? 1_000 : undefined);
+}

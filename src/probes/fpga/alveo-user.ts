@@ -1,11 +1,11 @@
 import { defined } from '../../model/defined.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
 import { raiseGrowth } from '../kit/finding.ts';
+import type { ReportBuilder } from './board.ts';
 import { conditions } from './conditions.ts';
 import { metrics } from './metrics.ts';
-import type { ReportBuilder } from './report-builder.ts';
+import { parseCount, parseFlag, parseId, parseRegister } from './registers.ts';
 import { atMostEvery, filesOf, numbered, type Survey } from './survey.ts';
-import { parseCount, parseFlag, parseId, parseRegister } from './values.ts';
 
 /** Use of a board by the programs of the node. */
 interface KdsUse {

@@ -4,13 +4,12 @@ import type { Device } from '../../model/device.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
 import { parseInteger } from '../kit/hwmon.ts';
 import { addMemoryBanks, addUserFunction, type UserRead } from './alveo-user.ts';
-import { type PciFacts, pciIdentity, readPciFacts } from './board.ts';
+import { addDriver, addPcie, addUpdates, type PciFacts, type PciPresence, pciIdentity, ReportBuilder, readPciFacts } from './board.ts';
 import { addInfo } from './manager.ts';
 import { metrics } from './metrics.ts';
-import { addDriver, addPcie, addUpdates, type PciPresence, ReportBuilder } from './report-builder.ts';
+import { parseCount, parseFlag } from './registers.ts';
 import { addSensors, HYSTERESIS, MAIN_KINDS, type NamedSensor, nameSensors, readMonitor } from './sensors.ts';
 import { atMostEvery, filesOf, numbered, type Placed, type ProbeMemory, type Survey } from './survey.ts';
-import { parseCount, parseFlag } from './values.ts';
 
 /** `level` of a firewall that has not tripped: -1, printed as unsigned. */
 const NO_LEVEL = 18_446_744_073_709_551_615n;

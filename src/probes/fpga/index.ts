@@ -1,22 +1,24 @@
 import type { Host } from '../../host/host.ts';
 import type { DeviceAccess } from '../../model/access.ts';
 import type { Resolve } from '../../model/allocation.ts';
+import type { ProblemSpec } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
+import { fileProblems } from '../kit/device-files.ts';
 import { addressOfId } from '../kit/ids.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
+import { sensorProblems } from '../kit/temperature.ts';
 import { BOARDS } from './board.ts';
 import { allConditions } from './conditions.ts';
-import { options, problems } from './declaration.ts';
-import { DFL, OPAE } from './dfl-registers.ts';
 import { metrics } from './metrics.ts';
 import { createFpgaProbe } from './probe.ts';
+import { options, REGIONS } from './survey.ts';
 
 /**
  * Returns what a container needs to use a board or a port. A DFL port has one node, read and write. A whole board has the nodes of all
  * its ports and the mode that Intel's container hook reads. It does not get the management node, which allows to program the board.
- * The tools of OPAE and XRT take a board by its PCI address.
+ * The tools of DFL and XRT take a board by its PCI address.
  */
 export function access(device: Device): DeviceAccess {
   const { characterDevices: paths = [], stack = '' } = device;
@@ -64,7 +66,7 @@ function dashed(text: string): string {
 }
 
 const BUS = 'bus/pci/devices';
-const CLASSES = ['class/fpga_manager', DFL.classDirectory, OPAE.classDirectory];
+const CLASSES = ['class/fpga_manager', REGIONS];
 
 /** Returns true when a class has an entry, or when the driver, vendor or id of a PCI function identifies a board. */
 export function isPresent({ sys }: Host): boolean {
@@ -79,13 +81,38 @@ export function isPresent({ sys }: Host): boolean {
   });
 }
 
+const problems = [
+  {
+    code: 'bus-unreadable',
+    meaning: 'The directory of PCI functions exists but cannot be listed, so the agent knows nothing about any board.',
+    remedy: "Mount the host's /sys read-only into the agent and let it read /sys/bus/pci/devices.",
+  },
+  ...fileProblems(
+    'board',
+    'Search the kernel log for the driver of the board; a board that does not answer may need a reset.',
+    undefined,
+    'Compare the versions of kernel and driver with those in the documentation, and report the text.',
+  ),
+  ...sensorProblems,
+  {
+    code: 'address-unknown',
+    meaning: 'An FPGA region is not below a PCI function, so its board has no stable name.',
+    remedy: 'None on boards without PCI; otherwise check that the agent sees the complete /sys of the host.',
+  },
+  {
+    code: 'port-number-unknown',
+    meaning: 'The number of a port within its board is unknown, so the port has no stable name yet.',
+    remedy: 'The agent lists the port as soon as it can read the number once. If that does not happen, search the kernel log for dfl-afu.',
+  },
+] as const satisfies readonly ProblemSpec[];
+
 /**
  * The family has two kinds of devices. `fpga` is a board. Its id is the PCI address of its physical (DFL) or user (Alveo) function,
  * or the platform device of a board outside PCI. `port` is one accelerator slot of a DFL board: `<address>-port<number>`.
  */
 export const family = defineFamily({
   name: 'fpga',
-  summary: 'FPGA boards: Intel DFL and OPAE, AMD Alveo (XRT), and FPGAs of SoCs known to the FPGA manager',
+  summary: 'FPGA boards: Intel DFL, AMD Alveo (XRT), and FPGAs of SoCs known to the FPGA manager',
   kinds: ['fpga', 'port'],
   partSums: [
     {
@@ -112,12 +139,12 @@ export const family = defineFamily({
     formats: ['d5005bmc', 'n3000bmc', 'n5010bmc', 'n6000bmc', 'c6100bmc'],
     files: {
       values: namesIn(`
-        ap#_event consumed dev_offline dev_state device_bad_state ecc_* errors *_errors inject_error id inf#_cal_fail
-        inf#_init_done instance level mig_calibration ready recovery temperature threshold# threshold#_reached
+        ap#_event dev_offline dev_state device_bad_state ecc_* errors *_errors id inf#_cal_fail
+        inf#_init_done instance level mig_calibration ready recovery
         xmc_heartbeat_stall clock_freqs devices kdsstat memstat_raw state status vmr_status
       `),
       texts: ['bmcfw_version', 'VBNV', 'bitstream_id'],
-      designs: ['afu_id', 'compat_id', 'interface_id', 'interface_uuids', 'xclbinuuid'],
+      designs: ['afu_id', 'compat_id', 'interface_uuids', 'xclbinuuid'],
     },
   },
 });

@@ -3,10 +3,10 @@ import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
 import { type PciFunction, readPciFunction } from '../kit/pcie/function.ts';
+import { addPcie, ReportBuilder } from './board.ts';
 import { metrics } from './metrics.ts';
-import { addPcie, ReportBuilder } from './report-builder.ts';
-import { filesOf, type Placed, placedIn, type Survey } from './survey.ts';
-import { isAllOnes, parseId } from './values.ts';
+import { isAllOnes, parseId } from './registers.ts';
+import { filesOf, type Placed, placedIn, REGIONS, type Survey } from './survey.ts';
 
 /** States of a manager. Source: Linux drivers/fpga/fpga-mgr.c, `state_str`. */
 export const MANAGER_STATES = [
@@ -142,7 +142,7 @@ function readManaged(survey: Survey, manager: Placed, id: string, isOnlyEmbedded
 }
 
 function regionId(survey: Survey, onBoard: (region: Placed) => boolean, device: string): string | undefined {
-  for (const region of placedIn(survey.host.sys, 'class/fpga_region').filter(onBoard)) {
+  for (const region of placedIn(survey.host.sys, REGIONS).filter(onBoard)) {
     const id = filesOf(survey, region.path, device).value('compat_id', parseId);
     if (id !== undefined && !isAllOnes(id)) return id;
   }

@@ -4,14 +4,20 @@ import type { Probe } from '../family.ts';
 import { unlisted } from '../kit/device-files.ts';
 import { LastIdentities } from '../kit/identities.ts';
 import { readAlveoBoards } from './alveo.ts';
-import { type DflFunction, groupByBoard, isFpgaBoard, pciIdentity, readPciFacts, type Unit } from './board.ts';
-import type { FpgaOptions } from './declaration.ts';
-import { type CardRead, readDflCard } from './dfl-card.ts';
-import { readDflPort } from './dfl-port.ts';
-import { DFL, type Layout, OPAE } from './dfl-registers.ts';
+import {
+  addDriver,
+  addPcie,
+  type DflFunction,
+  groupByBoard,
+  isFpgaBoard,
+  pciIdentity,
+  ReportBuilder,
+  readPciFacts,
+  type Unit,
+} from './board.ts';
+import { type CardRead, readDflCard, readDflPort } from './dfl.ts';
 import { readManagedBoards } from './manager.ts';
-import { addDriver, addPcie, ReportBuilder } from './report-builder.ts';
-import { makeSurvey, ProbeMemory, placedIn, type Survey } from './survey.ts';
+import { type FpgaOptions, makeSurvey, ProbeMemory, placedIn, REGIONS, type Survey } from './survey.ts';
 
 export function createFpgaProbe(host: Host, options: FpgaOptions): Probe {
   const memory = new ProbeMemory(host.clock);
@@ -72,10 +78,9 @@ function readBareBoard(survey: Survey, address: string): readonly DeviceReport[]
   return [builder.report({ family: 'fpga', id: address, kind: 'fpga', aliases: [], ...pciIdentity(pci), stack: 'none' })];
 }
 
-/** Reads all boards of both Intel drivers, with their ports. */
+/** Reads all boards of Intel's driver, with their ports. */
 function readDflBoards(survey: Survey): readonly DeviceReport[] {
-  const functions = [...findFunctions(survey, OPAE), ...findFunctions(survey, DFL)];
-  return groupByBoard(functions, (address) => readPciFacts(survey.host.sys, address).physicalFunction).flatMap((board) => {
+  return groupByBoard(findFunctions(survey), (address) => readPciFacts(survey.host.sys, address).physicalFunction).flatMap((board) => {
     const card: CardRead = readDflCard(survey, board);
     const ports = board.ports.flatMap((port) => readDflPort(survey, board, port, card) ?? []);
     return [card.report, ...ports];
@@ -86,18 +91,18 @@ function readDflBoards(survey: Survey): readonly DeviceReport[] {
  * Finds the base regions, which have a management engine or a port. Regions for reconfiguration are in the same class directory, but
  * have neither.
  */
-function findFunctions(survey: Survey, layout: Layout): readonly DflFunction[] {
+function findFunctions(survey: Survey): readonly DflFunction[] {
   const { sys } = survey.host;
-  return placedIn(sys, layout.classDirectory).flatMap((region) => {
+  return placedIn(sys, REGIONS).flatMap((region) => {
     const names = sys.list(region.path);
     const units = (pattern: RegExp): readonly Unit[] =>
       names.filter((name) => pattern.test(name)).map((name) => ({ name, path: `${region.path}/${name}` }));
-    const [engines, ports] = [units(layout.engine), units(layout.port)];
+    const [engines, ports] = [units(/^dfl-fme\.\d+$/), units(/^dfl-port\.\d+$/)];
     if (engines.length === 0 && ports.length === 0) return [];
     if (region.address === undefined) {
-      survey.problems.push({ code: 'address-unknown', message: `/sys/${layout.classDirectory}/${region.name} lies below no PCI function` });
+      survey.problems.push({ code: 'address-unknown', message: `/sys/${REGIONS}/${region.name} lies below no PCI function` });
       return [];
     }
-    return [{ layout, address: region.address, engines, ports }];
+    return [{ address: region.address, engines, ports }];
   });
 }

@@ -1,8 +1,21 @@
+import { dirname } from 'node:path';
+import { hours } from '../../model/duration.ts';
 import type { MetricSpec } from '../../model/metric.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
-import { type Channel, type ChannelRequest, channelsIn, readChannel, type SensorKind, type SensorValue } from '../kit/hwmon.ts';
+import {
+  type Channel,
+  type ChannelRequest,
+  channelsIn,
+  readAttribute,
+  readChannel,
+  type SensorKind,
+  type SensorValue,
+} from '../kit/hwmon.ts';
+import { notCredible } from '../kit/temperature.ts';
+import type { ReportBuilder } from './board.ts';
+import { type DflBoard, onBoard } from './board.ts';
 import { metrics } from './metrics.ts';
-import type { ReportBuilder } from './report-builder.ts';
+import { atMostEvery, filesOf, type Placed, type Survey } from './survey.ts';
 
 const METRICS: Readonly<Partial<Record<SensorKind, MetricSpec>>> = {
   temp: metrics.temperature,
@@ -51,4 +64,200 @@ export function addSensors(builder: ReportBuilder, sensors: readonly NamedSensor
     const metric = METRICS[channel.kind];
     if (metric !== undefined) builder.add(metric, value, channel.kind === 'fan' ? { fan: name } : { sensor: name });
   }
+}
+
+const TEMPERATURE_LIMITS = ['max', 'crit', 'emergency'] as const;
+/** °C, by suffix of the file. */
+type Limits = Readonly<Partial<Record<(typeof TEMPERATURE_LIMITS)[number], number>>>;
+
+/** Number of consecutive failed sweeps after which the controller counts as hung. */
+const SWEEPS_TO_STALL = 3;
+
+/** Adds the monitors of the engine (plain registers) and of the board controller (slow bus). A monitor without a name is skipped. */
+export function addDflSensors(builder: ReportBuilder, survey: Survey, board: DflBoard, files: DeviceFiles): void {
+  const ofController: ControllerMonitor[] = [];
+  for (const monitor of onBoard(board, survey.monitors)) {
+    const name = files.in(monitor.path).text('name');
+    if (name === 'dfl_fme_thermal') addThermal(builder, filesOf(survey, monitor.path, board.address));
+    else if (name === 'dfl_fme_power') addPower(builder, filesOf(survey, monitor.path, board.address));
+    else if (name !== undefined) ofController.push({ ...monitor, driver: name });
+  }
+  if (ofController.length > 0) addController(builder, survey, board, ofController);
+}
+
+/** A value of 0 °C means that the sensor is not wired, as on N6000. */
+function addThermal(builder: ReportBuilder, files: DeviceFiles): void {
+  const [sensor] = readMonitor(files, { kinds: ['temp'] });
+  if (sensor === undefined) return;
+  const { channel, value } = sensor;
+  builder.add(metrics.temperature, value || undefined, { sensor: 'fpga' });
+  for (const limit of TEMPERATURE_LIMITS)
+    builder.add(metrics.temperatureLimit, readAttribute(files, channel, limit) || undefined, { sensor: 'fpga', limit });
+  addAlarm(builder, files, channel, 'max_alarm', 'temperature_max');
+  const critical = addReason(builder, files, channel, 'crit_alarm', 'temperature_crit');
+  if (critical === undefined) return;
+  const message = `the FPGA is ${critical ? 'above' : 'below'} the temperature at which it stops`;
+  builder.find('OverTemperature', critical, critical ? 'CriticalAlarm' : 'Normal', message, { instance: 'fpga_alarm' });
+}
+
+/** A limit of 0 W means that the limit is not enabled. */
+function addPower(builder: ReportBuilder, files: DeviceFiles): void {
+  const [sensor] = readMonitor(files, { kinds: ['power'] });
+  if (sensor === undefined) return;
+  const { channel, value } = sensor;
+  builder.add(metrics.power, value || undefined, { sensor: 'fpga' });
+  const limits = { max: 'max', crit: 'crit', xeon_limit: 'xeon', fpga_limit: 'fpga' };
+  for (const [file, limit] of Object.entries(limits))
+    builder.add(metrics.powerLimit, readAttribute(files, channel, file) || undefined, { limit });
+  addAlarm(builder, files, channel, 'max_alarm', 'power_max');
+  addAlarm(builder, files, channel, 'crit_alarm', 'power_crit');
+}
+
+function addReason(builder: ReportBuilder, files: DeviceFiles, channel: Channel, alarm: string, reason: string): boolean | undefined {
+  const level = readAttribute(files, channel, alarm);
+  if (level !== 0 && level !== 1) return undefined;
+  builder.add(metrics.throttled, level, { reason });
+  return level === 1;
+}
+
+function addAlarm(builder: ReportBuilder, files: DeviceFiles, channel: Channel, alarm: string, reason: string): void {
+  const isUp = addReason(builder, files, channel, alarm, reason);
+  if (isUp === undefined) return;
+  const kind = channel.kind === 'temp' ? 'TemperatureAlarm' : 'PowerAlarm';
+  builder.find('Throttled', isUp, isUp ? kind : 'FullSpeed', `${reason.replace('_', ' ')} alarm is ${isUp ? 'up' : 'down'}`, {
+    instance: reason,
+    // Better cooling lowers the temperature, but not the power draw.
+    ...(isUp && kind === 'PowerAlarm' ? { remedy: 'check-power' as const } : {}),
+  });
+}
+
+/** A monitor of the board controller, with the text of its file `name`. */
+interface ControllerMonitor extends Placed {
+  readonly driver: string;
+}
+
+interface Sweep {
+  readonly sensors: readonly NamedSensor[];
+  /** Path of each sensor, because another monitor may have the same channel. */
+  readonly places: readonly string[];
+  readonly failuresInARow: number;
+}
+
+/** Reads all monitors of the controller together, so that each sensor of a board gets a unique name. */
+function addController(builder: ReportBuilder, survey: Survey, board: DflBoard, monitors: readonly ControllerMonitor[]): void {
+  const key = `${board.address}/${monitors.map(({ path }) => path).join()}`;
+  const sweep = atMostEvery(survey, key, survey.options['sensor-interval'], (each) => sweepController(each, board, key, monitors));
+  builder.asOf(survey.memory.readMs(key), () => addSweep(builder, survey, board, key, sweep, monitors));
+}
+
+function addSweep(
+  builder: ReportBuilder,
+  survey: Survey,
+  board: DflBoard,
+  key: string,
+  sweep: Sweep,
+  monitors: readonly ControllerMonitor[],
+): void {
+  const { sensors, places } = sweep;
+  addSensors(builder, sensors);
+  addAbsentSensors(builder, sensors);
+  // A sensor that starts to answer, after a module is plugged in or an update ends, has new limits.
+  const silent = places.filter((_, n) => sensors[n]?.error !== undefined);
+  if (survey.memory.isOther(`${key}/silent`, silent.join())) survey.memory.forget(`${key}/limits`);
+  const limits = atMostEvery(survey, `${key}/limits`, hours(1), (each) => readLimits(each, board, monitors));
+  for (const [n, sensor] of sensors.entries()) addLimits(builder, survey, board, key, sensor, limits.get(places[n] ?? '') ?? {});
+  addControllerState(builder, sweep);
+}
+
+function sweepController(survey: Survey, board: DflBoard, key: string, monitors: readonly ControllerMonitor[]): Sweep {
+  const read = monitors.flatMap(({ path, driver }) => {
+    const sensors = readMonitor(filesOf(survey, path, board.address), { kinds: MAIN_KINDS });
+    return sensors.map((sensor) => ({ sensor: /^(?:n6000|c6100)bmc/.test(driver) ? inWatts(sensor) : sensor, path }));
+  });
+  const sensors = nameSensors(read.map(({ sensor }) => sensor));
+  const places = read.map(({ sensor, path }) => `${path}/${sensor.channel.name}`);
+  return { sensors, places, failuresInARow: survey.memory.failuresInARow(`${key}/failures`, hasNoAnswer(sensors)) };
+}
+
+/**
+ * Corrects the board power of N6000, N6001 and C6100. Their controller measures milliwatts, which kernels before the fix of May 2024 give as
+ * microwatts. No such board runs with less than one watt, so the value itself decides. Source: n6000bmc_power_tbl of
+ * drivers/hwmon/intel-m10-bmc-hwmon.c, whose multiplier was 1 and became 1000.
+ */
+function inWatts(sensor: Sensor): Sensor {
+  const { channel, value } = sensor;
+  return channel.kind === 'power' && value !== undefined && value > 0 && value < 1
+    ? { channel, value: Math.round(value * 1e6) / 1_000 }
+    : sensor;
+}
+
+/** Returns true when all sensors fail. Sensors that are not fitted, or locked by an update, do not count. */
+function hasNoAnswer(sensors: readonly Sensor[]): boolean {
+  const relevant = sensors.filter(({ error }) => error !== 'ENODATA' && error !== 'EBUSY');
+  return relevant.length > 0 && relevant.every(({ error }) => error !== undefined);
+}
+
+/** Returns the limits of the temperatures, keyed by the path of the sensor. */
+function readLimits(survey: Survey, board: DflBoard, monitors: readonly ControllerMonitor[]): ReadonlyMap<string, Limits> {
+  const limits = new Map<string, Limits>();
+  for (const { path } of monitors) {
+    const files = filesOf(survey, path, board.address);
+    for (const channel of channelsIn(files, '.', { kinds: ['temp'] })) {
+      const read = TEMPERATURE_LIMITS.map((limit) => [limit, readAttribute(files, channel, limit)] as const);
+      limits.set(`${path}/${channel.name}`, Object.fromEntries(read.filter(([, value]) => value !== undefined && value > 0)));
+    }
+  }
+  return limits;
+}
+
+function addLimits(builder: ReportBuilder, survey: Survey, board: DflBoard, key: string, sensor: NamedSensor, limits: Limits): void {
+  const { name, value } = sensor;
+  for (const [limit, celsius] of Object.entries(limits)) builder.add(metrics.temperatureLimit, celsius, { sensor: name, limit });
+  const { crit } = limits;
+  if (crit === undefined || value === undefined) return;
+  const { memory, problems } = survey;
+  const level = `${key}/critical/${name}`;
+  if (!memory.limits.has(level, value, crit)) {
+    problems.push({ code: 'limit-not-credible', message: notCredible(name, crit), device: board.address });
+    return;
+  }
+  const isOver = memory.isAbove(level, value, crit, crit - HYSTERESIS);
+  const message = `${name} at ${value} °C, critical at ${crit} °C`;
+  builder.find('OverTemperature', isOver ?? 'unknown', isOver ? 'AboveCritical' : 'Normal', message, { instance: name });
+}
+
+/** Reports the sensors that are not fitted, with severity `info`. */
+export function addAbsentSensors(builder: ReportBuilder, sensors: readonly NamedSensor[]): void {
+  for (const { name, error, channel, value } of sensors) {
+    const instance = { instance: `${channel.kind}/${name}` };
+    if (error === 'ENODATA') builder.find('SensorAbsent', true, 'NoData', `${name} has no data`, instance);
+    else if (value !== undefined) builder.find('SensorAbsent', false, 'HasData', `${name} has a value`, instance);
+  }
+}
+
+function addControllerState(builder: ReportBuilder, { sensors, failuresInARow }: Sweep): void {
+  const isStalled = failuresInARow >= SWEEPS_TO_STALL;
+  const status = isStalled ? true : failuresInARow > 0 ? 'unknown' : false;
+  const message = failuresInARow === 0 ? 'the sensors of the board controller answer' : 'no sensor of the board controller answers';
+  if (sensors.length > 0) builder.find('BmcStalled', status, failuresInARow === 0 ? 'Alive' : 'NoSensorAnswers', message);
+  const instance = { instance: 'sensors' };
+  if (sensors.some(({ error }) => error === 'EBUSY'))
+    builder.find('UpdateRunning', true, 'SensorsLocked', 'the board controller refuses its sensors while it is updated', instance);
+  else if (sensors.some(({ value }) => value !== undefined))
+    builder.find('UpdateRunning', false, 'Idle', 'the sensors are not locked', instance);
+}
+
+/** Reads the firmware version of the board controller from a directory above its monitor. */
+export function readControllerVersion(survey: Survey, board: DflBoard): string | undefined {
+  for (const monitor of onBoard(board, survey.monitors)) {
+    for (let at = dirname(monitor.path); at.includes(`/${board.address}/`); at = dirname(at)) {
+      const files = filesOf(survey, at, board.address);
+      for (const file of ['bmcfw_version', 'bmc_version']) {
+        const { value, isUnknown } = files.once(file, (text) => text.trim() || undefined);
+        // When the first file fails, the second is not read: on boards that have both, their content differs.
+        if (value !== undefined || isUnknown) return value;
+      }
+    }
+  }
+  return undefined;
 }

@@ -4,11 +4,22 @@ import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { isPciAddress } from '../../host/pci/pci.ts';
 import type { Problem } from '../../model/collection.ts';
-import { type Millis, millis } from '../../model/duration.ts';
+import { type Millis, millis, seconds } from '../../model/duration.ts';
+import { booleanOption, type OptionValues, pacedOption } from '../../model/options.ts';
 import { DeviceFiles, type DriverErrors } from '../kit/device-files.ts';
 import { isDue, type Pace, Pacer } from '../kit/pace.ts';
 import { CredibleLimits } from '../kit/temperature.ts';
-import type { FpgaOptions } from './declaration.ts';
+
+export const options = {
+  /** Readings of board controllers: each read costs a bus transfer or a message to firmware. */
+  'sensor-interval': pacedOption('refresh.slow', seconds(30)),
+  'strict-port-errors': booleanOption(
+    false,
+    'Make MMIO timeouts and malformed packets fatal for a port; the usual cause is a fault of the loaded accelerator',
+  ),
+};
+
+export type FpgaOptions = OptionValues<typeof options>;
 
 interface Kept {
   readonly value: unknown;
@@ -202,6 +213,9 @@ export function atMostEvery<T>(survey: Survey, key: string, maxAgeMs: Millis, re
   survey.problems.push(...problems);
   return value;
 }
+
+/** Class directory of the regions of DFL. */
+export const REGIONS = 'class/fpga_region';
 
 /** Returns all entries of a class directory in the order of their numbers. A plain file among them has no PCI function. */
 export function placedIn(sys: Tree, directory: string): readonly Placed[] {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { identityOf, parseProperties } from '../../../src/probes/amdgpu/kfd.ts';
+import { identityOf, parseProperties } from '../../../src/probes/amdgpu/discover.ts';
 import { parseDrmClient } from '../../../src/probes/amdgpu/processes.ts';
 import { parseAcaCount, parseBadPages, parseErrorCount, parseEventState } from '../../../src/probes/amdgpu/ras.ts';
 import { decodeGpuMetrics, decodeXcpMetrics, type Sample } from '../../../src/probes/amdgpu/table.ts';

@@ -21,10 +21,6 @@ describe('what a container gets', () => {
     expect(accessOf('n3000-bare-zeros', '0000:05:00.0-port0')).toEqual({ deviceNodes: [{ path: '/dev/dfl-port.0', permissions: 'rw' }] });
   });
 
-  it('for a port of the older driver is that driver’s node', () => {
-    expect(accessOf('legacy-opae-a10', '0000:3b:00.0-port0').deviceNodes).toEqual([{ path: '/dev/intel-fpga-port.0', permissions: 'rw' }]);
-  });
-
   it('for a whole board is all its ports, and never the management node', () => {
     expect(accessOf('port-on-virtual-function', '0000:3b:00.0')).toEqual({
       deviceNodes: [

@@ -1,8 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { boardOfShell, parseBootFlags, parseClocks, parseKdsStat, parseLoaded, parseMemStat } from '../../../src/probes/fpga/alveo-user.ts';
-import { bitName, bitNames } from '../../../src/probes/fpga/dfl-registers.ts';
 import { parseStatus } from '../../../src/probes/fpga/manager.ts';
-import { isAllOnes, parseCount, parseFlag, parseId, parseRegister, setBits } from '../../../src/probes/fpga/values.ts';
+import {
+  bitName,
+  bitNames,
+  isAllOnes,
+  parseCount,
+  parseFlag,
+  parseId,
+  parseRegister,
+  setBits,
+} from '../../../src/probes/fpga/registers.ts';
 
 describe('registers', () => {
   it.each([

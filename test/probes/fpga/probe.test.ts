@@ -175,7 +175,7 @@ describe('boards of DFL', () => {
 
   it('make a port error fatal only with the option strict-port-errors', () => {
     const severity = (options: Readonly<Record<string, string>>): string | undefined =>
-      reportOf(probe('legacy-opae-a10', undefined, options).collect(), '0000:3b:00.0-port0').findings.find(
+      reportOf(probe('a10-errors-in-port-and-engine', undefined, options).collect(), '0000:3b:00.0-port0').findings.find(
         ({ type }) => type === 'PortError',
       )?.severity;
     expect(severity({})).toBeUndefined();

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { addAccelerator, addPortErrors, reportPowerState } from '../../../src/probes/fpga/dfl-port.ts';
-import { addEngineErrors } from '../../../src/probes/fpga/dfl-registers.ts';
-import { addAbsentSensors } from '../../../src/probes/fpga/dfl-sensors.ts';
+import { ReportBuilder } from '../../../src/probes/fpga/board.ts';
+import { addAccelerator, addPortErrors, reportPowerState } from '../../../src/probes/fpga/dfl.ts';
 import { addManager, MANAGER_STATES } from '../../../src/probes/fpga/manager.ts';
-import { ReportBuilder } from '../../../src/probes/fpga/report-builder.ts';
-import { nameSensors } from '../../../src/probes/fpga/sensors.ts';
+import { addEngineErrors } from '../../../src/probes/fpga/registers.ts';
+import { addAbsentSensors, nameSensors } from '../../../src/probes/fpga/sensors.ts';
 
 type Told = readonly [type: string, status: unknown, reason: string, severity?: string];
 

@@ -1,14 +1,159 @@
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
+import { hours } from '../../model/duration.ts';
 import type { DeviceFiles, FileFact } from '../kit/device-files.ts';
-import { type DflBoard, pciIdentity, readPciFacts } from './board.ts';
-import { addIdentity, type CardRead } from './dfl-card.ts';
-import { addErrorBits, bitNames, maskOf, readRevision } from './dfl-registers.ts';
-import { addInfo } from './manager.ts';
+import {
+  addPcie,
+  addUpdates,
+  type DflBoard,
+  modelOf,
+  onBoard,
+  type PciPresence,
+  pciIdentity,
+  ReportBuilder,
+  readPciFacts,
+  type Unit,
+} from './board.ts';
+import { addBridges, addInfo, addManager, readManager } from './manager.ts';
 import { metrics } from './metrics.ts';
-import { addPcie, ReportBuilder } from './report-builder.ts';
-import { filesOf, type ProbeMemory, type Survey } from './survey.ts';
-import { hex, isAllOnes, parseFlag, parseId, parseRegister } from './values.ts';
+import {
+  addEngineErrors,
+  addErrorBits,
+  bitNames,
+  hex,
+  isAllOnes,
+  maskOf,
+  parseFlag,
+  parseId,
+  parseRegister,
+  readErrorMasks,
+  readRevision,
+} from './registers.ts';
+import { addDflSensors, readControllerVersion } from './sensors.ts';
+import { atMostEvery, filesOf, numbered, type ProbeMemory, type Survey } from './survey.ts';
+
+/** Report of a board, and the data that its ports need. */
+export interface CardRead {
+  readonly report: DeviceReport;
+  readonly presence: PciPresence;
+  /** Types of the fatal conditions that hold for the whole board; empty when there is none. */
+  readonly faults: readonly string[];
+  /** Whether such a condition may hold unnoticed, because the board sleeps or a needed file cannot be read. */
+  readonly isDoubtful: boolean;
+  /** True when the registers read as all ones. Fields that drivers extract from them are then meaningless. */
+  readonly isDead: boolean;
+  readonly compatId?: string;
+}
+
+/** Reads one board without its ports. */
+export function readDflCard(survey: Survey, board: DflBoard): CardRead {
+  const { sys } = survey.host;
+  const builder = new ReportBuilder();
+  const files = filesOf(survey, `bus/pci/devices/${board.address}`, board.address);
+  const presence = addPcie(builder, survey, board.address);
+  const loaded = presence === 'readable' ? addDriverFacts(builder, survey, board, files) : { isDead: false };
+  const pci = readPciFacts(sys, board.address);
+  const firmware = loaded.controllerVersion;
+  const device = {
+    family: 'fpga',
+    id: board.address,
+    kind: 'fpga',
+    aliases: aliasesOf(board),
+    ...pciIdentity(pci),
+    ...(modelOf(pci) === undefined && { model: 'DFL board' }),
+    ...(firmware !== undefined && { firmware }),
+    stack: 'dfl',
+    characterDevices: board.ports.map(({ name }) => `/dev/${name}`),
+  };
+  const faults = builder.fatalConditions(true);
+  const isCleared = builder.findings.some(({ type, status }) => type === 'FatalError' && status === false);
+  const isDoubtful = presence === 'asleep' || builder.fatalConditions('unknown').length > 0 || (board.engines.length > 0 && !isCleared);
+  const { compatId, isDead } = loaded;
+  return { report: builder.report(device), presence, faults, isDoubtful, isDead, ...(compatId !== undefined && { compatId }) };
+}
+
+/**
+ * The name of an engine is an alias of the whole board. The name of the only port is also an alias: the pod that holds the only port
+ * uses the board alone, so it also needs the values of the board.
+ */
+function aliasesOf({ engines, ports }: DflBoard): readonly string[] {
+  const only = ports.length === 1 ? ports : [];
+  return [...engines, ...only].map(({ name }) => name);
+}
+
+interface Loaded {
+  readonly isDead: boolean;
+  readonly compatId?: string;
+  readonly controllerVersion?: string;
+}
+
+function addDriverFacts(builder: ReportBuilder, survey: Survey, board: DflBoard, files: DeviceFiles): Loaded {
+  const { address } = board;
+  const engine = board.engines[0];
+  // The id has 64 bits, so it stays a bigint.
+  const bitstreamId = engine === undefined ? undefined : files.in(engine.path).value('bitstream_id', parseRegister);
+  const isDead = bitstreamId !== undefined && isAllOnes(bitstreamId);
+  const compatId = engine === undefined ? undefined : addEngine(builder, engine, files, isDead);
+  const manager = onBoard(board, survey.managers)[0];
+  if (manager !== undefined) addManager(builder, readManager(files.in(manager.path)));
+  addBridges(builder, survey, onBoard(board, survey.bridges), address);
+  if (isDead) {
+    addIdentity(builder, 'bitstream_id', true);
+    addInfo(builder, { stack: 'dfl', compat_id: compatId });
+    return { isDead };
+  }
+  addDflSensors(builder, survey, board, files);
+  addUpdates(builder, survey, address);
+  const controllerVersion = atMostEvery(survey, `${address}/controller`, hours(1), (each) => readControllerVersion(each, board));
+  if (bitstreamId !== undefined) addIdentity(builder, 'bitstream_id', false);
+  const bitstream = bitstreamId === undefined ? undefined : hex(bitstreamId);
+  addInfo(builder, { stack: 'dfl', compat_id: compatId, bitstream_id: bitstream, bmc_version: controllerVersion });
+  return { isDead, ...(compatId !== undefined && { compatId }), ...(controllerVersion !== undefined && { controllerVersion }) };
+}
+
+/** On a dead board all registers are unknown, also those of which a driver shows only a few bits. */
+function addEngine(builder: ReportBuilder, engine: Unit, files: DeviceFiles, isDead: boolean): string | undefined {
+  const own = files.in(engine.path);
+  const masks = readErrorMasks(own);
+  addEngineErrors(builder, isDead ? new Map([...masks.keys()].map((register) => [register, 'unknown'])) : masks, readRevision(own));
+  if (!isDead) addMemory(builder, own);
+  const compatId = readCompatId(own);
+  if (compatId === undefined) return undefined;
+  addIdentity(builder, 'compat_id', isAllOnes(compatId));
+  return isAllOnes(compatId) ? undefined : compatId;
+}
+
+export function addIdentity(builder: ReportBuilder, what: string, isLost: boolean): void {
+  const message = isLost ? `${what} reads as all ones` : `${what} can be read`;
+  builder.find('IdentityLost', isLost, isLost ? 'AllOnes' : 'Readable', message, { instance: what });
+}
+
+/** Reads the interface id of the first region of the engine. */
+function readCompatId(files: DeviceFiles): string | undefined {
+  const owner = numbered(files, /^dfl-fme-region\.\d+$/)[0];
+  const regions = owner === undefined ? undefined : files.below(owner).below('fpga_region');
+  const region = regions && numbered(regions, /^region\d+$/)[0];
+  return region === undefined ? undefined : regions?.below(region).value('compat_id', parseId);
+}
+
+/** Memory interfaces: feature devices with files `inf<n>_init_done` and `inf<n>_cal_fail`. */
+function addMemory(builder: ReportBuilder, engine: DeviceFiles): void {
+  const banks = new Set<string>();
+  for (const name of numbered(engine, /^dfl_dev\.\d+$/)) {
+    const files = engine.below(name);
+    for (const file of numbered(files, /^inf\d+_cal_fail$/)) {
+      const interfaceName = file.slice(0, file.indexOf('_'));
+      const bank = banks.has(interfaceName) ? `${name}_${interfaceName}` : interfaceName;
+      banks.add(bank);
+      const hasFailed = files.value(file, parseFlag);
+      const isDone = files.value(`${interfaceName}_init_done`, parseFlag);
+      if (hasFailed === undefined) continue;
+      builder.add(metrics.memoryCalibrated, !hasFailed && isDone !== false, { bank });
+      const message = `memory interface ${bank}: calibration ${hasFailed ? 'failed' : 'did not fail'}`;
+      builder.find('MemoryUncalibrated', hasFailed, hasFailed ? 'CalibrationFailed' : 'Calibrated', message, { instance: bank });
+    }
+  }
+}
 
 /** Values of `power_state`. Source: Linux Documentation/ABI/testing/sysfs-platform-dfl-port. */
 const POWER_STATES: Readonly<Record<string, string>> = { '0': 'normal', '1': 'ap1', '2': 'ap2', '6': 'ap6' };
@@ -57,12 +202,12 @@ function portDevice(survey: Survey, board: DflBoard, port: DflBoard['ports'][num
     parent: board.address,
     ...pciIdentity(readPciFacts(survey.host.sys, port.address)),
     ...(model !== undefined && { model }),
-    stack: board.layout.stack,
+    stack: 'dfl',
     characterDevices: [`/dev/${port.name}`],
   };
 }
 
-function addPort(builder: ReportBuilder, survey: Survey, id: string, files: DeviceFiles, card: CardRead, board: DflBoard): void {
+function addPort(builder: ReportBuilder, survey: Survey, id: string, files: DeviceFiles, card: CardRead, _board: DflBoard): void {
   const afu = files.once('afu_id', parseId);
   addAccelerator(builder, afu);
   const accelerator = afu.value === undefined || isAllOnes(afu.value) ? undefined : afu.value;
@@ -70,7 +215,7 @@ function addPort(builder: ReportBuilder, survey: Survey, id: string, files: Devi
   if (card.isDead) addNoState(builder);
   else addState(builder, survey.memory, id, files);
   addPortErrors(builder, maskOf(files.once('errors/errors', parseRegister)), readRevision(files), survey.options['strict-port-errors']);
-  if (accelerator !== undefined) addInfo(builder, { stack: board.layout.stack, compat_id: card.compatId, accelerator_id: accelerator });
+  if (accelerator !== undefined) addInfo(builder, { stack: 'dfl', compat_id: card.compatId, accelerator_id: accelerator });
 }
 
 function addState(builder: ReportBuilder, memory: ProbeMemory, id: string, files: DeviceFiles): void {

@@ -1,10 +1,9 @@
 import type { Finding } from '../../model/health.ts';
 import type { DeviceFiles, FileFact } from '../kit/device-files.ts';
 import type { ReasonOf } from '../kit/finding.ts';
+import type { ReportBuilder } from './board.ts';
 import type { conditions } from './conditions.ts';
 import { metrics } from './metrics.ts';
-import type { ReportBuilder } from './report-builder.ts';
-import { hex, isAllOnes, parseRegister, setBits } from './values.ts';
 
 /** Names of the bits of one register. A bit without a name is shown by its number. */
 type BitNames = Readonly<Record<number, string>>;
@@ -122,52 +121,17 @@ export function bitNames(register: ErrorRegister, revision: number | undefined, 
   return setBits(mask).map((bit) => bitName(register, revision, bit));
 }
 
-/** File layout of one of the two drivers. Paths are relative to the management engine or to the port. */
-export interface Layout {
-  readonly stack: 'dfl' | 'opae';
-  readonly classDirectory: string;
-  readonly engine: RegExp;
-  readonly port: RegExp;
-  readonly registers: Readonly<Partial<Record<ErrorRegister, string>>>;
-  /** Path from the engine to the file with the interface id. `*` matches digits. */
-  readonly compatId: readonly string[];
-}
-
-const COMMON_REGISTERS = {
-  pcie0_errors: 'errors/pcie0_errors',
-  pcie1_errors: 'errors/pcie1_errors',
-  nonfatal_errors: 'errors/nonfatal_errors',
-  catfatal_errors: 'errors/catfatal_errors',
-} as const;
-
-/** Source: Linux Documentation/ABI/testing/sysfs-platform-dfl-fme. */
-export const DFL: Layout = {
-  stack: 'dfl',
-  classDirectory: 'class/fpga_region',
-  engine: /^dfl-fme\.\d+$/,
-  port: /^dfl-port\.\d+$/,
-  registers: { ...COMMON_REGISTERS, fme_errors: 'errors/fme_errors', inject_errors: 'errors/inject_errors' },
-  compatId: ['dfl-fme-region.*', 'fpga_region', 'region*', 'compat_id'],
-};
-
-/** OPAE's own driver, which is older than DFL in the kernel. */
-export const OPAE: Layout = {
-  stack: 'opae',
-  classDirectory: 'class/fpga',
-  engine: /^intel-fpga-fme\.\d+$/,
-  port: /^intel-fpga-port\.\d+$/,
-  registers: { ...COMMON_REGISTERS, fme_errors: 'errors/fme-errors/errors', inject_errors: 'errors/inject_error' },
-  compatId: ['pr', 'interface_id'],
-};
+/** Registers of a management engine, in files of their names. Source: Linux Documentation/ABI/testing/sysfs-platform-dfl-fme. */
+const ENGINE_REGISTERS = ['pcie0_errors', 'pcie1_errors', 'nonfatal_errors', 'catfatal_errors', 'fme_errors', 'inject_errors'] as const;
 
 /** Masks of the error registers of a board. `unknown` means that the register exists but cannot be read now. */
 type ErrorMasks = ReadonlyMap<ErrorRegister, bigint | 'unknown'>;
 
-export function readErrorMasks(files: DeviceFiles, registers: Layout['registers']): ErrorMasks {
+export function readErrorMasks(files: DeviceFiles): ErrorMasks {
   const masks = new Map<ErrorRegister, bigint | 'unknown'>();
-  for (const [register, file] of Object.entries(registers)) {
-    const mask = maskOf(files.once(file, parseRegister));
-    if (mask !== undefined) masks.set(register as ErrorRegister, mask);
+  for (const register of ENGINE_REGISTERS) {
+    const mask = maskOf(files.once(`errors/${register}`, parseRegister));
+    if (mask !== undefined) masks.set(register, mask);
   }
   return masks;
 }
@@ -248,3 +212,43 @@ function addInjection(builder: ReportBuilder, masks: ErrorMasks): void {
   if (isUnknown) builder.find('ErrorInjected', 'unknown', 'Clear', 'the registers that show injected errors cannot be read');
   else builder.find('ErrorInjected', isActive, isActive ? 'InjectionActive' : 'Clear', injected.join(', ') || 'no error is injected');
 }
+
+/** Parses a register: `0x1f`, or a decimal number (older drivers print zero without a prefix). */
+export function parseRegister(text: string): bigint | undefined {
+  const trimmed = text.trim();
+  return /^(?:0x[0-9a-f]{1,32}|\d{1,20})$/i.test(trimmed) ? BigInt(trimmed) : undefined;
+}
+
+/** Parses `0`, `1`, `0x0` or `0x1`. */
+export function parseFlag(text: string): boolean | undefined {
+  const value = parseRegister(text);
+  return value === 0n ? false : value === 1n ? true : undefined;
+}
+
+/** Parses an unsigned decimal counter of 64 bits. The result is a number while that is exact, otherwise a bigint. */
+export function parseCount(text: string): number | bigint | undefined {
+  const trimmed = text.trim();
+  if (!/^\d{1,20}$/.test(trimmed)) return undefined;
+  const value = BigInt(trimmed);
+  return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
+}
+
+/** Parses an identifier of 128 bits, with or without dashes. Returns it in lower case without dashes. */
+export function parseId(text: string): string | undefined {
+  const id = text.trim().replaceAll('-', '').toLowerCase();
+  return /^[0-9a-f]{32}$/.test(id) ? id : undefined;
+}
+
+/** Returns true when all bits of an identifier or of a 64-bit register are set, which means that the board does not answer. */
+export function isAllOnes(value: string | bigint): boolean {
+  return typeof value === 'bigint' ? value === 0xffff_ffff_ffff_ffffn : /^f{16,}$/.test(value);
+}
+
+/** Returns the positions of the set bits, lowest first. */
+export function setBits(mask: bigint): number[] {
+  const bits: number[] = [];
+  for (let bit = 0, rest = mask; rest > 0n; bit += 1, rest >>= 1n) if ((rest & 1n) === 1n) bits.push(bit);
+  return bits;
+}
+
+export const hex = (value: bigint): string => `0x${value.toString(16)}`;
