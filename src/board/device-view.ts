@@ -89,6 +89,8 @@ export interface ConditionView {
   readonly message: string;
   /** Remedy that applies now: `none` for a condition that ended. */
   readonly remedy: Remedy;
+  /** Id of the device whose fault is the source of this one. */
+  readonly causedBy?: string;
   readonly since: string;
   readonly unverifiedSince?: string;
   /** Present for a condition that does not count yet. */
@@ -163,7 +165,7 @@ export function healthView(verdict: Verdict): HealthView {
 }
 
 function conditionView(one: ActiveCondition & Partial<Pick<PendingCondition, 'countsAtMs'>>): ConditionView {
-  const { type, instance, severity, reason, message, sinceMs, unverifiedSinceMs, countsAtMs, recovering } = one;
+  const { type, instance, severity, reason, message, causedBy, sinceMs, unverifiedSinceMs, countsAtMs, recovering } = one;
   return defined({
     type,
     instance,
@@ -171,6 +173,7 @@ function conditionView(one: ActiveCondition & Partial<Pick<PendingCondition, 'co
     reason,
     message,
     remedy: remedyNow(one),
+    causedBy,
     since: timeText(sinceMs),
     unverifiedSince: timeText(unverifiedSinceMs),
     countsAt: timeText(countsAtMs),

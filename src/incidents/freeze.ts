@@ -98,9 +98,9 @@ function verdictBefore({ from }: HealthEvent, before: DeviceState | undefined): 
 const sinceOf = (ms: number): { readonly since?: string } => (ms > 0 ? { since: timeText(ms) } : {});
 
 function conditionFact(condition: ActiveCondition | Omit<ActiveCondition, 'recovering'>): IncidentCondition {
-  const { type, instance, severity, reason, message, sinceMs } = condition;
+  const { type, instance, severity, reason, message, sinceMs, causedBy } = condition;
   const base = { type, ...(instance === undefined ? {} : { instance }), severity, reason, message };
-  return { ...base, remedy: remedyNow(condition), ...sinceOf(sinceMs) };
+  return { ...base, remedy: remedyNow(condition), ...(causedBy === undefined ? {} : { causedBy }), ...sinceOf(sinceMs) };
 }
 
 function holderFact({ holder, uid, fromMs, untilMs }: FaultHolder): IncidentHolder {

@@ -61,6 +61,8 @@ export interface IncidentCondition {
   readonly reason: string;
   readonly message: string;
   readonly remedy: Remedy;
+  /** Id of the device whose fault is the source of this one. */
+  readonly causedBy?: string;
   readonly since?: string;
 }
 

@@ -80,6 +80,8 @@ interface FindingBase {
   /** Replaces the declared severity when the finding determines it (tables of error codes, driver messages). */
   readonly severity?: Severity;
   readonly remedy?: Remedy;
+  /** Id of the device of the same family whose fault is the source of this one. */
+  readonly causedBy?: string;
   /** Monotonic clock of the read that showed it, when that was an earlier read than the device's: see `readMs` of a reading. */
   readonly readMs?: number;
 }
@@ -140,6 +142,8 @@ export interface ActiveCondition {
   readonly sinceMs: number;
   /** Type of the condition that counts too and is the cause of this one; see {@link ConditionSpec.consequences}. */
   readonly cause?: string;
+  /** Id of the device of the same family whose fault is the source of this one; the message names it, too. */
+  readonly causedBy?: string;
   /** Wall clock since which its status is unknown; absent while the status is known. */
   readonly unverifiedSinceMs?: number;
   /** Present while the source is quiet and the condition is not yet cleared. */

@@ -14,6 +14,8 @@ export interface Evidence {
   readonly message: string;
   readonly severity?: Severity | undefined;
   readonly remedy?: Remedy | undefined;
+  /** Id of the device of the same family whose fault is the source of this one. */
+  readonly causedBy?: string | undefined;
   /** Whom it is about; only of a condition that ends with its holders. */
   readonly holders?: readonly EventHolder[] | undefined;
 }
@@ -81,7 +83,7 @@ function stepFalse(previous: ConditionState | undefined, { atMs }: Evidence, pol
 }
 
 function describe(evidence: Evidence, phase: ConditionState['phase'], sinceMs: number, countsFromMs: number): ConditionState {
-  const { type, instance, reason, message, severity, remedy, holders } = evidence;
+  const { type, instance, reason, message, severity, remedy, causedBy, holders } = evidence;
   return {
     type,
     ...(instance === undefined ? {} : { instance }),
@@ -92,6 +94,7 @@ function describe(evidence: Evidence, phase: ConditionState['phase'], sinceMs: n
     message,
     ...(severity === undefined ? {} : { severity }),
     ...(remedy === undefined ? {} : { remedy }),
+    ...(causedBy === undefined ? {} : { causedBy }),
     ...(holders === undefined ? {} : { holders }),
   };
 }

@@ -94,14 +94,14 @@ function fromFinding(finding: Finding, input: EvidenceInput, rates: Record<strin
 }
 
 function describe(finding: Finding, { status, growth, threshold, highest }: Judged, atMs: number): Evidence {
-  const { type, instance, reason, severity, remedy } = finding;
+  const { type, instance, reason, severity, remedy, causedBy } = finding;
   let { message } = finding;
   if (growth !== undefined && threshold !== undefined) {
     const figure = `grew by ${Number(growth.toFixed(1))} within ${formatDuration(millis(threshold.windowMs))}, limit ${threshold.growth}`;
     message = `${message} (${figure})`;
   }
   if (highest !== undefined) message = `${message} (highest seen: ${highest})`;
-  return { type, instance, status, atMs, reason, message, severity, remedy };
+  return { type, instance, status, atMs, reason, message, severity, remedy, causedBy };
 }
 
 function fromCounter(finding: CountFinding, input: EvidenceInput, rates: Record<string, RateSeries>): Judged {

@@ -25,6 +25,7 @@ export interface ConditionState {
   /** Present only when the finding itself gave it. */
   readonly severity?: Severity;
   readonly remedy?: Remedy;
+  readonly causedBy?: string;
   /** Whom it is about, as they held the device when it was last seen; only of a condition that ends with its holders. */
   readonly holders?: readonly EventHolder[];
   /** Time since which the status is unknown; absent while it is known. */

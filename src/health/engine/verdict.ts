@@ -118,6 +118,7 @@ function activeCondition(state: ConditionState, policy: ConditionPolicy, recover
     reason,
     message,
     remedy: state.remedy ?? policy.remedy,
+    ...(state.causedBy === undefined ? {} : { causedBy: state.causedBy }),
     sinceMs,
     ...(state.unverifiedSinceMs === undefined ? {} : { unverifiedSinceMs: state.unverifiedSinceMs }),
     ...(state.phase === 'recovering' ? { recovering: { sinceMs: state.countsFromMs, untilMs: state.countsFromMs + recoveryMs } } : {}),

@@ -26,7 +26,7 @@ const CONDITION = record(
     reason: TEXT,
     message: TEXT,
   },
-  { instance: TEXT, severity: TEXT, remedy: TEXT, holders: HOLDERS, unverifiedSinceMs: TIME },
+  { instance: TEXT, severity: TEXT, remedy: TEXT, causedBy: TEXT, holders: HOLDERS, unverifiedSinceMs: TIME },
 );
 
 const RATE = record({

@@ -4,15 +4,15 @@ import { growthCondition } from '../kit/finding.ts';
 
 const SMI = 'nvidia-smi';
 
-const FATAL = { class: 'latched', severity: 'fatal' } as const;
-const DEGRADED = { class: 'latched', severity: 'degraded' } as const;
+export const FATAL = { class: 'latched', severity: 'fatal' } as const;
+export const DEGRADED = { class: 'latched', severity: 'degraded' } as const;
 const SLOW = { class: 'self-clearing', severity: 'degraded', forMs: seconds(30), recoveryMs: minutes(1) } as const;
 const LINK = { class: 'self-clearing', severity: 'degraded', forMs: seconds(60), recoveryMs: minutes(2) } as const;
 
 type Named<T> = { readonly [type in keyof T]: T[type] & { readonly type: type } };
 
 /** Gives each condition the name that it has in the table. */
-const named = <const T extends Readonly<Record<string, Omit<ConditionSpec, 'type'>>>>(all: T): Named<T> =>
+export const named = <const T extends Readonly<Record<string, Omit<ConditionSpec, 'type'>>>>(all: T): Named<T> =>
   Object.fromEntries(Object.entries(all).map(([type, spec]) => [type, { type, ...spec }])) as Named<T>;
 
 /** Conditions that a read of the driver can show. */
@@ -286,77 +286,5 @@ export const conditions = named({
       '/proc/<pid>/stat: state D of the main thread, for processes that the driver lists. GPUd calls such a process degraded, and asks for a reboot when it is a program of NVIDIA; the five minutes are of this agent',
     forMs: minutes(5),
     recoveryMs: minutes(1),
-  },
-});
-
-const LOG = "NVIDIA driver's lines in the kernel log";
-const REASONS = ['Application', 'Driver', 'Hardware', 'Link', 'Information', 'RecoveryAction', 'UnknownXid', 'Recovered'] as const;
-
-/** Conditions that the kernel log can show. */
-export const logConditions = named({
-  Xid: {
-    ...FATAL,
-    reasons: REASONS,
-    meaning:
-      "The driver reported an error that stays until the GPU is reset or the machine boots. The instance is the number of the Xid. Severity and remedy come from the table of Xids, or from the driver's recovery action (154).",
-    remedy: 'reset',
-    source: `${LOG}: NVRM: Xid; severities by the table of Xids`,
-    outOfBand: true,
-  },
-  XidPassing: {
-    class: 'self-clearing',
-    severity: 'info',
-    reasons: REASONS,
-    meaning:
-      'The driver reported an error that ends with a program or by itself. Errors of applications are for information and never make a device unhealthy. Removed channels (45) count only when no other error explains them.',
-    remedy: 'restart-workload',
-    source: `${LOG}: NVRM: Xid; it ends after ten minutes without a new line. Another error of the GPU, or of the same program, explains a later Xid 45 for 60 s, and an earlier one for 5 s`,
-    recoveryMs: minutes(10),
-    outOfBand: true,
-  },
-  GpuFallenOffBus: {
-    ...FATAL,
-    reasons: ['NoAnswer', 'Recovered'],
-    meaning: 'The driver reported without an Xid that the GPU no longer answers on the PCIe bus.',
-    remedy: 'reboot',
-    source: `${LOG}: NVRM: fallen off the bus`,
-    outOfBand: true,
-  },
-  InitializationFailed: {
-    ...FATAL,
-    reasons: ['AdapterFailed', 'FirmwareLocked', 'NoPower', 'ProbeFailed', 'Recovered'],
-    meaning: 'The driver failed to start the GPU, and says so in the kernel log. The condition ends when the GPU answers.',
-    remedy: 'power-cycle',
-    source: `${LOG}: RmInitAdapter failed, unexpected WPR2 already up, power cables not connected; probe with driver nvidia failed`,
-    outOfBand: true,
-  },
-  ResetRequired: {
-    ...FATAL,
-    reasons: ['NewWorkRefused', 'Recovered'],
-    meaning:
-      'The driver refuses new work on this GPU until it is reset. The line of the log names no GPU: this one asks for a recovery. It ends when the driver no longer asks.',
-    remedy: 'reset',
-    source: `${LOG}: NV_ERR_RESET_REQUIRED, without an Xid; together with the recovery action of the driver`,
-    outOfBand: true,
-  },
-  NvSwitchFault: {
-    ...DEGRADED,
-    reasons: ['FatalSwitchError', 'Recovered'],
-    meaning: 'An NVSwitch of the node reported a fatal error. It may interrupt NVLinks of any GPU; affected GPUs report their own errors.',
-    remedy: 'inspect',
-    source: `${LOG}: nvidia-nvswitch: SXid, Fatal; until the driver is loaded again`,
-    outOfBand: true,
-  },
-  NcclSegfault: {
-    class: 'self-clearing',
-    severity: 'info',
-    reasons: ['SegmentationFault', 'NoCrash'],
-    meaning:
-      'A program that used the device crashed inside NCCL, the library for communication between GPUs. The fault is often a network or a GPU that failed, or a wrong version of the library.',
-    remedy: 'restart-workload',
-    source:
-      'kernel log: segfault at … in libnccl.so, on x86; the PID leads to the devices that the driver listed for it. The EKS node monitoring agent emits an event for such a line; it ends here after ten minutes without a new one',
-    recoveryMs: minutes(10),
-    outOfBand: true,
   },
 });

@@ -5,11 +5,12 @@ import { type KernelRecord, type KnownText, namesIn } from '../../model/known-te
 import type { SeriesChoice } from '../../model/metric.ts';
 import { defineFamily } from '../family.ts';
 import { pcieErrorConditions } from '../kit/pcie/health.ts';
-import { conditions, logConditions } from './conditions.ts';
+import { conditions } from './conditions.ts';
 import { options, problems, replayOptions } from './declaration.ts';
 import { access, claimNames, resolve } from './devices.ts';
 import { mayHaveGpus, signs } from './hardware.ts';
 import { KernelLogProbe } from './kernel-log.ts';
+import { logConditions } from './log-findings.ts';
 import { metrics } from './metrics.ts';
 import { NvidiaProbe } from './probe.ts';
 import { parseCell } from './smi/document.ts';

@@ -1,13 +1,92 @@
-import type { KmsgMessage } from '../../host/kernel-log/reader.ts';
-import { parseSegfault, type Segfault } from '../../host/kernel-log/segfault.ts';
-import type { DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
+import { minutes } from '../../model/duration.ts';
 import type { Finding, Remedy } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
 import { raise } from '../kit/finding.ts';
-import { logConditions } from './conditions.ts';
+import { DEGRADED, FATAL, named } from './conditions.ts';
 import { metrics } from './metrics.ts';
-import { CHANNELS_REMOVED, type GpuMemory, gpuKey, isSamePart, removalToReport, type XidMemory, type XidTally } from './xid-memory.ts';
+import { type GpuMemory, gpuKey, isSamePart, type XidMemory, type XidTally } from './xid-memory.ts';
+import { CHANNELS_REMOVED, removalToReport, XID_REASONS } from './xid-table.ts';
+
+const LOG = "NVIDIA driver's lines in the kernel log";
+
+/** Conditions that the kernel log can show. */
+export const logConditions = named({
+  Xid: {
+    ...FATAL,
+    reasons: XID_REASONS,
+    meaning:
+      "The driver reported an error that stays until the GPU is reset or the machine boots. The instance is the number of the Xid. Severity and remedy come from the table of Xids, or from the driver's recovery action (154).",
+    remedy: 'reset',
+    source: `${LOG}: NVRM: Xid; severities by the table of Xids`,
+    outOfBand: true,
+  },
+  XidPassing: {
+    class: 'self-clearing',
+    severity: 'info',
+    reasons: XID_REASONS,
+    meaning:
+      'The driver reported an error that ends with a program or by itself. Errors of applications are for information and never make a device unhealthy. Removed channels (45) count only when no other error explains them.',
+    remedy: 'restart-workload',
+    source: `${LOG}: NVRM: Xid; it ends after ten minutes without a new line. Another error of the GPU, or of the same program, explains a later Xid 45 for 60 s, and an earlier one for 5 s`,
+    recoveryMs: minutes(10),
+    outOfBand: true,
+  },
+  GpuFallenOffBus: {
+    ...FATAL,
+    reasons: ['NoAnswer', 'Recovered'],
+    meaning: 'The driver reported without an Xid that the GPU no longer answers on the PCIe bus.',
+    remedy: 'reboot',
+    source: `${LOG}: NVRM: fallen off the bus`,
+    outOfBand: true,
+  },
+  InitializationFailed: {
+    ...FATAL,
+    reasons: ['AdapterFailed', 'FirmwareLocked', 'NoPower', 'ProbeFailed', 'Recovered'],
+    meaning: 'The driver failed to start the GPU, and says so in the kernel log. The condition ends when the GPU answers.',
+    remedy: 'power-cycle',
+    source: `${LOG}: RmInitAdapter failed, unexpected WPR2 already up, power cables not connected; probe with driver nvidia failed`,
+    outOfBand: true,
+  },
+  ResetRequired: {
+    ...FATAL,
+    reasons: ['NewWorkRefused', 'Recovered'],
+    meaning:
+      'The driver refuses new work on this GPU until it is reset. The line of the log names no GPU: this one asks for a recovery. It ends when the driver no longer asks.',
+    remedy: 'reset',
+    source: `${LOG}: NV_ERR_RESET_REQUIRED, without an Xid; together with the recovery action of the driver`,
+    outOfBand: true,
+  },
+  NvSwitchFault: {
+    ...DEGRADED,
+    reasons: ['FatalSwitchError', 'Recovered'],
+    meaning: 'An NVSwitch of the node reported a fatal error. It may interrupt NVLinks of any GPU; affected GPUs report their own errors.',
+    remedy: 'inspect',
+    source: `${LOG}: nvidia-nvswitch: SXid, Fatal; until the driver is loaded again`,
+    outOfBand: true,
+  },
+  FabricFault: {
+    ...DEGRADED,
+    reasons: ['LinksFailedTogether', 'Recovered'],
+    meaning:
+      'NVLinks of several GPUs failed together, no line calls it fatal, and no GPU is the source. Programs can hang on any pair of GPUs of the fabric, although each GPU looks sound. It is for information on the GPUs that reported no error. It ends when the driver is loaded again, or when the GPUs were reset.',
+    remedy: 'reboot',
+    source: `${LOG}: Xid 144 to 150, Nonfatal, on two GPUs within ten minutes, and no crash of a program in the minute before; open-gpu-kernel-modules#1355 and nccl#2241: the fabric of a B300 and a B200 board stayed broken until a reboot`,
+    outOfBand: true,
+  },
+  NcclSegfault: {
+    class: 'self-clearing',
+    severity: 'info',
+    reasons: ['SegmentationFault', 'NoCrash'],
+    meaning:
+      'A program that used the device crashed inside NCCL, the library for communication between GPUs. The fault is often a network or a GPU that failed, or a wrong version of the library.',
+    remedy: 'restart-workload',
+    source:
+      'kernel log: segfault at … in libnccl.so, on x86; the PID leads to the devices that the driver listed for it. The EKS node monitoring agent emits an event for such a line; it ends here after ten minutes without a new one',
+    recoveryMs: minutes(10),
+    outOfBand: true,
+  },
+});
 
 export interface XidReport {
   readonly findings: readonly Finding[];
@@ -29,13 +108,16 @@ export function xidReports(
 ): ReadonlyMap<string, XidReport> {
   const reports = new Map<string, XidReport>();
   const instances = byParent(devices);
+  const idOf = (gpu: string): string =>
+    devices.find(({ pciAddress, parent }) => parent === undefined && pciAddress !== undefined && gpuKey(pciAddress) === gpu)?.id ?? gpu;
   for (const device of devices) {
     const gpu = gpuOf(memory, device);
     const siblings = instances.get(device.parent ?? device.id) ?? [];
     const concerning = gpu?.tallies.filter((tally) => concerns(tally, device, siblings)) ?? [];
     const findings = [
-      ...(gpu === undefined ? [] : gpuFindings(gpu, concerning, nowMs, isServed(gpuKey(device.pciAddress ?? '')))),
+      ...(gpu === undefined ? [] : gpuFindings(gpu, concerning, nowMs, isServed(gpuKey(device.pciAddress ?? '')), idOf)),
       ...switchFindings(memory, device),
+      ...fabricFindings(memory, device),
       ...(isReadable ? quietFindings(memory, device) : []),
     ];
     const readings = readingsOf(concerning.filter((tally) => isNamed(tally, device, siblings)));
@@ -76,8 +158,17 @@ export function isInstance({ gpuInstance, computeInstance }: Pick<XidTally, 'gpu
 }
 
 /** `isServed`: an MPS server runs on the GPU. */
-function gpuFindings(gpu: GpuMemory, tallies: readonly XidTally[], nowMs: number, isServed: boolean): readonly Finding[] {
-  const finding = (condition: LogCondition, tally: XidTally, remedy?: Remedy): Finding => tallyFinding(condition, tally, isServed, remedy);
+function gpuFindings(
+  gpu: GpuMemory,
+  tallies: readonly XidTally[],
+  nowMs: number,
+  isServed: boolean,
+  idOf: (gpu: string) => string,
+): readonly Finding[] {
+  const finding = (condition: LogCondition, tally: XidTally, remedy?: Remedy): Finding => ({
+    ...tallyFinding(condition, tally, isServed, remedy),
+    ...(tally.causedBy !== undefined && { causedBy: idOf(tally.causedBy) }),
+  });
   const open = tallies.filter((tally) => tally.isOpen);
   const { recovery } = gpu;
   return [
@@ -146,12 +237,24 @@ function switchFindings(memory: XidMemory, device: Device): readonly Finding[] {
   });
 }
 
+/** A fault of the fabric concerns all GPUs, those without an error for information. */
+function fabricFindings({ fabric }: XidMemory, { parent, pciAddress = '' }: Device): readonly Finding[] {
+  if (fabric === undefined || fabric.size === 0 || parent !== undefined) return [];
+  const message = `NVLinks failed together on the GPUs at ${[...fabric].sort().join(', ')}, and no GPU is the source: programs can hang on any pair of GPUs`;
+  const own = fabric.has(gpuKey(pciAddress)) ? {} : { severity: 'info' as const };
+  return [raise(logConditions.FabricFault, 'LinksFailedTogether', { status: true, message, ...own })];
+}
+
 /** Ends conditions for which the log has no line. */
-function quietFindings({ driverLoadedAtMs }: XidMemory, device: Device): readonly Finding[] {
+function quietFindings({ driverLoadedAtMs, fabric }: XidMemory, device: Device): readonly Finding[] {
   const passing = raise(logConditions.XidPassing, 'Recovered', { status: false, message: 'no other error was reported lately' });
-  if (driverLoadedAtMs === undefined || device.parent !== undefined) return [passing];
+  if (device.parent !== undefined) return [passing];
+  const isFabricSound = fabric === undefined ? driverLoadedAtMs !== undefined : fabric.size === 0;
+  const sound = 'no NVLinks have failed together since the fabric was set up, or their source is known';
+  const links = isFabricSound ? [raise(logConditions.FabricFault, 'Recovered', { status: false, message: sound })] : [];
+  if (driverLoadedAtMs === undefined) return [passing, ...links];
   const message = 'no other NVSwitch has reported a fatal error since the driver was loaded';
-  return [passing, raise(logConditions.NvSwitchFault, 'Recovered', { status: false, message })];
+  return [passing, ...links, raise(logConditions.NvSwitchFault, 'Recovered', { status: false, message })];
 }
 
 /** The agent counts the errors; the log has their times. */
@@ -164,84 +267,4 @@ function readingsOf(tallies: readonly XidTally[]): readonly Reading[] {
       const labels = { xid: String(xid) };
       return times.length === 0 ? [] : [{ metric: metrics.xidLastTime.name, labels, value: Math.max(...times) / 1_000 }];
     });
-}
-
-/** A crash is reported for this time, so that at least one read sees it. Older lines have PIDs that other processes may have by now. */
-const REPORTED_MS = 60_000;
-const LIBRARY = /^libnccl\.so(?:\.\d{1,10}){0,4}$/;
-
-interface Crash {
-  readonly segfault: Segfault;
-  readonly timeMs: number;
-}
-
-/** PIDs that used a device in its latest two reads. A crashed process may be missing in the latest one. */
-type Users = readonly [latest: ReadonlySet<number>, before: ReadonlySet<number>];
-
-const NOBODY: ReadonlySet<number> = new Set();
-
-/** Attributes crashes inside NCCL to devices. Its memory has one crash per device and the PIDs of two reads. */
-export class NcclCrashes {
-  readonly #processOf: (pid: number) => number | undefined;
-  #users: ReadonlyMap<string, Users> = new Map();
-  #crashes: ReadonlyMap<string, Crash> = new Map();
-  #devices: readonly Device[] = [];
-
-  /** `processOf` returns the PID of the process to which a thread belongs; undefined when the thread has ended. */
-  constructor(processOf: (pid: number) => number | undefined) {
-    this.#processOf = processOf;
-  }
-
-  /** Remembers who uses the devices. A device that was not read keeps its users. */
-  see(devices: readonly Device[], reports: readonly DeviceReport[]): void {
-    const reads = new Map(reports.map(({ device, read }) => [device.id, read]));
-    this.#devices = devices;
-    this.#users = new Map(
-      devices.map(({ id }): [string, Users] => {
-        const [latest, before] = this.#users.get(id) ?? [NOBODY, NOBODY];
-        const read = reads.get(id);
-        return [id, read === undefined ? [latest, before] : [new Set(read.processes?.map(({ pid }) => pid)), latest]];
-      }),
-    );
-    this.#crashes = new Map([...this.#crashes].filter(([id]) => this.#users.has(id)));
-  }
-
-  /** Returns true when the record is a crash that must be reported now. A crash of a process without a device is ignored. */
-  add(message: KmsgMessage, nowMs: number): boolean {
-    const { timeMs } = message;
-    if (timeMs === undefined || nowMs - timeMs >= REPORTED_MS) return false;
-    const segfault = parseSegfault(message);
-    if (segfault?.file === undefined || !LIBRARY.test(segfault.file)) return false;
-    const devices = this.#usedBy(segfault.pid);
-    const isNew = devices.some(({ id }) => !isReported(this.#crashes.get(id), nowMs));
-    this.#crashes = new Map([...this.#crashes, ...devices.map(({ id }) => [id, { segfault, timeMs }] as const)]);
-    return isNew;
-  }
-
-  /** If the log `isReadable`, the absence of a crash is also a finding. */
-  findings(device: string, nowMs: number, isReadable: boolean): readonly Finding[] {
-    const crash = this.#crashes.get(device);
-    if (isReported(crash, nowMs)) return [findingOf(crash)];
-    if (!isReadable) return [];
-    return [raise(logConditions.NcclSegfault, 'NoCrash', { status: false, message: 'no program crashed in NCCL lately' })];
-  }
-
-  #usedBy(thread: number): readonly Device[] {
-    const direct = this.#devicesOf(thread);
-    const process = direct.length > 0 ? undefined : this.#processOf(thread);
-    return process === undefined ? direct : this.#devicesOf(process);
-  }
-
-  /** A process in an instance concerns the instance and not its GPU. */
-  #devicesOf(pid: number): readonly Device[] {
-    const devices = this.#devices.filter(({ id }) => this.#users.get(id)?.some((pids) => pids.has(pid)) === true);
-    return devices.filter(({ id }) => !devices.some(({ parent }) => parent === id));
-  }
-}
-
-const isReported = (crash: Crash | undefined, nowMs: number): crash is Crash => crash !== undefined && nowMs - crash.timeMs < REPORTED_MS;
-
-function findingOf({ segfault: { pid, name, file } }: Crash): Finding {
-  const message = `${name} (PID ${pid}) crashed in ${file}`;
-  return raise(logConditions.NcclSegfault, 'SegmentationFault', { status: true, message });
 }

@@ -1,11 +1,10 @@
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import { type Fault, type FaultMark, type FaultProcess, isAfter, MOST_FAULT_LINES } from '../../model/fault.ts';
-import { logConditions } from './conditions.ts';
-import { isInstance, messageOf } from './log-findings.ts';
+import { isInstance, logConditions, messageOf } from './log-findings.ts';
 import { metrics } from './metrics.ts';
 import { isBehind, isOver, LONGEST_WAIT_MS, type RecordPlace, type XidGroup } from './xid-line.ts';
-import { gpuKey, type XidMemory } from './xid-memory.ts';
+import { gpuKey, isSamePart, type XidMemory } from './xid-memory.ts';
 import { judgeXid } from './xid-table.ts';
 
 /** A fault stays in the collections for this time, so that at least one snapshot takes it. */
@@ -126,6 +125,8 @@ export const FAULT_WAIT_MS = LONGEST_WAIT_MS + 50;
 interface FaultFacts {
   /** The process at the time of its line. */
   processOf(pid: number): Pick<FaultProcess, 'podUid' | 'containerId'> | undefined;
+  /** What is known of the GPUs. It tells the source of a fault of several GPUs. */
+  readonly memory: XidMemory;
   /** Whether an MPS server runs on the GPU with this address. */
   isServed(gpu: string): boolean;
 }
@@ -157,7 +158,8 @@ function faultOf(
 ): Fault {
   const { line, first } = group;
   const { xid, pid, processName } = line;
-  const judgement = judgeXid(line);
+  const known = facts.memory.gpus.get(key)?.tallies.find((tally) => tally.xid === xid && isSamePart(tally, line));
+  const judgement = known?.causedBy === undefined ? judgeXid(line) : known.judgement;
   const isAnyProcess = pid !== undefined && facts.isServed(key);
   return defined({
     witness: line.isEvent === true ? ('events' as const) : ('log' as const),

@@ -1,5 +1,6 @@
 import { defined } from '../../model/defined.ts';
 import type { Severity } from '../../model/health.ts';
+import { rootCauses } from '../kit/root-cause.ts';
 import {
   type NvidiaLine,
   newGroup,
@@ -10,94 +11,20 @@ import {
   type XidGroup,
   type XidLine,
 } from './xid-line.ts';
-import { judgeVictim, judgeXid, LINK_SOURCE, LINK_VICTIM, type XidJudgement, xidRow } from './xid-table.ts';
-
-/**
- * Xid of removed channels. The driver logs it for each channel of a program, either because the program ended, or because another error
- * ended the program. In the second case the other error is the fault, and this Xid is only its consequence.
- */
-export const CHANNELS_REMOVED = 45;
-
-/** A program may take this long to end after the error that another line reports. */
-const AFTER_CAUSE_MS = 60_000;
-/** The driver may log the removal this long before the error. A removal without a cause is reported only after this time. */
-export const BEFORE_CAUSE_MS = 5_000;
-/** A removal is reported for this time, so that at least one read sees it. */
-const REPORTED_MS = 60_000;
-/** Limit for the causes and for the removals that are remembered of one GPU. */
-const MAX_REMEMBERED = 64;
-
-/** Place and time of a line. `atMs` is on the kernel's own clock, which is the same for lines from before and after a restart of the agent. */
-interface Place {
-  readonly atMs: number;
-  readonly pid?: number | undefined;
-  readonly gpuInstance?: number | undefined;
-}
-
-/** An error that may remove channels. */
-interface Cause extends Place {
-  /** The error of a program removes only channels of that program. Any other error may remove those of all programs. */
-  readonly isOfProgram: boolean;
-}
-
-/** A removal that no error explains so far. */
-interface Removal extends Place {
-  /** Wall clock; absent when unknown. */
-  readonly timeMs?: number | undefined;
-  readonly line: XidLine;
-}
-
-/** Latest errors of one GPU, and the removals of the last minute that they do not explain. Immutable plain data. */
-interface Removals {
-  readonly causes: readonly Cause[];
-  readonly alone: readonly Removal[];
-}
-
-const NO_REMOVALS: Removals = { causes: [], alone: [] };
-
-/** Returns the memory after one more Xid. */
-function rememberRemoval(before: Removals, line: XidLine, atMs: number, timeMs: number | undefined): Removals {
-  const place = { atMs, pid: line.pid, gpuInstance: line.gpuInstance };
-  if (line.xid !== CHANNELS_REMOVED) {
-    const kind = xidRow(line.xid)?.class;
-    const isReport = kind === 'Information' && line.xid !== 154;
-    return isReport ? before : rememberCause(before, { ...place, isOfProgram: kind === 'Application' });
-  }
-  if (line.causedBy !== undefined || before.causes.some((cause) => explains(cause, place))) return before;
-  const recent = before.alone.filter((removal) => atMs - removal.atMs <= REPORTED_MS + BEFORE_CAUSE_MS);
-  // The oldest ones stay, because a newer one may still get a cause.
-  return { ...before, alone: [...recent, { ...place, timeMs, line }].slice(0, MAX_REMEMBERED) };
-}
-
-/** Returns the memory after an error: removals of the last seconds now have a cause. */
-function rememberCause({ causes, alone }: Removals, cause: Cause): Removals {
-  const others = causes.filter((other) => !isReplacedBy(other, cause));
-  return { causes: [...others, cause].slice(-MAX_REMEMBERED), alone: alone.filter((removal) => !explains(cause, removal)) };
-}
-
-/** Lines come in the order of their time, so an earlier error with the same reach, or one that is too old, explains nothing more. */
-function isReplacedBy(before: Cause, after: Cause): boolean {
-  if (after.atMs - before.atMs > AFTER_CAUSE_MS) return true;
-  return before.isOfProgram === after.isOfProgram && before.pid === after.pid && before.gpuInstance === after.gpuInstance;
-}
-
-function explains(cause: Cause, removal: Place): boolean {
-  const laterMs = removal.atMs - cause.atMs;
-  if (laterMs < -BEFORE_CAUSE_MS || laterMs > AFTER_CAUSE_MS) return false;
-  if (!mayBeSame(cause.gpuInstance, removal.gpuInstance)) return false;
-  return !cause.isOfProgram || mayBeSame(cause.pid, removal.pid);
-}
-
-const mayBeSame = (a: number | undefined, b: number | undefined): boolean => a === undefined || b === undefined || a === b;
-
-/** Returns the latest removal that is to be reported: no error has explained it, and none can any more. */
-export function removalToReport({ alone }: Removals, isWanted: (removal: Removal) => boolean, nowMs: number): Removal | undefined {
-  return alone.findLast((removal) => {
-    const { timeMs } = removal;
-    const ageMs = timeMs === undefined ? Number.NaN : nowMs - timeMs;
-    return ageMs >= BEFORE_CAUSE_MS && ageMs < REPORTED_MS + BEFORE_CAUSE_MS && isWanted(removal);
-  });
-}
+import {
+  CHANNELS_REMOVED,
+  isLinkError,
+  judgeVictim,
+  judgeXid,
+  LINK_RULES,
+  LINK_VICTIM,
+  linkCode,
+  NO_REMOVALS,
+  type Removals,
+  rememberCause,
+  rememberRemoval,
+  type XidJudgement,
+} from './xid-table.ts';
 
 /**
  * State of the node's GPUs from the kernel log of this boot. It is immutable plain data.
@@ -111,6 +38,11 @@ export interface XidMemory {
   readonly gpus: ReadonlyMap<string, GpuMemory>;
   /** Latest fatal error of each NVSwitch, keyed by its address. */
   readonly switches: ReadonlyMap<string, SwitchLine>;
+  /**
+   * GPUs of the fabric on which NVLinks failed together, keyed as `gpus`. Empty when that is over or has a source; absent when there was no such fault since the
+   * driver was loaded.
+   */
+  readonly fabric?: ReadonlySet<string>;
   /** Time of the last load of the driver; absent when the log does not contain it. */
   readonly driverLoadedAtMs?: number;
   /** Address of the GPU that the current message of several records names. */
@@ -148,6 +80,8 @@ export interface XidTally {
   /** The latest line, or an earlier and more severe line that has not ended. */
   readonly line: XidLine;
   readonly judgement: XidJudgement;
+  /** Key of the GPU whose fault is the source of this one. */
+  readonly causedBy?: string;
   /** True when the error has not ended. It is always false for errors that end by themselves. */
   readonly isOpen: boolean;
 }
@@ -155,8 +89,6 @@ export interface XidTally {
 export const EMPTY_MEMORY: XidMemory = { gpus: new Map(), switches: new Map() };
 const EMPTY_GPU: GpuMemory = { tallies: [], hasRecovered: false, removals: NO_REMOVALS, recent: [] };
 
-/** An NVLink error of another GPU within this time is the source of one that tells a fault of the other end. */
-const SAME_LINK_FAULT_MS = 60_000;
 /** Number of records per GPU that are recognized as known when a log is read again. */
 const RECENT_RECORDS = 256;
 const RANK: Readonly<Record<Severity, number>> = { info: 1, degraded: 2, fatal: 3 };
@@ -183,18 +115,23 @@ export function rememberLine(memory: XidMemory, line: NvidiaLine, place: RecordP
     case 'switch':
       return line.isFatal === true ? { ...rest, switches: new Map([...rest.switches, [line.pciAddress, line]]) } : rest;
     case 'driver-loaded':
-      // A load of the driver sets up the fabric again. It does not end faults of GPUs: see `endFaults`.
-      return { ...rest, switches: new Map(), ...(place.timeMs !== undefined && { driverLoadedAtMs: place.timeMs }) };
+      return afterLoad(rest, place.timeMs);
     case 'other':
       return line.isMiddle ? memory : rest;
   }
+}
+
+/** A load of the driver sets up the fabric again. It does not end faults of GPUs: see `endFaults`. */
+function afterLoad({ fabric: _, ...memory }: XidMemory, timeMs: number | undefined): XidMemory {
+  return { ...memory, switches: new Map(), ...(timeMs !== undefined && { driverLoadedAtMs: timeMs }) };
 }
 
 function withXid(memory: XidMemory, line: XidLine, place: RecordPlace): XidMemory {
   const after = changeGpu(memory, line.pciAddress, (gpu) =>
     once(gpu, place, () => rememberNamedCause(rememberXid(gpu, line, place), line, place)),
   );
-  return after === memory ? memory : withVictims(after, line, place);
+  if (after === memory) return memory;
+  return isLinkError(line.causedBy ?? line.xid) ? withFabric(withVictims(after), place.timeMs) : withoutReset(after, line);
 }
 
 function changeGpu(memory: XidMemory, pciAddress: string, change: (gpu: GpuMemory) => GpuMemory): XidMemory {
@@ -280,22 +217,58 @@ function rememberNamedCause(gpu: GpuMemory, removal: XidLine, place: RecordPlace
   return { ...gpu, tallies: [...gpu.tallies, { ...tally, count: 0 }] };
 }
 
-/** Tells source and victims apart: an error of the other end of a link, while another GPU tells an error of its own. */
-function withVictims(memory: XidMemory, { xid, pciAddress, causedBy = xid }: XidLine, place: RecordPlace): XidMemory {
-  if (causedBy !== LINK_SOURCE && causedBy !== LINK_VICTIM) return memory;
+/** Tells source and victims of NVLink errors apart. */
+function withVictims(memory: XidMemory): XidMemory {
+  const faults = [...memory.gpus].flatMap(([device, { tallies }]) =>
+    tallies
+      .filter(({ xid }) => isLinkError(xid))
+      .map((tally) => ({
+        ...{ device, tally, code: linkCode(tally.line), atMs: tally.lastMs, isOpen: tally.isOpen },
+        isFatal: tally.line.nvlink?.isFatal === true,
+      })),
+  );
+  const victims = new Map([...rootCauses(LINK_RULES, faults)].map(([victim, source]) => [victim.tally, source]));
+  if (victims.size === 0) return memory;
+  const change = (tally: XidTally): XidTally => {
+    const source = victims.get(tally);
+    if (source === undefined) return tally;
+    return { ...tally, judgement: judgeVictim(tally.judgement, source.device, source.tally.xid), causedBy: source.device, isOpen: false };
+  };
+  return { ...memory, gpus: new Map([...memory.gpus].map(([key, gpu]) => [key, { ...gpu, tallies: gpu.tallies.map(change) }])) };
+}
+
+/** NVLink errors of two GPUs within this time are one fault of the fabric: as long as the first of them counts. */
+const ONE_FABRIC_MS = 600_000;
+/** Links fail after a program that crashed on another GPU. */
+const AFTER_CRASH_MS = 60_000;
+
+/**
+ * NVLink errors that no line calls fatal, on several GPUs, without a source: the fabric can stay broken for all pairs of GPUs until it is set up
+ * again, as on boards with B200 and B300. The crash of a program explains them, because its peers lose their links with it.
+ */
+function withFabric(memory: XidMemory, atMs: number | undefined): XidMemory {
+  if (atMs === undefined) return memory;
+  const isNear = ({ lastMs }: XidTally, ms: number): boolean => lastMs !== undefined && Math.abs(atMs - lastMs) <= ms;
   const gpus = [...memory.gpus];
-  const isNear = ({ lastMs }: XidTally): boolean =>
-    lastMs !== undefined && place.timeMs !== undefined && Math.abs(place.timeMs - lastMs) <= SAME_LINK_FAULT_MS;
-  const isSource = ([, { tallies }]: (typeof gpus)[number]): boolean => tallies.some((tally) => tally.xid === LINK_SOURCE && isNear(tally));
-  const sources = gpus.filter(isSource).map(([key]) => key);
-  const own = gpuKey(pciAddress);
-  // The line of a source concerns all other GPUs, and that of a victim itself.
-  const isMeant = (key: string): boolean => !sources.includes(key) && (causedBy === LINK_SOURCE || key === own);
-  const [source] = sources;
-  if (source === undefined || !gpus.some(([key]) => isMeant(key))) return memory;
-  const change = (tally: XidTally): XidTally =>
-    tally.xid === LINK_VICTIM && isNear(tally) ? { ...tally, judgement: judgeVictim(tally.judgement, source), isOpen: false } : tally;
-  return { ...memory, gpus: new Map(gpus.map(([key, gpu]) => [key, isMeant(key) ? { ...gpu, tallies: gpu.tallies.map(change) } : gpu])) };
+  const isHit = (tally: XidTally): boolean => isLinkError(tally.xid) && tally.causedBy === undefined && !tally.isOpen;
+  const isCrash = (tally: XidTally): boolean =>
+    tally.judgement.class === 'Application' && tally.xid !== CHANNELS_REMOVED && isNear(tally, AFTER_CRASH_MS);
+  const isVictim = (key: string): boolean => memory.gpus.get(key)?.tallies.some(({ causedBy }) => causedBy !== undefined) === true;
+  const known = [...(memory.fabric ?? [])].filter((key) => !isVictim(key));
+  const hit = gpus.filter(([, { tallies }]) => tallies.some((tally) => isHit(tally) && isNear(tally, ONE_FABRIC_MS))).map(([key]) => key);
+  const isCrashed = known.length === 0 && gpus.some(([, { tallies }]) => tallies.some(isCrash));
+  const all = new Set([...known, ...(isCrashed ? [] : hit)]);
+  if (all.size >= 2) return { ...memory, fabric: all };
+  return memory.fabric === undefined ? memory : { ...memory, fabric: NO_GPUS };
+}
+
+const NO_GPUS: ReadonlySet<string> = new Set();
+
+/** A reset of a GPU sets up its part of the fabric again. */
+function withoutReset(memory: XidMemory, { xid, recoveryAction, pciAddress }: XidLine): XidMemory {
+  const key = gpuKey(pciAddress);
+  if (xid !== 154 || recoveryAction?.action !== 'none' || memory.fabric?.has(key) !== true) return memory;
+  return { ...memory, fabric: new Set([...memory.fabric].filter((other) => other !== key)) };
 }
 
 /** Reason why the faults of a GPU have ended although the log has no line about it. */

@@ -10,8 +10,8 @@ import type { Collection, DeviceReport } from '../../../src/model/collection.ts'
 import type { Device } from '../../../src/model/device.ts';
 import { minutes, seconds } from '../../../src/model/duration.ts';
 import type { Probe } from '../../../src/probes/family.ts';
-import { logConditions } from '../../../src/probes/nvidia/conditions.ts';
 import { KernelLogProbe } from '../../../src/probes/nvidia/kernel-log.ts';
+import { logConditions } from '../../../src/probes/nvidia/log-findings.ts';
 import { readAt } from '../../health/one-device.ts';
 
 const BOOT_MS = Date.parse('2026-01-01T00:00:00Z');

@@ -22,6 +22,8 @@ const instance = (gpuInstance: number, computeInstance: number): Device =>
 interface Seen {
   readonly faults: readonly (Fault & { readonly device: string })[];
   readonly holding: readonly string[];
+  /** The device that is the source of a finding, by device and instance. */
+  readonly sources: Readonly<Record<string, string>>;
 }
 
 /** A node whose log has these records, as `/dev/kmsg` gives them, and whose GPUs are read a second after the last one. */
@@ -49,6 +51,13 @@ async function seen(
   await probe.close();
   node.remove();
   return {
+    sources: Object.fromEntries(
+      found.flatMap(({ device: { id }, outOfBand }) =>
+        (outOfBand?.findings ?? []).flatMap(({ instance: part, causedBy }) =>
+          causedBy === undefined ? [] : [[`${id} ${part}`, causedBy]],
+        ),
+      ),
+    ),
     faults: found.flatMap(({ device: { id }, faults = [] }) => faults.map((fault) => ({ ...fault, device: id }))),
     holding: found.flatMap(({ device: { id }, outOfBand }) =>
       (outOfBand?.findings ?? [])
@@ -153,8 +162,11 @@ describe('a removal of channels that names its cause', () => {
     const found = await seen(lines(order), devices);
     expect(outOfService(found)).toEqual(['dc']);
     expect(found.holding.filter((line) => line.includes('145')).map((line) => line.split(':', 1)[0])).toEqual(
-      expect.arrayContaining(['ed', 'ba', '97'].map((bus) => `${bus} XidPassing/145 degraded restart-workload`)),
+      expect.arrayContaining(['ed', 'ba', '97'].map((bus) => `${bus} XidPassing/145 info restart-workload`)),
     );
+    expect(found.sources).toEqual(Object.fromEntries(['ed', 'ba', '97'].map((bus) => [`${bus} 145`, 'dc'])));
+    // What failed together has a source, so it is no fault of the fabric.
+    expect(found.holding.join('\n')).not.toContain('FabricFault');
     // One fault for the channels of one process, and none for the line that nobody saw.
     expect(found.faults.map(({ device, code, count, process }) => `${device} ${code} ${count} ${process?.pid}`).sort()).toEqual(
       ['dc', 'ed', 'ba', '97'].map((bus) => `${bus} 45 1 ${18_000 + buses.indexOf(bus)}`).sort(),
@@ -165,6 +177,60 @@ describe('a removal of channels that names its cause', () => {
     expect(outOfService(await seen(lines([['ed', 145]]), devices))).toEqual([]);
     const own = '3,1,1000000,-;NVRM: Xid (PCI:0000:ed:00): 145, RLW_CTRL Fatal XC0 i0 Link 08 (0x00000001)\n';
     expect(outOfService(await seen(own, devices))).toEqual(['ed']);
+  });
+});
+
+describe('NVLink errors of several GPUs', () => {
+  const buses = ['66', '76', 'a1', 'b1'];
+  const devices = buses.map((bus) => gpu(1, { id: bus, pciAddress: `0000:${bus}:00.0` }));
+  const line = (bus: string, seq: number, text: string): string => `3,${seq},${seq * 100_000},-;NVRM: Xid (PCI:0000:${bus}:00): ${text}\n`;
+  const link = (bus: string, seq: number, severity: string, xid = 145): string =>
+    line(bus, seq, `${xid}, ${xid === 149 ? 'NETIR_LINK_EVT' : 'RLW_RXPIPE'} ${severity} XC0 i0 Link 11 (0x00000001 0x00000000)`);
+  const shown = ({ holding }: Seen): readonly string[] => holding.map((each) => each.split(':', 1)[0] as string);
+
+  it('that no line calls fatal are a fault of the fabric, for information on the GPUs without an error', async () => {
+    const found = await seen(link('66', 1, 'Nonfatal') + link('76', 2, 'Nonfatal'), devices);
+    expect(shown(found)).toEqual([
+      '66 XidPassing/145 degraded inspect',
+      '66 FabricFault/undefined undefined undefined',
+      '76 XidPassing/145 degraded inspect',
+      '76 FabricFault/undefined undefined undefined',
+      'a1 FabricFault/undefined info undefined',
+      'b1 FabricFault/undefined info undefined',
+    ]);
+  });
+
+  it('after the crash of a program, on one GPU, or at other times are not', async () => {
+    const crash = line('a1', 1, '31, pid=7, name=python, Ch 00000008, intr 00000000');
+    const isOf = (found: Seen): boolean => found.holding.join().includes('FabricFault');
+    expect(isOf(await seen(crash + link('66', 2, 'Nonfatal') + link('76', 3, 'Nonfatal'), devices))).toBe(false);
+    expect(isOf(await seen(link('66', 1, 'Nonfatal') + link('66', 2, 'Nonfatal'), devices))).toBe(false);
+    const loaded = '6,9,950000,-;NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  595.71.05  Release Build\n';
+    expect(isOf(await seen(link('66', 1, 'Nonfatal') + link('76', 2, 'Nonfatal') + loaded, devices))).toBe(false);
+  });
+
+  it('have the fatal one as their source, and the event of a link before the report of the other end', async () => {
+    const fatal = await seen(link('76', 1, 'Nonfatal') + link('a1', 2, 'Nonfatal', 146) + link('66', 3, 'Fatal', 144), devices);
+    expect(shown(fatal)).toEqual([
+      '66 Xid/144 fatal reset',
+      '76 XidPassing/145 info restart-workload',
+      'a1 XidPassing/146 info restart-workload',
+    ]);
+    expect(fatal.sources).toEqual({ '76 145': '66', 'a1 146': '66' });
+    const own = await seen(link('76', 1, 'Fatal') + link('66', 2, 'Fatal', 149) + link('a1', 3, 'Fatal', 149), devices);
+    expect(own.sources).toEqual({ '76 145': '66' });
+    expect(shown(own)).toEqual(['66 Xid/149 fatal reset', '76 XidPassing/145 info restart-workload', 'a1 Xid/149 fatal reset']);
+    expect(own.faults.map(({ device, code, severity, remedy }) => [device, code, severity, remedy])).toEqual([
+      ['66', '149', 'fatal', 'reset'],
+      ['76', '145', 'info', 'restart-workload'],
+      ['a1', '149', 'fatal', 'reset'],
+    ]);
+  });
+
+  it('that are fatal do not follow from one that is not', async () => {
+    const found = await seen(link('76', 1, 'Fatal') + link('66', 2, 'Nonfatal', 149), devices);
+    expect(shown(found)).toContain('76 Xid/145 fatal reset');
+    expect(found.sources).toEqual({});
   });
 });
 

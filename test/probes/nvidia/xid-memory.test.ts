@@ -4,18 +4,11 @@ import { type KmsgRecord, parseKmsgRecord } from '../../../src/host/kernel-log/r
 import type { Device } from '../../../src/model/device.ts';
 import { NO_MARK } from '../../../src/model/fault.ts';
 import type { Finding } from '../../../src/model/health.ts';
-import { logConditions } from '../../../src/probes/nvidia/conditions.ts';
-import { type XidReport, xidReports } from '../../../src/probes/nvidia/log-findings.ts';
+import { logConditions, type XidReport, xidReports } from '../../../src/probes/nvidia/log-findings.ts';
 import { faultsOf, XidFaults } from '../../../src/probes/nvidia/xid-faults.ts';
 import { parseNvidiaLine } from '../../../src/probes/nvidia/xid-line.ts';
-import {
-  BEFORE_CAUSE_MS,
-  CHANNELS_REMOVED,
-  EMPTY_MEMORY,
-  endFaults,
-  rememberLine,
-  type XidMemory,
-} from '../../../src/probes/nvidia/xid-memory.ts';
+import { EMPTY_MEMORY, endFaults, rememberLine, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
+import { BEFORE_CAUSE_MS, CHANNELS_REMOVED } from '../../../src/probes/nvidia/xid-table.ts';
 import { escaped } from '../../support/forged-records.ts';
 
 const T0 = Date.parse('2026-01-01T00:00:00Z');
@@ -95,7 +88,7 @@ const to = (index: number, from: number, action: number): string =>
 
 /** `device: xid count` of the faults. */
 function counts(log: Log, devices: readonly Device[] = eight): readonly string[] {
-  const found = faultsOf(log.faults.take(log.nowMs), devices, { processOf: () => undefined, isServed: () => false });
+  const found = faultsOf(log.faults.take(log.nowMs), devices, { processOf: () => undefined, memory: log.memory, isServed: () => false });
   return [...found]
     .flatMap(([id, faults]) => {
       const codes = [...new Set(faults.map(({ code }) => code))].sort();

@@ -8,18 +8,10 @@ import { createPolicy, type PolicyInput } from '../../../src/health/policy/polic
 import { type KmsgReader, openKmsg } from '../../../src/host/kernel-log/reader.ts';
 import type { Device } from '../../../src/model/device.ts';
 import { minutes, seconds } from '../../../src/model/duration.ts';
-import { logConditions } from '../../../src/probes/nvidia/conditions.ts';
-import { xidReports } from '../../../src/probes/nvidia/log-findings.ts';
+import { logConditions, xidReports } from '../../../src/probes/nvidia/log-findings.ts';
 import { parseNvidiaLine } from '../../../src/probes/nvidia/xid-line.ts';
-import {
-  BEFORE_CAUSE_MS,
-  CHANNELS_REMOVED,
-  EMPTY_MEMORY,
-  endFaults,
-  rememberLine,
-  type XidMemory,
-} from '../../../src/probes/nvidia/xid-memory.ts';
-import { XID_TABLE } from '../../../src/probes/nvidia/xid-table.ts';
+import { EMPTY_MEMORY, endFaults, rememberLine, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
+import { BEFORE_CAUSE_MS, CHANNELS_REMOVED, XID_TABLE } from '../../../src/probes/nvidia/xid-table.ts';
 import { readAt } from '../../health/one-device.ts';
 
 const BOOT_MS = Date.parse('2026-01-01T00:00:00Z');
