@@ -1,7 +1,11 @@
 import { defineConfig } from 'vitest/config';
 import { mutation } from './test/oracle/mutation.ts';
+import { LongestFirst } from './test/support/longest-first.ts';
 import { filesOf } from './test/support/projects.ts';
 import { ShortReport } from './test/support/report.ts';
+
+/** Workers of tests that wait for real programs: more than a machine has processors. */
+const WAITING = 5;
 
 /** Bundles the program, and ends what tests started. */
 const PROGRAM_SETUP = 'test/support/program.ts';
@@ -15,14 +19,14 @@ export default defineConfig({
     expect: { poll: { timeout: 40_000, interval: 20 } },
     pool: 'forks',
     reporters: [new ShortReport()],
-    // Most tests wait for real programs, so they take more workers than a machine has processors.
-    maxWorkers: 3,
+    maxWorkers: WAITING,
+    sequence: { sequencer: LongestFirst },
     // A machine that others use too delays the processes of a test. The report names each test that needed another run.
     retry: process.env.CI === undefined ? 0 : 2,
     projects: [
       { extends: true, test: { name: 'floors', include: ['test/floors.test.ts'] } },
-      // What a file says decides which of these three runs it: test/support/projects.ts.
-      { extends: true, test: { name: 'pure', include: filesOf('pure'), isolate: false } },
+      // What a file says decides which of these three runs it: test/support/projects.ts. The pure ones wait for nothing, and come last.
+      { extends: true, test: { name: 'pure', include: filesOf('pure'), isolate: false, maxWorkers: 2, sequence: { groupOrder: 1 } } },
       { extends: true, test: { name: 'tests', include: filesOf('tests'), globalSetup: PROGRAM_SETUP } },
       { extends: true, test: { name: 'programs', include: filesOf('programs'), globalSetup: PROGRAM_SETUP } },
       {

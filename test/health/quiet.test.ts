@@ -4,6 +4,7 @@ import type { HealthInput } from '../../src/health/engine/judge-device.ts';
 import { deviceKey } from '../../src/model/device.ts';
 import type { SourceFindings } from '../../src/model/device-record.ts';
 import type { Finding } from '../../src/model/health.ts';
+import { repetitions } from '../support/repetitions.ts';
 import { type Choose, seeded } from '../support/seeded.ts';
 import { device, found, policyFor, START, spec } from './one-device.ts';
 
@@ -79,7 +80,7 @@ class Node {
 }
 
 describe('a device that reports what it reported before', () => {
-  it.each(Array.from({ length: 40 }, (_, seed) => seed + 1))(
+  it.each(Array.from({ length: repetitions(12, 40) }, (_, seed) => seed + 1))(
     'has the verdict and the memory of one that is judged anew (seed %i)',
     (seed) => {
       const pick = seeded(seed);

@@ -5,7 +5,7 @@ import { type OracleFamily, PACES_MS } from './family.ts';
 import { describeActions, isWithKubelet, makeHistory, runHistory, shrink } from './history.ts';
 
 /** `ORACLE_HISTORIES=10000 ORACLE_SEED=1 npx vitest run test/probes/fpga/oracle.test.ts`. */
-const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? repetitions(10, 40));
+const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? repetitions(6, 40));
 const FIRST_SEED = Number(process.env.ORACLE_SEED ?? 1);
 
 /** Chooses the pace of the sources of each history. A family has one object for each pace, because its machine is built once. */

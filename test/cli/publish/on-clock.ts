@@ -23,10 +23,13 @@ export class PublisherOnClock {
   readonly clock = new VirtualClock();
   /** Messages that were logged, with their details. */
   readonly told: string[] = [];
-  view: AgentView | undefined;
+  view: AgentView | 'away' | undefined;
+  /** Called when an answer is there, before the publisher has it. */
+  answered: (method: string) => void = () => {};
   ask: Ask = async () => ({});
   kubernetes: Kubernetes = { call: () => Promise.reject(new Error('not started')) };
   #publisher: Publisher | undefined;
+  #given: object = {};
   #onTheWire = 0;
 
   async start(settings: object = {}): Promise<void> {
@@ -40,9 +43,16 @@ export class PublisherOnClock {
         this.#onTheWire += 1;
         return await client.call(...words).finally(() => {
           this.#onTheWire -= 1;
+          this.answered(words[0]);
         });
       },
     };
+    this.begin(settings);
+  }
+
+  /** Another publisher. The one before goes on unless it was stopped. */
+  begin(settings: object = this.#given): void {
+    this.#given = settings;
     const log = (message: string, fields: object = {}): void => void this.told.push(`${message} ${JSON.stringify(fields)}`);
     const logger = { debug: log, info: log, warn: log, error: log };
     const changes = createChangeLog(logger, () => this.clock.monotonic());
@@ -52,15 +62,20 @@ export class PublisherOnClock {
     this.#publisher = new Publisher({ ...parts, ask: (path) => this.ask(path), view: () => this.view }, given);
   }
 
-  /** Lets time pass, with a message of the agent each ten seconds. */
-  async pass(ms: number): Promise<void> {
-    for (let passedMs = 0; passedMs < ms; passedMs += seconds(10)) {
+  /** Lets time pass, with messages of the agent: each ten seconds, as the feed does. */
+  async pass(ms: number, heartbeatMs: number = seconds(10)): Promise<void> {
+    for (let passedMs = 0; passedMs < ms; passedMs += heartbeatMs) {
       this.#publisher?.wake();
       await this.#settle();
-      await this.clock.advance(Math.min(seconds(10), ms - passedMs), () => this.#settle());
+      await this.clock.advance(Math.min(heartbeatMs, ms - passedMs), () => this.#settle());
     }
   }
 
+  async stop(): Promise<void> {
+    await this.#publisher?.stop();
+  }
+
+  /** Waits until no request is on the wire. No time of the clock passes meanwhile. */
   async #settle(): Promise<void> {
     for (let quiet = 0; quiet < 3; quiet = this.#onTheWire === 0 ? quiet + 1 : 0) await new Promise((resolve) => setImmediate(resolve));
   }

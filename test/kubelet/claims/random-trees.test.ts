@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Claim } from '../../../src/model/allocation.ts';
 import { claimDeviceKey } from '../../../src/model/claim-hardware.ts';
+import { repetitions } from '../../support/repetitions.ts';
 import { seededRandom } from '../../support/seeded.ts';
 import { ClaimTree, claimOf, held, objectText, PCI, type Written } from './claim-tree.ts';
 
@@ -66,7 +67,7 @@ async function wrongAndLost(seed: number, count: number): Promise<{ wrong: reado
 }
 
 describe('random trees of metadata', () => {
-  it.each(Array.from({ length: 12 }, (_, seed) => seed))('name no wrong hardware, seed %i', async (seed) => {
+  it.each(Array.from({ length: repetitions(4, 12) }, (_, seed) => seed))('name no wrong hardware, seed %i', async (seed) => {
     expect(await wrongAndLost(seed, 150)).toMatchObject({ wrong: [], lost: [] });
   });
 
