@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { goldenPage } from '../support/golden-samples.ts';
 
 /** One series as a page names it. Labels without a value are only named. */
 export interface NamedSeries {
@@ -49,10 +50,10 @@ export const contract: ReadonlyMap<string, readonly string[]> = new Map(
 
 /** Pairs of label and value that exist on some machine of the golden pages, as `metric label="value"`. */
 export function goldenValues(): ReadonlySet<string> {
-  const pages = readdirSync('test/probes', { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('expected.prom'));
+  const pages = readdirSync('test/probes', { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('/expected.txt'));
   const pairs = new Set<string>();
   for (const path of pages) {
-    for (const line of readFileSync(`test/probes/${path}`, 'utf8').split('\n')) {
+    for (const line of goldenPage(`test/probes/${path}`).split('\n')) {
       const [, metric = '', labels = ''] = /^(\w+)\{(.*)\} /.exec(line) ?? [];
       for (const [pair] of labels.matchAll(/\w+="[^"]*"/g)) pairs.add(`${metric} ${pair}`);
     }

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { areThere, CAPTURES, skipped } from '../support/captures.ts';
+import { goldenPage } from '../support/golden-samples.ts';
 import { buildMachine, readMachine } from '../support/machine.ts';
 import { PROGRAM } from '../support/program.ts';
 import { compared, documentFigures } from './figures.ts';
@@ -58,7 +59,7 @@ describe.each(MACHINES)('the document of the machine %s', (name) => {
     const folder = join('test/probes/nvidia', name);
     const machine = buildMachine(readMachine(join(folder, 'machine.yaml'))).root;
     try {
-      const page = new Page(readFileSync(join(folder, 'expected.prom'), 'utf8'));
+      const page = new Page(goldenPage(join(folder, 'expected.txt')));
       const lines = documentFigures(new Smi(join(machine, 'bin/nvidia-smi')).document()).map((figure) => compared(figure, page, page));
       expect(lines.filter(({ verdict }) => verdict === 'different')).toEqual([]);
       expect(lines.filter(({ verdict }) => verdict === 'equal').length).toBeGreaterThan(3);

@@ -11,6 +11,7 @@ import type { Snapshot } from '../../src/model/snapshot.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
 import type { OracleFamily } from '../oracle/family.ts';
+import { linesOfSamples } from '../support/golden-samples.ts';
 import { buildMachine, type Machine, readMachine } from '../support/machine.ts';
 import { probeOptions } from '../support/probe-options.ts';
 import { familyState, lookAt, podResources } from '../support/snapshots.ts';
@@ -74,8 +75,7 @@ const codeOf = (family: string, part: string): string =>
 /** What a golden machine gives, with `{root}` in place of its temporary directory. */
 interface Golden {
   readonly collection: Collection;
-  readonly page: string;
-  readonly facts: string;
+  readonly lines: string;
 }
 
 const loadFamily = async (name: string): Promise<DeviceFamily> => await (familyLoaders[name] as () => Promise<DeviceFamily>)();
@@ -88,15 +88,16 @@ async function readGolden({ family: familyName, folder }: (typeof cases)[number]
     const collection = await collect(family, machine, file.reads);
     const snapshot = snapshotOf(family, collection);
     const page = await createExposition({ families: [family], snapshot: () => snapshot, agent: () => NO_STATS }).devices();
-    const facts = factsOf(collection).replaceAll(machine.root, '{root}');
-    return { collection, page: samplesOf(page), facts };
+    const samples = linesOfSamples(
+      page,
+      collection.reports.map(({ device }) => device.id),
+    );
+    const lines = [...factsOf(collection), ...samples].map((line) => `${line}\n`);
+    return { collection, lines: lines.join('').replaceAll(machine.root, '{root}') };
   } finally {
     machine.remove();
   }
 }
-
-/** Only the samples: `test/metrics/contract.txt` has the type of each metric. */
-const samplesOf = (page: string): string => page.replaceAll(/^(?:#.*)?\n/gm, '');
 
 const goldenByFolder = new Map<string, Promise<Golden>>();
 
@@ -131,7 +132,7 @@ const PARTS: Readonly<Record<string, (report: DeviceReport) => readonly object[]
 };
 
 /** A line for each problem, device and finding. A finding that several devices have stands once, with their numbers. */
-function factsOf({ listing, problems, reports }: Collection): string {
+function factsOf({ listing, problems, reports }: Collection): readonly string[] {
   const lines = [`listing ${listing}`, ...problems.map((problem) => `problem ${written(problem)}`)];
   reports.forEach((report, index) => {
     const parts = Object.entries(PARTS).flatMap(([name, of]) => (of(report) === undefined ? [] : [name]));
@@ -144,12 +145,12 @@ function factsOf({ listing, problems, reports }: Collection): string {
     });
     lines.push(...[...devices].map(([text, numbers]) => `${name} ${numbers} ${text}`));
   }
-  return `${lines.join('\n')}\n`;
+  return lines;
 }
 
 describe.each(cases)('$family on the machine $name', (machine) => {
   it('gives its golden page and findings', async () => {
-    const { collection, page, facts } = await goldenOf(machine);
+    const { collection, lines } = await goldenOf(machine);
     const family = await loadFamily(machine.family);
     const declared = new Set(family.metrics.map((metric) => metric.name));
     for (const { device, read, outOfBand } of collection.reports) {
@@ -175,12 +176,11 @@ describe.each(cases)('$family on the machine $name', (machine) => {
     }
     const codes = family.problems.map(({ code }) => code);
     for (const { code } of collection.problems) expect(codes, codeOf(machine.family, 'declaration')).toContain(code);
-    const differs = (name: string): string =>
-      `${join(machine.folder, name)} differs: correct the code, or run "npm test -- conformance -u" and check the file`;
     const { like, isReadAlike } = readMachine(join(machine.folder, 'machine.yaml'));
     const folder = isReadAlike === true ? join(machine.folder, '..', like as string) : machine.folder;
-    await expect(page, differs('expected.prom')).toMatchFileSnapshot(join(process.cwd(), folder, 'expected.prom'));
-    await expect(facts, differs('expected.txt')).toMatchFileSnapshot(join(process.cwd(), folder, 'expected.txt'));
+    const path = join(folder, 'expected.txt');
+    const hint = `${path} differs: correct the code, or run "npm test -- conformance -u" and check the file`;
+    await expect(lines, hint).toMatchFileSnapshot(join(process.cwd(), path));
   });
 });
 
