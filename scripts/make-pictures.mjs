@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { chromium } from 'playwright-core';
+import { apngOf } from './pictures/apng.mjs';
 import { listScreen, topScreen } from './pictures/screen.mjs';
 import { svgOf } from './pictures/svg.mjs';
 
@@ -31,6 +32,9 @@ const FAULTS = [
 /** The charts of the page need readings from before the faults, and both faults count after half a minute. */
 const HEALTHY_MS = 150_000;
 const SICK_MS = 60_000;
+/** The moving picture of the README: a fault, and what the page says of it. */
+const STORY = { width: 1_280, height: 720, scale: 0.7 };
+const LOST = 'GPU-5e1f0000-0000-4000-8000-000000000003';
 
 if (!existsSync(BROWSER)) throw new Error(`${BROWSER} is missing: install the package chromium`);
 const directory = mkdtempSync(join(tmpdir(), 'pictures-'));
@@ -47,6 +51,7 @@ const browser = await chromium.launch({ executablePath: BROWSER, args: QUIET });
 try {
   await until('a page with holders', async () => (await (await fetch(`${url}/metrics`)).text()).includes('container_device_allocation{'));
   await sleep(HEALTHY_MS);
+  const before = await frame('/');
   for (const words of FAULTS) spawnSync(process.execPath, [MAIN, 'demo', 'fault', ...words], { env, stdio: 'inherit' });
   await sleep(SICK_MS);
   await until('a sick GPU', async () =>
@@ -57,6 +62,17 @@ try {
     await picture(`overview-${colorScheme}`, colorScheme, '/');
     await picture(`device-${colorScheme}`, colorScheme, `/devices/nvidia/${SICK}`);
   }
+  spawnSync(process.execPath, [MAIN, 'demo', 'fault', 'clear'], { env, stdio: 'inherit' });
+  const holder = await holderOf(LOST);
+  spawnSync(process.execPath, [MAIN, 'demo', 'fault', 'xid79', LOST], { env, stdio: 'inherit' });
+  await until('a lost GPU', async () => (await (await fetch(`${url}/metrics`)).text()).includes(`device_healthy{device="${LOST}"} 0`));
+  const incidents = async () => (await (await fetch(`${url}/api/v1/incidents`)).json()).incidents ?? [];
+  await until('a record of the lost GPU', async () => (await incidents()).some(({ device }) => JSON.stringify(device).includes(LOST)));
+  const { id } = (await incidents()).find(({ device }) => JSON.stringify(device).includes(LOST));
+  const paths = ['/', `/devices/nvidia/${LOST}`, `/incidents/${id}`, `/pods/${holder}`];
+  const story = [{ png: before, seconds: 2 }];
+  for (const path of paths) story.push({ png: await frame(path), seconds: 3.5 });
+  writeFileSync(join(TO, 'story.png'), apngOf(story));
   const screen = (await topScreen(MAIN, env)) ?? listScreen(MAIN, welcome);
   writeFileSync(join(TO, 'terminal.svg'), svgOf(screen));
 } finally {
@@ -80,6 +96,29 @@ async function picture(name, colorScheme, path) {
   }
   writeFileSync(join(TO, `${name}.png`), png);
   await context.close();
+}
+
+async function frame(path) {
+  const { width, height, scale } = STORY;
+  const context = await browser.newContext({
+    viewport: { width, height },
+    deviceScaleFactor: scale,
+    colorScheme: 'light',
+    reducedMotion: 'reduce',
+  });
+  const page = await context.newPage();
+  await page.goto(url + path, { waitUntil: 'load' });
+  await sleep(2_500);
+  const png = await page.screenshot();
+  await context.close();
+  return png;
+}
+
+/** `namespace/pod` of who holds a device. */
+async function holderOf(device) {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const line = text.split('\n').find((one) => one.startsWith('container_device_allocation{') && one.includes(`device="${device}"`)) ?? '';
+  return ['namespace', 'pod'].map((name) => new RegExp(`${name}="([^"]*)"`).exec(line)?.[1]).join('/');
 }
 
 async function until(what, condition) {
