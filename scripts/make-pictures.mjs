@@ -66,7 +66,7 @@ try {
   const holder = await holderOf(LOST);
   spawnSync(process.execPath, [MAIN, 'demo', 'fault', 'xid79', LOST], { env, stdio: 'inherit' });
   await until('a lost GPU', async () => (await (await fetch(`${url}/metrics`)).text()).includes(`device_healthy{device="${LOST}"} 0`));
-  const incidents = async () => (await (await fetch(`${url}/api/v1/incidents`)).json()).incidents ?? [];
+  const incidents = async () => (await (await fetch(`${url}/api/incidents`)).json()).incidents ?? [];
   await until('a record of the lost GPU', async () => (await incidents()).some(({ device }) => JSON.stringify(device).includes(LOST)));
   const { id } = (await incidents()).find(({ device }) => JSON.stringify(device).includes(LOST));
   const paths = ['/', `/devices/nvidia/${LOST}`, `/incidents/${id}`, `/pods/${holder}`];

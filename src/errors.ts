@@ -64,7 +64,7 @@ export const errors = {
   'family-file-unreadable': {
     message: 'family declaration {file} cannot be used: {problem}',
     remedy:
-      'Correct the file or remove it from the directory of --family.dir. It must be a regular file of 256 KiB at most, and only root may replace a shipped family.',
+      'Check the path. The file must be a regular file of 256 KiB at most, and only root may replace a shipped family; a file that shall not be used is removed from the directory of --family.dir.',
     exit: 2,
   },
   'family-file-untrusted': {
@@ -120,7 +120,7 @@ export const errors = {
   },
   'capture-unreadable': {
     message: 'the capture {file} cannot be read: {problem}',
-    remedy: 'Use an archive that "device-agent capture" wrote, and copy it again in binary mode if it is damaged.',
+    remedy: 'Check the path. The file must be an archive that "device-agent capture" wrote; copy it again in binary mode if it is damaged.',
     exit: 2,
   },
   'demo-absent': {

@@ -14,7 +14,9 @@ interface Explained {
 /** Says how near the devices of a pod are to each other and to its CPUs, with reasons. Asks the agent, or reads once without one. */
 export async function runExplain(context: CommandContext): Promise<Ending> {
   const { options, output } = context;
-  const { namespace, pod } = podOption(String(options.pod ?? ''));
+  if (typeof options.pod !== 'string')
+    throw new UserError('flag-invalid', { flag: '--pod', problem: 'is missing: name the pod, such as --pod training/worker-0' });
+  const { namespace, pod } = podOption(options.pod);
   const { answer } = await askFor(context)(`/api/v1/explain/${namespace}/${pod}`);
   if (answer?.status === 503) throw new UserError('agent-not-ready', {});
   const asked = answer?.body as Partial<Explained> | undefined | null;

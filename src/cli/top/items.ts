@@ -4,6 +4,8 @@ import { type BoardView, VIEW_STATES, type ViewGroup, type ViewRow, type ViewSor
 /** Values of `--by`, and what they are on the page. */
 export const GROUPS: Readonly<Record<string, ViewGroup>> = { device: 'tree', pod: 'pod', node: 'topology' };
 
+const NO_DEVICE = 'There is no device. "device-agent doctor" says what is missing, "device-agent demo" shows a simulated node.';
+
 /** One line of the list: a device, a title above devices, or a sentence below them. */
 export interface Item {
   /** Stays the same over refreshes. */
@@ -27,8 +29,7 @@ export function itemsOf(board: Board, { filter, sort, group }: Wanted): readonly
     ...(title === undefined ? [] : [{ id: `title ${title}`, title }]),
     ...list.map((row): Item => ({ id: `${title ?? ''}\u0000${row.row.key}`, row })),
   ]);
-  const first =
-    rows.length > 0 ? rows : [{ id: 'none', note: board.devices.length === 0 ? 'There is no device.' : 'No row matches the filter.' }];
+  const first = rows.length > 0 ? rows : [{ id: 'none', note: board.devices.length === 0 ? NO_DEVICE : 'No row matches the filter.' }];
   return [...first, ...problemItems(board), ...unresolvedItems(board)];
 }
 
