@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/sim/tree-writer.ts';
 import { hardwareOf } from '../support/hardware.ts';
 import { removeAsKernel } from '../support/kernel-files.ts';
+import { PROGRAM } from '../support/program.ts';
 import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
 
 let root: string;
@@ -18,7 +19,7 @@ beforeAll(() => {
   root = mkdtempSync(join(tmpdir(), 'device-agent-bundle-'));
   elsewhere = join(root, 'elsewhere');
   mkdirSync(elsewhere);
-  execFileSync(process.execPath, ['scripts/bundle.mjs', join(root, 'program')], { stdio: 'pipe' });
+  cpSync(dirname(PROGRAM), join(root, 'program'), { recursive: true });
   const hardware = hardwareOf(infiniband, { infiniband: 2 });
   new TreeWriter(root).apply(hardware);
   flags = [

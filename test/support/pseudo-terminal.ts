@@ -10,7 +10,7 @@ export interface TerminalEnd {
   readonly areModesRestored: boolean;
 }
 
-const LIMIT_MS = 15_000;
+const LIMIT_MS = 40_000;
 
 /** A command on a real pseudo-terminal, with what its user sees: the bytes rendered by xterm.js. */
 export class PseudoTerminal {

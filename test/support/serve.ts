@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { PROGRAM } from './program.ts';
 
 const OUTPUT: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe'];
-const START_MS = 30_000;
+const START_MS = 40_000;
 
 /** An agent in a process of its own. */
 export interface ServedAgent {

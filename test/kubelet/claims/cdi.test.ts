@@ -95,7 +95,7 @@ describe('CDI specs', () => {
   it('are read again for a name that another claim adds', async () => {
     const tree = new ClaimTree();
     tree.write('run-cdi/x.yaml', YAML);
-    expect(await tree.of(claim)).toHaveLength(1);
+    await expect.poll(() => tree.of(claim)).toHaveLength(1);
     expect(await tree.of(claimOf({ device: 'gpu-1', cdiDevices: ['example.com/gpu=b'] }))).toEqual([
       { by: 'cdi', deviceNodes: ['/dev/gpu1'] },
     ]);
