@@ -153,7 +153,7 @@ export const errors = {
   'flags-of-another-agent': {
     message: 'the agent that runs does not use these flags: {flags}',
     remedy:
-      'Leave them out, or add --read to read the hardware with them. For another agent give its --state.file or its --web.listen-address.',
+      'Leave them out. A command that has --read reads the hardware with them. For another agent give its --state.file or its --web.listen-address.',
     exit: 2,
   },
   'agent-silent': {

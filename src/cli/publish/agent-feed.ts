@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { systemWords, UserError } from '../../errors.ts';
 import type { Clock } from '../../host/clock.ts';
 import { parseJson } from '../../host/documents/json.ts';
 import type { ChangeLog } from '../../log/changes.ts';
@@ -69,7 +70,7 @@ export class AgentFeed {
 
   async #follow(): Promise<void> {
     const { stream, refusal } = await this.#parts.open();
-    this.#logState(stream === undefined, refusal);
+    if (stream === undefined) this.#tellAway(await this.#why(refusal));
     if (stream !== undefined && !this.#isOver) await this.#read(stream).catch(() => undefined);
     stream?.destroy();
     if (!this.#isOver) this.#cancel = this.#parts.clock.after(RETRY_MS, () => void this.#follow());
@@ -96,9 +97,11 @@ export class AgentFeed {
   async #take(news: FeedMessage | undefined): Promise<void> {
     this.#feed = news ?? this.#feed;
     if (this.#feed === undefined) return;
-    const { answer } = await this.#parts.ask(BOARD_PATH).catch(() => ({ answer: undefined }));
-    const board = boardIn(answer?.body);
-    if (board === undefined || this.#isOver) return;
+    const asked = await this.#parts.ask(BOARD_PATH).catch((error: unknown) => ({ answer: undefined, ...whyNot(error) }));
+    const board = boardIn(asked.answer?.body);
+    if (this.#isOver) return;
+    if (board === undefined) return 'detail' in asked ? this.#tellAway(asked) : undefined;
+    this.#parts.changes.end('agent');
     this.#view = { ...this.#feed, board };
     this.#heardMs = this.#parts.clock.monotonic();
     this.#awaitSilence();
@@ -111,11 +114,26 @@ export class AgentFeed {
     this.#cancelStale = this.#parts.clock.after(STALE_MS + 100, () => this.#parts.heard());
   }
 
-  #logState(isAway: boolean, refusal: Refusal | undefined): void {
-    const key = 'agent';
-    const detail = refusal === undefined ? 'no agent answers, or it has read nothing yet' : REFUSAL_TEXTS[refusal].detail;
-    const remedy = refusal === undefined ? undefined : REFUSAL_TEXTS[refusal].remedy;
-    if (!isAway) this.#parts.changes.end(key);
-    else this.#parts.changes.begin({ key, message: 'the agent cannot be followed', ended: 'the agent was found', detail, remedy });
+  /** A stream that did not open says less than an answer. */
+  async #why(known: Refusal | undefined): Promise<Why> {
+    try {
+      const refusal = known ?? (await this.#parts.ask(BOARD_PATH)).refusal;
+      return refusal === undefined ? { detail: 'no agent answers, or it has read nothing yet' } : REFUSAL_TEXTS[refusal];
+    } catch (error) {
+      return whyNot(error);
+    }
+  }
+
+  #tellAway(why: Why): void {
+    this.#parts.changes.begin({ key: 'agent', message: 'the agent cannot be followed', ended: 'the agent was found', ...why });
   }
 }
+
+interface Why {
+  readonly detail: string;
+  readonly remedy?: string | undefined;
+}
+
+/** Why the agent was not asked, such as a flag that it does not use. */
+export const whyNot = (error: unknown): Why =>
+  error instanceof UserError ? { detail: error.message, remedy: error.remedy } : { detail: systemWords(error) };

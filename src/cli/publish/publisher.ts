@@ -1,8 +1,10 @@
+import { UserError } from '../../errors.ts';
 import type { Clock } from '../../host/clock.ts';
 import type { ChangeLog } from '../../log/changes.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import type { Ask } from '../agent-api.ts';
+import { whyNot } from './agent-feed.ts';
 import { agentAway, type ConditionContent, conditionsOf, stopped } from './conditions.ts';
 import { DeviceRules } from './device-rules.ts';
 import { IncidentEvents } from './incident-events.ts';
@@ -136,21 +138,17 @@ export class Publisher {
       return delayMs;
     } catch (error) {
       pace.failed(error, clock.monotonic());
-      const key = failureKind(error);
-      const detail = (error as Error).message;
-      const fields = { what };
-      const remedy = FAILURE_REMEDIES[key];
-      changes.update(what, [
-        {
-          key,
-          message: 'the API server does not take what is to be written',
-          ended: 'the API server took it, or refused it otherwise',
-          fields,
-          detail,
-          remedy,
-        },
-      ]);
+      changes.update(what, [{ fields: { what }, ...troubleOf(error) }]);
       return pace.waitMs(clock.monotonic());
     }
   }
+}
+
+function troubleOf(error: unknown) {
+  if (error instanceof UserError) {
+    return { key: 'agent', message: 'the agent cannot be asked what is to be written', ended: 'the agent was asked', ...whyNot(error) };
+  }
+  const key = failureKind(error);
+  const [message, ended] = ['the API server does not take what is to be written', 'the API server took it, or refused it otherwise'];
+  return { key, message, ended, detail: (error as Error).message, remedy: FAILURE_REMEDIES[key] };
 }

@@ -2,7 +2,10 @@ import { writeFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { AgentFeed } from '../../../src/cli/publish/agent-feed.ts';
 import type { AgentView, FeedDevice } from '../../../src/cli/publish/view.ts';
+import { UserError } from '../../../src/errors.ts';
+import { createChangeLog } from '../../../src/log/changes.ts';
 import { hours, minutes, seconds } from '../../../src/model/duration.ts';
 import type { ApiServer } from './api-server.ts';
 import { NODE, PublisherOnClock, toldBoard } from './on-clock.ts';
@@ -112,6 +115,25 @@ describe('a publisher on a clock that a test moves', () => {
     on.view = feed('HEALTHY');
     await pass(minutes(2));
     expect(api.said(NODE)).toEqual(WELL);
+  });
+
+  it.each([
+    [new UserError('flags-of-another-agent', { flags: '--idle.nvidia.utilization' }), '--idle.nvidia.utilization'],
+    [new UserError('agent-closed', { path: '/run/control.sock' }), 'may not open the socket /run/control.sock'],
+  ])('says what to do when the agent cannot be asked, and blames no API server: %s', async (error, cause) => {
+    on.ask = () => Promise.reject(error);
+    const log = (message: string, fields: object = {}): void => void on.told.push(`${message} ${JSON.stringify(fields)}`);
+    const changes = createChangeLog({ debug: log, info: log, warn: log, error: log }, () => on.clock.monotonic());
+    const follower = new AgentFeed({ open: async () => ({}), ask: on.ask, clock: on.clock, changes, heard: () => undefined });
+    follower.start();
+    await pass(seconds(40));
+    follower.stop();
+    expect(refusals()).toEqual([]);
+    for (const message of ['the agent cannot be followed', 'the agent cannot be asked what is to be written']) {
+      const line = on.told.find((one) => one.startsWith(message));
+      expect(line, message).toContain(cause);
+      expect(line).toContain(JSON.stringify(error.remedy));
+    }
   });
 
   it('does not mind a clock that is set back', async () => {
