@@ -1,4 +1,7 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { Connections } from '../../src/server/http/connections.ts';
 import { ask, bigExposition, connectTo, METRICS, start } from './asking.ts';
 
 const HEALTHZ = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n';
@@ -65,6 +68,22 @@ describe('a bad client', () => {
     await greedy.closed;
     expect(probes).toBe(1);
     expect((await ask(`${url}/healthz`)).status).toBe(200);
+  });
+
+  it('that sends thousands of requests at once has hardly one read of them, so that others do not wait for the rest', async () => {
+    let read = 0;
+    const connections = new Connections(10);
+    const server = createServer(connections.oneAtATime((_, response) => response.end()));
+    server.prependListener('request', () => {
+      read += 1;
+    });
+    connections.accept(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const greedy = connectTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, HEALTHZ.repeat(1_500));
+    greedy.socket.resume();
+    await greedy.closed;
+    server.close();
+    expect(read).toBeLessThan(200);
   });
 
   it('has at most half of the answers, so that another address has its own', async () => {
