@@ -1,10 +1,13 @@
 // What the whole agent costs while it does what it is there for: it reads at the default interval, asks the kubelet, and is scraped as
 // often, compressed over a kept connection. All its threads and its collecting of garbage are in it, which a single refresh leaves out.
-// Each node_exporter reads the same tree at the same pace. All machines are measured at once, for nearly all of it is waiting.
+// Each node_exporter reads the same tree at the same pace. All machines are measured at once, for nearly all of it is waiting. The counters of
+// traffic move; `--moving=all` moves all counters of each adapter. `--only=everyday` measures the machines whose name has that word, and
+// `--flags='--no-opt'` starts Node with other flags than the image.
+import { loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { makeBundle } from './parts/image.mjs';
-import { cpuSeconds, report } from './parts/measure.mjs';
+import { cpuSeconds, report, rssMiB } from './parts/measure.mjs';
 import { createScraper, startInfinibandExporter } from './parts/node-exporter.mjs';
 import { nodeExporters } from './parts/node-exporter-builds.mjs';
 import { MACHINES, makeMachine } from './parts/node-tree.mjs';
@@ -15,13 +18,19 @@ const { values } = parseArgs({
     interval: { type: 'string', default: '10' },
     settle: { type: 'string', default: '600' },
     seconds: { type: 'string', default: '300' },
+    moving: { type: 'string', default: 'four' },
+    only: { type: 'string', default: '' },
+    flags: { type: 'string' },
   },
 });
 const INTERVAL_MS = Number(values.interval) * 1_000;
 const exporters = await nodeExporters();
-const bundle = makeBundle();
+const bundle = makeBundle(values.flags?.split(' ').filter((flag) => flag !== ''));
+const machines = MACHINES.filter(({ name }) => name.includes(values.only));
 try {
-  report('in-use', (await Promise.all(MACHINES.map(measure))).flat(), { intervalMs: INTERVAL_MS });
+  const rows = (await Promise.all(machines.map(measure))).flat();
+  const { moving, flags } = values;
+  report('in-use', rows, { intervalMs: INTERVAL_MS, moving, flags, load: loadavg() });
 } finally {
   bundle.remove();
 }
@@ -37,11 +46,11 @@ async function measure(machine, at) {
     await sleep(INTERVAL_MS / 2);
     for (const { scraper } of running) await scraper.scrape();
     await sleep(INTERVAL_MS / 2);
-    node.advance();
+    node.move(values.moving === 'all' ? 1 : node.trafficShare);
   };
   try {
     // Not all machines at the same moment.
-    await sleep((INTERVAL_MS / MACHINES.length) * at);
+    await sleep((INTERVAL_MS / machines.length) * at);
     for (let turn = 0; turn < turns(values.settle); turn += 1) await takeTurn();
     const before = running.map(({ pid }) => cpuSeconds(pid));
     for (let turn = 0; turn < turns(values.seconds); turn += 1) await takeTurn();
@@ -50,6 +59,7 @@ async function measure(machine, at) {
       machine: machine.name,
       who: name,
       'ms CPU per interval': took[n].toFixed(1),
+      'RSS MiB': rssMiB(running[n].pid).toFixed(0),
       'agent to it': n === 0 ? undefined : (took[0] / took[n]).toFixed(2),
     }));
   } finally {

@@ -14,10 +14,14 @@ export function imageStart() {
   return { flags: entrypoint.slice(1, -1), env };
 }
 
-/** Bundles into a temporary directory. `words` and `env` start it. */
-export function makeBundle() {
+/** Bundles into a temporary directory. `words` and `env` start it. `given`: flags of Node instead of those of the image. */
+export function makeBundle(given) {
   const directory = mkdtempSync(join(tmpdir(), 'device-agent-bundle-'));
   execFileSync(process.execPath, [here('../../scripts/bundle.mjs'), directory], { stdio: 'ignore' });
   const { flags, env } = imageStart();
-  return { words: [...flags, join(directory, 'main.js')], env, remove: () => rmSync(directory, { recursive: true, force: true }) };
+  return {
+    words: [...(given ?? flags), join(directory, 'main.js')],
+    env,
+    remove: () => rmSync(directory, { recursive: true, force: true }),
+  };
 }

@@ -1,5 +1,5 @@
 // A simulated node's files below a temporary directory, and a kubelet whose pods hold its devices.
-import { existsSync, lstatSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { dist } from './dist.mjs';
@@ -32,6 +32,7 @@ export async function makeNode(counts) {
     }
   };
   write();
+  const counters = counterFiles(root);
   return {
     root,
     options,
@@ -40,6 +41,16 @@ export async function makeNode(counts) {
       elapsedMs += 1_000;
       write();
     },
+    /** Moves that share of the counters of each port, those of traffic first: `0.25` a quarter, `1` all. */
+    move(share) {
+      for (const port of counters)
+        for (const file of port.slice(0, Math.round(share * port.length))) {
+          file.value += 1_000n;
+          writeFileSync(file.path, `${file.value}\n`);
+        }
+    },
+    /** Share of the counters of a port that the four of its traffic are. */
+    trafficShare: counters.length === 0 ? 0 : TRAFFIC.length / counters[0].length,
     /** Takes all virtual functions away, as a driver does that is told to have none. */
     tearDownVfs() {
       present = { ...present, 'infiniband.vf': 0 };
@@ -51,6 +62,28 @@ export async function makeNode(counts) {
     },
     remove: () => rmSync(root, { recursive: true, force: true }),
   };
+}
+
+const TRAFFIC = ['port_rcv_data', 'port_xmit_data', 'port_rcv_packets', 'port_xmit_packets'];
+
+/** The counters of each port of each adapter, those of traffic first. */
+function counterFiles(root) {
+  const adapters = join(root, 'sys/class/infiniband');
+  const rank = (path) => (TRAFFIC.includes(path.slice(path.lastIndexOf('/') + 1)) ? 0 : 1);
+  const namesIn = (path) => (existsSync(path) ? readdirSync(path) : []);
+  return namesIn(adapters).flatMap((adapter) =>
+    namesIn(join(adapters, adapter, 'ports')).map((port) =>
+      ['counters', 'hw_counters']
+        .map((kind) => join(adapters, adapter, 'ports', port, kind))
+        .flatMap((folder) =>
+          namesIn(folder)
+            .filter((name) => name !== 'lifespan')
+            .map((name) => join(folder, name)),
+        )
+        .sort((a, b) => rank(a) - rank(b))
+        .map((path) => ({ path, value: BigInt(readFileSync(path, 'utf8')) })),
+    ),
+  );
 }
 
 /** A kubelet with `count` pods of which the first hold one of the ids each, with the NUMA node as a real one tells it. */

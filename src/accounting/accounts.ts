@@ -1,6 +1,7 @@
 import type { Allocation } from '../model/allocation.ts';
 import { hardwareKey, KnownHardware } from '../model/hardware.ts';
 import type { Verdict } from '../model/health.ts';
+import { KeptStep, keptList } from '../model/kept.ts';
 import { podName } from '../model/pod-resources.ts';
 import type { DeviceUsage, Usage } from '../model/usage.ts';
 import {
@@ -67,6 +68,9 @@ export class Accounts {
   #endedDevices: readonly EndedAccount<DeviceUsage>[];
   /** Containers that held each device at the last step, keyed by device. */
   #held: ReadonlyMap<string, Held> = new Map();
+  /** The devices of the last step with their keys, while each of them, and nothing else, has an account. */
+  #met: readonly unknown[] | undefined;
+  readonly #holders = new KeptStep<readonly Holder[]>();
   /** At the last step the kubelet's answer was current. */
   #isAnswered = false;
   #answer: { readonly atMs: number; readonly monotonicMs: number } | undefined;
@@ -172,6 +176,8 @@ export class Accounts {
   /** Opens the accounts of new hardware, and ends those of hardware that is forgotten or replaced. The others follow it to another name. */
   #meet({ devices, nowMs, monotonicMs }: UsageInput, ms: number): void {
     const now = { nowMs, monotonicMs };
+    const list = devices.flatMap(({ key, device }) => [key, device]);
+    if (this.#met !== undefined && keptList(this.#met, list) === this.#met) return;
     const known = new KnownHardware([...this.#devices.values()].map((account) => ({ account, device: deviceOf(account) })));
     const present = new Map(devices.map(({ key, device }) => [key, hardwareKey(device)]));
     const met = new Map<string, DeviceAccount>();
@@ -197,6 +203,7 @@ export class Accounts {
       else met.set(device, account);
     }
     this.#devices = met;
+    this.#met = met.size === devices.length ? list : undefined;
     this.#rename(new Map([...met].flatMap(([key, { usage }]): [string, string][] => (usage.device === key ? [] : [[usage.device, key]]))));
   }
 
@@ -230,7 +237,7 @@ export class Accounts {
     const idsOf = new Map<string, HeldIds>();
     for (const { key, holders, processes } of devices) {
       if (holders.length === 0) continue;
-      const found = holdersOf(holders, ownUid);
+      const found = this.#holders.of(key, [holders, ...holders.map(ownUid)], () => holdersOf(holders, ownUid));
       const parts = found.map((holder): HeldPart => {
         return { account: this.#accountOf(`${key} ${holder.name}`, holder, key, now), share: holder.share };
       });
@@ -238,6 +245,7 @@ export class Accounts {
       if (processes.length > 0) for (const { account } of parts) seeRun(account, runOf(processes, account.usage.uid, parts), nowMs);
       idsOf.set(key, found.length === 1 ? (found[0] as Holder).ids : Object.assign({}, ...found.map(({ ids }) => ids)));
     }
+    this.#holders.end();
     const absent = this.#absent(held, idsOf, now);
     const withStrangers = new Set(devices.filter((one) => hasStrangers(one, held.get(one.key) ?? [])).map(({ key }) => key));
     this.#held = new Map(

@@ -1,6 +1,8 @@
+import { defined } from '../model/defined.ts';
 import { addValues, areSameLabels, type Reading, type Value } from '../model/metric.ts';
+import { keptBy } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
-import type { ContainerUsage, DeviceUsage } from '../model/usage.ts';
+import type { ContainerUsage, DeviceUsage, OwnCounter } from '../model/usage.ts';
 import type { Work } from './device-work.ts';
 import type { HeldIds, Holder } from './holders.ts';
 import { OwnCounters } from './own-counters.ts';
@@ -141,16 +143,15 @@ export function renameDevice(usage: Changing<Pick<ContainerUsage, 'device' | 'be
 export function usageOf({ usage, counters: own }: ContainerAccount): ContainerUsage {
   const counters = own.readings();
   const told = { ...usage, busySeconds: { ...usage.busySeconds } };
-  if (counters.length === 0) return told;
-  const energy = sumOf(counters, shared.energy.name);
-  if (energy !== undefined) told.energyJoules = Number(energy);
-  const receivedBytes = sumOf(counters, shared.receivedBytes.name);
-  if (receivedBytes !== undefined) told.receivedBytes = receivedBytes;
-  const transmittedBytes = sumOf(counters, shared.transmittedBytes.name);
-  if (transmittedBytes !== undefined) told.transmittedBytes = transmittedBytes;
-  told.counters = counters;
-  return told;
+  return counters.length === 0 ? told : Object.assign(told, sumsOf(counters));
 }
+
+const sumsOf = keptBy((counters: readonly OwnCounter[]) => {
+  const energy = sumOf(counters, shared.energy.name);
+  const receivedBytes = sumOf(counters, shared.receivedBytes.name);
+  const transmittedBytes = sumOf(counters, shared.transmittedBytes.name);
+  return { ...defined({ energyJoules: energy === undefined ? undefined : Number(energy), receivedBytes, transmittedBytes }), counters };
+});
 
 /** Exact sum of all series of a metric. Undefined when there is none. */
 function sumOf(counters: readonly Reading[], metric: string): Value | undefined {

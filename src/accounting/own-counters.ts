@@ -1,3 +1,4 @@
+import { keptList } from '../model/kept.ts';
 import { addValues, areSameLabels, type Labels, type Reading, restoredValue, subtractValues, type Value } from '../model/metric.ts';
 import { chooser, keptBy, ofSeries, seriesOfOne, type Series as ToldSeries } from '../model/readings.ts';
 import type { OwnCounter } from '../model/usage.ts';
@@ -18,6 +19,9 @@ export class OwnCounters {
   /** In the order of the last read, so that the next one finds them without a search. */
   readonly #order: Series[] = [];
   #told: readonly ToldSeries[] = [];
+  #counters: readonly OwnCounter[] = [];
+  /** Taken last, since the counters have bases: taken again, they add nothing. */
+  #taken: readonly Reading[] | undefined;
   #isCounting = false;
 
   constructor(fromMs: number) {
@@ -46,6 +50,7 @@ export class OwnCounters {
   share(): void {
     this.#fromMs = Number.POSITIVE_INFINITY;
     this.#isCounting = false;
+    this.#taken = undefined;
     for (const one of this.#series.values()) one.counter = withoutBase(one.counter);
   }
 
@@ -54,6 +59,8 @@ export class OwnCounters {
     if (readFromMs !== undefined && readFromMs >= this.#fromMs) this.#isCounting = true;
     if (!this.#isCounting) return;
     const counters = countersOf(isCounter)(readings);
+    if (counters === this.#taken) return;
+    this.#taken = counters;
     for (let at = 0; at < counters.length; at += 1) this.#take(counters[at] as Reading, at);
   }
 
@@ -73,13 +80,16 @@ export class OwnCounters {
     for (const { counter } of this.#series.values()) counters.push(counter);
     // Series come, and none goes.
     if (this.#told.length !== counters.length) this.#told = counters.map(seriesOfOne);
-    ofSeries(this.#told, counters);
-    return counters;
+    this.#counters = keptList(this.#counters, counters);
+    ofSeries(this.#told, this.#counters);
+    return this.#counters;
   }
 
   /** `at`: place of the reading among the counters of its read. */
   #take(reading: Reading, at: number): void {
     const { value, wrapsAt, readMs } = reading;
+    // A value that is no number is not read: it would end the total.
+    if (!Number.isFinite(Number(value))) return;
     // An earlier read than the device's can show what others did. Then the next read of the source gives the base.
     const isBefore = readMs !== undefined && readMs < this.#fromMs;
     const one = isBefore ? this.#series.get(seriesOf(reading)) : this.#seriesAt(reading, at);

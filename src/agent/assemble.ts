@@ -5,16 +5,19 @@ import { useLimits } from '../health/occupancy/explained.ts';
 import type { PresentHolder } from '../incidents/fault-holders.ts';
 import { FaultLedger } from '../incidents/fault-ledger.ts';
 import { localities } from '../join/localities.ts';
-import { nameConflicts, type Origins } from '../join/name-conflicts.ts';
+import { type NameConflicts, nameConflicts, type Origins } from '../join/name-conflicts.ts';
 import { checkpointUids, containerReadings, podUids } from '../join/processes.ts';
-import { findOwners } from '../join/resolve.ts';
+import { findOwners, type Owners, type Resolver } from '../join/resolve.ts';
+import type { ContainerLocality } from '../model/container-locality.ts';
 import type { Device } from '../model/device.ts';
 import type { DeviceRecord, JudgedRecord, UsedRecord } from '../model/device-record.ts';
 import type { DeviceUse, UseLimits } from '../model/device-use.ts';
 import type { HealthEvent } from '../model/events.ts';
 import { HardwareKeys } from '../model/hardware.ts';
 import type { Finding, Verdict } from '../model/health.ts';
+import { KeptStep, keptList } from '../model/kept.ts';
 import type { Reading } from '../model/metric.ts';
+import { areSameFields, keptBy } from '../model/readings.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { WaitingTracker } from '../waiting/tracker.ts';
 import { ExpectedTracker, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
@@ -24,6 +27,7 @@ import {
   familyStates,
   heldRecords,
   type Inputs,
+  identitiesOf,
   judgedRecords,
   ofHolders,
   placeFacts,
@@ -59,7 +63,9 @@ interface Memory {
   /** The records of the snapshot, keyed by device key. */
   readonly records: ReadonlyMap<string, JudgedRecord>;
   readonly verdicts: ReadonlyMap<string, Verdict>;
-  readonly unconfirmedMs: number | undefined;
+  readonly owners: Owners;
+  /** All that decides which device an id is, and that is no claim. */
+  readonly identities: readonly unknown[];
   /** The time of the first snapshot. */
   readonly begun: Moment | undefined;
   readonly sequence: number;
@@ -74,6 +80,12 @@ export class Assembler {
   readonly #accounts: Accounts | undefined;
   readonly #waiting: WaitingTracker | undefined;
   readonly #occupancy: OccupancyTracker;
+  readonly #kept = {
+    names: new KeptStep<NameConflicts>(),
+    localities: new KeptStep<ContainerLocality | undefined>(),
+    present: new KeptStep<readonly PresentHolder[]>(),
+    use: new KeptStep<UsedRecord['use']>(),
+  };
   readonly #expected = new ExpectedTracker();
 
   /** `before`: devices that an earlier run of the agent knew. Those that the probes do not find again are missing. */
@@ -89,7 +101,8 @@ export class Assembler {
       known: restored(before),
       records: new Map(),
       verdicts: new Map(),
-      unconfirmedMs: undefined,
+      owners: { allocations: [], holders: new Map() },
+      identities: [],
       begun: undefined,
       sequence: 0,
     };
@@ -112,7 +125,7 @@ export class Assembler {
 
   /** When a device was first seen that may be a claim's, if the files of that claim were read before. Monotonic clock. */
   get unconfirmedMs(): number | undefined {
-    return this.#memory.unconfirmedMs;
+    return this.#memory.owners.unconfirmedMs;
   }
 
   /** Families to read again sooner than the usual refresh, because a container seems to wait. */
@@ -127,7 +140,7 @@ export class Assembler {
 
   /** What counts as allowed and as left behind. */
   get limits(): UseLimits {
-    return useLimits(this.#settings.use?.limits ?? { 'allowed-processes': [], 'dirty-mib': 0 });
+    return limitsOf(this.#settings.use?.limits ?? NO_LIMITS);
   }
 
   /** Known devices of a family, including missing ones. */
@@ -154,24 +167,35 @@ export class Assembler {
 
     // Which devices are known, and under which names.
     const found = knownDevices(before.known, families, settings.missingRetentionMs, now);
-    const names = nameConflicts(
-      [...found.values()].map(({ device }) => device),
-      settings.rules.origins ?? NO_ORIGINS,
-    );
+    const devicesFound = Array.from(found.values(), ({ device }) => device);
+    const origins = settings.rules.origins ?? NO_ORIGINS;
+    const names = this.#kept.names.of('', [origins, ...devicesFound], () => nameConflicts(devicesFound, origins));
     const named = withNames(found, names.changed);
 
     // Who holds them.
-    const owners = findOwners(podResources, resolverOf(settings, named, inputs), (key) => named.get(key)?.missingSinceMs !== undefined);
+    const identities = keptList(before.identities, identitiesOf(settings, named));
+    const isOfSameDevices = identities === before.identities;
+    let resolver: Resolver | undefined;
+    const resolve: Resolver['resolve'] = (allocation) => {
+      resolver ??= resolverOf(settings, named, inputs);
+      return resolver.resolve(allocation);
+    };
+    const isMissing = (key: string): boolean => named.get(key)?.missingSinceMs !== undefined;
+    const owners = findOwners(podResources, { resolve }, isMissing, { owners: before.owners, isOfSameDevices });
     const { known, listed } = withoutEnded(named, owners.holders, podResources, settings.passingKinds);
     const facts = pods === undefined ? {} : { pods: ofHolders(pods, podResources) };
     const inCheckpoint = checkpointUids(checkpoint);
     const uidOf = podUids(inCheckpoint, facts.pods);
     const places = placeFacts(settings, known);
-    const near = settings.roles === undefined ? [] : localities(owners.allocations, { ...places, exclusive: podResources.exclusive });
+    const { exclusive } = podResources;
+    const near = settings.roles === undefined ? [] : localities(owners.allocations, { ...places, exclusive }, this.#kept.localities);
 
     // The readings of the containers, their accounts, and the holders that each fault hit.
     const keys = new HardwareKeys(listed.map(({ device }) => device));
-    const holdersOf = (key: string): readonly PresentHolder[] => presentHolders(owners.holders.get(key), uidOf);
+    const holdersOf = (key: string): readonly PresentHolder[] => {
+      const holders = owners.holders.get(key);
+      return this.#kept.present.of(key, [holders, ...(holders ?? []).map(uidOf)], () => presentHolders(holders, uidOf));
+    };
     const told = this.#faults.step({ ...now, devices: listed, holdersOf, answeredAtMs, podOf: podWith(pods) }, keys);
     const readings = (device: Device): readonly Reading[] => this.#faults.readingsOf(keys.of(device));
     const held = heldRecords(listed, owners.holders, { begun, now, staleAfterMs: settings.staleAfterMs, readings, limits, uidOf });
@@ -188,15 +212,16 @@ export class Assembler {
     const occupancy = settings.use && this.#occupancy.compare(settings.use, { known: heldByKey, waiting, ...owned }, now);
     const isPlacementJudged = settings.isPlacementJudged === true && areHoldersKnown;
     const placement = isPlacementJudged ? placementFindings(held, near, judgedBefore, places) : NO_FINDINGS;
-    const used = usedRecords(held, occupancy, placement, limits);
+    const used = usedRecords(held, occupancy, placement, limits, this.#kept.use);
     const verdicts = this.#judge(used, now, told);
     this.#accounts?.judged(verdicts);
-    const devices = judgedRecords(used, verdicts);
+    const devices = judgedRecords(used, verdicts).map((record) => keptRecord(before.records.get(record.key), record));
     const expected = this.#expected.look(settings.expect ?? {}, families, known.values(), settings.partKinds);
 
     const sequence = before.sequence + 1;
     const records = new Map(devices.map((record) => [record.key, record]));
-    this.#memory = { known, records, verdicts, unconfirmedMs: owners.unconfirmedMs, begun, sequence };
+    this.#memory = { known, records, verdicts, owners, identities, begun, sequence };
+    for (const step of Object.values(this.#kept)) step.end();
     return {
       sequence,
       takenAtMs: now.nowMs,
@@ -214,6 +239,13 @@ export class Assembler {
     };
   }
 }
+
+const NO_LIMITS = { 'allowed-processes': [], 'dirty-mib': 0 };
+const limitsOf = keptBy(useLimits);
+
+/** The record of before, if it is of the same: outputs of a device then keep what they made of it. */
+const keptRecord = (before: JudgedRecord | undefined, now: JudgedRecord): JudgedRecord =>
+  before !== undefined && areSameFields(before, now) ? before : now;
 
 const NO_ORIGINS: Origins = new Map();
 const NO_FINDINGS: ReadonlyMap<string, Finding> = new Map();

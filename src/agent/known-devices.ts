@@ -4,6 +4,7 @@ import { type Device, deviceKey } from '../model/device.ts';
 import type { DeviceRecord, ReadTimes } from '../model/device-record.ts';
 import { areTooFew, countsAsDevice, type ExpectedDevices, expectedText } from '../model/expected.ts';
 import { hardwareKey, KnownHardware } from '../model/hardware.ts';
+import { areSameFields } from '../model/readings.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 import type { TimedCollection } from '../supervisor/family-runner.ts';
 
@@ -101,8 +102,8 @@ function recordOf(
   return {
     key,
     device,
-    read: read === undefined ? before?.read : dated(read, times as ReadTimes),
-    outOfBand: outOfBand === undefined ? before?.outOfBand : dated(outOfBand, times as ReadTimes),
+    read: read === undefined ? before?.read : dated(read, times as ReadTimes, before?.read),
+    outOfBand: outOfBand === undefined ? before?.outOfBand : dated(outOfBand, times as ReadTimes, before?.outOfBand),
     faults,
     isUnread,
     firstReadMs: before?.firstReadMs ?? (read === undefined ? undefined : times?.monotonicMs),
@@ -112,12 +113,11 @@ function recordOf(
   };
 }
 
-const dated = <T>(report: T, { startedMs, readAtMs, monotonicMs }: ReadTimes): T & ReadTimes => ({
-  ...report,
-  startedMs,
-  readAtMs,
-  monotonicMs,
-});
+/** The report with its times: the object of before while it is the same report. */
+function dated<T>(report: T, { startedMs, readAtMs, monotonicMs }: ReadTimes, before: (T & ReadTimes) | undefined): T & ReadTimes {
+  const now = { ...report, startedMs, readAtMs, monotonicMs };
+  return before !== undefined && areSameFields(before, now) ? before : now;
+}
 
 type Missing = Pick<DeviceRecord, 'missingSinceMs' | 'missingFromMs'>;
 

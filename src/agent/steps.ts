@@ -15,9 +15,10 @@ import type { DeviceRecord, HeldRecord, JudgedRecord, ReadTimes, SourceFindings,
 import type { DeviceUse, UseLimits } from '../model/device-use.ts';
 import type { ExpectedDevices } from '../model/expected.ts';
 import type { Finding, Verdict } from '../model/health.ts';
+import type { KeptStep } from '../model/kept.ts';
 import type { MetricSpec, Reading } from '../model/metric.ts';
 import { type CheckpointEntry, type PodFactsByName, type PodResources, podName } from '../model/pod-resources.ts';
-import { joinedReadings } from '../model/readings.ts';
+import { joinedReadings, keptBy } from '../model/readings.ts';
 import type { AllocationState, FamilyState } from '../model/snapshot.ts';
 import { type FamilyInput, type Moment, type PartKinds, withExpected } from './known-devices.ts';
 import type { ServedDevice } from './resources.ts';
@@ -94,6 +95,14 @@ export function resolverOf(
   return new Resolver(devices, served === undefined ? rules : { ...rules, served: served(records) });
 }
 
+/** All that a {@link Resolver} and the join of its results depend on, except claims: each part is the same object while it is the same. */
+export const identitiesOf = ({ rules, served }: Pick<AssembleSettings, 'rules' | 'served'>, known: Known): readonly unknown[] => [
+  rules,
+  served,
+  ...Array.from(known.values(), ({ device }) => device),
+  ...Array.from(known.values(), ({ missingSinceMs }) => missingSinceMs !== undefined),
+];
+
 const sightOf = (record: DeviceRecord | undefined): DeviceSight | undefined =>
   record && { isMissing: record.missingSinceMs !== undefined, firstMs: record.firstReadMs, lastMs: record.read?.startedMs };
 
@@ -126,7 +135,8 @@ export function withoutEnded(
     const { missingSinceMs, missingFromMs, ...present } = record;
     return { ...present, isUnread: true };
   });
-  return { known, listed: listed.sort((a, b) => (a.key < b.key ? -1 : 1)) };
+  const isInOrder = listed.every(({ key }, at) => at === 0 || (listed[at - 1] as DeviceRecord).key < key);
+  return { known, listed: isInOrder ? listed : listed.sort((a, b) => (a.key < b.key ? -1 : 1)) };
 }
 
 /** Only pods that hold devices: the others are out of scope. */
@@ -137,11 +147,15 @@ export function ofHolders(pods: PodFactsByName, { allocations }: PodResources): 
 
 /** Where the devices are, and what connects them. */
 export function placeFacts(
-  { roles = new Map(), cpuNodes = new Map() }: Pick<AssembleSettings, 'roles' | 'cpuNodes'>,
+  { roles = NO_ROLES, cpuNodes = NO_CPUS }: Pick<AssembleSettings, 'roles' | 'cpuNodes'>,
   known: Known,
 ): Omit<LocalityFacts, 'exclusive'> {
-  return { device: (key) => known.get(key)?.device, roleOf: (family) => roles.get(family), cpuNodes };
+  return { device: (key) => known.get(key)?.device, roleOf: roleIn(roles), cpuNodes };
 }
+
+const NO_ROLES: NonNullable<AssembleSettings['roles']> = new Map();
+const NO_CPUS: NonNullable<AssembleSettings['cpuNodes']> = new Map();
+const roleIn = keptBy((roles: typeof NO_ROLES) => (family: string) => roles.get(family));
 
 /** Holders of a device as events name them. */
 export const presentHolders = (holders: readonly Allocation[] = NOBODY, uidOf: UidOf): readonly PresentHolder[] =>
@@ -236,17 +250,19 @@ export function usedRecords(
   occupancies: ReadonlyMap<string, Occupancy> | undefined,
   placement: ReadonlyMap<string, Finding>,
   limits: UseLimits,
+  kept: KeptStep<UsedRecord['use']>,
 ): readonly UsedRecord[] {
   return held.map((record) => {
-    const { user, occupancy } = occupancies?.get(record.key) ?? NO_OCCUPANCY;
-    const use = occupancy && useOf(occupancy, record.current as ReadTimes, limits);
-    const own = placement.get(record.key);
-    return Object.assign(record, { user, occupancy, use: use && own ? { ...use, findings: [...use.findings, own] } : use });
+    const { key, current } = record;
+    const { user, occupancy } = occupancies?.get(key) ?? NO_OCCUPANCY;
+    const own = placement.get(key);
+    const use = occupancy && kept.of(key, [occupancy, current, limits, own], () => useOf(occupancy, current as ReadTimes, limits, own));
+    return Object.assign(record, { user, occupancy, use });
   });
 }
 
-const useOf = (occupancy: DeviceUse, { readAtMs, monotonicMs }: ReadTimes, limits: UseLimits): SourceFindings => ({
-  findings: useFindings(occupancy, limits),
+const useOf = (occupancy: DeviceUse, { readAtMs, monotonicMs }: ReadTimes, limits: UseLimits, own?: Finding): SourceFindings => ({
+  findings: [...useFindings(occupancy, limits), ...(own === undefined ? [] : [own])],
   readAtMs,
   monotonicMs,
 });

@@ -2,17 +2,19 @@ import { POOR_PLACEMENT } from '../health/policy/use-conditions.ts';
 import { type LocalityFacts, nearerSet } from '../join/localities.ts';
 import { type CheckpointUids, holdingPods, processOwners } from '../join/processes.ts';
 import type { Allocation } from '../model/allocation.ts';
+import type { DeviceProcess } from '../model/collection.ts';
 import type { ContainerLocality } from '../model/container-locality.ts';
 import type { ActivitySpec, IdleThresholds } from '../model/declaration.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import { activityOf, type DeviceActivity, type TrafficSum } from '../model/device-activity.ts';
 import type { HeldRecord, UsedRecord } from '../model/device-record.ts';
-import type { DeviceUse, DeviceUser, HoldingPod } from '../model/device-use.ts';
+import type { DeviceUse, DeviceUser, HoldingPod, OwnedProcess } from '../model/device-use.ts';
 import { HardwareKeys } from '../model/hardware.ts';
 import type { Finding, Verdict } from '../model/health.ts';
+import { KeptStep } from '../model/kept.ts';
 import type { Reading } from '../model/metric.ts';
-import type { PodFactsByName } from '../model/pod-resources.ts';
-import { ofMetric } from '../model/readings.ts';
+import { type PodFactsByName, podName } from '../model/pod-resources.ts';
+import { areSameFields, keptBy, ofMetric } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerWaiting } from '../model/usage.ts';
 import type { Moment, RestoredDevice } from './known-devices.ts';
@@ -52,6 +54,7 @@ interface Kept {
   readonly work?: Work | undefined;
   /** The latest read found a port up. */
   readonly isPortUp?: boolean | undefined;
+  readonly occupancy?: DeviceUse | undefined;
 }
 
 /** Activity of the latest read, and the counters that the next read is compared with. */
@@ -68,6 +71,8 @@ const PORT_CONDITIONS: ReadonlySet<string> = new Set(['PortDown', 'PortInitializ
 export class OccupancyTracker {
   /** Keyed by hardware. */
   #kept: ReadonlyMap<string, Kept>;
+  readonly #pods = new KeptStep<readonly HoldingPod[]>();
+  readonly #owners = new KeptStep<readonly OwnedProcess[]>();
 
   /** `before`: devices that an earlier run of the agent knew, with their holders. */
   constructor(before: readonly RestoredDevice[] = []) {
@@ -89,19 +94,25 @@ export class OccupancyTracker {
       const spec = activities.get(device.family);
       const before = keys.recall((of) => this.#kept.get(of), device);
       const kinHolders = kin.of(key).flatMap((other) => input.known.get(other)?.holders ?? []);
-      const held = holdingPods(kinHolders.length === 0 ? holders : [...holders, ...kinHolders], inCheckpoint, pods);
+      const all = kinHolders.length === 0 ? holders : [...holders, ...kinHolders];
+      const uids = all.map((holder) => pods?.get(podName(holder))?.uid ?? [...inCheckpoint(holder)].join());
+      const held = this.#pods.of(key, [...all, ...uids], () => holdingPods(all, inCheckpoint, pods));
       const user = areHoldersKnown ? userAfter(before?.user, held, now) : before?.user;
       const heldNow = areHoldersKnown ? heldAfter(before?.held, held, now) : before?.held;
       const work = workAfter(before?.work, record, spec, idle[device.family]);
       const seen = current === undefined || isUnread ? undefined : memoryAndPorts(current.readings);
       const isPortUp = seen === undefined ? before?.isPortUp : seen.ports.includes(true);
-      kept.set(keys.of(device), { device, user, held: heldNow, work, isPortUp });
+      const hardware = keys.of(device);
       if (current === undefined || seen === undefined) {
+        kept.set(hardware, { device, user, held: heldNow, work, isPortUp });
         found.set(key, { user, occupancy: undefined });
         continue;
       }
+      const processes = current.processes ?? NO_PROCESSES;
+      const related = { held, possible, user, pods };
+      const owned = this.#owners.of(key, [processes, held, user, pods, ...possible], () => processOwners(processes, related));
       const activity = work && sinceHolders(work.activity, heldNow);
-      const occupancy: DeviceUse = {
+      const use: DeviceUse = {
         monotonicMs: current.monotonicMs,
         ...(activity === undefined ? {} : { activity }),
         ...idleShareOf(spec, idle[device.family]),
@@ -110,30 +121,38 @@ export class OccupancyTracker {
         isPart: device.parent !== undefined,
         areHoldersKnown,
         isReadWithHolders: heldNow !== undefined && current.startedMs >= heldNow.fromMs,
-        holders: holders.length < 2 ? holders.map(nameOf) : [...new Set(holders.map(nameOf))].sort(),
+        holders: namesOf(holders),
         isHeld: held.length > 0,
         ...(user === undefined ? {} : { user }),
         ...(canWait?.has(device.family) === true ? waitingOf(waiting.get(key), holders, input.waiting !== undefined) : {}),
-        processes: processOwners(current.processes ?? [], { held, possible, user, pods }),
+        processes: owned,
         hasAllProcesses: current.hasAllProcesses ?? false,
         ...seen,
         // The verdict on a port that has just gone down comes with this read.
         isPortFaultTold: before?.isPortUp === true || isPortFaultTold(input.verdicts.get(key)),
       };
+      const occupancy = before?.occupancy !== undefined && areSameFields(before.occupancy, use) ? before.occupancy : use;
+      kept.set(hardware, { device, user, held: heldNow, work, isPortUp, occupancy });
       found.set(key, { user, occupancy });
     }
     this.#kept = kept;
+    this.#pods.end();
+    this.#owners.end();
     return found;
   }
 }
 
 /** A device without a holder waits for nothing, and when nothing is judged, nothing is said to wait. One whose container has no answer has none. */
 function waitingOf(waiting: ContainerWaiting | undefined, holders: readonly Allocation[], isJudged: boolean): Pick<DeviceUse, 'waiting'> {
-  if (holders.length === 0 || !isJudged) return { waiting: { state: 'not-waiting' } };
+  if (holders.length === 0 || !isJudged) return NOT_WAITING;
   return waiting === undefined ? {} : { waiting };
 }
 
+const NOT_WAITING: Pick<DeviceUse, 'waiting'> = { waiting: { state: 'not-waiting' } };
+const NO_PROCESSES: readonly DeviceProcess[] = [];
+
 const nameOf = ({ namespace, pod }: Allocation): string => `${namespace}/${pod}`;
+const namesOf = keptBy((holders: readonly Allocation[]): readonly string[] => [...new Set(holders.map(nameOf))].sort());
 
 /** While the holders are not known, the earlier ones stay. The first look without a holder is their end. */
 function userAfter(before: DeviceUser | undefined, held: readonly HoldingPod[], { nowMs }: Moment): DeviceUser | undefined {
@@ -176,18 +195,20 @@ function idleShareOf(spec: ActivitySpec | undefined, thresholds: IdleThresholds[
   return spec?.utilization === undefined ? {} : { idleShare: thresholds?.utilization ?? spec.utilization.above };
 }
 
-function memoryAndPorts(readings: readonly Reading[]): Pick<DeviceUse, 'memoryUsedBytes' | 'ports'> {
+const memoryAndPorts = keptBy((readings: readonly Reading[]): Pick<DeviceUse, 'memoryUsedBytes' | 'ports'> => {
   const ports = ofMetric(readings, shared.linkUp.name).map(({ value }) => Number(value) === 1);
   const [used] = ofMetric(readings, shared.memoryUsed.name);
   return used === undefined ? { ports } : { ports, memoryUsedBytes: Number(used.value) };
-}
+});
 
-function isPortFaultTold(verdict: Verdict | undefined): boolean {
+const isPortFaultTold = (verdict: Verdict | undefined): boolean => verdict !== undefined && tellsPortFault(verdict);
+
+const tellsPortFault = keptBy((verdict: Verdict): boolean => {
   const isOfPort = ({ type }: { readonly type: string }): boolean => PORT_CONDITIONS.has(type);
   // One that waits to count tells the fault, too. Two remedies at once would contradict each other.
-  const { conditions = [], ignored = [], pending = [] } = verdict ?? {};
+  const { conditions, ignored = [], pending = [] } = verdict;
   return [...conditions, ...ignored, ...pending].some(isOfPort);
-}
+});
 
 interface Kin {
   /** Keys of the parts of a device and of the whole that it is a part of. */

@@ -3,6 +3,7 @@ import type { ContainerLocality } from '../model/container-locality.ts';
 import { defined } from '../model/defined.ts';
 import type { ExpectedDevices } from '../model/expected.ts';
 import { type FamilyReading, familyReading } from '../model/family-reading.ts';
+import { KeptStep, keptList } from '../model/kept.ts';
 import { farthestPairs } from '../model/locality.ts';
 import type { ShownReadings } from '../model/shared-metrics.ts';
 import type { DeviceState, FamilyState, Snapshot } from '../model/snapshot.ts';
@@ -91,6 +92,8 @@ export interface BoardOptions {
   readonly shownOf?: ShownOf;
   /** Declared remedy of a problem of a family. */
   readonly remedyOf?: RemedyOf;
+  /** The rows of the boards before. A device whose state and parts are the same objects keeps its row. */
+  readonly kept?: KeptStep<DeviceView>;
 }
 
 /** Returns the declared remedy of a problem code; undefined for an undeclared code. */
@@ -111,11 +114,16 @@ const MOST_UNRESOLVED = 100;
 
 /** Turns a snapshot into what people see of it. Pure. */
 export function boardOf(snapshot: Snapshot, options: BoardOptions): Board {
-  const { nowMs, node, remedyOf } = options;
+  const { nowMs, node, remedyOf, rateOf, shownOf, kept = new KeptStep<DeviceView>() } = options;
   const holders = new Holders(snapshot);
   const names = new Map(snapshot.devices.map(({ key, device }) => [key, nameOf(device)]));
   const farthest = farthestTexts(snapshot.localities ?? [], (key) => names.get(key) ?? key);
-  const made = snapshot.devices.map((state) => deviceViewOf(state, holders, farthest.get(state.key), options));
+  const made = snapshot.devices.map((state) => {
+    const [farthestText, parts] = [farthest.get(state.key), holders.partsOf(state)];
+    const inputs = [state, farthestText, holders.isAnswered, rateOf, shownOf, ...parts];
+    return kept.of(state.key, inputs, () => deviceViewOf(state, holders, farthestText, options));
+  });
+  kept.end();
   const devices = inTrees(withWholes(made), byAttention).map(({ row }) => row);
   return defined({
     node,
@@ -179,17 +187,18 @@ function withWholes(devices: readonly DeviceView[]): readonly DeviceView[] {
     if (whole === undefined || whole === one) return one;
     const { conditions, pending } = one.health;
     const marked = (list: readonly ConditionView[], ofWhole: readonly ConditionView[] = []): readonly ConditionView[] =>
-      list.map((condition) =>
-        ofWhole.some(({ type, instance }) => type === condition.type && instance === condition.instance)
-          ? { ...condition, ofWhole: whole.name }
-          : condition,
+      keptList(
+        list,
+        list.map((condition) =>
+          ofWhole.some(({ type, instance }) => type === condition.type && instance === condition.instance)
+            ? { ...condition, ofWhole: whole.name }
+            : condition,
+        ),
       );
-    const health = {
-      ...one.health,
-      conditions: marked(conditions, whole.health.conditions),
-      ...(pending === undefined ? {} : { pending: marked(pending, whole.health.pending) }),
-    };
-    return { ...one, health };
+    const shown = marked(conditions, whole.health.conditions);
+    const waiting = pending && marked(pending, whole.health.pending);
+    if (shown === conditions && waiting === pending) return one;
+    return { ...one, health: { ...one.health, conditions: shown, ...(waiting === undefined ? {} : { pending: waiting }) } };
   });
 }
 

@@ -7,10 +7,10 @@ import { nameOf } from './name.ts';
 export class Holders {
   readonly #parts = new Map<string, DeviceState[]>();
   /** The kubelet answered, so that a device without a holder is free. */
-  readonly #isAnswered: boolean;
+  readonly isAnswered: boolean;
 
   constructor({ devices, podResources }: Snapshot) {
-    this.#isAnswered = podResources.answeredAtMs !== undefined && podResources.problem === undefined;
+    this.isAnswered = podResources.answeredAtMs !== undefined && podResources.problem === undefined;
     for (const state of devices) {
       const whole = parentKey(state.device);
       if (whole === undefined) continue;
@@ -23,9 +23,15 @@ export class Holders {
   of(state: DeviceState): { readonly use: DeviceUse; readonly holders: readonly HolderView[] } {
     const own = state.holders.map((holder) => holderView(holder));
     const byParts = this.#ofParts(state, 0);
-    const nobody = this.#isAnswered ? 'free' : 'unknown';
+    const nobody = this.isAnswered ? 'free' : 'unknown';
     const use = own.length > 0 ? 'held' : byParts.length > 0 ? 'held by parts' : nobody;
     return { use, holders: distinct([...own, ...byParts]) };
+  }
+
+  /** All parts of a device, whose holders are its holders too. */
+  partsOf({ key }: DeviceState, depth = 0): readonly DeviceState[] {
+    const parts = depth > 4 ? undefined : this.#parts.get(key);
+    return parts === undefined ? NO_PARTS : parts.flatMap((part) => [part, ...this.partsOf(part, depth + 1)]);
   }
 
   /** Parts have parts: a virtual function in a port of a card. The limit ends a circle that no hardware should report. */
@@ -37,6 +43,8 @@ export class Holders {
     ]);
   }
 }
+
+const NO_PARTS: readonly DeviceState[] = [];
 
 const holderView = ({ numaNodes: _numaNodes, ...holder }: Allocation): HolderView => holder;
 

@@ -16,7 +16,7 @@ import {
 import type { HardwareKeys } from '../model/hardware.ts';
 import type { Reading } from '../model/metric.ts';
 import { keptBy } from '../model/readings.ts';
-import { type Blamed, blamed, blameText, holdersAfter, type PresentHolder } from './fault-holders.ts';
+import { type Blamed, blamed, blameText, holdersAfter, type PresentHolder, REMEMBERED_MS } from './fault-holders.ts';
 import { incidentId } from './record.ts';
 
 export interface LedgerInput {
@@ -56,6 +56,8 @@ export class FaultLedger {
   readonly #seen = new Map<string, Map<number, { readonly process: DeviceProcess; readonly atMs: number }>>();
   /** Monotonic clock since which a fault of the family waits for the kubelet. */
   readonly #waiting = new Map<string, number>();
+  /** For the spans of a device: the holders that they were made of. */
+  readonly #presentOf = new WeakMap<readonly FaultHolder[], readonly PresentHolder[]>();
   #hasNews = false;
 
   /** `keep`: number of faults in the list. */
@@ -122,6 +124,7 @@ export class FaultLedger {
   /** Counters of one container on a device. Its UID can have become known after its first fault. */
   ownReadings(hardware: string, holder: string, uid: string | undefined): readonly Reading[] {
     const { own } = this.#saved;
+    if (isNothing(own)) return NO_READINGS;
     const [first, later] = [own[ownKey(hardware, holder, undefined)], uid === undefined ? undefined : own[ownKey(hardware, holder, uid)]];
     if (first === undefined || later === undefined) return readings(first ?? later);
     return readings(Object.entries(later).reduce((sum: FaultCounts, [series, count]) => withCount(sum, series, count), first));
@@ -253,11 +256,15 @@ export class FaultLedger {
     if (answeredAtMs === undefined) return;
     const beforeMs = this.#saved.answeredAtMs;
     const held: Record<string, readonly FaultHolder[]> = {};
+    const isKept = ({ untilMs = answeredAtMs }: FaultHolder): boolean => Math.abs(answeredAtMs - untilMs) <= REMEMBERED_MS;
     let isSame = true;
     for (const { key, device } of devices) {
       const hardware = keys.of(device);
       const before = this.#saved.held[hardware] ?? NOBODY;
-      const now = holdersAfter(before, holdersOf(key), answeredAtMs, beforeMs);
+      const present = holdersOf(key);
+      const isOfThese = before.length === 0 ? present.length === 0 : this.#presentOf.get(before) === present && before.every(isKept);
+      const now = isOfThese ? before : holdersAfter(before, present, answeredAtMs, beforeMs);
+      if (now.length > 0) this.#presentOf.set(now, present);
       if (now.length > 0) held[hardware] = now;
       isSame &&= now === before || (now.length === 0 && before.length === 0);
     }
@@ -270,6 +277,7 @@ export class FaultLedger {
 
   /** The account of a container keeps what it had at its end. */
   #forgetOwn(held: SavedFaults['held']): void {
+    if (isNothing(this.#saved.own)) return;
     const names = new Set(
       Object.entries(held).flatMap(([hardware, spans]) =>
         spans.flatMap(({ holder, uid }) => [ownKey(hardware, nameOf(holder), uid), ownKey(hardware, nameOf(holder), undefined)]),
@@ -295,6 +303,11 @@ export class FaultLedger {
 }
 
 const NOBODY: readonly FaultHolder[] = [];
+
+function isNothing(counts: object): boolean {
+  for (const _ in counts) return false;
+  return true;
+}
 
 const nameOf = ({ namespace, pod, container }: { readonly namespace: string; readonly pod: string; readonly container: string }): string =>
   `${namespace}/${pod}/${container}`;

@@ -53,6 +53,8 @@ export class ReadingHistoryStore {
   readonly #length: number;
   readonly #spacingMs: number;
   readonly #tracks = new Map<string, Track>();
+  /** The states of the latest snapshot: the same object is the same read. */
+  #taken: ReadonlyMap<string, DeviceState> = new Map();
 
   constructor(settings: HistorySettings) {
     const { periodMs, intervalMs } = settings;
@@ -64,13 +66,15 @@ export class ReadingHistoryStore {
   /** Takes the devices of a snapshot. Several snapshots of one read give one sample. Forgets devices that are no longer listed. */
   take(devices: readonly DeviceState[]): void {
     if (this.#length === 0) return;
-    for (const state of devices) if (state.readings.length > 0) this.#sample(state);
+    for (const state of devices) if (state.readings.length > 0 && this.#taken.get(state.key) !== state) this.#sample(state);
+    this.#taken = new Map(devices.map((state) => [state.key, state]));
     if (this.#tracks.size <= devices.length) return;
     const listed = new Set(devices.map(({ key }) => key));
     for (const key of this.#tracks.keys()) if (!listed.has(key)) this.#tracks.delete(key);
   }
 
   follow(changes: NameChanges): void {
+    this.#taken = new Map();
     follow(this.#tracks, changes);
   }
 

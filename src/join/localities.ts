@@ -1,5 +1,6 @@
 import type { ContainerLocality, DevicePair, DeviceRole } from '../model/container-locality.ts';
 import type { Device } from '../model/device.ts';
+import { KeptStep } from '../model/kept.ts';
 import { comparePaths, farthestPairs, nearness, placed, placeOf, wayBetween } from '../model/locality.ts';
 import { nearestSet } from '../model/nearest-set.ts';
 import type { ExclusiveResources } from '../model/pod-resources.ts';
@@ -17,8 +18,16 @@ export interface LocalityFacts {
 /** Above this number, only the farthest pair of each device is kept. */
 const MOST_PAIRS = 256;
 
-/** Devices and their ways in each container that holds a GPU and another device, in the order of the allocations. */
-export function localities(allocations: readonly AllocationState[], facts: LocalityFacts): readonly ContainerLocality[] {
+/**
+ * Devices and their ways in each container that holds a GPU and another device, in the order of the allocations. `kept`: what was found of
+ * the same devices before.
+ */
+export function localities(
+  allocations: readonly AllocationState[],
+  facts: LocalityFacts,
+  kept = new KeptStep<ContainerLocality | undefined>(),
+): readonly ContainerLocality[] {
+  const { roleOf, cpuNodes } = facts;
   const held = new Map<string, { readonly state: AllocationState; readonly devices: Map<string, Device> }>();
   for (const state of allocations) {
     const key = containerKey(state.allocation);
@@ -31,9 +40,15 @@ export function localities(allocations: readonly AllocationState[], facts: Local
   }
   const cpus = new Map(facts.exclusive.map((one) => [containerKey(one), one.cpus]));
   return [...held].flatMap(([key, { state, devices }]) => {
+    const own = [...devices.values()];
+    if (own.length < 2 || !own.some(({ family }) => roleOf(family) === 'gpu')) return [];
     const { namespace, pod, container } = state.allocation;
-    const locality = localityOf([...devices].toSorted(byPlace), facts, cpus.get(key) ?? []);
-    return locality === undefined ? [] : [{ namespace, pod, container, ...locality }];
+    const held = cpus.get(key) ?? [];
+    const locality = kept.of(key, [roleOf, cpuNodes, held.join(), ...devices.keys(), ...own], () => {
+      const found = localityOf([...devices].toSorted(byPlace), facts, held);
+      return found && { namespace, pod, container, ...found };
+    });
+    return locality === undefined ? [] : [locality];
   });
 }
 

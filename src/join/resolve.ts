@@ -1,7 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type Allocation, allocationKey, type Claim, type PoolRule, type Resolve } from '../model/allocation.ts';
 import { type ClaimHardware, type ClaimHardwareIndex, type ClaimTimes, claimDeviceKey } from '../model/claim-hardware.ts';
 import { ORIGINS } from '../model/declaration.ts';
 import { type Device, deviceKey } from '../model/device.ts';
+import { keptList } from '../model/kept.ts';
 import type { PodResources } from '../model/pod-resources.ts';
 import type { AllocationState, Contradiction, JoinWay, UnresolvedReason } from '../model/snapshot.ts';
 import { HardwareJoin } from './claim-devices.ts';
@@ -273,19 +275,26 @@ export interface Owners {
  * Joins the kubelet's allocations with the devices that probes found. An allocation that no family knows is kept, with the reason. An
  * allocation that two families claim is assigned to neither.
  */
-export function findOwners(podResources: PodResources, resolver: Resolver, isMissing: (deviceKey: string) => boolean): Owners {
+export function findOwners(
+  podResources: PodResources,
+  resolver: Pick<Resolver, 'resolve'>,
+  isMissing: (deviceKey: string) => boolean,
+  before: OwnersBefore = NO_OWNERS,
+): Owners {
   const holders = new Map<string, Allocation[]>();
+  const stateOf = new Map(before.owners.allocations.map((state) => [state.allocation, state]));
   let latestMs: number | undefined;
-  const allocations = podResources.allocations.map((allocation): AllocationState => {
+  const own = (allocation: Allocation): AllocationState => {
+    const known = stateOf.get(allocation);
+    const isHeld = podResources.held.size > 0 && podResources.held.has(allocationKey(allocation));
+    if (known !== undefined && before.isOfSameDevices && allocation.claim === undefined && known.held === isHeld) return known;
+    const state = resolved(allocation, isHeld);
+    return known !== undefined && areSameStates(known, state) ? known : state;
+  };
+  const resolved = (allocation: Allocation, held: boolean): AllocationState => {
     const { devices, ambiguous, by, contradiction, isDeviceless, unconfirmedMs } = resolver.resolve(allocation);
     if (unconfirmedMs !== undefined) latestMs = Math.max(latestMs ?? unconfirmedMs, unconfirmedMs);
-    const held = podResources.held.size > 0 && podResources.held.has(allocationKey(allocation));
     if (ambiguous) return { allocation, devices: [], unresolved: 'ambiguous', held };
-    for (const key of devices) {
-      const list = holders.get(key);
-      if (list === undefined) holders.set(key, [allocation]);
-      else list.push(allocation);
-    }
     const unresolved = isDeviceless === true ? undefined : whyUnresolved(devices, isMissing);
     return {
       allocation,
@@ -295,8 +304,29 @@ export function findOwners(podResources: PodResources, resolver: Resolver, isMis
       ...(unresolved === undefined ? {} : { unresolved }),
       held,
     };
-  });
-  return { allocations, holders, ...(latestMs === undefined ? {} : { unconfirmedMs: latestMs }) };
+  };
+  const allocations = keptList(before.owners.allocations, podResources.allocations.map(own));
+  if (allocations === before.owners.allocations && latestMs === before.owners.unconfirmedMs) return before.owners;
+  for (const { allocation, devices } of allocations) for (const key of devices) addTo(holders, key, allocation);
+  const kept = [...holders].map(([key, list]) => [key, keptList(before.owners.holders.get(key), list)] as const);
+  return { allocations, holders: new Map(kept), ...(latestMs === undefined ? {} : { unconfirmedMs: latestMs }) };
+}
+
+/** The owners of the snapshot before. `isOfSameDevices`: the devices, which of them are missing, and the rules are the same as then. */
+export interface OwnersBefore {
+  readonly owners: Owners;
+  readonly isOfSameDevices: boolean;
+}
+
+const NO_OWNERS: OwnersBefore = { owners: { allocations: [], holders: new Map() }, isOfSameDevices: false };
+
+function areSameStates(a: AllocationState, b: AllocationState): boolean {
+  return (
+    a.held === b.held &&
+    a.unresolved === b.unresolved &&
+    a.by === b.by &&
+    isDeepStrictEqual([a.devices, a.contradiction], [b.devices, b.contradiction])
+  );
 }
 
 function whyUnresolved(devices: readonly string[], isMissing: (deviceKey: string) => boolean): UnresolvedReason | undefined {

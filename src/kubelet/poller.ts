@@ -4,7 +4,7 @@ import { watchSocket } from '../host/fs/socket-file.ts';
 import { defined } from '../model/defined.ts';
 import type { Observe } from '../model/observation.ts';
 import type { PodResources, PodResourcesReason } from '../model/pod-resources.ts';
-import { type HeldAttribution, keepThroughRestart, NOTHING } from './allocations/allocations.ts';
+import { type HeldAttribution, keepThroughRestart, keptAllocations, NOTHING } from './allocations/allocations.ts';
 import { watchCheckpoint, watchSpecs } from './claims/watch.ts';
 import { type Failure, type ListResult, PodResourcesClient, type RequestCount, type RequestDurations } from './client/client.ts';
 import type { PodResourcesOptions } from './options.ts';
@@ -176,7 +176,8 @@ class Poller implements PodResourcesPoller {
   #answered({ api, attribution, identity, excess }: Extract<ListResult, { ok: true }>): void {
     const isAnotherKubelet = this.#identity !== undefined && (this.#wasLost || identity !== this.#identity);
     if (isAnotherKubelet) this.#kubeletRestarted();
-    this.#known = this.#grace.isSet ? keepThroughRestart(this.#known, attribution) : { ...attribution, held: new Set() };
+    const answer = this.#grace.isSet ? keepThroughRestart(this.#known, attribution) : { ...attribution, held: new Set<string>() };
+    this.#known = { ...answer, allocations: keptAllocations(this.#known.allocations, answer.allocations) };
     this.#identity = identity;
     this.#wasLost = false;
     this.#rejections = 0;

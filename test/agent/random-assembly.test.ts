@@ -1,17 +1,27 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { Accounts } from '../../src/accounting/accounts.ts';
 import { Assembler, type Judge } from '../../src/agent/assemble.ts';
 import { servedIds } from '../../src/agent/resources.ts';
 import type { Inputs } from '../../src/agent/steps.ts';
+import { boardOf } from '../../src/board/board.ts';
+import type { DeviceView } from '../../src/board/device-view.ts';
 import { createHealthEngine } from '../../src/health/engine/engine.ts';
 import { createPolicy } from '../../src/health/policy/policy.ts';
+import { systemClock } from '../../src/host/clock.ts';
+import { FaultLedger } from '../../src/incidents/fault-ledger.ts';
+import { keptAllocations } from '../../src/kubelet/allocations/allocations.ts';
 import { createExposition, type Exposition } from '../../src/metrics/page/exposition.ts';
-import type { Allocation } from '../../src/model/allocation.ts';
+import { type Allocation, allocationKey } from '../../src/model/allocation.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
 import type { ConditionSpec } from '../../src/model/health.ts';
+import { KeptStep } from '../../src/model/kept.ts';
 import type { MetricSpec } from '../../src/model/metric.ts';
+import type { CheckpointEntry } from '../../src/model/pod-resources.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
+import { healthByState, kubeletDevices } from '../../src/plugin/offers/inventory.ts';
+import { ResourceOffers } from '../../src/plugin/offers/resource-offers.ts';
 import { RandomProbe } from '../support/random-collections.ts';
 import { repetitions } from '../support/repetitions.ts';
 import { type Choose, seeded } from '../support/seeded.ts';
@@ -48,6 +58,17 @@ const conditions = [
   condition('Errors', { class: 'rate', severity: 'degraded', threshold: { growth: 3, windowMs: 5 * TURN_MS } }),
 ];
 
+const limits = { 'allowed-processes': [], 'dirty-mib': 0 };
+const accounts = {
+  staleAfterMs: 5 * TURN_MS,
+  missingRetentionMs: 20 * TURN_MS,
+  zeroForMs: 3 * TURN_MS,
+  lingerMs: 10 * TURN_MS,
+  absentForMs: 2 * TURN_MS,
+  activity: new Map(),
+  isCounter: (metric: string) => metric === 'm1',
+};
+
 /** Creates an assembler with its own judge and records the events. */
 function assembler(events: HealthEvent[]): Assembler {
   const { policy } = createPolicy({ specs: Object.fromEntries(FAMILIES.map((family) => [family, conditions])) });
@@ -64,8 +85,17 @@ function assembler(events: HealthEvent[]): Assembler {
       specs: new Map(specs.map((spec) => [spec.name, spec])),
       staleAfterMs: 5 * TURN_MS,
       missingRetentionMs: 20 * TURN_MS,
+      roles: new Map([
+        ['toy', 'gpu'],
+        ['wire', 'nic'],
+      ]),
+      isPlacementJudged: true,
+      use: { activities: new Map([['toy', { isForHoldersOnly: true }]]), idle: {}, limits },
     },
     judge,
+    [],
+    { accounts: new Accounts(accounts) },
+    new FaultLedger(10),
   );
 }
 
@@ -81,6 +111,21 @@ function allocations(pick: Choose): Allocation[] {
     const resource = ['example.com/toy', 'example.com/pool', 'example.com/newest'][pick(3)] as string;
     return allocation({ resource, deviceId: resource === 'example.com/toy' ? `d${pick(5)}` : `${pick(2)}`, pod: `p${pick(3)}` });
   });
+}
+
+const entries = (held: readonly Allocation[], pick: Choose): CheckpointEntry[] =>
+  held.map(({ pod, container, resource, deviceId }) => ({
+    podUid: `${pod}-${pick(2)}`,
+    container,
+    resource,
+    deviceIds: [deviceId],
+  }));
+
+/** What the plugin offers of the snapshot. */
+function offersOf(snapshot: () => Snapshot | undefined): ResourceOffers {
+  const store = { snapshot, subscribe: () => () => {} };
+  const resource = { resource: 'example.com/toy', select: { family: 'toy' } };
+  return new ResourceOffers(resource, { store, healthOf: healthByState, clock: systemClock, missingRetentionMs: 0, rivals: [] });
 }
 
 describe('a snapshot', () => {
@@ -99,6 +144,9 @@ describe('a snapshot', () => {
       let shown: Snapshot | undefined;
       const page = exposition(() => shown);
       let held = podResources([]);
+      let checkpoint: readonly CheckpointEntry[] = [];
+      const rows = new KeptStep<DeviceView>();
+      const offers = offersOf(() => shown);
       for (let turn = 0; turn < 150; turn += 1) {
         const nowMs = (turn + 1) * TURN_MS;
         for (const part of parts) {
@@ -107,16 +155,20 @@ describe('a snapshot', () => {
           const told = part.probe.collect();
           part.kept = { told, readAtMs: nowMs };
         }
-        if (pick(4) === 0) held = podResources(allocations(pick));
-        else if (pick(3) === 0) held = structuredClone(held);
-        const inputs = (of: (told: Collection) => Collection): Inputs => ({
+        if (pick(4) === 0) {
+          const some = held.allocations.filter(() => pick(3) > 0);
+          const all = new Map([...some, ...allocations(pick)].map((one) => [allocationKey(one), one]));
+          held = podResources(keptAllocations(held.allocations, [...all.values()]), { answeredAtMs: nowMs });
+        } else if (pick(3) === 0) held = structuredClone(held);
+        if (pick(3) === 0) checkpoint = entries(held.allocations, pick);
+        const inputs = (of: <T>(told: T) => T): Inputs => ({
           families: parts.map(({ family, kept }) => ({
             state: familyState(family),
             latest: kept && lookAt(of(kept.told), kept.readAtMs),
             isBlind: kept !== undefined && kept.readAtMs < nowMs,
           })),
-          podResources: held,
-          checkpoint: [],
+          podResources: of(held),
+          checkpoint: of(checkpoint),
         });
         const now = { nowMs, monotonicMs: nowMs };
         const one = shared.assemble(
@@ -127,6 +179,9 @@ describe('a snapshot', () => {
         if (!isDeepStrictEqual(one, other)) expect(one, `turn ${turn}`).toStrictEqual(other);
         if (!isDeepStrictEqual(events, others)) expect(events, `turn ${turn}`).toStrictEqual(others);
         shown = one;
+        const board = { nowMs, shownOf: () => undefined };
+        expect(boardOf(one, { ...board, kept: rows }), `turn ${turn}`).toStrictEqual(boardOf(other, board));
+        expect(kubeletDevices(offers.current()), `turn ${turn}`).toStrictEqual(kubeletDevices(offersOf(() => other).current()));
         expect(await page.devices(), `turn ${turn}`).toBe(await exposition(() => other).devices());
       }
       expect(events.length).toBeGreaterThan(10);

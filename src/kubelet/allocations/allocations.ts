@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type {
   AllocatableResourcesResponse,
   ClaimResource,
@@ -7,6 +8,7 @@ import type {
   TopologyInfo,
 } from '../../generated/podresources/v1/api.ts';
 import { type Allocation, allocationKey } from '../../model/allocation.ts';
+import { keptList } from '../../model/kept.ts';
 import {
   type Allocatable,
   type ExclusiveResources,
@@ -178,6 +180,19 @@ export function allocatableFrom(response: AllocatableResourcesResponse): Allocat
     .map(([resource, known]) => ({ resource, deviceIds: [...known].sort(compareText) }))
     .sort((a, b) => compareText(a.resource, b.resource));
   return { devices, cpus: sortedNumbers(response.cpuIds), memory: memoryBlocks(response.memory) };
+}
+
+/** The allocations of an answer. Those that the answer before had are the same objects, and all together are the same list. */
+export function keptAllocations(before: readonly Allocation[], now: readonly Allocation[]): readonly Allocation[] {
+  if (before === now) return now;
+  const known = new Map(before.map((one) => [allocationKey(one), one]));
+  return keptList(
+    before,
+    now.map((one) => {
+      const same = known.get(allocationKey(one));
+      return same !== undefined && isDeepStrictEqual(same, one) ? same : one;
+    }),
+  );
 }
 
 /** An attribution that also contains allocations from earlier answers. */

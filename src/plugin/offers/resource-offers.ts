@@ -1,6 +1,7 @@
 import type { ServerWritableStream } from '@grpc/grpc-js';
 import type { Device, Empty, ListAndWatchResponse } from '../../generated/deviceplugin/v1beta1/api.ts';
 import type { Clock } from '../../host/clock.ts';
+import { KeptStep } from '../../model/kept.ts';
 import { type PluginResource, selectorsOf } from '../../model/plugin-resource.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { type DeviceDirectory, PathWatch } from './device-paths.ts';
@@ -36,6 +37,7 @@ export class ResourceOffers {
   readonly #paths: PathWatch | undefined;
   readonly #rivals: readonly PluginResource[];
   readonly #listeners = new Set<() => void>();
+  readonly #kept = new KeptStep<readonly Offer[]>();
   #unsubscribe = (): void => {};
 
   constructor(resource: PluginResource, parts: OffersDependencies) {
@@ -80,10 +82,21 @@ export class ResourceOffers {
     return relevant.every(({ family, ...run }) => remembered.has(family) || run.succeeded !== undefined || run.abandoned > 0 || run.hung);
   }
 
-  current(): Offer[] {
+  /** The same list while nothing that it is made of has changed. */
+  current(): readonly Offer[] {
     const devices = (this.#store.snapshot()?.devices ?? []).filter(({ device }) => this.#canServe(device.family));
-    const taken = new Set(this.#rivals.flatMap((rival) => selectDevices(rival, devices).map(({ key }) => key)));
-    return takeInventory(this.resource, devices, this.#healthOf, this.#paths?.paths(), taken);
+    const paths = this.#paths?.paths() ?? [];
+    const inputs = [
+      // The policy that tells the health from a verdict can change, too.
+      ...devices.flatMap(({ device, missingSinceMs, verdict }) => [device, missingSinceMs, verdict, this.#healthOf(verdict)]),
+      ...paths.flatMap(({ path, present }) => [path, present]),
+    ];
+    const offers = this.#kept.of('', inputs, () => {
+      const taken = new Set(this.#rivals.flatMap((rival) => selectDevices(rival, devices).map(({ key }) => key)));
+      return takeInventory(this.resource, devices, this.#healthOf, paths, taken);
+    });
+    this.#kept.end();
+    return offers;
   }
 
   /** Number of this resource's ids that the kubelet reports as allocatable, and when it was asked; undefined when it does not report it. */
@@ -148,7 +161,7 @@ export class ListStream {
     this.#isBlocked = true;
     const written = this.#onSending(devices);
     // The stream would buffer sixteen lists before it signals back-pressure, so this waits for each write.
-    this.#call.write({ devices }, (error?: Error | null) => {
+    this.#call.write({ devices: [...devices] }, (error?: Error | null) => {
       this.#isBlocked = false;
       if (error) return;
       written();

@@ -1,8 +1,11 @@
 import { type Board, boardOf, type RemedyOf } from '../../board/board.ts';
+import type { DeviceView } from '../../board/device-view.ts';
 import { chooseReadings, type ShownOf } from '../../board/readings.ts';
 import { ratesOf, TREND_MS, type Trend, trendOf } from '../../board/trend.ts';
 import { timeText } from '../../board/units.ts';
 import type { ReadingHistoryStore } from '../../incidents/history.ts';
+import { KeptStep } from '../../model/kept.ts';
+import { keptBy } from '../../model/readings.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 
 export interface BoardSourceDependencies {
@@ -21,6 +24,7 @@ export type Trends = Readonly<Record<string, Trend>>;
 export class BoardSource {
   readonly #parts: BoardSourceDependencies;
   #made: { readonly snapshot: Snapshot; readonly board: Board } | undefined;
+  readonly #rows = new KeptStep<DeviceView>();
   #trends: { readonly snapshot: Snapshot; readonly trends: Trends } | undefined;
 
   constructor(parts: BoardSourceDependencies) {
@@ -48,7 +52,7 @@ export class BoardSource {
   #boardOf(snapshot: Snapshot): Board {
     const { history, node, remedyOf, shownOf, now } = this.#parts;
     const kept = history?.();
-    return boardOf(snapshot, { nowMs: now(), remedyOf, shownOf, node, rateOf: kept?.rateOf.bind(kept) });
+    return boardOf(snapshot, { nowMs: now(), remedyOf, shownOf, node, rateOf: kept && rateIn(kept), kept: this.#rows });
   }
 
   #trendsOf({ devices, takenAtMs }: Snapshot): Trends {
@@ -62,6 +66,8 @@ export class BoardSource {
     );
   }
 }
+
+const rateIn = keptBy((history: ReadingHistoryStore) => history.rateOf.bind(history));
 
 function deviceTrend(state: DeviceState, history: ReadingHistoryStore, endMs: number, shownOf: ShownOf): Trend | undefined {
   const [first] = chooseReadings(state, { shownOf });
