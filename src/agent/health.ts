@@ -35,7 +35,7 @@ export class HealthService {
   #isClosed = false;
   #written: Promise<void> = Promise.resolve();
   /** Hanging steps, keyed by family. */
-  #hung: Hangs;
+  #hung: Readonly<Record<string, readonly HungStep[]>>;
   /** Families that were read completely since the machine booted. */
   #completed: readonly string[];
   #watched: ObservedSpans;
@@ -131,7 +131,7 @@ export class HealthService {
   }
 
   /** Saves the steps that hang now, so that a later run of the agent tries them last. */
-  hangs(hung: Hangs): void {
+  hangs(hung: Readonly<Record<string, readonly HungStep[]>>): void {
     const isSame = JSON.stringify(hung) === JSON.stringify(this.#hung);
     this.#hung = hung;
     if (!isSame) this.#written = this.#journal.save();
@@ -222,8 +222,6 @@ interface HealthDependencies {
   readonly isLasting: boolean;
   readonly lease: StateLease;
 }
-
-type Hangs = Readonly<Record<string, readonly HungStep[]>>;
 
 function policyOf(settings: AgentSettings, logger: Logger): HealthPolicy {
   const { policy, problems } = healthPolicy(settings);

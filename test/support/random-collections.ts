@@ -61,7 +61,10 @@ export class RandomProbe {
   #otherRead(read: DeviceRead, kind: number): DeviceRead {
     const { readings, findings } = read;
     if (kind === 11) return { ...read, findings: [...findings.slice(1), this.#finding()] };
-    if (kind === 12) return { ...read, processes: [{ pid: this.#pick(3), memoryUsedBytes: this.#pick(3) }] };
+    if (kind === 12) {
+      const podUid = this.#pick(3) > 0 && { name: 'python', podUid: `p${this.#pick(3)}-${this.#pick(2)}` };
+      return { ...read, processes: [{ pid: this.#pick(3), memoryUsedBytes: this.#pick(3), ...podUid }] };
+    }
     if (kind === 13) return { readings, findings };
     if (kind === 14) return { ...read, readings: this.#readings(readings.length) };
     if (kind === 15) return { ...read, readings: this.#readings(this.#pick(6)) };
