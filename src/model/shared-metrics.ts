@@ -42,6 +42,12 @@ export const shared = {
   transmittedBytes: counter('device_transmitted_bytes_total', 'Bytes transmitted.', ['port'], { container: true }),
   receivedPackets: counter('device_received_packets_total', 'Packets received.', ['port'], { container: true }),
   transmittedPackets: counter('device_transmitted_packets_total', 'Packets transmitted.', ['port'], { container: true }),
+  logEvents: counter(
+    'device_kernel_log_events_total',
+    'Lines of drivers in the kernel log that tell a fault, since the machine booted, by event.',
+    ['event'],
+    { container: true, faults: true, wiped: true },
+  ),
   errors: counter('device_errors_total', 'Errors that the hardware counted, by kind.', ['kind'], { container: true, wiped: true }),
 } as const satisfies Readonly<Record<string, Shared>>;
 

@@ -21,6 +21,7 @@ import type { MetricSpec } from '../model/metric.ts';
 import type { OptionSpecs, OptionValues } from '../model/options.ts';
 import type { Release } from '../model/release.ts';
 import type { ShownReadings } from '../model/shared-metrics.ts';
+import type { LogRow } from './kit/log-row.ts';
 
 /**
  * The contract of a device family. A family is one folder below `src/probes`. Its `index.ts` exports a constant `family` of
@@ -54,6 +55,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly metrics: readonly MetricSpec[];
   readonly conditions: readonly ConditionSpec[];
   readonly problems: readonly ProblemSpec[];
+  /** Lines of its drivers in the kernel log, which the probe follows by `RowLog`. */
+  readonly logRows?: readonly LogRow[];
   /** What some of its checks need of the host beyond `/sys` and `/proc`. */
   readonly needs?: readonly HostNeed[];
   /**

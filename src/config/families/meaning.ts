@@ -1,7 +1,15 @@
 import { parseDuration } from '../../model/duration.ts';
-import { type Declaration, type DeclaredDevices, FACT_NAMES, type Fact, JUDGES } from '../../probes/declared/declaration.ts';
+import {
+  type Declaration,
+  type DeclaredCondition,
+  type DeclaredDevices,
+  FACT_NAMES,
+  type Fact,
+  JUDGES,
+} from '../../probes/declared/declaration.ts';
 import { isWild } from '../../probes/declared/glob.ts';
 import { TIMEOUT_MS } from '../../probes/declared/rows.ts';
+import { tokensOf } from '../../probes/kit/template.ts';
 import { nearestHint } from '../nearest.ts';
 import type { SchemaProblem } from '../schema-check.ts';
 import type { Path } from '../text-positions.ts';
@@ -36,6 +44,7 @@ export function meaningProblems(declaration: Declaration, taken: ReadonlySet<str
   const parts = [
     ['readings', declaration.readings],
     ['conditions', declaration.conditions],
+    ['lines', declaration.lines],
     ['resources', declaration.resources],
   ] as const;
   for (const [part, list] of parts)
@@ -49,6 +58,7 @@ export function meaningProblems(declaration: Declaration, taken: ReadonlySet<str
   for (const [n, source] of (declaration.readings ?? []).entries())
     checkSource({ declaration, source, words, labels: source.labels ?? {} }, ['readings', n], say);
   checkConditions(declaration, words, say);
+  checkLines(declaration, say);
   checkResources(declaration, say);
   checkTimes(declaration, [], say);
   return problems;
@@ -118,7 +128,8 @@ function checkConditions(declaration: Declaration, known: ReadonlySet<string>, s
       say([...at, 'reading'], `there is no reading of ${reading}${nearestHint(reading, metrics)}`);
     const own = (condition.file ?? condition.entry ?? condition.link ?? condition.command) !== undefined;
     if (reading !== undefined && own) say(at, 'it has either "reading" or a source of its own');
-    if (reading === undefined) checkSource({ declaration, source: condition, words: known }, at, say);
+    if (condition.log !== undefined) checkLogged(condition, at, say);
+    else if (reading === undefined) checkSource({ declaration, source: condition, words: known }, at, say);
     if (growth !== undefined && (latched === true || progress === true))
       say(at, '"growth" judges a rate, which is neither latched nor in progress');
     if (latched === true && progress === true) say(at, 'it is either "latched" or in "progress"');
@@ -131,6 +142,39 @@ function checkConditions(declaration: Declaration, known: ReadonlySet<string>, s
     }
   });
 }
+
+function checkLogged({ log, reading, latched, progress, ...own }: DeclaredCondition, at: Path, say: Say): void {
+  if ((log?.above === undefined) !== (log?.within === undefined)) say([...at, 'log'], 'it has either both "above" and "within", or none');
+  if ((reading ?? own.file ?? own.command ?? own.for ?? own.recovery ?? latched ?? progress) !== undefined)
+    say(at, 'a condition with "log" has no other source and no times: its lines are in "lines"');
+}
+
+/** Fixed characters that the line of a driver without a device begins with: more than the name of a process has. */
+const FIXED_CHARACTERS = 16;
+
+function checkLines({ lines = [], conditions = [] }: Declaration, say: Say): void {
+  const logged = conditions.filter(({ log }) => log !== undefined);
+  const types = logged.map(({ type }) => type);
+  lines.forEach(({ event, text, device, means, condition, instance, ends = [] }, n) => {
+    const at = ['lines', n] as const;
+    if (lines.findIndex((other) => other.event === event) < n) say([...at, 'event'], `the event "${event}" is declared twice`);
+    const words = tokensOf(text);
+    if (new Set(words).size < words.length) say([...at, 'text'], 'each word of a line has a name of its own');
+    if (wildcardsOf(text).length + words.length > MOST_WORDS) say([...at, 'text'], `a line has ${MOST_WORDS} words and wildcards at most`);
+    if (/[*#][*#{]|\}[{#]/.test(text)) say([...at, 'text'], 'two wildcards need a text between them');
+    if (device !== undefined && text.search(/[*#{]/) < FIXED_CHARACTERS && /[*#{]/.test(text))
+      say([...at, 'text'], `without a device in the record, a line begins with ${FIXED_CHARACTERS} fixed characters at least`);
+    for (const [name, template] of Object.entries({ means, instance, device: device?.name }))
+      if (template !== undefined) checkTokens(template, new Set(words), [...at, name], say);
+    for (const type of [...(condition === undefined ? [] : [condition]), ...ends])
+      if (!types.includes(type)) say(at, `there is no condition "${type}" with "log"${nearestHint(type, types)}`);
+    for (const type of ends)
+      if (logged.some((one) => one.type === type && one.log?.within !== undefined))
+        say(at, `time ends the condition "${type}", not a line`);
+  });
+}
+
+const MOST_WORDS = 8;
 
 function checkResources({ resources = [] }: Declaration, say: Say): void {
   resources.forEach(({ resource, ids, alias }, n) => {

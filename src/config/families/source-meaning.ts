@@ -1,6 +1,6 @@
 import type { Declaration, DeclaredSource } from '../../probes/declared/declaration.ts';
 import { isAllowed } from '../../probes/declared/glob.ts';
-import { tokensOf } from '../../probes/declared/template.ts';
+import { tokensOf } from '../../probes/kit/template.ts';
 import { nearestHint } from '../nearest.ts';
 import type { Path } from '../text-positions.ts';
 

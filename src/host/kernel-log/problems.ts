@@ -40,6 +40,9 @@ export const kmsgLost = {
     'Find in dmesg what floods the log. Give the agent more CPU time where it is throttled, or the kernel a larger log (log_buf_len). The problem ends an hour after the last loss.',
 } as const satisfies ProblemSpec;
 
+/** Problems of a family whose conditions or counters follow the log. */
+export const logProblems = [...kmsgProblems, kmsgLost] as const;
+
 export type KmsgProblemCode = (typeof kmsgProblems)[number]['code'];
 
 const CODES: Readonly<Record<string, KmsgProblemCode>> = {

@@ -4,11 +4,12 @@ import type { ConditionSpec, Finding } from '../../model/health.ts';
 import type { MetricSpec, Value } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
 import { hwmonCondition, hwmonMetrics } from '../kit/hwmon.ts';
+import { counterOf, type LogRow, logCondition, logGrowth, logMetric } from '../kit/log-row.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
+import { fill, plain } from '../kit/template.ts';
 import type { Declaration, DeclaredCondition, DeclaredReading, DeclaredSource } from './declaration.ts';
 import { numberOf, type SourceValue } from './source-reader.ts';
-import { fill, plain } from './template.ts';
 
 const sharedByName: ReadonlyMap<string, Omit<MetricSpec, 'source'>> = new Map(Object.values(shared).map((spec) => [spec.name, spec]));
 
@@ -33,7 +34,11 @@ export function metricsOf(declaration: Declaration): readonly MetricSpec[] {
     return { name, type, help, labels, source, ...(container === true ? { container } : {}), ...(wiped === true ? { wiped } : {}) };
   });
   const taken = new Set(own.map(({ name }) => name));
-  const ofTraits = [...(declaration.hwmon === true ? Object.values(hwmonMetrics) : []), ...(declaration.pcie === true ? pcieMetrics : [])];
+  const ofTraits = [
+    ...(logRowsOf(declaration).some((row) => counterOf(row) !== undefined) ? [logMetric] : []),
+    ...(declaration.hwmon === true ? Object.values(hwmonMetrics) : []),
+    ...(declaration.pcie === true ? pcieMetrics : []),
+  ];
   return [...own, ...ofTraits.filter(({ name }) => !taken.has(name))];
 }
 
@@ -52,7 +57,8 @@ const [NORMAL, UNREADABLE] = ['Normal', 'Unreadable'];
 /** The conditions of a declaration. */
 export function conditionsOf(declaration: Declaration): readonly ConditionSpec[] {
   const own = (declaration.conditions ?? []).map((condition): ConditionSpec => {
-    const { type, severity, meaning, remedy, source, growth } = condition;
+    const { type, severity, meaning, remedy, source, growth, log } = condition;
+    if (log !== undefined) return logged(condition, log);
     return {
       type,
       class: classOf(condition),
@@ -67,6 +73,43 @@ export function conditionsOf(declaration: Declaration): readonly ConditionSpec[]
     };
   });
   return [...own, ...(declaration.hwmon === true ? [hwmonCondition] : []), ...(declaration.pcie === true ? pcieConditions : [])];
+}
+
+function logged(
+  { type, severity, meaning, remedy, source }: DeclaredCondition,
+  { above, within }: NonNullable<DeclaredCondition['log']>,
+): ConditionSpec {
+  const declared = { type, severity, meaning, remedy, source };
+  return within === undefined
+    ? logCondition(declared)
+    : logGrowth({ ...declared, growth: above ?? 0, windowMs: parseDuration(within) ?? 0 });
+}
+
+/** The rows of the kernel log of a declaration. */
+export function logRowsOf({ lines = [], conditions = [] }: Declaration): readonly LogRow[] {
+  const growing = new Set(conditions.flatMap(({ type, log }) => (log?.within === undefined ? [] : [type])));
+  return lines.map((line): LogRow => {
+    const { event, drivers, text, device, means, source, kinds, condition, instance, ends, fault } = line;
+    return {
+      ...{ name: event, drivers, text: lineForm(text), means, source },
+      ...(device !== undefined && { withoutDevice: device }),
+      ...(kinds !== undefined && { kinds }),
+      ...(ends !== undefined && { ends: ends.map((type) => ({ type })) }),
+      ...(fault !== undefined && { fault }),
+      ...(condition !== undefined && growing.has(condition) && { repeats: { type: condition, reasons: ['CounterGrows'] as const } }),
+      ...(condition !== undefined &&
+        !growing.has(condition) && { raises: { condition: { type: condition }, ...(instance !== undefined && { instance }) } }),
+    };
+  });
+}
+
+/** The form of a line: `{word}` is one word, `#` a number, `*` any characters. Each has a bound, and the check of a declaration allows few. */
+function lineForm(text: string): RegExp {
+  const source = text.replace(/\{([A-Za-z][A-Za-z0-9]*)\}|[\\^$.*+?()[\]{}|#/]/g, (sign, word: string | undefined) => {
+    if (word !== undefined) return `(?<${word}>[^\\s,;:()]{1,64})`;
+    return sign === '*' ? '.{0,200}?' : sign === '#' ? '\\d{1,20}' : `\\${sign}`;
+  });
+  return new RegExp(`^${source}`);
 }
 
 const time = <K extends string>(name: K, text: string | undefined): Partial<Record<K, Millis>> => {

@@ -18,7 +18,7 @@ export const ADDRESS_FACTS = ['pciAddress', 'physicalFunction'] as const;
 export const FACT_NAMES = [...TEXT_FACTS, ...NUMBER_FACTS, ...ADDRESS_FACTS] as const;
 export type FactName = (typeof FACT_NAMES)[number];
 /** The judges of a condition, of which it has one. */
-export const JUDGES = ['above', 'below', 'equals', 'bits', 'growth'] as const;
+export const JUDGES = ['above', 'below', 'equals', 'bits', 'growth', 'log'] as const;
 
 /** A duration such as `30s` or `1m30s`. */
 const duration: Schema<string> = {
@@ -244,6 +244,11 @@ const condition = object(
       ['above', 'within'],
       'It holds while the counter grows by more than this.',
     ),
+    log: object(
+      { above: schema<number>({ type: 'integer', minimum: 0, maximum: 1e9 }), within: duration },
+      [],
+      'Lines of the kernel log raise it: one line alone ({}), or more than this number within the time.',
+    ),
     ceiling: schema<number>({ type: 'number', minimum: 1, maximum: 9_007_199_254_740_991, description: 'Largest value of the counter.' }),
     latched: boolean('It usually stays until an operator acts.'),
     progress: boolean('It is normal until the time in for is over.'),
@@ -253,6 +258,37 @@ const condition = object(
   },
   ['type', 'severity', 'meaning', 'remedy', 'source'],
 );
+const line = object(
+  {
+    event: { ...name, description: 'Name of the line: the label event of its counter.' },
+    drivers: list(text('Name of a driver, a bus or a class.', 64), 8, 'The word that the line begins with is one of these.'),
+    text: text('Text behind "<driver> <device>: ", from its begin. {word} is one word, # a number, * any characters.', 200),
+    device: object(
+      { class: text('Class in /sys/class, or pci.', 32), name: text('Template of the name or address: nd{device}.', 64) },
+      ['class', 'name'],
+      'For a line that the driver prints without a device: text is all of it, and begins with 16 fixed characters at least.',
+    ),
+    means: text('What the line means. A template with the words of the line.'),
+    source: text('File of the kernel or text of the vendor that has the line.'),
+    kinds,
+    condition: { ...camel, description: 'Condition with "log" that the line raises or counts for.' },
+    instance: text('Template of the part of the device.', 64),
+    ends: list(camel, 8, 'Conditions with "log" that do not hold any more.'),
+    fault: object(
+      {
+        type: camel,
+        severity: oneOf<Severity>(['fatal', 'degraded', 'info']),
+        remedy: oneOf<Remedy>(['none', 'reset', 'reboot', 'replace', 'restart-workload', 'reload-driver', 'inspect']),
+      },
+      ['type', 'severity', 'remedy'],
+      'The line is a fault of its own, for the containers that hold the device. {pid} and {process} name the process.',
+    ),
+  },
+  ['event', 'drivers', 'text', 'means', 'source'],
+);
+/** A line of a driver in the kernel log. */
+export type DeclaredLine = Of<typeof line>;
+
 /** It has exactly one of {@link JUDGES}. */
 export type DeclaredCondition = Of<typeof condition>;
 
@@ -309,6 +345,7 @@ const declaration = object(
     hwmon: boolean('Adds the sensors of the hardware monitors below each device, their limits, and the condition OverTemperature.'),
     readings: list(reading, 64, 'What is measured.'),
     conditions: list(condition, 32, 'What can be wrong with a device.'),
+    lines: list(line, 64, 'Lines of its drivers in the kernel log.'),
     resources: list(resource, 32, 'Which ids of a resource belong to which device.'),
     activity,
   },

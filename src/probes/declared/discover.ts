@@ -4,6 +4,7 @@ import type { Host } from '../../host/host.ts';
 import { isPciAddress, normalizePciAddress, pciAddressOf } from '../../host/pci/pci.ts';
 import type { Device } from '../../model/device.ts';
 import { readPciFunction } from '../kit/pcie/function.ts';
+import { captureWords, fill, plain, type Words } from '../kit/template.ts';
 import {
   ADDRESS_FACTS,
   type Declaration,
@@ -18,7 +19,6 @@ import {
 import { findMatches, fixedPart } from './glob.ts';
 import { type CommandRows, type Row, rowWith } from './rows.ts';
 import type { Entry, SourceReader } from './source-reader.ts';
-import { captureWords, fill, plain, type Words } from './template.ts';
 
 /** A device and the texts for its templates. */
 export interface KnownDevice {

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { kernelLogNeed, logProblems } from '../../host/kernel-log/problems.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import type { ActivitySpec, Origin, PciSign } from '../../model/declaration.ts';
 import type { Device } from '../../model/device.ts';
@@ -6,13 +7,14 @@ import { seconds } from '../../model/duration.ts';
 import type { KnownNames, KnownOutput, KnownText } from '../../model/known-text.ts';
 import { excludeOption, listOption, type OptionSpec, pacedOption, stringOption } from '../../model/options.ts';
 import type { DeviceFamily } from '../family.ts';
+import { knownLine } from '../kit/log-row.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
-import { conditionsOf, metricsOf, problems } from './conditions.ts';
+import { fill, type Words } from '../kit/template.ts';
+import { conditionsOf, logRowsOf, metricsOf, problems } from './conditions.ts';
 import type { Declaration, DeclaredResource, DeclaredSource, Fact } from './declaration.ts';
 import { presenceOf } from './discover.ts';
 import { capturesOf } from './glob.ts';
 import { type DeclaredOptions, DeclaredProbe } from './probe.ts';
-import { fill, type Words } from './template.ts';
 
 type Form = 'values' | 'texts' | 'names';
 
@@ -119,6 +121,7 @@ const COMMAND_PATH = /^(.+)-path$/;
 export function familyOf(declared: DeclaredFamily): DeviceFamily {
   const { origin, declaration } = declared;
   const { family, summary, proven, resources = [], enabled = true } = declaration;
+  const lines = logRowsOf(declaration);
   return {
     name: family,
     summary: summary.replace(/\.$/, ''),
@@ -129,11 +132,12 @@ export function familyOf(declared: DeclaredFamily): DeviceFamily {
     kinds: [...new Set(declaration.devices.map(({ kind }) => kind))],
     metrics: metricsOf(declaration),
     conditions: conditionsOf(declaration),
-    problems,
+    problems: lines.length === 0 ? problems : [...problems, ...logProblems],
+    ...(lines.length === 0 ? {} : { logRows: lines, needs: [kernelLogNeed] }),
     isPresent: presenceOf(declaration, existsSync),
     signs: signsOf(declaration),
     options: optionsOf(declaration),
-    known: knownTextOf(declaration),
+    known: { ...knownTextOf(declaration), ...(lines.length > 0 && { kernelPrograms: knownLine(lines) }) },
     createProbe: (host, options) => {
       const given = options as unknown as DeclaredOptions & Readonly<Record<string, unknown>>;
       return new DeclaredProbe(host, declaration, given, pathsIn(given));

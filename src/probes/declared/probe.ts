@@ -7,17 +7,18 @@ import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
 import { findMonitor, hwmonRows, type MonitorSample, type Monitors, monitorsBelow, readMonitors } from '../kit/hwmon.ts';
+import { RowLog } from '../kit/log-rows.ts';
 import { asOf, isDue, type Pace, Pacer } from '../kit/pace.ts';
 import { pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, type PcieSample, pcieReadings } from '../kit/pcie/pcie.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { CredibleLimits, overTemperature } from '../kit/temperature.ts';
-import { findingsOf, type problems, sharedMetric, sourceOf } from './conditions.ts';
+import { fill, plain } from '../kit/template.ts';
+import { conditionsOf, findingsOf, logRowsOf, type problems, sharedMetric, sourceOf } from './conditions.ts';
 import type { Declaration, DeclaredDevices, DeclaredSource } from './declaration.ts';
 import { discover, type KnownDevice, MOST_DEVICES, readDevice } from './discover.ts';
 import { CommandRows } from './rows.ts';
 import { type Entry, numberOf, type SourceFault, SourceReader, type SourceResult } from './source-reader.ts';
-import { fill, plain } from './template.ts';
 
 type ProblemCode = (typeof problems)[number]['code'];
 
@@ -47,6 +48,8 @@ export class DeclaredProbe implements Probe {
   readonly #options: DeclaredOptions;
   readonly #commands: CommandRows;
   readonly #reader: SourceReader;
+  /** Absent when the family declares no lines. */
+  readonly #log: RowLog | undefined;
   readonly #pacer = new Pacer();
   #pace: Pace = { nowMs: 0, graceMs: 0 };
   /** Keyed by place. */
@@ -59,6 +62,8 @@ export class DeclaredProbe implements Probe {
     this.#options = options;
     this.#commands = new CommandRows(host, declaration.commands ?? {}, paths);
     this.#reader = new SourceReader(host, this.#commands);
+    const lines = logRowsOf(declaration);
+    if (lines.length > 0) this.#log = new RowLog(host, lines, conditionsOf(declaration));
   }
 
   async collect(): Promise<Collection> {
@@ -101,10 +106,16 @@ export class DeclaredProbe implements Probe {
     for (const [place, { device }] of this.#kept) if (!kept.has(place)) this.#leave(place, device.kind);
     this.#kept = kept;
     const reports = found.flatMap(({ entry, known }) => this.#report(entry, known, problems));
-    return { reports, problems: [...this.#commands.problems, ...problems], listing: listingOf(states) };
+    const own = { reports, problems: [...this.#commands.problems, ...problems], listing: listingOf(states) };
+    return this.#log === undefined ? own : this.#log.withLogs(own);
+  }
+
+  watch(wake: () => void): () => void {
+    return this.#log?.watch(wake) ?? (() => {});
   }
 
   close(): void {
+    this.#log?.close();
     for (const [place, { device }] of this.#kept) this.#leave(place, device.kind);
   }
 
@@ -202,7 +213,7 @@ export class DeclaredProbe implements Probe {
   #findings(kind: string, read: (source: DeclaredSource) => SourceResult): Finding[] {
     const { readings = [], conditions = [] } = this.#declaration;
     return conditions
-      .filter(({ kinds }) => kinds?.includes(kind) !== false)
+      .filter(({ kinds, log }) => log === undefined && kinds?.includes(kind) !== false)
       .flatMap((condition) => {
         const source = sourceOf(condition, readings);
         const labels = readings.find(({ metric }) => metric === condition.reading)?.labels;

@@ -4,10 +4,10 @@ import type { Host } from '../../host/host.ts';
 import type { Value } from '../../model/metric.ts';
 import { noValueOf } from '../kit/device-files.ts';
 import { isDue, type Pace } from '../kit/pace.ts';
+import { captureWords, fillPath, plain, type Words } from '../kit/template.ts';
 import type { DeclaredSource } from './declaration.ts';
 import { findMatches, isWild, type Match } from './glob.ts';
 import { type CommandRows, cellsOf, type Row } from './rows.ts';
-import { captureWords, fillPath, plain, type Words } from './template.ts';
 
 /** Longest text that is looked at. */
 const MOST_CHARACTERS = 65_536;

@@ -1,7 +1,7 @@
 import { hours, minutes } from '../../model/duration.ts';
 import type { ConditionSpec, Finding, Severity } from '../../model/health.ts';
-import { growthCondition, raise } from '../kit/finding.ts';
-import type { LogRow } from '../kit/log-rows.ts';
+import { raise } from '../kit/finding.ts';
+import { type LogRow, logCondition, logGrowth } from '../kit/log-row.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { overTemperature, overTemperatureCondition } from '../kit/temperature.ts';
 import type { AwakeSample, CardReadResult } from './card.ts';
@@ -20,38 +20,29 @@ export const conditions = {
     remedy: 'replace',
     source: `/sys/bus/pci/devices/<address>/survivability_mode exists; ${DRIVER}/xe/xe_survivability_mode.c. New firmware may repair the card`,
   },
-  Wedged: {
+  Wedged: logCondition({
     type: 'Wedged',
-    class: 'latched',
     severity: 'fatal',
-    reasons: ['DeclaredWedged', 'DriverLoaded'],
     meaning: 'The driver gave up the card. All work on it fails until an operator recovers it.',
     remedy: 'reload-driver',
     source: `kernel log: ${DRIVER}/xe/xe_device.c "declared device … as wedged", drm_drv.c "device wedged, needs recovery"; ends when the driver starts again`,
-    outOfBand: true,
-  },
-  HardwareFatal: {
+  }),
+  HardwareFatal: logCondition({
     type: 'HardwareFatal',
-    class: 'latched',
     severity: 'fatal',
-    reasons: ['FatalError', 'DriverLoaded'],
     meaning: 'The card reported a fatal hardware error.',
     remedy: 'reboot',
     source: `kernel log: ${DRIVER}/xe/xe_hw_error.c "[Hardware Error]: Tile<n> reported FATAL error"; ends when the driver starts again`,
-    outOfBand: true,
-  },
-  HardwareNonfatal: {
-    ...growthCondition({
-      type: 'HardwareNonfatal',
-      severity: 'degraded',
-      meaning: 'The card reported a hardware error that could not be corrected. Work on it may have failed.',
-      remedy: 'inspect',
-      source: `kernel log: ${DRIVER}/xe/xe_hw_error.c "[Hardware Error]: Tile<n> reported NONFATAL error"`,
-      growth: 0,
-      windowMs: hours(1),
-    }),
-    outOfBand: true,
-  },
+  }),
+  HardwareNonfatal: logGrowth({
+    type: 'HardwareNonfatal',
+    severity: 'degraded',
+    meaning: 'The card reported a hardware error that could not be corrected. Work on it may have failed.',
+    remedy: 'inspect',
+    source: `kernel log: ${DRIVER}/xe/xe_hw_error.c "[Hardware Error]: Tile<n> reported NONFATAL error"`,
+    growth: 0,
+    windowMs: hours(1),
+  }),
   OverTemperature: {
     ...overTemperatureCondition,
     source: 'Linux Documentation/ABI/testing/sysfs-driver-intel-xe-hwmon: temp*_crit, temp*_emergency',
@@ -133,13 +124,12 @@ function downgraded(status: boolean | 'unknown'): Finding {
 const { Wedged, HardwareFatal, HardwareNonfatal } = conditions;
 const drivers = ['i915', 'xe'];
 
-const hardware = (
-  severity: string,
-  form = severity,
-): Pick<LogRow, 'name' | 'drivers' | 'text'> & { readonly counts: NonNullable<LogRow['counts']> } => ({
+const hardware = (severity: string, form = severity): LogRow & Pick<Required<LogRow>, 'counts'> => ({
   name: severity,
   drivers,
   text: new RegExp(`\\[Hardware Error\\]: tile\\d+ reported .{0,60}?\\b${form}\\b`, 'i'),
+  means: `the card reported a ${severity} hardware error`,
+  source: `${DRIVER}/xe/xe_hw_error.c`,
   counts: { metric: metrics.hardwareErrors, labels: { severity } },
 });
 
@@ -151,31 +141,30 @@ export const logRows: readonly LogRow[] = [
   {
     name: 'loaded',
     drivers,
-    text: /^\[drm\] Initialized (?:i915|xe) .{0,60}for ([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) on minor \d+$/,
-    isWithoutDevice: true,
-    findings: () => [
-      raise(Wedged, 'DriverLoaded', { status: false, message: 'the driver was loaded and did not give the card up since' }),
-      raise(HardwareFatal, 'DriverLoaded', { status: false, message: 'the driver was loaded and logged no fatal error since' }),
-    ],
+    text: /^\[drm\] Initialized (?:i915|xe) .{0,60}for (?<device>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) on minor \d+$/,
+    withoutDevice: { class: 'pci', name: '{device}' },
+    means: 'the driver was loaded and reported no such fault since',
+    source: `${DRIVER}/drm_drv.c`,
+    ends: [Wedged, HardwareFatal],
   },
   {
     name: 'wedged',
     drivers,
     text: /declared device \S+ as wedged|device wedged, needs recovery|declaring (?:it|device) wedged/,
-    findings: () => [raise(Wedged, 'DeclaredWedged', { status: true, message: 'the driver declared the card as wedged' })],
-  },
-  // "but recovered through reset", later "but no recovery needed".
-  { name: 'recovered', drivers, text: /device wedged, but /, counts: { metric: metrics.recoveries } },
-  {
-    ...hardware('fatal'),
-    findings: () => [raise(HardwareFatal, 'FatalError', { status: true, message: 'the card reported a fatal hardware error' })],
+    means: 'the driver declared the card as wedged',
+    source: `${DRIVER}/xe/xe_device.c, drm_drv.c, i915/gt/intel_reset.c`,
+    raises: { condition: Wedged },
   },
   {
-    ...hardware('nonfatal', 'non-?fatal'),
-    counts: {
-      ...hardware('nonfatal').counts,
-      growth: { condition: HardwareNonfatal, what: 'hardware errors that were not corrected' },
-    },
+    name: 'recovered',
+    drivers,
+    // Later "but no recovery needed".
+    text: /device wedged, but /,
+    means: 'the driver recovered the card by a reset',
+    source: `${DRIVER}/drm_drv.c`,
+    counts: { metric: metrics.recoveries },
   },
+  { ...hardware('fatal'), raises: { condition: HardwareFatal } },
+  { ...hardware('nonfatal', 'non-?fatal'), repeats: HardwareNonfatal },
   hardware('correctable'),
 ];

@@ -1,4 +1,4 @@
-import { kmsgLost, kmsgProblems } from '../../host/kernel-log/problems.ts';
+import { logProblems } from '../../host/kernel-log/problems.ts';
 import type { ProblemSpec } from '../../model/collection.ts';
 import { seconds } from '../../model/duration.ts';
 import { constant, integerOption, type OptionSpecs, type OptionValues, pacedOption } from '../../model/options.ts';
@@ -36,6 +36,5 @@ export const problems = [
     'Search the kernel log for i915 or xe; a card that does not answer may need a reset.',
     'Run the agent as root. The kernel shows some files of xe, such as the state of the link, only to root.',
   ),
-  ...kmsgProblems,
-  kmsgLost,
+  ...logProblems,
 ] as const satisfies readonly ProblemSpec[];

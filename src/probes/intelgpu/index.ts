@@ -5,7 +5,7 @@ import type { Device } from '../../model/device.ts';
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
 import { addressOfId, idsOfClaim, idsOfGraphicsNode, idsWhere } from '../kit/ids.ts';
-import { logLineOf } from '../kit/log-rows.ts';
+import { knownLine } from '../kit/log-row.ts';
 import { nodeAccess } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
@@ -58,6 +58,7 @@ export const family = defineFamily({
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],
   problems,
+  logRows,
   needs: [kernelLogNeed, { check: 'process-use', part: 'process-files', problems: ['processes-hidden'] }],
   isPresent,
   signs: [{ vendor: '0x8086', classes: ['03'], what: 'Intel GPU' }],
@@ -81,6 +82,6 @@ export const family = defineFamily({
       `),
       texts: ['lb_*_version'],
     },
-    kernelPrograms: (record) => (logLineOf(logRows, record) === undefined ? undefined : []),
+    kernelPrograms: knownLine(logRows),
   },
 });

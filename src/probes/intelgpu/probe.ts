@@ -28,38 +28,17 @@ export class IntelgpuProbe implements Probe {
   readonly #log: RowLog;
   readonly #pacer = new Pacer();
   #cards = new Map<string, Card>();
-  #devices: readonly Device[];
   readonly #places = new Kept<{ readonly places: Places; readonly key: string }>();
 
   constructor(host: Host, options: IntelgpuOptions) {
     this.#host = host;
     this.#options = options;
     this.#processes = new ProcessReader(host, options['processes-per-refresh']);
-    this.#devices = host.known;
     this.#log = new RowLog(host, logRows, Object.values(conditions));
   }
 
   collect(): Collection {
-    const collection = this.#collect();
-    const devices = this.#remember(collection);
-    // A machine without GPUs does not need the log, nor permission to read it.
-    if (devices.length === 0) return collection;
-    this.#log.poll();
-    const reported = new Map(collection.reports.map((report) => [report.device.id, report]));
-    return {
-      ...collection,
-      // A device that was not read has a report, too, because the log needs no answer of the card.
-      reports: devices.map((device) => this.#log.withLog(reported.get(device.id) ?? { device })),
-      problems: [...collection.problems, ...this.#log.problems],
-    };
-  }
-
-  /** Returns the devices of this collection, and those of earlier ones that may still be there. */
-  #remember({ reports, listing }: Collection): readonly Device[] {
-    const devices = reports.map(({ device }) => device);
-    const ids = new Set(devices.map(({ id }) => id));
-    this.#devices = listing === 'complete' ? devices : [...devices, ...this.#devices.filter(({ id }) => !ids.has(id))];
-    return this.#devices;
+    return this.#log.withLogs(this.#collect());
   }
 
   watch(wake: () => void): () => void {

@@ -19,6 +19,12 @@ const ONE_LOSS_MS = 60_000;
 /** A loss is reported for this time. */
 const TOLD_MS = 3_600_000;
 
+/** `read`: the log is read. `whole`: it is read and has all records since the machine booted. */
+export type LogReach = 'unread' | 'read' | 'whole';
+
+/** The first records have the time 0, because the clock of the kernel does not run yet. No driver of a device logs then. */
+const isFirstOfBoot = ({ seq, timeUsec }: KmsgMessage): boolean => seq === 0 || timeUsec === 0;
+
 /** The time of the latest loss of records, from the last poll that missed nothing. */
 export interface LogLoss {
   readonly fromMs: number;
@@ -38,6 +44,8 @@ export class KernelLog {
   #hasNews = false;
   #polledAtMs: number | undefined;
   #loss: LogLoss | undefined;
+  /** The first record of the boot was read, and none was lost since. */
+  #isWhole = false;
 
   /** `path`: `/dev/kmsg`, or a file in its format; undefined: no log is read. */
   constructor(host: Host, taker: LogTaker, path: string | undefined) {
@@ -58,7 +66,12 @@ export class KernelLog {
   }
 
   get isReadable(): boolean {
-    return this.#path !== undefined && this.#reader?.status().problem === undefined;
+    return this.#path !== undefined && this.#reader !== undefined && this.#reader.status().problem === undefined;
+  }
+
+  get reach(): LogReach {
+    if (!this.isReadable) return 'unread';
+    return this.#isWhole ? 'whole' : 'read';
   }
 
   get loss(): LogLoss | undefined {
@@ -105,6 +118,8 @@ export class KernelLog {
       onLost: () => this.#lost(),
       onRecord: (record) => {
         const isBehindGap = this.#lastSeq !== undefined && record.seq !== this.#lastSeq + 1;
+        if (this.#lastSeq === undefined) this.#isWhole = isFirstOfBoot(record);
+        else if (isBehindGap) this.#isWhole = false;
         this.#lastSeq = record.seq;
         if (this.#taker.take(this.#dated(record, aheadMs), isBehindGap)) this.#hasNews = true;
       },

@@ -1,73 +1,17 @@
 import type { Host } from '../../host/host.ts';
-import type { KmsgRecord } from '../../host/kernel-log/record.ts';
-import type { DeviceReport, Problem } from '../../model/collection.ts';
-import { type Fault, isAfter } from '../../model/fault.ts';
+import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
+import { type Fault, type FaultProcess, isAfter } from '../../model/fault.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
-import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
-import { type Growing, raiseGrowth } from './finding.ts';
-import { type DatedRecord, KernelLog } from './kernel-log.ts';
-
-/**
- * A line of a driver and what it means. A family declares its rows, and the first one that fits a record decides. Only a record of the
- * kernel counts. It belongs to the device that the kernel added to it (`dev_printk`), which no process can imitate.
- */
-export interface LogRow {
-  /** Unique in the family. */
-  readonly name: string;
-  readonly drivers: readonly string[];
-  /** Form of the text behind `<driver> <device>: `. Its groups go to the functions below. */
-  readonly text: RegExp;
-  /**
-   * The driver prints the line without a device: `text` is the form of all of it, and its first group the PCI address. Only for a form that
-   * begins with more fixed bytes than the name of a process can have, 15.
-   */
-  readonly isWithoutDevice?: true;
-  /** Findings from this line on, until another line changes the condition. */
-  readonly findings?: (groups: readonly string[]) => readonly Finding[];
-  /** Counter of these lines since the machine booted. */
-  readonly counts?: LogCounter;
-  /** The line is a fault of its own, for the containers that hold the device. */
-  readonly fault?: (groups: readonly string[]) => Pick<Fault, 'type' | 'code' | 'reason' | 'severity' | 'remedy' | 'message'>;
-}
-
-export interface LogCounter {
-  readonly metric: MetricSpec;
-  readonly labels?: Labels;
-  /** Condition that judges the growth of the counter. `what`: what is counted. */
-  readonly growth?: { readonly condition: Growing; readonly what: string };
-}
-
-/** A record that a row explains. */
-export interface LogLine {
-  readonly row: LogRow;
-  /** PCI address of the device. */
-  readonly address: string;
-  readonly groups: readonly string[];
-}
-
-/** Parses one record; undefined for one that means nothing to the rows. */
-export function logLineOf(
-  rows: readonly LogRow[],
-  { origin, text, subsystem, device }: Pick<KmsgRecord, 'origin' | 'text' | 'subsystem' | 'device'>,
-): LogLine | undefined {
-  if (origin !== 'kernel') return undefined;
-  const told = subsystem === 'pci' && device?.startsWith('+pci:') === true ? device.slice('+pci:'.length) : undefined;
-  for (const row of rows) {
-    if (row.isWithoutDevice === true) {
-      const [, address, ...groups] = row.text.exec(text) ?? [];
-      if (address !== undefined) return { row, address, groups };
-      continue;
-    }
-    const begin = row.drivers.map((driver) => `${driver} ${told}: `).find((each) => told !== undefined && text.startsWith(each));
-    const groups = begin === undefined ? null : row.text.exec(text.slice(begin.length));
-    if (told !== undefined && groups !== null) return { row, address: told, groups: groups.slice(1) };
-  }
-  return undefined;
-}
+import type { Reading } from '../../model/metric.ts';
+import { raiseGrowth } from './finding.ts';
+import { type DatedRecord, KernelLog, type LogReach } from './kernel-log.ts';
+import { counterOf, type LogLine, type LogRow, logLineOf, meaningOf, sysfsPlaces } from './log-row.ts';
+import { ProcessFactsReader } from './process-facts.ts';
 
 /** What the log reported about one device since the machine booted, or since its oldest record. */
 export interface LogState {
-  /** Keyed by condition. */
+  /** Keyed by condition and instance. */
   readonly findings: ReadonlyMap<string, Finding>;
   /** Number of lines, keyed by row. */
   readonly counts: ReadonlyMap<string, number>;
@@ -76,13 +20,35 @@ export interface LogState {
 export const NOTHING_LOGGED: LogState = { findings: new Map(), counts: new Map() };
 
 /** Adds one line. Pure. */
-export function withLine({ findings, counts }: LogState, { row, groups }: LogLine): LogState {
-  const told = row.findings?.(groups) ?? [];
+export function withLine({ findings, counts }: LogState, line: LogLine): LogState {
+  const { row } = line;
+  const { raises, ends = [] } = row;
+  const next = new Map(findings);
+  const message = meaningOf(line);
+  for (const { type } of ends) {
+    for (const key of [...next.keys()]) if (key.startsWith(`${type}/`)) next.delete(key);
+    next.set(`${type}/`, { type, reason: 'Ended', status: false, message });
+  }
+  if (raises !== undefined) {
+    const { condition, instance: part, severity, remedy } = raises;
+    const instance = part === undefined ? undefined : meaningOf(line, part);
+    next.set(`${condition.type}/${instance ?? ''}`, {
+      ...{ type: condition.type, reason: 'Reported', status: true, message },
+      ...(instance !== undefined && { instance }),
+      ...(severity !== undefined && { severity }),
+      ...(remedy !== undefined && { remedy }),
+    });
+    // The oldest parts go first: a line can name any number of them.
+    for (const key of [...next.keys()].slice(0, Math.max(0, next.size - MOST_FINDINGS))) next.delete(key);
+  }
   return {
-    findings: told.length === 0 ? findings : new Map([...findings, ...told.map((finding) => [finding.type, finding] as const)]),
-    counts: row.counts === undefined ? counts : new Map([...counts, [row.name, (counts.get(row.name) ?? 0) + 1]]),
+    findings: raises === undefined && ends.length === 0 ? findings : next,
+    counts: counterOf(row) === undefined ? counts : new Map([...counts, [row.name, (counts.get(row.name) ?? 0) + 1]]),
   };
 }
+
+/** Findings of one device that are remembered. */
+const MOST_FINDINGS = 64;
 
 /** Forgets that all was well, because lines are lost. What was wrong stays. Pure. */
 export const afterGap = ({ findings, counts }: LogState): LogState => ({
@@ -96,27 +62,44 @@ export const ofPart = (own: LogState, device: LogState): LogState => ({
   counts: new Map(),
 });
 
-/** Report on one device; undefined when the log reports nothing. Findings in the order of `conditions`. `counts`: whether they are known. Pure. */
+/**
+ * Report on one device; undefined when the log reports nothing. Findings in the order of `conditions`. A condition of the rows without a
+ * finding does not hold when the log is whole, and is unknown otherwise. `hasCounts`: the counts are those of the device. Pure.
+ */
 export function logReport(
   rows: readonly LogRow[],
   conditions: readonly ConditionSpec[],
-  state: LogState,
+  { findings: told, counts }: LogState,
+  reach: LogReach,
   hasCounts: boolean,
 ): DeviceReport['outOfBand'] {
-  const counters = hasCounts
-    ? rows.flatMap(({ name, counts }) => (counts === undefined ? [] : [{ ...counts, value: state.counts.get(name) ?? 0 }]))
-    : [];
-  const findings = [
-    ...conditions.flatMap(({ type }) => state.findings.get(type) ?? []),
-    ...counters.flatMap(({ growth, value }) =>
-      growth === undefined ? [] : raiseGrowth(growth.condition, value, `${growth.what}: ${value}`),
-    ),
-  ];
-  if (findings.length === 0) return undefined;
-  const readings = counters.map(
-    ({ metric, labels, value }): Reading => ({ metric: metric.name, ...(labels !== undefined && { labels }), value }),
-  );
-  return { findings, readings };
+  const raised = new Set(rows.flatMap(({ raises }) => raises?.condition.type ?? []));
+  const ofState = conditions.flatMap(({ type }): readonly Finding[] => {
+    if (!raised.has(type)) return [];
+    const own = [...told].filter(([key]) => key.startsWith(`${type}/`)).map(([, finding]) => finding);
+    return own.length > 0 ? own : [unreported(type, reach)];
+  });
+  const counted = hasCounts && reach !== 'unread' ? rows.filter((row) => counterOf(row) !== undefined) : [];
+  const growing = new Map(counted.flatMap(({ repeats }) => (repeats === undefined ? [] : [[repeats.type, repeats] as const])));
+  const ofGrowth = [...growing.values()].flatMap((condition) => {
+    const own = counted.filter(({ repeats }) => repeats?.type === condition.type);
+    const sum = own.reduce((total, { name }) => total + (counts.get(name) ?? 0), 0);
+    return raiseGrowth(condition, sum, `${own.map(({ name }) => name.replaceAll('-', ' ')).join(', ')}: ${sum}`);
+  });
+  const findings = [...ofState, ...ofGrowth];
+  const readings = counted.map((row): Reading => {
+    const { metric, labels } = counterOf(row) as NonNullable<LogRow['counts']>;
+    return { metric: metric.name, ...(labels !== undefined && { labels }), value: counts.get(row.name) ?? 0 };
+  });
+  return findings.length === 0 && readings.length === 0 ? undefined : { findings, readings };
+}
+
+function unreported(type: string, reach: LogReach): Finding {
+  if (reach === 'whole') {
+    return { type, reason: 'NotReported', status: false, message: 'the kernel log has no such line since the machine booted' };
+  }
+  const message = reach === 'unread' ? 'the kernel log is not read' : 'the kernel log has lost its oldest lines';
+  return { type, reason: 'LogUnread', status: 'unknown', message };
 }
 
 /** Devices that are remembered. */
@@ -132,17 +115,24 @@ export class RowLog {
   readonly #conditions: readonly ConditionSpec[];
   readonly #host: Host;
   readonly #log: KernelLog;
+  readonly #processes: ProcessFactsReader;
   readonly #states = new Map<string, LogState>();
-  #faults: { readonly address: string; readonly atMs: number; fault: Fault }[] = [];
+  /** Addresses, or ids, of known devices by the names that drivers print. */
+  readonly #known = new Map<string, string>();
+  #devices: readonly Device[];
+  #faults: { readonly address: string; readonly atMs: number; readonly row: LogRow; fault: Fault }[] = [];
 
   constructor(host: Host, rows: readonly LogRow[], conditions: readonly ConditionSpec[]) {
     this.#host = host;
     this.#rows = rows;
     this.#conditions = conditions;
+    this.#processes = new ProcessFactsReader(host.proc);
     this.#log = new KernelLog(host, { take: (record, isBehindGap) => this.#take(record, isBehindGap) }, host.kmsg);
+    this.#devices = host.known;
   }
 
   poll(): void {
+    this.#processes.renew();
     this.#log.poll();
     const { nowMs } = this.#log;
     this.#faults = this.#faults.filter(({ atMs }) => nowMs - atMs < REPORTED_MS);
@@ -160,36 +150,74 @@ export class RowLog {
     return this.#log.problems;
   }
 
+  /**
+   * Adds what the log reports of each device. A device that was not read has a report, too, because the log needs no answer of it. A machine
+   * without devices does not need the log, nor permission to read it.
+   */
+  withLogs(collection: Collection): Collection {
+    const { reports, listing, problems } = collection;
+    const reported = new Map(reports.map((report) => [report.device.id, report]));
+    const devices = reports.map(({ device }) => device);
+    this.#devices = listing === 'complete' ? devices : [...devices, ...this.#devices.filter(({ id }) => !reported.has(id))];
+    if (this.#devices.length === 0) return collection;
+    for (const device of this.#devices) this.#know(device);
+    this.poll();
+    return {
+      ...collection,
+      reports: this.#devices.map((device) => this.withLog(reported.get(device.id) ?? { device })),
+      problems: [...problems, ...this.problems],
+    };
+  }
+
   /** Adds what the log reports of the device. While it cannot be read, that is only what is wrong. A virtual function has the faults of its card. */
   withLog(report: DeviceReport): DeviceReport {
-    const { pciAddress, physicalFunction } = report.device;
-    const { isReadable } = this.#log;
-    const told = (address = ''): LogState => {
-      const state = this.#states.get(address) ?? NOTHING_LOGGED;
-      return isReadable ? state : afterGap(state);
+    const { pciAddress = '', physicalFunction, id, kind } = report.device;
+    const { reach } = this.#log;
+    const rows = this.#rows.filter(({ kinds }) => kinds?.includes(kind) ?? true);
+    const told = (...keys: readonly string[]): LogState => {
+      const states = [...new Set(keys)].flatMap((key) => this.#states.get(key) ?? []);
+      const [first = NOTHING_LOGGED, ...others] = states;
+      const state = others.reduce(
+        (sum, one) => ({ findings: new Map([...sum.findings, ...one.findings]), counts: new Map([...sum.counts, ...one.counts]) }),
+        first,
+      );
+      return reach === 'unread' ? afterGap(state) : state;
     };
     const isPart = physicalFunction !== undefined;
-    const state = isPart ? ofPart(told(pciAddress), told(physicalFunction)) : told(pciAddress);
-    const outOfBand = logReport(this.#rows, this.#conditions, state, isReadable && !isPart);
-    const faults = this.#faults.filter(({ address }) => address === pciAddress).map(({ fault }) => fault);
+    const state = isPart ? ofPart(told(pciAddress, id), told(physicalFunction)) : told(pciAddress, id);
+    const outOfBand = logReport(rows, this.#conditions, state, reach, !isPart);
+    const faults = this.#faults
+      .filter(({ address, row }) => (address === pciAddress || address === id) && rows.includes(row))
+      .map(({ fault }) => fault);
     return { ...report, ...(outOfBand !== undefined && { outOfBand }), ...(faults.length > 0 && { faults }) };
+  }
+
+  #know({ id, aliases, pciAddress = id, characterDevices = [] }: Device): void {
+    const names = [id, ...aliases, ...characterDevices.map((path) => path.slice(path.lastIndexOf('/') + 1))];
+    // The name of a device may become that of another one.
+    if (this.#known.size > MOST_DEVICES * 8) this.#known.clear();
+    for (const name of names) this.#known.set(name, pciAddress);
   }
 
   #take(record: DatedRecord, isBehindGap: boolean): boolean {
     if (isBehindGap) for (const [address, state] of this.#states) this.#states.set(address, afterGap(state));
-    const line = logLineOf(this.#rows, record);
+    const line = logLineOf(this.#rows, record, sysfsPlaces(this.#host.sys, this.#known));
     if (line === undefined || (this.#states.size >= MOST_DEVICES && !this.#states.has(line.address))) return false;
     this.#states.set(line.address, withLine(this.#states.get(line.address) ?? NOTHING_LOGGED, line));
     this.#addFault(line, record);
     return true;
   }
 
-  #addFault({ row: { fault, counts }, address, groups }: LogLine, { seq, timeUsec, wallMs, text }: DatedRecord): void {
+  #addFault(line: LogLine, { seq, timeUsec, wallMs, text, live }: DatedRecord): void {
+    const { row, address, groups } = line;
+    const { fault: declared } = row;
+    const counts = counterOf(row);
     const place = { seq, usec: timeUsec };
-    if (fault === undefined || counts === undefined || !isAfter(place, this.#host.counted)) return;
+    if (declared === undefined || counts === undefined || !isAfter(place, this.#host.counted)) return;
+    const { type, severity, remedy, code: form = row.name } = declared;
+    const code = meaningOf(line, form);
     const { nowMs } = this.#log;
-    const told = fault(groups);
-    const same = this.#faults.findLast((one) => one.address === address && one.fault.code === told.code);
+    const same = this.#faults.findLast((one) => one.address === address && one.fault.code === code);
     const times = wallMs === undefined ? {} : { timeMs: wallMs, lastMs: wallMs };
     if (this.#faults.length >= MOST_FAULTS) {
       if (same !== undefined)
@@ -203,10 +231,21 @@ export class RowLog {
       return;
     }
     const counter = { metric: counts.metric.name, labels: counts.labels ?? {} };
-    this.#faults.push({
-      address,
-      atMs: nowMs,
-      fault: { witness: 'log', epoch: '', first: place, last: place, ...told, ...times, count: 1, lines: [text], counter },
-    });
+    const process = this.#processOf(groups, live);
+    const told = { type, code, severity, remedy, reason: type, message: meaningOf(line), ...(process !== undefined && { process }) };
+    const fault: Fault = { witness: 'log', epoch: '', first: place, last: place, ...told, ...times, count: 1, lines: [text], counter };
+    this.#faults.push({ address, atMs: nowMs, row, fault });
+  }
+
+  /** The process that the line names. Only a new line is about the process that has its PID now. */
+  #processOf({ pid, process }: LogLine['groups'], isLive: boolean): FaultProcess | undefined {
+    if (pid === undefined || !/^[1-9]\d{0,9}$/.test(pid)) return undefined;
+    const { podUid, containerId } = isLive ? this.#processes.of(Number(pid)).owner : {};
+    return {
+      pid: Number(pid),
+      ...(process !== undefined && { name: process }),
+      ...(podUid !== undefined && { podUid }),
+      ...(containerId !== undefined && { containerId }),
+    };
   }
 }

@@ -1,4 +1,4 @@
-import { kernelLogNeed, kmsgLost, kmsgProblems } from '../../host/kernel-log/problems.ts';
+import { kernelLogNeed, logProblems } from '../../host/kernel-log/problems.ts';
 import { ReplayedTree } from '../../host/recorded/replayed-tree.ts';
 import type { ByteSource, ListedHardware, ProgressSpec } from '../../model/declaration.ts';
 import { type KernelRecord, type KnownText, namesIn } from '../../model/known-text.ts';
@@ -141,7 +141,7 @@ export const family = defineFamily({
   listing,
   metrics: Object.values(metrics),
   conditions: [...Object.values(conditions), ...pcieErrorConditions, ...Object.values(logConditions)],
-  problems: [...problems, ...kmsgProblems, kmsgLost],
+  problems: [...problems, ...logProblems],
   needs: [
     kernelLogNeed,
     // The driver leaves out the processes of other PID namespaces.

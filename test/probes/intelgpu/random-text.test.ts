@@ -4,7 +4,7 @@ import { logRows } from '../../../src/probes/intelgpu/conditions.ts';
 import { parseMask, parseMegahertz, parseReasons } from '../../../src/probes/intelgpu/gts.ts';
 import { parseDrmClient, shareOf } from '../../../src/probes/intelgpu/processes.ts';
 import { parsePriority } from '../../../src/probes/intelgpu/sriov.ts';
-import { logLineOf } from '../../../src/probes/kit/log-rows.ts';
+import { logLineOf } from '../../../src/probes/kit/log-row.ts';
 import { type Choose, seeded } from '../../support/seeded.ts';
 
 const MUTATIONS = 10_000;

@@ -1,30 +1,24 @@
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Clock } from '../../../src/host/clock.ts';
 import { createHost } from '../../../src/host/host.ts';
 import type { DeviceReport } from '../../../src/model/collection.ts';
 import type { Device } from '../../../src/model/device.ts';
 import { hours } from '../../../src/model/duration.ts';
-import type { ConditionSpec } from '../../../src/model/health.ts';
-import { growthCondition, raise } from '../../../src/probes/kit/finding.ts';
-import { type LogRow, RowLog } from '../../../src/probes/kit/log-rows.ts';
-import { familyMetrics } from '../../../src/probes/kit/metrics.ts';
+import { type LogRow, logCondition, logGrowth } from '../../../src/probes/kit/log-row.ts';
+import { RowLog } from '../../../src/probes/kit/log-rows.ts';
 
 /** An adapter whose firmware can die, and whose commands can time out. */
-const { counter } = familyMetrics('acme');
-const timeouts = counter('command_timeouts_total', 'Commands that timed out.', [], 'kernel log');
-const FirmwareDead = {
+const FirmwareDead = logCondition({
   type: 'FirmwareDead',
-  class: 'latched',
   severity: 'fatal',
-  reasons: ['Syndrome', 'DriverLoaded'],
   meaning: 'The firmware stopped.',
   remedy: 'reset',
   source: 'kernel log',
-} as const satisfies ConditionSpec;
-const Timeouts = growthCondition({
+});
+const Timeouts = logGrowth({
   type: 'Timeouts',
   severity: 'degraded',
   meaning: 'Commands time out.',
@@ -37,28 +31,37 @@ const rows: readonly LogRow[] = [
   {
     name: 'dead',
     drivers: ['acme_core', 'acme'],
-    text: /^health compromised, synd 0x([0-9a-f]{1,8})$/,
-    findings: ([syndrome]) => [raise(FirmwareDead, 'Syndrome', { status: true, message: `syndrome ${syndrome}` })],
+    text: /^health compromised, synd (?<syndrome>0x[0-9a-f]{1,8})$/,
+    words: { syndrome: { '0x1': 'firmware assert' } },
+    means: 'the firmware stopped: {syndrome}',
+    source: 'acme.c',
+    raises: { condition: FirmwareDead },
   },
   {
     name: 'loaded',
     drivers: ['acme_core'],
     text: /^firmware version: /,
-    findings: () => [raise(FirmwareDead, 'DriverLoaded', { status: false, message: 'the driver was loaded' })],
+    means: 'the driver was loaded',
+    source: 'acme.c',
+    ends: [FirmwareDead],
   },
   {
-    name: 'timeout',
-    drivers: ['acme_core'],
-    text: /^command (\w+) timeout$/,
-    counts: { metric: timeouts, growth: { condition: Timeouts, what: 'timeouts' } },
-    fault: ([command = '']) => ({
-      type: 'CommandTimeout',
-      code: command,
-      reason: 'Timeout',
-      severity: 'degraded',
-      remedy: 'restart-workload',
-      message: `the command ${command} timed out`,
-    }),
+    name: 'command-timeout',
+    drivers: ['acme_core', 'acme_rdma'],
+    text: /^command (?<command>\w+) timeout(?: \(pid (?<pid>\d+)\))?$/,
+    means: 'the command {command} timed out',
+    source: 'acme.c',
+    repeats: Timeouts,
+    fault: { type: 'CommandTimeout', code: '{command}', severity: 'degraded', remedy: 'restart-workload' },
+  },
+  {
+    name: 'block-error',
+    drivers: [],
+    text: /^block I\/O error of (?<disk>acme\d+), /,
+    withoutDevice: { class: 'block', name: '{disk}' },
+    means: 'a request failed',
+    source: 'block.c',
+    raises: { condition: FirmwareDead, instance: '{disk}' },
   },
 ];
 
@@ -113,7 +116,7 @@ const told = (report: DeviceReport) => {
 describe('rows of the kernel log', () => {
   it('tell a condition with the groups of the line, until another line ends it', () => {
     write(record(1, `acme_core ${CARD}: health compromised, synd 0x1a`));
-    expect(told(cardReport).findings).toEqual(['FirmwareDead true syndrome 1a', 'Timeouts 0 timeouts: 0']);
+    expect(told(cardReport).findings).toEqual(['FirmwareDead true the firmware stopped: 0x1a', 'Timeouts 0 command timeout: 0']);
     write(record(2, `acme_core ${CARD}: firmware version: 1.2`));
     expect(told(cardReport).findings[0]).toBe('FirmwareDead false the driver was loaded');
   });
@@ -121,25 +124,28 @@ describe('rows of the kernel log', () => {
   it('count lines, and tell each as a fault for a minute', () => {
     write(record(1, `acme_core ${CARD}: command create_cq timeout`), record(2, `acme_core ${CARD}: command create_qp timeout`));
     expect(told(cardReport)).toEqual({
-      findings: ['Timeouts 2 timeouts: 2'],
+      findings: ['FirmwareDead unknown the kernel log has lost its oldest lines', 'Timeouts 2 command timeout: 2'],
       faults: [
-        'create_cq 1 restart-workload device_acme_command_timeouts_total',
-        'create_qp 1 restart-workload device_acme_command_timeouts_total',
+        'create_cq 1 restart-workload device_kernel_log_events_total',
+        'create_qp 1 restart-workload device_kernel_log_events_total',
       ],
     });
     nowMs += 61_000;
-    expect(told(cardReport)).toEqual({ findings: ['Timeouts 2 timeouts: 2'], faults: [] });
+    expect(told(cardReport)).toEqual({
+      findings: ['FirmwareDead unknown the kernel log has lost its oldest lines', 'Timeouts 2 command timeout: 2'],
+      faults: [],
+    });
   });
 
   it('repeat the latest fault of a kind in a flood', () => {
     for (let seq = 1; seq <= 300; seq += 1) write(record(seq, `acme_core ${CARD}: command create_cq timeout`));
     const { faults } = told(cardReport);
-    expect([faults.length, faults.at(-1)]).toEqual([256, 'create_cq 45 restart-workload device_acme_command_timeouts_total']);
+    expect([faults.length, faults.at(-1)]).toEqual([256, 'create_cq 45 restart-workload device_kernel_log_events_total']);
   });
 
   it('make a fault of a card one of its functions, without its counts', () => {
     write(record(1, `acme ${CARD}: health compromised, synd 0x2`), record(2, `acme_core ${FUNCTION}: firmware version: 1.2`, FUNCTION));
-    expect(told(functionReport).findings).toEqual(['FirmwareDead true syndrome 2']);
+    expect(told(functionReport).findings).toEqual(['FirmwareDead true the firmware stopped: 0x2']);
   });
 
   it('believe neither a program, nor a record of another device, of another bus or of none', () => {
@@ -151,7 +157,10 @@ describe('rows of the kernel log', () => {
       `3,4,4,-;${text}\n`,
       record(5, `other ${CARD}: health compromised, synd 0x1a`),
     );
-    expect(told(cardReport).findings).toEqual(['Timeouts 0 timeouts: 0']);
+    expect(told(cardReport).findings).toEqual([
+      'FirmwareDead unknown the kernel log has lost its oldest lines',
+      'Timeouts 0 command timeout: 0',
+    ]);
   });
 
   it('keep what is wrong and forget what was well when records are lost, and say so for an hour', () => {
@@ -161,8 +170,11 @@ describe('rows of the kernel log', () => {
     );
     expect(told(cardReport).findings[0]).toBe('FirmwareDead false the driver was loaded');
     write(record(7, 'acme_core: something'));
-    expect(told(cardReport).findings).toEqual(['Timeouts 0 timeouts: 0']);
-    expect(told({ device: device(FUNCTION) }).findings[0]).toBe('FirmwareDead true syndrome 2');
+    expect(told(cardReport).findings).toEqual([
+      'FirmwareDead unknown the kernel log has lost its oldest lines',
+      'Timeouts 0 command timeout: 0',
+    ]);
+    expect(told({ device: device(FUNCTION) }).findings[0]).toBe('FirmwareDead true the firmware stopped: 0x2');
     expect(log.problems.map(({ code }) => code)).toEqual(['kmsg-lost']);
     nowMs += 3_600_001;
     expect(log.problems).toEqual([]);
@@ -175,8 +187,8 @@ describe('rows of the kernel log', () => {
     );
     log.poll();
     rmSync(join(directory, 'kmsg'));
-    expect(told(cardReport).findings).toEqual([]);
-    expect(told({ device: device(FUNCTION) }).findings).toEqual(['FirmwareDead true syndrome 2']);
+    expect(told(cardReport).findings).toEqual(['FirmwareDead unknown the kernel log is not read']);
+    expect(told({ device: device(FUNCTION) }).findings).toEqual(['FirmwareDead true the firmware stopped: 0x2']);
     expect(log.problems.map(({ code }) => code)).toEqual(['kmsg-missing']);
   });
 
@@ -191,5 +203,67 @@ describe('rows of the kernel log', () => {
     write(record(2, `acme_core ${CARD}: command create_cq timeout`));
     wake();
     expect(woken).toBe(1);
+  });
+
+  it('deny what no line of the whole boot reports', () => {
+    write(`6,0,0,-;Linux version 7.0\n`, record(1, 'acme_core: something'));
+    expect(told(cardReport).findings[0]).toBe('FirmwareDead false the kernel log has no such line since the machine booted');
+    write(record(7, 'acme_core: something'));
+    expect(told(cardReport).findings[0]).toBe('FirmwareDead unknown the kernel log has lost its oldest lines');
+  });
+
+  /** A record about a device of another kind than a PCI function. */
+  const about = (seq: number, text: string, subsystem: string, named: string): string =>
+    `3,${seq},${seq * 1_000_000},-;${text}\n SUBSYSTEM=${subsystem}\n DEVICE=${named}\n`;
+  const link = (path: string, target: string): void => {
+    mkdirSync(join(directory, target), { recursive: true });
+    mkdirSync(dirname(join(directory, path)), { recursive: true });
+    symlinkSync(join(directory, target), join(directory, path));
+  };
+  const dead = 'health compromised, synd 0x1';
+
+  it('find the function of an interface, of a part of a driver, of a character device and of a disk', () => {
+    const at = `devices/pci0000:3a/${CARD}`;
+    link('bus/auxiliary/devices/acme_core.rdma.0', `${at}/acme_core.rdma.0`);
+    link('dev/char/240:3', `${at}/acme/acme3`);
+    link('class/block/acme7', `${at}/block/acme7`);
+    for (const [seq, line] of [
+      record(1, `acme_core ${CARD} ens1f0np0: ${dead}`),
+      record(3, `acme_core ${CARD} (unnamed net_device) (uninitialized): ${dead}`),
+      about(5, `acme acme_core.rdma.0 acme_0: ${dead}`, 'auxiliary', '+auxiliary:acme_core.rdma.0'),
+      about(7, `acme acme3: ${dead}`, 'acme', 'c240:3'),
+    ].entries()) {
+      write(line);
+      expect(told(cardReport).findings[0], line).toBe('FirmwareDead true the firmware stopped: firmware assert');
+      write(record(2 + 2 * seq, `acme_core ${CARD}: firmware version: 1.2`));
+      expect(told(cardReport).findings[0]).toBe('FirmwareDead false the driver was loaded');
+    }
+    write('3,9,20,-;block I/O error of acme7, sector 1\n');
+    expect(told(cardReport).findings.slice(0, 2)).toEqual([
+      'FirmwareDead false the driver was loaded',
+      'FirmwareDead true a request failed',
+    ]);
+  });
+
+  it('know a device that is gone by its name, and refuse a number that another device has', () => {
+    const gone: DeviceReport = { device: { ...device(CARD), characterDevices: ['/dev/acme3'] } };
+    log.withLogs({ reports: [gone], problems: [], listing: 'complete' });
+    link('dev/char/240:4', 'devices/pci0000:3a/0000:5e:00.0/acme/acme4');
+    write(about(1, `acme acme3: ${dead}`, 'acme', 'c240:4'));
+    expect(told(cardReport).findings[0]).toMatch(/unknown/);
+    write(about(2, `acme acme3: ${dead}`, 'acme', 'c240:3'));
+    expect(told(cardReport).findings[0]).toMatch(/true/);
+  });
+
+  it('name the process of a new line by the files of the kernel', () => {
+    mkdirSync(join(directory, '4711'));
+    const pod = '0b5c7d0e-1111-2222-3333-444455556666';
+    writeFileSync(
+      join(directory, '4711/cgroup'),
+      `0::/kubepods.slice/kubepods-pod${pod.replaceAll('-', '_')}.slice/cri-containerd-${'a'.repeat(64)}.scope\n`,
+    );
+    write(record(1, `acme_core ${CARD}: command create_cq timeout (pid 4711)`));
+    log.poll();
+    expect(log.withLog(cardReport).faults?.[0]?.process).toEqual({ pid: 4711, podUid: pod, containerId: 'a'.repeat(64) });
   });
 });
