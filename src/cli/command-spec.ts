@@ -28,16 +28,10 @@ export interface OwnOption {
   readonly help: string;
   /** Allowed values. */
   readonly choices?: readonly string[];
-  /** Values that the shell offers; others are allowed too. */
-  readonly usual?: readonly string[];
 }
 
 export interface ArgumentSpec {
   readonly name: string;
   readonly help: string;
   readonly isRequired?: true;
-  /** Allowed values, which the shell offers. */
-  readonly choices?: readonly string[];
-  /** The shell offers files. */
-  readonly isFile?: true;
 }

@@ -6,6 +6,15 @@ import type { CommandSpec } from './command-spec.ts';
 /** Option of all commands that ask the agent. */
 const readOption = { flags: '--read', help: 'Read by this command, and ask no agent.' } as const;
 
+const ASKS =
+  'The command asks the running agent, by the socket beside --state.file, or at --web.listen-address when you give it and no --state.file';
+
+const rowsOption = {
+  flags: '--by <group>',
+  help: 'Rows by device tree, by pod, or by place in the node (NUMA, PCIe).',
+  choices: ['device', 'pod', 'node'],
+} as const;
+
 /** Chooses one of several demos. */
 const demoOption = { flags: '--demo <pid>', help: 'Process id of the demo. (default: the newest demo of this user)' };
 
@@ -23,11 +32,7 @@ export const commands: readonly CommandSpec[] = [
     options: [
       readOption,
       { flags: '-w, --watch', help: 'Ask or read again at each --refresh.interval, and print the table again when it changed.' },
-      {
-        flags: '--by <group>',
-        help: 'Rows by device tree, by pod, or by place in the node (NUMA, PCIe).',
-        choices: ['device', 'pod', 'node'],
-      },
+      rowsOption,
     ],
     notes: `The command asks the running agent, and says on the standard error how old its data is. Without an agent it reads everything once.
 -w and --by are for the tables. -w rewrites the table in place on a terminal, and appends it with a line of time elsewhere.
@@ -41,16 +46,12 @@ The table is one frame of "device-agent top". A narrow terminal lacks columns an
     summary: 'Fill the terminal with the devices, faulty ones first, and keep them up to date.',
     options: [
       readOption,
-      {
-        flags: '--by <group>',
-        help: 'Rows by device tree, by pod, or by place in the node (NUMA, PCIe).',
-        choices: ['device', 'pod', 'node'],
-      },
+      rowsOption,
       { flags: '--sort <order>', help: 'Order of the rows.', choices: VIEW_SORTS },
       { flags: '--filter <text>', help: 'Only rows that contain this text, or match family:, state:, namespace: or holder:.' },
       { flags: '--no-color', help: 'No colours, as with NO_COLOR. The words also give the state.' },
     ],
-    notes: `The command asks the running agent, by the socket beside --state.file, or at --web.listen-address when you give it and no --state.file. Without an agent it reads the hardware itself at each --refresh.interval.
+    notes: `${ASKS}. Without an agent it reads the hardware itself at each --refresh.interval.
 ? shows the keys; docs/page.md explains the columns. Without a terminal, use "device-agent list -w".`,
     examples: ['device-agent top', 'device-agent top --by=pod --filter=state:unhealthy', 'kubectl exec -it POD -- device-agent top'],
     load: async () => (await import('./top/top.ts')).runTop,
@@ -68,7 +69,7 @@ The table is one frame of "device-agent top". A narrow terminal lacks columns an
         choices: [...NODE_CONDITIONS, NODE_EVENT],
       },
     ],
-    notes: `The command asks the running agent, by the socket beside --state.file, or at --web.listen-address when you give it and no --state.file, because its verdicts have a history. Without an agent it reads
+    notes: `${ASKS}, because its verdicts have a history. Without an agent it reads
 everything once. One reading shows less: the growth of a counter needs two readings, and a condition with a waiting time does not count yet.
 The line has 80 bytes at most, because node-problem-detector cuts it there; -o text prints everything. --npd is for the rules in
 deploy/node-problem-detector: 0 the condition does not hold, 1 it holds, 2 it is not known, also when no agent answers.
@@ -119,10 +120,10 @@ only the user of the agent can open. POST /-/release?family=FAMILY&for=10m does 
     argument: { name: 'id', help: 'Incident to print, as the list names it.' },
     options: [
       readOption,
-      { flags: '--by <group>', help: 'device: count the kept incidents of each device, most fatal ones first.', usual: ['device'] },
+      { flags: '--by <group>', help: 'device: count the kept incidents of each device, most fatal ones first.' },
       { flags: '--pod <namespace/name>', help: 'List only the incidents that hit this pod, and nothing of other pods.' },
     ],
-    notes: `The command asks the running agent, by the socket beside --state.file, or at --web.listen-address when you give it and no --state.file. Without an agent it reads the directory incidents beside
+    notes: `${ASKS}. Without an agent it reads the directory incidents beside
 --state.file. docs/incidents.md says what a record has and how long it is kept.
 With --pod the list has the device, the change, the conditions, the remedies and the times of this pod: it can be given to whoever owns the pod.`,
     examples: [
@@ -139,7 +140,7 @@ With --pod the list has the device, the change, the conditions, the remedies and
       'Say how near the devices of a pod are to each other and to its CPUs, and whether they can transfer data directly, with reasons.',
     formats: ['text', 'json'],
     options: [readOption, { flags: '--pod <namespace/name>', help: 'Pod to explain.' }],
-    notes: `The command asks the running agent, by the socket beside --state.file, or at --web.listen-address when you give it and no --state.file. Without an agent it reads everything once.
+    notes: `${ASKS}. Without an agent it reads everything once.
 Each reason ends with the place where it was read. docs/locality.md explains the words. The status is 1 when the pod holds no device on this node.`,
     examples: ['device-agent explain --pod training/finetune-0-0', 'device-agent explain --pod training/finetune-0-0 -o json'],
     load: async () => (await import('./explain.ts')).runExplain,
@@ -172,10 +173,9 @@ It writes only what changed. On SIGTERM its conditions become Unknown; --withdra
       {
         flags: '--by <group>',
         help: 'One of namespace, pod, device, resource, or label:NAME for a label of --usage.labels. (default: namespace)',
-        usual: ['namespace', 'pod', 'device', 'resource', 'label:'],
       },
     ],
-    notes: `The command asks the running agent, by the socket beside --state.file, or at --web.listen-address when you give it and no --state.file. Without an agent it reads the ledger beside --state.file.
+    notes: `${ASKS}. Without an agent it reads the ledger beside --state.file.
 Device hours count a device that several containers hold once: each container has its share. -o json and -o csv have seconds, joules and bytes.`,
     examples: ['device-agent usage', 'device-agent usage --since=7d --by=pod', 'device-agent usage --by=label:team -o csv'],
     load: async () => (await import('./usage/usage.ts')).runUsage,
@@ -277,7 +277,7 @@ prints what a start would use. The standard error says when the values are those
   {
     name: 'family check',
     summary: 'Check a declaration of a device family, and show what it finds on this node or in a captured tree.',
-    argument: { name: 'file', help: 'YAML file with the declaration.', isRequired: true, isFile: true },
+    argument: { name: 'file', help: 'YAML file with the declaration.', isRequired: true },
     formats: ['text', 'json'],
     options: [{ flags: '--root <directory>', help: 'Read this tree instead of the node: sys/, proc/, dev/, commands/<name>.txt.' }],
     notes: `The status is 0 when the declaration is valid and finds a device without problems, 1 when it finds none or has problems, and 2

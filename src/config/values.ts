@@ -1,6 +1,5 @@
 import { formatDuration, type Millis, millis, parseDuration } from '../model/duration.ts';
 import type { OptionSpec } from '../model/options.ts';
-import { isExpression } from '../model/plugin-resource.ts';
 import { nearestHint } from './nearest.ts';
 
 /** A value of any option. Durations are in milliseconds. */
@@ -23,7 +22,6 @@ export function expectation(spec: OptionSpec): string {
     case 'list':
       return 'be a list of strings';
     case 'string':
-      if (spec.isExpression) return 'be a regular expression';
       return spec.choices === undefined ? 'be a string' : `be one of ${spec.choices.join(', ')}`;
   }
 }
@@ -98,7 +96,6 @@ function checkRange(spec: OptionSpec, value: number): Checked {
 const limitText = (spec: OptionSpec, value: number): string => (spec.kind === 'duration' ? formatDuration(millis(value)) : String(value));
 
 function checkString(spec: OptionSpec, text: string): Checked {
-  if (spec.isExpression && !isExpression(text)) return wrong(spec, text);
   if (spec.choices === undefined || spec.choices.includes(text)) return { value: text };
   return { problem: `must ${expectation(spec)}, not ${show(text)}${nearestHint(text, spec.choices)}` };
 }

@@ -76,16 +76,6 @@ export function createLogger(settings: LogSettings, sink: LogSink = process.stde
   };
 }
 
-/** Returns a logger that adds the same fields to every line. */
-export function withFields(logger: Logger, common: LogFields): Logger {
-  return {
-    debug: (message, fields) => logger.debug(message, { ...common, ...fields }),
-    info: (message, fields) => logger.info(message, { ...common, ...fields }),
-    warn: (message, fields) => logger.warn(message, { ...common, ...fields }),
-    error: (message, fields) => logger.error(message, { ...common, ...fields }),
-  };
-}
-
 /** A reader shows the lines on a terminal, so both formats escape text of others. */
 function destinationOf({ format }: LogSettings, sink: LogSink): LogSink {
   if (format === 'json') return { write: (line) => sink.write(visibleLines(line)) };

@@ -13,8 +13,6 @@ export interface OptionSpec<K extends OptionKind = OptionKind> {
   readonly help: string;
   /** Allowed values, for kind `string`. */
   readonly choices?: readonly string[];
-  /** For kind `string`: the text is a regular expression. */
-  readonly isExpression?: true;
   /** Smallest allowed value, for kinds `integer` and `duration` (milliseconds). */
   readonly min?: number;
   /** Largest allowed value, for kind `integer`. */
@@ -37,12 +35,6 @@ export type OptionValues<S extends OptionSpecs> = { readonly [K in keyof S]: Val
 
 export const stringOption = (value: string, help: string, choices?: readonly string[]): OptionSpec<'string'> =>
   choices === undefined ? { kind: 'string', default: value, help } : { kind: 'string', default: value, help, choices };
-export const expressionOption = (value: string, help: string): OptionSpec<'string'> => ({
-  kind: 'string',
-  default: value,
-  help,
-  isExpression: true,
-});
 export const booleanOption = (value: boolean, help: string): OptionSpec<'boolean'> => ({ kind: 'boolean', default: value, help });
 export const durationOption = (value: Millis, help: string, min = 0): OptionSpec<'duration'> => ({
   kind: 'duration',

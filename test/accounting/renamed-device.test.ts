@@ -2,12 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { usageReport } from '../../src/accounting/ledger/report.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceReport } from '../../src/model/collection.ts';
 import { allocation } from '../support/snapshots.ts';
 import { accountsIn, boot, DiskAgent, devicesIn, HandClock, linesIn, settingsIn } from './disk-agent.ts';
+import { usageReport } from './ledger/sample.ts';
 import { hca, hcaReadings, holds, MINUTE, report } from './small-node.ts';
 
 const INTERVAL = 10_000;

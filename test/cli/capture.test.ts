@@ -1,10 +1,13 @@
-import { mkdirSync, rmSync, truncateSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { packCapture, unpackCapture } from '../../src/capture/archive.ts';
 import type { Capture } from '../../src/capture/format.ts';
 import { redactCapture } from '../../src/capture/redaction/redact.ts';
+import { captureTarget } from '../../src/cli/capture/file.ts';
 import { pageDifference, seriesOf } from '../../src/cli/replay/replay.ts';
 import { simulatedFamilies } from '../../src/sim/families.ts';
 import { SimulatedNode } from '../../src/sim/node.ts';
@@ -97,4 +100,23 @@ describe('a capture of a node with a read that hangs', () => {
       machine.remove();
     }
   }, 60_000);
+});
+
+describe('the file of a capture', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'capture-file-'));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it('is only for its owner, and replaces a file whole', async () => {
+    const file = join(folder, 'node.json.gz');
+    writeFileSync(file, 'before');
+    await captureTarget(file).write(Buffer.from('after'));
+    expect([readFileSync(file, 'utf8'), statSync(file).mode & 0o777, readdirSync(folder)]).toEqual(['after', 0o600, ['node.json.gz']]);
+  });
+
+  it('is never a device, a pipe or a directory', () => {
+    const pipe = join(folder, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    for (const path of ['/dev/null', pipe, folder]) expect(() => captureTarget(path), path).toThrow(/no regular file|permission denied/);
+    expect(statSync(pipe).isFIFO()).toBe(true);
+  });
 });

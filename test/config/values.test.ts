@@ -1,15 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkFileValue, parseText, toText } from '../../src/config/values.ts';
 import { seconds } from '../../src/model/duration.ts';
-import {
-  booleanOption,
-  durationOption,
-  expressionOption,
-  integerOption,
-  listOption,
-  type OptionSpec,
-  stringOption,
-} from '../../src/model/options.ts';
+import { booleanOption, durationOption, integerOption, listOption, type OptionSpec, stringOption } from '../../src/model/options.ts';
 
 const duration = durationOption(seconds(10), '', 100);
 const integer = integerOption(3, '', 1);
@@ -17,7 +9,6 @@ const bounded = integerOption(3, '', 0, 9);
 const flag = booleanOption(false, '');
 const list = listOption([], '');
 const text = stringOption('', '');
-const expression = expressionOption('', '');
 const choice = stringOption('json', '', ['json', 'text']);
 
 describe('values from text', () => {
@@ -34,8 +25,6 @@ describe('values from text', () => {
     [list, '', []],
     [text, '', ''],
     [choice, 'text', 'text'],
-    [expression, '', ''],
-    [expression, 'mlx5_[03]', 'mlx5_[03]'],
   ])('%j reads %j', (spec, given, value) => {
     expect(parseText(spec, given)).toEqual({ value });
   });
@@ -56,8 +45,6 @@ describe('values from text', () => {
     [flag, 'maybe', 'must be true or false, not "maybe"'],
     [choice, 'jsn', 'must be one of json, text, not "jsn"; did you mean json?'],
     [choice, 'xml', 'must be one of json, text, not "xml"'],
-    [expression, 'mlx5_[0', 'must be a regular expression, not "mlx5_[0"'],
-    [expression, 'a)|(?:b', 'must be a regular expression'],
   ])('%j refuses %j', (spec, given, problem) => {
     expect(parseText(spec, given).problem).toContain(problem);
   });
@@ -86,7 +73,6 @@ describe('values from the file', () => {
     [text, 9835, 'must be a string, not 9835'],
     [text, { a: 1 }, 'not a mapping'],
     [text, ['a'], 'not a list'],
-    [expression, '*', 'must be a regular expression, not "*"'],
   ])('%j refuses %j', (spec, given, problem) => {
     expect(checkFileValue(spec, given).problem).toContain(problem);
   });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { createLogger, formatTextLine, withFields } from '../../src/log/logger.ts';
+import { createLogger, formatTextLine } from '../../src/log/logger.ts';
 import type { LogFormat, LogLevel } from '../../src/log/options.ts';
 
 function capture(level: LogLevel, format: LogFormat) {
@@ -46,14 +46,6 @@ describe('logger', () => {
     const text = capture('info', 'text');
     text.logger.error('failed', { error });
     expect(text.lines[0]).toMatch(/^\S+Z ERROR failed error="no way"\n$/);
-  });
-
-  it('adds common fields, which a line may replace', () => {
-    const { lines, logger } = capture('info', 'text');
-    const child = withFields(logger, { family: 'nvidia', code: 'a' });
-    child.info('x');
-    child.info('x', { code: 'b' });
-    expect(lines.map((line) => line.replace(/^\S+ /, ''))).toEqual(['INFO  x family=nvidia code=a\n', 'INFO  x family=nvidia code=b\n']);
   });
 });
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type UsageQuery, usageReport } from '../../src/accounting/ledger/report.ts';
-import { containerEntry, HOUR_MS, START_MS } from '../accounting/ledger/sample.ts';
+import type { UsageQuery } from '../../src/accounting/ledger/report.ts';
+import { containerEntry, HOUR_MS, START_MS, usageReport } from '../accounting/ledger/sample.ts';
 import { type Started, start } from './start.ts';
 
 let started: Started;

@@ -107,16 +107,6 @@ export class UsageReporter {
   }
 }
 
-/** The report of entries that are all at hand. */
-export function usageReport(
-  entries: Iterable<LedgerEntry>,
-  span: { readonly sinceMs: number; readonly untilMs: number; readonly by: Grouping },
-): UsageReport {
-  const reporter = new UsageReporter(span);
-  for (const entry of entries) reporter.add(entry);
-  return reporter.report();
-}
-
 const newest = (known: LedgerEntry | undefined, entry: LedgerEntry): LedgerEntry =>
   known === undefined || entry.atMs >= known.atMs ? entry : known;
 

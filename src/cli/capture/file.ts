@@ -1,8 +1,9 @@
 import { closeSync, openSync, statSync, unlinkSync } from 'node:fs';
-import { open, readFile, rename, unlink } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { ARCHIVE_BOUNDS, ArchiveProblem, unpackCapture } from '../../capture/archive.ts';
 import type { Capture } from '../../capture/format.ts';
 import { systemWords, UserError } from '../../errors.ts';
+import { replaceFile } from '../../host/fs/replace-file.ts';
 import { visible } from '../../model/one-line.ts';
 import type { Output } from '../output.ts';
 
@@ -52,12 +53,13 @@ export function captureTarget(file: string): CaptureTarget {
     // Rights alone are not sufficient: a file system can refuse new files also to root.
     closeSync(openSync(temporaryOf(file), 'wx', 0o600));
     unlinkSync(temporaryOf(file));
-    if (statSync(file, { throwIfNoEntry: false })?.isDirectory() === true) throw Object.assign(new Error('EISDIR'), { code: 'EISDIR' });
+    // Only a file is replaced: a node without `/dev/null` works no more.
+    if (statSync(file, { throwIfNoEntry: false })?.isFile() === false) throw new Error('it is no regular file');
   } catch (error) {
     throw new UserError('capture-unwritable', { file, problem: systemWords(error) }, error);
   }
   return {
-    write: (bytes) => writeCapture(file, bytes),
+    write: async (bytes) => void (await replaceFile(file, bytes)),
     report: (what, output) => output.write(`${visible(file)}: ${what}\n`),
   };
 }
@@ -70,22 +72,4 @@ function writeToStdout(bytes: Buffer): Promise<void> {
       else reject(new UserError('capture-unwritable', { file: '-', problem: systemWords(error) }, error));
     });
   });
-}
-
-/** Writes an archive that only its owner can read. Throws a {@link UserError}; then there is no part of the archive. */
-async function writeCapture(file: string, bytes: Buffer): Promise<void> {
-  const temporary = temporaryOf(file);
-  try {
-    const handle = await open(temporary, 'wx', 0o600);
-    try {
-      await handle.writeFile(bytes);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(temporary, file);
-  } catch (error) {
-    await unlink(temporary).catch(() => undefined);
-    throw new UserError('capture-unwritable', { file, problem: systemWords(error) }, error);
-  }
 }

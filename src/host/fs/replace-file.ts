@@ -8,7 +8,7 @@ import { basename, dirname, join } from 'node:path';
  * directory. Resolves to what identifies the new file. Rejects with the error of the system, and then the old file stays. A device, a pipe or
  * a socket is not replaced: a node without `/dev/null` works no more.
  */
-export async function replaceFile(path: string, text: string): Promise<BigIntStats> {
+export async function replaceFile(path: string, text: string | Uint8Array): Promise<BigIntStats> {
   const directory = dirname(path);
   if (await isSpecial(path)) throw new Error(`${path} is a device, a pipe or a socket; name a file`);
   // During a rollover two agents may run in two containers with the same process id.
@@ -48,7 +48,7 @@ export async function makeDirectory(path: string): Promise<void> {
   }
 }
 
-async function writeThrough(path: string, text: string): Promise<BigIntStats> {
+async function writeThrough(path: string, text: string | Uint8Array): Promise<BigIntStats> {
   const file = await open(path, 'wx', 0o600);
   try {
     await file.writeFile(text);

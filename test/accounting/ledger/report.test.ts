@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { LedgerEntry } from '../../../src/accounting/ledger/entry.ts';
-import { type Grouping, type UsageRow, usageReport } from '../../../src/accounting/ledger/report.ts';
-import { containerEntry, deviceEntry, HOUR, HOUR_MS, START_MS } from './sample.ts';
+import type { Grouping, UsageRow } from '../../../src/accounting/ledger/report.ts';
+import { containerEntry, deviceEntry, HOUR, HOUR_MS, START_MS, usageReport } from './sample.ts';
 
 const report = (entries: readonly LedgerEntry[], fromHours: number, toHours: number, by: Grouping = 'namespace') =>
   usageReport(entries, { sinceMs: START_MS + fromHours * HOUR_MS, untilMs: START_MS + toHours * HOUR_MS, by });

@@ -1,4 +1,5 @@
-import type { ContainerEntry, DeviceEntry } from '../../../src/accounting/ledger/entry.ts';
+import type { ContainerEntry, DeviceEntry, LedgerEntry } from '../../../src/accounting/ledger/entry.ts';
+import { type UsageReport, UsageReporter } from '../../../src/accounting/ledger/report.ts';
 
 export const HOUR_MS = 3_600_000;
 export const HOUR = 3_600;
@@ -39,4 +40,11 @@ export function deviceEntry(atHours: number, part: Partial<DeviceEntry> = {}): D
     unobservedSeconds: 0,
     ...part,
   };
+}
+
+/** The report of entries that are all at hand. */
+export function usageReport(entries: Iterable<LedgerEntry>, span: ConstructorParameters<typeof UsageReporter>[0]): UsageReport {
+  const reporter = new UsageReporter(span);
+  for (const entry of entries) reporter.add(entry);
+  return reporter.report();
 }
