@@ -8,7 +8,8 @@ import type { Probe } from '../../../src/probes/family.ts';
 import { family } from '../../../src/probes/fpga/index.ts';
 import { buildMachine, type Machine, readMachine } from '../../support/machine.ts';
 import { probeOptions } from '../../support/probe-options.ts';
-import { type Told, toldOf } from '../../support/told.ts';
+
+export { holding, reportOf, valueIn as seriesValue } from '../../support/probed-machine.ts';
 
 /** A machine with a probe and a manual clock. */
 export interface ProbedMachine {
@@ -62,32 +63,4 @@ export function write({ root }: Machine, path: string, text: string | Buffer): v
 export function breakFile({ root }: Machine, path: string): void {
   rmSync(join(root, path), { force: true });
   mkdirSync(join(root, path));
-}
-
-/** Returns the report of the board in a collection. */
-export function reportOf(collection: Collection, id: string): Told {
-  const report = collection.reports.find(({ device }) => device.id === id);
-  if (report === undefined) throw new Error(`no device ${id} among ${collection.reports.map(({ device }) => device.id).join(', ')}`);
-  return toldOf(report);
-}
-
-/** The one value of a series; undefined when it is absent. */
-export function seriesValue(report: Told, metric: string, labels: Readonly<Record<string, string>> = {}): number | bigint | undefined {
-  const found = report.readings.filter(
-    (reading) => reading.metric === metric && Object.entries(labels).every(([name, value]) => reading.labels?.[name] === value),
-  );
-  if (found.length > 1) throw new Error(`${found.length} series of ${metric} match`);
-  return found[0]?.value;
-}
-
-/** Conditions that hold, as `Type` or `Type/instance`, with the reason. */
-export function holding(report: Told): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    report.findings
-      .filter(({ status }) => status === true)
-      .map(({ type, instance, reason, severity }) => [
-        instance === undefined ? type : `${type}/${instance}`,
-        severity === undefined ? reason : `${reason} (${severity})`,
-      ]),
-  );
 }

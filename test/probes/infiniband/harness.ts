@@ -6,13 +6,13 @@ import type { Clock } from '../../../src/host/clock.ts';
 import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { createHost, type Host } from '../../../src/host/host.ts';
 import type { Collection } from '../../../src/model/collection.ts';
-import type { Finding } from '../../../src/model/health.ts';
 import type { Probe } from '../../../src/probes/family.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
 import type { SimulatedHardware } from '../../../src/sim/family-simulation.ts';
 import { buildMachine, type Machine, type MachineFile, readMachine } from '../../support/machine.ts';
 import { probeOptions } from '../../support/probe-options.ts';
-import { type Told, toldOf } from '../../support/told.ts';
+
+export { findingIn, reportOf, valueIn } from '../../support/probed-machine.ts';
 
 /** A clock that tests move. */
 export class HandClock implements Clock {
@@ -98,26 +98,6 @@ export function placeHardware(hardware: SimulatedHardware): { readonly root: str
   for (const [path, text] of Object.entries(hardware.files)) writeFileSync(place(path), text);
   for (const [path, target] of Object.entries(hardware.links)) symlinkSync(target, place(path));
   return { root, remove: () => rmSync(root, { recursive: true, force: true }) };
-}
-
-/** Returns the report of a device in a collection. */
-export function reportOf(collection: Collection, id: string): Told {
-  const report = collection.reports.find(({ device }) => device.id === id);
-  if (report === undefined) throw new Error(`no report of ${id} among ${collection.reports.map(({ device }) => device.id).join(', ')}`);
-  return toldOf(report);
-}
-
-/** Value of the one series with these labels, in any order; undefined when there is none. */
-export function valueIn(report: Told, metric: string, labels: Readonly<Record<string, string>> = {}): number | bigint | undefined {
-  const matches = report.readings.filter(
-    (reading) => reading.metric === metric && Object.entries(labels).every(([name, value]) => reading.labels?.[name] === value),
-  );
-  if (matches.length > 1) throw new Error(`${matches.length} series of ${metric}`);
-  return matches[0]?.value;
-}
-
-export function findingIn(report: Told, type: string, instance?: string): Finding | undefined {
-  return report.findings.find((finding) => finding.type === type && finding.instance === instance);
 }
 
 /** The smallest valid device: one port with one counter. */

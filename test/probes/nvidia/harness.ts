@@ -4,14 +4,14 @@ import { dirname, join } from 'node:path';
 import { type Clock, systemClock } from '../../../src/host/clock.ts';
 import { createHost, type Host } from '../../../src/host/host.ts';
 import type { Collection } from '../../../src/model/collection.ts';
-import type { Finding } from '../../../src/model/health.ts';
 import { family } from '../../../src/probes/nvidia/index.ts';
 import { NvidiaProbe } from '../../../src/probes/nvidia/probe.ts';
 import { childrenOf, type Element, parseDocument } from '../../../src/probes/nvidia/smi/document.ts';
 import type { SimulatedHardware } from '../../../src/sim/family-simulation.ts';
 import { buildMachine, readMachine } from '../../support/machine.ts';
 import { probeOptions } from '../../support/probe-options.ts';
-import { type Told, toldOf } from '../../support/told.ts';
+
+export { findingIn, reportOf, valueIn } from '../../support/probed-machine.ts';
 
 /** A clock that tests move. Its timers use real time, because real commands do. */
 export class HandClock implements Clock {
@@ -133,23 +133,4 @@ export function nested(path: string, text: string): string {
     .split('/')
     .reverse()
     .reduce((inner, name) => `<${name}>${inner}</${name}>`, text);
-}
-
-/** Returns everything that a collection reports of a device, from the read and from other sources. */
-export function reportOf(collection: Collection, id: string): Told {
-  const report = collection.reports.find(({ device }) => device.id === id);
-  if (report === undefined) throw new Error(`no report of ${id} among ${collection.reports.map(({ device }) => device.id).join(', ')}`);
-  return toldOf(report);
-}
-
-export function valueIn(report: Told, metric: string, labels: Readonly<Record<string, string>> = {}): number | bigint | undefined {
-  const matches = report.readings.filter(
-    (reading) => reading.metric === metric && Object.entries(labels).every(([name, value]) => reading.labels?.[name] === value),
-  );
-  if (matches.length > 1) throw new Error(`${matches.length} series of ${metric}`);
-  return matches[0]?.value;
-}
-
-export function findingIn(report: Told, type: string, instance?: string): Finding | undefined {
-  return report.findings.find((finding) => finding.type === type && finding.instance === instance);
 }
