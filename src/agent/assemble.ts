@@ -198,7 +198,8 @@ export class Assembler {
     };
     const told = this.#faults.step({ ...now, devices: listed, holdersOf, answeredAtMs, podOf: podWith(pods) }, keys);
     const readings = (device: Device): readonly Reading[] => this.#faults.readingsOf(keys.of(device));
-    const held = heldRecords(listed, owners.holders, { begun, now, staleAfterMs: settings.staleAfterMs, readings, limits, uidOf });
+    const repeats = (device: Device): readonly Finding[] => this.#faults.findingsOf(keys.of(device));
+    const held = heldRecords(listed, owners.holders, { begun, now, staleAfterMs: settings.staleAfterMs, readings, repeats, limits, uidOf });
     const ownReadings = containerReadings(held, settings.specs, { checkpoint, ...facts });
     const faultsOf: UsageInput['faultsOf'] = (device, holder, uid) => this.#faults.ownReadings(keys.of(device), holder, uid);
     const usage = this.#accounts?.step({ ...now, devices: held, containerReadings: ownReadings, answeredAtMs, uidOf, faultsOf });

@@ -179,6 +179,7 @@ interface HeldFacts {
   readonly staleAfterMs: number;
   /** What was counted of the faults of a device. */
   readings(device: Device): readonly Reading[];
+  repeats(device: Device): readonly Finding[];
   readonly limits: UseLimits;
   readonly uidOf: UidOf;
 }
@@ -193,7 +194,8 @@ export function heldRecords(records: readonly DeviceRecord[], holders: Owners['h
   });
 }
 
-function heldRecord(record: DeviceRecord, holders: readonly Allocation[], { begun, now, staleAfterMs, readings }: HeldFacts): HeldRecord {
+function heldRecord(record: DeviceRecord, holders: readonly Allocation[], facts: HeldFacts): HeldRecord {
+  const { begun, now, staleAfterMs, readings } = facts;
   const { read, outOfBand, readBeforeMs, wasHung } = record;
   // A reading of an earlier run is old because no agent ran. The stale age counts from the start of this run instead.
   const isStale = (times: { readonly monotonicMs: number } | undefined): boolean =>
@@ -206,8 +208,10 @@ function heldRecord(record: DeviceRecord, holders: readonly Allocation[], { begu
   const sideReadings = outOfBand === undefined || isStale(outOfBand) || !isPresent ? faults : joinedReadings(outOfBand.readings, faults);
   // A device that hung gets no new grace time at each start. Otherwise an agent that restarts often would report it as healthy forever.
   const isAwaited = read === undefined && readBeforeMs !== undefined && wasHung === undefined;
+  const repeats = facts.repeats(record.device);
   return Object.assign(record, {
     holders,
+    ...(repeats.length > 0 && { repeats: { findings: repeats, readAtMs: now.nowMs, monotonicMs: now.monotonicMs } }),
     current,
     readings: joinedReadings(own, sideReadings),
     processes: current?.processes ?? NO_PROCESSES,

@@ -12,11 +12,14 @@ import {
   MOST_FAULT_LINES,
   NO_MARK,
   type SavedFaults,
+  type SavedRepeat,
 } from '../model/fault.ts';
 import type { HardwareKeys } from '../model/hardware.ts';
+import type { Finding } from '../model/health.ts';
 import type { Reading } from '../model/metric.ts';
 import { keptBy } from '../model/readings.ts';
 import { type Blamed, blamed, blameText, holdersAfter, type PresentHolder, REMEMBERED_MS } from './fault-holders.ts';
+import { repeatFindings, withRepeat } from './fault-repeats.ts';
 import { incidentId } from './record.ts';
 
 export interface LedgerInput {
@@ -121,6 +124,12 @@ export class FaultLedger {
     return readings(this.#saved.totals[hardware]);
   }
 
+  /** How often faults of a device came, as findings of the conditions that the family declares for it; the same list while nothing was counted. */
+  findingsOf(hardware: string): readonly Finding[] {
+    const known = this.#saved.repeats?.[hardware];
+    return known === undefined ? NO_FINDINGS : repeatFindings(known);
+  }
+
   /** Counters of one container on a device. Its UID can have become known after its first fault. */
   ownReadings(hardware: string, holder: string, uid: string | undefined): readonly Reading[] {
     const { own } = this.#saved;
@@ -187,6 +196,7 @@ export class FaultLedger {
       },
     );
     this.#count(hardware, fault, found);
+    this.#repeat(hardware, fault, atMs);
     return this.#keepFault(record, fault, found, atMs);
   }
 
@@ -210,6 +220,13 @@ export class FaultLedger {
       own = { ...own, [key]: withCount(own[key], series, count) };
     }
     this.#saved = { ...this.#saved, totals, own };
+  }
+
+  #repeat(hardware: string, { repeats = [] }: Fault, atMs: number): void {
+    if (repeats.length === 0) return;
+    const known = this.#saved.repeats?.[hardware];
+    const after = repeats.reduce<readonly SavedRepeat[] | undefined>((before, one) => withRepeat(before, one, atMs), known) ?? [];
+    this.#saved = { ...this.#saved, repeats: { ...this.#saved.repeats, [hardware]: after } };
   }
 
   #keepFault(record: DeviceRecord, fault: Fault, found: Blamed, atMs: number): readonly Omit<HealthEvent, 'id'>[] {
@@ -302,6 +319,7 @@ export class FaultLedger {
   }
 }
 
+const NO_FINDINGS: readonly Finding[] = [];
 const NOBODY: readonly FaultHolder[] = [];
 
 function isNothing(counts: object): boolean {

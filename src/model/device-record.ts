@@ -57,6 +57,8 @@ export interface DeviceRecord {
 export interface HeldRecord extends DeviceRecord {
   /** Allocations that resolve to the device. */
   readonly holders: readonly Allocation[];
+  /** How often faults of the device came, as the agent counted them; absent while it counted none that can repeat. */
+  readonly repeats?: SourceFindings | undefined;
   /** `read`, while the device is neither missing nor stale. */
   readonly current: (DeviceRead & ReadTimes) | undefined;
   /** Empty when the device is missing or its last reading is stale. */

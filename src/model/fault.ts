@@ -56,8 +56,30 @@ export interface Fault {
   readonly isAnyProcess?: true;
   /** Parts of the device that it concerns, as ids; absent when it concerns all of the device. */
   readonly parts?: readonly string[];
+  /** Conditions that hold when such a fault comes again and again. */
+  readonly repeats?: readonly FaultRepeat[];
   /** Counter of the family that counts it. */
   readonly counter: { readonly metric: string; readonly labels: Labels };
+}
+
+/** What a fault counts for: a condition of class `rate` that the family declares with `ofFaults`. Its threshold says how many are too many. */
+export interface FaultRepeat {
+  readonly type: string;
+  /** What must be the same each time: the part of the device that the line names, or the number of the error. */
+  readonly instance?: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly remedy?: Remedy;
+  /** Only faults that differ in it count: the program. */
+  readonly distinct?: string;
+  /** Faults that follow each other within this time are one. */
+  readonly burstMs?: number;
+}
+
+/** How often such a fault came. Plain data, saved over restarts. */
+export interface SavedRepeat extends Pick<FaultRepeat, 'type' | 'instance' | 'reason' | 'message' | 'remedy'> {
+  /** Wall clock of each, oldest first, with what it differs in. */
+  readonly seen: readonly (readonly [atMs: number, distinct: string])[];
 }
 
 export const MOST_FAULT_LINES = 8;
@@ -111,6 +133,8 @@ export interface SavedFaults {
   readonly own: Readonly<Record<string, FaultCounts>>;
   /** Who held each device, keyed by hardware. */
   readonly held: Readonly<Record<string, readonly FaultHolder[]>>;
+  /** How often faults came, keyed by hardware. Absent in a state file of an older version. */
+  readonly repeats?: Readonly<Record<string, readonly SavedRepeat[]>>;
   /** Wall clock of the latest answer of the kubelet that was taken. */
   readonly answeredAtMs?: number;
 }

@@ -64,6 +64,8 @@ export interface ConditionSpec {
   readonly use?: true;
   /** It is about the pods that hold the device, not about the device: it ends with them, and begins anew for the next ones. */
   readonly ofHolder?: true;
+  /** Findings come from the faults that the agent counted: see `repeats` of a fault. No probe reports them. For class `rate`. */
+  readonly ofFaults?: true;
   /** Counts only where the configuration enables it. */
   readonly isOffByDefault?: true;
 }
@@ -92,6 +94,7 @@ export interface StatusFinding extends FindingBase {
   readonly status: boolean | 'unknown';
   readonly count?: undefined;
   readonly level?: undefined;
+  readonly times?: undefined;
 }
 
 /** For class `rate`: the policy judges the growth of an absolute counter. */
@@ -100,6 +103,16 @@ export interface CountFinding extends FindingBase {
   /** Largest value of the counter. At this value its growth is unknown. */
   readonly ceiling?: number;
   readonly status?: undefined;
+  readonly level?: undefined;
+  readonly times?: undefined;
+}
+
+/** For class `rate`: the policy judges how often something came. */
+export interface TimesFinding extends FindingBase {
+  /** Wall clock of each, oldest first. */
+  readonly times: readonly number[];
+  readonly status?: undefined;
+  readonly count?: undefined;
   readonly level?: undefined;
 }
 
@@ -115,13 +128,14 @@ export interface LevelFinding extends FindingBase {
   readonly tellsHighest?: true;
   readonly status?: undefined;
   readonly count?: undefined;
+  readonly times?: undefined;
 }
 
 /**
  * Result of one collection for one condition. Facts only: the policy decides when the condition counts and whether it takes the device
  * out of service. A condition without a finding is unknown after that collection: if it was raised, it stays raised.
  */
-export type Finding = StatusFinding | CountFinding | LevelFinding;
+export type Finding = StatusFinding | CountFinding | LevelFinding | TimesFinding;
 
 /** Whether two reports found the same. */
 export const areSameFindings = (a: readonly Finding[] | undefined, b: readonly Finding[] | undefined): boolean =>

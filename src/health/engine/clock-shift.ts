@@ -43,12 +43,13 @@ export function createClockShift(): ClockShift {
     },
     withTimes(device) {
       if (!hasStepped) return device;
-      const { read, outOfBand, use, awaitedSinceMs } = device;
+      const { read, outOfBand, use, repeats, awaitedSinceMs } = device;
       return {
         ...device,
         ...(read === undefined ? {} : { read: withTime(read) }),
         ...(outOfBand === undefined ? {} : { outOfBand: withTime(outOfBand) }),
         ...(use === undefined ? {} : { use: withTime(use) }),
+        ...(repeats === undefined ? {} : { repeats: withTime(repeats) }),
         ...(awaitedSinceMs === undefined ? {} : { awaitedSinceMs: awaitedSinceMs + stepsMs }),
       };
     },

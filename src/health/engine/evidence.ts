@@ -1,5 +1,5 @@
 import { formatDuration, millis } from '../../model/duration.ts';
-import type { CountFinding, Finding, LevelFinding, Severity } from '../../model/health.ts';
+import type { CountFinding, Finding, LevelFinding, Severity, TimesFinding } from '../../model/health.ts';
 import { type Levels, withLevels } from '../policy/levels.ts';
 import type { ConditionPolicy, RateThreshold } from '../policy/policy.ts';
 import { type Evidence, evidenceFor } from './conditions.ts';
@@ -75,10 +75,11 @@ export function mergeEvidence(evidence: readonly Evidence[]): readonly Evidence[
   return [...merged.values()];
 }
 
-/** Judgement of one finding. `growth` and `threshold`: of a counter that grew too much. `highest`: the highest level, of a level that fell. */
+/** Judgement of one finding. `growth` and `threshold`: of a counter that grew too much. `times`: how often something came. `highest`: the highest level, of a level that fell. */
 interface Judged {
   readonly status: Evidence['status'];
   readonly growth?: number;
+  readonly times?: number;
   readonly threshold?: RateThreshold;
   readonly highest?: number;
 }
@@ -90,16 +91,19 @@ const UNKNOWN: Judged = { status: 'unknown' };
 function fromFinding(finding: Finding, input: EvidenceInput, rates: Record<string, RateSeries>, levels: Map<string, number>): Judged {
   if (finding.count !== undefined) return fromCounter(finding, input, rates);
   if (finding.level !== undefined) return fromLevel(finding, input, levels);
+  if (finding.times !== undefined) return fromTimes(finding, input);
   return finding.status === true ? HOLDS : finding.status ? UNKNOWN : HOLDS_NOT;
 }
 
-function describe(finding: Finding, { status, growth, threshold, highest }: Judged, atMs: number): Evidence {
+function describe(finding: Finding, { status, growth, times, threshold, highest }: Judged, atMs: number): Evidence {
   const { type, instance, reason, severity, remedy, causedBy } = finding;
   let { message } = finding;
   if (growth !== undefined && threshold !== undefined) {
     const figure = `grew by ${Number(growth.toFixed(1))} within ${formatDuration(millis(threshold.windowMs))}, limit ${threshold.growth}`;
     message = `${message} (${figure})`;
   }
+  if (times !== undefined && threshold !== undefined)
+    message = `${message}; ${times} times within ${formatDuration(millis(threshold.windowMs))}, limit ${threshold.growth}`;
   if (highest !== undefined) message = `${message} (highest seen: ${highest})`;
   return { type, instance, status, atMs, reason, message, severity, remedy, causedBy };
 }
@@ -115,6 +119,12 @@ function fromCounter(finding: CountFinding, input: EvidenceInput, rates: Record<
   const { status, growth } = judgeRate(series, threshold, timeOf(finding, input));
   if (status === true && growth !== undefined) return { status, growth, threshold };
   return status === 'unknown' ? UNKNOWN : HOLDS_NOT;
+}
+
+function fromTimes(finding: TimesFinding, input: EvidenceInput): Judged {
+  const { threshold } = input.policyOf(finding);
+  const times = finding.times.filter((atMs) => atMs > input.atMs - threshold.windowMs).length;
+  return times > threshold.growth ? { status: true, times, threshold } : HOLDS_NOT;
 }
 
 function fromLevel(finding: LevelFinding, input: EvidenceInput, levels: Map<string, number>): Judged {

@@ -24,6 +24,7 @@ export interface HealthInput
     Partial<Pick<UsedRecord, 'isUnread' | 'awaitedSinceMs' | 'use' | 'user' | 'occupancy'>> {
   readonly read?: SourceFindings | undefined;
   readonly outOfBand?: SourceFindings | undefined;
+  readonly repeats?: SourceFindings | undefined;
 }
 
 export interface DeviceJudgement {
@@ -37,7 +38,7 @@ export interface DeviceJudgement {
 
 type ConditionName = Pick<Evidence, 'type' | 'instance'>;
 type States = Readonly<Record<string, ConditionState>>;
-type Source = 'read' | 'outOfBand' | 'use';
+type Source = 'read' | 'outOfBand' | 'use' | 'repeats';
 
 /**
  * Judges one device from the memory of its hardware, its input and the policy. Pure function. `told`: last state of other hardware that had
@@ -221,7 +222,8 @@ function factsOf(
     rates: previous?.rates ?? {},
     levels: previous?.levels ?? NO_LEVELS,
   };
-  const sourceOf = ({ isOutOfBand, isUse }: ConditionPolicy): Source => (isUse ? 'use' : isOutOfBand ? 'outOfBand' : 'read');
+  const sourceOf = ({ isOutOfBand, isUse, isOfFaults }: ConditionPolicy): Source =>
+    isUse ? 'use' : isOfFaults ? 'repeats' : isOutOfBand ? 'outOfBand' : 'read';
   const withHolders = (item: Evidence): Evidence =>
     item.status === true && policyOf(item).isOfHolder ? { ...item, holders: eventHolders(input.holders) } : item;
   const take = (source: Source, { findings, readAtMs: atMs, monotonicMs }: SourceFindings): void => {
@@ -233,7 +235,7 @@ function factsOf(
     facts = { ...next, evidence: facts.evidence.length === 0 ? evidence : [...facts.evidence, ...evidence] };
   };
   if (isRead && input.read !== undefined) take('read', input.read);
-  for (const source of ['outOfBand', 'use'] as const) {
+  for (const source of ['outOfBand', 'use', 'repeats'] as const) {
     const told = input[source];
     if (told !== undefined && nowMs < told.readAtMs + policy.staleAfterMs) take(source, told);
   }

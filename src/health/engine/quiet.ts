@@ -21,7 +21,7 @@ interface Reported extends Pick<HealthInput, 'device' | 'user'> {
   readonly fresh: readonly boolean[];
 }
 
-const SOURCES = ['read', 'outOfBand', 'use'] as const;
+const SOURCES = ['read', 'outOfBand', 'use', 'repeats'] as const;
 
 /**
  * Devices that are not judged again while they report the same. The memory of such a device lacks the times of the reads since then. Whoever

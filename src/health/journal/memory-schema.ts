@@ -67,6 +67,10 @@ const EVENT = record(
 const PLACE = record({ seq: { type: 'number' }, usec: { type: 'number' } });
 const HOLDER = record({ holder: record({ namespace: TEXT, pod: TEXT, container: TEXT }), fromMs: TIME }, { uid: TEXT, untilMs: TIME });
 const FAULT_COUNTS = entries(COUNT, MOST_NAMES);
+const REPEAT = record(
+  { type: TEXT, reason: TEXT, message: TEXT, seen: list({ type: 'array', items: [TIME, TEXT], minItems: 2 }, MOST_NAMES) },
+  { instance: TEXT, remedy: TEXT },
+);
 const FAULTS = record(
   {
     marks: entries(PLACE, MOST_NAMES),
@@ -75,7 +79,7 @@ const FAULTS = record(
     own: entries(FAULT_COUNTS, MOST_TEXTS),
     held: entries(list(HOLDER, MOST_NAMES), MOST_DEVICES),
   },
-  { answeredAtMs: TIME },
+  { answeredAtMs: TIME, repeats: entries(list(REPEAT, MOST_NAMES), MOST_DEVICES) },
 );
 const FAULT = record(
   {

@@ -31,6 +31,8 @@ export interface ConditionPolicy {
   readonly isOutOfBand: boolean;
   /** Findings on the condition come from the comparison of use and holders. */
   readonly isUse: boolean;
+  /** Findings come from the faults that were counted. */
+  readonly isOfFaults: boolean;
   /** The condition ends when the pods that held the device then hold it no longer. */
   readonly isOfHolder: boolean;
 }
@@ -199,6 +201,7 @@ function declaredPolicy(spec: ConditionSpec): ConditionPolicy {
     consequences: spec.consequences ?? [],
     isOutOfBand: spec.outOfBand ?? false,
     isUse: spec.use ?? false,
+    isOfFaults: spec.ofFaults ?? false,
     isOfHolder: spec.ofHolder ?? false,
   };
 }

@@ -12,11 +12,12 @@ import { withoutNamed } from './devices.ts';
 import { type XidReport, xidReports } from './log-findings.ts';
 import { NcclCrashes, StartFailures } from './start-failures.ts';
 import { FAULT_WAIT_MS, faultsOf, XidFaults } from './xid-faults.ts';
-import { parseNvidiaLine, type XidLine } from './xid-line.ts';
+import { type NvidiaLine, parseNvidiaLine, type XidLine } from './xid-line.ts';
 import { EMPTY_MEMORY, endFaults, gpuKey, rememberLine, type XidMemory } from './xid-memory.ts';
 
 /** An MPS server may have ended with the fault of a client, and is then started again. */
 const SERVED_MS = 60_000;
+const HOPPER = /\bG?H[12]00\b/;
 /** Name of an MPS server, cut as the kernel cuts it. */
 const MPS_SERVER = 'nvidia-cuda-mps';
 /** Processes of log lines whose cgroup is remembered. */
@@ -178,10 +179,18 @@ export class KernelLogProbe implements Probe {
     if (this.#processes.size > MOST_PROCESSES && oldest !== undefined) this.#processes.delete(oldest);
   }
 
+  /** The meaning of some lines depends on the board. */
+  #ofBoard(line: NvidiaLine | undefined): NvidiaLine | undefined {
+    if (line?.kind !== 'xid' || line.xid !== 74) return line;
+    const key = gpuKey(line.pciAddress);
+    const board = this.#devices.find(({ pciAddress = '', parent }) => parent === undefined && gpuKey(pciAddress) === key);
+    return HOPPER.test(board?.model ?? '') ? { ...line, isHopper: true } : line;
+  }
+
   #take(record: DatedRecord): boolean {
     const isCrash = this.#crashes.add(record, this.#log.nowMs);
     const isStart = this.#starts.add(record);
-    const line = parseNvidiaLine(record);
+    const line = this.#ofBoard(parseNvidiaLine(record));
     if (line === undefined) return isCrash || isStart;
     this.#memory = rememberLine(this.#memory, line, record);
     if (line.kind === 'xid') {

@@ -1,11 +1,11 @@
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
-import { type Fault, type FaultMark, type FaultProcess, isAfter, MOST_FAULT_LINES } from '../../model/fault.ts';
+import { type Fault, type FaultMark, type FaultProcess, type FaultRepeat, isAfter, MOST_FAULT_LINES } from '../../model/fault.ts';
 import { isInstance, logConditions, messageOf } from './log-findings.ts';
 import { metrics } from './metrics.ts';
-import { isBehind, isOver, LONGEST_WAIT_MS, type RecordPlace, type XidGroup } from './xid-line.ts';
+import { isBehind, isOver, LONGEST_WAIT_MS, type RecordPlace, type XidGroup, type XidLine } from './xid-line.ts';
 import { gpuKey, isSamePart, type XidMemory } from './xid-memory.ts';
-import { judgeXid } from './xid-table.ts';
+import { judgeXid, repeatedLinkPart, type XidJudgement } from './xid-table.ts';
 
 /** A fault stays in the collections for this time, so that at least one snapshot takes it. */
 const REPORTED_MS = 60_000;
@@ -181,9 +181,45 @@ function faultOf(
     isLost: line.isLost,
     isAnyProcess: isAnyProcess ? (true as const) : undefined,
     parts,
+    repeats: repeatsOf(line, judgement),
     counter: { metric: metrics.xidErrors.name, labels: { xid: String(xid) } },
   });
 }
+
+/** Faults of these within three hours are one: they stay until somebody acts. */
+const STICKY: readonly number[] = [74, 79, 95, 109, 119];
+
+/** What counts when it comes again. The consequence of a fault of another GPU does not. */
+function repeatsOf(line: XidLine, judgement: XidJudgement): readonly FaultRepeat[] | undefined {
+  const { xid, part, pid, processName, registers } = line;
+  const found: FaultRepeat[] = [];
+  if (xid === 13 && part !== undefined)
+    found.push({ ...again(logConditions.RepeatedGraphicsException, 'SamePart', `Xid 13 on ${part}`), instance: part, burstMs: 15_000 });
+  if (xid === 31 && pid !== undefined)
+    found.push({
+      ...again(logConditions.RepeatedPageFault, 'OtherPrograms', 'Xid 31 of different programs'),
+      distinct: processName ?? `${pid}`,
+    });
+  const damage = repeatedLinkPart(line);
+  if (damage !== undefined && registers !== undefined)
+    found.push({
+      ...again(logConditions.RepeatedLinkError, damage, `Xid 74 on link ${registers.link}`),
+      instance: `link ${registers.link}`,
+      ...(damage === 'LinkConnection' && { remedy: 'reseat' }),
+    });
+  const isCounted = ['Driver', 'Hardware', 'Link'].includes(judgement.class) && judgement.severity !== 'info' && line.isEvent !== true;
+  if (isCounted) {
+    const burstMs = STICKY.includes(xid) ? 10_800_000 : 180_000;
+    found.push({ ...again(logConditions.RepeatedXid, 'SameXid', `Xid ${xid}: ${judgement.meaning}`), instance: `${xid}`, burstMs });
+  }
+  return found.length === 0 ? undefined : found;
+}
+
+const again = <C extends { readonly type: string; readonly reasons: readonly string[] }>(
+  { type }: C,
+  reason: C['reasons'][number],
+  message: string,
+): Pick<FaultRepeat, 'type' | 'reason' | 'message'> => ({ type, reason, message });
 
 /** Events are numbered downwards. */
 const placeOf = ({ seq, timeUsec }: RecordPlace): Fault['first'] => ({ seq: Math.abs(seq), usec: timeUsec });

@@ -1,6 +1,7 @@
 import type { KmsgMessage } from '../../host/kernel-log/reader.ts';
 import type { KmsgRecord } from '../../host/kernel-log/record.ts';
 import { normalizePciAddress } from '../../host/pci/pci.ts';
+import { defined } from '../../model/defined.ts';
 import { MOST_FAULT_LINES } from '../../model/fault.ts';
 import { RECOVERY_ACTIONS, type RecoveryAction } from './sample.ts';
 
@@ -9,6 +10,10 @@ interface XidDetails {
   /** For 94 and 95: whether the driver requires a reset. */
   readonly resetRequired?: boolean;
   readonly nvlink?: NvlinkDetail;
+  /** For 74: the number of the link, and its seven error registers. */
+  readonly registers?: { readonly link: string; readonly words: readonly number[] };
+  /** For 13: the part of the GPU. */
+  readonly part?: string;
   /** For 154: the new recovery action; absent when it is unknown. */
   readonly recoveryAction?: RecoveryAction;
 }
@@ -40,6 +45,8 @@ export interface XidLine extends XidDetails {
   readonly isEvent?: true;
   /** Monotonic clock at which the event came; absent in a line of the log. */
   readonly cameAtMs?: number;
+  /** The GPU is a Hopper board: for them, the vendor says what the registers of Xid 74 mean. */
+  readonly isHopper?: true;
   /** The log lost the line of this event. */
   readonly isLost?: true;
 }
@@ -188,7 +195,15 @@ function xidDetails(xid: number, text: string): XidDetails {
     const nvlink = nvlinkDetail(text);
     return nvlink === undefined ? {} : { nvlink };
   }
+  if (xid === 13) return defined({ part: /\b(GPC \d+, TPC \d+)\b/.exec(text)?.[1] });
+  if (xid === 74) return defined({ registers: linkRegisters(text) });
   return xid === 154 ? recoveryDetail(text) : {};
+}
+
+/** Parses `NVLink: fatal error detected on link 14(0x0, 0x0, 0x10000, 0x0, 0x0, 0x0, 0x0)`. */
+function linkRegisters(text: string): XidDetails['registers'] {
+  const [, link, words] = /\blink (\d{1,3}) ?\(((?:0x[0-9a-f]{1,8}, ?){6}0x[0-9a-f]{1,8})\)/i.exec(text) ?? [];
+  return link === undefined || words === undefined ? undefined : { link, words: words.split(',').map(Number) };
 }
 
 /** Parses `NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000 …)`. Bits 20 to 25 of the first number are the subcode. */

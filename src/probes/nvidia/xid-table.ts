@@ -182,8 +182,33 @@ export function judgeXid(line: XidLine): XidJudgement {
   const { xids: _, ...judged } = row;
   if (line.xid === 154) return { ...judged, class: 'RecoveryAction', ...recoveryRemedy(line.recoveryAction) };
   if (line.resetRequired === true) return { ...judged, remedy: 'reset' };
+  if (line.xid === 74 && line.isHopper === true) return { ...judged, ...judgeRegisters(line.registers?.words) };
   if (isLinkError(line.xid) && line.nvlink?.isFatal !== true) return { ...judged, severity: 'degraded', remedy: 'inspect', lasts: 'quiet' };
   return judged;
+}
+
+const bits = (...numbers: readonly number[]): number => numbers.reduce((word, bit) => (word | (1 << bit)) >>> 0, 0);
+
+/** Bits of the first and of the fifth register after which the GPU goes on. All others of the seven need what the table says. */
+const HARMLESS = [bits(0, 23, 30), 0, 0, 0, bits(20, 23, 26, 29), 0, 0];
+/** Bits of the first, third and fifth register that tell damaged memory of a link. */
+const OF_MEMORY = [bits(4, 5), 0, bits(0, 1, 2, 6), 0, bits(18, 19, 21, 22, 24, 25, 27, 28), 0, 0];
+/** Bits that tell a poor connection. */
+const OF_CONNECTION = [bits(8, 9, 12, 16, 17, 21, 22, 24, 28), 0, 0, 0, 0, 0, 0];
+
+const isIn = (words: readonly number[], masks: readonly number[]): boolean => words.some((word, at) => (word & (masks[at] ?? 0)) !== 0);
+
+/** Judges Xid 74 of a Hopper board by its registers, as NVIDIA's catalogue does (its analysis of NVLink errors, August 2025). */
+function judgeRegisters(words: readonly number[] = []): Partial<XidJudgement> {
+  const isHarmless = words.some((word) => word !== 0) && words.every((word, at) => (word & ~(HARMLESS[at] ?? 0)) === 0);
+  return isHarmless ? { ...INFO, remedy: 'none', meaning: 'NVLink error that its registers call harmless' } : {};
+}
+
+/** What in the registers of Xid 74 matters when it comes again on the same link. */
+export function repeatedLinkPart({ isHopper, registers }: XidLine): 'LinkMemory' | 'LinkConnection' | undefined {
+  if (isHopper !== true || registers === undefined) return undefined;
+  if (isIn(registers.words, OF_MEMORY)) return 'LinkMemory';
+  return isIn(registers.words, OF_CONNECTION) ? 'LinkConnection' : undefined;
 }
 
 /** NVLink error of the GPU itself: an event of its link (unit NETIR). */
