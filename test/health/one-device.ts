@@ -64,7 +64,7 @@ export const gone = (type: string, instance?: string): Finding => ({
 
 /**
  * One device and an engine, with a clock that only the test moves. A reading has the time of the step that gave it. Findings of conditions
- * declared with `outOfBand` come from the other source.
+ * declared with `outOfBand` and `ofFaults` come from the other sources.
  */
 export class OneDevice {
   engine: HealthEngine;
@@ -85,9 +85,10 @@ export class OneDevice {
   /** Moves the clock to so many seconds after the start and judges what was read then. */
   read(atSeconds: number, ...findings: readonly Finding[]): Verdict {
     return this.#judge(atSeconds, (nowMs) => {
-      const [read, outOfBand] = [false, true].map((wanted) => findings.filter(({ type }) => this.#isOutOfBand(type) === wanted));
-      const source = { findings: read as Finding[], readAtMs: nowMs, monotonicMs: nowMs - START };
-      return { read: source, outOfBand: { findings: outOfBand as Finding[], readAtMs: nowMs } };
+      const of = (source: 'read' | 'outOfBand' | 'repeats') => {
+        return { findings: findings.filter(({ type }) => this.#sourceOf(type) === source), readAtMs: nowMs };
+      };
+      return { read: { ...of('read'), monotonicMs: nowMs - START }, outOfBand: of('outOfBand'), repeats: of('repeats') };
     });
   }
 
@@ -142,8 +143,9 @@ export class OneDevice {
     });
   }
 
-  #isOutOfBand(type: string): boolean {
-    return conditionPolicy(this.policy, this.device.family, type).isOutOfBand;
+  #sourceOf(type: string): 'read' | 'outOfBand' | 'repeats' {
+    const { isOutOfBand, isOfFaults } = conditionPolicy(this.policy, this.device.family, type);
+    return isOfFaults ? 'repeats' : isOutOfBand ? 'outOfBand' : 'read';
   }
 
   #judge(atSeconds: number, given: (nowMs: number) => Omit<HealthInput, 'key' | 'device' | 'holders'>): Verdict {

@@ -32,6 +32,7 @@ describe('the policy', () => {
       consequences: [],
       isOutOfBand: false,
       isUse: false,
+      isOfFaults: false,
       isOfHolder: false,
     });
     expect(conditionPolicy(policyFor([spec('Xid', { outOfBand: true })]), 'test', 'Xid').isOutOfBand).toBe(true);

@@ -117,7 +117,10 @@ class RepeatNode {
       const now = { nowMs: clock.now(), monotonicMs: clock.monotonic() };
       const latest = { collection, startedMs, readAtMs: now.nowMs, monotonicMs: now.monotonicMs };
       const state = { family: 'nvidia', problems: [], runs: 1, failures: 0, abandoned: 0, hung: false };
-      assembler.assemble({ families: [{ state, latest }], podResources: podResources([], { answeredAtMs: now.nowMs }), checkpoint: [] }, now);
+      assembler.assemble(
+        { families: [{ state, latest }], podResources: podResources([], { answeredAtMs: now.nowMs }), checkpoint: [] },
+        now,
+      );
     }
     return (this.#verdict?.conditions ?? [])
       .filter(({ type }) => type.startsWith('Repeated'))
