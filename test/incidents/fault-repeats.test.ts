@@ -13,7 +13,7 @@ import type { Device } from '../../src/model/device.ts';
 import type { FaultRepeat, SavedFaults, SavedRepeat } from '../../src/model/fault.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import { KernelLogProbe } from '../../src/probes/nvidia/kernel-log.ts';
-import { logConditions } from '../../src/probes/nvidia/log-findings.ts';
+import { repeatConditions } from '../../src/probes/nvidia/xid-faults.ts';
 import { parseNvidiaLine, type XidLine } from '../../src/probes/nvidia/xid-line.ts';
 import { judgeXid } from '../../src/probes/nvidia/xid-table.ts';
 import { LogNode } from '../oracle/log-node.ts';
@@ -89,7 +89,7 @@ class RepeatNode {
     const host = createHost(roots, clock, { known: [this.#gpu], counted: ledger.mark('nvidia') });
     const reports: readonly DeviceReport[] = [{ device: this.#gpu, read: { readings: [], findings: [] } }];
     const probe = new KernelLogProbe({ collect: () => ({ reports, problems: [], listing: 'complete' }) }, host, log);
-    const { policy } = createPolicy({ specs: { nvidia: Object.values(logConditions) } });
+    const { policy } = createPolicy({ specs: { nvidia: Object.values(repeatConditions) } });
     const engine = createHealthEngine({ policy, ...(state !== undefined && { state }) });
     const settings = { rules: { pools: [], families: new Map() }, specs: new Map(), staleAfterMs: 600_000, missingRetentionMs: 600_000 };
     const judge: ConstructorParameters<typeof Assembler>[1] = (devices, { nowMs, monotonicMs }) => {

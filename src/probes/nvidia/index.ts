@@ -14,6 +14,7 @@ import { logConditions } from './log-findings.ts';
 import { metrics } from './metrics.ts';
 import { NvidiaProbe } from './probe.ts';
 import { parseCell } from './smi/document.ts';
+import { repeatConditions } from './xid-faults.ts';
 import { parseNvidiaLine } from './xid-line.ts';
 
 /** What each GPU is that the machine has and the driver does not show. */
@@ -140,7 +141,7 @@ export const family = defineFamily({
   ],
   listing,
   metrics: Object.values(metrics),
-  conditions: [...Object.values(conditions), ...pcieErrorConditions, ...Object.values(logConditions)],
+  conditions: [...Object.values(conditions), ...pcieErrorConditions, ...Object.values(logConditions), ...Object.values(repeatConditions)],
   problems: [...problems, ...logProblems],
   needs: [
     kernelLogNeed,

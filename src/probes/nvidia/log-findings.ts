@@ -1,5 +1,5 @@
 import type { Device } from '../../model/device.ts';
-import { hours, minutes } from '../../model/duration.ts';
+import { minutes } from '../../model/duration.ts';
 import type { Finding, Remedy } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
 import { raise } from '../kit/finding.ts';
@@ -9,9 +9,6 @@ import { type GpuMemory, gpuKey, isSamePart, type XidMemory, type XidTally } fro
 import { CHANNELS_REMOVED, removalToReport, XID_REASONS } from './xid-table.ts';
 
 const LOG = "NVIDIA driver's lines in the kernel log";
-
-const REPEATED = { class: 'rate', ofFaults: true } as const;
-const SENTINEL = 'rules of NVSentinel (health-events-analyzer)';
 
 /** Conditions that the kernel log can show. */
 export const logConditions = named({
@@ -76,46 +73,6 @@ export const logConditions = named({
     remedy: 'reboot',
     source: `${LOG}: Xid 144 to 150, Nonfatal, on two GPUs within ten minutes, and no crash of a program in the minute before; open-gpu-kernel-modules#1355 and nccl#2241: the fabric of a B300 and a B200 board stayed broken until a reboot`,
     outOfBand: true,
-  },
-  RepeatedGraphicsException: {
-    ...REPEATED,
-    severity: 'info',
-    reasons: ['SamePart'],
-    meaning:
-      'Graphics exceptions (Xid 13) came again on the same part of the GPU, a GPC with a TPC. The part can be damaged, or one program fails again and again: diagnostics of the vendor tell.',
-    remedy: 'inspect',
-    source: `${SENTINEL}: Xid 13 two or more times within 24 hours on the same GPC and TPC, faults within 15 seconds are one`,
-    threshold: { growth: 1, windowMs: hours(24) },
-  },
-  RepeatedPageFault: {
-    ...REPEATED,
-    severity: 'info',
-    reasons: ['OtherPrograms'],
-    meaning:
-      'Different programs met memory page faults (Xid 31) on this GPU. One program that fails is its own fault. Diagnostics of the vendor tell whether the GPU is damaged.',
-    remedy: 'inspect',
-    source: `${SENTINEL}: Xid 31 two or more times within 24 hours on the same GPU; that they are different programs is the rule of NVIDIA's catalogue`,
-    threshold: { growth: 1, windowMs: hours(24) },
-  },
-  RepeatedLinkError: {
-    ...REPEATED,
-    severity: 'degraded',
-    reasons: ['LinkMemory', 'LinkConnection'],
-    meaning:
-      'The registers of NVLink errors (Xid 74) tell the same kind of damage of the same link again: its memory (ECC, parity) or its connection. For Hopper boards.',
-    remedy: 'replace',
-    source: `NVIDIA's catalogue of Xids, analysis of NVLink errors (August 2025): more than two times on the same link; ${SENTINEL} counts within 24 hours`,
-    threshold: { growth: 2, windowMs: hours(24) },
-  },
-  RepeatedXid: {
-    ...REPEATED,
-    severity: 'degraded',
-    reasons: ['SameXid'],
-    meaning:
-      'The same error of the driver, of the hardware or of a link came again and again on this GPU, such as a remapped row (63) or a contained memory error (94), also when a reset ended it each time. The instance is the number of the Xid. Errors of applications do not count: a program that restarts can cause any number of them.',
-    remedy: 'inspect',
-    source: `${SENTINEL}: the same Xid five or more times within 24 hours on the same GPU; faults within three minutes are one, those of 74, 79, 95, 109 and 119 within three hours`,
-    threshold: { growth: 4, windowMs: hours(24) },
   },
   NcclSegfault: {
     class: 'self-clearing',

@@ -1,6 +1,8 @@
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
+import { hours } from '../../model/duration.ts';
 import { type Fault, type FaultMark, type FaultProcess, type FaultRepeat, isAfter, MOST_FAULT_LINES } from '../../model/fault.ts';
+import { named } from './conditions.ts';
 import { isInstance, logConditions, messageOf } from './log-findings.ts';
 import { metrics } from './metrics.ts';
 import { isBehind, isOver, LONGEST_WAIT_MS, type RecordPlace, type XidGroup, type XidLine } from './xid-line.ts';
@@ -186,6 +188,53 @@ function faultOf(
   });
 }
 
+const REPEATED = { class: 'rate', ofFaults: true } as const;
+const SENTINEL = 'rules of NVSentinel (health-events-analyzer)';
+
+/** Conditions of Xids that come again. The agent counts them. */
+export const repeatConditions = named({
+  RepeatedGraphicsException: {
+    ...REPEATED,
+    severity: 'info',
+    reasons: ['SamePart'],
+    meaning:
+      'Graphics exceptions (Xid 13) came again on the same part of the GPU, a GPC with a TPC. The part can be damaged, or one program fails again and again: diagnostics of the vendor tell.',
+    remedy: 'inspect',
+    source: `${SENTINEL}: Xid 13 two or more times within 24 hours on the same GPC and TPC, faults within 15 seconds are one`,
+    threshold: { growth: 1, windowMs: hours(24) },
+  },
+  RepeatedPageFault: {
+    ...REPEATED,
+    severity: 'info',
+    reasons: ['OtherPrograms'],
+    meaning:
+      'Different programs met memory page faults (Xid 31) on this GPU. One program that fails is its own fault. Diagnostics of the vendor tell whether the GPU is damaged.',
+    remedy: 'inspect',
+    source: `${SENTINEL}: Xid 31 two or more times within 24 hours on the same GPU; that they are different programs is the rule of NVIDIA's catalogue`,
+    threshold: { growth: 1, windowMs: hours(24) },
+  },
+  RepeatedLinkError: {
+    ...REPEATED,
+    severity: 'degraded',
+    reasons: ['LinkMemory', 'LinkConnection'],
+    meaning:
+      'The registers of NVLink errors (Xid 74) tell the same kind of damage of the same link again: its memory (ECC, parity) or its connection. For Hopper boards.',
+    remedy: 'replace',
+    source: `NVIDIA's catalogue of Xids, analysis of NVLink errors (August 2025): more than two times on the same link; ${SENTINEL} counts within 24 hours`,
+    threshold: { growth: 2, windowMs: hours(24) },
+  },
+  RepeatedXid: {
+    ...REPEATED,
+    severity: 'degraded',
+    reasons: ['SameXid'],
+    meaning:
+      'The same error of the driver, of the hardware or of a link came again and again on this GPU, such as a remapped row (63) or a contained memory error (94), also when a reset ended it each time. The instance is the number of the Xid. Errors of applications do not count: a program that restarts can cause any number of them.',
+    remedy: 'inspect',
+    source: `${SENTINEL}: the same Xid five or more times within 24 hours on the same GPU; faults within three minutes are one, those of 74, 79, 95, 109 and 119 within three hours`,
+    threshold: { growth: 4, windowMs: hours(24) },
+  },
+});
+
 /** Faults of these within three hours are one: they stay until somebody acts. */
 const STICKY: readonly number[] = [74, 79, 95, 109, 119];
 
@@ -194,23 +243,23 @@ function repeatsOf(line: XidLine, judgement: XidJudgement): readonly FaultRepeat
   const { xid, part, pid, processName, registers } = line;
   const found: FaultRepeat[] = [];
   if (xid === 13 && part !== undefined)
-    found.push({ ...again(logConditions.RepeatedGraphicsException, 'SamePart', `Xid 13 on ${part}`), instance: part, burstMs: 15_000 });
+    found.push({ ...again(repeatConditions.RepeatedGraphicsException, 'SamePart', `Xid 13 on ${part}`), instance: part, burstMs: 15_000 });
   if (xid === 31 && pid !== undefined)
     found.push({
-      ...again(logConditions.RepeatedPageFault, 'OtherPrograms', 'Xid 31 of different programs'),
+      ...again(repeatConditions.RepeatedPageFault, 'OtherPrograms', 'Xid 31 of different programs'),
       distinct: processName ?? `${pid}`,
     });
   const damage = repeatedLinkPart(line);
   if (damage !== undefined && registers !== undefined)
     found.push({
-      ...again(logConditions.RepeatedLinkError, damage, `Xid 74 on link ${registers.link}`),
+      ...again(repeatConditions.RepeatedLinkError, damage, `Xid 74 on link ${registers.link}`),
       instance: `link ${registers.link}`,
       ...(damage === 'LinkConnection' && { remedy: 'reseat' }),
     });
   const isCounted = ['Driver', 'Hardware', 'Link'].includes(judgement.class) && judgement.severity !== 'info' && line.isEvent !== true;
   if (isCounted) {
     const burstMs = STICKY.includes(xid) ? 10_800_000 : 180_000;
-    found.push({ ...again(logConditions.RepeatedXid, 'SameXid', `Xid ${xid}: ${judgement.meaning}`), instance: `${xid}`, burstMs });
+    found.push({ ...again(repeatConditions.RepeatedXid, 'SameXid', `Xid ${xid}: ${judgement.meaning}`), instance: `${xid}`, burstMs });
   }
   return found.length === 0 ? undefined : found;
 }
