@@ -13,7 +13,7 @@ export async function writeWebAssets(directory) {
   mkdirSync(target, { recursive: true });
   const { metafile } = await build({
     absWorkingDir: root,
-    entryPoints: { live: 'src/web/live.ts', charts: 'src/web/charts.ts' },
+    entryPoints: { live: 'src/web/live.ts' },
     outdir: target,
     bundle: true,
     minify: true,
@@ -23,7 +23,6 @@ export async function writeWebAssets(directory) {
     metafile: true,
     logLevel: 'warning',
   });
-  copyFileSync(join(root, 'node_modules/uplot/dist/uPlot.min.css'), join(target, 'uplot.css'));
   // The pages that alerts name, and those that these link.
   for (const folder of ['', 'runbooks', 'health']) {
     mkdirSync(join(target, 'docs', folder), { recursive: true });

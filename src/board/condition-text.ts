@@ -12,6 +12,10 @@ export interface ConditionText {
   readonly advice: string | undefined;
 }
 
+/** `PortDown (1)`: as people see it. Commands and the configuration take `PortDown/1`. */
+export const nameWithInstance = ({ type, instance }: Pick<ConditionView, 'type' | 'instance'>): string =>
+  instance === undefined ? type : `${type} (${instance})`;
+
 export function conditionText(condition: ConditionView, nowMs: number): ConditionText {
   const head = `${condition.severity} ${conditionHead(condition)}`;
   return { head, sentences: conditionSentences(condition, nowMs), advice: REMEDY_TEXTS[condition.remedy] };
@@ -35,6 +39,16 @@ export function conditionSentences(
     `It ended ${durationText(nowMs - Date.parse(recovering.since))} ago. Its last message was '${message}'.`,
     isUnverified ? `${unverified('returned')} Until a reading shows that it did not, it counts.` : `${withdrawn} No action is needed.`,
   ];
+}
+
+/** How a condition counts, in few words: its severity, or when it counts, is withdrawn, or was last seen. */
+export function phaseNote({ severity, countsAt, recovering, unverifiedSince }: ConditionView, nowMs: number): string {
+  const clock = (time: string): string => clockText(Date.parse(time), nowMs).replace(' UTC', '');
+  const unseen = unverifiedSince === undefined ? '' : `, not seen since ${clock(unverifiedSince)}`;
+  if (countsAt !== undefined) return unseen === '' ? `pending, counts from ${clock(countsAt)}` : `pending${unseen}`;
+  if (recovering === undefined) return `${severity}${unseen}`;
+  const ended = `ended ${durationText(nowMs - Date.parse(recovering.since))} ago`;
+  return unseen === '' ? `${ended}, withdrawn from ${clock(recovering.until)}` : `${ended}${unseen}`;
 }
 
 /** Further texts about the health of a device, below its conditions. */

@@ -135,6 +135,21 @@ export const conditionsOf = ({ health }: Pick<DeviceView, 'health'>): readonly C
 /** Whether a condition waits that will change its state. */
 export const isPending = ({ health }: Pick<DeviceView, 'health'>): boolean => pendingTrouble(health).length > 0;
 
+/**
+ * What its row shows: the state, that a condition waits (`pending`), or that its faults ended and nobody needs to act (`recovering`). A
+ * recovering device still has its verdict.
+ */
+export type Appearance = ShownState | 'pending' | 'recovering';
+
+export function appearanceOf(device: Pick<DeviceView, 'health' | 'missingSince'>): Appearance {
+  const state = stateOf(device);
+  if (isPending(device)) return state === 'healthy' ? 'pending' : state;
+  if (state !== 'unhealthy' && state !== 'degraded') return state;
+  const counting = device.health.conditions.filter(({ severity }) => severity !== 'info');
+  const isOver = counting.every(({ recovering, unverifiedSince }) => recovering !== undefined && unverifiedSince === undefined);
+  return counting.length > 0 && isOver ? 'recovering' : state;
+}
+
 /** Its model, or what else is known of its maker. */
 export const modelText = ({ model, vendor, driver }: Pick<DeviceView, 'model' | 'vendor' | 'driver'>): string | undefined =>
   model ?? (vendor === undefined ? undefined : [vendor, driver].filter((one) => one !== undefined).join(' '));

@@ -17,7 +17,7 @@ const WAYS: Readonly<Record<string, string>> = {
   SYS: 'through the link between NUMA nodes, the slowest way',
 };
 
-const wayText = (path: string): string => `${WAYS[path] ?? 'over direct links'} (${path})`;
+export const wayText = (path: string): string => `${WAYS[path] ?? 'over direct links'} (${path})`;
 
 /** Says to the team that owns a pod how near its devices are and whether its work moves on, line by line; undefined when the node knows no such pod. */
 export function explainPod(namespace: string, pod: string, snapshot: Snapshot): readonly string[] | undefined {

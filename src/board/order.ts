@@ -1,4 +1,4 @@
-import { type DeviceView, isPending, parentKey, type ShownState, stateOf } from './device-view.ts';
+import { type Appearance, appearanceOf, type DeviceView, parentKey, type ShownState, sinceOf } from './device-view.ts';
 
 /** Devices that need somebody come first. */
 export const STATE_ORDER: readonly ShownState[] = ['unhealthy', 'missing', 'unknown', 'degraded', 'healthy'];
@@ -6,11 +6,28 @@ export const STATE_ORDER: readonly ShownState[] = ['unhealthy', 'missing', 'unkn
 const collator = new Intl.Collator('en', { numeric: true });
 export const compareNames = (a: string, b: string): number => collator.compare(a, b);
 
-/** Smaller for a row that needs somebody sooner. Among devices of one state, those with a pending condition come first. */
-export const rankOf = (device: DeviceView): number => 2 * STATE_ORDER.indexOf(stateOf(device)) + (isPending(device) ? 0 : 1);
+/** What needs an action comes before what ends by itself. */
+export const APPEARANCES: readonly Appearance[] = ['unhealthy', 'missing', 'unknown', 'degraded', 'pending', 'recovering', 'healthy'];
 
-export const byAttention = (a: DeviceView, b: DeviceView): number =>
-  rankOf(a) - rankOf(b) || compareNames(a.family, b.family) || compareNames(a.name, b.name) || compareNames(a.id, b.id);
+/** Smaller for a row that needs somebody sooner. */
+export const rankOf = (device: DeviceView): number => APPEARANCES.indexOf(appearanceOf(device));
+
+/** Accelerators, then network adapters, then the rest: as on the map. */
+const mapRank = ({ kind }: DeviceView): number => (kind === 'gpu' ? 0 : /^[psv]f$/.test(kind) ? 1 : 2);
+
+/** Order of the map: a place on it is always the same device. */
+export const byPlace = (a: DeviceView, b: DeviceView): number =>
+  mapRank(a) - mapRank(b) || compareNames(a.family, b.family) || compareNames(a.name, b.name) || compareNames(a.id, b.id);
+
+/** Among devices that are not well in the same way, the latest change is first. */
+export function byAttention(a: DeviceView, b: DeviceView): number {
+  const rank = rankOf(a);
+  const isWell = rank === APPEARANCES.length - 1;
+  return rank - rankOf(b) || (isWell ? 0 : compareTexts(sinceOf(b), sinceOf(a))) || byPlace(a, b);
+}
+
+/** Times of one format and zone are in the order of their text. */
+export const compareTexts = (a = '', b = ''): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /** A row with the number of its parents. */
 export interface PlacedRow {

@@ -1,129 +1,257 @@
-import { type Board, type BoardCounts, problemPlace } from './board.ts';
-import type { DeviceView, ShownState } from './device-view.ts';
+import { type Board, problemPlace } from './board.ts';
+import { nameWithInstance } from './condition-text.ts';
+import { type Appearance, appearanceOf, conditionsOf, type DeviceView, parentKey, sinceOf } from './device-view.ts';
 import { type Html, html } from './html.ts';
-import { compareNames } from './order.ts';
-import { podPath } from './paths.ts';
-import { rowHtml } from './row-html.ts';
-import { age } from './state-html.ts';
+import { APPEARANCES, compareNames, rankOf } from './order.ts';
+import { devicePath, podPath } from './paths.ts';
+import { foldHtml, podLink, podsOf, rowHtml } from './row-html.ts';
+import { age, clock, mark, shape } from './state-html.ts';
+import { type Finding, findingsOf, hitText, sentenceOf, subjectOf, wellText, worstOf } from './summary.ts';
 import type { Trend } from './trend.ts';
-import { type BoardSection, type BoardView, VIEW_STATES, type ViewSort, viewQuery } from './view.ts';
-import { STATE_NAMES } from './words.ts';
+import { type BoardSection, type BoardView, DEFAULT_VIEW, filterText, type ViewRow, type ViewSort, viewQuery } from './view.ts';
 
 /** More devices would make a browser slow. Faulty ones come first, and filters reach the others. */
 export const MOST_ROWS = 1_000;
+/** From so many rows on, parts without a fault of their own are one row. */
+const FOLDED_FROM = 40;
+const MOST_ALSO = 3;
 
 export type TrendsByKey = (key: string) => Trend | undefined;
 
-/** Numbers at the top of the page. Each state leads to the devices that have it. */
-export function tilesHtml({ counts, kubelet, now }: Board): Html {
-  const { devices, held, heldByParts, states, pending } = counts;
-  const shown = VIEW_STATES.filter((state) => state === 'healthy' || states[state] > 0);
-  const parts = heldByParts === 0 ? undefined : `, ${heldByParts} held by parts`;
-  const { answeredAt } = kubelet;
-  const answer = answeredAt === undefined ? html`no answer yet` : html`last answer ${age(Date.parse(answeredAt), Date.parse(now))} ago`;
-  const kept = kubelet.kept > 0 ? `, ${kubelet.kept} kept from an earlier answer` : undefined;
-  const mood = kubelet.state === 'answers' ? 'healthy' : kubelet.state === 'starts' ? 'unknown' : 'unhealthy';
-  return html`<ul class="tiles">
-<li><b>${devices}</b> devices, ${held} held${parts}</li>
-${shown.map((state) => html`<li><b>${states[state]}</b> <a href="/?state=${state}"><span class="state ${state}">${STATE_NAMES[state]}</span></a>${state === 'healthy' ? waiting(pending) : undefined}</li>\n`)}<li class="wide"><b><span class="state ${mood}">${kubelet.state === 'starts' ? 'waiting' : kubelet.state}</span></b> <a href="/agent">kubelet</a>, ${answer}${kept}</li>
-</ul>`;
+/** What is wrong, who is hit, what to do, and the command; then what else is wrong. */
+export function sayHtml(board: Board): Html {
+  const nowMs = Date.parse(board.now);
+  const findings = findingsOf(board);
+  const [first, ...others] = findings;
+  if (first === undefined) return html`<section class="say" aria-label="State of the node"><h1>${wellText(board)}</h1></section>`;
+  const also = others.slice(0, MOST_ALSO).map((one) => alsoHtml(one, nowMs));
+  const left = others.length - also.length;
+  return html`<section class="say ${worstOf(findings)}" aria-label="State of the node">
+<h1>${headline(first)}</h1>
+<p>${detail(first, board, nowMs)}</p>${first.command === undefined ? undefined : html`\n${commandHtml(first.command)}`}${
+    also.length === 0
+      ? undefined
+      : html`\n<ul class="also">${also}${left > 0 ? html`<li class="soft">and ${left} more</li>` : undefined}</ul>`
+  }
+</section>`;
 }
 
-/** How many healthy devices have a pending condition. */
-const waiting = (pending: BoardCounts['pending']): Html | undefined =>
-  pending === 0 ? undefined : html`<br><small>${pending} with a condition pending</small>`;
+/** The script of the page adds a button that copies it. One click marks it without a script, too. */
+export const commandHtml = (command: string): Html => html`<div class="cmd"><code>${command}</code></div>`;
+
+/** The sentence with links to the device and to the pod. */
+function headline(finding: Finding): Html {
+  const { devices, pods, phrase, advice } = finding;
+  const [device] = devices;
+  const subject =
+    devices.length === 1 && device !== undefined ? html`<a href="${devicePath(device)}">${device.name}</a>` : subjectOf(finding);
+  const hit = hitText(finding);
+  const [only] = pods;
+  const who =
+    hit !== undefined && pods.length === 1 && only !== undefined
+      ? html`<a href="${podPath(podOf(only))}">${only}</a>${hit.slice(only.length)}`
+      : hit;
+  return html`${subject} ${phrase}${who && html`, ${who}`}${advice === undefined ? undefined : `: ${advice}`}`;
+}
+
+function podOf(name: string): { readonly namespace: string; readonly pod: string } {
+  const [namespace = '', pod = ''] = name.split('/');
+  return { namespace, pod };
+}
+
+function detail(finding: Finding, board: Board, nowMs: number): Html {
+  const { devices, lead, drains, pods, command } = finding;
+  const [first] = devices;
+  const since = first && sinceOf(first);
+  const others = new Set(board.devices.flatMap(({ holders }) => holders.map(({ namespace, pod }) => `${namespace}/${pod}`)));
+  for (const pod of pods) others.delete(pod);
+  const ended = `${others.size} other ${others.size === 1 ? 'pod' : 'pods'}`;
+  const parts = [
+    lead?.countsAt === undefined
+      ? since === undefined
+        ? undefined
+        : html`Since <b>${clock(since, nowMs)} UTC</b>, ${age(Date.parse(since), nowMs)}`
+      : html`Counts from <b>${clock(lead.countsAt, nowMs)} UTC</b>`,
+    first && conditionNames(first),
+    devices.length > 1
+      ? devices
+          .slice(0, 6)
+          .map(({ name }) => name)
+          .join(', ') + (devices.length > 6 ? ', …' : '')
+      : undefined,
+    first === undefined || lead?.countsAt !== undefined ? undefined : html`<a href="${devicePath(first)}#record">Events and records</a>`,
+    drains && command !== undefined && others.size > 0
+      ? html`Draining also ends <b>${ended}</b> that ${others.size === 1 ? 'holds' : 'hold'} devices here`
+      : undefined,
+  ].filter((one) => one !== undefined && one !== '');
+  return html`${parts.map((one, at) => (at === 0 ? one : html` · ${one}`))}`;
+}
+
+function conditionNames(device: DeviceView): string {
+  const names = conditionsOf(device)
+    .filter(({ severity }) => severity !== 'info')
+    .map(nameWithInstance);
+  return names.slice(0, 4).join(', ') + (names.length > 4 ? `, ${names.length - 4} more` : '');
+}
+
+function alsoHtml(finding: Finding, nowMs: number): Html {
+  const { appearance, lead, advice, devices } = finding;
+  const since = devices[0] && sinceOf(devices[0]);
+  const name = lead === undefined ? finding.phrase : nameWithInstance(lead);
+  const when =
+    lead?.countsAt !== undefined
+      ? html`, counts from ${clock(lead.countsAt, nowMs)}`
+      : lead?.recovering !== undefined
+        ? html`, ended ${age(Date.parse(lead.recovering.since), nowMs)} ago`
+        : since && html` for ${age(Date.parse(since), nowMs)}`;
+  const hit = hitText(finding);
+  return html`<li>${mark(appearance, `${subjectOf(finding)} ${appearance}`)} <span>${name}${when}${hit === undefined ? undefined : `, ${hit}`}${advice === undefined ? undefined : `: ${advice}`}</span></li>`;
+}
+
+/** Title of the tab: `(1) gpu-node-7: GPU 0 is lost`. */
+export function titleOf(board: Board): string {
+  const [first, ...others] = findingsOf(board);
+  const node = board.node ?? 'device-agent';
+  if (first === undefined) return `${node}: ${sentenceOf(board, [])}`;
+  return `(${others.length + 1}) ${node}: ${subjectOf(first)} ${first.phrase}`;
+}
+
+/** Each pod that holds devices, with the worst state of them. */
+export function podsHtml({ devices }: Pick<Board, 'devices'>): Html {
+  const pods = new Map<string, { readonly namespace: string; readonly pod: string; readonly held: DeviceView[] }>();
+  for (const device of devices)
+    for (const { namespace, pod } of podsOf(device.holders.filter(({ part }) => part === undefined))) {
+      const name = `${namespace}/${pod}`;
+      const known = pods.get(name) ?? { namespace, pod, held: [] };
+      known.held.push(device);
+      pods.set(name, known);
+    }
+  const rank = (held: readonly DeviceView[]): number => Math.min(...held.map(rankOf));
+  const sorted = [...pods.values()].sort(
+    (a, b) => rank(a.held) - rank(b.held) || compareNames(a.pod, b.pod) || compareNames(a.namespace, b.namespace),
+  );
+  if (sorted.length === 0) return html``;
+  return html`<section class="card pods" aria-labelledby="pods-title"><div class="head"><h2 id="pods-title">Pods</h2><span class="soft">${sorted.length} ${sorted.length === 1 ? 'holds' : 'hold'} devices</span></div><ul>${sorted.map(
+    ({ namespace, pod, held }) =>
+      html`<li>${shape(APPEARANCES[rank(held)] as Appearance)}<a href="${podPath({ namespace, pod })}" title="${namespace}/${pod}">${pod}</a> <span class="soft">${held
+        .slice(0, 6)
+        .map(({ name }) => name)
+        .join(', ')}${held.length > 6 ? `, ${held.length - 6} more` : undefined}</span></li>`,
+  )}</ul></section>`;
+}
+
+/** How many devices are in each state; each leads to them. Devices that wait or recover are counted under their verdict, too. */
+export function chipsHtml({ devices, counts }: Pick<Board, 'devices' | 'counts'>, view: BoardView): Html {
+  const shown = new Map<Appearance, number>();
+  for (const device of devices) shown.set(appearanceOf(device), (shown.get(appearanceOf(device)) ?? 0) + 1);
+  const count = (state: Appearance): number =>
+    state === 'pending' || state === 'recovering' ? (shown.get(state) ?? 0) : counts.states[state];
+  const chip = (state: Appearance | undefined, text: Html | string): Html =>
+    html`<a href="/${viewQuery(state === undefined ? DEFAULT_VIEW : { ...DEFAULT_VIEW, state })}"${view.state === state ? html` aria-current="true"` : undefined}>${text}</a>`;
+  return html`${chip(undefined, `All ${devices.length}`)}${APPEARANCES.filter((state) => count(state) > 0).map((state) => chip(state, mark(state, `${count(state)} ${state}`)))}`;
+}
 
 export function problemsHtml({ problems }: Pick<Board, 'problems'>): Html {
   if (problems.length === 0) return html``;
-  return html`<h2>Problems</h2>
-<div class="scroll"><table><thead><tr><th scope="col">Where</th><th scope="col">What</th><th scope="col">Remedy</th></tr></thead><tbody>
+  return html`<section class="card" aria-label="Problems"><div class="head"><h2>Problems</h2><span class="soft">what keeps the agent from seeing everything</span></div>
+<div class="scroll"><table class="text fold"><thead><tr><th scope="col">Where</th><th scope="col">What</th><th scope="col">Remedy</th></tr></thead><tbody>
 ${problems.map((one) => html`<tr><th scope="row">${problemPlace(one)}</th><td>${one.message}</td><td>${one.remedy}</td></tr>\n`)}
-</tbody></table></div>`;
+</tbody></table></div></section>`;
 }
 
 export function unresolvedHtml({ unresolved }: Pick<Board, 'unresolved'>): Html {
   if (unresolved.length === 0) return html``;
-  return html`<h2>Allocations without a device</h2>
-<div class="scroll"><table><thead><tr><th scope="col">Held by</th><th scope="col">Why</th></tr></thead><tbody>
+  return html`<section class="card" aria-label="Allocations without a device"><div class="head"><h2>Allocations without a device</h2></div>
+<div class="scroll"><table class="text fold"><thead><tr><th scope="col">Held by</th><th scope="col">Why</th></tr></thead><tbody>
 ${unresolved.map(
   (one) =>
-    html`<tr><td>${one.namespace}/<a href="${podPath(one)}"><b>${one.pod}</b></a> <small>${one.container}</small><br><small>${one.resource} <code>${one.deviceId}</code></small></td><td>${one.why}</td></tr>\n`,
+    html`<tr><td>${podLink(one)} <small>${one.container}</small><br><small>${one.resource} <code>${one.deviceId}</code></small></td><td>${one.why}</td></tr>\n`,
 )}
-</tbody></table></div>`;
+</tbody></table></div></section>`;
 }
 
 /** Filters as a form, so that they work without a script, and the address has the view. */
-export function filterHtml({ devices }: Pick<Board, 'devices'>, view: BoardView): Html {
-  const families = distinct(devices.map(({ family }) => family));
-  const namespaces = distinct(devices.flatMap(({ holders }) => holders.map(({ namespace }) => namespace)));
+export function filterHtml(board: Pick<Board, 'devices' | 'counts'>, view: BoardView): Html {
+  const sort = view.sort === DEFAULT_VIEW.sort ? undefined : html`<input type="hidden" name="sort" value="${view.sort}">`;
   return html`<form class="filter" role="search" aria-label="Filter of devices" action="/" method="get">
-<label>Filter <input type="search" name="text" id="filter" value="${view.text}" placeholder="name, model, condition, pod" maxlength="200" autocomplete="off"></label>
-${choice('Family', 'family', families, view.family)}
-${choice('State', 'state', VIEW_STATES, view.state, (state) => STATE_NAMES[state as ShownState])}
-${choice('Namespace', 'namespace', namespaces, view.namespace)}
-<label>Holder <input type="search" name="holder" value="${view.holder}" maxlength="200" autocomplete="off"></label>
-<label>Sort <select name="sort">${options(Object.keys(SORT_TEXTS), view.sort, (sort) => SORT_TEXTS[sort as ViewSort])}</select></label>
-<label>Group <select name="group">${options(Object.keys(GROUP_TEXTS), view.group, (group) => GROUP_TEXTS[group])}</select></label>
+<div class="chips" id="chips">${chipsHtml(board, view)}</div>
+<input type="search" name="text" id="filter" aria-label="Filter" value="${filterText(view)}" placeholder="state:pending namespace:training" maxlength="200" autocomplete="off">${sort}
+<label><span>Group</span> <select name="group" aria-label="Group">${Object.entries(GROUP_TEXTS).map(([group, text]) =>
+    view.group === group ? html`<option value="${group}" selected>${text}</option>` : html`<option value="${group}">${text}</option>`,
+  )}</select></label>
 <button type="submit">Show</button>
 </form>`;
 }
 
-const SORT_TEXTS: Readonly<Record<ViewSort, string>> = {
-  attention: 'faulty first',
-  name: 'name',
-  family: 'family',
-  state: 'latest change',
-  use: 'holder',
-  busy: 'busiest',
-};
-
-const GROUP_TEXTS: Readonly<Record<string, string>> = { tree: 'device tree', pod: 'pod', topology: 'NUMA and PCIe' };
-
-function choice(label: string, name: string, values: readonly string[], chosen: string | undefined, text = (value: string) => value): Html {
-  // A view can name a value that no device has now; it must not be shown as "any".
-  const known = chosen === undefined || values.includes(chosen) ? values : [...values, chosen];
-  return html`<label>${label} <select name="${name}"><option value="">any</option>${options(known, chosen, text)}</select></label>`;
-}
-
-const options = (values: readonly string[], chosen: string | undefined, text: (value: string) => string | undefined): readonly Html[] =>
-  values.map((value) =>
-    value === chosen
-      ? html`<option value="${value}" selected>${text(value)}</option>`
-      : html`<option value="${value}">${text(value)}</option>`,
-  );
-
-const distinct = (values: readonly string[]): readonly string[] => [...new Set(values)].sort(compareNames);
+const GROUP_TEXTS: Readonly<Record<BoardView['group'], string>> = { tree: 'device tree', pod: 'pod', placement: 'placement' };
 
 /** Head of the table: a title leads to the same view in the order of that column. */
 export function headHtml(view: BoardView): Html {
-  const column = (title: string, sort: ViewSort): Html =>
-    view.sort === sort
-      ? html`<th scope="col" aria-sort="${sort === 'busy' || sort === 'attention' ? 'descending' : 'ascending'}"><a href="/${viewQuery({ ...view, sort })}" data-sort="${sort}">${title}</a></th>`
-      : html`<th scope="col"><a href="/${viewQuery({ ...view, sort })}" data-sort="${sort}">${title}</a></th>`;
-  return html`<tr>${column('Device', 'name')}${column('Health', 'attention')}${column('Held by', 'use')}${column('Readings', 'busy')}<th scope="col">30 minutes</th></tr>`;
+  const column = (title: string, sort: ViewSort, wide?: Html): Html => {
+    const isDown = sort === 'busy' || sort === 'attention';
+    const order = view.sort === sort ? html` aria-sort="${isDown ? 'descending' : 'ascending'}"` : undefined;
+    const arrow = view.sort !== sort ? '' : isDown ? ' ↓' : ' ↑';
+    return html`<th scope="col"${wide}${order}><a href="/${viewQuery({ ...view, sort })}" data-sort="${sort}">${title}${arrow}</a></th>`;
+  };
+  return html`<tr>${column('State', 'attention')}${column('Device', 'name')}${column('Held by', 'use')}${column('Readings', 'busy', html` colspan="3"`)}<th scope="col">${view.group === 'placement' ? 'Place' : '30 min'}</th></tr>`;
 }
 
 export function sectionTitle(title: string): Html {
-  return html`<tr class="group"><th scope="rowgroup" colspan="5">${title}</th></tr>`;
+  return html`<tr class="group"><th scope="rowgroup" colspan="7">${title}</th></tr>`;
 }
 
-/** The table of devices. `left`: rows that it does not show. */
+/** A row of the table, and what it is made of. */
+export interface TableRow {
+  readonly key: string;
+  /** What it shows beside the device itself; a row with the same device and the same place is the same. */
+  readonly place: string;
+  readonly row: DeviceView;
+  html(trendOf: TrendsByKey, nowMs: number): Html;
+}
+
+/** Rows of a section. In a long list without a filter, parts that say nothing of their own are one row below their whole. */
+export function tableRows(rows: readonly ViewRow[], view: BoardView): readonly TableRow[] {
+  const isWhole = view.group !== 'tree' || filterText(view) !== '' || rows.length < FOLDED_FROM;
+  const made: TableRow[] = [];
+  const folded = new Map<string, DeviceView[]>();
+  if (!isWhole)
+    for (const { row, depth } of rows)
+      if (depth > 0 && isQuiet(row)) folded.set(parentKey(row) ?? '', [...(folded.get(parentKey(row) ?? '') ?? []), row]);
+  for (const one of rows) {
+    const { row, depth, distance } = one;
+    const siblings = folded.get(parentKey(row) ?? '') ?? [];
+    if (depth > 0 && siblings.length >= FOLDED_PARTS && siblings.includes(row)) continue;
+    made.push({ key: row.key, row, place: `${depth} ${distance ?? ''}`, html: (trendOf, nowMs) => rowHtml(one, trendOf(row.key), nowMs) });
+    const parts = folded.get(row.key) ?? [];
+    if (parts.length >= FOLDED_PARTS) {
+      const text = foldHtml(row, parts);
+      made.push({ key: `parts of ${row.key}`, row, place: text.text, html: () => text });
+    }
+  }
+  return made;
+}
+
+const FOLDED_PARTS = 2;
+const isQuiet = (part: DeviceView): boolean =>
+  conditionsOf(part).every(({ ofWhole, severity }) => ofWhole !== undefined || severity === 'info');
+
 export function tableHtml(sections: readonly BoardSection[], view: BoardView, trendOf: TrendsByKey, nowMs: number): Html {
   let left = MOST_ROWS;
-  const bodies = sections.map(({ title, rows }) => {
-    const shown = rows.slice(0, Math.max(0, left));
-    left -= rows.length;
-    const lines = shown.map((one) => html`${rowHtml(one, trendOf(one.row.key), nowMs)}\n`);
-    return html`<tbody>${title === undefined ? undefined : sectionTitle(title)}\n${lines}</tbody>`;
+  const bodies = sections.map(({ title, rows }, at) => {
+    const all = tableRows(rows, view);
+    const shown = all.slice(0, Math.max(0, left));
+    left -= all.length;
+    const lines = shown.map((one) => html`${one.html(trendOf, nowMs)}\n`);
+    return html`<tbody${at === 0 ? html` id="rows" tabindex="-1"` : undefined}>${title === undefined ? undefined : sectionTitle(title)}\n${lines}</tbody>`;
   });
-  return html`<table id="devices"><caption class="hidden">Devices of this node</caption><thead>${headHtml(view)}</thead>${bodies}</table>`;
+  return html`<table id="devices" class="fold"><caption class="hidden">Devices of this node</caption><colgroup>${[1, 2, 3, 4, 5, 6, 7].map((at) => html`<col class="c${at}">`)}</colgroup><thead>${headHtml(view)}</thead>${bodies}</table>`;
 }
 
-/** What the filters leave, in words. */
+/** What the filters leave, in words; empty where all is shown. */
 export function shownText(devices: readonly DeviceView[], sections: readonly BoardSection[]): string {
   const shown = new Set(sections.flatMap((section) => section.rows.map(({ row }) => row.key))).size;
   if (devices.length === 0) return 'No probe found a device on this node.';
   const left = sections.reduce((sum, section) => sum + section.rows.length, 0) - MOST_ROWS;
-  const all = shown === devices.length ? `${shown} devices.` : `${shown} of ${devices.length} devices.`;
+  const all = shown < devices.length ? `${shown} of ${devices.length} devices.` : left > 0 ? `${shown} devices.` : '';
   return left > 0 ? `${all} ${left} more rows are not shown. Use a filter.` : all;
 }

@@ -34,6 +34,20 @@ export function chooseReadings(
   return usual.length === 0 ? others(readings.filter(isNumber)).slice(0, MOST) : usual;
 }
 
+const MOST_NUMBERS = 6;
+
+/** The readings of the page of one device: those of its row, and what else is known of the usual ones. */
+export function chooseNumbers(
+  state: Pick<DeviceState, 'key' | 'device' | 'readings'>,
+  options: ReadingsOptions = {},
+): readonly ChosenReading[] {
+  const first = chooseReadings(state, options);
+  const known = knownOf(state, options.rateOf);
+  const usual = found(['busy', 'memory', 'temperature', 'power', 'in', 'out', 'link'], known, MOST_NUMBERS);
+  const labels = new Set(first.map(({ label }) => label));
+  return [...first, ...usual.filter(({ label }) => !labels.has(label))].slice(0, MOST_NUMBERS);
+}
+
 /** True when a reading can be shown. Metrics and API leave out the same readings. */
 export function isNumber({ value }: Reading): boolean {
   return typeof value === 'bigint' || Number.isFinite(value);
@@ -49,11 +63,11 @@ function knownOf({ key, readings }: Pick<DeviceState, 'key' | 'readings'>, rateO
   };
 }
 
-function found(shown: readonly ShownReading[], known: Known): readonly ChosenReading[] {
+function found(shown: readonly ShownReading[], known: Known, most = MOST): readonly ChosenReading[] {
   const chosen: ChosenReading[] = [];
   for (const one of shown) {
     const reading = typeof one === 'string' ? SHARED[one](known) : own(one, known);
-    if (reading !== undefined && chosen.push(reading) === MOST) break;
+    if (reading !== undefined && chosen.push(reading) === most) break;
   }
   return chosen;
 }

@@ -1,49 +1,72 @@
-import { type DeviceUse, type DeviceView, type HolderView, modelText, type ShownValue, stateOf } from './device-view.ts';
+import { type Appearance, appearanceOf, type DeviceUse, type DeviceView, type HolderView, type ShownValue } from './device-view.ts';
 import { type Html, html } from './html.ts';
 import { devicePath, podPath } from './paths.ts';
 import { sparkline } from './spark.ts';
-import { stateCell } from './state-html.ts';
+import { stateCell, whyLines } from './state-html.ts';
 import type { Trend } from './trend.ts';
 import type { ViewRow } from './view.ts';
 
-const MOST_HOLDERS = 4;
+const COLUMNS = 7;
+const SHOWN = 3;
 
-/** One device as a row of the table. Server and browser use the same code, so that a live page equals a loaded one. */
+/** One device as a row of the table, with a second row for what is wrong. Server and browser use the same code. */
 export function rowHtml({ row, depth, distance }: ViewRow, trend: Trend | undefined, nowMs: number): Html {
-  const { key, family, kind, also, pciAddress, id, name } = row;
-  const facts = [`${family} ${kind}`, also, modelText(row), pciAddress === name ? undefined : pciAddress, distance].filter(
-    (fact) => fact !== undefined,
-  );
-  return html`<tr data-key="${key}" class="is-${stateOf(row)} depth-${Math.min(depth, 3)}"><th scope="row"><a class="id" href="${devicePath(row)}" title="${id}">${name}</a><br><small>${facts.join(' · ')}</small></th><td>${stateCell(row, nowMs, true)}</td><td>${useCell(row, MOST_HOLDERS)}</td><td>${readingList(row.shown)}</td><td class="trend">${sparkline(row, trend)}</td></tr>`;
+  const { key, id, name, pciAddress, shown, also } = row;
+  const edge = edgeOf(appearanceOf(row));
+  const why = whyLines(row, nowMs);
+  const facts = [depth === 0 && pciAddress !== name ? pciAddress : undefined, also].filter((fact) => fact !== undefined);
+  const cells = Array.from({ length: SHOWN }, (_, at) => html`<td class="opt">${shown[at] && readingCell(shown[at])}</td>`);
+  const line = html`<tr data-key="${key}" class="${edge}${depth > 0 ? ' part' : ''}"><td>${stateCell(row, nowMs)}</td><th scope="row"><a class="id" href="${devicePath(row)}" title="${id}">${name}</a>${
+    facts.length === 0 ? undefined : html` <small class="pci">${facts.join(' ')}</small>`
+  }</th><td>${useCell(row)}</td>${cells}<td class="opt">${distance === undefined ? sparkline(row, trend) : html`<small>${distance}</small>`}</td></tr>`;
+  return why.length === 0 ? line : html`${line}<tr class="why ${edge}"><td colspan="${COLUMNS}">${why}</td></tr>`;
 }
 
-const USE_TEXTS: Readonly<Record<DeviceUse, Html | undefined>> = {
-  held: undefined,
-  'held by parts': html`<span class="soft">held by parts</span>`,
-  free: html`<span class="soft">free</span>`,
-  unknown: html`<span class="soft">unknown</span>`,
-};
-
-export function useCell({ use, holders }: Pick<DeviceView, 'use' | 'holders'>, most: number): Html {
-  return html`${USE_TEXTS[use]}${holders.length === 0 ? undefined : holderList(holders, most)}`;
+/** Parts that have nothing of their own to say, as one row; the link shows them. */
+export function foldHtml(whole: DeviceView, parts: readonly DeviceView[]): Html {
+  const states = new Map<Appearance, number>();
+  for (const part of parts) states.set(appearanceOf(part), (states.get(appearanceOf(part)) ?? 0) + 1);
+  const [[worst] = ['healthy' as const]] = states;
+  const held = parts.filter(({ use }) => use === 'held').length;
+  const free = parts.filter(({ use }) => use === 'free').length;
+  const text = [...states].map(([state, count]) => `${count} of ${parts.length} ${state}`).join(', ');
+  return html`<tr data-key="parts of ${whole.key}" class="part"><td><span class="s ${worst}">${text}</span></td><th scope="row"><a class="id" href="/?text=${encodeURIComponent(whole.id)}">${parts.length} parts</a> <small>of ${whole.name}</small></th><td class="soft">${held} held, ${free} free</td><td class="opt" colspan="${COLUMNS - 3}"></td></tr>`;
 }
 
-export function holderList(holders: readonly HolderView[], most: number): Html {
-  const rest = holders.length - most;
-  return html`<ul class="plain">${holders.slice(0, most).map(holderLine)}${rest > 0 ? html`<li class="soft">and ${rest} more</li>` : undefined}</ul>`;
+const edgeOf = (state: Appearance): string => (state === 'unhealthy' || state === 'missing' ? 'bad' : state === 'degraded' ? 'warn' : '');
+
+const USE_TEXTS: Readonly<Record<DeviceUse, string>> = { held: '', 'held by parts': 'by parts', free: 'free', unknown: 'unknown' };
+
+/** Who holds a device: the first one, and how many others. Links are outside the order of tabs, because the list of pods has them, too. */
+function useCell({ use, holders }: DeviceView): Html {
+  const pods = podsOf(holders);
+  const [first, ...others] = pods;
+  if (first === undefined) return html`<span class="soft">${USE_TEXTS[use]}</span>`;
+  const more = others.length > 0 ? `+${others.length}` : '';
+  const note = [use === 'held by parts' ? 'by parts' : '', more].filter((text) => text !== '').join(' ');
+  return html`${podLink(first, true)}${note === '' ? undefined : html` <small>${note}</small>`}`;
 }
 
-function holderLine(holder: HolderView): Html {
-  const { namespace, pod, container, resource, part } = holder;
-  const of = part === undefined ? resource : `${resource}, on ${part}`;
-  return html`<li>${namespace}/<a href="${podPath(holder)}"><b>${pod}</b></a> <small>${container}</small><br><small>${of}</small></li>`;
+/** One holder for each pod. */
+export const podsOf = <H extends Pick<HolderView, 'namespace' | 'pod'>>(holders: readonly H[]): readonly H[] => [
+  ...new Map(holders.map((one) => [`${one.namespace}/${one.pod}`, one])).values(),
+];
+
+export function podLink(holder: Pick<HolderView, 'namespace' | 'pod'>, isAgain = false): Html {
+  const { namespace, pod } = holder;
+  return html`<span class="soft ns">${namespace}/</span><a href="${podPath(holder)}"${isAgain ? html` tabindex="-1"` : undefined}>${pod}</a>`;
 }
 
-export function readingList(readings: readonly ShownValue[]): Html | undefined {
-  if (readings.length === 0) return undefined;
-  return html`<dl>${readings.map(({ label, text, ratio }) => html`<dt>${label}</dt><dd>${text}${ratio === undefined ? undefined : bar(ratio, label)}</dd>`)}</dl>`;
+/** `48.1 GiB of 79.6 GiB`: the limit is the length of the bar. */
+export const presentText = ({ text }: Pick<ShownValue, 'text'>): string => text.split(' of ')[0] as string;
+
+function readingCell(reading: ShownValue): Html {
+  const { label, ratio } = reading;
+  return html`<span class="read" title="${label} ${reading.text}"><span>${label}</span><b>${presentText(reading)}</b>${ratio === undefined ? undefined : bar(reading)}</span>`;
 }
 
-/** The text beside it says the same, so that a screen reader skips the bar. A device may be busy; it must not be hot. */
-const bar = (ratio: number, label: string): Html =>
-  html`<svg class="bar${ratio >= 0.95 && label === 'Temperature' ? ' full' : ''}" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect class="rail" width="100" height="4"/><rect class="fill" width="${Math.round(ratio * 100)}" height="4"/></svg>`;
+/** The text beside it says the same. A device may be busy; it must not be hot. */
+export const bar = ({ ratio = 0, label }: Pick<ShownValue, 'ratio' | 'label'>): Html =>
+  html`<svg class="bar${isHot({ ratio, label }) ? ' hot' : ''}" aria-hidden="true"><rect width="${Math.round(ratio * 100)}%" height="2"/></svg>`;
+
+export const isHot = ({ ratio = 0, label }: Pick<ShownValue, 'ratio' | 'label'>): boolean => ratio >= 0.95 && label === 'Temperature';

@@ -2,15 +2,22 @@ import type { DeviceView } from './device-view.ts';
 import { type Html, html } from './html.ts';
 import type { Trend } from './trend.ts';
 
-const HEIGHT = 24;
+const HEIGHT = 20;
 
 /** The first reading of a device over half an hour, as a line. Its height is the limit, or the highest value where no limit is known. */
 export function sparkline({ shown: [first] }: Pick<DeviceView, 'shown'>, trend: Trend | undefined): Html | undefined {
   if (first === undefined || trend === undefined || trend.every((value) => value === null)) return undefined;
-  const { label, value = 0, ratio = 0 } = first;
+  const { value = 0, ratio = 0 } = first;
   const full = ratio > 0 ? value / ratio : 0;
-  const path = linePath(trend, trend.length, HEIGHT, 0, full > 0 ? full : highest(trend));
-  return html`<svg class="spark" viewBox="0 0 ${trend.length} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label} over the last 30 minutes"><path d="${path}"/></svg>`;
+  // It begins at the first value: an agent that has just started has no half hour to show.
+  const known = trend.slice(
+    Math.min(
+      trend.length - 2,
+      trend.findIndex((one) => one !== null),
+    ),
+  );
+  const path = linePath(known, known.length, HEIGHT, 0, full > 0 ? full : highest(known));
+  return html`<svg class="spark" viewBox="0 0 ${known.length} ${HEIGHT}" preserveAspectRatio="none" aria-hidden="true"><path d="${path}"/></svg>`;
 }
 
 /** A path through the known values, with gaps where there are none. A value alone in a gap becomes a short line. */
@@ -35,4 +42,4 @@ export function linePath(values: Trend, width: number, height: number, low: numb
 }
 
 export const highest = (values: Trend): number => values.reduce((most: number, value) => Math.max(most, value ?? most), 0);
-const rounded = (value: number): number => Math.round(value * 100) / 100;
+const rounded = (value: number): number => Math.round(value * 10) / 10;

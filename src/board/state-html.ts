@@ -1,74 +1,89 @@
-import { conditionHead, conditionName, nameWithPhase, phasesOf } from '../model/condition-text.ts';
-import { pendingTrouble } from '../model/health.ts';
-import { conditionText, healthNotes } from './condition-text.ts';
-import { type ConditionView, conditionsOf, type DeviceView, sinceOf, stateOf } from './device-view.ts';
+import { phasesOf } from '../model/condition-text.ts';
+import { conditionSentences, healthNotes, nameWithInstance, phaseNote } from './condition-text.ts';
+import { type Appearance, appearanceOf, type ConditionView, conditionsOf, type DeviceView, sinceOf } from './device-view.ts';
 import { type Html, html } from './html.ts';
 import { conditionPath } from './paths.ts';
 import { clockText, durationText, timeText } from './units.ts';
-import { STATE_NAMES } from './words.ts';
+import { REMEDY_TEXTS, STATE_NAMES } from './words.ts';
 
-/**
- * The state of a device with its age, and each condition with what to do. `isBrief`: conditions for the record, and those that the parent has
- * too, have a name only, and those that differ in their instance only are one, because no row of a long table should be tall for them.
- */
-export function stateCell(device: DeviceView, nowMs: number, isBrief = false): Html {
-  const [state, since] = [stateOf(device), sinceOf(device)];
+/** A state as shape, colour and word. */
+export const mark = (state: Appearance, text: string = STATE_NAMES[state]): Html => html`<span class="s ${state}">${text}</span>`;
+
+/** A state as a shape alone; a screen reader gets the word. */
+export const shape = (state: Appearance): Html =>
+  html`<span class="s bare ${state}"><span class="hidden">${STATE_NAMES[state]}</span></span>`;
+
+/** State and age of a device. A part that has only the faults of its whole refers to it. */
+export function stateCell(device: DeviceView, nowMs: number): Html {
+  const [state, since] = [appearanceOf(device), sinceOf(device)];
   const conditions = conditionsOf(device);
-  const lines = (isBrief ? alike(conditions) : conditions.map((one) => [one] as const)).map(([condition, ...others]) =>
-    conditionLines(device.family, condition, others, nowMs, isBrief && (condition.severity === 'info' || condition.ofWhole !== undefined)),
-  );
-  return html`<span class="state ${state}">${STATE_NAMES[state]}</span>${
-    since === undefined ? undefined : html` <small>for ${age(Date.parse(since), nowMs)}</small>`
-  }${phaseText(device)}${
-    device.stale ? html`<p class="condition">Not read for ${age(Date.parse(device.readAt), nowMs)}.</p>` : undefined
-  }${lines}${healthNotes(device.health).map((note) => html`<p class="condition soft">${note}</p>`)}`;
+  const whole = conditions[0]?.ofWhole;
+  const isOfWhole = conditions.length > 0 && conditions.every(({ ofWhole }) => ofWhole !== undefined);
+  if (isOfWhole && state !== 'healthy') return html`${mark(state)} <small>as ${whole}</small>`;
+  return html`${mark(state)}${since === undefined || state === 'pending' ? undefined : html` <small>${age(Date.parse(since), nowMs)}</small>`}`;
 }
 
 /** An age that the script of the page keeps up to date. */
 export function age(sinceMs: number, nowMs: number): Html {
-  return html`<time datetime="${timeText(sinceMs)}" data-since="${sinceMs}" title="${clockText(sinceMs, nowMs)}">${durationText(nowMs - sinceMs)}</time>`;
+  return html`<time datetime="${timeText(sinceMs)}" data-since="${sinceMs}" title="since ${clockText(sinceMs, nowMs)}">${durationText(Math.floor((nowMs - sinceMs) / 1_000) * 1_000)}</time>`;
 }
 
-/** Text next to the state that shows pending, recovering and unverified conditions. */
-function phaseText(device: DeviceView): Html | undefined {
-  const leader = stateOf(device) === 'healthy' ? undefined : device.health.conditions[0];
-  const [first, ...others] = pendingTrouble(device.health);
-  const marked = [leader, first].filter((condition) => condition !== undefined).filter((condition) => phasesOf(condition).length > 0);
-  if (marked.length === 0) return undefined;
-  return html`<b>, ${marked.map(nameWithPhase).join(', ')}</b>${others.length > 0 ? ` and ${others.length} more` : undefined}`;
+/** A time of a day as `16:55:00`, with the date if it is another day. Its exact form is at hand. UTC is said once on each page. */
+export function clock(time: string, nowMs: number): Html {
+  const text = clockText(Date.parse(time), nowMs)
+    .replace(' UTC', '')
+    .replace(/^\d{4}-/, '');
+  return html`<time datetime="${time}" title="${time}">${text}</time>`;
 }
 
 const MOST_NAMED = 8;
-
 type Alike = readonly [ConditionView, ...ConditionView[]];
 
 /** Conditions of one type that tell the same and ask for the same, in the order of the first ones. */
 function alike(conditions: readonly ConditionView[]): readonly Alike[] {
   const found = new Map<string, Alike>();
   for (const condition of conditions) {
-    const { type, severity, reason, remedy, ofWhole } = condition;
-    const key = JSON.stringify([type, severity, reason, phasesOf(condition), remedy, ofWhole === undefined]);
+    const { type, severity, reason, remedy } = condition;
+    const key = JSON.stringify([type, severity, reason, phasesOf(condition), remedy]);
     found.set(key, [...(found.get(key) ?? []), condition] as unknown as Alike);
   }
   return [...found.values()];
 }
 
-function othersText(others: readonly ConditionView[]): string {
-  const names = others.slice(0, MOST_NAMED).map(conditionName);
-  return `The same: ${names.join(', ')}${others.length > MOST_NAMED ? ` and ${others.length - MOST_NAMED} more` : ''}.`;
+/**
+ * Why a row of the table is not well, one line for each condition; equal remedies are said once. The page of the device has conditions for
+ * the record, and those of its whole are in the row of that.
+ */
+export function whyLines(device: DeviceView, nowMs: number): readonly Html[] {
+  const shown = alike(conditionsOf(device).filter(({ severity, ofWhole }) => severity !== 'info' && ofWhole === undefined));
+  const last = new Map(shown.map(([{ remedy }], at) => [remedy, at]));
+  const lines = shown.map(([first, ...others], at) => {
+    const same = others.slice(0, MOST_NAMED).map(nameWithInstance);
+    const more = others.length > MOST_NAMED ? ` and ${others.length - MOST_NAMED} more` : '';
+    return html`<p>${conditionLink(device.family, first)} <span class="soft">${phaseNote(first, nowMs)}</span> · ${first.recovering === undefined ? first.message : `it was '${first.message}'`}${same.length === 0 ? undefined : ` · the same: ${same.join(', ')}${more}`}${
+      last.get(first.remedy) === at ? advice(first) : undefined
+    }</p>`;
+  });
+  const unread = device.stale ? [html`<p>Not read for ${age(Date.parse(device.readAt), nowMs)}.</p>`] : [];
+  return [...unread, ...lines, ...healthNotes(device.health).map((note) => html`<p class="soft">${note}</p>`)];
 }
 
-function conditionLines(
-  family: string,
-  condition: ConditionView,
-  others: readonly ConditionView[],
-  nowMs: number,
-  isNameOnly: boolean,
-): Html {
-  const { type, severity, ofWhole } = condition;
-  const { sentences, advice } = conditionText(condition, nowMs);
-  const told = isNameOnly ? (ofWhole === undefined ? [] : [`The same as ${ofWhole}.`]) : sentences;
-  const same = others.length === 0 ? undefined : html`<br>${othersText(others)}`;
-  const remedy = isNameOnly || advice === undefined ? undefined : html`<br><b>${advice}</b>`;
-  return html`<p class="condition"><small>${severity}</small> <b><a href="${conditionPath(family, type)}">${conditionHead(condition)}</a></b>${told.map((text) => html`<br>${text}`)}${same}${remedy}</p>`;
+/** Each condition of a device in full, with what to do. */
+export function conditionTexts(device: DeviceView, nowMs: number): readonly Html[] {
+  return [
+    ...(device.stale ? [html`<p>Not read for ${age(Date.parse(device.readAt), nowMs)}.</p>`] : []),
+    ...conditionsOf(device).map((one) => {
+      const whole = one.ofWhole === undefined ? [] : [`The same as ${one.ofWhole}.`];
+      return html`<p>${conditionLink(device.family, one)} <span class="soft">${phaseNote(one, nowMs)}, ${one.reason}</span> · ${[...conditionSentences(one, nowMs), ...whole].join(' ')}${advice(one)}</p>`;
+    }),
+    ...healthNotes(device.health).map((note) => html`<p class="soft">${note}</p>`),
+  ];
 }
+
+const advice = ({ remedy }: ConditionView): Html | undefined => {
+  const text = REMEDY_TEXTS[remedy];
+  return text === undefined ? undefined : html` · <b>${text}</b>`;
+};
+
+const conditionLink = (family: string, condition: ConditionView): Html =>
+  html`<a href="${conditionPath(family, condition.type)}"><b>${nameWithInstance(condition)}</b></a>`;

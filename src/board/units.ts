@@ -35,7 +35,9 @@ export function metricTitle(metric: string): string {
   const name = metric.replace(/^device_/, '').replace(/_total$/, '');
   const suffix = WRITERS.find(([ending]) => name.endsWith(ending))?.[0] ?? '';
   const words = name.slice(0, name.length - suffix.length).replaceAll('_', ' ');
-  return words === '' ? metric : words.charAt(0).toUpperCase() + words.slice(1);
+  if (words === '') return metric;
+  const title = words.replace(/\b(?:pcie|ecc|sm|gpu|numa)\b/g, (word) => (word === 'pcie' ? 'PCIe' : word.toUpperCase()));
+  return title.charAt(0).toUpperCase() + title.slice(1);
 }
 
 /** The latest time in RFC 3339. Rules without an end use this time or a slightly later one. */

@@ -1,23 +1,22 @@
 import { conditionName } from '../model/condition-text.ts';
 import { type PciePath, type PciePlace, pciePathBetween } from '../model/locality.ts';
 import type { Board } from './board.ts';
-import { conditionsOf, DEVICE_USES, type DeviceView, modelText, type ShownState, sinceOf, stateOf } from './device-view.ts';
-import { byAttention, compareNames, inTrees, type PlacedRow, rankOf } from './order.ts';
-import { STATE_NAMES } from './words.ts';
+import { type Appearance, appearanceOf, conditionsOf, DEVICE_USES, type DeviceView, modelText, sinceOf, stateOf } from './device-view.ts';
+import { APPEARANCES, byAttention, compareNames, compareTexts, inTrees, type PlacedRow, rankOf } from './order.ts';
 
 export const VIEW_SORTS = ['attention', 'name', 'family', 'state', 'use', 'busy'] as const;
 export type ViewSort = (typeof VIEW_SORTS)[number];
-/** `tree`: parts under their parent. `pod`: by who holds them. `topology`: by NUMA node, in the order of the PCI bridges. */
-export const VIEW_GROUPS = ['tree', 'pod', 'topology'] as const;
+/** `tree`: parts under their parent. `pod`: by who holds them. `placement`: by NUMA node, in the order of the PCI bridges. */
+export const VIEW_GROUPS = ['tree', 'pod', 'placement'] as const;
 export type ViewGroup = (typeof VIEW_GROUPS)[number];
-export const VIEW_STATES = Object.keys(STATE_NAMES) as readonly ShownState[];
+export const VIEW_STATES = APPEARANCES;
 
 /** What somebody wants to see of a board. An absent filter lets everything pass. */
 export interface BoardView {
   /** Words that must all be somewhere in the row: name, model, condition, holder, address. */
   readonly text?: string;
   readonly family?: string;
-  readonly state?: ShownState;
+  readonly state?: Appearance;
   readonly namespace?: string;
   /** Part of the name of a pod or a container that holds the device. */
   readonly holder?: string;
@@ -42,7 +41,40 @@ export function parseView(parameters: Readonly<Record<string, unknown>>): { read
   if (!isOneOf(VIEW_GROUPS, group)) return refused(`The parameter "group" must be one of ${VIEW_GROUPS.join(', ')}.`);
   if (state !== undefined && !isOneOf(VIEW_STATES, state))
     return refused(`The parameter "state" must be one of ${VIEW_STATES.join(', ')}.`);
-  return { view: { ...texts, ...(state === undefined ? {} : { state }), sort, group } };
+  const { text = '', ...named } = texts;
+  return { view: { ...named, ...(state === undefined ? {} : { state }), ...filtersOf(text), sort, group } };
+}
+
+type Filters = Pick<BoardView, (typeof FILTERS)[number]>;
+
+/**
+ * Reads what somebody typed as a filter. `family:`, `state:`, `namespace:` and `holder:` look at one field; all other words must be somewhere
+ * in the row. A state may be shortened, because it is typed letter by letter.
+ */
+export function filtersOf(typed: string): Filters {
+  const filters: { -readonly [name in keyof Filters]: Filters[name] } = {};
+  const words: string[] = [];
+  for (const word of typed.split(/\s+/).filter((one) => one !== '')) {
+    const [, field, value = ''] = /^(family|state|namespace|holder):(.*)$/i.exec(word) ?? [];
+    const name = field?.toLowerCase() as Exclude<keyof Filters, 'text'> | undefined;
+    if (name === undefined) words.push(word);
+    else if (value === '') continue;
+    else if (name !== 'state') filters[name] = value;
+    else {
+      const state = VIEW_STATES.find((one) => one.startsWith(value.toLowerCase()));
+      // A state that does not exist is no state of any row.
+      if (state === undefined) words.push(word);
+      else filters.state = state;
+    }
+  }
+  if (words.length > 0) filters.text = words.join(' ');
+  return filters;
+}
+
+/** The filters of a view as somebody types them. */
+export function filterText(view: BoardView): string {
+  const named = FILTERS.flatMap((name) => (name === 'text' || view[name] === undefined ? [] : [`${name}:${view[name]}`]));
+  return [...named, ...(view.text === undefined ? [] : [view.text])].join(' ');
 }
 
 const refused = (problem: string): { view: BoardView; problem: string } => ({ view: DEFAULT_VIEW, problem });
@@ -67,7 +99,7 @@ export interface BoardSection {
 }
 
 export interface ViewRow extends PlacedRow {
-  /** Distance to the device above; only in a topology. */
+  /** Distance to the device above; only by placement. */
   readonly distance?: string;
 }
 
@@ -76,14 +108,14 @@ export function viewOf({ devices }: Pick<Board, 'devices'>, view: BoardView): re
   const shown = devices.filter((row) => matches(row, view));
   const compare = SORTS[view.sort];
   if (view.group === 'pod') return byPod(shown, compare);
-  if (view.group === 'topology') return byTopology(shown);
+  if (view.group === 'placement') return byPlacement(shown);
   return [{ rows: inTrees(shown, compare) }];
 }
 
 export function matches(row: DeviceView, { text, family, state, namespace, holder }: BoardView): boolean {
   return (
     (family === undefined || row.family === family) &&
-    (state === undefined || stateOf(row) === state) &&
+    (state === undefined || stateOf(row) === state || appearanceOf(row) === state) &&
     (namespace === undefined || row.holders.some((one) => one.namespace === namespace)) &&
     (holder === undefined || row.holders.some((one) => has(`${one.namespace}/${one.pod}/${one.container}`, holder))) &&
     (text === undefined || text.split(/\s+/).every((word) => has(searchText(row), word)))
@@ -93,10 +125,23 @@ export function matches(row: DeviceView, { text, family, state, namespace, holde
 const has = (text: string, part: string): boolean => text.toLowerCase().includes(part.toLowerCase());
 
 function searchText(device: DeviceView): string {
-  const { key, name, kind, also, pciAddress, use, holders } = device;
+  const { key, name, kind, also, parent, pciAddress, use, holders } = device;
   const conditions = conditionsOf(device).map((one) => `${conditionName(one)} ${one.message}`);
   const who = holders.flatMap(({ namespace, pod, container, resource }) => [`${namespace}/${pod}/${container}`, resource]);
-  return [key, name, kind, also, modelText(device), pciAddress, stateOf(device), use, ...conditions, ...who].join(' ');
+  return [
+    key,
+    name,
+    kind,
+    also,
+    parent,
+    modelText(device),
+    pciAddress,
+    stateOf(device),
+    appearanceOf(device),
+    use,
+    ...conditions,
+    ...who,
+  ].join(' ');
 }
 
 const SORTS: Readonly<Record<ViewSort, (a: DeviceView, b: DeviceView) => number>> = {
@@ -104,13 +149,10 @@ const SORTS: Readonly<Record<ViewSort, (a: DeviceView, b: DeviceView) => number>
   name: (a, b) => compareNames(a.name, b.name) || byAttention(a, b),
   family: (a, b) => compareNames(a.family, b.family) || compareNames(a.name, b.name) || byAttention(a, b),
   // The latest change first.
-  state: (a, b) => compareTimes(sinceOf(b), sinceOf(a)) || byAttention(a, b),
+  state: (a, b) => compareTexts(sinceOf(b), sinceOf(a)) || byAttention(a, b),
   use: (a, b) => DEVICE_USES.indexOf(a.use) - DEVICE_USES.indexOf(b.use) || compareNames(holderName(a), holderName(b)) || byAttention(a, b),
   busy: (a, b) => (b.shown[0]?.ratio ?? -1) - (a.shown[0]?.ratio ?? -1) || byAttention(a, b),
 };
-
-/** Times of one format and zone are in the order of their text. */
-const compareTimes = (a = '', b = ''): number => (a < b ? -1 : a > b ? 1 : 0);
 
 const holderName = ({ holders: [first] }: DeviceView): string => (first === undefined ? '' : `${first.namespace}/${first.pod}`);
 
@@ -136,7 +178,7 @@ const USE_TITLES = {
   unknown: 'Unknown: the kubelet does not report who holds these devices',
 } as const;
 
-function byTopology(rows: readonly DeviceView[]): readonly BoardSection[] {
+function byPlacement(rows: readonly DeviceView[]): readonly BoardSection[] {
   const nodes = [...new Set(rows.map(({ numaNode }) => numaNode))].sort((a, b) => (a ?? 1e9) - (b ?? 1e9));
   return nodes.map((numaNode) => {
     const here = rows.filter((row) => row.numaNode === numaNode);

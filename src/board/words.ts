@@ -1,6 +1,7 @@
-import type { HealthState, Remedy } from '../model/health.ts';
+import type { Remedy } from '../model/health.ts';
 import type { PodResourcesReason } from '../model/pod-resources.ts';
 import type { UnresolvedReason } from '../model/snapshot.ts';
+import type { Appearance } from './device-view.ts';
 
 /** What the operator should do next. */
 export const REMEDY_TEXTS: Readonly<Record<Remedy, string | undefined>> = {
@@ -21,12 +22,14 @@ export const REMEDY_TEXTS: Readonly<Record<Remedy, string | undefined>> = {
   verify: 'No reading shows it now: restore the mount, right or driver that shows it, or end it with device-agent health accept.',
 };
 
-export const STATE_NAMES: Readonly<Record<HealthState | 'missing', string>> = {
+export const STATE_NAMES: Readonly<Record<Appearance, string>> = {
   healthy: 'Healthy',
   degraded: 'Degraded',
   unhealthy: 'Unhealthy',
   unknown: 'Unknown',
   missing: 'Missing',
+  pending: 'Pending',
+  recovering: 'Recovering',
 };
 
 export const KUBELET_REMEDIES: Readonly<Record<PodResourcesReason, string>> = {
@@ -47,4 +50,29 @@ export const UNRESOLVED_TEXTS: Readonly<Record<UnresolvedReason, string>> = {
   'no-device': 'No probe found a device with this name. Enable its family, or configure which devices belong to the resource.',
   ambiguous: 'Devices of several families have this name. Configure which devices belong to the resource.',
   'missing-device': 'The device was present before and is now missing.',
+};
+
+/** What a sentence says of a device with a condition. A type without a phrase: `has PortDown (1)`. */
+export const PHRASES: Readonly<Record<string, string>> = {
+  GpuLost: 'is lost',
+  PciFunctionGone: 'is gone from the bus',
+  FunctionLost: 'is lost',
+  DeviceUnreachable: 'is not reachable',
+  DriverUnbound: 'is without its driver',
+  PortDown: 'has no link',
+  HeldPortDown: 'has no link',
+  LinkFlapping: 'has a link that flaps',
+  RateDegraded: 'has a slow link',
+  PcieLinkDegraded: 'has a slow PCIe link',
+  ThermalSlowdown: 'is too hot and slow',
+  OverTemperature: 'is too hot',
+  PowerBrake: 'is slowed down by its power supply',
+  EccUncorrectable: 'has uncorrectable memory errors',
+  RasUncorrectable: 'has uncorrectable errors',
+  RowRemapFailure: 'has memory that cannot be repaired',
+  WornOut: 'is worn out',
+  SpareLow: 'has few spare blocks',
+  MediaReadOnly: 'is read-only',
+  ControllerDead: 'is dead',
+  FirewallTripped: 'is shut off by its firewall',
 };

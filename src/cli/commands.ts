@@ -11,8 +11,8 @@ const ASKS =
 
 const rowsOption = {
   flags: '--by <group>',
-  help: 'Rows by device tree, by pod, or by place in the node (NUMA, PCIe).',
-  choices: ['device', 'pod', 'node'],
+  help: 'Rows by device tree, by pod, or by placement (NUMA, PCIe).',
+  choices: ['device', 'pod', 'placement'],
 } as const;
 
 /** Chooses one of several demos. */

@@ -7,11 +7,14 @@ export function useServerTime(nowMs: number): void {
   offsetMs = nowMs - Date.now();
 }
 
+/** Present time by the clock of the server. */
+export const serverTime = (): number => Date.now() + offsetMs;
+
 /** Keeps all ages on the page up to date. */
 export function keepAges(): void {
   window.setInterval(() => {
     if (document.hidden) return;
-    const nowMs = Date.now() + offsetMs;
+    const nowMs = serverTime();
     for (const element of document.querySelectorAll<HTMLElement>('[data-since]')) {
       const words = durationText(Math.floor((nowMs - Number(element.dataset.since)) / 1_000) * 1_000);
       if (element.textContent !== words) element.textContent = words;

@@ -1,5 +1,8 @@
 import { parentKey } from '../board/device-view.ts';
-import { keepAges, useServerTime } from './ages.ts';
+import { clockText } from '../board/units.ts';
+import { keepAges, serverTime, useServerTime } from './ages.ts';
+import { followCharts } from './charts.ts';
+import { enhance, moveOnMap, outlinePods, showWorst } from './frame.ts';
 import { OverviewPage } from './overview.ts';
 import { type BoardEvent, followBoard } from './stream.ts';
 
@@ -9,20 +12,26 @@ function begin(): void {
   const mode = document.body.dataset.live;
   const page = mode === 'board' && table !== null ? new OverviewPage(table) : new ReloadedPage();
   keepAges();
+  enhance();
+  outlinePods();
+  followCharts();
   if (mode === 'board') listenToKeys();
-  say('Connecting …', 'waits');
+  if (mode === 'none') return;
+  let lostMs: number | undefined;
   followBoard('/api/v1/devices/watch', {
     took: (event) => {
-      useServerTime(Date.parse(event.kind === 'board' ? event.board.now : event.head.now));
-      say('Live', 'live');
+      const { now, takenAt } = event.kind === 'board' ? event.board : event.head;
+      useServerTime(Date.parse(now));
+      lostMs = undefined;
+      say(clockText(Date.parse(now), Date.parse(now)), 'live', Date.parse(takenAt));
       if (page instanceof OverviewPage) page.took(event);
       else if (isAboutThisPage(event)) page.changed();
     },
-    lost: (delayMs) =>
-      say(
-        `Not live: the agent does not answer. Next try in ${Math.ceil(delayMs / 1_000)} s. The page shows the last state that it got.`,
-        'lost',
-      ),
+    lost: () => {
+      lostMs ??= serverTime();
+      say(`No answer since ${clockText(lostMs, lostMs)}. The page shows the last state that it got.`, 'lost');
+      showWorst('unknown');
+    },
   });
 }
 
@@ -34,11 +43,17 @@ function isAboutThisPage(event: BoardEvent): boolean {
   return event.removed.includes(key) || event.devices.some((one) => one.key === key || parentKey(one) === key);
 }
 
-function say(words: string, state: 'live' | 'waits' | 'lost'): void {
+/** Clock and age of the last read, or why there is none. It is no live region: a clock that speaks helps nobody. */
+function say(words: string, state: 'live' | 'lost', readMs?: number): void {
   const element = document.getElementById('live');
   if (element === null) return;
-  if (element.textContent !== words) element.textContent = words;
+  element.textContent = words;
   element.dataset.state = state;
+  if (readMs === undefined) return;
+  const time = document.createElement('time');
+  time.dataset.since = String(readMs);
+  time.textContent = `${Math.max(0, Math.round((serverTime() - readMs) / 1_000))} s`;
+  element.append(' · read ', time, ' ago');
 }
 
 /** Keys of the page of all devices: `/` filters, arrows or j and k move between devices, Escape leaves the filter. */
@@ -53,6 +68,7 @@ function listenToKeys(): void {
       event.preventDefault();
       document.getElementById('filter')?.focus();
     }
+    if (moveOnMap(event.key)) return event.preventDefault();
     const step = event.key === 'ArrowDown' || event.key === 'j' ? 1 : event.key === 'ArrowUp' || event.key === 'k' ? -1 : 0;
     if (step !== 0 && move(step)) event.preventDefault();
   });
@@ -97,11 +113,16 @@ class ReloadedPage {
     if (text === '') return;
     const fresh = new DOMParser().parseFromString(text, 'text/html');
     for (const part of document.querySelectorAll<HTMLElement>('[data-part]')) {
-      // A chart with axes takes its data itself.
-      if (part.querySelector('.uplot') !== null || part.contains(document.activeElement)) continue;
+      if (part.contains(document.activeElement)) continue;
       const next = fresh.querySelector(`[data-part="${part.dataset.part}"]`);
-      if (next !== null && next.innerHTML !== part.innerHTML) part.innerHTML = next.innerHTML;
+      if (next === null || next.innerHTML === part.innerHTML) continue;
+      const open = [...part.querySelectorAll('details')].map((one) => one.open);
+      part.innerHTML = next.innerHTML;
+      for (const [at, one] of part.querySelectorAll('details').entries()) one.open = open[at] ?? one.open;
     }
+    const worst = fresh.querySelector('#worst .s')?.classList[2];
+    if (worst !== undefined) showWorst(worst);
+    enhance();
   }
 }
 

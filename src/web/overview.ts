@@ -1,12 +1,13 @@
 import type { Board } from '../board/board.ts';
-import { conditionsOf, type DeviceView, stateOf } from '../board/device-view.ts';
+import type { DeviceView } from '../board/device-view.ts';
 import type { Html } from '../board/html.ts';
-import { problemsHtml, shownText, tilesHtml, unresolvedHtml } from '../board/overview-html.ts';
+import { mapHtml } from '../board/map-html.ts';
+import { chipsHtml, podsHtml, problemsHtml, sayHtml, shownText, titleOf, unresolvedHtml } from '../board/overview-html.ts';
+import { findingsOf, sentenceOf, worstOf } from '../board/summary.ts';
 import { TREND_POINTS, TREND_STEP_MS, type Trend } from '../board/trend.ts';
-import { type BoardView, parseView, viewOf, viewQuery } from '../board/view.ts';
-import { STATE_NAMES } from '../board/words.ts';
-import { conditionName } from '../model/condition-text.ts';
+import { type BoardView, filterText, parseView, viewOf, viewQuery } from '../board/view.ts';
 import { announce } from './ages.ts';
+import { enhance, showWorst } from './frame.ts';
 import type { BoardEvent } from './stream.ts';
 import { DeviceTable } from './table.ts';
 
@@ -16,7 +17,7 @@ export class OverviewPage {
   readonly #form: HTMLFormElement | null;
   readonly #trends = new Trends();
   readonly #parts = new Map<string, string>();
-  readonly #title = document.title;
+  #sentence: string | undefined;
   #devices = new Map<string, DeviceView>();
   #head: Omit<Board, 'devices'> | undefined;
   #view: BoardView;
@@ -45,11 +46,9 @@ export class OverviewPage {
   took(event: BoardEvent): void {
     if (event.kind === 'board') {
       const { devices, ...head } = event.board;
-      this.#tellChanges(devices);
       this.#head = head;
       this.#devices = new Map(devices.map((device) => [device.key, device]));
     } else {
-      this.#tellChanges(event.devices);
       this.#head = event.head;
       for (const device of event.devices) this.#devices.set(device.key, device);
       for (const key of event.removed) this.#devices.delete(key);
@@ -72,16 +71,24 @@ export class OverviewPage {
     if (this.#head === undefined) return;
     const board: Board = { ...this.#head, devices: [...this.#devices.values()] };
     const sections = viewOf(board, this.#view);
-    this.#replace('tiles', tilesHtml(board));
+    this.#replace('say', sayHtml(board));
+    this.#replace('map', mapHtml(board));
+    this.#replace('pods', podsHtml(board));
+    this.#replace('chips', chipsHtml(board, this.#view));
     this.#replace('problems', problemsHtml(board));
     this.#replace('unresolved', unresolvedHtml(board));
-    text('shown', shownText(board.devices, sections));
-    text('sequence', String(board.sequence));
+    enhance();
+    const words = shownText(board.devices, sections);
+    const shown = document.getElementById('shown');
+    if (shown !== null && shown.textContent !== words) shown.textContent = words;
     this.#table.show(sections, this.#view, (key) => this.#trends.of(key), Date.parse(board.now), this.#isTrendNew);
     this.#isTrendNew = false;
-    const { unhealthy, missing, unknown, degraded } = board.counts.states;
-    const sick = unhealthy + missing + unknown + degraded;
-    document.title = sick === 0 ? this.#title : `(${sick}) ${this.#title}`;
+    document.title = titleOf(board);
+    showWorst(worstOf(findingsOf(board)));
+    // A screen reader gets the new sentence, and nothing while it stays.
+    const sentence = sentenceOf(board);
+    if (this.#sentence !== undefined && this.#sentence !== sentence) announce(`${sentence}.`);
+    this.#sentence = sentence;
   }
 
   #replace(id: string, { text: markup }: Html): void {
@@ -92,23 +99,10 @@ export class OverviewPage {
     element.innerHTML = markup;
   }
 
-  /** A screen reader says what became of a device. */
-  #tellChanges(devices: readonly DeviceView[]): void {
-    const changes = devices.flatMap((device) => {
-      const before = this.#devices.get(device.key);
-      const state = stateOf(device);
-      if (before === undefined || stateOf(before) === state) return [];
-      const [first] = conditionsOf(device);
-      const why = first === undefined || state === 'healthy' ? '' : `: ${conditionName(first)}`;
-      return [`${device.name} is ${STATE_NAMES[state].toLowerCase()}${why}.`];
-    });
-    if (changes.length > 0) announce(changes.length > 5 ? `${changes.length} devices changed their state.` : changes.join(' '));
-  }
-
   #filter(): void {
     if (this.#form === null) return;
     const values = Object.fromEntries(new FormData(this.#form));
-    this.#use(parseView(values).view);
+    this.#use(parseView({ sort: this.#view.sort, ...values }).view);
   }
 
   #sort(event: MouseEvent): void {
@@ -128,7 +122,7 @@ export class OverviewPage {
 
   #fillForm(): void {
     for (const field of this.#form?.querySelectorAll<HTMLInputElement | HTMLSelectElement>('input, select') ?? [])
-      field.value = String(this.#view[field.name as keyof BoardView] ?? '');
+      field.value = field.name === 'text' ? filterText(this.#view) : String(this.#view[field.name as keyof BoardView] ?? '');
   }
 
   async #loadTrends(): Promise<void> {
@@ -139,11 +133,6 @@ export class OverviewPage {
     this.#isTrendNew = true;
     this.#draw();
   }
-}
-
-function text(id: string, words: string): void {
-  const element = document.getElementById(id);
-  if (element !== null && element.textContent !== words) element.textContent = words;
 }
 
 /** The trend of each row, in memory that does not grow: a fixed number of points for each device that is listed. */

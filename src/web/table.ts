@@ -1,11 +1,10 @@
 import type { DeviceView } from '../board/device-view.ts';
-import { headHtml, MOST_ROWS, sectionTitle, type TrendsByKey } from '../board/overview-html.ts';
-import { rowHtml } from '../board/row-html.ts';
-import type { BoardSection, BoardView, ViewRow } from '../board/view.ts';
+import { headHtml, MOST_ROWS, sectionTitle, type TrendsByKey, tableRows } from '../board/overview-html.ts';
+import type { BoardSection, BoardView } from '../board/view.ts';
 
-/** A row of the table with what it was made of. */
+/** The rows of one device with what they were made of. */
 interface Shown {
-  readonly element: HTMLTableRowElement;
+  elements: HTMLTableRowElement[];
   row: DeviceView;
   place: string;
 }
@@ -25,16 +24,16 @@ export class DeviceTable {
     const next = new Map<string, Shown>();
     let left = MOST_ROWS;
     const bodies = sections.map(({ title, rows }, at) => {
-      const shown = rows.slice(0, Math.max(0, left));
-      left -= rows.length;
-      const elements: Element[] = title === undefined ? [] : [elementOf(sectionTitle(title).text)];
-      for (const one of shown) {
-        const name = `${at} ${one.row.key}`;
-        const kept = this.#shown.get(name);
-        const entry = kept ?? { element: elementOf(rowHtml(one, trendOf(one.row.key), nowMs).text), row: one.row, place: placeOf(one) };
-        if (kept !== undefined) this.#update(kept, one, trendOf, nowMs, isTrendNew);
-        next.set(name, entry);
-        elements.push(entry.element);
+      const all = tableRows(rows, view);
+      const shown = all.slice(0, Math.max(0, left));
+      left -= all.length;
+      const elements: Element[] = title === undefined ? [] : elementsOf(sectionTitle(title).text);
+      for (const { key, row, place, html } of shown) {
+        const name = `${at} ${key}`;
+        const entry = this.#shown.get(name);
+        if (entry?.row === row && entry.place === place && !isTrendNew) next.set(name, entry);
+        else next.set(name, updated(entry, elementsOf(html(trendOf, nowMs).text), row, place));
+        elements.push(...(next.get(name) as Shown).elements);
       }
       return elements;
     });
@@ -52,22 +51,9 @@ export class DeviceTable {
     if (focused !== undefined) element?.querySelector<HTMLElement>(`[data-sort="${focused}"]`)?.focus();
   }
 
-  #update(shown: Shown, one: ViewRow, trendOf: TrendsByKey, nowMs: number, isTrendNew: boolean): void {
-    const place = placeOf(one);
-    if (shown.row === one.row && shown.place === place && !isTrendNew) return;
-    shown.row = one.row;
-    shown.place = place;
-    const fresh = elementOf(rowHtml(one, trendOf(one.row.key), nowMs).text) as HTMLTableRowElement;
-    shown.element.className = fresh.className;
-    for (const [at, cell] of [...fresh.cells].entries()) {
-      const old = shown.element.cells[at];
-      if (old !== undefined && old.innerHTML !== cell.innerHTML && !hasFocus(old)) old.innerHTML = cell.innerHTML;
-    }
-  }
-
   /** Moves as few elements as possible: one that is in its place is not touched, because a moved element loses the focus. */
   #place(bodies: readonly (readonly Element[])[]): void {
-    while (this.#table.tBodies.length > bodies.length) this.#table.tBodies[this.#table.tBodies.length - 1]?.remove();
+    while (this.#table.tBodies.length > Math.max(1, bodies.length)) this.#table.tBodies[this.#table.tBodies.length - 1]?.remove();
     const focused = document.activeElement;
     for (const [at, elements] of bodies.entries()) {
       const body = this.#table.tBodies[at] ?? this.#table.createTBody();
@@ -83,14 +69,26 @@ export class DeviceTable {
   }
 }
 
-/** A link that somebody is about to open stays; the next change comes soon. */
-const hasFocus = (cell: Element): boolean => cell.contains(document.activeElement);
-
-const placeOf = ({ depth, distance }: ViewRow): string => `${depth} ${distance ?? ''}`;
+/** Takes over the cells that changed. The second row, with what is wrong, comes and goes. */
+function updated(entry: Shown | undefined, fresh: HTMLTableRowElement[], row: DeviceView, place: string): Shown {
+  if (entry === undefined) return { elements: fresh, row, place };
+  const elements = fresh.map((one, at) => {
+    const old = entry.elements[at];
+    if (old === undefined || old.cells.length !== one.cells.length) return one;
+    old.className = one.className;
+    for (const [column, cell] of [...one.cells].entries()) {
+      const before = old.cells[column] as HTMLTableCellElement;
+      // A link that somebody is about to open stays; the next change comes soon.
+      if (before.innerHTML !== cell.innerHTML && !before.contains(document.activeElement)) before.innerHTML = cell.innerHTML;
+    }
+    return old;
+  });
+  return Object.assign(entry, { elements, row, place });
+}
 
 /** The markup comes from the same escaping code as the page of the server. */
-function elementOf<T extends Element = HTMLTableRowElement>(markup: string): T {
+function elementsOf(markup: string): HTMLTableRowElement[] {
   const template = document.createElement('template');
   template.innerHTML = markup;
-  return template.content.firstElementChild as T;
+  return [...template.content.children] as HTMLTableRowElement[];
 }

@@ -62,11 +62,11 @@ describe('a view', () => {
   });
 
   it('groups by NUMA node, with the distance to the device above', () => {
-    expect(shown('group=topology')).toEqual([
+    expect(shown('group=placement')).toEqual([
       ['NUMA node 0', 'a', '>a-0', 'b'],
       ['NUMA node 1', 'c'],
     ]);
-    const [first] = viewOf({ devices: rows }, { ...DEFAULT_VIEW, group: 'topology' });
+    const [first] = viewOf({ devices: rows }, { ...DEFAULT_VIEW, group: 'placement' });
     expect(first?.rows.map(({ distance }) => distance)).toEqual([undefined, undefined, 'behind the same PCIe switch as a (PIX)']);
   });
 

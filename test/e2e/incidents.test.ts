@@ -107,9 +107,10 @@ describe('incidents of a simulated node', () => {
     const answer = await get(`/incidents/${id}`);
     expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
     const page = await answer.text();
-    expect(page).toContain('WHAT HAPPENED');
+    expect(page).toContain('Who was hit');
     expect(page).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
-    expect(page).not.toContain('<script');
+    expect(page).not.toContain('<script>');
+    expect(await (await get(`/incidents/${id}?as=text`)).text()).toContain('WHAT HAPPENED');
     for (const unknown of ['x', '..%2f..%2fstate', `${id}.json`]) expect((await get(`/incidents/${unknown}`)).status).toBe(404);
   });
 

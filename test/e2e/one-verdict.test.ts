@@ -32,7 +32,7 @@ async function everyAnswer(node: TroubledNode): Promise<Record<string, unknown>>
   const [told, metrics, page, events] = await Promise.all([devices(), get('/metrics'), get('/'), node.node.events()]);
   const pages = Object.fromEntries(await Promise.all(NAMES.map(async (name) => [name, await get(`/devices/infiniband/${name}`)] as const)));
   const of = (name: string): ToldDevice | undefined => told.find(({ id }) => id === name);
-  const word = (html: string): string | undefined => /class="state [a-z]+">([A-Za-z]+)</.exec(html)?.[1]?.toLowerCase();
+  const word = (html: string): string | undefined => /class="s [a-z]+">([A-Za-z]+)</.exec(html)?.[1]?.toLowerCase();
   const log = [...(node.log + node.node.agent?.log()).matchAll(/^.*health of a device changed.*$/gm)].map(
     ([line]) => JSON.parse(line) as Record<string, string>,
   );
@@ -50,7 +50,7 @@ async function everyAnswer(node: TroubledNode): Promise<Record<string, unknown>>
         (metrics.match(new RegExp(`^device_health_condition\\{.*device="${name}"`, 'gm')) ?? []).length ===
         of(name)?.health.conditions.length,
     ),
-    overview: byName((name) => word(page.slice(page.indexOf(`/devices/infiniband/${name}"`)))),
+    overview: byName((name) => word(page.slice(page.indexOf(`data-key="infiniband/${name}"`)))),
     page: byName((name) => word(pages[name] ?? '')),
     events: byName(
       (name) => events.findLast(({ device, transition }) => device === `infiniband/${name}` && transition === 'state')?.to ?? 'healthy',

@@ -48,7 +48,7 @@ async function ask(now: Snapshot, path: string): Promise<string> {
 
 it('has its kept incidents in numbers on its page, also those under another name and none of other hardware', async () => {
   expect(await ask(returned({}), '/devices/toy/b')).toContain(
-    '<p>2 kept, 2 fatal; the same condition again 1 times, 1 of them with other holders.</p>',
+    '2 kept, 2 fatal; the same condition again 1 times, 1 of them with other holders',
   );
 });
 

@@ -32,18 +32,22 @@ async function told(verdict: Partial<Verdict>) {
   const one = state(device({ id: 'mlx5_0' }), { verdict: { state: 'healthy', sinceMs: NOW_MS - 180_000, conditions: [], ...verdict } });
   started = await start({ snapshot: () => ({ ...snapshot, devices: [one] }), parts: { clock: { ...systemClock, now: () => NOW_MS } } });
   const ask = async (path: string): Promise<string> => (await fetch(`${started?.url}${path}`)).text();
+  /** The rows of the device in the table, or the head of its page. */
   const cell = (html: string): string =>
-    /<span class="state [a-z]+">[A-Z][a-z]+<\/span>(?: <small>for|<b>,).*?<\/td>/s.exec(html)?.[0] ?? '';
+    /<tr data-key="toy\/mlx5_0".*?<\/tbody>/s.exec(html)?.[0] ?? /<section class="say.*?<\/section>/s.exec(html)?.[0] ?? '';
   const words = (html: string): string =>
     cell(html)
-      .replaceAll(/<br>|<p[^>]*>/g, '\n')
+      .replaceAll(/<th.*?<\/tr>|<td class="opt">.*?<\/td>/gs, '')
+      .replaceAll(/<br>|<p[^>]*>| · /g, '\n')
       .replaceAll(/<[^>]*>/g, '')
       .replaceAll('&#39;', "'");
   const overview = await ask('/');
   return {
-    page: words(overview).split('\n'),
-    devicePage: words(await ask('/devices/toy/mlx5_0')).split('\n'),
-    tile: /<span class="state healthy">Healthy<\/span><\/a>(.*?)<\/li>/.exec(overview)?.[1],
+    page: words(overview).trim().split('\n'),
+    devicePage: words(await ask('/devices/toy/mlx5_0'))
+      .trim()
+      .split('\n'),
+    tile: /<li class="tile.*?<span class="v word">(.*?)<\/span>/.exec(overview)?.[1],
     health: JSON.parse(await ask('/api/v1/devices/toy/mlx5_0')).health,
     metrics: await ask('/metrics'),
   };
@@ -53,14 +57,18 @@ describe('a condition that waits to count', () => {
   it('is shown with the state that it will change, with the time from which it counts and its remedy', async () => {
     const { page, devicePage, tile, health } = await told({ pending: [pending] });
     expect(page).toEqual([
-      'Healthy for 3 min, PortDown/1 pending',
-      'fatal PortDown/1 (LinkPolling) pending',
+      'Pending',
+      'PortDown (1) pending, counts from 12:00:21',
       'port 1 is down, physical state polling',
-      'It does not count yet. If it continues, it counts from 12:00:21 UTC.',
       'Check cable, transceiver and the remote port.',
     ]);
-    expect(devicePage).toEqual(page);
-    expect(tile).toBe('<br><small>1 with a condition pending</small>');
+    expect(devicePage).toEqual([
+      'Pending for 3 min, since 11:57:01 UTC',
+      'PortDown (1) pending, counts from 12:00:21, LinkPolling',
+      'port 1 is down, physical state polling It does not count yet. If it continues, it counts from 12:00:21 UTC.',
+      'Check cable, transceiver and the remote port.',
+    ]);
+    expect(tile).toBe('Port down');
     expect(health).toEqual({
       state: 'healthy',
       since: '2026-03-01T11:57:01.500Z',
@@ -81,31 +89,33 @@ describe('a condition that waits to count', () => {
   });
 
   it('shows no time while no reading shows whether it still holds, because the wait is paused then', async () => {
-    const { page, health } = await told({ pending: [{ ...pending, unverifiedSinceMs: BLIND_MS }] });
-    expect(page.slice(0, 4)).toEqual([
-      'Healthy for 3 min, PortDown/1 pending, unverified',
-      'fatal PortDown/1 (LinkPolling) pending, unverified',
-      'port 1 is down, physical state polling',
+    const { page, devicePage, health } = await told({ pending: [{ ...pending, unverifiedSinceMs: BLIND_MS }] });
+    expect(page.slice(0, 2)).toEqual(['Pending', 'PortDown (1) pending, not seen since 11:59:00']);
+    expect(devicePage[2]).toContain(
       'Since 11:59:00 UTC no reading shows whether it still holds. Until a reading shows that it does, it does not count.',
-    ]);
+    );
     expect(health.pending).toMatchObject([{ unverifiedSince: '2026-03-01T11:59:00.000Z' }]);
   });
 
   it('does not change the state text when its severity is info', async () => {
-    const { page, tile } = await told({ pending: [{ ...pending, class: 'latched', severity: 'info' }] });
-    expect(page.slice(0, 2)).toEqual(['Healthy for 3 min', 'info PortDown/1 (LinkPolling) pending']);
+    const { page, devicePage, tile } = await told({ pending: [{ ...pending, class: 'latched', severity: 'info' }] });
+    expect(page).toEqual(['Healthy 3 min']);
+    expect(devicePage[1]).toBe('PortDown (1) pending, counts from 12:00:21, LinkPolling');
     expect(tile).toBe('');
   });
 
   it('names the date when it is not today', async () => {
-    const { page } = await told({ pending: [{ ...pending, countsAtMs: NOW_MS + 86_400_000 }] });
-    expect(page[3]).toBe('It does not count yet. If it continues, it counts from 2026-03-02 12:00:01 UTC.');
+    const { devicePage } = await told({ pending: [{ ...pending, countsAtMs: NOW_MS + 86_400_000 }] });
+    expect(devicePage[2]).toContain('It does not count yet. If it continues, it counts from 2026-03-02 12:00:01 UTC.');
   });
 
   it('is shown with a condition that counts, with the number of further ones', async () => {
     const hot: ActiveCondition = { ...down, type: 'Hot', class: 'latched', severity: 'degraded' };
     const { page } = await told({ state: 'degraded', conditions: [hot], pending: [pending, { ...pending, instance: '2' }] });
-    expect(page[0]).toBe('Degraded for 3 min, PortDown/1 pending and 1 more');
+    expect(page[0]).toBe('Degraded 3 min');
+    expect(page.join(' ')).toContain(
+      'PortDown (1) pending, counts from 12:00:21 port 1 is down, physical state polling the same: PortDown (2)',
+    );
   });
 });
 
@@ -113,12 +123,15 @@ describe('a condition that waits to be withdrawn', () => {
   it('shows what it was and when it is withdrawn, and needs no action', async () => {
     const { page, devicePage, health } = await told({ state: 'unhealthy', conditions: [recovering] });
     expect(page).toEqual([
-      'Unhealthy for 3 min, PortDown/1 recovering',
-      'fatal PortDown/1 (LinkPolling) recovering',
-      "It ended 10 s ago. Its last message was 'port 1 is down, physical state polling'.",
-      'If it does not return, the first reading after 12:00:51 UTC withdraws it. No action is needed.',
+      'Recovering 3 min',
+      'PortDown (1) ended 10 s ago, withdrawn from 12:00:51',
+      "it was 'port 1 is down, physical state polling'",
     ]);
-    expect(devicePage).toEqual(page);
+    expect(devicePage).toEqual([
+      'Recovering for 3 min, since 11:57:01 UTC, still unhealthy',
+      'PortDown (1) ended 10 s ago, withdrawn from 12:00:51, LinkPolling',
+      "It ended 10 s ago. Its last message was 'port 1 is down, physical state polling'. If it does not return, the first reading after 12:00:51 UTC withdraws it. No action is needed.",
+    ]);
     expect(health.conditions).toEqual([
       {
         type: 'PortDown',
@@ -134,9 +147,11 @@ describe('a condition that waits to be withdrawn', () => {
   });
 
   it('shows no withdrawal time while no reading shows whether it returned', async () => {
-    const { page } = await told({ state: 'unhealthy', conditions: [{ ...recovering, unverifiedSinceMs: BLIND_MS }] });
-    expect(page[0]).toBe('Unhealthy for 3 min, PortDown/1 recovering, unverified');
-    expect(page[3]).toBe('Since 11:59:00 UTC no reading shows whether it returned. Until a reading shows that it did not, it counts.');
+    const { page, devicePage } = await told({ state: 'unhealthy', conditions: [{ ...recovering, unverifiedSinceMs: BLIND_MS }] });
+    expect(page.slice(0, 2)).toEqual(['Unhealthy 3 min', 'PortDown (1) ended 10 s ago, not seen since 11:59:00']);
+    expect(devicePage[2]).toContain(
+      'Since 11:59:00 UTC no reading shows whether it returned. Until a reading shows that it did not, it counts.',
+    );
   });
 
   it('asks for nothing in its series, so that no alert begins after its end', async () => {
@@ -152,14 +167,14 @@ describe('a condition that waits to be withdrawn', () => {
 
 describe('a condition that no reading could verify', () => {
   it('shows since when, and keeps its remedy', async () => {
-    const { page, health } = await told({ state: 'unhealthy', conditions: [{ ...down, unverifiedSinceMs: BLIND_MS }] });
+    const { page, devicePage, health } = await told({ state: 'unhealthy', conditions: [{ ...down, unverifiedSinceMs: BLIND_MS }] });
     expect(page).toEqual([
-      'Unhealthy for 3 min, PortDown/1 unverified',
-      'fatal PortDown/1 (LinkPolling) unverified',
+      'Unhealthy 3 min',
+      'PortDown (1) fatal, not seen since 11:59:00',
       'port 1 is down, physical state polling',
-      'Since 11:59:00 UTC no reading shows whether it still holds.',
       'Check cable, transceiver and the remote port.',
     ]);
+    expect(devicePage[2]).toContain('Since 11:59:00 UTC no reading shows whether it still holds.');
     expect(health.conditions).toMatchObject([{ remedy: 'check-cable', unverifiedSince: '2026-03-01T11:59:00.000Z' }]);
     expect(health.conditions[0]).not.toHaveProperty('unverifiedSinceMs');
   });

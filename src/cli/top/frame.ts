@@ -83,7 +83,7 @@ export const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ['s', 'next order: attention, name, family, state, use, busy'],
   ['t', 'by device tree: parts under their parent'],
   ['p', 'by pod'],
-  ['n', 'by place in the node: NUMA and PCIe'],
+  ['n', 'by placement: NUMA and PCIe'],
   ['Ctrl-L', 'paint the screen again'],
   ['?', 'this help'],
   ['q Ctrl-C', 'end'],
@@ -99,7 +99,7 @@ export function helpLines(): readonly Line[] {
   ];
 }
 
-const GROUP_NAMES: Readonly<Record<ViewGroup, string>> = { tree: 'device tree', pod: 'pods', topology: 'places in the node' };
+const GROUP_NAMES: Readonly<Record<ViewGroup, string>> = { tree: 'device tree', pod: 'pods', placement: 'placement' };
 
 /** Marks the chosen line, also where there are no colours. */
 const MARK = '> ';
@@ -145,7 +145,7 @@ function footerLine({ isTyping, filter, group, sort, at }: TopState, items: read
       ['s', 'sort'],
       ['t', 'tree'],
       ['p', 'pods'],
-      ['n', 'places'],
+      ['n', 'placement'],
       ['Enter', 'device'],
     ].flatMap(([key = '', what = '']) => [span(key, 'strong'), span(` ${what}  `, 'faint')]),
   ];

@@ -94,7 +94,7 @@ function onBoard(state: TopState, key: Key, { items, room }: Shown): TopState {
     case 'p':
       return { ...state, group: 'pod' };
     case 'n':
-      return { ...state, group: 'topology' };
+      return { ...state, group: 'placement' };
     case '/':
       return { ...state, isTyping: true };
     case 'escape':

@@ -1,6 +1,6 @@
 import { type Board, boardOf, type RemedyOf } from '../../board/board.ts';
-import type { DeviceView } from '../../board/device-view.ts';
-import { chooseReadings, type ShownOf } from '../../board/readings.ts';
+import type { DeviceView, ShownValue } from '../../board/device-view.ts';
+import { chooseNumbers, chooseReadings, type ShownOf } from '../../board/readings.ts';
 import { ratesOf, TREND_MS, type Trend, trendOf } from '../../board/trend.ts';
 import { timeText } from '../../board/units.ts';
 import type { ReadingHistoryStore } from '../../incidents/history.ts';
@@ -40,6 +40,12 @@ export class BoardSource {
   of(snapshot: Snapshot): Board {
     if (this.#made?.snapshot !== snapshot) this.#made = { snapshot, board: this.#boardOf(snapshot) };
     return { ...this.#made.board, now: timeText(this.#parts.now()) };
+  }
+
+  /** The readings of the page of one device. */
+  numbersOf(state: DeviceState): readonly ShownValue[] {
+    const kept = this.#parts.history?.();
+    return chooseNumbers(state, { rateOf: kept?.rateOf.bind(kept), shownOf: this.#parts.shownOf });
   }
 
   trends(): Trends {

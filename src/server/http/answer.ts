@@ -39,7 +39,16 @@ export function sendJson(request: IncomingMessage, response: ServerResponse, val
   return sendText(request, response, JSON_TYPE, jsonText(value), status);
 }
 
-/** Sends an error: JSON below `/api`, one line of text elsewhere. */
+/** Shows an error as a page; set on the answers of those who may see the pages. */
+export type ErrorPage = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  status: number,
+  code: string,
+  message: string,
+) => Promise<void>;
+
+/** Sends an error: JSON below `/api`, a page to a browser, one line of text to others. */
 export function sendError(
   request: IncomingMessage,
   response: ServerResponse,
@@ -48,6 +57,9 @@ export function sendError(
   message: string,
 ): Promise<void> {
   if (requestPath(request)?.startsWith('/api/') === true) return sendJson(request, response, { error: { code, message } }, status);
+  const { showError } = (response as { locals?: { readonly showError?: ErrorPage } }).locals ?? {};
+  if (showError !== undefined && headerOf(request, 'accept')?.includes('text/html') === true)
+    return showError(request, response, status, code, message);
   return sendText(request, response, TEXT_TYPE, `${message}\n`, status);
 }
 

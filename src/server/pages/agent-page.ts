@@ -1,11 +1,11 @@
 import type { Board } from '../../board/board.ts';
 import { type Html, html } from '../../board/html.ts';
 import { problemsHtml } from '../../board/overview-html.ts';
-import { age } from '../../board/state-html.ts';
+import { age, mark } from '../../board/state-html.ts';
 import { durationText, readingText } from '../../board/units.ts';
 import type { PluginStats } from '../../model/agent-stats.ts';
 import type { FamilyState, Snapshot } from '../../model/snapshot.ts';
-import { document, factTable, numberCell, type PageFrame, part } from './page-parts.ts';
+import { card, document, facts, numberCell, type PageFrame, part, table, titleHtml } from './page-parts.ts';
 
 export interface AgentPageDependencies {
   readonly board: Board | undefined;
@@ -20,33 +20,46 @@ export interface AgentPageDependencies {
 /** Health of the agent itself: what it can see and what keeps it from seeing more. */
 export function agentPage({ board, snapshot, fault, plugin, historyBytes }: AgentPageDependencies, frame: PageFrame): string {
   const { nowMs } = frame;
-  const body = html`<h2>Agent</h2>
-${part(
-  'agent',
-  factTable([
-    ['Works', fault === undefined ? html`<span class="state healthy">yes</span>` : html`<span class="state unhealthy">no</span>: ${fault}`],
+  const problems =
+    board === undefined || board.problems.length === 0
+      ? html`<section class="card"><p class="head">There are no problems.</p></section>`
+      : problemsHtml(board);
+  const body = html`${titleHtml(['/', 'Devices'], 'Agent', undefined, [
     ['Version', frame.version],
     ['Node', frame.node],
-    ['Latest snapshot', snapshot === undefined ? 'none yet' : html`${snapshot.sequence}, ${age(snapshot.takenAtMs, nowMs)} ago`],
-    ['Readings kept', historyBytes === undefined ? undefined : readingText('_bytes', historyBytes)],
-  ]),
-)}${part('problems', board === undefined || board.problems.length === 0 ? html`<p>There are no problems.</p>` : problemsHtml(board))}<h2>Kubelet</h2>
-${part('kubelet', kubelet(snapshot, nowMs))}<h2>Families</h2>
-${part('families', families(snapshot?.families ?? [], board, nowMs))}<h2>Resources of the device plugin</h2>
-${part('plugin', resources(plugin, nowMs))}`;
-  return document(frame, { title: 'Agent: device-agent', body, footer: html``, liveness: snapshot === undefined ? 'none' : 'reload' });
+  ])}${part('problems', problems)}<div class="two"><div class="stack">${part('families', card('Families', families(snapshot?.families ?? [], board, nowMs)))}${part(
+    'plugin',
+    card('Resources of the device plugin', resources(plugin, nowMs)),
+  )}</div><div class="stack">${part(
+    'agent',
+    card(
+      'Agent',
+      facts([
+        ['Works', fault === undefined ? mark('healthy', 'yes') : html`${mark('unhealthy', 'no')}: ${fault}`],
+        ['Latest snapshot', snapshot === undefined ? 'none yet' : html`${snapshot.sequence}, ${age(snapshot.takenAtMs, nowMs)} ago`],
+        ['Readings kept', historyBytes === undefined ? undefined : readingText('_bytes', historyBytes)],
+      ]),
+    ),
+  )}${part('kubelet', card('Kubelet', kubelet(snapshot, nowMs)))}</div></div>`;
+  return document(frame, {
+    title: 'Agent',
+    at: '/agent',
+    body,
+    json: '/api/v1/status',
+    liveness: snapshot === undefined ? 'none' : 'reload',
+  });
 }
 
 function kubelet(snapshot: Snapshot | undefined, nowMs: number): Html {
   const { api, answeredAtMs, problem, held, allocations = [] } = snapshot?.podResources ?? {};
   const state =
     problem !== undefined
-      ? ['unhealthy', problem.reason]
+      ? mark('unhealthy', problem.reason)
       : answeredAtMs === undefined
-        ? ['unknown', 'no answer yet']
-        : ['healthy', 'answers'];
-  return factTable([
-    ['State', html`<span class="state ${state[0]}">${state[1]}</span>`],
+        ? mark('unknown', 'no answer yet')
+        : mark('healthy', 'answers');
+  return facts([
+    ['State', state],
     ['Last answer', answeredAtMs === undefined ? undefined : html`${age(answeredAtMs, nowMs)} ago`],
     ['API', api],
     ['Allocations', String(allocations.length)],
@@ -54,26 +67,29 @@ function kubelet(snapshot: Snapshot | undefined, nowMs: number): Html {
   ]);
 }
 
+/** Families with hardware first; those without it are one line, because they work and have nothing to do. */
 function families(list: readonly FamilyState[], board: Board | undefined, nowMs: number): Html {
-  if (list.length === 0) return html`<p>No family is read yet.</p>`;
+  if (list.length === 0) return html`<p class="body">No family is read yet.</p>`;
   const rows = new Map(board?.families.map((family) => [family.family, family]));
-  return html`<div class="scroll"><table><thead><tr><th scope="col">Family</th><th scope="col">State</th><th scope="col" class="number">Devices</th><th scope="col">Last success</th><th scope="col" class="number">Last run</th><th scope="col" class="number">Runs</th><th scope="col" class="number">Failed</th><th scope="col" class="number">Given up</th></tr></thead><tbody>
-${list.map(({ family, lastSuccessMs, durationMs, runs, failures, abandoned }) => {
-  const state = rows.get(family)?.state ?? 'starts';
-  const mood = state === 'works' ? 'healthy' : state === 'starts' ? 'unknown' : 'unhealthy';
-  return html`<tr><th scope="row"><a href="/?family=${encodeURIComponent(family)}">${family}</a></th><td><span class="state ${mood}">${state}</span></td>${numberCell('Devices', rows.get(family)?.devices)}<td>${lastSuccessMs === undefined ? 'never' : html`${age(lastSuccessMs, nowMs)} ago`}</td>${numberCell('Last run', durationMs === undefined ? 'none' : durationText(durationMs))}${numberCell('Runs', runs)}${numberCell('Failed', failures)}${numberCell('Given up', abandoned)}</tr>\n`;
-})}</tbody></table></div>`;
+  const isIdle = ({ family }: FamilyState): boolean => rows.get(family)?.state === 'works' && rows.get(family)?.devices === 0;
+  const lines = list
+    .filter((family) => !isIdle(family))
+    .map(({ family, lastSuccessMs, durationMs, runs, failures, abandoned }) => {
+      const state = rows.get(family)?.state ?? 'starts';
+      const mood = state === 'works' ? 'healthy' : state === 'starts' ? 'unknown' : 'unhealthy';
+      return html`<th scope="row"><a href="/?family=${encodeURIComponent(family)}">${family}</a></th><td>${mark(mood, state)}</td>${numberCell('Devices', rows.get(family)?.devices)}<td>${lastSuccessMs === undefined ? 'never' : html`${age(lastSuccessMs, nowMs)} ago`}</td>${numberCell('Last run', durationMs === undefined ? 'none' : durationText(durationMs))}${numberCell('Runs', runs)}${numberCell('Failed', failures)}${numberCell('Given up', abandoned)}`;
+    });
+  const idle = list.filter(isIdle).map(({ family }) => family);
+  return html`${lines.length === 0 ? undefined : table(['Family', 'State', '#Devices', 'Last success', '#Last run', '#Runs', '#Failed', '#Given up'], lines)}${
+    idle.length === 0 ? undefined : html`<p class="head soft">No such hardware: ${idle.join(', ')}.</p>`
+  }`;
 }
 
 function resources(plugin: PluginStats | undefined, nowMs: number): Html {
-  if (plugin === undefined || plugin.resources.length === 0) return html`<p>No resource is configured.</p>`;
-  return html`<div class="scroll"><table><thead><tr><th scope="col">Resource</th><th scope="col">Kubelet</th><th scope="col" class="number">Healthy</th><th scope="col" class="number">Unhealthy</th><th scope="col">Last list</th><th scope="col">Allocations</th></tr></thead><tbody>
-${plugin.resources.map(
-  ({ resource, registered, healthy, unhealthy, lastUpdateMs, allocations }) =>
-    html`<tr><th scope="row">${resource}</th><td><span class="state ${registered ? 'healthy' : 'unhealthy'}">${registered ? 'registered' : 'not registered'}</span></td>${numberCell('Healthy', healthy)}${numberCell('Unhealthy', unhealthy)}<td>${lastUpdateMs === undefined ? 'never' : html`${age(lastUpdateMs, nowMs)} ago`}</td><td>${Object.entries(
-      allocations,
-    )
-      .map(([result, count]) => `${result} ${count}`)
-      .join(', ')}</td></tr>\n`,
-)}</tbody></table></div>`;
+  if (plugin === undefined || plugin.resources.length === 0) return html`<p class="body">No resource is configured.</p>`;
+  const rows = plugin.resources.map(({ resource, registered, healthy, unhealthy, lastUpdateMs, allocations }) => {
+    const results = Object.entries(allocations).map(([result, count]) => `${result} ${count}`);
+    return html`<th scope="row">${resource}</th><td>${mark(registered ? 'healthy' : 'unhealthy', registered ? 'registered' : 'not registered')}</td>${numberCell('Healthy', healthy)}${numberCell('Unhealthy', unhealthy)}<td>${lastUpdateMs === undefined ? 'never' : html`${age(lastUpdateMs, nowMs)} ago`}</td><td>${results.join(', ')}</td>`;
+  });
+  return table(['Resource', 'Kubelet', '#Healthy', '#Unhealthy', 'Last list', 'Allocations'], rows);
 }

@@ -2,14 +2,19 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type RequestHandler, Router } from 'express';
 import { sendError, sendText } from '../http/answer.ts';
+import { PAGE_STYLE } from './page-style.ts';
 
-/** Files that the pages load, with their types. `npm run build` makes them; nothing is made at run time. */
-const TYPES = {
-  'live.js': 'text/javascript; charset=utf-8',
-  'charts.js': 'text/javascript; charset=utf-8',
-  'uplot.css': 'text/css; charset=utf-8',
+/** Files that `npm run build` makes, with their types. */
+const TYPES = { 'live.js': 'text/javascript; charset=utf-8' } as const;
+/** Icons of the tab by the shape of the worst state, so that many tabs are told apart without colour. */
+const SHAPES = {
+  healthy: '<circle cx="8" cy="8" r="6" fill="#18794b"/>',
+  degraded: '<path d="M8 1.5 15 14.5H1z" fill="#d99a25" stroke="#855000"/>',
+  unhealthy: '<rect x="1.5" y="1.5" width="13" height="13" fill="#c9302a"/>',
+  unknown: '<path d="M8 2 14 8 8 14 2 8z" fill="none" stroke="#7a8594" stroke-width="2.5"/>',
 } as const;
-export type AssetName = keyof typeof TYPES;
+export type IconName = keyof typeof SHAPES;
+export type AssetName = keyof typeof TYPES | 'style.css' | `icon-${IconName}.svg`;
 
 /** Files of the pages, read once. */
 export interface Assets {
@@ -19,11 +24,17 @@ export interface Assets {
 }
 
 export function createAssets(folder: URL = assetFolder()): Assets {
-  const files = new Map<string, { readonly text: string; readonly hash: string }>();
-  for (const name of Object.keys(TYPES)) {
+  const files = new Map<string, { readonly text: string; readonly type: string; readonly hash: string }>();
+  const add = (name: string, text: string, type: string): void => {
+    files.set(name, { text, type, hash: createHash('sha256').update(text).digest('hex').slice(0, 16) });
+  };
+  for (const [name, type] of Object.entries(TYPES)) {
     const text = read(new URL(name, folder));
-    if (text !== undefined) files.set(name, { text, hash: createHash('sha256').update(text).digest('hex').slice(0, 16) });
+    if (text !== undefined) add(name, text, type);
   }
+  add('style.css', PAGE_STYLE, 'text/css; charset=utf-8');
+  for (const [name, shape] of Object.entries(SHAPES))
+    add(`icon-${name}.svg`, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">${shape}</svg>\n`, 'image/svg+xml');
   const router = Router();
   const handler: RequestHandler = (request, response) => {
     const name = String(request.params.name);
@@ -31,7 +42,7 @@ export function createAssets(folder: URL = assetFolder()): Assets {
     if (file === undefined) return sendError(request, response, 404, 'not-found', 'There is no such file.');
     // The address changes with the content.
     if (request.query.v === file.hash) response.setHeader('Cache-Control', 'private, max-age=31536000, immutable');
-    return sendText(request, response, TYPES[name as AssetName], file.text);
+    return sendText(request, response, file.type, file.text);
   };
   router.get('/assets/:name', handler);
   return {

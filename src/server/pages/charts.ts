@@ -1,76 +1,156 @@
+import { type Chart, chartHtml } from '../../board/chart-html.ts';
 import { type Html, html } from '../../board/html.ts';
-import { highest, linePath } from '../../board/spark.ts';
-import { ratesOf, TREND_MS, type Trend, trendOf } from '../../board/trend.ts';
+import { ratesOf, TREND_MS } from '../../board/trend.ts';
 import { metricTitle, rateText, readingText } from '../../board/units.ts';
 import type { DeviceHistory, SeriesValues } from '../../incidents/history.ts';
+import type { Labels, MetricType, Reading } from '../../model/metric.ts';
 import { shared } from '../../model/shared-metrics.ts';
 
-/** The most informative metrics come first. The others follow by name if they changed. */
-const FIRST: readonly string[] = [
-  shared.utilization,
-  shared.memoryUsed,
-  shared.receivedBytes,
-  shared.transmittedBytes,
-  shared.temperature,
-  shared.power,
-  shared.linkUp,
-  shared.errors,
-  shared.clock,
-].map(({ name }) => name);
+/** Samples of a device, as the history and a record have them. */
+export interface Samples {
+  readonly times: readonly number[];
+  readonly series: readonly (Pick<SeriesValues, 'metric' | 'values' | 'reads'> & { readonly labels: Labels; readonly type: MetricType })[];
+}
+
+type Series = Samples['series'][number];
+
+/** Charts that say most of a device, in their order. `names`: of the lines, where a chart has several metrics. */
+const MAIN: readonly { readonly title: string; readonly metrics: readonly string[]; readonly names?: readonly string[] }[] = [
+  { title: 'Busy', metrics: [shared.utilization.name] },
+  { title: 'Memory', metrics: [shared.memoryUsed.name] },
+  { title: 'Traffic', metrics: [shared.receivedBytes.name, shared.transmittedBytes.name], names: ['in', 'out'] },
+  { title: 'Temperature', metrics: [shared.temperature.name] },
+  { title: 'Power', metrics: [shared.power.name] },
+  { title: 'Clocks', metrics: [shared.clock.name] },
+  { title: 'Link up', metrics: [shared.linkUp.name] },
+];
 const MOST_CHARTS = 12;
+const OPEN_CHARTS = 4;
 /** A reader cannot distinguish more lines than there are colours. */
 const MOST_LINES = 6;
-const [WIDTH, HEIGHT] = [300, 80];
 
-/** Draws the last half hour of a device: one chart for each metric. The script of the page replaces each drawing by one with axes. */
-export function charts(key: string, history: DeviceHistory | undefined, endMs: number): Html {
-  if (history === undefined || history.times.length < 2)
-    return html`<p class="soft">Charts need two reads. They begin with the start of the agent.</p>`;
-  const byMetric = new Map<string, SeriesValues[]>();
-  for (const series of history.series) byMetric.set(series.metric, [...(byMetric.get(series.metric) ?? []), series]);
-  const rank = (metric: string): number => (FIRST.includes(metric) ? FIRST.indexOf(metric) : FIRST.length);
-  const shown = [...byMetric]
-    .filter(([metric, list]) => isChart(metric, list))
-    .sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1))
-    .slice(0, MOST_CHARTS);
-  if (shown.length === 0) return html`<p class="soft">No reading changed.</p>`;
-  return html`<div class="charts" data-device="${key}">${shown.map(([metric, list]) => chart(metric, list, history.times, endMs))}</div>`;
+export interface ChartFrame {
+  readonly fromMs: number;
+  readonly untilMs: number;
+  readonly fault?: Chart['fault'];
 }
 
-/** Facts and limits are no lines. Of the other metrics, only those that moved are worth a chart. */
-function isChart(metric: string, list: readonly SeriesValues[]): boolean {
-  if (/_(?:info|state|limit_\w+|max\w*)$/.test(metric)) return false;
-  const isMain = FIRST.includes(metric) && metric !== shared.errors.name;
-  return isMain || list.some(({ values }) => values.some((value) => value !== null && value !== values.find((one) => one !== null)));
+/** All charts of a device, the most telling first. Facts and limits are no lines; of the other metrics, only those that moved. */
+export function chartsOf({ times, series }: Samples, readings: Iterable<Reading>, frame: ChartFrame): readonly Chart[] {
+  const known = [...readings];
+  const main = MAIN.flatMap(({ title, metrics, names = [] }): readonly Chart[] => {
+    const own = metrics.flatMap((metric, at) => series.filter((one) => one.metric === metric).map((one) => ({ one, name: names[at] })));
+    return chartOf(title, own, times, limitsOf(title, own, known), frame);
+  });
+  const others = new Map<string, Series[]>();
+  for (const one of series) if (isOther(one)) others.set(one.metric, [...(others.get(one.metric) ?? []), one]);
+  const rest = [...others]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([metric, list]) => {
+      const isRate = list.some(({ type }) => type === 'counter') && !metric.endsWith('_seconds_total');
+      return chartOf(
+        `${metricTitle(metric)}${isRate ? ' per second' : ''}`,
+        list.map((one) => ({ one, name: undefined })),
+        times,
+        [],
+        frame,
+      );
+    });
+  return [...main, ...rest].slice(0, MOST_CHARTS);
 }
 
-function chart(metric: string, list: readonly SeriesValues[], times: readonly number[], endMs: number): Html {
-  const lines = list.map((series) => ({ name: labelText(series), trend: trendFor(series, times, endMs) }));
-  const moving = lines.filter(({ trend }) => trend.some((value) => value !== null)).slice(0, MOST_LINES);
-  const isRate = list.some(({ type }) => type === 'counter');
-  const high = Math.max(...moving.map(({ trend }) => highest(trend)), metric.endsWith('_ratio') ? 1 : 0);
-  const unit = (value: number): string => (isRate ? rateText(metric, value) : readingText(metric, value));
-  // Time per second is a share of the time.
-  const title = `${metricTitle(metric)}${isRate && !metric.endsWith('_seconds_total') ? ' per second' : ''}`;
-  return html`<figure data-metric="${metric}"><figcaption><b>${title}</b> <small>0 to ${unit(high)}</small></figcaption>
-<div class="plot"><svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title} over the last ${TREND_MS / 60_000} minutes">${moving.map(
-    ({ trend }, at) => html`<path class="line-${at}" d="${linePath(trend, WIDTH, HEIGHT, 0, high)}"/>`,
-  )}</svg></div>
-<ul class="legend">${moving.map(({ name, trend }, at) => html`<li><span class="key line-${at}"></span>${name === '' ? undefined : `${name} `}<b>${lastText(trend, unit)}</b></li>`)}${
-    lines.length > moving.length ? html`<li class="soft">${lines.length - moving.length} more without a line</li>` : undefined
-  }</ul></figure>`;
+const MAIN_METRICS = MAIN.flatMap(({ metrics }) => metrics);
+
+function isOther({ metric, values }: Series): boolean {
+  if (MAIN_METRICS.includes(metric) || /_(?:info|state|limit_\w+|max\w*|timestamp_seconds)$/.test(metric)) return false;
+  const first = values.find((value) => value !== null);
+  return values.some((value) => value !== null && value !== first);
 }
 
-function trendFor({ type, values, reads }: SeriesValues, times: readonly number[], endMs: number): Trend {
-  return trendOf(times, type === 'counter' ? ratesOf(times, values, reads) : values, endMs);
+function chartOf(
+  title: string,
+  own: readonly { readonly one: Series; readonly name: string | undefined }[],
+  times: readonly number[],
+  limits: Chart['limits'],
+  frame: ChartFrame,
+): readonly Chart[] {
+  const [first] = own;
+  if (first === undefined) return [];
+  const isRate = first.one.type === 'counter';
+  const isLabelled = own.length > new Set(own.map(({ name }) => name)).size;
+  const lines = own
+    .map(({ one, name }) => ({
+      name: [name, isLabelled || name === undefined ? labelText(one.labels) : '']
+        .filter((text) => text !== undefined && text !== '')
+        .join(', '),
+      values: isRate ? ratesOf(times, one.values, one.reads ?? times) : one.values,
+    }))
+    .filter(({ values }) => values.some((value) => value !== null))
+    // Engines that never worked hide those that did.
+    .filter(
+      ({ values }, _at, all) =>
+        values.some((value) => (value ?? 0) !== 0) || all.every((one) => one.values.every((value) => (value ?? 0) === 0)),
+    )
+    .slice(0, MOST_LINES);
+  return lines.length === 0 ? [] : [{ title, metric: first.one.metric, isRate, lines, times, limits, ...frame }];
 }
 
-const labelText = ({ labels }: SeriesValues): string =>
+const labelText = (labels: Labels): string =>
   Object.entries(labels)
-    .map(([name, value]) => (/^\d+$/.test(value) ? `${name} ${value}` : value))
+    .map(([name, value]) => (/^\d+$/.test(value) ? `${name} ${value}` : value === 'gpu' ? 'GPU' : value.replaceAll('_', ' ')))
     .join(', ');
 
-function lastText(trend: Trend, unit: (value: number) => string): string {
-  const last = trend.findLast((value) => value !== null);
-  return last === undefined || last === null ? 'unknown' : unit(last);
+const LIMIT_METRICS: Readonly<Record<string, readonly [metric: string, word: string]>> = {
+  Memory: [shared.memoryTotal.name, ''],
+  Traffic: [shared.linkSpeed.name, 'link '],
+  Temperature: [shared.temperatureLimit.name, ''],
+  Power: [shared.powerLimit.name, 'limit '],
+};
+
+/** The limit of a reading, or two for a temperature: where the device slows down, and where it stops. */
+function limitsOf(title: string, own: readonly { readonly one: Series }[], readings: readonly Reading[]): Chart['limits'] {
+  const [metric, word] = LIMIT_METRICS[title] ?? [];
+  const sensors = new Set(own.map(({ one }) => one.labels.sensor));
+  const found = readings.filter(
+    (one) => one.metric === metric && Number(one.value) > 0 && !/min|low|hyst|target|default/.test(one.labels?.limit ?? ''),
+  );
+  const wanted = title === 'Power' ? found.filter(({ labels }) => labels?.limit === 'enforced' || found.length === 1).slice(0, 1) : found;
+  const values = new Map(
+    wanted
+      .filter(({ labels }) => labels?.sensor === undefined || sensors.has(labels.sensor))
+      .map(({ value, labels, metric: name }) => {
+        const text = name === shared.linkSpeed.name ? rateText(shared.receivedBytes.name, Number(value)) : readingText(name, value);
+        return [
+          Number(value),
+          `${word === '' && labels?.limit !== undefined ? `${labels.limit.replaceAll('_', ' ')} ` : word}${text}`,
+        ] as const;
+      }),
+  );
+  return [...values]
+    .sort(([a], [b]) => a - b)
+    .slice(0, 2)
+    .map(([value, text]) => ({ value, text }));
+}
+
+/** The last known values of gauges: limits among them. */
+export function lastValues({ series }: Samples): readonly Reading[] {
+  return series.flatMap(({ metric, labels, type, values }): readonly Reading[] => {
+    const value = type === 'counter' ? null : values.findLast((one) => one !== null);
+    return value === undefined || value === null ? [] : [{ metric, labels, value }];
+  });
+}
+
+/** Draws the charts of a device from its first reading on, half an hour at most. */
+export function chartsHtml(history: DeviceHistory | undefined, readings: Iterable<Reading>, nowMs: number, fault: Chart['fault']): Html {
+  const [first] = history?.times ?? [];
+  if (history === undefined || first === undefined || history.times.length < 2)
+    return html`<p class="soft">Charts need two reads. They begin with the start of the agent.</p>`;
+  const all = chartsOf(history, readings, { fromMs: Math.max(first, nowMs - TREND_MS), untilMs: nowMs, fault });
+  if (all.length === 0) return html`<p class="soft">No reading changed.</p>`;
+  const [open, folded] = [all.slice(0, OPEN_CHARTS), all.slice(OPEN_CHARTS)];
+  return html`<div class="charts">${open.map(chartHtml)}</div>${
+    folded.length === 0
+      ? undefined
+      : html`<details class="card"><summary>More charts <span class="soft">${folded.length}</span></summary><div class="charts">${folded.map(chartHtml)}</div></details>`
+  }`;
 }

@@ -1,11 +1,14 @@
 import type { Board } from '../../board/board.ts';
-import { type DeviceView, parentKey, stateOf } from '../../board/device-view.ts';
+import type { Chart } from '../../board/chart-html.ts';
+import { appearanceOf, type DeviceView, modelText, parentKey, type ShownValue, sinceOf } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
+import { commandHtml } from '../../board/overview-html.ts';
 import { devicePath } from '../../board/paths.ts';
 import { isNumber } from '../../board/readings.ts';
-import { holderList, readingList, useCell } from '../../board/row-html.ts';
-import { age, stateCell } from '../../board/state-html.ts';
-import { metricTitle, readingText } from '../../board/units.ts';
+import { bar, isHot, podLink, presentText } from '../../board/row-html.ts';
+import { age, clock, conditionTexts, mark } from '../../board/state-html.ts';
+import { findingsOf } from '../../board/summary.ts';
+import { metricTitle, readingText, timeText } from '../../board/units.ts';
 import { byDevice } from '../../incidents/by-device.ts';
 import type { DeviceHistory } from '../../incidents/history.ts';
 import type { ListedIncident } from '../../incidents/store.ts';
@@ -13,10 +16,10 @@ import type { HealthEvent } from '../../model/events.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { ObservedSpans } from '../../model/observed-spans.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
-import { charts } from './charts.ts';
+import { chartsHtml, lastValues } from './charts.ts';
 import { eventList, timeline } from './health-timeline.ts';
-import { incidentList } from './incident-list.ts';
-import { document, factTable, type PageFrame, part } from './page-parts.ts';
+import { incidentTable } from './incident-list.ts';
+import { card, document, facts, type PageFrame, part, table, titleHtml } from './page-parts.ts';
 
 export interface DevicePageDependencies {
   readonly state: DeviceState;
@@ -28,41 +31,114 @@ export interface DevicePageDependencies {
   readonly watched: ObservedSpans | undefined;
   /** Those of the device, the newest first. */
   readonly incidents: readonly ListedIncident[];
+  /** The readings that its head shows. */
+  numbersOf(state: DeviceState): readonly ShownValue[];
 }
 
-/** Renders one device: its verdict and what to do, then the last half hour, then what rarely matters. */
-export function devicePage({ state, row, board, history, events, watched, incidents }: DevicePageDependencies, frame: PageFrame): string {
+/** Renders one device: how it is and what to do, how much it does against its limits, what changed and who holds it; then what rarely matters. */
+export function devicePage(parts: DevicePageDependencies, frame: PageFrame): string {
+  const { state, row, board, history, events, watched, incidents } = parts;
   const { device } = state;
-  const parts = board.devices.filter((one) => parentKey(one) === row.key);
-  const parent = board.devices.find(({ key }) => key === parentKey(row));
-  const body = html`<h2>${row.name}${row.name === device.id ? undefined : html` <small><code>${device.id}</code></small>`}</h2>
-${part(
-  'verdict',
-  factTable([
-    ['Health', stateCell(row, frame.nowMs)],
-    ['Held by', useCell(row, row.holders.length)],
-    ['Now', readingList(row.shown)],
-    ['Part of', parent && deviceLink(parent)],
-    ['Parts', parts.length === 0 ? undefined : html`<ul class="plain">${parts.map((one) => html`<li>${deviceLink(one)}</li>`)}</ul>`],
-  ]),
-)}<h2>Last 30 minutes</h2>
-${part('timeline', timeline({ device: row, events, watched, readTimes: history?.times ?? [], nowMs: frame.nowMs }))}${part('charts', charts(row.key, history, frame.nowMs))}<h2>Events</h2>
-${part('events', eventList(events))}${incidents.length === 0 ? undefined : html`<h2>Incidents</h2>\n${repeats(incidents)}${incidentList(incidents)}`}
-<details><summary>Facts and other names</summary>${factTable(identity(state))}</details>
-<details><summary>All readings</summary>${part('readings', readings(state.readings))}</details>`;
-  const footer = html`<p>Read ${age(state.readAtMs, frame.nowMs)} ago.</p>`;
-  return document(frame, { title: `${row.name}: device-agent`, body, footer, liveness: 'reload', hasCharts: true });
+  const { nowMs } = frame;
+  const list = [...state.readings].filter(isNumber);
+  const body = html`${titleHtml(['/', 'Devices'], row.name, html`${modelText(row) ?? `${row.family} ${row.kind}`}`, [
+    ['PCI', device.pciAddress],
+    ['NUMA node', device.numaNode],
+    ['Driver', device.driverVersion ?? device.driver],
+    ['Serial', device.serial],
+  ])}${part('verdict', verdict(row, board, nowMs))}${part('numbers', numbers(parts))}${part('charts', chartsHtml(history, state.readings, nowMs, faultOf(row)))}
+<div class="two" id="record"><div class="stack">${part('timeline', card('Verdict', timeline({ device: row, events, watched, readTimes: history?.times ?? [], nowMs })))}${part(
+    'events',
+    card('Events', eventList(events, nowMs)),
+  )}${part('incidents', incidents.length === 0 ? undefined : card('Incidents', incidentTable(incidents, board, nowMs), repeats(incidents)))}</div>
+<div class="stack">${part('holders', card('Held by', holders(row, state)))}${part('parts', partsOf(row, board))}
+<details class="card"><summary>Facts and other names</summary>${facts(identity(state))}</details>
+<details class="card"><summary>All readings <span class="soft">${list.length}</span></summary>${part('readings', readings(list))}</details></div></div>`;
+  return document(frame, {
+    title: `${row.name}: ${row.health.state}`,
+    at: '/',
+    body,
+    json: `/api/v1${devicePath(row)}`,
+    liveness: 'reload',
+  });
+}
+
+function verdict(row: DeviceView, board: Board, nowMs: number): Html {
+  const state = appearanceOf(row);
+  const since = sinceOf(row);
+  const [finding] = findingsOf({ devices: [row], ...(board.node === undefined ? {} : { node: board.node }) });
+  const lines = conditionTexts(row, nowMs);
+  return html`<section class="say ${state}" aria-label="State"><div><p>${mark(state)}${
+    since === undefined ? undefined : html` <b>for ${age(Date.parse(since), nowMs)}</b>, since ${clock(since, nowMs)} UTC`
+  }${state === 'recovering' ? `, still ${row.health.state}` : undefined}</p>${lines}</div>${finding?.command === undefined ? undefined : commandHtml(finding.command)}</section>`;
+}
+
+function faultOf(row: DeviceView): Chart['fault'] {
+  const since = sinceOf(row);
+  const state = appearanceOf(row);
+  return since === undefined || state === 'healthy' || state === 'pending' ? undefined : { fromMs: Date.parse(since), state };
+}
+
+/** The readings in large type. Those of a device that is no longer read are its last ones, with their time. */
+function numbers({ state, history, numbersOf }: DevicePageDependencies): Html | undefined {
+  const now = numbersOf(state);
+  if (now.length > 0) return stats(now.map((one) => stat(one)));
+  const last = history?.times.at(-1);
+  const old = history === undefined || last === undefined ? [] : numbersOf({ ...state, readings: lastValues(history) });
+  return old.length === 0 ? undefined : stats(old.map((one) => stat(one, `last read ${timeText(last as number).slice(11, 19)}`)));
+}
+
+const stats = (list: readonly Html[]): Html => html`<dl class="card stats">${list}</dl>`;
+
+function stat(reading: ShownValue, oldText?: string): Html {
+  const { label, text, ratio } = reading;
+  const [, number = presentText(reading), unit] = /^([\d.\u202f-]+)\s+(.*)$/.exec(presentText(reading)) ?? [];
+  const limit = text.includes(' of ') ? `of ${text.split(' of ')[1]}` : undefined;
+  const note = oldText ?? limit;
+  const mood = oldText !== undefined ? ' old' : isHot(reading) ? ' hot' : '';
+  return html`<div class="stat${mood}"><dt>${label}</dt><dd>${number}${unit && html`<small>${unit}</small>`}</dd>${note === undefined ? undefined : html`<dd>${note}</dd>`}${ratio === undefined || oldText !== undefined ? undefined : bar(reading)}</div>`;
 }
 
 /** The kept incidents in numbers. */
-function repeats(incidents: readonly ListedIncident[]): Html {
+function repeats(incidents: readonly ListedIncident[]): string {
   const counts = byDevice(incidents);
   const sum = (count: 'incidents' | 'fatal' | 'again' | 'movedHolders'): number => counts.reduce((total, one) => total + one[count], 0);
-  return html`<p>${sum('incidents')} kept, ${sum('fatal')} fatal; the same condition again ${sum('again')} times, ${sum('movedHolders')} of them with other holders.</p>\n`;
+  return `${sum('incidents')} kept, ${sum('fatal')} fatal; the same condition again ${sum('again')} times, ${sum('movedHolders')} of them with other holders`;
 }
 
-const deviceLink = (row: DeviceView): Html =>
-  html`<a href="${devicePath(row)}">${row.name}</a> <small>${row.kind}, ${stateOf(row)}, ${row.use}</small>${row.use === 'held' ? holderList(row.holders, 2) : undefined}`;
+function holders({ use, holders: list, farthest }: DeviceView, { processes }: DeviceState): Html {
+  if (list.length === 0)
+    return html`<p class="body soft">${use === 'free' ? 'Free: no container holds it.' : 'The kubelet did not say who holds it.'}</p>`;
+  const running = processes.map(({ pid, name, memoryUsedBytes }) =>
+    [name, `pid ${pid}`, memoryUsedBytes === undefined ? undefined : readingText('_bytes', memoryUsedBytes)]
+      .filter((text) => text !== undefined)
+      .join(', '),
+  );
+  return facts([
+    ...list.map(
+      (one) =>
+        [
+          one.part === undefined ? 'Pod' : `Pod, on ${one.part}`,
+          html`${podLink(one)}, container ${one.container} <small>${one.resource}</small>`,
+        ] as const,
+    ),
+    ['Processes', running.join('; ')],
+    ['Farthest', farthest],
+  ]);
+}
+
+/** What it is part of, and its parts. */
+function partsOf(row: DeviceView, board: Board): Html | undefined {
+  const parent = board.devices.find(({ key }) => key === parentKey(row));
+  const parts = board.devices.filter((one) => parentKey(one) === row.key);
+  if (parent === undefined && parts.length === 0) return undefined;
+  const line = (one: DeviceView): Html =>
+    html`<td>${mark(appearanceOf(one))}</td><td><a href="${devicePath(one)}">${one.name}</a> <small>${one === parent ? 'it is a part of this' : one.kind}</small></td><td>${one.holders[0] === undefined ? one.use : podLink(one.holders[0])}</td>`;
+  return card(
+    parent === undefined ? 'Parts' : 'Whole and parts',
+    table(['State', 'Device', 'Held by'], [...(parent === undefined ? [] : [parent]), ...parts].map(line)),
+  );
+}
 
 function identity({ device, processes }: DeviceState): readonly (readonly [string, string | undefined])[] {
   return [
@@ -85,16 +161,16 @@ function identity({ device, processes }: DeviceState): readonly (readonly [strin
   ];
 }
 
-function readings(given: Iterable<Reading>): Html {
-  const list = [...given].filter(isNumber);
-  if (list.length === 0) return html`<p>There are no readings now.</p>`;
+function readings(list: readonly Reading[]): Html {
+  if (list.length === 0) return html`<p class="body">There are no readings now.</p>`;
   const sorted = list.toSorted((a, b) => (a.metric < b.metric ? -1 : a.metric > b.metric ? 1 : 0));
-  return html`<div class="scroll"><table><thead><tr><th scope="col">Reading</th><th scope="col">Of</th><th scope="col" class="number">Value</th><th scope="col">Metric</th></tr></thead><tbody>
-${sorted.map(
-  (reading) =>
-    html`<tr><th scope="row">${metricTitle(reading.metric)}</th><td>${labelList(reading)}</td><td class="number">${readingText(reading.metric, reading.value)}</td><td><code>${reading.metric}</code></td></tr>\n`,
-)}
-</tbody></table></div>`;
+  return table(
+    ['Reading', 'Of', '#Value', 'Metric'],
+    sorted.map(
+      (reading) =>
+        html`<th scope="row">${metricTitle(reading.metric)}</th><td>${labelList(reading)}</td><td class="num">${readingText(reading.metric, reading.value)}</td><td><code>${reading.metric}</code></td>`,
+    ),
+  );
 }
 
 /** Returns the label values. A numeric value is prefixed with its label name. */

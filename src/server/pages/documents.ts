@@ -40,7 +40,7 @@ function namesIn(folder: URL): readonly string[] {
 
 /** The text as it is written, with an anchor at each heading. Links to other pages and sections can be followed. */
 export function documentHtml(text: string): Html {
-  return html`<div class="scroll"><pre>${text.split('\n').map((line) => html`${lineHtml(line)}\n`)}</pre></div>`;
+  return html`<pre>${text.split('\n').map((line) => html`${lineHtml(line)}\n`)}</pre>`;
 }
 
 function lineHtml(line: string): Html {

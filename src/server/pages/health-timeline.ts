@@ -1,60 +1,60 @@
+import { timeAxis } from '../../board/chart-html.ts';
+import { nameWithInstance } from '../../board/condition-text.ts';
 import { type DeviceView, type ShownState, sinceOf, stateOf } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
-import { podPath } from '../../board/paths.ts';
+import { podLink, podsOf } from '../../board/row-html.ts';
+import { clock, mark } from '../../board/state-html.ts';
 import { isGap, TREND_MS, usualSpacing } from '../../board/trend.ts';
+import { durationText, timeText } from '../../board/units.ts';
 import { STATE_NAMES } from '../../board/words.ts';
-import { conditionName } from '../../model/condition-text.ts';
 import type { EventHolder, HealthEvent } from '../../model/events.ts';
 import type { ObservedSpans, TimeSpan } from '../../model/observed-spans.ts';
+import { table } from './page-parts.ts';
 
 const MOST_EVENTS = 20;
-const WIDTH = 1_800;
+const HEIGHT = 14;
 
-/** The states of a device over half an hour as a strip. It is empty for times without a reading. */
+/** The states of a device over half an hour at most as a strip, from the first known one on. It is empty for times without a reading. */
 export function timeline(past: KnownPast): Html {
-  const fromMs = past.nowMs - TREND_MS;
-  const spans = statesIn(past, fromMs);
-  const x = (ms: number): number => Math.round(((ms - fromMs) / TREND_MS) * WIDTH);
-  const minutes = ({ fromMs: from, untilMs }: TimeSpan): string => `${Math.round((untilMs - from) / 60_000)} minutes`;
-  const words = spans.map((span) => `${span.state ?? 'not known'} for ${minutes(span)}`);
+  const all = statesIn(past, past.nowMs - TREND_MS);
+  const first = all.findIndex(({ state }) => state !== undefined);
+  const spans = first < 0 ? all : all.slice(first);
+  const fromMs = Math.min(spans[0]?.fromMs ?? 0, past.nowMs - 10_000);
+  const whole = Math.max(1, past.nowMs - fromMs);
+  const x = (ms: number): string => `${Math.round(((ms - fromMs) / whole) * 10_000) / 100}%`;
+  const words = spans.map(({ state, fromMs: from, untilMs }) => `${state ?? 'not known'} for ${durationText(untilMs - from)}`);
   const known = spans.filter((span) => span.state !== undefined);
-  const left =
-    spans.length === known.length ? undefined : html`<p class="soft">The strip is empty for times in which the device was not read.</p>`;
-  return html`<svg class="strip" viewBox="0 0 ${WIDTH} 14" preserveAspectRatio="none" role="img" aria-label="Health over the last 30 minutes: ${words.join(', ')}">${known.map(
+  return html`<div class="body"><svg class="strip" height="${HEIGHT}" data-from="${Math.round(fromMs)}" data-until="${past.nowMs}" role="img" aria-label="Verdict: ${words.join(', ')}">${known.map(
     (span) =>
-      html`<rect class="${span.state}" x="${x(span.fromMs)}" width="${Math.max(4, x(span.untilMs) - x(span.fromMs))}" height="14"/>`,
-  )}</svg>${left}`;
+      html`<rect class="${span.state}" x="${x(span.fromMs)}" width="${Math.max(0.3, Math.round(((span.untilMs - span.fromMs) / whole) * 10_000) / 100)}%" height="${HEIGHT}"/>`,
+  )}</svg>${timeAxis(fromMs, past.nowMs)}${spans.length === known.length ? undefined : html`<p class="soft">The strip is empty for times in which the device was not read.</p>`}</div>`;
 }
 
 /** What happened to the device, and who held it then. */
-export function eventList(events: readonly HealthEvent[]): Html {
+export function eventList(events: readonly HealthEvent[], nowMs: number): Html {
   if (events.length === 0)
-    return html`<p class="soft">No event is known. Events begin when the agent first reads the device, and end with a reboot.</p>`;
-  return html`<div class="scroll"><table><thead><tr><th scope="col">Time</th><th scope="col">What</th><th scope="col">Held then by</th></tr></thead><tbody>
-${events
-  .slice(0, MOST_EVENTS)
-  .map(
-    (event) =>
-      html`<tr><th scope="row"><time datetime="${iso(event.timeMs)}">${iso(event.timeMs).slice(0, 19).replace('T', ' ')} UTC</time></th><td>${what(event)}<br><small>${event.message}</small></td><td>${holders(event.holders)}</td></tr>\n`,
-  )}</tbody></table></div>${events.length > MOST_EVENTS ? html`<p class="soft">${events.length - MOST_EVENTS} earlier events are not shown.</p>` : undefined}`;
+    return html`<p class="body soft">No event is known. Events begin when the agent first reads the device, and end with a reboot.</p>`;
+  const rows = events
+    .slice(0, MOST_EVENTS)
+    .map(
+      (event) =>
+        html`<td>${clock(timeText(event.timeMs), nowMs)}</td><td>${what(event)}<br><small>${event.message}</small></td><td>${holders(event.holders)}</td>`,
+    );
+  const left = events.length - MOST_EVENTS;
+  return html`${table(['Time, UTC', 'What', 'Held then by'], rows)}${left > 0 ? html`<p class="body soft">${left} earlier events are not shown.</p>` : undefined}`;
 }
 
-const iso = (ms: number): string => new Date(ms).toISOString();
-
 function what({ transition, condition, instance, reason, from, to, severity, ignored }: HealthEvent): Html {
-  const name = condition === undefined ? reason : conditionName({ type: condition, instance });
+  const name = condition === undefined ? reason : nameWithInstance({ type: condition, ...(instance === undefined ? {} : { instance }) });
   if (transition === 'state' && to !== undefined)
-    return html`${from === undefined ? undefined : `${STATE_NAMES[from]} → `}<span class="state ${to}">${STATE_NAMES[to]}</span> ${name}`;
+    return html`${from === undefined ? undefined : `${STATE_NAMES[from]} → `}${mark(to)} ${name}`;
   return html`<b>${name}</b> ${[transition, severity, ignored === true ? 'ignored' : undefined].filter((word) => word !== undefined).join(', ')}`;
 }
 
 function holders(list: readonly EventHolder[]): Html {
-  if (list.length === 0) return html`<span class="soft">no container</span>`;
-  return html`<ul class="plain">${list
-    .slice(0, 4)
-    .map((one) => html`<li>${one.namespace}/<a href="${podPath(one)}"><b>${one.pod}</b></a> <small>${one.container}</small></li>`)}${
-    list.length > 4 ? html`<li class="soft">and ${list.length - 4} more</li>` : undefined
-  }</ul>`;
+  const pods = podsOf(list);
+  if (pods.length === 0) return html`<span class="soft">no container</span>`;
+  return html`${pods.slice(0, 4).map((one, at) => html`${at === 0 ? undefined : ', '}${podLink(one)}`)}${pods.length > 4 ? ` and ${pods.length - 4} more` : undefined}`;
 }
 
 /** What is known of the past of a device. */

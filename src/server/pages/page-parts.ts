@@ -1,6 +1,10 @@
+import type { Board } from '../../board/board.ts';
 import { type Html, html } from '../../board/html.ts';
-import type { AssetName } from './assets.ts';
-import { PAGE_STYLE } from './page-style.ts';
+import { titleOf } from '../../board/overview-html.ts';
+import { age, shape } from '../../board/state-html.ts';
+import { findingsOf, worstOf } from '../../board/summary.ts';
+import { clockText } from '../../board/units.ts';
+import type { AssetName, IconName } from './assets.ts';
 
 /** Data that all pages share. */
 export interface PageFrame {
@@ -14,6 +18,8 @@ export interface PageFrame {
   readonly isLive: boolean;
   /** Address of a file of the pages; undefined when the build lacks it. */
   pathOf(name: AssetName): string | undefined;
+  /** The latest board: the head of each page has its state. */
+  readonly board: Board | undefined;
   readonly nowMs: number;
 }
 
@@ -21,64 +27,106 @@ export interface PageFrame {
 export type Liveness = 'board' | 'reload' | 'none';
 
 export interface Document {
-  readonly title: string;
+  /** What the page is about; the page of all devices has the worst fault of the node instead. */
+  readonly title?: string;
+  /** Address of the page in the navigation. */
+  readonly at?: string;
   readonly body: Html;
-  readonly footer: Html;
+  /** Address of the same data as JSON. */
+  readonly json?: string | undefined;
   readonly liveness: Liveness;
-  readonly hasCharts?: boolean;
+  /** Seconds after which the page is loaded again. */
+  readonly againS?: number;
 }
 
 const PAGES = [
   ['/', 'Devices'],
   ['/?group=pod', 'Pods'],
-  ['/?group=topology', 'Topology'],
+  ['/?group=placement', 'Placement'],
   ['/incidents', 'Incidents'],
   ['/agent', 'Agent'],
 ] as const;
 
-export function document(frame: PageFrame, { title, body, footer, liveness, hasCharts = false }: Document): string {
+const ICONS: readonly string[] = ['healthy', 'degraded', 'unhealthy', 'unknown'] satisfies IconName[];
+const ICON_OF: Readonly<Record<string, IconName>> = { pending: 'degraded', missing: 'unhealthy', recovering: 'healthy' };
+
+export function document(frame: PageFrame, { title, at, body, json, liveness, againS }: Document): string {
+  const { board, node = 'device-agent', nowMs, version } = frame;
   const isLive = frame.isLive && liveness !== 'none';
-  const script = isLive ? frame.pathOf('live.js') : undefined;
-  const charts = isLive && hasCharts ? frame.pathOf('charts.js') : undefined;
-  const page = html`<title>${title}</title>${charts && html`\n<link rel="stylesheet" href="${frame.pathOf('uplot.css')}">`}${script && html`\n<script type="module" src="${script}"></script>`}${charts && html`\n<script type="module" src="${charts}"></script>`}
-</head>
-<body data-live="${isLive ? liveness : 'none'}">
-<header>
-<h1><a href="/">device-agent</a></h1> <span class="soft">${[frame.node, frame.version].filter((text) => text !== undefined).join(' · ')}</span>
-<nav aria-label="Pages">${PAGES.map(([path, name]) => html`<a href="${path}">${name}</a>`)}</nav>
-</header>
-<main>
-${isLive ? html`<p id="live" class="soft">This page shows one moment. Reload for the latest.</p>` : undefined}<div id="announcement" class="hidden" role="status" aria-live="polite"></div>
-${body}
-</main>
-<footer>${footer}<p>${frame.hasApi ? JSON_LINKS : undefined}<a href="${frame.telemetryPath}">Metrics as text</a> <a href="/conditions">Conditions</a></p></footer>
-</body>`;
+  const script = frame.pathOf('live.js');
+  const worst = board === undefined ? 'unknown' : worstOf(findingsOf(board));
+  const icon = frame.pathOf(`icon-${ICON_OF[worst] ?? (worst as IconName)}.svg`);
+  const icons = ICONS.map((one) => html` data-${one}="${frame.pathOf(`icon-${one as IconName}.svg`)}"`);
+  const name = title ?? (board === undefined ? node : titleOf(board));
+  const kubelet = board === undefined ? undefined : html`<a href="/agent">kubelet ${board.kubelet.state}</a>`;
   return `<!doctype html>
-<html lang="en">
+${
+  html`<html lang="en">
 <head>
 <meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>${PAGE_STYLE}</style>
-${page.text}
+<meta name="viewport" content="width=device-width, initial-scale=1">${againS === undefined ? undefined : html`\n<meta http-equiv="refresh" content="${againS}">`}
+<title>${name}</title>
+<link rel="icon" type="image/svg+xml" href="${icon}"${icons}>
+<link rel="stylesheet" href="${frame.pathOf('style.css')}">${script && html`\n<script type="module" src="${script}"></script>`}
+</head>
+<body data-live="${isLive ? liveness : 'none'}">
+<a class="skip" href="#main">Skip to content</a>${liveness === 'board' ? html`\n<a class="skip" href="#rows">Skip to devices</a>` : undefined}
+<header class="bar-top">
+<a class="brand" href="/"><span id="worst">${shape(worst)}</span>${node}</a>
+<nav aria-label="Pages">${PAGES.map(([path, text]) => html`<a href="${path}"${path === at ? html` aria-current="page"` : undefined}>${text}</a>`)}</nav>
+<p id="live">${clockText(nowMs, nowMs)}${board && html` · read ${age(Date.parse(board.takenAt), nowMs)} ago`}</p>
+</header>
+<main id="main" tabindex="-1">
+${body}
+</main>
+<p id="announcement" class="hidden" role="status"></p>
+<footer><span>device-agent ${version}</span>${kubelet}${frame.hasApi && json !== undefined ? html`<a href="${json}">JSON of this page</a>` : undefined}<a href="${frame.telemetryPath}">Metrics</a><a href="/conditions">Conditions</a></footer>
+</body>
 </html>
-`;
+`.text
+}`;
 }
-
-const JSON_LINKS = html`As JSON: <a href="/api/v1/devices">devices</a> <a href="/api/v1/allocations">allocations</a> <a href="/api/v1/status">status</a>. `;
 
 /** A part of a page that the script replaces when it changed. */
 export function part(name: string, content: Html | undefined): Html {
-  return html`<section data-part="${name}">${content}</section>\n`;
+  return html`<div data-part="${name}">${content}</div>\n`;
 }
 
-/** Rows of a table of facts. Absent and empty values are left out. */
-export function factTable(rows: readonly (readonly [name: string, value: Html | string | number | undefined])[]): Html {
+/** A card with a title; nothing when it has no content. */
+export function card(title: string, content: Html | undefined, note?: Html | string): Html | undefined {
+  if (content === undefined) return undefined;
+  return html`<section class="card" aria-label="${title}"><div class="head"><h2>${title}</h2>${note === undefined ? undefined : html`<span class="soft">${note}</span>`}</div>${content}</section>\n`;
+}
+
+/** Title of a page about one thing. */
+export function titleHtml(
+  crumb: readonly [path: string, text: string],
+  name: Html | string,
+  rest: Html | undefined,
+  meta: readonly Fact[] = [],
+): Html {
+  const known = meta.filter(([, value]) => value !== undefined && value !== '');
+  return html`<div class="title"><p class="crumb"><a href="${crumb[0]}">${crumb[1]}</a></p><h1>${name}${rest && html` <span class="rest">${rest}</span>`}</h1>${
+    known.length === 0 ? undefined : html`<p class="meta">${known.map(([label, value]) => html`<span>${label} <b>${value}</b></span>`)}</p>`
+  }</div>\n`;
+}
+
+type Fact = readonly [name: string, value: Html | string | number | undefined];
+
+/** Names and values. Absent and empty values are left out. */
+export function facts(rows: readonly Fact[]): Html {
   const known = rows.filter(([, value]) => value !== undefined && value !== '');
-  return html`<div class="scroll"><table class="facts"><tbody>
-${known.map(([name, value]) => html`<tr><th scope="row">${name}</th><td>${value}</td></tr>\n`)}</tbody></table></div>`;
+  return html`<dl class="facts">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>\n`)}</dl>`;
+}
+
+/** A table whose rows become blocks on a phone. `heads`: an empty one has no text. A head that begins with `#` is of a column of numbers. */
+export function table(heads: readonly string[], rows: readonly Html[]): Html {
+  return html`<div class="scroll"><table class="text fold"><thead><tr>${heads.map((head) =>
+    head.startsWith('#') ? html`<th scope="col" class="num">${head.slice(1)}</th>` : html`<th scope="col">${head}</th>`,
+  )}</tr></thead><tbody>\n${rows.map((row) => html`<tr>${row}</tr>\n`)}</tbody></table></div>`;
 }
 
 /** A number in a table. A phone has no room for the head of the table, so that each number names itself there. */
 export function numberCell(label: string, value: string | number | undefined): Html {
-  return html`<td class="number" data-label="${label}">${value ?? 'unknown'}</td>`;
+  return html`<td class="num" data-label="${label}">${value ?? 'unknown'}</td>`;
 }

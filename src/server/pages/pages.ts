@@ -1,35 +1,44 @@
-import { createHash } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import type { Board } from '../../board/board.ts';
 import { type Html, html } from '../../board/html.ts';
-import { filterHtml, problemsHtml, shownText, type TrendsByKey, tableHtml, tilesHtml, unresolvedHtml } from '../../board/overview-html.ts';
-import { age } from '../../board/state-html.ts';
+import { mapHtml } from '../../board/map-html.ts';
+import {
+  filterHtml,
+  podsHtml,
+  problemsHtml,
+  sayHtml,
+  shownText,
+  type TrendsByKey,
+  tableHtml,
+  unresolvedHtml,
+} from '../../board/overview-html.ts';
 import { TREND_MS } from '../../board/trend.ts';
 import { durationText } from '../../board/units.ts';
-import { type BoardView, parseView, VIEW_PARAMETERS, viewOf } from '../../board/view.ts';
+import { type BoardView, DEFAULT_VIEW, parseView, VIEW_PARAMETERS, viewOf, viewQuery } from '../../board/view.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import type { ReadingHistoryStore } from '../../incidents/history.ts';
-import type { IncidentRecord } from '../../incidents/record.ts';
 import type { PluginStats } from '../../model/agent-stats.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import { hardwareKey } from '../../model/hardware.ts';
 import type { ConditionSpec } from '../../model/health.ts';
 import type { ObservedSpans } from '../../model/observed-spans.ts';
-import type { Snapshot } from '../../model/snapshot.ts';
+import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import type { BoardSource } from '../feed/board-source.ts';
-import { HTML_TYPE, sendError, sendText, takes } from '../http/answer.ts';
+import { type ErrorPage, HTML_TYPE, sendError, sendText, TEXT_TYPE, takes } from '../http/answer.ts';
 import type { IncidentSource } from '../parts.ts';
 import { agentPage } from './agent-page.ts';
 import { createAssets } from './assets.ts';
 import { devicePage } from './device-page.ts';
 import { createDocuments, DOCUMENTS_PATH } from './documents.ts';
+import { errorPage } from './error-page.ts';
 import { incidentsPage } from './incident-list.ts';
+import { incidentPage } from './incident-page.ts';
 import { incidentText } from './incident-text.ts';
-import { document, type PageFrame } from './page-parts.ts';
-import { PAGE_STYLE } from './page-style.ts';
+import { card, document, type PageFrame, titleHtml } from './page-parts.ts';
 import { podPage } from './pod-page.ts';
 
-export interface PageSources extends Omit<PageFrame, 'nowMs' | 'pathOf'> {
+export interface PageSources extends Omit<PageFrame, 'nowMs' | 'pathOf' | 'board'> {
   readonly board: BoardSource;
   snapshot(): Snapshot | undefined;
   readonly history?: (() => ReadingHistoryStore) | undefined;
@@ -58,10 +67,9 @@ export const PAGE_PATHS = [
 export function createPages(sources: PageSources): Router {
   const router = Router();
   const assets = createAssets();
-  const frame = (): PageFrame => ({ ...sources, pathOf: assets.pathOf, nowMs: sources.now() });
-  const policy = contentSecurityPolicy();
+  const frame = (): PageFrame => ({ ...sources, board: sources.board.current(), pathOf: assets.pathOf, nowMs: sources.now() });
   const send = (request: Request, response: Response, page: string): Promise<void> => {
-    protect(response, policy);
+    protect(response);
     return sendText(request, response, HTML_TYPE, page);
   };
   const page =
@@ -69,8 +77,24 @@ export function createPages(sources: PageSources): Router {
     (request, response) =>
       send(request, response, render(request));
 
+  const showError: ErrorPage = (request, response, status, code, message) => {
+    protect(response);
+    return sendText(request, response, HTML_TYPE, errorPage(request, { status, code, message }, frame()), status);
+  };
+  router.use((_request, response, next) => {
+    response.locals.showError = showError;
+    next();
+  });
   const showDocument = (request: Request, response: Response, title: string, body: Html): Promise<void> =>
-    send(request, response, document(frame(), { title: `${title}: device-agent`, body, footer: html``, liveness: 'none' }));
+    send(
+      request,
+      response,
+      document(frame(), {
+        title,
+        body: html`${titleHtml(['/', 'Devices'], title, undefined)}<section class="card">${body}</section>`,
+        liveness: 'none',
+      }),
+    );
   router.use(assets.router, createDocuments(showDocument));
   router.get('/', takes(...VIEW_PARAMETERS), (request, response) => {
     const { view, problem } = parseView(request.query);
@@ -100,6 +124,7 @@ export function createPages(sources: PageSources): Router {
       incidents: (sources.incidents?.list() ?? []).filter(({ device, hardware }) =>
         hardware === undefined ? device === key : hardware === hardwareKey(state.device),
       ),
+      numbersOf: (one: DeviceState) => sources.board.numbersOf(one),
     };
     return send(request, response, devicePage(parts, frame()));
   });
@@ -136,55 +161,43 @@ export function createPages(sources: PageSources): Router {
     '/incidents',
     page(() => incidentsPage(sources.incidents?.list() ?? [], frame())),
   );
-  router.get('/incidents/:incident', async (request, response) => {
+  router.get('/incidents/:incident', takes('as'), async (request, response) => {
     const read = await sources.incidents?.read(String(request.params.incident));
     if (read === undefined) return sendError(request, response, 404, 'incident-unknown', 'There is no such incident.');
     if (read.problem !== undefined) return sendError(request, response, 500, 'incident-unreadable', 'The record cannot be read.');
+    if (request.query.as === 'text') return sendText(request, response, TEXT_TYPE, incidentText(read.record));
     return send(request, response, incidentPage(read.record, frame()));
   });
   return router;
 }
 
-/** Allows the page's own style sheet, which is identified by its hash, and files and answers of this server. */
-function contentSecurityPolicy(): string {
-  const hash = createHash('sha256').update(PAGE_STYLE).digest('base64');
-  return `default-src 'none'; script-src 'self'; style-src 'self' 'sha256-${hash}'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'`;
-}
+/** Files, answers and icons of this server, and nothing else: no style and no script is in the page. */
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-function protect(response: Response, policy: string): void {
-  response.setHeader('Content-Security-Policy', policy);
+function protect(response: ServerResponse): void {
+  response.setHeader('Content-Security-Policy', POLICY);
   response.setHeader('X-Frame-Options', 'DENY');
   response.setHeader('Referrer-Policy', 'no-referrer');
-}
-
-/** Shows one incident with the same text as the command `device-agent incidents`. */
-function incidentPage(record: IncidentRecord, frame: PageFrame): string {
-  const { family, id } = record.device;
-  const path = `/devices/${encodeURIComponent(family)}/${encodeURIComponent(id)}`;
-  const body = html`<h2>Incident of <a href="${path}">${id}</a></h2>
-<div class="scroll"><pre>${incidentText(record)}</pre></div>`;
-  const footer = frame.hasApi ? html`<a href="/api/incidents/${encodeURIComponent(record.id)}">The complete record as JSON</a>` : html``;
-  return document(frame, { title: `${record.id}: device-agent`, body, footer, liveness: 'none' });
 }
 
 /** Renders the devices of a view on one page, or a notice before the first snapshot. It is complete without a script. */
 function overviewPage(board: Board | undefined, view: BoardView, trendOf: TrendsByKey, frame: PageFrame): string {
   if (board === undefined) {
-    const body = html`<p>The agent reads the hardware for the first time. Reload in a moment.</p>`;
-    return document(frame, { title: 'device-agent', body, footer: html``, liveness: 'none' });
+    const body = html`<section class="say unknown"><h1>The first read runs</h1><p>The agent reads the hardware for the first time. This page loads again by itself.</p></section>`;
+    return document(frame, { at: '/', body, liveness: 'none', againS: 2 });
   }
   const sections = viewOf(board, view);
-  const body = html`<div id="tiles">${tilesHtml(board)}</div>
+  const body = html`<div id="say">${sayHtml(board)}</div>
 <div id="problems">${problemsHtml(board)}</div>
-<h2>Devices</h2>
-${filterHtml(board, view)}
+<div class="overview"><div id="map">${mapHtml(board)}</div>
+<section class="card" id="table" aria-label="Devices">${filterHtml(board, view)}
 <p id="shown" class="soft">${shownText(board.devices, sections)}</p>
-<div class="scroll" id="table">${tableHtml(sections, view, trendOf, frame.nowMs)}</div>
-<div id="unresolved">${unresolvedHtml(board)}</div>
-`;
-  const { sequence, takenAt } = board;
-  const footer = html`<p>Snapshot <span id="sequence">${sequence}</span>, taken ${age(Date.parse(takenAt), frame.nowMs)} ago.</p>`;
-  return document(frame, { title: `${frame.node ?? 'device-agent'}: devices`, body, footer, liveness: 'board' });
+<div class="scroll">${tableHtml(sections, view, trendOf, frame.nowMs)}</div></section>
+<div id="pods">${podsHtml(board)}</div></div>
+<div id="unresolved">${unresolvedHtml(board)}</div>`;
+  const at = viewQuery({ ...DEFAULT_VIEW, group: view.group });
+  return document(frame, { at: `/${at}`, body, json: '/api/v1/devices', liveness: 'board' });
 }
 
 interface ConditionFamily {
@@ -194,12 +207,9 @@ interface ConditionFamily {
 
 /** What each condition means and what to do, from the declarations of the families. */
 function conditionsPage(families: readonly ConditionFamily[], frame: PageFrame): string {
-  const body = html`<h2>Conditions</h2>
-<p class="soft">The declared defaults. The policy of this agent can differ.</p>
-${families.map(({ name, conditions = [] }) =>
-  conditions.length === 0 ? undefined : html`<h3>${name}</h3>\n${conditions.map((condition) => entry(name, condition))}`,
-)}`;
-  return document(frame, { title: 'Conditions: device-agent', body, footer: html``, liveness: 'none' });
+  const body = html`${titleHtml(['/', 'Devices'], 'Conditions', html`the declared defaults; the policy of this agent can differ`)}
+${families.map(({ name, conditions = [] }) => (conditions.length === 0 ? undefined : card(name, html`${conditions.map((condition) => entry(name, condition))}`)))}`;
+  return document(frame, { title: 'Conditions', body, liveness: 'none' });
 }
 
 function entry(family: string, { type, class: kind, severity, meaning, remedy, source, forMs = 0, recoveryMs = 0 }: ConditionSpec): Html {
@@ -207,7 +217,7 @@ function entry(family: string, { type, class: kind, severity, meaning, remedy, s
     forMs > 0 ? `It counts after ${durationText(forMs)}.` : undefined,
     recoveryMs > 0 ? `It ends after ${durationText(recoveryMs)} without it.` : undefined,
   ].filter((text) => text !== undefined);
-  return html`<article id="${family}.${type}"><h4>${type} <small>${severity}, ${kind}</small></h4><p>${meaning} ${times.join(' ')}</p>${
+  return html`<article id="${family}.${type}"><h3>${type} <small>${severity}, ${kind}</small></h3><p>${meaning} ${times.join(' ')}</p>${
     REMEDY_TEXTS[remedy] === undefined ? undefined : html`<p><b>${REMEDY_TEXTS[remedy]}</b></p>`
   }<p><small>Source: ${source}</small></p></article>\n`;
 }

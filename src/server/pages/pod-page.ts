@@ -1,23 +1,29 @@
 import type { Board } from '../../board/board.ts';
-import { type DeviceView, modelText } from '../../board/device-view.ts';
+import { chartHtml } from '../../board/chart-html.ts';
+import { nameWithInstance } from '../../board/condition-text.ts';
+import { appearanceOf, conditionsOf, type DeviceView, modelText, sinceOf } from '../../board/device-view.ts';
+import { explainPod, wayText } from '../../board/explain.ts';
 import { type Html, html } from '../../board/html.ts';
+import { byAttention, byPlace } from '../../board/order.ts';
 import { devicePath } from '../../board/paths.ts';
-import { readingList } from '../../board/row-html.ts';
 import { highest, linePath } from '../../board/spark.ts';
-import { stateCell } from '../../board/state-html.ts';
+import { stateCell, whyLines } from '../../board/state-html.ts';
 import { ratesOf, TREND_MS } from '../../board/trend.ts';
 import { durationText, readingText } from '../../board/units.ts';
 import { waitingText } from '../../board/waiting-text.ts';
+import { STATE_NAMES } from '../../board/words.ts';
 import type { DeviceHistory } from '../../incidents/history.ts';
 import type { ContainerLocality } from '../../model/container-locality.ts';
+import { comparePaths } from '../../model/locality.ts';
 import { firstOf } from '../../model/one-line.ts';
 import { podName } from '../../model/pod-resources.ts';
 import { shared } from '../../model/shared-metrics.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { ContainerUsage, ContainerWaiting } from '../../model/usage.ts';
-import { document, factTable, numberCell, type PageFrame, part } from './page-parts.ts';
+import { chartsOf, lastValues } from './charts.ts';
+import { card, document, facts, numberCell, type PageFrame, part, table, titleHtml } from './page-parts.ts';
 
-/** Everything that a pod holds, and what it used. undefined when this node knows no such pod. */
+/** What a pod holds, whether it moves on, how near its devices are, and what it used. undefined when this node knows no such pod. */
 export function podPage(
   namespace: string,
   pod: string,
@@ -27,74 +33,206 @@ export function podPage(
   historyOf: (key: string) => DeviceHistory | undefined = () => undefined,
 ): string | undefined {
   const isOfPod = (one: { readonly namespace: string; readonly pod: string }): boolean => one.namespace === namespace && one.pod === pod;
-  const rows = board.devices.filter(({ holders }) => holders.some((holder) => isOfPod(holder) && holder.part === undefined));
+  const rows = board.devices
+    .filter(({ holders }) => holders.some((holder) => isOfPod(holder) && holder.part === undefined))
+    .toSorted(byPlace);
   const usage = (snapshot.usage?.containers ?? []).filter(isOfPod);
   const unresolved = board.unresolved.filter(isOfPod);
-  const facts = snapshot.pods?.get(podName({ namespace, pod }));
-  if (rows.length + usage.length + unresolved.length === 0 && facts === undefined) return undefined;
+  const known = snapshot.pods?.get(podName({ namespace, pod }));
+  if (rows.length + usage.length + unresolved.length === 0 && known === undefined) return undefined;
   const exclusive = snapshot.podResources.exclusive.filter(isOfPod);
-  const body = html`<h2>${namespace}/${pod}</h2>
-${part(
-  'facts',
-  factTable([
-    ['Node', frame.node],
-    ['Phase', facts?.phase],
-    ['UID', facts?.uid ?? usage.find(({ uid }) => uid !== undefined)?.uid],
+  const localities = (snapshot.localities ?? []).filter(isOfPod);
+  const waiting = (snapshot.waiting ?? []).filter(isOfPod);
+  const { nowMs } = frame;
+  const containers = new Set(rows.flatMap(({ holders }) => holders.filter(isOfPod).map(({ container }) => container)));
+  const cpus = exclusive.flatMap(({ container, cpus: own }) => (own.length === 0 ? [] : [`${container}: ${own.join(', ')}`]));
+  const explained = (explainPod(namespace, pod, snapshot) ?? []).map((line) => html`<p>${line}</p>`);
+  const others = new Set(rows.flatMap(({ holders }) => holders.filter((one) => !isOfPod(one)).map((one) => `${one.namespace}/${one.pod}`)));
+  const note =
+    rows.length === 0
+      ? undefined
+      : others.size === 0
+        ? `${rows.length} ${rows.length === 1 ? 'device' : 'devices'}, shared with nobody`
+        : `shared with ${firstOf([...others], 4)}`;
+  const names = rows.map(({ name }) => name);
+  const body = html`${titleHtml(
+    ['/?group=pod', 'Pods'],
+    pod,
+    html`${namespace}${names.length === 0 ? undefined : ` · ${firstOf(names, 4)}`}`,
     [
-      'Labels',
-      facts?.labels &&
-        Object.entries(facts.labels)
-          .map(([name, value]) => `${name}=${value}`)
-          .join(', '),
+      [containers.size === 1 ? 'Container' : 'Containers', [...containers].join(', ')],
+      ['Node', frame.node],
+      ['Phase', known?.phase],
+      ['UID', known?.uid ?? usage.find(({ uid }) => uid !== undefined)?.uid],
     ],
-    [
-      'Exclusive CPUs',
-      exclusive
-        .map(({ container, cpus }) => (cpus.length === 0 ? '' : `${container}: ${cpus.join(', ')}`))
-        .filter((text) => text !== '')
-        .join('; '),
-    ],
-    [
-      'Holds',
-      `${rows.length} ${rows.length === 1 ? 'device' : 'devices'}${unresolved.length === 0 ? '' : `, and ${unresolved.length} that no probe found`}`,
-    ],
-  ]),
-)}${part('devices', deviceTable(rows, isOfPod, frame.nowMs))}${part('locality', localityPart((snapshot.localities ?? []).filter(isOfPod), board))}${part(
-  'unresolved',
-  unresolved.length === 0
-    ? undefined
-    : html`<h2>Without a device</h2><ul class="plain">${unresolved.map((one) => html`<li>${one.resource} <code>${one.deviceId}</code>: ${one.why}</li>`)}</ul>`,
-)}${part('waiting', waitingPart((snapshot.waiting ?? []).filter(isOfPod), historyOf, frame.nowMs))}<h2>Used since it got the devices</h2>
-${part('usage', usageTable(usage, board))}`;
-  return document(frame, { title: `${namespace}/${pod}: device-agent`, body, footer: html``, liveness: 'reload' });
+  )}${part('answers', html`<div class="answers">${[wellAnswer(rows, nowMs), moveAnswer(waiting, nowMs), nearAnswer(localities), usedAnswer(usage)]}</div>`)}${part(
+    'charts',
+    podCharts(rows, historyOf, nowMs),
+  )}${part('devices', card('Holds', deviceTable(rows, isOfPod, nowMs), note))}${part(
+    'unresolved',
+    unresolved.length === 0
+      ? undefined
+      : card(
+          'Without a device',
+          html`<ul class="body">${unresolved.map((one) => html`<li>${one.resource} <code>${one.deviceId}</code>: ${one.why}</li>`)}</ul>`,
+        ),
+  )}
+<div class="two"><div class="stack">${part('locality', explained.length === 0 ? undefined : card('How near', html`<div class="body">${explained}</div>${localities.map((one) => matrix(one, board))}`, 'NV direct · PIX, PXB one root port · PHB, NODE one NUMA node · SYS between NUMA nodes'))}${part(
+    'waiting',
+    waitingPart(waiting, historyOf, nowMs),
+  )}</div><div class="stack">${part('usage', card('Used', usageTable(usage, board), 'since it got the devices'))}${
+    known?.labels === undefined && cpus.length === 0
+      ? undefined
+      : card(
+          'Facts',
+          facts([
+            [
+              'Labels',
+              Object.entries(known?.labels ?? {})
+                .map(([name, value]) => `${name}=${value}`)
+                .join(', '),
+            ],
+            ['Exclusive CPUs', cpus.join('; ')],
+          ]),
+        )
+  }</div></div>`;
+  return document(frame, { title: `${namespace}/${pod}`, at: '/?group=pod', body, liveness: 'reload' });
+}
+
+type Mood = 'ok' | 'mind' | 'bad' | '';
+
+const answer = (question: string, mood: Mood, words: string, proof: Html | string | undefined): Html =>
+  html`<section class="card answer ${mood}"><h2>${question}</h2><strong>${words}</strong>${proof && html`<p class="soft">${proof}</p>`}</section>`;
+
+function wellAnswer(rows: readonly DeviceView[], nowMs: number): Html {
+  const question = 'Are its devices well?';
+  const [worst] = rows.toSorted(byAttention);
+  if (worst === undefined) return answer(question, '', 'It holds none', undefined);
+  const state = appearanceOf(worst);
+  const since = sinceOf(worst);
+  const age = since === undefined ? '' : ` for ${durationText(nowMs - Date.parse(since))}`;
+  if (state === 'healthy')
+    return answer(
+      question,
+      'ok',
+      rows.length === 1 ? 'Yes' : rows.length === 2 ? 'Yes, both' : `Yes, all ${rows.length}`,
+      `Healthy${age}, no condition pending`,
+    );
+  const [condition] = conditionsOf(worst);
+  const why = condition === undefined ? '' : `: ${nameWithInstance(condition)}, ${condition.message}`;
+  return answer(
+    question,
+    state === 'unhealthy' || state === 'missing' ? 'bad' : 'mind',
+    `No: ${worst.name} is ${state}`,
+    `${STATE_NAMES[state]}${age}${why}`,
+  );
+}
+
+function moveAnswer(waiting: readonly ContainerWaiting[], nowMs: number): Html {
+  const question = 'Does it move?';
+  const rank = ({ state }: ContainerWaiting): number => ['stalled', 'waiting', 'unknown', 'not-waiting'].indexOf(state);
+  const [worst] = waiting.toSorted((a, b) => rank(a) - rank(b));
+  if (worst === undefined) return answer(question, '', 'Not judged', 'Only a container with a GPU is judged.');
+  const { state, lastProgressMs, stepSeconds } = worst;
+  const ago =
+    lastProgressMs === undefined ? '' : `, ${durationText(Math.max(0, Math.floor((nowMs - lastProgressMs) / 1_000)) * 1_000)} ago`;
+  const steps = stepSeconds === undefined ? undefined : `Steps of about ${durationText(stepSeconds * 1_000)}`;
+  if (state === 'not-waiting') return answer(question, 'ok', `Yes${ago}`, steps);
+  if (state === 'unknown') return answer(question, '', 'Not known', worst.unknown ?? 'Something was not read.');
+  return answer(
+    question,
+    'bad',
+    `No${ago === '' ? '' : `, last${ago.slice(1)}`}`,
+    state === 'stalled' ? 'Busy, but its steps have ended' : 'Busy, but nothing moves',
+  );
+}
+
+function nearAnswer(localities: readonly ContainerLocality[]): Html {
+  const question = 'Is its GPU near its NIC?';
+  const paths = localities.flatMap(({ nicPath }) => nicPath ?? []);
+  const farthest = paths.toSorted(comparePaths).at(-1);
+  if (localities.every(({ nics }) => nics.length === 0)) {
+    const between = localities
+      .flatMap(({ gpuPath }) => gpuPath ?? [])
+      .toSorted(comparePaths)
+      .at(-1);
+    return answer(
+      question,
+      '',
+      'It holds no GPU with a NIC',
+      between === undefined ? undefined : `Its GPUs reach each other ${wayText(between)}`,
+    );
+  }
+  if (farthest === undefined || localities.some(({ nics, nicPath }) => nics.length > 0 && nicPath === undefined))
+    return answer(question, '', 'Not known', 'The place of a device was not read.');
+  const isFar = farthest === 'SYS';
+  const isNear = farthest === 'PIX' || farthest === 'PXB';
+  return answer(
+    question,
+    isNear ? 'ok' : 'mind',
+    `${isFar ? 'No' : isNear ? 'Yes' : 'On the same NUMA node'}: ${farthest}`,
+    `A GPU reaches its nearest NIC ${wayText(farthest)}`,
+  );
+}
+
+function usedAnswer(usage: readonly ContainerUsage[]): Html {
+  const question = 'Is it used?';
+  const gpus = usage.filter(({ busySeconds }) => busySeconds.gpu !== undefined);
+  const list = gpus.length > 0 ? gpus : usage;
+  const observed = list.reduce((sum, one) => sum + one.allocatedSeconds - one.unobservedSeconds, 0);
+  if (list.length === 0 || observed < 1) return answer(question, '', 'Not known', 'Too few reads yet.');
+  const busy = list.reduce((sum, { busySeconds }) => sum + Math.max(0, ...Object.values(busySeconds)), 0);
+  const share = Math.min(1, busy / observed);
+  const idle = list.reduce((sum, { idleSeconds }) => sum + idleSeconds, 0);
+  return answer(
+    question,
+    share >= 0.3 ? 'ok' : 'mind',
+    `${Math.round(share * 100)} % busy`,
+    `${hoursText(busy)} of ${hoursText(observed)}; idle for ${hoursText(idle)}`,
+  );
+}
+
+const MOST_CHARTS = 4;
+
+/** The first chart of each device. */
+function podCharts(rows: readonly DeviceView[], historyOf: (key: string) => DeviceHistory | undefined, nowMs: number): Html | undefined {
+  const charts = rows.slice(0, MOST_CHARTS).flatMap(({ key, name }) => {
+    const history = historyOf(key);
+    const [firstMs] = history?.times ?? [];
+    if (history === undefined || firstMs === undefined || history.times.length < 2) return [];
+    const [first] = chartsOf(history, lastValues(history), { fromMs: Math.max(firstMs, nowMs - TREND_MS), untilMs: nowMs });
+    return first === undefined ? [] : [chartHtml({ ...first, title: `${name}, ${first.title.toLowerCase()}` })];
+  });
+  return charts.length === 0 ? undefined : html`<div class="charts">${charts}</div>`;
 }
 
 function deviceTable(rows: readonly DeviceView[], isOfPod: (one: DeviceView['holders'][number]) => boolean, nowMs: number): Html {
-  if (rows.length === 0) return html`<p>The pod holds no device now.</p>`;
-  return html`<div class="scroll"><table><thead><tr><th scope="col">Device</th><th scope="col">Health</th><th scope="col">Container</th><th scope="col">Readings</th></tr></thead><tbody>
-${rows.map(
-  (row) =>
-    html`<tr><th scope="row"><a class="id" href="${devicePath(row)}" title="${row.id}">${row.name}</a><br><small>${[`${row.family} ${row.kind}`, row.also, modelText(row)].filter((fact) => fact !== undefined).join(' · ')}</small></th><td>${stateCell(row, nowMs)}</td><td>${containers(row, isOfPod)}</td><td>${readingList(row.shown)}</td></tr>\n`,
-)}</tbody></table></div>`;
-}
-
-/** Others that hold the same device matter as much to the pod as its own containers. */
-function containers({ holders }: DeviceView, isOfPod: (one: DeviceView['holders'][number]) => boolean): Html {
-  const others = new Set(holders.filter((one) => !isOfPod(one)).map((one) => `${one.namespace}/${one.pod}`));
-  return html`${holders.filter(isOfPod).map(({ container, resource }) => html`<b>${container}</b><br><small>${resource}</small><br>`)}${
-    others.size === 0 ? undefined : html`<small>shared with ${firstOf([...others], 4)}</small>`
-  }`;
+  if (rows.length === 0) return html`<p class="body">The pod holds no device now.</p>`;
+  return table(
+    ['State', 'Device', 'Readings', 'Container'],
+    rows.map((row) => {
+      const own = row.holders.filter(isOfPod).map(({ container, resource }) => html`${container} <small>${resource}</small> `);
+      const readings = row.shown.map(
+        ({ label, text }, at) => html`${at === 0 ? undefined : ' · '}<span class="soft">${label}</span> ${text}`,
+      );
+      return html`<td>${stateCell(row, nowMs)}</td><th scope="row"><a class="id" href="${devicePath(row)}" title="${row.id}">${row.name}</a> <small>${modelText(row)}</small></th><td>${readings}${whyLines(row, nowMs)}</td><td>${own}</td>`;
+    }),
+  );
 }
 
 function usageTable(usage: readonly ContainerUsage[], board: Board): Html {
-  if (usage.length === 0) return html`<p>Nothing is known of its use yet.</p>`;
+  if (usage.length === 0) return html`<p class="body">Nothing is known of its use yet.</p>`;
   const names = new Map(board.devices.map(({ key, name }) => [key, name]));
-  return html`<div class="scroll"><table><thead><tr><th scope="col">Device</th><th scope="col">Container</th><th scope="col" class="number">Allocated</th><th scope="col" class="number">Busy</th><th scope="col" class="number">Idle</th><th scope="col" class="number">Not observed</th><th scope="col" class="number">Energy</th></tr></thead><tbody>
-${usage.map((one) => {
-  const busy = Object.entries(one.busySeconds).map(([engine, seconds]) => `${engine} ${hoursText(seconds)}`);
-  const energy = one.energyJoules ?? one.energyEstimatedJoules;
-  return html`<tr><th scope="row">${names.get(one.device) ?? one.device}</th><td>${one.container}</td>${numberCell('Allocated', hoursText(one.allocatedSeconds))}${numberCell('Busy', busy.length === 0 ? undefined : busy.join(', '))}${numberCell('Idle', hoursText(one.idleSeconds))}${numberCell('Not observed', hoursText(one.unobservedSeconds))}${numberCell('Energy', energy === undefined ? undefined : readingText('_joules', energy))}</tr>\n`;
-})}</tbody></table></div>`;
+  return table(
+    ['Device', 'Container', '#Allocated', '#Busy', '#Idle', '#Not observed', '#Energy'],
+    usage.map((one) => {
+      const busy = Object.entries(one.busySeconds)
+        .filter(([, seconds]) => seconds > 0)
+        .map(([engine, seconds]) => `${engine} ${hoursText(seconds)}`);
+      const energy = one.energyJoules ?? one.energyEstimatedJoules;
+      return html`<th scope="row">${names.get(one.device) ?? one.device}</th><td>${one.container}</td>${numberCell('Allocated', hoursText(one.allocatedSeconds))}${numberCell('Busy', Object.keys(one.busySeconds).length === 0 ? undefined : busy.length === 0 ? hoursText(0) : busy.slice(0, 2).join(', '))}${numberCell('Idle', hoursText(one.idleSeconds))}${numberCell('Not observed', hoursText(one.unobservedSeconds))}${numberCell('Energy', energy === undefined ? undefined : readingText('_joules', energy))}`;
+    }),
+  );
 }
 
 const hoursText = (seconds: number): string => durationText(seconds * 1_000);
@@ -102,28 +240,12 @@ const hoursText = (seconds: number): string => durationText(seconds * 1_000);
 /** A container with more devices gets no matrix, only the farthest ways. */
 const MOST_DEVICES = 24;
 
-/** How near the devices of each container are to each other and to its CPUs; undefined when none holds a GPU and another device. */
-function localityPart(localities: readonly ContainerLocality[], { devices }: Pick<Board, 'devices'>): Html | undefined {
-  if (localities.length === 0) return undefined;
+/** The way between each two devices; two devices have it in the sentence above. */
+function matrix({ pairs }: ContainerLocality, { devices }: Pick<Board, 'devices'>): Html | undefined {
   const names = new Map(devices.map(({ key, name }) => [key, name]));
   const nameOf = (key: string): string => names.get(key) ?? key;
-  return html`<h2>How near its devices are</h2>${localities.map(
-    (one) => html`<p><b>${one.container}</b>: ${summary(one).join('; ')}</p>${matrix(one, nameOf)}`,
-  )}`;
-}
-
-function summary({ pairs, gpuPath, nicPath, offNode }: ContainerLocality): readonly string[] {
-  return [
-    ...(gpuPath === undefined ? [] : [`farthest way between GPUs ${gpuPath}`]),
-    ...(nicPath === undefined ? [] : [`farthest way from a GPU to its nearest network device ${nicPath}`]),
-    ...(offNode === undefined ? [] : [`${offNode} off the NUMA nodes of its CPUs`]),
-    ...(pairs.some(({ path }) => path === undefined) ? ['some ways are unknown'] : []),
-  ];
-}
-
-function matrix({ pairs }: ContainerLocality, nameOf: (key: string) => string): Html | undefined {
   const keys = [...new Set(pairs.flatMap(({ from, to }) => [from, to]))];
-  if (keys.length > MOST_DEVICES) return undefined;
+  if (keys.length > MOST_DEVICES || keys.length < 3) return undefined;
   const ways = new Map(pairs.flatMap(({ from, to, path = '?' }) => [[`${from} ${to}`, path] as const, [`${to} ${from}`, path] as const]));
   return html`<div class="scroll"><table><thead><tr><th scope="col">Device</th>${keys.map((key) => html`<th scope="col">${nameOf(key)}</th>`)}</tr></thead><tbody>
 ${keys.map(
@@ -142,9 +264,8 @@ export function waitingPart(
   nowMs: number,
 ): Html | undefined {
   if (waiting.length === 0) return undefined;
-  return html`<h2>Does it move on?</h2>${waiting.map(
-    (one) => html`<p><b>${one.container}</b> ${waitingText(one, nowMs)}</p>${strip(one, historyOf)}`,
-  )}`;
+  const lines = waiting.map((one) => html`<p><b>${one.container}</b> ${waitingText(one, nowMs)}</p>${strip(one, historyOf)}`);
+  return card('Does it move on?', html`<div class="body">${lines}</div>`);
 }
 
 /** Each read of the last half hour: means of longer times would hide the steps. */

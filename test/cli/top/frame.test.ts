@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { filtersOf } from '../../../src/board/view.ts';
 import { widthOf } from '../../../src/cli/terminal/frame.ts';
 import { clean } from '../../../src/cli/terminal/painter.ts';
 import { detailOf } from '../../../src/cli/top/detail.ts';
 import { frameOf, type Picture } from '../../../src/cli/top/frame.ts';
-import { filtersOf } from '../../../src/cli/top/items.ts';
 import { ratesBetween } from '../../../src/cli/top/own-source.ts';
 import { FIRST_STATE, pressed, type TopState } from '../../../src/cli/top/state.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';

@@ -99,7 +99,7 @@ describe('screens of top', () => {
     terminal.type('p');
     expect(masked(await terminal.until(/by pods/))).toMatchSnapshot('by pod');
     terminal.type('n');
-    expect(masked(await terminal.until(/by places/))).toMatchSnapshot('by place');
+    expect(masked(await terminal.until(/by placement/))).toMatchSnapshot('by place');
     terminal.type('ts');
     expect(masked(await terminal.until(/sorted by name/))).toMatchSnapshot('by name');
     terminal.type('/holder:mpi x\u007f\u007f\r');

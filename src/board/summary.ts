@@ -1,0 +1,133 @@
+import { conditionName } from '../model/condition-text.ts';
+import type { Remedy } from '../model/health.ts';
+import type { Board } from './board.ts';
+import { nameWithInstance } from './condition-text.ts';
+import { type Appearance, appearanceOf, type ConditionView, conditionsOf, type DeviceView, sinceOf } from './device-view.ts';
+import { rankOf } from './order.ts';
+import { PHRASES, REMEDY_TEXTS } from './words.ts';
+
+/** Devices that have one fault in common, who is hit, and what to do. */
+export interface Finding {
+  readonly appearance: Appearance;
+  /** At least one. */
+  readonly devices: readonly DeviceView[];
+  /** The condition that leads; absent for a device that is only missing or not read. */
+  readonly lead: ConditionView | undefined;
+  /** `is lost`, in the number of the devices. */
+  readonly phrase: string;
+  /** `namespace/pod` of those that hold one of the devices or a part of it. */
+  readonly pods: readonly string[];
+  /** `drain and reboot the node`: the rest of a sentence. */
+  readonly advice: string | undefined;
+  /** A command that is safe and complete. */
+  readonly command: string | undefined;
+  /** True where the command ends other pods, too. */
+  readonly drains: boolean;
+}
+
+/** What is wrong with a node, the worst first. A part that only has the fault of its whole is no finding of its own. Pure. */
+export function findingsOf({ devices, node }: Pick<Board, 'devices' | 'node'>): readonly Finding[] {
+  const groups = new Map<string, DeviceView[]>();
+  for (const device of devices.toSorted((a, b) => rankOf(a) - rankOf(b))) {
+    const appearance = appearanceOf(device);
+    const conditions = conditionsOf(device);
+    if (appearance === 'healthy' || (conditions.length > 0 && conditions.every(({ ofWhole }) => ofWhole !== undefined))) continue;
+    const key = [appearance, leadOf(device)?.type, remedyOf(device), device.stale].join(' ');
+    groups.set(key, [...(groups.get(key) ?? []), device]);
+  }
+  return [...groups.values()].map((group) => findingOf(group as [DeviceView, ...DeviceView[]], node));
+}
+
+const leadOf = (device: DeviceView): ConditionView | undefined => conditionsOf(device).find(({ severity }) => severity !== 'info');
+
+/** What waits behind a condition that counts takes its remedy: two that contradict each other help nobody. */
+const remedyOf = (device: DeviceView): Remedy | undefined => conditionsOf(device).find(({ remedy }) => remedy !== 'none')?.remedy;
+
+function findingOf(devices: readonly [DeviceView, ...DeviceView[]], node: string | undefined): Finding {
+  const [first] = devices;
+  const appearance = appearanceOf(first);
+  const lead = leadOf(first);
+  const remedy = remedyOf(first);
+  const pods = [...new Set(devices.flatMap(({ holders }) => holders.map(({ namespace, pod }) => `${namespace}/${pod}`)))];
+  const phrase = phraseOf(first, appearance, lead);
+  const advice = remedy && REMEDY_TEXTS[remedy]?.replace(/\.$/, '').replace(/^\w/, (letter) => letter.toLowerCase());
+  const drains = remedy !== undefined && DRAINS.includes(remedy);
+  return {
+    ...{ appearance, devices, lead, pods, advice, drains },
+    phrase:
+      devices.length === 1
+        ? phrase
+        : phrase
+            .replace(/^is /, 'are ')
+            .replace(/^has /, 'have ')
+            .replace(/^recovers/, 'recover'),
+    command: remedy === undefined || appearance === 'pending' ? undefined : commandOf(remedy, node, pods),
+  };
+}
+
+function phraseOf({ stale }: DeviceView, appearance: Appearance, lead: ConditionView | undefined): string {
+  if (appearance === 'missing') return 'is missing';
+  if (appearance === 'recovering') return `recovers from ${lead === undefined ? 'a fault' : nameWithInstance(lead)}`;
+  if (lead !== undefined) return phraseFor(lead);
+  return stale ? 'is not read any more' : `is ${appearance}`;
+}
+
+/** What a sentence says of a device with this condition: `is …` or `has …`. */
+export const phraseFor = (condition: Pick<ConditionView, 'type' | 'instance'>): string =>
+  PHRASES[conditionName(condition)] ?? PHRASES[condition.type] ?? `has ${nameWithInstance(condition)}`;
+
+export const DRAINS: readonly Remedy[] = ['reset', 'reboot', 'power-cycle', 'replace', 'reload-driver', 'reseat'];
+const CORDONS: readonly Remedy[] = ['check-cooling', 'check-power', 'inspect'];
+/** Only names that a shell takes as they are become part of a command. */
+const PLAIN = /^[\w][\w.-]*$/;
+
+/** A command that is safe and complete for a remedy; undefined where there is none. */
+export function commandOf(remedy: Remedy, node: string | undefined, pods: readonly string[]): string | undefined {
+  const [namespace = '', pod = ''] = pods.length === 1 ? (pods[0] as string).split('/') : [];
+  if (remedy === 'restart-workload')
+    return PLAIN.test(namespace) && PLAIN.test(pod) ? `kubectl -n ${namespace} delete pod ${pod}` : undefined;
+  if (node === undefined || !PLAIN.test(node)) return undefined;
+  // A flag that deletes data is not for a page: kubectl refuses, and says which pods have data.
+  if (DRAINS.includes(remedy)) return `kubectl drain ${node} --ignore-daemonsets`;
+  return CORDONS.includes(remedy) ? `kubectl cordon ${node}` : undefined;
+}
+
+const KINDS: Readonly<Record<string, string>> = { gpu: 'GPUs', pf: 'adapters', vf: 'virtual functions' };
+
+/** `GPU 0`, or `3 GPUs`. */
+export function subjectOf({ devices }: Pick<Finding, 'devices'>): string {
+  const [first] = devices;
+  const kinds = new Set(devices.map(({ kind }) => kind));
+  if (devices.length === 1) return first?.name ?? '';
+  return `${devices.length} ${kinds.size === 1 ? (KINDS[first?.kind ?? ''] ?? 'devices') : 'devices'}`;
+}
+
+/** `training/llm-0-1 is hit`. A fault that does not count yet has hit nobody. */
+export function hitText({ pods, appearance }: Pick<Finding, 'pods' | 'appearance'>): string | undefined {
+  const [first, ...others] = pods;
+  if (first === undefined || appearance === 'recovering') return undefined;
+  const who = others.length === 0 ? first : `${pods.length} pods`;
+  if (appearance === 'pending') return `${who} ${others.length === 0 ? 'holds' : 'hold'} it`;
+  return `${who} ${others.length === 0 ? 'is' : 'are'} hit`;
+}
+
+/** The first sentence of page and terminal. */
+export function sentenceOf(board: Pick<Board, 'devices' | 'node' | 'kubelet'>, [first]: readonly Finding[] = findingsOf(board)): string {
+  if (first === undefined) return wellText(board);
+  const { phrase, advice } = first;
+  const hit = hitText(first);
+  return `${subjectOf(first)} ${phrase}${hit === undefined ? '' : `, ${hit}`}${advice === undefined ? '' : `: ${advice}`}`;
+}
+
+export function wellText({ devices, kubelet }: Pick<Board, 'devices' | 'kubelet'>): string {
+  const { length } = devices;
+  const well = length === 0 ? 'No device was found' : length === 1 ? 'The device is healthy' : `All ${length} devices are healthy`;
+  return kubelet.state === 'answers' || kubelet.state === 'starts' ? well : `${well}, but the kubelet does not answer`;
+}
+
+/** The worst that needs an action. It gives the colour of the page and the icon of its tab. */
+export const worstOf = (findings: readonly Finding[]): Appearance => findings[0]?.appearance ?? 'healthy';
+
+/** Since when the first of the devices is so. */
+export const findingSince = ({ devices, lead }: Finding): string | undefined =>
+  devices.map((device) => (lead?.countsAt === undefined ? sinceOf(device) : undefined)).find((since) => since !== undefined);

@@ -1,0 +1,214 @@
+import { plotHtml, scaleOf, timeAxis } from '../../board/chart-html.ts';
+import { appearanceOf } from '../../board/device-view.ts';
+import { type Html, html } from '../../board/html.ts';
+import { nameOf } from '../../board/name.ts';
+import { commandHtml } from '../../board/overview-html.ts';
+import { devicePath } from '../../board/paths.ts';
+import { podLink, podsOf } from '../../board/row-html.ts';
+import { age, clock } from '../../board/state-html.ts';
+import { commandOf, DRAINS, phraseFor } from '../../board/summary.ts';
+import { metricTitle, readingText } from '../../board/units.ts';
+import { REMEDY_TEXTS } from '../../board/words.ts';
+import { holdersHit, type IncidentHolder, type IncidentRecord } from '../../incidents/record.ts';
+import { conditionName } from '../../model/condition-text.ts';
+import { chartsOf, lastValues, type Samples } from './charts.ts';
+import { inWords } from './incident-list.ts';
+import { card, document, facts, type PageFrame, table, titleHtml } from './page-parts.ts';
+
+/** After the fault, so much of the axis shows that it lasts. */
+const AFTER = 0.04;
+const LANES = 4;
+const LANE_HEIGHT = 68;
+
+/** Shows one record: what happened to what, who was hit and what to do; the ten minutes before on one axis; then the evidence. */
+export function incidentPage(record: IncidentRecord, frame: PageFrame): string {
+  const { id, time, device } = record;
+  const crumb = titleHtml(['/incidents', 'Incidents'], sentence(record), undefined);
+  const path = `/incidents/${encodeURIComponent(id)}`;
+  const body = html`${crumb}${verdict(record, frame)}
+${lanes(record)}
+<div class="two"><div class="stack">${card('Kernel log', kernel(record, frame.nowMs), 'lines that name the device')}${card('Who was hit', holders(record, frame.nowMs))}${wiped(record)}${later(record, frame)}</div>
+<div class="stack">${card('The device', identity(record))}<section class="card body"><p><br>${
+    frame.hasApi ? html`<a href="/api/incidents/${encodeURIComponent(id)}">Complete record as JSON</a> · ` : undefined
+  }<a href="${path}?as=text">As text, for a ticket</a></p></section></div></div>`;
+  return document(frame, {
+    title: `${nameOf(device)}, ${time.slice(0, 19).replace('T', ' ')}`,
+    at: '/incidents',
+    body,
+    json: `/api/incidents/${encodeURIComponent(id)}`,
+    liveness: 'none',
+  });
+}
+
+/** `GPU 0 was lost at 16:55:00 UTC, training/llm-0-1 was hit`. */
+function sentence(record: IncidentRecord): Html {
+  const { device, time, changes, after } = record;
+  const [lead] = after.conditions ?? [];
+  const first = changes[0]?.condition;
+  const phrase = lead !== undefined ? phraseFor(lead) : first !== undefined ? phraseFor({ type: first }) : `has become ${after.state}`;
+  const past = phrase.replace(/^is /, 'was ').replace(/^has /, 'had ');
+  const hit = podsOf(holdersHit(record));
+  const who =
+    hit.length === 0
+      ? undefined
+      : hit.length === 1 && hit[0] !== undefined
+        ? html`, ${podLink(hit[0])} was hit`
+        : `, ${hit.length} pods were hit`;
+  return html`<a href="${devicePath(device)}">${nameOf(device)}</a> ${past} at ${time.slice(11, 19)} UTC${who}`;
+}
+
+function verdict(record: IncidentRecord, { board, nowMs }: PageFrame): Html {
+  const { device, after, before, changes, time } = record;
+  const now = board?.devices.find(({ key }) => key === device.key);
+  const isOpen =
+    now !== undefined &&
+    now.health.since !== undefined &&
+    Date.parse(now.health.since) <= Date.parse(time) + 1_000 &&
+    now.health.state !== 'healthy';
+  const conditions = after.conditions ?? [];
+  const remedy = [...conditions, ...changes].find((one) => one.remedy !== 'none')?.remedy ?? 'none';
+  const pods = podsOf(holdersHit(record)).map(({ namespace, pod }) => `${namespace}/${pod}`);
+  const command = isOpen ? commandOf(remedy, board?.node, pods) : undefined;
+  const state = changes[0]?.to ?? after.state;
+  const mood = isOpen ? appearanceOf(now) : '';
+  return html`<section class="say ${mood}" aria-label="What to do"><div><p><b>${REMEDY_TEXTS[remedy] ?? 'No action is known.'}</b>${
+    DRAINS.includes(remedy) ? ' Keep this record first: a reset wipes the state below.' : undefined
+  }</p><p>${before.state} → <b>${state}</b>${conditions.map((one) => html` · ${inWords(conditionName(one))}: ${one.message}`)} · ${
+    isOpen ? html`it lasts, ${age(Date.parse(time), nowMs)}` : 'it ended'
+  }</p></div>${command === undefined ? undefined : commandHtml(command)}</section>`;
+}
+
+/** Verdict, kernel log, holders and readings over one axis of time. */
+function lanes(record: IncidentRecord): Html {
+  const { readings, time, kernel: log, holders: list, before, after, changes } = record;
+  const momentMs = Date.parse(time);
+  const samples: Samples = { times: readings.times.map((one) => Date.parse(one)), series: readings.series };
+  const [firstMs = momentMs - 60_000] = samples.times;
+  const fromMs = Math.min(firstMs, momentMs - 10_000);
+  const untilMs = momentMs + (momentMs - fromMs) * AFTER;
+  const x = (ms: number): string =>
+    `${Math.round(((Math.min(Math.max(ms, fromMs), untilMs) - fromMs) / (untilMs - fromMs)) * 10_000) / 100}%`;
+  const width = (from: number, until: number): string => `${Math.max(0.3, Number.parseFloat(x(until)) - Number.parseFloat(x(from)))}%`;
+  const state = changes[0]?.to ?? after.state;
+  const line = html`<line class="moment" x1="${x(momentMs)}" x2="${x(momentMs)}" y2="100%"/>`;
+  const lane = (name: string, note: string, drawing: Html): Html =>
+    html`<div class="lane"><div><b>${name}</b> <span class="soft">${note}</span></div>${drawing}</div>\n`;
+  const strip = html`<svg class="plot strip" height="28" role="img" aria-label="Verdict: ${before.state}, then ${state}"><rect class="${before.state}" x="0" y="8" width="${x(momentMs)}" height="10"/><rect class="${state}" x="${x(momentMs)}" y="8" width="${width(momentMs, untilMs)}" height="10"/>${line}</svg>`;
+  // Lines that stand too near for a label of their own share one.
+  const groups: { readonly ms: number; readonly numbers: number[] }[] = [];
+  for (const [at, one] of log.lines.entries()) {
+    const ms = one.time === undefined ? momentMs : Date.parse(one.time);
+    const near = groups.find((group) => Math.abs(group.ms - ms) < (untilMs - fromMs) / 40);
+    if (near === undefined) groups.push({ ms, numbers: [at + 1] });
+    else near.numbers.push(at + 1);
+  }
+  const numbersText = (list: readonly number[]): string => (list.length > 3 ? `${list[0]} to ${list.at(-1)}` : list.join(', '));
+  const marks = html`<svg class="plot" height="28" role="img" aria-label="${log.lines.length} lines of the kernel log"><line class="grid" x2="100%" y1="50%" y2="50%"/>${line}${groups.map(
+    ({ ms, numbers }) => html`<text class="moment" x="${x(ms)}" y="18" dx="-6" text-anchor="end">${numbersText(numbers)}</text>`,
+  )}</svg>`;
+  const held = html`<svg class="plot" height="28" role="img" aria-label="Held by ${list.map(({ pod }) => pod).join(', ')}">${list.map(
+    ({ pod, since, until }) => {
+      const [from, end] = [Date.parse(since), until === undefined ? untilMs : Date.parse(until)];
+      return html`<rect class="pod" x="${x(from)}" y="4" width="${width(from, end)}" height="18" rx="2"/><text x="${x(from)}" dx="6" y="17">${pod}</text>`;
+    },
+  )}${line}</svg>`;
+  const charts = chartsOf(samples, lastValues(samples), { fromMs, untilMs, fault: { fromMs: momentMs, state } }).slice(0, LANES);
+  return html`<section class="card" aria-label="Before the fault"><div class="head"><h2>The minutes before</h2><span class="soft">${samples.times.length} reads, all times in UTC</span></div>
+${lane('Verdict', '', strip)}${lane('Kernel log', `${log.lines.length} lines`, marks)}${lane('Held by', list.length === 0 ? 'no container' : '', held)}${charts.map(
+  (chart) => {
+    const [first] = chart.lines;
+    const last = first?.values.findLast((value) => value !== null) ?? undefined;
+    const text = last === undefined ? '' : chart.isRate ? `${readingText('_bytes_per_second', last)}` : readingText(chart.metric, last);
+    return lane(
+      chart.title,
+      [text, chart.limits[0]?.text].filter((one) => one !== undefined).join(', '),
+      plotHtml(chart, { high: scaleOf(chart).high * 1.12, ticks: [0], height: LANE_HEIGHT, momentMs }),
+    );
+  },
+)}<div class="lane"><div></div>${timeAxis(fromMs, untilMs, momentMs)}</div></section>`;
+}
+
+function kernel({ kernel: { lines, earlier, problem } }: IncidentRecord, nowMs: number): Html {
+  return html`<div class="body">${problem === undefined ? undefined : html`<p>The log was not read completely: ${problem}.</p>`}${
+    earlier === undefined ? undefined : html`<p class="soft">Earlier lines that name the device: ${earlier}.</p>`
+  }${lines.length === 0 && problem === undefined ? html`<p class="soft">No line names the device.</p>` : undefined}${lines.map(
+    ({ time, text }, at) =>
+      html`<p><span class="soft">${at + 1} ${time === undefined ? undefined : clock(time, nowMs)}</span> <code>${text}</code></p>`,
+  )}</div>`;
+}
+
+function holders(record: IncidentRecord, nowMs: number): Html {
+  const { holders: list, processes, processesReadAt } = record;
+  const hit = new Set<IncidentHolder>(holdersHit(record));
+  const running = processes.map(({ pid, name = 'unknown name', memoryUsedBytes, isStuck }) =>
+    [
+      name,
+      `pid ${pid}`,
+      memoryUsedBytes === undefined ? undefined : readingText('_bytes', memoryUsedBytes),
+      isStuck === true ? 'stuck in the kernel' : undefined,
+    ]
+      .filter((text) => text !== undefined)
+      .join(', '),
+  );
+  const rows = list.map((one) => {
+    const time =
+      one.until === undefined ? html`since ${clock(one.since, nowMs)}` : html`${clock(one.since, nowMs)} to ${clock(one.until, nowMs)}`;
+    return html`<td>${podLink(one)} <small>${one.container}</small></td><td>${hit.has(one) ? html`<b>${time}, hit</b>` : html`${time}, before the fault`}</td><td>${one.resource}</td>`;
+  });
+  return html`${rows.length === 0 ? html`<p class="body">No container held the device in the ten minutes before.</p>` : table(['Pod', 'Held it, UTC', 'Resource'], rows)}${
+    running.length === 0
+      ? undefined
+      : html`<div class="body"><p class="soft">Processes${processesReadAt === undefined ? undefined : html` at ${clock(processesReadAt, nowMs)}`}: ${running.join('; ')}</p></div>`
+  }`;
+}
+
+/** Counters and states that are gone after a reset; those that are 0 are only counted. */
+function wiped({ state, device: { family } }: IncidentRecord): Html | undefined {
+  const telling = state.filter(({ value }) => Number(value) !== 0);
+  if (state.length === 0) return undefined;
+  const rows = telling.map(
+    ({ metric, labels, value }) =>
+      [
+        metricTitle(metric.replace(`device_${family}_`, 'device_')),
+        `${readingText(metric, Number(value))} ${Object.values(labels).join(', ')}`,
+      ] as const,
+  );
+  return html`<details class="card" open><summary>State that a reset wipes <span class="soft">${telling.length} that are not 0, of ${state.length}</span></summary>${facts(rows)}</details>`;
+}
+
+/** What followed, and what other devices did. */
+function later({ changes, others, suppressed }: IncidentRecord, { board, nowMs }: PageFrame): Html | undefined {
+  const names = new Map(board?.devices.map(({ key, name }) => [key, name]));
+  const lines = [
+    ...changes.slice(1).map((one) => html`<p>${clock(one.time, nowMs)} ${one.to ?? ''} ${one.condition ?? one.reason}: ${one.message}</p>`),
+    ...others.map(
+      (one) =>
+        html`<p>${clock(one.time, nowMs)} ${names.get(one.device) ?? one.device} became ${one.to}${one.condition === undefined ? undefined : ` by ${one.condition}`}</p>`,
+    ),
+    ...(suppressed === undefined
+      ? []
+      : [html`<p>${suppressed.count} later changes have no record, because there were too many within one hour.</p>`]),
+  ];
+  return lines.length === 0 ? undefined : card('What followed', html`<div class="body">${lines}</div>`, 'also on other devices');
+}
+
+function identity({ device, host, agentVersion, readAt }: IncidentRecord): Html {
+  return facts([
+    [
+      'Model',
+      [device.model?.toLowerCase().startsWith((device.vendor ?? ' ').toLowerCase()) === true ? undefined : device.vendor, device.model]
+        .filter((text) => text !== undefined)
+        .join(' '),
+    ],
+    ['Serial number', device.serial],
+    ['PCI address', device.pciAddress],
+    ['UUID', device.uuid],
+    ['Id', device.id === device.uuid ? undefined : device.id],
+    ['Driver', [device.driver, device.driverVersion].filter((text) => text !== undefined).join(' ')],
+    ['Firmware', device.firmware],
+    ['Machine', [host.manufacturer, host.model].filter((text) => text !== undefined).join(' ')],
+    ['Kernel', host.kernel],
+    ['Agent', agentVersion],
+    ['Last read', readAt === undefined ? undefined : `${readAt.slice(0, 19).replace('T', ' ')} UTC`],
+  ]);
+}
