@@ -227,6 +227,13 @@ export const conditions = named({
     source:
       'NVML nvmlDeviceGetNvLinkState; not while MIG is on. A link that is down since the boot is not judged, unless no link is up and the other GPUs show that some must be: many boards have such links',
   },
+  NvLinkSlow: {
+    ...LINK,
+    reasons: ['SlowerThanOthers'],
+    meaning: 'An NVLink was trained at a lower speed than the fastest link of the GPU, or than before.',
+    remedy: 'reset',
+    source: 'NVML field 164; the links of a GPU have one speed. Not while MIG is on',
+  },
   NvLinkErrorRate: {
     class: 'self-clearing',
     severity: 'degraded',

@@ -64,7 +64,19 @@ function links(gpu: GpuSample, all: readonly GpuSample[]): readonly Finding[] {
   const judgement = { instance: 'all', message, level: up > 0, ...(isUnlikeOthers && { atLeast: true }), severity: 'fatal' } as const;
   const reason = isUnlikeOthers ? 'DownUnlikeOthers' : 'DownAfterUp';
   const whole = isComplete || up > 0 ? [raise(conditions.NvLinkDown, reason, judgement)] : [];
-  return up === 0 ? whole : [...whole, ...errorRate(read), ...read.flatMap(link), ...(isComplete ? withoutErrors(read) : [])];
+  return up === 0
+    ? whole
+    : [...whole, ...errorRate(read), ...read.flatMap(link), ...slow(read), ...(isComplete ? withoutErrors(read) : [])];
+}
+
+/** A link is compared with the fastest one of its GPU, and with its own highest speed. */
+function slow(read: readonly LinkSample[]): readonly Finding[] {
+  const fastest = Math.max(...read.map(({ bytesPerSecond = 0 }) => bytesPerSecond));
+  return read.flatMap(({ number, end, bytesPerSecond: level }) => {
+    if (level === undefined) return [];
+    const message = `nvlink${number}${end === undefined ? '' : ` to ${end}`} runs at ${level / 1e9} GB/s, the fastest link at ${fastest / 1e9} GB/s`;
+    return [raise(conditions.NvLinkSlow, 'SlowerThanOthers', { instance: `nvlink${number}`, message, level, atLeast: fastest })];
+  });
 }
 
 /** One finding for all links: when they fail, they mostly fail together. A link that is up and was not read may be one of them. */

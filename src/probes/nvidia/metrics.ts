@@ -38,6 +38,7 @@ export const metrics = {
   pcieGenerationMax: measured(shared.pcieGenerationMax, 'nvidia-smi pci/pci_gpu_link_info/pcie_gen/max_link_gen'),
   pcieReplays: measured(shared.pcieReplays, 'nvidia-smi pci/replay_counter'),
   linkUp: measured(shared.linkUp, 'NVML nvmlDeviceGetNvLinkState; port nvlink0 and on; not by nvidia-smi'),
+  linkSpeed: measured(shared.linkSpeed, 'NVML field 164 of a link that is up, one direction; not by nvidia-smi'),
   transmittedBytes: measured(
     shared.transmittedBytes,
     'NVML fields 138 (NVLink before 5), 202 (NVLink 5) of a link, 197 of port pcie where it has 64 bits; not by nvidia-smi',

@@ -154,10 +154,11 @@ const countReading = ({ severity, location, count }: EccCount): readonly Reading
 
 const plain = (value: bigint): Value => (value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value);
 
-function linkReadings({ number, isUp, transmittedBytes, receivedBytes, errors = {} }: LinkSample): readonly Reading[] {
+function linkReadings({ number, isUp, bytesPerSecond, transmittedBytes, receivedBytes, errors = {} }: LinkSample): readonly Reading[] {
   const port = `nvlink${number}`;
   return [
     reading(metrics.linkUp, Number(isUp), { port }),
+    ...one(metrics.linkSpeed, bytesPerSecond, { port }),
     ...one(metrics.transmittedBytes, transmittedBytes, { port }),
     ...one(metrics.receivedBytes, receivedBytes, { port }),
     ...Object.entries(errors).map(([kind, count]) => reading(metrics.nvlinkErrors, count, { port, kind })),

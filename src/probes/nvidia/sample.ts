@@ -187,6 +187,7 @@ export interface ProcessSample {
 export interface LinkSample {
   readonly number: number;
   readonly isUp: boolean;
+  readonly bytesPerSecond?: number | undefined;
   readonly transmittedBytes?: number | undefined;
   readonly receivedBytes?: number | undefined;
   /** Counters by kind. */

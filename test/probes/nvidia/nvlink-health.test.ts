@@ -12,6 +12,7 @@ const EVERY_MS = 30_000;
 const NVLINK: readonly string[] = [
   'NvLinkDown',
   'NvLinkErrorRate',
+  'NvLinkSlow',
   'NvLinkErrors',
   'NvLinkRecoveries',
   'NvLinkPeerLost',
@@ -281,6 +282,33 @@ describe('NvLinkErrors and NvLinkRecoveries', () => {
     }
     const [state = ''] = await run.pass(minutes(1));
     expect(state.replaceAll('/nvlink7', '')).toBe(raised === '' ? 'healthy' : `degraded ${raised.replaceAll(/(\w+)/g, '$1 degraded')}`);
+  });
+});
+
+describe('NvLinkSlow', () => {
+  const speeds = (...perLink: readonly (number | undefined)[]): ScriptedNode => ({
+    gpus: [
+      {
+        ...hopper(0, links(perLink.length)),
+        fields: Object.fromEntries(perLink.flatMap((speed, link) => (speed === undefined ? [] : [[`164 ${link}`, speed]]))),
+      },
+    ],
+  });
+
+  it('is a link that was trained slower than the others, or than before', async () => {
+    const run = agent(speeds(26_562, 26_562, 13_281));
+    expect(await run.pass(minutes(3))).toEqual(['degraded NvLinkSlow/nvlink2 degraded']);
+    run.write(speeds(26_562, 26_562, 26_562));
+    expect(await run.pass(minutes(5))).toEqual(['healthy']);
+    run.write(speeds(13_281, 13_281, 13_281));
+    expect(await run.pass(minutes(3))).toEqual([
+      'degraded NvLinkSlow/nvlink0 degraded NvLinkSlow/nvlink1 degraded NvLinkSlow/nvlink2 degraded',
+    ]);
+  });
+
+  it('is no link whose speed the driver does not tell, or tells as 0', async () => {
+    const run = agent(speeds(26_562, undefined, 0));
+    expect(await run.pass(minutes(3))).toEqual(['healthy']);
   });
 });
 

@@ -19,6 +19,9 @@ const KIBIBYTE = 1_024;
 
 /** Fields of a link. Their scope is the number of the link. Generations before NVLink 5 count in KiB, NVLink 5 in bytes. */
 const TRAFFIC = { sentKibibytes: 138, receivedKibibytes: 139, sentBytes: 202, receivedBytes: 204 };
+/** `NVML_FI_DEV_NVLINK_GET_SPEED`: of one direction, in MB/s. A recorded answer of an older agent has 0 for it. */
+const SPEED = 164;
+const MEGABYTE = 1_000_000;
 /** Error fields of NVLink 5. `effective`: errors that are left after forward error correction; `symbol`: errors that no retransmission repaired. */
 const ERROR_FIELDS = {
   malformed: 206,
@@ -140,7 +143,7 @@ export function readLinks(gpu: Device, expected = 0): LinksRead {
 }
 
 function readFields(gpu: Device, number: number, counted: Counted): Omit<LinkSample, 'number' | 'isUp'> {
-  const ids = [...Object.values(TRAFFIC), ...Object.values(ERROR_FIELDS)];
+  const ids = [...Object.values(TRAFFIC), ...Object.values(ERROR_FIELDS), SPEED];
   const values = fieldValues(
     gpu,
     ids.map((id) => ({ id, scope: number })),
@@ -154,7 +157,9 @@ function readFields(gpu: Device, number: number, counted: Counted): Omit<LinkSam
     const value = field(id);
     return value === undefined ? [] : [[kind, value] as const];
   });
+  const speed = field(SPEED) ?? 0;
   return {
+    ...(speed > 0 && { bytesPerSecond: speed * MEGABYTE }),
     transmittedBytes: field(TRAFFIC.sentBytes) ?? bytes(field(TRAFFIC.sentKibibytes)),
     receivedBytes: field(TRAFFIC.receivedBytes) ?? bytes(field(TRAFFIC.receivedKibibytes)),
     errors: { ...counted, ...Object.fromEntries(errors) },
