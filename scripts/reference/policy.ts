@@ -1,4 +1,4 @@
-import { policyTable } from '../../src/cli/health/policy-text.ts';
+import { policyTable } from '../../src/cli/config.ts';
 import { explainPolicy } from '../../src/health/policy/explain-policy.ts';
 import type { HealthPolicy } from '../../src/health/policy/policy.ts';
 import { cell } from './markdown.ts';

@@ -30,7 +30,12 @@ const CASES: readonly (readonly [string, string, string, RegExp])[] = [
   ['a file whose read triggers something', 'file: queue#/jobs', 'file: reset', /must not be read/],
   ['a debug file', 'file: queue#/jobs', 'file: /sys/kernel/debug/acme/stats', /must not be read/],
   ['too many wildcards', 'file: queue#/jobs', 'file: a*b*c*d*e/jobs', /3 wildcards at most/],
-  ['a condition without a judge', 'equals: [failed]', 'latched: true', /exactly one of "above", "below", "equals", "bits", "growth", "log"/],
+  [
+    'a condition without a judge',
+    'equals: [failed]',
+    'latched: true',
+    /exactly one of "above", "below", "equals", "bits", "growth", "log"/,
+  ],
   ['an unknown remedy', 'remedy: reset', 'remedy: pray', /must be one of none, reset/],
   ['a duration without a unit', 'growth: { above: 0, within: 24h }', 'growth: { above: 0, within: 60 }', /within must be a string/],
   ['a long duration', 'growth: { above: 0, within: 24h }', 'growth: { above: 0, within: 999999999d }', /must not exceed 30d/],
