@@ -1,4 +1,4 @@
-import { entries, list, record, type SavedSchema, SPAN, TEXT, TIME } from '../host/fs/saved-schema.ts';
+import { entries, list, type SavedSchema, SPAN, shape, TEXT, TIME } from '../host/fs/saved-schema.ts';
 import { restoredValue } from '../model/metric.ts';
 import type { ContainerUsage } from '../model/usage.ts';
 import { MOST_ENDED } from './container-account.ts';
@@ -17,7 +17,7 @@ const VALUE = { type: ['number', 'string'], pattern: '^\\d{1,40}$', minimum: 0 }
 const TEXTS = entries(TEXT, MOST_NAMES);
 
 /** `ContainerUsage` as JSON, in the saved state and in a line of the ledger. */
-export const CONTAINER_USAGE = record(
+export const CONTAINER_USAGE = shape(
   {
     ...{ namespace: TEXT, pod: TEXT, container: TEXT, resource: TEXT, device: TEXT, sinceMs: TIME },
     ...{ allocatedSeconds: SECONDS, shareSeconds: SECONDS, idleSeconds: SECONDS, unobservedSeconds: SECONDS },
@@ -35,12 +35,12 @@ export const CONTAINER_USAGE = record(
       isNew: { const: true },
     },
     ...{ energyJoules: AMOUNT, energyEstimatedJoules: AMOUNT, memoryByteSeconds: AMOUNT, receivedBytes: VALUE, transmittedBytes: VALUE },
-    counters: list(record({ metric: TEXT, value: VALUE }, { labels: TEXTS, last: VALUE }), MOST_NAMES),
+    counters: list(shape({ metric: TEXT, value: VALUE }, { labels: TEXTS, last: VALUE }), MOST_NAMES),
   },
 );
 
 /** `DeviceUsage` as JSON, in both. */
-export const DEVICE_USAGE = record(
+export const DEVICE_USAGE = shape(
   {
     ...{ device: TEXT, sinceMs: TIME },
     ...{ allocatedSeconds: SECONDS, unallocatedSeconds: SECONDS, unhealthySeconds: SECONDS, unobservedSeconds: SECONDS },
@@ -48,20 +48,20 @@ export const DEVICE_USAGE = record(
   { beganAs: TEXT, endedAtMs: TIME, model: TEXT, parent: TEXT },
 );
 
-const ended = (usage: SavedSchema): SavedSchema => record({ usage, ageMs: SPAN, endedForMs: SPAN });
+const ended = (usage: SavedSchema): SavedSchema => shape({ usage, ageMs: SPAN, endedForMs: SPAN });
 
 /** What a saved usage is. */
-export const USAGE_SCHEMA = record(
+export const USAGE_SCHEMA = shape(
   {
     savedAtMs: TIME,
     sinceBootMs: SPAN,
-    accounts: record({
+    accounts: shape({
       devices: entries(
-        record({ usage: DEVICE_USAGE, identity: record({}), facts: record({}) }, { former: record({ uid: TEXT, pod: TEXT }) }),
+        shape({ usage: DEVICE_USAGE, identity: shape({}), facts: shape({}) }, { former: shape({ uid: TEXT, pod: TEXT }) }),
         MOST_ACCOUNTS,
       ),
       active: entries(
-        record({ name: TEXT, usage: CONTAINER_USAGE, ids: TEXTS, ageMs: SPAN, pendingMs: SPAN, seenAgoMs: SPAN }, { run: TEXT }),
+        shape({ name: TEXT, usage: CONTAINER_USAGE, ids: TEXTS, ageMs: SPAN, pendingMs: SPAN, seenAgoMs: SPAN }, { run: TEXT }),
         MOST_ACCOUNTS,
       ),
       ended: entries(ended(CONTAINER_USAGE), 2 * MOST_ENDED),
@@ -70,7 +70,7 @@ export const USAGE_SCHEMA = record(
   },
   {
     waiting: entries(
-      record({}, { usualBytes: { type: 'number' }, stepSeconds: SECONDS, lastProgressMs: TIME, longestWaitMs: SPAN, run: TEXT }),
+      shape({}, { usualBytes: { type: 'number' }, stepSeconds: SECONDS, lastProgressMs: TIME, longestWaitMs: SPAN, run: TEXT }),
       MOST_ACCOUNTS,
     ),
   },

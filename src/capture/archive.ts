@@ -2,6 +2,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { Ajv } from 'ajv';
 import { parseJson } from '../host/documents/json.ts';
 import type { Bounds } from '../host/documents/kind.ts';
+import { entries, list, type SavedSchema, shape } from '../host/fs/saved-schema.ts';
 import { type Capture, FORMAT, isTreePath } from './format.ts';
 
 /** Limits of an archive that somebody else made: bytes without compression; paths, outputs and answers; levels. */
@@ -59,13 +60,8 @@ const string = { type: 'string' } as const;
 const number = { type: 'number' } as const;
 const integer = { type: 'integer' } as const;
 const errorName = { type: 'string', pattern: '^[A-Za-z-]{1,32}$' } as const;
-const texts = { type: 'object', additionalProperties: string } as const;
-const list = (items: object) => ({ type: 'array', items });
-const record = (properties: object, ...optional: readonly string[]) => ({
-  type: 'object',
-  required: Object.keys(properties).filter((name) => !optional.includes(name)),
-  properties,
-});
+const texts = entries(string, ARCHIVE_BOUNDS.mostEntries);
+const all = (items: SavedSchema) => list(items, ARCHIVE_BOUNDS.mostEntries);
 const entry = {
   type: 'object',
   properties: { file: string, base64: string, link: string, error: errorName, directory: { const: true } },
@@ -75,33 +71,25 @@ const entry = {
 };
 const signal = { type: 'string', pattern: '^SIG[A-Z0-9]{1,12}$' };
 const exitCode = { type: 'integer', minimum: 0, maximum: 255 };
-const output = { program: string, args: list(string), stdout: string, stderr: string };
-const failed = record({ code: { type: 'integer', minimum: 1, maximum: 16 }, details: string, errno: errorName }, 'errno');
-const read = record({
+const output = { program: string, args: all(string), stdout: string, stderr: string };
+const failed = shape({ code: { type: 'integer', minimum: 1, maximum: 16 }, details: string }, { errno: errorName });
+const read = shape({
   atMs: { type: 'number', minimum: 0 },
   wallMs: { type: 'number', minimum: 0, maximum: 8.64e15 },
-  tree: { type: 'object', additionalProperties: entry },
-  kernelLog: list(string),
-  commands: list(record({ ...output, exitCode, signal, failure: string }, 'exitCode', 'signal', 'failure')),
-  library: list(
-    record(
-      {
-        symbol: string,
-        types: string,
-        values: list(string),
-        memory: list(record({ at: number, before: string, after: string })),
-        code: integer,
-        event: integer,
-      },
-      'code',
-      'event',
+  tree: entries(entry, ARCHIVE_BOUNDS.mostEntries),
+  kernelLog: all(string),
+  commands: all(shape(output, { exitCode, signal, failure: string })),
+  library: all(
+    shape(
+      { symbol: string, types: string, values: all(string), memory: all(shape({ at: number, before: string, after: string })) },
+      { code: integer, event: integer },
     ),
   ),
-  requests: list(record({ method: string, answer: string, error: failed }, 'answer', 'error')),
+  requests: all(shape({ method: string }, { answer: string, error: failed })),
 });
 const ajv = new Ajv({ strict: false });
 const isCapture = ajv.compile<Capture>(
-  record({
+  shape({
     format: number,
     agentVersion: string,
     node: string,
@@ -109,6 +97,6 @@ const isCapture = ajv.compile<Capture>(
     options: texts,
     parts: { type: 'object' },
     page: string,
-    reads: { ...list(read), minItems: 2, maxItems: 2 },
+    reads: { ...list(read, 2), minItems: 2 },
   }),
 );

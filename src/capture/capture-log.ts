@@ -22,7 +22,7 @@ const ABSENT: readonly string[] = ['ENOENT', 'ENOTDIR'];
 type TreeObservation = Extract<Observation, { readonly kind: 'file' | 'error' | 'directory' | 'link' | 'present' | 'absent' }>;
 
 /** Directory or file on the machine for one place of a capture. */
-export interface Place {
+export interface CapturedPlace {
   readonly name: PlaceName;
   /** Absolute path, without a slash at its end. */
   readonly path: string;
@@ -30,7 +30,7 @@ export interface Place {
 
 /** Keeps the latest of all that was read. */
 export class CaptureLog {
-  readonly #places: readonly Place[];
+  readonly #places: readonly CapturedPlace[];
   readonly #tree = new Map<string, Entry>();
   readonly #commands = new Map<string, CapturedCommand>();
   readonly #library = new Map<string, CapturedCall>();
@@ -39,7 +39,7 @@ export class CaptureLog {
   #events = 0;
 
   /** When two places contain a path, the place with the longer path is used. */
-  constructor(places: readonly Place[]) {
+  constructor(places: readonly CapturedPlace[]) {
     this.#places = places.filter(({ path }) => path !== '').sort((a, b) => b.path.length - a.path.length);
   }
 

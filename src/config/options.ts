@@ -6,6 +6,6 @@ export const configOptions = {
 };
 
 /** Options `--family.<name>`. */
-export const familyOptions = {
+export const declarationOptions = {
   dir: stringOption('/etc/device-agent/families.d', 'Directory of declarations of device families, YAML files. Empty: none is read.'),
 };

@@ -10,14 +10,14 @@ import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { healthFeedOptions, webConfigOptions, webOptions } from '../server/options.ts';
 import { stallOptions } from '../waiting/options.ts';
-import { configOptions, familyOptions } from './options.ts';
+import { configOptions, declarationOptions } from './options.ts';
 import type { OptionSection } from './registry.ts';
 
 /** Every part of the agent that has options, and the path of its options. */
 const parts = (families: readonly DeviceFamily[]): readonly OptionSection[] => [
   { path: 'config', title: 'Configuration', options: configOptions, inFile: false },
   { path: 'path', title: 'Paths of the node', options: pathOptions },
-  { path: 'family', title: 'Declared device families', options: familyOptions },
+  { path: 'family', title: 'Declared device families', options: declarationOptions },
   { path: 'podresources', title: 'Kubelet', options: podResourcesOptions },
   {
     path: 'podsapi',

@@ -8,7 +8,7 @@ import { packCapture, unpackCapture } from '../../src/capture/archive.ts';
 import type { Capture } from '../../src/capture/format.ts';
 import { redactCapture } from '../../src/capture/redaction/redact.ts';
 import { captureTarget } from '../../src/cli/capture/file.ts';
-import { pageDifference, seriesOf } from '../../src/cli/replay/replay.ts';
+import { pageDifference, seriesLines } from '../../src/cli/replay/replay.ts';
 import { simulatedFamilies } from '../../src/sim/families.ts';
 import { SimulatedNode } from '../../src/sim/node.ts';
 import { type SimulationOptions, simulationOptions } from '../../src/sim/options.ts';
@@ -25,7 +25,7 @@ const SIZE = {
   'pod-change': 100_000,
 } as unknown as SimulationOptions;
 const PORT = 'mlx5_1/ports/1/counters/port_rcv_data';
-const valuesOf = (page: string, series: RegExp): readonly string[] => seriesOf(page).filter((line) => series.test(line));
+const valuesOf = (page: string, series: RegExp): readonly string[] => seriesLines(page).filter((line) => series.test(line));
 
 describe('a capture of the simulated node', () => {
   let node: SimulatedNode;

@@ -1,4 +1,4 @@
-import { record, schemaCheck, TEXT, TIME } from '../../host/fs/saved-schema.ts';
+import { schemaCheck, shape, TEXT, TIME } from '../../host/fs/saved-schema.ts';
 import { type PodFacts, podName } from '../../model/pod-resources.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { ContainerUsage, DeviceUsage } from '../../model/usage.ts';
@@ -70,7 +70,7 @@ function short(_key: string, value: unknown): unknown {
   return typeof value === 'number' ? Math.round(value * 1_000) / 1_000 : value;
 }
 
-const FACTS = record({ atMs: TIME, family: TEXT }, { model: TEXT, parent: TEXT });
+const FACTS = shape({ atMs: TIME, family: TEXT }, { model: TEXT, parent: TEXT });
 const CONTAINER = { allOf: [FACTS, CONTAINER_USAGE] };
 const DEVICE = { allOf: [FACTS, DEVICE_USAGE] };
 

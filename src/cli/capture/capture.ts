@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { openReader } from '../../agent/agent.ts';
 import { refreshOptions } from '../../agent/options.ts';
 import { packCapture } from '../../capture/archive.ts';
-import type { Place } from '../../capture/capture-log.ts';
+import type { CapturedPlace } from '../../capture/capture-log.ts';
 import { CaptureLog } from '../../capture/capture-log.ts';
 import type { CapturedRead } from '../../capture/format.ts';
 import { type Capture, DIRECTORY_OPTION, FORMAT, KERNEL_LOG, KERNEL_LOG_OPTION } from '../../capture/format.ts';
@@ -103,7 +103,7 @@ const withoutAllocation = (resources: unknown): unknown =>
   (resources as readonly Readonly<Record<string, unknown>>[]).map(({ allocation: _, ...resource }) => resource);
 
 /** Directories and files of which a capture keeps what is read. */
-function placesOf(configuration: Configuration): readonly Place[] {
+function placesOf(configuration: Configuration): readonly CapturedPlace[] {
   const text = (key: string): string => String(configuration.setting(key).value).replace(/\/+$/, '');
   const log = text(KERNEL_LOG_OPTION);
   const directories = configuration.settings.filter(({ entry }) => DIRECTORY_OPTION.test(entry.key));
@@ -116,7 +116,7 @@ function placesOf(configuration: Configuration): readonly Place[] {
     { name: 'kubelet/checkpoint', path: text('podresources.checkpoint') },
     { name: 'claims', path: text('dra.metadata-dir') },
     { name: KERNEL_LOG, path: log.startsWith('/') ? log : '' },
-    ...directories.map(({ entry }): Place => ({ name: `directory/${entry.key}`, path: text(entry.key) })),
-    ...cdi.map((path, index): Place => ({ name: `cdi${index}`, path })),
+    ...directories.map(({ entry }): CapturedPlace => ({ name: `directory/${entry.key}`, path: text(entry.key) })),
+    ...cdi.map((path, index): CapturedPlace => ({ name: `cdi${index}`, path })),
   ];
 }

@@ -8,7 +8,7 @@ import type { Flags } from '../../config/configuration.ts';
 import type { Registry } from '../../config/registry.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import { bindGrpc, makeRenamedSocket } from '../../sim/kubelet/sockets.ts';
-import { release, writeTree } from './tree.ts';
+import { endReads, writeTree } from './tree.ts';
 
 /**
  * Options of the captured agent that a replay takes over. The archive is of somebody else, so it must not choose addresses, files and
@@ -92,15 +92,15 @@ export class ReplayedNode {
   }
 
   /** Lets the reads that hang return. */
-  release(): void {
-    release(this.#pipes);
+  endReads(): void {
+    endReads(this.#pipes);
     this.#pipes = [];
   }
 
   /** Stops everything and removes the directory. */
   stop(): void {
     this.#kubelet.stop();
-    this.release();
+    this.endReads();
     rmSync(this.root, { recursive: true, force: true });
   }
 

@@ -49,7 +49,7 @@ export async function playCapture(
       clock.moveTo(capture.reads[at].wallMs, capture.reads[at].atMs);
       await reader.read();
     }
-    node.release();
+    node.endReads();
     return { page: reader.page(), isStuck: !(await reader.close()) };
   } finally {
     node.stop();
@@ -69,7 +69,7 @@ const MOST_LINES = 200;
 const TIMES = /^\w+_timestamp_seconds(?=[{ ])/;
 
 /** Series of a page without comments, sorted. */
-export const seriesOf = (page: string): readonly string[] =>
+export const seriesLines = (page: string): readonly string[] =>
   page
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#') && !TIMES.test(line))
@@ -77,7 +77,7 @@ export const seriesOf = (page: string): readonly string[] =>
 
 /** Lines that differ, `-` expected and `+` found; empty when the pages are equal. Comments and times do not count. */
 export function pageDifference(expected: string, found: string): readonly string[] {
-  const [before, after] = [seriesOf(expected), seriesOf(found)];
+  const [before, after] = [seriesLines(expected), seriesLines(found)];
   const [inBefore, inAfter] = [new Set(before), new Set(after)];
   const lines = [
     ...before.filter((line) => !inAfter.has(line)).map((line) => `-${line}`),

@@ -38,7 +38,7 @@ export function writeTree(root: string, { tree, kernelLog }: CapturedRead, logPa
 }
 
 /** Lets the reads of pipes end. Opening a pipe for reading and writing never waits, and gives its readers an end of file at the close. */
-export function release(pipes: readonly string[]): void {
+export function endReads(pipes: readonly string[]): void {
   for (const path of pipes) closeSync(openSync(path, 'r+'));
 }
 

@@ -1,7 +1,7 @@
 import { readUntrustedFile } from '../../host/fs/untrusted-file.ts';
 import type { Environment } from '../environment.ts';
 import { CONFIG_LIMITS } from '../file-text.ts';
-import { familyOptions } from '../options.ts';
+import { declarationOptions } from '../options.ts';
 import type { FamilyDirectory } from './family-directory.ts';
 
 const [DIRECTORY, FILE] = ['family.dir', 'config.file'];
@@ -12,7 +12,7 @@ const [DIRECTORY, FILE] = ['family.dir', 'config.file'];
  */
 export async function familyDirectory(args: readonly string[], environment: Environment): Promise<FamilyDirectory> {
   const given = early(DIRECTORY, args, environment) ?? (await fromFile(early(FILE, args, environment) ?? ''));
-  const usual = String(familyOptions.dir.default);
+  const usual = String(declarationOptions.dir.default);
   // A printed configuration names the default too, and it still may be absent.
   return given === undefined || given === usual ? { path: usual, isGiven: false } : { path: given, isGiven: true };
 }

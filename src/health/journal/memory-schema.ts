@@ -1,4 +1,4 @@
-import { entries, list, record, TEXT, TIME } from '../../host/fs/saved-schema.ts';
+import { entries, list, shape, TEXT, TIME } from '../../host/fs/saved-schema.ts';
 
 /** Devices of all families that one node can have, with those that are kept after they are gone. */
 const MOST_DEVICES = 16_384;
@@ -13,11 +13,11 @@ const COUNTS = entries(COUNT, MOST_NAMES);
 const STATE = { enum: ['healthy', 'degraded', 'unhealthy', 'unknown'] };
 const TEXTS = list(TEXT, MOST_TEXTS);
 
-const DEVICE = record({ family: TEXT, id: TEXT, kind: TEXT, aliases: TEXTS }, { parent: TEXT, pciAddress: TEXT, uuid: TEXT });
+const DEVICE = shape({ family: TEXT, id: TEXT, kind: TEXT, aliases: TEXTS }, { parent: TEXT, pciAddress: TEXT, uuid: TEXT });
 
-const HOLDERS = list(record({ namespace: TEXT, pod: TEXT }), MOST_TEXTS);
+const HOLDERS = list(shape({ namespace: TEXT, pod: TEXT }), MOST_TEXTS);
 
-const CONDITION = record(
+const CONDITION = shape(
   {
     type: TEXT,
     phase: { enum: ['pending', 'active', 'recovering'] },
@@ -29,20 +29,20 @@ const CONDITION = record(
   { instance: TEXT, severity: TEXT, remedy: TEXT, causedBy: TEXT, holders: HOLDERS, unverifiedSinceMs: TIME },
 );
 
-const RATE = record({
+const RATE = shape({
   value: { type: 'number', minimum: 0 },
   atMs: TIME,
   points: { ...list({ type: 'array', items: { type: 'number' }, minItems: 2 }, MOST_NAMES), minItems: 1 },
 });
 
-const INCIDENTS = list(record({ state: STATE, count: COUNT, lastMs: TIME }, { condition: TEXT }), MOST_NAMES);
-const PROBATION = record({ sinceMs: TIME }, { condition: TEXT, busyMs: { type: 'number', minimum: 0 }, readAtMs: TIME });
+const INCIDENTS = list(shape({ state: STATE, count: COUNT, lastMs: TIME }, { condition: TEXT }), MOST_NAMES);
+const PROBATION = shape({ sinceMs: TIME }, { condition: TEXT, busyMs: { type: 'number', minimum: 0 }, readAtMs: TIME });
 
-const MEMORY = record(
+const MEMORY = shape(
   {
     device: DEVICE,
     listedAtMs: TIME,
-    verdict: record({ state: STATE, sinceMs: TIME }),
+    verdict: shape({ state: STATE, sinceMs: TIME }),
     transitions: COUNTS,
     conditions: entries(CONDITION, MOST_NAMES),
     rates: entries(RATE, MOST_NAMES),
@@ -51,27 +51,27 @@ const MEMORY = record(
   {
     readAtMs: TIME,
     missingSinceMs: TIME,
-    levels: record({ highest: entries({ type: 'number' }, MOST_NAMES) }),
-    user: record({ pods: HOLDERS }, { endedAtMs: TIME }),
+    levels: shape({ highest: entries({ type: 'number' }, MOST_NAMES) }),
+    user: shape({ pods: HOLDERS }, { endedAtMs: TIME }),
     unchecked: TEXTS,
     incidents: INCIDENTS,
     probation: PROBATION,
   },
 );
 
-const EVENT = record(
+const EVENT = shape(
   { id: COUNT, timeMs: TIME, device: TEXT, family: TEXT, transition: TEXT, reason: TEXT, message: TEXT, remedy: TEXT, holders: HOLDERS },
   { condition: TEXT, instance: TEXT, severity: TEXT, from: STATE, to: STATE },
 );
 
-const PLACE = record({ seq: { type: 'number' }, usec: { type: 'number' } });
-const HOLDER = record({ holder: record({ namespace: TEXT, pod: TEXT, container: TEXT }), fromMs: TIME }, { uid: TEXT, untilMs: TIME });
+const PLACE = shape({ seq: { type: 'number' }, usec: { type: 'number' } });
+const HOLDER = shape({ holder: shape({ namespace: TEXT, pod: TEXT, container: TEXT }), fromMs: TIME }, { uid: TEXT, untilMs: TIME });
 const FAULT_COUNTS = entries(COUNT, MOST_NAMES);
-const REPEAT = record(
+const REPEAT = shape(
   { type: TEXT, reason: TEXT, message: TEXT, seen: list({ type: 'array', items: [TIME, TEXT], minItems: 2 }, MOST_NAMES) },
   { instance: TEXT, remedy: TEXT },
 );
-const FAULTS = record(
+const FAULTS = shape(
   {
     marks: entries(PLACE, MOST_NAMES),
     byEvents: entries(list({ type: 'array', items: TIME, minItems: 2 }, MOST_NAMES), MOST_NAMES),
@@ -81,27 +81,27 @@ const FAULTS = record(
   },
   { answeredAtMs: TIME, repeats: entries(list(REPEAT, MOST_NAMES), MOST_DEVICES) },
 );
-const FAULT = record(
+const FAULT = shape(
   {
     ...{ id: TEXT, device: TEXT, type: TEXT, code: TEXT, reason: TEXT, severity: TEXT, remedy: TEXT, message: TEXT, blame: TEXT },
     ...{ timeMs: TIME, lastMs: TIME, count: COUNT, toldCount: COUNT, lines: TEXTS, holders: HOLDERS },
   },
-  { process: record({ pid: COUNT }, { containerId: TEXT }) },
+  { process: shape({ pid: COUNT }, { containerId: TEXT }) },
 );
 
-const HUNG = list(record({ kind: { enum: ['file', 'call'] }, path: TEXT }), MOST_TEXTS);
+const HUNG = list(shape({ kind: { enum: ['file', 'call'] }, path: TEXT }), MOST_TEXTS);
 
 /** What a saved health state is. */
-export const MEMORY_SCHEMA = record(
+export const MEMORY_SCHEMA = shape(
   { judgedAtMs: TIME, lastEventId: COUNT, devices: entries(MEMORY, MOST_DEVICES), events: list(EVENT, MOST_EVENTS) },
   {
     faults: FAULTS,
     faultList: list(FAULT, MOST_EVENTS),
     hung: entries(HUNG, MOST_NAMES),
     completed: TEXTS,
-    past: entries(record({ device: DEVICE, listedAtMs: TIME }, { incidents: INCIDENTS, probation: PROBATION }), MOST_DEVICES),
-    watched: record({
-      spans: list(record({ fromMs: TIME, untilMs: TIME }), MOST_TEXTS),
+    past: entries(shape({ device: DEVICE, listedAtMs: TIME }, { incidents: INCIDENTS, probation: PROBATION }), MOST_DEVICES),
+    watched: shape({
+      spans: list(shape({ fromMs: TIME, untilMs: TIME }), MOST_TEXTS),
       since: entries(TIME, MOST_TEXTS),
     }),
   },

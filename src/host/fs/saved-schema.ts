@@ -13,7 +13,7 @@ export const SPAN = { type: 'number', minimum: -1, maximum: 8.64e15 };
 export const TEXT = { type: 'string' };
 
 /** `required`: members that must be there, by name; `optional`: members that are checked where they are. */
-export const record = (required: SavedSchema, optional: SavedSchema = {}): SavedSchema => ({
+export const shape = (required: SavedSchema, optional: SavedSchema = {}): SavedSchema => ({
   type: 'object',
   required: Object.keys(required),
   properties: { ...required, ...optional },
