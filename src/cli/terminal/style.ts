@@ -1,9 +1,11 @@
 import type { Abilities } from './abilities.ts';
 
 /** What a part of a line means. The terminal decides how it looks. */
-export type Style = 'text' | 'faint' | 'strong' | 'good' | 'bad' | 'doubtful' | 'mild' | 'bar' | 'title' | 'chosen';
+type Meaning = 'text' | 'faint' | 'strong' | 'good' | 'bad' | 'doubtful' | 'mild' | 'bar' | 'title';
+/** A part of the chosen line keeps its meaning. */
+export type Style = Meaning | `chosen ${Meaning}`;
 
-type Palette = Readonly<Record<Style, string>>;
+type Palette = Readonly<Record<Meaning, string>>;
 
 /** Parameters of `CSI m`. Sixteen colours are those of the user's own scheme, so they suit dark and light. */
 const SIXTEEN: Palette = {
@@ -16,7 +18,6 @@ const SIXTEEN: Palette = {
   mild: '33',
   bar: '36',
   title: '7',
-  chosen: '7',
 };
 
 /** Middle tones, readable on black and on white. */
@@ -33,6 +34,9 @@ const MANY: Palette = {
 /** The sequence that switches a style on; empty without colours, so the words alone must be sufficient. */
 export function styleCode(style: Style, { colours }: Abilities): string {
   if (colours === 0) return '';
-  const code = (colours === 256 ? MANY : SIXTEEN)[style];
+  const isChosen = style.startsWith('chosen ');
+  const meaning = (colours === 256 ? MANY : SIXTEEN)[style.replace(/^chosen /, '') as Meaning];
+  // A middle grey suits letters of dark and of light schemes. Without it, a line below the text marks the row.
+  const code = isChosen ? [meaning, colours === 256 ? '48;5;240' : '4'].filter((part) => part !== '').join(';') : meaning;
   return code === '' ? '' : `\u001b[${code}m`;
 }

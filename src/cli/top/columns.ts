@@ -1,8 +1,18 @@
-import { conditionsOf, type DeviceView, modelText, type ShownState, type ShownValue, sinceOf, stateOf } from '../../board/device-view.ts';
+import { nameWithInstance } from '../../board/condition-text.ts';
+import {
+  type Appearance,
+  appearanceOf,
+  conditionsOf,
+  type DeviceView,
+  modelText,
+  type ShownValue,
+  sinceOf,
+  stateOf,
+} from '../../board/device-view.ts';
 import { durationText } from '../../board/units.ts';
 import type { ViewRow } from '../../board/view.ts';
-import { STATE_NAMES } from '../../board/words.ts';
-import { nameWithPhase } from '../../model/condition-text.ts';
+import { REMEDY_TEXTS, STATE_NAMES } from '../../board/words.ts';
+import { phasesOf } from '../../model/condition-text.ts';
 import type { Line } from '../terminal/frame.ts';
 import { fitLine, span, widthOf } from '../terminal/frame.ts';
 import type { ColumnRoom, Placed } from '../terminal/room.ts';
@@ -23,12 +33,25 @@ export interface Column extends ColumnRoom {
   cell(row: ViewRow, width: number): Line;
 }
 
-export const STATE_STYLES: Readonly<Record<ShownState, Style>> = {
+/** Shapes of the states, as on the page. */
+const SHAPES: Readonly<Record<Appearance, readonly [utf8: string, ascii: string]>> = {
+  healthy: ['●', '.'],
+  recovering: ['○', 'o'],
+  pending: ['◐', '~'],
+  degraded: ['▲', '^'],
+  unknown: ['◇', '?'],
+  missing: ['□', 'x'],
+  unhealthy: ['■', '#'],
+};
+
+export const STATE_STYLES: Readonly<Record<Appearance, Style>> = {
   healthy: 'good',
   degraded: 'mild',
   unhealthy: 'bad',
   missing: 'bad',
   unknown: 'doubtful',
+  pending: 'mild',
+  recovering: 'good',
 };
 
 const BAR_CELLS = 5;
@@ -43,7 +66,7 @@ const OTHER_READING_CELLS = 26;
 const LONGEST_NAME = 32;
 const LONGEST_MODEL = 26;
 const LONGEST_HOLDER = 60;
-const LONGEST_CONDITION = 70;
+const LONGEST_CONDITION = 120;
 
 /** All columns that these rows can fill, in the order of the screen. */
 export function columnsOf(rows: readonly ViewRow[], drawing: Drawing): readonly Column[] {
@@ -57,9 +80,14 @@ export function columnsOf(rows: readonly ViewRow[], drawing: Drawing): readonly 
   };
   const facts = (head: string, textOf: (device: DeviceView) => string | undefined): Column[] =>
     texts(head, LAST_RANK, 8, LONGEST_HOLDER, ({ row }) => textOf(row) ?? '', 'faint');
-  const state = ({ row }: ViewRow): Line => [span(STATE_NAMES[stateOf(row)], STATE_STYLES[stateOf(row)])];
+  const state = ({ row }: ViewRow): Line => {
+    const shown = appearanceOf(row);
+    const shape = text === undefined ? `${SHAPES[shown][drawing.isUtf8 ? 0 : 1]} ` : '';
+    return [span(`${shape}${STATE_NAMES[shown]}`, STATE_STYLES[shown])];
+  };
+  const stateCells = text === undefined ? 12 : 10;
   return [
-    { head: 'STATE', rank: 0, least: 9, good: 9, most: 9, cell: state },
+    { head: 'STATE', rank: 0, least: Math.min(stateCells, 11), good: stateCells, most: stateCells, cell: state },
     // A text that is compared with the one before must not change with the time alone.
     ...(text === 'all' && !isWide ? [] : texts('FOR', 5, 6, 6, ({ row }) => ageText(sinceOf(row), nowMs), 'faint')),
     ...texts('DEVICE', 1, 14, LONGEST_NAME, nameText, 'strong'),
@@ -114,7 +142,12 @@ const moreText = ({ length }: readonly unknown[]): string => (length === 0 ? '' 
 /** The worst condition, what qualifies it, and how many others there are; or what else keeps the device from being well. */
 function conditionCell(device: DeviceView): string {
   const [first, ...others] = conditionsOf(device);
-  if (first !== undefined) return `${nameWithPhase(first)}${moreText(others)}: ${first.message}`;
+  if (first !== undefined) {
+    const phases = phasesOf(first);
+    const name = [nameWithInstance(first), phases.join(', ')].filter((part) => part !== '').join(' ');
+    const advice = REMEDY_TEXTS[first.remedy];
+    return `${name}${moreText(others)}: ${first.message}${advice === undefined ? '' : ` ${advice}`}`;
+  }
   const { unchecked, probation } = device.health;
   if (device.stale && stateOf(device) !== 'missing') return 'last read too old';
   if (unchecked !== undefined) return `not checked: ${unchecked.join(' ')}`;
@@ -136,8 +169,8 @@ function readingColumn(rows: readonly ViewRow[], slot: number, { isUtf8, text: f
     const { ratio } = reading;
     // The number says more than its label, too.
     if (widthOf(text(reading)) > width) return [span(reading.text)];
-    // The number says more than the bar.
-    if (!hasBars || widthOf(text(reading)) + BAR_CELLS + 1 > width) return [span(text(reading))];
+    // The numbers say more than the bars, which all rows have or none.
+    if (!hasBars || width < most) return [span(text(reading))];
     const bar = ratio === undefined ? ' '.repeat(BAR_CELLS) : barText(ratio, BAR_CELLS, isUtf8);
     return [span(`${bar} `, 'bar'), span(text(reading))];
   };

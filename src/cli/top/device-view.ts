@@ -1,5 +1,5 @@
 import { conditionText, healthNotes } from '../../board/condition-text.ts';
-import { type ConditionView, conditionsOf, type DeviceView, modelText, sinceOf, stateOf } from '../../board/device-view.ts';
+import { appearanceOf, type ConditionView, conditionsOf, type DeviceView, modelText, sinceOf } from '../../board/device-view.ts';
 import { durationText } from '../../board/units.ts';
 import { STATE_NAMES } from '../../board/words.ts';
 import { type Line, span, widthOf, wrapText } from '../terminal/frame.ts';
@@ -10,10 +10,10 @@ import type { DeviceDetail, Fact } from './detail.ts';
 const BAR_CELLS = 20;
 const LONGEST_FACT = 48;
 
-/** The text of one device: what is wrong, what to do, who holds it, what it reads, what happened. */
-export function deviceLines(row: DeviceView, detail: DeviceDetail | undefined, columns: number, drawing: Drawing): readonly Line[] {
+/** What is wrong with a device, what to do, who holds it, what it reads. */
+export function headLines(row: DeviceView, columns: number, drawing: Drawing): readonly Line[] {
   const { nowMs } = drawing;
-  const [state, since] = [stateOf(row), sinceOf(row)];
+  const [state, since] = [appearanceOf(row), sinceOf(row)];
   const age = since === undefined ? '' : ` for ${durationText(nowMs - Date.parse(since))}`;
   const model = [modelText(row), row.kind, row.family].filter((one) => one !== undefined).join(', ');
   return [
@@ -23,6 +23,13 @@ export function deviceLines(row: DeviceView, detail: DeviceDetail | undefined, c
     ...healthNotes(row.health).flatMap((note) => wrapped(note, columns, 'mild')),
     ...section('Held by', holderLines(row, columns)),
     ...section('Readings', barLines(row, drawing)),
+  ];
+}
+
+/** The text of one device: its head, what happened, and all that is known of it. */
+export function deviceLines(row: DeviceView, detail: DeviceDetail | undefined, columns: number, drawing: Drawing): readonly Line[] {
+  return [
+    ...headLines(row, columns, drawing),
     ...section('Events', eventLines(detail, columns)),
     ...section('Device', factLines([...placeFacts(row), ...(detail?.facts ?? [])], columns)),
     ...section('All readings', factLines(detail?.readings ?? [], columns)),

@@ -1,13 +1,15 @@
 import type { Board } from '../../board/board.ts';
 import { STATE_ORDER } from '../../board/order.ts';
+import { findingsOf, sentenceOf } from '../../board/summary.ts';
 import { clockText, durationText } from '../../board/units.ts';
 import type { ViewGroup } from '../../board/view.ts';
 import { STATE_NAMES } from '../../board/words.ts';
 import { type Line, type Size, type Span, span } from '../terminal/frame.ts';
 import { placed } from '../terminal/room.ts';
+import type { Style } from '../terminal/style.ts';
 import { columnsOf, type Drawing, rowLine, STATE_STYLES } from './columns.ts';
 import type { DeviceDetail } from './detail.ts';
-import { deviceLines } from './device-view.ts';
+import { deviceLines, headLines } from './device-view.ts';
 import { type Item, itemsOf } from './items.ts';
 import { type Shown, settled, type TopState } from './state.ts';
 
@@ -52,7 +54,7 @@ function listFrame({ state, board, size, isUtf8 }: Picture, header: readonly Lin
   const moved = settled(state, items, room);
   const list = board === undefined ? [] : listLines(moved, items, size, room, { nowMs: Date.parse(board.now), isUtf8 });
   return {
-    lines: withFooter([...header, ...list], footerLine(moved, items, room), size),
+    lines: withFooter([...header, ...list, ...chosenLines(moved, items, size, isUtf8, board)], footerLine(moved, items, room), size),
     state: moved,
     shown: { items, room, length: 0 },
   };
@@ -105,6 +107,21 @@ const GROUP_NAMES: Readonly<Record<ViewGroup, string>> = { tree: 'device tree', 
 const MARK = '> ';
 const NO_MARK = '  ';
 
+/** From so many lines on, what the list leaves free shows the chosen device. */
+const TALL_ROWS = 40;
+
+function chosenLines(
+  state: TopState,
+  items: readonly Item[],
+  { rows, columns }: Size,
+  isUtf8: boolean,
+  board: Board | undefined,
+): readonly Line[] {
+  const chosen = items[state.at]?.row?.row;
+  if (board === undefined || chosen === undefined || rows < TALL_ROWS) return [];
+  return [[], [span('─'.repeat(columns), 'faint')], ...headLines(chosen, columns, { nowMs: Date.parse(board.now), isUtf8 })];
+}
+
 /** Heads and rows of the list; `room` lines for the rows. */
 function listLines(state: TopState, items: readonly Item[], size: Size, room: number, drawing: Drawing): readonly Line[] {
   const gap = size.columns < 60 ? 1 : 2;
@@ -117,7 +134,10 @@ function listLines(state: TopState, items: readonly Item[], size: Size, room: nu
     const isChosen = state.offset + place === state.at;
     const line = itemLine(item);
     const marked = [span(isChosen ? MARK : NO_MARK), ...line];
-    return isChosen ? [...marked.map(({ text }) => span(text, 'chosen')), span(' '.repeat(size.columns), 'chosen')] : marked;
+    if (!isChosen) return marked;
+    return [...marked, span(' '.repeat(size.columns))].map(({ text, style }) =>
+      span(text, style.startsWith('chosen ') ? style : (`chosen ${style}` as Style)),
+    );
   });
   return [titled, ...lines];
 
@@ -162,6 +182,7 @@ interface SourceState {
 
 /** A low terminal shows only the counts, and what is wrong. */
 const LOW_ROWS = 10;
+const COMMAND_ROWS = 20;
 
 function headerLines(board: Board | undefined, sourceState: SourceState, { rows }: Size): readonly Line[] {
   const { source, problem, problemSinceMs } = sourceState;
@@ -191,7 +212,12 @@ function headerLines(board: Board | undefined, sourceState: SourceState, { rows 
     span(`  ${clockText(takenAtMs, nowMs)}, ${durationText(nowMs - takenAtMs)} ago`),
     span(`  ${source}`, 'faint'),
   ];
-  return [title, ...trouble, countLine(board), stateLine(board)];
+  const findings = findingsOf(board);
+  const [first] = findings;
+  const sentence: Line = [span(sentenceOf(board, findings), first === undefined ? 'good' : STATE_STYLES[first.appearance])];
+  const command: Line[] =
+    first?.command === undefined || rows < COMMAND_ROWS ? [] : [[span('run: ', 'faint'), span(first.command, 'strong')]];
+  return [title, ...trouble, sentence, ...command, countLine(board), stateLine(board)];
 }
 
 /** How many devices are in each state, the worst first, and how many are held. */

@@ -61,8 +61,8 @@ describe('screens of top', () => {
   });
 
   it.each([
-    ['256 colours', UTF8, /\[1;38;5;160mUnhealthy/],
-    ['16 colours', { ...UTF8, TERM: 'xterm' }, /\[1;31mUnhealthy/],
+    ['256 colours', UTF8, /\[1;38;5;160;48;5;240m■ Unhealthy/],
+    ['16 colours', { ...UTF8, TERM: 'xterm' }, /\[1;31;4m■ Unhealthy/],
   ])('has %s where the terminal has them', async (_what, environment, sick) => {
     const terminal = top(80, 24, environment, '--filter=state:unhealthy');
     await terminal.until(READY);
@@ -118,7 +118,7 @@ describe('screens of top', () => {
     // A key of which the end comes later.
     terminal.type('\u001b[');
     terminal.type('B');
-    await terminal.until(/^> Unknown/m);
+    await terminal.until(/^> ◇ Unknown/m);
   });
 
   it('begins as the flags say', async () => {
