@@ -52,6 +52,7 @@ async function measure(devices, share) {
     node.move(share ?? node.trafficShare);
   };
   try {
+    while (devices > 0 && !(await scraper.scrape()).includes(`device="mlx5_${devices - 1}"`)) await sleep(1_000);
     for (let left = (Number(values.settle) * 1_000) / INTERVAL_MS; left > 0; left -= 1) await turn();
     const before = cpuSeconds(agent.pid);
     for (let left = Number(values.turns); left > 0; left -= 1) await turn();

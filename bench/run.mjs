@@ -23,6 +23,10 @@ const PROGRAMS = {
     question: 'CPU of the whole agent at the default interval, against node_exporter',
     quick: ['--interval=1', '--settle=3', '--seconds=5'],
   },
+  growth: {
+    question: 'how the cost grows: with devices, and with the share of values that change',
+    quick: ['--devices=0,2', '--shares=1', '--settle=4', '--turns=2'],
+  },
   disk: { question: 'what the agent writes to the disk in a day', quick: ['--interval=1', '--settle=2', '--seconds=3', '--only=everyday'] },
   series: { question: 'series and bytes of a scrape, by the size of the node', quick: ['--only=1 GPU'] },
   flat: { question: '100,000 refreshes: heap, RSS, descriptors', quick: ['--refreshes=1000'] },

@@ -20,8 +20,6 @@ export class OwnCounters {
   readonly #order: Series[] = [];
   #told: readonly ToldSeries[] = [];
   #counters: readonly OwnCounter[] = [];
-  /** Taken last, since the counters have bases: taken again, they add nothing. */
-  #taken: readonly Reading[] | undefined;
   #isCounting = false;
 
   constructor(fromMs: number) {
@@ -50,7 +48,6 @@ export class OwnCounters {
   share(): void {
     this.#fromMs = Number.POSITIVE_INFINITY;
     this.#isCounting = false;
-    this.#taken = undefined;
     for (const one of this.#series.values()) one.counter = withoutBase(one.counter);
   }
 
@@ -59,8 +56,6 @@ export class OwnCounters {
     if (readFromMs !== undefined && readFromMs >= this.#fromMs) this.#isCounting = true;
     if (!this.#isCounting) return;
     const counters = countersOf(isCounter)(readings);
-    if (counters === this.#taken) return;
-    this.#taken = counters;
     for (let at = 0; at < counters.length; at += 1) this.#take(counters[at] as Reading, at);
   }
 

@@ -59,7 +59,7 @@ export class FaultLedger {
   readonly #seen = new Map<string, Map<number, { readonly process: DeviceProcess; readonly atMs: number }>>();
   /** Monotonic clock since which a fault of the family waits for the kubelet. */
   readonly #waiting = new Map<string, number>();
-  /** For the spans of a device: the holders that they were made of. */
+  /** For the spans of a device: the holders that left them as they were. */
   readonly #presentOf = new WeakMap<readonly FaultHolder[], readonly PresentHolder[]>();
   #hasNews = false;
 
@@ -281,7 +281,8 @@ export class FaultLedger {
       const present = holdersOf(key);
       const isOfThese = before.length === 0 ? present.length === 0 : this.#presentOf.get(before) === present && before.every(isKept);
       const now = isOfThese ? before : holdersAfter(before, present, answeredAtMs, beforeMs);
-      if (now.length > 0) this.#presentOf.set(now, present);
+      // Only where these holders changed nothing: of a container with several ids, the second time can tell the UID of the first.
+      if (now === before && now.length > 0) this.#presentOf.set(now, present);
       if (now.length > 0) held[hardware] = now;
       isSame &&= now === before || (now.length === 0 && before.length === 0);
     }

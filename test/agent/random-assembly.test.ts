@@ -70,7 +70,7 @@ const accounts = {
 };
 
 /** Creates an assembler with its own judge and records the events. */
-function assembler(events: HealthEvent[]): Assembler {
+function assembler(events: HealthEvent[], faults: FaultLedger): Assembler {
   const { policy } = createPolicy({ specs: Object.fromEntries(FAMILIES.map((family) => [family, conditions])) });
   const engine = createHealthEngine({ policy });
   const judge: Judge = (devices, { nowMs, monotonicMs }) => {
@@ -95,7 +95,7 @@ function assembler(events: HealthEvent[]): Assembler {
     judge,
     [],
     { accounts: new Accounts(accounts) },
-    new FaultLedger(10),
+    faults,
   );
 }
 
@@ -140,7 +140,8 @@ describe('a snapshot', () => {
       }));
       const events: HealthEvent[] = [];
       const others: HealthEvent[] = [];
-      const [shared, separate] = [assembler(events), assembler(others)];
+      const [ledger, otherLedger] = [new FaultLedger(10), new FaultLedger(10)];
+      const [shared, separate] = [assembler(events, ledger), assembler(others, otherLedger)];
       let shown: Snapshot | undefined;
       const page = exposition(() => shown);
       let held = podResources([]);
@@ -178,6 +179,7 @@ describe('a snapshot', () => {
         const other = separate.assemble(inputs(structuredClone), now);
         if (!isDeepStrictEqual(one, other)) expect(one, `turn ${turn}`).toStrictEqual(other);
         if (!isDeepStrictEqual(events, others)) expect(events, `turn ${turn}`).toStrictEqual(others);
+        if (!isDeepStrictEqual(ledger.saved, otherLedger.saved)) expect(ledger.saved, `turn ${turn}`).toStrictEqual(otherLedger.saved);
         shown = one;
         const board = { nowMs, shownOf: () => undefined };
         expect(boardOf(one, { ...board, kept: rows }), `turn ${turn}`).toStrictEqual(boardOf(other, board));

@@ -1,3 +1,4 @@
+import { lstat } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import type { Clock } from '../../host/clock.ts';
 import { DocumentCache, inDirectory, isProblem } from '../../host/documents/document-cache.ts';
@@ -26,6 +27,8 @@ export class CheckpointReader {
   readonly #parts: UntrustedFileDependencies;
   readonly #cache: DocumentCache<Checkpoint>;
   #pending: Promise<CheckpointRead> | undefined;
+  /** The latest complete read, and the file that gave it. */
+  #latest: { readonly mark: string; readonly read: CheckpointRead } | undefined;
 
   /** With an empty path there is nothing to read. */
   constructor(path: string, thread: DocumentThread, clock: Clock, parts: UntrustedFileDependencies = {}) {
@@ -61,7 +64,19 @@ export class CheckpointReader {
     });
   }
 
+  /**
+   * The path is opened step by step only for another file than the last one. Wherever the path leads meanwhile, a file with the same inode,
+   * change time and size has the content that was read, and `lstat` has no effect on it.
+   */
   async #read(): Promise<CheckpointRead> {
+    const mark = this.#parts.observe === undefined ? await markOf(this.#path) : undefined;
+    if (mark !== undefined && mark === this.#latest?.mark) return this.#latest.read;
+    const read = await this.#readAnew();
+    this.#latest = mark === undefined || read.problem !== undefined || read === NOTHING ? undefined : { mark, read };
+    return read;
+  }
+
+  async #readAnew(): Promise<CheckpointRead> {
     const [directory, name] = [dirname(this.#path), basename(this.#path)];
     const read = await inDirectory(directory, openPath(directory), async (opened) => {
       const files = await this.#cache.read(opened, [name], new Set());
@@ -78,6 +93,15 @@ export class CheckpointReader {
 
   #problem(code: CheckpointReason, reason: string): CheckpointRead {
     return { entries: [], problem: { code, message: `${this.#path}: ${reason}` } };
+  }
+}
+
+async function markOf(path: string): Promise<string | undefined> {
+  try {
+    const stats = await lstat(path, { bigint: true });
+    return stats.isFile() ? [stats.dev, stats.ino, stats.mtimeNs, stats.ctimeNs, stats.size].join(':') : undefined;
+  } catch {
+    return undefined;
   }
 }
 
