@@ -33,7 +33,7 @@ const TILE_STEPS: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowLeft:
 /** Moves the focus on the map. Returns false where it is not on the map. */
 export function moveOnMap(key: string): boolean {
   const tiles = tilesOf();
-  const at = tiles.indexOf(document.activeElement);
+  const at = tiles.indexOf(document.activeElement as HTMLElement);
   const next = tiles[at + (TILE_STEPS[key] ?? Number.NaN)];
   if (at < 0 || next === undefined) return at >= 0 && key in TILE_STEPS;
   (tiles[at] as HTMLElement).tabIndex = -1;
