@@ -135,7 +135,11 @@ async function reportHistory() {
             devices.map(({ key, readings }) => ({
               key,
               readAtMs: n * intervalMs,
-              readings: readings.map((reading, at) => ({ ...reading, value: changing === 'all' || at % 5 === 0 ? n : 1 })),
+              readings: {
+                series: readings,
+                values: readings.map((_, at) => (changing === 'all' || at % 5 === 0 ? n : 1)),
+                length: readings.length,
+              },
             })),
           );
         }

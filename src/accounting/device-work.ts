@@ -1,7 +1,6 @@
 import type { ActivitySpec, IdleThresholds } from '../model/declaration.ts';
 import { activityOf, sharesIn, type TrafficSum } from '../model/device-activity.ts';
-import type { Reading } from '../model/metric.ts';
-import { ofMetric } from '../model/readings.ts';
+import { ofMetric, Readings } from '../model/readings.ts';
 import type { ContainerReadings } from '../model/snapshot.ts';
 import type { UsedDevice } from './holders.ts';
 
@@ -48,7 +47,7 @@ export function workOfDevice(
 /**
  * Work of one of several containers on a device. `own` are the readings of its processes. A shared device does not show whose data it moves.
  */
-export function workOfSharer(family: FamilyActivity | undefined, device: Work, own: readonly Reading[]): Work {
+export function workOfSharer(family: FamilyActivity | undefined, device: Work, own: Readings): Work {
   const { untilMs } = device;
   if (device.isIdle !== false) return { isIdle: device.isIdle, engines: zeros(device.engines), untilMs };
   const engines = enginesIn(own);
@@ -73,18 +72,18 @@ export function workSince(work: Work, fromMs: number, longestMs: number): Work {
 }
 
 /** Sum of the shares of time of all engines: the weight of a container among those that share a device. */
-export function loadOf(readings: readonly Reading[]): number {
+export function loadOf(readings: Readings): number {
   return Object.values(enginesIn(readings)).reduce((sum, share) => sum + share, 0);
 }
 
 /** Sum of all series of a metric. Undefined when none was read. */
-export function sumOf(readings: readonly Reading[], metric: string): number | undefined {
+export function sumOf(readings: Readings, metric: string): number | undefined {
   let sum: number | undefined;
   for (const { value } of ofMetric(readings, metric)) sum = (sum ?? 0) + Number(value);
   return sum;
 }
 
-const enginesIn = (readings: readonly Reading[], spec?: ActivitySpec): Readonly<Record<string, number>> =>
+const enginesIn = (readings: Readings, spec?: ActivitySpec): Readonly<Record<string, number>> =>
   capped(Object.fromEntries(sharesIn(readings, spec?.utilization)));
 
 const within = (share: number): number => Math.min(1, Math.max(0, share));
@@ -93,22 +92,20 @@ const capped = (engines: Readonly<Record<string, number>>): Record<string, numbe
 const zeros = (engines: Readonly<Record<string, number>>): Record<string, number> =>
   Object.fromEntries(Object.keys(engines).map((engine) => [engine, 0]));
 
-const NONE: readonly Reading[] = [];
-
 /** Readings of containers, found by container and device. The index is made at the first question. */
 export class OwnReadings {
   readonly #all: readonly ContainerReadings[];
-  #index: ReadonlyMap<string, readonly Reading[]> | undefined;
+  #index: ReadonlyMap<string, Readings> | undefined;
 
   constructor(all: readonly ContainerReadings[]) {
     this.#all = all;
   }
 
   /** `holder`: namespace, pod and container as one text. `deviceId`: the device's name within its family. */
-  of(holder: string, deviceId: string): readonly Reading[] {
+  of(holder: string, deviceId: string): Readings {
     this.#index ??= new Map(
       this.#all.map(({ namespace, pod, container, device, readings }) => [`${namespace}/${pod}/${container} ${device}`, readings]),
     );
-    return this.#index.get(`${holder} ${deviceId}`) ?? NONE;
+    return this.#index.get(`${holder} ${deviceId}`) ?? Readings.NONE;
   }
 }

@@ -1,6 +1,6 @@
 import { keptList } from '../model/kept.ts';
 import { addValues, areSameLabels, type Labels, type Reading, restoredValue, subtractValues, type Value } from '../model/metric.ts';
-import { chooser, keptBy, ofSeries, seriesOfOne, type Series as ToldSeries } from '../model/readings.ts';
+import { chooser, keptBy, Readings, seriesOfOne, type Series as ToldSeries } from '../model/readings.ts';
 import type { OwnCounter } from '../model/usage.ts';
 
 /** One series. Each change makes a new counter, because outputs have the earlier one. */
@@ -52,11 +52,12 @@ export class OwnCounters {
   }
 
   /** Takes the counters among the device's readings. `readFromMs`: monotonic clock at which their read began. */
-  take(readings: readonly Reading[], readFromMs: number | undefined, isCounter: (metric: string) => boolean): void {
+  take(readings: Readings, readFromMs: number | undefined, isCounter: (metric: string) => boolean): void {
     if (readFromMs !== undefined && readFromMs >= this.#fromMs) this.#isCounting = true;
     if (!this.#isCounting) return;
     const counters = countersOf(isCounter)(readings);
-    for (let at = 0; at < counters.length; at += 1) this.#take(counters[at] as Reading, at);
+    const { series, values, times } = counters;
+    for (let at = 0; at < series.length; at += 1) this.#take(series[at] as ToldSeries, values[at] as Value, times?.[at], at);
   }
 
   /** Takes counters that were counted for this container alone, whoever else holds the device. */
@@ -76,18 +77,18 @@ export class OwnCounters {
     // Series come, and none goes.
     if (this.#told.length !== counters.length) this.#told = counters.map(seriesOfOne);
     this.#counters = keptList(this.#counters, counters);
-    ofSeries(this.#told, this.#counters);
+    Readings.of(this.#counters, this.#told);
     return this.#counters;
   }
 
-  /** `at`: place of the reading among the counters of its read. */
-  #take(reading: Reading, at: number): void {
-    const { value, wrapsAt, readMs } = reading;
+  /** `at`: place of the series among the counters of its read. */
+  #take(series: ToldSeries, value: Value, readMs: number | undefined, at: number): void {
+    const { wrapsAt } = series;
     // A value that is no number is not read: it would end the total.
     if (!Number.isFinite(Number(value))) return;
     // An earlier read than the device's can show what others did. Then the next read of the source gives the base.
     const isBefore = readMs !== undefined && readMs < this.#fromMs;
-    const one = isBefore ? this.#series.get(seriesOf(reading)) : this.#seriesAt(reading, at);
+    const one = isBefore ? this.#series.get(seriesOf(series)) : this.#seriesAt(series, at);
     if (one === undefined || (isBefore && one.counter.last === undefined)) return;
     const { counter } = one;
     const { last } = counter;
@@ -96,11 +97,11 @@ export class OwnCounters {
     one.counter = { ...counter, value: addValues(counter.value, growth), last: value };
   }
 
-  #seriesAt(reading: Reading, at: number): Series {
+  #seriesAt(told: ToldSeries, at: number): Series {
     const guess = this.#order[at];
-    if (guess?.counter.metric === reading.metric && areSameLabels(guess.counter.labels, reading.labels)) return guess;
-    const name = seriesOf(reading);
-    const one = this.#series.get(name) ?? { counter: openCounter({ ...reading, value: 0 }) };
+    if (guess?.counter.metric === told.metric && areSameLabels(guess.counter.labels, told.labels)) return guess;
+    const name = seriesOf(told);
+    const one = this.#series.get(name) ?? { counter: openCounter({ ...told, value: 0 }) };
     this.#series.set(name, one);
     this.#order[at] = one;
     return one;

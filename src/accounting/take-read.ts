@@ -1,6 +1,6 @@
 import type { DeviceProcess } from '../model/collection.ts';
-import { type Reading, readMsOf } from '../model/metric.ts';
-import { ofMetric } from '../model/readings.ts';
+import { readMsOf } from '../model/metric.ts';
+import { ofMetric, Readings } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
 import { type ContainerAccount, observe } from './container-account.ts';
 import type { DeviceAccount } from './device-account.ts';
@@ -46,13 +46,13 @@ export function takeRead(account: DeviceAccount, read: Read, now: Pick<UsageInpu
   const energy = growthOfEnergy(account, device.readings, times.monotonicMs);
   if (holders.length === 0) return;
 
-  const ownOf = ({ account: { name } }: HeldPart): readonly Reading[] => own.of(name, device.device.id);
+  const ownOf = ({ account: { name } }: HeldPart): Readings => own.of(name, device.device.id);
   const isExclusive = !isShared && !wasShared;
   const strangers = isShared ? (device.strangers ?? []) : [];
   const taking = holders.filter(({ account: one }) => times.startedMs >= one.countedFromAtMs && times.monotonicMs > one.lookedAtMs);
   const observed = taking.map((holder): Sharer => {
     // Readings of a container that is alone now are those of the device.
-    const readings = holders.length === 1 && strangers.length === 0 ? [] : ownOf(holder);
+    const readings = holders.length === 1 && strangers.length === 0 ? Readings.NONE : ownOf(holder);
     const spanMs = observe(holder.account, {
       lookMs: times.monotonicMs,
       work: workSince(isExclusive ? work : workOfSharer(family, work, readings), holder.account.countedFromAtMs, rules.staleAfterMs),
@@ -110,7 +110,7 @@ const sumOfAll = (values: readonly number[]): number => values.reduce((sum, valu
  * Energy between two reads of the counter. A smaller value means a reset, after which the counter grew from 0. Undefined without a new read
  * of the counter.
  */
-function growthOfEnergy(account: DeviceAccount, readings: readonly Reading[], deviceMs: number): Energy | undefined {
+function growthOfEnergy(account: DeviceAccount, readings: Readings, deviceMs: number): Energy | undefined {
   const looks = account.energyLooks + 1;
   account.energyLooks = looks;
   const now = sumOf(readings, shared.energy.name);

@@ -16,8 +16,7 @@ import type { HealthEvent } from '../model/events.ts';
 import { HardwareKeys } from '../model/hardware.ts';
 import type { Finding, Verdict } from '../model/health.ts';
 import { KeptStep, keptList } from '../model/kept.ts';
-import type { Reading } from '../model/metric.ts';
-import { areSameFields, keptBy } from '../model/readings.ts';
+import { areSameFields, keptBy, type Readings } from '../model/readings.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { WaitingTracker } from '../waiting/tracker.ts';
 import { ExpectedTracker, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
@@ -197,7 +196,7 @@ export class Assembler {
       return this.#kept.present.of(key, [holders, ...(holders ?? []).map(uidOf)], () => presentHolders(holders, uidOf));
     };
     const told = this.#faults.step({ ...now, devices: listed, holdersOf, answeredAtMs, podOf: podWith(pods) }, keys);
-    const readings = (device: Device): readonly Reading[] => this.#faults.readingsOf(keys.of(device));
+    const readings = (device: Device): Readings => this.#faults.readingsOf(keys.of(device));
     const repeats = (device: Device): readonly Finding[] => this.#faults.findingsOf(keys.of(device));
     const held = heldRecords(listed, owners.holders, { begun, now, staleAfterMs: settings.staleAfterMs, readings, repeats, limits, uidOf });
     const ownReadings = containerReadings(held, settings.specs, { checkpoint, ...facts });

@@ -4,7 +4,7 @@ import { type Device, deviceKey } from '../model/device.ts';
 import type { DeviceRecord, ReadTimes } from '../model/device-record.ts';
 import { areTooFew, countsAsDevice, type ExpectedDevices, expectedText } from '../model/expected.ts';
 import { hardwareKey, KnownHardware } from '../model/hardware.ts';
-import { areSameFields } from '../model/readings.ts';
+import { areSameFields, type ReadingList, Readings } from '../model/readings.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 import type { TimedCollection } from '../supervisor/family-runner.ts';
 
@@ -93,7 +93,7 @@ const placeOf = ({ family, pciAddress }: Device): string => `${family} ${pciAddr
 /** A new record: the reports of `times`, and of the sources without a report what was known before. */
 function recordOf(
   key: string,
-  { device, read, outOfBand, faults }: DeviceReport,
+  { device, read, outOfBand, faults }: DeviceReport<ReadingList>,
   before: DeviceRecord | undefined,
   isUnread: boolean,
   missing: Missing,
@@ -113,9 +113,15 @@ function recordOf(
   };
 }
 
+type Dated<T> = Omit<T, 'readings'> & { readonly readings: Readings } & ReadTimes;
+
 /** The report with its times: the object of before while it is the same report. */
-function dated<T>(report: T, { startedMs, readAtMs, monotonicMs }: ReadTimes, before: (T & ReadTimes) | undefined): T & ReadTimes {
-  const now = { ...report, startedMs, readAtMs, monotonicMs };
+function dated<T extends { readonly readings: ReadingList }>(
+  report: T,
+  { startedMs, readAtMs, monotonicMs }: ReadTimes,
+  before: Dated<T> | undefined,
+): Dated<T> {
+  const now = { ...report, readings: Readings.of(report.readings), startedMs, readAtMs, monotonicMs };
   return before !== undefined && areSameFields(before, now) ? before : now;
 }
 

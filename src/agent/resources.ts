@@ -8,6 +8,7 @@ import type { Logger } from '../log/logger.ts';
 import type { DeviceRecord } from '../model/device-record.ts';
 import type { Verdict } from '../model/health.ts';
 import { type PluginResource, selectorsOf } from '../model/plugin-resource.ts';
+import { Readings } from '../model/readings.ts';
 import type { DeviceState, Snapshot } from '../model/snapshot.ts';
 import { type Offer, takeInventory } from '../plugin/offers/inventory.ts';
 import { createDevicePlugin, type DevicePlugin, type DevicePluginDependencies } from '../plugin/plugin.ts';
@@ -35,7 +36,7 @@ const keysOf = (offer: Offer | undefined): readonly string[] => offer?.devices.m
 
 const NO_VERDICT: Verdict = { state: 'unknown', sinceMs: 0, conditions: [] };
 /** Ids do not depend on readings or health, so these fields are empty. */
-const UNJUDGED = { readings: [], processes: [], verdict: NO_VERDICT, holders: [], readAtMs: 0, stale: false };
+const UNJUDGED = { readings: Readings.NONE, processes: [], verdict: NO_VERDICT, holders: [], readAtMs: 0, stale: false };
 
 /**
  * Finds the devices of a Kubernetes resource. Those of a resource that this agent serves are known exactly. Of others, the kubelet lists those

@@ -16,9 +16,9 @@ import type { DeviceUse, UseLimits } from '../model/device-use.ts';
 import type { ExpectedDevices } from '../model/expected.ts';
 import type { Finding, Verdict } from '../model/health.ts';
 import type { KeptStep } from '../model/kept.ts';
-import type { MetricSpec, Reading } from '../model/metric.ts';
+import type { MetricSpec } from '../model/metric.ts';
 import { type CheckpointEntry, type PodFactsByName, type PodResources, podName } from '../model/pod-resources.ts';
-import { joinedReadings, keptBy } from '../model/readings.ts';
+import { joinedReadings, keptBy, Readings } from '../model/readings.ts';
 import type { AllocationState, FamilyState } from '../model/snapshot.ts';
 import { type FamilyInput, type Moment, type PartKinds, withExpected } from './known-devices.ts';
 import type { ServedDevice } from './resources.ts';
@@ -178,7 +178,7 @@ interface HeldFacts {
   readonly now: Moment;
   readonly staleAfterMs: number;
   /** What was counted of the faults of a device. */
-  readings(device: Device): readonly Reading[];
+  readings(device: Device): Readings;
   repeats(device: Device): readonly Finding[];
   readonly limits: UseLimits;
   readonly uidOf: UidOf;
@@ -203,8 +203,8 @@ function heldRecord(record: DeviceRecord, holders: readonly Allocation[], facts:
   const isPresent = record.missingSinceMs === undefined;
   const stale = isStale(read);
   const current = stale || !isPresent ? undefined : read;
-  const faults = isPresent ? readings(record.device) : [];
-  const own = current?.readings ?? NO_READINGS;
+  const faults = isPresent ? readings(record.device) : Readings.NONE;
+  const own = current?.readings ?? Readings.NONE;
   const sideReadings = outOfBand === undefined || isStale(outOfBand) || !isPresent ? faults : joinedReadings(outOfBand.readings, faults);
   // A device that hung gets no new grace time at each start. Otherwise an agent that restarts often would report it as healthy forever.
   const isAwaited = read === undefined && readBeforeMs !== undefined && wasHung === undefined;
@@ -222,7 +222,6 @@ function heldRecord(record: DeviceRecord, holders: readonly Allocation[], facts:
   });
 }
 
-const NO_READINGS: readonly Reading[] = [];
 const NO_PROCESSES: HeldRecord['processes'] = [];
 
 /** A smaller difference between the clocks is drift. */

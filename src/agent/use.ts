@@ -12,9 +12,8 @@ import type { DeviceUse, DeviceUser, HoldingPod, OwnedProcess } from '../model/d
 import { HardwareKeys } from '../model/hardware.ts';
 import type { Finding, Verdict } from '../model/health.ts';
 import { KeptStep } from '../model/kept.ts';
-import type { Reading } from '../model/metric.ts';
 import { type PodFactsByName, podName } from '../model/pod-resources.ts';
-import { areSameFields, keptBy, ofMetric } from '../model/readings.ts';
+import { areSameFields, keptBy, ofMetric, type Readings } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerWaiting } from '../model/usage.ts';
 import type { Moment, RestoredDevice } from './known-devices.ts';
@@ -195,7 +194,7 @@ function idleShareOf(spec: ActivitySpec | undefined, thresholds: IdleThresholds[
   return spec?.utilization === undefined ? {} : { idleShare: thresholds?.utilization ?? spec.utilization.above };
 }
 
-const memoryAndPorts = keptBy((readings: readonly Reading[]): Pick<DeviceUse, 'memoryUsedBytes' | 'ports'> => {
+const memoryAndPorts = keptBy((readings: Readings): Pick<DeviceUse, 'memoryUsedBytes' | 'ports'> => {
   const ports = ofMetric(readings, shared.linkUp.name).map(({ value }) => Number(value) === 1);
   const [used] = ofMetric(readings, shared.memoryUsed.name);
   return used === undefined ? { ports } : { ports, memoryUsedBytes: Number(used.value) };

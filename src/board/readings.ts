@@ -31,7 +31,7 @@ export function chooseReadings(
   const isBusyKnown = known.of(shared.utilization.name).length > 0;
   const limits: readonly SharedReading[] = isBusyKnown ? ['power', 'temperature'] : ['temperature', 'power'];
   const usual = found(['busy', 'memory', 'in', 'out', 'link', ...limits], known);
-  return usual.length === 0 ? others(readings.filter(isNumber)).slice(0, MOST) : usual;
+  return usual.length === 0 ? others([...readings].filter(isNumber)).slice(0, MOST) : usual;
 }
 
 const MOST_NUMBERS = 6;

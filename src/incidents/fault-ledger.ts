@@ -17,7 +17,7 @@ import {
 import type { HardwareKeys } from '../model/hardware.ts';
 import type { Finding } from '../model/health.ts';
 import type { Reading } from '../model/metric.ts';
-import { keptBy } from '../model/readings.ts';
+import { keptBy, Readings } from '../model/readings.ts';
 import { type Blamed, blamed, blameText, holdersAfter, type PresentHolder, REMEMBERED_MS } from './fault-holders.ts';
 import { repeatFindings, withRepeat } from './fault-repeats.ts';
 import { incidentId } from './record.ts';
@@ -120,8 +120,8 @@ export class FaultLedger {
   }
 
   /** Counters of a device. */
-  readingsOf(hardware: string): readonly Reading[] {
-    return readings(this.#saved.totals[hardware]);
+  readingsOf(hardware: string): Readings {
+    return Readings.of(readings(this.#saved.totals[hardware]));
   }
 
   /** How often faults of a device came, as findings of the conditions that the family declares for it; the same list while nothing was counted. */

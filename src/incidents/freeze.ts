@@ -137,7 +137,7 @@ export function resetState({ state: { readings, readAtMs }, history, isWiped }: 
     const at = values.findLastIndex((value) => value !== null);
     return at < 0 ? [] : [{ metric, labels, value: values[at] as number, atMs: history?.times[at] as number }];
   });
-  const now = readings.map(({ metric, labels = {}, value }): Dated => ({ metric, labels, value, atMs: readAtMs }));
+  const now = [...readings].map(({ metric, labels = {}, value }): Dated => ({ metric, labels, value, atMs: readAtMs }));
   const values = new Map<string, Dated>();
   for (const one of [...past.sort((a, b) => a.atMs - b.atMs), ...now]) {
     if (isWiped(one.metric) && (typeof one.value === 'bigint' || Number.isFinite(one.value))) values.set(nameOf(one), one);

@@ -1,4 +1,5 @@
-import { areSameLabels, type Labels, type MetricSpec, type MetricType, type Reading } from '../model/metric.ts';
+import { areSameLabels, type Labels, type MetricSpec, type MetricType } from '../model/metric.ts';
+import type { Series } from '../model/readings.ts';
 import type { DeviceState } from '../model/snapshot.ts';
 import { follow, type NameChanges } from './timeline.ts';
 
@@ -154,13 +155,12 @@ export class ReadingHistoryStore {
     const isSameLength = readings.length === track.order.length && track.series.size === track.order.length;
     let order: SeriesRing[] | undefined = isSameLength ? undefined : [];
     for (let at = 0; at < readings.length; at += 1) {
-      const reading = readings[at] as Reading;
-      const ring = this.#ringOf(track, reading, at);
+      const ring = this.#ringOf(track, readings.series[at] as Series, at);
       if (ring !== track.order[at]) order ??= track.order.slice(0, at);
       if (ring === undefined) continue;
-      const { readMs } = reading;
+      const readMs = readings.times?.[at];
       const isKept = readMs !== undefined && monotonicMs !== undefined;
-      ring.set(n, Number(reading.value), isKept ? readAtMs - Math.max(0, monotonicMs - readMs) : readAtMs, isKept);
+      ring.set(n, Number(readings.values[at]), isKept ? readAtMs - Math.max(0, monotonicMs - readMs) : readAtMs, isKept);
       order?.push(ring);
     }
     if (order === undefined) return;
@@ -182,7 +182,7 @@ export class ReadingHistoryStore {
     return isEarly ? last : track.count;
   }
 
-  #ringOf(track: Track, { metric, labels }: Reading, at: number): SeriesRing | undefined {
+  #ringOf(track: Track, { metric, labels }: Series, at: number): SeriesRing | undefined {
     const guess = track.order[at];
     if (guess?.metric === metric && areSameLabels(guess.labels, labels)) return guess;
     const name = nameOf(metric, labels);

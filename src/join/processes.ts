@@ -4,7 +4,7 @@ import type { HeldRecord } from '../model/device-record.ts';
 import type { DeviceUser, HoldingPod, OwnedProcess } from '../model/device-use.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import { type CheckpointEntry, type PodFacts, type PodFactsByName, podName } from '../model/pod-resources.ts';
-import { chooser, keptBy } from '../model/readings.ts';
+import { chooser, keptBy, Readings } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerReadings } from '../model/snapshot.ts';
 
@@ -257,10 +257,14 @@ const order = (allocation: Allocation): string => `${allocation.resource}\u0000$
 
 function sharedReadings(state: SeenDevice, sources: PodSources): readonly ContainerReadings[] {
   return [...useByHolder(state.holders, state.processes, sources)].map(([holder, { memoryUsedBytes, utilization }]) =>
-    owned(holder, state, [
-      ...(memoryUsedBytes === undefined ? [] : [{ metric: shared.memoryUsed.name, value: memoryUsedBytes }]),
-      ...[...(utilization ?? [])].map(([engine, value]) => ({ metric: shared.utilization.name, labels: { engine }, value })),
-    ]),
+    owned(
+      holder,
+      state,
+      Readings.of([
+        ...(memoryUsedBytes === undefined ? [] : [{ metric: shared.memoryUsed.name, value: memoryUsedBytes }]),
+        ...[...(utilization ?? [])].map(([engine, value]) => ({ metric: shared.utilization.name, labels: { engine }, value })),
+      ]),
+    ),
   );
 }
 

@@ -22,8 +22,8 @@ export interface DeviceProcess {
 }
 
 /** Report of the device itself in one collection. Its readings get older until the next such report. */
-export interface DeviceRead {
-  readonly readings: readonly Reading[];
+export interface DeviceRead<R = readonly Reading[]> {
+  readonly readings: R;
   readonly findings: readonly Finding[];
   readonly processes?: readonly DeviceProcess[];
   /** No other process uses the device. Absent when the driver may have left some out. */
@@ -31,17 +31,17 @@ export interface DeviceRead {
 }
 
 /** Report of other sources on a device: kernel log, state of the driver. Its findings are of conditions declared with `outOfBand`. */
-export interface SideReport {
-  readonly readings: readonly Reading[];
+export interface SideReport<R = readonly Reading[]> {
+  readonly readings: R;
   readonly findings: readonly Finding[];
 }
 
 /** All reports of one collection on one device. */
-export interface DeviceReport {
+export interface DeviceReport<R = readonly Reading[]> {
   readonly device: Device;
   /** Absent when the device was not read: its readings and its verdict become older. */
-  readonly read?: DeviceRead;
-  readonly outOfBand?: SideReport;
+  readonly read?: DeviceRead<R>;
+  readonly outOfBand?: SideReport<R>;
   /** Faults of the last minute at least, in the order in which they were counted. Absent when there are none. */
   readonly faults?: readonly Fault[];
 }
@@ -79,9 +79,9 @@ export interface HungStep {
  */
 export type Listing = 'complete' | 'partial' | 'absent';
 
-/** Result of one run of a family's probe. Plain data. */
-export interface Collection {
-  readonly reports: readonly DeviceReport[];
+/** Result of one run of a family's probe. Plain data. `R`: a family makes readings one by one, and the agent keeps them as columns. */
+export interface Collection<R = readonly Reading[]> {
+  readonly reports: readonly DeviceReport<R>[];
   readonly problems: readonly Problem[];
   readonly listing: Listing;
   /** Data source, for display: the name of a program or a library. Absent when the family has only one source. */

@@ -1,7 +1,7 @@
 import type { DeviceProcess } from './collection.ts';
 import type { ActivitySpec, IdleThresholds } from './declaration.ts';
-import { type Reading, readMsOf, type SeriesChoice, type Value } from './metric.ts';
-import { ofMetric, seriesValue } from './readings.ts';
+import { readMsOf, type SeriesChoice, type Value } from './metric.ts';
+import { ofMetric, type Readings, seriesValue } from './readings.ts';
 import { shared } from './shared-metrics.ts';
 
 /** Sum of the byte counters of a device at one read. The next read needs it, because only the growth shows traffic. Plain data. */
@@ -18,7 +18,7 @@ export interface TrafficSum {
 }
 
 export interface ActivityInput {
-  readonly readings: readonly Reading[];
+  readonly readings: Readings;
   readonly processes: readonly DeviceProcess[];
   /** Monotonic clock of the read that gave both. */
   readonly monotonicMs: number;
@@ -83,14 +83,14 @@ function workOf(
 }
 
 /** Time of the read of the shares: the latest of them, because each read of them is a new look. */
-function sharesReadMs(readings: readonly Reading[], { means = {} }: NonNullable<ActivitySpec['utilization']>, deviceMs: number): number {
+function sharesReadMs(readings: Readings, { means = {} }: NonNullable<ActivitySpec['utilization']>, deviceMs: number): number {
   const shares = new Set([shared.utilization.name, ...Object.values(means).map(({ metric }) => metric)]);
   const times = [...shares].flatMap((metric) => ofMetric(readings, metric).map((reading) => readMsOf(reading, deviceMs)));
   return times.length === 0 ? deviceMs : Math.max(...times);
 }
 
 /** Share of time of each engine that was read: the mean since the read before where the family has one, otherwise the utilization. */
-export function sharesIn(readings: readonly Reading[], spec: ActivitySpec['utilization']): Map<string, number> {
+export function sharesIn(readings: Readings, spec: ActivitySpec['utilization']): Map<string, number> {
   const shares = new Map<string, number>();
   for (const { labels, value } of ofMetric(readings, shared.utilization.name)) {
     const engine = labels?.engine;
@@ -100,10 +100,7 @@ export function sharesIn(readings: readonly Reading[], spec: ActivitySpec['utili
   return shares;
 }
 
-function meansIn(
-  readings: readonly Reading[],
-  { means = {} }: Pick<NonNullable<ActivitySpec['utilization']>, 'means'> = {},
-): Map<string, number> {
+function meansIn(readings: Readings, { means = {} }: Pick<NonNullable<ActivitySpec['utilization']>, 'means'> = {}): Map<string, number> {
   const found = new Map<string, number>();
   for (const engine in means) {
     const mean = seriesValue(readings, means[engine] as SeriesChoice);

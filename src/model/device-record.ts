@@ -4,7 +4,7 @@ import type { Device } from './device.ts';
 import type { DeviceUse, DeviceUser } from './device-use.ts';
 import type { Fault } from './fault.ts';
 import type { Finding, Verdict } from './health.ts';
-import type { Reading } from './metric.ts';
+import type { Readings } from './readings.ts';
 
 /** Begin and end of the reading that gave a report. */
 export interface ReadTimes {
@@ -34,9 +34,9 @@ export interface DeviceRecord {
   readonly key: string;
   readonly device: Device;
   /** Last report of the device itself; absent while this run of the agent has not read it. */
-  readonly read?: (DeviceRead & ReadTimes) | undefined;
+  readonly read?: (DeviceRead<Readings> & ReadTimes) | undefined;
   /** Last report of other sources. */
-  readonly outOfBand?: (SideReport & ReadTimes) | undefined;
+  readonly outOfBand?: (SideReport<Readings> & ReadTimes) | undefined;
   /** Faults in the latest collection. */
   readonly faults?: readonly Fault[] | undefined;
   /** The latest reading of the family did not read this device, so `read` says nothing about the present. */
@@ -60,9 +60,9 @@ export interface HeldRecord extends DeviceRecord {
   /** How often faults of the device came, as the agent counted them; absent while it counted none that can repeat. */
   readonly repeats?: SourceFindings | undefined;
   /** `read`, while the device is neither missing nor stale. */
-  readonly current: (DeviceRead & ReadTimes) | undefined;
+  readonly current: (DeviceRead<Readings> & ReadTimes) | undefined;
   /** Empty when the device is missing or its last reading is stale. */
-  readonly readings: readonly Reading[];
+  readonly readings: Readings;
   readonly processes: readonly DeviceProcess[];
   /** Those of them whose pod certainly does not hold the device, without the programs that may use it. Absent: none. */
   readonly strangers?: readonly DeviceProcess[] | undefined;

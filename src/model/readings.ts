@@ -1,4 +1,4 @@
-import { areSameLabels, type Reading, type SeriesChoice } from './metric.ts';
+import { areSameLabels, type Reading, type SeriesChoice, type Value } from './metric.ts';
 
 /** Keeps what is derived from an object for as long as the object lives. */
 export function keptBy<K extends object, V>(derive: (key: K) => V): (key: K) => V {
@@ -15,20 +15,65 @@ export function keptBy<K extends object, V>(derive: (key: K) => V): (key: K) => 
 /** One series of a device: a reading without its value and its time. */
 export type Series = Omit<Reading, 'value' | 'readMs'>;
 
-/** Lists of series by the list of readings that has their values, in the same order. */
-const LISTS = new WeakMap<readonly Reading[], readonly Series[]>();
+/** Values of a list of series, in its order. A column of numbers alone is a `Float64Array`. */
+export type Values = ArrayLike<Value>;
+
+/** Time of each value that an earlier read gave; absent while the read of the device gave all of them. See {@link Reading.readMs}. */
+export type ValueTimes = readonly (number | undefined)[] | undefined;
 
 /**
- * The series of readings. It is the same object for each read that has the same series, so that a reader looks up once at which place a
- * series is. What is derived from a list of series can be kept by its identity.
+ * Readings of one device as columns. `series` is the same object for each read that has the same series, so that a reader looks up once at
+ * which place a series is, and what is derived from a list of series can be kept by its identity. The same values are the same object.
  */
-export function seriesOf(readings: readonly Reading[]): readonly Series[] {
-  const known = LISTS.get(readings);
-  if (known !== undefined) return known;
-  const series = readings.map(seriesOfOne);
-  LISTS.set(readings, series);
-  return series;
+export class Readings implements Iterable<Reading> {
+  readonly series: readonly Series[];
+  readonly values: Values;
+  readonly times: ValueTimes;
+
+  constructor(series: readonly Series[], values: Values, times?: ValueTimes) {
+    this.series = series;
+    this.values = values;
+    this.times = times;
+  }
+
+  static readonly NONE = new Readings([], []);
+
+  /** Readings that were made one by one. The same list gives the same object. `series`: of the list, when they are known. */
+  static of(list: ReadingList, series?: readonly Series[]): Readings {
+    if (list instanceof Readings) return list;
+    if (list.length === 0) return Readings.NONE;
+    const known = OF_LISTS.get(list);
+    if (known !== undefined) return known;
+    const times = list.some(({ readMs }) => readMs !== undefined) ? list.map(({ readMs }) => readMs) : undefined;
+    const readings = new Readings(
+      series ?? list.map(seriesOfOne),
+      list.map(({ value }) => value),
+      times,
+    );
+    OF_LISTS.set(list, readings);
+    return readings;
+  }
+
+  get length(): number {
+    return this.series.length;
+  }
+
+  /** The reading at a place, as an object of its own. */
+  at(place: number): Reading {
+    const readMs = this.times?.[place];
+    const reading = { ...(this.series[place] as Series), value: this.values[place] as Value };
+    return readMs === undefined ? reading : { ...reading, readMs };
+  }
+
+  *[Symbol.iterator](): Generator<Reading> {
+    for (let at = 0; at < this.length; at += 1) yield this.at(at);
+  }
 }
+
+/** As a family makes them, or as the agent keeps them. */
+export type ReadingList = readonly Reading[] | Readings;
+
+const OF_LISTS = new WeakMap<readonly Reading[], Readings>();
 
 export const seriesOfOne = ({ metric, labels, wrapsAt }: Reading): Series => ({
   metric,
@@ -36,20 +81,14 @@ export const seriesOfOne = ({ metric, labels, wrapsAt }: Reading): Series => ({
   ...(wrapsAt === undefined ? {} : { wrapsAt }),
 });
 
-/** Says which list of series these readings have. */
-export function ofSeries(series: readonly Series[], readings: readonly Reading[]): readonly Reading[] {
-  LISTS.set(readings, series);
-  return readings;
-}
+const NO_PLACES: readonly number[] = [];
 
-const NONE: readonly Reading[] = [];
+/** The places of a metric. They are found without a search. */
+export const placesOf = ({ series }: Readings, metric: string): readonly number[] => placesOfMetrics(series).get(metric) ?? NO_PLACES;
 
-/** All readings of a metric. Where the series are known by their list, they are found without a search. */
-export function ofMetric(readings: readonly Reading[], metric: string): readonly Reading[] {
-  const series = LISTS.get(readings);
-  if (series === undefined) return readings.filter((one) => one.metric === metric);
-  const places = placesOfMetrics(series).get(metric);
-  return places === undefined ? NONE : places.map((at) => readings[at] as Reading);
+/** All readings of a metric. */
+export function ofMetric(readings: Readings, metric: string): readonly Reading[] {
+  return placesOf(readings, metric).map((at) => readings.at(at));
 }
 
 const placesOfMetrics = keptBy((all: readonly Series[]): ReadonlyMap<string, readonly number[]> => {
@@ -62,38 +101,43 @@ const placesOfMetrics = keptBy((all: readonly Series[]): ReadonlyMap<string, rea
   return places;
 });
 
-/** Chooses readings by their metric. The same readings give the same list, and so do the same series with other values. */
-export function chooser(isWanted: (metric: string) => boolean): (readings: readonly Reading[]) => readonly Reading[] {
+/** Chooses readings by their metric. The same readings give the same object, and so do the same series with other values. */
+export function chooser(isWanted: (metric: string) => boolean): (readings: Readings) => Readings {
   const wanted = keptBy((all: readonly Series[]) => {
     const places = all.flatMap(({ metric }, at) => (isWanted(metric) ? [at] : []));
     return { places, series: places.map((at) => all[at] as Series) };
   });
-  return keptBy((readings: readonly Reading[]) => {
-    const { places, series } = wanted(seriesOf(readings));
-    return ofSeries(
-      series,
-      places.map((at) => readings[at] as Reading),
-    );
+  return keptBy(({ series: all, values, times }: Readings) => {
+    const { places, series } = wanted(all);
+    const chosen = places.map((at) => values[at] as Value);
+    return new Readings(series, chosen, times && places.map((at) => times[at]));
   });
 }
 
 /** Both lists as one, which is the same object while both are. */
-export function joinedReadings(own: readonly Reading[], side: readonly Reading[]): readonly Reading[] {
+export function joinedReadings(own: Readings, side: Readings): Readings {
   if (side.length === 0) return own;
   const before = JOINED.get(own);
   if (before?.side === side) return before.joined;
-  const joined = ofSeries(joinedSeries(seriesOf(own))(seriesOf(side)), [...own, ...side]);
+  const { series, values, times } = own;
+  const timesOf = (one: Readings): ValueTimes & object => one.times ?? new Array<undefined>(one.length).fill(undefined);
+  const joined = new Readings(
+    joinedSeries(series)(side.series),
+    [...Array.from(values), ...Array.from(side.values)],
+    times === undefined && side.times === undefined ? undefined : [...timesOf(own), ...timesOf(side)],
+  );
   JOINED.set(own, { side, joined });
   return joined;
 }
 
-const JOINED = new WeakMap<readonly Reading[], { readonly side: readonly Reading[]; readonly joined: readonly Reading[] }>();
+const JOINED = new WeakMap<Readings, { readonly side: Readings; readonly joined: Readings }>();
 const joinedSeries = keptBy((own: readonly Series[]) => keptBy((side: readonly Series[]): readonly Series[] => [...own, ...side]));
 
 /** Value of the series with exactly these labels. Undefined when it was not read, or is no number. */
-export function seriesValue(readings: readonly Reading[], { metric, labels }: SeriesChoice): number | undefined {
-  const value = ofMetric(readings, metric).find((one) => areSameLabels(one.labels, labels))?.value;
-  return value === undefined || !Number.isFinite(Number(value)) ? undefined : Number(value);
+export function seriesValue(readings: Readings, { metric, labels }: SeriesChoice): number | undefined {
+  const at = placesOf(readings, metric).find((place) => areSameLabels(readings.series[place]?.labels, labels));
+  const value = at === undefined ? undefined : Number(readings.values[at]);
+  return Number.isFinite(value) ? value : undefined;
 }
 
 /** Whether both objects have the same fields with the same values, of flat objects. */

@@ -6,8 +6,8 @@ import type { VirtualMachine } from './device.ts';
 import type { JudgedRecord } from './device-record.ts';
 import type { DurationCounts } from './duration-counts.ts';
 import type { ExpectedDevices } from './expected.ts';
-import type { Reading } from './metric.ts';
 import type { PodFactsByName, PodResources } from './pod-resources.ts';
+import type { Readings } from './readings.ts';
 import type { ContainerWaiting, Usage } from './usage.ts';
 
 /** The part of a device's record that the outputs show. */
@@ -52,7 +52,7 @@ export interface ContainerReadings {
   readonly resource: string;
   /** `Device.id`. */
   readonly device: string;
-  readonly readings: readonly Reading[];
+  readonly readings: Readings;
 }
 
 /** State of one family's probe. */

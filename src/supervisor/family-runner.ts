@@ -7,6 +7,7 @@ import type { Device } from '../model/device.ts';
 import type { ReadTimes } from '../model/device-record.ts';
 import type { FaultMark } from '../model/fault.ts';
 import type { Finding } from '../model/health.ts';
+import type { ReadingList } from '../model/readings.ts';
 import type { Release } from '../model/release.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 import type { ReadProcess } from './isolated-reads.ts';
@@ -77,7 +78,7 @@ export interface RunnerDependencies {
 
 /** One collection of a family, with its times. */
 export interface TimedCollection extends ReadTimes {
-  readonly collection: Collection;
+  readonly collection: Collection<ReadingList>;
 }
 
 interface Run {
@@ -441,7 +442,7 @@ export class FamilyRunner {
     else this.#collected(this.#run, message.collection, message.durationMs);
   }
 
-  #collected(run: Run, raw: Collection, durationMs: number): void {
+  #collected(run: Run, raw: Collection<ReadingList>, durationMs: number): void {
     const readAtMs = this.#clock.now();
     const isLost = raw.listing === 'absent' && this.#isKnown;
     const reported = isLost ? { ...raw, problems: [...raw.problems, NOTHING_SHOWN] } : raw;
@@ -524,21 +525,22 @@ export class FamilyRunner {
 }
 
 /** Whether a collection reached at least some of the hardware. */
-const hasRead = ({ listing, reports }: Collection): boolean => listing !== 'partial' || reports.some(({ read }) => read !== undefined);
+const hasRead = ({ listing, reports }: Collection<unknown>): boolean =>
+  listing !== 'partial' || reports.some(({ read }) => read !== undefined);
 
 /** Whether a collection left out nothing. A problem of a family without devices can hide all of them. */
-const isWhole = ({ listing, reports, problems }: Collection): boolean =>
+const isWhole = ({ listing, reports, problems }: Collection<unknown>): boolean =>
   listing !== 'partial' && (reports.length > 0 || problems.length === 0);
 
 /**
  * Whether a device, a problem or a finding differs from the collection before. A counter that grew is no news: its growth is judged over
  * minutes.
  */
-function hasNews(before: Collection | undefined, now: Collection): boolean {
+function hasNews(before: Collection<unknown> | undefined, now: Collection<unknown>): boolean {
   if (before === undefined || before.listing !== now.listing || before.reports.length !== now.reports.length) return true;
   if (!isDeepStrictEqual(before.problems, now.problems)) return true;
   return now.reports.some(({ device, read, outOfBand }, at) => {
-    const was = before.reports[at] as DeviceReport;
+    const was = before.reports[at] as DeviceReport<unknown>;
     const isSameDevice = was.device.id === device.id && was.device.identity === device.identity;
     return !isSameDevice || areOther(was.read?.findings, read?.findings) || areOther(was.outOfBand?.findings, outOfBand?.findings);
   });

@@ -3,6 +3,7 @@ import type { Collection } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
 import type { FaultMark } from '../model/fault.ts';
 import type { Observation } from '../model/observation.ts';
+import type { ReadingList } from '../model/readings.ts';
 import type { Release } from '../model/release.ts';
 import type { PostedCollection } from './posted-collection.ts';
 
@@ -61,5 +62,5 @@ export type FromWorker =
 
 /** Messages that reach the owner of a thread. */
 export type FromThread =
-  | { readonly type: 'collected'; readonly run: number; readonly collection: Collection; readonly durationMs: number }
+  | { readonly type: 'collected'; readonly run: number; readonly collection: Collection<ReadingList>; readonly durationMs: number }
   | Extract<FromWorker, { readonly type: 'failed' | 'wake' }>;

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Collection, DeviceRead, DeviceReport, SideReport } from '../model/collection.ts';
 import { areSameFindings, type Finding } from '../model/health.ts';
 import type { Reading, Value } from '../model/metric.ts';
-import { areSameFields, ofSeries, type Series, seriesOf, seriesOfOne } from '../model/readings.ts';
+import { areSameFields, Readings, type Series, seriesOfOne, type ValueTimes } from '../model/readings.ts';
 
 type Rest = Omit<DeviceRead, 'readings' | 'findings'>;
 
@@ -27,7 +27,9 @@ interface PostedReport extends Pick<DeviceReport, 'faults'> {
 export interface PostedCollection extends Omit<Collection, 'reports'> {
   /** Undefined: as at the same place in the message before, except the values. */
   readonly reports: readonly (PostedReport | undefined)[];
-  readonly values: readonly Value[];
+  readonly values: Float64Array;
+  /** Values that are no exact `number`, and their places: place and value, one after the other. Absent without one. */
+  readonly exact?: readonly (number | bigint)[];
   /** Stretches of values that an earlier read gave: index of the first, number, and time of that read, one after the other. Absent without one. */
   readonly kept?: readonly number[];
 }
@@ -41,14 +43,13 @@ export class CollectionSender {
   #posted: readonly DeviceReport[] = [];
 
   encode({ reports, ...rest }: Collection): PostedCollection {
-    const values: Value[] = [];
-    const kept: number[] = [];
+    const column = new Column(countOf(reports));
     const posted: (PostedReport | undefined)[] = [];
     this.#posted = reports.map((report, at) => {
       const before = this.#posted[at];
       const { device, read, outOfBand, faults } = report;
-      if (read !== undefined) addValues(read.readings, values, kept);
-      if (outOfBand !== undefined) addValues(outOfBand.readings, values, kept);
+      if (read !== undefined) column.add(read.readings);
+      if (outOfBand !== undefined) column.add(outOfBand.readings);
       const sources = {
         ...(read === undefined ? {} : { read: changesOf(read, before?.read) }),
         ...(outOfBand === undefined ? {} : { outOfBand: changesOf(outOfBand, before?.outOfBand) }),
@@ -67,7 +68,8 @@ export class CollectionSender {
         ...(outOfBand === undefined ? {} : { outOfBand: withChanges(outOfBand, before.outOfBand, sources.outOfBand) }),
       };
     });
-    return { ...rest, reports: posted, values, ...(kept.length === 0 ? {} : { kept }) };
+    const { values, exact, kept } = column;
+    return { ...rest, reports: posted, values, ...(exact.length === 0 ? {} : { exact }), ...(kept.length === 0 ? {} : { kept }) };
   }
 }
 
@@ -81,18 +83,37 @@ function withChanges(source: DeviceRead, before: DeviceRead | undefined, changes
   };
 }
 
-/** See {@link PostedCollection.kept}. The values of one source stand together, so that the stretches are few. */
-function addValues(readings: readonly Reading[], values: Value[], kept: number[]): void {
-  for (let at = 0; at < readings.length; at += 1) {
-    const { value, readMs } = readings[at] as Reading;
-    if (readMs !== undefined) {
-      const isNext = readMs === kept.at(-1) && (kept.at(-3) as number) + (kept.at(-2) as number) === values.length;
-      if (isNext) kept[kept.length - 2] = (kept.at(-2) as number) + 1;
-      else kept.push(values.length, 1, readMs);
+/** The values of a message while it is made. */
+class Column {
+  readonly values: Float64Array;
+  readonly exact: (number | bigint)[] = [];
+  readonly kept: number[] = [];
+  #end = 0;
+
+  constructor(length: number) {
+    this.values = new Float64Array(length);
+  }
+
+  /** The values of one source stand together, so that the stretches of {@link PostedCollection.kept} are few. */
+  add(readings: readonly Reading[]): void {
+    const { values, kept } = this;
+    for (let at = 0; at < readings.length; at += 1) {
+      const { value, readMs } = readings[at] as Reading;
+      const place = this.#end;
+      if (readMs !== undefined) {
+        const isNext = readMs === kept.at(-1) && (kept.at(-3) as number) + (kept.at(-2) as number) === place;
+        if (isNext) kept[kept.length - 2] = (kept.at(-2) as number) + 1;
+        else kept.push(place, 1, readMs);
+      }
+      if (typeof value === 'number') values[place] = value;
+      else this.exact.push(place, value);
+      this.#end += 1;
     }
-    values.push(value);
   }
 }
+
+const countOf = (reports: readonly DeviceReport[]): number =>
+  reports.reduce((sum, { read, outOfBand }) => sum + (read?.readings.length ?? 0) + (outOfBand?.readings.length ?? 0), 0);
 
 function changesOf(source: DeviceRead, before: SideReport | undefined): PostedSource {
   const { readings, findings } = source;
@@ -104,7 +125,7 @@ function changesOf(source: DeviceRead, before: SideReport | undefined): PostedSo
   };
 }
 
-function restOf({ readings: _, findings: __, ...rest }: DeviceRead): Rest {
+function restOf({ readings: _, findings: __, ...rest }: DeviceRead<unknown>): Rest {
   return rest;
 }
 
@@ -137,47 +158,40 @@ function areSameSeries(before: readonly Reading[], now: readonly Reading[]): boo
 
 /**
  * Works in the thread that owns the probe's thread. It understands one sender, from the first message on. What did not change is the same
- * object as in the collection before: devices, readings, findings, and whole reports.
+ * object as in the collection before: devices, series, readings, findings, and whole reports.
  */
 export class CollectionReceiver {
-  #reports: readonly DeviceReport[] = [];
+  #reports: readonly DeviceReport<Readings>[] = [];
 
   /** Throws when a part was never posted. */
-  decode({ reports, values, kept, ...rest }: PostedCollection): Collection {
-    const column: Column = { values, times: timesOf(kept, values.length), at: 0 };
-    const decoded = reports.map((posted, at) => reportOf(posted, this.#reports[at], column));
-    if (column.at !== values.length) throw new Error(`of ${values.length} values, ${values.length - column.at} belong to no posted series`);
+  decode({ reports, values, exact = [], kept = [], ...rest }: PostedCollection): Collection<Readings> {
+    const posted: PostedValues = { values, exact, kept, at: 0, exactAt: 0, keptAt: 0 };
+    const decoded = reports.map((report, at) => reportOf(report, this.#reports[at], posted));
+    if (posted.at !== values.length) throw new Error(`of ${values.length} values, ${values.length - posted.at} belong to no posted series`);
     this.#reports = decoded;
     return { ...rest, reports: decoded };
   }
 }
 
-/** The values that are not yet taken begin at `at`. */
-interface Column {
-  readonly values: readonly Value[];
-  /** Absent when the read of the device gave all values. */
-  readonly times: readonly (number | undefined)[] | undefined;
+/** The values that are not yet taken begin at `at`, and what belongs to them in the lists beside them. */
+interface PostedValues extends Required<Pick<PostedCollection, 'values' | 'exact' | 'kept'>> {
   at: number;
+  exactAt: number;
+  keptAt: number;
 }
 
-function timesOf(kept: readonly number[] | undefined, count: number): Column['times'] {
-  if (kept === undefined) return undefined;
-  const times = new Array<number | undefined>(count).fill(undefined);
-  for (let at = 0; at < kept.length; at += 3) {
-    const [first = 0, length = 0, readMs] = kept.slice(at, at + 3);
-    times.fill(readMs, first, first + length);
-  }
-  return times;
-}
-
-function reportOf(posted: PostedReport | undefined, before: DeviceReport | undefined, column: Column): DeviceReport {
+function reportOf(
+  posted: PostedReport | undefined,
+  before: DeviceReport<Readings> | undefined,
+  values: PostedValues,
+): DeviceReport<Readings> {
   const device = posted?.device ?? before?.device;
   if (device === undefined) throw new Error('a device was never posted');
   const hasRead = posted === undefined ? before?.read !== undefined : posted.read !== undefined;
   const hasOutOfBand = posted === undefined ? before?.outOfBand !== undefined : posted.outOfBand !== undefined;
-  const read = hasRead ? sourceOf(posted?.read, before?.read, column) : undefined;
-  const outOfBand = hasOutOfBand ? sourceOf(posted?.outOfBand, before?.outOfBand, column) : undefined;
-  if (posted === undefined && read === before?.read && outOfBand === before?.outOfBand) return before as DeviceReport;
+  const read = hasRead ? sourceOf(posted?.read, before?.read, values) : undefined;
+  const outOfBand = hasOutOfBand ? sourceOf(posted?.outOfBand, before?.outOfBand, values) : undefined;
+  if (posted === undefined && before !== undefined && read === before.read && outOfBand === before.outOfBand) return before;
   return {
     device,
     ...(read === undefined ? {} : { read }),
@@ -186,41 +200,57 @@ function reportOf(posted: PostedReport | undefined, before: DeviceReport | undef
   };
 }
 
-function sourceOf(posted: PostedSource = {}, before: DeviceRead | undefined, column: Column): DeviceRead {
-  const series = posted.series ?? (before && seriesOf(before.readings));
+type Read = DeviceRead<Readings>;
+
+function sourceOf(posted: PostedSource = {}, before: Read | undefined, values: PostedValues): Read {
+  const series = posted.series ?? before?.readings.series;
   const findings = posted.findings ?? before?.findings;
   const rest = posted.rest ?? (before && restOf(before));
   if (series === undefined || findings === undefined || rest === undefined) throw new Error('the series of a device were never posted');
-  const readings = readingsOf(series, before?.readings ?? [], column);
+  const readings = readingsOf(series, before?.readings, values);
   const isSame = readings === before?.readings && findings === before.findings && posted.rest === undefined;
   return isSame ? before : { ...rest, readings, findings };
 }
 
-/** The objects of the read before, of which only those are new whose value or time changed; when none is, the same list. */
-function readingsOf(series: readonly Series[], before: readonly Reading[], column: Column): readonly Reading[] {
-  const { values, times, at: first } = column;
-  column.at += series.length;
-  if (column.at > values.length) throw new Error('values of a device were never posted');
-  const isOfSeries = before.length === series.length && seriesOf(before) === series;
-  let readings: Reading[] | undefined = isOfSeries ? undefined : [];
-  for (let at = 0; at < series.length; at += 1) {
-    const value = values[first + at] as Value;
-    const readMs = times?.[first + at];
-    const known = isOfSeries ? before[at] : undefined;
-    if (known !== undefined && known.value === value && known.readMs === readMs) readings?.push(known);
-    else {
-      readings ??= before.slice(0, at);
-      readings.push(readingOf(series[at] as Series, value, readMs));
-    }
-  }
-  return readings === undefined ? before : ofSeries(series, readings);
+/** The next values of the message; the readings of before while no value and no time changed. */
+function readingsOf(series: readonly Series[], before: Readings | undefined, posted: PostedValues): Readings {
+  const first = posted.at;
+  const end = first + series.length;
+  if (end > posted.values.length) throw new Error('values of a device were never posted');
+  posted.at = end;
+  const times = timesOf(first, end, posted);
+  const exact: Value[] | undefined =
+    (posted.exact[posted.exactAt] as number) < end ? Array.from(posted.values.subarray(first, end)) : undefined;
+  for (; (posted.exact[posted.exactAt] as number) < end; posted.exactAt += 2)
+    (exact as Value[])[(posted.exact[posted.exactAt] as number) - first] = posted.exact[posted.exactAt + 1] as bigint;
+  const isSame = before !== undefined && before.series === series && areSame(before.times, times, 0, series.length);
+  if (
+    isSame &&
+    (exact === undefined ? areSame(before.values, posted.values, first, series.length) : areSame(before.values, exact, 0, series.length))
+  )
+    return before;
+  // A copy, so that a device which seldom changes does not keep the values of all others.
+  return new Readings(series, exact ?? posted.values.slice(first, end), times);
 }
 
-/** Without a spread, which costs three times as much, and a node can have ten thousand readings. */
-function readingOf({ metric, labels, wrapsAt }: Series, value: Value, readMs: number | undefined): Reading {
-  const reading: { -readonly [K in keyof Reading]: Reading[K] } = { metric, value };
-  if (labels !== undefined) reading.labels = labels;
-  if (wrapsAt !== undefined) reading.wrapsAt = wrapsAt;
-  if (readMs !== undefined) reading.readMs = readMs;
-  return reading;
+/** Whether both columns hold the same. `from`: place of the first value in the second one. */
+function areSame(a: ArrayLike<unknown> | undefined, b: ArrayLike<unknown> | undefined, from: number, length: number): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  for (let at = 0; at < length; at += 1) if (a[at] !== b[from + at]) return false;
+  return true;
+}
+
+/** Times of the values from `first` to `end`; undefined when the read of the device gave all of them. */
+function timesOf(first: number, end: number, posted: PostedValues): ValueTimes {
+  const { kept } = posted;
+  let times: (number | undefined)[] | undefined;
+  while ((kept[posted.keptAt] as number) < end) {
+    const [begin = 0, length = 0, readMs] = kept.slice(posted.keptAt, posted.keptAt + 3);
+    times ??= new Array<undefined>(end - first).fill(undefined);
+    times.fill(readMs, Math.max(first, begin) - first, Math.min(end, begin + length) - first);
+    // A stretch can go on in the next source.
+    if (begin + length > end) break;
+    posted.keptAt += 3;
+  }
+  return times;
 }

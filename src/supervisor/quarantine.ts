@@ -8,7 +8,7 @@ import type { Device } from '../model/device.ts';
  * Removes the reads of devices in whose directories a step hangs, because a partial read is no basis for a verdict. Reports of other
  * sources stay. The collection becomes partial, so that these devices become stale and not missing.
  */
-export function leaveOut(collection: Collection, directories: Iterable<string>, sys: Tree): Collection {
+export function leaveOut<R>(collection: Collection<R>, directories: Iterable<string>, sys: Tree): Collection<R> {
   const all = [...directories];
   if (all.length === 0) return collection;
   const hung = new Set(

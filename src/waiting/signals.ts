@@ -3,7 +3,7 @@ import type { ByteSource, ProgressSpec } from '../model/declaration.ts';
 import { defined } from '../model/defined.ts';
 import type { ReadTimes } from '../model/device-record.ts';
 import { areSameLabels, type Reading, readMsOf, type SeriesChoice } from '../model/metric.ts';
-import { ofMetric, seriesValue } from '../model/readings.ts';
+import { ofMetric, type Readings, seriesValue } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
 
 /** Which values of a family show work. A network adapter has bytes only. */
@@ -43,7 +43,7 @@ const JOULES = 'joules';
 /** Compares a read with the counters of the one before. Pure. */
 export function signalsOf(
   watched: Watched,
-  read: DeviceRead & ReadTimes,
+  read: DeviceRead<Readings> & ReadTimes,
   before: Counters | undefined,
 ): { readonly signals: Signals; readonly counters: Counters } {
   const { readings } = read;
@@ -86,7 +86,7 @@ function linksOf({ progress, traffic }: Watched): readonly Link[] {
   ];
 }
 
-function sumsOf(watched: Watched, { readings, monotonicMs }: DeviceRead & ReadTimes, before: Counters | undefined): Counters {
+function sumsOf(watched: Watched, { readings, monotonicMs }: DeviceRead<Readings> & ReadTimes, before: Counters | undefined): Counters {
   const sums: Record<string, Sum> = {};
   const add = (name: string, series: readonly Reading[]): void => {
     const atMs = Math.min(...series.map((one) => readMsOf(one, monotonicMs)));
@@ -113,7 +113,7 @@ const growthOf = (from: Sum, to: Sum): number | undefined =>
     ? undefined
     : ((to.value - from.value) * 1_000) / (to.atMs - from.atMs);
 
-function pipesIn(readings: readonly Reading[], { pipes }: ProgressSpec): Readonly<Record<string, number>> {
+function pipesIn(readings: Readings, { pipes }: ProgressSpec): Readonly<Record<string, number>> {
   const found: Record<string, number> = {};
   for (const { weight = 1, ...choice } of pipes) {
     const share = seriesValue(readings, choice);
@@ -125,8 +125,11 @@ function pipesIn(readings: readonly Reading[], { pipes }: ProgressSpec): Readonl
 const totalOf = (series: readonly Reading[]): number => series.reduce((sum, { value }) => sum + Number(value), 0);
 
 /** Sum of all series that have the labels; undefined without one. */
-function sumOf(readings: readonly Reading[], choices: readonly SeriesChoice[]): { readonly value: number } | undefined {
-  const series = readings.filter(({ metric, labels }) => choices.some((choice) => choice.metric === metric && has(labels, choice.labels)));
+function sumOf(readings: Readings, choices: readonly SeriesChoice[]): { readonly value: number } | undefined {
+  const metrics = new Set(choices.map(({ metric }) => metric));
+  const series = [...metrics]
+    .flatMap((metric) => ofMetric(readings, metric))
+    .filter(({ metric, labels }) => choices.some((choice) => choice.metric === metric && has(labels, choice.labels)));
   return series.length === 0 ? undefined : { value: totalOf(series) };
 }
 

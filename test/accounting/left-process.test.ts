@@ -56,7 +56,7 @@ const gaugesOf = (snapshot: Snapshot, pod: string): Record<string, unknown> =>
   Object.fromEntries(
     snapshot.containerReadings
       .filter((one) => one.pod === pod)
-      .flatMap(({ readings }) => readings.map(({ metric, value }) => [metric, value])),
+      .flatMap(({ readings }) => [...readings].map(({ metric, value }) => [metric, value])),
   );
 const joules = (played: Played, pod: string, from: number, to: number): number => {
   const of = (ms: number): number => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { OwnCounters, restoredCounter } from '../../src/accounting/own-counters.ts';
 import type { Labels, Reading, Value } from '../../src/model/metric.ts';
+import { Readings } from '../../src/model/readings.ts';
 
 const BYTES = 'device_received_bytes_total';
 const isCounter = (metric: string): boolean => metric === BYTES;
@@ -14,7 +15,7 @@ const reading = (value: Value, labels: Labels = { port: '1' }, more: Partial<Rea
 /** Totals after each value, as read at the time that has the value's place. */
 function totals(counters: OwnCounters, values: readonly Value[], more: Partial<Reading> = {}): unknown[] {
   return values.map((value, at) => {
-    counters.take([reading(value, undefined, more), { metric: 'device_temperature_celsius', value: 40 }], at, isCounter);
+    counters.take(Readings.of([reading(value, undefined, more), { metric: 'device_temperature_celsius', value: 40 }]), at, isCounter);
     return counters.readings()[0]?.value;
   });
 }
@@ -28,14 +29,14 @@ describe('the counters of a container', () => {
     expect(counters.awaitedFromMs).toBe(2);
     expect(totals(counters, [1_000, 1_700, 1_900, 2_000])).toEqual([undefined, undefined, 0, 100]);
     expect(counters.awaitedFromMs).toBeUndefined();
-    counters.take([reading(2_050)], undefined, isCounter);
+    counters.take(Readings.of([reading(2_050)]), undefined, isCounter);
     expect(told(counters), 'a base stays a base').toEqual([reading(150)]);
   });
 
   it('start at the first read of the source that began when the container was there', () => {
     const counters = new OwnCounters(20);
     const take = (value: Value, atMs: number, readMs?: number): Value | undefined => {
-      counters.take([reading(value, undefined, readMs === undefined ? {} : { readMs })], atMs, isCounter);
+      counters.take(Readings.of([reading(value, undefined, readMs === undefined ? {} : { readMs })]), atMs, isCounter);
       return counters.readings()[0]?.value;
     };
     expect(take(1_000, 21, 0), 'what others did').toBeUndefined();
@@ -52,15 +53,15 @@ describe('the counters of a container', () => {
   it('keep counting when the readings were absent for a while', () => {
     const counters = new OwnCounters(0);
     totals(counters, [10]);
-    counters.take([], 1, isCounter);
+    counters.take(Readings.of([]), 1, isCounter);
     expect(totals(counters, [25])).toEqual([15]);
   });
 
   it('count each series for itself, from when it can be read', () => {
     const counters = new OwnCounters(0);
-    counters.take([reading(100)], 1, isCounter);
-    counters.take([reading(107), reading(50, { port: '2' })], 2, isCounter);
-    counters.take([reading(107), reading(53, { port: '2' })], 3, isCounter);
+    counters.take(Readings.of([reading(100)]), 1, isCounter);
+    counters.take(Readings.of([reading(107), reading(50, { port: '2' })]), 2, isCounter);
+    counters.take(Readings.of([reading(107), reading(53, { port: '2' })]), 3, isCounter);
     expect(told(counters)).toEqual([reading(7), reading(3, { port: '2' })]);
   });
 
@@ -69,14 +70,14 @@ describe('the counters of a container', () => {
     totals(counters, [10, 15]);
     counters.share();
     expect(counters.awaitedFromMs, 'no read helps').toBeUndefined();
-    counters.take([reading(90)], 5, isCounter);
+    counters.take(Readings.of([reading(90)]), 5, isCounter);
     expect(counters.readings()).toEqual([reading(5)]);
     counters.hold(7);
     counters.hold(9);
     expect(counters.awaitedFromMs).toBe(7);
-    counters.take([reading(95)], 6, isCounter);
-    counters.take([reading(96)], 7, isCounter);
-    counters.take([reading(99)], 8, isCounter);
+    counters.take(Readings.of([reading(95)]), 6, isCounter);
+    counters.take(Readings.of([reading(96)]), 7, isCounter);
+    counters.take(Readings.of([reading(99)]), 8, isCounter);
     expect(told(counters)).toEqual([reading(8)]);
   });
 

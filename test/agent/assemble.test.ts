@@ -51,7 +51,7 @@ describe('assembling a snapshot', () => {
     const assembler = new Assembler(settings, allHealthy);
     assembler.assemble(inputs(listed([a, b]), 0), at(0));
     const gone = assembler.assemble(inputs(listed([b]), 10), at(10));
-    expect(gone.devices[0]).toMatchObject({ key: 'toy/a', missingSinceMs: 10, readings: [] });
+    expect(gone.devices[0]).toMatchObject({ key: 'toy/a', missingSinceMs: 10, readings: { series: [] } });
     const later = assembler.assemble(inputs(listed([b]), 500), at(500));
     expect(later.devices[0]?.missingSinceMs).toBe(10);
     const dropped = assembler.assemble(inputs(listed([b]), 600_010), at(600_010));
@@ -89,7 +89,7 @@ describe('assembling a snapshot', () => {
     expect(missing(600_099)).toEqual(['toy/a', 'toy/b']);
     expect(missing(600_100)).toEqual(['toy/b']);
     expect(new Assembler(settings, allHealthy, known).assemble(inputs(listed([a]), 600_100), at(500_000)).devices[0]).toMatchObject({
-      readings: [{ value: 1 }],
+      readings: { values: [1] },
     });
   });
 
@@ -130,7 +130,10 @@ describe('assembling a snapshot', () => {
       const [unread] = assembler.assemble(inputs(named('a', null), 10), at(10)).devices;
       expect(unread).toMatchObject({ device: { identity: 'guid-1' }, readAtMs: expect.any(Number) });
       expect(unread?.missingSinceMs).toBeUndefined();
-      expect(assembler.assemble(inputs(named('a', null), 61_000), at(61_000)).devices[0]).toMatchObject({ stale: true, readings: [] });
+      expect(assembler.assemble(inputs(named('a', null), 61_000), at(61_000)).devices[0]).toMatchObject({
+        stale: true,
+        readings: { series: [] },
+      });
       expect(assembler.assemble(inputs(named('a'), 62_000), at(62_000)).devices[0]).toMatchObject({ stale: false });
     });
   });
@@ -139,9 +142,9 @@ describe('assembling a snapshot', () => {
     const assembler = new Assembler(settings, allHealthy);
     assembler.assemble(inputs(listed([a]), 0), at(0));
     const blind: Collection = listed([], { problems: [{ code: 'x', message: 'y' }], listing: 'partial' });
-    expect(assembler.assemble(inputs(blind, 30_000), at(30_000)).devices[0]).toMatchObject({ stale: false, readings: [{ value: 1 }] });
+    expect(assembler.assemble(inputs(blind, 30_000), at(30_000)).devices[0]).toMatchObject({ stale: false, readings: { values: [1] } });
     const stale = assembler.assemble(inputs(blind, 61_000), at(61_000)).devices[0];
-    expect(stale).toMatchObject({ stale: true, readings: [] });
+    expect(stale).toMatchObject({ stale: true, readings: { series: [] } });
     expect(stale?.missingSinceMs).toBeUndefined();
   });
 
@@ -175,10 +178,10 @@ describe('assembling a snapshot', () => {
     const unread = listed([{ device: a.device, outOfBand: log }], { listing: 'partial' });
     assembler.assemble(inputs(listed([a]), 0), at(0));
     const told = assembler.assemble(inputs(unread, 50_000), at(50_000));
-    expect(told.devices[0]).toMatchObject({ readAtMs: 0, stale: false, readings: [{ value: 1 }, { value: 1 }] });
+    expect(told.devices[0]).toMatchObject({ readAtMs: 0, stale: false, readings: { values: [1, 1] } });
     expect(seen[0]).toMatchObject({ isUnread: true, read: { readAtMs: 0 }, outOfBand: { findings: [finding], readAtMs: 50_000 } });
     const old = assembler.assemble(inputs(unread, 60_000), at(60_000));
-    expect(old.devices[0]).toMatchObject({ stale: true, readings: [{ metric: 'xids' }] });
+    expect(old.devices[0]).toMatchObject({ stale: true, readings: { series: [{ metric: 'xids' }] } });
     assembler.assemble(inputs(listed([a]), 70_000), at(70_000));
     expect(seen[0], 'a source without a report keeps its last report').toMatchObject({ isUnread: false, outOfBand: { readAtMs: 60_000 } });
   });
@@ -187,7 +190,7 @@ describe('assembling a snapshot', () => {
     const assembler = new Assembler(settings, allHealthy);
     assembler.assemble(inputs(listed([a]), 0), at(0));
     const told = listed([{ device: a.device, outOfBand: outOfBand({}) }]);
-    expect(assembler.assemble(inputs(told, 10), at(10)).devices[0]).toMatchObject({ missingSinceMs: 10, readings: [] });
+    expect(assembler.assemble(inputs(told, 10), at(10)).devices[0]).toMatchObject({ missingSinceMs: 10, readings: { series: [] } });
     expect(assembler.assemble(inputs(told, 20), at(20)).devices[0]).toMatchObject({ missingSinceMs: 10 });
     expect(assembler.assemble(inputs(listed([a]), 30), at(30)).devices[0]).not.toHaveProperty('missingSinceMs');
   });
@@ -241,7 +244,7 @@ describe('assembling a snapshot', () => {
 
   it('gives a device from an earlier run the full stale age to be read, whatever the age of its last reading', () => {
     const assembler = new Assembler(settings, allHealthy, [{ device: a.device, readAtMs: 0 }]);
-    expect(assembler.assemble(inputs(undefined, 0), at(500_000)).devices[0]).toMatchObject({ stale: false, readings: [] });
+    expect(assembler.assemble(inputs(undefined, 0), at(500_000)).devices[0]).toMatchObject({ stale: false, readings: { series: [] } });
     expect(assembler.assemble(inputs(undefined, 0), at(559_999)).devices[0]?.stale).toBe(false);
     expect(assembler.assemble(inputs(undefined, 0), at(560_000)).devices[0]?.stale).toBe(true);
   });

@@ -2,10 +2,11 @@ import { describe, expect, it } from 'vitest';
 import type { ActivitySpec } from '../../src/model/declaration.ts';
 import { type ActivityInput, activityOf } from '../../src/model/device-activity.ts';
 import type { Reading, Value } from '../../src/model/metric.ts';
+import { Readings } from '../../src/model/readings.ts';
 
 const engine = (name: string, value: number): Reading => ({ metric: 'device_utilization_ratio', labels: { engine: name }, value });
 const counter = (metric: string, port: string, value: Value): Reading => ({ metric, labels: { port }, value });
-const input = (part: Partial<ActivityInput>): ActivityInput => ({ readings: [], processes: [], monotonicMs: 10_000, ...part });
+const input = (part: Partial<ActivityInput>): ActivityInput => ({ readings: Readings.of([]), processes: [], monotonicMs: 10_000, ...part });
 
 const WORK: ActivitySpec = { utilization: { above: 0.05 }, isForHoldersOnly: true };
 const MOVES: ActivitySpec = { traffic: { metrics: ['rx', 'tx'], above: 100 }, isForHoldersOnly: false };
@@ -13,22 +14,28 @@ const MOVES: ActivitySpec = { traffic: { metrics: ['rx', 'tx'], above: 100 }, is
 describe('the activity of a device', () => {
   it('names the engines above the threshold, by the device or one of its processes', () => {
     const processes = [{ pid: 1, utilization: { gpu: 0.2, decoder: 0.3 } }];
-    const seen = activityOf(WORK, undefined, input({ readings: [engine('gpu', 0.4), engine('encoder', 0.05)], processes }));
+    const seen = activityOf(WORK, undefined, input({ readings: Readings.of([engine('gpu', 0.4), engine('encoder', 0.05)]), processes }));
     expect(seen).toEqual({ isIdle: false, engines: { gpu: 0.4, decoder: 0.3 }, untilMs: 10_000 });
   });
 
   it('counts only the engines of the declaration, and needs each of them', () => {
     const spec = { ...WORK, utilization: { above: 0.05, engines: ['gpu', 'decoder'] } };
     const read = [engine('gpu', 0), engine('memory', 0.9)];
-    expect(activityOf(spec, undefined, input({ readings: read }))).toMatchObject({ isIdle: 'unknown', engines: {} });
-    expect(activityOf(spec, undefined, input({ readings: [...read, engine('decoder', 0)] }))).toMatchObject({ isIdle: true, engines: {} });
-    expect(activityOf(spec, undefined, input({ readings: [engine('gpu', 1)] }))).toMatchObject({ isIdle: false, engines: { gpu: 1 } });
+    expect(activityOf(spec, undefined, input({ readings: Readings.of(read) }))).toMatchObject({ isIdle: 'unknown', engines: {} });
+    expect(activityOf(spec, undefined, input({ readings: Readings.of([...read, engine('decoder', 0)]) }))).toMatchObject({
+      isIdle: true,
+      engines: {},
+    });
+    expect(activityOf(spec, undefined, input({ readings: Readings.of([engine('gpu', 1)]) }))).toMatchObject({
+      isIdle: false,
+      engines: { gpu: 1 },
+    });
   });
 
   it('takes the mean since the read before instead of the sample of an engine and of its processes', () => {
     const spec: ActivitySpec = { utilization: { above: 0.05, means: { gpu: { metric: 'mean' } } }, isForHoldersOnly: true };
     const processes = [{ pid: 1, utilization: { gpu: 0.9, decoder: 0.3 } }];
-    const look = (readings: readonly Reading[]) => activityOf(spec, undefined, input({ readings, processes }));
+    const look = (readings: readonly Reading[]) => activityOf(spec, undefined, input({ readings: Readings.of(readings), processes }));
     expect(look([engine('gpu', 1), { metric: 'mean', value: 0.86 }]).engines).toEqual({ gpu: 0.86, decoder: 0.3 });
     expect(look([engine('gpu', 0), { metric: 'mean', value: 0.03 }]).engines).toEqual({ decoder: 0.3 });
     expect(look([engine('gpu', 1)]).engines).toEqual({ gpu: 1, decoder: 0.3 });
@@ -36,8 +43,8 @@ describe('the activity of a device', () => {
 
   it('takes the thresholds of the configuration', () => {
     const readings = [engine('gpu', 0.1)];
-    expect(activityOf(WORK, { utilization: 0.1 }, input({ readings })).isIdle).toBe(true);
-    expect(activityOf(WORK, { 'bytes-per-second': 5 }, input({ readings })).isIdle).toBe(false);
+    expect(activityOf(WORK, { utilization: 0.1 }, input({ readings: Readings.of(readings) })).isIdle).toBe(true);
+    expect(activityOf(WORK, { 'bytes-per-second': 5 }, input({ readings: Readings.of(readings) })).isIdle).toBe(false);
   });
 
   it('is unknown without a declared signal', () => {
@@ -46,7 +53,7 @@ describe('the activity of a device', () => {
 
   it('needs two readings of the same counters to see traffic', () => {
     const at = (seconds: number, value: Value, more: readonly Reading[] = []): Partial<ActivityInput> => ({
-      readings: [counter('rx', '1', value), counter('tx', '1', 0), ...more],
+      readings: Readings.of([counter('rx', '1', value), counter('tx', '1', 0), ...more]),
       monotonicMs: seconds * 1_000,
     });
     const look = (part: Partial<ActivityInput>, previous?: ActivityInput['previous']) =>
@@ -59,7 +66,7 @@ describe('the activity of a device', () => {
     expect(look(at(20, 999), first.trafficSum), 'set back').toMatchObject({ isIdle: 'unknown' });
     expect(look(at(20, 9_000, [counter('rx', '2', 5)]), first.trafficSum), 'one more port').toMatchObject({ isIdle: 'unknown' });
     expect(look(at(10, 9_000), first.trafficSum), 'the same read').toMatchObject({ isIdle: 'unknown' });
-    expect(look({ readings: [counter('rx', '1', 5)] }, first.trafficSum), 'one counter is not read').toEqual({
+    expect(look({ readings: Readings.of([counter('rx', '1', 5)]) }, first.trafficSum), 'one counter is not read').toEqual({
       isIdle: 'unknown',
       engines: {},
       untilMs: 10_000,
@@ -68,10 +75,12 @@ describe('the activity of a device', () => {
 
   it('takes the growth of counters that are read at their own interval from their own reads', () => {
     const at = (seconds: number, value: Value, readSeconds?: number): Partial<ActivityInput> => ({
-      readings: ['rx', 'tx'].map((name) => ({
-        ...counter(name, '1', name === 'rx' ? value : 0),
-        ...(readSeconds !== undefined && { readMs: readSeconds * 1_000 }),
-      })),
+      readings: Readings.of(
+        ['rx', 'tx'].map((name) => ({
+          ...counter(name, '1', name === 'rx' ? value : 0),
+          ...(readSeconds !== undefined && { readMs: readSeconds * 1_000 }),
+        })),
+      ),
       monotonicMs: seconds * 1_000,
     });
     let previous: ActivityInput['previous'];
@@ -91,7 +100,7 @@ describe('the activity of a device', () => {
   it('loses no byte of counters beyond 2^53', () => {
     const huge = 2n ** 63n;
     const at = (seconds: number, value: bigint): Partial<ActivityInput> => ({
-      readings: [counter('rx', '1', value), counter('tx', '1', 0n)],
+      readings: Readings.of([counter('rx', '1', value), counter('tx', '1', 0n)]),
       monotonicMs: seconds * 1_000,
     });
     const first = activityOf(MOVES, undefined, input(at(10, huge)));

@@ -6,11 +6,12 @@ import { useLimits } from '../../src/health/occupancy/explained.ts';
 import { useFindings } from '../../src/health/occupancy/findings.ts';
 import { createPolicy } from '../../src/health/policy/policy.ts';
 import type { HeldRecord } from '../../src/model/device-record.ts';
+import { Readings } from '../../src/model/readings.ts';
 import type { ContainerWaiting } from '../../src/model/usage.ts';
 import { family } from '../../src/probes/nvidia/index.ts';
 
 const HOLDER = { namespace: 'team', pod: 'job-0', container: 'main', resource: 'nvidia.com/gpu', deviceId: 'gpu0', numaNodes: [] };
-const read = { readings: [], findings: [], startedMs: 2_000, readAtMs: 2_100, monotonicMs: 2_100 };
+const read = { readings: Readings.NONE, findings: [], startedMs: 2_000, readAtMs: 2_100, monotonicMs: 2_100 };
 const record = (holders: HeldRecord['holders'], endedMs = 2_100): HeldRecord => ({
   key: 'nvidia/gpu0',
   device: { family: 'nvidia', id: 'gpu0', kind: 'gpu', aliases: [] },
@@ -18,7 +19,7 @@ const record = (holders: HeldRecord['holders'], endedMs = 2_100): HeldRecord => 
   isUnread: false,
   holders,
   current: { ...read, startedMs: endedMs - 100, readAtMs: endedMs, monotonicMs: endedMs },
-  readings: [],
+  readings: Readings.NONE,
   processes: [],
   readAtMs: endedMs,
   stale: false,

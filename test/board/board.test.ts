@@ -3,6 +3,8 @@ import { type Board, boardOf } from '../../src/board/board.ts';
 import type { DeviceView } from '../../src/board/device-view.ts';
 import { conditionTexts, stateCell, whyLines } from '../../src/board/state-html.ts';
 import type { ActiveCondition } from '../../src/model/health.ts';
+import type { Reading } from '../../src/model/metric.ts';
+import { Readings } from '../../src/model/readings.ts';
 import type { ShownReading } from '../../src/model/shared-metrics.ts';
 import type { DeviceState, Snapshot } from '../../src/model/snapshot.ts';
 import { snapshot as sample, state, TAKEN_AT_MS } from '../metrics/sample.ts';
@@ -150,15 +152,17 @@ describe('the readings of a row', () => {
 
   it('of a GPU are how busy and how full it is, and its power against its limit', () => {
     expect(
-      readingsOf([
-        reading('device_utilization_ratio', 0.2, { engine: 'memory' }),
-        reading('device_utilization_ratio', 0.87, { engine: 'gpu' }),
-        reading('device_memory_used_bytes', 40n * 2n ** 30n),
-        reading('device_memory_total_bytes', 80n * 2n ** 30n),
-        reading('device_power_watts', 350, { sensor: 'gpu' }),
-        reading('device_power_limit_watts', 700, { limit: 'enforced' }),
-        reading('device_temperature_celsius', 60, { sensor: 'gpu' }),
-      ]),
+      readingsOf(
+        Readings.of([
+          reading('device_utilization_ratio', 0.2, { engine: 'memory' }),
+          reading('device_utilization_ratio', 0.87, { engine: 'gpu' }),
+          reading('device_memory_used_bytes', 40n * 2n ** 30n),
+          reading('device_memory_total_bytes', 80n * 2n ** 30n),
+          reading('device_power_watts', 350, { sensor: 'gpu' }),
+          reading('device_power_limit_watts', 700, { limit: 'enforced' }),
+          reading('device_temperature_celsius', 60, { sensor: 'gpu' }),
+        ]),
+      ),
     ).toEqual([
       { label: 'Busy', text: '87 %', value: 0.87, ratio: 0.87 },
       { label: 'Memory', text: '40 GiB of 80 GiB', value: 40 * 2 ** 30, ratio: 0.5 },
@@ -174,25 +178,27 @@ describe('the readings of a row', () => {
   ];
 
   it('of an HCA are rates against the speed of the link, and never a total', () => {
-    expect(readingsOf(port, () => 25e9)).toEqual([
+    expect(readingsOf(Readings.of(port), () => 25e9)).toEqual([
       { label: 'In', text: '200 Gbit/s', value: 25e9, ratio: 0.5 },
       { label: 'Out', text: '200 Gbit/s', value: 25e9, ratio: 0.5 },
       { label: 'Link', text: 'up, 400 Gbit/s', value: 1 },
     ]);
-    const unknown = readingsOf(port, () => undefined);
+    const unknown = readingsOf(Readings.of(port), () => undefined);
     expect(unknown?.map(({ text }) => text)).toEqual(['no rate yet', 'no rate yet', 'up, 400 Gbit/s']);
     expect(unknown?.[0]).not.toHaveProperty('value');
   });
 
   it('of a board name the sensor that is closest to its limit', () => {
     const [first] =
-      readingsOf([
-        reading('device_temperature_celsius', 70, { sensor: 'board' }),
-        reading('device_temperature_celsius', 60, { sensor: 'core' }),
-        reading('device_temperature_limit_celsius', 100, { sensor: 'board', limit: 'crit' }),
-        reading('device_temperature_limit_celsius', 66, { sensor: 'core', limit: 'max' }),
-        reading('device_temperature_limit_celsius', 5, { sensor: 'board', limit: 'min' }),
-      ]) ?? [];
+      readingsOf(
+        Readings.of([
+          reading('device_temperature_celsius', 70, { sensor: 'board' }),
+          reading('device_temperature_celsius', 60, { sensor: 'core' }),
+          reading('device_temperature_limit_celsius', 100, { sensor: 'board', limit: 'crit' }),
+          reading('device_temperature_limit_celsius', 66, { sensor: 'core', limit: 'max' }),
+          reading('device_temperature_limit_celsius', 5, { sensor: 'board', limit: 'min' }),
+        ]),
+      ) ?? [];
     expect(first).toEqual({ label: 'Temperature', text: '60 °C of 66 °C', value: 60, ratio: 0.909 });
   });
 
@@ -205,9 +211,9 @@ describe('the readings of a row', () => {
       { label: 'Busy', metric: 'device_toy_busy_seconds_total', labels: { queue: '0' }, full: 1 },
       'traffic',
     ];
-    const chosen = (rate: number | undefined, ...readings: DeviceState['readings']) =>
+    const chosen = (rate: number | undefined, ...readings: Reading[]) =>
       boardOf(
-        { ...sample, devices: [state(device({ id: 'a', kind: 'drive' }), { readings })] },
+        { ...sample, devices: [state(device({ id: 'a', kind: 'drive' }), { readings: Readings.of(readings) })] },
         { nowMs: 0, rateOf: () => rate, shownOf: (_family, kind) => (kind === 'drive' ? shown : undefined) },
       ).devices[0]?.shown;
     const drops = [reading('device_toy_drops_total', 5, { port: '1' }), reading('device_toy_drops_total', 7, { port: '2' })];
@@ -231,14 +237,16 @@ describe('the readings of a row', () => {
 
   it('of an unknown kind are its first values with a natural limit; NaN, facts and states are none', () => {
     expect(
-      readingsOf([
-        reading('device_toy_info', 1, { model: 'x' }),
-        reading('device_toy_state', 1, { state: 'on' }),
-        reading('device_toy_crossings_total', 9),
-        reading('device_toy_flow_rpm', 900),
-        reading('device_toy_wear_ratio', 0.25),
-        reading('device_toy_noise_ratio', Number.NaN),
-      ]),
+      readingsOf(
+        Readings.of([
+          reading('device_toy_info', 1, { model: 'x' }),
+          reading('device_toy_state', 1, { state: 'on' }),
+          reading('device_toy_crossings_total', 9),
+          reading('device_toy_flow_rpm', 900),
+          reading('device_toy_wear_ratio', 0.25),
+          reading('device_toy_noise_ratio', Number.NaN),
+        ]),
+      ),
     ).toEqual([
       { label: 'Toy wear', text: '25 %', value: 0.25, ratio: 0.25 },
       { label: 'Toy flow', text: '900 rpm', value: 900 },

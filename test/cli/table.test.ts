@@ -3,6 +3,7 @@ import { boardOf } from '../../src/board/board.ts';
 import { boardText, type TextForm } from '../../src/cli/top/board-text.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { Reading } from '../../src/model/metric.ts';
+import { Readings } from '../../src/model/readings.ts';
 import type { DeviceState, Snapshot } from '../../src/model/snapshot.ts';
 import { fixedBoard } from './top/fixed-board.ts';
 
@@ -18,7 +19,7 @@ const allocation = (pod: string, deviceId = 'x', resource = 'nvidia.com/gpu'): A
 const device = (id: string, readings: Reading[] = [], more: Partial<DeviceState> = {}): DeviceState => ({
   key: `nvidia/${id}`,
   device: { family: 'nvidia', id, kind: 'gpu', aliases: [], model: 'H200' },
-  readings: readings,
+  readings: Readings.of(readings),
   processes: [],
   verdict: { state: 'healthy', sinceMs: 0, conditions: [] },
   holders: [],

@@ -4,6 +4,7 @@ import { type ReadyQuestion, type ReadyRules, readyDevices } from '../../src/hea
 import { Resolver } from '../../src/join/resolve.ts';
 import type { ExpectedDevices } from '../../src/model/expected.ts';
 import type { HealthState } from '../../src/model/health.ts';
+import { Readings } from '../../src/model/readings.ts';
 import type { DeviceState, FamilyState, Snapshot } from '../../src/model/snapshot.ts';
 import { allocation, device, familyState, podResources } from '../support/snapshots.ts';
 
@@ -14,7 +15,7 @@ const one = (id: string, state: HealthState = 'healthy', { isMissing, unchecked,
   return {
     key: `${described.family}/${id}`,
     device: described,
-    readings: [],
+    readings: Readings.of([]),
     processes: [],
     verdict: { state, sinceMs: 1, conditions: [], ...(unchecked === undefined ? {} : { unchecked }) },
     holders: [],

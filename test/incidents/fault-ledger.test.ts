@@ -7,6 +7,7 @@ import type { Device } from '../../src/model/device.ts';
 import type { DeviceRecord } from '../../src/model/device-record.ts';
 import type { Fault } from '../../src/model/fault.ts';
 import { HardwareKeys } from '../../src/model/hardware.ts';
+import { Readings } from '../../src/model/readings.ts';
 
 const GPU: Device = { family: 'acme', id: 'gpu0', kind: 'gpu', aliases: [] };
 const KEYS = new HardwareKeys([GPU]);
@@ -44,7 +45,7 @@ class Looks {
     processes: readonly DeviceProcess[] = [],
     answeredAtMs = nowMs,
   ) {
-    const read = { readings: [], findings: [], processes, startedMs: nowMs, readAtMs: nowMs, monotonicMs: nowMs };
+    const read = { readings: Readings.NONE, findings: [], processes, startedMs: nowMs, readAtMs: nowMs, monotonicMs: nowMs };
     const record: DeviceRecord = { key: 'acme/gpu0', device: GPU, isUnread: false, read, faults };
     const input = { devices: [record], holdersOf: () => pods.map(holder), answeredAtMs, podOf: () => undefined };
     return this.ledger.step({ ...input, nowMs, monotonicMs: nowMs }, KEYS);
@@ -59,7 +60,7 @@ class Looks {
   }
 
   get total(): readonly unknown[] {
-    return this.ledger.readingsOf(KEYS.of(GPU)).map(({ value }) => value);
+    return [...this.ledger.readingsOf(KEYS.of(GPU))].map(({ value }) => value);
   }
 }
 

@@ -2,13 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { ratesOf } from '../../src/board/trend.ts';
 import { type DeviceHistory, MOST_SAMPLES, MOST_SERIES, ReadingHistoryStore } from '../../src/incidents/history.ts';
 import type { Reading } from '../../src/model/metric.ts';
+import { Readings } from '../../src/model/readings.ts';
 import { state, T0 } from './scene.ts';
 
 const specs = new Map([['device_errors_total', { type: 'counter' as const }]]);
 const history = (samples: number): ReadingHistoryStore =>
   new ReadingHistoryStore({ periodMs: (samples - 1) * 10_000, intervalMs: 10_000, specs });
 const heat = (value: number, sensor = 'core'): Reading => ({ metric: 'device_temperature_celsius', labels: { sensor }, value });
-const at = (n: number, readings: readonly Reading[]) => state({ readings, readAtMs: T0 + n * 10_000, monotonicMs: n * 10_000 });
+const at = (n: number, readings: readonly Reading[]) =>
+  state({ readings: Readings.of(readings), readAtMs: T0 + n * 10_000, monotonicMs: n * 10_000 });
 
 describe('the history of readings', () => {
   it('gives columns with the type of each metric, also for a series that never changes', () => {
@@ -72,7 +74,7 @@ describe('the history of readings', () => {
     ]);
     expect(wide.seriesOf('toy/a')?.series).toHaveLength(MOST_SERIES);
     const long = new ReadingHistoryStore({ periodMs: 86_400_000, intervalMs: 100, specs });
-    for (let n = 0; n < 1_500; n += 1) long.take([state({ readings: [heat(n)], readAtMs: T0 + n * 86_400 })]);
+    for (let n = 0; n < 1_500; n += 1) long.take([state({ readings: Readings.of([heat(n)]), readAtMs: T0 + n * 86_400 })]);
     expect(long.seriesOf('toy/a')?.times).toHaveLength(MOST_SAMPLES);
     expect(long.bytes).toBe(2 * MOST_SAMPLES * 8);
   });

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { IncidentRecord } from '../../src/incidents/record.ts';
 import { IncidentRecorder, MOST_PER_HOUR } from '../../src/incidents/recorder.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
+import { Readings } from '../../src/model/readings.ts';
 import type { DeviceState } from '../../src/model/snapshot.ts';
 import { incidentText } from '../../src/server/pages/incident-text.ts';
 import { changed, held, snapshot, state, T0, verdict } from './scene.ts';
@@ -45,12 +46,17 @@ describe('a record of an incident', () => {
       { metric: 'device_temperature_celsius', labels: { sensor: 'core' }, value },
       { metric: 'device_nvidia_ecc_errors_total', value: 2n ** 60n },
     ];
-    step(T0, [state({ holders: [held('first')], readings: readings(40) })]);
+    step(T0, [state({ holders: [held('first')], readings: Readings.of(readings(40)) })]);
     step(T0 + 10_000, [
-      state({ holders: [held('second')], readings: readings(41), readAtMs: T0 + 10_000, processes: [{ pid: 7, name: 'train' }] }),
+      state({
+        holders: [held('second')],
+        readings: Readings.of(readings(41)),
+        readAtMs: T0 + 10_000,
+        processes: [{ pid: 7, name: 'train' }],
+      }),
     ]);
     const at = T0 + 20_000;
-    step(at, [bad({ readings: readings(99), readAtMs: at })], [changed('healthy', 'unhealthy', at)]);
+    step(at, [bad({ readings: Readings.of(readings(99)), readAtMs: at })], [changed('healthy', 'unhealthy', at)]);
     await Promise.resolve();
     expect(records()).toHaveLength(1);
     expect(records()[0]).toMatchObject({
@@ -75,7 +81,7 @@ describe('a record of an incident', () => {
 
   it('of a device that is gone has its last readings and processes with their times', () => {
     const { step, records } = begin();
-    step(T0, [state({ readings: [{ metric: 'device_link_up', labels: { port: '1' }, value: 1 }] })]);
+    step(T0, [state({ readings: Readings.of([{ metric: 'device_link_up', labels: { port: '1' }, value: 1 }]) })]);
     const at = T0 + 60_000;
     step(at, [state({ verdict: verdict('unknown'), missingSinceMs: at })], [changed('healthy', 'unknown', at)]);
     expect(records()[0]).toMatchObject({
@@ -88,9 +94,9 @@ describe('a record of an incident', () => {
   it('shows one value for a metric whose label is a state', () => {
     const { step, records } = begin();
     const port = (name: string) => [{ metric: 'device_infiniband_port_state', labels: { port: '1', state: name }, value: 1 }];
-    step(T0, [state({ readings: port('active') })]);
+    step(T0, [state({ readings: Readings.of(port('active')) })]);
     const at = T0 + 10_000;
-    step(at, [bad({ readings: port('down'), readAtMs: at })], [changed('healthy', 'unhealthy', at)]);
+    step(at, [bad({ readings: Readings.of(port('down')), readAtMs: at })], [changed('healthy', 'unhealthy', at)]);
     expect(records()[0]?.state.map(({ labels }) => labels.state)).toEqual(['down']);
   });
 
@@ -98,7 +104,9 @@ describe('a record of an incident', () => {
     const { step, records } = begin(undefined, new Set(['Stalled']));
     const readings = (value: number) => [{ metric: 'device_temperature_celsius', labels: { sensor: 'core' }, value }];
     for (let at = 0; at < 20; at += 1) {
-      const both = ['a', 'b'].map((id) => state({ id, holders: [held('job')], readings: readings(at), readAtMs: T0 + at * 10_000 }));
+      const both = ['a', 'b'].map((id) =>
+        state({ id, holders: [held('job')], readings: Readings.of(readings(at)), readAtMs: T0 + at * 10_000 }),
+      );
       step(T0 + at * 10_000, both);
     }
     const atMs = T0 + 200_000;
@@ -108,7 +116,7 @@ describe('a record of an incident', () => {
     };
     step(
       atMs,
-      ['a', 'b'].map((id) => state({ id, holders: [held('job')], readings: readings(50), readAtMs: atMs })),
+      ['a', 'b'].map((id) => state({ id, holders: [held('job')], readings: Readings.of(readings(50)), readAtMs: atMs })),
       [begun('a', 'IdleHeld'), begun('a'), begun('b')],
     );
     expect(records()).toHaveLength(1);

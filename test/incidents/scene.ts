@@ -1,5 +1,6 @@
 import type { HealthEvent } from '../../src/model/events.ts';
 import type { HealthState, Verdict } from '../../src/model/health.ts';
+import { Readings } from '../../src/model/readings.ts';
 import type { DeviceState, Snapshot } from '../../src/model/snapshot.ts';
 import { allocation, device, podResources } from '../support/snapshots.ts';
 
@@ -10,7 +11,7 @@ export const state = (part: Partial<DeviceState> & { readonly id?: string } = {}
   return {
     key: `toy/${id}`,
     device: device({ id }),
-    readings: [],
+    readings: Readings.of([]),
     processes: [],
     verdict: verdict('healthy'),
     holders: [],

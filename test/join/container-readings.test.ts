@@ -4,6 +4,7 @@ import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceProcess } from '../../src/model/collection.ts';
 import type { MetricSpec, Reading } from '../../src/model/metric.ts';
 import { type CheckpointEntry, type PodFacts, type PodFactsByName, podName } from '../../src/model/pod-resources.ts';
+import { Readings } from '../../src/model/readings.ts';
 import type { ContainerReadings, DeviceState } from '../../src/model/snapshot.ts';
 import { allocation, device } from '../support/snapshots.ts';
 
@@ -19,7 +20,7 @@ const specs = new Map<string, MetricSpec>(
 const state = (holders: readonly Allocation[], readings: readonly Reading[], processes: readonly DeviceProcess[] = []): DeviceState => ({
   key: 'toy/d',
   device: device({ id: 'd' }),
-  readings,
+  readings: Readings.of(readings),
   processes,
   verdict: { state: 'healthy', sinceMs: 0, conditions: [] },
   holders,
@@ -46,7 +47,7 @@ describe('readings of a container', () => {
         container: 'main',
         resource: 'example.com/toy',
         device: 'd',
-        readings: readings.slice(0, 1),
+        readings: Readings.of(readings.slice(0, 1)),
       },
     ]);
   });
@@ -77,7 +78,7 @@ describe('readings of a container', () => {
       { podUid: 'uid-b', container: 'main', resource: 'example.com/toy', deviceIds: ['d::1'] },
     ];
     const result = seen([state([a, b], [], processes)], { checkpoint });
-    expect(result.flatMap(({ pod, readings }) => readings.map(({ metric, value }) => [pod, metric, value]))).toEqual([
+    expect(result.flatMap(({ pod, readings }) => [...readings].map(({ metric, value }) => [pod, metric, value]))).toEqual([
       ['a', 'device_memory_used_bytes', 150],
       ['b', 'device_memory_used_bytes', 7],
     ]);
@@ -97,7 +98,7 @@ describe('readings of a container', () => {
     ];
     const result = seen([state([a, b], [], processes)], { checkpoint });
     expect(
-      result.flatMap(({ pod, readings }) => readings.map(({ metric, labels, value }) => [pod, metric, labels?.engine, value])),
+      result.flatMap(({ pod, readings }) => [...readings].map(({ metric, labels, value }) => [pod, metric, labels?.engine, value])),
     ).toEqual([
       ['a', 'device_memory_used_bytes', undefined, 5],
       ['a', 'device_utilization_ratio', 'gpu', 0.75],
@@ -119,7 +120,7 @@ describe('readings of a container', () => {
       { podUid: 'uid-b', container: 'main', resource: 'example.com/toy', deviceIds: ['d::1'] },
     ];
     const result = seen([state([a, b], [], processes)], { checkpoint });
-    expect(result.flatMap(({ pod, readings }) => readings.map(({ metric, value }) => [pod, metric, value]))).toEqual([
+    expect(result.flatMap(({ pod, readings }) => [...readings].map(({ metric, value }) => [pod, metric, value]))).toEqual([
       ['a', 'device_memory_used_bytes', 12],
       ['b', 'device_memory_used_bytes', 7],
       ['b', 'device_utilization_ratio', 0.125],
@@ -158,7 +159,7 @@ describe('readings of a container', () => {
       { pid: 7, podUid: 'uid-c', containerId: 'c-x', memoryUsedBytes: 7_000_000 },
     ];
     const result = seen([state([of('a', 'x'), of('a', 'y'), of('b', 'x')], [], processes)], { pods });
-    expect(result.map(({ pod, container, readings }) => [pod, container, readings[0]?.value])).toEqual([
+    expect(result.map(({ pod, container, readings }) => [pod, container, readings.values[0]])).toEqual([
       ['a', 'x', 1],
       ['a', 'y', 20],
       ['b', 'x', 4_300],

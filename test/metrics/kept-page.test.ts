@@ -3,12 +3,18 @@ import { createExposition } from '../../src/metrics/page/exposition.ts';
 import type { Format } from '../../src/metrics/page/page.ts';
 import type { DeviceReport } from '../../src/model/collection.ts';
 import type { Verdict } from '../../src/model/health.ts';
-import { ofSeries, seriesOf } from '../../src/model/readings.ts';
+import { keptBy, Readings, type Series } from '../../src/model/readings.ts';
 import type { DeviceState, Snapshot } from '../../src/model/snapshot.ts';
 import { CollectionReceiver, CollectionSender } from '../../src/supervisor/posted-collection.ts';
 import { RandomProbe } from '../support/random-collections.ts';
 import { type Choose, seeded } from '../support/seeded.ts';
 import { families, snapshot, state, stats } from './sample.ts';
+
+/** The same readings of declared metrics, of which the same series stay the same object. */
+const declared = keptBy((readings: Readings) => new Readings(declaredSeries(readings.series), readings.values, readings.times));
+const declaredSeries = keptBy((series: readonly Series[]) =>
+  series.map((one) => ({ ...one, metric: METRICS[one.metric.length % 4] as string })),
+);
 
 const METRICS = ['device_temperature_celsius', 'device_errors_total', 'device_toy_crossings_total', 'device_none'];
 
@@ -36,16 +42,13 @@ class Snapshots {
     return { ...snapshot, devices: this.#devices, containerReadings: this.#containers, ...(this.#usage && { usage: this.#usage }) };
   }
 
-  #stateOf({ device, read }: DeviceReport, before: DeviceState | undefined): DeviceState {
+  #stateOf({ device, read }: DeviceReport<Readings>, before: DeviceState | undefined): DeviceState {
     const pick = this.#pick;
     const verdict = before === undefined || pick(4) === 0 ? this.#verdict() : before.verdict;
-    const readings = (read?.readings ?? []).map((one) => ({ ...one, metric: METRICS[one.metric.length % 4] as string }));
-    const isKept = before !== undefined && JSON.stringify(before.readings, plain) === JSON.stringify(readings, plain);
-    const series =
-      before && JSON.stringify(seriesOf(before.readings)) === JSON.stringify(seriesOf([...readings])) && seriesOf(before.readings);
+    const readings = read === undefined ? Readings.NONE : declared(read.readings);
     return {
       ...state(device, { verdict }),
-      readings: isKept ? before.readings : series ? ofSeries(series, readings) : readings,
+      readings,
       verdict,
       readAtMs: pick(5) * 1_000,
       stale: pick(6) === 0,
@@ -60,7 +63,6 @@ class Snapshots {
   }
 }
 
-const plain = (_: string, value: unknown): unknown => (typeof value === 'bigint' ? `${value}n` : Number.isNaN(value) ? 'NaN' : value);
 const bytes = async (page: ReturnType<typeof createExposition>, format: Format): Promise<string> =>
   Buffer.concat((await page.page(format)).plain)
     .toString()

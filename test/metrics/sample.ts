@@ -4,6 +4,7 @@ import { type DurationCounts, NO_DURATIONS, withDuration } from '../../src/model
 import type { Verdict } from '../../src/model/health.ts';
 import type { MetricSpec, Reading } from '../../src/model/metric.ts';
 import { podName } from '../../src/model/pod-resources.ts';
+import { Readings } from '../../src/model/readings.ts';
 import { measured, shared } from '../../src/model/shared-metrics.ts';
 import type { ContainerReadings, DeviceState, Snapshot } from '../../src/model/snapshot.ts';
 import { allocation, device, familyState, podResources } from '../support/snapshots.ts';
@@ -50,7 +51,7 @@ export const state = (part: Device, more: Partial<DeviceState> = {}, readings: I
   readAtMs: TAKEN_AT_MS - 250,
   stale: false,
   ...more,
-  readings: [...readings],
+  readings: Readings.of([...readings]),
 });
 
 const own = allocation({ deviceId: 'toy-0' });
@@ -165,7 +166,7 @@ const twin = (reading: Reading, pod: string, id: string): ContainerReadings => (
   container: 'main',
   resource: 'example.com/toy',
   device: id,
-  readings: [reading],
+  readings: Readings.of([reading]),
 });
 
 export const snapshot: Snapshot = {

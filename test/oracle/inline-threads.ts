@@ -10,6 +10,7 @@ import type { ToWorker } from '../../src/supervisor/messages.ts';
 import { CollectionReceiver, CollectionSender } from '../../src/supervisor/posted-collection.ts';
 import { collectChecked } from '../../src/supervisor/probe-look.ts';
 import type { ProbeThread, StartThread, ThreadContext, ThreadListener, ThreadSettings } from '../../src/supervisor/probe-thread.ts';
+import { plain } from '../support/snapshots.ts';
 import type { OverlaidTree } from './overlaid-tree.ts';
 
 /** Thrown by a read that would never return: the thread stays in that step. */
@@ -252,7 +253,7 @@ class InlineThread implements ProbeThread {
       }
       const sent: Collection = await collectChecked(this.#probe, this.#host);
       const collection = this.#receiver.decode(structuredClone(this.#sender.encode(sent)));
-      assert.deepStrictEqual(collection, sent);
+      assert.deepStrictEqual(plain(collection), sent);
       if (this.#step === undefined) this.#listener.received({ type: 'collected', run, collection: collection, durationMs: 1 });
     } catch (error) {
       if (error instanceof Hang || this.#step !== undefined) return;

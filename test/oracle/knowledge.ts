@@ -727,7 +727,7 @@ export class Knowledge {
   #growthViolations({ devices }: NonNullable<OracleNode['snapshot']>): readonly string[] {
     const { counter } = this.#family;
     return devices.flatMap(({ device: { id }, readings, monotonicMs }) => {
-      const reading = readings.find(({ metric }) => metric === counter?.metric);
+      const reading = [...readings].find(({ metric }) => metric === counter?.metric);
       const known = this.devices.find(({ name, isChanged, isReplaced }) => name === id && !isChanged && !isReplaced);
       if (reading === undefined || known === undefined || monotonicMs === undefined || counter === undefined) return [];
       const atMs = reading.readMs ?? monotonicMs;

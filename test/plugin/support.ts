@@ -10,6 +10,7 @@ import type { HealthState, Verdict } from '../../src/model/health.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import type { PluginResource } from '../../src/model/plugin-resource.ts';
 import type { PodResources } from '../../src/model/pod-resources.ts';
+import { Readings } from '../../src/model/readings.ts';
 import type { DeviceState, FamilyState, Snapshot } from '../../src/model/snapshot.ts';
 import { type PluginOptions, pluginOptions, type RegistrationChoice } from '../../src/plugin/options.ts';
 import { createDevicePlugin, type DevicePlugin, type DevicePluginDependencies } from '../../src/plugin/plugin.ts';
@@ -30,7 +31,7 @@ export const deviceState = (part: Partial<Device> & Pick<Device, 'id'>, health: 
   return {
     key: `${device.family}/${device.id}`,
     device,
-    readings: [],
+    readings: Readings.of([]),
     processes: [],
     verdict: verdict(health),
     holders: [],

@@ -2,6 +2,7 @@ import type { Device } from '../../src/model/device.ts';
 import type { HeldRecord } from '../../src/model/device-record.ts';
 import type { Reading } from '../../src/model/metric.ts';
 import { defaultValues } from '../../src/model/options.ts';
+import { Readings } from '../../src/model/readings.ts';
 import { shared } from '../../src/model/shared-metrics.ts';
 import type { ContainerUsage, ContainerWaiting } from '../../src/model/usage.ts';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
@@ -133,7 +134,7 @@ function readingsOf(id: string, facts: HistoryDevice, values: DeviceValues, over
 function recordOf(id: string, facts: HistoryDevice, readings: readonly Reading[], atSeconds: number): HeldRecord {
   const device: Device = { family: familyOf(facts), id, kind: facts.kind, aliases: [], ...(facts.model && { model: facts.model }) };
   const read = {
-    readings,
+    readings: Readings.of(readings),
     findings: [],
     startedMs: atSeconds * 1_000 - 50,
     readAtMs: WALL_MS + atSeconds * 1_000,
@@ -146,7 +147,7 @@ function recordOf(id: string, facts: HistoryDevice, readings: readonly Reading[]
     isUnread: false,
     holders: [],
     current: read,
-    readings,
+    readings: read.readings,
     processes: [],
     readAtMs: read.readAtMs,
     stale: false,

@@ -2,6 +2,7 @@ import type { Allocation } from '../../src/model/allocation.ts';
 import type { Collection, DeviceRead, DeviceReport, SideReport } from '../../src/model/collection.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { PodResources } from '../../src/model/pod-resources.ts';
+import type { ReadingList } from '../../src/model/readings.ts';
 import type { FamilyState } from '../../src/model/snapshot.ts';
 import type { TimedCollection } from '../../src/supervisor/family-runner.ts';
 
@@ -60,4 +61,14 @@ export const familyState = (family: string): FamilyState => ({
   failures: 0,
   abandoned: 0,
   hung: false,
+});
+
+/** With readings one by one, as a family makes them. */
+export const plain = ({ reports, ...rest }: Collection<ReadingList>): Collection => ({
+  ...rest,
+  reports: reports.map(({ read, outOfBand: side, ...report }) => ({
+    ...report,
+    ...(read && { read: { ...read, readings: [...read.readings] } }),
+    ...(side && { outOfBand: { ...side, readings: [...side.readings] } }),
+  })),
 });

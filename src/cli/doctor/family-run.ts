@@ -11,7 +11,7 @@ import type { CheckContext } from './check.ts';
 const CLOSE_GRACE_MS = 500;
 
 export interface FamilyRun {
-  readonly collection: Collection | undefined;
+  readonly collection: Collection<unknown> | undefined;
   readonly problems: readonly Problem[];
 }
 

@@ -11,6 +11,7 @@ import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
 import { visible } from '../../model/one-line.ts';
 import { defaultValues } from '../../model/options.ts';
+import type { ReadingList } from '../../model/readings.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { declarationSchema } from '../../probes/declared/declaration.ts';
 import { type DeclaredFamily, familyOf } from '../../probes/declared/family.ts';
@@ -58,7 +59,7 @@ async function lookOnce(declared: DeclaredFamily, roots: Roots): Promise<{ reado
   const look = runner.latest();
   const hasEnded = await runner.close(CLOSE_MS);
   isolated.close();
-  const collection: Collection = look?.collection ?? { reports: [], problems: [], listing: 'partial' };
+  const collection: Collection<ReadingList> = look?.collection ?? { reports: [], problems: [], listing: 'partial' };
   const assembler = new Assembler(
     { rules: { pools: [], families: new Map() }, specs: new Map(), staleAfterMs: TIMEOUT_MS, missingRetentionMs: TIMEOUT_MS },
     () => new Map(),
@@ -90,7 +91,7 @@ const NO_AGENT = { node: '', version: '', podResourcesRequests: [], podResources
 interface FamilyCheck {
   readonly family: DeviceFamily;
   readonly isPresent: boolean;
-  readonly collection: Collection;
+  readonly collection: Collection<ReadingList>;
   /** Metrics of the devices, as the agent would export them. */
   readonly page: string;
 }
@@ -104,11 +105,11 @@ function checkText({ family, collection, page }: FamilyCheck): string {
   for (const { device, read } of reports) {
     parts.push(`${visible(device.id)}\n${indented(factLines(device))}`);
     if (read === undefined) parts.push('  not read\n');
-    else if (read.readings.length > 0) parts.push(`  Readings\n${indented(textTable(read.readings.map(readingCells)), 4)}`);
+    else if (read.readings.length > 0) parts.push(`  Readings\n${indented(textTable([...read.readings].map(readingCells)), 4)}`);
     if (read !== undefined && read.findings.length > 0)
       parts.push(`  Conditions\n${indented(textTable(read.findings.map(findingCells)), 4)}`);
   }
-  const given = new Set(reports.flatMap(({ read }) => (read?.readings ?? []).map(({ metric }) => metric)));
+  const given = new Set(reports.flatMap(({ read }) => [...(read?.readings ?? [])].map(({ metric }) => metric)));
   const silent = family.metrics.filter(({ name }) => !given.has(name));
   if (reports.length > 0 && silent.length > 0)
     parts.push(`Without a value now\n${indented(textTable(silent.map(({ name, source }) => [name, source])))}`);
@@ -122,7 +123,7 @@ function checkJson({ family, isPresent, collection, page }: FamilyCheck): string
   const devices = collection.reports.map(({ device, read }) => ({
     ...device,
     isRead: read !== undefined,
-    readings: (read?.readings ?? []).map(({ value, ...reading }) => ({
+    readings: [...(read?.readings ?? [])].map(({ value, ...reading }) => ({
       ...reading,
       value: typeof value === 'bigint' ? String(value) : value,
     })),

@@ -3,6 +3,7 @@ import type { AgentSettings } from '../../agent/settings.ts';
 import { boardOf, declaredBy } from '../../board/board.ts';
 import type { RateOf } from '../../board/chosen-reading.ts';
 import { type Labels, type Reading, readMsOf } from '../../model/metric.ts';
+import { ofMetric } from '../../model/readings.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import { eventsView, readingViews } from '../../server/api/views.ts';
 import type { BoardSource } from './app.ts';
@@ -53,7 +54,7 @@ export function ratesBetween(before: Snapshot | undefined, now: Snapshot): RateO
 }
 
 function readingOf({ readings }: DeviceState, metric: string, labels: Labels | undefined): Reading | undefined {
-  return readings.find((one: Reading) => one.metric === metric && isSame(one.labels ?? {}, labels ?? {}));
+  return ofMetric(readings, metric).find((one) => one.metric === metric && isSame(one.labels ?? {}, labels ?? {}));
 }
 
 const isSame = (a: Labels, b: Labels): boolean =>

@@ -2,6 +2,7 @@ import { Registry } from 'prom-client';
 import { DURATION_BOUNDS, type DurationCounts } from '../../model/duration-counts.ts';
 import type { AgentMetricSpec, Value } from '../../model/metric.ts';
 import { fullHelp } from '../../model/metric.ts';
+import type { Values } from '../../model/readings.ts';
 import { escapeHelp, joinLabels, type LabelText, labelText } from './labels.ts';
 import { STEP, type Steps } from './steps.ts';
 import { unitOf } from './units.ts';
@@ -40,7 +41,7 @@ interface Block {
   readonly inputs: readonly unknown[];
   readonly lines: readonly Line[];
   /** The values of the lines. */
-  readonly values: readonly Value[];
+  readonly values: Values;
   readonly dropped: readonly DropReason[];
 }
 
@@ -110,22 +111,17 @@ export class Page {
     this.#keep(key, isSame ? before : this.#written(before, inputs, write));
   }
 
-  /** Adds a column of readings to series that are known by their list. `first`: labels before those of a series. */
-  column(
-    key: string,
-    series: readonly (ColumnSeries | undefined)[],
-    first: LabelText,
-    readings: readonly { readonly value: Value }[],
-  ): void {
+  /** Adds a column of values to series that are known by their list. `first`: labels before those of a series. */
+  column(key: string, series: readonly (ColumnSeries | undefined)[], first: LabelText, values: Values): void {
     const before = this.#before?.blockOf(key);
-    const inputs = [series, first, readings] as const;
+    const inputs = [series, first, values] as const;
     const write = (): void => {
       for (const [at, one] of series.entries())
         if (one === undefined) this.drop('undeclared');
-        else this.add(one.head, first, (readings[at] as Column[number]).value, one.last);
+        else this.add(one.head, first, values[at] as Value, one.last);
     };
     const isOfSeries = before !== undefined && before.inputs[0] === series && before.inputs[1] === first;
-    if (isOfSeries && before.inputs[2] === readings) this.#keep(key, before);
+    if (isOfSeries && before.inputs[2] === values) this.#keep(key, before);
     else this.#keep(key, (isOfSeries ? this.#moved(before, inputs) : undefined) ?? this.#written(before, inputs, write));
   }
 
@@ -156,11 +152,9 @@ export class Page {
   }
 
   /** The lines of the block before with other values. Undefined when that has not all lines, or a value cannot be exported. */
-  #moved(before: Block, inputs: readonly [readonly (ColumnSeries | undefined)[], LabelText, Column]): Block | undefined {
-    const [series, , readings] = inputs;
-    if (before.lines.length !== series.length) return undefined;
-    const values = valuesOf(before.lines, readings);
-    if (values === undefined) return undefined;
+  #moved(before: Block, inputs: readonly [readonly (ColumnSeries | undefined)[], LabelText, Values]): Block | undefined {
+    const [series, , values] = inputs;
+    if (before.lines.length !== series.length || !areExportable(before.lines, values)) return undefined;
     this.#added += values.length;
     return { inputs, lines: before.lines, values, dropped: before.dropped };
   }
@@ -180,9 +174,6 @@ export interface ColumnSeries {
   readonly head: Head;
   readonly last: LabelText;
 }
-
-/** The values of the series of {@link Page.column}, in their order. */
-type Column = readonly { readonly value: Value }[];
 
 /** A block that is being written. While it has the lines of the block before, it makes none. */
 class OpenBlock {
@@ -227,16 +218,13 @@ function areSameInputs(a: readonly unknown[], b: readonly unknown[]): boolean {
   return a.length === b.length;
 }
 
-/** Undefined when a value cannot be exported. */
-function valuesOf(lines: readonly Line[], readings: Column): readonly Value[] | undefined {
-  const values: Value[] = [];
+function areExportable(lines: readonly Line[], values: Values): boolean {
   for (let at = 0; at < lines.length; at += 1) {
-    const { value } = readings[at] as Column[number];
+    const value = values[at] as Value;
     const isUsual = value >= 0 && value < Number.POSITIVE_INFINITY;
-    if (!isUsual && !isExportable((lines[at] as Line).head.type, value)) return undefined;
-    values.push(value);
+    if (!isUsual && !isExportable((lines[at] as Line).head.type, value)) return false;
   }
-  return values;
+  return true;
 }
 
 function* layoutOf(blocks: readonly Block[]): Steps<Layout> {
@@ -319,7 +307,7 @@ export class FinishedPage {
   textsFor(blocks: readonly Block[]): Map<Format, (string | undefined)[]> {
     const texts = new Map([...this.#texts].map(([format, all]) => [format, [...all]]));
     for (const [n, { values }] of blocks.entries()) {
-      const before = this.#blocks[n]?.values as readonly Value[];
+      const before = this.#blocks[n]?.values as Values;
       if (values === before) continue;
       const metricAt = this.layout.metricAt[n] as readonly number[];
       for (let at = 0; at < values.length; at += 1)

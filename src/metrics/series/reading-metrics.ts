@@ -1,6 +1,6 @@
-import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
+import type { Labels, MetricSpec } from '../../model/metric.ts';
 import { fullHelp } from '../../model/metric.ts';
-import { keptBy, type Series, seriesOf } from '../../model/readings.ts';
+import { keptBy, type Readings, type Series } from '../../model/readings.ts';
 import { type LabelText, labelTextOf } from '../page/labels.ts';
 import type { ColumnSeries, Page } from '../page/page.ts';
 
@@ -61,8 +61,8 @@ export function metricsOfContainers(catalogue: Catalogue): WrittenMetrics {
 }
 
 /** Adds readings. Each has the labels `first`, which end with `device`, and then its own labels in declared order. */
-export function addReadings(page: Page, metrics: WrittenMetrics, first: LabelText, readings: readonly Reading[]): void {
-  page.column(first, writtenSeries(metrics)(seriesOf(readings)), first, readings);
+export function addReadings(page: Page, metrics: WrittenMetrics, first: LabelText, { series, values }: Readings): void {
+  page.column(first, writtenSeries(metrics)(series), first, values);
 }
 
 /** What a page needs of the series of a device; undefined for one that is not declared. */

@@ -1,4 +1,5 @@
 import type { MetricSpec } from '../../model/metric.ts';
+import { Readings } from '../../model/readings.ts';
 import type { ContainerUsage, DeviceUsage, Usage } from '../../model/usage.ts';
 import { joinLabels, type LabelText, labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
@@ -58,7 +59,7 @@ export function* addUsage(
   for (const [labels, one] of bySeries(containers, holderText)) {
     page.block(`account ${labels}`, [], () => addContainer(page, one, labels));
     const own = one.counters ?? [];
-    addReadings(page, counters, labels, hasZeros ? own : own.filter(({ value }) => Number(value) !== 0));
+    addReadings(page, counters, labels, Readings.of(hasZeros ? own : own.filter(({ value }) => Number(value) !== 0)));
     if (page.isStep) yield;
   }
   for (const one of devices) if (one.endedAtMs === undefined) addDevice(page, one);

@@ -22,6 +22,7 @@ import {
 } from '../../generated/metricssvc/metricssvc.ts';
 import { type HealthCheckRequest, type HealthCheckResponse, HealthCheckServiceService } from '../../generated/nvhcd/nvhcd.ts';
 import { type ReadyRules, readyDevices } from '../../health/journal/ready-devices.ts';
+import { ofMetric } from '../../model/readings.ts';
 import { shared } from '../../model/shared-metrics.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import type { HealthFeedOptions } from '../options.ts';
@@ -177,6 +178,4 @@ function gpuHealthOf({ state, health, message }: FeedDevice): GpuHealth {
 
 /** Empty when the driver does not report the size. */
 const memoryOf = ({ readings }: DeviceState): { type: string; subdeviceId: string; size: bigint }[] =>
-  readings
-    .filter(({ metric }) => metric === shared.memoryTotal.name)
-    .map(({ value }) => ({ type: '', subdeviceId: '', size: BigInt(Math.trunc(Number(value))) }));
+  ofMetric(readings, shared.memoryTotal.name).map(({ value }) => ({ type: '', subdeviceId: '', size: BigInt(Math.trunc(Number(value))) }));

@@ -15,6 +15,7 @@ import type { ListedIncident } from '../../incidents/store.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { ObservedSpans } from '../../model/observed-spans.ts';
+import { Readings } from '../../model/readings.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
 import { chartsHtml, lastValues } from './charts.ts';
 import { eventList, timeline } from './health-timeline.ts';
@@ -84,7 +85,7 @@ function numbers({ state, history, numbersOf }: DevicePageDependencies): Html | 
   const now = numbersOf(state);
   if (now.length > 0) return stats(now.map((one) => stat(one)));
   const last = history?.times.at(-1);
-  const old = history === undefined || last === undefined ? [] : numbersOf({ ...state, readings: lastValues(history) });
+  const old = history === undefined || last === undefined ? [] : numbersOf({ ...state, readings: Readings.of(lastValues(history)) });
   return old.length === 0 ? undefined : stats(old.map((one) => stat(one, `last read ${timeText(last as number).slice(11, 19)}`)));
 }
 

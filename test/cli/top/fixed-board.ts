@@ -2,6 +2,7 @@ import { type Board, boardOf } from '../../../src/board/board.ts';
 import type { Allocation } from '../../../src/model/allocation.ts';
 import type { ActiveCondition, PendingCondition } from '../../../src/model/health.ts';
 import type { Reading } from '../../../src/model/metric.ts';
+import { Readings } from '../../../src/model/readings.ts';
 import type { DeviceState, Snapshot } from '../../../src/model/snapshot.ts';
 import { type WholeBoard, wholeBoard } from '../../../src/server/api/views.ts';
 
@@ -15,7 +16,7 @@ type Parts = Partial<Omit<DeviceState, 'device'>> & { device: DeviceState['devic
 const device = ({ device: of, ...more }: Parts): DeviceState => ({
   key: `${of.family}/${of.id}`,
   device: of,
-  readings: [],
+  readings: Readings.of([]),
   processes: [],
   verdict: { state: 'healthy', sinceMs: NOW_MS - 180 * MINUTE, conditions: [] },
   holders: [],
@@ -106,10 +107,10 @@ const mig = (index: number, more: Partial<DeviceState> = {}): DeviceState =>
       index: `2:${index}`,
       numaNode: 1,
     },
-    readings: [
+    readings: Readings.of([
       { metric: 'device_memory_used_bytes', value: index * 10 * GIB },
       { metric: 'device_memory_total_bytes', value: 40 * GIB },
-    ],
+    ]),
     ...more,
   });
 
@@ -124,12 +125,12 @@ const port = (id: string, numaNode: number, more: Partial<DeviceState> = {}, par
       numaNode,
       ...(parent === undefined ? {} : { parent }),
     },
-    readings: [
+    readings: Readings.of([
       { metric: 'device_received_bytes_total', labels: { port: '1' }, value: 10n ** 15n },
       { metric: 'device_transmitted_bytes_total', labels: { port: '1' }, value: 3n * 10n ** 14n },
       { metric: 'device_link_up', labels: { port: '1' }, value: 1 },
       { metric: 'device_link_speed_bytes_per_second', labels: { port: '1' }, value: 50e9 },
-    ],
+    ]),
     ...more,
   });
 
@@ -139,17 +140,17 @@ export function fixedSnapshot(more: readonly DeviceState[] = []): Snapshot {
     sequence: 7,
     takenAtMs: NOW_MS - 400,
     devices: [
-      gpu(0, { readings: gpuReadings(0.934, 71.2, 640), holders: [holder('finetune-0-0', 'nvidia.com/gpu', 'trainer')] }),
+      gpu(0, { readings: Readings.of(gpuReadings(0.934, 71.2, 640)), holders: [holder('finetune-0-0', 'nvidia.com/gpu', 'trainer')] }),
       gpu(1, {
-        readings: gpuReadings(0.05, 2.5, 120),
+        readings: Readings.of(gpuReadings(0.05, 2.5, 120)),
         holders: [holder('serve-7d9c', 'nvidia.com/gpu', 'vllm', 'inference')],
         verdict: { state: 'healthy', sinceMs: NOW_MS - 90 * MINUTE, conditions: [], pending: [HOT] },
       }),
-      gpu(2, { readings: gpuReadings(0, 10, 90) }),
+      gpu(2, { readings: Readings.of(gpuReadings(0, 10, 90)) }),
       mig(0),
       mig(1, { holders: [holder('notebook-ana', 'nvidia.com/mig-3g.40gb', 'jupyter', 'research')] }),
       gpu(3, {
-        readings: gpuReadings(0, 0, 70),
+        readings: Readings.of(gpuReadings(0, 0, 70)),
         verdict: { state: 'degraded', sinceMs: NOW_MS - 26 * 60 * MINUTE, conditions: [RETIRED] },
       }),
       port('mlx5_0', 0, { verdict: { state: 'unhealthy', sinceMs: NOW_MS - 12 * MINUTE, conditions: [PORT_DOWN] } }),
@@ -157,7 +158,7 @@ export function fixedSnapshot(more: readonly DeviceState[] = []): Snapshot {
       port('mlx5_4', 1, { holders: [holder('mpi-0-0', 'device-agent.dev/vf', 'rank')] }, 'mlx5_1'),
       device({
         device: { family: 'fpga', id: '0010:21:00.0', kind: 'fpga', aliases: [], model: 'Alveo U250', pciAddress: '0010:21:00.0' },
-        readings: [{ metric: 'device_temperature_celsius', labels: { sensor: 'fpga' }, value: 61 }],
+        readings: Readings.of([{ metric: 'device_temperature_celsius', labels: { sensor: 'fpga' }, value: 61 }]),
         verdict: { state: 'unknown', sinceMs: NOW_MS - 3 * MINUTE, conditions: [] },
       }),
       ...more,

@@ -6,6 +6,7 @@ import { detailOf } from '../../../src/cli/top/detail.ts';
 import { frameOf, type Picture } from '../../../src/cli/top/frame.ts';
 import { ratesBetween } from '../../../src/cli/top/own-source.ts';
 import { FIRST_STATE, pressed, type TopState } from '../../../src/cli/top/state.ts';
+import { Readings } from '../../../src/model/readings.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { fixedBoard, fixedSnapshot } from './fixed-board.ts';
 
@@ -119,7 +120,7 @@ describe('filters', () => {
 describe('rates of two reads', () => {
   const read = (value: number | bigint, readAtMs: number): Snapshot => {
     const [state] = fixedSnapshot().devices;
-    const readings = [{ metric: 'device_received_bytes_total', labels: { port: '1' }, value }];
+    const readings = Readings.of([{ metric: 'device_received_bytes_total', labels: { port: '1' }, value }]);
     return {
       ...fixedSnapshot(),
       devices: state === undefined ? [] : [{ ...state, key: 'a/b', readings, readAtMs, monotonicMs: readAtMs }],
@@ -137,7 +138,10 @@ describe('rates of two reads', () => {
     const [before, now] = [read(1_000, 10_000), read(3_000, 20_000)];
     const kept = (snapshot: Snapshot, readMs: number): Snapshot => ({
       ...snapshot,
-      devices: snapshot.devices.map((state) => ({ ...state, readings: state.readings.map((reading) => ({ ...reading, readMs })) })),
+      devices: snapshot.devices.map((state) => ({
+        ...state,
+        readings: Readings.of([...state.readings].map((reading) => ({ ...reading, readMs }))),
+      })),
     });
     expect(rate(kept(before, 4_000), kept(now, 9_000))).toBe(400);
     expect(rate(before, kept(now, 9_999)), 'the same read twice').toBeUndefined();
