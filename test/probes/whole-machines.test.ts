@@ -53,7 +53,7 @@ function seriesOf(family: string, { device, read }: DeviceReport): readonly (rea
 
 /** Runs each family that is on by default with its default options, as an agent on such a machine does. */
 async function expectFound(root: string, { found, series }: Machine): Promise<void> {
-  const host = createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, systemClock);
+  const host = createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev'), kmsg: '' }, systemClock);
   const reported: Record<string, object> = {};
   const values = new Map<string, number>();
   for (const [name, load] of Object.entries(familyLoaders)) {

@@ -1,6 +1,7 @@
 import { hours, minutes, seconds } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
 import { growthCondition } from '../kit/finding.ts';
+import { nicLogConditions } from '../kit/network-drivers.ts';
 
 const ABI = 'Linux Documentation/ABI/stable/sysfs-class-infiniband';
 const NVSENTINEL = 'NVSentinel nic-health-monitor defaults';
@@ -15,6 +16,7 @@ const EKS_BUCKET = 'more than 100 in a minute empty the bucket of the EKS node m
 const perMinute = { severity: 'info', growth: 100, windowMs: minutes(1) } as const;
 
 export const conditions = {
+  ...nicLogConditions,
   PortDown: {
     type: 'PortDown',
     class: 'self-clearing',

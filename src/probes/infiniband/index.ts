@@ -1,8 +1,11 @@
+import { kernelLogNeed, logProblems } from '../../host/kernel-log/problems.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
 import { addressOfId, idsWhere } from '../kit/ids.ts';
+import { knownLine, logMetric } from '../kit/log-row.ts';
 import { dranetNames, isClaimed, isNetworkDriver, ownAddress } from '../kit/network.ts';
+import { nicLogRows } from '../kit/network-drivers.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
@@ -42,10 +45,11 @@ export const family = defineFamily({
         "Bytes and packets: no. The hardware counts them for each virtual port (Linux drivers/infiniband/hw/mlx5/mad.c: the firmware command QUERY_VPORT_COUNTER). Link errors and link state: the physical port's, seen by its physical function.",
     },
   ],
-  metrics: [...Object.values(metrics), ...pcieMetrics],
+  metrics: [...Object.values(metrics), ...pcieMetrics, logMetric],
   conditions: [...Object.values(conditions), ...pcieConditions],
-  problems,
-  needs: [{ check: 'character-devices', part: 'device-nodes', problems: ['nodes-hidden'] }],
+  problems: [...problems, ...logProblems],
+  logRows: nicLogRows,
+  needs: [kernelLogNeed, { check: 'character-devices', part: 'device-nodes', problems: ['nodes-hidden'] }],
   isPresent,
   signs: [
     { vendor: '0x15b3', classes: ['0207'], what: 'NVIDIA (Mellanox) InfiniBand adapter' },
@@ -61,6 +65,7 @@ export const family = defineFamily({
   // The uverbs, umad, issm and connection manager nodes. RoCE ports have no issm node.
   access: (device) => nodeAccess(device, SRIOV_VARIABLE),
   known: {
+    kernelPrograms: knownLine(nicLogRows),
     files: {
       values: namesIn(`
         counters/* counters_ext/* hw_counters/* statistics/* lid sm_lid lifespan dev_port hw_rev sfnum link_layer node_type phys_state

@@ -2,7 +2,10 @@ import type { Host } from '../../host/host.ts';
 import type { Collection, Problem } from '../../model/collection.ts';
 import type { Probe } from '../family.ts';
 import { unlisted } from '../kit/device-files.ts';
+import { RowLog } from '../kit/log-rows.ts';
+import { nicLogRows } from '../kit/network-drivers.ts';
 import { isDue, type Pace, Pacer } from '../kit/pace.ts';
+import { conditions } from './conditions.ts';
 import { type InfinibandOptions, isExpectedPort, type NameFilter, nameFilter, type ProblemCode } from './declaration.ts';
 import { CLASS, isInOtherNamespace, type Location, locate, type VirtualFunctions } from './discover.ts';
 import { findCharDevices, Hca, type HcaSample, NO_CHAR_DEVICES } from './hca.ts';
@@ -114,11 +117,13 @@ class InfinibandProbe implements Probe {
   readonly #filter: NameFilter;
   readonly #registry: HcaRegistry;
   readonly #pacer = new Pacer();
+  readonly #log: RowLog;
 
   constructor(host: Host, options: InfinibandOptions) {
     this.#host = host;
     this.#options = options;
     this.#filter = nameFilter(options);
+    this.#log = new RowLog(host, nicLogRows, Object.values(conditions));
     this.#registry = new HcaRegistry(host, options);
   }
 
@@ -128,9 +133,18 @@ class InfinibandProbe implements Probe {
 
   close(): void {
     this.forget();
+    this.#log.close();
+  }
+
+  watch(wake: () => void): () => void {
+    return this.#log.watch(wake);
   }
 
   collect(): Collection {
+    return this.#log.withLogs(this.#collect());
+  }
+
+  #collect(): Collection {
     const { sys, dev, clock } = this.#host;
     const { names, error } = sys.listing(CLASS);
     if (names === undefined) {

@@ -118,7 +118,7 @@ export function sysfsPlaces(sys: Tree, known: ReadonlyMap<string, string>): LogP
   };
 }
 
-/** `<driver> <device>`, then what netdev_printk and ibdev_printk add: the name of an interface or an RDMA device, and its state. */
+/** `<driver> <device>`, then what the macros of subsystems add (netdev_printk): the name of a part, and its state. */
 const BEGIN = /^(\S{1,64}) (\S{1,128}?)(?: (?:\(unnamed net_device\)|\S{1,64}))??(?: \([a-z ]{1,32}\))?: /;
 
 /** Parses one record; undefined for one that means nothing to the rows. Pure but for `places`. */

@@ -1,12 +1,14 @@
 import { hours, minutes, seconds } from '../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
 import { growthCondition, raise, raiseGrowth } from '../kit/finding.ts';
+import { nicLogConditions } from '../kit/network-drivers.ts';
 import type { PortSample } from './port.ts';
 import type { VirtualFunction } from './virtual-function.ts';
 
 const ABI = 'Linux Documentation/ABI/testing/sysfs-class-net';
 
 export const conditions = {
+  ...nicLogConditions,
   PortDown: {
     type: 'PortDown',
     class: 'self-clearing',

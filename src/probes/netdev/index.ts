@@ -1,3 +1,4 @@
+import { kernelLogNeed, logProblems } from '../../host/kernel-log/problems.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import type { ClaimName } from '../../model/claim-hardware.ts';
 import type { Device } from '../../model/device.ts';
@@ -5,7 +6,9 @@ import { namesIn } from '../../model/known-text.ts';
 import type { ShownReading } from '../../model/shared-metrics.ts';
 import { defineFamily } from '../family.ts';
 import { addressOfId, idsWhere } from '../kit/ids.ts';
+import { knownLine, logMetric } from '../kit/log-row.ts';
 import { dranetNames, isClaimed, SRIOV_DRIVER, sriovName } from '../kit/network.ts';
+import { nicLogRows } from '../kit/network-drivers.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
@@ -46,10 +49,11 @@ export const family = defineFamily({
   kinds: ['pf', 'vf', 'function'],
   role: 'plain-nic',
   partKinds: ['vf'],
-  metrics: [...Object.values(metrics), ...pcieMetrics],
+  metrics: [...Object.values(metrics), ...pcieMetrics, logMetric],
   conditions: [...Object.values(conditions), ...pcieConditions],
-  problems,
-  needs: [{ check: 'function-counters', part: 'network', problems: ['other-network-namespace'] }],
+  problems: [...problems, ...logProblems],
+  logRows: nicLogRows,
+  needs: [kernelLogNeed, { check: 'function-counters', part: 'network', problems: ['other-network-namespace'] }],
   isPresent,
   // Below 10 kB a second are the broadcasts that a switch floods to all ports.
   activity: { traffic: { metrics: [metrics.receivedBytes.name, metrics.transmittedBytes.name], above: 10_000 }, isForHoldersOnly: false },
@@ -61,6 +65,7 @@ export const family = defineFamily({
   // The nodes of VFIO, when a program in user space drives the function. A CNI plugin moves the interface of another function.
   access: (device) => nodeAccess(device, SRIOV_VARIABLE),
   known: {
+    kernelPrograms: knownLine(nicLogRows),
     files: {
       values: namesIn(`
         statistics/* carrier carrier_changes carrier_down_count dev_port flags ifindex mtu speed netns_mode operstate stats vf#_statistics

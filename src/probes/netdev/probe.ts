@@ -6,10 +6,12 @@ import type { Device } from '../../model/device.ts';
 import type { Probe } from '../family.ts';
 import { unlisted } from '../kit/device-files.ts';
 import { LastIdentities } from '../kit/identities.ts';
+import { RowLog } from '../kit/log-rows.ts';
+import { nicLogRows } from '../kit/network-drivers.ts';
 import { Kept, type Pace, Pacer } from '../kit/pace.ts';
 import { cardFaults, pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, type PcieSample, pcieErrorReadings, pcieReadings } from '../kit/pcie/pcie.ts';
-import { portFindings, virtualFindings } from './conditions.ts';
+import { conditions, portFindings, virtualFindings } from './conditions.ts';
 import type { NetdevOptions, ProblemCode } from './declaration.ts';
 import { deviceOf, isReported, type NetworkFunction, PCI, type Survey, survey } from './discover.ts';
 import { Card, type CardReadResult, LinkSource } from './link-source.ts';
@@ -34,6 +36,7 @@ export class NetdevProbe implements Probe {
   readonly #classes = new Map<string, boolean>();
   readonly #cards = new Map<string, Card>();
   readonly #pacer = new Pacer();
+  readonly #log: RowLog;
   readonly #ports = new Map<string, readonly Port[]>();
   readonly #pcie = new Map<string, PcieReader>();
   /** Physical functions that had virtual functions. */
@@ -47,10 +50,16 @@ export class NetdevProbe implements Probe {
     this.#options = options;
     this.#identities = new LastIdentities(host.known);
     this.#source = new LinkSource(host, options);
+    this.#log = new RowLog(host, nicLogRows, Object.values(conditions));
   }
 
   close(): void {
     this.forget();
+    this.#log.close();
+  }
+
+  watch(wake: () => void): () => void {
+    return this.#log.watch(wake);
   }
 
   forget(): void {
@@ -63,6 +72,10 @@ export class NetdevProbe implements Probe {
   }
 
   async collect(): Promise<Collection> {
+    return this.#log.withLogs(await this.#collect());
+  }
+
+  async #collect(): Promise<Collection> {
     const { sys, clock } = this.#host;
     const { names, error } = sys.listing(PCI);
     if (names === undefined) {

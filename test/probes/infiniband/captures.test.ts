@@ -85,7 +85,7 @@ const SERIES: readonly (readonly [string, number])[] = [
 ];
 
 function collectCapture(): Collection {
-  const host = createHost({ sysfs: SYS, procfs: '/proc', dev: '/nonexistent' }, systemClock);
+  const host = createHost({ sysfs: SYS, procfs: '/proc', dev: '/nonexistent', kmsg: '' }, systemClock);
   return family.createProbe(host, defaultValues(family.options)).collect() as Collection;
 }
 

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach } from 'vitest';
@@ -73,7 +73,12 @@ export class WatchingGuard extends StepRecord {
 
 export function probeRoot(root: string, options: Readonly<Record<string, string>> = {}, guard?: StepRecord): Omit<Probed, 'remove'> {
   const clock = new HandClock();
-  const roots = { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') };
+  const roots = {
+    sysfs: join(root, 'sys'),
+    procfs: join(root, 'proc'),
+    dev: join(root, 'dev'),
+    kmsg: existsSync(join(root, 'dev/kmsg')) ? 'kmsg' : '',
+  };
   const host = createHost(roots, clock, guard === undefined ? {} : { guard });
   const probe = family.createProbe(host, probeOptions(family, options));
   return { root, clock, host, probe, collect: () => probe.collect() as Collection };

@@ -38,7 +38,7 @@ interface Looked {
 
 /** A probe that has read the tree twice. All files that it keeps open are open, and every value was read at this moment. */
 function probeWith(options: Readonly<Record<string, string>>): { lookAfter(ms: number): Looked } {
-  const roots = { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') };
+  const roots = { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev'), kmsg: '' };
   const probe = family.createProbe(createHost(roots, clock), probeOptions(family, options));
   const look = (): Looked => {
     const before = readCalls();

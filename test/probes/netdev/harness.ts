@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach } from 'vitest';
 import { type Clock, systemClock } from '../../../src/host/clock.ts';
@@ -35,7 +35,11 @@ export function probeMachine(machine: MachineFile, options: Readonly<Record<stri
 export function probeRoot(root: string, options: Readonly<Record<string, string>>, guard?: StepRecord, sysfs = join(root, 'sys')): Probed {
   let nowMs = 0;
   const clock: Clock = { ...systemClock, monotonic: () => nowMs };
-  const host = createHost({ sysfs, procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock, guard === undefined ? {} : { guard });
+  const host = createHost(
+    { sysfs, procfs: join(root, 'proc'), dev: join(root, 'dev'), kmsg: existsSync(join(root, 'dev/kmsg')) ? 'kmsg' : '' },
+    clock,
+    guard === undefined ? {} : { guard },
+  );
   const probe = family.createProbe(host, probeOptions(family, options));
   return {
     root,
