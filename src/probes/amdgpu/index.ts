@@ -1,3 +1,4 @@
+import { kernelLogNeed, logProblems } from '../../host/kernel-log/problems.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import type { ClaimName } from '../../model/claim-hardware.ts';
 import type { ProblemSpec } from '../../model/collection.ts';
@@ -7,12 +8,14 @@ import { defineFamily } from '../family.ts';
 import { classProblem, fileProblems } from '../kit/device-files.ts';
 import { cardProblems } from '../kit/drm/cards.ts';
 import { addressOfId, idsOfClaim, idsOfGraphicsNode, idsWhere } from '../kit/ids.ts';
+import { knownLine, logMetric } from '../kit/log-row.ts';
 import { nodeAccess } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { sensorProblems } from '../kit/temperature.ts';
 import { conditions } from './conditions.ts';
 import { isPresent, options } from './discover.ts';
+import { logConditions, logRows } from './log-rows.ts';
 import { metrics } from './metrics.ts';
 import { AmdgpuProbe } from './probe.ts';
 
@@ -91,10 +94,11 @@ export const family = defineFamily({
         'Memory and use: yes. Power, energy, temperature, errors and links are measured for the GPU only, and a partition has none of its own.',
     },
   ],
-  metrics: [...Object.values(metrics), ...pcieMetrics],
-  conditions: [...Object.values(conditions), ...pcieConditions],
-  problems,
-  needs: [{ check: 'process-use', part: 'process-files', problems: ['processes-hidden'] }],
+  metrics: [...Object.values(metrics), logMetric, ...pcieMetrics],
+  conditions: [...Object.values(conditions), ...Object.values(logConditions), ...pcieConditions],
+  problems: [...problems, ...logProblems],
+  logRows,
+  needs: [kernelLogNeed, { check: 'process-use', part: 'process-files', problems: ['processes-hidden'] }],
   isPresent,
   signs: [{ vendor: '0x1002', classes: ['03', '1200'], what: 'AMD GPU' }],
   activity: { utilization: { above: 0.05 }, isForHoldersOnly: true },
@@ -117,5 +121,6 @@ export const family = defineFamily({
       texts: ['product_name', 'vbios_version', 'mem_info_vram_vendor', 'pci.ids'],
       binary: ['gpu_metrics', 'xcp_metrics'],
     },
+    kernelPrograms: knownLine(logRows),
   },
 });

@@ -9,6 +9,7 @@ import { unlisted } from '../kit/device-files.ts';
 import { CLASS } from '../kit/drm/cards.ts';
 import { raise } from '../kit/finding.ts';
 import { LastIdentities } from '../kit/identities.ts';
+import { RowLog } from '../kit/log-rows.ts';
 import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
@@ -25,6 +26,7 @@ import {
   type Topology,
   topologyGeneration,
 } from './discover.ts';
+import { logConditions, logRows } from './log-rows.ts';
 import { metrics } from './metrics.ts';
 import { cardDevice, expectedPartitions, type Partition, type PartitionedCard, partitionDevice, partitionedCards } from './partitions.ts';
 import { type GpuUse, ProcessReader } from './processes.ts';
@@ -43,6 +45,7 @@ export class AmdgpuProbe implements Probe {
   readonly #identities: LastIdentities;
   readonly #processes: ProcessReader;
   readonly #database: PciDatabase;
+  readonly #log: RowLog;
   readonly #pacer = new Pacer();
   #cards = new Map<string, Card>();
   readonly #places = new Kept<{ readonly places: Places; readonly key: string }>();
@@ -52,12 +55,18 @@ export class AmdgpuProbe implements Probe {
     this.#host = host;
     this.#options = options;
     this.#identities = new LastIdentities(host.known);
+    this.#log = new RowLog(host, logRows, Object.values(logConditions));
     this.#database = new PciDatabase(host, ATI.slice(2));
     this.#processes = new ProcessReader(host, options['processes-per-search']);
   }
 
+  watch(wake: () => void): () => void {
+    return this.#log.watch(wake);
+  }
+
   close(): void {
     this.forget();
+    this.#log.close();
   }
 
   forget(): void {
@@ -68,6 +77,10 @@ export class AmdgpuProbe implements Probe {
   }
 
   collect(): Collection {
+    return this.#log.withLogs(this.#collect());
+  }
+
+  #collect(): Collection {
     const { sys, clock } = this.#host;
     const pace = this.#pacer.next(clock.monotonic());
     const { names, error } = sys.listing(CLASS);

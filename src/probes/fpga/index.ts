@@ -1,4 +1,5 @@
 import type { Host } from '../../host/host.ts';
+import { kernelLogNeed, logProblems } from '../../host/kernel-log/problems.ts';
 import type { DeviceAccess } from '../../model/access.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import type { ProblemSpec } from '../../model/collection.ts';
@@ -7,12 +8,13 @@ import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
 import { fileProblems } from '../kit/device-files.ts';
 import { addressOfId } from '../kit/ids.ts';
+import { knownLine, logMetric } from '../kit/log-row.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 import { sensorProblems } from '../kit/temperature.ts';
 import { BOARDS } from './board.ts';
 import { allConditions } from './conditions.ts';
 import { metrics } from './metrics.ts';
-import { createFpgaProbe } from './probe.ts';
+import { createFpgaProbe, logConditions, logRows } from './probe.ts';
 import { options, REGIONS } from './survey.ts';
 
 /**
@@ -121,9 +123,11 @@ export const family = defineFamily({
       areIncluded: 'No: each device has its own sensors and memory.',
     },
   ],
-  metrics: Object.values(metrics),
-  conditions: allConditions,
-  problems,
+  metrics: [...Object.values(metrics), logMetric],
+  conditions: [...allConditions, ...Object.values(logConditions)],
+  problems: [...problems, ...logProblems],
+  needs: [kernelLogNeed],
+  logRows,
   isPresent,
   // Source of the Intel cards: Linux drivers/fpga/dfl-pci.c.
   signs: [
@@ -135,6 +139,7 @@ export const family = defineFamily({
   resolve,
   access,
   known: {
+    kernelPrograms: knownLine(logRows),
     // Sensors of the cards' controllers.
     formats: ['d5005bmc', 'n3000bmc', 'n5010bmc', 'n6000bmc', 'c6100bmc'],
     files: {

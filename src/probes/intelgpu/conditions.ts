@@ -43,6 +43,19 @@ export const conditions = {
     growth: 0,
     windowMs: hours(1),
   }),
+  EngineResets: {
+    ...logGrowth({
+      type: 'EngineResets',
+      severity: 'degraded',
+      meaning:
+        'Jobs on the card hang again and again. Off by default: a program usually causes it, and no source gives a number that is a fault of the card.',
+      remedy: 'inspect',
+      source: `kernel log: ${DRIVER}/xe/xe_guc_submit.c "Timedout job", "Engine reset"; i915/gt/intel_reset.c "Resetting <engine>"; the limit is our choice`,
+      growth: 10,
+      windowMs: hours(24),
+    }),
+    isOffByDefault: true,
+  },
   OverTemperature: {
     ...overTemperatureCondition,
     source: 'Linux Documentation/ABI/testing/sysfs-driver-intel-xe-hwmon: temp*_crit, temp*_emergency',
@@ -121,8 +134,12 @@ function downgraded(status: boolean | 'unknown'): Finding {
   return raise(LinkDowngraded, status ? 'Downgraded' : 'AsTrained', { status, message });
 }
 
-const { Wedged, HardwareFatal, HardwareNonfatal } = conditions;
+const { Wedged, HardwareFatal, HardwareNonfatal, EngineResets } = conditions;
 const drivers = ['i915', 'xe'];
+/** What both drivers print before the text: `[drm] *ERROR* Tile0: GT0: `. */
+const drm = (text: string): RegExp => new RegExp(`^(?:\\[drm\\] )?(?:\\*ERROR\\* )?(?:Tile\\d+: )?(?:GT\\d+: )?${text}`);
+/** The driver ended work on the card. The usual cause is the program. */
+const lostWork = (type: string) => ({ type, severity: 'degraded', remedy: 'restart-workload' }) as const;
 
 const hardware = (severity: string, form = severity): LogRow & Pick<Required<LogRow>, 'counts'> => ({
   name: severity,
@@ -148,6 +165,14 @@ export const logRows: readonly LogRow[] = [
     ends: [Wedged, HardwareFatal],
   },
   {
+    name: 'initialized',
+    drivers,
+    text: drm('Initialized (?:i915|xe) '),
+    means: 'the driver was loaded and reported no such fault since',
+    source: `${DRIVER}/drm_drv.c, since Linux 6.11`,
+    ends: [Wedged, HardwareFatal],
+  },
+  {
     name: 'wedged',
     drivers,
     text: /declared device \S+ as wedged|device wedged, needs recovery|declaring (?:it|device) wedged/,
@@ -163,6 +188,71 @@ export const logRows: readonly LogRow[] = [
     means: 'the driver recovered the card by a reset',
     source: `${DRIVER}/drm_drv.c`,
     counts: { metric: metrics.recoveries },
+  },
+  {
+    name: 'gpu-hang',
+    drivers,
+    text: drm('GPU HANG: ecode [0-9a-f:]+(?:, in (?<process>.{1,15}) \\[(?<pid>\\d+)\\])?'),
+    means: 'the driver found an engine that did not move on',
+    source: `${DRIVER}/i915/i915_gpu_error.c`,
+    fault: lostWork('GpuHang'),
+  },
+  {
+    name: 'context-reset',
+    drivers,
+    text: drm('(?<process>.{1,15})\\[(?<pid>\\d+)\\] context reset due to GPU hang'),
+    means: 'the driver ended the context of {process}, which hung',
+    source: `${DRIVER}/i915/gt/intel_reset.c`,
+    fault: lostWork('ContextReset'),
+  },
+  {
+    name: 'job-timeout',
+    drivers,
+    text: drm('Timedout job: .*?(?: in (?<process>.{1,15}) \\[(?<pid>-?\\d+)\\])?$'),
+    means: 'a job did not end in time',
+    source: `${DRIVER}/xe/xe_guc_submit.c`,
+    repeats: EngineResets,
+    fault: lostWork('JobTimeout'),
+  },
+  {
+    name: 'engine-reset',
+    drivers,
+    text: drm('(?:Engine reset: engine_class=(?<class>\\w+)|Resetting (?<engine>[a-z]+\\d+) for )'),
+    means: 'the driver reset the engine {class}{engine}',
+    source: `${DRIVER}/xe/xe_guc_submit.c, i915/gt/intel_reset.c`,
+    repeats: EngineResets,
+    fault: lostWork('EngineReset'),
+  },
+  {
+    name: 'card-reset',
+    drivers,
+    text: drm('(?:reset started|Resetting chip for )'),
+    means: 'the driver reset all engines of the card',
+    source: `${DRIVER}/xe/xe_gt.c, i915/gt/intel_reset.c`,
+    fault: lostWork('CardReset'),
+  },
+  {
+    name: 'memory-fault',
+    drivers,
+    text: drm('Engine memory CAT error'),
+    means: 'a program used memory that it does not have',
+    source: `${DRIVER}/xe/xe_guc_submit.c`,
+    fault: lostWork('MemoryFault'),
+  },
+  {
+    name: 'firmware-crash',
+    drivers,
+    text: /\bguc\b.{0,20} (?:crash dump|exception)/i,
+    means: 'the firmware that schedules work (GuC) crashed',
+    source: `${DRIVER}/xe/xe_guc.c, i915/gt/uc/intel_guc_ct.c`,
+    fault: lostWork('FirmwareCrash'),
+  },
+  {
+    name: 'coredump',
+    drivers,
+    text: drm('(?:Xe device coredump has been created|GPU error state saved to )'),
+    means: 'the driver saved the state of the card for a report',
+    source: `${DRIVER}/xe/xe_devcoredump.c, i915/i915_gpu_error.c`,
   },
   { ...hardware('fatal'), raises: { condition: HardwareFatal } },
   { ...hardware('nonfatal', 'non-?fatal'), repeats: HardwareNonfatal },

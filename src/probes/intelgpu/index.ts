@@ -5,7 +5,7 @@ import type { Device } from '../../model/device.ts';
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
 import { addressOfId, idsOfClaim, idsOfGraphicsNode, idsWhere } from '../kit/ids.ts';
-import { knownLine } from '../kit/log-row.ts';
+import { knownLine, logMetric } from '../kit/log-row.ts';
 import { nodeAccess } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
@@ -55,7 +55,7 @@ export const family = defineFamily({
   kinds: ['gpu', 'vf'],
   role: 'gpu',
   partKinds: ['vf'],
-  metrics: [...Object.values(metrics), ...pcieMetrics],
+  metrics: [...Object.values(metrics), logMetric, ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],
   problems,
   logRows,

@@ -1,7 +1,9 @@
+import { logProblems } from '../../host/kernel-log/problems.ts';
 import type { ProblemSpec } from '../../model/collection.ts';
-import { minutes, seconds } from '../../model/duration.ts';
+import { hours, minutes, seconds } from '../../model/duration.ts';
 import { booleanOption, type OptionSpecs, type OptionValues, pacedOption, stringOption } from '../../model/options.ts';
 import { classProblem, fileProblems } from '../kit/device-files.ts';
+import { type LogRow, logCondition, logGrowth } from '../kit/log-row.ts';
 import { sensorProblems } from '../kit/temperature.ts';
 
 export const options = {
@@ -66,6 +68,157 @@ export const problems = [
     meaning: 'The file with the SMART log of a drive is absent, too old, or holds no such log.',
     remedy: 'Check the program that writes the files: one for each serial number, by nvme smart-log -o json.',
   },
+  ...logProblems,
 ] as const satisfies readonly ProblemSpec[];
 
 export type ProblemCode = (typeof problems)[number]['code'];
+
+const PCI = 'Linux drivers/nvme/host/pci.c';
+const BLOCK = 'Linux block/blk-core.c, blk_print_req_error';
+
+/** Conditions that only the kernel log shows. */
+export const logConditions = {
+  ControllerFailed: logCondition({
+    type: 'ControllerFailed',
+    severity: 'fatal',
+    meaning: 'The driver could not reset the controller and gave it up, so its namespaces fail all requests.',
+    remedy: 'power-cycle',
+    source: `kernel log: ${PCI} "Disabling device after reset failure", before Linux 6.4 "Removing after probe failure status"; ends with the queues of a reset that worked`,
+  }),
+  CommandTimeouts: logGrowth({
+    type: 'CommandTimeouts',
+    severity: 'degraded',
+    meaning: 'The drive did not answer commands within the time of the driver, which is 30 seconds by default.',
+    remedy: 'inspect',
+    source: `kernel log: ${PCI}, nvme_timeout`,
+    growth: 0,
+    windowMs: hours(1),
+  }),
+  ControllerResets: logGrowth({
+    type: 'ControllerResets',
+    severity: 'degraded',
+    meaning: 'The driver reset the controller, because it stopped or reported an error. Requests waited for that time.',
+    remedy: 'inspect',
+    source: `kernel log: ${PCI}, nvme_warn_reset and nvme_error_detected; core.c, nvme_handle_aer_persistent_error`,
+    growth: 0,
+    windowMs: hours(1),
+  }),
+  RequestErrors: logGrowth({
+    type: 'RequestErrors',
+    severity: 'degraded',
+    meaning: 'Requests to a namespace failed, so programs got an error, or data may be lost.',
+    remedy: 'inspect',
+    source: `kernel log: ${BLOCK}`,
+    growth: 0,
+    windowMs: hours(1),
+  }),
+};
+
+const { ControllerFailed, CommandTimeouts, ControllerResets, RequestErrors } = logConditions;
+
+const drivers = ['nvme'];
+const fault = (type: string, severity: 'fatal' | 'degraded' | 'info' = 'degraded') => ({ type, severity, remedy: 'inspect' }) as const;
+
+/** `I/O 5 QID 2 timeout, …` before Linux 6.3, later with tag, opcode and its words. */
+const timedOut = (action: string): RegExp =>
+  new RegExp(`^I/O (?:tag )?\\d+ (?:\\([0-9a-f]{4}\\) )?(?:opcode 0x[0-9a-f]+ )?(?:\\(.{1,40}?\\) )?QID (?<queue>\\d+) timeout, ${action}`);
+
+const timeout = (name: string, action: string, means: string): LogRow => ({
+  name,
+  drivers,
+  text: timedOut(action),
+  means: `a command of queue {queue} timed out, ${means}`,
+  source: `${PCI}, nvme_timeout`,
+  repeats: CommandTimeouts,
+  fault: fault('CommandTimeout'),
+});
+
+/** The block layer prints about a disk without its device. */
+const failed = (name: string, begin: string, means: string, more: Partial<LogRow> = { repeats: RequestErrors }): LogRow => ({
+  name,
+  drivers: [],
+  text: new RegExp(`^${begin} error, dev nvme(?<disk>\\d+(?:c\\d+)?n\\d+), sector `),
+  withoutDevice: { class: 'block', name: 'nvme{disk}' },
+  means: `${means} to nvme{disk}`,
+  source: BLOCK,
+  kinds: ['namespace'],
+  fault: fault('RequestError'),
+  ...more,
+});
+
+/** Lines of the driver, which prints with the device of the controller (`nvme nvme0: `), and of the block layer about its disks. */
+export const logRows: readonly LogRow[] = [
+  timeout('timeout-abort', 'abort', 'and the driver aborts it'),
+  timeout('timeout-reset', 'reset controller', 'and the driver resets the controller'),
+  timeout('timeout-disable', 'disable controller', 'and the driver disables the controller'),
+  {
+    name: 'interrupt-lost',
+    drivers,
+    text: timedOut('completion polled'),
+    means: 'a command of queue {queue} was done, and its interrupt did not come',
+    source: `${PCI}, nvme_timeout`,
+    fault: fault('InterruptLost', 'info'),
+  },
+  {
+    name: 'controller-down',
+    drivers,
+    text: /^controller is down; will reset: CSTS=(?<status>0x[0-9a-f]+)/,
+    means: 'the controller is down (status {status}), and the driver resets it',
+    source: `${PCI}, nvme_warn_reset`,
+    words: { status: { '0xffffffff': 'all ones: it does not answer on the bus' } },
+    repeats: ControllerResets,
+    fault: fault('ControllerReset'),
+  },
+  {
+    name: 'bus-error',
+    drivers,
+    text: /^(?:frozen state error detected, reset controller|resetting controller due to )/,
+    means: 'the controller or its link reported an error, and the driver resets it',
+    source: `${PCI}, nvme_error_detected; core.c, nvme_handle_aer_persistent_error`,
+    repeats: ControllerResets,
+    fault: fault('ControllerReset'),
+  },
+  {
+    name: 'gave-up',
+    drivers,
+    text: /^(?:Disabling device after reset failure|Removing after (?:probe|reset) failure status): (?<error>-?\d+)|^failure state error detected, request disconnect/,
+    means: 'the driver gave the controller up after a reset that failed',
+    source: PCI,
+    words: { error: { '-19': 'no device', '-5': 'input or output error' } },
+    raises: { condition: ControllerFailed },
+    fault: { type: 'ControllerFailed', severity: 'fatal', remedy: 'power-cycle' },
+  },
+  {
+    name: 'queues-made',
+    drivers,
+    text: /^\d+\/\d+\/\d+ default\/read\/poll queues/,
+    means: 'the driver started the controller',
+    source: `${PCI}, nvme_setup_io_queues`,
+    ends: [ControllerFailed],
+  },
+  {
+    name: 'no-path',
+    drivers: ['block'],
+    text: /^no (?:available|usable) path - (?<action>failing|requeuing) I\/O/,
+    means: 'no path leads to the namespace: {action} its requests',
+    source: 'Linux drivers/nvme/host/multipath.c',
+    kinds: ['namespace'],
+    fault: fault('NoPath'),
+  },
+  failed('request-error', 'I/O', 'a request failed'),
+  failed('medium-error', 'critical medium', 'the drive could not read or write its medium in a request'),
+  // Programs send requests that a drive does not know, so these say little about the drive.
+  failed('target-error', 'critical target', 'the drive refused a request', { fault: fault('RequestError', 'info') }),
+  failed('protection-error', 'protection', 'the check of data (protection information) failed in a request'),
+  failed('old-request-error', 'blk_update_request: (?:I/O|critical (?:medium|target|nexus)|protection|timeout)', 'a request failed'),
+  {
+    name: 'journal-aborted',
+    drivers: [],
+    text: /^Aborting journal on device nvme(?<part>\d+n\d+(?:p\d+)?)-\d+\./,
+    withoutDevice: { class: 'block', name: 'nvme{part}' },
+    means: 'a write to the journal of the file system on nvme{part} failed: it becomes read-only',
+    source: 'Linux fs/jbd2/journal.c, __jbd2_journal_abort_hard',
+    kinds: ['namespace'],
+    fault: fault('FileSystemReadOnly', 'fatal'),
+  },
+];

@@ -1,12 +1,14 @@
+import { kernelLogNeed } from '../../host/kernel-log/problems.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
 import { addressOfId, idsWhere } from '../kit/ids.ts';
+import { knownLine, logMetric } from '../kit/log-row.ts';
 import { nodeAccess } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { conditions } from './conditions.ts';
-import { options, problems } from './declaration.ts';
+import { logConditions, logRows, options, problems } from './declaration.ts';
 import { isPresent } from './discover.ts';
 import { metrics } from './metrics.ts';
 import { NvmeProbe } from './probe.ts';
@@ -39,10 +41,11 @@ export const family = defineFamily({
   proven:
     'Files of controllers and namespaces were checked against a captured machine with two drives, one of them with two ports, and a captured laptop, SMART logs against the printed logs of a drive in three styles. The admin command was checked against an emulated drive and the driver of the kernel.',
   kinds: ['controller', 'namespace'],
-  metrics: [...Object.values(metrics), ...pcieMetrics],
-  conditions: [...Object.values(conditions), ...pcieConditions],
+  metrics: [...Object.values(metrics), logMetric, ...pcieMetrics],
+  conditions: [...Object.values(conditions), ...Object.values(logConditions), ...pcieConditions],
   problems,
-  needs: [{ check: 'smart-log', part: 'admin-commands', problems: ['smart-refused'] }],
+  logRows,
+  needs: [kernelLogNeed, { check: 'smart-log', part: 'admin-commands', problems: ['smart-refused'] }],
   isPresent,
   activity: { traffic: { metrics: [metrics.readBytes.name, metrics.writtenBytes.name], above: 100_000 }, isForHoldersOnly: false },
   shows: {
@@ -74,6 +77,7 @@ export const family = defineFamily({
       texts: ['firmware_rev', 'model'],
       names: ['address'],
     },
+    kernelPrograms: knownLine(logRows),
     documents: { 'probe.nvme.smart-directory': { values: [...Object.keys(LOG_FIELDS), 'value'] } },
   },
 });

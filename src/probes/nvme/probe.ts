@@ -4,10 +4,11 @@ import type { Device } from '../../model/device.ts';
 import type { Probe } from '../family.ts';
 import { unlisted } from '../kit/device-files.ts';
 import { FallbackNames, LastIdentities } from '../kit/identities.ts';
+import { RowLog } from '../kit/log-rows.ts';
 import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
 import { controllerFindings, inheritedFindings, namespaceFindings } from './conditions.ts';
 import { Controller, type ControllerSample, type ControllerState } from './controller.ts';
-import type { NvmeOptions } from './declaration.ts';
+import { logConditions, logRows, type NvmeOptions } from './declaration.ts';
 import { controllerDevice, controllerIdentity, type KnownNamespace, namesOf, namespaceDevice } from './devices.ts';
 import {
   CLASS,
@@ -42,6 +43,7 @@ export class NvmeProbe implements Probe {
   readonly #identities: LastIdentities;
   readonly #names: FallbackNames;
   readonly #pacer = new Pacer();
+  readonly #log: RowLog;
   #passed: { readonly drives: readonly PassedThrough[]; readonly key: string } | undefined;
 
   constructor(host: Host, options: NvmeOptions, smart: SmartReader = new SmartReader(host, options)) {
@@ -50,10 +52,16 @@ export class NvmeProbe implements Probe {
     this.#smart = smart;
     this.#identities = new LastIdentities(host.known);
     this.#names = new FallbackNames(host.known);
+    this.#log = new RowLog(host, logRows, Object.values(logConditions));
+  }
+
+  watch(wake: () => void): () => void {
+    return this.#log.watch(wake);
   }
 
   close(): void {
     this.forget();
+    this.#log.close();
   }
 
   forget(): void {
@@ -65,6 +73,10 @@ export class NvmeProbe implements Probe {
   }
 
   collect(): Collection {
+    return this.#log.withLogs(this.#collect());
+  }
+
+  #collect(): Collection {
     const { sys, clock } = this.#host;
     const pace = this.#pacer.next(clock.monotonic());
     const { names, error } = sys.listing(CLASS);
