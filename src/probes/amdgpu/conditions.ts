@@ -18,9 +18,18 @@ export const conditions = {
     severity: 'fatal',
     reasons: ['FatalErrors', 'NoFatalErrors', 'Unreadable'],
     meaning:
-      'The card had a fatal hardware error since the driver was loaded. Where the directory `ras` is missing, the topology of KFD and the model show whether the card handles errors. Where only `event_state` is missing, nothing shows whether the kernel has it.',
+      'The card had a fatal hardware error since the agent knows it and the driver was loaded; FatalErrorRecorded tells of earlier ones. Where the directory `ras` is missing, the topology of KFD and the model show whether the card handles errors. Where only `event_state` is missing, nothing shows whether the kernel has it.',
     remedy: 'reboot',
-    source: `${RAS}/event_state: Fatal Error; AMD's exporter also fails a GPU on the first such error`,
+    source: `${RAS}/event_state: Fatal Error; AMD's exporter also fails a GPU on the first such error, if it is young enough (GPU_CPER_MAX_AGE)`,
+  },
+  FatalErrorRecorded: {
+    type: 'FatalErrorRecorded',
+    class: 'latched',
+    severity: 'info',
+    reasons: ['FatalErrors', 'NoFatalErrors'],
+    meaning: 'The driver has a record of a fatal hardware error, which may be older than the last reset of the card.',
+    remedy: 'inspect',
+    source: `${RAS}/event_state: Fatal Error`,
   },
   RasUncorrectable: {
     type: 'RasUncorrectable',
@@ -199,7 +208,13 @@ function eventFindings({ fatal, poisonCreated, poisonConsumed }: RasEvents): Fin
   const status = fatal !== undefined && fatal > 0;
   const message = `${fatal} fatal errors since the driver was loaded`;
   return [
-    ...(fatal === undefined ? [] : [raise(conditions.RasFatal, status ? 'FatalErrors' : 'NoFatalErrors', { status, message })]),
+    ...(fatal === undefined
+      ? []
+      : [
+          // The record of an error has no time: one from before the first read may be old, and the card reset since.
+          raise(conditions.RasFatal, status ? 'FatalErrors' : 'NoFatalErrors', { level: -Number(fatal), message }),
+          raise(conditions.FatalErrorRecorded, status ? 'FatalErrors' : 'NoFatalErrors', { status, message }),
+        ]),
     ...raiseGrowth(conditions.PoisonConsumed, poisonConsumed, `consumed poison: ${poisonConsumed}`),
     ...raiseGrowth(conditions.PoisonCreated, poisonCreated, `created poison: ${poisonCreated}`),
   ];

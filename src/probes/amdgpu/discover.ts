@@ -3,6 +3,7 @@ import type { Host } from '../../host/host.ts';
 import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { PciNames } from '../../host/pci/pci-names.ts';
 import type { Problem } from '../../model/collection.ts';
+import type { PciSign } from '../../model/declaration.ts';
 import { minutes, seconds } from '../../model/duration.ts';
 import { constant, integerOption, type OptionSpecs, type OptionValues, pacedOption } from '../../model/options.ts';
 import { byNodeNumber, mayHaveCard, nodeNumber, ownerOfNode } from '../kit/drm/cards.ts';
@@ -87,6 +88,8 @@ export function renderMinorOf(nodes: readonly string[]): number | undefined {
   const name = nodes.find((node) => node.startsWith('renderD'));
   return name === undefined ? undefined : nodeNumber(name);
 }
+
+export const signs: readonly PciSign[] = [{ vendor: '0x1002', classes: ['03', '1200'], what: 'AMD GPU' }];
 
 /** Returns true when a graphics device belongs to a driver of AMD, when its driver is unknown, or when the class cannot be listed. */
 export const isPresent = ({ sys }: Host): boolean => mayHaveCard(sys, ['amdgpu', 'radeon']);

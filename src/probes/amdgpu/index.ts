@@ -12,9 +12,10 @@ import { knownLine, logMetric } from '../kit/log-row.ts';
 import { nodeAccess } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
+import { notStarted } from '../kit/pcie/unstarted.ts';
 import { sensorProblems } from '../kit/temperature.ts';
 import { conditions } from './conditions.ts';
-import { isPresent, options } from './discover.ts';
+import { isPresent, options, signs } from './discover.ts';
 import { logConditions, logRows } from './log-rows.ts';
 import { metrics } from './metrics.ts';
 import { AmdgpuProbe } from './probe.ts';
@@ -95,12 +96,12 @@ export const family = defineFamily({
     },
   ],
   metrics: [...Object.values(metrics), logMetric, ...pcieMetrics],
-  conditions: [...Object.values(conditions), ...Object.values(logConditions), ...pcieConditions],
+  conditions: [...Object.values(conditions), ...Object.values(logConditions), notStarted, ...pcieConditions],
   problems: [...problems, ...logProblems],
   logRows,
   needs: [kernelLogNeed, { check: 'process-use', part: 'process-files', problems: ['processes-hidden'] }],
   isPresent,
-  signs: [{ vendor: '0x1002', classes: ['03', '1200'], what: 'AMD GPU' }],
+  signs,
   activity: { utilization: { above: 0.05 }, isForHoldersOnly: true },
   shows: {
     gpu: ['busy', 'memory', 'power', 'temperature', { label: 'Power', metric: metrics.asleep.name, words: { 1: 'asleep' } }],

@@ -1,11 +1,13 @@
 import { hours } from '../../model/duration.ts';
 import type { Remedy, Severity } from '../../model/health.ts';
 import { type LogRow, logCondition, logGrowth } from '../kit/log-row.ts';
+import { startFailed, startRows } from '../kit/pcie/unstarted.ts';
 
 const AMD = 'Linux drivers/gpu/drm/amd';
 
 /** Conditions that only the kernel log shows. */
 export const logConditions = {
+  StartFailed: startFailed,
   HardwareFatal: logCondition({
     type: 'HardwareFatal',
     severity: 'fatal',
@@ -74,6 +76,7 @@ const lostWork = (type: string) => fault(type, 'degraded', 'restart-workload');
 
 /** Lines of the driver, which prints with the device since Linux 5.8. Before Linux 6.11 the line about a ring has none, and that of the reset follows it. */
 export const logRows: readonly LogRow[] = [
+  ...startRows('amdgpu'),
   {
     name: 'loaded',
     drivers,
@@ -81,7 +84,7 @@ export const logRows: readonly LogRow[] = [
     withoutDevice: { class: 'pci', name: '{device}' },
     means: 'the driver was loaded and reported no such fault since',
     source: 'Linux drivers/gpu/drm/drm_drv.c, before Linux 6.11',
-    ends: [HardwareFatal, ResetFailed, PowerFirmwareSilent],
+    ends: [startFailed, HardwareFatal, ResetFailed, PowerFirmwareSilent],
   },
   {
     name: 'initialized',
@@ -89,7 +92,7 @@ export const logRows: readonly LogRow[] = [
     text: said('Initialized amdgpu \\d'),
     means: 'the driver was loaded and reported no such fault since',
     source: 'Linux drivers/gpu/drm/drm_drv.c',
-    ends: [HardwareFatal, ResetFailed, PowerFirmwareSilent],
+    ends: [startFailed, HardwareFatal, ResetFailed, PowerFirmwareSilent],
   },
   {
     name: 'ring-recovered',

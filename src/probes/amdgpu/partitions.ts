@@ -112,6 +112,9 @@ export function cardDevice(seat: PartitionedCard, facts: CardFacts, seats: reado
   });
 }
 
+/** The device plugin of ROCm has either form, whatever the kernel has. */
+const formsOf = (name: string): readonly string[] => [...new Set([name, name.replace('.', '_')])];
+
 /** The device plugin of ROCm names the first partition by the PCI address of its card, and the others by their platform device. */
 export function partitionDevice(card: Device, { place }: PartitionedCard, partition: Partition): Device {
   const nodes = partition.place?.nodes ?? (partition.number === 0 ? place.nodes : []);
@@ -120,7 +123,7 @@ export function partitionDevice(card: Device, { place }: PartitionedCard, partit
     id: `${place.address}-xcp${partition.number}`,
     ...(typeof card.identity === 'string' && { identity: `${card.identity} xcp${partition.number}` }),
     kind: 'partition',
-    aliases: partition.place === undefined ? (partition.number === 0 ? [place.address] : []) : [partition.place.name],
+    aliases: partition.place === undefined ? (partition.number === 0 ? [place.address] : []) : formsOf(partition.place.name),
     parent: card.id,
     pciAddress: place.address,
     vendor: 'AMD',

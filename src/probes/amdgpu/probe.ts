@@ -12,6 +12,7 @@ import { LastIdentities } from '../kit/identities.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
+import { startFailed, UnstartedCards } from '../kit/pcie/unstarted.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { parseCount } from '../kit/text.ts';
 import { ATI, Card, type CardReadResult } from './card.ts';
@@ -23,6 +24,7 @@ import {
   type Places,
   readTopology,
   renderMinorOf,
+  signs,
   type Topology,
   topologyGeneration,
 } from './discover.ts';
@@ -46,6 +48,7 @@ export class AmdgpuProbe implements Probe {
   readonly #processes: ProcessReader;
   readonly #database: PciDatabase;
   readonly #log: RowLog;
+  readonly #unstarted: UnstartedCards;
   readonly #pacer = new Pacer();
   #cards = new Map<string, Card>();
   readonly #places = new Kept<{ readonly places: Places; readonly key: string }>();
@@ -55,6 +58,20 @@ export class AmdgpuProbe implements Probe {
     this.#host = host;
     this.#options = options;
     this.#identities = new LastIdentities(host.known);
+    this.#unstarted = new UnstartedCards(host, {
+      signs,
+      drivers: ['amdgpu'],
+      kind: 'gpu',
+      device: (address) => ({
+        family: 'amdgpu',
+        id: address,
+        ...this.#identities.of(address, undefined),
+        kind: 'gpu',
+        aliases: [],
+        pciAddress: address,
+        vendor: 'AMD',
+      }),
+    });
     this.#log = new RowLog(host, logRows, Object.values(logConditions));
     this.#database = new PciDatabase(host, ATI.slice(2));
     this.#processes = new ProcessReader(host, options['processes-per-search']);
@@ -77,7 +94,8 @@ export class AmdgpuProbe implements Probe {
   }
 
   collect(): Collection {
-    return this.#log.withLogs(this.#collect());
+    const found = this.#unstarted.added(this.#collect(), this.#host.clock.monotonic(), (address) => this.#log.holds(address, startFailed));
+    return this.#log.withLogs(found);
   }
 
   #collect(): Collection {

@@ -3,6 +3,7 @@ import type { ConditionSpec, Finding, Severity } from '../../model/health.ts';
 import { raise } from '../kit/finding.ts';
 import { type LogRow, logCondition, logGrowth } from '../kit/log-row.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
+import { notStarted, startFailed, startRows } from '../kit/pcie/unstarted.ts';
 import { overTemperature, overTemperatureCondition } from '../kit/temperature.ts';
 import type { AwakeSample, CardReadResult } from './card.ts';
 import type { ThrottleSample } from './gts.ts';
@@ -56,6 +57,8 @@ export const conditions = {
     }),
     isOffByDefault: true,
   },
+  StartFailed: startFailed,
+  NotStarted: notStarted,
   OverTemperature: {
     ...overTemperatureCondition,
     source: 'Linux Documentation/ABI/testing/sysfs-driver-intel-xe-hwmon: temp*_crit, temp*_emergency',
@@ -155,6 +158,7 @@ const hardware = (severity: string, form = severity): LogRow & Pick<Required<Log
  * without the device (DRM_INFO in drm_dev_register).
  */
 export const logRows: readonly LogRow[] = [
+  ...startRows('xe').map((row) => ({ ...row, drivers })),
   {
     name: 'loaded',
     drivers,
@@ -162,7 +166,7 @@ export const logRows: readonly LogRow[] = [
     withoutDevice: { class: 'pci', name: '{device}' },
     means: 'the driver was loaded and reported no such fault since',
     source: `${DRIVER}/drm_drv.c`,
-    ends: [Wedged, HardwareFatal],
+    ends: [startFailed, Wedged, HardwareFatal],
   },
   {
     name: 'initialized',
@@ -170,7 +174,7 @@ export const logRows: readonly LogRow[] = [
     text: drm('Initialized (?:i915|xe) '),
     means: 'the driver was loaded and reported no such fault since',
     source: `${DRIVER}/drm_drv.c, since Linux 6.11`,
-    ends: [Wedged, HardwareFatal],
+    ends: [startFailed, Wedged, HardwareFatal],
   },
   {
     name: 'wedged',

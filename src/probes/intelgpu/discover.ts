@@ -3,6 +3,7 @@ import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { isPciAddress } from '../../host/pci/pci.ts';
 import type { Problem } from '../../model/collection.ts';
+import type { PciSign } from '../../model/declaration.ts';
 import { byNodeNumber, mayHaveCard, ownerOfNode } from '../kit/drm/cards.ts';
 import { virtualFunctionsOf } from '../kit/network.ts';
 
@@ -55,6 +56,8 @@ export function listNames(sys: Tree): Names {
     isAbsent: drm.names === undefined && drivers.every(({ names }) => names === undefined),
   };
 }
+
+export const signs: readonly PciSign[] = [{ vendor: '0x8086', classes: ['03'], what: 'Intel GPU' }];
 
 /**
  * Finds cards by the directories of the drivers, because a card in survivability mode has no node. Finds virtual functions that another

@@ -11,7 +11,7 @@ import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { conditions, logRows } from './conditions.ts';
 import { options, problems } from './declaration.ts';
-import { isPresent } from './discover.ts';
+import { isPresent, signs } from './discover.ts';
 import { metrics } from './metrics.ts';
 import { IntelgpuProbe } from './probe.ts';
 
@@ -61,7 +61,7 @@ export const family = defineFamily({
   logRows,
   needs: [kernelLogNeed, { check: 'process-use', part: 'process-files', problems: ['processes-hidden'] }],
   isPresent,
-  signs: [{ vendor: '0x8086', classes: ['03'], what: 'Intel GPU' }],
+  signs,
   // The display of the host is on these GPUs, too: on integrated ones always, and on cards with a connector. Its work is no fault.
   activity: { utilization: { above: 0.05 }, isForHoldersOnly: false },
   shows: {

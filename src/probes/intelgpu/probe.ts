@@ -7,11 +7,12 @@ import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
+import { startFailed, UnstartedCards } from '../kit/pcie/unstarted.ts';
 import { Card, type CardFacts, type CardReadResult } from './card.ts';
 import { asleepReadings, cardReadings, idleReadings, utilizationReadings } from './card-readings.ts';
 import { conditions, findingsOf, logRows } from './conditions.ts';
 import type { IntelgpuOptions } from './declaration.ts';
-import { type CardPlace, findPlaces, listNames, MODELS, type Names, type Places } from './discover.ts';
+import { type CardPlace, findPlaces, listNames, MODELS, type Names, type Places, signs } from './discover.ts';
 import { type GpuUse, ProcessReader } from './processes.ts';
 import { profileReadings } from './sriov.ts';
 
@@ -26,6 +27,7 @@ export class IntelgpuProbe implements Probe {
   readonly #options: IntelgpuOptions;
   readonly #processes: ProcessReader;
   readonly #log: RowLog;
+  readonly #unstarted: UnstartedCards;
   readonly #pacer = new Pacer();
   #cards = new Map<string, Card>();
   readonly #places = new Kept<{ readonly places: Places; readonly key: string }>();
@@ -34,11 +36,18 @@ export class IntelgpuProbe implements Probe {
     this.#host = host;
     this.#options = options;
     this.#processes = new ProcessReader(host, options['processes-per-refresh']);
+    this.#unstarted = new UnstartedCards(host, {
+      signs,
+      drivers: ['i915', 'xe'],
+      kind: 'gpu',
+      device: (address) => ({ family: 'intelgpu', id: address, kind: 'gpu', aliases: [], pciAddress: address, vendor: 'Intel' }),
+    });
     this.#log = new RowLog(host, logRows, Object.values(conditions));
   }
 
   collect(): Collection {
-    return this.#log.withLogs(this.#collect());
+    const found = this.#unstarted.added(this.#collect(), this.#host.clock.monotonic(), (address) => this.#log.holds(address, startFailed));
+    return this.#log.withLogs(found);
   }
 
   watch(wake: () => void): () => void {

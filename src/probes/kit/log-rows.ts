@@ -146,6 +146,12 @@ export class RowLog {
     this.#log.close();
   }
 
+  /** Whether a line raised the condition for the device at an address, and none ended it. Reads new records first. */
+  holds(address: string, { type }: Pick<ConditionSpec, 'type'>): boolean {
+    this.poll();
+    return this.#states.get(address)?.findings.get(`${type}/`)?.status === true;
+  }
+
   get problems(): readonly Problem[] {
     return this.#log.problems;
   }

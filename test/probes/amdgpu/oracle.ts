@@ -53,7 +53,7 @@ function inFile(name: string, condition: string, path: (device: string) => strin
 }
 
 const faults: readonly Fault[] = [
-  inFile('fatal error', 'RasFatal', EVENTS, eventState(1)),
+  inFile('fatal error', 'RasFatal', EVENTS, eventState(1), { isFromPast: true }),
   inFile('uncorrectable error of the memory', 'RasUncorrectable', UMC, 'ue: 1\nce: 0\nde: 0', { paceMs: PACE_MS }),
   inFile('a page that could not be retired', 'BadPagesFailed', PAGES, '0x00000001 : 0x00001000 : F', { paceMs: PACE_MS, group: 'pages' }),
   inFile('a page that waits for a reset', 'BadPagesPending', PAGES, '0x00000001 : 0x00001000 : P', { paceMs: PACE_MS, group: 'pages' }),
