@@ -4,17 +4,18 @@ import type { DeviceAccess } from '../../model/access.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import type { ProblemSpec } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
+import type { Remedy, Severity } from '../../model/health.ts';
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
 import { fileProblems } from '../kit/device-files.ts';
 import { addressOfId } from '../kit/ids.ts';
-import { knownLine, logMetric } from '../kit/log-row.ts';
+import { knownLine, type LogRow, logCondition, logMetric } from '../kit/log-row.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 import { sensorProblems } from '../kit/temperature.ts';
 import { BOARDS } from './board.ts';
 import { allConditions } from './conditions.ts';
 import { metrics } from './metrics.ts';
-import { createFpgaProbe, logConditions, logRows } from './probe.ts';
+import { createFpgaProbe } from './probe.ts';
 import { options, REGIONS } from './survey.ts';
 
 /**
@@ -108,6 +109,93 @@ const problems = [
   },
 ] as const satisfies readonly ProblemSpec[];
 
+const XRT = 'XRT src/runtime_src/core/pcie/driver/linux/xocl';
+
+/** Conditions that only the kernel log shows. */
+const logConditions = {
+  HotResetNeeded: logCondition({
+    type: 'HotResetNeeded',
+    severity: 'fatal',
+    meaning: 'The management driver found the card in a bad state, which only a reset over PCIe ends.',
+    remedy: 'reset',
+    source: `kernel log: ${XRT}/mgmtpf/mgmt-core.c "Card requires pci hot reset"; ends with a reset of the card`,
+  }),
+};
+
+const fault = (type: string, severity: Severity, remedy: Remedy) => ({ type, severity, remedy });
+const xrtDrivers = ['xocl', 'xclmgmt'];
+/** XRT prints the name of a part of the card, its address in memory and the function of the driver before the text. */
+const xrt = (text: string): RegExp => new RegExp(`^(?:\\S{1,64} [0-9a-f]{1,16} )?\\w{1,64}: (?:${text})`);
+
+/** Lines of XRT, of DFL, and of the FPGA managers of the kernel. */
+const logRows: readonly LogRow[] = [
+  {
+    name: 'firewall-tripped',
+    drivers: xrtDrivers,
+    text: xrt('AXI Firewall (?<number>\\d+) tripped'),
+    means: 'firewall {number} between card and host tripped, because an accelerator broke the rules of the bus',
+    source: `${XRT}/subdev/firewall.c, userpf/xocl_drv.c`,
+    fault: fault('FirewallTripped', 'fatal', 'reset'),
+  },
+  {
+    name: 'hot-reset-needed',
+    drivers: xrtDrivers,
+    text: xrt('Card requires pci hot reset|Card is in a B(?:ad|AD) state|Board is not able to recover by PCI Hot reset'),
+    means: 'the card is in a bad state until it is reset',
+    source: `${XRT}/mgmtpf/mgmt-core.c, mgmt-utils.c, subdev/xmc.c, userpf/xocl_drv.c`,
+    raises: { condition: logConditions.HotResetNeeded },
+    fault: fault('HotResetNeeded', 'fatal', 'reset'),
+  },
+  {
+    name: 'hot-reset',
+    drivers: xrtDrivers,
+    text: xrt('Trying to reset card \\d+ in slot '),
+    means: 'an operator resets the card',
+    source: `${XRT}/mgmtpf/mgmt-utils.c, xclmgmt_hot_reset`,
+    ends: [logConditions.HotResetNeeded],
+  },
+  {
+    name: 'clocks-stopped',
+    drivers: xrtDrivers,
+    text: xrt('Critical temperature event, kernel clocks have been stopped'),
+    means: 'the card stopped its accelerators because of its temperature',
+    source: `${XRT}/subdev/xmc.c`,
+    fault: fault('ThermalShutdown', 'fatal', 'check-cooling'),
+  },
+  {
+    name: 'hot',
+    drivers: xrtDrivers,
+    text: xrt('Warning: A Xilinx acceleration device is reporting a temperature of (?<celsius>\\d+)C'),
+    means: 'the card is at {celsius} °C, and stops at 97 °C',
+    source: `${XRT}/mgmtpf/mgmt-core.c`,
+    fault: fault('NearThermalShutdown', 'degraded', 'check-cooling'),
+  },
+  {
+    name: 'link-lost',
+    drivers: xrtDrivers,
+    text: xrt('PCI link toggle was detected'),
+    means: 'the PCIe link of the card was down for a moment',
+    source: `${XRT}/mgmtpf/mgmt-core.c`,
+    fault: fault('LinkLost', 'fatal', 'reseat'),
+  },
+  {
+    name: 'port-reset-failed',
+    drivers: ['dfl-port', 'dfl-afu'],
+    text: /^timeout, (?:fail|failed) to reset device/,
+    means: 'the accelerator did not end its work, so its port could not be reset',
+    source: 'Linux drivers/fpga/dfl-afu-main.c, __afu_port_disable',
+    fault: fault('PortResetFailed', 'degraded', 'restart-workload'),
+  },
+  {
+    name: 'programming-failed',
+    drivers: ['fpga_manager'],
+    text: /^Error (?:preparing FPGA for|while|after) writing/,
+    means: 'the FPGA could not be programmed',
+    source: 'Linux drivers/fpga/fpga-mgr.c',
+    fault: fault('ProgrammingFailed', 'degraded', 'restart-workload'),
+  },
+];
+
 /**
  * The family has two kinds of devices. `fpga` is a board. Its id is the PCI address of its physical (DFL) or user (Alveo) function,
  * or the platform device of a board outside PCI. `port` is one accelerator slot of a DFL board: `<address>-port<number>`.
@@ -135,7 +223,7 @@ export const family = defineFamily({
     { vendor: '0x8086', classes: ['12'], devices: ['0x09c4', '0x0b2b', '0x0b30', '0xbcce'], what: 'Intel FPGA card' },
   ],
   options,
-  createProbe: createFpgaProbe,
+  createProbe: (host, values) => createFpgaProbe(host, values, logRows, Object.values(logConditions)),
   resolve,
   access,
   known: {

@@ -1,10 +1,10 @@
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
-import type { Remedy, Severity } from '../../model/health.ts';
+import type { ConditionSpec } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
 import { unlisted } from '../kit/device-files.ts';
 import { LastIdentities } from '../kit/identities.ts';
-import { type LogRow, logCondition } from '../kit/log-row.ts';
+import type { LogRow } from '../kit/log-row.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { readAlveoBoards } from './alveo.ts';
 import {
@@ -22,10 +22,10 @@ import { type CardRead, readDflCard, readDflPort } from './dfl.ts';
 import { readManagedBoards } from './manager.ts';
 import { type FpgaOptions, makeSurvey, ProbeMemory, placedIn, REGIONS, type Survey } from './survey.ts';
 
-export function createFpgaProbe(host: Host, options: FpgaOptions): Probe {
+export function createFpgaProbe(host: Host, options: FpgaOptions, logRows: readonly LogRow[], conditions: readonly ConditionSpec[]): Probe {
   const memory = new ProbeMemory(host.clock);
   const identities = new LastIdentities(host.known);
-  const log = new RowLog(host, logRows, Object.values(logConditions));
+  const log = new RowLog(host, logRows, conditions);
   return {
     collect() {
       memory.begin();
@@ -36,93 +36,6 @@ export function createFpgaProbe(host: Host, options: FpgaOptions): Probe {
     close: () => log.close(),
   };
 }
-
-const XRT = 'XRT src/runtime_src/core/pcie/driver/linux/xocl';
-
-/** Conditions that only the kernel log shows. */
-export const logConditions = {
-  HotResetNeeded: logCondition({
-    type: 'HotResetNeeded',
-    severity: 'fatal',
-    meaning: 'The management driver found the card in a bad state, which only a reset over PCIe ends.',
-    remedy: 'reset',
-    source: `kernel log: ${XRT}/mgmtpf/mgmt-core.c "Card requires pci hot reset"; ends with a reset of the card`,
-  }),
-};
-
-const fault = (type: string, severity: Severity, remedy: Remedy) => ({ type, severity, remedy });
-const xrtDrivers = ['xocl', 'xclmgmt'];
-/** XRT prints the name of a part of the card, its address in memory and the function of the driver before the text. */
-const xrt = (text: string): RegExp => new RegExp(`^(?:\\S{1,64} [0-9a-f]{1,16} )?\\w{1,64}: (?:${text})`);
-
-/** Lines of XRT, of DFL, and of the FPGA managers of the kernel. */
-export const logRows: readonly LogRow[] = [
-  {
-    name: 'firewall-tripped',
-    drivers: xrtDrivers,
-    text: xrt('AXI Firewall (?<number>\\d+) tripped'),
-    means: 'firewall {number} between card and host tripped, because an accelerator broke the rules of the bus',
-    source: `${XRT}/subdev/firewall.c, userpf/xocl_drv.c`,
-    fault: fault('FirewallTripped', 'fatal', 'reset'),
-  },
-  {
-    name: 'hot-reset-needed',
-    drivers: xrtDrivers,
-    text: xrt('Card requires pci hot reset|Card is in a B(?:ad|AD) state|Board is not able to recover by PCI Hot reset'),
-    means: 'the card is in a bad state until it is reset',
-    source: `${XRT}/mgmtpf/mgmt-core.c, mgmt-utils.c, subdev/xmc.c, userpf/xocl_drv.c`,
-    raises: { condition: logConditions.HotResetNeeded },
-    fault: fault('HotResetNeeded', 'fatal', 'reset'),
-  },
-  {
-    name: 'hot-reset',
-    drivers: xrtDrivers,
-    text: xrt('Trying to reset card \\d+ in slot '),
-    means: 'an operator resets the card',
-    source: `${XRT}/mgmtpf/mgmt-utils.c, xclmgmt_hot_reset`,
-    ends: [logConditions.HotResetNeeded],
-  },
-  {
-    name: 'clocks-stopped',
-    drivers: xrtDrivers,
-    text: xrt('Critical temperature event, kernel clocks have been stopped'),
-    means: 'the card stopped its accelerators because of its temperature',
-    source: `${XRT}/subdev/xmc.c`,
-    fault: fault('ThermalShutdown', 'fatal', 'check-cooling'),
-  },
-  {
-    name: 'hot',
-    drivers: xrtDrivers,
-    text: xrt('Warning: A Xilinx acceleration device is reporting a temperature of (?<celsius>\\d+)C'),
-    means: 'the card is at {celsius} °C, and stops at 97 °C',
-    source: `${XRT}/mgmtpf/mgmt-core.c`,
-    fault: fault('NearThermalShutdown', 'degraded', 'check-cooling'),
-  },
-  {
-    name: 'link-lost',
-    drivers: xrtDrivers,
-    text: xrt('PCI link toggle was detected'),
-    means: 'the PCIe link of the card was down for a moment',
-    source: `${XRT}/mgmtpf/mgmt-core.c`,
-    fault: fault('LinkLost', 'fatal', 'reseat'),
-  },
-  {
-    name: 'port-reset-failed',
-    drivers: ['dfl-port', 'dfl-afu'],
-    text: /^timeout, (?:fail|failed) to reset device/,
-    means: 'the accelerator did not end its work, so its port could not be reset',
-    source: 'Linux drivers/fpga/dfl-afu-main.c, __afu_port_disable',
-    fault: fault('PortResetFailed', 'degraded', 'restart-workload'),
-  },
-  {
-    name: 'programming-failed',
-    drivers: ['fpga_manager'],
-    text: /^Error (?:preparing FPGA for|while|after) writing/,
-    means: 'the FPGA could not be programmed',
-    source: 'Linux drivers/fpga/fpga-mgr.c',
-    fault: fault('ProgrammingFailed', 'degraded', 'restart-workload'),
-  },
-];
 
 /** Two devices of one card may have one serial number. A port belongs to its board. A board without a number is identified by its place. */
 function identified(report: DeviceReport, identities: LastIdentities): DeviceReport {
