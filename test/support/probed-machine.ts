@@ -21,15 +21,25 @@ export interface ProbedMachine<P extends Probe = Probe> {
   end(): void;
 }
 
-/** `startMs`: wall clock at the start; the epoch when absent. */
+/** `startMs`: wall clock at the start; the epoch when absent. `kmsg`: empty when no log is read. */
 export function probedMachine<P extends Probe>(
   root: string,
   createProbe: (host: Host) => P,
-  { guard, startMs = 0 }: { readonly guard?: StepRecord | undefined; readonly startMs?: number | undefined } = {},
+  {
+    guard,
+    startMs = 0,
+    kmsg,
+  }: { readonly guard?: StepRecord | undefined; readonly startMs?: number | undefined; readonly kmsg?: string } = {},
 ): ProbedMachine<P> {
   let nowMs = 0;
   const clock: Clock = { now: () => startMs + nowMs, monotonic: () => nowMs, after: () => () => {} };
-  const roots = { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev'), share: join(root, 'share') };
+  const roots = {
+    sysfs: join(root, 'sys'),
+    procfs: join(root, 'proc'),
+    dev: join(root, 'dev'),
+    share: join(root, 'share'),
+    ...(kmsg !== undefined && { kmsg }),
+  };
   const probe = createProbe(createHost(roots, clock, guard === undefined ? {} : { guard }));
   return {
     root,

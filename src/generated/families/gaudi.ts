@@ -230,6 +230,88 @@ export const declaration: object = {
         "within": "1h"
       },
       "recovery": "10m"
+    },
+    {
+      "type": "ResetFailed",
+      "severity": "fatal",
+      "meaning": "The driver could not reset the card, so it cannot be used.",
+      "remedy": "reboot",
+      "source": "kernel log: Linux drivers/accel/habanalabs/common/device.c, hl_device_reset \"Device is NOT usable\"; ends with a reset that worked",
+      "log": {}
+    }
+  ],
+  "lines": [
+    {
+      "event": "heartbeat-lost",
+      "drivers": [
+        "habanalabs",
+        "accel"
+      ],
+      "text": "*heartbeat failed*",
+      "means": "the firmware of the card does not answer the driver, which resets the card",
+      "source": "Linux drivers/accel/habanalabs/common/device.c, hl_device_heartbeat",
+      "fault": {
+        "type": "HeartbeatLost",
+        "severity": "degraded",
+        "remedy": "restart-workload"
+      }
+    },
+    {
+      "event": "reset-begin",
+      "drivers": [
+        "habanalabs",
+        "accel"
+      ],
+      "text": "*Going to*reset*device",
+      "means": "the driver resets the card, which ends the work on it",
+      "source": "Linux drivers/accel/habanalabs/common/device.c, hl_device_reset",
+      "fault": {
+        "type": "CardReset",
+        "severity": "degraded",
+        "remedy": "restart-workload"
+      }
+    },
+    {
+      "event": "reset-done",
+      "drivers": [
+        "habanalabs",
+        "accel"
+      ],
+      "text": "*Successfully finished resetting the*device",
+      "means": "the driver reset the card",
+      "source": "Linux drivers/accel/habanalabs/common/device.c, hl_device_reset",
+      "ends": [
+        "ResetFailed"
+      ]
+    },
+    {
+      "event": "started",
+      "drivers": [
+        "habanalabs",
+        "accel"
+      ],
+      "text": "*Successfully added device*to habanalabs driver",
+      "means": "the driver started the card",
+      "source": "Linux drivers/accel/habanalabs/common/device.c, hl_device_init",
+      "ends": [
+        "ResetFailed"
+      ]
+    },
+    {
+      "event": "reset-failed",
+      "drivers": [
+        "habanalabs",
+        "accel"
+      ],
+      "text": "*Failed to reset! Device is NOT usable",
+      "means": "the driver could not reset the card",
+      "source": "Linux drivers/accel/habanalabs/common/device.c, hl_device_reset",
+      "condition": "ResetFailed",
+      "fault": {
+        "type": "ResetFailed",
+        "severity": "fatal",
+        "remedy": "reboot"
+      }
     }
   ],
   "activity": {

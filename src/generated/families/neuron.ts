@@ -190,6 +190,80 @@ export const declaration: object = {
       "recovery": "1h"
     }
   ],
+  "lines": [
+    {
+      "event": "sram-reported",
+      "drivers": [
+        "neuron"
+      ],
+      "text": "NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR*nd-id={nd} nc-id={nc}",
+      "device": {
+        "class": "neuron_device",
+        "name": "neuron{nd}"
+      },
+      "means": "the Neuron runtime of a program reported uncorrectable errors of on-chip memory (core {nc})",
+      "source": "AWS Neuron manual, troubleshooting of the runtime; printed for a program by ncdev_printk in neuron_cdev.c of the driver",
+      "fault": {
+        "type": "SramReported",
+        "severity": "info",
+        "remedy": "inspect"
+      }
+    },
+    {
+      "event": "core-reported",
+      "drivers": [
+        "neuron"
+      ],
+      "text": "NEURON_HW_ERR=NC_UNCORRECTABLE_ERROR*nd-id={nd} nc-id={nc}",
+      "device": {
+        "class": "neuron_device",
+        "name": "neuron{nd}"
+      },
+      "means": "the Neuron runtime of a program reported an uncorrectable error of a core (core {nc})",
+      "source": "AWS Neuron manual, troubleshooting of the runtime; printed for a program by ncdev_printk in neuron_cdev.c of the driver",
+      "fault": {
+        "type": "CoreReported",
+        "severity": "info",
+        "remedy": "inspect"
+      }
+    },
+    {
+      "event": "hbm-reported",
+      "drivers": [
+        "neuron"
+      ],
+      "text": "NEURON_HW_ERR=HBM_UNCORRECTABLE_ERROR*nd-id={nd} nc-id={nc}",
+      "device": {
+        "class": "neuron_device",
+        "name": "neuron{nd}"
+      },
+      "means": "the Neuron runtime of a program reported uncorrectable errors of memory (core {nc})",
+      "source": "AWS Neuron manual, troubleshooting of the runtime; printed for a program by ncdev_printk in neuron_cdev.c of the driver",
+      "fault": {
+        "type": "HbmReported",
+        "severity": "info",
+        "remedy": "inspect"
+      }
+    },
+    {
+      "event": "dma-reported",
+      "drivers": [
+        "neuron"
+      ],
+      "text": "NEURON_HW_ERR=DMA_ERROR *nd-id={nd} nc-id={nc}",
+      "device": {
+        "class": "neuron_device",
+        "name": "neuron{nd}"
+      },
+      "means": "the Neuron runtime of a program reported an error of a DMA engine (core {nc})",
+      "source": "AWS Neuron manual, troubleshooting of the runtime; printed for a program by ncdev_printk in neuron_cdev.c of the driver",
+      "fault": {
+        "type": "DmaReported",
+        "severity": "info",
+        "remedy": "inspect"
+      }
+    }
+  ],
   "resources": [
     {
       "resource": "aws.amazon.com/neuron",

@@ -16,7 +16,7 @@ export { holding, reportOf, seriesOf } from '../../support/probed-machine.ts';
 export type { ProbedMachine };
 
 export const probeOn = (root: string, options: Readonly<Record<string, string>> = {}, guard?: StepRecord): ProbedMachine =>
-  probedMachine(root, (host) => family.createProbe(host, probeOptions(family, options)), { guard });
+  probedMachine(root, (host) => family.createProbe(host, probeOptions(family, options)), { kmsg: '', guard });
 
 /** Machine of the simulated node. */
 export function simulatedMachine(count: number, options: Readonly<Record<string, string>> = {}): ProbedMachine {

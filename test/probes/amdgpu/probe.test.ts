@@ -115,7 +115,10 @@ describe('error handling', () => {
     machine.forward(10_000);
     expect(holding(reportOf(machine.collect(), FIRST))).toEqual({});
     machine.write(`${directoryOf(FIRST)}/ras/event_state`, `${eventState(1)}\n`);
-    expect(holding(reportOf(machine.collect(), FIRST))).toEqual({ RasFatal: 'FatalErrors', 'RasUncorrectable/umc': 'UncorrectableErrors' });
+    expect(holding(reportOf(machine.collect(), FIRST))).toEqual({
+      FatalErrorRecorded: 'FatalErrors',
+      'RasUncorrectable/umc': 'UncorrectableErrors',
+    });
   });
 
   it.each([
@@ -255,7 +258,7 @@ describe('the simulated node', () => {
 describe('a card whose files of error handling are gone since before the first read', () => {
   const unread = (): readonly string[] =>
     reportOf(machine.collect(), FIRST)
-      .findings.filter(({ status }) => status === 'unknown')
+      .findings.filter(({ status, reason }) => status === 'unknown' && reason !== 'LogUnread')
       .map(({ type, instance }) => (instance === undefined ? type : `${type}/${instance}`));
   const properties = 'sys/class/kfd/kfd/topology/nodes/1/properties';
   const all = ['RasFatal', 'RasUncorrectable/umc', 'RasUncorrectable/gfx', 'BadPagesPending', 'BadPagesFailed'];

@@ -40,7 +40,11 @@ export function probeOn(
   let now = 0;
   const clock: Clock = { now: () => now, monotonic: () => now, after: () => () => {} };
   const root = (name: string): string => join(machine.root, name);
-  const host = createHost({ sysfs: root('sys'), procfs: root('proc'), dev: root('dev') }, clock, guard === undefined ? {} : { guard });
+  const host = createHost(
+    { sysfs: root('sys'), procfs: root('proc'), dev: root('dev'), kmsg: '' },
+    clock,
+    guard === undefined ? {} : { guard },
+  );
   const probe = family.createProbe(host, probeOptions(family, { ...machine.options, ...more }));
   return {
     machine,

@@ -12,7 +12,7 @@ import { breakFile, folder, holding, type ProbedMachine, probeMachine, reportOf,
 
 const PCI = 'sys/devices/pci0000:00/0000:00:01.0';
 const USER = `${PCI}/0000:b3:00.1`;
-const cases = readdirSync(folder).filter((name) => !name.endsWith('.ts'));
+const cases = readdirSync(folder).filter((name) => !/\.(?:ts|yaml)$/.test(name));
 
 const open: ProbedMachine[] = [];
 afterEach(() => {
