@@ -26,7 +26,7 @@ export interface ProbeParts {
 export function probeOn(root: string, options: Readonly<Record<string, string>> = {}, parts: ProbeParts = {}): ProbedMachine {
   const texts = Object.fromEntries(Object.entries(options).map(([name, text]) => [name, text.replaceAll('{root}', root)]));
   const values = probeOptions(family, texts);
-  return probedMachine(root, (host) => new NvmeProbe(host, values, new SmartReader(host, values, parts.loadIoctl)), parts);
+  return probedMachine(root, (host) => new NvmeProbe(host, values, new SmartReader(host, values, parts.loadIoctl)), { ...parts, kmsg: '' });
 }
 
 /** Machine of the simulated node. */
