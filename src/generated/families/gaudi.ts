@@ -238,9 +238,28 @@ export const declaration: object = {
       "remedy": "reboot",
       "source": "kernel log: Linux drivers/accel/habanalabs/common/device.c, hl_device_reset \"Device is NOT usable\"; ends with a reset that worked",
       "log": {}
+    },
+    {
+      "type": "NotStarted",
+      "severity": "fatal",
+      "meaning": "The driver could not start the card, so it cannot be used.",
+      "remedy": "reboot",
+      "source": "kernel log: Linux drivers/accel/habanalabs/common/device.c, hl_device_init \"Failed to initialize …. Device is NOT usable\"; ends with a start that worked",
+      "log": {}
     }
   ],
   "lines": [
+    {
+      "event": "start-failed",
+      "drivers": [
+        "habanalabs",
+        "accel"
+      ],
+      "text": "Failed to initialize *. Device is NOT usable*",
+      "means": "the driver could not start the card",
+      "source": "Linux drivers/accel/habanalabs/common/device.c, hl_device_init",
+      "condition": "NotStarted"
+    },
     {
       "event": "heartbeat-lost",
       "drivers": [
@@ -294,6 +313,7 @@ export const declaration: object = {
       "means": "the driver started the card",
       "source": "Linux drivers/accel/habanalabs/common/device.c, hl_device_init",
       "ends": [
+        "NotStarted",
         "ResetFailed"
       ]
     },
