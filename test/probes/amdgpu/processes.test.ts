@@ -168,7 +168,13 @@ describe('a process whose open files are hidden', () => {
       rmSync(directory, { recursive: true });
       writeFileSync(directory, failing('EACCES'));
     }
-    const roots = { sysfs: `${machine.root}/sys`, procfs: `${machine.root}/proc`, dev: `${machine.root}/dev`, isReplay: true } as const;
+    const roots = {
+      sysfs: `${machine.root}/sys`,
+      procfs: `${machine.root}/proc`,
+      dev: `${machine.root}/dev`,
+      kmsg: '',
+      isReplay: true,
+    } as const;
     const probe = family.createProbe(createHost(roots, systemClock), probeOptions(family, options));
     const collection = probe.collect() as Collection;
     probe.close?.();

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkDeclaration } from '../../../src/config/families/family-file.ts';
 import type { Clock } from '../../../src/host/clock.ts';
@@ -54,7 +54,9 @@ export function probeOn(
   clock: Clock = new HandClock(),
   options: Readonly<Record<string, string>> = {},
 ): Probe {
-  const host = createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock);
+  // A machine without a log is read without one.
+  const kmsg = existsSync(join(root, 'dev/kmsg')) ? {} : { kmsg: '' };
+  const host = createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev'), ...kmsg }, clock);
   return family.createProbe(host, probeOptions(family, options));
 }
 

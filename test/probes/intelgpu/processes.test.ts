@@ -216,10 +216,10 @@ describe('reading the clients', () => {
     machine.write(`${directoryOf(machine, FIRST)}/power/runtime_status`, 'suspended\n');
     machine.collect();
     expect(paths.filter((path) => path.includes('/fdinfo/'))).toEqual([]);
-    expect(paths.filter((path) => path.includes(FIRST)).map((path) => path.split('/').at(-1))).toEqual([
-      'runtime_status',
-      'runtime_active_time',
-    ]);
+    // The kernel has the ids of a function in memory, so they wake nothing.
+    const known = ['vendor', 'class', 'device'];
+    const read = paths.filter((path) => path.includes(FIRST)).map((path) => path.split('/').at(-1) ?? '');
+    expect(read.filter((name) => !known.includes(name))).toEqual(['runtime_status', 'runtime_active_time']);
   });
 
   it('that never returns ends the reads of this card, and the card itself is still read', () => {
