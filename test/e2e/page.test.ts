@@ -31,7 +31,7 @@ const PAGES = [
   '/agent',
   '/incidents',
   '/conditions',
-  '/devices/infiniband/mlx5_99',
+  '/devices/infiniband/no-such-device',
   '/nowhere',
 ];
 
@@ -49,7 +49,7 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
     );
     // A page that is opened before there are two readings gets its charts only when it is loaded again.
     const charts = async (path: string): Promise<number> => (await (await fetch(demo.url + path)).text()).split('<svg').length - 1;
-    for (const path of PAGES.filter((name) => name.startsWith('/devices/')))
+    for (const path of PAGES.filter((name) => /^\/devices\/.*\d$/.test(name)))
       await until(async () => (await charts(path)) > 2, `${path} has charts`);
     browser = await chromium.launch({ executablePath: BROWSER, args: QUIET });
   }, 60_000);
@@ -82,7 +82,7 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
 
   it('shows devices, holders and health without any script, and leads to each device', async () => {
     const { page, complaints } = await open('/', { javaScriptEnabled: false });
-    for (const text of ['mlx5_0', 'NVIDIA H100', 'u250', 'training', 'Healthy', 'by parts', 'All 15 devices are healthy'])
+    for (const text of ['mlx5_0', 'NVIDIA H100', 'u250', 'training', 'Healthy', 'by parts'])
       expect(await page.getByText(text).count(), text).toBeGreaterThan(0);
     expect(Number(await page.evaluate('document.documentElement.scrollWidth')), 'nothing sticks out').toBeLessThanOrEqual(1_280);
     await page.getByLabel('Filter', { exact: true }).fill('family:infiniband');
@@ -203,7 +203,10 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
         '[...document.querySelectorAll("html, .scroll")].filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.className || one.tagName)';
       expect(await page.evaluate(beyond), path).toEqual([]);
     }
-    expect(complaints).toEqual([]);
+    expect(
+      complaints.filter((text) => !text.includes('404')),
+      'an error page answers with its status',
+    ).toEqual([]);
   }, 30_000);
 
   it('has four stops at most before the first device, a visible focus, and one command to copy', async () => {
@@ -219,7 +222,12 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
     expect(await page.evaluate('getComputedStyle(document.activeElement).outlineWidth')).toBe('2px');
     await page.locator('.tile > a').first().focus();
     await page.keyboard.press('ArrowRight');
-    expect(await page.locator('.tile > a').nth(1).evaluate('(one) => one === document.activeElement')).toBe(true);
+    expect(
+      await page
+        .locator('.tile > a')
+        .nth(1)
+        .evaluate((one) => one.matches(':focus')),
+    ).toBe(true);
   }, 30_000);
 
   it('says so when the agent is gone, and keeps what it showed', async () => {

@@ -22,7 +22,7 @@ body { margin: 0; background: var(--back); color: var(--ink); font: var(--text)/
 h1, h2, h3, p, ul, dl, dd, figure, table { margin: 0; padding: 0; }
 ul { list-style: none; }
 a { color: var(--link); text-decoration: none; }
-a:hover, p a, li a, dd a, td a, footer a { text-decoration: underline; text-underline-offset: .18em; text-decoration-thickness: 1px; }
+a:hover, p a, li a, dd a, td a, tbody th a, footer a { text-decoration: underline; text-underline-offset: .18em; text-decoration-thickness: 1px; }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; border-radius: 3px; }
 code, .mono, .pci { font-family: var(--mono); font-size: .94em; }
 small { font-size: var(--small); }
@@ -98,7 +98,7 @@ pre { margin: 0; padding: 0 .75rem .75rem; font: .94em/1.45 var(--mono); white-s
 .tile.unknown, .cell.unknown { background: repeating-linear-gradient(135deg, var(--sunk) 0 5px, var(--card) 5px 10px); }
 .parts { display: flex; gap: 2px; padding: 0 3px 3px; }
 .cell { flex: 1; min-width: 0; height: 18px; overflow: hidden; text-align: center; font-size: var(--tiny); line-height: 16px; color: var(--soft); text-decoration: none; background: var(--card); border: 1px solid var(--line); border-radius: 2px; }
-#devices td a { text-decoration-color: var(--line); }
+#devices :is(td, th) a { text-decoration-color: var(--line); }
 .cell.held.healthy, .cell.held.recovering { background: var(--fill); border-color: var(--edge); color: var(--ink); }
 .cell.unhealthy:not(.held) { background: var(--bad-tint); color: var(--bad); } .cell.degraded:not(.held) { background: var(--warn-tint); color: var(--warn); }
 .tile.many { grid-column: 1 / -1; flex-direction: row; min-height: 56px; } .tile.many > a { flex: none; width: 8.2rem; } .tile.many .lvl { width: 8.2rem; }
@@ -158,7 +158,7 @@ tr.bad > :first-child { box-shadow: inset 4px 0 var(--bad-solid); } tr.warn > :f
 .answers { display: grid; grid-template-columns: repeat(4, minmax(0, 1fr)); gap: var(--gap); }
 .answer { display: grid; align-content: start; gap: .2rem; padding: .7rem .9rem .8rem; border-top: 3px solid var(--line); } .answer.ok { border-top-color: var(--good); } .answer.mind { border-top-color: var(--warn-solid); } .answer.bad { border-top-color: var(--bad-solid); }
 .answer h2 { font-weight: 500; color: var(--soft); } .answer strong { font-size: var(--large); font-weight: 650; line-height: 1.25; }
-.two { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); align-items: start; gap: var(--gap); } .stack { display: grid; grid-template-columns: minmax(0, 1fr); gap: var(--gap); }
+.two { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); align-items: start; gap: var(--gap); } .two .num { white-space: normal; } .stack { display: grid; grid-template-columns: minmax(0, 1fr); gap: var(--gap); }
 .facts { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .1rem 1rem; padding: .1rem .75rem .75rem; } .facts dt { color: var(--soft); } .facts dd { overflow-wrap: anywhere; }
 summary { padding: .55rem .75rem; cursor: pointer; font-weight: 650; } details > .charts { padding: 0 .75rem .75rem; } details[open] > summary { margin-bottom: .5rem; border-bottom: 1px solid var(--line); }
 .places { display: flex; flex-wrap: wrap; gap: .75rem; padding: 0 .75rem .75rem; } .place { display: flex; flex-wrap: wrap; align-content: start; gap: .5rem; padding: .5rem; border: 1px solid var(--edge); border-radius: 6px; } .place .place { border-style: dashed; } .place h3 { flex-basis: 100%; font-size: var(--small); } .place .chip { padding: .15rem .5rem; border: 1px solid var(--line); border-radius: 4px; background: var(--card); }
