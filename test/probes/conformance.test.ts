@@ -244,6 +244,8 @@ describe('every condition that holds on a golden machine', () => {
 const ON_REQUEST: Readonly<Record<string, string>> = {
   device_nvidia_xid_errors_total: 'incidents/fault-ledger.test.ts',
   device_nvidia_driver_release_end_timestamp_seconds: 'nvidia/nvml-release.test.ts',
+  // Of NVLinks, which only the library tells; pages of other families have it.
+  device_link_speed_bytes_per_second: 'nvidia/nvlink-health.test.ts',
 };
 
 describe('every declared metric', () => {
