@@ -136,6 +136,21 @@ export const logRows: readonly LogRow[] = [
     source: `${AMD}/amdgpu/amdgpu_job.c`,
   },
   {
+    name: 'ring-reset-failed',
+    drivers,
+    text: said('Ring (?<ring>\\S+) reset failed'),
+    means: 'the driver could not reset ring {ring} alone: a reset of the card follows',
+    source: `${AMD}/amdgpu/amdgpu_job.c`,
+  },
+  {
+    name: 'recovered',
+    drivers,
+    // Linux 6.15 prints it after a reset that failed, too. So it ends nothing.
+    text: said('device wedged, but '),
+    means: 'the driver ended a reset of a ring or of the card',
+    source: 'Linux drivers/gpu/drm/drm_drv.c, drm_dev_wedged_event',
+  },
+  {
     name: 'reset-begin',
     drivers,
     text: said('GPU reset begin!'),

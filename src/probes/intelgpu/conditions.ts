@@ -221,9 +221,19 @@ export const logRows: readonly LogRow[] = [
   {
     name: 'engine-reset',
     drivers,
-    text: drm('(?:Engine reset: engine_class=(?<class>\\w+)|Resetting (?<engine>[a-z]+\\d+) for )'),
-    means: 'the driver reset the engine {class}{engine}',
+    // Before Linux 6.10, xe names only the queue.
+    text: drm('(?:Engine reset: (?:engine_class=(?<class>\\w+)|(?<queue>guc_id=\\d+))|Resetting (?<engine>[a-z]+\\d+) for )'),
+    means: 'the driver reset an engine: {class}{queue}{engine}',
     source: `${DRIVER}/xe/xe_guc_submit.c, i915/gt/intel_reset.c`,
+    repeats: EngineResets,
+    fault: lostWork('EngineReset'),
+  },
+  {
+    name: 'engine-reset-failed',
+    drivers,
+    text: drm('(?:GUC: Engine reset|GuC engine reset request) failed on \\d+:\\d+ \\((?<engine>\\w+)\\)'),
+    means: 'the firmware that schedules work (GuC) could not reset the engine {engine}: a reset of the card follows',
+    source: `${DRIVER}/i915/gt/uc/intel_guc_submission.c`,
     repeats: EngineResets,
     fault: lostWork('EngineReset'),
   },
