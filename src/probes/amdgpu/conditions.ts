@@ -27,7 +27,8 @@ export const conditions = {
     class: 'latched',
     severity: 'info',
     reasons: ['FatalErrors', 'NoFatalErrors'],
-    meaning: 'The driver has a record of a fatal hardware error, which may be older than the last reset of the card.',
+    meaning:
+      'The driver has a record of a fatal hardware error, which may be older than the last reset of the card. Its time and its code (AFID) are only in a file of debugfs that the agent does not read, because Linux 6.15 to 7.0 may write past the memory of the reader; `amd-smi ras --cper` shows them.',
     remedy: 'inspect',
     source: `${RAS}/event_state: Fatal Error`,
   },
