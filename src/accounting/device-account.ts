@@ -27,8 +27,10 @@ export interface DeviceAccount {
   joules: number | undefined;
   /** Monotonic clock of that read. */
   joulesAtMs: number | undefined;
-  /** Reads of the device since that read. */
+  /** Reads of the device since that read, or since the last read of its power where no counter was seen. */
   energyLooks: number;
+  /** Power at its last read; undefined where that read had none, and where the driver counts energy. */
+  power: { readonly watts: number; readonly atMs: number } | undefined;
 }
 
 export function openDeviceAccount(key: string, device: Device, nowMs: number): DeviceAccount {
@@ -44,6 +46,7 @@ export function openDeviceAccount(key: string, device: Device, nowMs: number): D
 /** Facts that come only from the reads and verdicts of this run. */
 export const NOT_READ = {
   ...{ isUnhealthy: false, readFromMs: undefined, trafficSum: undefined, joules: undefined, joulesAtMs: undefined, energyLooks: 0 },
+  power: undefined,
 };
 
 export function identityOf({ identity, pciAddress, uuid }: DeviceAccount['identity']): DeviceAccount['identity'] {

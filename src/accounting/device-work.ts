@@ -8,6 +8,8 @@ import type { UsedDevice } from './holders.ts';
 export interface FamilyActivity {
   readonly spec: ActivitySpec;
   readonly thresholds?: IdleThresholds[string] | undefined;
+  /** Sensors of the power of a whole device, the best first. */
+  readonly powerSensors?: readonly string[] | undefined;
 }
 
 /** What one read says about the time before it. */

@@ -43,7 +43,9 @@ export function takeRead(account: DeviceAccount, read: Read, now: Pick<UsageInpu
   const family = rules.activity.get(device.device.family);
   const { work, trafficSum } = workOfDevice(family, device, times.monotonicMs, account.trafficSum);
   account.trafficSum = trafficSum;
-  const energy = growthOfEnergy(account, device.readings, times.monotonicMs);
+  const energy =
+    growthOfEnergy(account, device.readings, times.monotonicMs) ??
+    energyOfPower(account, family, device.readings, times.monotonicMs, rules);
   if (holders.length === 0) return;
 
   const ownOf = ({ account: { name } }: HeldPart): Readings => own.of(name, device.device.id);
@@ -62,7 +64,7 @@ export function takeRead(account: DeviceAccount, read: Read, now: Pick<UsageInpu
     });
     return { ...holder, spanMs, load: loadOf(readings) };
   });
-  if (!isExclusive) divide(observed, strangers);
+  if (!isExclusive || energy?.isOfPower === true) divide(observed, strangers);
   if (energy !== undefined) for (const { account: one } of holders) payOut(one, energy);
 }
 
@@ -89,11 +91,13 @@ function divide(observed: readonly Sharer[], strangers: readonly DeviceProcess[]
 }
 
 /** Gives a container its mean share of the energy between two reads of the counter, which may be further apart than those of the device. */
-function payOut(account: ContainerAccount, { joules, looks }: Energy): void {
+function payOut(account: ContainerAccount, { joules, looks, isOfPower }: Energy): void {
   const { energyShares } = account;
   if (energyShares === undefined) return;
   delete account.energyShares;
-  if (joules === undefined) return;
+  // A counter that an earlier run of the agent saw goes on later.
+  if (joules === undefined || (isOfPower === true && account.counters.readings().some(({ metric }) => metric === shared.energy.name)))
+    return;
   account.usage.energyEstimatedJoules = (account.usage.energyEstimatedJoules ?? 0) + (joules * energyShares) / looks;
 }
 
@@ -102,6 +106,8 @@ interface Energy {
   readonly joules: number | undefined;
   /** Reads of the device in that time. */
   readonly looks: number;
+  /** The device counts no energy, so that it is an estimate for a container that holds the device alone, too. */
+  readonly isOfPower?: true;
 }
 
 const sumOfAll = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
@@ -121,4 +127,32 @@ function growthOfEnergy(account: DeviceAccount, readings: Readings, deviceMs: nu
   if (joulesAtMs !== undefined && atMs <= joulesAtMs) return undefined;
   Object.assign(account, { joules: now, joulesAtMs: atMs, energyLooks: 0 });
   return { joules: before === undefined ? undefined : now < before ? now : now - before, looks };
+}
+
+/**
+ * Energy since the previous read by the power at both reads, of a device whose driver counts none, such as by `nvidia-smi`. Undefined where a counter
+ * was ever seen: its next read tells this time too.
+ */
+function energyOfPower(
+  account: DeviceAccount,
+  family: FamilyActivity | undefined,
+  readings: Readings,
+  deviceMs: number,
+  { staleAfterMs }: Rules,
+): Energy | undefined {
+  const { power: before, joulesAtMs } = account;
+  if (joulesAtMs !== undefined) return undefined;
+  const sensors = family?.powerSensors ?? [];
+  const powers = sensors.length === 0 ? [] : ofMetric(readings, shared.power.name);
+  const [reading] = sensors.flatMap((sensor) => powers.filter(({ labels }) => labels?.sensor === sensor));
+  if (reading === undefined) {
+    account.power = undefined;
+    return undefined;
+  }
+  const [watts, atMs] = [Number(reading.value), readMsOf(reading, deviceMs)];
+  if (before !== undefined && atMs <= before.atMs) return undefined;
+  const looks = account.energyLooks;
+  Object.assign(account, { power: { watts, atMs }, energyLooks: 0 });
+  if (before === undefined || atMs - before.atMs > staleAfterMs) return { joules: undefined, looks, isOfPower: true };
+  return { joules: (((before.watts + watts) / 2) * (atMs - before.atMs)) / 1_000, looks, isOfPower: true };
 }

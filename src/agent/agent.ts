@@ -168,6 +168,7 @@ export async function startAgent(configured: AgentSettings, parts: AgentDependen
     async apply(next) {
       health.configure(next);
       usage?.configure(next);
+      ledger.configure(next);
       core.configure(next);
       incidents?.configure(next);
       history?.configure(next);

@@ -1,3 +1,4 @@
+import type { Prices } from '../accounting/ledger/report.ts';
 import type { UsageOptions } from '../accounting/options.ts';
 import type { HealthConfig } from '../health/policy/policy-config.ts';
 import type { Roots } from '../host/host.ts';
@@ -38,6 +39,7 @@ export interface AgentSettings {
   readonly expect: Readonly<Record<string, number>>;
   /** Thresholds of idleness that differ from those of the family, keyed by family. */
   readonly idle: IdleThresholds;
+  readonly prices: Prices;
   readonly labels: LabelOptions;
   readonly containerMetrics: ContainerMetricOptions;
   readonly web: WebOptions;

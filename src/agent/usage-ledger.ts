@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { accountKey, entriesOf, type LedgerEntry, PodLabels, toRecord } from '../accounting/ledger/entry.ts';
 import { type LedgerReport, ledgerDirectory, openLedger, reportOf } from '../accounting/ledger/ledger.ts';
-import type { UsageQuery } from '../accounting/ledger/report.ts';
+import type { Prices, UsageQuery } from '../accounting/ledger/report.ts';
 import type { Clock } from '../host/clock.ts';
 import type { LineLog } from '../host/fs/line-log.ts';
 import { createChangeLog } from '../log/changes.ts';
@@ -18,7 +18,8 @@ const CHUNK = 250;
 const MOST_HELD = 10_000;
 const CACHE_MS = 5_000;
 const MAX_CACHED = 16;
-type Told = Pick<AgentSettings, 'usage'> & { readonly state: Pick<AgentSettings['state'], 'file'> };
+type Told = Pick<AgentSettings, 'usage'> &
+  Partial<Pick<AgentSettings, 'prices'>> & { readonly state: Pick<AgentSettings['state'], 'file'> };
 
 /**
  * Writes the accounts of containers and devices to the ledger: each running one once an hour, and each at its end. A snapshot never waits
@@ -35,21 +36,29 @@ export class UsageLedger {
   /** What a newer agent writes, unless it ends before this one. */
   #held: readonly object[] = [];
   #hour: number;
+  #prices: Prices;
   /** Ended accounts of the latest snapshot that have their last entry. */
   #ended: ReadonlySet<string> = new Set();
   #writing: Promise<void> = Promise.resolve();
   #reporting: Promise<unknown> = Promise.resolve();
   readonly #cache = new Map<string, { readonly untilMs: number; readonly report: Promise<LedgerReport> }>();
 
-  constructor({ usage, state }: Told, store: Pick<Store, 'snapshot'>, logger: Logger, clock: Clock, lease = new StateLease()) {
+  constructor({ usage, state, prices = {} }: Told, store: Pick<Store, 'snapshot'>, logger: Logger, clock: Clock, lease = new StateLease()) {
     this.#lease = lease;
     this.#store = store;
     this.#clock = clock;
     this.#directory = ledgerDirectory(state.file);
     this.#log = openLedger(this.#directory, usage, clock);
     this.#hour = hourOf(clock.now());
+    this.#prices = prices;
     const changes = createChangeLog(logger);
     this.#tell = (error) => changes.update('usage ledger', error === undefined ? [] : [this.#trouble(error)]);
+  }
+
+  /** Reports have other prices from now on. */
+  configure({ prices }: Pick<AgentSettings, 'prices'>): void {
+    this.#prices = prices;
+    this.#cache.clear();
   }
 
   /** Must be called after each snapshot, because the kubelet forgets labels of pods. */
@@ -88,9 +97,9 @@ export class UsageLedger {
     if (cached !== undefined) return cached.report;
     const make = async (): Promise<LedgerReport> => {
       const snapshot = this.#store.snapshot();
-      if (snapshot === undefined) return await reportOf(this.#log, [], query, this.#clock.now());
-      const { takenAtMs } = snapshot;
-      return { ...(await reportOf(this.#log, this.#entries(snapshot), query, this.#clock.now())), takenAtMs };
+      const live = snapshot === undefined ? [] : this.#entries(snapshot);
+      const report = await reportOf(this.#log, live, { ...query, prices: this.#prices }, this.#clock.now());
+      return snapshot === undefined ? report : { ...report, takenAtMs: snapshot.takenAtMs };
     };
     const report = this.#reporting.then(make, make);
     this.#reporting = report;

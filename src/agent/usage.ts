@@ -206,8 +206,8 @@ function accountsSettings(settings: AgentSettings): AccountsSettings {
     lingerMs: Math.max(settings.usage.linger, 3 * settings.refresh.interval),
     absentForMs: settings.usage['absent-for'],
     activity: new Map(
-      families.flatMap(({ name, activity }) =>
-        activity === undefined ? [] : [[name, { spec: activity, thresholds: settings.idle[name] }]],
+      families.flatMap(({ name, activity, progress }) =>
+        activity === undefined ? [] : [[name, { spec: activity, thresholds: settings.idle[name], powerSensors: progress?.power.sensors }]],
       ),
     ),
     isCounter: (metric) => ofContainers.has(metric),

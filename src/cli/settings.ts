@@ -4,7 +4,7 @@ import { deviceOptions, refreshOptions, stateOptions } from '../agent/options.ts
 import type { AgentSettings } from '../agent/settings.ts';
 import { type Configuration, describeOrigin } from '../config/configuration.ts';
 import { nearestHint } from '../config/nearest.ts';
-import { expectedDevices, healthPart, idleThresholds, pluginResources, poolRules } from '../config/structured.ts';
+import { expectedDevices, healthPart, idleThresholds, pluginResources, poolRules, prices } from '../config/structured.ts';
 import { WebConfigFile } from '../config/web/web-config-file.ts';
 import { UserError } from '../errors.ts';
 import { systemClock } from '../host/clock.ts';
@@ -47,6 +47,7 @@ export function agentSettings(configuration: Configuration, families: readonly D
     incidents: configuration.section('incidents', incidentOptions),
     expect: configuration.part(expectedDevices),
     idle: configuration.part(idleThresholds),
+    prices: configuration.part(prices),
     labels: configuration.section('labels', labelOptions),
     containerMetrics: configuration.section('container-metrics', containerMetricOptions),
     web: configuration.section('web', webOptions),

@@ -1,3 +1,4 @@
+import type { Prices } from '../accounting/ledger/report.ts';
 import { type HealthConfig, healthSchema } from '../health/policy/policy-config.ts';
 import type { PoolRule } from '../model/allocation.ts';
 import type { IdleThresholds } from '../model/declaration.ts';
@@ -93,5 +94,13 @@ export const idleThresholds: StructuredPart<IdleThresholds> = {
   example: { nvidia: { utilization: 0.1 }, infiniband: { 'bytes-per-second': 100_000 } },
 };
 
+export const prices: StructuredPart<Prices> = {
+  path: 'usage.prices',
+  help: 'What one hour of a device costs, by family or by model, for the columns of cost in `usage`. The price of the model counts first. The unit is yours.',
+  schema: { type: 'object', additionalProperties: { type: 'number', minimum: 0 } },
+  default: {},
+  example: { nvidia: 2.5, 'NVIDIA H100 80GB HBM3': 4 },
+};
+
 /** Every structured part of the file. */
-export const structuredParts: readonly StructuredPart[] = [poolRules, healthPart, pluginResources, expectedDevices, idleThresholds];
+export const structuredParts: readonly StructuredPart[] = [poolRules, healthPart, pluginResources, expectedDevices, idleThresholds, prices];

@@ -36,7 +36,7 @@ export interface ContainerUsage {
   readonly unobservedSeconds: number;
   /** From the driver's counter, for time in which the container alone held the device. */
   readonly energyJoules?: number;
-  /** Part of the energy of a shared device. */
+  /** Part of the energy of a shared device; power times time where the driver counts no energy. */
   readonly energyEstimatedJoules?: number;
   /** Integral of the memory in use. */
   readonly memoryByteSeconds?: number;

@@ -134,6 +134,8 @@ export interface SimulatedHardware {
     readonly rules?: readonly PoolRule[];
     /** Entries of `plugin.resources`. */
     readonly pluginResources?: readonly PluginResource[];
+    /** Entries of `usage.prices`. */
+    readonly prices?: Readonly<Record<string, number>>;
   };
 }
 

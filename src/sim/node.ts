@@ -216,6 +216,11 @@ const COMMENT = '# What the simulated devices of this node need.\n';
 function configurationText(hardware: readonly SimulatedHardware[]): string {
   const rules = hardware.flatMap(({ configuration }) => configuration?.rules ?? []);
   const resources = hardware.flatMap(({ configuration }) => configuration?.pluginResources ?? []);
-  const document = { ...(rules.length > 0 && { join: { rules } }), ...(resources.length > 0 && { plugin: { resources } }) };
+  const prices = Object.assign({}, ...hardware.map(({ configuration }) => configuration?.prices));
+  const document = {
+    ...(rules.length > 0 && { join: { rules } }),
+    ...(resources.length > 0 && { plugin: { resources } }),
+    ...(Object.keys(prices).length > 0 && { usage: { prices } }),
+  };
   return COMMENT + (Object.keys(document).length === 0 ? '' : dump(document));
 }

@@ -122,6 +122,21 @@ describe('the table and the CSV', () => {
     expect(first.split(/ {2,}/)).toEqual(['toy/toy-0', '1', '2.00', '0.00', '0%', 'gpu 1.00', '0.00', '~1.00', '2.00', '0.00']);
   });
 
+  it('have the cost of the hours where there is a price', () => {
+    const prices = { toy: 2.5 };
+    const priced = usageReport([containerEntry(2, { idleSeconds: HOUR })], {
+      sinceMs: START_MS,
+      untilMs: START_MS + hours(4),
+      by: 'pod',
+      prices,
+    });
+    const [head = '', first = ''] = usageTable(priced).split('\n');
+    expect(head).toContain('COST  IDLE COST');
+    expect(first.split(/ {2,}/).slice(-2)).toEqual(['5.00', '2.50']);
+    expect(usageCsv(priced).split('\r\n')[0]).toContain('unhealthySeconds,cost,idleCost');
+    expect(head.includes('COST') && usageTable(report).includes('COST')).toBe(false);
+  });
+
   it('quote what CSV needs to be quoted, and leave unknown amounts empty', () => {
     const pods = usageReport([containerEntry(2, { pod: 'a"b,c', busySeconds: { gpu: HOUR } })], {
       ...{ sinceMs: START_MS, untilMs: START_MS + hours(4), by: 'pod' as const },

@@ -289,6 +289,7 @@ export class OracleNode {
       stall: defaultValues(stallOptions),
       incidents: defaultValues(incidentOptions),
       expect: {},
+      prices: {},
       idle: {},
       labels: defaultValues(labelOptions),
       containerMetrics: { zeros: true },

@@ -3,7 +3,7 @@ import type { Clock } from '../../host/clock.ts';
 import { createLineLog, type LineLog, type LineLogRead } from '../../host/fs/line-log.ts';
 import type { UsageOptions } from '../options.ts';
 import { entryReader, type LedgerEntry } from './entry.ts';
-import { type UsageQuery, type UsageReport, UsageReporter } from './report.ts';
+import { type Prices, type UsageQuery, type UsageReport, UsageReporter } from './report.ts';
 
 /** Version of the entries. An agent of an older version neither reads nor deletes files of a newer one. */
 const VERSION = 1;
@@ -30,9 +30,14 @@ export interface LedgerReport extends UsageReport {
 }
 
 /** Makes a report of the ledger, and of accounts that run now. Never rejects. */
-export async function reportOf(ledger: LineLog, live: Iterable<LedgerEntry>, query: UsageQuery, nowMs: number): Promise<LedgerReport> {
+export async function reportOf(
+  ledger: LineLog,
+  live: Iterable<LedgerEntry>,
+  query: UsageQuery & { readonly prices?: Prices },
+  nowMs: number,
+): Promise<LedgerReport> {
   const sinceMs = nowMs - query.since;
-  const reporter = new UsageReporter({ sinceMs, untilMs: nowMs, by: query.by });
+  const reporter = new UsageReporter({ ...query, sinceMs, untilMs: nowMs });
   let foreign = 0;
   const entryOf = await entryReader();
   const read = await ledger.read(sinceMs - BEFORE_MS, (record) => {

@@ -21,6 +21,9 @@ export interface UsageRow {
   readonly busySeconds: Readonly<Record<string, number>>;
   readonly energyJoules?: number;
   readonly energyEstimatedJoules?: number;
+  /** Price of the shares of all devices that have a price, and of their idle part. Absent where none has one. */
+  readonly cost?: number;
+  readonly idleCost?: number;
   readonly memoryByteSeconds?: number;
   /** Exact: a `bigint` where a number would round. */
   readonly receivedBytes?: Value;
@@ -42,6 +45,9 @@ export interface UsageReport {
   readonly leftOut: number;
 }
 
+/** What an hour of a device costs, by family or by model. The model counts first. */
+export type Prices = Readonly<Record<string, number>>;
+
 interface Account {
   readonly entry: LedgerEntry;
   readonly timeline: Timeline;
@@ -52,19 +58,22 @@ const MAX_ACCOUNTS = 200_000;
 const MAX_ROWS = 10_000;
 /** The time since the latest reading is not yet observed: the ratio over it alone would say 0. */
 const LEAST_OBSERVED = 0.05;
+const HOUR_SECONDS = 3_600;
 
 /** Takes entries one after the other, in any order, and keeps of each account only what the span needs. */
 export class UsageReporter {
   readonly #sinceMs: number;
   readonly #untilMs: number;
   readonly #by: Grouping;
+  readonly #prices: Prices;
   readonly #accounts = new Map<string, Account>();
   #leftOut = 0;
 
-  constructor(span: { readonly sinceMs: number; readonly untilMs: number; readonly by: Grouping }) {
+  constructor(span: { readonly sinceMs: number; readonly untilMs: number; readonly by: Grouping; readonly prices?: Prices }) {
     this.#sinceMs = span.sinceMs;
     this.#untilMs = span.untilMs;
     this.#by = span.by;
+    this.#prices = span.prices ?? {};
   }
 
   add(entry: LedgerEntry): void {
@@ -93,7 +102,7 @@ export class UsageReporter {
       const group = groups.get(name) ?? new Group(name);
       groups.set(name, group);
       if (entry.kind === 'device') group.addDevice(growth);
-      else for (const one of [group, total]) one.addContainer(entry, growth);
+      else for (const one of [group, total]) one.addContainer(entry, growth, priceOf(entry, this.#prices));
     }
     const rows = [...groups.values()].map((group) => group.row()).sort(mostWasteFirst);
     return {
@@ -105,6 +114,11 @@ export class UsageReporter {
       leftOut: this.#leftOut + Math.max(0, rows.length - MAX_ROWS),
     };
   }
+}
+
+function priceOf({ model, family }: LedgerEntry, prices: Prices): number | undefined {
+  if (model !== undefined && Object.hasOwn(prices, model)) return prices[model];
+  return Object.hasOwn(prices, family) ? prices[family] : undefined;
 }
 
 const newest = (known: LedgerEntry | undefined, entry: LedgerEntry): LedgerEntry =>
@@ -149,17 +163,23 @@ class Group {
   readonly #sums = new Map<string, Value>();
   readonly #containers = new Set<string>();
   #idleShareSeconds = 0;
+  /** Absent until a device has a price. */
+  #cost: { readonly cost: number; readonly idleCost: number } | undefined;
 
   constructor(name: string) {
     this.#name = name;
   }
 
-  addContainer(entry: ContainerEntry, growth: Amounts): void {
+  addContainer(entry: ContainerEntry, growth: Amounts, price: number | undefined): void {
     this.#add(growth);
     this.#containers.add([entry.namespace, entry.pod, entry.container, entry.uid ?? ''].join('\u0000'));
     const of = (name: string): number => Number(growth.get(name) ?? 0);
     const allocated = of('allocatedSeconds');
-    this.#idleShareSeconds += allocated === 0 ? 0 : (of('idleSeconds') * of('shareSeconds')) / allocated;
+    const idleShare = allocated === 0 ? 0 : (of('idleSeconds') * of('shareSeconds')) / allocated;
+    this.#idleShareSeconds += idleShare;
+    if (price === undefined) return;
+    const { cost, idleCost } = this.#cost ?? { cost: 0, idleCost: 0 };
+    this.#cost = { cost: cost + of('shareSeconds') * (price / HOUR_SECONDS), idleCost: idleCost + idleShare * (price / HOUR_SECONDS) };
   }
 
   addDevice(growth: Amounts): void {
@@ -186,6 +206,7 @@ class Group {
       unobservedSeconds: sum('unobservedSeconds'),
       busySeconds: Object.fromEntries(busy.map(([name, value]) => [name.slice(BUSY.length), Number(value)])),
       ...Object.fromEntries(optional),
+      ...this.#cost,
     };
   }
 

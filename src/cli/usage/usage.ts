@@ -54,12 +54,12 @@ async function reportFor(context: CommandContext, query: UsageQuery): Promise<Fo
   const { answer, refusal } = await askFor(context)(path);
   if (answer?.status === 200 && isReport(answer.body)) return { report: answer.body, source: 'agent' };
   if (refusal !== undefined) logger.warn('the running agent cannot be asked; this is its ledger', REFUSAL_TEXTS[refusal]);
-  const { state, usage } = agentSettings(configuration, families);
+  const { state, usage, prices } = agentSettings(configuration, families);
   const directory = ledgerDirectory(state.file);
   if (directory === undefined || !existsSync(directory)) return { report: undefined, source: 'ledger' };
   if (refusal === undefined && options.read !== true)
     logger.warn('no agent answers; this is its ledger, and what runs since its latest entry is not in it');
-  const report = await reportOf(openLedger(directory, usage, systemClock), [], query, systemClock.now());
+  const report = await reportOf(openLedger(directory, usage, systemClock), [], { ...query, prices }, systemClock.now());
   const { usageView } = await import('../../server/api/usage.ts');
   return { report: usageView(report) as ApiReport, source: 'ledger' };
 }
@@ -101,8 +101,9 @@ const KWH_JOULES = 3_600_000;
 /** One line per group, most idle device hours first, and the total. Hours and kWh have two digits. */
 export function usageTable({ by, rows, total }: Printed): string {
   const isByDevice = by === 'device';
+  const hasCost = total.cost !== undefined;
   const head = ['CONTAINERS', 'DEVICE HOURS', 'IDLE HOURS', 'IDLE', 'BUSIEST ENGINE', 'UNOBSERVED HOURS', 'ENERGY KWH'];
-  const tail = isByDevice ? ['FREE HOURS', 'UNHEALTHY HOURS'] : [];
+  const tail = [...(hasCost ? ['COST', 'IDLE COST'] : []), ...(isByDevice ? ['FREE HOURS', 'UNHEALTHY HOURS'] : [])];
   const line = (row: UsageRow, name: string): string[] => [
     name,
     String(row.containers),
@@ -112,6 +113,7 @@ export function usageTable({ by, rows, total }: Printed): string {
     busiest(row),
     hours(row.unobservedSeconds),
     energy(row),
+    ...(hasCost ? [money(row.cost), money(row.idleCost)] : []),
     ...(isByDevice ? [hours(row.unallocatedSeconds), hours(row.unhealthySeconds)] : []),
   ];
   return textTable([
@@ -134,6 +136,7 @@ function energy({ energyJoules, energyEstimatedJoules }: UsageRow): string {
   return `${energyEstimatedJoules === undefined ? '' : '~'}${kwh.toFixed(2)}`;
 }
 
+const money = (cost: number | undefined): string => (cost === undefined ? '' : cost.toFixed(2));
 const hours = (seconds: number | undefined): string => (seconds === undefined ? '' : (seconds / HOUR_SECONDS).toFixed(2));
 
 const COLUMNS = [
@@ -148,8 +151,10 @@ const COLUMNS = [
  */
 export function usageCsv({ by, rows }: Printed): string {
   const engines = [...new Set(rows.flatMap(({ busySeconds }) => Object.keys(busySeconds)))].sort();
-  const head = [by, ...COLUMNS, ...engines.map((engine) => `busySeconds.${engine}`)];
-  const lines = rows.map((row) => [row.name, ...COLUMNS.map((name) => row[name]), ...engines.map((engine) => row.busySeconds[engine])]);
+  // Columns of cost exist where a price is configured, as in the table.
+  const columns = rows.some(({ cost }) => cost !== undefined) ? [...COLUMNS, ...(['cost', 'idleCost'] as const)] : COLUMNS;
+  const head = [by, ...columns, ...engines.map((engine) => `busySeconds.${engine}`)];
+  const lines = rows.map((row) => [row.name, ...columns.map((name) => row[name]), ...engines.map((engine) => row.busySeconds[engine])]);
   return [head, ...lines].map((line) => `${line.map(cell).join(',')}\r\n`).join('');
 }
 

@@ -28,7 +28,7 @@ export const containerUsageMetrics = {
   ),
   energyEstimated: total(
     'container_device_energy_estimated_joules_total',
-    'Part of the energy of a shared device.',
+    'Estimated energy: a part of that of a shared device, or power times time where the driver counts no energy.',
     `${ACCOUNT} The growth of the counter of the device, divided by the load of each container, or by share when none worked.`,
   ),
   memory: total('container_device_memory_byte_seconds_total', 'Integral of the device memory in use.', ACCOUNT),

@@ -30,6 +30,16 @@ describe('usageReport', () => {
     ]);
   });
 
+  it('has the cost of the shares that have a price, of the model before that of the family', () => {
+    const span = { sinceMs: START_MS, untilMs: START_MS + 10 * HOUR_MS, by: 'pod' as const };
+    const costOf = (prices: Readonly<Record<string, number>>): number | undefined =>
+      usageReport([containerEntry(2, { model: 'T1' })], { ...span, prices }).rows[0]?.cost;
+    expect(costOf({ toy: 2, T1: 4 })).toBeCloseTo(8);
+    expect(costOf({ toy: 2 })).toBeCloseTo(4);
+    expect(costOf({ other: 2 })).toBeUndefined();
+    expect(costOf({ toy: 0 })).toBe(0);
+  });
+
   it('takes a part of the time between two lines for an end that lies between them', () => {
     // From hour 1 to hour 2 it was idle for 40 minutes, a quarter of which is 10 minutes.
     const entries = [

@@ -42,6 +42,7 @@ export function simulate(scenario: Scenario): SimulatedHardware {
     resources: gpus.length === 0 ? [] : resourcesOf(gpus),
     ...(gpus.length > 0 && { targets: gpus.map(targetOf), stoppedIds: gpus.filter(({ isLost }) => isLost).map(({ uuid }) => uuid) }),
     options: { 'smi-path': '{root}/bin/nvidia-smi' },
+    ...(gpus.length > 0 && { configuration: { prices: { nvidia: 2.5 } } }),
   };
 }
 
