@@ -87,11 +87,11 @@ describe('the list of one reading', () => {
   it('names a port that is down although nobody has seen it down for long enough', async () => {
     configure({ for: '30s' });
     pull('mlx5_1');
-    const words = (output: string): string[] => ['list', ...flags(), '-o', output, '--probe.infiniband.expected-ports=mlx5_*:1'];
+    const words = (output: string): string[] => ['list', '--read', ...flags(), '-o', output, '--probe.infiniband.expected-ports=mlx5_*:1'];
     const { stdout } = await run(words('table'));
     const told = stdout.split('\n').map((line) => [...line.split(/ {2,}/).slice(0, 2), /PortDown.*?:/.exec(line)?.[0]]);
     expect(told.slice(1, 4)).toEqual([
-      ['Healthy', 'mlx5_1', 'PortDown/1 pending:'],
+      ['Pending', 'mlx5_1', 'PortDown (1) pending:'],
       ['Healthy', 'mlx5_0', undefined],
       ['Healthy', 'mlx5_2', undefined],
     ]);
@@ -147,7 +147,7 @@ describe('health of a running agent', () => {
       /^ {2}infiniband\/mlx5_1 healthy for \S+ s\n {4}fatal PortDown\/1 \(LinkPolling\) pending\n {6}port 1 is down.*\n {6}It does not count yet\. If it continues, it counts from .* UTC\.\n {6}To do \(check-cable\): /m,
     );
     const page = await (await fetch(`${agent?.url}/devices/infiniband/mlx5_1`)).text();
-    expect(page).toMatch(/Healthy<\/span>(?: <small>for <time[^>]*>[^<]+<\/time><\/small>)?<b>, PortDown\/1 pending<\/b>/);
+    expect(page).toMatch(/<section class="say pending".*Pending<\/span>.*<b>PortDown \(1\)<\/b>.*pending, counts from .* It does not count yet\./);
     expect(page).toContain('Check cable, transceiver and the remote port.');
   });
 
@@ -167,7 +167,7 @@ describe('health of a running agent', () => {
       /PortDown\/1 \(LinkPolling\) recovering\n {6}It ended .* ago\. Its last message was 'port 1 is down, .*'\.\n {6}If it does not return, .*No action is needed\.\n/,
     );
     const page = await (await fetch(`${agent?.url}/devices/infiniband/mlx5_1`)).text();
-    expect(page).toMatch(/<b>, PortDown\/1 recovering<\/b>/);
+    expect(page).toMatch(/<section class="say recovering".*Recovering<\/span>.*still unhealthy<.*<b>PortDown \(1\)<\/b>.* It ended .* ago\./);
     expect(page).toContain('No action is needed.');
     expect(page).not.toContain('Check cable');
   });

@@ -19,7 +19,7 @@ let flags: readonly string[];
 beforeAll(async () => {
   const slow = ['--refresh.interval=1h', '--refresh.stale-after=2h'];
   node = new ServedNode({ family: infiniband, counts: { infiniband: 2 }, resource: HCA, config: CONFIG, flags: slow });
-  for (const path of ['proc/stat', 'dev/null']) writeFileSync(join(node.root, path), '');
+  for (const path of ['proc/stat', 'dev/null', 'dev/kmsg']) writeFileSync(join(node.root, path), '');
   const agent = await node.start();
   await agent.until('both are read', (page) => seriesValue(page, 'device_health{device="mlx5_1",state="healthy"}') === 1);
   // No agent answers at the address of the command, so only the socket leads to the agent.
