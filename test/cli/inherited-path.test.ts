@@ -37,6 +37,8 @@ readings:
   const enabled = Object.keys(familyLoaders).map((name) => `--probe.${name}`);
   const args = [
     'list',
+    // Of this machine, also while an agent of somebody else runs on it.
+    '--read',
     `--family.dir=${families}`,
     `--path.sysfs=${machine}/sys`,
     `--path.procfs=${machine}/proc`,

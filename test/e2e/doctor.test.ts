@@ -77,7 +77,7 @@ describe('doctor beside a running agent', () => {
 
   it('has no finding on a healthy node, and names an unhealthy device and a standing problem', async () => {
     node = new ServedNode({ family: infiniband, counts: { infiniband: 2 }, resource: RESOURCE, config: CONFIG });
-    for (const path of ['proc/stat', 'dev/null']) writeFileSync(join(node.root, path), '');
+    for (const path of ['proc/stat', 'dev/null', 'dev/kmsg']) writeFileSync(join(node.root, path), '');
     const agent = await node.start();
     const list = (): object => node?.list() ?? {};
     await expect.poll(list, WAIT).toEqual({ mlx5_0: 'Healthy', mlx5_1: 'Healthy' });
