@@ -1,4 +1,12 @@
-import { CONDITIONS_OF_DEVICE, CONSEQUENCES, HOLDER_OF_DEVICE, HOLDER_OF_UNRESOLVED, REMEDY, UNVERIFIED } from './annotations.ts';
+import {
+  CONDITION_TEXT,
+  CONDITIONS_OF_DEVICE,
+  CONSEQUENCES,
+  HOLDER_OF_DEVICE,
+  HOLDER_OF_UNRESOLVED,
+  REMEDY,
+  UNVERIFIED,
+} from './annotations.ts';
 import { ALLOCATED, by, DEVICE, NODE, RUNBOOKS, series, THRESHOLD } from './promql.ts';
 
 /** `critical` wakes a person, `warning` is for working hours, `info` is for the owner of the devices. */
@@ -37,9 +45,7 @@ const FATAL = series('device_incidents_total', 'state="unhealthy"');
 const unlessWholeIs = (state: 'unhealthy' | 'sick'): string => `unless on (${DEVICE}) device:whole_${state}:bool`;
 
 const ON_DEVICE = '{{ $labels.device }} on node {{ $labels.node }}';
-const WHY =
-  '{{ $labels.condition }}{{ if $labels.part }} ({{ $labels.part }}){{ end }}, reason {{ $labels.reason }}.' +
-  ` ${CONSEQUENCES}docs/health.md links the page that explains the condition.${UNVERIFIED}`;
+const WHY = `${CONDITION_TEXT}. ${CONSEQUENCES}docs/health.md links the page that explains the condition.${UNVERIFIED}`;
 const ON_NODE = 'on node {{ $labels.node }}';
 
 /** Facts that the alerts of the same group use. The group evaluates them first. */

@@ -18,6 +18,9 @@ export const HOLDER_OF_UNRESOLVED = holderText(
   'The container has ended meanwhile.',
 );
 
+/** Template text: a condition as page and commands name it, `PortDown (1)`, and its reason. The alert itself says how severe it is. */
+export const CONDITION_TEXT = '{{ $labels.condition }}{{ if $labels.part }} ({{ $labels.part }}){{ end }}: {{ $labels.reason }}';
+
 /** Conditions of the device of an alert, with their reasons. */
 export const CONDITIONS_OF_DEVICE = conditionText('device=%q', '$labels.device', 'Conditions of the device: ');
 
@@ -26,8 +29,8 @@ export const CONSEQUENCES = conditionText('device=%q,cause=%q', '$labels.device 
 
 function conditionText(matchers: string, values: string, begin: string): string {
   const query = `max by (condition, part, reason) (device_health_condition{cluster=%q,node=%q,${matchers}})`;
-  const one = '{{ $c.Labels.condition }}{{ if $c.Labels.part }}/{{ $c.Labels.part }}{{ end }} ({{ $c.Labels.reason }})';
-  return `{{ $found := query (printf \`${query}\` $labels.cluster $labels.node ${values}) }}{{ if $found }}${begin}{{ range $i, $c := $found }}{{ if $i }}, {{ end }}${one}{{ end }}. {{ end }}`;
+  const one = CONDITION_TEXT.replaceAll('$labels', '$c.Labels');
+  return `{{ $found := query (printf \`${query}\` $labels.cluster $labels.node ${values}) }}{{ if $found }}${begin}{{ range $i, $c := $found }}{{ if $i }}; {{ end }}${one}{{ end }}. {{ end }}`;
 }
 
 function holderText(query: string, values: string, none: string): string {

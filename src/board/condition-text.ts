@@ -1,12 +1,14 @@
-import { conditionHead, conditionName } from '../model/condition-text.ts';
+import { conditionName, phasesOf } from '../model/condition-text.ts';
 import type { ConditionView, HealthView } from './device-view.ts';
 import { clockText, durationText } from './units.ts';
 import { REMEDY_TEXTS } from './words.ts';
 
-/** A condition as page, terminal and commands show it. */
+/** A condition as the page of a device, `top`, `health` and `explain` tell it: all of them use these words. */
 export interface ConditionText {
-  /** `fatal PortDown/1 (LinkPolling) pending`. */
-  readonly head: string;
+  /** `PortDown (1)`. */
+  readonly name: string;
+  /** `fatal, LinkPolling, pending`. */
+  readonly note: string;
   readonly sentences: readonly string[];
   /** What to do; absent when there is nothing to do. */
   readonly advice: string | undefined;
@@ -17,12 +19,21 @@ export const nameWithInstance = ({ type, instance }: Pick<ConditionView, 'type' 
   instance === undefined ? type : `${type} (${instance})`;
 
 export function conditionText(condition: ConditionView, nowMs: number): ConditionText {
-  const head = `${condition.severity} ${conditionHead(condition)}`;
-  return { head, sentences: conditionSentences(condition, nowMs), advice: REMEDY_TEXTS[condition.remedy] };
+  const { severity, reason, remedy, ofWhole } = condition;
+  return {
+    name: nameWithInstance(condition),
+    note: [severity, reason, ...phasesOf(condition)].join(', '),
+    sentences: [...conditionSentences(condition, nowMs), ...(ofWhole === undefined ? [] : [`The same as ${ofWhole}.`])],
+    advice: REMEDY_TEXTS[remedy],
+  };
 }
 
+/** What it says in one line of a table: the message of one that ended is of the past. */
+export const shortMessage = ({ message, recovering }: Pick<ConditionView, 'message' | 'recovering'>): string =>
+  recovering === undefined ? message : `it was '${message}'`;
+
 /** Returns sentences with the message and the status of a condition. The message was written while the condition held. */
-export function conditionSentences(
+function conditionSentences(
   { message, unverifiedSince, recovering, countsAt }: Pick<ConditionView, 'message' | 'unverifiedSince' | 'recovering' | 'countsAt'>,
   nowMs: number,
 ): readonly string[] {
@@ -58,6 +69,12 @@ export function healthNotes({ unchecked, probation, ignored = [] }: HealthView):
     ...(probation === undefined ? [] : [probationText(probation)]),
     ...ignored.map((one) => `${conditionName(one)} is ignored until ${one.ignoredUntil.slice(0, 10)}: ${one.ignoreReason}`),
   ];
+}
+
+/** `on probation, 12 min of 4 h`: what a row of a list has room for. */
+export function probationNote({ busySeconds, neededSeconds }: NonNullable<HealthView['probation']>): string {
+  const need = durationText(neededSeconds * 1_000);
+  return busySeconds === undefined ? `on probation, needs ${need}` : `on probation, ${durationText(busySeconds * 1_000)} of ${need}`;
 }
 
 function probationText({ condition, busySeconds, neededSeconds }: NonNullable<HealthView['probation']>): string {

@@ -1,5 +1,6 @@
 import type { Device, VirtualMachine } from '../model/device.ts';
 import { pathBetween } from '../model/locality.ts';
+import { wayText } from './ways.ts';
 
 /** One fact about the transfers between a GPU and a network device. `stops`: it makes them impossible. `slows`: they work, but not as well as they could. */
 export interface DirectReason {
@@ -52,9 +53,8 @@ function rootComplex(gpu: Device, nic: Device): DirectReason {
   const path = pathBetween(gpu, nic);
   const from = 'the PCI paths below /sys/devices';
   if (path === undefined) return { effect: 'unknown', text: 'whether both are below one root complex', from };
-  if (path === 'PIX' || path === 'PXB') return { effect: 'helps', text: `both are below one root port (${path})`, from };
-  const text = { PHB: 'the way passes the host bridge (PHB)', NODE: 'they are below two root complexes (NODE)' }[path];
-  return { effect: 'slows', text: text ?? `they are on two NUMA nodes (${path})`, from };
+  const isNear = path === 'PIX' || path === 'PXB';
+  return { effect: isNear ? 'helps' : 'slows', text: `the way between them is ${wayText(path)}`, from };
 }
 
 /** In a virtual machine, the IOMMU of the host decides, and the guest does not see it. */

@@ -2,41 +2,68 @@ import type { ContainerLocality } from '../model/container-locality.ts';
 import type { Device } from '../model/device.ts';
 import { comparePaths, pathBetween } from '../model/locality.ts';
 import type { Snapshot } from '../model/snapshot.ts';
+import { boardOf } from './board.ts';
+import { conditionText } from './condition-text.ts';
+import { conditionsOf, type DeviceView } from './device-view.ts';
 import { type DirectReason, directAnswer, directReasons } from './direct.ts';
 import { nameOf } from './name.ts';
 import { waitingText } from './waiting-text.ts';
+import { wayText } from './ways.ts';
 
 /** GPUs with the same reasons are one group. */
 const MOST_GROUPS = 2;
 
-const WAYS: Readonly<Record<string, string>> = {
-  PIX: 'through one PCIe switch',
-  PXB: 'through several PCIe switches',
-  PHB: 'through the host bridge of the processor',
-  NODE: 'through two host bridges of one NUMA node',
-  SYS: 'through the link between NUMA nodes, the slowest way',
-};
-
-export const wayText = (path: string): string => `${WAYS[path] ?? 'over direct links'} (${path})`;
-
-/** Says to the team that owns a pod how near its devices are and whether its work moves on, line by line; undefined when the node knows no such pod. */
+/**
+ * Says to the team that owns a pod how near its devices are, whether its work moves on, and what is wrong with them, line by line; undefined
+ * when the node knows no such pod.
+ */
 export function explainPod(namespace: string, pod: string, snapshot: Snapshot): readonly string[] | undefined {
-  const isOfPod = (one: { readonly namespace: string; readonly pod: string }): boolean => one.namespace === namespace && one.pod === pod;
-  const held = snapshot.allocations.filter(({ allocation }) => isOfPod(allocation));
-  if (held.length === 0) return undefined;
-  const own = (snapshot.localities ?? []).filter(isOfPod);
-  const devices = new Map(snapshot.devices.map(({ key, device }) => [key, device]));
+  const near = explainNearness(namespace, pod, snapshot);
+  if (near === undefined) return undefined;
+  const isOfPod = ofPod(namespace, pod);
+  const held = new Set(snapshot.allocations.filter(({ allocation }) => isOfPod(allocation)).flatMap(({ devices }) => devices));
   const waiting = (snapshot.waiting ?? [])
     .filter(isOfPod)
     .map((one) => `Container ${one.container} ${waitingText(one, snapshot.takenAtMs)}.`);
-  if (own.length === 0) {
-    const count = new Set(held.flatMap((state) => state.devices)).size;
-    return [
-      `${namespace}/${pod} holds ${count} ${count === 1 ? 'device' : 'devices'}, and no container of it holds a GPU and another device: there is no way to compare.`,
-      ...waiting,
-    ];
+  return [
+    ...near,
+    ...waiting,
+    ...boardOf(snapshot, { nowMs: snapshot.takenAtMs })
+      .devices.filter(({ key }) => held.has(key))
+      .flatMap((device) => faultLines(device, snapshot.takenAtMs)),
+  ];
+}
+
+/** How near the devices of a pod are to each other and to its CPUs. */
+export function explainNearness(namespace: string, pod: string, snapshot: Snapshot): readonly string[] | undefined {
+  const isOfPod = ofPod(namespace, pod);
+  const held = snapshot.allocations.filter(({ allocation }) => isOfPod(allocation));
+  if (held.length === 0) return undefined;
+  const own = (snapshot.localities ?? []).filter(isOfPod);
+  if (own.length > 0) {
+    const devices = new Map(snapshot.devices.map(({ key, device }) => [key, device]));
+    return own.flatMap((one) => containerLines(one, devices, snapshot));
   }
-  return [...own.flatMap((one) => containerLines(one, devices, snapshot)), ...waiting];
+  const count = new Set(held.flatMap((state) => state.devices)).size;
+  return [
+    `${namespace}/${pod} holds ${count} ${count === 1 ? 'device' : 'devices'}, and no container of it holds a GPU and another device: there is no way to compare.`,
+  ];
+}
+
+type OfPod = (one: { readonly namespace: string; readonly pod: string }) => boolean;
+const ofPod =
+  (namespace: string, pod: string): OfPod =>
+  (one) =>
+    one.namespace === namespace && one.pod === pod;
+
+/** What is wrong with a device of the pod, as its page says it. */
+function faultLines(device: DeviceView, nowMs: number): readonly string[] {
+  return conditionsOf(device)
+    .filter(({ severity }) => severity !== 'info')
+    .map((condition) => {
+      const { name, note, sentences, advice } = conditionText(condition, nowMs);
+      return [`${device.name} has ${name}: ${note} · ${sentences.join(' ')}`, advice].filter((text) => text !== undefined).join(' · ');
+    });
 }
 
 function containerLines(one: ContainerLocality, devices: ReadonlyMap<string, Device>, snapshot: Snapshot): readonly string[] {

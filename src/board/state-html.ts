@@ -1,5 +1,5 @@
 import { phasesOf } from '../model/condition-text.ts';
-import { conditionSentences, healthNotes, nameWithInstance, phaseNote } from './condition-text.ts';
+import { conditionText, healthNotes, nameWithInstance, phaseNote, shortMessage } from './condition-text.ts';
 import { type Appearance, appearanceOf, type ConditionView, conditionsOf, type DeviceView, sinceOf } from './device-view.ts';
 import { type Html, html } from './html.ts';
 import { conditionPath } from './paths.ts';
@@ -60,7 +60,7 @@ export function whyLines(device: DeviceView, nowMs: number): readonly Html[] {
   const lines = shown.map(([first, ...others], at) => {
     const same = others.slice(0, MOST_NAMED).map(nameWithInstance);
     const more = others.length > MOST_NAMED ? ` and ${others.length - MOST_NAMED} more` : '';
-    return html`<p>${conditionLink(device.family, first)} <span class="soft">${phaseNote(first, nowMs)}</span> · ${first.recovering === undefined ? first.message : `it was '${first.message}'`}${same.length === 0 ? undefined : ` · the same: ${same.join(', ')}${more}`}${
+    return html`<p>${conditionLink(device.family, first)} <span class="soft">${phaseNote(first, nowMs)}</span> · ${shortMessage(first)}${same.length === 0 ? undefined : ` · the same: ${same.join(', ')}${more}`}${
       last.get(first.remedy) === at ? advice(first) : undefined
     }</p>`;
   });
@@ -73,8 +73,8 @@ export function conditionTexts(device: DeviceView, nowMs: number): readonly Html
   return [
     ...(device.stale ? [html`<p>Not read for ${age(Date.parse(device.readAt), nowMs)}.</p>`] : []),
     ...conditionsOf(device).map((one) => {
-      const whole = one.ofWhole === undefined ? [] : [`The same as ${one.ofWhole}.`];
-      return html`<p>${conditionLink(device.family, one)} <span class="soft">${phaseNote(one, nowMs)}, ${one.reason}</span> · ${[...conditionSentences(one, nowMs), ...whole].join(' ')}${advice(one)}</p>`;
+      const { note, sentences } = conditionText(one, nowMs);
+      return html`<p>${conditionLink(device.family, one)}: <span class="soft">${note}</span> · ${sentences.join(' ')}${advice(one)}</p>`;
     }),
     ...healthNotes(device.health).map((note) => html`<p class="soft">${note}</p>`),
   ];

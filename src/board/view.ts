@@ -1,8 +1,9 @@
 import { conditionName } from '../model/condition-text.ts';
-import { type PciePath, type PciePlace, pciePathBetween } from '../model/locality.ts';
+import { type PciePlace, pciePathBetween } from '../model/locality.ts';
 import type { Board } from './board.ts';
 import { type Appearance, appearanceOf, conditionsOf, DEVICE_USES, type DeviceView, modelText, sinceOf, stateOf } from './device-view.ts';
 import { APPEARANCES, byAttention, compareNames, compareTexts, inTrees, type PlacedRow, rankOf } from './order.ts';
+import { wayTo } from './ways.ts';
 
 export const VIEW_SORTS = ['attention', 'name', 'family', 'state', 'use', 'busy'] as const;
 export type ViewSort = (typeof VIEW_SORTS)[number];
@@ -196,22 +197,14 @@ function byPlacement(rows: readonly DeviceView[]): readonly BoardSection[] {
 
 type PlacedName = Pick<DeviceView, 'name' | 'pciPath' | 'numaNode'>;
 
-/** Describes the way between two devices, and adds its word (`PIX`); undefined when the place of one device is unknown. */
+/** Describes the way between two devices; undefined when the place of one device is unknown. */
 function distanceText(above: PlacedName, row: PlacedName): string | undefined {
   if (above.pciPath !== undefined && above.pciPath === row.pciPath) return `same card as ${above.name}`;
   const path = pciePathBetween(pciePlace(above), pciePlace(row));
-  return path && `${DISTANCES[path](above.name)} (${path})`;
+  return path && wayTo(above.name, path);
 }
 
 const pciePlace = ({ pciPath, numaNode }: PlacedName): PciePlace => ({
   pciPath: pciPath?.split('/') ?? [],
   ...(numaNode === undefined ? {} : { numaNode }),
 });
-
-const DISTANCES: Readonly<Record<PciePath, (above: string) => string>> = {
-  PIX: (above) => `behind the same PCIe switch as ${above}`,
-  PXB: (above) => `behind the same root port as ${above}`,
-  PHB: (above) => `same root complex as ${above}`,
-  NODE: (above) => `same NUMA node as ${above}, other root complex`,
-  SYS: (above) => `other NUMA node than ${above}`,
-};

@@ -91,7 +91,7 @@ describe('transfers between a GPU and a network device on one switch', () => {
     expect(reasons.map(({ effect, text, from }) => `${effect}: ${text} [${from}]`)).toEqual([
       'helps: port-0 has verbs [its class of devices in sysfs]',
       'helps: the module for peers is loaded [/sys/module/peers]',
-      'helps: both are below one root port (PIX) [the PCI paths below /sys/devices]',
+      'helps: the way between them is through one PCIe switch (PIX) [the PCI paths below /sys/devices]',
       'helps: the IOMMU passes gpu-0 through (identity) [/sys/bus/pci/devices/gpu-0/iommu_group/type]',
       'helps: the IOMMU passes port-0 through (identity) [/sys/bus/pci/devices/port-0/iommu_group/type]',
       'unknown: ACS at 0000:12:00.0, 0000:12:01.0: without CAP_SYS_ADMIN the file ends after 64 bytes [/sys/bus/pci/devices/0000:12:00.0/config]',
@@ -156,7 +156,7 @@ describe('the explanation of a pod', () => {
       'Direct transfers between gpu-0 and port-0 (GPUDirect), and 1 GPU alike: not known.',
       '  good: port-0 has verbs [its class of devices in sysfs]',
       '  good: the module for peers is loaded [/sys/module/peers]',
-      '  good: both are below one root port (PIX) [the PCI paths below /sys/devices]',
+      '  good: the way between them is through one PCIe switch (PIX) [the PCI paths below /sys/devices]',
       '  good: the IOMMU passes gpu-0 through (identity) [/sys/bus/pci/devices/gpu-0/iommu_group/type]',
       '  good: the IOMMU passes port-0 through (identity) [/sys/bus/pci/devices/port-0/iommu_group/type]',
       '  not known: ACS at 0000:12:01.0: without CAP_SYS_ADMIN the file ends after 64 bytes [/sys/bus/pci/devices/0000:12:01.0/config]',

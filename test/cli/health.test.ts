@@ -130,7 +130,7 @@ describe('health of a running agent', () => {
     await agent?.until('noticed', (page) => seriesValue(page, 'device_healthy', { device: 'mlx5_1' }) === 0);
     const { stdout } = await health(address, '-o', 'text');
     expect(stdout).toMatch(
-      /^ {2}infiniband\/mlx5_1 unhealthy for \S+ s\n {4}fatal PortDown\/1 \(LinkPolling\)\n {6}port 1 is down.*\n {6}To do \(check-cable\): Check cable, /m,
+      /^ {2}infiniband\/mlx5_1 unhealthy for \S+ s\n {4}PortDown \(1\): fatal, LinkPolling\n {6}port 1 is down.*\n {6}To do \(check-cable\): Check cable, /m,
     );
     const json = JSON.parse((await health(address, '-o', 'json')).stdout) as { devices: object[] };
     expect(json).toMatchObject({ status: 1, source: 'agent' });
@@ -144,10 +144,10 @@ describe('health of a running agent', () => {
     await agent?.until('noticed', (page) => seriesValue(page, 'device_link_up', { device: 'mlx5_1' }) === 0);
     expect(await health(address)).toMatchObject({ status: 0, stdout: '3 of 3 devices healthy, infiniband/mlx5_1 PortDown/1 pending\n' });
     expect((await health(address, '-o', 'text')).stdout).toMatch(
-      /^ {2}infiniband\/mlx5_1 healthy for \S+ s\n {4}fatal PortDown\/1 \(LinkPolling\) pending\n {6}port 1 is down.*\n {6}It does not count yet\. If it continues, it counts from .* UTC\.\n {6}To do \(check-cable\): /m,
+      /^ {2}infiniband\/mlx5_1 healthy for \S+ s\n {4}PortDown \(1\): fatal, LinkPolling, pending\n {6}port 1 is down.*\n {6}It does not count yet\. If it continues, it counts from .* UTC\.\n {6}To do \(check-cable\): /m,
     );
     const page = await (await fetch(`${agent?.url}/devices/infiniband/mlx5_1`)).text();
-    expect(page).toMatch(/<section class="say pending".*Pending<\/span>.*<b>PortDown \(1\)<\/b>.*pending, counts from .* It does not count yet\./);
+    expect(page).toMatch(/<section class="say pending".*Pending<\/span>.*<b>PortDown \(1\)<\/b>.*fatal, LinkPolling, pending.* It does not count yet\./);
     expect(page).toContain('Check cable, transceiver and the remote port.');
   });
 
@@ -164,7 +164,7 @@ describe('health of a running agent', () => {
       stdout: expect.stringMatching(/^infiniband\/mlx5_1 unhealthy, PortDown\/1 \(LinkPolling\) recovering: it was 'por/),
     });
     expect((await health(address, '-o', 'text')).stdout).toMatch(
-      /PortDown\/1 \(LinkPolling\) recovering\n {6}It ended .* ago\. Its last message was 'port 1 is down, .*'\.\n {6}If it does not return, .*No action is needed\.\n/,
+      /PortDown \(1\): fatal, LinkPolling, recovering\n {6}It ended .* ago\. Its last message was 'port 1 is down, .*'\.\n {6}If it does not return, .*No action is needed\.\n/,
     );
     const page = await (await fetch(`${agent?.url}/devices/infiniband/mlx5_1`)).text();
     expect(page).toMatch(/<section class="say recovering".*Recovering<\/span>.*still unhealthy<.*<b>PortDown \(1\)<\/b>.* It ended .* ago\./);

@@ -98,26 +98,31 @@ describe('the table of devices', () => {
   });
 
   it.each<[string, Partial<DeviceState>, string, string]>([
-    ['a fault', { verdict: { state: 'unhealthy', sinceMs: 0, conditions: [PORT_DOWN] } }, 'Unhealthy', 'PortDown/1: no link'],
+    [
+      'a fault',
+      { verdict: { state: 'unhealthy', sinceMs: 0, conditions: [PORT_DOWN] } },
+      'Unhealthy',
+      'PortDown (1): no link · Check cable, transceiver and the remote port.',
+    ],
     ['its absence', { missingSinceMs: 5, verdict: { state: 'unhealthy', sinceMs: 5, conditions: [] } }, 'Missing', ''],
     ['old readings', { stale: true, verdict: { state: 'unknown', sinceMs: 0, conditions: [] } }, 'Unknown', 'last read too old'],
     [
       'what waits to count, and how many others',
       { verdict: { state: 'healthy', sinceMs: 0, conditions: [], pending: [{ ...WAITS, unverifiedSinceMs: 5 }, WAITS, WAITS] } },
-      'Healthy',
-      'PortDown/1 pending, unverified +2: no link',
+      'Pending',
+      'PortDown (1) pending, unverified +2: no link · Check cable, transceiver and the remote port.',
     ],
     [
       'what counts before what waits to',
       { verdict: { state: 'degraded', sinceMs: 0, conditions: [SLOW], pending: [WAITS] } },
       'Degraded',
-      'RateDegraded/1 +1: no link',
+      'RateDegraded (1) +1: no link · Check cable, transceiver and the remote port.',
     ],
     [
       'what waits to be withdrawn',
       { verdict: { state: 'unhealthy', sinceMs: 0, conditions: [{ ...PORT_DOWN, recovering: QUIET }] } },
-      'Unhealthy',
-      'PortDown/1 recovering: no link',
+      'Recovering',
+      "PortDown (1) recovering: it was 'no link'",
     ],
     [
       'what was never checked',

@@ -82,7 +82,7 @@ export const cases: readonly AlertCase[] = [
     labels: { ...ON_GPU, condition: 'RasFatal', ...labelsOf({ ...LOST, part: 'umc', remedy: 'verify' }), severity: 'critical' },
     annotations: {
       description:
-        'RasFatal (umc), reason FallenOff. docs/health.md links the page that explains the condition. It was seen before; no reading shows whether it still holds since 2030-03-17 17:46:40 +0000 UTC. The fault stays until an operator acts.',
+        'RasFatal (umc): FallenOff. docs/health.md links the page that explains the condition. It was seen before; no reading shows whether it still holds since 2030-03-17 17:46:40 +0000 UTC. The fault stays until an operator acts.',
       remedy: 'No reading shows it now: restore the mount, right or driver that shows it, or end it with device-agent health accept.',
     },
   },
@@ -102,7 +102,7 @@ export const cases: readonly AlertCase[] = [
     labels: { ...ON_HCA, condition: 'PortDown', ...labelsOf(DOWN), severity: 'critical' },
     annotations: {
       description:
-        'PortDown (1), reason LinkPolling. docs/health.md links the page that explains the condition. The device returns to service when the condition ends.',
+        'PortDown (1): LinkPolling. docs/health.md links the page that explains the condition. The device returns to service when the condition ends.',
       holder: HOLDER,
       remedy: 'Check cable, transceiver and the remote port.',
     },

@@ -96,10 +96,15 @@ function paragraph(device: WholeDevice, nowMs: number): string {
   const since = sinceOf(device);
   const age = since === undefined ? '' : ` for ${durationText(nowMs - Date.parse(since))}`;
   const conditions = conditionsOf(device).flatMap((condition) => {
-    const { head, sentences, advice } = conditionText(condition, nowMs);
+    const { name, note, sentences, advice } = conditionText(condition, nowMs);
     const more = [...sentences, ...(advice === undefined ? [] : [`To do (${condition.remedy}): ${advice}`])];
-    return [`    ${head}`, ...more.map((text) => `      ${text}`)];
+    return [`    ${name}: ${note}`, ...more.map((text) => `      ${text}`)];
   });
-  const rows = [`  ${device.key} ${stateOf(device)}${age}`, ...conditions, ...healthNotes(device.health).map((note) => `    ${note}`)];
+  const named = device.name === device.id ? '' : ` (${device.name})`;
+  const rows = [
+    `  ${device.key}${named} ${stateOf(device)}${age}`,
+    ...conditions,
+    ...healthNotes(device.health).map((note) => `    ${note}`),
+  ];
   return rows.map((row) => `${visible(row)}\n`).join('');
 }

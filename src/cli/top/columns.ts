@@ -1,4 +1,4 @@
-import { nameWithInstance } from '../../board/condition-text.ts';
+import { nameWithInstance, probationNote, shortMessage } from '../../board/condition-text.ts';
 import {
   type Appearance,
   appearanceOf,
@@ -93,7 +93,7 @@ export function columnsOf(rows: readonly ViewRow[], drawing: Drawing): readonly 
     ...texts('DEVICE', 1, 14, LONGEST_NAME, nameText, 'strong'),
     ...texts('HELD BY', 3, 14, LONGEST_HOLDER, ({ row }) => useText(row, isWide), 'text'),
     ...[0, 1, 2].flatMap((slot) => readingColumn(rows, slot, drawing)),
-    ...texts('CONDITION', 2, 14, LONGEST_CONDITION, ({ row }) => conditionCell(row), 'mild').map((column) => ({
+    ...texts('CONDITION', 2, 14, LONGEST_CONDITION, ({ row }) => conditionCell(row, text === 'all'), 'mild').map((column) => ({
       ...column,
       soon: Math.min(CONDITION_CELLS, column.most),
     })),
@@ -140,18 +140,19 @@ export function useText({ use, holders }: DeviceView, isWhole = false): string {
 const moreText = ({ length }: readonly unknown[]): string => (length === 0 ? '' : ` +${length}`);
 
 /** The worst condition, what qualifies it, and how many others there are; or what else keeps the device from being well. */
-function conditionCell(device: DeviceView): string {
+function conditionCell(device: DeviceView, isSteady: boolean): string {
   const [first, ...others] = conditionsOf(device);
   if (first !== undefined) {
     const phases = phasesOf(first);
     const name = [nameWithInstance(first), phases.join(', ')].filter((part) => part !== '').join(' ');
     const advice = REMEDY_TEXTS[first.remedy];
-    return `${name}${moreText(others)}: ${first.message}${advice === undefined ? '' : ` ${advice}`}`;
+    return `${name}${moreText(others)}: ${shortMessage(first)}${advice === undefined ? '' : ` · ${advice}`}`;
   }
   const { unchecked, probation } = device.health;
   if (device.stale && stateOf(device) !== 'missing') return 'last read too old';
   if (unchecked !== undefined) return `not checked: ${unchecked.join(' ')}`;
-  return probation === undefined ? '' : 'on probation';
+  if (probation === undefined) return '';
+  return isSteady ? 'on probation' : probationNote(probation);
 }
 
 function readingColumn(rows: readonly ViewRow[], slot: number, { isUtf8, text: form }: Drawing): Column[] {

@@ -42,9 +42,9 @@ const wrapped = (text: string, columns: number, style: Style, indent = '  '): Li
   wrapText(text, columns - widthOf(indent)).map((line) => [span(indent + line, style)]);
 
 function conditionLines(condition: ConditionView, columns: number, nowMs: number): Line[] {
-  const { head, sentences, advice } = conditionText(condition, nowMs);
+  const { name, note, sentences, advice } = conditionText(condition, nowMs);
   return [
-    ...wrapped(head, columns, condition.severity === 'fatal' ? 'bad' : 'mild', ''),
+    ...wrapped(`${name}: ${note}`, columns, condition.severity === 'fatal' ? 'bad' : 'mild', ''),
     ...sentences.flatMap((sentence) => wrapped(sentence, columns, 'text')),
     ...(advice === undefined ? [] : wrapped(`To do: ${advice}`, columns, 'strong')),
   ];

@@ -37,7 +37,7 @@ function problemItems({ problems }: Board): Item[] {
   if (problems.length === 0) return [];
   const notes = problems.map((one, at) => ({
     id: `problem ${at}`,
-    note: [`${problemPlace(one)}: ${one.message}`, one.remedy].filter((text) => text !== undefined).join(' '),
+    note: [`${problemPlace(one)}: ${one.message}`, one.remedy].filter((text) => text !== undefined).join(' · '),
   }));
   return [{ id: 'title problems', title: 'Problems' }, ...notes];
 }

@@ -2,7 +2,7 @@ import type { Board } from '../../board/board.ts';
 import { chartHtml } from '../../board/chart-html.ts';
 import { nameWithInstance } from '../../board/condition-text.ts';
 import { appearanceOf, conditionsOf, type DeviceView, modelText, sinceOf } from '../../board/device-view.ts';
-import { explainPod, wayText } from '../../board/explain.ts';
+import { explainNearness } from '../../board/explain.ts';
 import { type Html, html } from '../../board/html.ts';
 import { byAttention, byPlace } from '../../board/order.ts';
 import { devicePath } from '../../board/paths.ts';
@@ -11,6 +11,7 @@ import { stateCell, whyLines } from '../../board/state-html.ts';
 import { ratesOf, TREND_MS } from '../../board/trend.ts';
 import { durationText, readingText } from '../../board/units.ts';
 import { waitingText } from '../../board/waiting-text.ts';
+import { wayText } from '../../board/ways.ts';
 import { STATE_NAMES } from '../../board/words.ts';
 import type { DeviceHistory } from '../../incidents/history.ts';
 import type { ContainerLocality } from '../../model/container-locality.ts';
@@ -46,7 +47,7 @@ export function podPage(
   const { nowMs } = frame;
   const containers = new Set(rows.flatMap(({ holders }) => holders.filter(isOfPod).map(({ container }) => container)));
   const cpus = exclusive.flatMap(({ container, cpus: own }) => (own.length === 0 ? [] : [`${container}: ${own.join(', ')}`]));
-  const explained = (explainPod(namespace, pod, snapshot) ?? []).map((line) => html`<p>${line}</p>`);
+  const explained = (explainNearness(namespace, pod, snapshot) ?? []).map((line) => html`<p>${line}</p>`);
   const others = new Set(rows.flatMap(({ holders }) => holders.filter((one) => !isOfPod(one)).map((one) => `${one.namespace}/${one.pod}`)));
   const note =
     rows.length === 0
@@ -77,7 +78,7 @@ export function podPage(
           html`<ul class="body">${unresolved.map((one) => html`<li>${one.resource} <code>${one.deviceId}</code>: ${one.why}</li>`)}</ul>`,
         ),
   )}
-<div class="two"><div class="stack">${part('locality', explained.length === 0 ? undefined : card('How near', html`<div class="body">${explained}</div>${localities.map((one) => matrix(one, board))}`, 'NV direct · PIX, PXB one root port · PHB, NODE one NUMA node · SYS between NUMA nodes'))}${part(
+<div class="two"><div class="stack">${part('locality', explained.length === 0 ? undefined : card('How near', html`<div class="body">${explained}</div>${localities.map((one) => matrix(one, board))}`, 'NV direct links · PIX one PCIe switch · PXB several · PHB host bridge · NODE two host bridges · SYS between NUMA nodes'))}${part(
     'waiting',
     waitingPart(waiting, historyOf, nowMs),
   )}</div><div class="stack">${part('usage', card('Used', usageTable(usage, board), 'since it got the devices'))}${
