@@ -61,6 +61,11 @@ export const errors = {
     remedy: 'Correct these lines. The format is that of --web.config.file of Prometheus exporters; docs/access.md has examples.',
     exit: 2,
   },
+  'file-absent': {
+    message: 'there is no file {file}',
+    remedy: 'Check the path. A relative path begins in the present directory.',
+    exit: 2,
+  },
   'family-file-unreadable': {
     message: 'family declaration {file} cannot be used: {problem}',
     remedy:

@@ -46,6 +46,8 @@ export interface AgentDependencies {
 export interface RunningAgent {
   /** URL or socket path on which the agent listens. */
   readonly address: string;
+  /** Calls `notify` with each snapshot from now on. */
+  follow(notify: (snapshot: Snapshot) => void): void;
   /**
    * Takes other settings while everything goes on: connections, streams of unchanged resources, counters and the memory of health. The
    * caller keeps the values that need a restart. Resolves when the plugin has the new resources.
@@ -165,6 +167,9 @@ export async function startAgent(configured: AgentSettings, parts: AgentDependen
   let stopTicking = tick(settings.refresh.interval);
   return {
     address,
+    follow(notify) {
+      core.store.follow(() => notify(core.store.snapshot() as Snapshot));
+    },
     async apply(next) {
       health.configure(next);
       usage?.configure(next);

@@ -139,10 +139,11 @@ With --pod the list has the device, the change, the conditions, the remedies and
     summary:
       'Say how near the devices of a pod are to each other and to its CPUs, and whether they can transfer data directly, with reasons.',
     formats: ['text', 'json'],
-    options: [readOption, { flags: '--pod <namespace/name>', help: 'Pod to explain.' }],
+    argument: { name: 'name', help: 'Pod to explain, as NAMESPACE/NAME. Without it, the pods that hold devices are named.' },
+    options: [readOption, { flags: '--pod <namespace/name>', help: 'The same, as a flag.' }],
     notes: `${ASKS}. Without an agent it reads everything once.
 Each reason ends with the place where it was read. docs/locality.md explains the words. The status is 1 when the pod holds no device on this node.`,
-    examples: ['device-agent explain --pod training/finetune-0-0', 'device-agent explain --pod training/finetune-0-0 -o json'],
+    examples: ['device-agent explain training/finetune-0-0', 'device-agent explain training/finetune-0-0 -o json'],
     load: async () => (await import('./explain.ts')).runExplain,
   },
   {

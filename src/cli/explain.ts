@@ -1,6 +1,7 @@
 import { UserError } from '../errors.ts';
 import { oneLine } from '../model/one-line.ts';
-import { askFor, printAge } from './agent-api.ts';
+import { type Ask, askFor, printAge } from './agent-api.ts';
+import { BOARD_PATH, boardIn } from './board-answer.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { podOption } from './pod-option.ts';
 import { withProgress } from './progress.ts';
@@ -14,10 +15,11 @@ interface Explained {
 /** Says how near the devices of a pod are to each other and to its CPUs, with reasons. Asks the agent, or reads once without one. */
 export async function runExplain(context: CommandContext): Promise<Ending> {
   const { options, output } = context;
-  if (typeof options.pod !== 'string')
-    throw new UserError('flag-invalid', { flag: '--pod', problem: 'is missing: name the pod, such as --pod training/worker-0' });
-  const { namespace, pod } = podOption(options.pod);
-  const { answer } = await askFor(context)(`/api/v1/explain/${namespace}/${pod}`);
+  const ask = askFor(context);
+  const name = options.name ?? options.pod;
+  if (typeof name !== 'string') throw new UserError('usage-invalid', { problem: await namesNone(ask), command: 'device-agent explain' });
+  const { namespace, pod } = podOption(name, options.name === undefined ? '--pod' : 'NAME');
+  const { answer } = await ask(`/api/v1/explain/${namespace}/${pod}`);
   if (answer?.status === 503) throw new UserError('agent-not-ready', {});
   const asked = answer?.body as Partial<Explained> | undefined | null;
   const isUnknown = answer?.status === 404 && (answer.body as { error?: { code?: string } } | undefined)?.error?.code === 'pod-unknown';
@@ -32,6 +34,17 @@ export async function runExplain(context: CommandContext): Promise<Ending> {
   );
   if (options.output !== 'json') printAge(found?.takenAt);
   return { status: found === undefined ? 1 : 0 };
+}
+
+const MOST_NAMED = 10;
+
+/** The pods that could be meant. */
+async function namesNone(ask: Ask): Promise<string> {
+  const devices = boardIn((await ask(BOARD_PATH)).answer?.body)?.devices ?? [];
+  const pods = [...new Set(devices.flatMap(({ holders }) => holders.map(({ namespace, pod }) => `${namespace}/${pod}`)))].sort();
+  if (pods.length === 0) return 'name a pod as NAMESPACE/NAME, such as training/worker-0';
+  const more = pods.length > MOST_NAMED ? ` and ${pods.length - MOST_NAMED} more` : '';
+  return `name a pod; these hold devices: ${pods.slice(0, MOST_NAMED).join(', ')}${more}`;
 }
 
 async function ownLines(context: CommandContext, namespace: string, pod: string): Promise<Explained | undefined> {

@@ -177,8 +177,9 @@ describe('demo', () => {
     const socket = join(folder, 'web.sock');
     const { child, until, ended } = start(['demo', ...small, `--web.listen-address=${socket}`]);
     const text = await until(/Ctrl-C/);
-    const command = /^ {2}node .* list (?:.*\\\n)+.*$/m.exec(text)?.[0] ?? 'no such command';
-    const table = execFileSync('sh', ['-c', command], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+    const [, source = 'no such line'] = /^ {2}(\. .*\/env)$/m.exec(text) ?? [];
+    const [, list = ''] = /^ {2}(node .*) demo fault$/m.exec(text) ?? [];
+    const table = execFileSync('sh', ['-c', `${source} && ${list} list --read`], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
     expect(table.split('\n').length).toBeGreaterThan(2);
     await expect.poll(async () => (await get(socket, '/metrics')).body).toMatch(/^container_device_allocation\{/m);
     child.kill('SIGINT');

@@ -44,11 +44,9 @@ function environment(): Record<string, string | undefined> {
 /** Runs a command of the tour against the demo, which listens on a free port. */
 function run(line: string): string {
   const address = new URL(demo.url).host;
-  const [paths = ''] = /--path\.sysfs=(?:.*\\\n)+.*/.exec(demo.log()) ?? [];
-  const command = line.replace('PATHS', paths).replace('localhost:9835', address);
-  const [, stateFile = ''] = /^ *export DEVICE_AGENT_STATE_FILE=(.*)$/m.exec(demo.log()) ?? [];
-  const env = { ...environment(), DEVICE_AGENT_STATE_FILE: stateFile };
-  const { stdout, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8', env, timeout: 30_000 });
+  const [source = ''] = /^ *\. .*\/env$/m.exec(demo.log()) ?? [];
+  const command = `${source}\n${line.replace('localhost:9835', address)}`;
+  const { stdout, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8', env: environment(), timeout: 30_000 });
   return stdout + stderr;
 }
 

@@ -27,6 +27,8 @@ export function archiveProblem(error: unknown): string | undefined {
 
 /** An error that the user can act on, for a file that is no capture or that the system does not read. Any other error stays. */
 export function captureFault(file: string, error: unknown): unknown {
+  const { code, path } = (error ?? {}) as NodeJS.ErrnoException;
+  if (code === 'ENOENT' && path === file) return new UserError('file-absent', { file }, error);
   const problem = archiveProblem(error);
   return problem === undefined ? error : new UserError('capture-unreadable', { file, problem }, error);
 }

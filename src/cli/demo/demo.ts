@@ -1,8 +1,11 @@
+import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, relative } from 'node:path';
+import { basename, join, relative } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type RunningAgent, startAgent } from '../../agent/agent.ts';
-import { type Flags, loadConfiguration } from '../../config/configuration.ts';
+import { boardOf, declaredBy } from '../../board/board.ts';
+import { type Configuration, type Flags, loadConfiguration } from '../../config/configuration.ts';
+import { variableOf } from '../../config/registry.ts';
 import { systemWords, UserError } from '../../errors.ts';
 import { systemClock } from '../../host/clock.ts';
 import { LONGEST_SOCKET_PATH } from '../../host/fs/socket-file.ts';
@@ -16,14 +19,19 @@ import { usedConfig } from '../config.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { ReplayedNode } from '../replay/node.ts';
 import { stopInTime } from '../serve/serve.ts';
-import { agentSettings } from '../settings.ts';
+import { agentSettings, logSettings, nodeName } from '../settings.ts';
 import { stopSignal } from '../signals.ts';
 import { readVersion } from '../version.ts';
 import { type ControlServer, serveControl } from './control.ts';
+import { ToldStory } from './told-story.ts';
 
 /** The demo refreshes more often than the default, so that users soon see changes. */
 const REFRESH = 'refresh.interval';
 const DEMO_REFRESH = '1s';
+/** The demo tells in sentences what its node does; a line of the log has all that is known of an event. */
+const LOG_LEVEL = 'log.level';
+/** Lines for a shell: they lead all commands to the node of the demo. */
+const ENV_FILE = 'env';
 /** A demo is for its user only. */
 const ADDRESS = 'web.listen-address';
 const LOOPBACK = '127.0.0.1:9835';
@@ -32,6 +40,7 @@ const LOOPBACK = '127.0.0.1:9835';
 export async function runDemo(context: CommandContext): Promise<Ending> {
   if (context.options.replay !== undefined) return await runReplayDemo(context);
   const { configuration, families, logger, output } = context;
+  if (isDefault(configuration, LOG_LEVEL)) logger.adjust({ ...logSettings(configuration), level: 'error' });
   const ended = Promise.race([stopSignal(), new Promise<'closed'>((resolve) => output.onClosed(() => resolve('closed')))]);
   const size = configuration.section('sim', simulationOptions);
   const node = await startNode(size);
@@ -46,8 +55,11 @@ export async function runDemo(context: CommandContext): Promise<Ending> {
       printed: usedConfig(context, () => ofNode),
     });
     control = await serveControl(node, agent.address);
+    const env = join(node.root, ENV_FILE);
+    writeFileSync(env, environmentOf(flags), { mode: 0o600 });
     const what = sizeText(node.counts, sizesOf(simulatedFamilies), size.pods);
-    await output.write(welcome(agent.address, what, size.story === 'on', node.flags(), String(flags.get('state.file') ?? '')));
+    await output.write(welcome(agent.address, what, size.story === 'on', env));
+    tell(agent, context);
     const trouble = await Promise.race([ended, node.broken.then(systemFault)]);
     const isStuck = !(await stopInTime(agent, logger));
     if (trouble instanceof Error) throw trouble;
@@ -88,9 +100,29 @@ export function demoFlags(nodeFlags: readonly string[], given: Flags): Flags {
 }
 
 const addressFlags = ({ configuration }: CommandContext): readonly (readonly [string, string])[] =>
-  configuration.setting(ADDRESS).origin.from === 'default' ? [[ADDRESS, LOOPBACK]] : [];
+  isDefault(configuration, ADDRESS) ? [[ADDRESS, LOOPBACK]] : [];
 
-function welcome(address: string, what: string, hasStory: boolean, nodeFlags: readonly string[], stateFile: string): string {
+const isDefault = (configuration: Configuration, key: string): boolean => configuration.setting(key).origin.from === 'default';
+
+/** Sets the variables of the agent's options, for `.` in a shell. */
+function environmentOf(flags: Flags): string {
+  const quoted = (value: string | boolean): string => `'${String(value).replaceAll("'", "'\\''")}'`;
+  return [...flags]
+    .filter(([key]) => !key.startsWith('sim.'))
+    .map(([key, value]) => `export ${variableOf(key)}=${quoted(value)}\n`)
+    .join('');
+}
+
+/** Writes what changes on the node, as it changes. */
+function tell(agent: RunningAgent, { families, output }: CommandContext): void {
+  const [story, declared] = [new ToldStory(), declaredBy(families)];
+  agent.follow((snapshot) => {
+    const lines = story.lines(boardOf(snapshot, { nowMs: systemClock.now(), node: nodeName(), ...declared }));
+    if (lines.length > 0) void output.write(`${lines.join('\n')}\n`);
+  });
+}
+
+function welcome(address: string, what: string, hasStory: boolean, env: string): string {
   const curl = address.startsWith('unix:')
     ? `curl -s --unix-socket ${address.slice('unix:'.length)} http://localhost`
     : `curl -s ${address}`;
@@ -102,19 +134,16 @@ function welcome(address: string, what: string, hasStory: boolean, nodeFlags: re
   Allocations    ${curl}/api/v1/allocations
   Device plugin  ${curl}/metrics | grep ^device_agent_plugin_
 
-In another terminal, commands such as health, top and incidents ask this agent after
+In another terminal, commands such as health, top and incidents know this node after
 
-  export DEVICE_AGENT_STATE_FILE=${stateFile}
-
-A command that reads the node itself needs its paths:
-
-  ${ownCommand()} list ${nodeFlags.join(' \\\n    ')}
+  . ${env}
 
 ${hasStory ? 'Faults begin and end by themselves; begin your own in another terminal:' : 'Begin and end faults in another terminal:'}
 
   ${ownCommand()} demo fault
 
-Ctrl-C ends the demo and removes all its files.
+Ctrl-C ends the demo and removes all its files. What changes is told here:
+
 `;
 }
 

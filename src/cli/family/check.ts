@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Assembler } from '../../agent/assemble.ts';
 import { readFamilyFile } from '../../config/families/family-file.ts';
+import { UserError } from '../../errors.ts';
 import { systemClock } from '../../host/clock.ts';
 import { createHost, type Roots } from '../../host/host.ts';
 import { pathOptions } from '../../host/options.ts';
@@ -27,7 +29,10 @@ const CLOSE_MS = 1_000;
 
 /** Checks one declaration and reads its devices once, in a thread of its own with a deadline, like the agent. */
 export async function checkFamily({ configuration, output, options }: CommandContext): Promise<Ending> {
-  const declared = await readFamilyFile(String(options.file));
+  const file = String(options.file);
+  // In the directory of declarations the system names such a file, so it is a link that leads nowhere. Here it is a path that somebody wrote.
+  if (!existsSync(file)) throw new UserError('file-absent', { file });
+  const declared = await readFamilyFile(file);
   const root = typeof options.root === 'string' ? resolve(options.root) : undefined;
   const roots: Roots =
     root === undefined ? configuration.section('path', pathOptions) : { sysfs: `${root}/sys`, procfs: `${root}/proc`, dev: `${root}/dev` };
