@@ -130,7 +130,7 @@ function growthOfEnergy(account: DeviceAccount, readings: Readings, deviceMs: nu
 }
 
 /**
- * Energy since the previous read by the power at both reads, of a device whose driver counts none, such as by `nvidia-smi`. Undefined where a counter
+ * Energy since the previous read by the power at both reads, of a device whose driver counts none. Undefined where a counter
  * was ever seen: its next read tells this time too.
  */
 function energyOfPower(
