@@ -46,6 +46,8 @@ export interface Device {
   readonly minor?: number;
   /** Number of the module on a board with several GPUs, as the driver gives it. */
   readonly moduleId?: number;
+  /** Where a technician finds it, as the platform tells it: `chassis 1821325191014, slot 24, tray 14, host 1`. */
+  readonly location?: string;
   /** Ids of the PCI-SIG, four digits in lower case: `0x15b3`. */
   readonly pciVendor?: string;
   readonly pciDevice?: string;

@@ -55,6 +55,7 @@ const FACTS: Readonly<Record<keyof Device, true>> = {
   index: true,
   minor: true,
   moduleId: true,
+  location: true,
   pciVendor: true,
   pciDevice: true,
   pciPath: true,

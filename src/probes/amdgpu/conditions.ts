@@ -18,7 +18,7 @@ export const conditions = {
     severity: 'fatal',
     reasons: ['FatalErrors', 'NoFatalErrors', 'Unreadable'],
     meaning:
-      'The card had a fatal hardware error since the agent knows it and the driver was loaded; FatalErrorRecorded tells of earlier ones. Where the directory `ras` is missing, the topology of KFD and the model show whether the card handles errors. Where only `event_state` is missing, nothing shows whether the kernel has it.',
+      'The card had a fatal hardware error since the agent knows it and the driver was loaded; FatalErrorRecorded tells of earlier ones, and of those of a linked card where the kernel log tells whose they were: linked cards count together. Where the directory `ras` is missing, the topology of KFD and the model show whether the card handles errors. Where only `event_state` is missing, nothing shows whether the kernel has it.',
     remedy: 'reboot',
     source: `${RAS}/event_state: Fatal Error; AMD's exporter also fails a GPU on the first such error, if it is young enough (GPU_CPER_MAX_AGE)`,
   },
@@ -138,8 +138,19 @@ export const conditions = {
   },
 } as const satisfies Readonly<Record<string, ConditionSpec>>;
 
-/** All findings of one sample of a card. Pure. */
-export function findingsOf(sample: CardReadResult): Finding[] {
+/**
+ * Cards that are linked count their events together: `hive->event_mgr` in amdgpu_ras.c. The kernel log tells whose each fatal error was: only
+ * the card that had it has a line.
+ */
+export interface LinkedFatal {
+  /** Lines about this card. */
+  readonly own: number;
+  /** Address of a card that had one. */
+  readonly source: string;
+}
+
+/** All findings of one sample of a card. `linked`: when the log explains all fatal errors of the cards that count together. Pure. */
+export function findingsOf(sample: CardReadResult, linked?: LinkedFatal): Finding[] {
   switch (sample.state) {
     case 'asleep':
       return [raise(conditions.Resetting, 'Asleep', { status: false, message: 'the card sleeps' })];
@@ -148,15 +159,15 @@ export function findingsOf(sample: CardReadResult): Finding[] {
     case 'hung':
       return [];
     case 'awake':
-      return awakeFindings(sample);
+      return awakeFindings(sample, linked);
   }
 }
 
-function awakeFindings(sample: AwakeSample): Finding[] {
+function awakeFindings(sample: AwakeSample, linked?: LinkedFatal): Finding[] {
   return [
     ...(sample.isRefused === undefined ? [] : [resetting(sample.isRefused)]),
     ...(sample.monitor?.temperatures ?? []).map(overTemperature),
-    ...rasFindings(sample.ras),
+    ...rasFindings(sample.ras, linked),
     ...linkFindings(sample),
     ...(sample.pcie === undefined ? [] : pcieFindings(sample.pcie)),
   ];
@@ -167,10 +178,10 @@ function resetting(isRefused: boolean): Finding {
   return raise(conditions.Resetting, isRefused ? 'ReadsRefused' : 'ReadsAnswered', { status: isRefused, message });
 }
 
-function rasFindings({ events, blocks, blocksMs, badPages, badPagesMs }: RasSample): Finding[] {
+function rasFindings({ events, blocks, blocksMs, badPages, badPagesMs }: RasSample, linked?: LinkedFatal): Finding[] {
   const ofPages = badPages === undefined ? [] : badPages === 'unknown' ? UNREADABLE_PAGES : badPageFindings(badPages);
   return [
-    ...(events === undefined ? [] : events === 'unknown' ? [unreadable('RasFatal', 'event_state')] : eventFindings(events)),
+    ...(events === undefined ? [] : events === 'unknown' ? [unreadable('RasFatal', 'event_state')] : eventFindings(events, linked)),
     ...blocks.flatMap(({ block, errors, isUnknown }) => {
       if (errors !== undefined) return asOf(blockFindings(block, errors), blocksMs);
       return isUnknown ? [unreadable('RasUncorrectable', `the errors of ${block}`, block)] : [];
@@ -205,19 +216,28 @@ const unreadable = (
 
 const UNREADABLE_PAGES = (['BadPagesPending', 'BadPagesFailed'] as const).map((type) => unreadable(type, 'the list of bad pages'));
 
-function eventFindings({ fatal, poisonCreated, poisonConsumed }: RasEvents): Finding[] {
-  const status = fatal !== undefined && fatal > 0;
-  const message = `${fatal} fatal errors since the driver was loaded`;
+function eventFindings({ fatal, poisonCreated, poisonConsumed }: RasEvents, linked?: LinkedFatal): Finding[] {
   return [
-    ...(fatal === undefined
-      ? []
-      : [
-          // The record of an error has no time: one from before the first read may be old, and the card reset since.
-          raise(conditions.RasFatal, status ? 'FatalErrors' : 'NoFatalErrors', { level: -Number(fatal), message }),
-          raise(conditions.FatalErrorRecorded, status ? 'FatalErrors' : 'NoFatalErrors', { status, message }),
-        ]),
+    ...(fatal === undefined ? [] : fatalFindings(Number(fatal), linked)),
     ...raiseGrowth(conditions.PoisonConsumed, poisonConsumed, `consumed poison: ${poisonConsumed}`),
     ...raiseGrowth(conditions.PoisonCreated, poisonCreated, `created poison: ${poisonCreated}`),
+  ];
+}
+
+/** The record of an error has no time: one from before the first read may be old, and the card reset since. */
+function fatalFindings(fatal: number, linked?: LinkedFatal): Finding[] {
+  const { RasFatal, FatalErrorRecorded } = conditions;
+  const own = linked === undefined ? fatal : Math.min(fatal, linked.own);
+  const message = `${fatal} fatal errors since the driver was loaded`;
+  const reasonOf = (count: number) => (count > 0 ? 'FatalErrors' : 'NoFatalErrors');
+  const ofOther = linked !== undefined && own === 0 && {
+    message: `${message} on the linked cards together: the source is ${linked.source}`,
+    causedBy: linked.source,
+    remedy: 'restart-workload' as const,
+  };
+  return [
+    raise(RasFatal, reasonOf(own), { level: -own, message: `${own} fatal errors since the driver was loaded` }),
+    raise(FatalErrorRecorded, reasonOf(fatal), { status: fatal > 0, message, ...(fatal > 0 && ofOther) }),
   ];
 }
 

@@ -74,6 +74,9 @@ const fault = (type: string, severity: Severity, remedy: Remedy) => ({ type, sev
 /** Work was lost. The usual cause is the program, or what another row names. */
 const lostWork = (type: string) => fault(type, 'degraded', 'restart-workload');
 
+/** Name of the row of a fatal hardware error. Only the card that had it has the line. */
+export const FATAL_ROW = 'fatal-error';
+
 /** Lines of the driver, which prints with the device since Linux 5.8. Before Linux 6.11 the line about a ring has none, and that of the reset follows it. */
 export const logRows: readonly LogRow[] = [
   ...startRows('amdgpu'),
@@ -178,7 +181,7 @@ export const logRows: readonly LogRow[] = [
     fault: fault('ResetFailed', 'fatal', 'reboot'),
   },
   {
-    name: 'fatal-error',
+    name: FATAL_ROW,
     drivers,
     text: said('uncorrectable hardware error ?\\((?<event>ERREVENT_\\w+)\\) detected', 'i'),
     means: 'the card reported a fatal hardware error ({event})',

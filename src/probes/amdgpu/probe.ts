@@ -16,7 +16,7 @@ import { startFailed, UnstartedCards } from '../kit/pcie/unstarted.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { parseCount } from '../kit/text.ts';
 import { ATI, Card, type CardReadResult } from './card.ts';
-import { conditions, findingsOf, missingRasFindings } from './conditions.ts';
+import { conditions, findingsOf, type LinkedFatal, missingRasFindings } from './conditions.ts';
 import {
   type AmdgpuOptions,
   findPlaces,
@@ -28,7 +28,7 @@ import {
   type Topology,
   topologyGeneration,
 } from './discover.ts';
-import { logConditions, logRows } from './log-rows.ts';
+import { FATAL_ROW, logConditions, logRows } from './log-rows.ts';
 import { metrics } from './metrics.ts';
 import { cardDevice, expectedPartitions, type Partition, type PartitionedCard, partitionDevice, partitionedCards } from './partitions.ts';
 import { type GpuUse, ProcessReader } from './processes.ts';
@@ -193,7 +193,7 @@ export class AmdgpuProbe implements Probe {
     const node = seat.node ?? seat.partitions[0]?.node;
     const handled = node?.rasBlocks ?? (handlesErrors(card.facts.pciDevice) ? ['umc', 'gfx'] : 'none');
     const findings = [
-      ...findingsOf(sample),
+      ...findingsOf(sample, this.#linkedFatal(device, sample)),
       ...(sample.state === 'awake' ? missingRasFindings(sample, handled) : []),
       ...topologyFindings({ card, seat, sample }, all),
     ];
@@ -216,6 +216,17 @@ export class AmdgpuProbe implements Probe {
       whole,
       ...seat.partitions.map((partition) => this.#partitionReport(partition, { card, seat, sample }, device, shared, uses.get(partition))),
     ];
+  }
+
+  /** Undefined when the card counts alone, or the log does not explain all errors that it counts. */
+  #linkedFatal({ id, peers = [] }: Device, sample: CardReadResult): LinkedFatal | undefined {
+    const events = sample.state === 'awake' ? sample.ras.events : undefined;
+    const count = events === undefined || events === 'unknown' ? 0 : Number(events.fatal ?? 0);
+    if (count === 0 || peers.length === 0) return undefined;
+    const lines = [id, ...peers.map(({ device }) => device)].map((address) => [address, this.#log.linesOf(address, FATAL_ROW)] as const);
+    const source = lines.find(([, number]) => number > 0)?.[0];
+    const explained = lines.reduce((sum, [, number]) => sum + number, 0);
+    return source === undefined || explained < count ? undefined : { own: lines[0]?.[1] ?? 0, source };
   }
 
   /** A fault that takes the card out of service also takes its partitions out of service. */

@@ -152,6 +152,12 @@ export class RowLog {
     return this.#states.get(address)?.findings.get(`${type}/`)?.status === true;
   }
 
+  /** Number of lines of a row about the device at an address, of a row whose lines are counted. Reads new records first. */
+  linesOf(address: string, row: string): number {
+    this.poll();
+    return this.#states.get(address)?.counts.get(row) ?? 0;
+  }
+
   get problems(): readonly Problem[] {
     return this.#log.problems;
   }

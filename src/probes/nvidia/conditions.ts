@@ -135,7 +135,7 @@ export const conditions = named({
     reasons: ['InforomCorrupted', 'Sound'],
     meaning: 'The infoROM is damaged: the memory in which the board stores its configuration and error history.',
     remedy: 'reset',
-    source: `${SMI}: line "infoROM is corrupted at gpu", exit status 14`,
+    source: `${SMI}: line "infoROM is corrupted at gpu", exit status 14; nvmlDeviceValidateInforom once, when the library is opened`,
   },
   ThermalSlowdown: {
     ...SLOW,

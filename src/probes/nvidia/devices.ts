@@ -9,7 +9,7 @@ import type { Device, DirectAccess, PeerMemory } from '../../model/device.ts';
 import type { FallbackNames } from '../kit/identities.ts';
 import { readPciFunction } from '../kit/pcie/function.ts';
 import { DRIVER, type ProcFacts, procFacts } from './hardware.ts';
-import type { GpuSample, MigSample } from './sample.ts';
+import type { GpuIdentity, GpuSample, MigSample } from './sample.ts';
 
 type Trees = Pick<Host, 'sys' | 'proc' | 'dev'>;
 
@@ -75,6 +75,7 @@ export function gpuDevice({ identity = {}, peers = [] }: GpuSample, { index, id 
       peers: peers.length === 0 ? undefined : peers.map(({ uuid, links }) => ({ device: uuid, links, path: `NV${links}` })),
       minor,
       moduleId: numberOf(identity.moduleId),
+      location: locationOf(identity),
       pciVendor: pciVendor && `0x${pciVendor.toLowerCase()}`,
       pciDevice: pciDevice && `0x${pciDevice.toLowerCase()}`,
       pciPath,
@@ -84,6 +85,15 @@ export function gpuDevice({ identity = {}, peers = [] }: GpuSample, { index, id 
     index: String(index),
     characterDevices: [...facts.commonNodes, ...(minor === undefined ? [] : [`/dev/nvidia${minor}`])],
   };
+}
+
+/** Parts of the place of a board, in the order in which a technician needs them. */
+export const PLACE = ['chassis', 'slot', 'tray', 'host'] as const;
+
+/** Undefined where the platform does not tell it. */
+function locationOf(identity: GpuIdentity): string | undefined {
+  const parts = PLACE.flatMap((part) => (identity[part] === undefined ? [] : [`${part} ${identity[part]}`]));
+  return parts.length === 0 ? undefined : parts.join(', ');
 }
 
 /** Builds the device of a MIG instance. Without a UUID, its id has the form that drivers before 470 use. */

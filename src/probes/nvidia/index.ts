@@ -98,7 +98,7 @@ export const known: KnownText = {
         pcie_gen *_gen *_width *_counter *_count retired_* pending_* single_bit double_bit *_bit_retirement cbu device_memory l1_cache
         l2_cache register_file shared texture_* *_pending *_required *_recommended *_action bandwidth unrepairable_memory index
         *_instance_id mig_devices supported_clocks ecc_errors fabric processes summary volatile aggregate clocks max_clocks utilization
-        encoder_stats incorrect_* route_* degraded_* access_timeout_* average_* session_*
+        encoder_stats incorrect_* route_* degraded_* access_timeout_* average_* session_* slot_number tray_index host_id
       `),
       texts: ['product_*', 'pci_device_id', 'pci_sub_system_id', '*_version', '*_part_number', 'timestamp'],
       isAbsent: (cell) => !['number', 'text'].includes(parseCell(cell).kind),
@@ -113,8 +113,8 @@ export const known: KnownText = {
     'nvmlDeviceGetGspFirmwareVersion',
     'nvmlSystemGetDriverVersion',
   ],
-  // The UUID of the cluster.
-  callIdentities: { nvmlDeviceGetGpuFabricInfo: [0, 16], nvmlDeviceGetGpuFabricInfoV: [4, 20] },
+  // The UUID of the cluster, and the GUID of the GPU in its fabric.
+  callIdentities: { nvmlDeviceGetGpuFabricInfo: [0, 16], nvmlDeviceGetGpuFabricInfoV: [4, 20], nvmlDeviceGetPlatformInfo: [4, 20] },
   kernelPrograms: (record: KernelRecord) => {
     const line = parseNvidiaLine(record);
     if (line === undefined || (line.kind === 'other' && !line.isMiddle)) return undefined;

@@ -278,6 +278,12 @@ export const metrics = {
     ],
     'nvidia-smi one element each',
   ),
+  platform: gauge(
+    'platform_info',
+    'Place of the board: serial number of the chassis, slot and tray in it, host of the tray; always 1. Absent where the platform does not tell it.',
+    ['chassis', 'slot', 'tray', 'host'],
+    'nvidia-smi platformInfo/*; Blackwell and later',
+  ),
   releaseEnd: wipedGauge(
     'driver_release_end_timestamp_seconds',
     'End of the present release of the driver, in seconds since 1970. Absent while the driver is open, and for a release without an end.',

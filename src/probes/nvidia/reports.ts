@@ -9,7 +9,7 @@ import { pcieErrorFindings } from '../kit/pcie/health.ts';
 import { type PcieErrors, pcieErrorReadings } from '../kit/pcie/pcie.ts';
 import type { OwnFacts, ProcessFacts } from '../kit/process-facts.ts';
 import { conditions } from './conditions.ts';
-import { type GpuName, gpuDevice, instanceDevice, type NodeFacts } from './devices.ts';
+import { type GpuName, gpuDevice, instanceDevice, type NodeFacts, PLACE } from './devices.ts';
 import { concerningInstances, gpuFindings, instanceFindings } from './findings.ts';
 import { metrics } from './metrics.ts';
 import type { EccCount, EccSample, GpuIdentity, GpuSample, KeptTimes, LinkSample, MigSample, ProcessSample, Unread } from './sample.ts';
@@ -93,6 +93,7 @@ export function gpuReadings(gpu: GpuSample, node: { readonly index: number; read
       times?.get('peers'),
     ),
     reading(metrics.info, 1, infoLabels(gpu, node)),
+    ...one(metrics.platform, PLACE.some((part) => gpu.identity?.[part] !== undefined) ? 1 : undefined, placeLabels(gpu.identity)),
   ];
 }
 
@@ -182,6 +183,8 @@ function infoLabels({ identity = {}, fabric = {} }: GpuSample, { index, cudaVers
     fabric_clique: fabric.clique ?? '',
   };
 }
+
+const placeLabels = (identity: GpuIdentity = {}): Labels => Object.fromEntries(PLACE.map((part) => [part, identity[part] ?? '']));
 
 /** Compute instances of one GPU instance share its memory. */
 const sharesMemory = ({ gpuInstance }: MigSample, all: readonly MigSample[]): boolean =>

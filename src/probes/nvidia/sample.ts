@@ -121,7 +121,11 @@ export type GpuIdentity = {
     | 'boardPart'
     | 'gpuPart'
     | 'computeMode'
-    | 'gspFirmware']?: string | undefined;
+    | 'gspFirmware'
+    | 'chassis'
+    | 'slot'
+    | 'tray'
+    | 'host']?: string | undefined;
 };
 
 export const SEVERITIES = ['correctable', 'uncorrectable'] as const;

@@ -150,6 +150,7 @@ function identity({ device, processes }: DeviceState): readonly (readonly [strin
     ['Vendor', device.vendor],
     ['UUID', device.uuid],
     ['Serial number', device.serial],
+    ['Location', device.location],
     ['PCI address', device.pciAddress],
     ['PCI path', device.pciPath],
     ['NUMA node', device.numaNode === undefined ? undefined : String(device.numaNode)],

@@ -201,6 +201,7 @@ function identity({ device, host, agentVersion, readAt }: IncidentRecord): Html 
         .join(' '),
     ],
     ['Serial number', device.serial],
+    ['Location', device.location],
     ['PCI address', device.pciAddress],
     ['UUID', device.uuid],
     ['Id', device.id === device.uuid ? undefined : device.id],

@@ -118,6 +118,7 @@ function identity({ device, host, agentVersion, readAt }: IncidentRecord): strin
   const rows: readonly (readonly [string, string | undefined])[] = [
     ['Model', words(device.vendor, device.model)],
     ['Serial number', device.serial],
+    ['Location', device.location],
     ['UUID', device.uuid],
     ['PCI address', device.pciAddress],
     ['Driver', device.driver],

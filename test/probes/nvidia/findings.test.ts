@@ -213,6 +213,7 @@ describe('every condition of the table', () => {
     'NvLinkErrors',
     'NvLinkPeerLost',
     'NvLinkRecoveries',
+    'NvLinkSlow',
   ];
   const elsewhere = [
     ...links,

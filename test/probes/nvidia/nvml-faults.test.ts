@@ -91,6 +91,12 @@ describe('a code in the place of the clocks', () => {
     expect(holding(reportOf(collection))).toEqual(['InforomCorrupted']);
   });
 
+  it('the library checks the infoROM of a GPU that answers everything', async () => {
+    const collection = await byLibrary(live({ gpus: [hopper(0, { inforom: 14 }), hopper(1)] })).collect();
+    expect(holding(reportOf(collection, 0))).toEqual(['InforomCorrupted']);
+    expect(holding(reportOf(collection, 1))).toEqual([]);
+  });
+
   it('16 asks for a reset', async () => {
     const collection = await byLibrary(live({ gpus: [withLines(hopper(0), 'fail.nvmlDeviceGetClockInfo = 16')] })).collect();
     const asked = reportOf(collection).findings.find(({ type }) => type === 'RecoveryAction');
@@ -161,6 +167,28 @@ describe.each(Object.entries(NODE))('the code %s, which concerns the node,', (co
   });
 });
 
+describe('the place of a board', () => {
+  const placeOf = async (more: Readonly<Record<string, number | string>>, without: readonly string[] = []) => {
+    const { values, ...rest } = hopper(0, more);
+    const told = Object.fromEntries(Object.entries(values).filter(([name]) => !without.includes(name)));
+    const report = reportOf(await byLibrary(live({ gpus: [{ ...rest, values: told }] })).collect());
+    return [report.device.location, report.readings.find(({ metric }) => metric === 'device_nvidia_platform_info')?.labels];
+  };
+
+  it('has the serial number of the chassis, which fills its room, and the numbers in it', async () => {
+    const labels = { chassis: '1234567890123456', slot: '24', tray: '14', host: '1' };
+    expect(await placeOf({ chassis: '1234567890123456' })).toEqual(['chassis 1234567890123456, slot 24, tray 14, host 1', labels]);
+  });
+
+  it('has no chassis where the platform has no number of it, and is absent where it tells none', async () => {
+    expect(await placeOf({ slot: 0, tray: 0 }, ['chassis'])).toEqual([
+      'slot 0, tray 0, host 1',
+      { chassis: '', slot: '0', tray: '0', host: '1' },
+    ]);
+    expect(await placeOf({}, ['slot'])).toEqual([undefined, undefined]);
+  });
+});
+
 describe('a GPU that falls off the bus', () => {
   it('is lost with nothing but its identity, and the others go on', async () => {
     const node = live({ gpus: [hopper(0), hopper(1)] });
@@ -172,7 +200,7 @@ describe('a GPU that falls off the bus', () => {
       const lost = reportOf(collection, 1);
       expect(lost.device).toEqual(reportOf(before, 1).device);
       expect(holding(lost)).toEqual(['GpuLost']);
-      expect(lost.readings.map(({ metric }) => metric)).toEqual(['device_nvidia_info']);
+      expect(lost.readings.map(({ metric }) => metric)).toEqual(['device_nvidia_info', 'device_nvidia_platform_info']);
       expect(readingOf(reportOf(collection, 0), 'device_temperature_celsius', 'gpu')).toBe(55);
       expect(holding(reportOf(collection, 0))).toEqual([]);
     }

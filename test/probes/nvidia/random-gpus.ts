@@ -15,6 +15,7 @@ const TOGETHER: readonly (readonly string[])[] = [
   ['banks_max', 'banks_high', 'banks_partial', 'banks_low', 'banks_none'],
   ['sram_l2', 'sram_sm', 'sram_pcie', 'sram_mcu', 'sram_other', 'sram_exceeded'],
   ['repair_channel', 'repair_tpc'],
+  ['slot', 'tray', 'host', 'chassis'],
   ['fabric_state', 'fabric_status', 'fabric_mask', 'fabric_summary'],
 ];
 const NEVER_LEFT_OUT = /^(?:uuid|name|bus_id|pci_device|mig_|event_types|gsp)/;

@@ -134,7 +134,7 @@ ${x('product_name', plain(v.name))}${x('product_brand', word(BRANDS, v.brand))}$
 ${x('persistence_mode', onOff(v.persistence))}${x('mig_mode', x('current_mig', onOff(v.mig_current)) + x('pending_mig', onOff(v.mig_pending)))}
 ${x('mig_devices', listed === '' ? 'None' : listed)}${x('serial', plain(v.serial))}${x('uuid', plain(v.uuid))}${x('minor_number', plain(v.minor))}
 ${x('vbios_version', plain(v.vbios))}${x('board_part_number', plain(v.board_part))}${x('gsp_firmware_version', plain(v.gsp))}
-${x('gpu_module_id', plain(v.module))}${x('gpu_recovery_action', word(ACTIONS, f['230 0']))}
+${x('platformInfo', x('chassis_serial_number', plain(v.chassis)) + x('slot_number', plain(v.slot)) + x('tray_index', plain(v.tray)) + x('host_id', plain(v.host)))}${x('gpu_module_id', plain(v.module))}${x('gpu_recovery_action', word(ACTIONS, f['230 0']))}
 ${x(
   'pci',
   x('pci_device_id', String(v.pci_device)) +

@@ -111,6 +111,11 @@ export function hopper(index: number, more: Numbers = {}): ScriptedGpu {
       fabric_mask: '0x0',
       fabric_summary: 1,
       event_types: '0x1f',
+      inforom: 0,
+      chassis: '1821325191014',
+      slot: 24,
+      tray: 14,
+      host: 1,
       ...more,
     },
     fields: {

@@ -1,7 +1,7 @@
 import type { GpuIdentity } from '../sample.ts';
 import type { ValueKey } from '../values.ts';
 import { faultQuestions, instanceErrors, RECOVERY_FIELD } from './fault-questions.ts';
-import { MARGIN, MEMORY, MEMORY_V2, TEMPERATURE, UTILIZATION } from './header.ts';
+import { MARGIN, MEMORY, MEMORY_V2, PLATFORM, TEMPERATURE, UTILIZATION } from './header.ts';
 import {
   at,
   type CallVariant,
@@ -60,9 +60,23 @@ function identityQuestions(): readonly Question[] {
   ];
   return [
     ...once.map((variant) => question('once', [], variant)),
+    PLATFORM_QUESTION,
+    // It reads the flash and answers no value. Its code says whether the infoROM is damaged, as the warning behind each output of `nvidia-smi`.
+    question('once', [], { symbol: 'nvmlDeviceValidateInforom', outs: 0, parse: () => ({}) }),
     question('facts', [], number('nvmlDeviceGetComputeMode', 'computeMode', COMPUTE_MODES)),
   ];
 }
+
+/** Place of the board in its chassis. Blackwell and later tell it, where the platform knows it. */
+const PLATFORM_QUESTION: Question = question('once', [], {
+  symbol: 'nvmlDeviceGetPlatformInfo',
+  version: PLATFORM.version,
+  parse: (out) => {
+    const chassis = out.text(PLATFORM.chassis, PLATFORM.chassisLength);
+    const [slot, tray, host] = [PLATFORM.slot, PLATFORM.tray, PLATFORM.host].map((offset) => String(out.u8(offset)));
+    return { identity: { ...(chassis !== '' && { chassis }), slot, tray, host } };
+  },
+});
 
 /** Version of a driver. `580.105.08` has branch 580 and build 105. Both are 0 when the version is unknown. */
 export interface DriverVersion {

@@ -78,6 +78,10 @@ function identityOf(gpu: Element): GpuIdentity {
     gpuPart: wordAt(gpu, 'gpu_part_number'),
     computeMode: wordAt(gpu, 'compute_mode'),
     gspFirmware: wordAt(gpu, 'gsp_firmware_version'),
+    chassis: wordAt(gpu, 'platformInfo/chassis_serial_number'),
+    slot: wordAt(gpu, 'platformInfo/slot_number'),
+    tray: wordAt(gpu, 'platformInfo/tray_index'),
+    host: wordAt(gpu, 'platformInfo/host_id'),
   };
 }
 

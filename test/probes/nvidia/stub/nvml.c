@@ -425,7 +425,25 @@ ret nvmlDeviceGetEncoderStats(struct device *d, unsigned *sessions, unsigned *fp
 }
 /* Would block for 20 ms on a real board: no caller should ask. */
 ret nvmlDeviceGetPcieThroughput(struct device *d, int counter, unsigned *out) { (void)d; (void)counter; (void)out; forbid("nvmlDeviceGetPcieThroughput blocks for 20 ms"); return OK; }
-ret nvmlDeviceValidateInforom(struct device *d) { (void)d; forbid("nvmlDeviceValidateInforom reads flash"); return OK; }
+/* "inforom = 14": damaged. */
+ret nvmlDeviceValidateInforom(struct device *d) {
+  ret code = enter(d, "nvmlDeviceValidateInforom");
+  if (code != OK) return code;
+  struct value *v = find(d, "inforom");
+  return v == NULL ? UNSUPPORTED : (ret)v->number;
+}
+/* "slot", "tray", "host", and the serial number of the chassis, which may be empty. */
+ret nvmlDeviceGetPlatformInfo(struct device *d, unsigned char *out) {
+  ret code = enter(d, "nvmlDeviceGetPlatformInfo");
+  if (code != OK) return code;
+  if (*(unsigned *)out != (44 | 2 << 24)) return VERSION;
+  if (!find(d, "slot")) return UNSUPPORTED;
+  out[4] = 0xb8;
+  struct value *chassis = find(d, "chassis");
+  if (chassis) memcpy(out + 20, chassis->text, strlen(chassis->text) < 16 ? strlen(chassis->text) : 16);
+  out[36] = (unsigned char)big(d, "slot"); out[37] = (unsigned char)big(d, "tray"); out[38] = (unsigned char)big(d, "host");
+  return OK;
+}
 
 ret nvmlDeviceGetMemoryErrorCounter(struct device *d, int type, int counter, int location, unsigned long long *out) {
   static const char *const names[2][2][8] = {

@@ -144,6 +144,15 @@ const STRUCTS: Readonly<Record<string, readonly Struct[]>> = {
       tpc: 'bTpcRepairPending',
     }),
   ],
+  PLATFORM: [
+    struct(layouts.PLATFORM, 'nvmlPlatformInfo_v2_t', {
+      version: 'nvmlPlatformInfo_v2',
+      chassis: 'chassisSerialNumber',
+      slot: 'slotNumber',
+      tray: 'trayIndex',
+      host: 'hostId',
+    }),
+  ],
   FABRIC_V1: [struct(layouts.FABRIC_V1, 'nvmlGpuFabricInfo_t', fabric)],
   FABRIC_V2: [
     struct(layouts.FABRIC_V2, 'nvmlGpuFabricInfo_v2_t', { version: 'nvmlGpuFabricInfo_v2', ...fabric, healthMask: 'healthMask' }),
@@ -176,13 +185,18 @@ function flat<T extends { readonly engines: object }>(layout: T): object {
 }
 
 /** Lengths, of which no struct has a member. */
-const LENGTHS = new Set(['busIdLength']);
+const LENGTHS = new Set(['busIdLength', 'chassisLength']);
 
 /** Sizes, offsets and versions of all structs. A layout or member without a name in C is an error. */
 export function layoutEntries(): readonly Entry[] {
   const named = Object.entries(layouts).filter(([name, layout]) => typeof layout === 'object' && name !== 'CODE');
   return [
     { what: 'PCI_INFO.busIdLength', expression: 'sizeof(((nvmlPciInfo_t *)0)->busId)', ours: layouts.PCI_INFO.busIdLength },
+    {
+      what: 'PLATFORM.chassisLength',
+      expression: 'sizeof(((nvmlPlatformInfo_v2_t *)0)->chassisSerialNumber)',
+      ours: layouts.PLATFORM.chassisLength,
+    },
     ...named.flatMap(([name]) => {
       const structs = STRUCTS[name];
       if (structs === undefined) throw new Error(`header.ts has ${name}, and the test has no name of it in nvml.h`);
