@@ -112,6 +112,8 @@ export class OracleNode {
   async startAgent(): Promise<void> {
     const settings = this.#settings();
     this.#health = await HealthService.open(settings, SILENT, this.clock, true);
+    // The agent judges what it remembers before it reads.
+    this.#compareWithCold(this.#health);
     const { start, isolated } = this.threads;
     // In memory: histories of accounts over restarts are in test/usage.
     const usage = await AccountingService.open({ ...settings, state: { ...settings.state, file: '' } }, SILENT, this.clock);
@@ -119,17 +121,21 @@ export class OracleNode {
     const ask = core.holders.poller.refresh.bind(core.holders.poller);
     core.holders.poller.refresh = () => (this.#isWithKubelet ? this.#track(ask()) : Promise.resolve());
     this.#core = core;
-    this.#compareWithCold(core, this.#health);
+    this.#comparePage(core);
     this.#offer(core);
   }
 
-  /** Compares each result that keeps what did not change with one that is made anew of the same inputs. */
-  #compareWithCold(core: AgentCore, { engine, policy }: HealthService): void {
+  /** Compares each page, which keeps what did not change, with one that is made anew of the same snapshot. */
+  #comparePage(core: AgentCore): void {
     const page = this.#exposition(core);
     core.store.subscribe(() => {
       if (core === this.#core && page.devices() !== this.#exposition(core).devices())
         this.differences.push('the page is not that of the snapshot');
     });
+  }
+
+  /** Compares each judgement in the same way. */
+  #compareWithCold({ engine, policy }: HealthService): void {
     // A copy has no object of the judgement before.
     const cold = createHealthEngine({ policy, state: structuredClone(engine.state()) });
     const judge = engine.judge.bind(engine);

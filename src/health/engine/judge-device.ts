@@ -57,7 +57,7 @@ export function judgeDevice(
   const sight = freshnessOf(input, previous, policy, time.nowMs);
   const facts = factsOf(input, previous, sight, policy, policyOf, time.nowMs);
   const unchecked = sight.isRead
-    ? uncheckedAfter(previous, (input.read as SourceFindings).findings, policyOf)
+    ? uncheckedAfter(previous, [...(input.read as SourceFindings).findings, ...(input.outOfBand?.findings ?? [])], policyOf)
     : (previous?.unchecked ?? []);
   const remembered = withoutFlapping(known(previous?.conditions ?? NO_STATES, device, policy));
   const before = filterStates(remembered, (state) => !isLeft(state, input));

@@ -56,9 +56,12 @@ export const afterGap = ({ findings, counts }: LogState): LogState => ({
   counts,
 });
 
-/** What the log reports about a part of a device: a fault of the device is also a fault of the part, and the counts belong to the device. Pure. */
+/**
+ * What the log reports about a part of a device: a fault of the device is also a fault of the part, and ends with it. The counts belong to the
+ * device. Pure.
+ */
 export const ofPart = (own: LogState, device: LogState): LogState => ({
-  findings: new Map([...own.findings, ...afterGap(device).findings]),
+  findings: new Map([...device.findings, ...own.findings, ...afterGap(device).findings]),
   counts: new Map(),
 });
 
@@ -183,7 +186,9 @@ export class RowLog {
 
   /** Adds what the log reports of the device. While it cannot be read, that is only what is wrong. A virtual function has the faults of its card. */
   withLog(report: DeviceReport): DeviceReport {
-    const { pciAddress = '', physicalFunction, id, kind } = report.device;
+    const { pciAddress = '', physicalFunction, id, kind, aliases } = report.device;
+    // A card that is called by one of its functions has the address of the other one, whose driver also prints, as an alias.
+    const names = [pciAddress, id, ...aliases];
     const { reach } = this.#log;
     const rows = this.#rows.filter(({ kinds }) => kinds?.includes(kind) ?? true);
     const told = (...keys: readonly string[]): LogState => {
@@ -196,11 +201,9 @@ export class RowLog {
       return reach === 'unread' ? afterGap(state) : state;
     };
     const isPart = physicalFunction !== undefined;
-    const state = isPart ? ofPart(told(pciAddress, id), told(physicalFunction)) : told(pciAddress, id);
+    const state = isPart ? ofPart(told(...names), told(physicalFunction)) : told(...names);
     const outOfBand = logReport(rows, this.#conditions, state, reach, !isPart);
-    const faults = this.#faults
-      .filter(({ address, row }) => (address === pciAddress || address === id) && rows.includes(row))
-      .map(({ fault }) => fault);
+    const faults = this.#faults.filter(({ address, row }) => names.includes(address) && rows.includes(row)).map(({ fault }) => fault);
     return { ...report, ...(outOfBand !== undefined && { outOfBand }), ...(faults.length > 0 && { faults }) };
   }
 

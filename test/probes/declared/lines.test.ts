@@ -3,31 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkDeclaration } from '../../../src/config/families/family-file.ts';
-import { ACME, acmeFiles, declaredFamily, probeOn } from './support.ts';
-
-const LINES = `
-lines:
-  - event: dead
-    drivers: [acme]
-    text: "firmware dead, code {code}*"
-    means: the firmware stopped with code {code}
-    source: acme.c
-    condition: FirmwareDead
-  - { event: started, drivers: [acme], text: "ready, version #.#", means: the driver started, source: acme.c, ends: [FirmwareDead] }
-  - event: queue-timeout
-    drivers: [acme]
-    text: "acme_drv warns: {card} queue # timed out (pid {pid})"
-    device: { class: acme, name: "{card}" }
-    means: a queue timed out
-    source: acme.c
-    condition: QueueTimeouts
-    fault: { type: QueueTimeout, severity: degraded, remedy: restart-workload }
-conditions:
-  - { type: FirmwareDead, severity: fatal, meaning: The firmware stopped., remedy: reset, source: acme.c, log: {} }
-  - { type: QueueTimeouts, severity: degraded, meaning: Queues time out., remedy: inspect, source: acme.c, log: { above: 1, within: 1h } }
-`;
-const [added = '', conditions = ''] = LINES.split('conditions:');
-const TEXT = ACME.replace(/^conditions:\n/m, `${added}conditions:${conditions}`);
+import { acmeFiles, declaredFamily, probeOn, ACME_WITH_LINES as TEXT } from './support.ts';
 
 let root: string;
 beforeEach(() => {

@@ -12,6 +12,31 @@ import { probeOptions } from '../../support/probe-options.ts';
 /** The invented accelerator of the tutorial. */
 export const ACME = readFileSync('test/probes/declared/acme.yaml', 'utf8');
 
+const LINES = `
+lines:
+  - event: dead
+    drivers: [acme]
+    text: "firmware dead, code {code}*"
+    means: the firmware stopped with code {code}
+    source: acme.c
+    condition: FirmwareDead
+  - { event: started, drivers: [acme], text: "ready, version #.#", means: the driver started, source: acme.c, ends: [FirmwareDead] }
+  - event: queue-timeout
+    drivers: [acme]
+    text: "acme_drv warns: {card} queue # timed out (pid {pid})"
+    device: { class: acme, name: "{card}" }
+    means: a queue timed out
+    source: acme.c
+    condition: QueueTimeouts
+    fault: { type: QueueTimeout, severity: degraded, remedy: restart-workload }
+conditions:
+  - { type: FirmwareDead, severity: fatal, meaning: The firmware stopped., remedy: reset, source: acme.c, log: {} }
+  - { type: QueueTimeouts, severity: degraded, meaning: Queues time out., remedy: inspect, source: acme.c, log: { above: 1, within: 1h } }
+`;
+const [added = '', conditions = ''] = LINES.split('conditions:');
+/** The same with lines of its driver in the kernel log. */
+export const ACME_WITH_LINES = ACME.replace(/^conditions:\n/m, `${added}conditions:${conditions}`);
+
 /** The declaration of a text that must be valid. */
 export async function declarationOf(text: string): Promise<Declaration> {
   const { declaration, problems } = await checkDeclaration(text);

@@ -1,0 +1,18 @@
+import { expect, it } from 'vitest';
+import { repetitions } from '../support/repetitions.ts';
+import { logHistory } from './log-histories.ts';
+import { subjects } from './log-subjects.ts';
+
+const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? repetitions(3, 40));
+const FIRST_SEED = Number(process.env.ORACLE_SEED ?? 1);
+
+it.each(subjects.map((subject) => [subject.oracle.family.name, subject] as const))(
+  'what drivers of %s print is believed, what others print is not, and what nobody read is unknown',
+  async (_, subject) => {
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + HISTORIES; seed += 1) {
+      const failure = await logHistory(subject, seed);
+      if (failure !== undefined) expect.fail(`seed ${seed}: ${failure}`);
+    }
+  },
+  86_400_000,
+);
