@@ -46,7 +46,8 @@ function groupHead(family: string, list: readonly DeviceView[], parts: number): 
   return html`<h3>${list.every(({ kind }) => kind === 'gpu') ? 'GPU' : family} <span class="soft">${list.length} × ${few === '' ? family : few}${parts === 0 ? undefined : `, ${parts} parts`}</span><span class="soft">${held} of ${list.length} held</span></h3>`;
 }
 
-function tile(device: DeviceView, parts: readonly DeviceView[]): Html {
+/** A device with its parts inside. */
+export function tile(device: DeviceView, parts: readonly DeviceView[]): Html {
   const { name, use, shown } = device;
   const state = appearanceOf(device);
   const isHeld = use === 'held' || use === 'held by parts';

@@ -193,7 +193,7 @@ export function headHtml(view: BoardView): Html {
     const arrow = view.sort !== sort ? '' : isDown ? ' ↓' : ' ↑';
     return html`<th scope="col"${wide}${order}><a href="/${viewQuery({ ...view, sort })}" data-sort="${sort}">${title}${arrow}</a></th>`;
   };
-  return html`<tr>${column('State', 'attention')}${column('Device', 'name')}${column('Held by', 'use')}${column('Readings', 'busy', html` colspan="3"`)}<th scope="col">${view.group === 'placement' ? 'Place' : '30 min'}</th></tr>`;
+  return html`<tr>${column('State', 'attention')}${column('Device', 'name')}${column('Held by', 'use')}${column('Readings', 'busy', html` colspan="3"`)}<th scope="col">${view.group === 'placement' ? 'To above' : '30 min'}</th></tr>`;
 }
 
 export function sectionTitle(title: string): Html {

@@ -18,7 +18,7 @@ export function rowHtml({ row, depth, distance }: ViewRow, trend: Trend | undefi
   const cells = Array.from({ length: SHOWN }, (_, at) => html`<td class="opt">${shown[at] && readingCell(shown[at])}</td>`);
   const line = html`<tr data-key="${key}" class="${edge}${depth > 0 ? ' part' : ''}"><td>${stateCell(row, nowMs)}</td><th scope="row"><a class="id" href="${devicePath(row)}" title="${id}">${name}</a>${
     facts.length === 0 ? undefined : html` <small class="pci">${facts.join(' ')}</small>`
-  }</th><td>${useCell(row)}</td>${cells}<td class="opt">${distance === undefined ? sparkline(row, trend) : html`<small>${distance}</small>`}</td></tr>`;
+  }</th><td>${useCell(row)}</td>${cells}<td class="opt">${distance === undefined ? sparkline(row, trend) : html`<small title="${distance}">${distance.replace(/ (?:to|as) .*/, '')}</small>`}</td></tr>`;
   return why.length === 0 ? line : html`${line}<tr class="why ${edge}"><td colspan="${COLUMNS}">${why}</td></tr>`;
 }
 

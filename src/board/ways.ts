@@ -1,7 +1,7 @@
 import type { PciePath } from '../model/locality.ts';
 
 /** What a way between two devices passes. Pages, `top` and commands use these words; docs/locality.md explains them. */
-const WAYS: Readonly<Record<PciePath, string>> = {
+export const WAYS: Readonly<Record<PciePath, string>> = {
   PIX: 'through one PCIe switch',
   PXB: 'through several PCIe switches',
   PHB: 'through one host bridge',

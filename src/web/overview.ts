@@ -1,8 +1,8 @@
 import type { Board } from '../board/board.ts';
 import type { DeviceView } from '../board/device-view.ts';
 import type { Html } from '../board/html.ts';
-import { mapHtml } from '../board/map-html.ts';
 import { chipsHtml, podsHtml, problemsHtml, sayHtml, shownText, titleOf, unresolvedHtml } from '../board/overview-html.ts';
+import { pictureHtml } from '../board/places-html.ts';
 import { findingsOf, sentenceOf, worstOf } from '../board/summary.ts';
 import { TREND_POINTS, TREND_STEP_MS, type Trend } from '../board/trend.ts';
 import { type BoardView, filterText, parseView, viewOf, viewQuery } from '../board/view.ts';
@@ -72,7 +72,7 @@ export class OverviewPage {
     const board: Board = { ...this.#head, devices: [...this.#devices.values()] };
     const sections = viewOf(board, this.#view);
     this.#replace('say', sayHtml(board));
-    this.#replace('map', mapHtml(board));
+    this.#replace('map', pictureHtml(board, this.#view));
     this.#replace('pods', podsHtml(board));
     this.#replace('chips', chipsHtml(board, this.#view));
     this.#replace('problems', problemsHtml(board));

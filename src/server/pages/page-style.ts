@@ -161,17 +161,22 @@ tr.bad > :first-child { box-shadow: inset 4px 0 var(--bad-solid); } tr.warn > :f
 .two { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); align-items: start; gap: var(--gap); } .two .num { white-space: normal; } .stack { display: grid; grid-template-columns: minmax(0, 1fr); gap: var(--gap); }
 .facts { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .1rem 1rem; padding: .1rem .75rem .75rem; } .facts dt { color: var(--soft); } .facts dd { overflow-wrap: anywhere; }
 summary { padding: .55rem .75rem; cursor: pointer; font-weight: 650; } details > .charts { padding: 0 .75rem .75rem; } details[open] > summary { margin-bottom: .5rem; border-bottom: 1px solid var(--line); }
-.places { display: flex; flex-wrap: wrap; gap: .75rem; padding: 0 .75rem .75rem; } .place { display: flex; flex-wrap: wrap; align-content: start; gap: .5rem; padding: .5rem; border: 1px solid var(--edge); border-radius: 6px; } .place .place { border-style: dashed; } .place h3 { flex-basis: 100%; font-size: var(--small); } .place .chip { padding: .15rem .5rem; border: 1px solid var(--line); border-radius: 4px; background: var(--card); }
+.overview:has(.sockets) { grid-template: "map map" auto "pods table" 1fr / 27rem minmax(0, 1fr); }
+.sockets { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(34rem, 100%), 1fr)); gap: .75rem; padding: 0 .75rem .75rem; } .sockets .link { grid-column: 1 / -1; padding: 0 .25rem .15rem; border-bottom: 3px double var(--edge); }
+.socket { position: relative; display: flex; flex-wrap: wrap; align-content: start; gap: .5rem; padding: .5rem; background: var(--back); border: 1px solid var(--edge); border-radius: 6px; } .socket.joined::before { content: ""; position: absolute; left: 2rem; bottom: 100%; height: .75rem; border-left: 3px double var(--edge); }
+.socket h3 { display: flex; flex-basis: 100%; gap: .5rem; font-size: var(--text); font-weight: 650; } .way { margin-left: auto; font-size: var(--tiny); font-weight: 650; letter-spacing: .04em; color: var(--ink); }
+.box { display: grid; grid-template-columns: minmax(0, auto); align-content: start; gap: .35rem; padding: .35rem; background: var(--card); border: 1px dashed var(--edge); border-radius: 5px; max-width: 100%; } .box > p { display: flex; gap: .35rem; font-size: var(--tiny); } .box > div { display: flex; flex-wrap: wrap; gap: .35rem; } .box .tiles { display: flex; flex-wrap: wrap; align-content: start; gap: 5px; max-width: 100%; } .box .tile { width: 6.1rem; } .box .tile.many { width: 100%; }
+.ways { justify-content: flex-start; gap: .1rem 1.2rem; } .ways div { display: flex; gap: .35rem; } .ways dt { font-weight: 650; } .ways dd { color: var(--soft); }
 
 @media (max-width: 68rem) {
-  .overview { grid-template: "map" "table" "pods" / minmax(0, 1fr); } .two, .say { grid-template-columns: minmax(0, 1fr); }
+  .overview, .overview:has(.sockets) { grid-template: "map" "table" "pods" / minmax(0, 1fr); } .two, .say { grid-template-columns: minmax(0, 1fr); }
   .tiles { grid-template-columns: repeat(auto-fill, minmax(96px, 1fr)); } .answers { grid-template-columns: repeat(2, minmax(0, 1fr)); }
 }
 @media (max-width: 40rem) {
   :root { --gap: .75rem; --say: 1.1875rem; --title: 1.5rem; }
   .bar-top { flex-wrap: wrap; padding-top: .5rem; } .bar-top nav { order: 3; width: 100%; margin: 0 -.5rem; gap: 0; } .bar-top nav a { min-height: 40px; padding: .5rem; }
   .say { padding: .75rem .8rem; } .cmd code { flex: 1; } .cmd button { min-height: 44px; }
-  .tiles { grid-template-columns: repeat(4, minmax(0, 1fr)); gap: 5px; } .tile > a { padding-inline: 5px; } .tile .v { font-size: var(--lead); } .tile .v.word { font-size: var(--tiny); overflow-wrap: anywhere; }
+  .tiles { grid-template-columns: repeat(4, minmax(0, 1fr)); gap: 5px; } .tile > a { padding-inline: 5px; } .tile .v { font-size: var(--lead); } .tile .v.word { font-size: var(--tiny); overflow-wrap: anywhere; } .box .tile { width: 4.55rem; } .box .tile > a { padding-inline: 4px; } .box .tile .n { gap: .2rem; }
   .filter :is(input[type=search], select, button) { height: 40px; } .filter input[type=search] { flex-basis: 60%; } .filter label { order: 2; flex: 1 1 100%; } .filter select { width: 100%; } .filter label span { display: none; } .chips a { padding: .35rem 0; }
   .charts, .title, .lane { grid-template-columns: minmax(0, 1fr); } .stats { grid-template-columns: repeat(3, minmax(0, 1fr)); } .stat { padding: .5rem .6rem .7rem; border-left: 0; overflow: hidden; } .stat .bar { left: .6rem; width: calc(100% - 1.2rem); } .stat dd { font-size: var(--large); } .stat dd small { font-size: var(--small); } .stat dd + dd { overflow: hidden; text-overflow: ellipsis; }
   .answer { padding: .55rem .65rem; } .answer strong { font-size: 1.0625rem; } .lane > div:first-child { display: flex; flex-wrap: wrap; gap: 0 .6rem; padding-bottom: 0; } .lane > .plot { border-left: 0; } .draw { grid-template-columns: 52px minmax(0, 1fr); }

@@ -2,7 +2,6 @@ import type { ServerResponse } from 'node:http';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import type { Board } from '../../board/board.ts';
 import { type Html, html } from '../../board/html.ts';
-import { mapHtml } from '../../board/map-html.ts';
 import {
   filterHtml,
   podsHtml,
@@ -13,6 +12,7 @@ import {
   tableHtml,
   unresolvedHtml,
 } from '../../board/overview-html.ts';
+import { pictureHtml } from '../../board/places-html.ts';
 import { TREND_MS } from '../../board/trend.ts';
 import { durationText } from '../../board/units.ts';
 import { type BoardView, DEFAULT_VIEW, parseView, VIEW_PARAMETERS, viewOf, viewQuery } from '../../board/view.ts';
@@ -190,7 +190,7 @@ function overviewPage(board: Board | undefined, view: BoardView, trendOf: Trends
   const sections = viewOf(board, view);
   const body = html`<div id="say">${sayHtml(board)}</div>
 <div id="problems">${problemsHtml(board)}</div>
-<div class="overview"><div id="map">${mapHtml(board)}</div>
+<div class="overview"><div id="map">${pictureHtml(board, view)}</div>
 <section class="card" id="table" aria-label="Devices">${filterHtml(board, view)}
 <p id="shown" class="soft">${shownText(board.devices, sections)}</p>
 <div class="scroll">${tableHtml(sections, view, trendOf, frame.nowMs)}</div></section>
