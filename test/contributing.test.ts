@@ -12,7 +12,6 @@ const ENTRY_POINTS = [
   'server/access/password-worker.ts',
   'supervisor/probe-worker.ts',
   'supervisor/read-process.ts',
-  'web/charts.ts',
   'web/live.ts',
 ];
 
