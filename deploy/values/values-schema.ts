@@ -96,7 +96,7 @@ function plainSchema(config: Schema, families: readonly string[]): Schema {
       state: closed({ enabled: flag, hostPath: path }),
       nvidia: closed({ runtimeClassName: text, visibleDevices: flag, driverRoot: optionalPath }),
       dev: closed({ enabled: flag }),
-      kmsg: closed({ enabled: flag }),
+      kmsg: closed({ enabled: flag, resources: anything }),
       processes: closed({ enabled: flag }),
       nvme: closed({ smart: closed({ enabled: flag }) }),
       publish: closed({

@@ -165,6 +165,15 @@ It writes only what changed. On SIGTERM its conditions become Unknown; --withdra
     load: async () => (await import('./publish/publish.ts')).runPublish,
   },
   {
+    name: 'kernel-log',
+    summary: 'Read the kernel log for an agent that may not, and pass its records on by a socket.',
+    options: [{ flags: '--socket <path>', help: 'Socket to make. Only the user of this command can open it.' }],
+    notes: `A process of its own, which alone needs the right to read the log; give its socket to "serve" as --path.kmsg. It opens the log for each client,
+passes the records on as they are, and takes nothing from a client but the wish for more. docs/security.md says who may connect.`,
+    examples: ['device-agent kernel-log --socket=/run/device-agent/kernel-log.sock'],
+    load: async () => (await import('./kernel-log.ts')).runKernelLog,
+  },
+  {
     name: 'usage',
     summary: 'Report who used which devices for how long, and how long they stood idle. Most idle hours first.',
     formats: ['table', 'json', 'csv'],

@@ -17,6 +17,11 @@ export async function start(args: readonly string[]): Promise<void> {
   process.stderr.on('error', () => {});
   const format = versionRequest(args);
   if (format !== undefined) return await output.write(formatVersion(readVersion(), format));
+  if (args[0] === 'kernel-log') {
+    const { relay, relayRequest } = await import('./kernel-log.ts');
+    const asked = relayRequest(args, process.env);
+    if (asked !== undefined) return await leave((await relay(asked)).status, false);
+  }
   const { runCommandLine } = await import('./run.ts');
   const { status, isStuck = false } = await runCommandLine(args, process.env, output);
   await leave(status, isStuck);

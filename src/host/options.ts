@@ -7,7 +7,7 @@ export const pathOptions = {
   dev: stringOption('/dev', 'Where the device nodes are.'),
   kmsg: stringOption(
     'kmsg',
-    'The kernel log, in which drivers report errors, or a file in its format. A relative path begins at path.dev. Empty: the log is not read.',
+    'The kernel log, in which drivers report errors, the socket of "device-agent kernel-log", or a file in its format. A relative path begins at path.dev. Empty: the log is not read.',
   ),
   share: stringOption(
     '/usr/share',

@@ -175,6 +175,7 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
     [{ config: { web: { 'listen-address': ':1' } } }, 'Set the value port instead.'],
     [{ config: { web: { config: { file: '/x' } } } }, 'Set webConfig.secretName and webConfig.tls instead.'],
     [{ config: { state: { file: '' } } }, 'Set state.enabled and state.hostPath instead.'],
+    [{ config: { path: { kmsg: '/x' } }, kmsg: { enabled: true } }, 'kmsg.enabled sets the path'],
     [{ config: { probe: { nvidia: { 'nvml-library': '/x' } } }, nvidia: { driverRoot: '/y' } }, 'nvidia.driverRoot sets the path'],
     [{ extraEnv: [{ name: 'DEVICE_AGENT_WEB_LISTEN_ADDRESS', value: ':1' }] }, 'Set the value port instead.'],
     [{ extraArgs: ['--web.listen-address=:1'] }, 'Set the value port instead.'],
@@ -277,7 +278,12 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
     interface Agent {
       readonly hostPID?: boolean;
       readonly hostNetwork?: boolean;
-      readonly containers: readonly { readonly securityContext: object }[];
+      readonly containers: readonly {
+        readonly securityContext: object;
+        readonly volumeMounts: readonly { readonly name: string }[];
+        readonly env?: readonly object[];
+      }[];
+      readonly volumes: readonly object[];
     }
     const podOf = (values: object) => (manifestOf(rendered(values), 'DaemonSet').spec as { template: { spec: Agent } }).template.spec;
     const contextOf = (values: object) => podOf(values).containers[0]?.securityContext;
@@ -301,6 +307,34 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
       const { data } = manifestOf(manifests, 'ConfigMap');
       expect(parse(data?.['config.yaml'] ?? '')).toMatchObject({ probe: { nvme: { smart: true, 'smart-directory': '/logs' } } });
       expect(contextOf({ nvme: { smart: { enabled: true } } })).toEqual({ runAsUser: 0, readOnlyRootFilesystem: true, privileged: true });
+    });
+
+    it('is nothing for the kernel log: a container of its own reads it, with /dev/kmsg and one socket', () => {
+      const pod = podOf({ kmsg: { enabled: true } });
+      const [agent, reader, ...others] = pod.containers;
+      expect([agent?.securityContext, others]).toEqual([least, []]);
+      expect(reader).toMatchObject({
+        ...{ name: 'kernel-log', args: ['kernel-log', '--socket=/run/kernel-log/socket'] },
+        resources: { requests: { memory: '56Mi' }, limits: { memory: '128Mi' } },
+      });
+      expect(reader?.securityContext).toEqual({ runAsUser: 0, readOnlyRootFilesystem: true, privileged: true });
+      expect(Object.keys(reader ?? {}).sort()).toEqual(
+        ['args', 'image', 'imagePullPolicy', 'name', 'resources', 'securityContext', 'volumeMounts'].sort(),
+      );
+      expect(reader?.volumeMounts).toEqual([
+        { name: 'kmsg', mountPath: '/dev/kmsg', readOnly: true },
+        { name: 'kernel-log', mountPath: '/run/kernel-log' },
+      ]);
+      expect(agent?.volumeMounts).toContainEqual({ name: 'kernel-log', mountPath: '/run/kernel-log', readOnly: true });
+      expect(agent?.volumeMounts.map(({ name }) => name)).not.toContain('kmsg');
+      expect(pod.volumes).toEqual(
+        expect.arrayContaining([
+          { name: 'kmsg', hostPath: { path: '/dev/kmsg', type: 'CharDevice' } },
+          { name: 'kernel-log', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } },
+        ]),
+      );
+      expect(agent?.env).toContainEqual({ name: 'DEVICE_AGENT_PATH_KMSG', value: '/run/kernel-log/socket' });
+      expect(podOf({}).containers).toHaveLength(1);
     });
 
     it('is the network of the host for SR-IOV functions', () => {

@@ -1,7 +1,10 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { family as nvidia } from '../../src/probes/nvidia/index.ts';
+import { PROGRAM } from '../support/program.ts';
 import { seriesValue } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
 
@@ -14,7 +17,7 @@ const log = (): string => join(node.root, 'kernel.log');
 const say = (text: string): void => appendFileSync(log(), `4,${sequence++},${sequence * 1_000_000},-;NVRM: ${text}\n`);
 const addressOf = (gpu: number): string => `0008:${String(gpu + 1).padStart(2, '0')}:00`;
 
-async function start() {
+async function start(kmsg = log) {
   node = new ServedNode({
     family: nvidia,
     counts: { nvidia: 3 },
@@ -26,7 +29,7 @@ async function start() {
   writeFileSync(log(), '');
   await node.kubelet.start();
   await node.manager.start();
-  return await node.startAgent([`--path.kmsg=${log()}`]);
+  return await node.startAgent([`--path.kmsg=${kmsg()}`]);
 }
 
 afterEach(async () => {
@@ -73,5 +76,46 @@ describe('an Xid in the kernel log', () => {
       node.lists.flatMap(({ devices }) => Object.values(devices)),
       'at no moment',
     ).not.toContain('Unhealthy');
+  });
+});
+
+describe('an Xid in a log that a process of its own reads', () => {
+  let reader: ChildProcess | undefined;
+  const socket = (): string => join(node.root, 'kernel-log.sock');
+  const startReader = (): void => {
+    reader = spawn(process.execPath, [PROGRAM, 'kernel-log', `--socket=${socket()}`, `--path.kmsg=${log()}`], { stdio: 'ignore' });
+  };
+  const endReader = async (): Promise<void> => {
+    if (reader === undefined) return;
+    const exited = once(reader, 'exit');
+    reader.kill('SIGKILL');
+    await exited;
+    reader = undefined;
+  };
+  afterEach(endReader);
+
+  it('counts once over an end of that process, which leaves the fault and makes the log a check that is not made', async () => {
+    const agent = await start(socket);
+    const unchecked = (page: string, reason: string): boolean =>
+      seriesValue(page, 'device_agent_checks_disabled', { family: 'nvidia', check: 'kernel-log', reason }) === 1;
+    await agent.until('no reader', (page) => unchecked(page, 'kmsg-missing'));
+    startReader();
+    await agent.until('a reader', (page) => !page.includes('check="kernel-log"'));
+    const ids = Object.keys(node.list()).sort();
+    const count = (page: string, xid: string) => seriesValue(page, 'device_nvidia_xid_errors_total', { device: ids[1] as string, xid });
+
+    say(`Xid (PCI:${addressOf(1)}): 119, pid=77, name=train, Timeout after 6s of waiting for RPC response from GPU1 GSP!`);
+    await agent.until('counted', (page) => count(page, '119') === 1);
+    await expect.poll(() => node.list()[ids[1] as string], WAIT).toBe('Unhealthy');
+
+    await endReader();
+    await agent.until('the end of the reader', (page) => unchecked(page, 'kmsg-failed'));
+    expect(node.list()[ids[1] as string]).toBe('Unhealthy');
+    say(`Xid (PCI:${addressOf(1)}): 31, pid=77, name=train, MMU Fault`);
+    startReader();
+    const page = await agent.until('counted, too', (text) => count(text, '31') === 1);
+    expect(count(page, '119')).toBe(1);
+    await agent.until('a reader again', (text) => !text.includes('check="kernel-log"'));
+    expect(node.list()[ids[1] as string]).toBe('Unhealthy');
   });
 });

@@ -3,6 +3,7 @@ import type { DeviceFamily } from '../../src/probes/family.ts';
 import { type Manifest, manifestOf } from './chart.ts';
 
 interface Container {
+  readonly name: string;
   readonly securityContext: {
     readonly privileged?: boolean;
     readonly capabilities?: { readonly drop: readonly string[]; readonly add?: readonly string[] };
@@ -24,7 +25,7 @@ export function hasPart(part: HostPart, manifests: readonly Manifest[]): boolean
   const mounts = (path: string): boolean => spec.volumes.some(({ hostPath }) => hostPath?.path === path);
   const parts: Readonly<Record<HostPart, boolean>> = {
     'device-nodes': mounts('/dev'),
-    'kernel-log': privileged && mounts('/dev/kmsg'),
+    'kernel-log': spec.containers.some(({ name, securityContext }) => name === 'kernel-log' && securityContext.privileged === true),
     'process-files': ['SYS_PTRACE', 'DAC_READ_SEARCH'].every((name) => capabilities?.add?.includes(name) === true),
     'process-ids': spec.hostPID === true,
     network: spec.hostNetwork === true,
@@ -93,7 +94,8 @@ export function withPrivileges(
   const part = `${TITLE}
 This part is generated from the pods that the chart makes with each of \`deploy/chart/presets\`. All of them run as UID 0 with a read-only root file
 system and without a token of the API server. Those without the right **privileged** drop all capabilities but the named ones. All read ${listed(common.readOnly)} of the host, and write ${listed(common.writable)}. \`publish\` adds a second
-pod on each node, which has a token, no capability, and only \`/var/lib/device-agent\`, read-only ([rights](publish.md#rights)).
+pod on each node, which has a token, no capability, and only \`/var/lib/device-agent\`, read-only ([rights](publish.md#rights)). \`kernel-log\` adds a
+second container, which is privileged and has only \`/dev/kmsg\`, read-only ([why](#the-reader-of-the-kernel-log)).
 
 | Preset | Rights | Namespaces of the host | Further paths, read-only | Further paths, writable |
 |---|---|---|---|---|

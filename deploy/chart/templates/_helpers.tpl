@@ -68,7 +68,7 @@ clients may address an agent. */}}
 {{/* What the container may do: the least that works, what the values of the chart add, and the value `securityContext`. */}}
 {{- define "device-agent.securityContext" -}}
 {{- $context := dict "runAsUser" 0 "readOnlyRootFilesystem" true -}}
-{{- if or .Values.kmsg.enabled .Values.nvme.smart.enabled (dig "privileged" false .Values.securityContext) -}}
+{{- if or .Values.nvme.smart.enabled (dig "privileged" false .Values.securityContext) -}}
 {{- $_ := set $context "privileged" true -}}
 {{- else -}}
 {{- $capabilities := dict "drop" (list "ALL") -}}
@@ -163,6 +163,7 @@ seccompProfile: { type: RuntimeDefault }
   "state.file" "the publisher and the commands need the directory, too. Set state.enabled and state.hostPath instead."
 -}}
 {{- if .Values.nvidia.driverRoot -}}{{- $_ := set $owned "probe.nvidia.nvml-library" "nvidia.driverRoot sets the path of the library. Remove one of the two." -}}{{- end -}}
+{{- if .Values.kmsg.enabled -}}{{- $_ := set $owned "path.kmsg" "kmsg.enabled sets the path. Remove one of the two." -}}{{- end -}}
 {{- range $key, $why := $owned -}}
 {{- $at := $.Values.config -}}
 {{- $isSet := true -}}
@@ -230,6 +231,10 @@ seccompProfile: { type: RuntimeDefault }
 - name: DEVICE_AGENT_PATH_DEV
   value: /host/dev
 {{- end }}
+{{- if .Values.kmsg.enabled }}
+- name: DEVICE_AGENT_PATH_KMSG
+  value: /run/kernel-log/socket
+{{- end }}
 {{- if not .Values.state.enabled }}
 - name: DEVICE_AGENT_STATE_FILE
   value: ""
@@ -272,7 +277,7 @@ seccompProfile: { type: RuntimeDefault }
 - { name: web, mountPath: /etc/device-agent-web, readOnly: true }
 {{- end }}
 {{- if .Values.kmsg.enabled }}
-- { name: kmsg, mountPath: /dev/kmsg, readOnly: true }
+- { name: kernel-log, mountPath: /run/kernel-log, readOnly: true }
 {{- end }}
 {{- if .Values.nvidia.driverRoot }}
 - { name: nvidia-driver, mountPath: /usr/local/nvidia, readOnly: true }
@@ -331,6 +336,9 @@ seccompProfile: { type: RuntimeDefault }
 {{- if .Values.kmsg.enabled }}
 - name: kmsg
   hostPath: { path: /dev/kmsg, type: CharDevice }
+# The socket by which the agent asks the container kernel-log.
+- name: kernel-log
+  emptyDir: { medium: Memory, sizeLimit: 1Mi }
 {{- end }}
 {{- with .Values.nvidia.driverRoot }}
 - name: nvidia-driver

@@ -6,23 +6,25 @@ export const kmsgProblems = [
   {
     code: 'kmsg-missing',
     meaning: 'There is no kernel log at the configured path, so the agent misses errors that drivers only log.',
-    remedy: "Mount the host's /dev/kmsg read-only into the agent (kmsg.enabled in the values of the chart), or correct the path.",
+    remedy:
+      'Run the container that reads the log for the agent (kmsg.enabled in the values of the chart). Without the chart, correct the path, or start "device-agent kernel-log".',
   },
   {
     code: 'kmsg-denied',
     meaning: 'The agent may not read the kernel log, so it misses errors that drivers only log.',
     remedy:
-      'Give the agent access to the device /dev/kmsg (kmsg.enabled in the values of the chart) and, if kernel.dmesg_restrict is 1, the capability SYSLOG.',
+      'Run the container that reads the log for the agent (kmsg.enabled in the values of the chart). A service needs access to the device /dev/kmsg and, if kernel.dmesg_restrict is 1, the capability SYSLOG.',
   },
   {
     code: 'kmsg-not-a-log',
-    meaning: 'The configured path is neither the kernel log nor a regular file.',
-    remedy: 'Use /dev/kmsg of the host. Some container runtimes replace it with a terminal or an empty directory.',
+    meaning: 'The configured path is neither the kernel log, nor a regular file, nor the socket of "device-agent kernel-log".',
+    remedy: 'Use /dev/kmsg of the host, or that socket. Some container runtimes replace the device with a terminal or an empty directory.',
   },
   {
     code: 'kmsg-failed',
     meaning: 'Reading the kernel log failed.',
-    remedy: 'The agent tries again by itself. If the problem persists, search dmesg on the node for storage errors.',
+    remedy:
+      'The agent tries again by itself. If the problem persists, read the log of the container kernel-log, and search dmesg on the node for storage errors.',
   },
   {
     code: 'kmsg-malformed',
@@ -54,12 +56,25 @@ const CODES: Readonly<Record<string, KmsgProblemCode>> = {
   EPERM: 'kmsg-denied',
   EISDIR: 'kmsg-not-a-log',
   ENOTKMSG: 'kmsg-not-a-log',
+  EPROTO: 'kmsg-not-a-log',
 };
 
 const TEXTS: Readonly<Record<string, string>> = {
   EISDIR: 'is a directory',
-  ENOTKMSG: 'is a device, pipe or socket other than the kernel log',
+  ENOTKMSG: 'is a device or pipe other than the kernel log',
+  EPROTO: 'does not answer as "device-agent kernel-log" does',
+  ETIMEDOUT: 'does not answer in time',
+  ECONNREFUSED: 'has nobody who answers: "device-agent kernel-log" has ended',
+  ECONNRESET: 'was closed by "device-agent kernel-log"',
+  ENOSYS: 'is a socket, and the module koffi, which the agent needs for it, does not load',
+  ESTALE: 'holds another log than before',
 };
+
+/** `isTold`: by the process that reads the log for this one. */
+export interface ReadFailure {
+  readonly errno: string;
+  readonly isTold: boolean;
+}
 
 /** The need of a family that reads the log. */
 export const kernelLogNeed: HostNeed = {
@@ -68,7 +83,9 @@ export const kernelLogNeed: HostNeed = {
   problems: kmsgProblems.map(({ code }) => code),
 };
 
-/** The problem for an errno name. `ENOTKMSG` is not from the system: the path is neither the log nor a file. */
-export function kmsgProblem(path: string, errno: string): Problem {
-  return { code: CODES[errno] ?? 'kmsg-failed', message: `${path} ${TEXTS[errno] ?? `cannot be read: ${errno}`}` };
+/** The problem for an errno name. */
+export function kmsgProblem(path: string, { errno, isTold }: ReadFailure): Problem {
+  const code = CODES[errno] ?? 'kmsg-failed';
+  if (isTold) return { code, message: `"device-agent kernel-log" at ${path} cannot read the log: ${errno}` };
+  return { code, message: `${path} ${TEXTS[errno] ?? `cannot be read: ${errno}`}` };
 }

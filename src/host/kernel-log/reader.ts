@@ -1,11 +1,13 @@
-import { closeSync, constants, openSync, readFileSync, readSync, type Stats, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import type { Problem } from '../../model/collection.ts';
 import type { Observe } from '../../model/observation.ts';
 import { atEach, type Clock } from '../clock.ts';
 import { errnoName } from '../fs/tree.ts';
 import { capturedError } from '../recorded/replayed-tree.ts';
-import { kmsgProblem } from './problems.ts';
+import { kmsgProblem, type ReadFailure } from './problems.ts';
 import { type KmsgRecord, parseKmsgRecord, recordsIn } from './record.ts';
+import { RelayedLog } from './relayed-log.ts';
+import { DeviceLog, isKernelLog, type LogSource, notALog } from './source.ts';
 
 export interface KmsgMessage extends KmsgRecord {
   /**
@@ -18,7 +20,7 @@ export interface KmsgMessage extends KmsgRecord {
 }
 
 export interface KmsgOptions {
-  /** `/dev/kmsg`, or a regular file in its format to which records are appended. */
+  /** `/dev/kmsg`, a regular file in its format to which records are appended, or the socket of a process that passes the log on. */
   readonly path: string;
   readonly clock: Clock;
   /** Wall clock of the machine's boot, see `parseBootTimeMs`. */
@@ -54,14 +56,8 @@ export interface KmsgReader {
 
 /** Poll interval. Polling is needed because inotify reports no events for a character device. */
 const POLL_MS = 1_000;
-/** The kernel's limit for one record with its header. With a smaller buffer the read fails with EINVAL. */
-const RECORD_BYTES = 8_192;
 /** Limit of records per poll. A full ring buffer of the largest usual size, 16 MiB, has fewer records. */
 const RECORDS_PER_POLL = 160_000;
-/** Limit of consecutive EINVAL failures. Records that are too large occur one at a time, so more failures mean that it is no kernel log. */
-const REFUSALS_IN_A_ROW = 64;
-/** `/dev/kmsg` is character device 1:11. Linux Documentation/admin-guide/devices.txt. */
-const KMSG = { major: 1, minor: 11 };
 
 export function openKmsg(options: KmsgOptions): KmsgReader {
   return new Reader(options);
@@ -69,13 +65,15 @@ export function openKmsg(options: KmsgOptions): KmsgReader {
 
 class Reader implements KmsgReader {
   readonly #options: KmsgOptions;
-  /** Descriptor of the device while it is open. */
-  #fd: number | undefined;
+  /** The device or the socket while it is open. */
+  #source: LogSource | undefined;
+  /** The number of the latest record since the source was opened. */
+  #openSeq: number | undefined;
   /** Complete lines of the file that were already delivered. */
   #givenText = '';
   #lastSeq: number | undefined;
   #isLive = false;
-  #errno: string | undefined;
+  #failure: ReadFailure | undefined;
   #records = 0;
   #lost = 0;
   #malformed = 0;
@@ -86,19 +84,13 @@ class Reader implements KmsgReader {
   }
 
   poll(): void {
-    try {
-      // Checks the type first, because opening a terminal or a watchdog device has side effects.
-      const stats = statSync(this.#options.path);
-      if (isKernelLog(stats)) this.#readDevice();
-      else if (stats.isFile()) this.#readFile();
-      else throw Object.assign(new Error(), { code: stats.isDirectory() ? 'EISDIR' : 'ENOTKMSG' });
-      this.#errno = undefined;
-      this.#options.observe?.({ kind: 'file', path: this.#options.path, bytes: new Uint8Array() });
-    } catch (error) {
-      this.#errno = errnoName(error);
-      this.#options.observe?.({ kind: 'error', path: this.#options.path, errno: this.#errno });
-      this.#closeDevice();
-    }
+    const hadSource = this.#source !== undefined;
+    this.#failure = this.#read();
+    // A process that passes the log on was replaced; the next one may be there already.
+    if (hadSource && this.#source === undefined && this.#failure !== undefined) this.#failure = this.#read();
+    const { path, observe } = this.#options;
+    if (this.#failure === undefined) observe?.({ kind: 'file', path, bytes: new Uint8Array() });
+    else observe?.({ kind: 'error', path, errno: this.#failure.errno });
   }
 
   follow(onPoll?: () => void): () => void {
@@ -123,43 +115,56 @@ class Reader implements KmsgReader {
 
   close(): void {
     this.#stop();
-    this.#closeDevice();
+    this.#closeSource();
   }
 
   #problem(): Problem | undefined {
     const { path } = this.#options;
-    if (this.#errno !== undefined) return kmsgProblem(path, this.#errno);
+    if (this.#failure !== undefined) return kmsgProblem(path, this.#failure);
     if (this.#records > 0 || this.#malformed === 0) return undefined;
     return { code: 'kmsg-malformed', message: `${path} holds no record of the kernel log` };
   }
 
-  /**
-   * One read returns one record, the oldest first; EAGAIN means that there are no more. After a reopen the device starts at its oldest
-   * record again, and the sequence numbers show which records were already delivered. Calls are synchronous and use O_NONBLOCK:
-   * otherwise a read would block a thread and keep the process from ending.
-   */
-  #readDevice(): void {
-    this.#fd ??= openSync(this.#options.path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
-    const givenThrough = this.#lastSeq ?? -1;
-    const buffer = Buffer.allocUnsafe(RECORD_BYTES);
-    let refused = 0;
-    for (let count = 0; count < RECORDS_PER_POLL && this.#fd !== undefined; count += 1) {
-      try {
-        const length = readSync(this.#fd, buffer, 0, buffer.length, null);
-        refused = 0;
-        this.#take(buffer.toString('utf8', 0, length), givenThrough);
-      } catch (error) {
-        const errno = errnoName(error);
-        if (errno === 'EAGAIN') {
-          this.#isLive = true;
-          return;
-        }
-        // EPIPE: the record was overwritten. EINVAL: the record is larger than the buffer. In both cases the next read returns an
-        // existing record, and its sequence number shows how many were lost.
-        refused = errno === 'EINVAL' ? refused + 1 : 0;
-        if ((errno !== 'EPIPE' && errno !== 'EINVAL' && errno !== 'EINTR') || refused > REFUSALS_IN_A_ROW) throw error;
-      }
+  #read(): ReadFailure | undefined {
+    try {
+      const stats = statSync(this.#options.path);
+      if (stats.isFile()) this.#readFile();
+      else if (isKernelLog(stats)) return this.#readSource(() => new DeviceLog(this.#options.path));
+      else if (stats.isSocket()) return this.#readSource(() => new RelayedLog(this.#options.path));
+      else throw notALog(stats);
+      return undefined;
+    } catch (error) {
+      this.#closeSource();
+      return { errno: errnoName(error), isTold: (error as { isTold?: boolean }).isTold === true };
     }
+  }
+
+  #readSource(open: () => LogSource): ReadFailure | undefined {
+    this.#source ??= open();
+    const source = this.#source;
+    source.begin?.();
+    const givenThrough = this.#lastSeq ?? -1;
+    for (let count = 0; count < RECORDS_PER_POLL && this.#source !== undefined; count += 1) {
+      const next = source.next();
+      if (next === 'late') return { errno: 'ETIMEDOUT', isTold: false };
+      if (next === 'end') {
+        this.#isLive = true;
+        return this.#isAnotherLog() ? { errno: 'ESTALE', isTold: false } : undefined;
+      }
+      this.#take(next.toString('utf8'), givenThrough);
+    }
+    return undefined;
+  }
+
+  /**
+   * An opened log begins with its oldest record and so has the numbers that were given, unless it is another one. Without this look, all of its
+   * records would pass for known ones. The next poll reads it as a new log.
+   */
+  #isAnotherLog(): boolean {
+    if (this.#openSeq === undefined || this.#lastSeq === undefined || this.#openSeq >= this.#lastSeq) return false;
+    this.#lastSeq = undefined;
+    this.#closeSource();
+    return true;
   }
 
   /** Reads the file from its begin and delivers the lines that were not delivered before. Other content counts as a new log. */
@@ -184,6 +189,7 @@ class Reader implements KmsgReader {
       this.#malformed += 1;
       return;
     }
+    this.#openSeq = record.seq;
     if (record.seq <= givenThrough) return;
     this.#options.observe?.({ kind: 'kernel-log', path: this.#options.path, text });
     this.#records += 1;
@@ -191,7 +197,7 @@ class Reader implements KmsgReader {
     const missing = this.#lastSeq === undefined ? 0 : Math.max(0, record.seq - this.#lastSeq - 1);
     this.#lastSeq = record.seq;
     this.#lost += missing;
-    if (missing > 0 && (this.#isLive || this.#fd !== undefined)) this.#options.onLost?.();
+    if (missing > 0 && (this.#isLive || this.#source !== undefined)) this.#options.onLost?.();
     const timeMs = this.#timeOf(record);
     this.#options.onRecord({ ...record, live: this.#isLive, ...(timeMs !== undefined && { timeMs }) });
   }
@@ -202,14 +208,11 @@ class Reader implements KmsgReader {
     return bootTimeMs === undefined ? undefined : Math.min(clock.now(), bootTimeMs + Math.floor(timeUsec / 1_000));
   }
 
-  #closeDevice(): void {
-    if (this.#fd !== undefined) closeSync(this.#fd);
-    this.#fd = undefined;
+  /** What was logged until the source is open again comes late: its time is not now, and another process may have its PID. */
+  #closeSource(): void {
+    this.#source?.close();
+    if (this.#source !== undefined) this.#isLive = false;
+    this.#source = undefined;
+    this.#openSeq = undefined;
   }
-}
-
-function isKernelLog(stats: Stats): boolean {
-  const major = (stats.rdev >> 8) & 0xfff;
-  const minor = (stats.rdev & 0xff) | ((stats.rdev >> 12) & 0xfff00);
-  return stats.isCharacterDevice() && major === KMSG.major && minor === KMSG.minor;
 }

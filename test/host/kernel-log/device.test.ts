@@ -69,7 +69,8 @@ describe.skipIf(unreadable !== undefined)(
       reader.follow();
       parentPort.postMessage(records);`;
       const stdin = { contents, resolveDir: process.cwd() };
-      const bundle = await build({ stdin, bundle: true, platform: 'node', format: 'cjs', write: false });
+      const logOverride = { 'empty-import-meta': 'silent' } as const;
+      const bundle = await build({ stdin, bundle: true, platform: 'node', format: 'cjs', write: false, logOverride });
       const worker = new Worker(bundle.outputFiles[0]?.text ?? '', { eval: true });
       const ended = new Promise((resolve, reject) => {
         worker.once('exit', resolve);
