@@ -39,7 +39,7 @@ describe('the search of the kernel log', () => {
   it.each([
     ['absent', /cannot be read: ENOENT/],
     ['', /is a directory/],
-    ['pipe', /is a device, pipe or socket other than the kernel log/],
+    ['pipe', /is a device or pipe other than the kernel log/],
   ])('says why a log at "%s" gives no lines', async (name, problem) => {
     if (name === 'pipe') execFileSync('mkfifo', [join(root, 'pipe')]);
     expect(await log(join(root, name)).linesOf(marks)).toEqual({ lines: [], problem: expect.stringMatching(problem) });
