@@ -230,11 +230,12 @@ function fatalFindings(fatal: number, linked?: LinkedFatal): Finding[] {
   const own = linked === undefined ? fatal : Math.min(fatal, linked.own);
   const message = `${fatal} fatal errors since the driver was loaded`;
   const reasonOf = (count: number) => (count > 0 ? 'FatalErrors' : 'NoFatalErrors');
-  const ofOther = linked !== undefined && own === 0 && {
-    message: `${message} on the linked cards together: the source is ${linked.source}`,
-    causedBy: linked.source,
-    remedy: 'restart-workload' as const,
-  };
+  const ofOther = linked !== undefined &&
+    own === 0 && {
+      message: `${message} on the linked cards together: the source is ${linked.source}`,
+      causedBy: linked.source,
+      remedy: 'restart-workload' as const,
+    };
   return [
     raise(RasFatal, reasonOf(own), { level: -own, message: `${own} fatal errors since the driver was loaded` }),
     raise(FatalErrorRecorded, reasonOf(fatal), { status: fatal > 0, message, ...(fatal > 0 && ofOther) }),
