@@ -27,6 +27,8 @@ export function forgedNames(at: string): Readonly<Record<string, string>> {
     'driver and device, line break': `xe:\n${wedged}\ni915 ${at}: [drm] device wedged, needs recovery`,
     'start of a driver': `[drm] Initialized xe 1.1.0 for ${at} on minor 0`,
     'port of the device': `pcieport ${at}: AER: Uncorrectable (Fatal) error message received from ${at}`,
+    'severity of a report of the firmware': '{1}[Hardware Error]:  Error 0, type: fatal',
+    'function of a report of the firmware': `{1}[Hardware Error]:   device_id: ${at}`,
     drive: `nvme nvme0: controller is down; will reset: CSTS=0xffffffff`,
     'address of the device': at,
   };

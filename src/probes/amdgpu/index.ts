@@ -11,6 +11,7 @@ import { addressOfId, idsOfClaim, idsOfGraphicsNode, idsWhere } from '../kit/ids
 import { knownLine, logMetric } from '../kit/log-row.ts';
 import { nodeAccess } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
+import { pcieLogRows } from '../kit/pcie/log.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { notStarted } from '../kit/pcie/unstarted.ts';
 import { sensorProblems } from '../kit/temperature.ts';
@@ -122,6 +123,6 @@ export const family = defineFamily({
       texts: ['product_name', 'vbios_version', 'mem_info_vram_vendor', 'pci.ids'],
       binary: ['gpu_metrics', 'xcp_metrics'],
     },
-    kernelPrograms: knownLine(logRows),
+    kernelPrograms: knownLine([...logRows, ...pcieLogRows]),
   },
 });

@@ -12,6 +12,7 @@ import { LastIdentities } from '../kit/identities.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
+import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { startFailed, UnstartedCards } from '../kit/pcie/unstarted.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { parseCount } from '../kit/text.ts';
@@ -72,7 +73,7 @@ export class AmdgpuProbe implements Probe {
         vendor: 'AMD',
       }),
     });
-    this.#log = new RowLog(host, logRows, Object.values(logConditions));
+    this.#log = new RowLog(host, [...logRows, ...pcieLogRows], [...Object.values(logConditions), ...pcieLogConditions]);
     this.#database = new PciDatabase(host, ATI.slice(2));
     this.#processes = new ProcessReader(host, options['processes-per-search']);
   }

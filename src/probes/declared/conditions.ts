@@ -6,6 +6,7 @@ import { measured, shared } from '../../model/shared-metrics.ts';
 import { hwmonCondition, hwmonMetrics } from '../kit/hwmon.ts';
 import { counterOf, type LogRow, logCondition, logGrowth, logMetric } from '../kit/log-row.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
+import { pcieLogRows } from '../kit/pcie/log.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { fill, plain } from '../kit/template.ts';
 import type { Declaration, DeclaredCondition, DeclaredReading, DeclaredSource } from './declaration.ts';
@@ -35,7 +36,7 @@ export function metricsOf(declaration: Declaration): readonly MetricSpec[] {
   });
   const taken = new Set(own.map(({ name }) => name));
   const ofTraits = [
-    ...(logRowsOf(declaration).some((row) => counterOf(row) !== undefined) ? [logMetric] : []),
+    ...(allRowsOf(declaration).some((row) => counterOf(row) !== undefined) ? [logMetric] : []),
     ...(declaration.hwmon === true ? Object.values(hwmonMetrics) : []),
     ...(declaration.pcie === true ? pcieMetrics : []),
   ];
@@ -102,6 +103,12 @@ export function logRowsOf({ lines = [], conditions = [] }: Declaration): readonl
     };
   });
 }
+
+/** With those of its traits. */
+export const allRowsOf = (declaration: Declaration): readonly LogRow[] => [
+  ...logRowsOf(declaration),
+  ...(declaration.pcie === true ? pcieLogRows : []),
+];
 
 /** The form of a line: `{word}` is one word, `#` a number, `*` any characters. Each has a bound, and the check of a declaration allows few. */
 function lineForm(text: string): RegExp {

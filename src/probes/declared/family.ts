@@ -10,7 +10,7 @@ import type { DeviceFamily } from '../family.ts';
 import { knownLine } from '../kit/log-row.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 import { fill, type Words } from '../kit/template.ts';
-import { conditionsOf, logRowsOf, metricsOf, problems } from './conditions.ts';
+import { allRowsOf, conditionsOf, logRowsOf, metricsOf, problems } from './conditions.ts';
 import type { Declaration, DeclaredResource, DeclaredSource, Fact } from './declaration.ts';
 import { presenceOf } from './discover.ts';
 import { capturesOf } from './glob.ts';
@@ -121,7 +121,7 @@ const COMMAND_PATH = /^(.+)-path$/;
 export function familyOf(declared: DeclaredFamily): DeviceFamily {
   const { origin, declaration } = declared;
   const { family, summary, proven, resources = [], enabled = true } = declaration;
-  const lines = logRowsOf(declaration);
+  const [lines, all] = [logRowsOf(declaration), allRowsOf(declaration)];
   return {
     name: family,
     summary: summary.replace(/\.$/, ''),
@@ -132,12 +132,12 @@ export function familyOf(declared: DeclaredFamily): DeviceFamily {
     kinds: [...new Set(declaration.devices.map(({ kind }) => kind))],
     metrics: metricsOf(declaration),
     conditions: conditionsOf(declaration),
-    problems: lines.length === 0 ? problems : [...problems, ...logProblems],
-    ...(lines.length === 0 ? {} : { logRows: lines, needs: [kernelLogNeed] }),
+    problems: all.length === 0 ? problems : [...problems, ...logProblems],
+    ...(all.length === 0 ? {} : { logRows: lines, needs: [kernelLogNeed] }),
     isPresent: presenceOf(declaration, existsSync),
     signs: signsOf(declaration),
     options: optionsOf(declaration),
-    known: { ...knownTextOf(declaration), ...(lines.length > 0 && { kernelPrograms: knownLine(lines) }) },
+    known: { ...knownTextOf(declaration), ...(all.length > 0 && { kernelPrograms: knownLine(all) }) },
     createProbe: (host, options) => {
       const given = options as unknown as DeclaredOptions & Readonly<Record<string, unknown>>;
       return new DeclaredProbe(host, declaration, given, pathsIn(given));

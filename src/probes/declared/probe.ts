@@ -14,7 +14,7 @@ import { PcieReader, type PcieSample, pcieReadings } from '../kit/pcie/pcie.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { CredibleLimits, overTemperature } from '../kit/temperature.ts';
 import { fill, plain } from '../kit/template.ts';
-import { conditionsOf, findingsOf, logRowsOf, type problems, sharedMetric, sourceOf } from './conditions.ts';
+import { allRowsOf, conditionsOf, findingsOf, type problems, sharedMetric, sourceOf } from './conditions.ts';
 import type { Declaration, DeclaredDevices, DeclaredSource } from './declaration.ts';
 import { discover, type KnownDevice, MOST_DEVICES, readDevice } from './discover.ts';
 import { CommandRows } from './rows.ts';
@@ -48,7 +48,7 @@ export class DeclaredProbe implements Probe {
   readonly #options: DeclaredOptions;
   readonly #commands: CommandRows;
   readonly #reader: SourceReader;
-  /** Absent when the family declares no lines. */
+  /** Absent when the family declares neither lines nor a PCIe link. */
   readonly #log: RowLog | undefined;
   readonly #pacer = new Pacer();
   #pace: Pace = { nowMs: 0, graceMs: 0 };
@@ -62,7 +62,7 @@ export class DeclaredProbe implements Probe {
     this.#options = options;
     this.#commands = new CommandRows(host, declaration.commands ?? {}, paths);
     this.#reader = new SourceReader(host, this.#commands);
-    const lines = logRowsOf(declaration);
+    const lines = allRowsOf(declaration);
     if (lines.length > 0) this.#log = new RowLog(host, lines, conditionsOf(declaration));
   }
 

@@ -11,6 +11,7 @@ import { fileProblems } from '../kit/device-files.ts';
 import { addressOfId } from '../kit/ids.ts';
 import { knownLine, type LogRow, logCondition, logMetric } from '../kit/log-row.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
+import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { sensorProblems } from '../kit/temperature.ts';
 import { BOARDS } from './board.ts';
 import { allConditions } from './conditions.ts';
@@ -223,11 +224,12 @@ export const family = defineFamily({
     { vendor: '0x8086', classes: ['12'], devices: ['0x09c4', '0x0b2b', '0x0b30', '0xbcce'], what: 'Intel FPGA card' },
   ],
   options,
-  createProbe: (host, values) => createFpgaProbe(host, values, logRows, Object.values(logConditions)),
+  createProbe: (host, values) =>
+    createFpgaProbe(host, values, [...logRows, ...pcieLogRows], [...Object.values(logConditions), ...pcieLogConditions]),
   resolve,
   access,
   known: {
-    kernelPrograms: knownLine(logRows),
+    kernelPrograms: knownLine([...logRows, ...pcieLogRows]),
     // Sensors of the cards' controllers.
     formats: ['d5005bmc', 'n3000bmc', 'n5010bmc', 'n6000bmc', 'c6100bmc'],
     files: {

@@ -8,6 +8,7 @@ import { dranetNames, isClaimed, isNetworkDriver, ownAddress } from '../kit/netw
 import { nicLogRows } from '../kit/network-drivers.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
+import { pcieLogRows } from '../kit/pcie/log.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { conditions } from './conditions.ts';
 import { options, problems } from './declaration.ts';
@@ -65,7 +66,7 @@ export const family = defineFamily({
   // The uverbs, umad, issm and connection manager nodes. RoCE ports have no issm node.
   access: (device) => nodeAccess(device, SRIOV_VARIABLE),
   known: {
-    kernelPrograms: knownLine(nicLogRows),
+    kernelPrograms: knownLine([...nicLogRows, ...pcieLogRows]),
     files: {
       values: namesIn(`
         counters/* counters_ext/* hw_counters/* statistics/* lid sm_lid lifespan dev_port hw_rev sfnum link_layer node_type phys_state

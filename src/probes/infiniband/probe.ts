@@ -5,6 +5,7 @@ import { unlisted } from '../kit/device-files.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { nicLogRows } from '../kit/network-drivers.ts';
 import { isDue, type Pace, Pacer } from '../kit/pace.ts';
+import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { conditions } from './conditions.ts';
 import { type InfinibandOptions, isExpectedPort, type NameFilter, nameFilter, type ProblemCode } from './declaration.ts';
 import { CLASS, isInOtherNamespace, type Location, locate, type VirtualFunctions } from './discover.ts';
@@ -123,7 +124,7 @@ class InfinibandProbe implements Probe {
     this.#host = host;
     this.#options = options;
     this.#filter = nameFilter(options);
-    this.#log = new RowLog(host, nicLogRows, Object.values(conditions));
+    this.#log = new RowLog(host, [...nicLogRows, ...pcieLogRows], [...Object.values(conditions), ...pcieLogConditions]);
     this.#registry = new HcaRegistry(host, options);
   }
 

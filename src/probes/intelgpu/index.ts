@@ -8,6 +8,7 @@ import { addressOfId, idsOfClaim, idsOfGraphicsNode, idsWhere } from '../kit/ids
 import { knownLine, logMetric } from '../kit/log-row.ts';
 import { nodeAccess } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
+import { pcieLogRows } from '../kit/pcie/log.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { conditions, logRows } from './conditions.ts';
 import { options, problems } from './declaration.ts';
@@ -82,6 +83,6 @@ export const family = defineFamily({
       `),
       texts: ['lb_*_version'],
     },
-    kernelPrograms: knownLine(logRows),
+    kernelPrograms: knownLine([...logRows, ...pcieLogRows]),
   },
 });

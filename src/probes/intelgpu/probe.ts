@@ -7,6 +7,7 @@ import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
+import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { startFailed, UnstartedCards } from '../kit/pcie/unstarted.ts';
 import { Card, type CardFacts, type CardReadResult } from './card.ts';
 import { asleepReadings, cardReadings, idleReadings, utilizationReadings } from './card-readings.ts';
@@ -42,7 +43,7 @@ export class IntelgpuProbe implements Probe {
       kind: 'gpu',
       device: (address) => ({ family: 'intelgpu', id: address, kind: 'gpu', aliases: [], pciAddress: address, vendor: 'Intel' }),
     });
-    this.#log = new RowLog(host, logRows, Object.values(conditions));
+    this.#log = new RowLog(host, [...logRows, ...pcieLogRows], [...Object.values(conditions), ...pcieLogConditions]);
   }
 
   collect(): Collection {

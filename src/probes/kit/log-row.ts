@@ -32,6 +32,8 @@ export interface LogRow {
    * in a class of sysfs (`block`). Only for a form that begins with more fixed bytes than the name of a process can have, 15.
    */
   readonly withoutDevice?: { readonly class: string; readonly name: string };
+  /** The line is about a PCI function, or about a port, and so about each function `below` it. Other devices have no such rows. */
+  readonly pci?: 'function' | 'below';
   /** Kinds of device that the line is about, where several share an address. Default: all. */
   readonly kinds?: readonly string[];
   /** The line alone is enough: the condition holds until a line ends it. */

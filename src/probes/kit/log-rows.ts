@@ -1,4 +1,5 @@
 import type { Host } from '../../host/host.ts';
+import { isPciAddress } from '../../host/pci/pci.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import { type Fault, type FaultProcess, isAfter } from '../../model/fault.ts';
@@ -7,6 +8,7 @@ import type { Reading } from '../../model/metric.ts';
 import { raiseGrowth } from './finding.ts';
 import { type DatedRecord, KernelLog, type LogReach } from './kernel-log.ts';
 import { counterOf, type LogLine, type LogRow, logLineOf, meaningOf, sysfsPlaces } from './log-row.ts';
+import { CperSections } from './pcie/log.ts';
 import { ProcessFactsReader } from './process-facts.ts';
 
 /** What the log reported about one device since the machine booted, or since its oldest record. */
@@ -56,25 +58,32 @@ export const afterGap = ({ findings, counts }: LogState): LogState => ({
   counts,
 });
 
-/**
- * What the log reports about a part of a device: a fault of the device is also a fault of the part, and ends with it. The counts belong to the
- * device. Pure.
- */
+/** What the log reports about a part of a device: a fault of the device is also a fault of the part, and ends with it. Pure. */
 export const ofPart = (own: LogState, device: LogState): LogState => ({
   findings: new Map([...device.findings, ...own.findings, ...afterGap(device).findings]),
-  counts: new Map(),
+  counts: own.counts,
 });
+
+/** Whose counts a report has. */
+interface Counted {
+  /** The lines of drivers are those of the device, not of the one that it is a part of. */
+  readonly ofDrivers: boolean;
+  /** The lines about the PCI function are, too. */
+  readonly ofFunction: boolean;
+  /** What the log reports about the PCIe ports above the device, by address. */
+  readonly above?: readonly (readonly [port: string, state: LogState])[];
+}
 
 /**
  * Report on one device; undefined when the log reports nothing. Findings in the order of `conditions`. A condition of the rows without a
- * finding does not hold when the log is whole, and is unknown otherwise. `hasCounts`: the counts are those of the device. Pure.
+ * finding does not hold when the log is whole, and is unknown otherwise. Pure.
  */
 export function logReport(
   rows: readonly LogRow[],
   conditions: readonly ConditionSpec[],
   { findings: told, counts }: LogState,
   reach: LogReach,
-  hasCounts: boolean,
+  { ofDrivers, ofFunction, above = [] }: Counted,
 ): DeviceReport['outOfBand'] {
   const raised = new Set(rows.flatMap(({ raises }) => raises?.condition.type ?? []));
   const ofState = conditions.flatMap(({ type }): readonly Finding[] => {
@@ -82,18 +91,25 @@ export function logReport(
     const own = [...told].filter(([key]) => key.startsWith(`${type}/`)).map(([, finding]) => finding);
     return own.length > 0 ? own : [unreported(type, reach)];
   });
-  const counted = hasCounts && reach !== 'unread' ? rows.filter((row) => counterOf(row) !== undefined) : [];
+  const counted = reach === 'unread' ? [] : rows.filter((row) => (ofDrivers || row.pci !== undefined) && counterOf(row) !== undefined);
   const growing = new Map(counted.flatMap(({ repeats }) => (repeats === undefined ? [] : [[repeats.type, repeats] as const])));
   const ofGrowth = [...growing.values()].flatMap((condition) => {
     const own = counted.filter(({ repeats }) => repeats?.type === condition.type);
-    const sum = own.reduce((total, { name }) => total + (counts.get(name) ?? 0), 0);
-    return raiseGrowth(condition, sum, `${own.map(({ name }) => name.replaceAll('-', ' ')).join(', ')}: ${sum}`);
+    const of = (isPort: boolean, state: ReadonlyMap<string, number>): number =>
+      own.reduce((total, { name, pci }) => total + ((pci === 'below') === isPort ? (state.get(name) ?? 0) : 0), 0);
+    const ports = above.map(([port, state]) => [port, of(true, state.counts)] as const).filter(([, count]) => count > 0);
+    const sum = ports.reduce((total, [, count]) => total + count, of(false, counts));
+    const where = ports.map(([port, count]) => `; of port ${port} above: ${count}`).join('');
+    return raiseGrowth(condition, sum, `${own.map(({ name }) => name.replaceAll('-', ' ')).join(', ')}: ${sum}${where}`);
   });
   const findings = [...ofState, ...ofGrowth];
-  const readings = counted.map((row): Reading => {
-    const { metric, labels } = counterOf(row) as NonNullable<LogRow['counts']>;
-    return { metric: metric.name, ...(labels !== undefined && { labels }), value: counts.get(row.name) ?? 0 };
-  });
+  // A line about a port, or about a function with several devices, would be in many series.
+  const readings = counted
+    .filter(({ pci, fault }) => pci === undefined || (ofFunction && fault !== undefined))
+    .map((row): Reading => {
+      const { metric, labels } = counterOf(row) as NonNullable<LogRow['counts']>;
+      return { metric: metric.name, ...(labels !== undefined && { labels }), value: counts.get(row.name) ?? 0 };
+    });
   return findings.length === 0 && readings.length === 0 ? undefined : { findings, readings };
 }
 
@@ -105,6 +121,8 @@ function unreported(type: string, reach: LogReach): Finding {
   return { type, reason: 'LogUnread', status: 'unknown', message };
 }
 
+const isNoise = (row: LogRow): boolean => row.raises === undefined && row.ends === undefined && counterOf(row) === undefined;
+
 /** Devices that are remembered. */
 const MOST_DEVICES = 256;
 /** A fault stays in the collections for this time, so that at least one snapshot takes it. */
@@ -112,7 +130,7 @@ const REPORTED_MS = 60_000;
 /** Faults of that time. Further ones of a row and device are repeats of its latest one. */
 const MOST_FAULTS = 256;
 
-/** Follows the log for a family that only declares rows. */
+/** Follows the log for a family that only declares rows, or takes the records of one that follows it itself. */
 export class RowLog {
   readonly #rows: readonly LogRow[];
   readonly #conditions: readonly ConditionSpec[];
@@ -120,17 +138,19 @@ export class RowLog {
   readonly #log: KernelLog;
   readonly #processes: ProcessFactsReader;
   readonly #states = new Map<string, LogState>();
+  readonly #sections = new CperSections();
   /** Addresses, or ids, of known devices by the names that drivers print. */
   readonly #known = new Map<string, string>();
   #devices: readonly Device[];
   #faults: { readonly address: string; readonly atMs: number; readonly row: LogRow; fault: Fault }[] = [];
 
-  constructor(host: Host, rows: readonly LogRow[], conditions: readonly ConditionSpec[]) {
+  /** `log`: of a family that gives the records to {@link take}. */
+  constructor(host: Host, rows: readonly LogRow[], conditions: readonly ConditionSpec[], log?: KernelLog) {
     this.#host = host;
     this.#rows = rows;
     this.#conditions = conditions;
     this.#processes = new ProcessFactsReader(host.proc);
-    this.#log = new KernelLog(host, { take: (record, isBehindGap) => this.#take(record, isBehindGap) }, host.kmsg);
+    this.#log = log ?? new KernelLog(host, this, host.kmsg);
     this.#devices = host.known;
   }
 
@@ -186,11 +206,16 @@ export class RowLog {
 
   /** Adds what the log reports of the device. While it cannot be read, that is only what is wrong. A virtual function has the faults of its card. */
   withLog(report: DeviceReport): DeviceReport {
-    const { pciAddress = '', physicalFunction, id, kind, aliases } = report.device;
+    const { pciAddress = '', pciPath = '', physicalFunction, parent, id, kind, aliases } = report.device;
     // A card that is called by one of its functions has the address of the other one, whose driver also prints, as an alias.
     const names = [pciAddress, id, ...aliases];
     const { reach } = this.#log;
-    const rows = this.#rows.filter(({ kinds }) => kinds?.includes(kind) ?? true);
+    const rows = this.#rows.filter(({ kinds, pci }) => (kinds?.includes(kind) ?? true) && (pci === undefined || pciAddress !== ''));
+    const bridges = pciPath.split('/').slice(0, -1).filter(isPciAddress);
+    const above = bridges.flatMap((port) => {
+      const state = this.#states.get(port);
+      return state === undefined ? [] : [[port, state] as const];
+    });
     const told = (...keys: readonly string[]): LogState => {
       const states = [...new Set(keys)].flatMap((key) => this.#states.get(key) ?? []);
       const [first = NOTHING_LOGGED, ...others] = states;
@@ -202,9 +227,15 @@ export class RowLog {
     };
     const isPart = physicalFunction !== undefined;
     const state = isPart ? ofPart(told(...names), told(physicalFunction)) : told(...names);
-    const outOfBand = logReport(rows, this.#conditions, state, reach, !isPart);
+    const own = logReport(rows, this.#conditions, state, reach, { ofDrivers: !isPart, ofFunction: parent === undefined, above });
+    const { readings = [], findings = [] } = report.outOfBand ?? {};
+    const outOfBand = own && { readings: [...readings, ...own.readings], findings: [...findings, ...own.findings] };
     const faults = this.#faults.filter(({ address, row }) => names.includes(address) && rows.includes(row)).map(({ fault }) => fault);
-    return { ...report, ...(outOfBand !== undefined && { outOfBand }), ...(faults.length > 0 && { faults }) };
+    return {
+      ...report,
+      ...(outOfBand !== undefined && { outOfBand }),
+      ...(faults.length > 0 && { faults: [...(report.faults ?? []), ...faults] }),
+    };
   }
 
   #know({ id, aliases, pciAddress = id, characterDevices = [] }: Device): void {
@@ -214,10 +245,11 @@ export class RowLog {
     for (const name of names) this.#known.set(name, pciAddress);
   }
 
-  #take(record: DatedRecord, isBehindGap: boolean): boolean {
+  /** Returns true for a line that changes something. Noise wakes nobody: a read of the device may be what causes it. */
+  take(record: DatedRecord, isBehindGap: boolean): boolean {
     if (isBehindGap) for (const [address, state] of this.#states) this.#states.set(address, afterGap(state));
-    const line = logLineOf(this.#rows, record, sysfsPlaces(this.#host.sys, this.#known));
-    if (line === undefined || (this.#states.size >= MOST_DEVICES && !this.#states.has(line.address))) return false;
+    const line = logLineOf(this.#rows, this.#sections.joined(record), sysfsPlaces(this.#host.sys, this.#known));
+    if (line === undefined || isNoise(line.row) || (this.#states.size >= MOST_DEVICES && !this.#states.has(line.address))) return false;
     this.#states.set(line.address, withLine(this.#states.get(line.address) ?? NOTHING_LOGGED, line));
     this.#addFault(line, record);
     return true;

@@ -11,6 +11,7 @@ import { dranetNames, isClaimed, SRIOV_DRIVER, sriovName } from '../kit/network.
 import { nicLogRows } from '../kit/network-drivers.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
+import { pcieLogRows } from '../kit/pcie/log.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { conditions } from './conditions.ts';
 import { options, problems } from './declaration.ts';
@@ -65,7 +66,7 @@ export const family = defineFamily({
   // The nodes of VFIO, when a program in user space drives the function. A CNI plugin moves the interface of another function.
   access: (device) => nodeAccess(device, SRIOV_VARIABLE),
   known: {
-    kernelPrograms: knownLine(nicLogRows),
+    kernelPrograms: knownLine([...nicLogRows, ...pcieLogRows]),
     files: {
       values: namesIn(`
         statistics/* carrier carrier_changes carrier_down_count dev_port flags ifindex mtu speed netns_mode operstate stats vf#_statistics

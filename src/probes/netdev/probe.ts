@@ -10,6 +10,7 @@ import { RowLog } from '../kit/log-rows.ts';
 import { nicLogRows } from '../kit/network-drivers.ts';
 import { Kept, type Pace, Pacer } from '../kit/pace.ts';
 import { cardFaults, pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
+import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { PcieReader, type PcieSample, pcieErrorReadings, pcieReadings } from '../kit/pcie/pcie.ts';
 import { conditions, portFindings, virtualFindings } from './conditions.ts';
 import type { NetdevOptions, ProblemCode } from './declaration.ts';
@@ -50,7 +51,7 @@ export class NetdevProbe implements Probe {
     this.#options = options;
     this.#identities = new LastIdentities(host.known);
     this.#source = new LinkSource(host, options);
-    this.#log = new RowLog(host, nicLogRows, Object.values(conditions));
+    this.#log = new RowLog(host, [...nicLogRows, ...pcieLogRows], [...Object.values(conditions), ...pcieLogConditions]);
   }
 
   close(): void {

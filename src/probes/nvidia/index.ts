@@ -4,7 +4,9 @@ import type { ByteSource, ListedHardware, ProgressSpec } from '../../model/decla
 import { type KernelRecord, type KnownText, namesIn } from '../../model/known-text.ts';
 import type { SeriesChoice } from '../../model/metric.ts';
 import { defineFamily } from '../family.ts';
+import { knownLine, logMetric } from '../kit/log-row.ts';
 import { pcieErrorConditions } from '../kit/pcie/health.ts';
+import { pcieLogRows } from '../kit/pcie/log.ts';
 import { conditions } from './conditions.ts';
 import { options, problems, replayOptions } from './declaration.ts';
 import { access, claimNames, resolve } from './devices.ts';
@@ -117,7 +119,7 @@ export const known: KnownText = {
   callIdentities: { nvmlDeviceGetGpuFabricInfo: [0, 16], nvmlDeviceGetGpuFabricInfoV: [4, 20], nvmlDeviceGetPlatformInfo: [4, 20] },
   kernelPrograms: (record: KernelRecord) => {
     const line = parseNvidiaLine(record);
-    if (line === undefined || (line.kind === 'other' && !line.isMiddle)) return undefined;
+    if (line === undefined || (line.kind === 'other' && !line.isMiddle)) return knownLine(pcieLogRows)(record);
     return line.kind === 'xid' && line.processName !== undefined ? [line.processName] : [];
   },
   // What NVIDIA asks for in a report of an Xid: its channel, engine, class, registers and the address of a fault.
@@ -140,7 +142,7 @@ export const family = defineFamily({
     },
   ],
   listing,
-  metrics: Object.values(metrics),
+  metrics: [...Object.values(metrics), logMetric],
   conditions: [...Object.values(conditions), ...pcieErrorConditions, ...Object.values(logConditions), ...Object.values(repeatConditions)],
   problems: [...problems, ...logProblems],
   needs: [

@@ -7,6 +7,8 @@ import type { Finding } from '../../model/health.ts';
 import type { Release } from '../../model/release.ts';
 import type { Probe } from '../family.ts';
 import { type DatedRecord, KernelLog, type LogLoss } from '../kit/kernel-log.ts';
+import { RowLog } from '../kit/log-rows.ts';
+import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { conditions } from './conditions.ts';
 import { withoutNamed } from './devices.ts';
 import { type XidReport, xidReports } from './log-findings.ts';
@@ -36,6 +38,7 @@ export class KernelLogProbe implements Probe {
   readonly #gpus: GpuProbe;
   readonly #host: Host;
   readonly #log: KernelLog;
+  readonly #pcie: RowLog;
   #memory: XidMemory = EMPTY_MEMORY;
   #wake: (() => void) | undefined;
   #devices: readonly Device[];
@@ -57,7 +60,8 @@ export class KernelLogProbe implements Probe {
   constructor(gpus: GpuProbe, host: Host, path: string | undefined) {
     this.#gpus = gpus;
     this.#host = host;
-    this.#log = new KernelLog(host, { take: (record) => this.#take(record) }, path);
+    this.#log = new KernelLog(host, { take: (record, isBehindGap) => this.#take(record, isBehindGap) }, path);
+    this.#pcie = new RowLog(host, pcieLogRows, pcieLogConditions, this.#log);
     this.#devices = host.known;
     this.#crashes = new NcclCrashes((pid) => threadGroupOf(host, pid));
     this.#faults = new XidFaults(host.counted);
@@ -72,7 +76,7 @@ export class KernelLogProbe implements Probe {
     if (this.#devices.length === 0) return collection;
     this.#crashes.see(this.#devices, collection.reports);
     this.#seeServers(collection.reports, startedAtMs);
-    this.#log.poll();
+    this.#pcie.poll();
     const unasked = new Set(gpusWithoutAction(collection));
     for (const pciAddress of unasked) this.#askedNothingAtMs.set(pciAddress, startedAtMs - ACTION_AGE_MS);
     // An earlier answer counts too: a log that is readable again may have faults from before it.
@@ -94,7 +98,7 @@ export class KernelLogProbe implements Probe {
     const reports = this.#devices.map((device) => {
       const report = this.#withRemedy(reported.get(device.id) ?? { device });
       const others = [...this.#crashes.findings(device.id, nowMs, isReadable), ...this.#starts.findings(report, nowMs)];
-      return withFaults(withLog(report, xids.get(device.id), others), faults.get(device.id));
+      return this.#pcie.withLog(withFaults(withLog(report, xids.get(device.id), others), faults.get(device.id)));
     });
     return { ...collection, reports, problems: [...collection.problems, ...this.#starts.problems(reports, nowMs), ...this.#log.problems] };
   }
@@ -187,11 +191,12 @@ export class KernelLogProbe implements Probe {
     return HOPPER.test(board?.model ?? '') ? { ...line, isHopper: true } : line;
   }
 
-  #take(record: DatedRecord): boolean {
+  #take(record: DatedRecord, isBehindGap: boolean): boolean {
+    const isPcie = this.#pcie.take(record, isBehindGap);
     const isCrash = this.#crashes.add(record, this.#log.nowMs);
     const isStart = this.#starts.add(record);
     const line = this.#ofBoard(parseNvidiaLine(record));
-    if (line === undefined) return isCrash || isStart;
+    if (line === undefined) return isPcie || isCrash || isStart;
     this.#memory = rememberLine(this.#memory, line, record);
     if (line.kind === 'xid') {
       if (record.live && line.pid !== undefined) this.#seeProcess(line.pid);

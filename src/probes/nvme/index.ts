@@ -6,6 +6,7 @@ import { addressOfId, idsWhere } from '../kit/ids.ts';
 import { knownLine, logMetric } from '../kit/log-row.ts';
 import { nodeAccess } from '../kit/node-access.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
+import { pcieLogRows } from '../kit/pcie/log.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { conditions } from './conditions.ts';
 import { logConditions, logRows, options, problems } from './declaration.ts';
@@ -77,7 +78,7 @@ export const family = defineFamily({
       texts: ['firmware_rev', 'model'],
       names: ['address'],
     },
-    kernelPrograms: knownLine(logRows),
+    kernelPrograms: knownLine([...logRows, ...pcieLogRows]),
     documents: { 'probe.nvme.smart-directory': { values: [...Object.keys(LOG_FIELDS), 'value'] } },
   },
 });

@@ -6,6 +6,7 @@ import { unlisted } from '../kit/device-files.ts';
 import { FallbackNames, LastIdentities } from '../kit/identities.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
+import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { controllerFindings, inheritedFindings, namespaceFindings } from './conditions.ts';
 import { Controller, type ControllerSample, type ControllerState } from './controller.ts';
 import { logConditions, logRows, type NvmeOptions } from './declaration.ts';
@@ -52,7 +53,7 @@ export class NvmeProbe implements Probe {
     this.#smart = smart;
     this.#identities = new LastIdentities(host.known);
     this.#names = new FallbackNames(host.known);
-    this.#log = new RowLog(host, logRows, Object.values(logConditions));
+    this.#log = new RowLog(host, [...logRows, ...pcieLogRows], [...Object.values(logConditions), ...pcieLogConditions]);
   }
 
   watch(wake: () => void): () => void {

@@ -4,6 +4,7 @@ import type { ConditionSpec, Finding } from '../../../model/health.ts';
 import { keptBy } from '../../../model/readings.ts';
 import { growthCondition, raise, raiseGrowth } from '../finding.ts';
 import { asOf } from '../pace.ts';
+import { pcieLogConditions } from './log.ts';
 import type { PcieErrors, PcieSample } from './pcie.ts';
 
 /** PCIe conditions and findings that all families share. */
@@ -63,7 +64,7 @@ const errors = {
 } as const satisfies Readonly<Record<string, ConditionSpec>>;
 
 /** Conditions for presence on the bus and for Advanced Error Reporting (AER). */
-export const pcieErrorConditions: readonly ConditionSpec[] = Object.values(errors);
+export const pcieErrorConditions: readonly ConditionSpec[] = [...Object.values(errors), ...pcieLogConditions];
 
 /** All conditions of a device whose link the kernel reports. */
 export const pcieConditions: readonly ConditionSpec[] = [...pcieErrorConditions, pcieLinkCondition];
