@@ -73,6 +73,8 @@ export interface Device {
   /** Ids of an instance in the driver of a GPU that is split. */
   readonly gpuInstance?: number;
   readonly computeInstance?: number;
+  /** A part of a board that only the board itself uses: it is not offered to containers, and `expect` does not count it. */
+  readonly isInternal?: true;
   /** Driver stack, when several exist for such devices. */
   readonly stack?: string;
 }

@@ -12,8 +12,11 @@ export interface ExpectedDevices {
  * Whether a device counts: parts of devices depend on how the node is set up, not on its hardware. `partKinds`: kinds of the family that are
  * always parts, also where their parent is not visible.
  */
-export function countsAsDevice({ parent, kind }: Pick<Device, 'parent' | 'kind'>, partKinds: readonly string[] = []): boolean {
-  return parent === undefined && !partKinds.includes(kind);
+export function countsAsDevice(
+  { parent, kind, isInternal }: Pick<Device, 'parent' | 'kind' | 'isInternal'>,
+  partKinds: readonly string[] = [],
+): boolean {
+  return parent === undefined && isInternal !== true && !partKinds.includes(kind);
 }
 
 export const areTooFew = ({ expected, present }: ExpectedDevices): boolean => present !== undefined && present < expected;

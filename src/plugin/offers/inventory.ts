@@ -152,6 +152,7 @@ const isPresent = (state: DeviceState): boolean => state.missingSinceMs === unde
 
 function matches(selector: DeviceSelector, device: Device, hasParts: boolean): boolean {
   return (
+    device.isInternal !== true &&
     isEqual(selector.family, device.family) &&
     isOneOf(selector.kind, [device.kind]) &&
     isLike(selector.model, device.model) &&

@@ -88,6 +88,9 @@ export class CounterFiles {
   /** One map for all reads: a map for each read is most of what a read would leave to the garbage collector. */
   readonly #raw = new Map<string, Count>();
   #unused: readonly string[] = [];
+  /** No file of `counters/` had a value at the last read. Then one of them is tried for all, in turn: each refusal can cost a line in the kernel log. */
+  #isRefused = false;
+  #turn = 0;
 
   /** `places` maps each counter set to its directory. All series get `labels`. */
   constructor(sys: Tree, driver: string | undefined, places: readonly (readonly [CounterSet, string])[], labels: Labels = {}) {
@@ -128,12 +131,14 @@ export class CounterFiles {
   /** Ends all waits for a retry, for an event after which failed files may work again. */
   resetRetries(): void {
     for (const { files } of this.#series) for (const file of files) file.retryAtMs = 0;
+    this.#isRefused = false;
   }
 
   read({ nowMs }: Pace): Counters {
     const readings: Reading[] = [];
     let [saturated, allOnes] = [NONE, NONE];
     let [files, unreadable, classicFiles, classicUnreadable] = [0, 0, 0, 0];
+    if (this.#isRefused) this.#tryOne(nowMs);
     for (const series of this.#series) {
       files += series.files.length;
       for (const file of series.files) {
@@ -155,7 +160,18 @@ export class CounterFiles {
         if (series.source === file) break;
       }
     }
+    this.#isRefused = classicFiles > 0 && classicUnreadable === classicFiles;
     return { readings, raw: this.#raw, saturated, allOnes, unreadable, files, classicFiles, classicUnreadable, unused: this.#unused };
+  }
+
+  #tryOne(nowMs: number): void {
+    const classic = this.#series.flatMap((series) => series.files.filter(({ row }) => row.set === 'counters'));
+    const one = classic[this.#turn % classic.length];
+    if (one === undefined || one.retryAtMs > nowMs) return;
+    this.#turn += 1;
+    const count = this.#read(one, nowMs);
+    const isRead = count !== undefined && typeof count !== 'string';
+    for (const file of classic) file.retryAtMs = isRead ? 0 : one.retryAtMs;
   }
 
   #tell(file: CounterFile, count: Count | undefined): void {

@@ -33,7 +33,8 @@ export function findingsOf(sample: HcaSample, context: FindingContext): Finding[
 }
 
 function ownPortFindings(sample: PortSample, context: FindingContext): Finding[] {
-  return [portDown(sample, context.isExpected(sample.port)), ...initializing(sample), ...rateDegraded(sample), ...counters(sample)];
+  const down = sample.level.isUntold === true ? [] : [portDown(sample, context.isExpected(sample.port))];
+  return [...down, ...initializing(sample), ...rateDegraded(sample), ...counters(sample)];
 }
 
 interface Cause {
@@ -215,7 +216,7 @@ function charDevices({ facts, ports }: HcaSample, { charNodes }: FindingContext)
   if (charNodes === undefined) {
     return [raise(CharDeviceMissing, 'NodesHidden', { status: 'unknown', message: 'the agent does not see /dev/infiniband' })];
   }
-  if (!ports.some(({ memory }) => memory.isActive)) return [];
+  if (!ports.some(({ memory, level }) => memory.isActive || level.isUntold === true)) return [];
   const missing = uverbs.filter((name) => !charNodes.has(name));
   const status = missing.length > 0;
   const message = status ? `/dev/infiniband/${missing.join(', ')} is missing` : `/dev/infiniband/${uverbs.join(', ')} is there`;

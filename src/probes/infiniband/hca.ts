@@ -46,6 +46,12 @@ const VENDORS: Readonly<Record<string, string>> = {
 
 const MAX_TEXT_LENGTH = 128;
 
+/**
+ * Adapters on boards of eight GPUs, by which the fabric manager reaches the NVSwitches of the board. Ids and driver are those of other adapters. Its
+ * four functions have active ports. Seen on boards HGX B200 ("ConnectX-7 mezz internal for Nvidia Umbriel system") and HGX B300.
+ */
+const INTERNAL_BOARDS: ReadonlySet<string | undefined> = new Set(['MT_0000001121', 'NVD0000000079']);
+
 /** Reads all facts of a device except its ports. */
 function readHcaFacts(sys: Tree, name: string, location: Location, charDevices: CharDevices): Omit<HcaFacts, 'ports'> {
   const text = (file: string): string | undefined => sys.text(`${CLASS}/${name}/${file}`)?.slice(0, MAX_TEXT_LENGTH) || undefined;
@@ -117,6 +123,7 @@ export function deviceOf(facts: HcaFacts, parent: HcaFacts | undefined, hasRdmaC
     physicalFunction: location.physicalFunction,
     vfIndex: location.vfIndex,
     sfNumber: location.sfNumber,
+    isInternal: INTERNAL_BOARDS.has(facts.boardId) ? (true as const) : undefined,
     linkLayers: undefinedIfEmpty([...new Set(ports.flatMap((port) => port.linkLayer ?? []))]),
     netdevs: undefinedIfEmpty(ports.flatMap((port) => port.netdev ?? [])),
     characterDevices: undefinedIfEmpty(nodes.map((node) => `/dev/infiniband/${node}`)),

@@ -11,6 +11,8 @@ export interface PortLevel {
   readonly rate: Rate | undefined;
   /** Whether the network interface of a disabled port is set up. Undefined when unknown, and for all other ports. */
   readonly isInterfaceUp: boolean | undefined;
+  /** The driver prints the same state whatever the link does, and no interface of the function tells more. */
+  readonly isUntold?: true;
   /** Name of the errno when `state` cannot be read; `EBADMSG` when its text is not a known state. */
   readonly error: string | undefined;
 }
@@ -59,6 +61,9 @@ interface PortPlace {
   readonly port: string;
 }
 
+/** Linux drivers/infiniband/hw/efa/efa_verbs.c, `efa_query_port`: active and up, always. */
+const WITH_FIXED_STATE: ReadonlySet<string | undefined> = new Set(['efa']);
+
 /** One port from the time its device appears until the device disappears. */
 export class Port {
   readonly #sys: Tree;
@@ -66,6 +71,7 @@ export class Port {
   readonly #port: string;
   readonly #memories: Map<string, PortMemory>;
   readonly #files: CounterFiles;
+  readonly #isFixed: boolean;
   #facts: PortFacts = {};
   #level: ReadLevel | undefined;
 
@@ -74,6 +80,7 @@ export class Port {
     this.#sys = sys;
     this.#directory = `${directory}/ports/${port}`;
     this.#port = port;
+    this.#isFixed = WITH_FIXED_STATE.has(driver);
     this.#memories = memories;
     const sets = options['hw-counters'] ? (['hw_counters', 'counters_ext', 'counters'] as const) : (['counters_ext', 'counters'] as const);
     this.#files = new CounterFiles(
@@ -91,7 +98,7 @@ export class Port {
     const [lid, smLid] = [parseLid(text('lid') ?? ''), parseLid(text('sm_lid') ?? '')];
     this.#facts = {
       ...(linkLayer && { linkLayer }),
-      ...(netdev && linkLayer === 'Ethernet' && { netdev }),
+      ...(netdev && (linkLayer === 'Ethernet' || this.#isFixed) && { netdev }),
       ...(lid !== undefined && { lid }),
       ...(smLid !== undefined && { smLid }),
     };
@@ -113,7 +120,7 @@ export class Port {
   }
 
   #readLevel(): PortLevel {
-    this.#level = readLevel(this.#sys, this.#directory, this.#facts.netdev, this.#level);
+    this.#level = readLevel(this.#sys, this.#directory, this.#facts.netdev, this.#level, this.#isFixed);
     const { level } = this.#level;
     const before = this.#memories.get(this.#port) ?? NEW_PORT;
     const memory = updateMemory(before, level);
@@ -131,16 +138,19 @@ interface ReadLevel {
 }
 
 /** The level is the same object as before while all files hold the same. */
-function readLevel(sys: Tree, directory: string, netdev: string | undefined, before: ReadLevel | undefined): ReadLevel {
+function readLevel(sys: Tree, directory: string, netdev: string | undefined, before: ReadLevel | undefined, isFixed: boolean): ReadLevel {
   const stateFile = sys.reread(`${directory}/state`);
   if (stateFile.error !== undefined) return { files: [], level: { ...UNKNOWN_LEVEL, error: stateFile.error } };
   const physical = sys.reread(`${directory}/phys_state`);
   const physicalState = parsePhysicalState(physical.text ?? '');
-  const isUp = physicalState === 'disabled' && netdev !== undefined ? isInterfaceUp(sys, netdev) : undefined;
+  const carrier = isFixed && netdev !== undefined ? carrierOf(sys, netdev) : undefined;
+  const isUp = (physicalState === 'disabled' || carrier === false) && netdev !== undefined ? isInterfaceUp(sys, netdev) : undefined;
   const rate = sys.reread(`${directory}/rate`);
-  const files = [stateFile, physical, rate, isUp];
+  const files = [stateFile, physical, rate, isUp, carrier];
   if (before !== undefined && files.every((file, at) => file === before.files[at])) return before;
   const state = parsePortState(stateFile.text);
+  if (isFixed && state !== undefined)
+    return { files, level: { ...levelByInterface(netdev, carrier, isUp), rate: parseRate(rate.text ?? '') } };
   return {
     files,
     level: {
@@ -151,6 +161,22 @@ function readLevel(sys: Tree, directory: string, netdev: string | undefined, bef
       error: state === undefined ? 'EBADMSG' : undefined,
     },
   };
+}
+
+function levelByInterface(netdev: string | undefined, carrier: boolean | undefined, isUp: boolean | undefined): PortLevel {
+  if (netdev === undefined) return { ...UNKNOWN_LEVEL, isUntold: true };
+  if (carrier === undefined) return UNKNOWN_LEVEL;
+  if (carrier) return { ...UNKNOWN_LEVEL, state: 'active', physicalState: 'link_up' };
+  return { ...UNKNOWN_LEVEL, state: 'down', physicalState: 'disabled', isInterfaceUp: isUp };
+}
+
+/** Whether an interface has a link. The file `carrier` of one that is set down fails with EINVAL. Source: Linux Documentation/ABI/testing/sysfs-class-net. */
+function carrierOf(sys: Tree, netdev: string): boolean | undefined {
+  const carrier = sys.text(`class/net/${netdev}/carrier`);
+  if (carrier === '0' || carrier === '1') return carrier === '1';
+  const state = sys.text(`class/net/${netdev}/operstate`);
+  if (state === 'up') return true;
+  return state === 'down' || state === 'lowerlayerdown' || state === 'notpresent' ? false : undefined;
 }
 
 const IFF_UP = 0x1;

@@ -10,7 +10,7 @@ import { conditions } from './conditions.ts';
 import { type InfinibandOptions, isExpectedPort, type NameFilter, nameFilter, type ProblemCode } from './declaration.ts';
 import { CLASS, isInOtherNamespace, type Location, locate, type VirtualFunctions } from './discover.ts';
 import { findCharDevices, Hca, type HcaSample, NO_CHAR_DEVICES } from './hca.ts';
-import type { PortMemory } from './port.ts';
+import type { PortLevel, PortMemory } from './port.ts';
 import { reportsOf } from './report.ts';
 
 /** Limit of devices whose port memories are kept. No node has so many functions. */
@@ -213,11 +213,13 @@ function brokenCounters({ facts: { name }, ports, device }: HcaSample): Problem[
     .map(([place, { allOnes }]) => ({ ...problem('counter-all-ones', `${allOnes.join(', ')} of ${place}: all ones`), device: name }));
 }
 
+const answers = ({ state, isUntold }: PortLevel): boolean => state !== undefined || isUntold === true;
+
 /** Software devices without counters are as they should be. */
 const hasNoCounters = ({ facts: { location }, ports, device }: HcaSample): boolean =>
   location.pciAddress !== undefined &&
   device.files === 0 &&
-  ports.some(({ level }) => level.state !== undefined) &&
+  ports.some(({ level }) => answers(level)) &&
   ports.every(({ counters }) => counters.files === 0);
 
 const withoutCounters = ({ facts: { name } }: HcaSample): Problem => ({
@@ -235,7 +237,7 @@ function areCountersHidden(samples: readonly HcaSample[]): boolean {
   return ports.some(({ level, facts, location: { pciVendor, pciAddress } }) => {
     // Soft RoCE also has counters on every kernel. It is the only device that has an interface and is not a PCI function.
     const hasCounters = WITH_COUNTERS.has(pciVendor) || (pciAddress === undefined && facts.netdev !== undefined);
-    return hasCounters && level.state !== undefined;
+    return hasCounters && answers(level);
   });
 }
 
