@@ -17,6 +17,8 @@ export interface CommandSpec {
   readonly notes?: string;
   /** An option section of this command only. It is loaded when the command line names the command. */
   readonly ownSection?: { readonly path: string; load(): Promise<OptionSection> };
+  /** Its node has a configuration file of its own, so that a file of the environment is of another node, or of a demo that ended. */
+  readonly hasOwnFile?: true;
   /** Whether it reads the devices once by itself. It then waits for others that do, beside a running agent. */
   readsDevices?(options: Readonly<Record<string, unknown>>): boolean;
   readonly examples: readonly string[];

@@ -201,6 +201,7 @@ Device hours count a device that several containers hold once: each container ha
   },
   {
     name: 'demo',
+    hasOwnFile: true,
     summary: 'Create a simulated node from files, programs and a kubelet, and run the agent on it.',
     ownSection: { path: 'sim', load: async () => (await import('./demo/section.ts')).demoSection },
     options: [{ flags: '--replay <file>', help: 'Show a captured node in place of the simulated one; docs/capture.md.' }],
@@ -240,6 +241,7 @@ Device hours count a device that several containers hold once: each container ha
   },
   {
     name: 'demo fault',
+    hasOwnFile: true,
     summary: 'Begin a fault on a device of a running demo; without a name, list the faults, their devices and what runs now.',
     formats: ['text', 'json'],
     argument: { name: 'name', help: 'Fault to begin, as the list names it.' },
@@ -256,6 +258,7 @@ it from beginning any.`,
   },
   {
     name: 'demo fault clear',
+    hasOwnFile: true,
     summary: 'End the faults of a running demo: all of them, or those of one name or one device.',
     argument: { name: 'what', help: 'Fault or device.' },
     options: [demoOption],

@@ -4,7 +4,7 @@ import { familyDirectory } from '../config/families/early-directory.ts';
 import { readFamilyDirectory, withDeclared } from '../config/families/family-directory.ts';
 import { nearestHint } from '../config/nearest.ts';
 import type { OptionSection } from '../config/registry.ts';
-import { createRegistry, type Registry } from '../config/registry.ts';
+import { createRegistry, type Registry, variableOf } from '../config/registry.ts';
 import { RETIRED_VALUES, retiredOptions } from '../config/retired-options.ts';
 import { loadFamilies, optionSections } from '../config/sections.ts';
 import { structuredParts } from '../config/structured.ts';
@@ -48,7 +48,8 @@ async function runChecked(given: readonly string[], environment: Environment, ou
   const { spec, flags, options } = invocation;
   const own = ofCommands.filter(({ path }) => path === spec.ownSection?.path);
   const registry = createRegistry([...sections, ...own], structuredParts);
-  const { configuration, unknownVariables } = await loadConfiguration(registry, environment, flags);
+  const used = spec.hasOwnFile === true ? { ...environment, [variableOf('config.file')]: undefined } : environment;
+  const { configuration, unknownVariables } = await loadConfiguration(registry, used, flags);
   const logger = createLogger(logSettings(configuration));
   adoptLibraryLines(logger);
   checkMeaning(configuration, families);
@@ -60,7 +61,7 @@ async function runChecked(given: readonly string[], environment: Environment, ou
   return await run({
     configuration,
     registry,
-    environment,
+    environment: used,
     flags,
     families,
     declared: { directory, ...read },

@@ -147,7 +147,9 @@ describe('health of a running agent', () => {
       /^ {2}infiniband\/mlx5_1 healthy for \S+ s\n {4}PortDown \(1\): fatal, LinkPolling, pending\n {6}port 1 is down.*\n {6}It does not count yet\. If it continues, it counts from .* UTC\.\n {6}To do \(check-cable\): /m,
     );
     const page = await (await fetch(`${agent?.url}/devices/infiniband/mlx5_1`)).text();
-    expect(page).toMatch(/<section class="say pending".*Pending<\/span>.*<b>PortDown \(1\)<\/b>.*fatal, LinkPolling, pending.* It does not count yet\./);
+    expect(page).toMatch(
+      /<section class="say pending".*Pending<\/span>.*<b>PortDown \(1\)<\/b>.*fatal, LinkPolling, pending.* It does not count yet\./,
+    );
     expect(page).toContain('Check cable, transceiver and the remote port.');
   });
 
@@ -167,7 +169,9 @@ describe('health of a running agent', () => {
       /PortDown \(1\): fatal, LinkPolling, recovering\n {6}It ended .* ago\. Its last message was 'port 1 is down, .*'\.\n {6}If it does not return, .*No action is needed\.\n/,
     );
     const page = await (await fetch(`${agent?.url}/devices/infiniband/mlx5_1`)).text();
-    expect(page).toMatch(/<section class="say recovering".*Recovering<\/span>.*still unhealthy<.*<b>PortDown \(1\)<\/b>.* It ended .* ago\./);
+    expect(page).toMatch(
+      /<section class="say recovering".*Recovering<\/span>.*still unhealthy<.*<b>PortDown \(1\)<\/b>.* It ended .* ago\./,
+    );
     expect(page).toContain('No action is needed.');
     expect(page).not.toContain('Check cable');
   });

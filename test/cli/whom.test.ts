@@ -125,7 +125,9 @@ describe('by an address', () => {
     const address = await listening();
     const { status, stdout, stderr } = await run(['list', '-o', 'prom', `--web.listen-address=${address}`, ...own]);
     expect([status, stdout]).toEqual([2, '']);
-    expect(stderr).toMatch(/does not use these flags: --path\.sysfs, .*--podresources\.socket[\s\S]*Leave them out\. A command that has --read /);
+    expect(stderr).toMatch(
+      /does not use these flags: --path\.sysfs, .*--podresources\.socket[\s\S]*Leave them out\. A command that has --read /,
+    );
   });
 });
 

@@ -104,11 +104,13 @@ function answered(node: SimulatedNode, line: string): ControlAnswer {
 const hintOf = ({ unknown }: FaultRefusal): string => (unknown === undefined ? '' : nearestHint(unknown.name, unknown.known));
 
 function answer(node: SimulatedNode, request: ControlRequest): ControlAnswer {
+  // A fault that begins now has 0 seconds, however long its beginning takes.
+  const askedMs = node.elapsedMs;
   const stateOf = ({ family, name, device, fromMs }: Omit<NodeFault, 'untilMs'>): ReportedFault => ({
     family,
     name,
     ...(device !== undefined && { device }),
-    seconds: Math.round((node.elapsedMs - fromMs) / 1_000),
+    seconds: Math.max(0, Math.round((askedMs - fromMs) / 1_000)),
   });
   switch (request.do) {
     case 'list': {

@@ -104,11 +104,11 @@ const addressFlags = ({ configuration }: CommandContext): readonly (readonly [st
 
 const isDefault = (configuration: Configuration, key: string): boolean => configuration.setting(key).origin.from === 'default';
 
-/** Sets the variables of the agent's options, for `.` in a shell. */
+/** Sets the variables of the agent's options, for `.` in a shell. Commands find the agent by its state file, and a later demo has the usual address. */
 function environmentOf(flags: Flags): string {
   const quoted = (value: string | boolean): string => `'${String(value).replaceAll("'", "'\\''")}'`;
   return [...flags]
-    .filter(([key]) => !key.startsWith('sim.'))
+    .filter(([key]) => key !== ADDRESS && !key.startsWith('sim.'))
     .map(([key, value]) => `export ${variableOf(key)}=${quoted(value)}\n`)
     .join('');
 }
