@@ -3,6 +3,7 @@ import { TREND_MS } from '../board/trend.ts';
 import { BUSY_WAITING, STALLED } from '../health/policy/use-conditions.ts';
 import type { Clock } from '../host/clock.ts';
 import { kernelLogPath } from '../host/host.ts';
+import { crashFolders } from '../incidents/crash-log.ts';
 import type { IncidentPlace } from '../incidents/freeze.ts';
 import { type HistorySettings, ReadingHistoryStore } from '../incidents/history.ts';
 import { KernelLog } from '../incidents/kernel-log.ts';
@@ -35,7 +36,8 @@ export class IncidentService {
   private constructor(settings: AgentSettings, store: IncidentStore, { health, place, clock }: IncidentDependencies) {
     this.#store = store;
     this.#faults = () => health.faults.kept;
-    this.#kernel = new KernelLog({ path: kernelLogPath(settings.roots), procfs: settings.roots.procfs }, clock);
+    const { procfs, sysfs } = settings.roots;
+    this.#kernel = new KernelLog({ path: kernelLogPath(settings.roots), procfs, crashes: crashFolders(sysfs) }, clock);
     this.#recorder = new IncidentRecorder(
       {
         place,

@@ -10,11 +10,13 @@ import type { KernelLine, KernelPart } from './record.ts';
 export interface KernelSearch {
   readonly path: string;
   readonly procfs: string;
+  /** Folders of the messages of kernels that crashed. */
+  readonly crashes: readonly string[];
   readonly devices: readonly DeviceMarks[];
 }
 
 /** `path`: undefined when the log is not read. */
-type KernelPaths = Pick<KernelSearch, 'procfs'> & { readonly path: string | undefined };
+type KernelPaths = Pick<KernelSearch, 'procfs' | 'crashes'> & { readonly path: string | undefined };
 
 /** Searches the kernel log in a thread, which ends after the search. Devices that fail together share one search. */
 export class KernelLog {
@@ -50,8 +52,8 @@ export class KernelLog {
 
   async #search(): Promise<void> {
     const asked = this.#waiting.splice(0);
-    const { path = '', procfs } = this.#paths;
-    const made = this.#isClosed ? undefined : await this.#thread.ask({ path, procfs, devices: asked.map(({ marks }) => marks) });
+    const { path = '', ...paths } = this.#paths;
+    const made = this.#isClosed ? undefined : await this.#thread.ask({ path, ...paths, devices: asked.map(({ marks }) => marks) });
     const why =
       made === undefined || this.#isClosed
         ? 'the agent ended before it read the kernel log'
@@ -116,10 +118,10 @@ const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\
 
 /** Keeps the last lines about each device while a log is read once. Only the kernel's own: a process may have the name of a device. */
 export class LineCollector {
-  readonly #kept: { readonly isAbout: ReturnType<typeof lineMatcher>; lines: KernelLine[]; earlier: number }[];
+  readonly #kept: { readonly isAbout: ReturnType<typeof lineMatcher>; lines: KernelLine[]; crash: string[]; earlier: number }[];
 
   constructor(marks: readonly DeviceMarks[]) {
-    this.#kept = marks.map((one) => ({ isAbout: lineMatcher(one), lines: [], earlier: 0 }));
+    this.#kept = marks.map((one) => ({ isAbout: lineMatcher(one), lines: [], crash: [], earlier: 0 }));
   }
 
   take(message: KmsgMessage): void {
@@ -133,13 +135,25 @@ export class LineCollector {
     }
   }
 
+  /** A line of the kernel that crashed. */
+  takeOfCrash(text: string): void {
+    for (const { isAbout, crash } of this.#kept) {
+      if (!isAbout({ text })) continue;
+      crash.push(shortened(text));
+      if (crash.length > MOST_LINES) crash.shift();
+    }
+  }
+
   /** The lines of each device, in the order of the marks. */
   parts(problem: string | undefined): readonly KernelPart[] {
-    return this.#kept.map(({ lines, earlier }) => defined({ lines, earlier: earlier === 0 ? undefined : earlier, problem }));
+    return this.#kept.map(({ lines, crash, earlier }) =>
+      defined({ lines, crash: crash.length === 0 ? undefined : crash, earlier: earlier === 0 ? undefined : earlier, problem }),
+    );
   }
 }
 
+const shortened = (text: string): string => [...oneLine(text.slice(0, 4 * MOST_CHARACTERS)).trim()].slice(0, MOST_CHARACTERS).join('');
+
 function lineOf({ timeMs, text }: KmsgMessage): KernelLine {
-  const line = [...oneLine(text.slice(0, 4 * MOST_CHARACTERS)).trim()].slice(0, MOST_CHARACTERS).join('');
-  return { ...(timeMs === undefined ? {} : { time: new Date(timeMs).toISOString() }), text: line };
+  return { ...(timeMs === undefined ? {} : { time: new Date(timeMs).toISOString() }), text: shortened(text) };
 }

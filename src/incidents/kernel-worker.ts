@@ -3,15 +3,18 @@ import { systemClock } from '../host/clock.ts';
 import { Tree } from '../host/fs/tree.ts';
 import { openKmsg } from '../host/kernel-log/reader.ts';
 import { parseBootTimeMs } from '../host/kernel-log/record.ts';
+import { crashLines } from './crash-log.ts';
 import { type KernelSearch, LineCollector } from './kernel-log.ts';
 import type { KernelPart } from './record.ts';
 
-function search({ path, procfs, devices }: KernelSearch): readonly KernelPart[] {
+function search({ path, procfs, crashes, devices }: KernelSearch): readonly KernelPart[] {
   const collector = new LineCollector(devices);
+  const bootTimeMs = parseBootTimeMs(new Tree(procfs).text('stat') ?? '');
+  for (const line of crashLines(crashes, bootTimeMs, systemClock.now())) collector.takeOfCrash(line);
   const reader = openKmsg({
     path,
     clock: systemClock,
-    bootTimeMs: parseBootTimeMs(new Tree(procfs).text('stat') ?? ''),
+    bootTimeMs,
     onRecord: (message) => collector.take(message),
   });
   reader.poll();

@@ -123,6 +123,8 @@ export interface IncidentReadings {
 export interface KernelPart {
   /** The last lines that name the device, oldest first. */
   readonly lines: readonly KernelLine[];
+  /** The last lines that the kernel of the boot before wrote about it when it crashed, with the time since that boot, oldest first. */
+  readonly crash?: readonly string[];
   /** Number of earlier lines that name the device and are not in the list. */
   readonly earlier?: number;
   /** Why there are no lines, or why some can be missing. */

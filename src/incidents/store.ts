@@ -298,7 +298,17 @@ function isSummary(value: unknown, id: string): value is IncidentSummary {
 /** Checks what every reader of a record relies on. A file on the node can be changed by hand. */
 export function isRecord(value: unknown, id: string): value is IncidentRecord {
   const one = (value ?? {}) as Partial<IncidentRecord>;
-  const lists = [one.changes, one.holders, one.processes, one.state, one.events, one.others, one.kernel?.lines, one.readings?.times];
+  const lists = [
+    one.changes,
+    one.holders,
+    one.processes,
+    one.state,
+    one.events,
+    one.others,
+    one.kernel?.lines,
+    one.kernel?.crash ?? [],
+    one.readings?.times,
+  ];
   return (
     one.id === id &&
     typeof one.time === 'string' &&

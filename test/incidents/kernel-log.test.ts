@@ -1,10 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/host/clock.ts';
+import { crashFolders, crashLines } from '../../src/incidents/crash-log.ts';
 import type { KernelLog } from '../../src/incidents/kernel-log.ts';
+import { hours, minutes } from '../../src/model/duration.ts';
 
 const marks = { ports: [], names: ['mlx5_0'] };
 let root: string;
@@ -22,7 +24,8 @@ let Built: typeof KernelLog;
 beforeAll(async () => {
   Built = ((await import('../../dist/incidents/kernel-log.js' as string)) as { KernelLog: typeof KernelLog }).KernelLog;
 });
-const log = (path: string): KernelLog => new Built({ path, procfs: join(root, 'proc') }, systemClock);
+const log = (path: string): KernelLog =>
+  new Built({ path, procfs: join(root, 'proc'), crashes: crashFolders(join(root, 'sys')) }, systemClock);
 
 describe('the search of the kernel log', () => {
   it('gives each device its lines with wall time, in a thread that ends', async () => {
@@ -51,5 +54,42 @@ describe('the search of the kernel log', () => {
     kernel.close();
     expect(await waiting).toMatchObject({ lines: [], problem: expect.stringContaining('the agent ended') });
     expect(await kernel.linesOf(marks)).toMatchObject({ problem: expect.stringContaining('the agent ended') });
+  });
+});
+
+describe('the messages of a kernel that crashed', () => {
+  const BOOT_MS = 1_700_000_000_000;
+  const put = (path: string, text: string, atMs = BOOT_MS): void => {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+    utimesSync(join(root, path), atMs / 1_000, atMs / 1_000);
+  };
+  const lines = (nowMs = BOOT_MS + minutes(10)): readonly string[] => crashLines(crashFolders(join(root, 'sys')), BOOT_MS, nowMs);
+
+  it('are those of pstore and of systemd, in their order and each once', () => {
+    put('sys/fs/pstore/dmesg-efi-170000000002', 'Panic#1 Part2\n<6>[   10.000001] mlx5_0: up\n');
+    put('sys/fs/pstore/dmesg-efi-170000000001', 'Panic#1 Part1\n<3>[ 8130.500000] mlx5_0: down\n<0>[ 8131.000000] Kernel panic\n');
+    put('sys/fs/pstore/dmesg-erst-1.enc.z', '<3>[ 9.000000] mlx5_0: packed\n');
+    put('sys/fs/pstore/console-ramoops-0', '<3>[ 9.000000] mlx5_0: console\n');
+    put('var/lib/systemd/pstore/1700000000/001/dmesg.txt', 'Panic#1 Part1\n<3>[ 8130.500000] mlx5_0: down\n<6>[ 8129.000000] eth0: up\n');
+    put('var/lib/systemd/pstore/1600000000/dmesg.txt', '<3>[ 1.000000] mlx5_0: long ago\n', BOOT_MS - hours(25));
+    expect(lines()).toEqual([
+      '[   10.000001] mlx5_0: up',
+      '[ 8129.000000] eth0: up',
+      '[ 8130.500000] mlx5_0: down',
+      '[ 8131.000000] Kernel panic',
+    ]);
+    expect(lines(BOOT_MS + hours(2))).toEqual([]);
+    expect(crashLines(['absent'], BOOT_MS, BOOT_MS)).toEqual([]);
+    expect(crashLines(crashFolders(join(root, 'sys')), undefined, BOOT_MS)).toEqual([]);
+  });
+
+  it('stand in the record of a device that they name', async () => {
+    const nowMs = Date.now();
+    writeFileSync(join(root, 'proc/stat'), `btime ${Math.floor((nowMs - minutes(10)) / 1_000)}\n`);
+    put('sys/fs/pstore/dmesg-efi-3', '<3>[ 5.000000] mlx5_0: dead\n<3>[ 6.000000] eth0: dead\n', nowMs - minutes(12));
+    const kernel = log(join(root, 'log'));
+    const [own, other] = await Promise.all([kernel.linesOf(marks), kernel.linesOf({ ports: [], names: ['eth7'] })]);
+    expect([own.crash, own.lines.length, other.crash]).toEqual([['[ 5.000000] mlx5_0: dead'], 2, undefined]);
   });
 });

@@ -278,6 +278,7 @@ seccompProfile: { type: RuntimeDefault }
 {{- end }}
 {{- if .Values.kmsg.enabled }}
 - { name: kernel-log, mountPath: /run/kernel-log, readOnly: true }
+- { name: crashes, mountPath: /host/var/lib/systemd/pstore, readOnly: true }
 {{- end }}
 {{- if .Values.nvidia.driverRoot }}
 - { name: nvidia-driver, mountPath: /usr/local/nvidia, readOnly: true }
@@ -339,6 +340,9 @@ seccompProfile: { type: RuntimeDefault }
 # The socket by which the agent asks the container kernel-log.
 - name: kernel-log
   emptyDir: { medium: Memory, sizeLimit: 1Mi }
+# Last messages of kernels that crashed, which systemd moves here from /sys/fs/pstore.
+- name: crashes
+  hostPath: { path: /var/lib/systemd/pstore, type: DirectoryOrCreate }
 {{- end }}
 {{- with .Values.nvidia.driverRoot }}
 - name: nvidia-driver

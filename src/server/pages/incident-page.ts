@@ -13,6 +13,7 @@ import { holdersHit, type IncidentHolder, type IncidentRecord } from '../../inci
 import { conditionName } from '../../model/condition-text.ts';
 import { chartsOf, lastValues, type Samples } from './charts.ts';
 import { inWords } from './incident-list.ts';
+import { OF_CRASH } from './incident-text.ts';
 import { card, document, facts, type PageFrame, table, titleHtml } from './page-parts.ts';
 
 /** After the fault, so much of the axis shows that it lasts. */
@@ -128,13 +129,13 @@ ${lane('Verdict', '', strip)}${lane('Kernel log', `${log.lines.length} lines`, m
 )}<div class="lane"><div></div>${timeAxis(fromMs, untilMs, momentMs)}</div></section>`;
 }
 
-function kernel({ kernel: { lines, earlier, problem } }: IncidentRecord, nowMs: number): Html {
+function kernel({ kernel: { lines, crash = [], earlier, problem } }: IncidentRecord, nowMs: number): Html {
   return html`<div class="body">${problem === undefined ? undefined : html`<p>The log was not read completely: ${problem}.</p>`}${
     earlier === undefined ? undefined : html`<p class="soft">Earlier lines that name the device: ${earlier}.</p>`
   }${lines.length === 0 && problem === undefined ? html`<p class="soft">No line names the device.</p>` : undefined}${lines.map(
     ({ time, text }, at) =>
       html`<p><span class="soft">${at + 1} ${time === undefined ? undefined : clock(time, nowMs)}</span> <code>${text}</code></p>`,
-  )}</div>`;
+  )}${crash.length === 0 ? undefined : html`<p>${OF_CRASH}</p>${crash.map((text) => html`<p><code>${text}</code></p>`)}`}</div>`;
 }
 
 function holders(record: IncidentRecord, nowMs: number): Html {

@@ -14,6 +14,8 @@ import type { Remedy } from '../../model/health.ts';
 import type { Labels } from '../../model/metric.ts';
 import { oneLine } from '../../model/one-line.ts';
 
+export const OF_CRASH = 'The kernel that ran before crashed. It wrote about the device:';
+
 const MOST_ROWS = 15;
 const MOST_STATE_ROWS = 40;
 
@@ -180,12 +182,13 @@ function readingLines({ readings }: IncidentRecord): string[] {
 }
 
 function kernelLines({ kernel }: IncidentRecord): string[] {
-  const { lines, earlier, problem } = kernel;
+  const { lines, crash = [], earlier, problem } = kernel;
   return [
     ...(problem === undefined ? [] : [`The log was not read completely: ${problem}.`]),
     ...(earlier === undefined ? [] : [`Earlier lines that name the device: ${earlier}.`]),
     ...lines.map(({ time, text }) => `${time === undefined ? '' : `${clock(time)}  `}${text}`),
     ...(lines.length === 0 && problem === undefined ? ['No line names the device.'] : []),
+    ...(crash.length === 0 ? [] : [OF_CRASH, ...crash]),
   ];
 }
 
