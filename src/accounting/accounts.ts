@@ -39,6 +39,13 @@ export interface AccountsSettings {
   isCounter(metric: string): boolean;
 }
 
+/** Devices of a family that must be read for the counters of their containers. */
+export interface Awaited {
+  readonly ids: Set<string>;
+  /** The monotonic time from which a read gives the base. */
+  readonly fromMs: number;
+}
+
 /** What an earlier run of the agent saved. */
 export interface SavedAccounts {
   readonly state: AccountsState;
@@ -94,14 +101,17 @@ export class Accounts {
     return this.#isAnswered;
   }
 
-  /** Families with a container whose counters have no base yet. The value is the monotonic time from which a read gives the base. */
-  get awaited(): ReadonlyMap<string, number> {
-    const awaited = new Map<string, number>();
+  /** Families with a container whose counters have no base yet. */
+  get awaited(): ReadonlyMap<string, Awaited> {
+    const awaited = new Map<string, Awaited>();
     for (const [key, { parts }] of this.#held) {
-      const family = key.slice(0, key.indexOf('/'));
       for (const { account } of parts) {
         const fromMs = account.counters.awaitedFromMs;
-        if (fromMs !== undefined) awaited.set(family, Math.max(fromMs, awaited.get(family) ?? 0));
+        if (fromMs === undefined) continue;
+        const family = key.slice(0, key.indexOf('/'));
+        const known = awaited.get(family);
+        const ids = (known?.ids ?? new Set()).add(key.slice(family.length + 1));
+        awaited.set(family, { ids, fromMs: Math.max(fromMs, known?.fromMs ?? 0) });
       }
     }
     return awaited;

@@ -1,4 +1,4 @@
-import type { Accounts } from '../accounting/accounts.ts';
+import type { Accounts, Awaited } from '../accounting/accounts.ts';
 import type { UsageInput } from '../accounting/holders.ts';
 import type { ResourceDevices } from '../health/journal/ready-devices.ts';
 import { useLimits } from '../health/occupancy/explained.ts';
@@ -47,7 +47,7 @@ export type Judge = (
 ) => ReadonlyMap<string, Verdict>;
 
 const NO_FAMILIES: ReadonlySet<string> = new Set();
-const NONE_AWAITED: ReadonlyMap<string, number> = new Map();
+const NONE_AWAITED: ReadonlyMap<string, Awaited> = new Map();
 
 /** What remembers the use of devices, for an agent that goes on. */
 export interface UsageDependencies {
@@ -117,8 +117,8 @@ export class Assembler {
     this.#settings = { ...this.#settings, ...settings };
   }
 
-  /** Families with a container whose counters have no base yet. The value is the monotonic time from which a read gives the base. */
-  get awaited(): ReadonlyMap<string, number> {
+  /** Families with a container whose counters have no base yet. */
+  get awaited(): ReadonlyMap<string, Awaited> {
     return this.#accounts?.awaited ?? NONE_AWAITED;
   }
 

@@ -75,7 +75,7 @@ export function knownDevices(
       if (prior !== undefined) followed.add(prior);
       // A report of other sources alone does not prove that the device is present.
       const missing = own.read === undefined ? missingAfter(prior, isComplete && !isUnidentified, now) : {};
-      known.set(key, recordOf(key, own, prior, own.read === undefined || isBlind, missing, latest));
+      known.set(key, recordOf(key, own, prior, own.read === undefined || isBlind, missing, latest.again?.get(report.device.id) ?? latest));
     }
   }
   for (const [key, device] of before) {

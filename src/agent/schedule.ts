@@ -1,7 +1,8 @@
+import type { Awaited } from '../accounting/accounts.ts';
 import type { Clock } from '../host/clock.ts';
-import { allocationKey, type Claim } from '../model/allocation.ts';
 import type { AllocationState } from '../model/snapshot.ts';
 import type { FamilyRunner } from '../supervisor/family-runner.ts';
+import { ClaimArrivals } from './claim-arrivals.ts';
 
 /** While other reads run, inputs that arrive within this time share one snapshot. */
 const SETTLE_MS = 20;
@@ -18,8 +19,8 @@ const FAULT_ASK_MS = 500;
 
 /** What a snapshot lacks, and what the schedule therefore reads before the next refresh. All times are of the monotonic clock. */
 export interface Lacks {
-  /** Families with a container whose counters have no base yet: a read that begins after this time gives the base. */
-  readonly awaited: ReadonlyMap<string, number>;
+  /** Families with a container whose counters have no base yet. */
+  readonly awaited: ReadonlyMap<string, Awaited>;
   /** Families with a container that seems to wait. */
   readonly readSoon: ReadonlySet<string>;
   /** When a device was first seen that may be a claim's, if the files of that claim were read before. */
@@ -59,7 +60,11 @@ export class Schedule {
   readonly #faultAsk: Alarm;
   /** The next read of a family outside the interval. */
   readonly #reads: ReadonlyMap<FamilyRunner, Alarm>;
-  /** For each family, the {@link Lacks.awaited} time of its last read outside the interval. */
+  /** The next read of its awaited devices alone. */
+  readonly #readsOfAwaited: ReadonlyMap<FamilyRunner, Alarm>;
+  readonly #restedMs = new Map<FamilyRunner, number>();
+  #awaited: Lacks['awaited'] = new Map();
+  /** For each family, the {@link Awaited.fromMs} of its last read outside the interval. */
   readonly #readFor = new Map<FamilyRunner, number>();
   /** For each family, the latest time at which a claim was seen that its reads serve. */
   readonly #readForClaims = new Map<FamilyRunner, number>();
@@ -84,6 +89,7 @@ export class Schedule {
     this.#assembly = new Alarm(clock);
     this.#faultAsk = new Alarm(clock);
     this.#reads = new Map(runners.map((runner) => [runner, new Alarm(clock)]));
+    this.#readsOfAwaited = new Map(runners.map((runner) => [runner, new Alarm(clock)]));
   }
 
   configure({ sampleMs }: Pick<ScheduleSettings, 'sampleMs'>): void {
@@ -124,43 +130,57 @@ export class Schedule {
     const { awaited, readSoon, unconfirmedMs, allocations, isFaultOpen } = this.#work.assemble();
     const endedMs = this.#clock.monotonic();
     this.#restsUntilMs = endedMs + REST * (endedMs - begunMs);
+    this.#awaited = awaited;
     if (isFaultOpen) this.#askForFaults();
     const claimedMs = this.#arrivals.look(allocations, endedMs);
     for (const runner of this.#runners) {
       const { family } = runner;
       // A container's counters start at the first read that began after the container was seen. An early read loses the least.
-      this.#readOnceFor(this.#readFor, runner, awaited.get(family), restedMs(runner));
+      if (this.#isOpen(this.#readFor, runner, awaited.get(family)?.fromMs)) this.#wakeForAwaited(runner);
       if (readSoon.has(family)) this.wake(runner, Math.max(startedMs(runner) + this.#sampleMs, restedMs(runner)));
       // A driver may have made the device, an instance of a GPU for example, when it prepared the claim.
-      this.#readOnceFor(this.#readForClaims, runner, claimedMs(family), startedMs(runner) + CLAIM_SPACING_MS);
+      if (this.#isOpen(this.#readForClaims, runner, claimedMs(family))) this.wake(runner, startedMs(runner) + CLAIM_SPACING_MS);
     }
     this.#confirmClaims(unconfirmedMs);
   }
 
   /** Reads a family outside the interval, but not before `fromMs` (monotonic clock). */
   wake(runner: FamilyRunner, fromMs = 0): void {
-    if (this.#isSteady) return;
-    const atMs = Math.max(this.#clock.monotonic() + WAKE_SPACING_MS, fromMs);
-    this.#reads.get(runner)?.set(atMs, () => void this.read([runner], { hasHolders: false }));
+    this.#wake(this.#reads.get(runner), fromMs, () => void this.read([runner], { hasHolders: false }));
+  }
+
+  #wakeForAwaited(runner: FamilyRunner): void {
+    this.#wake(this.#readsOfAwaited.get(runner), this.#restedMs.get(runner) ?? 0, async () => {
+      const awaited = this.#awaited.get(runner.family);
+      if (awaited === undefined) return;
+      const begunMs = this.#clock.monotonic();
+      await runner.refresh(awaited.ids);
+      const endedMs = this.#clock.monotonic();
+      this.#restedMs.set(runner, endedMs + REST * (endedMs - begunMs));
+    });
+  }
+
+  #wake(alarm: Alarm | undefined, fromMs: number, read: () => unknown): void {
+    if (!this.#isSteady) alarm?.set(Math.max(this.#clock.monotonic() + WAKE_SPACING_MS, fromMs), read);
   }
 
   /** Ends all timers. What runs goes on. */
   close(): void {
     this.#isClosed = true;
-    for (const alarm of [this.#assembly, this.#faultAsk, ...this.#reads.values()]) alarm.cancel();
+    for (const alarm of [this.#assembly, this.#faultAsk, ...this.#reads.values(), ...this.#readsOfAwaited.values()]) alarm.cancel();
   }
 
   /** Begins a read, which serves the requests for a later one. */
   #refresh(runner: FamilyRunner): Promise<void> {
-    if (!runner.isReading) this.#reads.get(runner)?.cancel();
+    if (!runner.isReading) for (const reads of [this.#reads, this.#readsOfAwaited]) reads.get(runner)?.cancel();
     return runner.refresh();
   }
 
-  /** Requests one read that begins after `seenMs`, even if that read fails. `done`: the latest such time of each family. */
-  #readOnceFor(done: Map<FamilyRunner, number>, runner: FamilyRunner, seenMs: number | undefined, fromMs: number): void {
-    if (seenMs === undefined || seenMs <= (done.get(runner) ?? Number.NEGATIVE_INFINITY)) return;
+  /** Whether no read was requested yet that begins after `seenMs`. One is enough, even if it fails. `done`: the latest such time of each family. */
+  #isOpen(done: Map<FamilyRunner, number>, runner: FamilyRunner, seenMs: number | undefined): boolean {
+    if (seenMs === undefined || seenMs <= (done.get(runner) ?? Number.NEGATIVE_INFINITY)) return false;
     if (!runner.isReading) done.set(runner, seenMs);
-    this.wake(runner, fromMs);
+    return true;
   }
 
   async #ask(): Promise<void> {
@@ -241,46 +261,4 @@ export function every(intervalMs: number, tick: () => void, clock: Clock, random
   wait();
   tick();
   return () => cancel();
-}
-
-/** Finds claims for devices that no probe knows yet, so that their family is read at once. Each claim causes one read. */
-export class ClaimArrivals {
-  /** Families of the devices that a driver's claims had. */
-  readonly #familiesOf = new Map<string, Set<string>>();
-  /** Time at which each claim without a device was first seen. */
-  #unknown: ReadonlyMap<string, number> = new Map();
-
-  /**
-   * Returns the time from which a read of a family serves all its claims without a device; undefined when it has none. Any family may have the
-   * devices of a driver that is not known. `nowMs`: monotonic clock.
-   */
-  look(allocations: readonly AllocationState[], nowMs: number): (family: string) => number | undefined {
-    const unknown = new Map<string, number>();
-    const wanted = new Map<string, number>();
-    for (const state of allocations) if (state.allocation.claim !== undefined) this.#learn(state.allocation.claim, state.devices);
-    for (const { allocation, unresolved } of allocations) {
-      if (allocation.claim === undefined || unresolved !== 'no-device') continue;
-      const key = allocationKey(allocation);
-      const seenMs = this.#unknown.get(key) ?? nowMs;
-      unknown.set(key, seenMs);
-      for (const family of this.#familiesOf.get(allocation.claim.driver) ?? [ANY])
-        wanted.set(family, Math.max(seenMs, wanted.get(family) ?? seenMs));
-    }
-    this.#unknown = unknown;
-    return (family) => latest(wanted.get(family), wanted.get(ANY));
-  }
-
-  #learn({ driver }: Claim, devices: readonly string[]): void {
-    for (const key of devices) {
-      const family = key.slice(0, key.indexOf('/'));
-      this.#familiesOf.set(driver, (this.#familiesOf.get(driver) ?? new Set()).add(family));
-    }
-  }
-}
-
-const ANY = '';
-
-function latest(...times: readonly (number | undefined)[]): number | undefined {
-  const known = times.filter((time) => time !== undefined);
-  return known.length === 0 ? undefined : Math.max(...known);
 }

@@ -2,7 +2,7 @@ import type { Host } from '../host/host.ts';
 import type { DeviceAccess } from '../model/access.ts';
 import type { Resolve } from '../model/allocation.ts';
 import type { ClaimForms, ClaimName } from '../model/claim-hardware.ts';
-import type { Collection, ProblemSpec } from '../model/collection.ts';
+import type { Collection, DeviceReport, ProblemSpec } from '../model/collection.ts';
 import type { DeviceRole } from '../model/container-locality.ts';
 import type {
   ActivitySpec,
@@ -107,6 +107,11 @@ export interface Probe {
    * gives an empty list. A failed read gives a problem. An exception means a bug.
    */
   collect(): Collection | Promise<Collection>;
+  /**
+   * Reads some devices of the last collection alone, for their new holders. Undefined when that is not enough: a device is gone, has changed
+   * or cannot be read. Needed only where a node can have hundreds of devices.
+   */
+  readAgain?(ids: ReadonlySet<string>): readonly DeviceReport[] | undefined;
   /** Calls `wake`, without data, when an event should start the next `collect` sooner. Returns a function that stops the watch. */
   watch?(wake: () => void): () => void;
   /** Drops what it keeps of earlier collections, because the last one ran out of file descriptors. The next one reads everything. */

@@ -12,6 +12,7 @@ import type { Release } from '../model/release.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 import type { ReadProcess } from './isolated-reads.ts';
 import type { FromThread } from './messages.ts';
+import type { ReadAgain } from './posted-collection.ts';
 import { type ProbeThread, type StartThread, startThread, type ThreadSettings } from './probe-thread.ts';
 import { leaveOut } from './quarantine.ts';
 import { RunTally } from './run-tally.ts';
@@ -79,6 +80,8 @@ export interface RunnerDependencies {
 /** One collection of a family, with its times. */
 export interface TimedCollection extends ReadTimes {
   readonly collection: Collection<ReadingList>;
+  /** When devices were read that were read again since, keyed by id. */
+  readonly again?: ReadonlyMap<string, ReadTimes>;
 }
 
 interface Run {
@@ -124,7 +127,7 @@ export class FamilyRunner {
   #isOutdated = false;
   #isIsolated = false;
   #calmSinceMs = 0;
-  #refresh: { readonly done: Promise<void>; settle(): void } | undefined;
+  #refresh: { readonly done: Promise<void>; readonly isOfSome: boolean; settle(): void } | undefined;
   #run: Run | undefined;
   #nextRun = 1;
   #latest: TimedCollection | undefined;
@@ -213,9 +216,13 @@ export class FamilyRunner {
     return this.#wasReadCompletely;
   }
 
-  /** Refreshes once; resolves when the refresh has succeeded or failed. Joins a refresh in progress. */
-  refresh(): Promise<void> {
-    if (this.#refresh !== undefined) return this.#refresh.done;
+  /**
+   * Refreshes once; resolves when the refresh has succeeded or failed. Joins a refresh in progress. `ids`: devices that are enough, if the
+   * last refresh read all of the family.
+   */
+  refresh(ids?: ReadonlySet<string>): Promise<void> {
+    const running = this.#refresh;
+    if (running !== undefined) return ids === undefined && running.isOfSome ? running.done.then(() => this.refresh()) : running.done;
     if (this.#isClosed || this.#stuck.size >= MOST_STUCK || this.#stuck.unplaced >= MOST_UNPLACED) return Promise.resolve();
     if (!this.#isKnown && this.#isAbsent()) {
       this.#skip();
@@ -228,8 +235,8 @@ export class FamilyRunner {
     const done = new Promise<void>((resolve) => {
       settle = resolve;
     });
-    this.#refresh = { done, settle };
-    this.#startRun();
+    this.#refresh = { done, isOfSome: ids !== undefined, settle };
+    this.#startRun(this.#isIsolated || this.#fault !== undefined || this.#latest?.collection.listing !== 'complete' ? undefined : ids);
     return done;
   }
 
@@ -278,7 +285,7 @@ export class FamilyRunner {
     this.#events.changed(isNews);
   }
 
-  #startRun(): void {
+  #startRun(ids?: ReadonlySet<string>): void {
     const thread = this.#reader();
     if (thread === undefined) {
       this.#endRefresh();
@@ -288,7 +295,7 @@ export class FamilyRunner {
     const startedMs = this.#clock.monotonic();
     this.#run = { id, thread, startedMs, timedFromMs: this.#clock.monotonic(), unread: new Set(), cancelCheck: () => {} };
     this.#watch(this.#run, undefined);
-    thread.send({ type: 'collect', run: id });
+    thread.send({ type: 'collect', run: id, ids });
   }
 
   /** The current thread, or a new one. Undefined when the system refuses another thread; the run has then failed. */
@@ -439,7 +446,17 @@ export class FamilyRunner {
     if (message.type === 'wake') this.#events.wake();
     else if (message.run !== this.#run?.id) return;
     else if (message.type === 'failed') this.#crashed(message.message, true);
+    else if (message.type === 'read-again') this.#readAgain(this.#run, message.again);
     else this.#collected(this.#run, message.collection, message.durationMs);
+  }
+
+  /** What the other devices reported stays, with the time of their read. */
+  #readAgain({ startedMs }: Run, { reports, ids }: ReadAgain): void {
+    const before = this.#latest as TimedCollection;
+    const times = { startedMs, readAtMs: this.#clock.now(), monotonicMs: this.#clock.monotonic() };
+    const collection = { ...before.collection, reports };
+    this.#latest = { ...before, collection, again: new Map([...(before.again ?? []), ...ids.map((id) => [id, times] as const)]) };
+    this.#endRefresh(hasNews(before.collection, collection));
   }
 
   #collected(run: Run, raw: Collection<ReadingList>, durationMs: number): void {

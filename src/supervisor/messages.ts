@@ -5,7 +5,7 @@ import type { FaultMark } from '../model/fault.ts';
 import type { Observation } from '../model/observation.ts';
 import type { ReadingList } from '../model/readings.ts';
 import type { Release } from '../model/release.ts';
-import type { PostedCollection } from './posted-collection.ts';
+import type { PostedCollection, PostedReads, ReadAgain } from './posted-collection.ts';
 
 /** What a capture or a replay wants from a thread. Both are absent in a running agent. */
 export interface ThreadExtras {
@@ -37,7 +37,8 @@ export interface WorkerStart extends ThreadExtras {
 }
 
 export type ToWorker =
-  | { readonly type: 'collect'; readonly run: number }
+  /** `ids`: devices that are enough. The thread may collect all of them instead. */
+  | { readonly type: 'collect'; readonly run: number; readonly ids?: ReadonlySet<string> | undefined }
   /** No read hangs any more, so the thread reads files by itself again. */
   | { readonly type: 'read-directly' }
   | { readonly type: 'release'; readonly release: Release | undefined }
@@ -53,6 +54,7 @@ export interface ReadRequest {
 
 export type FromWorker =
   | { readonly type: 'collected'; readonly run: number; readonly collection: PostedCollection; readonly durationMs: number }
+  | { readonly type: 'read-again'; readonly run: number; readonly reads: PostedReads }
   | { readonly type: 'failed'; readonly run: number; readonly message: string }
   | { readonly type: 'wake' }
   | { readonly type: 'observed'; readonly observations: readonly Observation[] }
@@ -63,4 +65,5 @@ export type FromWorker =
 /** Messages that reach the owner of a thread. */
 export type FromThread =
   | { readonly type: 'collected'; readonly run: number; readonly collection: Collection<ReadingList>; readonly durationMs: number }
+  | { readonly type: 'read-again'; readonly run: number; readonly again: ReadAgain }
   | Extract<FromWorker, { readonly type: 'failed' | 'wake' }>;

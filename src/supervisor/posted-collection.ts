@@ -3,6 +3,7 @@ import type { Collection, DeviceRead, DeviceReport, SideReport } from '../model/
 import { areSameFindings, type Finding } from '../model/health.ts';
 import type { Reading, Value } from '../model/metric.ts';
 import { areSameFields, Readings, type Series, seriesOfOne, type ValueTimes } from '../model/readings.ts';
+import { SAME_IDENTITY } from './probe-look.ts';
 
 type Rest = Omit<DeviceRead, 'readings' | 'findings'>;
 
@@ -24,14 +25,30 @@ interface PostedReport extends Pick<DeviceReport, 'faults'> {
  * A collection as one thread posts it to another. The values of all readings are one list. Devices, series and findings are posted only
  * when they changed, because copying thousands of strings from thread to thread costs more than reading the files.
  */
-export interface PostedCollection extends Omit<Collection, 'reports'> {
+export interface PostedCollection extends Omit<Collection, 'reports'>, PostedColumns {
   /** Undefined: as at the same place in the message before, except the values. */
   readonly reports: readonly (PostedReport | undefined)[];
+}
+
+interface PostedColumns {
   readonly values: Float64Array;
   /** Values that are no exact `number`, and their places: place and value, one after the other. Absent without one. */
   readonly exact?: readonly (number | bigint)[];
   /** Stretches of values that an earlier read gave: index of the first, number, and time of that read, one after the other. Absent without one. */
   readonly kept?: readonly number[];
+}
+
+/** New reads of some devices of the collection before, as one thread posts them to another. */
+export interface PostedReads extends PostedColumns {
+  /** The places of the devices in that collection. */
+  readonly places: readonly number[];
+  readonly reads: readonly PostedSource[];
+}
+
+/** All reports of the collection before, with new reads of the devices `ids`. */
+export interface ReadAgain {
+  readonly reports: readonly DeviceReport<Readings>[];
+  readonly ids: readonly string[];
 }
 
 /** Works in the probe's thread. */
@@ -41,6 +58,8 @@ export class CollectionSender {
    * garbage collector frees cheaply only while nobody keeps them until the next read.
    */
   #posted: readonly DeviceReport[] = [];
+  /** Some devices have findings of others. */
+  #isShared = false;
 
   encode({ reports, ...rest }: Collection): PostedCollection {
     const column = new Column(countOf(reports));
@@ -68,8 +87,30 @@ export class CollectionSender {
         ...(outOfBand === undefined ? {} : { outOfBand: withChanges(outOfBand, before.outOfBand, sources.outOfBand) }),
       };
     });
-    const { values, exact, kept } = column;
-    return { ...rest, reports: posted, values, ...(exact.length === 0 ? {} : { exact }), ...(kept.length === 0 ? {} : { kept }) };
+    this.#isShared = rest.problems.some(({ code }) => code === SAME_IDENTITY);
+    return { ...rest, reports: posted, ...column.posted };
+  }
+
+  /** Undefined when the collection before has no read of one of the devices, or more than the reads of a device depends on them. */
+  encodeReads(reports: readonly DeviceReport[] | undefined): PostedReads | undefined {
+    if (reports === undefined || this.#isShared) return undefined;
+    const posted = [...this.#posted];
+    const column = new Column(reports.reduce((sum, { read }) => sum + (read?.readings.length ?? 0), 0));
+    const [places, reads]: [number[], PostedSource[]] = [[], []];
+    for (const { device, read } of reports) {
+      const isOfDevice = (one: DeviceReport): boolean => one.device.id === device.id;
+      const at = posted.findIndex(isOfDevice);
+      const before = posted[at];
+      if (read === undefined || before?.read === undefined || !areSameDevices(before.device, device)) return undefined;
+      if (at !== posted.findLastIndex(isOfDevice)) return undefined;
+      const changes = changesOf(read, before.read);
+      column.add(read.readings);
+      places.push(at);
+      reads.push(changes);
+      posted[at] = { ...before, read: withChanges(read, before.read, changes) };
+    }
+    this.#posted = posted;
+    return { places, reads, ...column.posted };
   }
 }
 
@@ -92,6 +133,11 @@ class Column {
 
   constructor(length: number) {
     this.values = new Float64Array(length);
+  }
+
+  get posted(): PostedColumns {
+    const { values, exact, kept } = this;
+    return { values, ...(exact.length === 0 ? {} : { exact }), ...(kept.length === 0 ? {} : { kept }) };
   }
 
   /** The values of one source stand together, so that the stretches of {@link PostedCollection.kept} are few. */
@@ -164,20 +210,41 @@ export class CollectionReceiver {
   #reports: readonly DeviceReport<Readings>[] = [];
 
   /** Throws when a part was never posted. */
-  decode({ reports, values, exact = [], kept = [], ...rest }: PostedCollection): Collection<Readings> {
-    const posted: PostedValues = { values, exact, kept, at: 0, exactAt: 0, keptAt: 0 };
-    const decoded = reports.map((report, at) => reportOf(report, this.#reports[at], posted));
-    if (posted.at !== values.length) throw new Error(`of ${values.length} values, ${values.length - posted.at} belong to no posted series`);
-    this.#reports = decoded;
-    return { ...rest, reports: decoded };
+  decode(message: PostedCollection): Collection<Readings> {
+    const { reports, values: _, exact: __, kept: ___, ...rest } = message;
+    const posted = postedValues(message);
+    this.#reports = reports.map((report, at) => reportOf(report, this.#reports[at], posted));
+    checkAllTaken(posted);
+    return { ...rest, reports: this.#reports };
+  }
+
+  decodeReads({ places, reads, ...columns }: PostedReads): ReadAgain {
+    const posted = postedValues(columns);
+    const reports = [...this.#reports];
+    for (const [n, place] of places.entries()) {
+      const before = reports[place] as DeviceReport<Readings>;
+      const read = sourceOf(reads[n], before.read, posted);
+      if (read !== before.read) reports[place] = { ...before, read };
+    }
+    checkAllTaken(posted);
+    this.#reports = reports;
+    return { reports, ids: places.map((place) => (reports[place] as DeviceReport<Readings>).device.id) };
   }
 }
 
 /** The values that are not yet taken begin at `at`, and what belongs to them in the lists beside them. */
-interface PostedValues extends Required<Pick<PostedCollection, 'values' | 'exact' | 'kept'>> {
+interface PostedValues extends Required<PostedColumns> {
   at: number;
   exactAt: number;
   keptAt: number;
+}
+
+const postedValues = ({ values, exact = [], kept = [] }: PostedColumns): PostedValues => {
+  return { values, exact, kept, at: 0, exactAt: 0, keptAt: 0 };
+};
+
+function checkAllTaken({ values, at }: PostedValues): void {
+  if (at !== values.length) throw new Error(`of ${values.length} values, ${values.length - at} belong to no posted series`);
 }
 
 function reportOf(

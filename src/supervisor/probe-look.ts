@@ -4,6 +4,9 @@ import { hardwareKey } from '../model/hardware.ts';
 import type { Finding } from '../model/health.ts';
 import type { DeviceFamily, Probe } from '../probes/family.ts';
 
+/** The code of the problem of {@link withSharedIdentities}. */
+export const SAME_IDENTITY = 'same-identity';
+
 /** Collects once and corrects what the probe cannot know: without descriptors or without sysfs no collection is complete. */
 export async function collectChecked(probe: Probe, host: Host): Promise<Collection> {
   const shortages = shortagesOf(host);
@@ -18,6 +21,13 @@ export async function collectChecked(probe: Probe, host: Host): Promise<Collecti
   if (collection.listing !== 'absent' || isMounted(host)) return collection;
   const problem = { code: 'sysfs-unusable', message: `${host.sys.root} is missing, empty or cannot be listed` };
   return { ...collection, listing: 'partial', problems: [...collection.problems, problem] };
+}
+
+/** Reads devices alone; see {@link Probe.readAgain}. Without descriptors, their reads may lack values. */
+export function readAgainChecked(probe: Probe, host: Host, ids: ReadonlySet<string>): readonly DeviceReport[] | undefined {
+  const shortages = shortagesOf(host);
+  const reports = probe.readAgain?.(ids);
+  return shortagesOf(host) === shortages ? reports : undefined;
 }
 
 /**
@@ -98,5 +108,5 @@ const unreadOf = (others: readonly DeviceReport[], { read }: DeviceReport): read
 
 function problemOf(group: readonly DeviceReport[]): Problem {
   const names = group.map(({ device }) => device.id).sort();
-  return { code: 'same-identity', message: `${names.join(' and ')} report the same identity: ${group[0]?.device.identity}` };
+  return { code: SAME_IDENTITY, message: `${names.join(' and ')} report the same identity: ${group[0]?.device.identity}` };
 }

@@ -139,6 +139,9 @@ class WorkerThread implements ProbeThread {
       case 'collected':
         listener.received({ ...message, collection: this.#receiver.decode(message.collection) });
         break;
+      case 'read-again':
+        listener.received({ type: 'read-again', run: message.run, again: this.#receiver.decodeReads(message.reads) });
+        break;
       default:
         listener.received(message);
     }

@@ -11,7 +11,7 @@ import type { DeviceFamily, Probe } from '../probes/family.ts';
 import { limitCollection, withoutExcluded } from './collection-limits.ts';
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts';
 import { CollectionSender } from './posted-collection.ts';
-import { collectChecked } from './probe-look.ts';
+import { collectChecked, readAgainChecked } from './probe-look.ts';
 
 /** Runs the thread of one family: creates its probe once and reads on request. */
 async function run(start: WorkerStart): Promise<void> {
@@ -36,7 +36,7 @@ async function run(start: WorkerStart): Promise<void> {
   port.on('message', (message: ToWorker) => {
     if (message.type === 'read-directly') guard.isolatedReader = undefined;
     else if (message.type === 'release') probe.release?.(message.release);
-    else if (message.type === 'collect') void collect(message.run);
+    else if (message.type === 'collect') void collect(message.run, message.ids);
     else void close(probe, unwatch).finally(() => port.close());
   });
 
@@ -46,9 +46,14 @@ async function run(start: WorkerStart): Promise<void> {
   }
 
   const sender = new CollectionSender();
-  async function collect(run: number): Promise<void> {
+  async function collect(run: number, ids: ReadonlySet<string> | undefined): Promise<void> {
     const startedMs = performance.now();
     try {
+      const reads = ids && sender.encodeReads(readAgainChecked(probe, host, ids));
+      if (reads !== undefined) {
+        send({ type: 'read-again', run, reads });
+        return;
+      }
       const collection = limitCollection(withoutExcluded(await collectChecked(probe, host), start.options.exclude));
       tellObserved();
       send({ type: 'collected', run, collection: sender.encode(collection), durationMs: performance.now() - startedMs });

@@ -148,7 +148,7 @@ export class DiskAgent {
   }
 
   /** Families of which a further read would be made at once. */
-  get awaited(): ReadonlyMap<string, number> {
+  get awaited(): Assembler['awaited'] {
     return this.#assembler.awaited;
   }
 

@@ -222,7 +222,7 @@ describe('assembling a snapshot', () => {
       return assembler.assemble({ families, podResources: held, checkpoint: [] }, at(nowMs)).usage?.containers[0]?.counters?.[0]?.value;
     };
     expect(read(100, 1_000, 900)).toBeUndefined();
-    expect(assembler.awaited).toEqual(new Map([['toy', 1_000]]));
+    expect(assembler.awaited).toEqual(new Map([['toy', { fromMs: 1_000, ids: new Set(['a']) }]]));
     expect(read(150, 1_100, 999)).toBeUndefined();
     expect(read(170, 1_200, 1_100)).toBe(0);
     expect(assembler.awaited.size).toBe(0);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ClaimArrivals } from '../../src/agent/schedule.ts';
+import { ClaimArrivals } from '../../src/agent/claim-arrivals.ts';
 import type { AllocationState } from '../../src/model/snapshot.ts';
 import { allocation } from '../support/snapshots.ts';
 

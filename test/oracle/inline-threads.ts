@@ -3,14 +3,15 @@ import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import type { Clock } from '../../src/host/clock.ts';
 import { deviceDirectory, type Step, StepRecord } from '../../src/host/fs/step-record.ts';
 import { createHost } from '../../src/host/host.ts';
-import type { Collection } from '../../src/model/collection.ts';
+import type { Collection, DeviceReport } from '../../src/model/collection.ts';
+import type { ReadingList } from '../../src/model/readings.ts';
 import type { DeviceFamily, Probe } from '../../src/probes/family.ts';
 import type { ReadProcess } from '../../src/supervisor/isolated-reads.ts';
 import type { ToWorker } from '../../src/supervisor/messages.ts';
 import { CollectionReceiver, CollectionSender } from '../../src/supervisor/posted-collection.ts';
-import { collectChecked } from '../../src/supervisor/probe-look.ts';
+import { collectChecked, readAgainChecked } from '../../src/supervisor/probe-look.ts';
 import type { ProbeThread, StartThread, ThreadContext, ThreadListener, ThreadSettings } from '../../src/supervisor/probe-thread.ts';
-import { plain } from '../support/snapshots.ts';
+import { listed, plain } from '../support/snapshots.ts';
 import type { OverlaidTree } from './overlaid-tree.ts';
 
 /** Thrown by a read that would never return: the thread stays in that step. */
@@ -214,7 +215,7 @@ class InlineThread implements ProbeThread {
     if (message.type === 'read-directly') this.#isIsolated = false;
     else if (message.type === 'close') this.#end();
     else if (message.type === 'release') this.#probe.release?.(message.release);
-    else this.#onRun(this.#collect(message.run));
+    else this.#onRun(this.#collect(message.run, message.ids));
   }
 
   /** It loads no code. */
@@ -244,12 +245,25 @@ class InlineThread implements ProbeThread {
     this.#exit();
   }
 
-  async #collect(run: number): Promise<void> {
+  async #collect(run: number, ids: ReadonlySet<string> | undefined): Promise<void> {
     const { weather } = this.#surroundings;
     try {
       if (weather.isToCrash) {
         weather.isToCrash = false;
         throw new Error('a bug of the probe');
+      }
+      const reports = ids && readAgainChecked(this.#probe, this.#host, ids);
+      const reads = this.#sender.encodeReads(reports);
+      if (reads !== undefined) {
+        const again = this.#receiver.decodeReads(structuredClone(reads));
+        const read = (one: Pick<DeviceReport<ReadingList>, 'device' | 'read'>): unknown => ({ device: one.device, read: one.read });
+        const isRead = ({ device }: DeviceReport<ReadingList>): boolean => again.ids.includes(device.id);
+        assert.deepStrictEqual(
+          new Set(plain({ ...listed([]), reports: again.reports.filter(isRead) }).reports.map(read)),
+          new Set(reports?.map(read)),
+        );
+        if (this.#step === undefined) this.#listener.received({ type: 'read-again', run, again });
+        return;
       }
       const sent: Collection = await collectChecked(this.#probe, this.#host);
       const collection = this.#receiver.decode(structuredClone(this.#sender.encode(sent)));

@@ -37,6 +37,27 @@ describe('a posted collection', () => {
     }
   });
 
+  it.each(Array.from({ length: 10 }, (_, seed) => seed + 1))('goes on after devices that were read again (seed %i)', (seed) => {
+    const pick = seeded(seed);
+    const probe = new RandomProbe(pick);
+    const [sender, receiver] = [new CollectionSender(), new CollectionReceiver()];
+    for (let turn = 0; turn < 60; turn += 1) {
+      const sent = probe.collect();
+      const before = receiver.decode(structuredClone(sender.encode(sent)));
+      expect(plain(before)).toStrictEqual(sent);
+      const next = probe.collect().reports;
+      const again = next.filter((one) => pick(2) === 0 && one.read !== undefined);
+      const reads = new Map(again.map((one) => [one.device.id, { read: one.read }]));
+      const posted = reads.size < again.length ? undefined : sender.encodeReads(again);
+      if (posted === undefined) continue;
+      const read = receiver.decodeReads(structuredClone(posted));
+      expect(read.ids).toEqual(again.map(({ device: { id } }) => id));
+      const expected = sent.reports.map((one) => ({ ...one, ...reads.get(one.device.id) }));
+      expect(plain({ ...sent, reports: read.reports }).reports).toStrictEqual(expected);
+      for (const [at, report] of read.reports.entries()) if (!read.ids.includes(report.device.id)) expect(report).toBe(before.reports[at]);
+    }
+  });
+
   it('has the series of a device only when they changed', () => {
     const { post, posted } = link();
     const side = { ...hca('b', 3), outOfBand: outOfBand({ readings: [{ metric: 'x', value: 1 }] }) };

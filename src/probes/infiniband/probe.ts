@@ -1,5 +1,5 @@
 import type { Host } from '../../host/host.ts';
-import type { Collection, Problem } from '../../model/collection.ts';
+import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Probe } from '../family.ts';
 import { unlisted } from '../kit/device-files.ts';
 import { RowLog } from '../kit/log-rows.ts';
@@ -11,7 +11,7 @@ import { type InfinibandOptions, isExpectedPort, type NameFilter, nameFilter, ty
 import { CLASS, isInOtherNamespace, type Location, locate, type VirtualFunctions } from './discover.ts';
 import { findCharDevices, Hca, type HcaSample, NO_CHAR_DEVICES } from './hca.ts';
 import type { PortLevel, PortMemory } from './port.ts';
-import { reportsOf } from './report.ts';
+import { type ReportSettings, reportsOf } from './report.ts';
 
 /** Limit of devices whose port memories are kept. No node has so many functions. */
 const MAX_MEMORIES = 4_096;
@@ -119,6 +119,8 @@ class InfinibandProbe implements Probe {
   readonly #registry: HcaRegistry;
   readonly #pacer = new Pacer();
   readonly #log: RowLog;
+  /** Of the last collection. */
+  #reported: ReportSettings | undefined;
 
   constructor(host: Host, options: InfinibandOptions) {
     this.#host = host;
@@ -145,7 +147,26 @@ class InfinibandProbe implements Probe {
     return this.#log.withLogs(this.#collect());
   }
 
+  readAgain(ids: ReadonlySet<string>): readonly DeviceReport[] | undefined {
+    const { present } = this.#registry;
+    // The port of a virtual function is that of its physical function.
+    const above = new Set(present.flatMap(({ name, location }) => (ids.has(name) ? (location.physicalFunction ?? []) : [])));
+    const hcas = present.filter(({ name, location }) => ids.has(name) || above.has(location.pciAddress ?? ''));
+    const pace = { nowMs: this.#host.clock.monotonic(), graceMs: 0 };
+    const samples = hcas.map((hca) => hca.read(pace));
+    const areSame = hcas.every((hca) => this.#registry.isSameDevice(hca));
+    if (this.#reported === undefined || !areSame || samples.some((one) => isHanging(one) || problemsOf(one).length > 0)) return undefined;
+    const reports = reportsOf([...samples, ...this.#unreadable()], this.#reported).filter(({ device }) => ids.has(device.id));
+    return reports.length === ids.size ? reports : undefined;
+  }
+
+  /** Samples of devices that containers have in their network namespaces. */
+  #unreadable(): readonly HcaSample[] {
+    return this.#registry.inOtherNamespace.map((hca) => hca.sampleInOtherNamespace());
+  }
+
   #collect(): Collection {
+    this.#reported = undefined;
     const { sys, dev, clock } = this.#host;
     const { names, error } = sys.listing(CLASS);
     if (names === undefined) {
@@ -155,7 +176,7 @@ class InfinibandProbe implements Probe {
     const pace = this.#pacer.next(clock.monotonic());
     const vanishedNames = this.#registry.update(names.filter(this.#filter), pace);
     const { samples, problems } = this.#readAll(pace);
-    const all = [...samples, ...this.#registry.inOtherNamespace.map((hca) => hca.sampleInOtherNamespace())];
+    const all = [...samples, ...this.#unreadable()];
     if (this.#options['hw-counters']) {
       if (areCountersHidden(all)) {
         problems.push(problem('counters-hidden', 'ports have a state, and neither counters nor hw_counters, on every device'));
@@ -166,13 +187,10 @@ class InfinibandProbe implements Probe {
       problems.push(problem('nodes-hidden', `listing ${dev.path('infiniband')} fails with ${nodes.error}`));
     }
     const isExpected = (device: string, port: string): boolean => isExpectedPort(this.#options, device, port);
+    this.#reported = { charNodes: nodes.names && new Set(nodes.names), isExpected };
     return {
-      reports: reportsOf(all, { charNodes: nodes.names && new Set(nodes.names), isExpected }),
-      problems: [
-        ...vanishedNames.map(vanished),
-        ...problems,
-        ...all.flatMap((sample) => [...invalidStates(sample), ...brokenCounters(sample)]),
-      ],
+      reports: reportsOf(all, this.#reported),
+      problems: [...vanishedNames.map(vanished), ...problems, ...all.flatMap(problemsOf)],
       listing: 'complete',
     };
   }
@@ -189,7 +207,7 @@ class InfinibandProbe implements Probe {
         if (this.#registry.remove(hca) && sys.link(`${CLASS}/${name}`) !== undefined) problems.push(vanished(name));
         continue;
       }
-      if (sample.ports.some(({ level }) => level.error === 'EHUNG')) {
+      if (isHanging(sample)) {
         problems.push({ ...problem('device-hangs', `an earlier read of /sys/${CLASS}/${name} still hangs`), device: name });
       }
       samples.push(sample);
@@ -197,6 +215,9 @@ class InfinibandProbe implements Probe {
     return { samples, problems };
   }
 }
+
+const isHanging = ({ ports }: HcaSample): boolean => ports.some(({ level }) => level.error === 'EHUNG');
+const problemsOf = (sample: HcaSample): readonly Problem[] => [...invalidStates(sample), ...brokenCounters(sample)];
 
 /** Reports a state text that no known driver prints. Without this problem, the port would silently have no state. */
 function invalidStates({ facts: { name }, ports }: HcaSample): Problem[] {

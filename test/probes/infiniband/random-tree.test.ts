@@ -5,6 +5,7 @@ import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
 import { hours, minutes } from '../../../src/model/duration.ts';
 import { seeded } from '../../support/seeded.ts';
+import { listed } from '../../support/snapshots.ts';
 import { toldOf as toldBy } from '../../support/told.ts';
 import { probeRoot } from './harness.ts';
 import { RandomTree } from './random-tree.ts';
@@ -69,5 +70,32 @@ describe('a probe that has read a tree for a while', () => {
     void long.probe.close?.();
     tree.remove();
     expect(openFiles()).toBe(before);
+  });
+
+  it('reads a device alone as with all others, or says that this is not enough', () => {
+    let alone = 0;
+    for (let seed = 1; seed <= 12; seed += 1) {
+      const pick = seeded(seed);
+      const tree = new RandomTree(pick);
+      const long = probeRoot(tree.root);
+      for (let turn = 0; turn < TURNS; turn += 1) {
+        long.clock.nowMs += 1_000;
+        const known = long.collect().reports.map(({ device }) => device.id);
+        for (let changes = pick(3); changes > 0; changes -= 1) tree.change();
+        const ids = new Set(known.filter(() => pick(3) === 0));
+        const reports = long.probe.readAgain?.(ids);
+        if (reports === undefined) continue;
+        alone += reports.length;
+        const begun = probeRoot(tree.root);
+        const fresh = begun.collect().reports.filter(({ device }) => ids.has(device.id));
+        void begun.probe.close?.();
+        const inOrder = fresh.flatMap(({ device }) => reports.filter((report) => report.device.id === device.id));
+        expectNothingOld(listed(inOrder), listed(fresh), `seed ${seed}, turn ${turn} after ${tree.done.slice(-12).join('; ')}`);
+        expect(inOrder).toHaveLength(ids.size);
+      }
+      void long.probe.close?.();
+      tree.remove();
+    }
+    expect(alone).toBeGreaterThan(30);
   });
 });
