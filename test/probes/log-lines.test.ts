@@ -68,14 +68,17 @@ describe.each(withRows)('$name', ({ name, logRows: rows = [], conditions, metric
     const ended = new Set(rows.flatMap(({ ends = [] }) => ends.map(({ type }) => type)));
     expect(new Set(rows.map((row) => row.name)).size).toBe(rows.length);
     for (const { raises, ends = [], repeats, source, ...row } of rows) {
+      expect(source).toBeTruthy();
       for (const type of [raises?.condition.type, repeats?.type, ...ends.map((one) => one.type)].filter((one) => one !== undefined)) {
         expect(declared.get(type), `${row.name}: ${type}`).toMatchObject({ outOfBand: true });
       }
       if (raises !== undefined) expect(ended, row.name).toContain(raises.condition.type);
       const counter = counterOf({ ...row, source, ...(repeats && { repeats }) });
       if (counter !== undefined) expect(metrics.map((metric) => metric.name)).toContain(counter.metric.name);
-      if (row.withoutDevice !== undefined) expect(row.text.source, row.name).toMatch(/^\^(?:[^.*+?()[\]{}|\\]|\\.){16}/);
-      expect(source).toBeTruthy();
+      if (row.withoutDevice === undefined) continue;
+      const { fixed } = row.withoutDevice;
+      if (fixed === undefined) expect(row.text.source, row.name).toMatch(/^\^(?:[^.*+?()[\]{}|\\]|\\.){16}/);
+      else for (const { line } of lines.filter((one) => one.row === row.name)) expect(line.indexOf(fixed), line).toBeGreaterThan(15);
     }
     expect(problems.map(({ code }) => code)).toContain('kmsg-lost');
     expect(needs.map(({ check }) => check)).toContain('kernel-log');

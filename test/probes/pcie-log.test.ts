@@ -136,8 +136,10 @@ describe('the rows of PCIe', () => {
   const PORT = '0000:5d:00.0';
   const device = { family: 'acme', id: 'a', kind: 'card', aliases: [], pciAddress: CARD, pciPath: `pci0000:5d/${PORT}/${CARD}` };
 
-  function toldAfter(lines: readonly string[], priority = 3): readonly string[] {
-    const machine = buildMachine({ files: { 'dev/kmsg': `6,1,100,-;Linux version 7.0\n${recordsOf(lines, priority)}` } } as never);
+  function toldAfter(lines: readonly string[], priority = 3, files: Readonly<Record<string, string>> = {}): readonly string[] {
+    const machine = buildMachine({
+      files: { ...files, 'dev/kmsg': `6,1,100,-;Linux version 7.0\n${recordsOf(lines, priority)}` },
+    } as never);
     ended.push(() => machine.remove());
     const { root } = machine;
     const host = createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock);
@@ -191,6 +193,12 @@ describe('the rows of PCIe', () => {
   it('believe neither a program that writes to /dev/kmsg nor a line for another device', () => {
     expect(toldAfter([...report(1, CARD), ...portLines(PORT)], 11)).toEqual([]);
     expect(toldAfter(portLines(PORT).map((line) => `x${line}`))).toEqual([]);
+  });
+
+  it('believe no line without a device while a driver prints what processes say', () => {
+    const neuron = { 'sys/module/neuron/version': '2.19\n' };
+    expect(toldAfter(report(1, CARD), 3, neuron)).toEqual([]);
+    expect(toldAfter(portLines(PORT).slice(0, 2), 3, neuron)).toEqual(['PciePortErrors 1 firmware port error, pcie port error']);
   });
 
   it('keep the lines of a report in a capture with replaced names', () => {

@@ -261,6 +261,36 @@ export const declaration: object = {
       "condition": "NotStarted"
     },
     {
+      "event": "firmware-silent",
+      "drivers": [
+        "habanalabs",
+        "accel"
+      ],
+      "text": "*Failed to communicate with Device CPU*",
+      "means": "the firmware of the card did not answer the driver in time",
+      "source": "Linux drivers/accel/habanalabs/gaudi/gaudi.c, gaudi_init_cpu_queues; gaudi2.c and goya.c have the same",
+      "fault": {
+        "type": "FirmwareSilent",
+        "severity": "degraded",
+        "remedy": "restart-workload"
+      }
+    },
+    {
+      "event": "hardware-not-started",
+      "drivers": [
+        "habanalabs",
+        "accel"
+      ],
+      "text": "*ailed to initialize the H/W*",
+      "means": "the driver could not start the hardware of the card; the line after it says whether the card can be used",
+      "source": "Linux drivers/accel/habanalabs/common/device.c, hl_device_init and hl_device_reset",
+      "fault": {
+        "type": "HardwareNotStarted",
+        "severity": "info",
+        "remedy": "inspect"
+      }
+    },
+    {
       "event": "heartbeat-lost",
       "drivers": [
         "habanalabs",

@@ -29,9 +29,10 @@ export interface LogRow {
   readonly words?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /**
    * The driver prints the line without a device: `text` is the form of all of it, and `name` a template of the address (`pci`), or of the name
-   * in a class of sysfs (`block`). Only for a form that begins with more fixed bytes than the name of a process can have, 15.
+   * in a class of sysfs (`block`). Only for a form that begins with more fixed bytes than the name of a process can have, 15, or with `fixed` words
+   * behind them.
    */
-  readonly withoutDevice?: { readonly class: string; readonly name: string };
+  readonly withoutDevice?: { readonly class: string; readonly name: string; readonly fixed?: string };
   /** The line is about a PCI function, or about a port, and so about each function `below` it. Other devices have no such rows. */
   readonly pci?: 'function' | 'below';
   /** Kinds of device that the line is about, where several share an address. Default: all. */

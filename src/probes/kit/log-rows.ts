@@ -10,6 +10,7 @@ import { type DatedRecord, KernelLog, type LogReach } from './kernel-log.ts';
 import { counterOf, type LogLine, type LogRow, logLineOf, meaningOf, sysfsPlaces } from './log-row.ts';
 import { CperSections } from './pcie/log.ts';
 import { ProcessFactsReader } from './process-facts.ts';
+import { printsForProcesses } from './repeating-drivers.ts';
 
 /** What the log reported about one device since the machine booted, or since its oldest record. */
 export interface LogState {
@@ -120,6 +121,10 @@ function unreported(type: string, reach: LogReach): Finding {
   const message = reach === 'unread' ? 'the kernel log is not read' : 'the kernel log has lost its oldest lines';
   return { type, reason: 'LogUnread', status: 'unknown', message };
 }
+
+/** Words of a process may be an event for information, never more. A driver that prints with its device prints its own words. */
+const decides = ({ withoutDevice, raises, ends, repeats, fault }: LogRow): boolean =>
+  withoutDevice !== undefined && (raises !== undefined || ends !== undefined || repeats !== undefined || fault?.severity !== 'info');
 
 const isNoise = (row: LogRow): boolean => row.raises === undefined && row.ends === undefined && counterOf(row) === undefined;
 
@@ -249,7 +254,13 @@ export class RowLog {
   take(record: DatedRecord, isBehindGap: boolean): boolean {
     if (isBehindGap) for (const [address, state] of this.#states) this.#states.set(address, afterGap(state));
     const line = logLineOf(this.#rows, this.#sections.joined(record), sysfsPlaces(this.#host.sys, this.#known));
-    if (line === undefined || isNoise(line.row) || (this.#states.size >= MOST_DEVICES && !this.#states.has(line.address))) return false;
+    if (
+      line === undefined ||
+      isNoise(line.row) ||
+      (decides(line.row) && printsForProcesses(this.#host.sys)) ||
+      (this.#states.size >= MOST_DEVICES && !this.#states.has(line.address))
+    )
+      return false;
     this.#states.set(line.address, withLine(this.#states.get(line.address) ?? NOTHING_LOGGED, line));
     this.#addFault(line, record);
     return true;
