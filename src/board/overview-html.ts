@@ -253,5 +253,19 @@ export function shownText(devices: readonly DeviceView[], sections: readonly Boa
   if (devices.length === 0) return 'No probe found a device on this node.';
   const left = sections.reduce((sum, section) => sum + section.rows.length, 0) - MOST_ROWS;
   const all = shown < devices.length ? `${shown} of ${devices.length} devices.` : left > 0 ? `${shown} devices.` : '';
-  return left > 0 ? `${all} ${left} more rows are not shown. Use a filter.` : all;
+  const rows = left > 0 ? `${left} more rows are not shown. Use a filter.` : '';
+  return [all, rows, uncheckedText(devices)].filter((text) => text !== '').join(' ');
 }
+
+/** `Not checked: FirmwareDead on 8 devices.` The page of each device says it, too. */
+function uncheckedText(devices: readonly DeviceView[]): string {
+  const counts = new Map<string, number>();
+  for (const { health } of devices) for (const type of health.unchecked ?? []) counts.set(type, (counts.get(type) ?? 0) + 1);
+  if (counts.size === 0) return '';
+  const all = [...counts].sort(([, a], [, b]) => b - a);
+  const named = all.slice(0, MOST_UNCHECKED).map(([type, count]) => `${type} on ${count} ${count === 1 ? 'device' : 'devices'}`);
+  const more = all.length > named.length ? ` and ${all.length - named.length} more` : '';
+  return `Not checked: ${named.join(', ')}${more}.`;
+}
+
+const MOST_UNCHECKED = 3;

@@ -65,7 +65,9 @@ export function whyLines(device: DeviceView, nowMs: number): readonly Html[] {
     }</p>`;
   });
   const unread = device.stale ? [html`<p>Not read for ${age(Date.parse(device.readAt), nowMs)}.</p>`] : [];
-  return [...unread, ...lines, ...healthNotes(device.health).map((note) => html`<p class="soft">${note}</p>`)];
+  // What was not checked is said once above the table: on a node without a kernel log it is the same for each row.
+  const { unchecked: _unchecked, ...rest } = device.health;
+  return [...unread, ...lines, ...healthNotes(rest).map((note) => html`<p class="soft">${note}</p>`)];
 }
 
 /** Each condition of a device in full, with what to do. */

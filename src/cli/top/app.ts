@@ -24,6 +24,7 @@ export class TopApp {
   #end: () => void = () => {};
   #fail: (error: unknown) => void = () => {};
   #isEnded = false;
+  #isReading = false;
 
   constructor(screen: Screen, abilities: Abilities, state: TopState) {
     this.#screen = screen;
@@ -58,39 +59,56 @@ export class TopApp {
       if (board !== undefined) this.#board = board;
       this.#problem = problem === undefined ? undefined : { text: problem, sinceMs: this.#problem?.sinceMs ?? Date.now() };
       this.#draw();
+      void this.#readOther(source).catch(this.fail);
       this.#timer = setTimeout(() => void this.#refresh(source), source.intervalMs);
     } catch (error) {
       this.#fail(error);
     }
   }
 
-  /** Reads what the open device shows beside its row. */
+  /** Reads what the device shows that is open, or that stands beside the list. */
   async #readDetail(source: BoardSource): Promise<void> {
-    const { screen, device } = this.#state;
-    if (screen !== 'device' || device === undefined) return;
+    const device = this.#wanted();
+    if (device === undefined) return;
     const detail = await source.detail(device.family, device.id);
     // What was known of it stays while the agent does not answer.
     if (detail !== undefined || this.#detail?.key !== device.key) this.#detail = { key: device.key, detail };
   }
 
+  #wanted(): Frame['chosen'] {
+    const { screen, device } = this.#state;
+    return screen === 'device' ? device : screen === 'board' ? this.#frame?.chosen : undefined;
+  }
+
+  /** Reads it at once when another device is wanted. Of many keys in a row, the last one counts. */
+  async #readOther(source: BoardSource): Promise<void> {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    try {
+      while (!this.#isEnded && this.#wanted() !== undefined && this.#wanted()?.key !== this.#detail?.key) {
+        await this.#readDetail(source);
+        this.#draw();
+      }
+    } finally {
+      this.#isReading = false;
+    }
+  }
+
   #pressed(key: Key): void {
     if (key === 'ctrl-l') this.#painter.forget();
-    const before = this.#state;
-    const next = pressed(before, key, this.#frame?.shown ?? { items: [], room: 1, length: 0 });
+    const next = pressed(this.#state, key, this.#frame?.shown ?? { items: [], room: 1, length: 0 });
     if (next === undefined) {
       this.#end();
       return;
     }
     this.#state = next;
     this.#draw();
-    const isOpened = next.screen === 'device' && (before.screen !== 'device' || before.device?.key !== next.device?.key);
-    if (isOpened && this.#source !== undefined) void this.#readDetail(this.#source).then(() => this.#draw(), this.fail);
+    if (this.#source !== undefined) void this.#readOther(this.#source).catch(this.fail);
   }
 
   #draw(): void {
     if (this.#isEnded) return;
     const size = this.#screen.size();
-    const { device } = this.#state;
     this.#frame = frameOf({
       state: this.#state,
       board: this.#board,
@@ -98,7 +116,7 @@ export class TopApp {
         source: this.#source?.name ?? 'asks the agent',
         ...(this.#problem === undefined ? {} : { problem: this.#problem.text, problemSinceMs: this.#problem.sinceMs }),
       },
-      detail: this.#detail?.key === device?.key ? this.#detail?.detail : undefined,
+      detail: this.#detail,
       size,
       isUtf8: this.#isUtf8,
     });

@@ -9,6 +9,7 @@ import {
   sinceOf,
   stateOf,
 } from '../../board/device-view.ts';
+import { presentText } from '../../board/row-html.ts';
 import { durationText } from '../../board/units.ts';
 import type { ViewRow } from '../../board/view.ts';
 import { REMEDY_TEXTS, STATE_NAMES } from '../../board/words.ts';
@@ -159,7 +160,9 @@ function readingColumn(rows: readonly ViewRow[], slot: number, { isUtf8, text: f
   const present = rows.flatMap(({ row }) => row.shown[slot] ?? []);
   if (present.length === 0) return [];
   const hasBars = form === undefined && present.some(({ ratio }) => ratio !== undefined);
-  const text = ({ label, text: value }: ShownValue): string => `${label} ${value}`;
+  // Beside a bar the limit is the length of the bar, as on the page.
+  const valueText = (reading: ShownValue): string => (hasBars ? presentText(reading) : reading.text);
+  const text = (reading: ShownValue): string => `${reading.label} ${valueText(reading)}`;
   const isFirst = slot === 0;
   const head = isFirst ? 'READINGS' : '';
   const longest = Math.max(widthOf(head), ...present.map((reading) => widthOf(text(reading))));
@@ -169,14 +172,16 @@ function readingColumn(rows: readonly ViewRow[], slot: number, { isUtf8, text: f
     if (reading === undefined) return [];
     const { ratio } = reading;
     // The number says more than its label, too.
-    if (widthOf(text(reading)) > width) return [span(reading.text)];
+    if (widthOf(text(reading)) > width) return [span(valueText(reading))];
+    /** Numbers end at one place: the eye compares them by their length. */
+    const aligned = (room: number): string => `${reading.label} ${valueText(reading).padStart(room - widthOf(reading.label) - 1)}`;
     // The numbers say more than the bars, which all rows have or none.
-    if (!hasBars || width < most) return [span(text(reading))];
+    if (!hasBars || width < most) return [span(aligned(Math.min(width, longest)))];
     const bar = ratio === undefined ? ' '.repeat(BAR_CELLS) : barText(ratio, BAR_CELLS, isUtf8);
-    return [span(`${bar} `, 'bar'), span(text(reading))];
+    return [span(`${bar} `, 'bar'), span(aligned(longest))];
   };
   const least = Math.min(most, isFirst ? FIRST_READING_CELLS : OTHER_READING_CELLS);
-  return [{ head, rank: isFirst ? 4 : 5 + slot, least, good: most, most, cell }];
+  return [{ head, rank: isFirst ? 4 : 5 + slot, least, ...(isFirst ? { soon: most } : {}), good: most, most, cell }];
 }
 
 /** The line of one row, or of the heads. */

@@ -1,3 +1,4 @@
+import type { Trend } from '../../board/trend.ts';
 import { metricTitle, readingText } from '../../board/units.ts';
 import { conditionName } from '../../model/condition-text.ts';
 
@@ -7,6 +8,8 @@ export interface DeviceDetail {
   readonly readings: readonly Fact[];
   /** The latest event first. */
   readonly events: readonly DeviceEvent[];
+  /** The last half hour of the readings of its row, by their label; empty without an agent. */
+  readonly trends: ReadonlyMap<string, Trend>;
 }
 
 export interface Fact {
@@ -36,7 +39,7 @@ const FACTS: Readonly<Record<string, string>> = {
 const MOST_EVENTS = 20;
 
 /** Reads a device and its events in the form of the API. Whatever does not have that form is left out. */
-export function detailOf(device: unknown, events: unknown, key: string): DeviceDetail | undefined {
+export function detailOf(device: unknown, events: unknown, key: string, trends?: unknown): DeviceDetail | undefined {
   if (!isObject(device)) return undefined;
   const facts = Object.entries(FACTS).flatMap(([field, name]): Fact[] => {
     const value = device[field];
@@ -47,7 +50,14 @@ export function detailOf(device: unknown, events: unknown, key: string): DeviceD
     : [];
   const listed = isObject(events) && Array.isArray(events.events) ? events.events : [];
   const own = listed.filter(isObject).filter((event) => event.device === key);
-  return { facts, readings, events: own.slice(-MOST_EVENTS).toReversed().map(eventOf) };
+  return { facts, readings, events: own.slice(-MOST_EVENTS).toReversed().map(eventOf), trends: trendsIn(trends) };
+}
+
+function trendsIn(answer: unknown): ReadonlyMap<string, Trend> {
+  const listed = isObject(answer) && Array.isArray(answer.trends) ? answer.trends.filter(isObject) : [];
+  const isTrend = (trend: unknown): trend is Trend =>
+    Array.isArray(trend) && trend.every((value) => value === null || typeof value === 'number');
+  return new Map(listed.flatMap(({ label, trend }) => (typeof label === 'string' && isTrend(trend) ? [[label, trend] as const] : [])));
 }
 
 /** The labels of such a series are facts of the device; its value says nothing. */

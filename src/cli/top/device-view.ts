@@ -1,17 +1,28 @@
 import { conditionText, healthNotes } from '../../board/condition-text.ts';
-import { appearanceOf, type ConditionView, conditionsOf, type DeviceView, modelText, sinceOf } from '../../board/device-view.ts';
+import {
+  appearanceOf,
+  type ConditionView,
+  conditionsOf,
+  type DeviceView,
+  modelText,
+  type ShownValue,
+  sinceOf,
+} from '../../board/device-view.ts';
+import { TREND_POINTS } from '../../board/trend.ts';
 import { durationText } from '../../board/units.ts';
 import { STATE_NAMES } from '../../board/words.ts';
 import { type Line, span, widthOf, wrapText } from '../terminal/frame.ts';
 import type { Style } from '../terminal/style.ts';
 import { barText, type Drawing, STATE_STYLES, useText } from './columns.ts';
 import type { DeviceDetail, Fact } from './detail.ts';
+import { sparkText } from './spark-text.ts';
 
-const BAR_CELLS = 20;
+const BAR_CELLS = 12;
+const LEAST_SPARK = 8;
 const LONGEST_FACT = 48;
 
 /** What is wrong with a device, what to do, who holds it, what it reads. */
-export function headLines(row: DeviceView, columns: number, drawing: Drawing): readonly Line[] {
+function headLines(row: DeviceView, detail: DeviceDetail | undefined, columns: number, drawing: Drawing): readonly Line[] {
   const { nowMs } = drawing;
   const [state, since] = [appearanceOf(row), sinceOf(row)];
   const age = since === undefined ? '' : ` for ${durationText(nowMs - Date.parse(since))}`;
@@ -22,14 +33,14 @@ export function headLines(row: DeviceView, columns: number, drawing: Drawing): r
     ...conditionsOf(row).flatMap((condition) => conditionLines(condition, columns, nowMs)),
     ...healthNotes(row.health).flatMap((note) => wrapped(note, columns, 'mild')),
     ...section('Held by', holderLines(row, columns)),
-    ...section('Readings', barLines(row, drawing)),
+    ...section(detail?.trends.size ? 'Readings, and their last 30 minutes' : 'Readings', barLines(row, detail?.trends, columns, drawing)),
   ];
 }
 
 /** The text of one device: its head, what happened, and all that is known of it. */
 export function deviceLines(row: DeviceView, detail: DeviceDetail | undefined, columns: number, drawing: Drawing): readonly Line[] {
   return [
-    ...headLines(row, columns, drawing),
+    ...headLines(row, detail, columns, drawing),
     ...section('Events', eventLines(detail, columns)),
     ...section('Device', factLines([...placeFacts(row), ...(detail?.facts ?? [])], columns)),
     ...section('All readings', factLines(detail?.readings ?? [], columns)),
@@ -57,14 +68,29 @@ function holderLines(row: DeviceView, columns: number): readonly Line[] {
   );
 }
 
-/** The readings that matter for its kind, as on the board. */
-function barLines({ shown }: DeviceView, { isUtf8 }: Drawing): readonly Line[] {
-  return shown.map(({ label, text, ratio }) => [
-    span(`  ${label.padEnd(12)} `),
-    span(`${ratio === undefined ? ' '.repeat(BAR_CELLS) : barText(ratio, BAR_CELLS, isUtf8)} `, 'bar'),
-    span(text),
-  ]);
+/** The readings that matter for its kind, as on the board: numbers end in one column, bars and histories begin in one. */
+function barLines(
+  { shown }: DeviceView,
+  trends: DeviceDetail['trends'] | undefined,
+  columns: number,
+  { isUtf8 }: Drawing,
+): readonly Line[] {
+  const labels = Math.max(0, ...shown.map(({ label }) => widthOf(label)));
+  const texts = Math.max(0, ...shown.map(({ text }) => widthOf(text)));
+  const left = Math.min(TREND_POINTS, columns - labels - texts - BAR_CELLS - 8);
+  return shown.map((reading) => {
+    const { label, text, ratio } = reading;
+    const trend = trends?.get(label);
+    return [
+      span(`  ${label.padEnd(labels)}  ${text.padStart(texts)}  `),
+      span(ratio === undefined ? ' '.repeat(BAR_CELLS) : barText(ratio, BAR_CELLS, isUtf8), 'bar'),
+      ...(trend === undefined || left < LEAST_SPARK || !isUtf8 ? [] : [span(`  ${sparkText(trend, fullOf(reading), left)}`, 'bar')]),
+    ];
+  });
 }
+
+/** The limit of a reading, in the unit of its value. */
+const fullOf = ({ value, ratio }: ShownValue): number | undefined => (value === undefined || !ratio ? undefined : value / ratio);
 
 function factLines(facts: readonly Fact[], columns: number): readonly Line[] {
   const width = Math.min(

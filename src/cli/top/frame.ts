@@ -1,15 +1,16 @@
 import type { Board } from '../../board/board.ts';
+import type { DeviceView } from '../../board/device-view.ts';
 import { STATE_ORDER } from '../../board/order.ts';
 import { findingsOf, sentenceOf } from '../../board/summary.ts';
 import { clockText, durationText } from '../../board/units.ts';
 import type { ViewGroup } from '../../board/view.ts';
 import { STATE_NAMES } from '../../board/words.ts';
-import { type Line, type Size, type Span, span } from '../terminal/frame.ts';
+import { fitLine, type Line, type Size, type Span, span, widthOf } from '../terminal/frame.ts';
 import { placed } from '../terminal/room.ts';
 import type { Style } from '../terminal/style.ts';
 import { columnsOf, type Drawing, rowLine, STATE_STYLES } from './columns.ts';
 import type { DeviceDetail } from './detail.ts';
-import { deviceLines, headLines } from './device-view.ts';
+import { deviceLines } from './device-view.ts';
 import { type Item, itemsOf } from './items.ts';
 import { type Shown, settled, type TopState } from './state.ts';
 
@@ -18,7 +19,8 @@ export interface Picture {
   readonly state: TopState;
   readonly board: Board | undefined;
   readonly sourceState: SourceState;
-  readonly detail: DeviceDetail | undefined;
+  /** What is known of one device, and which one. */
+  readonly detail: { readonly key: string; readonly detail: DeviceDetail | undefined } | undefined;
   readonly size: Size;
   readonly isUtf8: boolean;
 }
@@ -28,6 +30,8 @@ export interface Frame {
   /** The state with its window moved to the chosen item. */
   readonly state: TopState;
   readonly shown: Shown;
+  /** The device that it shows beside or below the list. */
+  readonly chosen?: Pick<DeviceView, 'key' | 'family' | 'id'>;
 }
 
 /** Draws everything. Pure: the same picture gives the same lines. */
@@ -48,15 +52,32 @@ export function frameOf(picture: Picture): Frame {
   };
 }
 
-function listFrame({ state, board, size, isUtf8 }: Picture, header: readonly Line[]): Frame {
+function listFrame({ state, board, detail, size, isUtf8 }: Picture, header: readonly Line[]): Frame {
   const items: readonly Item[] = board === undefined ? [] : itemsOf(board, state);
   const room = Math.max(1, size.rows - header.length - 2);
   const moved = settled(state, items, room);
-  const list = board === undefined ? [] : listLines(moved, items, size, room, { nowMs: Date.parse(board.now), isUtf8 });
+  const chosen = items[moved.at]?.row?.row;
+  if (board === undefined || chosen === undefined || size.rows < TALL_ROWS) {
+    const list = board === undefined ? [] : listLines(moved, items, size, room, { nowMs: Date.parse(board.now), isUtf8 });
+    return {
+      lines: withFooter([...header, ...list], footerLine(moved, items, room), size),
+      state: moved,
+      shown: { items, room, length: 0 },
+    };
+  }
+  const drawing = { nowMs: Date.parse(board.now), isUtf8 };
+  const own = detail?.key === chosen.key ? detail.detail : undefined;
+  const isBeside = size.columns >= WIDE_COLUMNS;
+  const left = isBeside ? Math.floor(size.columns * LIST_SHARE) : size.columns;
+  const list = listLines(moved, items, { ...size, columns: left }, room, drawing);
+  const lines = isBeside
+    ? besideLines(list, left, chosenLines(chosen, board, own, size.columns - left - SEPARATOR.length, drawing), room + 1)
+    : [...list, [], [span('─'.repeat(size.columns), 'faint')], ...chosenLines(chosen, board, own, size.columns, drawing)];
   return {
-    lines: withFooter([...header, ...list, ...chosenLines(moved, items, size, isUtf8, board)], footerLine(moved, items, room), size),
+    lines: withFooter([...header, ...lines], footerLine(moved, items, room), size),
     state: moved,
     shown: { items, room, length: 0 },
+    chosen,
   };
 }
 
@@ -64,7 +85,7 @@ function textOf({ state, board, detail, size, isUtf8 }: Picture): readonly Line[
   if (state.screen === 'help') return helpLines();
   const row = board?.devices.find(({ key }) => key === state.device?.key);
   if (board === undefined || row === undefined) return [[span(`${state.device?.key} is no longer listed.`)]];
-  return deviceLines(row, detail, size.columns, { nowMs: Date.parse(board.now), isUtf8 });
+  return deviceLines(row, detail?.key === row.key ? detail.detail : undefined, size.columns, { nowMs: Date.parse(board.now), isUtf8 });
 }
 
 /** The footer is the last line. */
@@ -107,19 +128,29 @@ const GROUP_NAMES: Readonly<Record<ViewGroup, string>> = { tree: 'device tree', 
 const MARK = '> ';
 const NO_MARK = '  ';
 
-/** From so many lines on, what the list leaves free shows the chosen device. */
+/** From so many lines on, what the list leaves free shows the chosen device; from so many columns on beside it. */
 const TALL_ROWS = 40;
+const WIDE_COLUMNS = 160;
+/** The list needs more than half: who holds a device, and what is wrong. */
+const LIST_SHARE = 0.55;
+const SEPARATOR = ' │ ';
 
+/** The chosen device as on its own screen, with the command. */
 function chosenLines(
-  state: TopState,
-  items: readonly Item[],
-  { rows, columns }: Size,
-  isUtf8: boolean,
-  board: Board | undefined,
+  chosen: DeviceView,
+  { node }: Board,
+  detail: DeviceDetail | undefined,
+  columns: number,
+  drawing: Drawing,
 ): readonly Line[] {
-  const chosen = items[state.at]?.row?.row;
-  if (board === undefined || chosen === undefined || rows < TALL_ROWS) return [];
-  return [[], [span('─'.repeat(columns), 'faint')], ...headLines(chosen, columns, { nowMs: Date.parse(board.now), isUtf8 })];
+  const [finding] = findingsOf({ devices: [chosen], ...(node === undefined ? {} : { node }) });
+  const command: Line[] = finding?.command === undefined ? [] : [[span('run: ', 'faint'), span(finding.command, 'strong')]];
+  return [...command, ...deviceLines(chosen, detail, columns, drawing)];
+}
+
+/** Two texts side by side, with a line between them. */
+function besideLines(left: readonly Line[], width: number, right: readonly Line[], room: number): readonly Line[] {
+  return Array.from({ length: room }, (_none, at) => [...fitLine(left[at] ?? [], width), span(SEPARATOR, 'faint'), ...(right[at] ?? [])]);
 }
 
 /** Heads and rows of the list; `room` lines for the rows. */
@@ -128,7 +159,8 @@ function listLines(state: TopState, items: readonly Item[], size: Size, room: nu
   const rows = items.flatMap(({ row }) => row ?? []);
   const places = placed(columnsOf(rows, drawing), size.columns - MARK.length, gap);
   const heads: Line = [span(NO_MARK, 'title'), ...rowLine(places, gap, ({ head }) => [span(head)]).map(({ text }) => span(text, 'title'))];
-  const titled: Line = [...heads, span(' '.repeat(size.columns), 'title')];
+  const filled = Math.max(0, size.columns - heads.reduce((sum, { text }) => sum + widthOf(text), 0));
+  const titled: Line = [...heads, span(' '.repeat(filled), 'title')];
   const shown = items.slice(state.offset, state.offset + room);
   const lines = shown.map((item, place): Line => {
     const isChosen = state.offset + place === state.at;

@@ -84,11 +84,10 @@ function agentSource(name: string, asking: Ask): BoardSource {
     intervalMs: INTERVAL_MS,
     board: async () => boardOf(await ask(BOARD_PATH)),
     async detail(family, id) {
-      const [device, events] = await Promise.all([
-        ask(`/api/v1/devices/${encodeURIComponent(family)}/${encodeURIComponent(id)}`),
-        ask('/api/v1/events'),
-      ]);
-      return device.answer?.status === 200 ? detailOf(device.answer.body, events.answer?.body, `${family}/${id}`) : undefined;
+      const path = `/api/v1/devices/${encodeURIComponent(family)}/${encodeURIComponent(id)}`;
+      const [device, events, trends] = await Promise.all([ask(path), ask('/api/v1/events'), ask(`${path}/trends`)]);
+      const { answer } = device;
+      return answer?.status === 200 ? detailOf(answer.body, events.answer?.body, `${family}/${id}`, trends.answer?.body) : undefined;
     },
     close: () => Promise.resolve(true),
   };

@@ -73,6 +73,11 @@ export function createApi(sources: ApiSources): Router {
     if (found === undefined) return sendError(request, response, 404, 'history-unknown', 'There are no readings of such a device.');
     return sendJson(request, response, historyView(found));
   });
+  router.get('/api/v1/devices/:family/:id/trends', takes(), (request, response) => {
+    const trends = sources.board.trendsOf(keyOf(request.params));
+    if (trends === undefined) return sendError(request, response, 404, 'history-unknown', 'There are no readings of such a device.');
+    return sendJson(request, response, { trends });
+  });
   router.get(
     '/api/v1/allocations',
     takes(),

@@ -1,4 +1,5 @@
 import { type Board, boardOf, type RemedyOf } from '../../board/board.ts';
+import type { ChosenReading } from '../../board/chosen-reading.ts';
 import type { DeviceView, ShownValue } from '../../board/device-view.ts';
 import { chooseNumbers, chooseReadings, type ShownOf } from '../../board/readings.ts';
 import { ratesOf, TREND_MS, type Trend, trendOf } from '../../board/trend.ts';
@@ -19,6 +20,12 @@ export interface BoardSourceDependencies {
 
 /** Trend of the first reading of each device, keyed by device. */
 export type Trends = Readonly<Record<string, Trend>>;
+
+/** The last half hour of one reading of a row. */
+export interface ReadingTrend {
+  readonly label: string;
+  readonly trend: Trend;
+}
 
 /** The board of the latest snapshot. It is made once for all pages and streams, and only when somebody asks. */
 export class BoardSource {
@@ -55,6 +62,17 @@ export class BoardSource {
     return this.#trends.trends;
   }
 
+  /** The trend of each reading that the row of a device shows; undefined while no readings are kept of such a device. */
+  trendsOf(key: string): readonly ReadingTrend[] | undefined {
+    const [snapshot, history] = [this.#parts.snapshot(), this.#parts.history?.()];
+    const state = snapshot?.devices.find((one) => one.key === key);
+    if (snapshot === undefined || history === undefined || state === undefined) return undefined;
+    return chooseReadings(state, { shownOf: this.#parts.shownOf }).map((reading) => ({
+      label: reading.label,
+      trend: readingTrend(key, reading, history, snapshot.takenAtMs),
+    }));
+  }
+
   #boardOf(snapshot: Snapshot): Board {
     const { history, node, remedyOf, shownOf, now } = this.#parts;
     const kept = history?.();
@@ -77,10 +95,13 @@ const rateIn = keptBy((history: ReadingHistoryStore) => history.rateOf.bind(hist
 
 function deviceTrend(state: DeviceState, history: ReadingHistoryStore, endMs: number, shownOf: ShownOf): Trend | undefined {
   const [first] = chooseReadings(state, { shownOf });
-  if (first === undefined) return undefined;
-  const columns = first.series.map(({ metric, labels }) => {
-    const { times, values, reads } = history.samplesOf(state.key, metric, labels, endMs - TREND_MS);
-    return { times, values: first.isRate ? ratesOf(times, values, reads) : values };
+  return first && readingTrend(state.key, first, history, endMs);
+}
+
+function readingTrend(key: string, { series, isRate }: ChosenReading, history: ReadingHistoryStore, endMs: number): Trend {
+  const columns = series.map(({ metric, labels }) => {
+    const { times, values, reads } = history.samplesOf(key, metric, labels, endMs - TREND_MS);
+    return { times, values: isRate ? ratesOf(times, values, reads) : values };
   });
   const [{ times } = { times: [] }] = columns;
   // The series of one device are read together, so that they have the same times.

@@ -53,7 +53,7 @@ describe('top on the demo', () => {
       /^device-agent {2}node \S+ {2}\d\d:\d\d:\d\d UTC, [\d.]+ s ago {2}agent at .*\/web\.sock\n.+\n(?:run: .+\n)?\d+ devices: /,
     );
     for (const name of DEVICES) expect(screen).toMatch(name);
-    expect(screen).toMatch(/GPU 0 +\S+\/\S+\/\S+ +\S+ Busy [\d.]+ %/);
+    expect(screen).toMatch(/GPU 0 +\S+\/\S+ +\S+ Busy +[\d.]+ %/);
     terminal.type('/GPU\r\r');
     await terminal.until(/^ {2}UUID +GPU-/m);
     demo.kill('SIGINT');

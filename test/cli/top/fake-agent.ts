@@ -20,6 +20,7 @@ export class FakeAgent {
   #answer(url: string): unknown {
     if (url === '/api/v1/devices?readings=shown') return this.board;
     if (url === '/api/v1/events') return EVENTS;
+    if (url.endsWith('/trends')) return { trends: TRENDS };
     const [, , , , family, id] = url.split('/').map(decodeURIComponent);
     const state = fixedSnapshot().devices.find(({ device }) => device.family === family && device.id === id);
     return state && { ...state.device, readings: readingViews(state.readings) };
@@ -71,3 +72,5 @@ const EVENTS = eventsView([
     holders: [],
   },
 ]);
+
+const TRENDS = [{ label: 'In', trend: [null, null, 0, 1e9, 5e9, 11e9, 23e9, 23e9, null, 23e9] }];

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import type { Trend } from '../../../src/board/trend.ts';
 import { filtersOf } from '../../../src/board/view.ts';
 import { widthOf } from '../../../src/cli/terminal/frame.ts';
 import { clean } from '../../../src/cli/terminal/painter.ts';
 import { detailOf } from '../../../src/cli/top/detail.ts';
 import { frameOf, type Picture } from '../../../src/cli/top/frame.ts';
 import { ratesBetween } from '../../../src/cli/top/own-source.ts';
+import { sparkText } from '../../../src/cli/top/spark-text.ts';
 import { FIRST_STATE, pressed, type TopState } from '../../../src/cli/top/state.ts';
 import { Readings } from '../../../src/model/readings.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
@@ -162,6 +164,18 @@ describe('detail of a device', () => {
       facts: [],
       readings: [],
       events: [],
+      trends: new Map(),
     });
+  });
+});
+
+describe('a history in cells', () => {
+  it.each<[string, Trend, number | undefined, number, string]>([
+    ['ends at the present, and has gaps', [0, null, 50, 100], 100, 6, '  ▁ ▅█'],
+    ['has the highest value as its height without a limit', [1, 2, 4], undefined, 3, '▃▅█'],
+    ['shows its last part where there is no room', [8, 8, 0, 8], 8, 2, '▁█'],
+    ['is low while all is 0', [0, 0], undefined, 2, '▁▁'],
+  ])('%s', (_what, trend, full, cells, text) => {
+    expect(sparkText(trend, full, cells)).toBe(text);
   });
 });
