@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { chromium } from 'playwright-core';
 import { apngOf } from './pictures/apng.mjs';
-import { listScreen, topScreen } from './pictures/screen.mjs';
+import { topScreen } from './pictures/screen.mjs';
 import { svgOf } from './pictures/svg.mjs';
 
 const MAIN = 'dist/cli/main.js';
@@ -43,10 +43,7 @@ const address = `127.0.0.1:${port}`;
 const url = `http://${address}`;
 const env = { ...process.env, TMPDIR: directory, DEVICE_AGENT_WEB_LISTEN_ADDRESS: address };
 const demo = spawn(process.execPath, [MAIN, 'demo', '--sim.story=off'], { env, stdio: ['ignore', 'pipe', 'ignore'] });
-let welcome = '';
-demo.stdout.setEncoding('utf8').on('data', (text) => {
-  welcome += text;
-});
+demo.stdout.resume();
 const browser = await chromium.launch({ executablePath: BROWSER, args: QUIET });
 try {
   await until('a page with holders', async () => (await (await fetch(`${url}/metrics`)).text()).includes('container_device_allocation{'));
@@ -73,7 +70,7 @@ try {
   const story = [{ png: before, seconds: 2 }];
   for (const path of paths) story.push({ png: await frame(path), seconds: 3.5 });
   writeFileSync(join(TO, 'story.png'), apngOf(story));
-  const screen = (await topScreen(MAIN, env)) ?? listScreen(MAIN, welcome);
+  const screen = await topScreen(MAIN, env);
   writeFileSync(join(TO, 'terminal.svg'), svgOf(screen));
 } finally {
   await browser.close();

@@ -1,10 +1,15 @@
 // Runs all tests that hold a family: those that go over all families, and those whose path or imports name it.
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 
 const [family, ...more] = process.argv.slice(2);
-if (family === undefined || !/^[a-z0-9]+$/.test(family)) {
-  process.stderr.write('Name a family: npm run test:family -- nvme\n');
+const namesIn = (folder, ending) =>
+  readdirSync(folder).flatMap((name) => (name.endsWith(ending) ? [name.slice(0, name.length - ending.length)] : []));
+const inCode = namesIn('src/probes', '').filter((name) => existsSync(`src/probes/${name}/index.ts`));
+const known = [...inCode, ...namesIn('families', '.yaml')].sort();
+if (!known.includes(family)) {
+  const which = family === undefined ? 'Name a family' : `There is no family ${family}`;
+  process.stderr.write(`${which}: npm run test:family -- ${known.join('|')}\n`);
   process.exit(2);
 }
 /** Tests that go over all families. Those of commands and of the whole program only switch the others off. */

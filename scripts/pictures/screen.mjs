@@ -1,6 +1,9 @@
 /** The terminal screens of the pictures, as rows of runs for `svgOf`. */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
+import xterm from '@xterm/headless';
+
+const { Terminal } = xterm;
 
 const COLUMNS = 120;
 const ROWS = 32;
@@ -8,15 +11,9 @@ const ROWS = 32;
 const DRAWN_MS = 8_000;
 /** Time in which `q` ends it. */
 const ENDED_MS = 5_000;
-const MOST_LINES = 26;
 
-/** The screen of `top` in a real pseudo-terminal; undefined while the command or the emulator of a terminal is absent. */
+/** The screen of `top` in a real pseudo-terminal. */
 export async function topScreen(main, env) {
-  const emulator = await import('@xterm/headless').catch(() => undefined);
-  // Help for an unknown command is the help of the program.
-  const isThere = spawnSync(process.execPath, [main, 'top', '--help'], { env, encoding: 'utf8' }).stdout.includes('device-agent top');
-  if (emulator === undefined || !isThere) return undefined;
-  const { Terminal } = emulator.default ?? emulator;
   const terminal = new Terminal({ cols: COLUMNS, rows: ROWS, allowProposedApi: true });
   const command = `stty cols ${COLUMNS} rows ${ROWS}; exec '${process.execPath}' '${main}' top`;
   const settings = { env: { ...env, TERM: 'xterm-256color', COLORTERM: '' }, stdio: ['pipe', 'pipe', 'ignore'] };
@@ -33,20 +30,6 @@ export async function topScreen(main, env) {
   const rows = Array.from({ length: ROWS }, (_, y) => runsOf(terminal.buffer.active.getLine(y)));
   const last = rows.findLastIndex((row) => row.some(({ text }) => text.trim() !== ''));
   return rows.slice(0, last + 1);
-}
-
-/** The output of `list`, cut to the size of a picture. `welcome` has the paths of the demo's node. */
-export function listScreen(main, welcome) {
-  const [paths = ''] = /--path\.sysfs=(?:.*\\\n)+.*/.exec(welcome) ?? [];
-  const command = `'${process.execPath}' '${main}' list ${paths}`;
-  const { stdout } = spawnSync('sh', ['-c', command], { encoding: 'utf8' });
-  const lines = ['$ device-agent list', ...stdout.trimEnd().split('\n').slice(0, MOST_LINES)];
-  return lines.map((line, n) => [{ text: line, isBold: n < 2, ...(colorOf(line) && { color: colorOf(line) }) }]);
-}
-
-function colorOf(line) {
-  if (/^(?:Unhealthy|Missing)\b/.test(line)) return '#ff7b72';
-  return /^(?:Degraded|Unknown)\b/.test(line) ? '#e3b341' : undefined;
 }
 
 /** Neighbours with the same look are one run. */

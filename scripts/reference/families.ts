@@ -171,7 +171,7 @@ information, and the device is offered unless \`health.probation.kubelet: unheal
 
 ${policy}
 The first column of each table below and on the pages of the families is the key of the condition in \`health.conditions\`. The family \`*\` means every family.
-A finding can have its own severity (a code of the driver), but a severity in the configuration overrides it. A finding can also have its own remedy, such as that of a disabled port.
+A finding can have another severity than the table says, for example by a code of the driver. A severity in the configuration overrides both. A finding can also have its own remedy: that of a disabled port is to enable it.
 
 ## ${escapeText(everyFamily.name)}
 

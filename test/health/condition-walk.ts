@@ -37,7 +37,14 @@ class Row {
 
   constructor(family: string, specs: readonly ConditionSpec[], spec: ConditionSpec, config: HealthConfig = {}) {
     // Fresh readings are given only at the ends of a wait, so nothing may become stale in between.
-    const { policy, problems } = createPolicy({ specs: { [family]: specs }, config: { 'stale-after': '1000d', ...config } });
+    const { conditions, ...rest } = config;
+    const key = `${family}.${spec.type}`;
+    // A condition that is off by default is walked as an operator has it who switched it on.
+    const own = { ...(spec.isOffByDefault === true && { enabled: true }), ...conditions?.[key] };
+    const { policy, problems } = createPolicy({
+      specs: { [family]: specs },
+      config: { 'stale-after': '1000d', ...rest, conditions: { ...conditions, [key]: own } },
+    });
     expect(problems).toEqual([]);
     this.spec = spec;
     this.subject = new OneDevice(policy, undefined, device('one', family));
