@@ -151,7 +151,7 @@ describe('list', () => {
 
   it('says that a machine has no device, and what keeps the command from seeing more', async () => {
     const { stdout } = await run(['list', ...nodeFlags(), ...only()]);
-    expect(stdout).toMatch(/^There is no device\. .*\nProblems\nkubelet: \S+kubelet\.sock: no such socket Check that .*\n$/);
+    expect(stdout).toMatch(/^There is no device\. .*\nProblems\nkubelet: \S+kubelet\.sock: no such socket · Check that .*\n$/);
   });
 
   it('ends with 0 although a read hangs in the kernel', async () => {
