@@ -1,0 +1,109 @@
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { IncidentRecord, IncidentSummary } from '../../src/incidents/record.ts';
+import { millis } from '../../src/model/duration.ts';
+import { defaultValues } from '../../src/model/options.ts';
+import { simulatedFamilies } from '../../src/sim/families.ts';
+import { SimulatedNode } from '../../src/sim/node.ts';
+import { simulationOptions } from '../../src/sim/options.ts';
+import { ManualClock } from '../kubelet/support/manual-clock.ts';
+import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
+
+const WAIT = { timeout: 40_000, interval: 50 };
+const AMD = '0020:10:00.0';
+const MLX5 = '0000:10:00.0';
+
+let node: SimulatedNode;
+let agent: ServedAgent;
+let seq = 0;
+const json = async <T>(path: string): Promise<T> => (await (await fetch(agent.url + path)).json()) as T;
+const idsOf = async (device: string): Promise<readonly string[]> =>
+  (await json<{ incidents: IncidentSummary[] }>('/api/incidents')).incidents.filter((one) => one.device === device).map(({ id }) => id);
+const recordOf = async (device: string): Promise<IncidentRecord> => json(`/api/incidents/${(await idsOf(device))[0]}`);
+
+/** The driver of a function prints. `priority` 11: a program writes the same text, to which the kernel adds no device. */
+function print(driver: string, address: string, text: string, priority = 3): void {
+  seq += 1;
+  const properties = priority === 3 ? ` SUBSYSTEM=pci\n DEVICE=+pci:${address}\n` : '';
+  appendFileSync(join(node.root, 'kernel.log'), `${priority},${seq},${seq}000000,-;${driver} ${address}: ${text}\n${properties}`);
+}
+
+beforeAll(async () => {
+  const size = {
+    ...defaultValues(simulationOptions),
+    devices: ['all=0', 'amdgpu=2', 'infiniband=2'],
+    pods: 8,
+    'pod-change': millis(0),
+    story: 'off',
+  };
+  node = new SimulatedNode(simulatedFamilies, size, new ManualClock());
+  await node.start();
+  writeFileSync(join(node.root, 'proc/stat'), 'btime 1700000000\n');
+  writeFileSync(join(node.root, 'kernel.log'), '6,0,0,-;Linux version 7.0\n');
+  agent = await serve([...node.flags(), '--refresh.interval=500ms', `--path.kmsg=${node.root}/kernel.log`]);
+  await agent.until('all are held', (page) =>
+    [AMD, 'mlx5_0'].every((device) => new RegExp(`^container_device_allocation\\{.*device="${device}`, 'm').test(page)),
+  );
+}, 60_000);
+afterAll(async () => {
+  await agent?.stop('SIGKILL');
+  await node?.stop();
+});
+
+/** Names of the pods that hold a device, from the page. */
+async function holdersOf(device: string): Promise<readonly string[]> {
+  const lines = (await agent.metrics()).split('\n').filter((line) => line.startsWith('container_device_allocation{'));
+  return lines.filter((line) => line.includes(`device="${device}"`)).flatMap((line) => /pod="([^"]+)"/.exec(line)?.[1] ?? []);
+}
+
+describe.each([
+  {
+    family: 'amdgpu',
+    device: AMD,
+    driver: 'amdgpu',
+    address: AMD,
+    begins: 'amdgpu: GPU reset end with ret = -62',
+    ends: 'amdgpu: GPU reset(1) succeeded!',
+    condition: { type: 'ResetFailed', severity: 'fatal', remedy: 'reboot' },
+  },
+  {
+    family: 'infiniband',
+    device: 'mlx5_0',
+    driver: 'mlx5_core',
+    address: MLX5,
+    begins: "poll_health:801:(pid 0): device's health compromised - reached miss count",
+    ends: 'mlx5_health_try_recover:374:(pid 77): health recovery succeeded',
+    condition: { type: 'FirmwareDead', severity: 'fatal', remedy: 'reset' },
+  },
+])('a line of the driver of $family', ({ family, device, driver, address, begins, ends, condition }) => {
+  const stateIs = (state: string) => (page: string) => seriesValue(page, 'device_health', { device, state }) === 1;
+
+  it('that a program writes makes no incident', async () => {
+    print(driver, address, begins, 11);
+    print(driver, '0000:fe:1f.7', begins);
+
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    expect(await idsOf(`${family}/${device}`)).toEqual([]);
+    expect(stateIs('healthy')(await agent.metrics())).toBe(true);
+  });
+
+  it('is an incident that names the pod, the line, the remedy and the time', async () => {
+    const pods = await holdersOf(device);
+    expect(pods.length).toBeGreaterThan(0);
+    const beganMs = Date.now();
+    print(driver, address, begins);
+    await expect.poll(() => idsOf(`${family}/${device}`), WAIT).toHaveLength(1);
+    const record = await recordOf(`${family}/${device}`);
+    expect(record).toMatchObject({ before: { state: 'healthy' }, after: { state: 'unhealthy', conditions: [condition] } });
+    expect(record.holders.map(({ pod }) => pod)).toEqual(expect.arrayContaining([...pods]));
+    expect(Date.parse(record.time)).toBeGreaterThanOrEqual(beganMs);
+    expect(Date.parse(record.time)).toBeLessThan(beganMs + 10_000);
+    await expect.poll(async () => (await recordOf(`${family}/${device}`)).kernel?.lines?.at(-1)?.text, WAIT).toContain(begins);
+  });
+
+  it('and another one ends it', async () => {
+    print(driver, address, ends);
+    await agent.until('it is well again', stateIs('healthy'));
+  });
+});
