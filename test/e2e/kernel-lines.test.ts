@@ -13,6 +13,7 @@ import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 const WAIT = { timeout: 40_000, interval: 50 };
 const AMD = '0020:10:00.0';
 const MLX5 = '0000:10:00.0';
+const GPUS = [1, 2, 3, 4].map((at) => ({ id: `GPU-5e1f0000-0000-4000-8000-00000000000${at}`, slot: `0008:0${at}:00` }));
 
 let node: SimulatedNode;
 let agent: ServedAgent;
@@ -32,8 +33,8 @@ function print(driver: string, address: string, text: string, priority = 3): voi
 beforeAll(async () => {
   const size = {
     ...defaultValues(simulationOptions),
-    devices: ['all=0', 'amdgpu=2', 'infiniband=2'],
-    pods: 8,
+    devices: ['all=0', 'amdgpu=2', 'infiniband=2', 'nvidia=4'],
+    pods: 24,
     'pod-change': millis(0),
     story: 'off',
   };
@@ -105,5 +106,54 @@ describe.each([
   it('and another one ends it', async () => {
     print(driver, address, ends);
     await agent.until('it is well again', stateIs('healthy'));
+  });
+});
+
+/** The lines of public reports. */
+describe('reported faults of NVLink', () => {
+  interface Event {
+    readonly device: string;
+    readonly condition: string;
+    readonly instance?: string;
+    readonly transition: string;
+    readonly severity: string;
+    readonly remedy: string;
+    readonly time: string;
+    readonly holders: readonly { readonly pod: string }[];
+  }
+  const raised = async (id: string): Promise<readonly Event[]> =>
+    (await json<{ events: Event[] }>('/api/v1/events')).events.filter(
+      (event) => event.device === `nvidia/${id}` && event.transition === 'raised',
+    );
+  const xid = (slot: string, text: string): void => {
+    seq += 1;
+    appendFileSync(join(node.root, 'kernel.log'), `3,${seq},${seq}000000,-;NVRM: Xid (PCI:${slot}): ${text}\n`);
+  };
+
+  it('name the GPU whose link died as the source, its pod, and the pods of the victims, although only the removals of channels are left', async () => {
+    const beganMs = Date.now();
+    const held = await Promise.all(GPUS.map(async (gpu) => ({ gpu, isHeld: (await holdersOf(gpu.id)).length > 0 })));
+    // A pod holds the source, and at least one victim.
+    GPUS.splice(0, GPUS.length, ...held.sort((a, b) => Number(b.isHeld) - Number(a.isHeld)).map(({ gpu }) => gpu));
+    expect(held.filter(({ isHeld }) => isHeld).length).toBeGreaterThan(1);
+    for (const [at, { slot }] of GPUS.entries())
+      xid(slot, `45, pid=${1_818_987 + at}, name=python3, Ch 0000000${at} caused by previous Xid ${at === 0 ? 149 : 145}`);
+    const [source, ...victims] = GPUS.map(({ id }) => id) as [string, ...string[]];
+    await expect.poll(() => idsOf(`nvidia/${source}`), WAIT).toHaveLength(1);
+    const record = await recordOf(`nvidia/${source}`);
+    expect(record.after).toMatchObject({
+      state: 'unhealthy',
+      conditions: [{ type: 'Xid', instance: '149', severity: 'fatal', remedy: 'reset' }],
+    });
+    expect(record.holders.map(({ pod }) => pod)).toEqual(expect.arrayContaining([...(await holdersOf(source))]));
+    expect(Date.parse(record.time)).toBeGreaterThanOrEqual(beganMs);
+    expect(Date.parse(record.time)).toBeLessThan(beganMs + 10_000);
+    for (const victim of victims) {
+      const found = () => raised(victim).then((events) => events.find(({ instance }) => instance === '145'));
+      await expect.poll(found, WAIT).toMatchObject({ condition: 'XidPassing', severity: 'info', remedy: 'restart-workload' });
+      expect((await found())?.holders.map(({ pod }) => pod).sort()).toEqual([...(await holdersOf(victim))].sort());
+    }
+    const page = await agent.metrics();
+    expect(GPUS.map(({ id }) => seriesValue(page, 'device_healthy', { device: id }))).toEqual([0, 1, 1, 1]);
   });
 });

@@ -132,8 +132,10 @@ const isNoise = (row: LogRow): boolean => row.raises === undefined && row.ends =
 const MOST_DEVICES = 256;
 /** A fault stays in the collections for this time, so that at least one snapshot takes it. */
 const REPORTED_MS = 60_000;
-/** Faults of that time. Further ones of a row and device are repeats of its latest one. */
+/** Faults of that time. Further ones of a row and device are one repeat of its latest one in each collection. */
 const MOST_FAULTS = 256;
+/** With those repeats. */
+const MOST_WITH_REPEATS = 512;
 
 /** Follows the log for a family that only declares rows, or takes the records of one that follows it itself. */
 export class RowLog {
@@ -147,7 +149,8 @@ export class RowLog {
   /** Addresses, or ids, of known devices by the names that drivers print. */
   readonly #known = new Map<string, string>();
   #devices: readonly Device[];
-  #faults: { readonly address: string; readonly atMs: number; readonly row: LogRow; fault: Fault }[] = [];
+  /** `isTold`: a collection has it, so that it does not change any more. */
+  #faults: { readonly address: string; readonly atMs: number; readonly row: LogRow; fault: Fault; isTold: boolean }[] = [];
 
   /** `log`: of a family that gives the records to {@link take}. */
   constructor(host: Host, rows: readonly LogRow[], conditions: readonly ConditionSpec[], log?: KernelLog) {
@@ -235,7 +238,9 @@ export class RowLog {
     const own = logReport(rows, this.#conditions, state, reach, { ofDrivers: !isPart, ofFunction: parent === undefined, above });
     const { readings = [], findings = [] } = report.outOfBand ?? {};
     const outOfBand = own && { readings: [...readings, ...own.readings], findings: [...findings, ...own.findings] };
-    const faults = this.#faults.filter(({ address, row }) => names.includes(address) && rows.includes(row)).map(({ fault }) => fault);
+    const mine = this.#faults.filter(({ address, row }) => names.includes(address) && rows.includes(row));
+    for (const each of mine) each.isTold = true;
+    const faults = mine.map(({ fault }) => fault);
     return {
       ...report,
       ...(outOfBand !== undefined && { outOfBand }),
@@ -275,24 +280,21 @@ export class RowLog {
     const { type, severity, remedy, code: form = row.name } = declared;
     const code = meaningOf(line, form);
     const { nowMs } = this.#log;
-    const same = this.#faults.findLast((one) => one.address === address && one.fault.code === code);
     const times = wallMs === undefined ? {} : { timeMs: wallMs, lastMs: wallMs };
-    if (this.#faults.length >= MOST_FAULTS) {
-      if (same !== undefined)
-        same.fault = {
-          ...same.fault,
-          last: place,
-          count: same.fault.count + 1,
-          isRepeat: true,
-          ...(wallMs !== undefined && { lastMs: wallMs }),
-        };
+    const isFlood = this.#faults.length >= MOST_FAULTS;
+    const same = isFlood ? this.#faults.findLast((one) => one.address === address && one.row === row) : undefined;
+    if (same?.isTold === false) {
+      const { fault } = same;
+      same.fault = { ...fault, last: place, count: fault.count + 1, isRepeat: true, ...(wallMs !== undefined && { lastMs: wallMs }) };
       return;
     }
+    if (this.#faults.length >= MOST_WITH_REPEATS) return;
     const counter = { metric: counts.metric.name, labels: counts.labels ?? {} };
     const process = this.#processOf(groups, live);
     const told = { type, code, severity, remedy, reason: type, message: meaningOf(line), ...(process !== undefined && { process }) };
     const fault: Fault = { witness: 'log', epoch: '', first: place, last: place, ...told, ...times, count: 1, lines: [text], counter };
-    this.#faults.push({ address, atMs: nowMs, row, fault });
+    const kept = same === undefined ? fault : { ...fault, isRepeat: true as const };
+    this.#faults.push({ address, atMs: nowMs, row, fault: kept, isTold: false });
   }
 
   /** The process that the line names. Only a new line is about the process that has its PID now. */
