@@ -130,7 +130,7 @@ const NO_MARK = '  ';
 
 /** From so many lines on, what the list leaves free shows the chosen device; from so many columns on beside it. */
 const TALL_ROWS = 40;
-const WIDE_COLUMNS = 160;
+const WIDE_COLUMNS = 180;
 /** The list needs more than half: who holds a device, and what is wrong. */
 const LIST_SHARE = 0.55;
 const SEPARATOR = ' │ ';
