@@ -28,6 +28,7 @@ export function findingsOf(sample: HcaSample, context: FindingContext): Finding[
     ...unreadableCounters(sample),
     ...charDevices(sample, context),
     ...own,
+    ...(sample.sensors?.findings ?? []),
     ...(isPartOfAnother ? cardFaults(context.parent?.pcie, context.parent?.facts.name ?? '', own) : []),
   ];
 }

@@ -1,6 +1,7 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
+import { AdapterSensors } from '../kit/adapter-sensors.ts';
 import type { Pace } from '../kit/pace.ts';
 import { PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
 import { CounterFiles, type Counters, NO_COUNTERS } from './counter-files.ts';
@@ -169,6 +170,8 @@ export interface HcaSample {
   readonly device: Counters;
   /** Undefined when the function has no link of its own. */
   readonly pcie: PcieSample | undefined;
+  /** Temperatures of the adapter and its modules; absent of a part of an adapter. */
+  readonly sensors?: ReturnType<AdapterSensors['read']> | undefined;
   /** True while the device is in the network namespace of a container. It exists, but its files cannot be read. */
   readonly isInOtherNamespace: boolean;
 }
@@ -197,6 +200,7 @@ export class Hca {
   #ports: ReadonlyMap<string, Port> = new Map();
   #facts: HcaFacts;
   #pcie: PcieReader | undefined;
+  #sensors: AdapterSensors | undefined;
 
   constructor(sys: Tree, { name, identity, location, options, memories }: HcaSettings, charDevices: CharDevices) {
     this.#sys = sys;
@@ -228,7 +232,7 @@ export class Hca {
     if (pcie?.link.isAsleep === true) return { ...this.#emptySample(), pcie };
     const ports = [...this.#ports.values()].map((port) => port.read(pace));
     const device = this.#files.read(pace);
-    return { facts: this.#facts, ports, device, pcie, isInOtherNamespace: false };
+    return { facts: this.#facts, ports, device, pcie, sensors: this.#readSensors(pace), isInOtherNamespace: false };
   }
 
   /** Returns a sample without any read, for a device in the network namespace of a container. */
@@ -255,6 +259,13 @@ export class Hca {
     const nodeGuid = read.nodeGuid ?? this.#nodeGuid;
     this.#nodeGuid = nodeGuid;
     return { ...read, ...(nodeGuid === undefined ? {} : { nodeGuid }), ports };
+  }
+
+  #readSensors(pace: Pace): HcaSample['sensors'] {
+    const { kind, pciAddress } = this.location;
+    if (kind !== 'pf' || pciAddress === undefined) return undefined;
+    this.#sensors ??= new AdapterSensors(this.#sys, pciAddress);
+    return this.#sensors.read(pace);
   }
 
   #readPcie(pace: Pace): PcieSample | undefined {

@@ -2,6 +2,7 @@ import { kernelLogNeed, logProblems } from '../../host/kernel-log/problems.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
+import { adapterSensorConditions, adapterSensorMetrics } from '../kit/adapter-sensors.ts';
 import { addressOfId, idsWhere } from '../kit/ids.ts';
 import { knownLine, logMetric } from '../kit/log-row.ts';
 import { dranetNames, isClaimed, isNetworkDriver, ownAddress } from '../kit/network.ts';
@@ -46,8 +47,8 @@ export const family = defineFamily({
         "Bytes and packets: no. The hardware counts them for each virtual port (Linux drivers/infiniband/hw/mlx5/mad.c: the firmware command QUERY_VPORT_COUNTER). Link errors and link state: the physical port's, seen by its physical function.",
     },
   ],
-  metrics: [...Object.values(metrics), ...pcieMetrics, logMetric],
-  conditions: [...Object.values(conditions), ...pcieConditions],
+  metrics: [...Object.values(metrics), ...pcieMetrics, ...adapterSensorMetrics, logMetric],
+  conditions: [...Object.values(conditions), ...pcieConditions, ...adapterSensorConditions],
   problems: [...problems, ...logProblems],
   logRows: nicLogRows,
   needs: [kernelLogNeed, { check: 'character-devices', part: 'device-nodes', problems: ['nodes-hidden'] }],

@@ -60,7 +60,7 @@ function physicalFunctions(samples: readonly HcaSample[]): ReadonlyMap<string, H
   return physical;
 }
 
-function readingsOf({ facts, ports, device, pcie, isInOtherNamespace }: HcaSample): readonly Reading[] {
+function readingsOf({ facts, ports, device, pcie, sensors, isInOtherNamespace }: HcaSample): readonly Reading[] {
   if (isInOtherNamespace) return [infoReading(facts)];
   const readings = [infoReading(facts)];
   const unmapped = new Set(device.unused);
@@ -76,6 +76,7 @@ function readingsOf({ facts, ports, device, pcie, isInOtherNamespace }: HcaSampl
     { metric: metrics.unreadableFiles.name, value: unreadable },
     { metric: metrics.unmappedCounters.name, value: unmapped.size },
     ...(pcie === undefined ? [] : pcieReadings(pcie)),
+    ...(sensors?.readings ?? []),
   );
   return readings;
 }

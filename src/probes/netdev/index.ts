@@ -5,6 +5,7 @@ import type { Device } from '../../model/device.ts';
 import { namesIn } from '../../model/known-text.ts';
 import type { ShownReading } from '../../model/shared-metrics.ts';
 import { defineFamily } from '../family.ts';
+import { adapterSensorConditions, adapterSensorMetrics } from '../kit/adapter-sensors.ts';
 import { addressOfId, idsWhere } from '../kit/ids.ts';
 import { knownLine, logMetric } from '../kit/log-row.ts';
 import { dranetNames, isClaimed, SRIOV_DRIVER, sriovName } from '../kit/network.ts';
@@ -50,8 +51,8 @@ export const family = defineFamily({
   kinds: ['pf', 'vf', 'function'],
   role: 'plain-nic',
   partKinds: ['vf'],
-  metrics: [...Object.values(metrics), ...pcieMetrics, logMetric],
-  conditions: [...Object.values(conditions), ...pcieConditions],
+  metrics: [...Object.values(metrics), ...pcieMetrics, ...adapterSensorMetrics, logMetric],
+  conditions: [...Object.values(conditions), ...pcieConditions, ...adapterSensorConditions],
   problems: [...problems, ...logProblems],
   logRows: nicLogRows,
   needs: [kernelLogNeed, { check: 'function-counters', part: 'network', problems: ['other-network-namespace'] }],

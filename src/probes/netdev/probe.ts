@@ -4,6 +4,7 @@ import type { Collection, DeviceReport, Problem } from '../../model/collection.t
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { Probe } from '../family.ts';
+import { AdapterSensors } from '../kit/adapter-sensors.ts';
 import { unlisted } from '../kit/device-files.ts';
 import { LastIdentities } from '../kit/identities.ts';
 import { RowLog } from '../kit/log-rows.ts';
@@ -25,6 +26,7 @@ interface CardRead {
   readonly ports: readonly PortSample[];
   readonly card: CardReadResult;
   readonly pcie: PcieSample | undefined;
+  readonly sensors: ReturnType<AdapterSensors['read']> | undefined;
 }
 
 const NO_CARD: CardReadResult = { functions: new Map() };
@@ -40,6 +42,7 @@ export class NetdevProbe implements Probe {
   readonly #log: RowLog;
   readonly #ports = new Map<string, readonly Port[]>();
   readonly #pcie = new Map<string, PcieReader>();
+  readonly #sensors = new Map<string, AdapterSensors>();
   /** Physical functions that had virtual functions. */
   readonly #hadFunctions = new Set<string>();
   /** Virtual functions whose counters come from their own interface. They keep that source while the host has the interface. */
@@ -67,6 +70,7 @@ export class NetdevProbe implements Probe {
     for (const address of this.#ports.keys()) this.#host.sys.forget(`${PCI}/${address}`);
     this.#ports.clear();
     this.#pcie.clear();
+    this.#sensors.clear();
     this.#classes.clear();
     this.#survey.forget();
     this.#source.close();
@@ -132,7 +136,10 @@ export class NetdevProbe implements Probe {
     const card = hangs || fn.virtualFunctions === 0 ? NO_CARD : await this.#readCard(fn, functions, ports[0]);
     const pcie = this.#pcie.get(fn.address) ?? new PcieReader(this.#host.sys, fn.address);
     this.#pcie.set(fn.address, pcie);
-    return { ports: samples, card, pcie: pcie.read(pace) };
+    const sensors = this.#sensors.get(fn.address) ?? new AdapterSensors(this.#host.sys, fn.address);
+    this.#sensors.set(fn.address, sensors);
+    const link = pcie.read(pace);
+    return { ports: samples, card, pcie: link, sensors: hangs || link.link.isAsleep ? undefined : sensors.read(pace) };
   }
 
   #portsOf(fn: NetworkFunction): readonly Port[] {
@@ -210,7 +217,7 @@ export class NetdevProbe implements Probe {
   /** Removes what belongs to functions that are no longer read. */
   #forget(reads: ReadonlyMap<string, unknown>): void {
     for (const address of this.#ports.keys()) if (!reads.has(address)) this.#host.sys.forget(`${PCI}/${address}`);
-    for (const kept of [this.#ports, this.#cards, this.#pcie]) {
+    for (const kept of [this.#ports, this.#cards, this.#pcie, this.#sensors]) {
       for (const address of kept.keys()) if (!reads.has(address)) kept.delete(address);
     }
   }
@@ -218,9 +225,15 @@ export class NetdevProbe implements Probe {
 
 function physicalReport(device: Device, fn: NetworkFunction, read: CardRead | undefined): DeviceReport {
   if (read === undefined || read.ports.some(({ hangs }) => hangs)) return { device };
-  const { ports, pcie } = read;
+  const { ports, pcie, sensors = { readings: [], findings: [] } } = read;
   const [link, faults] = pcie === undefined ? [[], []] : [pcieReadings(pcie), pcieFindings(pcie)];
-  return { device, read: { readings: [...physicalReadings(fn, ports), ...link], findings: [...portFindings(ports), ...faults] } };
+  return {
+    device,
+    read: {
+      readings: [...physicalReadings(fn, ports), ...link, ...sensors.readings],
+      findings: [...portFindings(ports), ...faults, ...sensors.findings],
+    },
+  };
 }
 
 const problem = (code: ProblemCode, message: string) => ({ code, message });

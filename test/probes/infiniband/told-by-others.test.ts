@@ -165,3 +165,45 @@ describe('an adapter inside a board', () => {
     ).toBe(false);
   });
 });
+
+describe('the monitor of an adapter', () => {
+  const HWMON = 'sys/devices/pci0000:17/0000:18:00.0/hwmon/hwmon4';
+  const files = { [`${HWMON}/name`]: 'mlx5\n', [`${HWMON}/temp1_label`]: 'asic\n', [`${HWMON}/temp2_label`]: 'Module0\n' };
+  const reads = (guard: WatchingGuard): string[] => {
+    const seen: string[] = [];
+    guard.before = (path) => void (/temp\d_(?:input|crit)$/.test(path) && seen.push(path));
+    return seen;
+  };
+
+  it('is read once a minute, with the module and its limit', () => {
+    const guard = new WatchingGuard();
+    const values = { [`${HWMON}/temp1_input`]: '55000\n', [`${HWMON}/temp2_input`]: '71000\n', [`${HWMON}/temp2_crit`]: '70000\n' };
+    const machine = keep(probeMachine(smallMachine({ ...files, ...values }), {}, guard));
+    const seen = reads(guard);
+    for (let second = 0; second <= 120; second += 10) {
+      machine.clock.nowMs = second * 1_000;
+      machine.collect();
+    }
+    expect(seen.filter((path) => path.endsWith('temp1_input')).length).toBe(3);
+    const report = reportOf(machine.collect(), 'mlx5_0');
+    expect(report.readings.filter(({ metric }) => metric === 'device_temperature_celsius')).toMatchObject([
+      { labels: { sensor: 'asic' }, value: 55 },
+      { labels: { sensor: 'module0' }, value: 71 },
+    ]);
+    expect(findingIn(report, 'OverTemperature', 'module0')).toMatchObject({ status: true });
+    expect(findingIn(report, 'OverTemperature', 'asic')).toBeUndefined();
+  });
+
+  it('whose register the firmware refuses is tried each hour', () => {
+    const guard = new WatchingGuard();
+    const links = { [`${HWMON}/temp1_input`]: EINVAL, [`${HWMON}/temp1_crit`]: EINVAL };
+    const machine = keep(probeMachine(smallMachine(files, { links }), {}, guard));
+    const seen = reads(guard);
+    for (let minute = 0; minute < 180; minute += 1) {
+      machine.clock.nowMs = minutes(minute);
+      machine.collect();
+    }
+    expect(seen).toHaveLength(6);
+    expect(reportOf(machine.collect(), 'mlx5_0').readings.filter(({ metric }) => metric === 'device_temperature_celsius')).toEqual([]);
+  });
+});
