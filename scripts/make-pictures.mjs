@@ -43,7 +43,10 @@ const address = `127.0.0.1:${port}`;
 const url = `http://${address}`;
 const env = { ...process.env, TMPDIR: directory, DEVICE_AGENT_WEB_LISTEN_ADDRESS: address };
 const demo = spawn(process.execPath, [MAIN, 'demo', '--sim.story=off'], { env, stdio: ['ignore', 'pipe', 'ignore'] });
-demo.stdout.resume();
+let welcome = '';
+demo.stdout.setEncoding('utf8').on('data', (text) => {
+  welcome += text;
+});
 const browser = await chromium.launch({ executablePath: BROWSER, args: QUIET });
 try {
   await until('a page with holders', async () => (await (await fetch(`${url}/metrics`)).text()).includes('container_device_allocation{'));
@@ -70,7 +73,7 @@ try {
   const story = [{ png: before, seconds: 2 }];
   for (const path of paths) story.push({ png: await frame(path), seconds: 3.5 });
   writeFileSync(join(TO, 'story.png'), apngOf(story));
-  const screen = await topScreen(MAIN, env);
+  const screen = await topScreen(MAIN, env, /^ *\. .*\/env$/m.exec(welcome)?.[0]);
   writeFileSync(join(TO, 'terminal.svg'), svgOf(screen));
 } finally {
   await browser.close();

@@ -12,10 +12,10 @@ const DRAWN_MS = 8_000;
 /** Time in which `q` ends it. */
 const ENDED_MS = 5_000;
 
-/** The screen of `top` in a real pseudo-terminal. */
-export async function topScreen(main, env) {
+/** The screen of `top` in a real pseudo-terminal. `source`: the line of the shell that leads it to the demo. */
+export async function topScreen(main, env, source) {
   const terminal = new Terminal({ cols: COLUMNS, rows: ROWS, allowProposedApi: true });
-  const command = `stty cols ${COLUMNS} rows ${ROWS}; exec '${process.execPath}' '${main}' top`;
+  const command = `stty cols ${COLUMNS} rows ${ROWS}; ${source}; exec '${process.execPath}' '${main}' top`;
   const settings = { env: { ...env, TERM: 'xterm-256color', COLORTERM: '' }, stdio: ['pipe', 'pipe', 'ignore'] };
   const child = spawn('script', ['-qfc', command, '/dev/null'], settings);
   const ended = new Promise((resolve) => child.once('exit', resolve));
