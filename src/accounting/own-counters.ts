@@ -21,6 +21,8 @@ export class OwnCounters {
   #told: readonly ToldSeries[] = [];
   #counters: readonly OwnCounter[] = [];
   #isCounting = false;
+  /** The counters of the last read, while all of them were taken. */
+  #taken: Readings | undefined;
 
   constructor(fromMs: number) {
     this.#fromMs = fromMs;
@@ -48,6 +50,7 @@ export class OwnCounters {
   share(): void {
     this.#fromMs = Number.POSITIVE_INFINITY;
     this.#isCounting = false;
+    this.#taken = undefined;
     for (const one of this.#series.values()) one.counter = withoutBase(one.counter);
   }
 
@@ -56,6 +59,8 @@ export class OwnCounters {
     if (readFromMs !== undefined && readFromMs >= this.#fromMs) this.#isCounting = true;
     if (!this.#isCounting) return;
     const counters = countersOf(isCounter)(readings);
+    if (counters === this.#taken) return;
+    this.#taken = counters;
     const { series, values, times } = counters;
     for (let at = 0; at < series.length; at += 1) this.#take(series[at] as ToldSeries, values[at] as Value, times?.[at], at);
   }

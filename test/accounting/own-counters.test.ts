@@ -81,6 +81,18 @@ describe('the counters of a container', () => {
     expect(told(counters)).toEqual([reading(8)]);
   });
 
+  it('have another base of the same readings after others held the device', () => {
+    const counters = new OwnCounters(0);
+    const same = Readings.of([reading(90)]);
+    counters.take(same, 1, isCounter);
+    counters.take(same, 2, isCounter);
+    counters.share();
+    counters.hold(3);
+    counters.take(same, 4, isCounter);
+    counters.take(Readings.of([reading(97)]), 5, isCounter);
+    expect(told(counters)).toEqual([reading(7)]);
+  });
+
   it('go on over a reset of the hardware', () => {
     expect(totals(new OwnCounters(0), [100, 160, 10, 30])).toEqual([0, 60, 70, 90]);
   });
