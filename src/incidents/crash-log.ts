@@ -16,7 +16,7 @@ const MOST_BYTES = 1_048_576;
 /** systemd makes a folder for each crash, and on some machines folders in it. */
 const DEEPEST = 3;
 
-/** Lines of the kernel that crashed before the present start, with its own time stamps: `[ 8130.123456] amdgpu …`. */
+/** Lines of the kernel that crashed before the present start, with its own time stamps: `[ 8130.123456] …`. */
 export function crashLines(folders: readonly string[], bootTimeMs: number | undefined, nowMs: number): readonly string[] {
   if (bootTimeMs === undefined || nowMs - bootTimeMs > AFTER_START_MS) return [];
   const files = folders.flatMap((folder) => filesIn(folder, DEEPEST)).slice(0, MOST_FILES);

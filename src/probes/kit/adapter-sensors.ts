@@ -8,7 +8,7 @@ import { asOf, Kept, type Pace } from './pace.ts';
 import { CredibleLimits, overTemperature } from './temperature.ts';
 
 /**
- * Temperatures of a network adapter and of its modules, where its driver has a hardware monitor (mlx5 since Linux 6.6, bnxt_en, ice, i40e, igb).
+ * Temperatures of a network adapter and of its modules, where its driver has a hardware monitor.
  * The kernel gives the light power of modules only by netlink with CAP_NET_ADMIN, which the agent does not have.
  */
 const ROWS = hwmonRows.filter(({ kind }) => kind === 'temp');
