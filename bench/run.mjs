@@ -27,6 +27,7 @@ const PROGRAMS = {
     question: 'how the cost grows: with devices, and with the share of values that change',
     quick: ['--devices=0,2', '--shares=1', '--settle=4', '--turns=2'],
   },
+  flood: { question: 'CPU in a flood of the kernel log', quick: ['--turns=1', '--seconds=2', '--settle=2'] },
   disk: { question: 'what the agent writes to the disk in a day', quick: ['--interval=1', '--settle=2', '--seconds=3', '--only=everyday'] },
   series: { question: 'series and bytes of a scrape, by the size of the node', quick: ['--only=1 GPU'] },
   flat: { question: '100,000 refreshes: heap, RSS, descriptors', quick: ['--refreshes=1000'] },
