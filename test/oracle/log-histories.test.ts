@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { familyLoaders } from '../../src/probes/families.ts';
 import { repetitions } from '../support/repetitions.ts';
 import { logHistory } from './log-histories.ts';
 import { subjects } from './log-subjects.ts';
@@ -16,3 +17,9 @@ it.each(subjects.map((subject) => [subject.oracle.family.name, subject] as const
   },
   86_400_000,
 );
+
+it('each family with rows of the log has histories, but NVIDIA, whose lines have their own', async () => {
+  const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
+  const withRows = families.flatMap(({ name, logRows = [] }) => (logRows.length > 0 && name !== 'nvidia' ? [name] : []));
+  expect(subjects.map(({ oracle }) => oracle.family.name)).toEqual(expect.arrayContaining(withRows));
+});

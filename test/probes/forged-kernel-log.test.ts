@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import type { Clock } from '../../src/host/clock.ts';
 import { createHost } from '../../src/host/host.ts';
 import type { Collection } from '../../src/model/collection.ts';
@@ -46,6 +47,13 @@ const machinesOf = (family: string): readonly string[] =>
     .map((name) => join('test/probes', family, name, 'machine.yaml'))
     .filter((path) => existsSync(path));
 
+/** The lines of the family's own drivers, about a device. */
+function linesAbout(family: string, at: string): readonly string[] {
+  const path = join('test/probes', family, 'log-lines.yaml');
+  const lines = existsSync(path) ? (parse(readFileSync(path, 'utf8')) as { readonly line: string }[]) : [];
+  return lines.map(({ line }) => line.replaceAll(/[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d/g, at));
+}
+
 describe.each(Object.keys(familyLoaders))('%s', (name) => {
   it('takes no record for that of a driver that a process could have caused', async () => {
     const family = await (familyLoaders[name] as () => Promise<DeviceFamily>)();
@@ -55,7 +63,7 @@ describe.each(Object.keys(familyLoaders))('%s', (name) => {
       const { reports } = honest.collection;
       const addresses = [...new Set(reports.map(({ device: { pciAddress } }) => pciAddress ?? '0000:03:00.0'))];
       if (addresses.length === 0) continue;
-      const forged = addresses.slice(0, 2).flatMap(forgedRecords);
+      const forged = addresses.slice(0, 2).flatMap((at) => forgedRecords(at, linesAbout(name, at)));
       expect((await collect(family, path, BOOT + logOf(forged))).text, path).toBe(honest.text);
       devices += reports.length;
       if (devices > 3) break;

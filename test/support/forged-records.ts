@@ -66,9 +66,9 @@ export interface ForgedRecord {
   readonly text: string;
 }
 
-/** Every name in every record that the kernel writes about a process, and written to `/dev/kmsg` by a program. */
-export function forgedRecords(at: string): readonly ForgedRecord[] {
-  return Object.entries(forgedNames(at)).flatMap(([variant, text]) => [
+/** Every name in every record that the kernel writes about a process, and written to `/dev/kmsg` by a program. `lines`: further names. */
+export function forgedRecords(at: string, lines: readonly string[] = []): readonly ForgedRecord[] {
+  return Object.entries({ ...forgedNames(at), ...Object.fromEntries(lines.map((line) => [line, line])) }).flatMap(([variant, text]) => [
     ...Object.entries(TEMPLATES).map(([template, write]) => ({
       title: `${template}, ${variant}`,
       priority: 6,
