@@ -4,7 +4,7 @@ import { repetitions } from '../support/repetitions.ts';
 import { logHistory } from './log-histories.ts';
 import { subjects } from './log-subjects.ts';
 
-const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? repetitions(3, 40));
+const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? repetitions(2, 40));
 const FIRST_SEED = Number(process.env.ORACLE_SEED ?? 1);
 
 it.each(subjects.map((subject) => [subject.oracle.family.name, subject] as const))(
