@@ -61,7 +61,9 @@ describe.skipIf('missing' in found)('the log of a kernel on which processes imit
     expect(count('about-process', /^traps: .*invalid opcode/)).toBe(names.length);
     expect(count('about-process', / invoked oom-killer: /)).toBeGreaterThanOrEqual(3);
     expect(count('about-process', /: module verification failed/)).toBe(1);
-    expect(count('program', /NVRM|Hardware Error|\bxe\b|i915|nvswitch|pcieport|nvme|^00|\[drm\]/)).toBeGreaterThanOrEqual(4 * names.length - 4);
+    expect(count('program', /NVRM|Hardware Error|\bxe\b|i915|nvswitch|pcieport|nvme|^00|\[drm\]/)).toBeGreaterThanOrEqual(
+      4 * names.length - 4,
+    );
     expect(records.filter(({ origin, text }) => origin === 'kernel' && /NVRM|nvswitch|wedged|fallen off/.test(text))).toEqual([]);
   });
 });

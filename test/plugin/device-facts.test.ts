@@ -70,6 +70,7 @@ const FACTS: Readonly<Record<keyof Device, true>> = {
   profile: true,
   gpuInstance: true,
   computeInstance: true,
+  isInternal: true,
   stack: true,
 };
 
