@@ -91,7 +91,7 @@ describe.skipIf(missing !== undefined)(
       expect(await inContainer('device-agent', `const net = require('net'); ${ask}`)).toMatch(/^r..\d+,\d+,\d+,[^;]*;/s);
     });
 
-    it('says that the log is not checked while the reader is away, and reads on when the kubelet has started it again', async () => {
+    it('reads on when the kubelet has started the reader again, and the agent stays as it was', async () => {
       await inContainer('kernel-log', `process.kill(1, 'SIGTERM')`).catch(() => undefined);
       const restarts = async () => (await pod())?.status.containerStatuses.find(({ name }) => name === 'kernel-log')?.restartCount;
       await expect.poll(restarts, WAIT).toBe(1);
