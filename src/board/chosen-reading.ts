@@ -34,9 +34,12 @@ export const NO_RATE = 'no rate yet';
 
 /** The growth of counters of one metric. `full`: the rate that fills the bar. */
 export function grown(label: string, series: readonly Reading[], known: Known, full?: number): ChosenReading {
-  const value = known.rate(series);
+  const rate = known.rate(series);
   const source = { series, isRate: true };
-  if (value === undefined) return { label, text: NO_RATE, ...source };
+  if (rate === undefined) return { label, text: NO_RATE, ...source };
+  // No time passes faster than time: what is above comes from the times of the two reads.
+  const isTime = series[0]?.metric.endsWith('_seconds_total') === true;
+  const value = isTime && full !== undefined ? Math.min(rate, full) : rate;
   const ratio = full === undefined || full <= 0 ? undefined : value / full;
   return { label, text: rateText(series[0]?.metric ?? '', value), value, ...share(ratio), ...source };
 }

@@ -179,6 +179,7 @@ const CASES: Readonly<Record<string, Case>> = {
   incidents: { args: () => asked },
   explain: { args: () => ['--pod=a/b', ...asked] },
   publish: { args: () => [...asked, `--publish.api-server=http://127.0.0.1:${(agent.address() as AddressInfo).port}`], until: /owned/ },
+  'kernel-log': { args: () => [`--socket=${folder}/${HOSTILE}/none/log.sock`], until: /passing/ },
   usage: { args: () => asked },
   doctor: { args: () => [...world, `--state.file=${folder}/${HOSTILE}/none/x.json`] },
   demo: { args: () => ['--replay', archive, '--web.listen-address=127.0.0.1:0', '--log.level=error'], until: /Ctrl-C/ },

@@ -31,6 +31,7 @@ const PAGES = [
   '/pods/training/llm-0-0',
   '/agent',
   '/incidents',
+  '/usage',
   '/conditions',
   '/devices/infiniband/no-such-device',
   '/nowhere',

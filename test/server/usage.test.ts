@@ -79,3 +79,20 @@ describe('/api/usage', () => {
     expect((await get('/api/usage')).status).toBe(404);
   });
 });
+
+describe('/usage', () => {
+  it('shows who used most, by pod in the last day unless asked otherwise', async () => {
+    await serve();
+    const page = await (await fetch(`${started.url}/usage`)).text();
+    expect(page).toMatch(
+      /ml\/<\/span><a href="\/pods\/ml\/train-0">train-0<\/a><\/th><td class="num" data-label="Device hours">4\.00 h<.*data-label="Idle">\d+ %/,
+    );
+    expect(page).toContain('<a href="/api/usage?by=pod&amp;since=24h">JSON of this page</a>');
+    expect((await fetch(`${started.url}/usage?by=namespace&since=2h`)).status).toBe(200);
+    expect((await fetch(`${started.url}/usage?by=nothing`)).status).toBe(400);
+    expect(asked).toEqual([
+      { since: 86_400_000, by: 'pod' },
+      { since: 7_200_000, by: 'namespace' },
+    ]);
+  });
+});

@@ -83,7 +83,7 @@ export function createApp(parts: ServerDependencies, { passwords, answerMs, stre
   if (options.page) {
     const isLive = options.api && store.subscribe !== undefined;
     const frame = { version, node, telemetryPath: options['telemetry-path'], hasApi: options.api, isLive };
-    app.use(createPages({ ...frame, ...sources, watched, plugin, fault, families }));
+    app.use(createPages({ ...frame, ...sources, usage: parts.usage, watched, plugin, fault, families }));
   } else app.get(PAGE_PATHS, off('page-off', 'The HTML pages are off: --web.page is false.'));
   app.use((request, response) => sendError(request, response, 404, 'not-found', `There is nothing at ${request.path}.`));
   app.use(failure(logger));

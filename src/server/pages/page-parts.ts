@@ -44,6 +44,7 @@ const PAGES = [
   ['/?group=pod', 'Pods'],
   ['/?group=placement', 'Placement'],
   ['/incidents', 'Incidents'],
+  ['/usage', 'Usage'],
   ['/agent', 'Agent'],
 ] as const;
 

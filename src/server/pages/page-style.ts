@@ -120,7 +120,7 @@ tbody th { font-weight: 600; } tbody tr:hover > * { background: color-mix(in srg
 .group th { background: var(--back); font-weight: 600; }
 tr.bad > :first-child { box-shadow: inset 4px 0 var(--bad-solid); } tr.warn > :first-child { box-shadow: inset 4px 0 var(--warn-solid); }
 #devices .why td { height: auto; padding: 0 .6rem 4px 1.9rem; border-top: 0; line-height: 1.35; overflow-wrap: anywhere; }
-.read { position: relative; display: flex; justify-content: space-between; gap: .4rem; line-height: 20px; } .read > span { font-size: var(--tiny); color: var(--soft); } .read b { font-weight: 400; }
+.read { position: relative; display: flex; justify-content: space-between; gap: .4rem; line-height: 20px; } .read > span { min-width: 0; overflow: hidden; text-overflow: ellipsis; font-size: var(--tiny); color: var(--soft); } .read b { flex: none; font-weight: 400; }
 .bar { position: absolute; left: 0; bottom: 0; width: 100%; height: 2px; background: var(--line); } .bar rect { fill: var(--use); } .bar.hot rect { fill: var(--warn-solid); }
 .spark { display: block; width: 100%; height: 20px; }
 .spark path, .plot path { fill: none; stroke: var(--use); stroke-width: 1.5; vector-effect: non-scaling-stroke; stroke-linejoin: round; }
@@ -168,6 +168,9 @@ summary { padding: .55rem .75rem; cursor: pointer; font-weight: 650; } details >
 .box { display: grid; grid-template-columns: minmax(0, auto); align-content: start; gap: .35rem; padding: .35rem; background: var(--card); border: 1px dashed var(--edge); border-radius: 5px; max-width: 100%; } .box > p { display: flex; gap: .35rem; font-size: var(--tiny); } .box > div { display: flex; flex-wrap: wrap; gap: .35rem; } .box .tiles { display: flex; flex-wrap: wrap; align-content: start; gap: 5px; max-width: 100%; } .box .tile { width: 6.1rem; } .box .tile.many { width: 25rem; max-width: 100%; }
 .ways { justify-content: flex-start; gap: .1rem 1.2rem; } .ways div { display: flex; gap: .35rem; } .ways dt { font-weight: 650; } .ways dd { color: var(--soft); }
 
+@media (min-width: 68rem) and (max-width: 86rem) {
+  .overview { grid-template-columns: 20rem minmax(0, 1fr); } #map .tiles { grid-template-columns: repeat(3, minmax(0, 1fr)); } #devices .pci { display: none; }
+}
 @media (max-width: 68rem) {
   .overview, .overview:has(.sockets) { grid-template: "map" "table" "pods" / minmax(0, 1fr); } .two, .say { grid-template-columns: minmax(0, 1fr); }
   .tiles { grid-template-columns: repeat(auto-fill, minmax(96px, 1fr)); } .answers { grid-template-columns: repeat(2, minmax(0, 1fr)); }

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
+import { parseQuery } from '../../accounting/ledger/report.ts';
 import type { Board } from '../../board/board.ts';
 import { type Html, html } from '../../board/html.ts';
 import {
@@ -24,6 +25,7 @@ import { hardwareKey } from '../../model/hardware.ts';
 import type { ConditionSpec } from '../../model/health.ts';
 import type { ObservedSpans } from '../../model/observed-spans.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
+import type { ReportUsage } from '../api/usage.ts';
 import type { BoardSource } from '../feed/board-source.ts';
 import { type ErrorPage, HTML_TYPE, sendError, sendText, TEXT_TYPE, takes } from '../http/answer.ts';
 import type { IncidentSource } from '../parts.ts';
@@ -37,6 +39,7 @@ import { incidentPage } from './incident-page.ts';
 import { incidentText } from './incident-text.ts';
 import { card, document, type PageFrame, titleHtml } from './page-parts.ts';
 import { podPage } from './pod-page.ts';
+import { usagePage } from './usage-page.ts';
 
 export interface PageSources extends Omit<PageFrame, 'nowMs' | 'pathOf' | 'board'> {
   readonly board: BoardSource;
@@ -45,6 +48,7 @@ export interface PageSources extends Omit<PageFrame, 'nowMs' | 'pathOf' | 'board
   readonly events?: ((since: number) => readonly HealthEvent[]) | undefined;
   readonly watched?: (() => ObservedSpans) | undefined;
   readonly incidents?: IncidentSource | undefined;
+  readonly usage?: ReportUsage | undefined;
   readonly plugin?: (() => PluginStats | undefined) | undefined;
   readonly fault?: (() => string | undefined) | undefined;
   readonly families: readonly ConditionFamily[];
@@ -58,6 +62,7 @@ export const PAGE_PATHS = [
   '/pods/:namespace/:pod',
   '/incidents',
   '/incidents/:incident',
+  '/usage',
   '/agent',
   '/conditions',
   DOCUMENTS_PATH,
@@ -161,6 +166,14 @@ export function createPages(sources: PageSources): Router {
     '/incidents',
     page(() => incidentsPage(sources.incidents?.list() ?? [], frame())),
   );
+  const { usage } = sources;
+  if (usage !== undefined)
+    router.get('/usage', takes('since', 'by'), async (request, response) => {
+      const { since = '24h', by = 'pod' } = request.query;
+      const { query, problem } = parseQuery({ since, by });
+      if (query === undefined) return sendError(request, response, 400, 'usage-query-invalid', `The query is not valid: ${problem}.`);
+      return send(request, response, usagePage(await usage(query), query, String(since), frame()));
+    });
   router.get('/incidents/:incident', takes('as'), async (request, response) => {
     const read = await sources.incidents?.read(String(request.params.incident));
     if (read === undefined) return sendError(request, response, 404, 'incident-unknown', 'There is no such incident.');

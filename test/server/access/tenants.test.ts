@@ -167,6 +167,7 @@ describe('a user that is bound to namespaces', () => {
     '/pods/team-a/web-0',
     '/incidents',
     '/incidents/20261123-200001-toy-a',
+    '/usage',
     '/agent',
     '/conditions',
     '/assets/page.js',

@@ -1,0 +1,80 @@
+import type { LedgerReport } from '../../accounting/ledger/ledger.ts';
+import type { UsageQuery, UsageRow } from '../../accounting/ledger/report.ts';
+import { type Html, html } from '../../board/html.ts';
+import { podPath } from '../../board/paths.ts';
+import { clock } from '../../board/state-html.ts';
+import { readingText, timeText } from '../../board/units.ts';
+import { card, document, numberCell, type PageFrame, table, titleHtml } from './page-parts.ts';
+
+const MOST_ROWS = 200;
+const MOST_ENGINES = 2;
+const HOUR_SECONDS = 3_600;
+const GROUPS = { pod: 'Pod', namespace: 'Namespace', device: 'Device', resource: 'Resource' } as const;
+const SPANS = { '1h': 'last hour', '24h': 'last day', '7d': 'last week', '30d': 'last 30 days' } as const;
+
+/** Who used how much of the devices, most device hours first. It is the report of `device-agent usage`, as it was when the page was asked for. */
+export function usagePage(report: LedgerReport, query: UsageQuery, since: string, frame: PageFrame): string {
+  const { rows, total, untilMs, sinceMs, ledger } = report;
+  const shown = rows.toSorted((a, b) => b.shareSeconds - a.shareSeconds || (a.name < b.name ? -1 : 1));
+  const hasCost = total.cost !== undefined;
+  const heads = ['#Device hours', '#Idle', '#Busy', '#Not observed', '#Energy', ...(hasCost ? ['#Cost'] : [])];
+  const list = table(
+    [GROUPS[query.by as keyof typeof GROUPS] ?? query.by, ...heads],
+    [
+      ...shown.slice(0, MOST_ROWS).map((row) => line(row, nameHtml(row.name, query.by, frame), hasCost)),
+      line(total, html`<b>All</b>`, hasCost),
+    ],
+  );
+  const left = report.leftOut + Math.max(0, shown.length - MOST_ROWS);
+  const damaged = ledger.error !== undefined || (ledger.damagedLines ?? 0) > 0 || (ledger.newerFiles ?? 0) > 0;
+  const body = html`${titleHtml(['/', 'Devices'], 'Usage', html`${clock(timeText(sinceMs), frame.nowMs)} to ${clock(timeText(untilMs), frame.nowMs)}`)}
+<section class="card"><div class="filter"><p class="chips">${choice(GROUPS, query.by, (by) => `/usage?by=${by}&since=${since}`)}</p><p class="chips">${choice(
+    SPANS,
+    since,
+    (span) => `/usage?by=${encodeURIComponent(query.by)}&since=${span}`,
+  )}</p></div></section>
+${card('Who used most', shown.length === 0 ? html`<p class="body">No container held a device in this time.</p>` : list, 'two devices for one hour are two device hours; a shared device is divided')}
+${left > 0 ? html`<p class="soft">${left} more are left out. <code>device-agent usage</code> prints them.</p>` : undefined}${
+  damaged ? html`<p class="soft">A part of the ledger could not be read, so that amounts can be too small.</p>` : undefined
+}`;
+  return document(frame, {
+    title: 'Usage',
+    at: '/usage',
+    body,
+    json: `/api/usage?by=${encodeURIComponent(query.by)}&since=${since}`,
+    liveness: 'none',
+  });
+}
+
+function line(row: UsageRow, name: Html | string, hasCost: boolean): Html {
+  const { shareSeconds, idleRatio, unobservedSeconds, energyJoules, energyEstimatedJoules, cost } = row;
+  const energy =
+    energyJoules === undefined && energyEstimatedJoules === undefined ? undefined : (energyJoules ?? 0) + (energyEstimatedJoules ?? 0);
+  const busy = Object.entries(row.busySeconds)
+    .sort(([, a], [, b]) => b - a)
+    .slice(0, MOST_ENGINES)
+    .map(([engine, seconds]) => `${engine} ${hours(seconds)}`);
+  return html`<th scope="row">${name}</th>${numberCell('Device hours', hours(shareSeconds))}${numberCell('Idle', idleRatio === undefined ? undefined : `${Math.round(idleRatio * 100)} %`)}${numberCell('Busy', busy.length === 0 ? undefined : busy.join(', '))}${numberCell('Not observed', hours(unobservedSeconds))}${numberCell(
+    'Energy',
+    energy === undefined ? undefined : `${energyEstimatedJoules === undefined ? '' : '~'}${readingText('_joules', energy)}`,
+  )}${hasCost ? numberCell('Cost', cost?.toFixed(2)) : undefined}`;
+}
+
+const hours = (seconds: number): string => `${(seconds / HOUR_SECONDS).toFixed(2)} h`;
+
+function nameHtml(name: string, by: string, { board }: PageFrame): Html | string {
+  if (by === 'device') return board?.devices.find(({ key }) => key === name)?.name ?? name;
+  const [namespace = '', pod] = name.split('/');
+  if (by !== 'pod' || pod === undefined) return name === '' ? html`<span class="soft">without</span>` : name;
+  // A pod that ended has no page any more.
+  const isHere = board?.devices.some(({ holders }) => holders.some((one) => one.namespace === namespace && one.pod === pod)) === true;
+  return html`<span class="soft ns">${namespace}/</span>${isHere ? html`<a href="${podPath({ namespace, pod })}">${pod}</a>` : pod}`;
+}
+
+function choice(texts: Readonly<Record<string, string>>, chosen: string, hrefOf: (value: string) => string): Html {
+  return html`${Object.entries(texts).map(([value, text]) =>
+    value === chosen
+      ? html`<a href="${hrefOf(value)}" aria-current="true"><b>${text}</b></a> `
+      : html`<a href="${hrefOf(value)}">${text}</a> `,
+  )}`;
+}
