@@ -21,8 +21,8 @@ export class OwnCounters {
   #told: readonly ToldSeries[] = [];
   #counters: readonly OwnCounter[] = [];
   #isCounting = false;
-  /** The counters of the last read, while all of them were taken. */
-  #taken: Readings | undefined;
+  /** Monotonic time of the last read that was taken, while this container alone holds the device. */
+  #takenMs: number | undefined;
 
   constructor(fromMs: number) {
     this.#fromMs = fromMs;
@@ -50,18 +50,16 @@ export class OwnCounters {
   share(): void {
     this.#fromMs = Number.POSITIVE_INFINITY;
     this.#isCounting = false;
-    this.#taken = undefined;
+    this.#takenMs = undefined;
     for (const one of this.#series.values()) one.counter = withoutBase(one.counter);
   }
 
   /** Takes the counters among the device's readings. `readFromMs`: monotonic clock at which their read began. */
   take(readings: Readings, readFromMs: number | undefined, isCounter: (metric: string) => boolean): void {
     if (readFromMs !== undefined && readFromMs >= this.#fromMs) this.#isCounting = true;
-    if (!this.#isCounting) return;
-    const counters = countersOf(isCounter)(readings);
-    if (counters === this.#taken) return;
-    this.#taken = counters;
-    const { series, values, times } = counters;
+    if (!this.#isCounting || (readFromMs !== undefined && readFromMs === this.#takenMs)) return;
+    this.#takenMs = readFromMs;
+    const { series, values, times } = countersOf(isCounter)(readings);
     for (let at = 0; at < series.length; at += 1) this.#take(series[at] as ToldSeries, values[at] as Value, times?.[at], at);
   }
 

@@ -124,9 +124,9 @@ describe('the locality of a container', () => {
     const { url, server } = await start({ snapshot: () => snapshot });
     const [page, answer] = await Promise.all(['/pods/ml/train-0', '/api/v1/allocations'].map((path) => fetch(url + path)));
     const text = (await page?.text()) ?? '';
-    expect(text).toContain(
-      '<b>main</b>: farthest way between GPUs SYS; farthest way from a GPU to its nearest network device SYS; 1 off the NUMA nodes of its CPUs',
-    );
+    expect(text).toContain('Its GPUs reach each other through the link between NUMA nodes, the slowest way (SYS) at worst.');
+    expect(text).toContain('reaches the nearest one through the link between NUMA nodes, the slowest way (SYS).');
+    expect(text).toContain('1 device of it is on other NUMA nodes than its 2 own CPUs.');
     expect(text).toContain('<tr><th scope="row">gpu-0</th><td></td><td>NV4</td><td>SYS</td><td>PIX</td></tr>');
     expect(await answer?.json()).toMatchObject({ localities: snapshot.localities });
     server.close();

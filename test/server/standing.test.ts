@@ -64,7 +64,7 @@ describe('a condition that waits to count', () => {
     ]);
     expect(devicePage).toEqual([
       'Pending for 3 min, since 11:57:01 UTC',
-      'PortDown (1) pending, counts from 12:00:21, LinkPolling',
+      'PortDown (1): fatal, LinkPolling, pending',
       'port 1 is down, physical state polling It does not count yet. If it continues, it counts from 12:00:21 UTC.',
       'Check cable, transceiver and the remote port.',
     ]);
@@ -100,7 +100,7 @@ describe('a condition that waits to count', () => {
   it('does not change the state text when its severity is info', async () => {
     const { page, devicePage, tile } = await told({ pending: [{ ...pending, class: 'latched', severity: 'info' }] });
     expect(page).toEqual(['Healthy 3 min']);
-    expect(devicePage[1]).toBe('PortDown (1) pending, counts from 12:00:21, LinkPolling');
+    expect(devicePage[1]).toBe('PortDown (1): info, LinkPolling, pending');
     expect(tile).toBe('');
   });
 
@@ -129,7 +129,7 @@ describe('a condition that waits to be withdrawn', () => {
     ]);
     expect(devicePage).toEqual([
       'Recovering for 3 min, since 11:57:01 UTC, still unhealthy',
-      'PortDown (1) ended 10 s ago, withdrawn from 12:00:51, LinkPolling',
+      'PortDown (1): fatal, LinkPolling, recovering',
       "It ended 10 s ago. Its last message was 'port 1 is down, physical state polling'. If it does not return, the first reading after 12:00:51 UTC withdraws it. No action is needed.",
     ]);
     expect(health.conditions).toEqual([

@@ -200,7 +200,11 @@ describe('a GPU that falls off the bus', () => {
       const lost = reportOf(collection, 1);
       expect(lost.device).toEqual(reportOf(before, 1).device);
       expect(holding(lost)).toEqual(['GpuLost']);
-      expect(lost.readings.map(({ metric }) => metric)).toEqual(['device_nvidia_info', 'device_nvidia_platform_info']);
+      expect(lost.readings.map(({ metric }) => metric)).toEqual([
+        'device_nvidia_info',
+        'device_nvidia_platform_info',
+        'device_kernel_log_events_total',
+      ]);
       expect(readingOf(reportOf(collection, 0), 'device_temperature_celsius', 'gpu')).toBe(55);
       expect(holding(reportOf(collection, 0))).toEqual([]);
     }
