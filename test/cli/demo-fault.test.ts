@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ServedAgent, startAgent } from '../support/serve.ts';
+import { nodeOf, type ServedAgent, startAgent } from '../support/serve.ts';
 import { MAIN, type Ran, run } from './command-line.ts';
 
 const SMALL = [
@@ -20,10 +20,6 @@ let root: string;
 const command = (...words: string[]): Promise<Ran> => run(['demo', 'fault', ...words], { TMPDIR: directory });
 const start = (): Promise<ServedAgent> =>
   startAgent([process.execPath, MAIN, 'demo', ...SMALL], { env: { ...process.env, TMPDIR: directory } });
-const rootOf = ({ child }: ServedAgent): string => {
-  const isOf = (name: string): boolean => readFileSync(join(directory, name, 'demo.json'), 'utf8').includes(`"pid":${child.pid},`);
-  return join(directory, readdirSync(directory).find((name) => existsSync(join(directory, name, 'demo.json')) && isOf(name)) ?? 'none');
-};
 
 /** Sends bytes to the control socket, and gives what comes until the connection ends. */
 function send(text: string): Promise<string> {
@@ -42,7 +38,7 @@ beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'faults-'));
   demo = await start();
   await demo.until('a welcome', () => demo.log().includes('Ctrl-C'));
-  root = rootOf(demo);
+  root = nodeOf(demo);
 }, 60_000);
 afterAll(async () => {
   expect(await demo.stop('SIGINT')).toBe(0);
@@ -146,7 +142,7 @@ describe('several demos', () => {
   }, async () => {
     const second = await start();
     await second.until('a welcome', () => second.log().includes('Ctrl-C'));
-    const left = rootOf(second);
+    const left = nodeOf(second);
     try {
       expect((await command()).stdout).toContain(`demo ${second.child.pid} at`);
       expect((await command(`--demo=${demo.child.pid}`)).stdout).toContain(`demo ${demo.child.pid} at`);

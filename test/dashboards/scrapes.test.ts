@@ -6,7 +6,7 @@ import { run } from '../cli/command-line.ts';
 import { isInstalled } from '../support/installed.ts';
 import { type RunningPrometheus, type Sample, startPrometheus } from '../support/prometheus.ts';
 import { quickRules, scrapeJob, WAYS } from '../support/scrapes.ts';
-import { type ServedAgent, serve } from '../support/serve.ts';
+import { nodeOf, type ServedAgent, serve } from '../support/serve.ts';
 import { type Dashboard, dashboards, filledIn, prefixQuery } from './read.ts';
 
 const installed = isInstalled('prometheus');
@@ -78,9 +78,9 @@ describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way
       ]) {
         expect(await run(['demo', 'fault', ...fault, `--demo=${agent.child.pid}`], { TMPDIR: tmpdir() })).toMatchObject({ status: 0 });
       }
-      const sysfs = /--path\.sysfs=(\S+)/.exec(agent.log())?.[1] as string;
-      writeFileSync(`${sysfs}/class/infiniband/mlx5_2/ports/1/state`, 'garbage\n');
-      for (const hca of ['mlx5_0', 'mlx5_1']) writeFileSync(`${sysfs}/class/infiniband/${hca}/ports/1/state`, '1: DOWN\n');
+      const stateOf = (hca: string): string => join(nodeOf(agent), `sys/class/infiniband/${hca}/ports/1/state`);
+      writeFileSync(stateOf('mlx5_2'), 'garbage\n');
+      for (const hca of ['mlx5_0', 'mlx5_1']) writeFileSync(stateOf(hca), '1: DOWN\n');
     }
     page = await first.until('all families', (text) => ALERTED.every(({ family }) => infoOf(text, family) !== ''));
     for (const { family, fault } of ALERTED) {

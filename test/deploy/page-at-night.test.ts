@@ -6,7 +6,7 @@ import { startAlertmanager } from '../support/alertmanager.ts';
 import { isInstalled } from '../support/installed.ts';
 import { startPrometheus } from '../support/prometheus.ts';
 import { quickRules, scrapeJob, WAYS, type Way } from '../support/scrapes.ts';
-import { serve } from '../support/serve.ts';
+import { nodeOf, serve } from '../support/serve.ts';
 
 const missing = ['prometheus', 'prometheus-alertmanager'].filter((program) => !isInstalled(program));
 const skipped = missing.length === 0 ? '' : ` (skipped: ${missing.join(', ')} not installed)`;
@@ -45,10 +45,10 @@ describe.skipIf(missing.length > 0)(`a port that goes down at night${skipped}`, 
     await expect.poll(holderOf).toBeTruthy();
     const holder = await holderOf();
 
-    const sysfs = /--path\.sysfs=(\S+)/.exec(demo.log())?.[1] as string;
+    const folder = join(nodeOf(demo), 'sys/class/infiniband/mlx5_0/ports/1');
     const port = (state: string, physical: string): void => {
-      writeFileSync(`${sysfs}/class/infiniband/mlx5_0/ports/1/state`, `${state}\n`);
-      writeFileSync(`${sysfs}/class/infiniband/mlx5_0/ports/1/phys_state`, `${physical}\n`);
+      writeFileSync(join(folder, 'state'), `${state}\n`);
+      writeFileSync(join(folder, 'phys_state'), `${physical}\n`);
     };
     port('1: DOWN', '2: Polling');
     const posted = (way: Way) => alertmanager.messages.flat().filter(({ labels }) => labels.device === 'mlx5_0' && labels.cluster === way);

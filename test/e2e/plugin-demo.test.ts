@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
+import { nodeOf, type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 
 const SERVED = 'device-agent.dev/vf';
 const ADDRESS = /^[\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.[0-7]$/;
@@ -38,7 +39,8 @@ describe('the demo', () => {
     expect(seriesValue(page, 'device_agent_kubelet_allocatable_devices', named(''))).toBe(4);
     for (const line of heldIn(page)) expect(/device_id="([^"]*)"/.exec(line)?.[1]).toMatch(ADDRESS);
 
-    const path = /--podresources\.checkpoint=(\S+)/.exec(demo.log())?.[1] ?? '';
+    const root = nodeOf(demo);
+    const path = join(root, 'kubelet/device-plugins/kubelet_internal_checkpoint');
     const checkpoint = () => (JSON.parse(readFileSync(path, 'utf8')) as Checkpoint).Data;
     expect(checkpoint().RegisteredDevices[SERVED]).toHaveLength(4);
     const entries = await vi.waitUntil(
@@ -50,7 +52,6 @@ describe('the demo', () => {
     );
     expect(Object.values(entries[0]?.DeviceIDs ?? {}).flat()).toEqual([expect.stringMatching(ADDRESS)]);
 
-    const root = /--path\.sysfs=(\S+)\/sys/.exec(demo.log())?.[1] ?? '';
     expect(existsSync(root)).toBe(true);
     expect(await demo.stop()).toBe(0);
     expect(existsSync(root)).toBe(false);

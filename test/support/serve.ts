@@ -18,6 +18,13 @@ export interface ServedAgent {
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
+/** The directory of the simulated node of a demo, which its welcome names. */
+export function nodeOf(demo: ServedAgent): string {
+  const root = /^ *\. (.*)\/env$/m.exec(demo.log())?.[1];
+  if (root === undefined) throw new Error(`the demo names no node:\n${demo.log()}`);
+  return root;
+}
+
 /** The built agent. Other constants can be given to the build only, not to the bundle. */
 export function serve(flags: readonly string[], command = 'serve', settings: Pick<SpawnOptions, 'env'> = {}): Promise<ServedAgent> {
   const program = settings.env?.TEST_CONSTANTS === undefined ? PROGRAM : 'dist/cli/main.js';
