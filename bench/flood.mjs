@@ -1,10 +1,11 @@
 // CPU of the whole agent in ten seconds, in a quiet kernel log and in one that gets 10,000 records each second. The records are in a file, which is
 // exchanged each second: the agent reads all of it, as it reads the records of /dev/kmsg. BENCH_DIST measures another build; one that has another
-// place for the log gets it by `--log`.
+// place for the log gets it by `--log`. `--image` starts the agent as the image does.
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { DIST } from './parts/dist.mjs';
+import { makeBundle } from './parts/image.mjs';
 import { cpuSeconds, report, rssMiB, summary } from './parts/measure.mjs';
 import { makeKubelet, makeNode } from './parts/node-tree.mjs';
 import { startServe } from './parts/serve.mjs';
@@ -16,6 +17,7 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '10' },
     turns: { type: 'string', default: '3' },
     settle: { type: 'string', default: '5' },
+    image: { type: 'boolean', default: false },
   },
 });
 
@@ -23,6 +25,7 @@ const node = await makeNode({ amdgpu: 4, intelgpu: 4, infiniband: 8, nvme: 4 });
 const ids = Array.from({ length: 8 }, (_, n) => `mlx5_${n}`);
 const kubelet = await makeKubelet(node.root, 60, ids);
 const log = `${node.root}/${values.log}`;
+const bundle = values.image ? makeBundle() : undefined;
 let seq = 0;
 
 /** One of hundred is a line of a driver that counts, the others are those of other programs, drivers and of the same one about nothing. */
@@ -45,7 +48,7 @@ function records(count) {
 
 async function measure(perSecond) {
   writeFileSync(log, '6,0,0,-;Linux version 7.0\n');
-  const start = { words: [`${DIST}/cli/main.js`], env: {} };
+  const start = bundle ?? { words: [`${DIST}/cli/main.js`], env: {} };
   const agent = await startServe(node, kubelet, { interval: '10s', start });
   try {
     const pass = async (seconds) => {

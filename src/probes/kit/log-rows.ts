@@ -4,6 +4,7 @@ import type { Collection, DeviceReport, Problem } from '../../model/collection.t
 import type { Device } from '../../model/device.ts';
 import { type Fault, type FaultProcess, isAfter } from '../../model/fault.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
+import { KeptStep } from '../../model/kept.ts';
 import type { Reading } from '../../model/metric.ts';
 import { raiseGrowth } from './finding.ts';
 import { type DatedRecord, KernelLog, type LogReach } from './kernel-log.ts';
@@ -137,6 +138,17 @@ const MOST_FAULTS = 256;
 /** With those repeats. */
 const MOST_WITH_REPEATS = 512;
 
+/** Whether a line of the row can be about the device. */
+const isAbout = ({ kinds, pci }: LogRow, { kind, pciAddress = '' }: Device): boolean =>
+  (kinds?.includes(kind) ?? true) && (pci === undefined || pciAddress !== '');
+
+/** What the log reports by several names of one device. */
+const together = ([first = NOTHING_LOGGED, ...others]: readonly LogState[]): LogState =>
+  others.reduce(
+    (sum, one) => ({ findings: new Map([...sum.findings, ...one.findings]), counts: new Map([...sum.counts, ...one.counts]) }),
+    first,
+  );
+
 /** Follows the log for a family that only declares rows, or takes the records of one that follows it itself. */
 export class RowLog {
   readonly #rows: readonly LogRow[];
@@ -146,6 +158,7 @@ export class RowLog {
   readonly #processes: ProcessFactsReader;
   readonly #states = new Map<string, LogState>();
   readonly #sections = new CperSections();
+  readonly #reports = new KeptStep<DeviceReport['outOfBand']>();
   /** Addresses, or ids, of known devices by the names that drivers print. */
   readonly #known = new Map<string, string>();
   #devices: readonly Device[];
@@ -205,40 +218,27 @@ export class RowLog {
     if (this.#devices.length === 0) return collection;
     for (const device of this.#devices) this.#know(device);
     this.poll();
+    const withLogs = this.#devices.map((device) => this.withLog(reported.get(device.id) ?? { device }));
+    this.#reports.end();
     return {
       ...collection,
-      reports: this.#devices.map((device) => this.withLog(reported.get(device.id) ?? { device })),
+      reports: withLogs,
       problems: [...problems, ...this.problems],
     };
   }
 
   /** Adds what the log reports of the device. While it cannot be read, that is only what is wrong. A virtual function has the faults of its card. */
   withLog(report: DeviceReport): DeviceReport {
-    const { pciAddress = '', pciPath = '', physicalFunction, parent, id, kind, aliases } = report.device;
+    const { id, aliases, pciAddress = '' } = report.device;
     // A card that is called by one of its functions has the address of the other one, whose driver also prints, as an alias.
     const names = [pciAddress, id, ...aliases];
-    const { reach } = this.#log;
-    const rows = this.#rows.filter(({ kinds, pci }) => (kinds?.includes(kind) ?? true) && (pci === undefined || pciAddress !== ''));
-    const bridges = pciPath.split('/').slice(0, -1).filter(isPciAddress);
-    const above = bridges.flatMap((port) => {
-      const state = this.#states.get(port);
-      return state === undefined ? [] : [[port, state] as const];
-    });
-    const told = (...keys: readonly string[]): LogState => {
-      const states = [...new Set(keys)].flatMap((key) => this.#states.get(key) ?? []);
-      const [first = NOTHING_LOGGED, ...others] = states;
-      const state = others.reduce(
-        (sum, one) => ({ findings: new Map([...sum.findings, ...one.findings]), counts: new Map([...sum.counts, ...one.counts]) }),
-        first,
-      );
-      return reach === 'unread' ? afterGap(state) : state;
-    };
-    const isPart = physicalFunction !== undefined;
-    const state = isPart ? ofPart(told(...names), told(physicalFunction)) : told(...names);
-    const own = logReport(rows, this.#conditions, state, reach, { ofDrivers: !isPart, ofFunction: parent === undefined, above });
-    const { readings = [], findings = [] } = report.outOfBand ?? {};
-    const outOfBand = own && { readings: [...readings, ...own.readings], findings: [...findings, ...own.findings] };
-    const mine = this.#faults.filter(({ address, row }) => names.includes(address) && rows.includes(row));
+    const own = this.#reportOf(report.device, names);
+    const { readings, findings } = report.outOfBand ?? { readings: [], findings: [] };
+    const outOfBand =
+      own === undefined || report.outOfBand === undefined
+        ? own
+        : { readings: [...readings, ...own.readings], findings: [...findings, ...own.findings] };
+    const mine = this.#faults.filter(({ address, row }) => names.includes(address) && isAbout(row, report.device));
     for (const each of mine) each.isTold = true;
     const faults = mine.map(({ fault }) => fault);
     return {
@@ -246,6 +246,38 @@ export class RowLog {
       ...(outOfBand !== undefined && { outOfBand }),
       ...(faults.length > 0 && { faults: [...(report.faults ?? []), ...faults] }),
     };
+  }
+
+  /** The report of before while the log says the same about the device, its card and the ports above it. */
+  #reportOf(device: Device, names: readonly string[]): DeviceReport['outOfBand'] {
+    const { pciPath = '', physicalFunction, parent, id } = device;
+    const { reach } = this.#log;
+    const isPart = physicalFunction !== undefined;
+    const own = this.#statesOf(names);
+    const whole = isPart ? this.#statesOf([physicalFunction]) : [];
+    const ports = pciPath.split('/').slice(0, -1).filter(isPciAddress);
+    const above = ports.map((port) => this.#states.get(port));
+    return this.#reports.of(id, [reach, device.kind, device.pciAddress, isPart, parent, pciPath, ...own, ...whole, ...above], () => {
+      const told = (states: readonly (LogState | undefined)[]): LogState => {
+        const state = together(states.filter((one) => one !== undefined));
+        return reach === 'unread' ? afterGap(state) : state;
+      };
+      return logReport(
+        this.#rows.filter((row) => isAbout(row, device)),
+        this.#conditions,
+        isPart ? ofPart(told(own), told(whole)) : told(own),
+        reach,
+        {
+          ofDrivers: !isPart,
+          ofFunction: parent === undefined,
+          above: ports.flatMap((port, at) => (above[at] === undefined ? [] : [[port, above[at]] as const])),
+        },
+      );
+    });
+  }
+
+  #statesOf(names: readonly string[]): readonly (LogState | undefined)[] {
+    return [...new Set(names)].map((name) => this.#states.get(name));
   }
 
   #know({ id, aliases, pciAddress = id, characterDevices = [] }: Device): void {
