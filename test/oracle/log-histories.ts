@@ -85,7 +85,7 @@ class LogLife {
     if (snapshot === undefined || snapshot.devices.length === 0) return ['no device is listed'];
     return snapshot.devices.flatMap(({ device, verdict, readings }) => {
       const of = printers.findIndex(({ about }) => isAbout(about, device));
-      const { isRaised = false, isUnchecked = false, counts } = this.#known[of] ?? {};
+      const { isRaised = false, isUnchecked, counts } = this.#known[of] ?? {};
       const found: string[] = [];
       const says = `${device.id} is ${verdict.state} (${verdict.conditions.map(({ type }) => type).join(', ')})`;
       if (of < 0 && verdict.state !== 'healthy') found.push(`${says} although no line is about it`);
@@ -93,7 +93,7 @@ class LogLife {
         found.push(`${says}: the log ${isRaised ? 'has' : 'does not have'} ${condition}`);
       if (condition !== undefined && isRaised !== (verdict.state === 'unhealthy'))
         found.push(`${says} although ${condition} ${isRaised ? 'holds' : 'does not hold'}`);
-      if (condition !== undefined && of >= 0 && isUnchecked !== undefined && (verdict.unchecked ?? []).includes(condition) !== isUnchecked)
+      if (condition !== undefined && isUnchecked !== undefined && (verdict.unchecked ?? []).includes(condition) !== isUnchecked)
         found.push(`${says}: not checked are ${verdict.unchecked}, and ${condition} ${isUnchecked ? 'is' : 'is not'}`);
       const reading = [...readings].find(({ metric, labels }) => metric === 'device_kernel_log_events_total' && labels?.event === event);
       const { least = 0, most = 0 } = counts ?? {};

@@ -72,7 +72,8 @@ export class LogKnowledge {
 
   killed(nowMs: number): void {
     this.readAnew();
-    if (nowMs - this.#changedMs < WRITTEN_MS) this.isUnchecked = undefined;
+    // An agent that lost that it never checked looks for the first time again, with the same result.
+    if (this.isUnchecked === false && nowMs - this.#changedMs < WRITTEN_MS) this.isUnchecked = undefined;
   }
 
   /** Another boot, or a state that is lost. */
