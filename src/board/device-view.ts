@@ -150,6 +150,22 @@ export function appearanceOf(device: Pick<DeviceView, 'health' | 'missingSince'>
   return counting.length > 0 && isOver ? 'recovering' : state;
 }
 
+/** Time at which it took the appearance: a condition began to wait, or the last fault ended. Otherwise that of its state. */
+export function appearedAt(device: Pick<DeviceView, 'health' | 'missingSince'>): string | undefined {
+  const { health } = device;
+  const appearance = appearanceOf(device);
+  if (appearance === 'pending')
+    return pendingTrouble(health)
+      .map(({ since }) => since)
+      .toSorted()[0];
+  if (appearance === 'recovering')
+    return health.conditions
+      .flatMap(({ recovering }) => (recovering === undefined ? [] : [recovering.since]))
+      .toSorted()
+      .at(-1);
+  return sinceOf(device);
+}
+
 /** Its model, or what else is known of its maker. */
 export const modelText = ({ model, vendor, driver }: Pick<DeviceView, 'model' | 'vendor' | 'driver'>): string | undefined =>
   model ?? (vendor === undefined ? undefined : [vendor, driver].filter((one) => one !== undefined).join(' '));

@@ -1,6 +1,6 @@
 import { phasesOf } from '../model/condition-text.ts';
 import { conditionText, healthNotes, nameWithInstance, phaseNote, shortMessage } from './condition-text.ts';
-import { type Appearance, appearanceOf, type ConditionView, conditionsOf, type DeviceView, sinceOf } from './device-view.ts';
+import { type Appearance, appearanceOf, appearedAt, type ConditionView, conditionsOf, type DeviceView } from './device-view.ts';
 import { type Html, html } from './html.ts';
 import { conditionPath } from './paths.ts';
 import { clockText, durationText, timeText } from './units.ts';
@@ -15,7 +15,7 @@ export const shape = (state: Appearance): Html =>
 
 /** State and age of a device. A part that has only the faults of its whole refers to it. */
 export function stateCell(device: DeviceView, nowMs: number): Html {
-  const [state, since] = [appearanceOf(device), sinceOf(device)];
+  const [state, since] = [appearanceOf(device), appearedAt(device)];
   const conditions = conditionsOf(device);
   const whole = conditions[0]?.ofWhole;
   const isOfWhole = conditions.length > 0 && conditions.every(({ ofWhole }) => ofWhole !== undefined);

@@ -63,7 +63,7 @@ describe('a condition that waits to count', () => {
       'Check cable, transceiver and the remote port.',
     ]);
     expect(devicePage).toEqual([
-      'Pending for 3 min, since 11:57:01 UTC',
+      'Pending for 40 s, since 11:59:21 UTC',
       'PortDown (1): fatal, LinkPolling, pending',
       'port 1 is down, physical state polling It does not count yet. If it continues, it counts from 12:00:21 UTC.',
       'Check cable, transceiver and the remote port.',
@@ -123,12 +123,12 @@ describe('a condition that waits to be withdrawn', () => {
   it('shows what it was and when it is withdrawn, and needs no action', async () => {
     const { page, devicePage, health } = await told({ state: 'unhealthy', conditions: [recovering] });
     expect(page).toEqual([
-      'Recovering 3 min',
+      'Recovering 10 s',
       'PortDown (1) ended 10 s ago, withdrawn from 12:00:51',
       "it was 'port 1 is down, physical state polling'",
     ]);
     expect(devicePage).toEqual([
-      'Recovering for 3 min, since 11:57:01 UTC, still unhealthy',
+      'Recovering for 10 s, since 11:59:51 UTC, still unhealthy',
       'PortDown (1): fatal, LinkPolling, recovering',
       "It ended 10 s ago. Its last message was 'port 1 is down, physical state polling'. If it does not return, the first reading after 12:00:51 UTC withdraws it. No action is needed.",
     ]);

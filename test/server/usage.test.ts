@@ -85,7 +85,7 @@ describe('/usage', () => {
     await serve();
     const page = await (await fetch(`${started.url}/usage`)).text();
     expect(page).toMatch(
-      /ml\/<\/span><a href="\/pods\/ml\/train-0">train-0<\/a><\/th><td class="num" data-label="Device hours">4\.00 h<.*data-label="Idle">\d+ %/,
+      /ml\/<\/span><a href="\/pods\/ml\/train-0">train-0<\/a><\/th><td class="num" data-label="Device time">4 h( 0 min)?<.*data-label="Idle">\d+ %/,
     );
     expect(page).toContain('<a href="/api/usage?by=pod&amp;since=24h">JSON of this page</a>');
     expect((await fetch(`${started.url}/usage?by=namespace&since=2h`)).status).toBe(200);

@@ -1,6 +1,6 @@
 import type { Board } from '../../board/board.ts';
 import type { Chart } from '../../board/chart-html.ts';
-import { appearanceOf, type DeviceView, modelText, parentKey, type ShownValue, sinceOf } from '../../board/device-view.ts';
+import { appearanceOf, appearedAt, type DeviceView, modelText, parentKey, type ShownValue } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import { commandHtml } from '../../board/overview-html.ts';
 import { devicePath } from '../../board/paths.ts';
@@ -66,7 +66,7 @@ export function devicePage(parts: DevicePageDependencies, frame: PageFrame): str
 
 function verdict(row: DeviceView, board: Board, nowMs: number): Html {
   const state = appearanceOf(row);
-  const since = sinceOf(row);
+  const since = appearedAt(row);
   const [finding] = findingsOf({ devices: [row], ...(board.node === undefined ? {} : { node: board.node }) });
   const lines = conditionTexts(row, nowMs);
   return html`<section class="say ${state}" aria-label="State"><div><p>${mark(state)}${
@@ -75,7 +75,7 @@ function verdict(row: DeviceView, board: Board, nowMs: number): Html {
 }
 
 function faultOf(row: DeviceView): Chart['fault'] {
-  const since = sinceOf(row);
+  const since = appearedAt(row);
   const state = appearanceOf(row);
   return since === undefined || state === 'healthy' || state === 'pending' ? undefined : { fromMs: Date.parse(since), state };
 }

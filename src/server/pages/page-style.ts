@@ -112,7 +112,7 @@ th, td { height: 24px; padding: 0 .6rem; text-align: left; font-weight: 400; bor
 thead th { border-top: 0; font-size: var(--tiny); color: var(--soft); white-space: nowrap; } thead a { color: inherit; } thead [aria-sort] a { color: var(--ink); font-weight: 650; }
 tbody th { font-weight: 600; } tbody tr:hover > * { background: color-mix(in srgb, var(--link) 6%, transparent); } tr:focus-within > * { background: color-mix(in srgb, var(--link) 9%, transparent); }
 .num { text-align: right; white-space: nowrap; }
-.text th, .text td { height: auto; padding-block: .4rem; vertical-align: top; overflow-wrap: anywhere; } .text th { overflow-wrap: break-word; } .text thead th { overflow-wrap: normal; }
+.text th, .text td { height: auto; padding-block: .4rem; vertical-align: top; overflow-wrap: anywhere; } .text th { overflow-wrap: break-word; } .text thead th, .text .num { overflow-wrap: normal; }
 #devices { table-layout: fixed; } #devices tr:not(.why) > * { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .c1 { width: 16.4%; } .c2 { width: 17.4%; } .c3 { width: 18.6%; } .c4, .c5 { width: 12.6%; } .c6 { width: 14%; }
 #devices tbody:focus { outline: none; }
@@ -177,7 +177,7 @@ summary { padding: .55rem .75rem; cursor: pointer; font-weight: 650; } details >
 }
 @media (max-width: 40rem) {
   :root { --gap: .75rem; --say: 1.1875rem; --title: 1.5rem; }
-  .bar-top { flex-wrap: wrap; padding-top: .5rem; } .bar-top nav { order: 3; width: 100%; margin: 0 -.5rem; gap: 0; } .bar-top nav a { min-height: 40px; padding: .5rem; }
+  .bar-top { flex-wrap: wrap; padding-top: .5rem; } .bar-top nav { order: 3; justify-content: space-between; width: calc(100% + .8rem); margin: 0 -.4rem; gap: 0; } .bar-top nav a { min-height: 40px; padding: .5rem .3rem; font-size: .875rem; }
   .say { padding: .75rem .8rem; } .cmd code { flex: 1; } .cmd button { min-height: 44px; }
   .tiles { grid-template-columns: repeat(4, minmax(0, 1fr)); gap: 5px; } .tile > a { padding-inline: 5px; } .tile .v { font-size: var(--lead); } .tile .v.word { font-size: var(--tiny); overflow-wrap: anywhere; } .box .tile:not(.many) { width: 4.55rem; } .box .tile > a { padding-inline: 4px; } .box .tile .n { gap: .2rem; }
   .filter :is(input[type=search], select, button) { height: 40px; } .filter input[type=search] { flex-basis: 60%; } .filter label { order: 2; flex: 1 1 100%; } .filter select { width: 100%; } .filter label span { display: none; } .chips a { padding: .35rem 0; }

@@ -1,7 +1,7 @@
 import type { Board } from '../../board/board.ts';
 import { chartHtml } from '../../board/chart-html.ts';
 import { nameWithInstance } from '../../board/condition-text.ts';
-import { appearanceOf, conditionsOf, type DeviceView, modelText, sinceOf } from '../../board/device-view.ts';
+import { appearanceOf, appearedAt, conditionsOf, type DeviceView, modelText } from '../../board/device-view.ts';
 import { explainNearness } from '../../board/explain.ts';
 import { type Html, html } from '../../board/html.ts';
 import { byAttention, byPlace } from '../../board/order.ts';
@@ -110,7 +110,7 @@ function wellAnswer(rows: readonly DeviceView[], nowMs: number): Html {
   const [worst] = rows.toSorted(byAttention);
   if (worst === undefined) return answer(question, '', 'It holds none', undefined);
   const state = appearanceOf(worst);
-  const since = sinceOf(worst);
+  const since = appearedAt(worst);
   const age = since === undefined ? '' : ` for ${durationText(nowMs - Date.parse(since))}`;
   if (state === 'healthy')
     return answer(

@@ -2,22 +2,22 @@ import type { LedgerReport } from '../../accounting/ledger/ledger.ts';
 import type { UsageQuery, UsageRow } from '../../accounting/ledger/report.ts';
 import { type Html, html } from '../../board/html.ts';
 import { podPath } from '../../board/paths.ts';
-import { clock } from '../../board/state-html.ts';
-import { readingText, timeText } from '../../board/units.ts';
+import { durationText, readingText } from '../../board/units.ts';
 import { card, document, numberCell, type PageFrame, table, titleHtml } from './page-parts.ts';
 
 const MOST_ROWS = 200;
 const MOST_ENGINES = 2;
 const HOUR_SECONDS = 3_600;
+const MOST_EXACT_S = 10 * HOUR_SECONDS;
 const GROUPS = { pod: 'Pod', namespace: 'Namespace', device: 'Device', resource: 'Resource' } as const;
 const SPANS = { '1h': 'last hour', '24h': 'last day', '7d': 'last week', '30d': 'last 30 days' } as const;
 
 /** Who used how much of the devices, most device hours first. It is the report of `device-agent usage`, as it was when the page was asked for. */
 export function usagePage(report: LedgerReport, query: UsageQuery, since: string, frame: PageFrame): string {
-  const { rows, total, untilMs, sinceMs, ledger } = report;
+  const { rows, total, ledger } = report;
   const shown = rows.toSorted((a, b) => b.shareSeconds - a.shareSeconds || (a.name < b.name ? -1 : 1));
   const hasCost = total.cost !== undefined;
-  const heads = ['#Device hours', '#Idle', '#Busy', '#Not observed', '#Energy', ...(hasCost ? ['#Cost'] : [])];
+  const heads = ['#Device time', '#Idle', '#Busy', '#Not observed', '#Energy', ...(hasCost ? ['#Cost'] : [])];
   const list = table(
     [GROUPS[query.by as keyof typeof GROUPS] ?? query.by, ...heads],
     [
@@ -27,13 +27,13 @@ export function usagePage(report: LedgerReport, query: UsageQuery, since: string
   );
   const left = report.leftOut + Math.max(0, shown.length - MOST_ROWS);
   const damaged = ledger.error !== undefined || (ledger.damagedLines ?? 0) > 0 || (ledger.newerFiles ?? 0) > 0;
-  const body = html`${titleHtml(['/', 'Devices'], 'Usage', html`${clock(timeText(sinceMs), frame.nowMs)} to ${clock(timeText(untilMs), frame.nowMs)}`)}
+  const body = html`${titleHtml(['/', 'Devices'], 'Usage', html`${SPANS[since as keyof typeof SPANS] ?? `last ${since}`}`)}
 <section class="card"><div class="filter"><p class="chips">${choice(GROUPS, query.by, (by) => `/usage?by=${by}&since=${since}`)}</p><p class="chips">${choice(
     SPANS,
     since,
     (span) => `/usage?by=${encodeURIComponent(query.by)}&since=${span}`,
   )}</p></div></section>
-${card('Who used most', shown.length === 0 ? html`<p class="body">No container held a device in this time.</p>` : list, 'two devices for one hour are two device hours; a shared device is divided')}
+${card('Who used most', shown.length === 0 ? html`<p class="body">No container held a device in this time.</p>` : list, 'two devices for one hour are two hours; the time of a shared device is divided')}
 ${left > 0 ? html`<p class="soft">${left} more are left out. <code>device-agent usage</code> prints them.</p>` : undefined}${
   damaged ? html`<p class="soft">A part of the ledger could not be read, so that amounts can be too small.</p>` : undefined
 }`;
@@ -54,13 +54,15 @@ function line(row: UsageRow, name: Html | string, hasCost: boolean): Html {
     .sort(([, a], [, b]) => b - a)
     .slice(0, MOST_ENGINES)
     .map(([engine, seconds]) => `${engine} ${hours(seconds)}`);
-  return html`<th scope="row">${name}</th>${numberCell('Device hours', hours(shareSeconds))}${numberCell('Idle', idleRatio === undefined ? undefined : `${Math.round(idleRatio * 100)} %`)}${numberCell('Busy', busy.length === 0 ? undefined : busy.join(', '))}${numberCell('Not observed', hours(unobservedSeconds))}${numberCell(
+  return html`<th scope="row">${name}</th>${numberCell('Device time', hours(shareSeconds))}${numberCell('Idle', idleRatio === undefined ? undefined : `${Math.round(idleRatio * 100)} %`)}${numberCell('Busy', busy.length === 0 ? undefined : busy.join(', '))}${numberCell('Not observed', hours(unobservedSeconds))}${numberCell(
     'Energy',
     energy === undefined ? undefined : `${energyEstimatedJoules === undefined ? '' : '~'}${readingText('_joules', energy)}`,
   )}${hasCost ? numberCell('Cost', cost?.toFixed(2)) : undefined}`;
 }
 
-const hours = (seconds: number): string => `${(seconds / HOUR_SECONDS).toFixed(2)} h`;
+/** Short amounts are exact, so that their order is seen. */
+const hours = (seconds: number): string =>
+  seconds < MOST_EXACT_S ? durationText(Math.round(seconds) * 1_000) : `${(seconds / HOUR_SECONDS).toFixed(1)} h`;
 
 function nameHtml(name: string, by: string, { board }: PageFrame): Html | string {
   if (by === 'device') return board?.devices.find(({ key }) => key === name)?.name ?? name;
