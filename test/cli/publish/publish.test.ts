@@ -268,6 +268,7 @@ describe.skipIf(noOpenssl !== undefined)(
         }
         if (kill % 5 === 4) await expect.poll(said, { ...WAIT, message: `after kill ${kill + 1}` }).toEqual(isDown ? SICK : WELL);
       }
+      await expect.poll(said, WAIT).toEqual(isDown ? SICK : WELL);
       // The same words can be those of before the last kill. Two readings of the node and longer: then none finds a difference.
       const patchesMeanwhile = async (): Promise<number> => {
         const [patches, read] = [api.patches.length, api.requests];
