@@ -82,7 +82,7 @@ describe('docs/api.md', () => {
     expect(answer.headers.get('content-type')).toMatch(
       path.startsWith('/api/')
         ? 'application/json'
-        : /^\/(?:devices|pods|incidents|agent|conditions|$)/.test(path)
+        : /^\/(?:devices|pods|incidents|usage|agent|conditions|$)/.test(path)
           ? 'text/html'
           : 'text/plain',
     );

@@ -177,7 +177,7 @@ summary { padding: .55rem .75rem; cursor: pointer; font-weight: 650; } details >
 }
 @media (max-width: 40rem) {
   :root { --gap: .75rem; --say: 1.1875rem; --title: 1.5rem; }
-  .bar-top { flex-wrap: wrap; padding-top: .5rem; } .bar-top nav { order: 3; justify-content: space-between; width: calc(100% + .8rem); margin: 0 -.4rem; gap: 0; } .bar-top nav a { min-height: 40px; padding: .5rem .3rem; font-size: .875rem; }
+  .bar-top { flex-wrap: wrap; padding-top: .5rem; } .bar-top nav { order: 3; justify-content: space-between; width: calc(100% + .8rem); margin: 0 -.4rem; gap: 0; } .bar-top nav a { min-height: 40px; padding: .5rem .1rem; font-size: .875rem; }
   .say { padding: .75rem .8rem; } .cmd code { flex: 1; } .cmd button { min-height: 44px; }
   .tiles { grid-template-columns: repeat(4, minmax(0, 1fr)); gap: 5px; } .tile > a { padding-inline: 5px; } .tile .v { font-size: var(--lead); } .tile .v.word { font-size: var(--tiny); overflow-wrap: anywhere; } .box .tile:not(.many) { width: 4.55rem; } .box .tile > a { padding-inline: 4px; } .box .tile .n { gap: .2rem; }
   .filter :is(input[type=search], select, button) { height: 40px; } .filter input[type=search] { flex-basis: 60%; } .filter label { order: 2; flex: 1 1 100%; } .filter select { width: 100%; } .filter label span { display: none; } .chips a { padding: .35rem 0; }
