@@ -28,7 +28,7 @@ export function conditionText(condition: ConditionView, nowMs: number): Conditio
   };
 }
 
-/** What it says in one line of a table: the message of one that ended is of the past. */
+/** The message of a condition for one line of a table. The message of a condition that ended is quoted as past. */
 export const shortMessage = ({ message, recovering }: Pick<ConditionView, 'message' | 'recovering'>): string =>
   recovering === undefined ? message : `it was '${message}'`;
 

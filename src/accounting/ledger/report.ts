@@ -46,8 +46,21 @@ export interface UsageReport {
   readonly leftOut: number;
 }
 
-/** What an hour of a device costs, by family or by model. The model counts first. */
+/** What an hour of a device costs, by family or by model. The price of the model has priority. */
 export type Prices = Readonly<Record<string, number>>;
+
+/** The engines of a row with their busy seconds, the busiest first. */
+export const enginesOf = ({ busySeconds }: Pick<UsageRow, 'busySeconds'>): readonly (readonly [engine: string, seconds: number])[] =>
+  Object.entries(busySeconds).sort(([, a], [, b]) => b - a);
+
+/** All energy of a row. One estimated part makes the sum an estimate. */
+export function energyOf({
+  energyJoules,
+  energyEstimatedJoules,
+}: Pick<UsageRow, 'energyJoules' | 'energyEstimatedJoules'>): { readonly joules: number; readonly isEstimate: boolean } | undefined {
+  if (energyJoules === undefined && energyEstimatedJoules === undefined) return undefined;
+  return { joules: (energyJoules ?? 0) + (energyEstimatedJoules ?? 0), isEstimate: energyEstimatedJoules !== undefined };
+}
 
 interface Account {
   readonly entry: LedgerEntry;
@@ -59,7 +72,7 @@ const MAX_ACCOUNTS = 200_000;
 const MAX_ROWS = 10_000;
 /** The time since the latest reading is not yet observed: the ratio over it alone would say 0. */
 const LEAST_OBSERVED = 0.05;
-const HOUR_SECONDS = 3_600;
+export const HOUR_SECONDS = 3_600;
 
 /** Takes entries one after the other, in any order, and keeps of each account only what the span needs. */
 export class UsageReporter {

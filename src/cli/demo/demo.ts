@@ -142,7 +142,7 @@ ${hasStory ? 'Faults begin and end by themselves; begin your own in another term
 
   ${ownCommand()} demo fault
 
-Ctrl-C ends the demo and removes all its files. What changes is told here:
+Ctrl-C ends the demo and removes all its files. Changes on the node follow:
 
 `;
 }

@@ -19,7 +19,7 @@ export interface Picture {
   readonly state: TopState;
   readonly board: Board | undefined;
   readonly sourceState: SourceState;
-  /** What is known of one device, and which one. */
+  /** The chosen device, and what is known of it. */
   readonly detail: { readonly key: string; readonly detail: DeviceDetail | undefined } | undefined;
   readonly size: Size;
   readonly isUtf8: boolean;

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { ledgerDirectory, openLedger, reportOf } from '../../accounting/ledger/ledger.ts';
-import { parseQuery, type UsageQuery, type UsageRow } from '../../accounting/ledger/report.ts';
+import { energyOf, enginesOf, HOUR_SECONDS, parseQuery, type UsageQuery, type UsageRow } from '../../accounting/ledger/report.ts';
 import { UserError } from '../../errors.ts';
 import { systemClock } from '../../host/clock.ts';
 import { visible } from '../../model/one-line.ts';
@@ -95,7 +95,6 @@ interface Printed {
   readonly total: UsageRow;
 }
 
-const HOUR_SECONDS = 3_600;
 const KWH_JOULES = 3_600_000;
 
 /** One line per group, most idle device hours first, and the total. Hours and kWh have two digits. */
@@ -124,16 +123,14 @@ export function usageTable({ by, rows, total }: Printed): string {
 }
 
 /** The engine that worked most, with its hours. The other engines worked at the same time or less. */
-function busiest({ busySeconds }: UsageRow): string {
-  const [first] = Object.entries(busySeconds).sort(([, a], [, b]) => b - a);
+function busiest(row: UsageRow): string {
+  const [first] = enginesOf(row);
   return first === undefined ? '' : `${first[0]} ${hours(first[1])}`;
 }
 
-/** One estimated part makes the sum an estimate. */
-function energy({ energyJoules, energyEstimatedJoules }: UsageRow): string {
-  if (energyJoules === undefined && energyEstimatedJoules === undefined) return '';
-  const kwh = ((energyJoules ?? 0) + (energyEstimatedJoules ?? 0)) / KWH_JOULES;
-  return `${energyEstimatedJoules === undefined ? '' : '~'}${kwh.toFixed(2)}`;
+function energy(row: UsageRow): string {
+  const energy = energyOf(row);
+  return energy === undefined ? '' : `${energy.isEstimate ? '~' : ''}${(energy.joules / KWH_JOULES).toFixed(2)}`;
 }
 
 const money = (cost: number | undefined): string => (cost === undefined ? '' : cost.toFixed(2));

@@ -208,7 +208,7 @@ class Reader implements KmsgReader {
     return bootTimeMs === undefined ? undefined : Math.min(clock.now(), bootTimeMs + Math.floor(timeUsec / 1_000));
   }
 
-  /** What was logged until the source is open again comes late: its time is not now, and another process may have its PID. */
+  /** Records of the time in which the source is closed arrive late: their time is not now, and another process may have the PID by then. */
   #closeSource(): void {
     this.#source?.close();
     if (this.#source !== undefined) this.#isLive = false;

@@ -1,8 +1,8 @@
 import { RECORD_BYTES } from './source.ts';
 
 /**
- * What the reader of the log writes to its socket. A client asks by one byte, whatever it is. One answer is any number of records, and then one
- * other frame. A frame is its type, the length of its content in two bytes, and the content.
+ * What the reader of the log writes to its socket. A client asks with one byte of any value. An answer is any number of records, and then one
+ * frame of another type. A frame is its type, the length of its content in two bytes, and the content.
  */
 const TYPES = {
   /** One record, as the kernel gave it. */

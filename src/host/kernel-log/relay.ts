@@ -7,7 +7,7 @@ import type { LogSource } from './source.ts';
 const MOST_CLIENTS = 64;
 /** Size of an answer. More records wait in the kernel until the client asks again. */
 const ANSWER_BYTES = 65_536;
-/** Where answers are put together, one after the other. */
+/** The buffer in which each answer is built. */
 const scratch = Buffer.allocUnsafe(ANSWER_BYTES + 2 * FRAME_BYTES);
 
 /**
@@ -47,7 +47,7 @@ function serve(socket: Socket, open: () => LogSource, looked: (errno: string | u
     return Buffer.from(scratch.subarray(0, size));
   };
   socket.on('data', () => {
-    // What the client asks before it has taken this answer gets one answer together.
+    // Questions that arrive before the client took this answer get one answer together.
     socket.pause();
     socket.write(answer(), () => socket.resume());
   });

@@ -218,17 +218,22 @@ export class RowLog {
     if (this.#devices.length === 0) return collection;
     for (const device of this.#devices) this.#know(device);
     this.poll();
-    const withLogs = this.#devices.map((device) => this.withLog(reported.get(device.id) ?? { device }));
-    this.#reports.end();
     return {
       ...collection,
-      reports: withLogs,
+      reports: this.withEach(this.#devices.map((device) => reported.get(device.id) ?? { device })),
       problems: [...problems, ...this.problems],
     };
   }
 
+  /** Adds what the log reports of each of these devices, which are all devices of the family. */
+  withEach(reports: readonly DeviceReport[]): readonly DeviceReport[] {
+    const withLogs = reports.map((report) => this.#withLog(report));
+    this.#reports.end();
+    return withLogs;
+  }
+
   /** Adds what the log reports of the device. While it cannot be read, that is only what is wrong. A virtual function has the faults of its card. */
-  withLog(report: DeviceReport): DeviceReport {
+  #withLog(report: DeviceReport): DeviceReport {
     const { id, aliases, pciAddress = '' } = report.device;
     // A card that is called by one of its functions has the address of the other one, whose driver also prints, as an alias.
     const names = [pciAddress, id, ...aliases];

@@ -95,11 +95,12 @@ export class KernelLogProbe implements Probe {
     for (const report of collection.reports) if (answers(report)) this.#starts.answered(report.device, startedAtMs);
     const reported = new Map(collection.reports.map((report) => [report.device.id, report]));
     // A device that was not read also has a report, because the findings of the log need no answer of the driver.
-    const reports = this.#devices.map((device) => {
+    const withXids = this.#devices.map((device) => {
       const report = this.#withRemedy(reported.get(device.id) ?? { device });
       const others = [...this.#crashes.findings(device.id, nowMs, isReadable), ...this.#starts.findings(report, nowMs)];
-      return this.#pcie.withLog(withFaults(withLog(report, xids.get(device.id), others), faults.get(device.id)));
+      return withFaults(withLog(report, xids.get(device.id), others), faults.get(device.id));
     });
+    const reports = this.#pcie.withEach(withXids);
     return { ...collection, reports, problems: [...collection.problems, ...this.#starts.problems(reports, nowMs), ...this.#log.problems] };
   }
 

@@ -1,5 +1,5 @@
 import type { LedgerReport } from '../../accounting/ledger/ledger.ts';
-import type { UsageQuery, UsageRow } from '../../accounting/ledger/report.ts';
+import { energyOf, enginesOf, HOUR_SECONDS, type UsageQuery, type UsageRow } from '../../accounting/ledger/report.ts';
 import { type Html, html } from '../../board/html.ts';
 import { podPath } from '../../board/paths.ts';
 import { durationText, readingText } from '../../board/units.ts';
@@ -7,7 +7,6 @@ import { card, document, numberCell, type PageFrame, table, titleHtml } from './
 
 const MOST_ROWS = 200;
 const MOST_ENGINES = 2;
-const HOUR_SECONDS = 3_600;
 const MOST_EXACT_S = 10 * HOUR_SECONDS;
 const GROUPS = { pod: 'Pod', namespace: 'Namespace', device: 'Device', resource: 'Resource' } as const;
 const SPANS = { '1h': 'last hour', '24h': 'last day', '7d': 'last week', '30d': 'last 30 days' } as const;
@@ -47,16 +46,14 @@ ${left > 0 ? html`<p class="soft">${left} more are left out. <code>device-agent 
 }
 
 function line(row: UsageRow, name: Html | string, hasCost: boolean): Html {
-  const { shareSeconds, idleRatio, unobservedSeconds, energyJoules, energyEstimatedJoules, cost } = row;
-  const energy =
-    energyJoules === undefined && energyEstimatedJoules === undefined ? undefined : (energyJoules ?? 0) + (energyEstimatedJoules ?? 0);
-  const busy = Object.entries(row.busySeconds)
-    .sort(([, a], [, b]) => b - a)
+  const { shareSeconds, idleRatio, unobservedSeconds, cost } = row;
+  const energy = energyOf(row);
+  const busy = enginesOf(row)
     .slice(0, MOST_ENGINES)
     .map(([engine, seconds]) => `${engine} ${hours(seconds)}`);
   return html`<th scope="row">${name}</th>${numberCell('Device time', hours(shareSeconds))}${numberCell('Idle', idleRatio === undefined ? undefined : `${Math.round(idleRatio * 100)} %`)}${numberCell('Busy', busy.length === 0 ? undefined : busy.join(', '))}${numberCell('Not observed', hours(unobservedSeconds))}${numberCell(
     'Energy',
-    energy === undefined ? undefined : `${energyEstimatedJoules === undefined ? '' : '~'}${readingText('_joules', energy)}`,
+    energy && `${energy.isEstimate ? '~' : ''}${readingText('_joules', energy.joules)}`,
   )}${hasCost ? numberCell('Cost', cost?.toFixed(2)) : undefined}`;
 }
 

@@ -106,7 +106,7 @@ afterEach(() => {
 
 const told = (report: DeviceReport) => {
   log.poll();
-  const { outOfBand, faults = [] } = log.withLog(report);
+  const { outOfBand, faults = [] } = log.withEach([report])[0] as DeviceReport;
   return {
     findings: (outOfBand?.findings ?? []).map(({ type, status, count, message }) => `${type} ${status ?? count} ${message}`),
     faults: faults.map(({ code, count, remedy, counter: { metric } }) => `${code} ${count} ${remedy} ${metric}`),
@@ -264,6 +264,6 @@ describe('rows of the kernel log', () => {
     );
     write(record(1, `acme_core ${CARD}: command create_cq timeout (pid 4711)`));
     log.poll();
-    expect(log.withLog(cardReport).faults?.[0]?.process).toEqual({ pid: 4711, podUid: pod, containerId: 'a'.repeat(64) });
+    expect(log.withEach([cardReport])[0]?.faults?.[0]?.process).toEqual({ pid: 4711, podUid: pod, containerId: 'a'.repeat(64) });
   });
 });
