@@ -90,7 +90,7 @@ export class UsageLedger {
 
   /** Makes a report, one at a time. Equal questions within some seconds get the same answer. */
   report(query: UsageQuery): Promise<LedgerReport> {
-    const key = `${query.since} ${query.by}`;
+    const key = `${query.since} ${query.by} ${query.family}`;
     const nowMs = this.#clock.monotonic();
     for (const [known, { untilMs }] of this.#cache) if (untilMs <= nowMs) this.#cache.delete(known);
     const cached = this.#cache.get(key);

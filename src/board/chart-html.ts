@@ -5,6 +5,7 @@ import { rateText, readingText, timeText } from './units.ts';
 /** Units of a drawing. It is stretched to its place; text and straight lines have their places in percent. */
 export const CHART_WIDTH = 1_000;
 export const CHART_HEIGHT = 200;
+const LABEL_HEIGHT = 16;
 
 export interface ChartLine {
   readonly name: string;
@@ -68,10 +69,12 @@ export function plotHtml(
     ({ ms }) => html`<line class="grid" x1="${x(ms)}" x2="${x(ms)}" y2="100%"/>`,
   )}<svg viewBox="0 0 ${CHART_WIDTH} ${CHART_HEIGHT}" preserveAspectRatio="none" width="100%" height="100%">${
     paths[0] === undefined ? undefined : html`<path class="area" d="${areaOf(paths[0])}"/>`
-  }${paths.map((path, at) => html`<path class="line-${at}" d="${path}"/>`).toReversed()}</svg>${limits.map(
-    ({ value, text }) =>
-      html`<line class="limit" x2="100%" y1="${percent(1 - value / high)}" y2="${percent(1 - value / high)}"/><text class="limit" x="4" y="${percent(1 - value / high)}" dy="-4">${text}</text>`,
-  )}${momentMs === undefined ? undefined : html`<line class="moment" x1="${x(momentMs)}" x2="${x(momentMs)}" y2="100%"/>`}<line class="cursor" y2="100%" visibility="hidden"/></svg>`;
+  }${paths.map((path, at) => html`<path class="line-${at}" d="${path}"/>`).toReversed()}</svg>${limits.map(({ value, text }, at) => {
+    const y = percent(1 - value / high);
+    // Two limits near each other have their labels at both ends.
+    const isAtEnd = at > 0 && ((value - (limits[at - 1]?.value ?? 0)) / high) * height < LABEL_HEIGHT;
+    return html`<line class="limit" x2="100%" y1="${y}" y2="${y}"/><text class="limit" x="${isAtEnd ? '100%' : 4}" y="${y}" dy="-4"${isAtEnd ? html` text-anchor="end"` : undefined}>${text}</text>`;
+  })}${momentMs === undefined ? undefined : html`<line class="moment" x1="${x(momentMs)}" x2="${x(momentMs)}" y2="100%"/>`}<line class="cursor" y2="100%" visibility="hidden"/></svg>`;
 }
 
 /** Labels of the axis of time. */

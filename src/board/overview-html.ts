@@ -1,14 +1,14 @@
 import { type Board, problemPlace } from './board.ts';
 import { nameWithInstance } from './condition-text.ts';
-import { type Appearance, appearanceOf, conditionsOf, type DeviceView, parentKey, sinceOf } from './device-view.ts';
+import { type Appearance, conditionsOf, type DeviceView, parentKey } from './device-view.ts';
 import { type Html, html } from './html.ts';
 import { APPEARANCES, compareNames, rankOf } from './order.ts';
 import { devicePath, podPath } from './paths.ts';
 import { foldHtml, podLink, podsOf, rowHtml } from './row-html.ts';
 import { age, clock, mark, shape } from './state-html.ts';
-import { type Finding, findingsOf, hitText, sentenceOf, subjectOf, wellText, worstOf } from './summary.ts';
+import { type Finding, findingSince, findingsOf, hitText, sentenceOf, subjectOf, wellText, worstOf } from './summary.ts';
 import type { Trend } from './trend.ts';
-import { type BoardSection, type BoardView, DEFAULT_VIEW, filterText, type ViewRow, type ViewSort, viewQuery } from './view.ts';
+import { type BoardSection, type BoardView, DEFAULT_VIEW, filterText, isInState, type ViewRow, type ViewSort, viewQuery } from './view.ts';
 
 /** More devices would make a browser slow. Faulty ones come first, and filters reach the others. */
 export const MOST_ROWS = 1_000;
@@ -54,25 +54,30 @@ function headline(finding: Finding): Html {
   return html`${subject} ${phrase}${who && html`, ${who}`}${advice === undefined ? undefined : `: ${advice}`}`;
 }
 
+const MOST_PODS = 4;
+
+function podLinks(pods: readonly string[]): Html {
+  const left = pods.length - MOST_PODS;
+  return html`${pods.slice(0, MOST_PODS).map((name, at) => html`${at === 0 ? undefined : ', '}<a href="${podPath(podOf(name))}">${name}</a>`)}${left > 0 ? `, ${left} more` : undefined}`;
+}
+
 function podOf(name: string): { readonly namespace: string; readonly pod: string } {
   const [namespace = '', pod = ''] = name.split('/');
   return { namespace, pod };
 }
 
 function detail(finding: Finding, board: Board, nowMs: number): Html {
-  const { devices, lead, drains, pods, command } = finding;
+  const { appearance, devices, lead, drains, pods, command } = finding;
   const [first] = devices;
-  const since = first && sinceOf(first);
+  const since = findingSince(finding);
   const others = new Set(board.devices.flatMap(({ holders }) => holders.map(({ namespace, pod }) => `${namespace}/${pod}`)));
   for (const pod of pods) others.delete(pod);
   const ended = `${others.size} other ${others.size === 1 ? 'pod' : 'pods'}`;
   const parts = [
-    lead?.countsAt === undefined
-      ? since === undefined
-        ? undefined
-        : html`Since <b>${clock(since, nowMs)} UTC</b>, ${age(Date.parse(since), nowMs)}`
-      : html`Counts from <b>${clock(lead.countsAt, nowMs)} UTC</b>`,
+    since && html`${appearance === 'recovering' ? 'Ended' : 'Since'} <b>${clock(since, nowMs)} UTC</b>, ${age(Date.parse(since), nowMs)}`,
+    lead?.countsAt && html`counts from <b>${clock(lead.countsAt, nowMs)} UTC</b>`,
     first && conditionNames(first),
+    pods.length > 1 ? html`held by ${podLinks(pods)}` : undefined,
     devices.length > 1
       ? devices
           .slice(0, 6)
@@ -95,15 +100,14 @@ function conditionNames(device: DeviceView): string {
 }
 
 function alsoHtml(finding: Finding, nowMs: number): Html {
-  const { appearance, lead, advice, devices } = finding;
-  const since = devices[0] && sinceOf(devices[0]);
+  const { appearance, lead, advice } = finding;
+  const since = findingSince(finding);
   const name = lead === undefined ? finding.phrase : nameWithInstance(lead);
   const when =
     lead?.countsAt !== undefined
       ? html`, counts from ${clock(lead.countsAt, nowMs)}`
-      : lead?.recovering !== undefined
-        ? html`, ended ${age(Date.parse(lead.recovering.since), nowMs)} ago`
-        : since && html` for ${age(Date.parse(since), nowMs)}`;
+      : since &&
+        (appearance === 'recovering' ? html`, ended ${age(Date.parse(since), nowMs)} ago` : html` for ${age(Date.parse(since), nowMs)}`);
   const hit = hitText(finding);
   return html`<li>${mark(appearance, `${subjectOf(finding)} ${appearance}`)} <span>${name}${when}${hit === undefined ? undefined : `, ${hit}`}${advice === undefined ? undefined : `: ${advice}`}</span></li>`;
 }
@@ -140,12 +144,9 @@ export function podsHtml({ devices }: Pick<Board, 'devices'>): Html {
   )}</ul></section>`;
 }
 
-/** How many devices are in each state; each leads to them. Devices that wait or recover are counted under their verdict, too. */
-export function chipsHtml({ devices, counts }: Pick<Board, 'devices' | 'counts'>, view: BoardView): Html {
-  const shown = new Map<Appearance, number>();
-  for (const device of devices) shown.set(appearanceOf(device), (shown.get(appearanceOf(device)) ?? 0) + 1);
-  const count = (state: Appearance): number =>
-    state === 'pending' || state === 'recovering' ? (shown.get(state) ?? 0) : counts.states[state];
+/** How many devices are in each state; each leads to them. A device that recovers is counted under its verdict, too. */
+export function chipsHtml({ devices }: Pick<Board, 'devices'>, view: BoardView): Html {
+  const count = (state: Appearance): number => devices.filter((device) => isInState(device, state)).length;
   const chip = (state: Appearance | undefined, text: Html | string): Html =>
     html`<a href="/${viewQuery(state === undefined ? DEFAULT_VIEW : { ...DEFAULT_VIEW, state })}"${view.state === state ? html` aria-current="true"` : undefined}>${text}</a>`;
   return html`${chip(undefined, `All ${devices.length}`)}${APPEARANCES.filter((state) => count(state) > 0).map((state) => chip(state, mark(state, `${count(state)} ${state}`)))}`;
@@ -171,7 +172,7 @@ ${unresolved.map(
 }
 
 /** Filters as a form, so that they work without a script, and the address has the view. */
-export function filterHtml(board: Pick<Board, 'devices' | 'counts'>, view: BoardView): Html {
+export function filterHtml(board: Pick<Board, 'devices'>, view: BoardView): Html {
   const sort = view.sort === DEFAULT_VIEW.sort ? undefined : html`<input type="hidden" name="sort" value="${view.sort}">`;
   return html`<form class="filter" role="search" aria-label="Filter of devices" action="/" method="get">
 <div class="chips" id="chips">${chipsHtml(board, view)}</div>

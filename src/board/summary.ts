@@ -2,7 +2,7 @@ import { conditionName } from '../model/condition-text.ts';
 import type { Remedy } from '../model/health.ts';
 import type { Board } from './board.ts';
 import { nameWithInstance } from './condition-text.ts';
-import { type Appearance, appearanceOf, type ConditionView, conditionsOf, type DeviceView, sinceOf } from './device-view.ts';
+import { type Appearance, appearanceOf, appearedAt, type ConditionView, conditionsOf, type DeviceView } from './device-view.ts';
 import { rankOf } from './order.ts';
 import { PHRASES, REMEDY_TEXTS } from './words.ts';
 
@@ -103,11 +103,11 @@ export function subjectOf({ devices }: Pick<Finding, 'devices'>): string {
 }
 
 /** `training/llm-0-1 is hit`. A fault that does not count yet has hit nobody. */
-export function hitText({ pods, appearance }: Pick<Finding, 'pods' | 'appearance'>): string | undefined {
+export function hitText({ pods, devices, appearance }: Pick<Finding, 'pods' | 'devices' | 'appearance'>): string | undefined {
   const [first, ...others] = pods;
   if (first === undefined || appearance === 'recovering') return undefined;
   const who = others.length === 0 ? first : `${pods.length} pods`;
-  if (appearance === 'pending') return `${who} ${others.length === 0 ? 'holds' : 'hold'} it`;
+  if (appearance === 'pending') return `${who} ${others.length === 0 ? 'holds' : 'hold'} ${devices.length === 1 ? 'it' : 'them'}`;
   return `${who} ${others.length === 0 ? 'is' : 'are'} hit`;
 }
 
@@ -129,5 +129,4 @@ export function wellText({ devices, kubelet }: Pick<Board, 'devices' | 'kubelet'
 export const worstOf = (findings: readonly Finding[]): Appearance => findings[0]?.appearance ?? 'healthy';
 
 /** Since when the first of the devices is so. */
-export const findingSince = ({ devices, lead }: Finding): string | undefined =>
-  devices.map((device) => (lead?.countsAt === undefined ? sinceOf(device) : undefined)).find((since) => since !== undefined);
+export const findingSince = ({ devices }: Finding): string | undefined => devices.map(appearedAt).find((since) => since !== undefined);

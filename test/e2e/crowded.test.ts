@@ -1,3 +1,4 @@
+// Project: programs. Hundreds of clients ask at once.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';

@@ -1,3 +1,4 @@
+// Project: programs. It starts the agent on a machine that gives no thread, and waits for each of its answers.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

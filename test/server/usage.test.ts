@@ -17,7 +17,12 @@ async function serve(): Promise<void> {
         asked.push(query);
         const untilMs = START_MS + 4 * HOUR_MS;
         return {
-          ...usageReport(entries, { sinceMs: untilMs - query.since, untilMs, by: query.by }),
+          ...usageReport(entries, {
+            sinceMs: untilMs - query.since,
+            untilMs,
+            by: query.by,
+            ...(query.family !== undefined && { family: query.family }),
+          }),
           ledger: { damagedLines: 0, newerFiles: 0 },
         };
       },
@@ -66,6 +71,7 @@ describe('/api/usage', () => {
     ['since=0', 'usage-query-invalid'],
     ['since=1h&since=2h', 'usage-query-invalid'],
     ['by=node', 'usage-query-invalid'],
+    ['family=a/b', 'usage-query-invalid'],
     ['by=label:', 'usage-query-invalid'],
     ['until=1h', 'parameter-unknown'],
   ])('refuses %s', async (query, code) => {
@@ -89,10 +95,14 @@ describe('/usage', () => {
     );
     expect(page).toContain('<a href="/api/usage?by=pod&amp;since=24h">JSON of this page</a>');
     expect((await fetch(`${started.url}/usage?by=namespace&since=2h`)).status).toBe(200);
+    expect(await (await fetch(`${started.url}/usage?family=toy`)).text()).toContain(
+      '<a href="/usage?by=namespace&amp;since=24h&amp;family=toy">Namespace</a>',
+    );
     expect((await fetch(`${started.url}/usage?by=nothing`)).status).toBe(400);
     expect(asked).toEqual([
       { since: 86_400_000, by: 'pod' },
       { since: 7_200_000, by: 'namespace' },
+      { since: 86_400_000, by: 'pod', family: 'toy' },
     ]);
   });
 });

@@ -1,3 +1,4 @@
+// Project: programs. It goes through hours of many jobs.
 import { readdirSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { HistorySource, StallHistory } from './history.ts';

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, renameSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isInstalled } from './installed.ts';
@@ -24,10 +24,12 @@ function compiled(source: string, kind: string, ending: string, flags: readonly 
   const hash = createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 16);
   const file = join(tmpdir(), `device-agent-${kind}-${process.getuid?.() ?? 0}-${hash}${ending}`);
   if (!existsSync(file)) {
-    const made = join(mkdtempSync(join(tmpdir(), 'device-agent-cc-')), kind);
+    const folder = mkdtempSync(join(tmpdir(), 'device-agent-cc-'));
+    const made = join(folder, kind);
     execFileSync('cc', ['-O2', '-Wall', '-Wextra', '-Werror', ...flags, '-o', made, source]);
     // Others may be making the same at this moment: whoever is last wins, with the same bytes.
     renameSync(made, file);
+    rmSync(folder, { recursive: true });
   }
   return file;
 }

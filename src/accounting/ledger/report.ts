@@ -38,6 +38,8 @@ export interface UsageReport {
   readonly sinceMs: number;
   readonly untilMs: number;
   readonly by: Grouping;
+  /** Present when the report is about one family. */
+  readonly family?: string;
   /** Most idle share first. */
   readonly rows: readonly UsageRow[];
   /** Without devices that consist of other devices, such as a GPU with instances. */
@@ -79,18 +81,21 @@ export class UsageReporter {
   readonly #sinceMs: number;
   readonly #untilMs: number;
   readonly #by: Grouping;
+  readonly #family: string | undefined;
   readonly #prices: Prices;
   readonly #accounts = new Map<string, Account>();
   #leftOut = 0;
 
-  constructor(span: { readonly sinceMs: number; readonly untilMs: number; readonly by: Grouping; readonly prices?: Prices }) {
+  constructor(span: Omit<UsageQuery, 'since'> & { readonly sinceMs: number; readonly untilMs: number; readonly prices?: Prices }) {
     this.#sinceMs = span.sinceMs;
     this.#untilMs = span.untilMs;
     this.#by = span.by;
+    this.#family = span.family;
     this.#prices = span.prices ?? {};
   }
 
   add(entry: LedgerEntry): void {
+    if (this.#family !== undefined && entry.family !== this.#family) return;
     if (entry.sinceMs >= this.#untilMs || (entry.endedAtMs ?? this.#untilMs) < this.#sinceMs) return;
     const key = accountKey(entry);
     const known = this.#accounts.get(key);
@@ -123,6 +128,7 @@ export class UsageReporter {
       sinceMs: this.#sinceMs,
       untilMs: this.#untilMs,
       by: this.#by,
+      ...(this.#family !== undefined && { family: this.#family }),
       rows: rows.slice(0, MAX_ROWS),
       total: total.row(),
       leftOut: this.#leftOut + Math.max(0, rows.length - MAX_ROWS),
@@ -238,6 +244,8 @@ export interface UsageQuery {
   /** Length of the time that the report covers, up to now. */
   readonly since: Millis;
   readonly by: Grouping;
+  /** Only devices of this family: hours of GPUs and of adapters are not alike. Absent: all. */
+  readonly family?: string;
 }
 
 export type ParsedQuery =
@@ -246,16 +254,19 @@ export type ParsedQuery =
 
 export const DEFAULT_SINCE = hours(24);
 const LONGEST = hours(24 * 3_650);
+const FAMILY = /^[a-z][a-z0-9-]{0,63}$/;
 
 /** Checks the texts of a query. A problem is a sentence without a subject: "since must be …". */
-export function parseQuery({ since, by }: { readonly since?: unknown; readonly by?: unknown }): ParsedQuery {
+export function parseQuery({ since, by, family }: Readonly<Partial<Record<'since' | 'by' | 'family', unknown>>>): ParsedQuery {
   const duration = since === undefined ? DEFAULT_SINCE : typeof since === 'string' ? parseDuration(since) : undefined;
   if (duration === undefined || duration <= 0 || duration > LONGEST) {
     return { problem: `since must be a time such as 24h or 7d, and ${formatDuration(LONGEST)} at most` };
   }
   const grouping = by ?? 'namespace';
   if (!isGrouping(grouping)) return { problem: `by must be one of ${GROUPINGS.join(', ')} or label:NAME` };
-  return { query: { since: duration, by: grouping } };
+  if (family !== undefined && !(typeof family === 'string' && FAMILY.test(family)))
+    return { problem: 'family must be the name of a family' };
+  return { query: { since: duration, by: grouping, ...(family !== undefined && { family }) } };
 }
 
 const isGrouping = (value: unknown): value is Grouping =>

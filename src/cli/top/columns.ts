@@ -2,11 +2,11 @@ import { nameWithInstance, probationNote, shortMessage } from '../../board/condi
 import {
   type Appearance,
   appearanceOf,
+  appearedAt,
   conditionsOf,
   type DeviceView,
   modelText,
   type ShownValue,
-  sinceOf,
   stateOf,
 } from '../../board/device-view.ts';
 import { presentText } from '../../board/row-html.ts';
@@ -90,7 +90,7 @@ export function columnsOf(rows: readonly ViewRow[], drawing: Drawing): readonly 
   return [
     { head: 'STATE', rank: 0, least: Math.min(stateCells, 11), good: stateCells, most: stateCells, cell: state },
     // A text that is compared with the one before must not change with the time alone.
-    ...(text === 'all' && !isWide ? [] : texts('FOR', 5, 6, 6, ({ row }) => ageText(sinceOf(row), nowMs), 'faint')),
+    ...(text === 'all' && !isWide ? [] : texts('FOR', 5, 6, 6, ({ row }) => ageText(appearedAt(row), nowMs), 'faint')),
     ...texts('DEVICE', 1, 14, LONGEST_NAME, nameText, 'strong'),
     ...texts('HELD BY', 3, 14, LONGEST_HOLDER, ({ row }) => useText(row, isWide), 'text'),
     ...[0, 1, 2].flatMap((slot) => readingColumn(rows, slot, drawing)),

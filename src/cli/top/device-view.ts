@@ -1,12 +1,12 @@
 import { conditionText, healthNotes } from '../../board/condition-text.ts';
 import {
   appearanceOf,
+  appearedAt,
   type ConditionView,
   conditionsOf,
   type DeviceView,
   modelText,
   type ShownValue,
-  sinceOf,
 } from '../../board/device-view.ts';
 import { TREND_POINTS } from '../../board/trend.ts';
 import { durationText } from '../../board/units.ts';
@@ -24,7 +24,7 @@ const LONGEST_FACT = 48;
 /** What is wrong with a device, what to do, who holds it, what it reads. */
 function headLines(row: DeviceView, detail: DeviceDetail | undefined, columns: number, drawing: Drawing): readonly Line[] {
   const { nowMs } = drawing;
-  const [state, since] = [appearanceOf(row), sinceOf(row)];
+  const [state, since] = [appearanceOf(row), appearedAt(row)];
   const age = since === undefined ? '' : ` for ${durationText(nowMs - Date.parse(since))}`;
   const model = [modelText(row), row.kind, row.family].filter((one) => one !== undefined).join(', ');
   return [

@@ -255,7 +255,7 @@ function headerLines(board: Board | undefined, sourceState: SourceState, { rows 
 /** How many devices are in each state, the worst first, and how many are held. */
 function countLine({ counts }: Board): Line {
   const states = STATE_ORDER.flatMap((state): Span[] => {
-    const count = counts.states[state] ?? 0;
+    const count = (counts.states[state] ?? 0) - (state === 'healthy' ? counts.pending : 0);
     return count === 0 ? [] : [span(`${count} ${STATE_NAMES[state].toLowerCase()}`, STATE_STYLES[state])];
   });
   const pending = counts.pending === 0 ? [] : [span(`${counts.pending} pending`, 'mild')];

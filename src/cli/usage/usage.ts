@@ -50,7 +50,7 @@ interface Found {
 
 async function reportFor(context: CommandContext, query: UsageQuery): Promise<Found> {
   const { configuration, families, logger, options } = context;
-  const path = `/api/usage?since=${query.since}ms&by=${encodeURIComponent(query.by)}`;
+  const path = `/api/usage?since=${query.since}ms&by=${encodeURIComponent(query.by)}${query.family === undefined ? '' : `&family=${query.family}`}`;
   const { answer, refusal } = await askFor(context)(path);
   if (answer?.status === 200 && isReport(answer.body)) return { report: answer.body, source: 'agent' };
   if (refusal !== undefined) logger.warn('the running agent cannot be asked; this is its ledger', REFUSAL_TEXTS[refusal]);

@@ -15,7 +15,7 @@ export function createUsageApi(report: ReportUsage): Router {
     if (query === undefined) return sendError(request, response, 400, 'usage-query-invalid', `The query is not valid: ${problem}.`);
     return sendJson(request, response, usageView(await report(query)));
   };
-  router.get('/api/usage', takes('since', 'by'), answer);
+  router.get('/api/usage', takes('since', 'by', 'family'), answer);
   return router;
 }
 

@@ -1,9 +1,10 @@
+import { energyOf } from '../../accounting/ledger/report.ts';
 import type { Board } from '../../board/board.ts';
 import { type Html, html } from '../../board/html.ts';
 import { titleOf } from '../../board/overview-html.ts';
 import { age, shape } from '../../board/state-html.ts';
 import { findingsOf, worstOf } from '../../board/summary.ts';
-import { clockText } from '../../board/units.ts';
+import { clockText, readingText } from '../../board/units.ts';
 import type { AssetName, IconName } from './assets.ts';
 
 /** Data that all pages share. */
@@ -130,4 +131,10 @@ export function table(heads: readonly string[], rows: readonly Html[]): Html {
 /** A number in a table. A phone has no room for the head of the table, so that each number names itself there. */
 export function numberCell(label: string, value: string | number | undefined): Html {
   return html`<td class="num" data-label="${label}">${value ?? 'unknown'}</td>`;
+}
+
+/** Energy that is only estimated, or in part, begins with `~`. */
+export function energyCell(use: Parameters<typeof energyOf>[0]): Html {
+  const energy = energyOf(use);
+  return numberCell('Energy', energy && `${energy.isEstimate ? '~' : ''}${readingText('_joules', energy.joules)}`);
 }

@@ -168,9 +168,9 @@ export function createPages(sources: PageSources): Router {
   );
   const { usage } = sources;
   if (usage !== undefined)
-    router.get('/usage', takes('since', 'by'), async (request, response) => {
-      const { since = '24h', by = 'pod' } = request.query;
-      const { query, problem } = parseQuery({ since, by });
+    router.get('/usage', takes('since', 'by', 'family'), async (request, response) => {
+      const { since = '24h', by = 'pod', family } = request.query;
+      const { query, problem } = parseQuery({ since, by, family });
       if (query === undefined) return sendError(request, response, 400, 'usage-query-invalid', `The query is not valid: ${problem}.`);
       return send(request, response, usagePage(await usage(query), query, String(since), frame()));
     });

@@ -9,7 +9,7 @@ import { devicePath } from '../../board/paths.ts';
 import { highest, linePath } from '../../board/spark.ts';
 import { stateCell, whyLines } from '../../board/state-html.ts';
 import { ratesOf, TREND_MS } from '../../board/trend.ts';
-import { durationText, readingText } from '../../board/units.ts';
+import { durationText } from '../../board/units.ts';
 import { waitingText } from '../../board/waiting-text.ts';
 import { wayText } from '../../board/ways.ts';
 import { STATE_NAMES } from '../../board/words.ts';
@@ -22,7 +22,7 @@ import { shared } from '../../model/shared-metrics.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { ContainerUsage, ContainerWaiting } from '../../model/usage.ts';
 import { chartsOf, lastValues } from './charts.ts';
-import { card, document, facts, numberCell, type PageFrame, part, table, titleHtml } from './page-parts.ts';
+import { card, document, energyCell, facts, numberCell, type PageFrame, part, table, titleHtml } from './page-parts.ts';
 
 /** What a pod holds, whether it moves on, how near its devices are, and what it used. undefined when this node knows no such pod. */
 export function podPage(
@@ -230,8 +230,7 @@ function usageTable(usage: readonly ContainerUsage[], board: Board): Html {
       const busy = Object.entries(one.busySeconds)
         .filter(([, seconds]) => seconds > 0)
         .map(([engine, seconds]) => `${engine} ${hoursText(seconds)}`);
-      const energy = one.energyJoules ?? one.energyEstimatedJoules;
-      return html`<th scope="row">${names.get(one.device) ?? one.device}</th><td>${one.container}</td>${numberCell('Allocated', hoursText(one.allocatedSeconds))}${numberCell('Busy', Object.keys(one.busySeconds).length === 0 ? undefined : busy.length === 0 ? hoursText(0) : busy.slice(0, 2).join(', '))}${numberCell('Idle', hoursText(one.idleSeconds))}${numberCell('Not observed', hoursText(one.unobservedSeconds))}${numberCell('Energy', energy === undefined ? undefined : readingText('_joules', energy))}`;
+      return html`<th scope="row">${names.get(one.device) ?? one.device}</th><td>${one.container}</td>${numberCell('Allocated', hoursText(one.allocatedSeconds))}${numberCell('Busy', Object.keys(one.busySeconds).length === 0 ? undefined : busy.length === 0 ? hoursText(0) : busy.slice(0, 2).join(', '))}${numberCell('Idle', hoursText(one.idleSeconds))}${numberCell('Not observed', hoursText(one.unobservedSeconds))}${energyCell(one)}`;
     }),
   );
 }

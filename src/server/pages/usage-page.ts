@@ -1,9 +1,9 @@
 import type { LedgerReport } from '../../accounting/ledger/ledger.ts';
-import { energyOf, enginesOf, HOUR_SECONDS, type UsageQuery, type UsageRow } from '../../accounting/ledger/report.ts';
+import { enginesOf, HOUR_SECONDS, type UsageQuery, type UsageRow } from '../../accounting/ledger/report.ts';
 import { type Html, html } from '../../board/html.ts';
 import { podPath } from '../../board/paths.ts';
-import { durationText, readingText } from '../../board/units.ts';
-import { card, document, numberCell, type PageFrame, table, titleHtml } from './page-parts.ts';
+import { durationText } from '../../board/units.ts';
+import { card, document, energyCell, numberCell, type PageFrame, table, titleHtml } from './page-parts.ts';
 
 const MOST_ROWS = 200;
 const MOST_ENGINES = 2;
@@ -14,6 +14,13 @@ const SPANS = { '1h': 'last hour', '24h': 'last day', '7d': 'last week', '30d': 
 /** Who used how much of the devices, most device hours first. It is the report of `device-agent usage`, as it was when the page was asked for. */
 export function usagePage(report: LedgerReport, query: UsageQuery, since: string, frame: PageFrame): string {
   const { rows, total, ledger } = report;
+  const families = [
+    ...new Set([...(frame.board?.devices.map(({ family }) => family) ?? []), ...(query.family === undefined ? [] : [query.family])]),
+  ].toSorted();
+  const path = (changed: Readonly<Record<string, string>>): string => {
+    const { family, ...others } = { by: query.by, since, family: query.family ?? '', ...changed };
+    return `/usage?${new URLSearchParams({ ...others, ...(family !== '' && { family }) })}`;
+  };
   const shown = rows.toSorted((a, b) => b.shareSeconds - a.shareSeconds || (a.name < b.name ? -1 : 1));
   const hasCost = total.cost !== undefined;
   const heads = ['#Device time', '#Idle', '#Busy', '#Not observed', '#Energy', ...(hasCost ? ['#Cost'] : [])];
@@ -27,11 +34,11 @@ export function usagePage(report: LedgerReport, query: UsageQuery, since: string
   const left = report.leftOut + Math.max(0, shown.length - MOST_ROWS);
   const damaged = ledger.error !== undefined || (ledger.damagedLines ?? 0) > 0 || (ledger.newerFiles ?? 0) > 0;
   const body = html`${titleHtml(['/', 'Devices'], 'Usage', html`${SPANS[since as keyof typeof SPANS] ?? `last ${since}`}`)}
-<section class="card"><div class="filter"><p class="chips">${choice(GROUPS, query.by, (by) => `/usage?by=${by}&since=${since}`)}</p><p class="chips">${choice(
-    SPANS,
-    since,
-    (span) => `/usage?by=${encodeURIComponent(query.by)}&since=${span}`,
-  )}</p></div></section>
+<section class="card"><div class="filter"><p class="chips">${choice(GROUPS, query.by, (by) => path({ by }))}</p><p class="chips">${choice(
+    { '': 'All devices', ...Object.fromEntries(families.map((family) => [family, family])) },
+    query.family ?? '',
+    (family) => path({ family }),
+  )}</p><p class="chips">${choice(SPANS, since, (span) => path({ since: span }))}</p></div></section>
 ${card('Who used most', shown.length === 0 ? html`<p class="body">No container held a device in this time.</p>` : list, 'two devices for one hour are two hours; the time of a shared device is divided')}
 ${left > 0 ? html`<p class="soft">${left} more are left out. <code>device-agent usage</code> prints them.</p>` : undefined}${
   damaged ? html`<p class="soft">A part of the ledger could not be read, so that amounts can be too small.</p>` : undefined
@@ -40,21 +47,17 @@ ${left > 0 ? html`<p class="soft">${left} more are left out. <code>device-agent 
     title: 'Usage',
     at: '/usage',
     body,
-    json: `/api/usage?by=${encodeURIComponent(query.by)}&since=${since}`,
+    json: `/api${path({})}`,
     liveness: 'none',
   });
 }
 
 function line(row: UsageRow, name: Html | string, hasCost: boolean): Html {
   const { shareSeconds, idleRatio, unobservedSeconds, cost } = row;
-  const energy = energyOf(row);
   const busy = enginesOf(row)
     .slice(0, MOST_ENGINES)
     .map(([engine, seconds]) => `${engine} ${hours(seconds)}`);
-  return html`<th scope="row">${name}</th>${numberCell('Device time', hours(shareSeconds))}${numberCell('Idle', idleRatio === undefined ? undefined : `${Math.round(idleRatio * 100)} %`)}${numberCell('Busy', busy.length === 0 ? undefined : busy.join(', '))}${numberCell('Not observed', hours(unobservedSeconds))}${numberCell(
-    'Energy',
-    energy && `${energy.isEstimate ? '~' : ''}${readingText('_joules', energy.joules)}`,
-  )}${hasCost ? numberCell('Cost', cost?.toFixed(2)) : undefined}`;
+  return html`<th scope="row">${name}</th>${numberCell('Device time', hours(shareSeconds))}${numberCell('Idle', idleRatio === undefined ? undefined : `${Math.round(idleRatio * 100)} %`)}${numberCell('Busy', busy.length === 0 ? undefined : busy.join(', '))}${numberCell('Not observed', hours(unobservedSeconds))}${energyCell(row)}${hasCost ? numberCell('Cost', cost?.toFixed(2)) : undefined}`;
 }
 
 /** Short amounts are exact, so that their order is seen. */

@@ -40,6 +40,18 @@ describe('usageReport', () => {
     expect(costOf({ toy: 0 })).toBe(0);
   });
 
+  it('counts only the devices of a family that is asked for', () => {
+    const entries = [
+      containerEntry(2),
+      containerEntry(3, { device: 'other/0', family: 'other' }),
+      deviceEntry(4, { device: 'other/0', family: 'other' }),
+    ];
+    const span = { sinceMs: START_MS, untilMs: START_MS + 10 * HOUR_MS, by: 'pod' as const };
+    expect(usageReport(entries, span).total.allocatedSeconds).toBe(5 * HOUR);
+    expect(usageReport(entries, { ...span, family: 'other' })).toMatchObject({ family: 'other', total: { allocatedSeconds: 3 * HOUR } });
+    expect(usageReport(entries, { ...span, family: 'none' }).rows).toEqual([]);
+  });
+
   it('takes a part of the time between two lines for an end that lies between them', () => {
     // From hour 1 to hour 2 it was idle for 40 minutes, a quarter of which is 10 minutes.
     const entries = [

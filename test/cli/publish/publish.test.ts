@@ -1,3 +1,4 @@
+// Project: programs. It starts a command and an API server for each case, and a case waits for what must not come.
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

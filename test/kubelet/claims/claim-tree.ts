@@ -1,6 +1,7 @@
-import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import { loadFamilies } from '../../../src/config/sections.ts';
 import { systemClock } from '../../../src/host/clock.ts';
 import { ClaimReader } from '../../../src/kubelet/claims/claims.ts';
@@ -53,9 +54,16 @@ export function objectText(written: Written): string {
   });
 }
 
+/** Ends with its test. */
+function folderOfTest(): string {
+  const root = mkdtempSync(join(tmpdir(), 'claims-'));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+  return root;
+}
+
 /** A node's files: the kubelet's plugins directory, two directories of CDI specs, and sysfs. */
 export class ClaimTree {
-  readonly root = mkdtempSync(join(tmpdir(), 'claims-'));
+  readonly root = folderOfTest();
   readonly reader = new ClaimReader({
     metadataDirectory: join(this.root, 'plugins'),
     cdiDirectories: [join(this.root, 'run-cdi'), join(this.root, 'etc-cdi')],

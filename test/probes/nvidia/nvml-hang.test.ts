@@ -1,3 +1,4 @@
+// Project: programs. It waits until calls that hang are given up.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../../src/host/clock.ts';
 import { createHost } from '../../../src/host/host.ts';
 import type { Collection } from '../../../src/model/collection.ts';
@@ -9,13 +9,6 @@ import { family } from '../../../src/probes/nvidia/index.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 import { type LiveNode, liveNode } from './scripted-machine.ts';
 import type { ScriptedGpu, ScriptedNode } from './scripted-script.ts';
-
-const nodes: LiveNode[] = [];
-const probes: Probe[] = [];
-afterEach(async () => {
-  for (const probe of probes.splice(0)) await probe.close?.();
-  for (const node of nodes.splice(0)) node.remove();
-});
 
 /** Uses the wall clock. */
 const START_MS = Date.parse('2030-01-01T00:00:00Z');
@@ -37,14 +30,14 @@ export function startedNode(machine: ScriptedNode, { kmsg, ...options }: Readonl
   const node = liveNode(machine, (root) =>
     createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock),
   );
-  nodes.push(node);
+  onTestFinished(() => node.remove());
   writeFileSync(join(node.root, 'dev/kmsg'), '');
   const create = (): Probe => {
     const made = family.createProbe(
       kmsg === undefined ? node.host : { ...node.host, kmsg },
       probeOptions(family, { source: 'nvml', 'nvml-library': node.library, ...options }),
     );
-    probes.push(made);
+    onTestFinished(() => made.close?.());
     return made;
   };
   let probe = create();
