@@ -184,11 +184,11 @@ passes the records on as they are, and takes nothing from a client but the wish 
         flags: '--by <group>',
         help: 'One of namespace, pod, device, resource, or label:NAME for a label of --usage.labels. (default: namespace)',
       },
-      { flags: '--family <name>', help: 'Only devices of this family, such as nvidia. (default: all)' },
+      { flags: '--family <name>', help: 'Only devices of this family. (default: all)' },
     ],
     notes: `${ASKS}. Without an agent it reads the ledger beside --state.file.
 Device hours count a device that several containers hold once: each container has its share. -o json and -o csv have seconds, joules and bytes.`,
-    examples: ['device-agent usage', 'device-agent usage --since=7d --by=pod --family=nvidia', 'device-agent usage --by=label:team -o csv'],
+    examples: ['device-agent usage', 'device-agent usage --since=7d --by=pod', 'device-agent usage --by=label:team -o csv'],
     load: async () => (await import('./usage/usage.ts')).runUsage,
   },
   {

@@ -1,3 +1,4 @@
+// Project: programs. It makes a capture of each machine, and searches all of its bytes.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -167,6 +167,7 @@ describe('configuration', () => {
       '--read',
       '--since',
       '--by',
+      '--family',
       '--help',
     ]);
     expect(stdout).toContain('"device-agent --help-all" shows the options that all commands have.');

@@ -1,3 +1,4 @@
+// Project: programs. It goes through the whole story of the demo.
 import { afterEach, describe, expect, it } from 'vitest';
 import { minutes, seconds } from '../../src/model/duration.ts';
 import { simulatedFamilies } from '../../src/sim/families.ts';

@@ -81,6 +81,14 @@ export const FATAL_ROW = 'fatal-error';
 export const logRows: readonly LogRow[] = [
   ...startRows('amdgpu'),
   {
+    name: 'init-failed',
+    drivers,
+    text: said('Fatal error during GPU init'),
+    means: 'the driver could not set up the card',
+    source: `${AMD}/amdgpu/amdgpu_kms.c, amdgpu_driver_load_kms`,
+    raises: { condition: startFailed },
+  },
+  {
     name: 'loaded',
     drivers,
     text: /^\[drm\] Initialized amdgpu .{0,60}for (?<device>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) on minor \d+$/,

@@ -158,9 +158,9 @@ const logRows: readonly LogRow[] = [
   {
     name: 'clocks-stopped',
     drivers: xrtDrivers,
-    text: xrt('Critical temperature event, kernel clocks have been stopped'),
-    means: 'the card stopped its accelerators because of its temperature',
-    source: `${XRT}/subdev/xmc.c`,
+    text: xrt('Critical temperature (?:or power )?event, kernel clocks have been stopped'),
+    means: 'the card stopped its accelerators because of its temperature or power',
+    source: `${XRT}/subdev/xmc.c, clock.c and ucs.c`,
     fault: fault('ThermalShutdown', 'fatal', 'check-cooling'),
   },
   {

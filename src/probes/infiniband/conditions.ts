@@ -1,7 +1,7 @@
 import { hours, minutes, seconds } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
 import { growthCondition } from '../kit/finding.ts';
-import { nicLogConditions } from '../kit/network-drivers.ts';
+import { nicLogConditions } from '../kit/network-conditions.ts';
 
 const ABI = 'Linux Documentation/ABI/stable/sysfs-class-infiniband';
 const NVSENTINEL = 'NVSentinel nic-health-monitor defaults';

@@ -185,6 +185,14 @@ export const logRows: readonly LogRow[] = [
     raises: { condition: Wedged },
   },
   {
+    name: 'reset-failed',
+    drivers,
+    text: drm('(?:reset failed \\(-|Failed to reset chip|[\\w ]{1,30} timed out, cancelling all in-flight rendering)'),
+    means: 'the driver could not reset the card, and gives it up',
+    source: `${DRIVER}/xe/xe_gt.c, gt_reset; i915/gt/intel_reset.c, intel_gt_reset and intel_wedge_me`,
+    raises: { condition: Wedged },
+  },
+  {
     name: 'recovered',
     drivers,
     // Later "but no recovery needed".
@@ -231,9 +239,9 @@ export const logRows: readonly LogRow[] = [
   {
     name: 'engine-reset-failed',
     drivers,
-    text: drm('(?:GUC: Engine reset|GuC engine reset request) failed on \\d+:\\d+ \\((?<engine>\\w+)\\)'),
-    means: 'the firmware that schedules work (GuC) could not reset the engine {engine}: a reset of the card follows',
-    source: `${DRIVER}/i915/gt/uc/intel_guc_submission.c`,
+    text: drm('(?:GUC: Engine reset|GuC engine reset request) failed on (?:\\d+:\\d+ \\((?<engine>\\w+)\\)|(?<number>\\d+:\\d+) )'),
+    means: 'the firmware that schedules work (GuC) could not reset the engine {engine}{number}: a reset of the card follows',
+    source: `${DRIVER}/i915/gt/uc/intel_guc_submission.c, xe/xe_guc_submit.c`,
     repeats: EngineResets,
     fault: lostWork('EngineReset'),
   },

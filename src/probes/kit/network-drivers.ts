@@ -1,66 +1,7 @@
-import { hours } from '../../model/duration.ts';
-import { type LogRow, logCondition, logGrowth } from './log-row.ts';
+import type { LogRow } from './log-row.ts';
+import { MLX5, nicLogConditions } from './network-conditions.ts';
 
 /** What the drivers of network adapters print. An adapter is a device of `infiniband` or of `netdev`, so both use these rows. */
-const MLX5 = 'Linux drivers/net/ethernet/mellanox/mlx5/core';
-const ENDS = 'ends when the driver starts again or reports the recovery';
-
-export const nicLogConditions = {
-  FirmwareDead: logCondition({
-    type: 'FirmwareDead',
-    severity: 'fatal',
-    meaning: 'The firmware of the adapter does not answer, although its link can be up and its counters quiet.',
-    remedy: 'reset',
-    source: `kernel log: ${MLX5}/health.c, bnxt_en, ice, ionic_lif.c, efa_com.c; ${ENDS}`,
-  }),
-  FirmwareSyndrome: logCondition({
-    type: 'FirmwareSyndrome',
-    severity: 'degraded',
-    meaning: 'The firmware of the adapter reported an error of its own.',
-    remedy: 'inspect',
-    source: `kernel log: ${MLX5}/health.c, print_health_info; ${ENDS}`,
-  }),
-  CommandTimeouts: logGrowth({
-    type: 'CommandTimeouts',
-    severity: 'degraded',
-    meaning: 'Commands to the firmware of the adapter time out. The work that waits for them hangs or fails.',
-    remedy: 'inspect',
-    source: `kernel log: ${MLX5}/cmd.c, qplib_rcfw.c of bnxt_re, ionic_main.c`,
-    growth: 0,
-    windowMs: hours(1),
-  }),
-  ModuleFault: logCondition({
-    type: 'ModuleFault',
-    severity: 'degraded',
-    meaning: 'The adapter refuses the cable or module of a port, or the module is defective or too hot.',
-    remedy: 'check-cable',
-    source: `kernel log: ${MLX5}/events.c, port_module; ends when the module is plugged again or the driver starts`,
-  }),
-  CableUnplugged: logCondition({
-    type: 'CableUnplugged',
-    severity: 'info',
-    meaning: 'The cable or module of a port was removed. Whether the port must have one is said by PortDown.',
-    remedy: 'check-cable',
-    source: `kernel log: ${MLX5}/events.c, port_module`,
-  }),
-  SlotPowerLow: logCondition({
-    type: 'SlotPowerLow',
-    severity: 'info',
-    meaning: 'The slot offers less power than the adapter can draw. Boards that supply the adapter otherwise report this at each start.',
-    remedy: 'check-power',
-    source: `kernel log: ${MLX5}/events.c, mlx5_pcie_event`,
-  }),
-  HighTemperature: logGrowth({
-    type: 'HighTemperature',
-    severity: 'degraded',
-    meaning: 'The adapter reported that sensors are above their limit.',
-    remedy: 'check-cooling',
-    source: `kernel log: ${MLX5}/events.c, temp_warn`,
-    growth: 0,
-    windowMs: hours(1),
-  }),
-};
-
 const { FirmwareDead, FirmwareSyndrome, CommandTimeouts, ModuleFault, CableUnplugged, SlotPowerLow, HighTemperature } = nicLogConditions;
 
 /** Function, line and process, which most macros of mlx5 add. */
@@ -200,6 +141,39 @@ export const nicLogRows: readonly LogRow[] = [
     fault: timeout,
   },
   {
+    name: 'bnxt-firmware-stalled',
+    drivers: ['bnxt_en'],
+    text: /^QPLIB: \w{1,64}: FW STALL Detected\. /,
+    means: 'the firmware answers no command of RDMA',
+    source: 'Linux drivers/infiniband/hw/bnxt_re/qplib_rcfw.c, bnxt_re_is_fw_stalled',
+    ...dead,
+  },
+  {
+    name: 'bnxt-firmware-reset',
+    drivers: ['bnxt_en'],
+    text: /^(?<severity>Fatal|Non-fatal) firmware reset event, |^Firmware (?<old>fatal|non-fatal) reset event, /,
+    means: 'the firmware stopped with an error and starts again ({severity}{old})',
+    source: 'Linux drivers/net/ethernet/broadcom/bnxt/bnxt.c, bnxt_async_event_process',
+    words: { severity: { Fatal: 'fatal', 'Non-fatal': 'non-fatal' } },
+    fault: { type: 'FirmwareReset', severity: 'degraded', remedy: 'restart-workload' },
+  },
+  {
+    name: 'bnxt-started',
+    drivers: ['bnxt_en'],
+    text: /^.{1,100} found at mem [0-9a-f]+, node addr /,
+    means: 'the driver was loaded and the firmware answered',
+    source: 'Linux drivers/net/ethernet/broadcom/bnxt/bnxt.c, bnxt_print_device_info',
+    ends: [FirmwareDead],
+  },
+  {
+    name: 'ice-gave-up',
+    drivers: ['ice'],
+    text: /^tx_timeout recovery unsuccessful, device is in unrecoverable state/,
+    means: 'the driver gave the adapter up, because its transmit queues hung after each reset',
+    source: 'Linux drivers/net/ethernet/intel/ice/ice_main.c, ice_tx_timeout',
+    raises: { condition: FirmwareDead, remedy: 'reload-driver' },
+  },
+  {
     name: 'ice-rebuild-failed',
     drivers: ['ice'],
     text: /^Rebuild failed, unload and reload driver/,
@@ -248,6 +222,22 @@ export const nicLogRows: readonly LogRow[] = [
     ends: [FirmwareDead],
   },
   {
+    name: 'ionic-heartbeat-stalled',
+    drivers: ['ionic'],
+    text: /^FW heartbeat stalled at /,
+    means: 'the firmware stopped: its heartbeat does not move',
+    source: 'Linux drivers/net/ethernet/pensando/ionic/ionic_dev.c, ionic_heartbeat_check',
+    ...dead,
+  },
+  {
+    name: 'ionic-heartbeat-restored',
+    drivers: ['ionic'],
+    text: /^FW heartbeat restored at /,
+    means: 'the heartbeat of the firmware moves again',
+    source: 'Linux drivers/net/ethernet/pensando/ionic/ionic_dev.c, ionic_heartbeat_check',
+    ends: [FirmwareDead],
+  },
+  {
     name: 'ionic-command-timeout',
     drivers: ['ionic'],
     text: /^DEVCMD (?<command>\w+) \(\d+\) timeout after \d+ secs/,
@@ -255,6 +245,14 @@ export const nicLogRows: readonly LogRow[] = [
     source: 'Linux drivers/net/ethernet/pensando/ionic/ionic_main.c',
     repeats: CommandTimeouts,
     fault: timeout,
+  },
+  {
+    name: 'ena-silent',
+    drivers: ['ena'],
+    text: /^Keep alive watchdog timeout\./,
+    means: 'the adapter gave no sign of life, and the driver resets it',
+    source: 'Linux drivers/net/ethernet/amazon/ena/ena_netdev.c, check_for_missing_keep_alive',
+    fault: { type: 'FirmwareReset', severity: 'degraded', remedy: 'restart-workload' },
   },
   {
     name: 'efa-admin-queue',

@@ -1,7 +1,7 @@
 import { hours, minutes, seconds } from '../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
 import { growthCondition, raise, raiseGrowth } from '../kit/finding.ts';
-import { nicLogConditions } from '../kit/network-drivers.ts';
+import { nicLogConditions } from '../kit/network-conditions.ts';
 import type { PortSample } from './port.ts';
 import type { VirtualFunction } from './virtual-function.ts';
 

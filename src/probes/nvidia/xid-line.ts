@@ -80,7 +80,7 @@ const OWN = /^(?:NVRM:|nvidia-nvswitch)/;
 const XID =
   /^NVRM: Xid \((?:PCI:)?([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(?:\.[0-7])?(?: GPU-I:(\d+)(?: GPU-CI:(\d+))?)?\): (\d{1,5})(?:, *(.*))?$/i;
 const IDENTITY = /^NVRM: GPU at PCI:([0-9a-f:.]+): (GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/i;
-const LOST = /^NVRM: GPU (?:at )?(?:PCI:)?([0-9a-f:.]+): GPU has fallen off the bus/i;
+const LOST = /^NVRM: GPU (?:at )?(?:PCI:)?([0-9a-f:.]+?):? (?:GPU )?has fallen off the bus/i;
 const NAMED = /^NVRM: The NVIDIA GPU ([0-9a-f:.]+)(.*)$/i;
 const LOST_TAIL = /^NVRM: fallen off the bus/i;
 const SWITCH = /^nvidia-nvswitch\d*:? SXid \(PCI:([0-9a-f:.]+)\): (\d{1,6}), *(.*)$/i;

@@ -170,6 +170,15 @@ export const logRows: readonly LogRow[] = [
     fault: fault('ControllerReset'),
   },
   {
+    name: 'not-ready',
+    drivers,
+    text: /^Device not ready; aborting (?<what>initialisation|reset)/,
+    means: 'the controller did not become ready after a reset',
+    source: 'Linux drivers/nvme/host/core.c, nvme_wait_ready',
+    repeats: ControllerResets,
+    fault: fault('ControllerReset'),
+  },
+  {
     name: 'bus-error',
     drivers,
     text: /^(?:frozen state error detected, reset controller|resetting controller due to )/,

@@ -155,6 +155,7 @@ describe('the other lines of the driver', () => {
     ['NVRM: GPU Board Serial Number: 1650522003842', { kind: 'other', isMiddle: false }],
     ['NVRM: GPU 0000:18:00.0: GPU has fallen off the bus.', { kind: 'lost', pciAddress: '0000:18:00.0' }],
     ['NVRM: GPU at PCI:0000:18:00: GPU has fallen off the bus.', { kind: 'lost', pciAddress: '0000:18:00.0' }],
+    ['NVRM: GPU at 0000:01:00.0 has fallen off the bus.', { kind: 'lost', pciAddress: '0000:01:00.0' }],
     [
       'NVRM: The NVIDIA GPU 0000:05:00.0 installed in this system has fallen off the bus and is not responding to commands.',
       { kind: 'lost', pciAddress: '0000:05:00.0' },

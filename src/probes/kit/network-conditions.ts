@@ -1,0 +1,62 @@
+import { hours } from '../../model/duration.ts';
+import { logCondition, logGrowth } from './log-row.ts';
+
+/** What the drivers of network adapters print can mean. An adapter is a device of `infiniband` or of `netdev`, so both have these conditions. */
+export const MLX5 = 'Linux drivers/net/ethernet/mellanox/mlx5/core';
+const ENDS = 'ends when the driver starts again or reports the recovery';
+
+export const nicLogConditions = {
+  FirmwareDead: logCondition({
+    type: 'FirmwareDead',
+    severity: 'fatal',
+    meaning: 'The firmware of the adapter does not answer, although its link can be up and its counters quiet.',
+    remedy: 'reset',
+    source: `kernel log: ${MLX5}/health.c, qplib_rcfw.c of bnxt_re, ice_main.c, ionic_lif.c and ionic_dev.c, efa_com.c; ${ENDS}`,
+  }),
+  FirmwareSyndrome: logCondition({
+    type: 'FirmwareSyndrome',
+    severity: 'degraded',
+    meaning: 'The firmware of the adapter reported an error of its own.',
+    remedy: 'inspect',
+    source: `kernel log: ${MLX5}/health.c, print_health_info; ${ENDS}`,
+  }),
+  CommandTimeouts: logGrowth({
+    type: 'CommandTimeouts',
+    severity: 'degraded',
+    meaning: 'Commands to the firmware of the adapter time out. The work that waits for them hangs or fails.',
+    remedy: 'inspect',
+    source: `kernel log: ${MLX5}/cmd.c, qplib_rcfw.c of bnxt_re, ionic_main.c`,
+    growth: 0,
+    windowMs: hours(1),
+  }),
+  ModuleFault: logCondition({
+    type: 'ModuleFault',
+    severity: 'degraded',
+    meaning: 'The adapter refuses the cable or module of a port, or the module is defective or too hot.',
+    remedy: 'check-cable',
+    source: `kernel log: ${MLX5}/events.c, port_module; ends when the module is plugged again or the driver starts`,
+  }),
+  CableUnplugged: logCondition({
+    type: 'CableUnplugged',
+    severity: 'info',
+    meaning: 'The cable or module of a port was removed. Whether the port must have one is said by PortDown.',
+    remedy: 'check-cable',
+    source: `kernel log: ${MLX5}/events.c, port_module`,
+  }),
+  SlotPowerLow: logCondition({
+    type: 'SlotPowerLow',
+    severity: 'info',
+    meaning: 'The slot offers less power than the adapter can draw. Boards that supply the adapter otherwise report this at each start.',
+    remedy: 'check-power',
+    source: `kernel log: ${MLX5}/events.c, mlx5_pcie_event`,
+  }),
+  HighTemperature: logGrowth({
+    type: 'HighTemperature',
+    severity: 'degraded',
+    meaning: 'The adapter reported that sensors are above their limit.',
+    remedy: 'check-cooling',
+    source: `kernel log: ${MLX5}/events.c, temp_warn`,
+    growth: 0,
+    windowMs: hours(1),
+  }),
+};
