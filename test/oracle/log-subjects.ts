@@ -82,6 +82,16 @@ function mlx5(address: string): Printer {
   };
 }
 
+function ice(address: string): Printer {
+  const line = onBus('ice', address);
+  return {
+    about: address,
+    begins: line('tx_timeout recovery unsuccessful, device is in unrecoverable state.'),
+    ends: line('The DDP package was successfully loaded: ICE OS Default Package version 1.3.30.0'),
+    counts: line('abnormal ae_id = 0x401 bool qp=1 qp_id = 1, ae_src=5'),
+  };
+}
+
 /** The driver names a drive by its controller. */
 function nvme(address: string, index: number): Printer {
   const line = (text: string) => ({ text: `nvme nvme${index}: ${text}`, properties: ofDevice(`c242:${index}`, 'nvme') });
@@ -175,7 +185,7 @@ export const subjects: readonly LogSubject[] = [
     'FirmwareDead',
   ),
   await simulated('intelgpu', { intelgpu: 2 }, ['0030:10:00.0', '0030:11:00.0'].map(intelgpu), 'job-timeout', 'Wedged'),
-  await simulated('netdev', { netdev: 2 }, ['0040:10:00.0', '0040:11:00.0'].map(mlx5), 'mlx5-command-timeout', 'FirmwareDead'),
+  await simulated('netdev', { netdev: 2 }, ['0040:10:00.0', '0040:11:00.0'].map(ice), 'irdma-queue-error', 'FirmwareDead'),
   await captured('neuron', 'trn2n-two-devices', {}, [neuron('neuron0', 0)], 'sram-reported'),
   await simulated('nvme', { nvme: 2 }, ['0050:10:00.0', '0050:11:00.0'].map(nvme), 'timeout-abort', 'ControllerFailed'),
   subject(await declaredFamily(ACME_WITH_LINES), acmeFiles(2), ['X1A0', 'X1A1'].map(acme), 'queue-timeout', 'FirmwareDead'),

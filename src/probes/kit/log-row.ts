@@ -37,6 +37,8 @@ export interface LogRow {
   readonly pci?: 'function' | 'below';
   /** Kinds of device that the line is about, where several share an address. Default: all. */
   readonly kinds?: readonly string[];
+  /** Drivers of the devices that can have the line: another device has no counter of it. Default: all. */
+  readonly boundTo?: readonly string[];
   /** The line alone is enough: the condition holds until a line ends it. */
   readonly raises?: Raised;
   /** These conditions do not hold any more: the driver started again, or reported the end. */

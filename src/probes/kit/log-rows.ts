@@ -72,6 +72,8 @@ interface Counted {
   readonly ofDrivers: boolean;
   /** The lines about the PCI function are, too. */
   readonly ofFunction: boolean;
+  /** That of the device; absent while it is not known. */
+  readonly driver?: string | undefined;
   /** What the log reports about the PCIe ports above the device, by address. */
   readonly above?: readonly (readonly [port: string, state: LogState])[];
 }
@@ -85,7 +87,7 @@ export function logReport(
   conditions: readonly ConditionSpec[],
   { findings: told, counts }: LogState,
   reach: LogReach,
-  { ofDrivers, ofFunction, above = [] }: Counted,
+  { ofDrivers, ofFunction, driver, above = [] }: Counted,
 ): DeviceReport['outOfBand'] {
   const raised = new Set(rows.flatMap(({ raises }) => raises?.condition.type ?? []));
   const ofState = conditions.flatMap(({ type }): readonly Finding[] => {
@@ -108,6 +110,7 @@ export function logReport(
   // A line about a port, or about a function with several devices, would be in many series.
   const readings = counted
     .filter(({ pci, fault }) => pci === undefined || (ofFunction && fault !== undefined))
+    .filter(({ name, boundTo }) => boundTo === undefined || driver === undefined || boundTo.includes(driver) || counts.has(name))
     .map((row): Reading => {
       const { metric, labels } = counterOf(row) as NonNullable<LogRow['counts']>;
       return { metric: metric.name, ...(labels !== undefined && { labels }), value: counts.get(row.name) ?? 0 };
@@ -255,30 +258,35 @@ export class RowLog {
 
   /** The report of before while the log says the same about the device, its card and the ports above it. */
   #reportOf(device: Device, names: readonly string[]): DeviceReport['outOfBand'] {
-    const { pciPath = '', physicalFunction, parent, id } = device;
+    const { pciPath = '', physicalFunction, parent, id, driver } = device;
     const { reach } = this.#log;
     const isPart = physicalFunction !== undefined;
     const own = this.#statesOf(names);
     const whole = isPart ? this.#statesOf([physicalFunction]) : [];
     const ports = pciPath.split('/').slice(0, -1).filter(isPciAddress);
     const above = ports.map((port) => this.#states.get(port));
-    return this.#reports.of(id, [reach, device.kind, device.pciAddress, isPart, parent, pciPath, ...own, ...whole, ...above], () => {
-      const told = (states: readonly (LogState | undefined)[]): LogState => {
-        const state = together(states.filter((one) => one !== undefined));
-        return reach === 'unread' ? afterGap(state) : state;
-      };
-      return logReport(
-        this.#rows.filter((row) => isAbout(row, device)),
-        this.#conditions,
-        isPart ? ofPart(told(own), told(whole)) : told(own),
-        reach,
-        {
-          ofDrivers: !isPart,
-          ofFunction: parent === undefined,
-          above: ports.flatMap((port, at) => (above[at] === undefined ? [] : [[port, above[at]] as const])),
-        },
-      );
-    });
+    return this.#reports.of(
+      id,
+      [reach, device.kind, device.pciAddress, driver, isPart, parent, pciPath, ...own, ...whole, ...above],
+      () => {
+        const told = (states: readonly (LogState | undefined)[]): LogState => {
+          const state = together(states.filter((one) => one !== undefined));
+          return reach === 'unread' ? afterGap(state) : state;
+        };
+        return logReport(
+          this.#rows.filter((row) => isAbout(row, device)),
+          this.#conditions,
+          isPart ? ofPart(told(own), told(whole)) : told(own),
+          reach,
+          {
+            ofDrivers: !isPart,
+            ofFunction: parent === undefined,
+            driver,
+            above: ports.flatMap((port, at) => (above[at] === undefined ? [] : [[port, above[at]] as const])),
+          },
+        );
+      },
+    );
   }
 
   #statesOf(names: readonly string[]): readonly (LogState | undefined)[] {

@@ -10,7 +10,7 @@ const of = (file: string) => ({ drivers: ['mlx5_core'], source: `${MLX5}/${file}
 const timeout = { type: 'CommandTimeout', severity: 'degraded', remedy: 'restart-workload' } as const;
 const dead = { raises: { condition: FirmwareDead } };
 
-export const nicLogRows: readonly LogRow[] = [
+const rows: readonly LogRow[] = [
   {
     ...of('main.c'),
     name: 'mlx5-started',
@@ -279,3 +279,6 @@ export const nicLogRows: readonly LogRow[] = [
     ends: [FirmwareDead],
   },
 ];
+
+/** An adapter has only the counters of its driver. */
+export const nicLogRows: readonly LogRow[] = rows.map((row) => ({ ...row, boundTo: row.drivers }));
