@@ -550,7 +550,10 @@ export class Knowledge {
       const unread = own.filter(
         (active) => active.blinding.leaves === 'unread' && this.#concerned(active).some(({ id }) => id === device.id),
       );
-      const isUnread = failed || device.isGone || unread.some((active) => this.#isFound(active));
+      // Nothing more is read of a device that its driver does not show.
+      const isBehindFault = ({ blinding }: ActiveBlinding): boolean =>
+        blinding.hides(device.id).every((file) => this.#isHiddenByFault(device.id, [file]));
+      const isUnread = failed || device.isGone || unread.some((active) => this.#isFound(active) && !isBehindFault(active));
       const isUnsure = this.isWithoutDescriptors || unread.length > 0 || this.#isUnsettled(device.id);
       if (!isUnread) {
         device.maybeReadMs = nowMs;
