@@ -6,7 +6,7 @@ import { APPEARANCES, compareNames, rankOf } from './order.ts';
 import { devicePath, podPath } from './paths.ts';
 import { foldHtml, podLink, podsOf, rowHtml } from './row-html.ts';
 import { age, clock, mark, shape } from './state-html.ts';
-import { type Finding, findingSince, findingsOf, hitText, sentenceOf, subjectOf, wellText, worstOf } from './summary.ts';
+import { type Finding, findingSince, findingsOf, hitText, isStarting, sentenceOf, subjectOf, wellText, worstOf } from './summary.ts';
 import type { Trend } from './trend.ts';
 import { type BoardSection, type BoardView, DEFAULT_VIEW, filterText, isInState, type ViewRow, type ViewSort, viewQuery } from './view.ts';
 
@@ -23,7 +23,8 @@ export function sayHtml(board: Board): Html {
   const nowMs = Date.parse(board.now);
   const findings = findingsOf(board);
   const [first, ...others] = findings;
-  if (first === undefined) return html`<section class="say" aria-label="State of the node"><h1>${wellText(board)}</h1></section>`;
+  if (first === undefined)
+    return html`<section class="say${isStarting(board) ? ' unknown' : ''}" aria-label="State of the node"><h1>${wellText(board)}</h1></section>`;
   const also = others.slice(0, MOST_ALSO).map((one) => alsoHtml(one, nowMs));
   const left = others.length - also.length;
   return html`<section class="say ${worstOf(findings)}" aria-label="State of the node">

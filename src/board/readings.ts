@@ -121,7 +121,9 @@ const SHARED: Readonly<Record<SharedReading, (known: Known) => ChosenReading | u
     const found = of(shared.temperature.name).map((sensor) =>
       against('Temperature', sensor, lowest(limits.filter(({ labels, value }) => labels?.sensor === sensor.labels?.sensor && value > 0))),
     );
-    return found.toSorted((a, b) => (b.ratio ?? 0) - (a.ratio ?? 0) || (b.value ?? 0) - (a.value ?? 0))[0];
+    const [chosen] = found.toSorted((a, b) => (b.ratio ?? 0) - (a.ratio ?? 0) || (b.value ?? 0) - (a.value ?? 0));
+    const sensor = chosen?.series[0]?.labels?.sensor;
+    return chosen && sensor !== undefined && sensor !== 'gpu' && found.length > 1 ? { ...chosen, label: `Temp. ${sensor}` } : chosen;
   },
   in: (known) => moved('In', known.of(shared.receivedBytes.name), known),
   out: (known) => moved('Out', known.of(shared.transmittedBytes.name), known),

@@ -112,18 +112,34 @@ export function hitText({ pods, devices, appearance }: Pick<Finding, 'pods' | 'd
 }
 
 /** The first sentence of page and terminal. */
-export function sentenceOf(board: Pick<Board, 'devices' | 'node' | 'kubelet'>, [first]: readonly Finding[] = findingsOf(board)): string {
+export function sentenceOf(
+  board: Pick<Board, 'devices' | 'node' | 'kubelet' | 'families'>,
+  [first]: readonly Finding[] = findingsOf(board),
+): string {
   if (first === undefined) return wellText(board);
   const { phrase, advice } = first;
   const hit = hitText(first);
   return `${subjectOf(first)} ${phrase}${hit === undefined ? '' : `, ${hit}`}${advice === undefined ? '' : `: ${advice}`}`;
 }
 
-export function wellText({ devices, kubelet }: Pick<Board, 'devices' | 'kubelet'>): string {
+/** What was not read is not well. */
+export function wellText({ devices, kubelet, families }: Pick<Board, 'devices' | 'kubelet' | 'families'>): string {
   const { length } = devices;
+  if (isStarting({ families }))
+    return length === 0
+      ? 'The first read runs'
+      : `The first read runs; ${length} ${length === 1 ? 'device is' : 'devices are'} healthy so far`;
   const well = length === 0 ? 'No device was found' : length === 1 ? 'The device is healthy' : `All ${length} devices are healthy`;
-  return kubelet.state === 'answers' || kubelet.state === 'starts' ? well : `${well}, but the kubelet does not answer`;
+  const unread = families.filter(({ state }) => state !== 'works').map(({ family }) => family);
+  const but = [
+    unread.length === 0 ? undefined : `${unread.slice(0, 3).join(', ')} cannot be read`,
+    kubelet.state === 'answers' || kubelet.state === 'starts' ? undefined : 'the kubelet does not answer',
+  ].filter((one) => one !== undefined);
+  return but.length === 0 ? well : `${well}, but ${but.join(' and ')}`;
 }
+
+/** Whether a family was not read yet. */
+export const isStarting = ({ families }: Pick<Board, 'families'>): boolean => families.some(({ state }) => state === 'starts');
 
 /** The worst that needs an action. It gives the colour of the page and the icon of its tab. */
 export const worstOf = (findings: readonly Finding[]): Appearance => findings[0]?.appearance ?? 'healthy';

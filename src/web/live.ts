@@ -23,6 +23,7 @@ function begin(): void {
       const { now, takenAt } = event.kind === 'board' ? event.board : event.head;
       useServerTime(Date.parse(now));
       lostMs = undefined;
+      delete document.body.dataset.lost;
       say(clockText(Date.parse(now), Date.parse(now)), 'live', Date.parse(takenAt));
       if (page instanceof OverviewPage) page.took(event);
       else if (isAboutThisPage(event)) page.changed();
@@ -31,6 +32,7 @@ function begin(): void {
       lostMs ??= serverTime();
       say(`No answer since ${clockText(lostMs, lostMs)}. The page shows the last state that it got.`, 'lost');
       showWorst('unknown');
+      document.body.dataset.lost = '';
     },
   });
 }

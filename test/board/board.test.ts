@@ -199,7 +199,7 @@ describe('the readings of a row', () => {
           reading('device_temperature_limit_celsius', 5, { sensor: 'board', limit: 'min' }),
         ]),
       ) ?? [];
-    expect(first).toEqual({ label: 'Temperature', text: '60 °C of 66 °C', value: 60, ratio: 0.909 });
+    expect(first).toEqual({ label: 'Temp. core', text: '60 °C of 66 °C', value: 60, ratio: 0.909 });
   });
 
   it('of a kind that its family describes are those, as far as they are known', () => {

@@ -64,13 +64,17 @@ it('is what health, the page of the device, explain and the alerts say of each c
   await expect
     .poll(async () => new Set(counting(await board())).size, { timeout: 30_000, interval: 500 })
     .toBeGreaterThanOrEqual(begun.length);
+  const explainedOf = async ({ holders }: DeviceView): Promise<readonly string[]> => {
+    const pods = new Set(holders.filter(({ part }) => part === undefined).map(({ namespace, pod }) => `${namespace}/${pod}`));
+    return await Promise.all([...pods].map((pod) => command('explain', '--pod', pod)));
+  };
   const read = async () => {
     const shown = await board();
     const [health, ...pages] = await Promise.all([
       command('health', '-o', 'text'),
       ...shown.devices
         .filter((device) => conditionsOf(device).length > 0)
-        .map(async (device) => [device, await get(devicePath(device))] as const),
+        .map(async (device) => [device, await get(devicePath(device)), await explainedOf(device)] as const),
     ]);
     return { shown, health, pages, after: counting(await board()) };
   };
@@ -80,10 +84,8 @@ it('is what health, the page of the device, explain and the alerts say of each c
   const { shown, health, pages } = all;
   const nowMs = Date.parse(shown.now);
   const seen = new Set<string>();
-  for (const [device, markup] of pages as readonly (readonly [DeviceView, string])[]) {
+  for (const [device, markup, explained] of pages as readonly (readonly [DeviceView, string, readonly string[]])[]) {
     const page = wordsOf(markup);
-    const pods = new Set(device.holders.filter(({ part }) => part === undefined).map(({ namespace, pod }) => `${namespace}/${pod}`));
-    const explained = await Promise.all([...pods].map((pod) => command('explain', '--pod', pod)));
     for (const condition of conditionsOf(device)) {
       const { name, note, sentences, advice } = conditionText(condition, nowMs);
       const what = `${device.key} ${name}`;

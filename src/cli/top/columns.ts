@@ -72,12 +72,28 @@ const LONGEST_CONDITION = 120;
 /** All columns that these rows can fill, in the order of the screen. */
 export function columnsOf(rows: readonly ViewRow[], drawing: Drawing): readonly Column[] {
   const { nowMs, text, isWide = false } = drawing;
-  const texts = (head: string, rank: number, least: number, limit: number, textOf: (row: ViewRow) => string, style: Style): Column[] => {
+  const texts = (
+    head: string,
+    rank: number,
+    least: number,
+    limit: number,
+    textOf: (row: ViewRow) => string,
+    style: Style | ((row: ViewRow) => Style),
+  ): Column[] => {
     const longest = Math.max(0, ...rows.map((row) => widthOf(textOf(row))));
     if (longest === 0) return [];
     const most = Math.max(widthOf(head), text === 'all' ? longest : Math.min(limit, longest));
     const good = Math.min(most, GOOD_CELLS);
-    return [{ head, rank, least: Math.min(least, most), good, most, cell: (row) => [span(textOf(row), style)] }];
+    return [
+      {
+        head,
+        rank,
+        least: Math.min(least, most),
+        good,
+        most,
+        cell: (row) => [span(textOf(row), typeof style === 'string' ? style : style(row))],
+      },
+    ];
   };
   const facts = (head: string, textOf: (device: DeviceView) => string | undefined): Column[] =>
     texts(head, LAST_RANK, 8, LONGEST_HOLDER, ({ row }) => textOf(row) ?? '', 'faint');
@@ -94,7 +110,7 @@ export function columnsOf(rows: readonly ViewRow[], drawing: Drawing): readonly 
     ...texts('DEVICE', 1, 14, LONGEST_NAME, nameText, 'strong'),
     ...texts('HELD BY', 3, 14, LONGEST_HOLDER, ({ row }) => useText(row, isWide), 'text'),
     ...[0, 1, 2].flatMap((slot) => readingColumn(rows, slot, drawing)),
-    ...texts('CONDITION', 2, 14, LONGEST_CONDITION, ({ row }) => conditionCell(row, text === 'all'), 'mild').map((column) => ({
+    ...texts('CONDITION', 2, 14, LONGEST_CONDITION, ({ row }) => conditionCell(row, text === 'all'), conditionStyle).map((column) => ({
       ...column,
       soon: Math.min(CONDITION_CELLS, column.most),
     })),
@@ -137,6 +153,9 @@ export function useText({ use, holders }: DeviceView, isWhole = false): string {
   const all = isWhole ? names.join(' ') : `${first}${moreText(others)}`;
   return use === 'held by parts' ? `by parts: ${all}` : all;
 }
+
+/** What only is not checked, or on probation, asks for nothing. */
+const conditionStyle = ({ row }: ViewRow): Style => (conditionsOf(row).length > 0 || row.stale ? 'mild' : 'faint');
 
 const moreText = ({ length }: readonly unknown[]): string => (length === 0 ? '' : ` +${length}`);
 

@@ -143,6 +143,12 @@ export function lastValues({ series }: Samples): readonly Reading[] {
   });
 }
 
+/** Time of the last read that has a value of a main chart; undefined when there is none. */
+export function lastReadOf({ times, series }: Samples): number | undefined {
+  const main = series.filter(({ metric }) => MAIN_METRICS.includes(metric));
+  return times.findLast((_, at) => main.some(({ values }) => (values[at] ?? null) !== null));
+}
+
 /** Draws the charts of a device from its first reading on, half an hour at most. */
 export function chartsHtml(history: DeviceHistory | undefined, readings: Iterable<Reading>, nowMs: number, fault: Chart['fault']): Html {
   const [first] = history?.times ?? [];

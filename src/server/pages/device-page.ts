@@ -17,7 +17,7 @@ import type { Reading } from '../../model/metric.ts';
 import type { ObservedSpans } from '../../model/observed-spans.ts';
 import { Readings } from '../../model/readings.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
-import { chartsHtml, lastValues } from './charts.ts';
+import { chartsHtml, lastReadOf, lastValues } from './charts.ts';
 import { eventList, timeline } from './health-timeline.ts';
 import { incidentTable } from './incident-list.ts';
 import { card, document, facts, type PageFrame, part, table, titleHtml } from './page-parts.ts';
@@ -84,7 +84,7 @@ function faultOf(row: DeviceView): Chart['fault'] {
 function numbers({ state, history, numbersOf }: DevicePageDependencies): Html | undefined {
   const now = numbersOf(state);
   if (now.length > 0) return stats(now.map((one) => stat(one)));
-  const last = history?.times.at(-1);
+  const last = history && lastReadOf(history);
   const old = history === undefined || last === undefined ? [] : numbersOf({ ...state, readings: Readings.of(lastValues(history)) });
   return old.length === 0 ? undefined : stats(old.map((one) => stat(one, `last read ${timeText(last as number).slice(11, 19)}`)));
 }

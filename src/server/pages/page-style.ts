@@ -62,6 +62,8 @@ pre { margin: 0; padding: 0 .75rem .75rem; font: .94em/1.45 var(--mono); white-s
 .say { display: grid; grid-template-columns: minmax(0, 1fr) auto; align-items: center; gap: .3rem 2rem; padding: .6rem 1rem; background: var(--card); border-left: 5px solid var(--good); }
 .say.unhealthy, .say.missing { background: var(--bad-tint); border-left-color: var(--bad-solid); }
 .say.degraded, .say.pending { background: var(--warn-tint); border-left-color: var(--warn-solid); }
+/* The agent does not answer: what the page shows was so. */
+[data-lost] .say, [data-lost] .map, [data-lost] #devices, [data-lost] .stats { filter: grayscale(1); opacity: .75; } [data-lost] .say h1::before { content: "Last known: "; }
 .say.unknown { border-left-color: var(--edge); }
 .say h1 { grid-column: 1 / -1; font-size: var(--say); font-weight: 650; line-height: 1.2; letter-spacing: -.012em; text-wrap: balance; overflow-wrap: anywhere; }
 .say h1 a { color: inherit; text-decoration: underline; text-decoration-thickness: 1px; text-underline-offset: .14em; }

@@ -89,7 +89,7 @@ export const pcieLogRows: readonly LogRow[] = [
   {
     ...ofPort,
     name: 'pcie-port-error',
-    text: /^(?:AER: )?PCIe Bus Error: severity=Uncorrect|^AER: (?:Multiple )?Uncorrect\w+ \((?:Non-)?Fatal\) error (?:message )?received|^DPC: containment event|^AER: (?:subordinate )?device (?:recovery|reset) failed/,
+    text: /^(?:AER: )?PCIe Bus Error: severity=Uncorrect|^DPC: containment event|^AER: (?:subordinate )?device (?:recovery|reset) failed/,
     means: 'a PCIe port above the device reported an uncorrectable error, or could not be recovered',
     repeats: conditions.PciePortErrors,
   },

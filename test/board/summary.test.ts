@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest';
+import type { Board, BoardFamily } from '../../src/board/board.ts';
+import type { DeviceView } from '../../src/board/device-view.ts';
+import { sentenceOf } from '../../src/board/summary.ts';
+import { lastReadOf, type Samples } from '../../src/server/pages/charts.ts';
+
+const device = { key: 'toy/a', id: 'a', name: 'a', health: { state: 'healthy', conditions: [] }, holders: [], stale: false };
+const kubelet = { state: 'answers', kept: 0 };
+const family = (name: string, state: BoardFamily['state']): BoardFamily => ({
+  family: name,
+  complete: state === 'works',
+  devices: 1,
+  state,
+});
+
+it.each<[what: string, states: readonly BoardFamily['state'][], devices: number, kubelet: string, says: string]>([
+  ['each family was read', ['works', 'works'], 2, 'answers', 'All 2 devices are healthy'],
+  ['nothing was read', ['starts', 'starts'], 0, 'answers', 'The first read runs'],
+  ['a family was not read yet', ['works', 'starts'], 2, 'answers', 'The first read runs; 2 devices are healthy so far'],
+  ['a family cannot be read', ['works', 'fails'], 1, 'answers', 'The device is healthy, but two cannot be read'],
+  [
+    'neither family nor kubelet',
+    ['hangs', 'works'],
+    0,
+    'down',
+    'No device was found, but one cannot be read and the kubelet does not answer',
+  ],
+])('says of a node without a fault how much it knows: %s', (_what, [one, two], devices, state, says) => {
+  const board = {
+    devices: Array.from({ length: devices }, () => device as unknown as DeviceView),
+    kubelet: { ...kubelet, state },
+    families: [family('one', one ?? 'works'), family('two', two ?? 'works')],
+  } satisfies Pick<Board, 'devices' | 'kubelet' | 'families'>;
+  expect(sentenceOf({ ...board, node: 'node-7' })).toBe(says);
+});
+
+it('knows when a device that is lost was read last, whatever else is still told of it', () => {
+  const gauge = (metric: string, values: readonly (number | null)[]): Samples['series'][number] => ({
+    metric,
+    labels: {},
+    type: 'gauge',
+    values,
+  });
+  const series = [gauge('device_temperature_celsius', [50, 51, null, null]), gauge('device_nvidia_xid_last', [null, 79, 79, 79])];
+  expect(lastReadOf({ times: [1_000, 2_000, 3_000, 4_000], series })).toBe(2_000);
+  expect(lastReadOf({ times: [1_000], series: [] })).toBeUndefined();
+});
