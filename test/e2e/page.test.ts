@@ -265,7 +265,6 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
     await page.locator('#live[data-state=lost]').waitFor();
     expect(await page.locator('#live').textContent()).toContain('No answer since ');
     expect(await page.evaluate(`getComputedStyle(document.querySelector('.say h1'), '::before').content`)).toBe('"Last known: "');
-    );
     expect(await ids(page)).toEqual(shown);
   }, 60_000);
 });
