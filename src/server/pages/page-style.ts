@@ -129,6 +129,7 @@ tr.bad > :first-child { box-shadow: inset 4px 0 var(--bad-solid); } tr.warn > :f
 .filter { display: flex; flex-wrap: wrap; align-items: center; gap: .4rem .6rem; padding: .35rem .6rem; border-bottom: 1px solid var(--line); }
 .filter :is(input, select, button) { height: 28px; padding: 0 .5rem; font: inherit; color: var(--ink); background: var(--card); border: 1px solid var(--edge); border-radius: 4px; } .filter input[type=search] { flex: 1 1 12rem; min-width: 0; }
 .filter label { display: flex; align-items: center; gap: .35rem; font-size: var(--small); color: var(--soft); }
+.also a { display: inline-block; padding: .2rem 0; }
 .chips { display: flex; flex-wrap: wrap; gap: .1rem .9rem; } .chips a { padding: .25rem 0; color: var(--ink); } .chips a[aria-current] { box-shadow: inset 0 -2px var(--ink); font-weight: 600; }
 #shown { padding: .35rem .75rem; } #shown:empty { display: none; }
 
@@ -182,7 +183,7 @@ summary { padding: .55rem .75rem; cursor: pointer; font-weight: 650; } details >
   .bar-top { flex-wrap: wrap; padding-top: .5rem; } .bar-top nav { order: 3; justify-content: space-between; width: calc(100% + .8rem); margin: 0 -.4rem; gap: 0; } .bar-top nav a { min-height: 40px; padding: .5rem .1rem; font-size: .875rem; }
   .say { padding: .75rem .8rem; } .cmd code { flex: 1; } .cmd button { min-height: 44px; }
   .tiles { grid-template-columns: repeat(4, minmax(0, 1fr)); gap: 5px; } .tile > a { padding-inline: 5px; } .tile .v { font-size: var(--lead); } .tile .v.word { font-size: var(--tiny); overflow-wrap: anywhere; } .box .tile:not(.many) { width: 4.55rem; } .box .tile > a { padding-inline: 4px; } .box .tile .n { gap: .2rem; }
-  .filter :is(input[type=search], select, button) { height: 40px; } .filter input[type=search] { flex-basis: 60%; } .filter label { order: 2; flex: 1 1 100%; } .filter select { width: 100%; } .filter label span { display: none; } .chips a { padding: .35rem 0; }
+  .chips a { padding: .7rem 0; } summary { padding: .8rem .75rem; } .filter :is(input[type=search], select, button) { height: 40px; } .filter input[type=search] { flex-basis: 60%; } .filter label { order: 2; flex: 1 1 100%; } .filter select { width: 100%; } .filter label span { display: none; } .chips a { padding: .35rem 0; }
   .charts, .title, .lane { grid-template-columns: minmax(0, 1fr); } .stats { grid-template-columns: repeat(3, minmax(0, 1fr)); } .stat { padding: .5rem .6rem .7rem; border-left: 0; overflow: hidden; } .stat .bar { left: .6rem; width: calc(100% - 1.2rem); } .stat dd { font-size: var(--large); } .stat dd small { font-size: var(--small); } .stat dd + dd { overflow: hidden; text-overflow: ellipsis; }
   .answer { padding: .55rem .65rem; } .answer strong { font-size: 1.0625rem; } .lane > div:first-child { display: flex; flex-wrap: wrap; gap: 0 .6rem; padding-bottom: 0; } .lane > .plot { border-left: 0; } .draw { grid-template-columns: 52px minmax(0, 1fr); }
   .fold, .fold tbody { display: block; } .fold thead, .fold colgroup { display: none; }
