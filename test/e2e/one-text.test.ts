@@ -64,16 +64,19 @@ it('is what health, the page of the device, explain and the alerts say of each c
   await expect
     .poll(async () => new Set(counting(await board())).size, { timeout: 30_000, interval: 500 })
     .toBeGreaterThanOrEqual(begun.length);
-  const explainedOf = async ({ holders }: DeviceView): Promise<readonly string[]> => {
-    const pods = new Set(holders.filter(({ part }) => part === undefined).map(({ namespace, pod }) => `${namespace}/${pod}`));
-    return await Promise.all([...pods].map((pod) => command('explain', '--pod', pod)));
-  };
+  const podsOf = ({ holders }: DeviceView): readonly string[] => [
+    ...new Set(holders.filter(({ part }) => part === undefined).map(({ namespace, pod }) => `${namespace}/${pod}`)),
+  ];
   const read = async () => {
     const shown = await board();
     const health = await command('health', '-o', 'text');
+    const told = shown.devices.filter((device) => conditionsOf(device).length > 0);
+    const explained = new Map<string, string>();
+    for (const pod of new Set(told.filter((one) => conditionsOf(one).some(({ severity }) => severity !== 'info')).flatMap(podsOf)))
+      explained.set(pod, await command('explain', '--pod', pod));
     const pages: (readonly [DeviceView, string, readonly string[]])[] = [];
-    for (const device of shown.devices.filter((one) => conditionsOf(one).length > 0))
-      pages.push([device, await get(devicePath(device)), await explainedOf(device)]);
+    for (const device of told)
+      pages.push([device, await get(devicePath(device)), podsOf(device).flatMap((pod) => explained.get(pod) ?? [])]);
     return { shown, health, pages, after: counting(await board()) };
   };
   let all = await read();
