@@ -59,7 +59,7 @@ export class KernelMachine extends Guest {
 
   /** How many files below a directory of RDMA devices the agent keeps open; of all when no name is given. */
   async keptFiles(device = ''): Promise<number> {
-    return Number(await this.run(`ls -l /proc/$(cat /run/agent.pid)/fd | grep -c '/infiniband/${device}' || true`));
+    return Number(await this.run(`ls -l /proc/$(cat /run/agent.pid)/fd 2> /dev/null | grep -c '/infiniband/${device}' || true`));
   }
 
   async descriptors(): Promise<number> {
