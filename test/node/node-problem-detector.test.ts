@@ -60,7 +60,7 @@ describe('node-problem-detector with the shipped configuration', () => {
     [troubled, detector] = await started(built.path);
     troubled.act('mlx5_1', TO.down);
     await expect.poll(conditions, WAIT).toEqual({ ...NONE, DevicesUnhealthy: 1 });
-    expect(detector.log()).toContain('infiniband/mlx5_1 unhealthy, PortDown/1: port 1 is down');
+    expect(detector.log()).toContain('infiniband/mlx5_1 unhealthy, PortDown/1 (LinkPolling): port 1 is down');
     await expect.poll(() => detector?.value('problem_counter', { reason: 'DeviceNotHealthy' }), WAIT).toBeGreaterThan(0);
     troubled.act('mlx5_1', TO.up);
     await expect.poll(conditions, WAIT).toEqual(NONE);
