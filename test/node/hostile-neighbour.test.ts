@@ -1,4 +1,15 @@
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -45,7 +56,9 @@ describe.skipIf(why !== undefined)(`a container with the directory of device plu
   const checkpointProblem = async (reason: string): Promise<number | undefined> =>
     seriesValue(await agent.metrics(), 'device_agent_checkpoint_problem', { reason });
   const ownSocket = (): string => {
-    const name = readdirSync(on.node.pluginDirectory).find((each) => each.startsWith('device-agent-') && each.endsWith('.sock'));
+    // An attack leaves files with such names.
+    const isSocket = (each: string): boolean => statSync(join(on.node.pluginDirectory, each)).isSocket();
+    const name = readdirSync(on.node.pluginDirectory).find((each) => /^device-agent-.*\.sock$/.test(each) && isSocket(each));
     return join(on.node.pluginDirectory, name ?? 'none');
   };
 
