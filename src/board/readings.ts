@@ -123,7 +123,7 @@ const SHARED: Readonly<Record<SharedReading, (known: Known) => ChosenReading | u
     );
     const [chosen] = found.toSorted((a, b) => (b.ratio ?? 0) - (a.ratio ?? 0) || (b.value ?? 0) - (a.value ?? 0));
     const sensor = chosen?.series[0]?.labels?.sensor;
-    // The first one is that of the device itself.
+    // The first sensor is that of the device itself.
     return chosen && chosen !== found[0] && sensor !== undefined ? { ...chosen, label: `Temp. ${sensor.replaceAll('_', ' ')}` } : chosen;
   },
   in: (known) => moved('In', known.of(shared.receivedBytes.name), known),

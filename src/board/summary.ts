@@ -122,7 +122,7 @@ export function sentenceOf(
   return `${subjectOf(first)} ${phrase}${hit === undefined ? '' : `, ${hit}`}${advice === undefined ? '' : `: ${advice}`}`;
 }
 
-/** What was not read is not well. */
+/** The sentence when no device has a fault. It names the families that were not read, because a fault can hide there. */
 export function wellText({ devices, kubelet, families }: Pick<Board, 'devices' | 'kubelet' | 'families'>): string {
   const { length } = devices;
   if (isStarting({ families }))

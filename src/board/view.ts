@@ -113,7 +113,7 @@ export function viewOf({ devices }: Pick<Board, 'devices'>, view: BoardView): re
   return [{ rows: inTrees(shown, compare) }];
 }
 
-/** A device for which a condition waits is not among the healthy ones. One that recovers still has its verdict, so it is in both states. */
+/** A pending device does not count as healthy. A recovering device still has its verdict, so it is in both states. */
 export const isInState = (row: DeviceView, state: Appearance): boolean =>
   appearanceOf(row) === state || (state !== 'healthy' && stateOf(row) === state);
 

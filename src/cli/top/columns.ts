@@ -154,7 +154,7 @@ export function useText({ use, holders }: DeviceView, isWhole = false): string {
   return use === 'held by parts' ? `by parts: ${all}` : all;
 }
 
-/** What only is not checked, or on probation, asks for nothing. */
+/** A note about a missing check or about probation needs no action, so it is not amber. */
 const conditionStyle = ({ row }: ViewRow): Style => (conditionsOf(row).length > 0 || row.stale ? 'mild' : 'faint');
 
 const moreText = ({ length }: readonly unknown[]): string => (length === 0 ? '' : ` +${length}`);

@@ -37,7 +37,7 @@ export interface LogRow {
   readonly pci?: 'function' | 'below';
   /** Kinds of device that the line is about, where several share an address. Default: all. */
   readonly kinds?: readonly string[];
-  /** Drivers of the devices that can have the line: another device has no counter of it. Default: all. */
+  /** A device that is bound to another driver has no counter of this line. Default: each device has one. */
   readonly boundTo?: readonly string[];
   /** The line alone is enough: the condition holds until a line ends it. */
   readonly raises?: Raised;

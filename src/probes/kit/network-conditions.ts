@@ -1,10 +1,10 @@
 import { hours } from '../../model/duration.ts';
 import { logCondition, logGrowth } from './log-row.ts';
 
-/** What the drivers of network adapters print can mean. An adapter is a device of `infiniband` or of `netdev`, so both have these conditions. */
 export const MLX5 = 'Linux drivers/net/ethernet/mellanox/mlx5/core';
 const ENDS = 'ends when the driver starts again or reports the recovery';
 
+/** Conditions that lines of network drivers raise. Adapters are devices of `infiniband` or of `netdev`, so both families declare them. */
 export const nicLogConditions = {
   FirmwareDead: logCondition({
     type: 'FirmwareDead',

@@ -1,7 +1,7 @@
 import type { LogRow } from './log-row.ts';
 import { MLX5, nicLogConditions } from './network-conditions.ts';
 
-/** What the drivers of network adapters print. An adapter is a device of `infiniband` or of `netdev`, so both use these rows. */
+/** Lines of network drivers. Adapters are devices of `infiniband` or of `netdev`, so both families use these rows. */
 const { FirmwareDead, FirmwareSyndrome, CommandTimeouts, ModuleFault, CableUnplugged, SlotPowerLow, HighTemperature } = nicLogConditions;
 
 /** Function, line and process, which most macros of mlx5 add. */

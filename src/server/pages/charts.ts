@@ -110,7 +110,7 @@ const LIMIT_METRICS: Readonly<Record<string, readonly [metric: string, word: str
 /** The limit of a reading, or two for a temperature: where the device slows down, and where it stops. */
 function limitsOf(title: string, own: readonly { readonly one: Series }[], readings: readonly Reading[]): Chart['limits'] {
   const [metric, word] = LIMIT_METRICS[title] ?? [];
-  // The speed that a port without link tells is that of no link.
+  // A port that is down reports the lowest speed, which is no limit of its traffic.
   const isDown = readings.some((one) => one.metric === shared.linkUp.name && Number(one.value) === 0);
   if (title === 'Traffic' && isDown) return [];
   const sensors = new Set(own.map(({ one }) => one.labels.sensor));

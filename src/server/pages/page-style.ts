@@ -62,7 +62,7 @@ pre { margin: 0; padding: 0 .75rem .75rem; font: .94em/1.45 var(--mono); white-s
 .say { display: grid; grid-template-columns: minmax(0, 1fr) auto; align-items: center; gap: .3rem 2rem; padding: .6rem 1rem; background: var(--card); border-left: 5px solid var(--good); }
 .say.unhealthy, .say.missing { background: var(--bad-tint); border-left-color: var(--bad-solid); }
 .say.degraded, .say.pending { background: var(--warn-tint); border-left-color: var(--warn-solid); }
-/* The agent does not answer: what the page shows was so. */
+/* The agent does not answer, so the page shows the last state that it got. */
 [data-lost] .say, [data-lost] .map, [data-lost] #devices, [data-lost] .stats { filter: grayscale(1); opacity: .75; } [data-lost] .say h1::before { content: "Last known: "; }
 .say.unknown { border-left-color: var(--edge); }
 .say h1 { grid-column: 1 / -1; font-size: var(--say); font-weight: 650; line-height: 1.2; letter-spacing: -.012em; text-wrap: balance; overflow-wrap: anywhere; }
@@ -183,7 +183,7 @@ summary { padding: .55rem .75rem; cursor: pointer; font-weight: 650; } details >
   .bar-top { flex-wrap: wrap; padding-top: .5rem; } .bar-top nav { order: 3; justify-content: space-between; width: calc(100% + .8rem); margin: 0 -.4rem; gap: 0; } .bar-top nav a { min-height: 40px; padding: .5rem .1rem; font-size: .875rem; }
   .say { padding: .75rem .8rem; } .cmd code { flex: 1; } .cmd button { min-height: 44px; }
   .tiles { grid-template-columns: repeat(4, minmax(0, 1fr)); gap: 5px; } .tile > a { padding-inline: 5px; } .tile .v { font-size: var(--lead); } .tile .v.word { font-size: var(--tiny); overflow-wrap: anywhere; } .box .tile:not(.many) { width: 4.55rem; } .box .tile > a { padding-inline: 4px; } .box .tile .n { gap: .2rem; }
-  .chips a { padding: .7rem 0; } summary { padding: .8rem .75rem; } .filter :is(input[type=search], select, button) { height: 40px; } .filter input[type=search] { flex-basis: 60%; } .filter label { order: 2; flex: 1 1 100%; } .filter select { width: 100%; } .filter label span { display: none; } .chips a { padding: .35rem 0; }
+  .chips a { padding: .7rem 0; } summary { padding: .8rem .75rem; } .filter :is(input[type=search], select, button) { height: 40px; } .filter input[type=search] { flex-basis: 60%; } .filter label { order: 2; flex: 1 1 100%; } .filter select { width: 100%; } .filter label span { display: none; }
   .charts, .title, .lane { grid-template-columns: minmax(0, 1fr); } .stats { grid-template-columns: repeat(3, minmax(0, 1fr)); } .stat { padding: .5rem .6rem .7rem; border-left: 0; overflow: hidden; } .stat .bar { left: .6rem; width: calc(100% - 1.2rem); } .stat dd { font-size: var(--large); } .stat dd small { font-size: var(--small); } .stat dd + dd { overflow: hidden; text-overflow: ellipsis; }
   .answer { padding: .55rem .65rem; } .answer strong { font-size: 1.0625rem; } .lane > div:first-child { display: flex; flex-wrap: wrap; gap: 0 .6rem; padding-bottom: 0; } .lane > .plot { border-left: 0; } .draw { grid-template-columns: 52px minmax(0, 1fr); }
   .fold, .fold tbody { display: block; } .fold thead, .fold colgroup { display: none; }
