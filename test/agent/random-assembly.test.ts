@@ -58,6 +58,7 @@ const conditions = [
   condition('Errors', { class: 'rate', severity: 'degraded', threshold: { growth: 3, windowMs: 5 * TURN_MS } }),
 ];
 
+const shownOf = (): undefined => undefined;
 const limits = { 'allowed-processes': [], 'dirty-mib': 0 };
 const accounts = {
   staleAfterMs: 5 * TURN_MS,
@@ -71,7 +72,11 @@ const accounts = {
 
 /** Creates an assembler with its own judge and records the events. */
 function assembler(events: HealthEvent[], faults: FaultLedger): Assembler {
-  const { policy } = createPolicy({ specs: Object.fromEntries(FAMILIES.map((family) => [family, conditions])) });
+  const { policy } = createPolicy({
+    specs: Object.fromEntries(FAMILIES.map((family) => [family, conditions])),
+    config: { conditions: { '*.HeldByStranger': { for: '2s' } } },
+    use: { 'idle-after': 2 * TURN_MS, 'busy-after': 2 * TURN_MS, 'dirty-after': 2 * TURN_MS },
+  });
   const engine = createHealthEngine({ policy });
   const judge: Judge = (devices, { nowMs, monotonicMs }) => {
     const judgement = engine.judge({ devices, monotonicMs }, nowMs);
@@ -181,7 +186,7 @@ describe('a snapshot', () => {
         if (!isDeepStrictEqual(events, others)) expect(events, `turn ${turn}`).toStrictEqual(others);
         if (!isDeepStrictEqual(ledger.saved, otherLedger.saved)) expect(ledger.saved, `turn ${turn}`).toStrictEqual(otherLedger.saved);
         shown = one;
-        const board = { nowMs, shownOf: () => undefined };
+        const board = { nowMs, shownOf };
         expect(boardOf(one, { ...board, kept: rows }), `turn ${turn}`).toStrictEqual(boardOf(other, board));
         expect(kubeletDevices(offers.current()), `turn ${turn}`).toStrictEqual(kubeletDevices(offersOf(() => other).current()));
         expect(await page.devices(), `turn ${turn}`).toBe(await exposition(() => other).devices());

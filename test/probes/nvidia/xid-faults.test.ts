@@ -26,14 +26,14 @@ interface Seen {
   readonly sources: Readonly<Record<string, string>>;
 }
 
-/** A node whose log has these records, as `/dev/kmsg` gives them, and whose GPUs are read a second after the last one. */
+/** A node whose log has these records, as `/dev/kmsg` gives them, and whose GPUs are read `afterMs` after they were written. */
 async function seen(
   records: string,
   devices: readonly Device[] = [gpu()],
-  parts: { processes?: readonly DeviceProcess[]; events?: readonly XidLine[] } = {},
+  parts: { processes?: readonly DeviceProcess[]; events?: readonly XidLine[]; afterMs?: number } = {},
 ): Promise<Seen> {
   const node = new LogNode();
-  const { processes = [], events } = parts;
+  const { processes = [], events, afterMs = 2_000 } = parts;
   const reports: readonly DeviceReport[] = devices.map((device) => ({ device, read: { readings: [], findings: [], processes } }));
   const probe = new KernelLogProbe(
     {
@@ -46,7 +46,7 @@ async function seen(
   await probe.collect();
   node.append(records);
   await probe.collect();
-  await node.pass(2_000);
+  await node.pass(afterMs);
   const { reports: found } = await probe.collect();
   await probe.close();
   node.remove();
@@ -198,6 +198,9 @@ describe('NVLink errors of several GPUs', () => {
       'a1 FabricFault/undefined info undefined',
       'b1 FabricFault/undefined info undefined',
     ]);
+    // Programs hang on any pair until the node is rebooted, although nothing more is written.
+    const later = await seen(link('66', 1, 'Nonfatal') + link('76', 2, 'Nonfatal'), devices, { afterMs: 86_400_000 });
+    expect(shown(later).filter((text) => text.includes('FabricFault'))).toEqual(shown(found).filter((text) => text.includes('FabricFault')));
   });
 
   it('after the crash of a program, on one GPU, or at other times are not', async () => {
