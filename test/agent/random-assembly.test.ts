@@ -142,6 +142,7 @@ describe('a snapshot', () => {
         family,
         probe: new RandomProbe(pick, family),
         kept: undefined as SourceFindings | undefined,
+        isBlind: false,
       }));
       const events: HealthEvent[] = [];
       const others: HealthEvent[] = [];
@@ -156,10 +157,10 @@ describe('a snapshot', () => {
       for (let turn = 0; turn < 150; turn += 1) {
         const nowMs = (turn + 1) * TURN_MS;
         for (const part of parts) {
-          // Now and then a family does not answer.
-          if (pick(6) === 0) continue;
-          const told = part.probe.collect();
-          part.kept = { told, readAtMs: nowMs };
+          // Now and then a family does not answer, or is not asked.
+          const kind = pick(6);
+          if (kind <= 1) part.isBlind ||= kind === 0;
+          else [part.kept, part.isBlind] = [{ told: part.probe.collect(), readAtMs: nowMs }, false];
         }
         if (pick(4) === 0) {
           const some = held.allocations.filter(() => pick(3) > 0);
@@ -168,10 +169,10 @@ describe('a snapshot', () => {
         } else if (pick(3) === 0) held = structuredClone(held);
         if (pick(3) === 0) checkpoint = entries(held.allocations, pick);
         const inputs = (of: <T>(told: T) => T): Inputs => ({
-          families: parts.map(({ family, kept }) => ({
+          families: parts.map(({ family, kept, isBlind }) => ({
             state: familyState(family),
             latest: kept && lookAt(of(kept.told), kept.readAtMs),
-            isBlind: kept !== undefined && kept.readAtMs < nowMs,
+            isBlind,
           })),
           podResources: of(held),
           checkpoint: of(checkpoint),
