@@ -19,6 +19,7 @@ import {
   stateOf,
 } from './device-view.ts';
 import { Holders } from './holders.ts';
+import { FaultRecords, type KnownIncident, podNames } from './incident.ts';
 import { alsoOf, nameOf } from './name.ts';
 import { byAttention, inTrees, STATE_ORDER } from './order.ts';
 import { chooseReadings, type ShownOf } from './readings.ts';
@@ -90,6 +91,8 @@ export interface BoardOptions {
   readonly rateOf?: RateOf | undefined;
   /** Without it, the readings of each device are chosen from the shared metrics. */
   readonly shownOf?: ShownOf;
+  /** The newest first. Without them, it is not known whom a fault hit that holds the device no more. */
+  readonly incidents?: readonly KnownIncident[] | undefined;
   /** Declared remedy of a problem of a family. */
   readonly remedyOf?: RemedyOf;
   /** The rows of the boards before. A device whose state and parts are the same objects keeps its row. */
@@ -114,14 +117,16 @@ const MOST_UNRESOLVED = 100;
 
 /** Turns a snapshot into what people see of it. Pure. */
 export function boardOf(snapshot: Snapshot, options: BoardOptions): Board {
-  const { nowMs, node, remedyOf, rateOf, shownOf, kept = new KeptStep<DeviceView>() } = options;
+  const { nowMs, node, remedyOf, rateOf, shownOf, incidents = [], kept = new KeptStep<DeviceView>() } = options;
   const holders = new Holders(snapshot);
+  const records = new FaultRecords(incidents, snapshot);
   const names = new Map(snapshot.devices.map(({ key, device }) => [key, nameOf(device)]));
   const farthest = farthestTexts(snapshot.localities ?? [], (key) => names.get(key) ?? key);
   const made = snapshot.devices.map((state) => {
     const [farthestText, parts] = [farthest.get(state.key), holders.partsOf(state)];
-    const inputs = [state, farthestText, holders.isAnswered, rateOf, shownOf, ...parts];
-    return kept.of(state.key, inputs, () => deviceViewOf(state, holders, farthestText, options));
+    const ofFault = records.of(state, parts);
+    const inputs = [state, farthestText, holders.isAnswered, rateOf, shownOf, ...parts, ...ofFault];
+    return kept.of(state.key, inputs, () => deviceViewOf(state, holders, { farthestText, ofFault }, options));
   });
   kept.end();
   const devices = inTrees(withWholes(made), byAttention).map(({ row }) => row);
@@ -140,7 +145,12 @@ export function boardOf(snapshot: Snapshot, options: BoardOptions): Board {
   });
 }
 
-function deviceViewOf(state: DeviceState, all: Holders, farthest: string | undefined, options: BoardOptions): DeviceView {
+interface Found {
+  readonly farthestText: string | undefined;
+  readonly ofFault: readonly KnownIncident[];
+}
+
+function deviceViewOf(state: DeviceState, all: Holders, { farthestText, ofFault }: Found, options: BoardOptions): DeviceView {
   const { key, device, verdict, missingSinceMs, readAtMs, stale } = state;
   const { family, id, kind, parent, numaNode, pciAddress, pciPath, model, vendor, driver, firmware } = device;
   return defined({
@@ -164,8 +174,9 @@ function deviceViewOf(state: DeviceState, all: Holders, farthest: string | undef
     readAt: timeText(readAtMs),
     stale,
     health: healthView(verdict),
+    incident: ofFault[0] && { id: ofFault[0].id, hit: podNames(ofFault.flatMap(({ holders }) => holders)) },
     ...all.of(state),
-    farthest,
+    farthest: farthestText,
     shown: chooseReadings(state, options).map(({ series: _series, isRate: _isRate, ...shown }) => shown),
   });
 }

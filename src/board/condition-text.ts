@@ -1,5 +1,5 @@
 import { conditionName, phasesOf } from '../model/condition-text.ts';
-import type { ConditionView, HealthView } from './device-view.ts';
+import { type ConditionView, type DeviceView, type HealthView, remedyOf } from './device-view.ts';
 import { clockText, durationText } from './units.ts';
 import { REMEDY_TEXTS } from './words.ts';
 
@@ -10,7 +10,7 @@ export interface ConditionText {
   /** `fatal, LinkPolling, pending`. */
   readonly note: string;
   readonly sentences: readonly string[];
-  /** What to do; absent when there is nothing to do. */
+  /** What to do; absent when there is nothing to do, or something else about the device. */
   readonly advice: string | undefined;
 }
 
@@ -18,13 +18,13 @@ export interface ConditionText {
 export const nameWithInstance = ({ type, instance }: Pick<ConditionView, 'type' | 'instance'>): string =>
   instance === undefined ? type : `${type} (${instance})`;
 
-export function conditionText(condition: ConditionView, nowMs: number): ConditionText {
+export function conditionText(device: Pick<DeviceView, 'health'>, condition: ConditionView, nowMs: number): ConditionText {
   const { severity, reason, remedy, ofWhole } = condition;
   return {
     name: nameWithInstance(condition),
     note: [severity, reason, ...phasesOf(condition)].join(', '),
     sentences: [...conditionSentences(condition, nowMs), ...(ofWhole === undefined ? [] : [`The same as ${ofWhole}.`])],
-    advice: REMEDY_TEXTS[remedy],
+    advice: remedy === remedyOf(device) ? REMEDY_TEXTS[remedy] : undefined,
   };
 }
 

@@ -48,6 +48,8 @@ export interface DeviceView extends ShownFacts {
   /** True when the last read is too old to be shown. */
   readonly stale: boolean;
   readonly health: HealthView;
+  /** The record of the fault that it has; absent without one. `hit`: `namespace/pod` of those that held it when the fault began. */
+  readonly incident?: { readonly id: string; readonly hit: readonly string[] };
   readonly use: DeviceUse;
   /** Containers that hold the device or a part of it. */
   readonly holders: readonly HolderView[];
@@ -131,6 +133,16 @@ export const conditionsOf = ({ health }: Pick<DeviceView, 'health'>): readonly C
   ...health.conditions,
   ...(health.pending ?? []),
 ];
+
+/** The condition that leads: what is only for information never does. */
+export const leadOf = (device: Pick<DeviceView, 'health'>): ConditionView | undefined =>
+  conditionsOf(device).find(({ severity }) => severity !== 'info');
+
+/** What to do about a device: the remedy of what leads. Another one can contradict it, and two that do help nobody. */
+export function remedyOf(device: Pick<DeviceView, 'health'>): Remedy | undefined {
+  const asked = conditionsOf(device).filter(({ remedy }) => remedy !== 'none');
+  return (asked.find(({ severity }) => severity !== 'info') ?? asked[0])?.remedy;
+}
 
 /** Whether a condition waits that will change its state. */
 export const isPending = ({ health }: Pick<DeviceView, 'health'>): boolean => pendingTrouble(health).length > 0;

@@ -61,7 +61,7 @@ function faultLines(device: DeviceView, nowMs: number): readonly string[] {
   return conditionsOf(device)
     .filter(({ severity }) => severity !== 'info')
     .map((condition) => {
-      const { name, note, sentences, advice } = conditionText(condition, nowMs);
+      const { name, note, sentences, advice } = conditionText(device, condition, nowMs);
       return [`${device.name} has ${name}: ${note} · ${sentences.join(' ')}`, advice].filter((text) => text !== undefined).join(' · ');
     });
 }

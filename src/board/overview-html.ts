@@ -3,7 +3,7 @@ import { nameWithInstance } from './condition-text.ts';
 import { type Appearance, conditionsOf, type DeviceView, parentKey } from './device-view.ts';
 import { type Html, html } from './html.ts';
 import { APPEARANCES, compareNames, rankOf } from './order.ts';
-import { devicePath, podPath } from './paths.ts';
+import { devicePath, incidentPath, podPath } from './paths.ts';
 import { foldHtml, podLink, podsOf, rowHtml } from './row-html.ts';
 import { age, clock, mark, shape } from './state-html.ts';
 import { type Finding, findingSince, findingsOf, hitText, isStarting, sentenceOf, subjectOf, wellText, worstOf } from './summary.ts';
@@ -48,6 +48,7 @@ function headline(finding: Finding): Html {
     devices.length === 1 && device !== undefined ? html`<a href="${devicePath(device)}">${device.name}</a>` : subjectOf(finding);
   const hit = hitText(finding);
   const [only] = pods;
+  // A pod that has ended has no page.
   const who =
     hit !== undefined && pods.length === 1 && only !== undefined
       ? html`<a href="${podPath(podOf(only))}">${only}</a>${hit.slice(only.length)}`
@@ -68,29 +69,38 @@ function podOf(name: string): { readonly namespace: string; readonly pod: string
 }
 
 function detail(finding: Finding, board: Board, nowMs: number): Html {
-  const { appearance, devices, lead, drains, pods, command } = finding;
+  const { appearance, devices, lead, drains, pods, ended, command } = finding;
   const [first] = devices;
   const since = findingSince(finding);
   const others = new Set(board.devices.flatMap(({ holders }) => holders.map(({ namespace, pod }) => `${namespace}/${pod}`)));
   for (const pod of pods) others.delete(pod);
-  const ended = `${others.size} other ${others.size === 1 ? 'pod' : 'pods'}`;
+  const otherText = `${others.size} other ${others.size === 1 ? 'pod' : 'pods'}`;
   const parts = [
     since && html`${appearance === 'recovering' ? 'Ended' : 'Since'} <b>${clock(since, nowMs)} UTC</b>, ${age(Date.parse(since), nowMs)}`,
     lead?.countsAt && html`counts from <b>${clock(lead.countsAt, nowMs)} UTC</b>`,
     first && conditionNames(first),
     pods.length > 1 ? html`held by ${podLinks(pods)}` : undefined,
+    ended.length > 1 ? `was held by ${ended.slice(0, MOST_PODS).join(', ')}${ended.length > MOST_PODS ? ', …' : ''}` : undefined,
     devices.length > 1
       ? devices
           .slice(0, 6)
           .map(({ name }) => name)
           .join(', ') + (devices.length > 6 ? ', …' : '')
       : undefined,
-    first === undefined || lead?.countsAt !== undefined ? undefined : html`<a href="${devicePath(first)}#record">Events and records</a>`,
+    first === undefined || lead?.countsAt !== undefined ? undefined : recordLink(finding),
     drains && command !== undefined && others.size > 0
-      ? html`Draining also ends <b>${ended}</b> that ${others.size === 1 ? 'holds' : 'hold'} devices here`
+      ? html`Draining also ends <b>${otherText}</b> that ${others.size === 1 ? 'holds' : 'hold'} devices here`
       : undefined,
   ].filter((one) => one !== undefined && one !== '');
   return html`${parts.map((one, at) => (at === 0 ? one : html` · ${one}`))}`;
+}
+
+/** To the record of the fault; before there is one, to what happened to the device. */
+export function recordLink({ devices }: Pick<Finding, 'devices'>): Html {
+  const recorded = devices.find(({ incident }) => incident !== undefined)?.incident;
+  return recorded === undefined
+    ? html`<a href="${devicePath(devices[0] as DeviceView)}#record">Events and records</a>`
+    : html`<a href="${incidentPath(recorded.id)}">Record of the incident</a>`;
 }
 
 function conditionNames(device: DeviceView): string {

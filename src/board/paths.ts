@@ -7,5 +7,7 @@ export const devicePath = ({ family, id }: Pick<DeviceView, 'family' | 'id'>): s
 export const podPath = ({ namespace, pod }: Pick<HolderView, 'namespace' | 'pod'>): string =>
   `/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(pod)}`;
 
+export const incidentPath = (id: string): string => `/incidents/${encodeURIComponent(id)}`;
+
 /** The place on the page of conditions that says what a condition means. */
 export const conditionPath = (family: string, type: string): string => `/conditions#${encodeURIComponent(`${family}.${type}`)}`;

@@ -1,6 +1,6 @@
 import { phasesOf } from '../model/condition-text.ts';
 import { conditionText, healthNotes, nameWithInstance, phaseNote, shortMessage } from './condition-text.ts';
-import { type Appearance, appearanceOf, appearedAt, type ConditionView, conditionsOf, type DeviceView } from './device-view.ts';
+import { type Appearance, appearanceOf, appearedAt, type ConditionView, conditionsOf, type DeviceView, remedyOf } from './device-view.ts';
 import { type Html, html } from './html.ts';
 import { conditionPath } from './paths.ts';
 import { clockText, durationText, timeText } from './units.ts';
@@ -51,17 +51,17 @@ function alike(conditions: readonly ConditionView[]): readonly Alike[] {
 }
 
 /**
- * Why a row of the table is not well, one line for each condition; equal remedies are said once. The page of the device has conditions for
+ * Why a row of the table is not well, one line for each condition; what to do is said once. The page of the device has conditions for
  * the record, and those of its whole are in the row of that.
  */
 export function whyLines(device: DeviceView, nowMs: number): readonly Html[] {
   const shown = alike(conditionsOf(device).filter(({ severity, ofWhole }) => severity !== 'info' && ofWhole === undefined));
-  const last = new Map(shown.map(([{ remedy }], at) => [remedy, at]));
+  const last = shown.findLastIndex(([{ remedy }]) => remedy === remedyOf(device));
   const lines = shown.map(([first, ...others], at) => {
     const same = others.slice(0, MOST_NAMED).map(nameWithInstance);
     const more = others.length > MOST_NAMED ? ` and ${others.length - MOST_NAMED} more` : '';
     return html`<p>${conditionLink(device.family, first)} <span class="soft">${phaseNote(first, nowMs)}</span> · ${shortMessage(first)}${same.length === 0 ? undefined : ` · the same: ${same.join(', ')}${more}`}${
-      last.get(first.remedy) === at ? advice(first) : undefined
+      last === at ? advice(REMEDY_TEXTS[first.remedy]) : undefined
     }</p>`;
   });
   const unread = device.stale ? [html`<p>Not read for ${age(Date.parse(device.readAt), nowMs)}.</p>`] : [];
@@ -75,17 +75,14 @@ export function conditionTexts(device: DeviceView, nowMs: number): readonly Html
   return [
     ...(device.stale ? [html`<p>Not read for ${age(Date.parse(device.readAt), nowMs)}.</p>`] : []),
     ...conditionsOf(device).map((one) => {
-      const { note, sentences } = conditionText(one, nowMs);
-      return html`<p>${conditionLink(device.family, one)}: <span class="soft">${note}</span> · ${sentences.join(' ')}${advice(one)}</p>`;
+      const text = conditionText(device, one, nowMs);
+      return html`<p>${conditionLink(device.family, one)}: <span class="soft">${text.note}</span> · ${text.sentences.join(' ')}${advice(text.advice)}</p>`;
     }),
     ...healthNotes(device.health).map((note) => html`<p class="soft">${note}</p>`),
   ];
 }
 
-const advice = ({ remedy }: ConditionView): Html | undefined => {
-  const text = REMEDY_TEXTS[remedy];
-  return text === undefined ? undefined : html` · <b>${text}</b>`;
-};
+const advice = (text: string | undefined): Html | undefined => (text === undefined ? undefined : html` · <b>${text}</b>`);
 
 const conditionLink = (family: string, condition: ConditionView): Html =>
   html`<a href="${conditionPath(family, condition.type)}"><b>${nameWithInstance(condition)}</b></a>`;

@@ -2,7 +2,16 @@ import { conditionName } from '../model/condition-text.ts';
 import type { Remedy } from '../model/health.ts';
 import type { Board } from './board.ts';
 import { nameWithInstance } from './condition-text.ts';
-import { type Appearance, appearanceOf, appearedAt, type ConditionView, conditionsOf, type DeviceView } from './device-view.ts';
+import {
+  type Appearance,
+  appearanceOf,
+  appearedAt,
+  type ConditionView,
+  conditionsOf,
+  type DeviceView,
+  leadOf,
+  remedyOf,
+} from './device-view.ts';
 import { rankOf } from './order.ts';
 import { PHRASES, REMEDY_TEXTS } from './words.ts';
 
@@ -17,6 +26,8 @@ export interface Finding {
   readonly phrase: string;
   /** `namespace/pod` of those that hold one of the devices or a part of it. */
   readonly pods: readonly string[];
+  /** `namespace/pod` of those that it hit and that hold none of them any more. */
+  readonly ended: readonly string[];
   /** `drain and reboot the node`: the rest of a sentence. */
   readonly advice: string | undefined;
   /** A command that is safe and complete. */
@@ -38,22 +49,18 @@ export function findingsOf({ devices, node }: Pick<Board, 'devices' | 'node'>): 
   return [...groups.values()].map((group) => findingOf(group as [DeviceView, ...DeviceView[]], node));
 }
 
-const leadOf = (device: DeviceView): ConditionView | undefined => conditionsOf(device).find(({ severity }) => severity !== 'info');
-
-/** What waits behind a condition that counts takes its remedy: two that contradict each other help nobody. */
-const remedyOf = (device: DeviceView): Remedy | undefined => conditionsOf(device).find(({ remedy }) => remedy !== 'none')?.remedy;
-
 function findingOf(devices: readonly [DeviceView, ...DeviceView[]], node: string | undefined): Finding {
   const [first] = devices;
   const appearance = appearanceOf(first);
   const lead = leadOf(first);
   const remedy = remedyOf(first);
   const pods = [...new Set(devices.flatMap(({ holders }) => holders.map(({ namespace, pod }) => `${namespace}/${pod}`)))];
+  const ended = [...new Set(devices.flatMap(({ incident }) => incident?.hit ?? []))].filter((pod) => !pods.includes(pod));
   const phrase = phraseOf(first, appearance, lead);
   const advice = remedy && REMEDY_TEXTS[remedy]?.replace(/\.$/, '').replace(/^\w/, (letter) => letter.toLowerCase());
   const drains = remedy !== undefined && DRAINS.includes(remedy);
   return {
-    ...{ appearance, devices, lead, pods, advice, drains },
+    ...{ appearance, devices, lead, pods, ended, advice, drains },
     phrase:
       devices.length === 1
         ? phrase
@@ -102,13 +109,19 @@ export function subjectOf({ devices }: Pick<Finding, 'devices'>): string {
   return `${devices.length} ${kinds.size === 1 ? (KINDS[first?.kind ?? ''] ?? 'devices') : 'devices'}`;
 }
 
-/** `training/llm-0-1 is hit`. A fault that does not count yet has hit nobody. */
-export function hitText({ pods, devices, appearance }: Pick<Finding, 'pods' | 'devices' | 'appearance'>): string | undefined {
-  const [first, ...others] = pods;
-  if (first === undefined || appearance === 'recovering') return undefined;
-  const who = others.length === 0 ? first : `${pods.length} pods`;
-  if (appearance === 'pending') return `${who} ${others.length === 0 ? 'holds' : 'hold'} ${devices.length === 1 ? 'it' : 'them'}`;
-  return `${who} ${others.length === 0 ? 'is' : 'are'} hit`;
+/** `training/llm-0-1 is hit`, or `was hit` when it holds the device no more. A fault that does not count yet has hit nobody. */
+export function hitText({
+  pods,
+  ended,
+  devices,
+  appearance,
+}: Pick<Finding, 'pods' | 'ended' | 'devices' | 'appearance'>): string | undefined {
+  if (appearance === 'recovering') return undefined;
+  const told = (names: readonly string[], [one, several]: readonly [string, string]): readonly string[] =>
+    names.length === 0 ? [] : [`${names.length === 1 ? names[0] : `${names.length} pods`} ${names.length === 1 ? one : several}`];
+  if (appearance === 'pending') return told(pods, devices.length === 1 ? ['holds it', 'hold it'] : ['holds them', 'hold them'])[0];
+  const texts = [...told(pods, ['is hit', 'are hit']), ...told(ended, ['was hit', 'were hit'])];
+  return texts.length === 0 ? undefined : texts.join(', ');
 }
 
 /** The first sentence of page and terminal. */

@@ -42,11 +42,10 @@ function isBoard(body: unknown): body is WholeBoard {
 
 const HOLDER = ['namespace', 'pod', 'container', 'resource'];
 
-function isDevice({ key, family, id, name, kind, use, aliases, readAt, missingSince, health, holders, shown }: Fields): boolean {
+function isDevice({ key, family, id, name, kind, use, aliases, readAt, missingSince, health, incident, holders, shown }: Fields): boolean {
   return (
     [key, family, id, name, kind, use].every(isText) &&
-    Array.isArray(aliases) &&
-    aliases.every(isText) &&
+    isListOfTexts(aliases) &&
     isTime(readAt) &&
     isOr(isTime, missingSince) &&
     isObject(health) &&
@@ -54,6 +53,7 @@ function isDevice({ key, family, id, name, kind, use, aliases, readAt, missingSi
     isOr(isTime, health.since) &&
     isListOf(health.conditions, isCondition) &&
     [health.pending, health.ignored].every((list) => list === undefined || isListOf(list, isCondition)) &&
+    (incident === undefined || (isObject(incident) && isText(incident.id) && isListOfTexts(incident.hit))) &&
     isListOf(holders, (one) => HOLDER.every((field) => isText(one[field]))) &&
     isListOf(shown, (one) => isText(one.label) && isText(one.text))
   );
@@ -75,6 +75,7 @@ const isObject = (value: unknown): value is Fields => typeof value === 'object' 
 const isNumber = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value);
 const isText = (value: unknown): value is string => typeof value === 'string';
 const isTime = (value: unknown): boolean => isText(value) && !Number.isNaN(Date.parse(value));
+const isListOfTexts = (value: unknown): boolean => Array.isArray(value) && value.every(isText);
 const isOr = (holds: (value: unknown) => boolean, value: unknown): boolean => value === undefined || holds(value);
 const isListOf = (value: unknown, holds: (one: Fields) => boolean): boolean =>
   Array.isArray(value) && value.every((one) => isObject(one) && holds(one));

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type Board, boardOf } from '../../src/board/board.ts';
 import type { DeviceView } from '../../src/board/device-view.ts';
 import { conditionTexts, stateCell, whyLines } from '../../src/board/state-html.ts';
+import { sentenceOf } from '../../src/board/summary.ts';
 import type { ActiveCondition } from '../../src/model/health.ts';
 import type { Reading } from '../../src/model/metric.ts';
 import { Readings } from '../../src/model/readings.ts';
@@ -138,6 +139,29 @@ describe('conditions that differ in their instance only', () => {
   it('are told one by one on the page of the device', () => {
     const lines = conditionTexts(rowOf(links), 0);
     expect([lines.length, told(lines).includes('errors on link 17')]).toEqual([18, true]);
+  });
+});
+
+describe('what to do about a device with several conditions', () => {
+  const one = (type: string, severity: ActiveCondition['severity'], remedy: ActiveCondition['remedy']): ActiveCondition => ({
+    ...{ type, class: 'latched', severity, reason: type, message: `it has ${type}`, remedy, sinceMs: 1 },
+  });
+  const rowOf = (conditions: readonly ActiveCondition[]): DeviceView =>
+    of([gpu('a', { verdict: { state: 'unhealthy', sinceMs: 1, conditions } })]).devices[0] as DeviceView;
+
+  it('is the remedy of the one that leads, wherever it is told', () => {
+    const row = rowOf([one('Lost', 'fatal', 'reboot'), one('NotRead', 'degraded', 'inspect'), one('Note', 'info', 'verify')]);
+    const texts = [told(whyLines(row, 0)), told(conditionTexts(row, 0)), sentenceOf({ ...of([]), devices: [row] })];
+    for (const text of texts) {
+      expect(text).toMatch(/rain and reboot the node/);
+      expect(text).not.toMatch(/nspect the node|No reading shows/);
+    }
+  });
+
+  it('is that of the next one where the first asks for nothing, and of a note only where no other asks', () => {
+    expect(told(whyLines(rowOf([one('Lost', 'fatal', 'none'), one('NotRead', 'degraded', 'inspect')]), 0))).toContain('Inspect the node');
+    const noted = { ...rowOf([one('Note', 'info', 'check-power')]) };
+    expect(told(conditionTexts(noted, 0))).toContain('Check power supply');
   });
 });
 

@@ -170,7 +170,7 @@ describe('health of a running agent', () => {
     );
     const page = await (await fetch(`${agent?.url}/devices/infiniband/mlx5_1`)).text();
     expect(page).toMatch(
-      /<section class="say recovering".*Recovering<\/span>.*still unhealthy<.*<b>PortDown \(1\)<\/b>.* It ended .* ago\./,
+      /<section class="say recovering".*Recovering<\/span>.*still unhealthy.*<b>PortDown \(1\)<\/b>.* It ended .* ago\./,
     );
     expect(page).toContain('No action is needed.');
     expect(page).not.toContain('Check cable');

@@ -90,7 +90,7 @@ it('is what health, the page of the device, explain and the alerts say of each c
   for (const [device, markup, explained] of pages) {
     const page = wordsOf(markup);
     for (const condition of conditionsOf(device)) {
-      const { name, note, sentences, advice } = conditionText(condition, nowMs);
+      const { name, note, sentences, advice } = conditionText(device, condition, nowMs);
       const what = `${device.key} ${name}`;
       seen.add(condition.type);
       expect(health, what).toContain(`    ${name}: ${note}\n`);

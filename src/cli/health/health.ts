@@ -96,7 +96,7 @@ function paragraph(device: WholeDevice, nowMs: number): string {
   const since = sinceOf(device);
   const age = since === undefined ? '' : ` for ${durationText(nowMs - Date.parse(since))}`;
   const conditions = conditionsOf(device).flatMap((condition) => {
-    const { name, note, sentences, advice } = conditionText(condition, nowMs);
+    const { name, note, sentences, advice } = conditionText(device, condition, nowMs);
     const more = [...sentences, ...(advice === undefined ? [] : [`To do (${condition.remedy}): ${advice}`])];
     return [`    ${name}: ${note}`, ...more.map((text) => `      ${text}`)];
   });

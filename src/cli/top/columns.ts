@@ -6,6 +6,7 @@ import {
   conditionsOf,
   type DeviceView,
   modelText,
+  remedyOf,
   type ShownValue,
   stateOf,
 } from '../../board/device-view.ts';
@@ -165,7 +166,7 @@ function conditionCell(device: DeviceView, isSteady: boolean): string {
   if (first !== undefined) {
     const phases = phasesOf(first);
     const name = [nameWithInstance(first), phases.join(', ')].filter((part) => part !== '').join(' ');
-    const advice = REMEDY_TEXTS[first.remedy];
+    const advice = REMEDY_TEXTS[remedyOf(device) ?? 'none'];
     return `${name}${moreText(others)}: ${shortMessage(first)}${advice === undefined ? '' : ` · ${advice}`}`;
   }
   const { unchecked, probation } = device.health;

@@ -30,7 +30,7 @@ function headLines(row: DeviceView, detail: DeviceDetail | undefined, columns: n
   return [
     [span(row.name, 'strong'), span(`  ${model}`)],
     [span(`${STATE_NAMES[state]}${age}`, STATE_STYLES[state]), span(row.stale ? '  the last read is too old' : '', 'mild')],
-    ...conditionsOf(row).flatMap((condition) => conditionLines(condition, columns, nowMs)),
+    ...conditionsOf(row).flatMap((condition) => conditionLines(row, condition, columns, nowMs)),
     ...healthNotes(row.health).flatMap((note) => wrapped(note, columns, 'mild')),
     ...section('Held by', holderLines(row, columns)),
     ...section(detail?.trends.size ? 'Readings, and their last 30 minutes' : 'Readings', barLines(row, detail?.trends, columns, drawing)),
@@ -52,8 +52,8 @@ const section = (title: string, lines: readonly Line[]): readonly Line[] => [[],
 const wrapped = (text: string, columns: number, style: Style, indent = '  '): Line[] =>
   wrapText(text, columns - widthOf(indent)).map((line) => [span(indent + line, style)]);
 
-function conditionLines(condition: ConditionView, columns: number, nowMs: number): Line[] {
-  const { name, note, sentences, advice } = conditionText(condition, nowMs);
+function conditionLines(row: DeviceView, condition: ConditionView, columns: number, nowMs: number): Line[] {
+  const { name, note, sentences, advice } = conditionText(row, condition, nowMs);
   return [
     ...wrapped(`${name}: ${note}`, columns, condition.severity === 'fatal' ? 'bad' : 'mild', ''),
     ...sentences.flatMap((sentence) => wrapped(sentence, columns, 'text')),

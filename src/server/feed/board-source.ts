@@ -1,6 +1,7 @@
 import { type Board, boardOf, type RemedyOf } from '../../board/board.ts';
 import type { ChosenReading } from '../../board/chosen-reading.ts';
 import type { DeviceView, ShownValue } from '../../board/device-view.ts';
+import type { KnownIncident } from '../../board/incident.ts';
 import { chooseNumbers, chooseReadings, type ShownOf } from '../../board/readings.ts';
 import { ratesOf, TREND_MS, type Trend, trendOf } from '../../board/trend.ts';
 import { timeText } from '../../board/units.ts';
@@ -12,6 +13,8 @@ import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 export interface BoardSourceDependencies {
   snapshot(): Snapshot | undefined;
   readonly history: (() => ReadingHistoryStore) | undefined;
+  /** The newest first. */
+  incidents(): readonly KnownIncident[];
   readonly node: string | undefined;
   remedyOf: RemedyOf;
   readonly shownOf: ShownOf;
@@ -76,7 +79,8 @@ export class BoardSource {
   #boardOf(snapshot: Snapshot): Board {
     const { history, node, remedyOf, shownOf, now } = this.#parts;
     const kept = history?.();
-    return boardOf(snapshot, { nowMs: now(), remedyOf, shownOf, node, rateOf: kept && rateIn(kept), kept: this.#rows });
+    const [rateOf, incidents] = [kept && rateIn(kept), this.#parts.incidents()];
+    return boardOf(snapshot, { nowMs: now(), remedyOf, shownOf, node, rateOf, incidents, kept: this.#rows });
   }
 
   #trendsOf({ devices, takenAtMs }: Snapshot): Trends {

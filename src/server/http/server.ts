@@ -96,8 +96,15 @@ function localApp(
   return createApp({ ...parts, options }, { passwords, answerMs, streams, board, acceptedMs: () => 0 });
 }
 
-function boardSource({ store, history, node, families, clock = systemClock }: ServerDependencies): BoardSource {
-  return new BoardSource({ snapshot: () => store.snapshot(), history, node, ...declaredBy(families), now: () => clock.now() });
+function boardSource({ store, history, incidents, node, families, clock = systemClock }: ServerDependencies): BoardSource {
+  return new BoardSource({
+    snapshot: () => store.snapshot(),
+    history,
+    incidents: () => incidents?.list() ?? [],
+    node,
+    ...declaredBy(families),
+    now: () => clock.now(),
+  });
 }
 
 function watchBoard({ store, clock = systemClock }: ServerDependencies, board: BoardSource): Watch | undefined {

@@ -2,7 +2,7 @@ import type { Board } from '../../board/board.ts';
 import type { Chart } from '../../board/chart-html.ts';
 import { appearanceOf, appearedAt, type DeviceView, modelText, parentKey, type ShownValue } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
-import { commandHtml } from '../../board/overview-html.ts';
+import { commandHtml, recordLink } from '../../board/overview-html.ts';
 import { devicePath } from '../../board/paths.ts';
 import { isNumber } from '../../board/readings.ts';
 import { bar, isHot, podLink, presentText } from '../../board/row-html.ts';
@@ -71,7 +71,7 @@ function verdict(row: DeviceView, board: Board, nowMs: number): Html {
   const lines = conditionTexts(row, nowMs);
   return html`<section class="say ${state}" aria-label="State"><div><p>${mark(state)}${
     since === undefined ? undefined : html` <b>for ${age(Date.parse(since), nowMs)}</b>, since ${clock(since, nowMs)} UTC`
-  }${state === 'recovering' ? `, still ${row.health.state}` : undefined}</p>${lines}</div>${finding?.command === undefined ? undefined : commandHtml(finding.command)}</section>`;
+  }${state === 'recovering' ? `, still ${row.health.state}` : undefined}${row.incident && html` · ${recordLink({ devices: [row] })}`}</p>${lines}</div>${finding?.command === undefined ? undefined : commandHtml(finding.command)}</section>`;
 }
 
 function faultOf(row: DeviceView): Chart['fault'] {

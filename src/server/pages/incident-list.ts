@@ -1,6 +1,6 @@
 import type { Board } from '../../board/board.ts';
 import { type Html, html } from '../../board/html.ts';
-import { podPath } from '../../board/paths.ts';
+import { incidentPath, podPath } from '../../board/paths.ts';
 import { clock, mark } from '../../board/state-html.ts';
 import type { ListedIncident } from '../../incidents/store.ts';
 import { card, document, type PageFrame, part, table, titleHtml } from './page-parts.ts';
@@ -20,7 +20,7 @@ export function incidentTable(incidents: readonly ListedIncident[], board: Board
         ? 0
         : incidents.filter((one) => one.device === device && one.time < time && one.conditions.some((name) => conditions.includes(name)))
             .length;
-    return html`<th scope="row"><a href="/incidents/${encodeURIComponent(id)}">${clock(time, nowMs)}</a></th><td>${mark(worst, names.get(device) ?? device.replace(/^[^/]*\//, ''))}</td><td>${conditions.map(inWords).join(', ')}${again === 0 ? undefined : html` <small>again, ${again} earlier</small>`}</td><td>${
+    return html`<th scope="row"><a href="${incidentPath(id)}">${clock(time, nowMs)}</a></th><td>${mark(worst, names.get(device) ?? device.replace(/^[^/]*\//, ''))}</td><td>${conditions.map(inWords).join(', ')}${again === 0 ? undefined : html` <small>again, ${again} earlier</small>`}</td><td>${
       pods.length === 0
         ? html`<span class="soft">no container</span>`
         : pods.slice(0, 3).map((pod, at) => html`${at === 0 ? undefined : ', '}${podOf(pod)}`)

@@ -1,0 +1,69 @@
+import { conditionName } from '../model/condition-text.ts';
+import { seconds } from '../model/duration.ts';
+import { HardwareKeys, hardwareKey } from '../model/hardware.ts';
+import type { DeviceState, Snapshot } from '../model/snapshot.ts';
+
+/** What the list of incidents tells of one. */
+export interface KnownIncident {
+  readonly id: string;
+  readonly time: string;
+  /** Key of the device, `family/id`. */
+  readonly device: string;
+  readonly hardware?: string;
+  readonly conditions: readonly string[];
+  /** `namespace/pod/container` of those that it hit. */
+  readonly holders: readonly string[];
+}
+
+/** A record takes what begins so soon after it. */
+const JOINED_MS = seconds(10);
+/** Conditions that begin within this time tell one fault: a device reports an error, and then is gone. */
+const ONE_FAULT_MS = seconds(60);
+
+/** Finds the records of the faults that devices have now. */
+export class FaultRecords {
+  /** The newest first. */
+  readonly #byHardware = new Map<string, KnownIncident[]>();
+  readonly #keys: HardwareKeys;
+
+  /** `incidents`: the newest first. */
+  constructor(incidents: readonly KnownIncident[], { devices }: Pick<Snapshot, 'devices'>) {
+    this.#keys = new HardwareKeys(devices.map(({ device }) => device));
+    for (const one of incidents) {
+      const key = one.hardware ?? one.device;
+      const known = this.#byHardware.get(key);
+      if (known === undefined) this.#byHardware.set(key, [one]);
+      else known.push(one);
+    }
+  }
+
+  /** The first record of the fault that leads the verdict, and those of the same fault of its parts. A later record can be of another fault. */
+  of(state: DeviceState, parts: readonly DeviceState[]): readonly KnownIncident[] {
+    const { verdict } = state;
+    if (verdict.state === 'healthy') return NONE;
+    const [lead, ...others] = verdict.conditions.filter(({ severity }) => severity !== 'info').map(conditionName);
+    const { sinceMs } = verdict.conditions.find((one) => conditionName(one) === lead) ?? verdict;
+    const isOfFault = ({ time, conditions }: KnownIncident): boolean => {
+      const afterMs = Date.parse(time) - sinceMs;
+      if (lead === undefined) return Math.abs(afterMs) <= JOINED_MS;
+      if (conditions.includes(lead)) return afterMs >= -JOINED_MS;
+      return Math.abs(afterMs) <= ONE_FAULT_MS && others.some((name) => conditions.includes(name));
+    };
+    return [state, ...parts].flatMap((one) => this.#all(one).findLast(isOfFault) ?? []);
+  }
+
+  #all({ key, device }: DeviceState): readonly KnownIncident[] {
+    const hardware = hardwareKey(device);
+    const found = this.#byHardware.get(hardware) ?? NONE;
+    // Of two devices that report the same identity, each has its own records.
+    if (this.#keys.isShared(device)) return found.filter((one) => one.device === key);
+    return found.length > 0 ? found : (this.#byHardware.get(key) ?? NONE);
+  }
+}
+
+const NONE: readonly KnownIncident[] = [];
+
+/** `namespace/pod` of each, once. */
+export const podNames = (holders: readonly string[]): readonly string[] => [
+  ...new Set(holders.map((holder) => holder.split('/').slice(0, 2).join('/'))),
+];
