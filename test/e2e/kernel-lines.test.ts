@@ -156,4 +156,37 @@ describe('reported faults of NVLink', () => {
     const page = await agent.metrics();
     expect(GPUS.map(({ id }) => seriesValue(page, 'device_healthy', { device: id }))).toEqual([0, 1, 1, 1]);
   });
+
+  it('name the pods of two GPUs that failed together without a fatal line, and tell those of the others for information', async () => {
+    seq += 1;
+    const loading = 'NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  595.71.05  Release Build';
+    appendFileSync(join(node.root, 'kernel.log'), `6,${seq},${seq}000000,-;${loading}\n`);
+    await agent.until('the new driver ends what was', (page) =>
+      GPUS.every(({ id }) => seriesValue(page, 'device_healthy', { device: id }) === 1),
+    );
+    const beganMs = Date.now();
+    for (const { slot } of GPUS.slice(0, 2)) xid(slot, '145, RLW_RXPIPE Nonfatal XC0 i0 Link 11 (0x00000001 0x00000000)');
+    for (const [at, { id }] of GPUS.entries()) {
+      const found = () => raised(id).then((events) => events.find(({ condition }) => condition === 'FabricFault'));
+      await expect.poll(found, WAIT).toMatchObject({ severity: at < 2 ? 'degraded' : 'info', remedy: 'reboot' });
+      const event = (await found()) as Event;
+      expect(event.holders.map(({ pod }) => pod).sort()).toEqual([...(await holdersOf(id))].sort());
+      expect(Date.parse(event.time)).toBeGreaterThanOrEqual(beganMs);
+      expect(Date.parse(event.time)).toBeLessThan(beganMs + 10_000);
+    }
+  });
+
+  it('name the pod of a GPU whose context switch timed out, at that time', async () => {
+    const { id, slot } = GPUS[2] as (typeof GPUS)[number];
+    const beganMs = Date.now();
+    expect(await holdersOf(id)).not.toEqual([]);
+    xid(slot, '109, pid=4711, name=python3, Ch 00000008, errorString CTX SWITCH TIMEOUT, Info 0x58005');
+    const found = () => recordOf(`nvidia/${id}`).then((record) => record.after.conditions?.find(({ instance }) => instance === '109'));
+    await expect.poll(found, WAIT).toMatchObject({ type: 'Xid', severity: 'fatal', remedy: 'reset' });
+    const record = await recordOf(`nvidia/${id}`);
+    expect(record.after.state).toBe('unhealthy');
+    expect(record.holders.map(({ pod }) => pod)).toEqual(expect.arrayContaining([...(await holdersOf(id))]));
+    expect(Date.parse(record.time)).toBeGreaterThanOrEqual(beganMs);
+    expect(Date.parse(record.time)).toBeLessThan(beganMs + 10_000);
+  });
 });

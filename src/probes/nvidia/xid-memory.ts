@@ -84,6 +84,8 @@ export interface XidTally {
   readonly causedBy?: string;
   /** True when the error has not ended. It is always false for errors that end by themselves. */
   readonly isOpen: boolean;
+  /** The driver was loaded since. That ended all programs and set up the links again, so what had passed explains nothing that comes later. */
+  readonly isPast?: true;
 }
 
 export const EMPTY_MEMORY: XidMemory = { gpus: new Map(), switches: new Map() };
@@ -123,7 +125,9 @@ export function rememberLine(memory: XidMemory, line: NvidiaLine, place: RecordP
 
 /** A load of the driver sets up the fabric again. It does not end faults of GPUs: see `endFaults`. */
 function afterLoad({ fabric: _, ...memory }: XidMemory, timeMs: number | undefined): XidMemory {
-  return { ...memory, switches: new Map(), ...(timeMs !== undefined && { driverLoadedAtMs: timeMs }) };
+  const past = ({ tallies, ...gpu }: GpuMemory): GpuMemory => ({ ...gpu, tallies: tallies.map((tally) => ({ ...tally, isPast: true })) });
+  const gpus = new Map([...memory.gpus].map(([key, gpu]) => [key, past(gpu)]));
+  return { ...memory, gpus, switches: new Map(), ...(timeMs !== undefined && { driverLoadedAtMs: timeMs }) };
 }
 
 function withXid(memory: XidMemory, line: XidLine, place: RecordPlace): XidMemory {
@@ -217,11 +221,13 @@ function rememberNamedCause(gpu: GpuMemory, removal: XidLine, place: RecordPlace
   return { ...gpu, tallies: [...gpu.tallies, { ...tally, count: 0 }] };
 }
 
+const tellsOfNow = ({ isOpen, isPast }: XidTally): boolean => isOpen || isPast !== true;
+
 /** Tells source and victims of NVLink errors apart. */
 function withVictims(memory: XidMemory): XidMemory {
   const faults = [...memory.gpus].flatMap(([device, { tallies }]) =>
     tallies
-      .filter(({ xid }) => isLinkError(xid))
+      .filter((tally) => isLinkError(tally.xid) && tellsOfNow(tally))
       .map((tally) => ({
         ...{ device, tally, code: linkCode(tally.line), atMs: tally.lastMs, isOpen: tally.isOpen },
         isFatal: tally.line.nvlink?.isFatal === true,
@@ -249,14 +255,15 @@ const AFTER_CRASH_MS = 60_000;
 function withFabric(memory: XidMemory, atMs: number | undefined): XidMemory {
   if (atMs === undefined) return memory;
   const isNear = ({ lastMs }: XidTally, ms: number): boolean => lastMs !== undefined && Math.abs(atMs - lastMs) <= ms;
-  const gpus = [...memory.gpus];
+  const told = new Map([...memory.gpus].map(([key, { tallies }]) => [key, tallies.filter(tellsOfNow)]));
+  const gpus = [...told];
   const isHit = (tally: XidTally): boolean => isLinkError(tally.xid) && tally.causedBy === undefined && !tally.isOpen;
   const isCrash = (tally: XidTally): boolean =>
     tally.judgement.class === 'Application' && tally.xid !== CHANNELS_REMOVED && isNear(tally, AFTER_CRASH_MS);
-  const isVictim = (key: string): boolean => memory.gpus.get(key)?.tallies.some(({ causedBy }) => causedBy !== undefined) === true;
+  const isVictim = (key: string): boolean => told.get(key)?.some(({ causedBy }) => causedBy !== undefined) === true;
   const known = [...(memory.fabric ?? [])].filter((key) => !isVictim(key));
-  const hit = gpus.filter(([, { tallies }]) => tallies.some((tally) => isHit(tally) && isNear(tally, ONE_FABRIC_MS))).map(([key]) => key);
-  const isCrashed = known.length === 0 && gpus.some(([, { tallies }]) => tallies.some(isCrash));
+  const hit = gpus.filter(([, tallies]) => tallies.some((tally) => isHit(tally) && isNear(tally, ONE_FABRIC_MS))).map(([key]) => key);
+  const isCrashed = known.length === 0 && gpus.some(([, tallies]) => tallies.some(isCrash));
   const all = new Set([...known, ...(isCrashed ? [] : hit)]);
   if (all.size >= 2) return { ...memory, fabric: all };
   return memory.fabric === undefined ? memory : { ...memory, fabric: NO_GPUS };

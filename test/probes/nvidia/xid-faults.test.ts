@@ -200,7 +200,9 @@ describe('NVLink errors of several GPUs', () => {
     ]);
     // Programs hang on any pair until the node is rebooted, although nothing more is written.
     const later = await seen(link('66', 1, 'Nonfatal') + link('76', 2, 'Nonfatal'), devices, { afterMs: 86_400_000 });
-    expect(shown(later).filter((text) => text.includes('FabricFault'))).toEqual(shown(found).filter((text) => text.includes('FabricFault')));
+    expect(shown(later).filter((text) => text.includes('FabricFault'))).toEqual(
+      shown(found).filter((text) => text.includes('FabricFault')),
+    );
   });
 
   it('after the crash of a program, on one GPU, or at other times are not', async () => {
@@ -208,8 +210,12 @@ describe('NVLink errors of several GPUs', () => {
     const isOf = (found: Seen): boolean => found.holding.join().includes('FabricFault');
     expect(isOf(await seen(crash + link('66', 2, 'Nonfatal') + link('76', 3, 'Nonfatal'), devices))).toBe(false);
     expect(isOf(await seen(link('66', 1, 'Nonfatal') + link('66', 2, 'Nonfatal'), devices))).toBe(false);
-    const loaded = '6,9,950000,-;NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  595.71.05  Release Build\n';
-    expect(isOf(await seen(link('66', 1, 'Nonfatal') + link('76', 2, 'Nonfatal') + loaded, devices))).toBe(false);
+    const loaded = '6,9,150000,-;NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  595.71.05  Release Build\n';
+    expect(isOf(await seen(link('66', 1, 'Nonfatal') + link('76', 2, 'Nonfatal') + loaded.replace('150000', '950000'), devices))).toBe(
+      false,
+    );
+    expect(isOf(await seen(link('66', 1, 'Nonfatal') + loaded + link('76', 10, 'Nonfatal'), devices))).toBe(false);
+    expect(isOf(await seen(crash + loaded + link('66', 10, 'Nonfatal') + link('76', 11, 'Nonfatal'), devices))).toBe(true);
   });
 
   it('have the fatal one as their source, and the event of a link before the report of the other end', async () => {
