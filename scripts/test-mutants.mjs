@@ -10,7 +10,7 @@ for (const { name, family, test = `test/probes/${family}/oracle.test.ts` } of mu
   (one) => names.length === 0 || names.includes(one.name),
 )) {
   const env = { ...process.env, ORACLE_MUTANT: name, ORACLE_HISTORIES: histories };
-  const { stdout, stderr } = spawnSync('npx', ['vitest', 'run', test], {
+  const { stdout, stderr } = spawnSync('npx', ['vitest', 'run', '--bail=1', '--retry=0', test], {
     env,
     encoding: 'utf8',
   });
