@@ -19,7 +19,7 @@ import { Readings } from '../../model/readings.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
 import { chartsHtml, lastReadOf, lastValues } from './charts.ts';
 import { eventList, timeline } from './health-timeline.ts';
-import { incidentTable } from './incident-list.ts';
+import { deviceIncidents } from './incident-list.ts';
 import { card, document, facts, type PageFrame, part, table, titleHtml } from './page-parts.ts';
 
 export interface DevicePageDependencies {
@@ -51,7 +51,7 @@ export function devicePage(parts: DevicePageDependencies, frame: PageFrame): str
 <div class="two" id="record"><div class="stack">${part('timeline', card('Verdict', timeline({ device: row, events, watched, readTimes: history?.times ?? [], nowMs })))}${part(
     'events',
     card('Events', eventList(events, nowMs)),
-  )}${part('incidents', incidents.length === 0 ? undefined : card('Incidents', incidentTable(incidents, board, nowMs), repeats(incidents)))}</div>
+  )}${part('incidents', incidents.length === 0 ? undefined : card('Incidents', deviceIncidents({ incidents, events: events.toReversed(), snapshot: { devices: [state] }, board, nowMs }), repeats(incidents)))}</div>
 <div class="stack">${part('holders', card('Held by', holders(row, state)))}${part('parts', partsOf(row, board))}
 <details class="card"><summary>Facts and other names</summary>${facts(identity(state))}</details>
 <details class="card"><summary>All readings <span class="soft">${list.length}</span></summary>${part('readings', readings(list))}</details></div></div>`;

@@ -164,7 +164,10 @@ export function createPages(sources: PageSources): Router {
   );
   router.get(
     '/incidents',
-    page(() => incidentsPage(sources.incidents?.list() ?? [], frame())),
+    page(() => {
+      const [incidents, events, snapshot] = [sources.incidents?.list() ?? [], sources.events?.(0) ?? [], sources.snapshot()];
+      return incidentsPage({ incidents, events, snapshot, board: sources.board.current(), nowMs: sources.now() }, frame());
+    }),
   );
   const { usage } = sources;
   if (usage !== undefined)

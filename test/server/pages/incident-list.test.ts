@@ -1,0 +1,87 @@
+import { expect, it } from 'vitest';
+import { boardOf } from '../../../src/board/board.ts';
+import type { ListedIncident } from '../../../src/incidents/store.ts';
+import type { HealthEvent } from '../../../src/model/events.ts';
+import type { Verdict } from '../../../src/model/health.ts';
+import { deviceIncidents, incidentsPage } from '../../../src/server/pages/incident-list.ts';
+import { snapshot as sample, state, TAKEN_AT_MS } from '../../metrics/sample.ts';
+import { allocation, device, podResources } from '../../support/snapshots.ts';
+
+const nowMs = TAKEN_AT_MS;
+const agoMs = (minutes: number): number => nowMs - minutes * 60_000;
+const sick: Verdict = {
+  state: 'unhealthy',
+  sinceMs: agoMs(5),
+  conditions: [
+    {
+      ...{ type: 'GpuLost', class: 'latched', severity: 'fatal', reason: 'Gone', message: 'gone' },
+      ...{ remedy: 'reboot', sinceMs: agoMs(5) },
+    },
+  ],
+};
+const devices = [
+  state(device({ id: 'a', model: 'Toy 9' }), { verdict: sick, holders: [allocation({ deviceId: 'a' })] }),
+  state(device({ id: 'b' }), { verdict: { state: 'healthy', sinceMs: agoMs(20), conditions: [] } }),
+];
+const snapshot = { ...sample, allocations: [], podResources: podResources([], { answeredAtMs: nowMs }), devices };
+const record = (id: string, name: string, minutes: number, more: Partial<ListedIncident> = {}): ListedIncident => ({
+  ...{ id, time: new Date(agoMs(minutes)).toISOString(), device: `toy/${name}`, states: ['healthy', 'unhealthy'] },
+  ...{ conditions: ['GpuLost'], holders: ['ml/train-0/main', 'training/gone/x'] },
+  ...more,
+});
+const healthy = (name: string, minutes: number): HealthEvent => ({
+  ...{ id: 1, timeMs: agoMs(minutes), device: `toy/${name}`, family: 'toy', transition: 'state', from: 'unhealthy', to: 'healthy' },
+  ...{ reason: 'Recovered', message: 'well', remedy: 'none', holders: [] },
+});
+const of = (incidents: readonly ListedIncident[], events: readonly HealthEvent[] = []) => ({
+  ...{ incidents, events, snapshot, board: boardOf(snapshot, { nowMs, incidents }), nowMs },
+});
+/** Texts of the cells of each row. */
+const rowsOf = (markup: string): readonly (readonly string[])[] =>
+  markup
+    .split('<tr>')
+    .slice(1)
+    .filter((row) => !row.includes('scope="col"'))
+    .map((row) => [...row.matchAll(/<t[hd][^>]*>(.*?)<\/t[hd]>/g)].map(([, cell = '']) => cell.replace(/<[^>]*>/g, '')));
+const page = (incidents: readonly ListedIncident[], events: readonly HealthEvent[] = []): string => {
+  const parts = of(incidents, events);
+  const frame = { version: '1', node: 'node-7', telemetryPath: '/metrics', hasApi: true, isLive: true, pathOf: () => undefined };
+  return incidentsPage(parts, { ...frame, board: parts.board, nowMs });
+};
+const HIT = 'ml/train-0, training/gone';
+
+it('tells how long each lasted, when it ended, how its device is now and what to do; those that last come first', () => {
+  const [c, olderB, b, a] = [
+    record('1', 'c', 60, { states: ['healthy', 'degraded'], holders: [] }),
+    record('2', 'b', 50),
+    record('3', 'b', 30),
+    record('4', 'a', 45),
+  ];
+  const markup = page([b, a, olderB, c], [healthy('b', 40)]);
+  expect(rowsOf(markup).filter(({ length }) => length === 8)).toEqual([
+    ['11:15:00', 'a Toy 9', 'GpuLost', HIT, 'open for 45 min', '', 'Unhealthy', 'Drain and reboot the node.'],
+    ['11:30:00', 'b', 'GpuLost again, 1 earlier', HIT, '10 min', '11:40:00', 'Healthy', 'nothing, it ended'],
+    ['11:10:00', 'b', 'GpuLost', HIT, '10 min', '11:20:00', 'Healthy', 'nothing, it ended'],
+    ['11:00:00', 'c', 'GpuLost', 'no container', 'not known', 'not known', 'not listed', 'not known'],
+  ]);
+  expect(markup).toContain('1 open, 3 earlier');
+  expect(markup, 'a pod that holds a device here has a page').toContain('<a href="/pods/ml/train-0">');
+  expect(markup, 'one that has ended has none').not.toContain('/pods/training/gone');
+  expect(rowsOf(markup)).toContainEqual(['b', '2', '2', '1', '0', '11:30:00']);
+});
+
+it('leads from a record to the next one where the device got no better, on the page of the device too', () => {
+  const worse = record('2', 'a', 5, { states: ['degraded', 'unhealthy'] });
+  const parts = of([worse, record('1', 'a', 45, { states: ['healthy', 'degraded'] })]);
+  const { text } = deviceIncidents(parts);
+  expect(rowsOf(text).map((cells) => cells.slice(3))).toEqual([
+    ['open for 5 min', ''],
+    ['40 min', 'went on 11:55:00'],
+  ]);
+  expect(text).toContain('<a href="/incidents/2">went on</a>');
+});
+
+it('counts records that a later version wrote, and shows nothing else of them', () => {
+  const markup = page([{ id: '20300101-000000-x', time: '', device: '', states: [], conditions: [], holders: [], newerVersion: 2 }]);
+  expect(markup).toContain('A later version of the agent wrote 1 more.');
+});
