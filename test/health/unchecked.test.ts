@@ -25,6 +25,16 @@ describe('a fatal condition that no read could judge so far', () => {
     expect(one.read(30, unknown('Ras', 'umc')).unchecked, 'it was judged before').toBeUndefined();
   });
 
+  it('is saved soon once a read judged it, so that a kill does not make it unchecked again', () => {
+    const one = new OneDevice(policy);
+    one.read(0, unknown('Ras', 'umc'));
+    one.engine.state();
+    one.read(10, unknown('Ras', 'umc'));
+    expect(one.engine.hasNews()).toBe(false);
+    one.read(20, gone('Ras', 'umc'));
+    expect(one.engine.hasNews()).toBe(true);
+  });
+
   it('is taken off by a read that denies it for all parts, or finds it', () => {
     for (const finding of [gone('Ras'), found('Ras', { instance: 'umc' })]) {
       const one = new OneDevice(policy);

@@ -201,7 +201,7 @@ function isNews(before: DeviceMemory | undefined, now: DeviceMemory): boolean {
   const [old, latest] = [before.conditions, now.conditions];
   if (Object.keys(old).length !== Object.keys(latest).length) return true;
   if (Object.entries(latest).some(([key, state]) => state.phase !== 'active' || isOtherPhase(old[key], state))) return true;
-  if (before.probation?.busyMs !== now.probation?.busyMs) return true;
+  if (before.probation?.busyMs !== now.probation?.busyMs || before.unchecked?.length !== now.unchecked?.length) return true;
   if (!isDeepStrictEqual(before.levels, now.levels) || !isDeepStrictEqual(before.user, now.user)) return true;
   for (const key in now.rates) if (before.rates[key]?.value !== now.rates[key]?.value) return true;
   return false;
