@@ -3,6 +3,7 @@ import type { Abilities } from '../terminal/abilities.ts';
 import type { Key } from '../terminal/keys.ts';
 import { Painter } from '../terminal/painter.ts';
 import type { Screen } from '../terminal/screen.ts';
+import { ROOMY_COLUMNS, type Trends } from './columns.ts';
 import type { DeviceDetail } from './detail.ts';
 import { type Frame, frameOf } from './frame.ts';
 import { pressed, type TopState } from './state.ts';
@@ -18,6 +19,7 @@ export class TopApp {
   #frame: Frame | undefined;
   #source: BoardSource | undefined;
   #board: Board | undefined;
+  #trends: Trends | undefined;
   #problem: { readonly text: string; readonly sinceMs: number } | undefined;
   #detail: { readonly key: string; readonly detail: DeviceDetail | undefined } | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -54,9 +56,10 @@ export class TopApp {
 
   async #refresh(source: BoardSource): Promise<void> {
     try {
-      const [{ board, problem }] = await Promise.all([source.board(), this.#readDetail(source)]);
+      const isRoomy = this.#screen.size().columns >= ROOMY_COLUMNS;
+      const [{ problem, ...answer }] = await Promise.all([source.board(isRoomy), this.#readDetail(source)]);
       if (this.#isEnded) return;
-      if (board !== undefined) this.#board = board;
+      if (answer.board !== undefined) [this.#board, this.#trends] = [answer.board, answer.trends];
       this.#problem = problem === undefined ? undefined : { text: problem, sinceMs: this.#problem?.sinceMs ?? Date.now() };
       this.#draw();
       void this.#readOther(source).catch(this.fail);
@@ -112,6 +115,7 @@ export class TopApp {
     this.#frame = frameOf({
       state: this.#state,
       board: this.#board,
+      trends: this.#trends,
       sourceState: {
         source: this.#source?.name ?? 'asks the agent',
         ...(this.#problem === undefined ? {} : { problem: this.#problem.text, problemSinceMs: this.#problem.sinceMs }),
@@ -135,7 +139,7 @@ export class TopApp {
 
 /** One answer of a source: the board, or why there is none now. */
 export type BoardAnswer =
-  | { readonly board: Board; readonly problem?: undefined }
+  | { readonly board: Board; readonly trends?: Trends; readonly problem?: undefined }
   | { readonly board?: undefined; readonly problem: string };
 
 /** Where the screen has its boards from. */
@@ -144,7 +148,8 @@ export interface BoardSource {
   readonly name: string;
   /** Time between two boards. */
   readonly intervalMs: number;
-  board(): Promise<BoardAnswer>;
+  /** `hasTrends`: with the history of each device, where it is known. */
+  board(hasTrends: boolean): Promise<BoardAnswer>;
   /** What the board leaves out of one device; undefined when it is not known. */
   detail(family: string, id: string): Promise<DeviceDetail | undefined>;
   /** Resolves to false when a thread is stuck in the kernel. */

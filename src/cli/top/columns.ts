@@ -11,6 +11,7 @@ import {
   stateOf,
 } from '../../board/device-view.ts';
 import { presentText } from '../../board/row-html.ts';
+import type { Trend } from '../../board/trend.ts';
 import { durationText } from '../../board/units.ts';
 import type { ViewRow } from '../../board/view.ts';
 import { REMEDY_TEXTS, STATE_NAMES } from '../../board/words.ts';
@@ -19,6 +20,7 @@ import type { Line } from '../terminal/frame.ts';
 import { fitLine, span, widthOf } from '../terminal/frame.ts';
 import type { ColumnRoom, Placed } from '../terminal/room.ts';
 import type { Style } from '../terminal/style.ts';
+import { fullOf, shrunk, sparkText } from './spark-text.ts';
 
 /** What a cell needs beside its row. */
 export interface Drawing {
@@ -28,7 +30,18 @@ export interface Drawing {
   readonly text?: 'all' | 'fits';
   /** All facts of the devices and all holders. */
   readonly isWide?: boolean;
+  /** There is room for the age of each state and for a history. */
+  readonly isRoomy?: boolean;
+  /** The last half hour of the first reading of each device, as far as it is known. */
+  readonly trends?: Trends | undefined;
 }
+
+/** Keyed by device. */
+export type Trends = Readonly<Record<string, Trend>>;
+
+/** A list of so many columns is roomy. */
+export const ROOMY_COLUMNS = 120;
+const HISTORY_CELLS = 16;
 
 export interface Column extends ColumnRoom {
   readonly head: string;
@@ -107,11 +120,16 @@ export function columnsOf(rows: readonly ViewRow[], drawing: Drawing): readonly 
   return [
     { head: 'STATE', rank: 0, least: Math.min(stateCells, 11), good: stateCells, most: stateCells, cell: state },
     // A text that is compared with the one before must not change with the time alone.
-    ...(text === 'all' && !isWide ? [] : texts('FOR', 5, 6, 6, ({ row }) => ageText(appearedAt(row), nowMs), 'faint')),
+    ...(text === 'all' && !isWide
+      ? []
+      : texts('FOR', drawing.isRoomy === true ? 4 : 5, 6, 6, ({ row }) => ageText(appearedAt(row), nowMs), 'faint')),
     ...texts('DEVICE', 1, 14, LONGEST_NAME, nameText, 'strong'),
-    ...texts('HELD BY', 3, 14, LONGEST_HOLDER, ({ row }) => useText(row, isWide), 'text'),
+    ...texts('HELD BY', 3, 14, LONGEST_HOLDER, ({ row }) => useText(row, isWide), 'text').map((column) =>
+      text === undefined ? { ...column, cell: ({ row }: ViewRow, width: number) => [span(shortUseText(row, width))] } : column,
+    ),
     ...[0, 1, 2].flatMap((slot) => readingColumn(rows, slot, drawing)),
-    ...texts('CONDITION', 2, 14, LONGEST_CONDITION, ({ row }) => conditionCell(row, text === 'all'), conditionStyle).map((column) => ({
+    ...historyColumn(rows, drawing),
+    ...texts('CONDITION', 2, 14, LONGEST_CONDITION, ({ row }) => conditionCell(row, text), conditionStyle).map((column) => ({
       ...column,
       soon: Math.min(CONDITION_CELLS, column.most),
     })),
@@ -155,17 +173,32 @@ export function useText({ use, holders }: DeviceView, isWhole = false): string {
   return use === 'held by parts' ? `by parts: ${all}` : all;
 }
 
+/** Who holds the device, as far as there is room: the pod says more than its namespace and its container. */
+function shortUseText(device: DeviceView, width: number): string {
+  const { use, holders } = device;
+  const whole = useText(device);
+  const pods = [...new Map(holders.map((one) => [`${one.namespace}/${one.pod}`, one])).values()];
+  const [first] = pods;
+  if (first === undefined || widthOf(whole) <= width) return whole;
+  const more = moreText(pods.slice(1));
+  const names = [`${first.namespace}/${first.pod}${more}`, `${first.pod}${more}`];
+  const texts = use === 'held by parts' ? [...names.map((name) => `by parts: ${name}`), `parts: ${first.pod}${more}`] : names;
+  return texts.find((text) => widthOf(text) <= width) ?? (texts.at(-1) as string);
+}
+
 /** A note about a missing check or about probation needs no action, so it is not amber. */
 const conditionStyle = ({ row }: ViewRow): Style => (conditionsOf(row).length > 0 || row.stale ? 'mild' : 'faint');
 
 const moreText = ({ length }: readonly unknown[]): string => (length === 0 ? '' : ` +${length}`);
 
 /** The worst condition, what qualifies it, and how many others there are; or what else keeps the device from being well. */
-function conditionCell(device: DeviceView, isSteady: boolean): string {
+function conditionCell(device: DeviceView, form: Drawing['text']): string {
   const [first, ...others] = conditionsOf(device);
   if (first !== undefined) {
     const phases = phasesOf(first);
     const name = [nameWithInstance(first), phases.join(', ')].filter((part) => part !== '').join(' ');
+    // The line below the row has the rest.
+    if (form === undefined) return `${name}${moreText(others)}`;
     const advice = REMEDY_TEXTS[remedyOf(device) ?? 'none'];
     return `${name}${moreText(others)}: ${shortMessage(first)}${advice === undefined ? '' : ` · ${advice}`}`;
   }
@@ -173,7 +206,7 @@ function conditionCell(device: DeviceView, isSteady: boolean): string {
   if (device.stale && stateOf(device) !== 'missing') return 'last read too old';
   if (unchecked !== undefined) return `not checked: ${unchecked.join(' ')}`;
   if (probation === undefined) return '';
-  return isSteady ? 'on probation' : probationNote(probation);
+  return form === 'all' ? 'on probation' : probationNote(probation);
 }
 
 function readingColumn(rows: readonly ViewRow[], slot: number, { isUtf8, text: form }: Drawing): Column[] {
@@ -202,6 +235,17 @@ function readingColumn(rows: readonly ViewRow[], slot: number, { isUtf8, text: f
   };
   const least = Math.min(most, isFirst ? FIRST_READING_CELLS : OTHER_READING_CELLS);
   return [{ head, rank: isFirst ? 4 : 5 + slot, least, ...(isFirst ? { soon: most } : {}), good: most, most, cell }];
+}
+
+function historyColumn(rows: readonly ViewRow[], { trends, isRoomy, isUtf8 }: Drawing): Column[] {
+  if (trends === undefined || isRoomy !== true || !isUtf8 || rows.every(({ row }) => trends[row.key] === undefined)) return [];
+  const cell = ({ row }: ViewRow): Line => {
+    const [trend, reading] = [trends[row.key], row.shown[0]];
+    return trend === undefined || reading === undefined
+      ? []
+      : [span(sparkText(shrunk(trend, HISTORY_CELLS), fullOf(reading), HISTORY_CELLS), 'bar')];
+  };
+  return [{ head: 'HISTORY', rank: 4, least: HISTORY_CELLS, good: HISTORY_CELLS, most: HISTORY_CELLS, cell }];
 }
 
 /** The line of one row, or of the heads. */

@@ -53,10 +53,17 @@ export function detailOf(device: unknown, events: unknown, key: string, trends?:
   return { facts, readings, events: own.slice(-MOST_EVENTS).toReversed().map(eventOf), trends: trendsIn(trends) };
 }
 
+const isTrend = (trend: unknown): trend is Trend =>
+  Array.isArray(trend) && trend.every((value) => value === null || typeof value === 'number');
+
+/** Trends of all devices in the form of the API. */
+export function deviceTrendsIn(answer: unknown): Readonly<Record<string, Trend>> {
+  const listed = isObject(answer) && isObject(answer.trends) ? Object.entries(answer.trends) : [];
+  return Object.fromEntries(listed.flatMap(([key, trend]) => (isTrend(trend) ? [[key, trend] as const] : [])));
+}
+
 function trendsIn(answer: unknown): ReadonlyMap<string, Trend> {
   const listed = isObject(answer) && Array.isArray(answer.trends) ? answer.trends.filter(isObject) : [];
-  const isTrend = (trend: unknown): trend is Trend =>
-    Array.isArray(trend) && trend.every((value) => value === null || typeof value === 'number');
   return new Map(listed.flatMap(({ label, trend }) => (typeof label === 'string' && isTrend(trend) ? [[label, trend] as const] : [])));
 }
 

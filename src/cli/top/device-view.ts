@@ -1,13 +1,5 @@
 import { conditionText, healthNotes } from '../../board/condition-text.ts';
-import {
-  appearanceOf,
-  appearedAt,
-  type ConditionView,
-  conditionsOf,
-  type DeviceView,
-  modelText,
-  type ShownValue,
-} from '../../board/device-view.ts';
+import { appearanceOf, appearedAt, type ConditionView, conditionsOf, type DeviceView, modelText } from '../../board/device-view.ts';
 import { TREND_POINTS } from '../../board/trend.ts';
 import { durationText } from '../../board/units.ts';
 import { STATE_NAMES } from '../../board/words.ts';
@@ -15,7 +7,7 @@ import { type Line, span, widthOf, wrapText } from '../terminal/frame.ts';
 import type { Style } from '../terminal/style.ts';
 import { barText, type Drawing, STATE_STYLES, useText } from './columns.ts';
 import type { DeviceDetail, Fact } from './detail.ts';
-import { sparkText } from './spark-text.ts';
+import { fullOf, sparkText } from './spark-text.ts';
 
 const BAR_CELLS = 12;
 const LEAST_SPARK = 8;
@@ -88,9 +80,6 @@ function barLines(
     ];
   });
 }
-
-/** The limit of a reading, in the unit of its value. */
-const fullOf = ({ value, ratio }: ShownValue): number | undefined => (value === undefined || !ratio ? undefined : value / ratio);
 
 function factLines(facts: readonly Fact[], columns: number): readonly Line[] {
   const width = Math.min(

@@ -1,23 +1,23 @@
 import type { Board } from '../../board/board.ts';
 import type { DeviceView } from '../../board/device-view.ts';
-import { STATE_ORDER } from '../../board/order.ts';
-import { findingsOf, sentenceOf } from '../../board/summary.ts';
-import { clockText, durationText } from '../../board/units.ts';
+import { findingsOf } from '../../board/summary.ts';
 import type { ViewGroup } from '../../board/view.ts';
-import { STATE_NAMES } from '../../board/words.ts';
-import { fitLine, type Line, type Size, type Span, span, widthOf } from '../terminal/frame.ts';
+import { fitLine, type Line, type Size, span, widthOf } from '../terminal/frame.ts';
 import { placed } from '../terminal/room.ts';
 import type { Style } from '../terminal/style.ts';
-import { columnsOf, type Drawing, rowLine, STATE_STYLES } from './columns.ts';
+import { columnsOf, type Drawing, ROOMY_COLUMNS, rowLine, type Trends } from './columns.ts';
 import type { DeviceDetail } from './detail.ts';
 import { deviceLines } from './device-view.ts';
-import { type Item, itemsOf } from './items.ts';
+import { headerLines, type SourceState } from './header.ts';
+import { type Item, itemsOf, withReasons } from './items.ts';
 import { type Shown, settled, type TopState } from './state.ts';
 
 /** All that a frame shows. */
 export interface Picture {
   readonly state: TopState;
   readonly board: Board | undefined;
+  /** The last half hour of each device, where it is known. */
+  readonly trends?: Trends | undefined;
   readonly sourceState: SourceState;
   /** The chosen device, and what is known of it. */
   readonly detail: { readonly key: string; readonly detail: DeviceDetail | undefined } | undefined;
@@ -52,23 +52,24 @@ export function frameOf(picture: Picture): Frame {
   };
 }
 
-function listFrame({ state, board, detail, size, isUtf8 }: Picture, header: readonly Line[]): Frame {
-  const items: readonly Item[] = board === undefined ? [] : itemsOf(board, state);
+function listFrame({ state, board, trends, detail, size, isUtf8 }: Picture, header: readonly Line[]): Frame {
+  const isBeside = size.columns >= WIDE_COLUMNS && size.rows >= TALL_ROWS;
+  const left = isBeside ? Math.floor(size.columns * LIST_SHARE) : size.columns;
+  const items: readonly Item[] = board === undefined ? [] : withReasons(itemsOf(board, state), left - MARK.length);
+  const isRoomy = left >= ROOMY_COLUMNS;
   const room = Math.max(1, size.rows - header.length - 2);
   const moved = settled(state, items, room);
   const chosen = items[moved.at]?.row?.row;
   if (board === undefined || chosen === undefined || size.rows < TALL_ROWS) {
-    const list = board === undefined ? [] : listLines(moved, items, size, room, { nowMs: Date.parse(board.now), isUtf8 });
+    const list = board === undefined ? [] : listLines(moved, items, size, room, { nowMs: Date.parse(board.now), isUtf8, isRoomy, trends });
     return {
       lines: withFooter([...header, ...list], footerLine(moved, items, room), size),
       state: moved,
       shown: { items, room, length: 0 },
     };
   }
-  const drawing = { nowMs: Date.parse(board.now), isUtf8 };
+  const drawing = { nowMs: Date.parse(board.now), isUtf8, isRoomy, trends };
   const own = detail?.key === chosen.key ? detail.detail : undefined;
-  const isBeside = size.columns >= WIDE_COLUMNS;
-  const left = isBeside ? Math.floor(size.columns * LIST_SHARE) : size.columns;
   const list = listLines(moved, items, { ...size, columns: left }, room, drawing);
   const lines = isBeside
     ? besideLines(list, left, chosenLines(chosen, board, own, size.columns - left - SEPARATOR.length, drawing), room + 1)
@@ -173,7 +174,8 @@ function listLines(state: TopState, items: readonly Item[], size: Size, room: nu
   });
   return [titled, ...lines];
 
-  function itemLine({ row, title, note }: Item): Line {
+  function itemLine({ row, title, note, why }: Item): Line {
+    if (why !== undefined) return [span(why, 'mild')];
     if (row !== undefined) return rowLine(places, gap, (column, width) => column.cell(row, width));
     return title === undefined ? [span(note ?? '', 'mild')] : [span(title, 'strong')];
   }
@@ -182,11 +184,14 @@ function listLines(state: TopState, items: readonly Item[], size: Size, room: nu
 /** The last line: the filter while it is typed, otherwise how the list is made and the keys. */
 function footerLine({ isTyping, filter, group, sort, at }: TopState, items: readonly Item[], room: number): Line {
   if (isTyping) return [span('filter: ', 'strong'), span(`${filter}_`), span('  Enter keeps it, Escape drops it', 'faint')];
-  const more = items.length > room ? `${at + 1}/${items.length}  ` : '';
+  const own = (list: readonly Item[]): number => list.filter(({ why }) => why === undefined).length;
+  const more = items.length > room ? `${own(items.slice(0, at + 1))}/${own(items)}  ` : '';
   const filtered = filter === '' ? [] : [span(`filter: ${filter}  `, 'mild')];
   return [
     span(more, 'faint'),
     ...filtered,
+    span('Enter', 'strong'),
+    span(' device  '),
     span('?', 'strong'),
     span(' keys  '),
     span('q', 'strong'),
@@ -198,86 +203,6 @@ function footerLine({ isTyping, filter, group, sort, at }: TopState, items: read
       ['t', 'tree'],
       ['p', 'pods'],
       ['n', 'placement'],
-      ['Enter', 'device'],
     ].flatMap(([key = '', what = '']) => [span(key, 'strong'), span(` ${what}  `, 'faint')]),
   ];
 }
-
-/** What the header says beside the board. */
-interface SourceState {
-  readonly source: string;
-  /** Why there is no newer board. */
-  readonly problem?: string;
-  /** Time since which it is so, by the clock of this command. */
-  readonly problemSinceMs?: number;
-}
-
-/** A low terminal shows only the counts, and what is wrong. */
-const LOW_ROWS = 10;
-const COMMAND_ROWS = 20;
-
-function headerLines(board: Board | undefined, sourceState: SourceState, { rows }: Size): readonly Line[] {
-  const { source, problem, problemSinceMs } = sourceState;
-  const trouble: Line[] =
-    problem === undefined
-      ? []
-      : [
-          [
-            span(
-              `! ${problem}${problemSinceMs === undefined ? '' : ` since ${clockText(problemSinceMs, problemSinceMs)}`}${
-                board === undefined ? '' : '; this is the last board'
-              }.`,
-              'bad',
-            ),
-          ],
-        ];
-  if (board === undefined) {
-    const waits: Line[] = problem === undefined ? [[span('Reading the devices …', 'faint')]] : [];
-    return [[span('device-agent', 'strong'), span(`  ${source}`, 'faint')], ...trouble, ...waits];
-  }
-  if (rows < LOW_ROWS) return [...trouble, countLine(board)];
-  const { node } = board;
-  const [takenAtMs, nowMs] = [Date.parse(board.takenAt), Date.parse(board.now)];
-  const title: Line = [
-    span('device-agent', 'strong'),
-    ...(node === undefined ? [] : [span(`  node ${node}`)]),
-    span(`  ${clockText(takenAtMs, nowMs)}, ${durationText(nowMs - takenAtMs)} ago`),
-    span(`  ${source}`, 'faint'),
-  ];
-  const findings = findingsOf(board);
-  const [first] = findings;
-  const sentence: Line = [span(sentenceOf(board, findings), first === undefined ? 'good' : STATE_STYLES[first.appearance])];
-  const command: Line[] =
-    first?.command === undefined || rows < COMMAND_ROWS ? [] : [[span('run: ', 'faint'), span(first.command, 'strong')]];
-  return [title, ...trouble, sentence, ...command, countLine(board), stateLine(board)];
-}
-
-/** How many devices are in each state, the worst first, and how many are held. */
-function countLine({ counts }: Board): Line {
-  const states = STATE_ORDER.flatMap((state): Span[] => {
-    const count = (counts.states[state] ?? 0) - (state === 'healthy' ? counts.pending : 0);
-    return count === 0 ? [] : [span(`${count} ${STATE_NAMES[state].toLowerCase()}`, STATE_STYLES[state])];
-  });
-  const pending = counts.pending === 0 ? [] : [span(`${counts.pending} pending`, 'mild')];
-  const held = [span(`${counts.held} held`), ...(counts.heldByParts === 0 ? [] : [span(`${counts.heldByParts} held by parts`)])];
-  return [span(`${counts.devices} ${counts.devices === 1 ? 'device' : 'devices'}: `), ...joined([...states, ...pending, ...held])];
-}
-
-/** What the agent reads from. What is wrong comes first, because a narrow terminal cuts the line. */
-function stateLine({ kubelet, families, problems, unresolved }: Board): Line {
-  const isGood = kubelet.state === 'answers';
-  const working = families.filter(({ devices, state }) => devices > 0 && state === 'works').map(({ family }) => family);
-  const kept = kubelet.kept === 0 ? '' : `, ${kubelet.kept} allocations kept`;
-  const parts = [
-    span(`kubelet ${kubelet.state}${kept}`, isGood ? 'text' : 'bad'),
-    ...families
-      .filter(({ state }) => state !== 'works')
-      .map(({ family, state }) => span(`${family} ${state}`, state === 'starts' ? 'faint' : 'bad')),
-    ...(problems.length === 0 ? [] : [span(`${problems.length} ${problems.length === 1 ? 'problem' : 'problems'}`, 'mild')]),
-    ...(unresolved.length === 0 ? [] : [span(`${unresolved.length} without a device`, 'mild')]),
-    ...(working.length === 0 ? [] : [span(`${working.join(', ')} ${working.length === 1 ? 'works' : 'work'}`)]),
-  ];
-  return joined(parts);
-}
-
-const joined = (parts: readonly Span[]): Line => parts.flatMap((part, at) => (at === 0 ? [part] : [span(' · ', 'faint'), part]));

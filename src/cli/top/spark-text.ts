@@ -1,3 +1,4 @@
+import type { ShownValue } from '../../board/device-view.ts';
 import { highest } from '../../board/spark.ts';
 import type { Trend } from '../../board/trend.ts';
 
@@ -14,4 +15,19 @@ export function sparkText(trend: Trend, full: number | undefined, cells: number)
     return LEVELS[Math.min(LEVELS.length - 1, Math.floor(share * LEVELS.length))] as string;
   };
   return last.map(sign).join('').padStart(cells);
+}
+
+/** The limit of a reading, in the unit of its value. A share of 0 still is one of 1. */
+export function fullOf({ value, ratio, text }: ShownValue): number | undefined {
+  if (value !== undefined && ratio) return value / ratio;
+  return ratio === 0 && text.endsWith(' %') ? 1 : undefined;
+}
+
+/** The whole trend in `cells` values, each the mean of what was read in its time. */
+export function shrunk(trend: Trend, cells: number): Trend {
+  return Array.from({ length: cells }, (_none, cell) => {
+    const [from, until] = [cell, cell + 1].map((at) => Math.round((at * trend.length) / cells));
+    const read = trend.slice(from, until).filter((value) => value !== null);
+    return read.length === 0 ? null : read.reduce((sum, value) => sum + value, 0) / read.length;
+  });
 }

@@ -66,7 +66,7 @@ function typed(state: TopState, key: Key): TopState {
 
 function onBoard(state: TopState, key: Key, { items, room }: Shown): TopState {
   const to = (at: number): TopState => {
-    const place = Math.max(0, Math.min(at, items.length - 1));
+    const place = placeNear(items, Math.max(0, Math.min(at, items.length - 1)), at === state.at + 1);
     return { ...state, at: place, chosen: items[place]?.id };
   };
   switch (key) {
@@ -105,6 +105,13 @@ function onBoard(state: TopState, key: Key, { items, room }: Shown): TopState {
     default:
       return state;
   }
+}
+
+/** The line itself, or the device that it tells of; on the way down, what follows. */
+function placeNear(items: readonly Item[], at: number, isDown: boolean): number {
+  const isOwn = ({ why }: Item): boolean => why === undefined;
+  const below = isDown ? items.findIndex((item, place) => place >= at && isOwn(item)) : -1;
+  return below >= 0 ? below : Math.max(0, items.slice(0, at + 1).findLastIndex(isOwn));
 }
 
 function opened(state: TopState, item: Item | undefined): TopState {
@@ -151,7 +158,8 @@ export function settled(state: TopState, items: readonly Item[], room: number): 
     0,
     items.findIndex(({ row }) => row !== undefined),
   );
-  const at = found >= 0 ? found : state.chosen === undefined ? firstRow : Math.max(0, Math.min(state.at, items.length - 1));
+  const left = placeNear(items, Math.max(0, Math.min(state.at, items.length - 1)), false);
+  const at = found >= 0 ? found : state.chosen === undefined ? firstRow : left;
   const most = Math.max(0, items.length - room);
   // The title above the first row comes with it.
   const above = at <= firstRow ? 0 : at;

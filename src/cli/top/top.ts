@@ -8,7 +8,7 @@ import { abilitiesOf } from '../terminal/abilities.ts';
 import { openScreen } from '../terminal/screen.ts';
 import type { BoardAnswer, BoardSource } from './app.ts';
 import { TopApp } from './app.ts';
-import { detailOf } from './detail.ts';
+import { detailOf, deviceTrendsIn } from './detail.ts';
 import { GROUPS } from './items.ts';
 import { FIRST_STATE, type TopState } from './state.ts';
 
@@ -82,7 +82,11 @@ function agentSource(name: string, asking: Ask): BoardSource {
   return {
     name,
     intervalMs: INTERVAL_MS,
-    board: async () => boardOf(await ask(BOARD_PATH)),
+    async board(hasTrends) {
+      const [asked, trends] = await Promise.all([ask(BOARD_PATH), hasTrends ? ask('/api/v1/devices/trends') : undefined]);
+      const answer = boardOf(asked);
+      return answer.board === undefined || trends === undefined ? answer : { ...answer, trends: deviceTrendsIn(trends.answer?.body) };
+    },
     async detail(family, id) {
       const path = `/api/v1/devices/${encodeURIComponent(family)}/${encodeURIComponent(id)}`;
       const [device, events, trends] = await Promise.all([ask(path), ask('/api/v1/events'), ask(`${path}/trends`)]);

@@ -20,6 +20,7 @@ export class FakeAgent {
   #answer(url: string): unknown {
     if (url === '/api/v1/devices?readings=shown') return this.board;
     if (url === '/api/v1/events') return EVENTS;
+    if (url === '/api/v1/devices/trends') return { trends: { 'infiniband/mlx5_0': TRENDS[0]?.trend } };
     if (url.endsWith('/trends')) return { trends: TRENDS };
     const [, , , , family, id] = url.split('/').map(decodeURIComponent);
     const state = fixedSnapshot().devices.find(({ device }) => device.family === family && device.id === id);

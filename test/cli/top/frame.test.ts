@@ -1,12 +1,14 @@
 import { describe, expect, it } from 'vitest';
+import { sentenceOf } from '../../../src/board/summary.ts';
 import type { Trend } from '../../../src/board/trend.ts';
 import { filtersOf } from '../../../src/board/view.ts';
+import { REMEDY_TEXTS } from '../../../src/board/words.ts';
 import { widthOf } from '../../../src/cli/terminal/frame.ts';
 import { clean } from '../../../src/cli/terminal/painter.ts';
 import { detailOf } from '../../../src/cli/top/detail.ts';
 import { frameOf, type Picture } from '../../../src/cli/top/frame.ts';
 import { ratesBetween } from '../../../src/cli/top/own-source.ts';
-import { sparkText } from '../../../src/cli/top/spark-text.ts';
+import { shrunk, sparkText } from '../../../src/cli/top/spark-text.ts';
 import { FIRST_STATE, pressed, type TopState } from '../../../src/cli/top/state.ts';
 import { Readings } from '../../../src/model/readings.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
@@ -62,7 +64,8 @@ describe('frames', () => {
       const lines = textOf(picture(FIRST_STATE, columns, 40));
       const head = lines.findIndex((line) => line.includes('STATE'));
       const at = lines[head]?.indexOf('DEVICE') ?? -1;
-      for (const line of lines.slice(head + 1, head + 11)) expect(line.slice(at - 1, at + 3)).toMatch(/^ (?:GPU|mlx|└ |001)/);
+      const rows = lines.slice(head + 1, head + 16).filter((line) => !line.startsWith('      '));
+      for (const line of rows.slice(0, 8)) expect(line.slice(at - 1, at + 3)).toMatch(/^ (?:GPU|mlx|└ |001)/);
     }
   });
 
@@ -103,6 +106,58 @@ describe('frames', () => {
   it('say that a device is gone', () => {
     const device = { key: 'nvidia/none', family: 'nvidia', id: 'none' };
     expect(textOf(picture({ ...FIRST_STATE, screen: 'device', device }, 80, 24)).join('\n')).toContain('nvidia/none is no longer listed.');
+  });
+});
+
+describe('the list', () => {
+  it('begins with the sentence, whole where it needs several lines, and has node and time where there is room', () => {
+    for (const columns of [50, 80, 120, 200]) {
+      const lines = textOf(picture(FIRST_STATE, columns, 40));
+      expect(
+        lines
+          .slice(0, 3)
+          .map((line) => line.trim())
+          .join(' '),
+      ).toContain(sentenceOf(board));
+      expect(lines.slice(0, 6).filter((line) => line.includes('node-7 · '))).toHaveLength(1);
+    }
+  });
+
+  it('says below each faulty device what it has and what to do, and never cuts what to do', () => {
+    for (const columns of [40, 80, 120]) {
+      const frame = frameOf(picture(FIRST_STATE, columns, 400));
+      const told = frame.shown.items.flatMap(({ why }) => why ?? []);
+      expect(told.every((line) => widthOf(line) <= columns)).toBe(true);
+      const text = told.map((line) => line.trim()).join(' ');
+      for (const { health, missingSince } of board.devices) {
+        const [lead] = health.conditions;
+        if (lead === undefined || missingSince !== undefined || lead.ofWhole !== undefined || lead.severity === 'info') continue;
+        expect(text).toContain(lead.type);
+        expect(text).toContain(REMEDY_TEXTS[lead.remedy] ?? '');
+      }
+    }
+  });
+
+  it('is walked device by device', () => {
+    let frame = frameOf(picture(FIRST_STATE, 80, 24));
+    const seen: (string | undefined)[] = [];
+    for (const key of [...Array(board.devices.length).fill('down'), ...Array(board.devices.length).fill('up')]) {
+      frame = frameOf(picture(pressed(frame.state, key, frame.shown) as TopState, 80, 24));
+      expect(frame.shown.items[frame.state.at]?.why).toBeUndefined();
+      seen.push(frame.shown.items[frame.state.at]?.row?.row.key);
+    }
+    expect(new Set(seen).size).toBeGreaterThanOrEqual(board.devices.length);
+    expect(frame.state.at, 'back at the first line').toBe(0);
+  });
+
+  it('has ages and histories where there is room, and no history where none is known', () => {
+    const trends = Object.fromEntries(board.devices.map(({ key }) => [key, [null, 1, 2]]));
+    const headOf = (columns: number, more: Partial<Picture> = {}): string =>
+      textOf({ ...picture(FIRST_STATE, columns, 24), ...more }).find((line) => line.includes('DEVICE')) ?? '';
+    expect(headOf(120, { trends })).toMatch(/STATE +FOR +DEVICE +HELD BY +READINGS +HISTORY +CONDITION/);
+    expect(headOf(80, { trends })).not.toMatch(/FOR|HISTORY/);
+    expect(headOf(120)).not.toContain('HISTORY');
+    expect(headOf(120, { trends, isUtf8: false }), 'ASCII has no signs for it').not.toContain('HISTORY');
   });
 });
 
@@ -170,6 +225,11 @@ describe('detail of a device', () => {
 });
 
 describe('a history in cells', () => {
+  it('is the mean of what was read in the time of each cell', () => {
+    expect(shrunk([1, 3, null, 4, null, null, 8, 8], 4)).toEqual([2, 4, null, 8]);
+    expect(shrunk([], 2)).toEqual([null, null]);
+  });
+
   it.each<[string, Trend, number | undefined, number, string]>([
     ['ends at the present, and has gaps', [0, null, 50, 100], 100, 6, '  ▁ ▅█'],
     ['has the highest value as its height without a limit', [1, 2, 4], undefined, 3, '▃▅█'],
