@@ -22,7 +22,7 @@ body { margin: 0; background: var(--back); color: var(--ink); font: var(--text)/
 h1, h2, h3, p, ul, dl, dd, figure, table { margin: 0; padding: 0; }
 ul { list-style: none; }
 a { color: var(--link); text-decoration: none; }
-a:hover, p a, li a, dd a, td a, tbody th a, footer a { text-decoration: underline; text-underline-offset: .18em; text-decoration-thickness: 1px; }
+a:hover, p a, pre a, li a, dd a, td a, tbody th a, footer a { text-decoration: underline; text-underline-offset: .18em; text-decoration-thickness: 1px; }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; border-radius: 3px; }
 code, .mono, .pci { font-family: var(--mono); font-size: .94em; }
 small { font-size: var(--small); }
@@ -191,6 +191,7 @@ summary { padding: .55rem .75rem; cursor: pointer; font-weight: 650; } details >
   .fold th, .fold td, #devices.fold td { display: block; height: auto; padding: 0; border: 0; text-align: left; white-space: normal; overflow-wrap: anywhere; }
   #devices.fold tr:not(.why, .group) { display: grid; grid-template-columns: 8.6rem minmax(0, 1fr) minmax(0, 1fr); align-items: center; min-height: 40px; gap: 0 .5rem; } #devices.fold .opt, .pci, .ns { display: none; }
   #devices.fold tr.why { display: block; padding-top: 0; border: 0; } #devices.fold .part th { padding-left: 1.1rem; }
+  .text.fold :is(th, td) a { display: inline-block; padding: .2rem 0; }
   .fold tr.bad { box-shadow: inset 4px 0 var(--bad-solid); } .fold tr.warn { box-shadow: inset 4px 0 var(--warn-solid); } .fold tr:is(.bad, .warn) > :first-child { box-shadow: none; }
   .fold td[data-label]::before { content: attr(data-label) " "; font-size: var(--small); color: var(--soft); }
 }
