@@ -10,13 +10,14 @@ for (const { name, family, test = `test/probes/${family}/oracle.test.ts` } of mu
   (one) => names.length === 0 || names.includes(one.name),
 )) {
   const env = { ...process.env, ORACLE_MUTANT: name, ORACLE_HISTORIES: histories };
-  const { stdout, stderr } = spawnSync('npx', ['vitest', 'run', '--bail=1', '--retry=0', test], {
+  const { status, stdout, stderr } = spawnSync('npx', ['vitest', 'run', '--bail=1', '--retry=0', test], {
     env,
     encoding: 'utf8',
   });
   const text = stripVTControlCharacters(stdout + stderr);
   if (family === undefined) {
-    const [found] = /AssertionError: [^\n]*/.exec(text) ?? [];
+    // A mistake can also end in an error of the code that meets it.
+    const [found] = (status === 0 ? null : /\w*Error: [^\n]*/.exec(text.slice(text.indexOf('Failed Tests')))) ?? [];
     if (found === undefined) missed += 1;
     console.log(`${name}: ${found ?? `NOT FOUND by ${test}`}`);
     continue;
