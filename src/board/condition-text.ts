@@ -1,6 +1,7 @@
 import { conditionName, phasesOf } from '../model/condition-text.ts';
+import { durationText } from '../model/duration.ts';
 import { type ConditionView, type DeviceView, type HealthView, remedyOf } from './device-view.ts';
-import { clockText, durationText } from './units.ts';
+import { clockText } from './units.ts';
 import { REMEDY_TEXTS } from './words.ts';
 
 /** A condition as the page of a device, `top`, `health` and `explain` tell it: all of them use these words. */

@@ -1,9 +1,10 @@
 import { phasesOf } from '../model/condition-text.ts';
+import { durationText } from '../model/duration.ts';
 import { conditionText, healthNotes, nameWithInstance, phaseNote, shortMessage } from './condition-text.ts';
 import { type Appearance, appearanceOf, appearedAt, type ConditionView, conditionsOf, type DeviceView, remedyOf } from './device-view.ts';
 import { type Html, html } from './html.ts';
 import { conditionPath } from './paths.ts';
-import { clockText, durationText, timeText } from './units.ts';
+import { clockText, timeText } from './units.ts';
 import { REMEDY_TEXTS, STATE_NAMES } from './words.ts';
 
 /** A state as shape, colour and word. */

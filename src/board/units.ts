@@ -1,3 +1,5 @@
+import { durationText, rounded } from '../model/duration.ts';
+
 /** Formats a value for display, rounded and with the unit at the end of the metric's name. */
 type Write = (value: number) => string;
 
@@ -57,16 +59,6 @@ export function clockText(ms: number, nowMs: number): string {
   return day === timeText(nowMs).split('T')[0] ? clock : `${day} ${clock}`;
 }
 
-/** Formats a duration with two units at most: `3 d 4 h`, `12 min`, `0.4 s`. */
-export function durationText(ms: number): string {
-  const seconds = Math.max(0, ms) / 1_000;
-  if (seconds < 60) return `${rounded(seconds)} s`;
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;
-  const hours = Math.floor(seconds / 3_600);
-  if (hours < 24) return `${hours} h ${Math.floor((seconds % 3_600) / 60)} min`;
-  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
-}
-
 /** Formats a time; returns the plain number when it is not a valid date. */
 function timestampText(seconds: number): string {
   const time = new Date(seconds * 1_000);
@@ -83,12 +75,6 @@ function scaled(value: number, unit: string): string {
   const prefixes = ['', 'k', 'M', 'G', 'T', 'P'];
   const power = value < 1 ? 0 : Math.min(prefixes.length - 1, Math.floor(Math.log10(value) / 3));
   return `${rounded(value / 1_000 ** power)} ${prefixes[power]}${unit}`;
-}
-
-/** Rounds to about three significant digits. */
-function rounded(value: number): string {
-  const magnitude = Math.abs(value);
-  return String(Number(value.toFixed(magnitude >= 100 ? 0 : magnitude >= 10 ? 1 : 2)));
 }
 
 function grouped(value: number | bigint): string {

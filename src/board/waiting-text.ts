@@ -1,5 +1,5 @@
+import { durationText } from '../model/duration.ts';
 import type { ContainerWaiting } from '../model/usage.ts';
-import { durationText } from './units.ts';
 
 /** Whether a container moves on, since when not, and how long its steps were: the rest of a sentence that begins with its name. */
 export function waitingText(one: ContainerWaiting, nowMs: number): string {

@@ -33,3 +33,28 @@ export function formatDuration(duration: Millis): string {
   }
   return text;
 }
+
+/** A duration as people read it, with two units at most: `3 d 4 h`, `12 min`, `0.4 s`. What is left of a smaller unit is not told. */
+export function durationText(ms: number): string {
+  const seconds = Math.max(0, ms) / 1_000;
+  if (seconds < 60) return `${rounded(seconds)} s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;
+  const hours = Math.floor(seconds / 3_600);
+  if (hours < 24) return inUnits(hours, 'h', Math.floor((seconds % 3_600) / 60), 'min');
+  return inUnits(Math.floor(hours / 24), 'd', hours % 24, 'h');
+}
+
+const inUnits = (large: number, unit: string, small: number, smallUnit: string): string =>
+  small === 0 ? `${large} ${unit}` : `${large} ${unit} ${small} ${smallUnit}`;
+
+/** All of a duration in the same units, for a limit that must be exact: `1 min 30 s`. */
+export const exactDurationText = (ms: number): string =>
+  formatDuration(millis(ms))
+    .replace(/(\d+)(ms|[dhms])/g, (_part, amount: string, unit: string) => `${amount} ${unit === 'm' ? 'min' : unit} `)
+    .trimEnd();
+
+/** Rounds to about three significant digits. */
+export function rounded(value: number): string {
+  const magnitude = Math.abs(value);
+  return String(Number(value.toFixed(magnitude >= 100 ? 0 : magnitude >= 10 ? 1 : 2)));
+}

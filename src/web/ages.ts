@@ -1,4 +1,4 @@
-import { durationText } from '../board/units.ts';
+import { durationText } from '../model/duration.ts';
 
 /** Difference of the clocks of server and browser, so that ages hold where a clock is wrong. */
 let offsetMs = 0;

@@ -74,7 +74,7 @@ describe('demo fault', () => {
     expect(began).toMatchObject({ status: 0, stderr: '' });
     expect(began.stdout).toBe(`nonfatal-error on fpga/0010:21:00.0 began. ${demo.url}/devices/fpga/0010:21:00.0\n`);
     await demo.until('the condition', (page) => /^device_health_condition\{device="0010:21:00.0",condition="NonfatalError"/m.test(page));
-    expect((await command('nonfatal-error', '0010:21:00.0')).stdout).toMatch(/already runs since \d+s|began/);
+    expect((await command('nonfatal-error', '0010:21:00.0')).stdout).toMatch(/already runs for \d+ s|began/);
     const listed = JSON.parse((await command('-o', 'json')).stdout) as { demo: object; running: object[] };
     expect(listed.demo).toEqual({ pid: demo.child.pid, address: demo.url });
     expect(listed.running).toEqual([{ family: 'fpga', name: 'nonfatal-error', device: '0010:21:00.0', seconds: expect.any(Number) }]);

@@ -191,7 +191,7 @@ describe('health of a running agent', () => {
         condition: 'PortDown',
         remedy: 'none',
         detail: expect.stringMatching(
-          /^it was withdrawn \d+s after it began; its last message was 'port 1 is down, physical state polling'$/,
+          /^it was withdrawn \d+ s after it began; its last message was 'port 1 is down, physical state polling'$/,
         ),
       },
     ]);

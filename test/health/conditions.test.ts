@@ -204,7 +204,7 @@ describe('one condition', () => {
     one.read(50.4, gone('Down'));
     expect(one.events[2]).toMatchObject({
       transition: 'cleared',
-      message: "it was withdrawn 50s after it began; its last message was 'Down at 42'",
+      message: "it was withdrawn 50 s after it began; its last message was 'Down at 42'",
       remedy: 'none',
     });
   });

@@ -19,7 +19,7 @@ describe('flapping', () => {
     const verdict = spell(one, 200);
     expect(verdict).toMatchObject({
       state: 'unhealthy',
-      conditions: [{ type: 'Flapping', instance: 'Down/1', severity: 'fatal', message: 'Down/1 began 3 times within 3m20s' }],
+      conditions: [{ type: 'Flapping', instance: 'Down/1', severity: 'fatal', message: 'Down/1 began 3 times within 3 min 20 s' }],
     });
     expect(verdict.conditions[0]?.recovering, 'quiet since the last spell ended').toEqual({
       sinceMs: START + 220_000,

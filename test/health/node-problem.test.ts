@@ -50,7 +50,12 @@ describe('the answer for node-problem-detector', () => {
     ['one whose fault ended', [recovering], 1, "test/i unhealthy, Down/1 (Because) recovering: it was 'Down at 42'"],
     ['one degraded', [healthy, degraded], 0, 'test/b degraded, Hot (Because): Hot at 42; remedy: reset'],
     ['one unknown', [healthy, degraded, unknown], 2, 'test/c unknown, Blind (Because): Blind at 42; remedy: reset'],
-    ['one that was degraded and is not read', [stale], 2, 'test/e unknown, DeviceNotRead (Stale): last reading is 1m old; remedy: inspect'],
+    [
+      'one that was degraded and is not read',
+      [stale],
+      2,
+      'test/e unknown, DeviceNotRead (Stale): last reading is 1 min old; remedy: inspect',
+    ],
     [
       'one that was degraded and is gone',
       [lost],

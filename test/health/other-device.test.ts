@@ -35,7 +35,7 @@ describe.each([
     expect(other.read(10, found('Down')).state).toBe('healthy');
     expect(other.story).toEqual(['cleared Xid/79', 'replaced', 'unhealthy>healthy']);
     expect(other.events[0]?.message).toBe(
-      "it was withdrawn 10s after it began, because the name now belongs to another device; its last message was 'Xid at 42'",
+      "it was withdrawn 10 s after it began, because the name now belongs to another device; its last message was 'Xid at 42'",
     );
     expect(types(other.read(39, found('Down'))), 'holds since the other was seen').toEqual([]);
     expect(types(other.read(40, found('Down')))).toEqual(['Down']);

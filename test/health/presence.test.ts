@@ -19,7 +19,7 @@ describe('a device that is not read', () => {
     one.read(10);
     expect(one.nextCheck).toBe(100);
     expect(one.wait(99.999).state).toBe('healthy');
-    expect(one.wait(100)).toMatchObject({ state: 'unknown', conditions: [{ reason: 'Stale', message: 'last reading is 1m30s old' }] });
+    expect(one.wait(100)).toMatchObject({ state: 'unknown', conditions: [{ reason: 'Stale', message: 'last reading is 1 min old' }] });
     expect(one.events.at(-1)).toMatchObject({ from: 'healthy', to: 'unknown', reason: 'Stale' });
   });
 
@@ -135,12 +135,12 @@ describe('a missing device', () => {
       [
         'cleared',
         'DeviceMissing',
-        expect.stringMatching(/^it was withdrawn 1m40s after it began, because the device is no longer listed; /),
+        expect.stringMatching(/^it was withdrawn 1 min after it began, because the device is no longer listed; /),
       ],
       [
         'cleared',
         'Down',
-        "it was withdrawn 1m50s after it began, because the device is no longer listed; its last message was 'Down at 42'",
+        "it was withdrawn 1 min after it began, because the device is no longer listed; its last message was 'Down at 42'",
       ],
     ]);
     expect(one.engine.knownDevices()).toEqual([]);

@@ -275,7 +275,7 @@ describe('a condition judged by growth', () => {
   it('reports the growth of the counter and the limit', () => {
     const one = new OneDevice(policy);
     one.read(0, errors(100));
-    expect(one.read(10, errors(125)).conditions[0]?.message).toBe('errors is 125 (grew by 25 within 1m, limit 10)');
+    expect(one.read(10, errors(125)).conditions[0]?.message).toBe('errors is 125 (grew by 25 within 1 min, limit 10)');
   });
 
   it('ends with the first reading that finds it at the limit again, and not by time alone', () => {

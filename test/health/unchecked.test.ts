@@ -69,7 +69,7 @@ describe('a condition that a person accepts', () => {
     expect(one.engine.accept('test/one', 'Ras', 'tested by the maker')).toEqual(['Ras/umc']);
     expect(one.read(20, unknown('Ras', 'umc'))).toMatchObject({ state: 'healthy', conditions: [], unchecked: ['Ras/umc'] });
     expect(one.story.slice(2)).toEqual(['accepted Ras/umc', 'unhealthy>healthy']);
-    expect(one.events[2]?.message).toContain('tested by the maker; it was withdrawn 20s after it began, because a person accepted it');
+    expect(one.events[2]?.message).toContain('tested by the maker; it was withdrawn 20 s after it began, because a person accepted it');
     expect(one.read(30, found('Ras', { instance: 'umc' })).state).toBe('unhealthy');
   });
 });

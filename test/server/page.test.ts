@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { html } from '../../src/board/html.ts';
-import { durationText, metricTitle, readingText } from '../../src/board/units.ts';
+import { metricTitle, readingText } from '../../src/board/units.ts';
+import { durationText } from '../../src/model/duration.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { snapshot, state } from '../metrics/sample.ts';

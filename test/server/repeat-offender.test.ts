@@ -75,8 +75,8 @@ it('has counts and probation in the API and in the metrics', async () => {
 
 it('says on its page and in the terminal whether it worked, and that nothing tells it', async () => {
   for (const [busyMs, text] of [
-    [3_600_000, 'On probation after Dead: it needs 4 h 0 min of work without a fault; it worked 1 h 0 min so far.'],
-    [undefined, 'On probation after Dead: it needs 4 h 0 min of work without a fault; no read has shown whether it works.'],
+    [3_600_000, 'On probation after Dead: it needs 4 h of work without a fault; it worked 1 h so far.'],
+    [undefined, 'On probation after Dead: it needs 4 h of work without a fault; no read has shown whether it works.'],
   ] as const) {
     const now = returned(busyMs === undefined ? {} : { busyMs });
     expect(await ask(now, '/devices/toy/b')).toContain(text);

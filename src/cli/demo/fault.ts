@@ -1,5 +1,5 @@
 import { UserError } from '../../errors.ts';
-import { formatDuration, millis } from '../../model/duration.ts';
+import { durationText } from '../../model/duration.ts';
 import type { ListedFault } from '../../sim/faults.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { textTable } from '../text-table.ts';
@@ -47,7 +47,7 @@ const placeOf = ({ family, device }: ReportedFault): string => (device === undef
 
 function beganText({ address }: RunningDemo, fault: ReportedFault): string {
   const page = fault.device === undefined || !address.startsWith('http') ? '' : `${address}/devices/${fault.family}/${fault.device}`;
-  const began = fault.seconds === 0 ? 'began' : `already runs since ${formatDuration(millis(fault.seconds * 1_000))}`;
+  const began = fault.seconds === 0 ? 'began' : `already runs for ${durationText(fault.seconds * 1_000)}`;
   return `${fault.name} on ${placeOf(fault)} ${began}.${page === '' ? '' : ` ${page}`}\n`;
 }
 
@@ -70,7 +70,7 @@ function listText(
       ? 'No fault runs.\n'
       : textTable([
           ['RUNS NOW', 'DEVICE', 'FOR'],
-          ...running.map((fault) => [fault.name, placeOf(fault), formatDuration(millis(fault.seconds * 1_000))]),
+          ...running.map((fault) => [fault.name, placeOf(fault), durationText(fault.seconds * 1_000)]),
         ]),
   ];
   return `Faults of the demo ${pid} at ${address}\n\n${parts.join('\n')}`;

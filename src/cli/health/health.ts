@@ -1,10 +1,10 @@
 import { conditionText, healthNotes } from '../../board/condition-text.ts';
 import { conditionsOf, sinceOf, stateOf } from '../../board/device-view.ts';
-import { durationText } from '../../board/units.ts';
 import { nearestHint } from '../../config/nearest.ts';
 import { UserError } from '../../errors.ts';
 import { LINE_BYTES, nodeProblem } from '../../health/journal/node-problem.ts';
 import { defined } from '../../model/defined.ts';
+import { durationText } from '../../model/duration.ts';
 import type { FamilyReading } from '../../model/family-reading.ts';
 import { shortened, visible } from '../../model/one-line.ts';
 import { jsonText, type WholeBoard, type WholeDevice } from '../../server/api/views.ts';

@@ -12,10 +12,10 @@ import {
 } from '../../board/device-view.ts';
 import { presentText } from '../../board/row-html.ts';
 import type { Trend } from '../../board/trend.ts';
-import { durationText } from '../../board/units.ts';
 import type { ViewRow } from '../../board/view.ts';
 import { REMEDY_TEXTS, STATE_NAMES } from '../../board/words.ts';
 import { phasesOf } from '../../model/condition-text.ts';
+import { durationText } from '../../model/duration.ts';
 import type { Line } from '../terminal/frame.ts';
 import { fitLine, span, widthOf } from '../terminal/frame.ts';
 import type { ColumnRoom, Placed } from '../terminal/room.ts';

@@ -1,8 +1,8 @@
 import { conditionText, healthNotes } from '../../board/condition-text.ts';
 import { appearanceOf, appearedAt, type ConditionView, conditionsOf, type DeviceView, modelText } from '../../board/device-view.ts';
 import { TREND_POINTS } from '../../board/trend.ts';
-import { durationText } from '../../board/units.ts';
 import { STATE_NAMES } from '../../board/words.ts';
+import { durationText } from '../../model/duration.ts';
 import { type Line, span, widthOf, wrapText } from '../terminal/frame.ts';
 import type { Style } from '../terminal/style.ts';
 import { barText, type Drawing, STATE_STYLES, useText } from './columns.ts';

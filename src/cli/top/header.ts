@@ -1,8 +1,9 @@
 import type { Board } from '../../board/board.ts';
 import { STATE_ORDER } from '../../board/order.ts';
 import { findingsOf, sentenceOf } from '../../board/summary.ts';
-import { clockText, durationText } from '../../board/units.ts';
+import { clockText } from '../../board/units.ts';
 import { STATE_NAMES } from '../../board/words.ts';
+import { durationText } from '../../model/duration.ts';
 import { type Line, type Size, type Span, span, widthOf, wrapText } from '../terminal/frame.ts';
 import { STATE_STYLES } from './columns.ts';
 

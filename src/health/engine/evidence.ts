@@ -1,4 +1,4 @@
-import { formatDuration, millis } from '../../model/duration.ts';
+import { exactDurationText } from '../../model/duration.ts';
 import type { CountFinding, Finding, LevelFinding, Severity, TimesFinding } from '../../model/health.ts';
 import { type Levels, withLevels } from '../policy/levels.ts';
 import type { ConditionPolicy, RateThreshold } from '../policy/policy.ts';
@@ -99,11 +99,11 @@ function describe(finding: Finding, { status, growth, times, threshold, highest 
   const { type, instance, reason, severity, remedy, causedBy } = finding;
   let { message } = finding;
   if (growth !== undefined && threshold !== undefined) {
-    const figure = `grew by ${Number(growth.toFixed(1))} within ${formatDuration(millis(threshold.windowMs))}, limit ${threshold.growth}`;
+    const figure = `grew by ${Number(growth.toFixed(1))} within ${exactDurationText(threshold.windowMs)}, limit ${threshold.growth}`;
     message = `${message} (${figure})`;
   }
   if (times !== undefined && threshold !== undefined)
-    message = `${message}; ${times} times within ${formatDuration(millis(threshold.windowMs))}, limit ${threshold.growth}`;
+    message = `${message}; ${times} times within ${exactDurationText(threshold.windowMs)}, limit ${threshold.growth}`;
   if (highest !== undefined) message = `${message} (highest seen: ${highest})`;
   return { type, instance, status, atMs, reason, message, severity, remedy, causedBy };
 }

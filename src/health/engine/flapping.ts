@@ -1,4 +1,4 @@
-import { formatDuration, millis } from '../../model/duration.ts';
+import { exactDurationText } from '../../model/duration.ts';
 import type { ConditionClass, Severity } from '../../model/health.ts';
 import { DEVICE_NOT_READ, FLAPPING } from '../policy/own-conditions.ts';
 import type { ConditionPolicy, FlappingPolicy } from '../policy/policy.ts';
@@ -88,7 +88,7 @@ function flappingEvidence(
     const times = (Object.hasOwn(activations, key) ? activations[key] : undefined) ?? [];
     const spanMs = (times.at(-1) ?? 0) - (times[0] ?? 0);
     if (times.length >= policy.count) {
-      const span = formatDuration(millis(Math.max(1, Math.ceil(spanMs / 1000)) * 1000));
+      const span = exactDurationText(Math.max(1, Math.ceil(spanMs / 1_000)) * 1_000);
       return [{ ...base, message: `${key} began ${times.length} times within ${span}` }];
     }
     const known = before[conditionKey(base)];

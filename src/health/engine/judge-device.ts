@@ -1,6 +1,6 @@
 import { type Device, deviceKey } from '../../model/device.ts';
 import type { DeviceRecord, HeldRecord, SourceFindings, UsedRecord } from '../../model/device-record.ts';
-import { formatDuration, millis } from '../../model/duration.ts';
+import { durationText } from '../../model/duration.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { HealthState, Verdict } from '../../model/health.ts';
 import { conditionEvent, type EventContext, eventHolders, renamedEvent, stateEvent } from '../journal/event-text.ts';
@@ -203,7 +203,7 @@ function notReadEvidence(input: HealthInput, isStale: boolean, readAtMs: number 
   const status: Evidence['status'] = isStale && !isMissing ? true : isUnsettled ? 'unknown' : false;
   const never = { type: DEVICE_NOT_READ, status, atMs: nowMs, reason: 'NeverRead', message: 'was never read' };
   if (readAtMs === undefined) return never;
-  const age = formatDuration(millis(Math.max(0, Math.floor((nowMs - readAtMs) / 1000)) * 1000));
+  const age = durationText(Math.floor((nowMs - readAtMs) / 1_000) * 1_000);
   return { ...never, reason: 'Stale', message: `last reading is ${age} old` };
 }
 

@@ -1,6 +1,6 @@
 import type { Allocation } from '../../model/allocation.ts';
 import type { Device } from '../../model/device.ts';
-import { formatDuration, millis } from '../../model/duration.ts';
+import { durationText } from '../../model/duration.ts';
 import type { EventHolder, HealthEvent } from '../../model/events.ts';
 import type { ActiveCondition, HealthState, Verdict } from '../../model/health.ts';
 import { remedyNow } from '../../model/health.ts';
@@ -42,7 +42,7 @@ export function conditionEvent(context: EventContext, transition: 'raised' | 'cl
 
 /** Quotes the last message, because it was written in the present tense while the condition held. */
 function withdrawn({ sinceMs, message }: ConditionState, nowMs: number, cause: string | undefined): string {
-  const age = formatDuration(millis(Math.max(0, Math.floor((nowMs - sinceMs) / 1_000)) * 1_000));
+  const age = durationText(Math.floor((nowMs - sinceMs) / 1_000) * 1_000);
   const why = cause === undefined ? '' : `, because ${cause}`;
   return `it was withdrawn ${age} after it began${why}; its last message was '${message}'`;
 }

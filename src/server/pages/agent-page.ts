@@ -2,8 +2,9 @@ import type { Board } from '../../board/board.ts';
 import { type Html, html } from '../../board/html.ts';
 import { problemsHtml } from '../../board/overview-html.ts';
 import { age, mark } from '../../board/state-html.ts';
-import { durationText, readingText } from '../../board/units.ts';
+import { readingText } from '../../board/units.ts';
 import type { PluginStats } from '../../model/agent-stats.ts';
+import { durationText } from '../../model/duration.ts';
 import type { FamilyState, Snapshot } from '../../model/snapshot.ts';
 import { card, document, facts, numberCell, type PageFrame, part, table, titleHtml } from './page-parts.ts';
 

@@ -15,11 +15,11 @@ import {
 } from '../../board/overview-html.ts';
 import { pictureHtml } from '../../board/places-html.ts';
 import { TREND_MS } from '../../board/trend.ts';
-import { durationText } from '../../board/units.ts';
 import { type BoardView, DEFAULT_VIEW, parseView, VIEW_PARAMETERS, viewOf, viewQuery } from '../../board/view.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import type { ReadingHistoryStore } from '../../incidents/history.ts';
 import type { PluginStats } from '../../model/agent-stats.ts';
+import { durationText } from '../../model/duration.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import { hardwareKey } from '../../model/hardware.ts';
 import type { ConditionSpec } from '../../model/health.ts';

@@ -2,7 +2,7 @@ import type { LedgerReport } from '../../accounting/ledger/ledger.ts';
 import { enginesOf, HOUR_SECONDS, type UsageQuery, type UsageRow } from '../../accounting/ledger/report.ts';
 import { type Html, html } from '../../board/html.ts';
 import { podPath } from '../../board/paths.ts';
-import { durationText } from '../../board/units.ts';
+import { durationText } from '../../model/duration.ts';
 import { card, document, energyCell, numberCell, type PageFrame, table, titleHtml } from './page-parts.ts';
 
 const MOST_ROWS = 200;
