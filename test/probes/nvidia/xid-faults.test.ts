@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createHost } from '../../../src/host/host.ts';
-import type { DeviceProcess, DeviceReport } from '../../../src/model/collection.ts';
+import type { Collection, DeviceProcess, DeviceReport } from '../../../src/model/collection.ts';
 import type { Device } from '../../../src/model/device.ts';
 import type { Fault } from '../../../src/model/fault.ts';
 import { KernelLogProbe } from '../../../src/probes/nvidia/kernel-log.ts';
@@ -268,6 +268,31 @@ describe('the part of a GPU that a fault names', () => {
     const one = await seen(record('GPU-I:01 GPU-CI:01'), devices);
     expect(one.faults.map(({ device, parts }) => [device, parts])).toEqual([['MIG-1/1', undefined]]);
   });
+});
+
+it('a line about a GPU that this read did not reach is a report of the log alone, and no read', async () => {
+  const node = new LogNode();
+  const read = { readings: [], findings: [] };
+  const collections: Collection[] = [
+    {
+      reports: [
+        { device: gpu(), read },
+        { device: gpu(1), read },
+      ],
+      problems: [],
+      listing: 'complete',
+    },
+    { reports: [{ device: gpu(1), read }], problems: [], listing: 'partial' },
+  ];
+  const probe = new KernelLogProbe({ collect: () => collections.shift() as Collection }, createHost(node.roots, node.clock), node.log);
+  await probe.collect();
+  node.append('3,1,1000000,-;NVRM: Xid (PCI:0000:00:06): 79, pid=1, name=a, GPU has fallen off the bus.\n');
+  const { reports } = await probe.collect();
+  await probe.close();
+  node.remove();
+  const [unread, other] = [reports.find(({ device }) => device.id === 'GPU-0'), reports.find(({ device }) => device.id === 'GPU-1')];
+  expect(unread?.outOfBand?.findings).toContainEqual(expect.objectContaining({ type: 'Xid', instance: '79', status: true }));
+  expect([unread?.read, other?.read]).toEqual([undefined, read]);
 });
 
 it('a context switch timeout is fatal until a reset', async () => {
