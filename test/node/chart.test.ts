@@ -155,12 +155,12 @@ describe.skipIf(missing !== undefined)(
       const [first] = await agents();
       const words = ['exec', '-it', ...inNamespace, first?.metadata.name ?? '', '--', 'device-agent', 'top'];
       const terminal = cluster.kubectlTerminal({ columns: 120, rows: 30 }, ...words);
-      const node = `device-agent {2}node ${first?.spec.nodeName} `;
+      const node = `${first?.spec.nodeName} · `;
       // The last line of the screen has the keys. Its text is as wide as the screen allows.
-      expect(await terminal.until(/ mlx5_3 .*\n[\s\S]*Enter device\n$/)).toMatch(new RegExp(`^${node}`));
+      expect(await terminal.until(/ mlx5_3 .*\n[\s\S]*Enter device\n$/)).toContain(node);
       expect(terminal.isAlternate).toBe(true);
       terminal.resize(70, 14);
-      expect((await terminal.until(/q quit (?!.*Enter device).*\n$/)).split('\n')[0]).toMatch(new RegExp(`^${node}`));
+      expect(await terminal.until(/q quit (?!.*Enter device).*\n$/)).toContain(node);
       terminal.resize(160, 40);
       await terminal.until(/Enter device\n$/);
       terminal.type('q');
