@@ -37,7 +37,8 @@ export function formatDuration(duration: Millis): string {
 /** A duration as people read it, with two units at most: `3 d 4 h`, `12 min`, `0.4 s`. What is left of a smaller unit is not told. */
 export function durationText(ms: number): string {
   const seconds = Math.max(0, ms) / 1_000;
-  if (seconds < 60) return `${rounded(seconds)} s`;
+  if (seconds < 10) return `${rounded(seconds < 1 ? seconds : Math.round(seconds * 10) / 10)} s`;
+  if (seconds < 60) return `${Math.floor(seconds)} s`;
   if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;
   const hours = Math.floor(seconds / 3_600);
   if (hours < 24) return inUnits(hours, 'h', Math.floor((seconds % 3_600) / 60), 'min');
