@@ -157,12 +157,12 @@ describe.skipIf(missing !== undefined)(
       const terminal = cluster.kubectlTerminal({ columns: 120, rows: 30 }, ...words);
       const node = `${first?.spec.nodeName} · `;
       // The last line of the screen has the keys. Its text is as wide as the screen allows.
-      expect(await terminal.until(/ mlx5_3 .*\n[\s\S]*Enter device\n$/)).toContain(node);
+      expect(await terminal.until(/ mlx5_3 .*\n[\s\S]*Enter device .* n placement\n$/)).toContain(node);
       expect(terminal.isAlternate).toBe(true);
       terminal.resize(70, 14);
-      expect(await terminal.until(/q quit (?!.*Enter device).*\n$/)).toContain(node);
+      expect(await terminal.until(/Enter device (?!.* n placement).*\n$/)).toContain(node);
       terminal.resize(160, 40);
-      await terminal.until(/Enter device\n$/);
+      await terminal.until(/ n placement\n$/);
       terminal.type('q');
       expect(await terminal.ended).toEqual({ how: 'exit', number: 0, areModesRestored: true });
       expect(terminal.isAlternate).toBe(false);
