@@ -226,7 +226,7 @@ export class Knowledge {
   #hangFromMs = Number.NEGATIVE_INFINITY;
   /** Growth of the counter of each device since the begin, and at each collection, keyed by its time. */
   readonly #moved = new Map<string, number>();
-  readonly #movedAt = new Map<number, ReadonlyMap<string, number>>();
+  readonly #movedAt = new Map<number, ReadonlyMap<string, number | undefined>>();
   /** The last value of the counter of each device that the agent told. */
   readonly #told = new Map<string, { readonly value: number; readonly atMs: number }>();
   #startedMs = 0;
@@ -586,12 +586,15 @@ export class Knowledge {
       }
       if (isThreadReplaced) for (const fault of device.faults) fault.logIsReadAnew();
     }
-    this.#movedAt.set(nowMs, new Map(this.#moved));
+    this.#movedAt.set(
+      nowMs,
+      new Map(this.devices.map(({ id }) => [id, this.#isCounterHidden(id) ? undefined : (this.#moved.get(id) ?? 0)])),
+    );
     const { paceMs = 0 } = this.#family.counter ?? {};
     for (const holding of this.holdings) {
       const device = this.device(holding.device);
       const path = this.#family.counter?.path(device.id) ?? '';
-      const isHidden = this.#blindingsOf(device.id).some(({ blinding }) => blinding.hides(device.id).includes(path));
+      const isHidden = this.#isCounterHidden(device.id);
       const isRead =
         !isHidden &&
         !this.#isHiddenByFault(device.id, [path]) &&
@@ -606,6 +609,12 @@ export class Knowledge {
       holding.hasBase = true;
       holding.movedAtRead = past.moved;
     }
+  }
+
+  /** A blinding shows another file in the place of that of the counter, such as a copy, in which nothing moves. */
+  #isCounterHidden(id: string): boolean {
+    const path = this.#family.counter?.path(id) ?? '';
+    return this.#blindingsOf(id).some(({ blinding }) => blinding.hides(id).includes(path));
   }
 
   /** Contradictions between the model and the state of the agent, one sentence each. */
@@ -734,7 +743,7 @@ export class Knowledge {
       const known = this.devices.find(({ name, isChanged, isReplaced }) => name === id && !isChanged && !isReplaced);
       if (reading === undefined || known === undefined || monotonicMs === undefined || counter === undefined) return [];
       const atMs = reading.readMs ?? monotonicMs;
-      const movedAt = (ms: number): number | undefined => this.#movedAt.get(ms)?.get(known.id) ?? (this.#movedAt.has(ms) ? 0 : undefined);
+      const movedAt = (ms: number): number | undefined => this.#movedAt.get(ms)?.get(known.id);
       const value = Number(reading.value) / counter.scale;
       const before = this.#told.get(known.id);
       const [from, to] = [before && movedAt(before.atMs), movedAt(atMs)];
