@@ -34,7 +34,11 @@ const command = async (...words: string[]): Promise<string> =>
 
 const counting = ({ devices }: Board): string[] =>
   devices
-    .flatMap((device) => conditionsOf(device).map(({ type, countsAt, message }) => `${device.key} ${type} ${countsAt ?? ''} ${message}`))
+    .flatMap((device) =>
+      conditionsOf(device).map(
+        ({ type, countsAt, recovering, message }) => `${device.key} ${type} ${countsAt ?? ''} ${recovering?.since ?? ''} ${message}`,
+      ),
+    )
     .toSorted();
 
 /** The words of a page, without its marks. */
