@@ -91,7 +91,7 @@ export interface BoardOptions {
   readonly rateOf?: RateOf | undefined;
   /** Without it, the readings of each device are chosen from the shared metrics. */
   readonly shownOf?: ShownOf;
-  /** The newest first. Without them, it is not known whom a fault hit that holds the device no more. */
+  /** The newest first. They name the pods that a fault hit and that no longer hold the device. */
   readonly incidents?: readonly KnownIncident[] | undefined;
   /** Declared remedy of a problem of a family. */
   readonly remedyOf?: RemedyOf;

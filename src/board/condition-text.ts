@@ -11,7 +11,7 @@ export interface ConditionText {
   /** `fatal, LinkPolling, pending`. */
   readonly note: string;
   readonly sentences: readonly string[];
-  /** What to do; absent when there is nothing to do, or something else about the device. */
+  /** What to do. Absent when there is nothing to do, or when another condition of the device says what to do. */
   readonly advice: string | undefined;
 }
 

@@ -134,11 +134,11 @@ export const conditionsOf = ({ health }: Pick<DeviceView, 'health'>): readonly C
   ...(health.pending ?? []),
 ];
 
-/** The condition that leads: what is only for information never does. */
+/** The leading condition. A condition for information never leads. */
 export const leadOf = (device: Pick<DeviceView, 'health'>): ConditionView | undefined =>
   conditionsOf(device).find(({ severity }) => severity !== 'info');
 
-/** What to do about a device: the remedy of what leads. Another one can contradict it, and two that do help nobody. */
+/** The remedy of the leading condition. It is the only one that is shown, because the remedy of another condition can contradict it. */
 export function remedyOf(device: Pick<DeviceView, 'health'>): Remedy | undefined {
   const asked = conditionsOf(device).filter(({ remedy }) => remedy !== 'none');
   return (asked.find(({ severity }) => severity !== 'info') ?? asked[0])?.remedy;

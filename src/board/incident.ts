@@ -3,7 +3,7 @@ import { seconds } from '../model/duration.ts';
 import { HardwareKeys, hardwareKey } from '../model/hardware.ts';
 import type { DeviceState, Snapshot } from '../model/snapshot.ts';
 
-/** What the list of incidents tells of one. */
+/** An incident as the list of incidents has it. */
 export interface KnownIncident {
   readonly id: string;
   readonly time: string;
@@ -15,7 +15,7 @@ export interface KnownIncident {
   readonly holders: readonly string[];
 }
 
-/** A record takes what begins so soon after it. */
+/** The recorder adds to a record what begins within this time. */
 const JOINED_MS = seconds(10);
 /** Conditions that begin within this time tell one fault: a device reports an error, and then is gone. */
 const ONE_FAULT_MS = seconds(60);
@@ -41,8 +41,9 @@ export class FaultRecords {
   of(state: DeviceState, parts: readonly DeviceState[]): readonly KnownIncident[] {
     const { verdict } = state;
     if (verdict.state === 'healthy') return NONE;
-    const [lead, ...others] = verdict.conditions.filter(({ severity }) => severity !== 'info').map(conditionName);
-    const { sinceMs } = verdict.conditions.find((one) => conditionName(one) === lead) ?? verdict;
+    const counting = verdict.conditions.filter(({ severity }) => severity !== 'info');
+    const [lead, ...others] = counting.map(conditionName);
+    const { sinceMs } = counting[0] ?? verdict;
     const isOfFault = ({ time, conditions }: KnownIncident): boolean => {
       const afterMs = Date.parse(time) - sinceMs;
       if (lead === undefined) return Math.abs(afterMs) <= JOINED_MS;
@@ -55,7 +56,7 @@ export class FaultRecords {
   #all({ key, device }: DeviceState): readonly KnownIncident[] {
     const hardware = hardwareKey(device);
     const found = this.#byHardware.get(hardware) ?? NONE;
-    // Of two devices that report the same identity, each has its own records.
+    // Two devices can report the same identity. Then the key of the device says whose record it is.
     if (this.#keys.isShared(device)) return found.filter((one) => one.device === key);
     return found.length > 0 ? found : (this.#byHardware.get(key) ?? NONE);
   }

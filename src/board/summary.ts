@@ -26,7 +26,7 @@ export interface Finding {
   readonly phrase: string;
   /** `namespace/pod` of those that hold one of the devices or a part of it. */
   readonly pods: readonly string[];
-  /** `namespace/pod` of those that it hit and that hold none of them any more. */
+  /** `namespace/pod` of the pods that it hit and that no longer hold any of the devices. */
   readonly ended: readonly string[];
   /** `drain and reboot the node`: the rest of a sentence. */
   readonly advice: string | undefined;
@@ -118,7 +118,7 @@ export function hitText({
 }: Pick<Finding, 'pods' | 'ended' | 'devices' | 'appearance'>): string | undefined {
   if (appearance === 'recovering') return undefined;
   const told = (names: readonly string[], [one, several]: readonly [string, string]): readonly string[] =>
-    names.length === 0 ? [] : [`${names.length === 1 ? names[0] : `${names.length} pods`} ${names.length === 1 ? one : several}`];
+    names.length === 0 ? [] : [names.length === 1 ? `${names[0]} ${one}` : `${names.length} pods ${several}`];
   if (appearance === 'pending') return told(pods, devices.length === 1 ? ['holds it', 'hold it'] : ['holds them', 'hold them'])[0];
   const texts = [...told(pods, ['is hit', 'are hit']), ...told(ended, ['was hit', 'were hit'])];
   return texts.length === 0 ? undefined : texts.join(', ');

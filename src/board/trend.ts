@@ -7,6 +7,9 @@ export const TREND_MS = TREND_POINTS * TREND_STEP_MS;
 /** Means of equal spans of time, oldest first; null where nothing was read. */
 export type Trend = readonly (number | null)[];
 
+/** Trend of the first reading of each device, keyed by device. */
+export type Trends = Readonly<Record<string, Trend>>;
+
 /** Makes a trend of samples, whose times ascend. A sample beyond the span does not count. */
 export function trendOf(times: readonly number[], values: readonly (number | null)[], endMs: number): Trend {
   const sums = new Float64Array(TREND_POINTS);

@@ -13,7 +13,7 @@ export type Course =
   /** The device is not listed any more, so nothing shows whether it ended. */
   | { readonly is: 'unknown' };
 
-/** What is known now of the device of an incident. */
+/** The present state of the device of an incident. */
 export interface PresentDevice {
   readonly key: string;
   readonly state: HealthState;

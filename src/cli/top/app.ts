@@ -1,9 +1,10 @@
 import type { Board } from '../../board/board.ts';
+import type { Trends } from '../../board/trend.ts';
 import type { Abilities } from '../terminal/abilities.ts';
 import type { Key } from '../terminal/keys.ts';
 import { Painter } from '../terminal/painter.ts';
 import type { Screen } from '../terminal/screen.ts';
-import { ROOMY_COLUMNS, type Trends } from './columns.ts';
+import { ROOMY_COLUMNS } from './columns.ts';
 import type { DeviceDetail } from './detail.ts';
 import { type Frame, frameOf } from './frame.ts';
 import { pressed, type TopState } from './state.ts';

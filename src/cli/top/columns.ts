@@ -11,7 +11,7 @@ import {
   stateOf,
 } from '../../board/device-view.ts';
 import { presentText } from '../../board/row-html.ts';
-import type { Trend } from '../../board/trend.ts';
+import type { Trends } from '../../board/trend.ts';
 import type { ViewRow } from '../../board/view.ts';
 import { REMEDY_TEXTS, STATE_NAMES } from '../../board/words.ts';
 import { phasesOf } from '../../model/condition-text.ts';
@@ -32,12 +32,9 @@ export interface Drawing {
   readonly isWide?: boolean;
   /** There is room for the age of each state and for a history. */
   readonly isRoomy?: boolean;
-  /** The last half hour of the first reading of each device, as far as it is known. */
+  /** The first reading of each device in the last half hour. A device without a history is absent. */
   readonly trends?: Trends | undefined;
 }
-
-/** Keyed by device. */
-export type Trends = Readonly<Record<string, Trend>>;
 
 /** A list of so many columns is roomy. */
 export const ROOMY_COLUMNS = 120;

@@ -1,4 +1,4 @@
-import type { Trend } from '../../board/trend.ts';
+import type { Trend, Trends } from '../../board/trend.ts';
 import { metricTitle, readingText } from '../../board/units.ts';
 import { conditionName } from '../../model/condition-text.ts';
 
@@ -57,7 +57,7 @@ const isTrend = (trend: unknown): trend is Trend =>
   Array.isArray(trend) && trend.every((value) => value === null || typeof value === 'number');
 
 /** Trends of all devices in the form of the API. */
-export function deviceTrendsIn(answer: unknown): Readonly<Record<string, Trend>> {
+export function deviceTrendsIn(answer: unknown): Trends {
   const listed = isObject(answer) && isObject(answer.trends) ? Object.entries(answer.trends) : [];
   return Object.fromEntries(listed.flatMap(([key, trend]) => (isTrend(trend) ? [[key, trend] as const] : [])));
 }

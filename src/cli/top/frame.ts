@@ -1,11 +1,12 @@
 import type { Board } from '../../board/board.ts';
 import type { DeviceView } from '../../board/device-view.ts';
 import { findingsOf } from '../../board/summary.ts';
+import type { Trends } from '../../board/trend.ts';
 import type { ViewGroup } from '../../board/view.ts';
 import { fitLine, type Line, type Size, span, widthOf } from '../terminal/frame.ts';
 import { placed } from '../terminal/room.ts';
 import type { Style } from '../terminal/style.ts';
-import { columnsOf, type Drawing, ROOMY_COLUMNS, rowLine, type Trends } from './columns.ts';
+import { columnsOf, type Drawing, ROOMY_COLUMNS, rowLine } from './columns.ts';
 import type { DeviceDetail } from './detail.ts';
 import { deviceLines } from './device-view.ts';
 import { headerLines, type SourceState } from './header.ts';

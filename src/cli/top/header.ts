@@ -7,7 +7,7 @@ import { durationText } from '../../model/duration.ts';
 import { type Line, type Size, type Span, span, widthOf, wrapText } from '../terminal/frame.ts';
 import { STATE_STYLES } from './columns.ts';
 
-/** What the header says beside the board. */
+/** The source of the board, and why it has no newer board. */
 export interface SourceState {
   readonly source: string;
   /** Why there is no newer board. */
@@ -20,7 +20,7 @@ export interface SourceState {
 const LOW_ROWS = 10;
 const COMMAND_ROWS = 20;
 
-/** What is wrong and what to do, then the counts, and what the agent reads from. */
+/** The header: first what is wrong and what to do, then the counts, then the sources of the agent. */
 export function headerLines(board: Board | undefined, sourceState: SourceState, size: Size): readonly Line[] {
   const { rows, columns } = size;
   const { source, problem, problemSinceMs } = sourceState;
@@ -46,8 +46,9 @@ export function headerLines(board: Board | undefined, sourceState: SourceState, 
   const [first] = findings;
   const style = first === undefined ? 'good' : STATE_STYLES[first.appearance];
   const told = wrapText(sentenceOf(board, findings), columns);
-  const [last, ...before] = [told.slice(MOST_SENTENCE_LINES - 1).join(' '), ...told.slice(0, MOST_SENTENCE_LINES - 1)];
-  const sentence = [...before, last].filter((text) => text !== '').map((text): Line => [span(text, style)]);
+  // The last line has the rest, and the screen cuts it.
+  const texts = [...told.slice(0, MOST_SENTENCE_LINES - 1), told.slice(MOST_SENTENCE_LINES - 1).join(' ')];
+  const sentence = texts.filter((text) => text !== '').map((text): Line => [span(text, style)]);
   const command: Line[] =
     first?.command === undefined || rows < COMMAND_ROWS ? [] : [[span('run: ', 'faint'), span(first.command, 'strong')]];
   const lines = [...sentence, ...trouble, ...command, countLine(board), stateLine(board, source)];
@@ -78,7 +79,7 @@ function countLine({ counts }: Board): Line {
   return [span(`${counts.devices} ${counts.devices === 1 ? 'device' : 'devices'}: `), ...joined([...states, ...pending, ...held])];
 }
 
-/** What the agent reads from. What is wrong comes first, because a narrow terminal cuts the line. */
+/** The sources of the agent. What is wrong comes first, because a narrow terminal cuts the line. */
 function stateLine({ kubelet, families, problems, unresolved }: Board, source: string): Line {
   const isGood = kubelet.state === 'answers';
   const isAgent = source.startsWith('agent ');

@@ -107,7 +107,7 @@ function onBoard(state: TopState, key: Key, { items, room }: Shown): TopState {
   }
 }
 
-/** The line itself, or the device that it tells of; on the way down, what follows. */
+/** The place itself. From a line of reasons: the device above it, or on the way down the next item. */
 function placeNear(items: readonly Item[], at: number, isDown: boolean): number {
   const isOwn = ({ why }: Item): boolean => why === undefined;
   const below = isDown ? items.findIndex((item, place) => place >= at && isOwn(item)) : -1;

@@ -84,7 +84,7 @@ export interface XidTally {
   readonly causedBy?: string;
   /** True when the error has not ended. It is always false for errors that end by themselves. */
   readonly isOpen: boolean;
-  /** The driver was loaded since. That ended all programs and set up the links again, so what had passed explains nothing that comes later. */
+  /** The driver was loaded since. That ended all programs and set up the links again, so an error that had ended by then explains no later one. */
   readonly isPast?: true;
 }
 
@@ -221,13 +221,14 @@ function rememberNamedCause(gpu: GpuMemory, removal: XidLine, place: RecordPlace
   return { ...gpu, tallies: [...gpu.tallies, { ...tally, count: 0 }] };
 }
 
-const tellsOfNow = ({ isOpen, isPast }: XidTally): boolean => isOpen || isPast !== true;
+/** Whether an error can still explain another one. */
+const isRelevant = ({ isOpen, isPast }: XidTally): boolean => isOpen || isPast !== true;
 
 /** Tells source and victims of NVLink errors apart. */
 function withVictims(memory: XidMemory): XidMemory {
   const faults = [...memory.gpus].flatMap(([device, { tallies }]) =>
     tallies
-      .filter((tally) => isLinkError(tally.xid) && tellsOfNow(tally))
+      .filter((tally) => isLinkError(tally.xid) && isRelevant(tally))
       .map((tally) => ({
         ...{ device, tally, code: linkCode(tally.line), atMs: tally.lastMs, isOpen: tally.isOpen },
         isFatal: tally.line.nvlink?.isFatal === true,
@@ -255,7 +256,7 @@ const AFTER_CRASH_MS = 60_000;
 function withFabric(memory: XidMemory, atMs: number | undefined): XidMemory {
   if (atMs === undefined) return memory;
   const isNear = ({ lastMs }: XidTally, ms: number): boolean => lastMs !== undefined && Math.abs(atMs - lastMs) <= ms;
-  const told = new Map([...memory.gpus].map(([key, { tallies }]) => [key, tallies.filter(tellsOfNow)]));
+  const told = new Map([...memory.gpus].map(([key, { tallies }]) => [key, tallies.filter(isRelevant)]));
   const gpus = [...told];
   const isHit = (tally: XidTally): boolean => isLinkError(tally.xid) && tally.causedBy === undefined && !tally.isOpen;
   const isCrash = (tally: XidTally): boolean =>

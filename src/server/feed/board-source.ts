@@ -3,7 +3,7 @@ import type { ChosenReading } from '../../board/chosen-reading.ts';
 import type { DeviceView, ShownValue } from '../../board/device-view.ts';
 import type { KnownIncident } from '../../board/incident.ts';
 import { chooseNumbers, chooseReadings, type ShownOf } from '../../board/readings.ts';
-import { ratesOf, TREND_MS, type Trend, trendOf } from '../../board/trend.ts';
+import { ratesOf, TREND_MS, type Trend, type Trends, trendOf } from '../../board/trend.ts';
 import { timeText } from '../../board/units.ts';
 import type { ReadingHistoryStore } from '../../incidents/history.ts';
 import { KeptStep } from '../../model/kept.ts';
@@ -20,9 +20,6 @@ export interface BoardSourceDependencies {
   readonly shownOf: ShownOf;
   now(): number;
 }
-
-/** Trend of the first reading of each device, keyed by device. */
-export type Trends = Readonly<Record<string, Trend>>;
 
 /** The last half hour of one reading of a row. */
 export interface ReadingTrend {

@@ -16,7 +16,7 @@ import { hardwareKey } from '../../model/hardware.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { card, document, numberCell, type PageFrame, part, table, titleHtml } from './page-parts.ts';
 
-/** What the lists of incidents are made of. */
+/** The data of the lists of incidents. */
 export interface IncidentFacts {
   /** The newest first. */
   readonly incidents: readonly ListedIncident[];
