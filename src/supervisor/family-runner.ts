@@ -266,7 +266,6 @@ export class FamilyRunner {
     return hasEnded;
   }
 
-  /** Ends a refresh without a run: the family has and had no devices. */
   /** Hardware that is not there is looked for twice a minute at most. */
   #isAbsent(): boolean {
     const nowMs = this.#clock.monotonic();
@@ -275,6 +274,7 @@ export class FamilyRunner {
     return this.#absentAtMs !== undefined;
   }
 
+  /** Ends a refresh without a run: the family has and had no devices. */
   #skip(): void {
     this.#dismiss();
     this.#latest = undefined;

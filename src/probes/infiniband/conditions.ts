@@ -25,7 +25,7 @@ export const conditions = {
     meaning:
       'A port that was up before, or that must be up, has no link. Virtual and scalable functions follow the port of their physical function. When only their own port is down, they are not configured.',
     remedy: 'check-cable',
-    source: `${ABI}: state is not 4: ACTIVE or phys_state is not 5: LinkUp; of EFA, whose driver says ACTIVE always, carrier and operstate of its network interface, and unjudged without one. 30 s: NVIDIA Health Validation calls an outage of that length fatal; retraining takes seconds`,
+    source: `${ABI}: state is 1: DOWN or 0: NOP, or phys_state is not 5: LinkUp; of EFA, whose driver says ACTIVE always, carrier and operstate of its network interface, and unjudged without one. 30 s: NVIDIA Health Validation calls an outage of that length fatal; retraining takes seconds`,
     forMs: seconds(30),
     recoveryMs: seconds(60),
   },
