@@ -52,11 +52,11 @@ async function measure(devices, share) {
     node.move(share ?? node.trafficShare);
   };
   try {
-    while (devices > 0 && !(await scraper.scrape()).includes(`device="mlx5_${devices - 1}"`)) await sleep(1_000);
+    while (devices > 0 && !(await pageOf(agent)).includes(`device="mlx5_${devices - 1}"`)) await sleep(1_000);
     for (let left = (Number(values.settle) * 1_000) / INTERVAL_MS; left > 0; left -= 1) await turn();
     const before = cpuSeconds(agent.pid);
     for (let left = Number(values.turns); left > 0; left -= 1) await turn();
-    const page = await (await fetch(`http://127.0.0.1:${agent.port}/metrics`)).text();
+    const page = await pageOf(agent);
     const row = {
       devices,
       series: page.split('\n').filter((line) => line !== '' && !line.startsWith('#')).length,
@@ -71,6 +71,10 @@ async function measure(devices, share) {
     await agent.stop();
     await remove();
   }
+}
+
+async function pageOf({ port }) {
+  return (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
 }
 
 function pictureOf(byDevices, byShare) {
