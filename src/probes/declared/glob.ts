@@ -70,7 +70,9 @@ export function findMatches(tree: Tree, glob: string, mostMatches = MOST_MATCHES
     }
     const listing = tree.listing(at === '' ? '.' : at);
     if (listing.names === undefined) {
-      if (listing.error !== 'ENOENT' && listing.error !== 'ENOTDIR') error ??= listing.error;
+      // Below a wildcard files stand beside directories. In place of the directory that a declaration names, a file hides what it has.
+      const isNothing = listing.error === 'ENOENT' || (listing.error === 'ENOTDIR' && captures.length > 0);
+      if (!isNothing) error ??= listing.error;
       return;
     }
     const pattern = expressionOf(segment);

@@ -106,4 +106,6 @@ it('knows without a read that the machine has no such device', async () => {
     false,
     true,
   ]);
+  // What a file in place of the class hides is unknown, so the probe runs and says so.
+  expect(isAt({ files: { 'sys/class/acme': '' } })).toBe(true);
 });
