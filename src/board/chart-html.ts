@@ -1,6 +1,6 @@
 import { type Html, html } from './html.ts';
 import { isGap, usualSpacing } from './trend.ts';
-import { rateText, readingText, timeText } from './units.ts';
+import { isInBits, rateText, readingText, timeText } from './units.ts';
 
 /** Units of a drawing. It is stretched to its place; text and straight lines have their places in percent. */
 export const CHART_WIDTH = 1_000;
@@ -38,8 +38,7 @@ export function chartHtml(chart: Chart): Html {
     (value) => html`<text x="62" y="${percent(1 - value / high)}" dy="4" text-anchor="end">${textOf(chart, value)}</text>`,
   );
   return html`<figure class="card chart"><div class="head"><h2>${title}</h2><small class="at"></small><ul class="legend">${lines.map(
-    ({ name, values }, at) =>
-      html`<li class="line-${at}"><i></i>${name === '' ? undefined : `${name} `}<b>${textOf(chart, values.findLast((value) => value !== null) ?? undefined)}</b></li>`,
+    (line, at) => html`<li class="line-${at}"><i></i>${line.name === '' ? undefined : `${line.name} `}<b>${lastText(chart, line)}</b></li>`,
   )}</ul></div>
 <div class="draw"><svg class="plot" height="${CHART_HEIGHT}" aria-hidden="true">${labels}</svg>${plotHtml(chart, { high, ticks, height: CHART_HEIGHT })}<span></span>${timeAxis(fromMs, untilMs)}</div></figure>\n`;
 }
@@ -58,7 +57,7 @@ export function plotHtml(
   const x = (ms: number): string => percent((ms - fromMs) / (untilMs - fromMs));
   const paths = lines.map(({ values }) => pathOf(times, values, { fromMs, untilMs, high }));
   const start = fault && Math.max(fault.fromMs, fromMs);
-  return html`<svg class="plot" height="${height}" role="img" aria-label="${title}: ${lines.map(({ name, values }) => `${name} ${textOf(chart, values.findLast((value) => value !== null) ?? undefined)}`.trim()).join(', ')}" data-from="${Math.round(fromMs)}" data-until="${Math.round(untilMs)}" data-metric="${metric}" data-high="${high}"${isRate ? html` data-rate="1"` : undefined}>${
+  return html`<svg class="plot" height="${height}" role="img" aria-label="${title}: ${lines.map((line) => `${line.name} ${lastText(chart, line)}`.trim()).join(', ')}" data-from="${Math.round(fromMs)}" data-until="${Math.round(untilMs)}" data-metric="${metric}" data-high="${high}"${isRate ? html` data-rate="1"` : undefined}>${
     start === undefined || start >= untilMs
       ? undefined
       : html`<rect class="fault ${fault?.state}" x="${x(start)}" width="${percent((untilMs - start) / (untilMs - fromMs))}" height="100%"/>`
@@ -117,8 +116,7 @@ export function scaleOf({ metric, isRate, lines, limits }: Pick<Chart, 'metric' 
 
 /** Labels are round in the unit in which people read them: GiB, or bits. */
 function unitOf(metric: string, isRate: boolean, most: number): number {
-  const isTraffic = /(?:received|transmitted)_bytes_total$|_bytes_per_second$/.test(metric);
-  if (isTraffic) return 1_000 ** Math.max(0, Math.floor(Math.log(Math.max(1, most * 8)) / Math.log(1_000))) / 8;
+  if (isInBits(metric)) return 1_000 ** Math.max(0, Math.floor(Math.log(Math.max(1, most * 8)) / Math.log(1_000))) / 8;
   return metric.endsWith('_bytes') && !isRate ? 1_024 ** Math.max(0, Math.floor(Math.log(Math.max(1, most)) / Math.log(1_024))) : 1;
 }
 
@@ -128,8 +126,14 @@ function roundStep(least: number): number {
   return ([1, 2, 5, 10].find((one) => one * power >= least) ?? 10) * power;
 }
 
-const textOf = ({ metric, isRate }: Pick<Chart, 'metric' | 'isRate'>, value: number | undefined): string =>
-  value === undefined ? 'unknown' : isRate ? rateText(metric, value) : readingText(metric, value);
+const textOf = ({ metric, isRate }: Pick<Chart, 'metric' | 'isRate'>, value: number): string =>
+  isRate ? rateText(metric, value) : readingText(metric, value);
+
+/** Text of the last known value of a line. */
+export function lastText(chart: Pick<Chart, 'metric' | 'isRate'>, { values }: ChartLine): string {
+  const last = values.findLast((value) => value !== null) ?? undefined;
+  return last === undefined ? 'unknown' : textOf(chart, last);
+}
 
 /** A path with gaps where nothing was read. */
 function pathOf(

@@ -24,9 +24,12 @@ export function readingText(metric: string, value: number | bigint): string {
   return write === undefined ? grouped(value) : write(Number(value));
 }
 
-/** Text of a rate. Traffic of a link is in bits, because link speeds are in bits. Seconds per second are a share, and joules per second are watts. */
+/** Traffic of a link is in bits, because link speeds are in bits. */
+export const isInBits = (metric: string): boolean => /(?:received|transmitted)_bytes_total$|_bytes_per_second$/.test(metric);
+
+/** Text of the growth of a counter per second. Seconds per second are a share, and joules per second are watts. */
 export function rateText(metric: string, value: number): string {
-  if (/(?:received|transmitted)_bytes_total$/.test(metric)) return readingText('_bytes_per_second', value);
+  if (isInBits(metric)) return readingText('_bytes_per_second', value);
   if (metric.endsWith('_bytes_total')) return scaled(value, 'B/s');
   if (metric.endsWith('_seconds_total')) return readingText('_ratio', value);
   return metric.endsWith('_joules_total') ? readingText('_watts', value) : `${readingText('', Number(value.toPrecision(3)))}/s`;

@@ -1,4 +1,4 @@
-import { plotHtml, scaleOf, timeAxis } from '../../board/chart-html.ts';
+import { lastText, plotHtml, scaleOf, timeAxis } from '../../board/chart-html.ts';
 import { appearanceOf } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import { nameOf } from '../../board/name.ts';
@@ -118,11 +118,9 @@ function lanes(record: IncidentRecord): Html {
 ${lane('Verdict', '', strip)}${lane('Kernel log', `${log.lines.length} lines`, marks)}${lane('Held by', list.length === 0 ? 'no container' : '', held)}${charts.map(
   (chart) => {
     const [first] = chart.lines;
-    const last = first?.values.findLast((value) => value !== null) ?? undefined;
-    const text = last === undefined ? '' : chart.isRate ? `${readingText('_bytes_per_second', last)}` : readingText(chart.metric, last);
     return lane(
       chart.title,
-      [text, chart.limits[0]?.text].filter((one) => one !== undefined).join(', '),
+      [first && lastText(chart, first), chart.limits[0]?.text].filter((one) => one !== undefined).join(', '),
       plotHtml(chart, { high: scaleOf(chart).high * 1.12, ticks: [0], height: LANE_HEIGHT, momentMs }),
     );
   },

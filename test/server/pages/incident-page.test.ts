@@ -1,0 +1,48 @@
+import { expect, it } from 'vitest';
+import type { IncidentRecord } from '../../../src/incidents/record.ts';
+import { incidentPage } from '../../../src/server/pages/incident-page.ts';
+
+const T0 = Date.parse('2026-11-23T20:00:00.000Z');
+const at = (seconds: number): string => new Date(T0 + seconds * 1_000).toISOString();
+
+const record = (part: Partial<IncidentRecord> = {}): IncidentRecord => ({
+  ...{ id: '20261123-200020-toy-a', time: at(20), node: 'node-1', agentVersion: '1.2.3', host: {} },
+  device: { key: 'toy/a', family: 'toy', kind: 'toy', id: 'a', aliases: [] },
+  before: { state: 'healthy' },
+  after: { state: 'unhealthy' },
+  changes: [{ time: at(20), from: 'healthy', to: 'unhealthy', condition: 'PortDown', reason: 'Port', message: 'no link', remedy: 'none' }],
+  ...{ holders: [], processes: [], state: [], kernel: { lines: [] }, events: [], others: [] },
+  readings: { times: [at(0), at(10), at(20)], series: [] },
+  ...part,
+});
+
+const page = (part: Partial<IncidentRecord> = {}): string =>
+  incidentPage(record(part), {
+    ...{ version: '1', node: 'node-1', telemetryPath: '/metrics', hasApi: true, isLive: true, pathOf: () => undefined, board: undefined },
+    nowMs: T0 + 60_000,
+  });
+
+/** The lanes of an incident: title and note of each. */
+const lanesOf = (markup: string): readonly (readonly string[])[] =>
+  [...markup.matchAll(/<div class="lane"><div><b>(.*?)<\/b> <span class="soft">(.*?)<\/span>/g)].map(([, ...texts]) => texts);
+
+it('writes a rate in the unit of what is counted, as the page of the device does', () => {
+  const counter = (metric: string, values: readonly number[]) => ({ metric, labels: {}, type: 'counter' as const, values });
+  const markup = page({
+    readings: {
+      times: [at(0), at(10), at(20)],
+      series: [
+        counter('device_received_bytes_total', [0, 1e9, 2e9]),
+        counter('device_infiniband_ecn_marked_packets_total', [0, 40, 80]),
+        counter('device_nvme_written_bytes_total', [0, 1e6, 2e6]),
+        counter('device_toy_blocked_seconds_total', [0, 1, 2]),
+      ],
+    },
+  });
+  expect(lanesOf(markup).slice(3)).toEqual([
+    ['Traffic', '800 Mbit/s'],
+    ['Infiniband ecn marked packets per second', '4/s'],
+    ['Nvme written per second', '100 kB/s'],
+    ['Toy blocked', '10 %'],
+  ]);
+});
