@@ -10,6 +10,7 @@ import {
   conditionsOf,
   type DeviceView,
   leadOf,
+  parentKey,
   remedyOf,
 } from './device-view.ts';
 import { rankOf } from './order.ts';
@@ -24,7 +25,7 @@ export interface Finding {
   readonly lead: ConditionView | undefined;
   /** `is lost`, in the number of the devices. */
   readonly phrase: string;
-  /** `namespace/pod` of those that hold one of the devices or a part of it. */
+  /** `namespace/pod` of those that hold one of the devices, or a part of it that is not well either. */
   readonly pods: readonly string[];
   /** `namespace/pod` of the pods that it hit and that no longer hold any of the devices. */
   readonly ended: readonly string[];
@@ -36,8 +37,11 @@ export interface Finding {
   readonly drains: boolean;
 }
 
-/** What is wrong with a node, the worst first. A part that only has the fault of its whole is no finding of its own. Pure. */
-export function findingsOf({ devices, node }: Pick<Board, 'devices' | 'node'>): readonly Finding[] {
+/**
+ * What is wrong with a node, the worst first. A part that only has the fault of its whole is no finding of its own. `devices`: of which
+ * it is asked. Pure.
+ */
+export function findingsOf(board: Pick<Board, 'devices' | 'node'>, devices = board.devices): readonly Finding[] {
   const groups = new Map<string, DeviceView[]>();
   for (const device of devices.toSorted((a, b) => rankOf(a) - rankOf(b))) {
     const appearance = appearanceOf(device);
@@ -46,15 +50,25 @@ export function findingsOf({ devices, node }: Pick<Board, 'devices' | 'node'>): 
     const key = [appearance, leadOf(device)?.type, remedyOf(device), device.stale].join(' ');
     groups.set(key, [...(groups.get(key) ?? []), device]);
   }
-  return [...groups.values()].map((group) => findingOf(group as [DeviceView, ...DeviceView[]], node));
+  const unwell = board.devices.filter((device) => appearanceOf(device) !== 'healthy');
+  return [...groups.values()].map((group) => findingOf(group as [DeviceView, ...DeviceView[]], podsOf(group, unwell), board.node));
 }
 
-function findingOf(devices: readonly [DeviceView, ...DeviceView[]], node: string | undefined): Finding {
+/** A part of a device that has a fault can be well: a virtual function is read by itself. Then the fault does not hit its holder. */
+function podsOf(group: readonly DeviceView[], unwell: readonly DeviceView[]): readonly string[] {
+  const keys = new Set(group.map(({ key }) => key));
+  const byKey = new Map(unwell.map((device) => [device.key, device]));
+  const isWithin = (device: DeviceView | undefined, depth = 0): boolean =>
+    device !== undefined && depth <= 5 && (keys.has(device.key) || isWithin(byKey.get(parentKey(device) ?? ''), depth + 1));
+  const holders = unwell.filter((device) => isWithin(device)).flatMap((device) => device.holders.filter(({ part }) => part === undefined));
+  return [...new Set(holders.map(({ namespace, pod }) => `${namespace}/${pod}`))];
+}
+
+function findingOf(devices: readonly [DeviceView, ...DeviceView[]], pods: readonly string[], node: string | undefined): Finding {
   const [first] = devices;
   const appearance = appearanceOf(first);
   const lead = leadOf(first);
   const remedy = remedyOf(first);
-  const pods = [...new Set(devices.flatMap(({ holders }) => holders.map(({ namespace, pod }) => `${namespace}/${pod}`)))];
   const ended = [...new Set(devices.flatMap(({ incident }) => incident?.hit ?? []))].filter((pod) => !pods.includes(pod));
   const phrase = phraseOf(first, appearance, lead);
   const advice = remedy && REMEDY_TEXTS[remedy]?.replace(/\.$/, '').replace(/^\w/, (letter) => letter.toLowerCase());

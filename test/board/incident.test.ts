@@ -49,6 +49,14 @@ describe('whom a fault hit', () => {
     expect(said([gpu('a')], [two])).toContain('2 pods were hit: ');
   });
 
+  it('is not told of who holds a part that is well, because the part is read by itself', () => {
+    const [own, ofPart] = ['a', 'a-0'].map((deviceId) => [allocation({ deviceId, pod: `on-${deviceId}` })]);
+    const whole = gpu('a', { holders: own ?? [] });
+    const part = (more: Partial<DeviceState> = {}) => gpu('a-0', { holders: ofPart ?? [], ...more }, 'a');
+    expect(said([whole, part()], [])).toContain('2 pods are hit: ');
+    expect(said([whole, part({ verdict: { state: 'healthy', sinceMs: 0, conditions: [] } })], [])).toContain('ml/on-a is hit: ');
+  });
+
   it('is nobody of an earlier fault, of another fault, of another device, or of a device that is well', () => {
     expect(said([gpu('a')], [record(FAULT_MS - 11_000)])).toBe('a is lost: drain and reboot the node');
     expect(said([gpu('a')], [record(FAULT_MS + 5_000, { conditions: ['Hot'] })])).toBe('a is lost: drain and reboot the node');

@@ -140,12 +140,12 @@ const SEPARATOR = ' │ ';
 /** The chosen device as on its own screen, with the command. */
 function chosenLines(
   chosen: DeviceView,
-  { node }: Board,
+  board: Board,
   detail: DeviceDetail | undefined,
   columns: number,
   drawing: Drawing,
 ): readonly Line[] {
-  const [finding] = findingsOf({ devices: [chosen], ...(node === undefined ? {} : { node }) });
+  const [finding] = findingsOf(board, [chosen]);
   const command: Line[] = finding?.command === undefined ? [] : [[span('run: ', 'faint'), span(finding.command, 'strong')]];
   return [...command, ...deviceLines(chosen, detail, columns, drawing)];
 }

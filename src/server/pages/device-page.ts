@@ -67,7 +67,7 @@ export function devicePage(parts: DevicePageDependencies, frame: PageFrame): str
 function verdict(row: DeviceView, board: Board, nowMs: number): Html {
   const state = appearanceOf(row);
   const since = appearedAt(row);
-  const [finding] = findingsOf({ devices: [row], ...(board.node === undefined ? {} : { node: board.node }) });
+  const [finding] = findingsOf(board, [row]);
   const lines = conditionTexts(row, nowMs);
   return html`<section class="say ${state}" aria-label="State"><div><p>${mark(state)}${
     since === undefined ? undefined : html` <b>for ${age(Date.parse(since), nowMs)}</b>, since ${clock(since, nowMs)} UTC`
