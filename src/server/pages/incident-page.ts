@@ -13,7 +13,7 @@ import { holdersHit, type IncidentHolder, type IncidentRecord } from '../../inci
 import { conditionName } from '../../model/condition-text.ts';
 import { chartsOf, lastValues, type Samples } from './charts.ts';
 import { inWords } from './incident-list.ts';
-import { OF_CRASH } from './incident-text.ts';
+import { ALSO, changeWords, furtherWords, OF_CRASH, otherWords } from './incident-text.ts';
 import { card, document, facts, type PageFrame, table, titleHtml } from './page-parts.ts';
 
 /** After the fault, so much of the axis shows that it lasts. */
@@ -28,7 +28,7 @@ export function incidentPage(record: IncidentRecord, frame: PageFrame): string {
   const path = `/incidents/${encodeURIComponent(id)}`;
   const body = html`${crumb}${verdict(record, frame)}
 ${lanes(record)}
-<div class="two"><div class="stack">${card('Kernel log', kernel(record, frame.nowMs), 'lines that name the device')}${card('Who was hit', holders(record, frame.nowMs))}${wiped(record)}${later(record, frame)}</div>
+<div class="two"><div class="stack">${card('Kernel log', kernel(record, frame.nowMs), 'lines that name the device')}${card('Who was hit', holders(record, frame.nowMs))}${wiped(record)}${later(record, frame.nowMs)}${also(record, frame)}</div>
 <div class="stack">${card('The device', identity(record))}<section class="card body"><p><br>${
     frame.hasApi ? html`<a href="/api/incidents/${encodeURIComponent(id)}">Complete record as JSON</a> · ` : undefined
   }<a href="${path}?as=text">As text, for a ticket</a></p></section></div></div>`;
@@ -175,20 +175,23 @@ function wiped({ state, device: { family } }: IncidentRecord): Html | undefined 
   return html`<details class="card" open><summary>State that a reset wipes <span class="soft">${telling.length} that are not 0, of ${state.length}</span></summary>${facts(rows)}</details>`;
 }
 
-/** What followed, and what other devices did. */
-function later({ changes, others, suppressed }: IncidentRecord, { board, nowMs }: PageFrame): Html | undefined {
-  const names = new Map(board?.devices.map(({ key, name }) => [key, name]));
+/** What the device did then. */
+function later({ changes, furtherChanges, suppressed }: IncidentRecord, nowMs: number): Html | undefined {
   const lines = [
-    ...changes.slice(1).map((one) => html`<p>${clock(one.time, nowMs)} ${one.to ?? ''} ${one.condition ?? one.reason}: ${one.message}</p>`),
-    ...others.map(
-      (one) =>
-        html`<p>${clock(one.time, nowMs)} ${names.get(one.device) ?? one.device} became ${one.to}${one.condition === undefined ? undefined : ` by ${one.condition}`}</p>`,
-    ),
+    ...changes.slice(1).map((one) => html`<p>${clock(one.time, nowMs)}: ${changeWords(one)}</p>`),
+    ...(furtherChanges === undefined ? [] : [html`<p>${furtherWords(furtherChanges)}</p>`]),
     ...(suppressed === undefined
       ? []
       : [html`<p>${suppressed.count} later changes have no record, because there were too many within one hour.</p>`]),
   ];
-  return lines.length === 0 ? undefined : card('What followed', html`<div class="body">${lines}</div>`, 'also on other devices');
+  return lines.length === 0 ? undefined : card('What followed', html`<div class="body">${lines}</div>`);
+}
+
+/** What other devices did shortly before or after. */
+function also({ others }: IncidentRecord, { board, nowMs }: PageFrame): Html | undefined {
+  const names = new Map(board?.devices.map(({ key, name }) => [key, name]));
+  const lines = others.map((one) => html`<p>${clock(one.time, nowMs)}: ${otherWords(one, names.get(one.device) ?? one.device)}</p>`);
+  return lines.length === 0 ? undefined : card(ALSO, html`<div class="body">${lines}</div>`, 'on other devices, before or after');
 }
 
 function identity({ device, host, agentVersion, readAt }: IncidentRecord): Html {

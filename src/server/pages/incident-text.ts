@@ -7,6 +7,7 @@ import {
   type IncidentHolder,
   type IncidentReadings,
   type IncidentRecord,
+  type OtherChange,
   type StateValue,
 } from '../../incidents/record.ts';
 import { conditionName } from '../../model/condition-text.ts';
@@ -45,16 +46,13 @@ function happened({ device, changes, furtherChanges, suppressed, after, before, 
     ...(after.conditions?.length === 0 && first !== undefined ? [`${first.reason}: ${first.message}`] : []),
     ...conditionLines('before: ', unchanged(before.conditions ?? [], after.conditions ?? [])),
     ...later.map((change) => `${clock(change.time)}: ${changeWords(change)}`),
-    ...(furtherChanges === undefined ? [] : [`Further changes at once: ${furtherChanges}.`]),
+    ...(furtherChanges === undefined ? [] : [furtherWords(furtherChanges)]),
     ...(suppressed === undefined
       ? []
       : [
           `Later changes without a record, because there were too many within one hour: ${suppressed.count}. The last was ${clock(suppressed.last)}.`,
         ]),
-    ...others.map(
-      (other) =>
-        `Also ${clock(other.time)}: ${other.device} became ${other.to}${other.condition === undefined ? '' : ` by ${other.condition}`}.`,
-    ),
+    ...others.map((other) => `${ALSO} ${clock(other.time)}: ${otherWords(other, other.device)}`),
   ];
 }
 
@@ -73,8 +71,17 @@ function conditionLines(mark: string, conditions: readonly IncidentCondition[]):
   });
 }
 
-const changeWords = ({ from, to, condition, message }: IncidentChange): string =>
+export const changeWords = ({ from, to, condition, message }: IncidentChange): string =>
   `${from === undefined ? '' : `${from} to `}${to ?? ''}${condition === undefined ? '' : ` by ${condition}`}: ${message}`;
+
+export const furtherWords = (changes: number): string => `Further changes at once: ${changes}.`;
+
+/** Other devices changed shortly before or after: neither a cause nor what followed. */
+export const ALSO = 'Also';
+
+/** `GPU 0 became degraded by RowRemapPending.` */
+export const otherWords = ({ to, condition }: OtherChange, name: string): string =>
+  `${name} became ${to}${condition === undefined ? '' : ` by ${condition}`}.`;
 
 function hit(record: IncidentRecord): string[] {
   const { holders, processes, processesReadAt } = record;

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { IncidentRecord } from '../../../src/incidents/record.ts';
 import { incidentPage } from '../../../src/server/pages/incident-page.ts';
+import { incidentText } from '../../../src/server/pages/incident-text.ts';
 
 const T0 = Date.parse('2026-11-23T20:00:00.000Z');
 const at = (seconds: number): string => new Date(T0 + seconds * 1_000).toISOString();
@@ -45,4 +46,30 @@ it('writes a rate in the unit of what is counted, as the page of the device does
     ['Nvme written per second', '100 kB/s'],
     ['Toy blocked', '10 %'],
   ]);
+});
+
+/** The text of a card by its title. */
+const cardOf = (markup: string, title: string): readonly string[] =>
+  (markup.split(`aria-label="${title}">`)[1]?.split('</section>')[0] ?? '')
+    .split(/<\/h2>|<\/p>|<\/span>/)
+    .slice(1)
+    .map((text) => text.replace(/<[^>]*>/g, '').trim())
+    .filter((text) => text !== '');
+
+it('does not call what another device did before an effect of the fault, and tells it in the words of the text', () => {
+  const other = { device: 'toy/b', time: at(-11), to: 'degraded' as const, condition: 'TooWarm' };
+  const alone = page({ others: [other] });
+  expect(alone).not.toContain('What followed');
+  expect(cardOf(alone, 'Also')).toEqual(['on other devices, before or after', '19:59:49: toy/b became degraded by TooWarm.']);
+  expect(incidentText(record({ others: [other] }))).toContain('Also 2026-11-23 19:59:49 UTC: toy/b became degraded by TooWarm.\n');
+
+  const [first] = record().changes;
+  const then = { ...first, time: at(24), from: 'unhealthy', to: 'unknown', message: 'no read' } as IncidentRecord['changes'][number];
+  const changes = [...record().changes, then];
+  const both = page({ changes, furtherChanges: 3, others: [other] });
+  expect(cardOf(both, 'What followed')).toEqual(['20:00:24: unhealthy to unknown by PortDown: no read', 'Further changes at once: 3.']);
+  expect(cardOf(both, 'Also')).toHaveLength(2);
+  const text = incidentText(record({ changes, furtherChanges: 3 }));
+  for (const line of ['20:00:24 UTC: unhealthy to unknown by PortDown: no read\n', 'Further changes at once: 3.\n'])
+    expect(text).toContain(line);
 });
