@@ -7,13 +7,13 @@ import { devicePath } from '../../board/paths.ts';
 import { podLink, podsOf } from '../../board/row-html.ts';
 import { age, clock } from '../../board/state-html.ts';
 import { commandOf, DRAINS, phraseFor } from '../../board/summary.ts';
-import { metricTitle, readingText } from '../../board/units.ts';
+import { readingText } from '../../board/units.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import { holdersHit, type IncidentHolder, type IncidentRecord } from '../../incidents/record.ts';
 import { conditionName } from '../../model/condition-text.ts';
 import { chartsOf, lastValues, type Samples } from './charts.ts';
 import { inWords } from './incident-list.ts';
-import { ALSO, changeWords, furtherWords, OF_CRASH, otherWords } from './incident-text.ts';
+import { ALSO, changeWords, furtherWords, OF_CRASH, otherWords, stateRows } from './incident-text.ts';
 import { card, document, facts, type PageFrame, table, titleHtml } from './page-parts.ts';
 
 /** After the fault, so much of the axis shows that it lasts. */
@@ -28,7 +28,7 @@ export function incidentPage(record: IncidentRecord, frame: PageFrame): string {
   const path = `/incidents/${encodeURIComponent(id)}`;
   const body = html`${crumb}${verdict(record, frame)}
 ${lanes(record)}
-<div class="two"><div class="stack">${card('Kernel log', kernel(record, frame.nowMs), 'lines that name the device')}${card('Who was hit', holders(record, frame.nowMs))}${wiped(record)}${later(record, frame.nowMs)}${also(record, frame)}</div>
+<div class="two"><div class="stack">${card('Kernel log', kernel(record, frame.nowMs), 'lines that name the device')}${card('Who was hit', holders(record, frame.nowMs))}${wiped(record, frame.nowMs)}${later(record, frame.nowMs)}${also(record, frame)}</div>
 <div class="stack">${card('The device', identity(record))}<section class="card body"><p><br>${
     frame.hasApi ? html`<a href="/api/incidents/${encodeURIComponent(id)}">Complete record as JSON</a> · ` : undefined
   }<a href="${path}?as=text">As text, for a ticket</a></p></section></div></div>`;
@@ -161,18 +161,17 @@ function holders(record: IncidentRecord, nowMs: number): Html {
   }`;
 }
 
-/** Counters and states that are gone after a reset; those that are 0 are only counted. */
-function wiped({ state, device: { family } }: IncidentRecord): Html | undefined {
-  const telling = state.filter(({ value }) => Number(value) !== 0);
+/** Counters and states that are gone after a reset. */
+function wiped({ state }: IncidentRecord, nowMs: number): Html | undefined {
   if (state.length === 0) return undefined;
-  const rows = telling.map(
-    ({ metric, labels, value }) =>
-      [
-        metricTitle(metric.replace(`device_${family}_`, 'device_')),
-        `${readingText(metric, Number(value))} ${Object.values(labels).join(', ')}`,
-      ] as const,
+  const { rows, notes } = stateRows(state);
+  const cells = rows.map(
+    ({ title, labels, text, time }) =>
+      html`<th scope="row">${title}</th><td>${labels}</td><td class="num">${text}</td><td>${clock(time, nowMs)}</td>`,
   );
-  return html`<details class="card" open><summary>State that a reset wipes <span class="soft">${telling.length} that are not 0, of ${state.length}</span></summary>${facts(rows)}</details>`;
+  return html`<details class="card" open><summary>State that a reset wipes</summary>${
+    rows.length === 0 ? undefined : table(['Reading', 'Labels', '#Value', 'Read, UTC'], cells)
+  }${notes.map((note) => html`<p class="body soft">${note}</p>`)}</details>`;
 }
 
 /** What the device did then. */

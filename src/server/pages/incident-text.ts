@@ -147,19 +147,37 @@ function words(maker: string | undefined, model: string | undefined): string {
   return [isNamed ? undefined : maker, model].filter((text) => text !== undefined).join(' ');
 }
 
-/** Values that are not 0 come first. Those that are 0 are only counted, because a board has hundreds of counters. */
-function stateLines(state: readonly StateValue[]): string[] {
+/** A value of the state, as text and page write it. */
+export interface StateRow {
+  readonly title: string;
+  readonly labels: string;
+  readonly text: string;
+  readonly time: string;
+}
+
+/** What tells something of the state. Values that are 0 are only counted, because a board has hundreds of counters. */
+export function stateRows(state: readonly StateValue[]): { readonly rows: readonly StateRow[]; readonly notes: readonly string[] } {
   const informative = state.filter(({ metric, value }) => Number(value) !== 0 || /_up$/.test(metric));
-  const rows = informative
-    .slice(0, MOST_STATE_ROWS)
-    .map(({ metric, labels, value, time }) => [metricTitle(metric), labelWords(labels), readingText(metric, numberOf(value)), clock(time)]);
+  const rows = informative.slice(0, MOST_STATE_ROWS).map(
+    ({ metric, labels, value, time }): StateRow => ({
+      title: metricTitle(metric),
+      labels: labelWords(labels),
+      text: readingText(metric, numberOf(value)),
+      time,
+    }),
+  );
   const hidden = informative.length - rows.length;
   const zeros = state.length - informative.length;
-  return [
-    ...aligned(rows),
+  const notes = [
     ...(hidden > 0 ? [`Further values in the record: ${hidden}.`] : []),
     ...(zeros > 0 ? [`Values that are 0: ${zeros}.`] : []),
   ];
+  return { rows, notes };
+}
+
+function stateLines(state: readonly StateValue[]): string[] {
+  const { rows, notes } = stateRows(state);
+  return [...aligned(rows.map(({ title, labels, text, time }) => [title, labels, text, clock(time)])), ...notes];
 }
 
 const numberOf = (value: number | string): number | bigint =>

@@ -73,3 +73,28 @@ it('does not call what another device did before an effect of the fault, and tel
   for (const line of ['20:00:24 UTC: unhealthy to unknown by PortDown: no read\n', 'Further changes at once: 3.\n'])
     expect(text).toContain(line);
 });
+
+it('writes the state that a reset wipes as the text does: which port, and when it was read', () => {
+  const port = { port: '1' };
+  const state = [
+    { metric: 'device_link_up', labels: port, value: 1, time: at(5) },
+    { metric: 'device_link_speed_bytes_per_second', labels: port, value: 5e10, time: at(5) },
+    { metric: 'device_infiniband_port_state', labels: { ...port, state: 'active' }, value: 1, time: at(5) },
+    { metric: 'device_nvidia_ecc_errors_total', labels: {}, value: String(2n ** 60n), time: at(20) },
+    { metric: 'device_errors_total', labels: {}, value: 0, time: at(20) },
+  ];
+  const markup = page({ state });
+  const rows = [...markup.matchAll(/<tr><th scope="row">(.*?)<\/tr>/g)].map(([, row = '']) =>
+    row.split(/<\/t[hd]>/).map((cell) => cell.replace(/<[^>]*>/g, '')),
+  );
+  expect(rows.map((row) => row.slice(0, 4))).toEqual([
+    ['Link up', 'port 1', '1', '20:00:05'],
+    ['Link speed', 'port 1', '400 Gbit/s', '20:00:05'],
+    ['Infiniband port state', 'port 1, state active', '1', '20:00:05'],
+    ['Nvidia ECC errors', '', '1\u202f152\u202f921\u202f504\u202f606\u202f846\u202f976', '20:00:20'],
+  ]);
+  expect(markup).toContain('Values that are 0: 1.');
+  const text = incidentText(record({ state })).replace(/ {2,}/g, '  ');
+  for (const [title = '', labels = '', value = '', time = ''] of rows)
+    expect(text).toContain(`${[title, labels, value].filter((cell) => cell !== '').join('  ')}  2026-11-23 ${time} UTC`);
+});
