@@ -160,7 +160,7 @@ export interface IncidentSummary {
   /** States in their order, the state before the incident first. */
   readonly states: readonly HealthState[];
   readonly conditions: readonly string[];
-  /** `namespace/pod/container` of those that hold the device; when none does, of those that the incident hit. */
+  /** `namespace/pod/container` of those that the incident hit. */
   readonly holders: readonly string[];
 }
 
@@ -187,11 +187,8 @@ export function holdersHit({ time, after, changes, readings, holders }: Incident
 const MOST_NAMES = 8;
 
 export function summaryOf(record: IncidentRecord): IncidentSummary {
-  const { id, time, device, before, changes, after, holders } = record;
-  const present = holders.filter(({ until }) => until === undefined);
-  const named = (present.length > 0 ? present : holdersHit(record)).map(
-    ({ namespace, pod, container }) => `${namespace}/${pod}/${container}`,
-  );
+  const { id, time, device, before, changes, after } = record;
+  const named = holdersHit(record).map(({ namespace, pod, container }) => `${namespace}/${pod}/${container}`);
   const states = changes.flatMap(({ to }) => (to === undefined ? [] : [to]));
   const led = changes.flatMap(({ to, condition: type, instance }) =>
     type === undefined || to === 'healthy' ? [] : [conditionName({ type, ...(instance === undefined ? {} : { instance }) })],

@@ -39,6 +39,7 @@ describe('an incident', () => {
   it('hits who holds the device, and who let go of it after the last read without the fault', () => {
     const all = [holder('now'), holder('lost', -3), holder('between', 10), holder('ended', -11), holder('long-ago', -210)];
     expect(hit(record([-20, -10, 0, 10], ...all))).toEqual(['now', 'lost', 'between']);
+    expect(summaryOf(record([-20, -10, 0, 10], ...all)).holders).toEqual(['ml/now/main', 'ml/lost/main', 'ml/between/main']);
   });
 
   it('has a bound where reads are not known, and where the device could not be read for long', () => {
