@@ -29,7 +29,7 @@ export interface Chart {
   readonly fault?: { readonly fromMs: number; readonly state: string } | undefined;
 }
 
-/** A chart with axes, limits, and the present values as its legend. */
+/** A chart with axes, limits, and the present values as its legend; of a line that has none, when it was read last. */
 export function chartHtml(chart: Chart): Html {
   const { title, lines, fromMs, untilMs } = chart;
   const { high, step } = scaleOf(chart);
@@ -38,7 +38,8 @@ export function chartHtml(chart: Chart): Html {
     (value) => html`<text x="62" y="${percent(1 - value / high)}" dy="4" text-anchor="end">${textOf(chart, value)}</text>`,
   );
   return html`<figure class="card chart"><div class="head"><h2>${title}</h2><small class="at"></small><ul class="legend">${lines.map(
-    (line, at) => html`<li class="line-${at}"><i></i>${line.name === '' ? undefined : `${line.name} `}<b>${lastText(chart, line)}</b></li>`,
+    (line, at) =>
+      html`<li class="line-${at}"><i></i>${line.name === '' ? undefined : `${line.name} `}<b${isPresent(chart, line) ? undefined : html` class="soft"`}>${nowText(chart, line)}</b></li>`,
   )}</ul></div>
 <div class="draw"><svg class="plot" height="${CHART_HEIGHT}" aria-hidden="true">${labels}</svg>${plotHtml(chart, { high, ticks, height: CHART_HEIGHT })}<span></span>${timeAxis(fromMs, untilMs)}</div></figure>\n`;
 }
@@ -57,7 +58,7 @@ export function plotHtml(
   const x = (ms: number): string => percent((ms - fromMs) / (untilMs - fromMs));
   const paths = lines.map(({ values }) => pathOf(times, values, { fromMs, untilMs, high }));
   const start = fault && Math.max(fault.fromMs, fromMs);
-  return html`<svg class="plot" height="${height}" role="img" aria-label="${title}: ${lines.map((line) => `${line.name} ${lastText(chart, line)}`.trim()).join(', ')}" data-from="${Math.round(fromMs)}" data-until="${Math.round(untilMs)}" data-metric="${metric}" data-high="${high}"${isRate ? html` data-rate="1"` : undefined}>${
+  return html`<svg class="plot" height="${height}" role="img" aria-label="${title}: ${lines.map((line) => `${line.name} ${nowText(chart, line)}`.trim()).join(', ')}" data-from="${Math.round(fromMs)}" data-until="${Math.round(untilMs)}" data-metric="${metric}" data-high="${high}"${isRate ? html` data-rate="1"` : undefined}>${
     start === undefined || start >= untilMs
       ? undefined
       : html`<rect class="fault ${fault?.state}" x="${x(start)}" width="${percent((untilMs - start) / (untilMs - fromMs))}" height="100%"/>`
@@ -109,6 +110,8 @@ export function scaleOf({ metric, isRate, lines, limits }: Pick<Chart, 'metric' 
 } {
   const most = Math.max(0, ...lines.flatMap(({ values }) => values.map((value) => value ?? 0)), ...limits.map(({ value }) => value * 1.02));
   if (metric.endsWith('_ratio') || (isRate && metric.endsWith('_seconds_total'))) return { high: Math.max(1, most), step: 0.5 };
+  // Nothing is known of its size, so that only 0 has a label.
+  if (most === 0) return { high: 1, step: 2 };
   const unit = unitOf(metric, isRate, most);
   const step = roundStep(most / unit / 4) * unit;
   return { high: Math.max(most * 1.05, step), step };
@@ -133,6 +136,18 @@ const textOf = ({ metric, isRate }: Pick<Chart, 'metric' | 'isRate'>, value: num
 export function lastText(chart: Pick<Chart, 'metric' | 'isRate'>, { values }: ChartLine): string {
   const last = values.findLast((value) => value !== null) ?? undefined;
   return last === undefined ? 'unknown' : textOf(chart, last);
+}
+
+/** Whether the last value of a line is of now. That of a counter that is read less often is as old as its last two reads. */
+function isPresent({ isRate, times, untilMs }: Chart, { values }: ChartLine): boolean {
+  const at = values.findLastIndex((value) => value !== null);
+  return (isRate || at === times.length - 1) && !isGap(times[at] ?? 0, untilMs, usualSpacing(times));
+}
+
+function nowText(chart: Chart, line: ChartLine): string {
+  if (isPresent(chart, line)) return lastText(chart, line);
+  const at = line.values.findLastIndex((value) => value !== null);
+  return at < 0 ? 'unknown' : `last read ${timeText(chart.times[at] as number).slice(11, 19)}`;
 }
 
 /** A path with gaps where nothing was read. */

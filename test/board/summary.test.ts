@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Board, BoardFamily } from '../../src/board/board.ts';
 import type { DeviceView } from '../../src/board/device-view.ts';
 import { sentenceOf } from '../../src/board/summary.ts';
-import { lastReadOf, type Samples } from '../../src/server/pages/charts.ts';
+import { chartsHtml, lastReadOf, type Samples } from '../../src/server/pages/charts.ts';
 
 const device = { key: 'toy/a', id: 'a', name: 'a', health: { state: 'healthy', conditions: [] }, holders: [], stale: false };
 const kubelet = { state: 'answers', kept: 0 };
@@ -34,14 +34,38 @@ it.each<[what: string, states: readonly BoardFamily['state'][], devices: number,
   expect(sentenceOf({ ...board, node: 'node-7' })).toBe(says);
 });
 
+const gauge = (metric: string, values: readonly (number | null)[], labels = {}): Samples['series'][number] => ({
+  ...{ metric, labels, type: 'gauge', values },
+});
+
 it('knows when a device that is lost was read last, whatever else is still told of it', () => {
-  const gauge = (metric: string, values: readonly (number | null)[]): Samples['series'][number] => ({
-    metric,
-    labels: {},
-    type: 'gauge',
-    values,
-  });
   const series = [gauge('device_temperature_celsius', [50, 51, null, null]), gauge('device_nvidia_xid_last', [null, 79, 79, 79])];
   expect(lastReadOf({ times: [1_000, 2_000, 3_000, 4_000], series })).toBe(2_000);
   expect(lastReadOf({ times: [1_000], series: [] })).toBeUndefined();
 });
+
+it.each([
+  ['answers', [0, 0, 0, 0], 4_500, '0 B'],
+  ['is lost', [0, 0, null, null], 4_500, 'last read 00:00:02'],
+  ['is not read any more', [0, 0, 0, 0], 60_000, 'last read 00:00:04'],
+] as const)(
+  'has a value in the legend of a chart only while it is present, and the last known limit: a device that %s',
+  (_what, values, nowMs, text) => {
+    const engine = (name: string) => gauge('device_utilization_ratio', values, { engine: name });
+    const times = [1_000, 2_000, 3_000, 4_000];
+    const limit = gauge('device_memory_total_bytes', [null, 2 ** 36, null, null]);
+    const series = [engine('gpu'), engine('memory'), engine('jpeg'), gauge('device_memory_used_bytes', values), limit];
+    const { text: markup } = chartsHtml({ times, series }, nowMs, undefined);
+    const [busy = '', memory = ''] = markup.split('</figure>');
+    const legend = (chart: string) => [...chart.matchAll(/<i><\/i>(.*?)<b[^>]*>(.*?)<\/b>/g)].map(([, name, value]) => `${name}${value}`);
+    expect(legend(busy), 'engines that did nothing are one').toEqual([`GPU ${text.replace('0 B', '0 %')}`]);
+    expect(legend(memory)).toEqual([text]);
+    expect([...memory.matchAll(/text-anchor="end">([^<]*B)</g)].map(([, label]) => label)).toEqual(['0 B', '20 GiB', '40 GiB', '60 GiB']);
+    expect(memory).toMatch(/<text class="limit"[^>]*>64 GiB</);
+    const unlimited = chartsHtml({ times, series: series.slice(3, 4) }, nowMs, undefined).text;
+    expect(
+      [...unlimited.matchAll(/text-anchor="end">([^<]*B)</g)].map(([, label]) => label),
+      'no size is known',
+    ).toEqual(['0 B']);
+  },
+);

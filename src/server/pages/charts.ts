@@ -36,8 +36,9 @@ export interface ChartFrame {
 }
 
 /** All charts of a device, the most telling first. Facts and limits are no lines; of the other metrics, only those that moved. */
-export function chartsOf({ times, series }: Samples, readings: Iterable<Reading>, frame: ChartFrame): readonly Chart[] {
-  const known = [...readings];
+export function chartsOf(samples: Samples, frame: ChartFrame): readonly Chart[] {
+  const { times, series } = samples;
+  const known = lastValues(samples);
   const main = MAIN.flatMap(({ title, metrics, names = [] }): readonly Chart[] => {
     const own = metrics.flatMap((metric, at) => series.filter((one) => one.metric === metric).map((one) => ({ one, name: names[at] })));
     return chartOf(title, own, times, limitsOf(title, own, known), frame);
@@ -86,14 +87,13 @@ function chartOf(
       values: isRate ? ratesOf(times, one.values, one.reads ?? times) : one.values,
     }))
     .filter(({ values }) => values.some((value) => value !== null))
-    // Engines that never worked hide those that did.
-    .filter(
-      ({ values }, _at, all) =>
-        values.some((value) => (value ?? 0) !== 0) || all.every((one) => one.values.every((value) => (value ?? 0) === 0)),
-    )
+    // Engines that never worked hide those that did. Where none did, the first one says so.
+    .filter((line, at, all) => isMoved(line) || (first.one.metric === shared.utilization.name ? at === 0 : !all.some(isMoved)))
     .slice(0, MOST_LINES);
   return lines.length === 0 ? [] : [{ title, metric: first.one.metric, isRate, lines, times, limits, ...frame }];
 }
+
+const isMoved = ({ values }: Pick<Series, 'values'>): boolean => values.some((value) => (value ?? 0) !== 0);
 
 const labelText = (labels: Labels): string =>
   Object.entries(labels)
@@ -150,11 +150,11 @@ export function lastReadOf({ times, series }: Samples): number | undefined {
 }
 
 /** Draws the charts of a device from its first reading on, half an hour at most. */
-export function chartsHtml(history: DeviceHistory | undefined, readings: Iterable<Reading>, nowMs: number, fault: Chart['fault']): Html {
+export function chartsHtml(history: DeviceHistory | undefined, nowMs: number, fault: Chart['fault']): Html {
   const [first] = history?.times ?? [];
   if (history === undefined || first === undefined || history.times.length < 2)
     return html`<p class="soft">Charts need two reads. They begin with the start of the agent.</p>`;
-  const all = chartsOf(history, readings, { fromMs: Math.max(first, nowMs - TREND_MS), untilMs: nowMs, fault });
+  const all = chartsOf(history, { fromMs: Math.max(first, nowMs - TREND_MS), untilMs: nowMs, fault });
   if (all.length === 0) return html`<p class="soft">No reading changed.</p>`;
   const [open, folded] = [all.slice(0, OPEN_CHARTS), all.slice(OPEN_CHARTS)];
   return html`<div class="charts">${open.map(chartHtml)}</div>${

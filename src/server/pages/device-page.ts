@@ -47,7 +47,7 @@ export function devicePage(parts: DevicePageDependencies, frame: PageFrame): str
     ['NUMA node', device.numaNode],
     ['Driver', device.driverVersion ?? device.driver],
     ['Serial', device.serial],
-  ])}${part('verdict', verdict(row, board, nowMs))}${part('numbers', numbers(parts))}${part('charts', chartsHtml(history, state.readings, nowMs, faultOf(row)))}
+  ])}${part('verdict', verdict(row, board, nowMs))}${part('numbers', numbers(parts))}${part('charts', chartsHtml(history, nowMs, faultOf(row)))}
 <div class="two" id="record"><div class="stack">${part('timeline', card('Verdict', timeline({ device: row, events, watched, readTimes: history?.times ?? [], nowMs })))}${part(
     'events',
     card('Events', eventList(events, nowMs)),

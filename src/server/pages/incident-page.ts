@@ -11,7 +11,7 @@ import { readingText } from '../../board/units.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import { holdersHit, type IncidentHolder, type IncidentRecord } from '../../incidents/record.ts';
 import { conditionName } from '../../model/condition-text.ts';
-import { chartsOf, lastValues, type Samples } from './charts.ts';
+import { chartsOf, type Samples } from './charts.ts';
 import { inWords } from './incident-list.ts';
 import { ALSO, changeWords, furtherWords, OF_CRASH, otherWords, stateRows } from './incident-text.ts';
 import { card, document, facts, type PageFrame, table, titleHtml } from './page-parts.ts';
@@ -113,7 +113,7 @@ function lanes(record: IncidentRecord): Html {
       return html`<rect class="pod" x="${x(from)}" y="4" width="${width(from, end)}" height="18" rx="2"/><text x="${x(from)}" dx="6" y="17">${pod}</text>`;
     },
   )}${line}</svg>`;
-  const charts = chartsOf(samples, lastValues(samples), { fromMs, untilMs, fault: { fromMs: momentMs, state } }).slice(0, LANES);
+  const charts = chartsOf(samples, { fromMs, untilMs, fault: { fromMs: momentMs, state } }).slice(0, LANES);
   return html`<section class="card" aria-label="Before the fault"><div class="head"><h2>The minutes before</h2><span class="soft">${samples.times.length} reads, all times in UTC</span></div>
 ${lane('Verdict', '', strip)}${lane('Kernel log', `${log.lines.length} lines`, marks)}${lane('Held by', list.length === 0 ? 'no container' : '', held)}${charts.map(
   (chart) => {

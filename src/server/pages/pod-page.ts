@@ -21,7 +21,7 @@ import { podName } from '../../model/pod-resources.ts';
 import { shared } from '../../model/shared-metrics.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { ContainerUsage, ContainerWaiting } from '../../model/usage.ts';
-import { chartsOf, lastValues } from './charts.ts';
+import { chartsOf } from './charts.ts';
 import { card, document, energyCell, facts, numberCell, type PageFrame, part, table, titleHtml } from './page-parts.ts';
 
 /** What a pod holds, whether it moves on, how near its devices are, and what it used. undefined when this node knows no such pod. */
@@ -201,7 +201,7 @@ function podCharts(rows: readonly DeviceView[], historyOf: (key: string) => Devi
     const history = historyOf(key);
     const [firstMs] = history?.times ?? [];
     if (history === undefined || firstMs === undefined || history.times.length < 2) return [];
-    const [first] = chartsOf(history, lastValues(history), { fromMs: Math.max(firstMs, nowMs - TREND_MS), untilMs: nowMs });
+    const [first] = chartsOf(history, { fromMs: Math.max(firstMs, nowMs - TREND_MS), untilMs: nowMs });
     return first === undefined ? [] : [chartHtml({ ...first, title: `${name}, ${first.title.toLowerCase()}` })];
   });
   return charts.length === 0 ? undefined : html`<div class="charts">${charts}</div>`;
