@@ -109,6 +109,7 @@ export async function startAgent(configured: AgentSettings, parts: AgentDependen
       problems: [...supervisorProblems, ...family.problems],
       conditions: [...family.conditions, ...OWN_CONDITIONS, ...USE_CONDITIONS],
       ...(family.shows === undefined ? {} : { shows: family.shows }),
+      ...(family.activity === undefined ? {} : { activity: family.activity }),
     })),
     feed,
     events: (since) => health.engine.eventsSince(since),

@@ -5,6 +5,7 @@ import type { ListedIncident, RecordRead } from '../incidents/store.ts';
 import type { Logger } from '../log/logger.ts';
 import type { PluginStats } from '../model/agent-stats.ts';
 import type { ProblemSpec } from '../model/collection.ts';
+import type { ActivitySpec } from '../model/declaration.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { KeptFault } from '../model/fault.ts';
 import type { ConditionSpec } from '../model/health.ts';
@@ -71,6 +72,7 @@ export interface ServerDependencies {
     readonly problems: readonly ProblemSpec[];
     readonly conditions?: readonly ConditionSpec[];
     readonly shows?: ShownReadings;
+    readonly activity?: ActivitySpec;
   }[];
   readonly version: string;
   readonly node?: string;

@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { UsageQuery } from '../../src/accounting/ledger/report.ts';
+import type { Prices, UsageQuery } from '../../src/accounting/ledger/report.ts';
+import type { ServerDependencies } from '../../src/server/parts.ts';
 import { containerEntry, HOUR_MS, START_MS, usageReport } from '../accounting/ledger/sample.ts';
+import { families } from '../metrics/sample.ts';
 import { type Started, start } from './start.ts';
 
 let started: Started;
@@ -9,10 +11,13 @@ afterEach(() => started.server.close());
 
 const entries = [containerEntry(4, { receivedBytes: 2n ** 70n, idleSeconds: 60 })];
 
-async function serve(): Promise<void> {
+type ServerFamily = ServerDependencies['families'][number];
+
+async function serve(declared: readonly ServerFamily[] = families, prices: Prices = {}): Promise<void> {
   asked = [];
   started = await start({
     parts: {
+      families: declared,
       usage: async (query) => {
         asked.push(query);
         const untilMs = START_MS + 4 * HOUR_MS;
@@ -21,6 +26,7 @@ async function serve(): Promise<void> {
             sinceMs: untilMs - query.since,
             untilMs,
             by: query.by,
+            prices,
             ...(query.family !== undefined && { family: query.family }),
           }),
           ledger: { damagedLines: 0, newerFiles: 0 },
@@ -104,5 +110,41 @@ describe('/usage', () => {
       { since: 7_200_000, by: 'namespace' },
       { since: 86_400_000, by: 'pod', family: 'toy' },
     ]);
+  });
+
+  it('begins with the accelerators, because hours of GPUs and of adapters are not alike; all devices are one link away', async () => {
+    const engines = { utilization: { above: 0.05 }, isForHoldersOnly: true };
+    const traffic = { traffic: { metrics: [], above: 1 }, isForHoldersOnly: false };
+    const linkTo = (family: string, text: string): string =>
+      `<a href="/usage?by=pod&amp;since=24h&amp;family=${family}" aria-current="true"><b>${text}`;
+    await serve(families.map((family) => ({ ...family, activity: family.name === 'toy' ? engines : traffic })));
+    const first = await (await fetch(`${started.url}/usage`)).text();
+    expect(first).toContain(linkTo('toy', 'toy'));
+    expect(first).toContain('<span class="rest">toy, last day</span>');
+    expect(first).toContain('<a href="/usage?by=pod&amp;since=24h&amp;family=">All devices</a>');
+    expect(first).toContain('<a href="/api/usage?by=pod&amp;since=24h&amp;family=toy">JSON of this page</a>');
+    const all = await (await fetch(`${started.url}/usage?by=pod&since=24h&family=`)).text();
+    expect(all).toContain(linkTo('', 'All devices'));
+    expect(all).toContain('<a href="/api/usage?by=pod&amp;since=24h">JSON of this page</a>');
+    await get('/api/usage?by=pod');
+    expect(asked.map(({ family }) => family)).toEqual(['toy', undefined, undefined]);
+
+    await started.server.close();
+    await serve(families.map((family) => ({ ...family, activity: engines })));
+    expect(await (await fetch(`${started.url}/usage`)).text(), 'two families of accelerators').toContain(linkTo('', 'All devices'));
+  });
+
+  it('says what is cost, where a device has a price, and names each choice', async () => {
+    await serve(undefined, { toy: 2.5 });
+    const page = await (await fetch(`${started.url}/usage`)).text();
+    expect(page).toContain('<th scope="col" class="num">Cost</th>');
+    expect(page).toContain('times the price of an hour in <code>usage.prices</code>, in the unit of these prices.');
+    for (const label of ['By', 'Of', 'Time']) expect(page).toContain(`<p class="chips"><span class="soft">${label}</span> <a`);
+    await started.server.close();
+    await serve();
+    expect(await (await fetch(`${started.url}/usage`)).text()).not.toMatch(/cost/i);
+    expect(await (await fetch(`${started.url}/usage?family=wire`)).text()).toContain(
+      'No container held a device of the family wire in this time.',
+    );
   });
 });

@@ -19,6 +19,7 @@ import { type BoardView, DEFAULT_VIEW, parseView, VIEW_PARAMETERS, viewOf, viewQ
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import type { ReadingHistoryStore } from '../../incidents/history.ts';
 import type { PluginStats } from '../../model/agent-stats.ts';
+import type { ActivitySpec } from '../../model/declaration.ts';
 import { durationText } from '../../model/duration.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import { hardwareKey } from '../../model/hardware.ts';
@@ -51,7 +52,7 @@ export interface PageSources extends Omit<PageFrame, 'nowMs' | 'pathOf' | 'board
   readonly usage?: ReportUsage | undefined;
   readonly plugin?: (() => PluginStats | undefined) | undefined;
   readonly fault?: (() => string | undefined) | undefined;
-  readonly families: readonly ConditionFamily[];
+  readonly families: readonly DeclaredFamily[];
   now(): number;
 }
 
@@ -172,8 +173,9 @@ export function createPages(sources: PageSources): Router {
   const { usage } = sources;
   if (usage !== undefined)
     router.get('/usage', takes('since', 'by', 'family'), async (request, response) => {
-      const { since = '24h', by = 'pod', family } = request.query;
-      const { query, problem } = parseQuery({ since, by, family });
+      // Hours of GPUs and of adapters are not alike: their sum comes first only where no family is the one that is asked for.
+      const { since = '24h', by = 'pod', family = acceleratorOf(sources.families, sources.board.current()) } = request.query;
+      const { query, problem } = parseQuery({ since, by, family: family === '' ? undefined : family });
       if (query === undefined) return sendError(request, response, 400, 'usage-query-invalid', `The query is not valid: ${problem}.`);
       return send(request, response, usagePage(await usage(query), query, String(since), frame()));
     });
@@ -216,13 +218,21 @@ function overviewPage(board: Board | undefined, view: BoardView, trendOf: Trends
   return document(frame, { at: `/${at}`, body, json: '/api/v1/devices', liveness: 'board' });
 }
 
-interface ConditionFamily {
+interface DeclaredFamily {
   readonly name: string;
   readonly conditions?: readonly ConditionSpec[];
+  readonly activity?: ActivitySpec;
+}
+
+/** The family of accelerators of the node: its devices have engines. Undefined when there is none, or more than one. */
+function acceleratorOf(families: readonly DeclaredFamily[], board: Board | undefined): string | undefined {
+  const here = new Set(board?.devices.map(({ family }) => family));
+  const [one, another] = families.filter(({ name, activity }) => activity?.utilization !== undefined && here.has(name));
+  return another === undefined ? one?.name : undefined;
 }
 
 /** What each condition means and what to do, from the declarations of the families. */
-function conditionsPage(families: readonly ConditionFamily[], frame: PageFrame): string {
+function conditionsPage(families: readonly DeclaredFamily[], frame: PageFrame): string {
   const body = html`${titleHtml(['/', 'Devices'], 'Conditions', html`the declared defaults; the policy of this agent can differ`)}
 ${families.map(({ name, conditions = [] }) => (conditions.length === 0 ? undefined : card(name, html`${conditions.map((condition) => entry(name, condition))}`)))}`;
   return document(frame, { title: 'Conditions', body, liveness: 'none' });

@@ -11,35 +11,36 @@ const MOST_EXACT_S = 10 * HOUR_SECONDS;
 const GROUPS = { pod: 'Pod', namespace: 'Namespace', device: 'Device', resource: 'Resource' } as const;
 const SPANS = { '1h': 'last hour', '24h': 'last day', '7d': 'last week', '30d': 'last 30 days' } as const;
 
-/** Who used how much of the devices, most device hours first. It is the report of `device-agent usage`, as it was when the page was asked for. */
+/**
+ * Who used how much of the devices, most device hours first. It is the report of `device-agent usage`, as it was when the page was asked for.
+ * Without a family, a link of the page asks for all of them in so many words: an address without one begins with the accelerators.
+ */
 export function usagePage(report: LedgerReport, query: UsageQuery, since: string, frame: PageFrame): string {
   const { rows, total, ledger } = report;
+  const { by, family = '' } = query;
   const families = [
-    ...new Set([...(frame.board?.devices.map(({ family }) => family) ?? []), ...(query.family === undefined ? [] : [query.family])]),
+    ...new Set([...(frame.board?.devices.map(({ family }) => family) ?? []), ...(family === '' ? [] : [family])]),
   ].toSorted();
-  const path = (changed: Readonly<Record<string, string>>): string => {
-    const { family, ...others } = { by: query.by, since, family: query.family ?? '', ...changed };
-    return `/usage?${new URLSearchParams({ ...others, ...(family !== '' && { family }) })}`;
-  };
+  const path = (changed: Readonly<Record<string, string>>): string => `/usage?${new URLSearchParams({ by, since, family, ...changed })}`;
   const shown = rows.toSorted((a, b) => b.shareSeconds - a.shareSeconds || (a.name < b.name ? -1 : 1));
   const hasCost = total.cost !== undefined;
   const heads = ['#Device time', '#Idle', '#Busy', '#Not observed', '#Energy', ...(hasCost ? ['#Cost'] : [])];
   const list = table(
-    [GROUPS[query.by as keyof typeof GROUPS] ?? query.by, ...heads],
-    [
-      ...shown.slice(0, MOST_ROWS).map((row) => line(row, nameHtml(row.name, query.by, frame), hasCost)),
-      line(total, html`<b>All</b>`, hasCost),
-    ],
+    [GROUPS[by as keyof typeof GROUPS] ?? by, ...heads],
+    [...shown.slice(0, MOST_ROWS).map((row) => line(row, nameHtml(row.name, by, frame), hasCost)), line(total, html`<b>All</b>`, hasCost)],
   );
   const left = report.leftOut + Math.max(0, shown.length - MOST_ROWS);
   const damaged = ledger.error !== undefined || (ledger.damagedLines ?? 0) > 0 || (ledger.newerFiles ?? 0) > 0;
-  const body = html`${titleHtml(['/', 'Devices'], 'Usage', html`${SPANS[since as keyof typeof SPANS] ?? `last ${since}`}`)}
-<section class="card"><div class="filter"><p class="chips">${choice(GROUPS, query.by, (by) => path({ by }))}</p><p class="chips">${choice(
-    { '': 'All devices', ...Object.fromEntries(families.map((family) => [family, family])) },
-    query.family ?? '',
-    (family) => path({ family }),
-  )}</p><p class="chips">${choice(SPANS, since, (span) => path({ since: span }))}</p></div></section>
-${card('Who used most', shown.length === 0 ? html`<p class="body">No container held a device in this time.</p>` : list, 'two devices for one hour are two hours; the time of a shared device is divided')}
+  const of = family === '' ? '' : ` of the family ${family}`;
+  const body = html`${titleHtml(['/', 'Devices'], 'Usage', html`${family === '' ? 'all devices' : family}, ${SPANS[since as keyof typeof SPANS] ?? `last ${since}`}`)}
+<section class="card"><div class="filter groups">${choice('By', GROUPS, by, (value) => path({ by: value }))}${choice(
+    'Of',
+    { '': 'All devices', ...Object.fromEntries(families.map((one) => [one, one])) },
+    family,
+    (value) => path({ family: value }),
+  )}${choice('Time', SPANS, since, (value) => path({ since: value }))}</div></section>
+${card('Who used most', shown.length === 0 ? html`<p class="body">No container held a device${of} in this time.</p>` : list, 'two devices for one hour are two hours; the time of a shared device is divided')}
+${hasCost ? html`<p class="soft">Cost: device time times the price of an hour in <code>usage.prices</code>, in the unit of these prices. A device without a price has no cost.</p>` : undefined}
 ${left > 0 ? html`<p class="soft">${left} more are left out. <code>device-agent usage</code> prints them.</p>` : undefined}${
   damaged ? html`<p class="soft">A part of the ledger could not be read, so that amounts can be too small.</p>` : undefined
 }`;
@@ -47,7 +48,7 @@ ${left > 0 ? html`<p class="soft">${left} more are left out. <code>device-agent 
     title: 'Usage',
     at: '/usage',
     body,
-    json: `/api${path({})}`,
+    json: `/api/usage?${new URLSearchParams({ by, since, ...(family !== '' && { family }) })}`,
     liveness: 'none',
   });
 }
@@ -73,10 +74,10 @@ function nameHtml(name: string, by: string, { board }: PageFrame): Html | string
   return html`<span class="soft ns">${namespace}/</span>${isHere ? html`<a href="${podPath({ namespace, pod })}">${pod}</a>` : pod}`;
 }
 
-function choice(texts: Readonly<Record<string, string>>, chosen: string, hrefOf: (value: string) => string): Html {
-  return html`${Object.entries(texts).map(([value, text]) =>
+function choice(label: string, texts: Readonly<Record<string, string>>, chosen: string, hrefOf: (value: string) => string): Html {
+  return html`<p class="chips"><span class="soft">${label}</span> ${Object.entries(texts).map(([value, text]) =>
     value === chosen
       ? html`<a href="${hrefOf(value)}" aria-current="true"><b>${text}</b></a> `
       : html`<a href="${hrefOf(value)}">${text}</a> `,
-  )}`;
+  )}</p>`;
 }
