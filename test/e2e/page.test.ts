@@ -3,8 +3,11 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { compare, hashSync } from 'bcryptjs';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { OPEN_ACCESS } from '../../src/server/access/access.ts';
+import { start } from '../server/start.ts';
 import { PROGRAM } from '../support/program.ts';
 import { type ServedAgent, startAgent } from '../support/serve.ts';
 import { until } from '../support/until.ts';
@@ -200,6 +203,14 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
     return [...PAGES, `/incidents/${await incident()}`, '/devices/nvidia/GPU-5e1f0000-0000-4000-8000-000000000002'];
   }
 
+  async function violationsOf(page: Page, path: string): Promise<readonly string[]> {
+    await page.evaluate(AXE);
+    const { violations } = (await page.evaluate(`axe.run({ runOnly: ${JSON.stringify(RULES)} })`)) as {
+      readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[];
+    };
+    return violations.flatMap(({ id, nodes }) => nodes.map((node) => `${path} ${id}: ${node.html}`));
+  }
+
   it.each([
     ['light', 1_440],
     ['dark', 1_440],
@@ -211,11 +222,7 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
       const { page } = await open('/', { colorScheme, bypassCSP: true, viewport: { width, height: 900 } });
       for (const path of await allPages()) {
         await page.goto(demo.url + path);
-        await page.evaluate(AXE);
-        const { violations } = (await page.evaluate(`axe.run({ runOnly: ${JSON.stringify(RULES)} })`)) as {
-          readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[];
-        };
-        expect(violations.flatMap(({ id, nodes }) => nodes.map((node) => `${path} ${id}: ${node.html}`))).toEqual([]);
+        expect(await violationsOf(page, path)).toEqual([]);
         expect(Number(await page.evaluate('document.documentElement.scrollWidth')), `${path} sticks out`).toBeLessThanOrEqual(width);
       }
       const back = await page.evaluate('getComputedStyle(document.body).backgroundColor');
@@ -223,6 +230,31 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
     },
     90_000,
   );
+
+  it.each(['light', 'dark'] as const)('tells in the same frame that somebody is not let in, %s', async (colorScheme) => {
+    const users = new Map([['bound', hashSync('b', 4)]]);
+    const access = { current: { ...OPEN_ACCESS, users, namespaces: new Map([['bound', ['team-a']]]) }, subscribe: () => undefined };
+    const closed = await start({ parts: { access, comparePassword: compare } });
+    const page = await (await browser.newContext({ colorScheme, bypassCSP: true, viewport: { width: 390, height: 900 } })).newPage();
+    const look = async (status: number): Promise<void> => {
+      expect(await violationsOf(page, String(status))).toEqual([]);
+      expect(await page.locator('small').textContent()).toContain(String(status));
+      expect(Number(await page.evaluate('document.documentElement.scrollWidth'))).toBeLessThanOrEqual(390);
+      const back = await page.evaluate('getComputedStyle(document.body).backgroundColor');
+      expect(back).toBe(colorScheme === 'dark' ? 'rgb(12, 16, 22)' : 'rgb(245, 246, 248)');
+    };
+    // A browser without a head ends at the question for a password; one with a head shows this page when its user gives none.
+    await page.setContent(await (await fetch(closed.url, { headers: { accept: 'text/html' } })).text());
+    await look(401);
+    const authorization = `Basic ${Buffer.from('bound:b').toString('base64')}`;
+    await page.setExtraHTTPHeaders({ authorization });
+    await page.goto(closed.url);
+    await look(403);
+    const strict = await (await browser.newContext({ colorScheme, extraHTTPHeaders: { authorization } })).newPage();
+    await strict.goto(closed.url);
+    expect(await strict.evaluate('getComputedStyle(document.body).margin'), 'its policy allows its style').toBe('0px');
+    await closed.server.close();
+  });
 
   it('is read on a phone without moving it sideways', async () => {
     const { page, complaints } = await open('/', { viewport: { width: 375, height: 800 } });

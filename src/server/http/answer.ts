@@ -39,7 +39,7 @@ export function sendJson(request: IncomingMessage, response: ServerResponse, val
   return sendText(request, response, JSON_TYPE, jsonText(value), status);
 }
 
-/** Shows an error as a page; set on the answers of those who may see the pages. */
+/** Shows an error as a page. Until a client is let in, it shows nothing of the node. */
 export type ErrorPage = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -47,6 +47,13 @@ export type ErrorPage = (
   code: string,
   message: string,
 ) => Promise<void>;
+
+export const withErrorPage =
+  (showError: ErrorPage): RequestHandler =>
+  (_request, response, next) => {
+    response.locals.showError = showError;
+    next();
+  };
 
 /** Sends an error: JSON below `/api`, a page to a browser, one line of text to others. */
 export function sendError(

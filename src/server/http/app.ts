@@ -10,6 +10,7 @@ import { onlyOwnNamespaces } from '../access/tenants.ts';
 import { createApi } from '../api/api.ts';
 import { createUsageApi } from '../api/usage.ts';
 import type { BoardSource } from '../feed/board-source.ts';
+import { showRefusal } from '../pages/error-page.ts';
 import { createPages, PAGE_PATHS } from '../pages/pages.ts';
 import type { ScrapedPage, ServerDependencies } from '../parts.ts';
 import {
@@ -25,6 +26,7 @@ import {
   TEXT_TYPE,
   takes,
   WORTH_COMPRESSING_BYTES,
+  withErrorPage,
 } from './answer.ts';
 import { takeTurns } from './connections.ts';
 import { RELEASE_PATH, RELOAD_PATH, releaseHandler, reloadHandler } from './lifecycle.ts';
@@ -61,6 +63,7 @@ export function createApp(parts: ServerDependencies, { passwords, answerMs, stre
       ? sendText(request, response, TEXT_TYPE, 'The first snapshot is not ready yet.\n', 503)
       : sendText(request, response, TEXT_TYPE, 'ok\n'),
   );
+  if (options.page) app.use(withErrorPage(showRefusal));
   const inTurn = takeTurns(acceptedMs);
   app.use(inTurn, allowHosts(options['allowed-hosts'], parts.hostNames ?? []));
   // Passwords come before the limit, so that wrong ones take no place of a scrape.

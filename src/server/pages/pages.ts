@@ -28,7 +28,7 @@ import type { ObservedSpans } from '../../model/observed-spans.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import type { ReportUsage } from '../api/usage.ts';
 import type { BoardSource } from '../feed/board-source.ts';
-import { type ErrorPage, HTML_TYPE, sendError, sendText, TEXT_TYPE, takes } from '../http/answer.ts';
+import { type ErrorPage, HTML_TYPE, sendError, sendText, TEXT_TYPE, takes, withErrorPage } from '../http/answer.ts';
 import type { IncidentSource } from '../parts.ts';
 import { agentPage } from './agent-page.ts';
 import { createAssets } from './assets.ts';
@@ -87,10 +87,7 @@ export function createPages(sources: PageSources): Router {
     protect(response);
     return sendText(request, response, HTML_TYPE, errorPage(request, { status, code, message }, frame()), status);
   };
-  router.use((_request, response, next) => {
-    response.locals.showError = showError;
-    next();
-  });
+  router.use(withErrorPage(showError));
   const showDocument = (request: Request, response: Response, title: string, body: Html): Promise<void> =>
     send(
       request,

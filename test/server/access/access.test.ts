@@ -54,6 +54,24 @@ describe('a server with passwords', () => {
     expect(body.toString()).toBe('A user name and a password are needed.\n');
   });
 
+  it.each(['', 'alice:wrong'])(
+    'tells a browser in a page that has nothing of the node, and others in a line of text (%s)',
+    async (given) => {
+      const { url } = await startWith(changing({ users }));
+      const said = given === '' ? 'A user name and a password are needed.' : 'User name or password is wrong.';
+      const credentials = given === '' ? {} : basic(given);
+      const page = await ask(`${url}/`, { accept: 'text/html,*/*;q=0.8', 'accept-encoding': 'gzip', ...credentials });
+      expect(page.status).toBe(401);
+      expect(page.headers).toMatchObject({ 'www-authenticate': 'Basic realm="device-agent", charset="UTF-8"' });
+      expect(page.headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'sha256-/);
+      expect(page.body.toString()).toContain(`<h1>${said}</h1>`);
+      expect(page.body.toString()).not.toMatch(/node-1|toy|\/assets\//);
+      const text = await ask(`${url}/`, { accept: '*/*', ...credentials });
+      expect([text.status, text.body.toString()]).toEqual([401, `${said}\n`]);
+      expect((await ask(`${url}/api/v1/devices`, { accept: 'text/html', ...credentials })).headers['content-type']).toMatch('json');
+    },
+  );
+
   it('takes new users at once', async () => {
     const access = changing({});
     const { url } = await startWith(access);

@@ -159,6 +159,14 @@ describe('a user that is bound to namespaces', () => {
     expect(answer.body.toString()).not.toContain('secret');
   });
 
+  it('is told so by a page in a browser, with nothing of the node', async () => {
+    const { url } = await serveTo();
+    const { status, body } = await ask(`${url}/agent`, { ...by('alice'), accept: 'text/html' });
+    expect(status).toBe(403);
+    expect(body.toString()).toContain('<h1>This user is bound to namespaces, and this page shows other tenants.</h1>');
+    expect(body.toString()).not.toMatch(/node-1|toy|secret|team/);
+  });
+
   it.each([
     '/metrics',
     '/',
