@@ -1,6 +1,6 @@
 import { conditionName, phasesOf } from '../model/condition-text.ts';
 import { durationText } from '../model/duration.ts';
-import { type ConditionView, type DeviceView, type HealthView, remedyOf } from './device-view.ts';
+import { type ConditionView, conditionsOf, type DeviceView, type HealthView, remedyOf } from './device-view.ts';
 import { clockText } from './units.ts';
 import { REMEDY_TEXTS } from './words.ts';
 
@@ -20,13 +20,19 @@ export const nameWithInstance = ({ type, instance }: Pick<ConditionView, 'type' 
   instance === undefined ? type : `${type} (${instance})`;
 
 export function conditionText(device: Pick<DeviceView, 'health'>, condition: ConditionView, nowMs: number): ConditionText {
-  const { severity, reason, remedy, ofWhole } = condition;
+  const { severity, reason, ofWhole } = condition;
   return {
     name: nameWithInstance(condition),
     note: [severity, reason, ...phasesOf(condition)].join(', '),
     sentences: [...conditionSentences(condition, nowMs), ...(ofWhole === undefined ? [] : [`The same as ${ofWhole}.`])],
-    advice: remedy === remedyOf(device) ? REMEDY_TEXTS[remedy] : undefined,
+    advice: condition === lastAsking(device) ? REMEDY_TEXTS[condition.remedy] : undefined,
   };
+}
+
+/** What to do is said once, at the last condition that asks for it; at one for information only where no other does. */
+function lastAsking(device: Pick<DeviceView, 'health'>): ConditionView | undefined {
+  const asking = conditionsOf(device).filter(({ remedy }) => remedy === remedyOf(device));
+  return asking.findLast(({ severity }) => severity !== 'info') ?? asking.at(-1);
 }
 
 /** The message of a condition for one line of a table. The message of a condition that ended is quoted as past. */

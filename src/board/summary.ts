@@ -144,9 +144,13 @@ export function sentenceOf(
   [first]: readonly Finding[] = findingsOf(board),
 ): string {
   if (first === undefined) return wellText(board);
-  const { phrase, advice } = first;
-  const hit = hitText(first);
-  return `${subjectOf(first)} ${phrase}${hit === undefined ? '' : `, ${hit}`}${advice === undefined ? '' : `: ${advice}`}`;
+  return `${faultText(first)}${first.advice === undefined ? '' : `: ${first.advice}`}`;
+}
+
+/** `GPU 0 is lost, training/llm-0-1 is hit`. */
+export function faultText(finding: Finding): string {
+  const hit = hitText(finding);
+  return `${subjectOf(finding)} ${finding.phrase}${hit === undefined ? '' : `, ${hit}`}`;
 }
 
 /** The sentence when no device has a fault. It names the families that were not read, because a fault can hide there. */

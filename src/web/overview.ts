@@ -28,7 +28,7 @@ export class OverviewPage {
     this.#table = new DeviceTable(table);
     this.#form = document.querySelector<HTMLFormElement>('form.filter');
     this.#view = parseView(Object.fromEntries(new URLSearchParams(location.search))).view;
-    this.#form?.querySelector('button')?.classList.add('hidden');
+    this.#form?.querySelector('button')?.setAttribute('hidden', '');
     this.#form?.addEventListener('input', () => this.#filter());
     this.#form?.addEventListener('submit', (event) => {
       event.preventDefault();

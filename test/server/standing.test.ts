@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/host/clock.ts';
 import type { ActiveCondition, PendingCondition, Verdict } from '../../src/model/health.ts';
+import type { DeviceState } from '../../src/model/snapshot.ts';
 import { snapshot, state, TAKEN_AT_MS } from '../metrics/sample.ts';
 import { device } from '../support/snapshots.ts';
 import { type Started, start } from './start.ts';
@@ -28,8 +29,11 @@ afterEach(async () => {
 });
 
 /** What people and programs are told of a device with such a verdict. */
-async function told(verdict: Partial<Verdict>) {
-  const one = state(device({ id: 'mlx5_0' }), { verdict: { state: 'healthy', sinceMs: NOW_MS - 180_000, conditions: [], ...verdict } });
+async function told(verdict: Partial<Verdict>, held: Pick<DeviceState, 'holders'> = { holders: [] }) {
+  const one = state(device({ id: 'mlx5_0' }), {
+    ...held,
+    verdict: { state: 'healthy', sinceMs: NOW_MS - 180_000, conditions: [], ...verdict },
+  });
   started = await start({ snapshot: () => ({ ...snapshot, devices: [one] }), parts: { clock: { ...systemClock, now: () => NOW_MS } } });
   const ask = async (path: string): Promise<string> => (await fetch(`${started?.url}${path}`)).text();
   /** The rows of the device in the table, or the head of its page. */
@@ -37,16 +41,15 @@ async function told(verdict: Partial<Verdict>) {
     /<tr data-key="toy\/mlx5_0".*?<\/tbody>/s.exec(html)?.[0] ?? /<section class="say.*?<\/section>/s.exec(html)?.[0] ?? '';
   const words = (html: string): string =>
     cell(html)
-      .replaceAll(/<th.*?<\/tr>|<td class="opt">.*?<\/td>/gs, '')
+      .replaceAll(/<h2.*?<\/h2>|<th.*?<\/tr>|<td class="opt">.*?<\/td>/gs, '')
       .replaceAll(/<br>|<p[^>]*>| · /g, '\n')
       .replaceAll(/<[^>]*>/g, '')
       .replaceAll('&#39;', "'");
-  const overview = await ask('/');
+  const [overview, ofDevice] = [await ask('/'), await ask('/devices/toy/mlx5_0')];
   return {
     page: words(overview).trim().split('\n'),
-    devicePage: words(await ask('/devices/toy/mlx5_0'))
-      .trim()
-      .split('\n'),
+    sentence: /<section class="say[^>]*><div><h2>(.*?)<\/h2>/.exec(ofDevice)?.[1],
+    devicePage: words(ofDevice).trim().split('\n'),
     tile: /<li class="tile.*?<span class="v word">(.*?)<\/span>/.exec(overview)?.[1],
     health: JSON.parse(await ask('/api/v1/devices/toy/mlx5_0')).health,
     metrics: await ask('/metrics'),
@@ -163,6 +166,21 @@ describe('a condition that waits to be withdrawn', () => {
     expect(await series(down)).toMatch(/condition="PortDown",.*remedy="check-cable"\} 1$/);
     expect(await series(recovering)).toBe((await series(down))?.replace('check-cable', 'none'));
   });
+});
+
+it('says on the page of a device who is hit, and what to do once where several conditions ask for the same', async () => {
+  const other: ActiveCondition = { ...down, instance: '2', message: 'port 2 is down' };
+  const info: ActiveCondition = { ...down, type: 'Old', severity: 'info', instance: '3', message: 'port 3 is old' };
+  const allocation = { namespace: 'ml', pod: 'train-0', container: 'main', resource: 'example.com/toy', deviceId: 'mlx5_0', numaNodes: [] };
+  const { sentence, devicePage } = await told({ state: 'unhealthy', conditions: [down, other, info] }, { holders: [allocation] });
+  expect(sentence).toBe('mlx5_0 has no link, ml/train-0 is hit');
+  expect(devicePage.map((line) => (line.startsWith('Check') ? line : line.slice(0, 11)))).toEqual([
+    ...['Unhealthy f', 'PortDown (1', 'port 1 is d', 'PortDown (2', 'port 2 is d'],
+    'Check cable, transceiver and the remote port.',
+    ...['Old (3): in', 'port 3 is o'],
+  ]);
+  await started?.server.close();
+  expect((await told({})).sentence, 'a device without a fault has none').toBeUndefined();
 });
 
 describe('a condition that no reading could verify', () => {

@@ -7,7 +7,7 @@ import { devicePath } from '../../board/paths.ts';
 import { isNumber } from '../../board/readings.ts';
 import { bar, isHot, podLink, presentText } from '../../board/row-html.ts';
 import { age, clock, conditionTexts, mark } from '../../board/state-html.ts';
-import { findingsOf } from '../../board/summary.ts';
+import { faultText, findingsOf } from '../../board/summary.ts';
 import { metricTitle, readingText, timeText } from '../../board/units.ts';
 import { byDevice } from '../../incidents/by-device.ts';
 import type { DeviceHistory } from '../../incidents/history.ts';
@@ -69,7 +69,7 @@ function verdict(row: DeviceView, board: Board, nowMs: number): Html {
   const since = appearedAt(row);
   const [finding] = findingsOf(board, [row]);
   const lines = conditionTexts(row, nowMs);
-  return html`<section class="say ${state}" aria-label="State"><div><p>${mark(state)}${
+  return html`<section class="say ${state}" aria-label="State"><div>${finding && html`<h2>${faultText(finding)}</h2>`}<p>${mark(state)}${
     since === undefined ? undefined : html` <b>for ${age(Date.parse(since), nowMs)}</b>, since ${clock(since, nowMs)} UTC`
   }${state === 'recovering' ? `, still ${row.health.state}` : undefined}${row.incident && html` · ${recordLink({ devices: [row] })}`}</p>${lines}</div>${finding?.command === undefined ? undefined : commandHtml(finding.command)}</section>`;
 }

@@ -67,7 +67,7 @@ pre { margin: 0; padding: 0 .75rem .75rem; font: .94em/1.45 var(--mono); white-s
 .say.unknown { border-left-color: var(--edge); }
 .say h1 { grid-column: 1 / -1; font-size: var(--say); font-weight: 650; line-height: 1.2; letter-spacing: -.012em; text-wrap: balance; overflow-wrap: anywhere; }
 .say h1 a { color: inherit; text-decoration: underline; text-decoration-thickness: 1px; text-underline-offset: .14em; }
-.say p { color: var(--soft); } .say p b { color: var(--ink); font-weight: 600; }
+.say h2 { font-size: var(--lead); overflow-wrap: anywhere; } .say p { color: var(--soft); } .say p b { color: var(--ink); font-weight: 600; }
 .also { grid-column: 1 / -1; padding-top: .45rem; border-top: 1px solid var(--line); }
 .also li { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 .6rem; }
 .cmd { display: flex; max-width: 100%; background: var(--card); border: 1px solid var(--edge); border-radius: 6px; }
