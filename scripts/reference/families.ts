@@ -140,7 +140,8 @@ ${rows.join('\n')}
 
 - **Severity**: *fatal* makes a device \`unhealthy\`. *degraded* makes it \`degraded\` but leaves it in service. *info* does not change its state.
 - **Class**: *latched* usually stays until an operator acts. *self-clearing* follows the current value. *rate* evaluates the growth of a counter.
-  *in-progress* is normal until it takes too long. *no-data* means that nothing could be read.
+  *in-progress* is normal until it takes too long. *no-data* means that the state could not be read: a fatal one makes the device \`unknown\`
+  and not \`unhealthy\`, and the page and \`device-agent health\` then say *state unknown* instead of *fatal*.
 - **For** is how long a condition must hold before it counts. **Recovery** is how long it must be absent before it is withdrawn.
 
 The API, the page, \`device-agent list\` and \`device-agent health\` show the status of a condition with these words:

@@ -20,10 +20,10 @@ export const nameWithInstance = ({ type, instance }: Pick<ConditionView, 'type' 
   instance === undefined ? type : `${type} (${instance})`;
 
 export function conditionText(device: Pick<DeviceView, 'health'>, condition: ConditionView, nowMs: number): ConditionText {
-  const { severity, reason, ofWhole } = condition;
+  const { reason, ofWhole } = condition;
   return {
     name: nameWithInstance(condition),
-    note: [severity, reason, ...phasesOf(condition)].join(', '),
+    note: [effectOf(device, condition), reason, ...phasesOf(condition)].join(', '),
     sentences: [...conditionSentences(condition, nowMs), ...(ofWhole === undefined ? [] : [`The same as ${ofWhole}.`])],
     advice: condition === lastAsking(device) ? REMEDY_TEXTS[condition.remedy] : undefined,
   };
@@ -34,6 +34,10 @@ function lastAsking(device: Pick<DeviceView, 'health'>): ConditionView | undefin
   const asking = conditionsOf(device).filter(({ remedy }) => remedy === remedyOf(device));
   return asking.findLast(({ severity }) => severity !== 'info') ?? asking.at(-1);
 }
+
+/** A fatal condition that leaves the state unknown says that the state could not be read, and not that the device is broken. */
+const effectOf = ({ health }: Pick<DeviceView, 'health'>, { severity, countsAt }: Pick<ConditionView, 'severity' | 'countsAt'>): string =>
+  severity === 'fatal' && countsAt === undefined && health.state === 'unknown' ? 'state unknown' : severity;
 
 /** The message of a condition for one line of a table. The message of a condition that ended is quoted as past. */
 export const shortMessage = ({ message, recovering }: Pick<ConditionView, 'message' | 'recovering'>): string =>
@@ -60,11 +64,12 @@ function conditionSentences(
 }
 
 /** How a condition counts, in few words: its severity, or when it counts, is withdrawn, or was last seen. */
-export function phaseNote({ severity, countsAt, recovering, unverifiedSince }: ConditionView, nowMs: number): string {
+export function phaseNote(device: Pick<DeviceView, 'health'>, condition: ConditionView, nowMs: number): string {
+  const { countsAt, recovering, unverifiedSince } = condition;
   const clock = (time: string): string => clockText(Date.parse(time), nowMs).replace(' UTC', '');
   const unseen = unverifiedSince === undefined ? '' : `, not seen since ${clock(unverifiedSince)}`;
   if (countsAt !== undefined) return unseen === '' ? `pending, counts from ${clock(countsAt)}` : `pending${unseen}`;
-  if (recovering === undefined) return `${severity}${unseen}`;
+  if (recovering === undefined) return `${effectOf(device, condition)}${unseen}`;
   const ended = `ended ${durationText(nowMs - Date.parse(recovering.since))} ago`;
   return unseen === '' ? `${ended}, withdrawn from ${clock(recovering.until)}` : `${ended}${unseen}`;
 }

@@ -61,7 +61,7 @@ export function whyLines(device: DeviceView, nowMs: number): readonly Html[] {
   const lines = shown.map(([first, ...others], at) => {
     const same = others.slice(0, MOST_NAMED).map(nameWithInstance);
     const more = others.length > MOST_NAMED ? ` and ${others.length - MOST_NAMED} more` : '';
-    return html`<p>${conditionLink(device.family, first)} <span class="soft">${phaseNote(first, nowMs)}</span> · ${shortMessage(first)}${same.length === 0 ? undefined : ` · the same: ${same.join(', ')}${more}`}${
+    return html`<p>${conditionLink(device.family, first)} <span class="soft">${phaseNote(device, first, nowMs)}</span> · ${shortMessage(first)}${same.length === 0 ? undefined : ` · the same: ${same.join(', ')}${more}`}${
       last === at ? advice(REMEDY_TEXTS[first.remedy]) : undefined
     }</p>`;
   });

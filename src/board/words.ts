@@ -57,7 +57,8 @@ export const PHRASES: Readonly<Record<string, string>> = {
   GpuLost: 'is lost',
   PciFunctionGone: 'is gone from the bus',
   FunctionLost: 'is lost',
-  DeviceUnreachable: 'is not reachable',
+  // Its counters may still be read.
+  DeviceUnreachable: 'has no readable state',
   DriverUnbound: 'is without its driver',
   PortDown: 'has no link',
   HeldPortDown: 'has no link',

@@ -47,6 +47,8 @@ async function told(verdict: Partial<Verdict>, held: Pick<DeviceState, 'holders'
       .replaceAll('&#39;', "'");
   const [overview, ofDevice] = [await ask('/'), await ask('/devices/toy/mlx5_0')];
   return {
+    overview,
+    ofDevice,
     page: words(overview).trim().split('\n'),
     sentence: /<section class="say[^>]*><div><h2>(.*?)<\/h2>/.exec(ofDevice)?.[1],
     devicePage: words(ofDevice).trim().split('\n'),
@@ -211,5 +213,31 @@ describe('the order of the page', () => {
     started = await start({ snapshot: () => ({ ...snapshot, devices }) });
     const text = await (await fetch(started.url)).text();
     expect([...text.matchAll(/<a class="id"[^>]*>([^<]+)/g)].map(([, id]) => id)).toEqual(['worn', 'waits', 'for-the-record', 'well']);
+  });
+});
+
+describe('a device whose state cannot be read', () => {
+  const unreadable: ActiveCondition = {
+    ...{ type: 'DeviceUnreachable', class: 'no-data', severity: 'fatal', reason: 'StateUnreadable', remedy: 'reset' },
+    ...{ message: 'reading the state of every port fails with EIO', sinceMs: NOW_MS - 40_000 },
+  };
+
+  it('is not called fatal or not read: its counters may be read', async () => {
+    const { page, devicePage, overview, ofDevice, health } = await told({
+      state: 'unknown',
+      sinceMs: NOW_MS - 40_000,
+      conditions: [unreadable],
+    });
+    expect(page.slice(0, 2)).toEqual(['Unknown 40 s', 'DeviceUnreachable state unknown']);
+    expect(devicePage).toContain('DeviceUnreachable: state unknown, StateUnreadable');
+    expect(overview).toMatch(/<h1>.*mlx5_0<\/a> has no readable state/);
+    expect(ofDevice).toContain('The strip is empty for times in which the state of the device was not known.');
+    expect(ofDevice).not.toMatch(/not reachable|was not read/);
+    expect(health.conditions).toMatchObject([{ severity: 'fatal' }]);
+  });
+
+  it('keeps the severity of what does not count yet', async () => {
+    const { devicePage } = await told({ state: 'unknown', conditions: [unreadable], pending: [pending] });
+    expect(devicePage).toContain('PortDown (1): fatal, LinkPolling, pending');
   });
 });

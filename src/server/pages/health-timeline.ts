@@ -28,7 +28,7 @@ export function timeline(past: KnownPast): Html {
   return html`<div class="body"><svg class="strip" height="${HEIGHT}" data-from="${Math.round(fromMs)}" data-until="${past.nowMs}" role="img" aria-label="Verdict: ${words.join(', ')}">${known.map(
     (span) =>
       html`<rect class="${span.state}" x="${x(span.fromMs)}" width="${Math.max(0.3, Math.round(((span.untilMs - span.fromMs) / whole) * 10_000) / 100)}%" height="${HEIGHT}"/>`,
-  )}</svg>${timeAxis(fromMs, past.nowMs)}${spans.length === known.length ? undefined : html`<p class="soft">The strip is empty for times in which the device was not read.</p>`}</div>`;
+  )}</svg>${timeAxis(fromMs, past.nowMs)}${spans.length === known.length ? undefined : html`<p class="soft">The strip is empty for times in which the state of the device was not known.</p>`}</div>`;
 }
 
 /** What happened to the device, and who held it then. */
