@@ -56,6 +56,7 @@ export function isNumber({ value }: Reading): boolean {
 function knownOf({ key, readings }: Pick<DeviceState, 'key' | 'readings'>, rateOf: RateOf | undefined): Known {
   return {
     of: (metric) => ofMetric(readings, metric).filter(isNumber),
+    ending: (suffix) => [...readings].filter((one) => one.metric.endsWith(suffix) && isNumber(one)),
     rate(series) {
       const rates = series.map(({ metric, labels }) => rateOf?.(key, metric, labels)).filter((rate) => rate !== undefined);
       return rates.length < series.length ? undefined : Number(rates.reduce((sum, rate) => sum + rate, 0).toPrecision(4));
@@ -116,9 +117,13 @@ const SHARED: Readonly<Record<SharedReading, (known: Known) => ChosenReading | u
     return drawn && against('Power', drawn, limit);
   },
   /** The sensor that is closest to the limit at which the device acts, otherwise the hottest one. */
-  temperature({ of }) {
-    const limits = of(shared.temperatureLimit.name).filter(({ labels }) => !/min|low|hyst|target/.test(labels?.limit ?? ''));
-    const found = of(shared.temperature.name).map((sensor) =>
+  temperature(known) {
+    const sensors = known.of(shared.temperature.name);
+    const told = known.of(shared.temperatureLimit.name);
+    const limits = (told.length > 0 ? told : limitOfMargin(sensors[0], known)).filter(
+      ({ labels }) => !/min|low|hyst|target/.test(labels?.limit ?? ''),
+    );
+    const found = sensors.map((sensor) =>
       against('Temperature', sensor, lowest(limits.filter(({ labels, value }) => labels?.sensor === sensor.labels?.sensor && value > 0))),
     );
     const [chosen] = found.toSorted((a, b) => (b.ratio ?? 0) - (a.ratio ?? 0) || (b.value ?? 0) - (a.value ?? 0));
@@ -150,6 +155,15 @@ const SHARED: Readonly<Record<SharedReading, (known: Known) => ChosenReading | u
     return { label: 'Link', text, value: up, series: links, isRate: false };
   },
 };
+
+/** The first sensor is that of the device itself. A margin says how far it is below its limit, and can be below 0 when the device acts. */
+function limitOfMargin(sensor: Reading | undefined, { ending }: Known): readonly Reading[] {
+  const [margin] = sensor === undefined ? [] : ending('_temperature_margin_celsius');
+  if (sensor === undefined || margin === undefined) return [];
+  const acts = ending('_temperature_limit_margin_celsius').find(({ labels }) => labels?.limit === 'slowdown');
+  const value = Number(sensor.value) + Number(margin.value) - Number(acts?.value ?? 0);
+  return [{ metric: shared.temperatureLimit.name, labels: sensor.labels ?? {}, value }];
+}
 
 /** A total since the driver was loaded does not show what happens now. */
 const moved = (label: string, series: readonly Reading[], known: Known): ChosenReading | undefined =>

@@ -226,6 +226,23 @@ describe('the readings of a row', () => {
     expect(first).toEqual({ label: 'Temp. core', text: '60 °C of 66 °C', value: 60, ratio: 0.909 });
   });
 
+  it('of a GPU that tells a margin in place of its limit are its own temperature against the limit, and not that of a hotter memory', () => {
+    const of = (...margins: Reading[]) =>
+      readingsOf(
+        Readings.of([
+          reading('device_temperature_celsius', 88, { sensor: 'gpu' }),
+          reading('device_temperature_celsius', 94, { sensor: 'memory' }),
+          ...margins,
+        ]),
+      )?.[0];
+    const margin = reading('device_nvidia_temperature_margin_celsius', -1);
+    const slowdown = reading('device_nvidia_temperature_limit_margin_celsius', -2, { limit: 'slowdown' });
+    const shutdown = reading('device_nvidia_temperature_limit_margin_celsius', -8, { limit: 'shutdown' });
+    expect(of(margin, shutdown, slowdown)).toEqual({ label: 'Temperature', text: '88 °C of 89 °C', value: 88, ratio: 0.989 });
+    expect(of(margin)).toMatchObject({ text: '88 °C of 87 °C' });
+    expect(of(shutdown, slowdown), 'without a limit the hottest counts').toMatchObject({ label: 'Temp. memory', text: '94 °C' });
+  });
+
   it('of a kind that its family describes are those, as far as they are known', () => {
     const shown: readonly ShownReading[] = [
       { label: 'Power', metric: 'device_toy_asleep', words: { 1: 'asleep' } },
