@@ -261,11 +261,15 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
 
   it('is read on a phone without moving it sideways', async () => {
     const { page, complaints } = await open('/', { viewport: { width: 375, height: 800 } });
-    for (const path of PAGES) {
+    const cut = (selector: string, rule: string): string =>
+      `[...document.querySelectorAll("${selector}")].filter((one) => ${rule}).map((one) => one.outerHTML)`;
+    const isBeyond = 'one.scrollWidth > one.clientWidth';
+    const isInPlot = 'one.getBoundingClientRect().right > one.closest(".draw").querySelector("[role=img]").getBoundingClientRect().left';
+    for (const path of await allPages()) {
       await page.goto(demo.url + path);
-      const beyond =
-        '[...document.querySelectorAll("html, .scroll")].filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.className || one.tagName)';
-      expect(await page.evaluate(beyond), path).toEqual([]);
+      expect(await page.evaluate(cut('html, .scroll, .stat dd', isBeyond)), path).toEqual([]);
+      expect(await page.evaluate(cut('.draw > svg:first-child text', isInPlot)), path).toEqual([]);
+      expect(await page.evaluate(cut('time', 'one.getClientRects().length > 1')), `${path} breaks a time`).toEqual([]);
     }
     expect(
       complaints.filter((text) => !/40[04]/.test(text)),

@@ -25,7 +25,7 @@ a { color: var(--link); text-decoration: none; }
 a:hover, p a, pre a, li a, dd a, td a, tbody th a, footer a { text-decoration: underline; text-underline-offset: .18em; text-decoration-thickness: 1px; }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; border-radius: 3px; }
 code, .mono, .pci { font-family: var(--mono); font-size: .94em; }
-small { font-size: var(--small); }
+small { font-size: var(--small); } time { white-space: nowrap; }
 .soft, small { color: var(--soft); font-weight: 400; }
 .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .skip { position: absolute; left: 1rem; top: -4rem; z-index: 3; padding: .5rem .75rem; background: var(--card); border-radius: 6px; }
@@ -185,8 +185,8 @@ summary { padding: .55rem .75rem; cursor: pointer; font-weight: 650; } details >
   .say { padding: .75rem .8rem; } .cmd code { flex: 1; } .cmd button { min-height: 44px; }
   .tiles { grid-template-columns: repeat(4, minmax(0, 1fr)); gap: 5px; } .tile > a { padding-inline: 5px; } .tile .v { font-size: var(--lead); } .tile .v.word { font-size: var(--tiny); overflow-wrap: anywhere; } .box .tile:not(.many) { width: 4.55rem; } .box .tile > a { padding-inline: 4px; } .box .tile .n { gap: .2rem; }
   .chips a { padding: .7rem 0; } summary { padding: .8rem .75rem; } .filter :is(input[type=search], select, button) { height: 40px; } .filter input[type=search] { flex-basis: 60%; } .filter label { order: 2; flex: 1 1 100%; } .filter select { width: 100%; } .filter label span { display: none; }
-  .charts, .title, .lane { grid-template-columns: minmax(0, 1fr); } .stats { grid-template-columns: repeat(3, minmax(0, 1fr)); } .stat { padding: .5rem .6rem .7rem; border-left: 0; overflow: hidden; } .stat .bar { left: .6rem; width: calc(100% - 1.2rem); } .stat dd { font-size: var(--large); } .stat dd small { font-size: var(--small); } .stat dd + dd { overflow: hidden; text-overflow: ellipsis; }
-  .answer { padding: .55rem .65rem; } .answer strong { font-size: 1.0625rem; } .lane > div:first-child { display: flex; flex-wrap: wrap; gap: 0 .6rem; padding-bottom: 0; } .lane > .plot { border-left: 0; } .draw { grid-template-columns: 52px minmax(0, 1fr); }
+  .charts, .title, .lane { grid-template-columns: minmax(0, 1fr); } .stats { grid-template-columns: repeat(3, minmax(0, 1fr)); } .stat { padding: .5rem .6rem .7rem; border-left: 0; overflow: hidden; } .stat .bar { left: .6rem; width: calc(100% - 1.2rem); } .stat dd { font-size: var(--large); } .stat dd small { font-size: var(--small); } .stat dd + dd { white-space: normal; }
+  .answer { padding: .55rem .65rem; } .answer strong { font-size: 1.0625rem; } .lane > div:first-child { display: flex; flex-wrap: wrap; gap: 0 .6rem; padding-bottom: 0; } .lane > .plot { border-left: 0; }
   .fold, .fold tbody { display: block; } .fold thead, .fold colgroup { display: none; }
   .fold tr { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 .8rem; padding: .4rem .7rem; border-top: 1px solid var(--line); }
   .fold th, .fold td, #devices.fold td { display: block; height: auto; padding: 0; border: 0; text-align: left; white-space: normal; overflow-wrap: anywhere; }
