@@ -6,7 +6,7 @@ import { type FamilyReading, familyReading } from '../model/family-reading.ts';
 import { KeptStep, keptList } from '../model/kept.ts';
 import { farthestPairs } from '../model/locality.ts';
 import type { ShownReadings } from '../model/shared-metrics.ts';
-import type { DeviceState, FamilyState, Snapshot } from '../model/snapshot.ts';
+import type { DeviceState, FamilyState, Snapshot, UnresolvedReason } from '../model/snapshot.ts';
 import type { RateOf } from './chosen-reading.ts';
 import {
   type ConditionView,
@@ -41,6 +41,19 @@ export interface BoardFamily extends FamilyReading {
   readonly devices: number;
   readonly state: 'works' | 'fails' | 'hangs' | 'starts';
   readonly lastSuccessAt?: string;
+}
+
+/** Whether the first read of a family runs. */
+export const isStarting = ({ families }: Pick<Board, 'families'>): boolean => families.some(({ state }) => state === 'starts');
+
+/** The families of which nobody knows yet whether there are devices: no read of them has succeeded. */
+export const unreadIn = ({ families }: Pick<Board, 'families'>): readonly string[] =>
+  families.flatMap(({ family, state, lastSuccessAt }) => (state === 'works' || lastSuccessAt !== undefined ? [] : [family]));
+
+/** A sentence with their names; empty when each family was read. */
+export function unreadText(board: Pick<Board, 'families'>): string {
+  const unread = unreadIn(board);
+  return unread.length === 0 ? '' : `Not read yet: ${unread.join(', ')}.`;
 }
 
 export interface BoardKubelet {
@@ -130,6 +143,7 @@ export function boardOf(snapshot: Snapshot, options: BoardOptions): Board {
   });
   kept.end();
   const devices = inTrees(withWholes(made), byAttention).map(({ row }) => row);
+  const families = snapshot.families.map((family) => familyOf(family, snapshot));
   return defined({
     node,
     now: timeText(nowMs),
@@ -137,10 +151,10 @@ export function boardOf(snapshot: Snapshot, options: BoardOptions): Board {
     sequence: snapshot.sequence,
     counts: countsOf(devices),
     kubelet: kubeletOf(snapshot),
-    families: snapshot.families.map((family) => familyOf(family, snapshot)),
+    families,
     expected: snapshot.expected,
     problems: problemsOf(snapshot, remedyOf),
-    unresolved: unresolvedOf(snapshot),
+    unresolved: unresolvedOf(snapshot, { families }),
     devices,
   });
 }
@@ -257,10 +271,14 @@ function problemsOf({ families, podResources }: Snapshot, remedyOf: BoardOptions
 
 const HANGS = { message: 'A read hangs; it was abandoned.', remedy: 'Search the kernel log for the device that does not answer.' };
 
-function unresolvedOf({ allocations }: Snapshot): readonly BoardUnresolved[] {
+function unresolvedOf({ allocations }: Snapshot, board: Pick<Board, 'families'>): readonly BoardUnresolved[] {
+  const unread = unreadText(board);
+  const noDevice = isStarting(board) ? 'No probe found a device with this name so far.' : UNRESOLVED_TEXTS['no-device'];
+  const whyOf = (reason: UnresolvedReason): string =>
+    reason === 'no-device' && unread !== '' ? `${noDevice} ${unread}` : UNRESOLVED_TEXTS[reason];
   return allocations
     .flatMap(({ allocation: { namespace, pod, container, resource, deviceId }, unresolved }) =>
-      unresolved === undefined ? [] : [{ namespace, pod, container, resource, deviceId, why: UNRESOLVED_TEXTS[unresolved] }],
+      unresolved === undefined ? [] : [{ namespace, pod, container, resource, deviceId, why: whyOf(unresolved) }],
     )
     .slice(0, MOST_UNRESOLVED);
 }

@@ -1,4 +1,4 @@
-import { type Board, problemPlace } from './board.ts';
+import { type Board, problemPlace, unreadText } from './board.ts';
 import { nameWithInstance } from './condition-text.ts';
 import { type Appearance, conditionsOf, type DeviceView, parentKey } from './device-view.ts';
 import { type Html, html } from './html.ts';
@@ -6,7 +6,7 @@ import { APPEARANCES, compareNames, rankOf } from './order.ts';
 import { devicePath, incidentPath, podPath } from './paths.ts';
 import { foldHtml, podLink, podsOf, rowHtml } from './row-html.ts';
 import { age, clock, mark, shape } from './state-html.ts';
-import { type Finding, findingSince, findingsOf, hitText, isStarting, sentenceOf, subjectOf, wellText, worstOf } from './summary.ts';
+import { type Finding, findingSince, findingsOf, hitText, sentenceOf, subjectOf, wellText, worstOf } from './summary.ts';
 import type { Trend } from './trend.ts';
 import { type BoardSection, type BoardView, DEFAULT_VIEW, filterText, isInState, type ViewRow, type ViewSort, viewQuery } from './view.ts';
 
@@ -24,10 +24,10 @@ export function sayHtml(board: Board): Html {
   const findings = findingsOf(board);
   const [first, ...others] = findings;
   if (first === undefined)
-    return html`<section class="say${isStarting(board) ? ' unknown' : ''}" aria-label="State of the node"><h1>${wellText(board)}</h1></section>`;
+    return html`<section class="say ${worstOf(board, findings)}" aria-label="State of the node"><h1>${wellText(board)}</h1></section>`;
   const also = others.slice(0, MOST_ALSO).map((one) => alsoHtml(one, nowMs));
   const left = others.length - also.length;
-  return html`<section class="say ${worstOf(findings)}" aria-label="State of the node">
+  return html`<section class="say ${first.appearance}" aria-label="State of the node">
 <h1>${headline(first)}</h1>
 <p>${detail(first, board, nowMs)}</p>${first.command === undefined ? undefined : html`\n${commandHtml(first.command)}`}${
     also.length === 0
@@ -260,13 +260,15 @@ export function tableHtml(sections: readonly BoardSection[], view: BoardView, tr
 }
 
 /** What the filters leave, in words; empty where all is shown. */
-export function shownText(devices: readonly DeviceView[], sections: readonly BoardSection[]): string {
+export function shownText(board: Pick<Board, 'devices' | 'families'>, sections: readonly BoardSection[]): string {
+  const { devices } = board;
+  const unread = unreadText(board);
   const shown = new Set(sections.flatMap((section) => section.rows.map(({ row }) => row.key))).size;
-  if (devices.length === 0) return 'No probe found a device on this node.';
+  if (devices.length === 0) return unread === '' ? 'No probe found a device on this node.' : unread;
   const left = sections.reduce((sum, section) => sum + section.rows.length, 0) - MOST_ROWS;
   const all = shown < devices.length ? `${shown} of ${devices.length} devices.` : left > 0 ? `${shown} devices.` : '';
   const rows = left > 0 ? `${left} more rows are not shown. Use a filter.` : '';
-  return [all, rows, uncheckedText(devices)].filter((text) => text !== '').join(' ');
+  return [all, rows, unread, uncheckedText(devices)].filter((text) => text !== '').join(' ');
 }
 
 /** `Not checked: FirmwareDead on 8 devices.` The page of each device says it, too. */

@@ -1,6 +1,6 @@
 import { conditionName } from '../model/condition-text.ts';
 import type { Remedy } from '../model/health.ts';
-import type { Board } from './board.ts';
+import { type Board, isStarting, unreadIn } from './board.ts';
 import { nameWithInstance } from './condition-text.ts';
 import {
   type Appearance,
@@ -169,11 +169,9 @@ export function wellText({ devices, kubelet, families }: Pick<Board, 'devices' |
   return but.length === 0 ? well : `${well}, but ${but.join(' and ')}`;
 }
 
-/** Whether a family was not read yet. */
-export const isStarting = ({ families }: Pick<Board, 'families'>): boolean => families.some(({ state }) => state === 'starts');
-
-/** The worst that needs an action. It gives the colour of the page and the icon of its tab. */
-export const worstOf = (findings: readonly Finding[]): Appearance => findings[0]?.appearance ?? 'healthy';
+/** The worst that needs an action, or unknown while a family was never read. It gives the colour of the page and the icon of its tab. */
+export const worstOf = (board: Board, [first]: readonly Finding[] = findingsOf(board)): Appearance =>
+  first?.appearance ?? (unreadIn(board).length > 0 ? 'unknown' : 'healthy');
 
 /** Since when the first of the devices is so. */
 export const findingSince = ({ devices }: Finding): string | undefined => devices.map(appearedAt).find((since) => since !== undefined);

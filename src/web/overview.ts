@@ -3,7 +3,7 @@ import type { DeviceView } from '../board/device-view.ts';
 import type { Html } from '../board/html.ts';
 import { chipsHtml, podsHtml, problemsHtml, sayHtml, shownText, titleOf, unresolvedHtml } from '../board/overview-html.ts';
 import { pictureHtml } from '../board/places-html.ts';
-import { findingsOf, sentenceOf, worstOf } from '../board/summary.ts';
+import { sentenceOf, worstOf } from '../board/summary.ts';
 import { TREND_POINTS, TREND_STEP_MS, type Trend } from '../board/trend.ts';
 import { type BoardView, filterText, parseView, viewOf, viewQuery } from '../board/view.ts';
 import { announce } from './ages.ts';
@@ -78,13 +78,13 @@ export class OverviewPage {
     this.#replace('problems', problemsHtml(board));
     this.#replace('unresolved', unresolvedHtml(board));
     enhance();
-    const words = shownText(board.devices, sections);
+    const words = shownText(board, sections);
     const shown = document.getElementById('shown');
     if (shown !== null && shown.textContent !== words) shown.textContent = words;
     this.#table.show(sections, this.#view, (key) => this.#trends.of(key), Date.parse(board.now), this.#isTrendNew);
     this.#isTrendNew = false;
     document.title = titleOf(board);
-    showWorst(worstOf(findingsOf(board)));
+    showWorst(worstOf(board));
     // A screen reader gets the new sentence, and nothing while it stays.
     const sentence = sentenceOf(board);
     if (this.#sentence !== undefined && this.#sentence !== sentence) announce(`${sentence}.`);

@@ -97,7 +97,34 @@ describe('the page of devices', () => {
   it('says that there is nothing yet, or no device', async () => {
     expect((await page(undefined)).text).toContain('The agent reads the hardware for the first time.');
     await started?.server.close();
-    expect((await page({ ...snapshot, devices: [] })).text).toContain('No probe found a device on this node.');
+    expect((await page({ ...snapshot, devices: [], families: [familyState('toy')] })).text).toContain(
+      'No probe found a device on this node.',
+    );
+  });
+
+  it('does not say that there is none while a family was not read yet', async () => {
+    const { succeeded: _succeeded, ...starts } = { ...familyState('toy'), runs: 0, readCompletely: false };
+    const { problem: _problem, ...podResources } = snapshot.podResources;
+    const { text } = await page({ ...snapshot, devices: [], families: [familyState('wire'), starts], podResources });
+    expect(text).toContain('<section class="say unknown" aria-label="State of the node"><h1>The first read runs</h1>');
+    expect(text).toContain('Not read yet: toy.</p>');
+    expect(text).toContain('No probe found a device with this name so far. Not read yet: toy.');
+    expect(text).not.toMatch(/No probe found a device (?:on|with this name\.)/);
+    const browser = { headers: { accept: 'text/html' } };
+    for (const path of ['/', '/incidents', '/agent', '/pods/ml/lost-0']) {
+      const other = await (await fetch(`${started?.url}${path}`, browser)).text();
+      expect(other, path).toMatch(/<link rel="icon" type="image\/svg\+xml" href="\/assets\/icon-unknown/);
+      expect(other, path).toContain('<span id="worst"><span class="s bare unknown">');
+      expect(other, path).not.toMatch(/No such hardware: .*toy|holds none|holds no device/);
+    }
+    const early = await fetch(`${started?.url}/devices/toy/toy-0`, browser);
+    expect(early.status).toBe(503);
+    const told = await early.text();
+    expect(told).toContain('<h1>The first read runs.</h1>');
+    expect(told).toContain('<meta http-equiv="refresh" content="2">');
+    expect(told).toContain('Not read yet: toy.');
+    expect((await fetch(`${started?.url}/api/v1/devices/toy/toy-0`)).status).toBe(503);
+    expect((await fetch(`${started?.url}/devices/wire/toy-0`, browser)).status, 'its family was read').toBe(404);
   });
 
   it('has the sick devices first, also where there are more than it shows', async () => {

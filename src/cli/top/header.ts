@@ -1,6 +1,6 @@
 import type { Board } from '../../board/board.ts';
 import { STATE_ORDER } from '../../board/order.ts';
-import { findingsOf, sentenceOf } from '../../board/summary.ts';
+import { findingsOf, sentenceOf, worstOf } from '../../board/summary.ts';
 import { clockText } from '../../board/units.ts';
 import { STATE_NAMES } from '../../board/words.ts';
 import { durationText } from '../../model/duration.ts';
@@ -44,7 +44,7 @@ export function headerLines(board: Board | undefined, sourceState: SourceState, 
   if (rows < LOW_ROWS) return [...trouble, countLine(board)];
   const findings = findingsOf(board);
   const [first] = findings;
-  const style = first === undefined ? 'good' : STATE_STYLES[first.appearance];
+  const style = STATE_STYLES[worstOf(board, findings)];
   const told = wrapText(sentenceOf(board, findings), columns);
   // The last line has the rest, and the screen cuts it.
   const texts = [...told.slice(0, MOST_SENTENCE_LINES - 1), told.slice(MOST_SENTENCE_LINES - 1).join(' ')];

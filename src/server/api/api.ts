@@ -12,7 +12,7 @@ import type { HealthEvent } from '../../model/events.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { boundTo } from '../access/tenants.ts';
 import type { BoardSource } from '../feed/board-source.ts';
-import { sendError, sendJson, takes } from '../http/answer.ts';
+import { sendError, sendJson, sendNoDevice, takes } from '../http/answer.ts';
 import type { IncidentSource } from '../parts.ts';
 import { allocationsView, eventsView, statusView, wholeBoard, wholeDevice } from './views.ts';
 
@@ -63,8 +63,9 @@ export function createApi(sources: ApiSources): Router {
     withSnapshot((snapshot, request, response) => {
       const key = keyOf(request.params);
       const state = snapshot.devices.find((one) => one.key === key);
-      const view = sources.board.of(snapshot).devices.find((one) => one.key === key);
-      if (state === undefined || view === undefined) return sendError(request, response, 404, 'device-unknown', 'There is no such device.');
+      const board = sources.board.of(snapshot);
+      const view = board.devices.find((one) => one.key === key);
+      if (state === undefined || view === undefined) return sendNoDevice(request, response, board, request.params.family);
       return sendJson(request, response, wholeDevice(view, state));
     }),
   );

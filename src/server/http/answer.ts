@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { RequestHandler } from 'express';
+import { type Board, isStarting, unreadIn } from '../../board/board.ts';
 import type { Logger } from '../../log/logger.ts';
 import { jsonText } from '../api/views.ts';
 
@@ -68,6 +69,17 @@ export function sendError(
   if (showError !== undefined && headerOf(request, 'accept')?.includes('text/html') === true)
     return showError(request, response, status, code, message);
   return sendText(request, response, TEXT_TYPE, `${message}\n`, status);
+}
+
+/** Before its family was read, nobody knows that there is no such device. */
+export function sendNoDevice(request: IncomingMessage, response: ServerResponse, board: Board | undefined, family: unknown): Promise<void> {
+  const isKnown = board !== undefined && !unreadIn(board).some((one) => one === family);
+  if (isKnown) return sendError(request, response, 404, 'device-unknown', 'There is no such device.');
+  const parts = [
+    board === undefined || isStarting(board) ? 'The first read runs.' : '',
+    board === undefined ? '' : `Not read yet: ${family}.`,
+  ];
+  return sendError(request, response, 503, 'not-ready', parts.join(' ').trim());
 }
 
 /** Logs an internal error and answers without details. */

@@ -20,7 +20,7 @@ const REFUSAL_POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha2
  * An error for somebody who was not let in, or not yet. It has nothing of the node and loads nothing, because each file needs the same password. It is
  * not compressed and made of few pieces: a flood of wrong passwords must cost no more than one line of text does.
  */
-export const showRefusal: ErrorPage = (request, response, status, code, message) => {
+export const showRefusal: ErrorPage = (_request, response, status, code, message) => {
   response.statusCode = status;
   response.setHeader('Content-Type', HTML_TYPE);
   response.setHeader('Content-Security-Policy', REFUSAL_POLICY);

@@ -3,7 +3,7 @@ import type { Board } from '../../board/board.ts';
 import { type Html, html } from '../../board/html.ts';
 import { titleOf } from '../../board/overview-html.ts';
 import { age, shape } from '../../board/state-html.ts';
-import { findingsOf, worstOf } from '../../board/summary.ts';
+import { worstOf } from '../../board/summary.ts';
 import { clockText, readingText } from '../../board/units.ts';
 import type { AssetName, IconName } from './assets.ts';
 
@@ -56,7 +56,7 @@ export function document(frame: PageFrame, { title, at, body, json, liveness, ag
   const { board, node = 'device-agent', nowMs, version } = frame;
   const isLive = frame.isLive && liveness !== 'none';
   const script = frame.pathOf('live.js');
-  const worst = board === undefined ? 'unknown' : worstOf(findingsOf(board));
+  const worst = board === undefined ? 'unknown' : worstOf(board);
   const icon = frame.pathOf(`icon-${ICON_OF[worst] ?? (worst as IconName)}.svg`);
   const icons = ICONS.map((one) => html` data-${one}="${frame.pathOf(`icon-${one as IconName}.svg`)}"`);
   const name = title ?? (board === undefined ? node : titleOf(board));

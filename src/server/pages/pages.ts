@@ -28,7 +28,7 @@ import type { ObservedSpans } from '../../model/observed-spans.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import type { ReportUsage } from '../api/usage.ts';
 import type { BoardSource } from '../feed/board-source.ts';
-import { type ErrorPage, HTML_TYPE, sendError, sendText, TEXT_TYPE, takes, withErrorPage } from '../http/answer.ts';
+import { type ErrorPage, HTML_TYPE, sendError, sendNoDevice, sendText, TEXT_TYPE, takes, withErrorPage } from '../http/answer.ts';
 import type { IncidentSource } from '../parts.ts';
 import { agentPage } from './agent-page.ts';
 import { createAssets } from './assets.ts';
@@ -114,8 +114,7 @@ export function createPages(sources: PageSources): Router {
     const state = sources.snapshot()?.devices.find(({ device }) => device.family === family && device.id === id);
     const board = sources.board.current();
     const row = board?.devices.find(({ key }) => key === state?.key);
-    if (state === undefined || board === undefined || row === undefined)
-      return sendError(request, response, 404, 'device-unknown', 'There is no such device.');
+    if (state === undefined || board === undefined || row === undefined) return sendNoDevice(request, response, board, family);
     const { key } = state;
     const parts = {
       state,
@@ -138,6 +137,8 @@ export function createPages(sources: PageSources): Router {
       snapshot &&
       board &&
       podPage(namespace, pod, board, snapshot, frame(), (key) => sources.history?.().seriesOf(key, sources.now() - TREND_MS));
+    if (board === undefined || (found === undefined && board.kubelet.state === 'starts'))
+      return sendError(request, response, 503, 'not-ready', 'The first read runs.');
     if (found === undefined) return sendError(request, response, 404, 'pod-unknown', 'No such pod holds a device of this node.');
     return send(request, response, found);
   });
@@ -207,7 +208,7 @@ function overviewPage(board: Board | undefined, view: BoardView, trendOf: Trends
 <div id="problems">${problemsHtml(board)}</div>
 <div class="overview"><div id="map">${pictureHtml(board, view)}</div>
 <section class="card" id="table" aria-label="Devices">${filterHtml(board, view)}
-<p id="shown" class="soft">${shownText(board.devices, sections)}</p>
+<p id="shown" class="soft">${shownText(board, sections)}</p>
 <div class="scroll">${tableHtml(sections, view, trendOf, frame.nowMs)}</div></section>
 <div id="pods">${podsHtml(board)}</div></div>
 <div id="unresolved">${unresolvedHtml(board)}</div>`;

@@ -66,10 +66,10 @@ export function podPage(
       ['Phase', known?.phase],
       ['UID', known?.uid ?? usage.find(({ uid }) => uid !== undefined)?.uid],
     ],
-  )}${part('answers', html`<div class="answers">${[wellAnswer(rows, nowMs), moveAnswer(waiting, nowMs), nearAnswer(localities), usedAnswer(usage)]}</div>`)}${part(
+  )}${part('answers', html`<div class="answers">${[wellAnswer(rows, unresolved.length, nowMs), moveAnswer(waiting, nowMs), nearAnswer(localities), usedAnswer(usage)]}</div>`)}${part(
     'charts',
     podCharts(rows, historyOf, nowMs),
-  )}${part('devices', card('Holds', deviceTable(rows, isOfPod, nowMs), note))}${part(
+  )}${part('devices', card('Holds', rows.length === 0 && unresolved.length > 0 ? undefined : deviceTable(rows, isOfPod, nowMs), note))}${part(
     'unresolved',
     unresolved.length === 0
       ? undefined
@@ -105,10 +105,13 @@ type Mood = 'ok' | 'mind' | 'bad' | '';
 const answer = (question: string, mood: Mood, words: string, proof: Html | string | undefined): Html =>
   html`<section class="card answer ${mood}"><h2>${question}</h2><strong>${words}</strong>${proof && html`<p class="soft">${proof}</p>`}</section>`;
 
-function wellAnswer(rows: readonly DeviceView[], nowMs: number): Html {
+function wellAnswer(rows: readonly DeviceView[], unresolved: number, nowMs: number): Html {
   const question = 'Are its devices well?';
   const [worst] = rows.toSorted(byAttention);
-  if (worst === undefined) return answer(question, '', 'It holds none', undefined);
+  if (worst === undefined)
+    return unresolved === 0
+      ? answer(question, '', 'It holds none', undefined)
+      : answer(question, '', 'Not known', 'No device of it was found so far.');
   const state = appearanceOf(worst);
   const since = appearedAt(worst);
   const age = since === undefined ? '' : ` for ${durationText(nowMs - Date.parse(since))}`;

@@ -59,6 +59,15 @@ describe('frames', () => {
     }
   });
 
+  it('do not say that there is no device while a family was not read yet', () => {
+    const families = [{ family: 'toy', complete: false, devices: 0, state: 'starts' as const }];
+    const early = { ...picture(FIRST_STATE, 100, 24), board: { ...board, devices: [], families, problems: [], unresolved: [] } };
+    const shown = textOf(early).join('\n');
+    expect(shown).toContain('The first read runs');
+    expect(shown).toContain('Not read yet: toy.');
+    expect(shown).not.toContain('There is no device');
+  });
+
   it('keep the columns in line: each cell begins where its head begins', () => {
     for (let columns = 24; columns <= 220; columns += 7) {
       const lines = textOf(picture(FIRST_STATE, columns, 40));
