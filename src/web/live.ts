@@ -58,14 +58,16 @@ function say(words: string, state: 'live' | 'lost', readMs?: number): void {
   element.append(' · read ', time, ' ago');
 }
 
-/** Keys of the page of all devices: `/` filters, arrows or j and k move between devices, Escape leaves the filter. */
+/** Keys of the page of all devices: `/` filters, arrows or j and k move between devices, Escape leaves the filter, `?` shows them. */
 function listenToKeys(): void {
+  const keys = document.querySelector<HTMLDialogElement>('#keys');
   document.addEventListener('keydown', (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || keys?.open === true) return;
     const target = event.target as HTMLElement | null;
     const isTyping = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
     if (event.key === 'Escape' && isTyping) return target.blur();
     if (isTyping) return;
+    if (event.key === '?') return keys?.showModal();
     if (event.key === '/') {
       event.preventDefault();
       document.getElementById('filter')?.focus();

@@ -157,6 +157,11 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
   it('is used by keys alone', async () => {
     const { page } = await open('/');
     await live(page);
+    await page.keyboard.press('?');
+    expect(await page.getByRole('dialog', { name: 'Keys' }).getByRole('term').allTextContents()).toContain('Escape');
+    await page.keyboard.press('/');
+    await page.keyboard.press('Escape');
+    expect(await page.getByRole('dialog').count()).toBe(0);
     await page.keyboard.press('/');
     expect(await page.evaluate('document.activeElement.id')).toBe('filter');
     await page.keyboard.type('mlx5');

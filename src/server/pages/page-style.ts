@@ -133,6 +133,7 @@ tr.bad > :first-child { box-shadow: inset 4px 0 var(--bad-solid); } tr.warn > :f
 .chips { display: flex; flex-wrap: wrap; gap: .1rem .9rem; } 
 .filter.groups { column-gap: 2.4rem; } .groups .soft { padding: .25rem 0; } .chips a { padding: .25rem 0; color: var(--ink); } .chips a[aria-current] { box-shadow: inset 0 -2px var(--ink); font-weight: 600; }
 #shown { padding: .35rem .75rem; } #shown:empty { display: none; }
+dialog { padding: 0 .25rem; color: inherit; background: var(--card); border: 1px solid var(--edge); border-radius: 6px; } dialog button { justify-self: end; font: inherit; min-height: 28px; }
 
 .title { display: grid; grid-template-columns: minmax(0, 1fr) auto; align-items: end; gap: .15rem 2rem; } .title .crumb { grid-column: 1 / -1; }
 .title h1 { font-size: var(--title); font-weight: 680; line-height: 1.2; letter-spacing: -.02em; overflow-wrap: anywhere; } .title h1 a { color: inherit; text-decoration: underline; text-decoration-thickness: 1px; text-underline-offset: .14em; } .title h1 .rest { margin-left: .35rem; font-size: var(--large); font-weight: 400; color: var(--soft); }

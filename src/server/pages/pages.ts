@@ -38,7 +38,7 @@ import { errorPage } from './error-page.ts';
 import { incidentsPage } from './incident-list.ts';
 import { incidentPage } from './incident-page.ts';
 import { incidentText } from './incident-text.ts';
-import { card, document, type PageFrame, titleHtml } from './page-parts.ts';
+import { card, document, facts, type PageFrame, titleHtml } from './page-parts.ts';
 import { podPage } from './pod-page.ts';
 import { usagePage } from './usage-page.ts';
 
@@ -197,6 +197,15 @@ function protect(response: ServerResponse): void {
   response.setHeader('Referrer-Policy', 'no-referrer');
 }
 
+/** Without a script the dialog of the keys never opens, and there are no keys. */
+const KEYS = [
+  ['/', 'Go to the filter'],
+  ['Escape', 'Leave the filter, or close this'],
+  ['arrows, j, k', 'Next and previous device; on the map, the next tile'],
+  ['Enter', 'Open the device'],
+  ['?', 'Show these keys'],
+] as const;
+
 /** Renders the devices of a view on one page, or a notice before the first snapshot. It is complete without a script. */
 function overviewPage(board: Board | undefined, view: BoardView, trendOf: TrendsByKey, frame: PageFrame): string {
   if (board === undefined) {
@@ -211,7 +220,8 @@ function overviewPage(board: Board | undefined, view: BoardView, trendOf: Trends
 <p id="shown" class="soft">${shownText(board, sections)}</p>
 <div class="scroll">${tableHtml(sections, view, trendOf, frame.nowMs)}</div></section>
 <div id="pods">${podsHtml(board)}</div></div>
-<div id="unresolved">${unresolvedHtml(board)}</div>`;
+<div id="unresolved">${unresolvedHtml(board)}</div>
+<dialog id="keys" aria-labelledby="keys-title"><div class="head"><h2 id="keys-title">Keys</h2></div>${facts(KEYS)}<form method="dialog" class="body"><button>Close</button></form></dialog>`;
   const at = viewQuery({ ...DEFAULT_VIEW, group: view.group });
   return document(frame, { at: `/${at}`, body, json: '/api/v1/devices', liveness: 'board' });
 }
