@@ -1,6 +1,6 @@
 import { type Board, problemPlace, unreadText } from './board.ts';
 import { nameWithInstance } from './condition-text.ts';
-import { type Appearance, conditionsOf, type DeviceView, parentKey } from './device-view.ts';
+import { type Appearance, appearedAt, conditionsOf, type DeviceView, parentKey } from './device-view.ts';
 import { type Html, html } from './html.ts';
 import { APPEARANCES, compareNames, rankOf } from './order.ts';
 import { devicePath, incidentPath, podPath } from './paths.ts';
@@ -72,6 +72,7 @@ function detail(finding: Finding, board: Board, nowMs: number): Html {
   const { appearance, devices, lead, drains, pods, ended, command } = finding;
   const [first] = devices;
   const since = findingSince(finding);
+  const unknownAt = appearance === 'unknown' && first ? appearedAt(first) : undefined;
   const others = new Set(board.devices.flatMap(({ holders }) => holders.map(({ namespace, pod }) => `${namespace}/${pod}`)));
   for (const pod of pods) others.delete(pod);
   const otherText = `${others.size} other ${others.size === 1 ? 'pod' : 'pods'}`;
@@ -79,6 +80,7 @@ function detail(finding: Finding, board: Board, nowMs: number): Html {
     since && html`${appearance === 'recovering' ? 'Ended' : 'Since'} <b>${clock(since, nowMs)} UTC</b>, ${age(Date.parse(since), nowMs)}`,
     lead?.countsAt && html`counts from <b>${clock(lead.countsAt, nowMs)} UTC</b>`,
     first && conditionNames(first),
+    unknownAt && lead && html`unknown for ${age(Date.parse(unknownAt), nowMs)}`,
     pods.length > 1 ? html`held by ${podLinks(pods)}` : undefined,
     ended.length > 1 ? `was held by ${ended.slice(0, MOST_PODS).join(', ')}${ended.length > MOST_PODS ? ', …' : ''}` : undefined,
     devices.length > 1
@@ -113,7 +115,7 @@ function conditionNames(device: DeviceView): string {
 function alsoHtml(finding: Finding, nowMs: number): Html {
   const { appearance, lead, advice } = finding;
   const since = findingSince(finding);
-  const name = lead === undefined ? finding.phrase : nameWithInstance(lead);
+  const name = lead === undefined || appearance === 'missing' ? finding.phrase : nameWithInstance(lead);
   const when =
     lead?.countsAt !== undefined
       ? html`, counts from ${clock(lead.countsAt, nowMs)}`

@@ -173,5 +173,8 @@ export function wellText({ devices, kubelet, families }: Pick<Board, 'devices' |
 export const worstOf = (board: Board, [first]: readonly Finding[] = findingsOf(board)): Appearance =>
   first?.appearance ?? (unreadIn(board).length > 0 ? 'unknown' : 'healthy');
 
-/** Since when the first of the devices is so. */
-export const findingSince = ({ devices }: Finding): string | undefined => devices.map(appearedAt).find((since) => since !== undefined);
+/** Since when that lasts which its phrase names: the leading condition, which can be older than the state, or else the state. */
+export const findingSince = ({ devices, lead, appearance }: Finding): string | undefined =>
+  lead === undefined || appearance === 'missing' || appearance === 'recovering'
+    ? devices.map(appearedAt).find((since) => since !== undefined)
+    : lead.since;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Board, boardOf } from '../../src/board/board.ts';
 import type { DeviceView } from '../../src/board/device-view.ts';
+import { sayHtml } from '../../src/board/overview-html.ts';
 import { conditionTexts, stateCell, whyLines } from '../../src/board/state-html.ts';
 import { sentenceOf } from '../../src/board/summary.ts';
 import type { ActiveCondition } from '../../src/model/health.ts';
@@ -293,4 +294,21 @@ describe('the readings of a row', () => {
       { label: 'Toy flow', text: '900 rpm', value: 900 },
     ]);
   });
+});
+
+it('tells with a condition how long the condition lasts, and with the state how long the state does', () => {
+  const since = (minutes: number): number => TAKEN_AT_MS - minutes * 60_000;
+  const hot = { type: 'TooHot', class: 'latched', severity: 'degraded', reason: 'Heat', message: 'hot', remedy: 'check-cooling' } as const;
+  const verdict = { state: 'unknown', sinceMs: since(1), conditions: [{ ...hot, sinceMs: since(11) }] } as const;
+  const words = (devices: readonly DeviceState[]): string => sayHtml(of(devices)).text.replaceAll(/<[^>]*>/g, '');
+  const alone = words([gpu('a', { verdict })]);
+  expect(alone).toContain('Since 11:49:00 UTC, 11 min · TooHot · unknown for 1 min');
+  const lost = {
+    state: 'unhealthy',
+    sinceMs: since(3),
+    conditions: [{ ...hot, type: 'Lost', severity: 'fatal', sinceMs: since(5) }],
+  } as const;
+  const both = words([gpu('a', { verdict }), gpu('b', { verdict: lost })]);
+  expect(both).toContain('Since 11:55:00 UTC, 5 min · Lost');
+  expect(both).toContain('a unknown TooHot for 11 min');
 });
