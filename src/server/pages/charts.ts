@@ -78,6 +78,7 @@ function chartOf(
   const [first] = own;
   if (first === undefined) return [];
   const isRate = first.one.type === 'counter';
+  const isActivity = first.one.metric === shared.utilization.name;
   const isLabelled = own.length > new Set(own.map(({ name }) => name)).size;
   const lines = own
     .map(({ one, name }) => ({
@@ -87,8 +88,8 @@ function chartOf(
       values: isRate ? ratesOf(times, one.values, one.reads ?? times) : one.values,
     }))
     .filter(({ values }) => values.some((value) => value !== null))
-    // Engines that never worked hide those that did. Where none did, the first one says so.
-    .filter((line, at, all) => isMoved(line) || (first.one.metric === shared.utilization.name ? at === 0 : !all.some(isMoved)))
+    // Engines that never worked hide those that did. Where none did, the first one says so. Of other gauges 0 is news: a port that is down.
+    .filter((line, at, all) => isMoved(line) || (isActivity ? at === 0 : !isRate || !all.some(isMoved)))
     .slice(0, MOST_LINES);
   return lines.length === 0 ? [] : [{ title, metric: first.one.metric, isRate, lines, times, limits, ...frame }];
 }
