@@ -9,6 +9,12 @@ export const compareNames = (a: string, b: string): number => collator.compare(a
 /** What needs an action comes before what ends by itself. */
 export const APPEARANCES: readonly Appearance[] = ['unhealthy', 'missing', 'unknown', 'degraded', 'pending', 'recovering', 'healthy'];
 
+/** How many devices show each state, the worst first; states that none shows are left out. Each device counts once. */
+export const stateCounts = (devices: readonly DeviceView[]): readonly (readonly [Appearance, number])[] =>
+  APPEARANCES.map((state) => [state, devices.filter((one) => appearanceOf(one) === state).length] as const).filter(
+    ([, count]) => count > 0,
+  );
+
 /** Smaller for a row that needs somebody sooner. */
 export const rankOf = (device: DeviceView): number => APPEARANCES.indexOf(appearanceOf(device));
 

@@ -2,13 +2,13 @@ import { type Board, problemPlace, unreadText } from './board.ts';
 import { nameWithInstance } from './condition-text.ts';
 import { type Appearance, appearedAt, conditionsOf, type DeviceView, parentKey } from './device-view.ts';
 import { type Html, html } from './html.ts';
-import { APPEARANCES, compareNames, rankOf } from './order.ts';
+import { APPEARANCES, compareNames, rankOf, stateCounts } from './order.ts';
 import { devicePath, incidentPath, podPath } from './paths.ts';
 import { foldHtml, podLink, podsOf, rowHtml } from './row-html.ts';
 import { age, clock, mark, shape } from './state-html.ts';
 import { type Finding, findingSince, findingsOf, hitText, sentenceOf, subjectOf, wellText, worstOf } from './summary.ts';
 import type { Trend } from './trend.ts';
-import { type BoardSection, type BoardView, DEFAULT_VIEW, filterText, isInState, type ViewRow, type ViewSort, viewQuery } from './view.ts';
+import { type BoardSection, type BoardView, DEFAULT_VIEW, filterText, type ViewRow, type ViewSort, viewQuery } from './view.ts';
 
 /** More devices would make a browser slow. Faulty ones come first, and filters reach the others. */
 export const MOST_ROWS = 1_000;
@@ -157,12 +157,11 @@ export function podsHtml({ devices }: Pick<Board, 'devices'>): Html {
   )}</ul></section>`;
 }
 
-/** How many devices are in each state; each leads to them. A device that recovers is counted under its verdict, too. */
+/** How many devices are in each state; each leads to them. */
 export function chipsHtml({ devices }: Pick<Board, 'devices'>, view: BoardView): Html {
-  const count = (state: Appearance): number => devices.filter((device) => isInState(device, state)).length;
   const chip = (state: Appearance | undefined, text: Html | string): Html =>
     html`<a href="/${viewQuery(state === undefined ? DEFAULT_VIEW : { ...DEFAULT_VIEW, state })}"${view.state === state ? html` aria-current="true"` : undefined}>${text}</a>`;
-  return html`${chip(undefined, `All ${devices.length}`)}${APPEARANCES.filter((state) => count(state) > 0).map((state) => chip(state, mark(state, `${count(state)} ${state}`)))}`;
+  return html`${chip(undefined, `All ${devices.length}`)}${stateCounts(devices).map(([state, count]) => chip(state, mark(state, `${count} ${state}`)))}`;
 }
 
 export function problemsHtml({ problems }: Pick<Board, 'problems'>): Html {

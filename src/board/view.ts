@@ -113,14 +113,10 @@ export function viewOf({ devices }: Pick<Board, 'devices'>, view: BoardView): re
   return [{ rows: inTrees(shown, compare) }];
 }
 
-/** A pending device does not count as healthy. A recovering device still has its verdict, so it is in both states. */
-export const isInState = (row: DeviceView, state: Appearance): boolean =>
-  appearanceOf(row) === state || (state !== 'healthy' && stateOf(row) === state);
-
 export function matches(row: DeviceView, { text, family, state, namespace, holder }: BoardView): boolean {
   return (
     (family === undefined || row.family === family) &&
-    (state === undefined || isInState(row, state)) &&
+    (state === undefined || appearanceOf(row) === state) &&
     (namespace === undefined || row.holders.some((one) => one.namespace === namespace)) &&
     (holder === undefined || row.holders.some((one) => has(`${one.namespace}/${one.pod}/${one.container}`, holder))) &&
     (text === undefined || text.split(/\s+/).every((word) => has(searchText(row), word)))

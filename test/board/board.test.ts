@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { type Board, boardOf } from '../../src/board/board.ts';
 import type { DeviceView } from '../../src/board/device-view.ts';
-import { sayHtml } from '../../src/board/overview-html.ts';
+import { stateCounts } from '../../src/board/order.ts';
+import { chipsHtml, sayHtml } from '../../src/board/overview-html.ts';
 import { conditionTexts, stateCell, whyLines } from '../../src/board/state-html.ts';
 import { sentenceOf } from '../../src/board/summary.ts';
+import { DEFAULT_VIEW, viewOf } from '../../src/board/view.ts';
 import type { ActiveCondition } from '../../src/model/health.ts';
 import type { Reading } from '../../src/model/metric.ts';
 import { Readings } from '../../src/model/readings.ts';
@@ -311,4 +313,27 @@ it('tells with a condition how long the condition lasts, and with the state how 
   const both = words([gpu('a', { verdict }), gpu('b', { verdict: lost })]);
   expect(both).toContain('Since 11:55:00 UTC, 5 min · Lost');
   expect(both).toContain('a unknown TooHot for 11 min');
+});
+
+it('counts each device once, in the state that it shows, and the count leads to as many', () => {
+  const hot = { type: 'TooHot', class: 'latched', severity: 'fatal', reason: 'Heat', message: 'hot', remedy: 'none', sinceMs: 1 } as const;
+  const ended = { ...hot, recovering: { sinceMs: 2, untilMs: TAKEN_AT_MS + 1 } };
+  const pending = [{ ...hot, countsAtMs: TAKEN_AT_MS + 1 }];
+  const board = of([
+    gpu('a', sick),
+    gpu('b', { verdict: { state: 'unhealthy', sinceMs: 1, conditions: [ended] } }),
+    gpu('c', { verdict: { state: 'healthy', sinceMs: 1, conditions: [], pending } }),
+    gpu('d'),
+  ]);
+  const counts = stateCounts(board.devices);
+  expect(counts).toEqual([
+    ['unhealthy', 1],
+    ['pending', 1],
+    ['recovering', 1],
+    ['healthy', 1],
+  ]);
+  for (const [state, count] of counts) {
+    expect(chipsHtml(board, DEFAULT_VIEW).text).toContain(`${count} ${state}`);
+    expect(viewOf(board, { ...DEFAULT_VIEW, state }).flatMap(({ rows }) => rows)).toHaveLength(count);
+  }
 });

@@ -1,5 +1,5 @@
 import type { Board } from '../../board/board.ts';
-import { STATE_ORDER } from '../../board/order.ts';
+import { stateCounts } from '../../board/order.ts';
 import { findingsOf, sentenceOf, worstOf } from '../../board/summary.ts';
 import { clockText } from '../../board/units.ts';
 import { STATE_NAMES } from '../../board/words.ts';
@@ -69,14 +69,10 @@ function withClock(lines: readonly Line[], { node, takenAt, now }: Board, { rows
 }
 
 /** How many devices are in each state, the worst first, and how many are held. */
-function countLine({ counts }: Board): Line {
-  const states = STATE_ORDER.flatMap((state): Span[] => {
-    const count = (counts.states[state] ?? 0) - (state === 'healthy' ? counts.pending : 0);
-    return count === 0 ? [] : [span(`${count} ${STATE_NAMES[state].toLowerCase()}`, STATE_STYLES[state])];
-  });
-  const pending = counts.pending === 0 ? [] : [span(`${counts.pending} pending`, 'mild')];
+function countLine({ counts, devices }: Board): Line {
+  const states = stateCounts(devices).map(([state, count]) => span(`${count} ${STATE_NAMES[state].toLowerCase()}`, STATE_STYLES[state]));
   const held = [span(`${counts.held} held`), ...(counts.heldByParts === 0 ? [] : [span(`${counts.heldByParts} held by parts`)])];
-  return [span(`${counts.devices} ${counts.devices === 1 ? 'device' : 'devices'}: `), ...joined([...states, ...pending, ...held])];
+  return [span(`${counts.devices} ${counts.devices === 1 ? 'device' : 'devices'}: `), ...joined([...states, ...held])];
 }
 
 /** The sources of the agent. What is wrong comes first, because a narrow terminal cuts the line. */
