@@ -142,9 +142,11 @@ export class Assembler {
     return limitsOf(this.#settings.use?.limits ?? NO_LIMITS);
   }
 
-  /** Known devices of a family, including missing ones. */
+  /** Known devices of a family, and behind them the missing ones: what took the place of another device is found there first. */
   known(family: string): readonly Device[] {
-    return [...this.#memory.known.values()].map(({ device }) => device).filter((device) => device.family === family);
+    const known = [...this.#memory.known.values()].filter(({ device }) => device.family === family);
+    const isMissing = ({ missingSinceMs }: { readonly missingSinceMs?: number }): number => (missingSinceMs === undefined ? 0 : 1);
+    return known.toSorted((a, b) => isMissing(a) - isMissing(b)).map(({ device }) => device);
   }
 
   /** The devices of a Kubernetes resource; undefined while the kubelet has not told what it can allocate. */

@@ -52,6 +52,10 @@ describe('assembling a snapshot', () => {
     assembler.assemble(inputs(listed([a, b]), 0), at(0));
     const gone = assembler.assemble(inputs(listed([b]), 10), at(10));
     expect(gone.devices[0]).toMatchObject({ key: 'toy/a', missingSinceMs: 10, readings: { series: [] } });
+    expect(
+      assembler.known('toy').map(({ id }) => id),
+      'a probe that starts looks for the hardware of a place among the present ones first',
+    ).toEqual(['b', 'a']);
     const later = assembler.assemble(inputs(listed([b]), 500), at(500));
     expect(later.devices[0]?.missingSinceMs).toBe(10);
     const dropped = assembler.assemble(inputs(listed([b]), 600_010), at(600_010));

@@ -554,7 +554,10 @@ export class Knowledge {
       const isBehindFault = ({ blinding }: ActiveBlinding): boolean =>
         blinding.hides(device.id).every((file) => this.#isHiddenByFault(device.id, [file]));
       const isUnread = failed || device.isGone || unread.some((active) => this.#isFound(active) && !isBehindFault(active));
-      const isUnsure = this.isWithoutDescriptors || unread.length > 0 || this.#isUnsettled(device.id);
+      const isHidden = device.faults.some(({ fault, isPresent }) => isPresent && fault.hides !== undefined);
+      // The name of hardware that its driver never showed is unknown. In its place the agent knows the name of the hardware before it.
+      const isNameless = isHidden && device.isReplaced && device.name !== device.id;
+      const isUnsure = isNameless || this.isWithoutDescriptors || unread.length > 0 || this.#isUnsettled(device.id);
       if (!isUnread) {
         device.maybeReadMs = nowMs;
         device.isBlind = false;
@@ -563,7 +566,6 @@ export class Knowledge {
       const isSilent = own.some(({ blinding }) => blinding.leaves === 'read' && blinding.unknownAfterMs !== undefined);
       if (!isUnread && !isSilent) device.wasMaybeReached = true;
       // A blinding may hide what tells the hardware.
-      const isHidden = device.faults.some(({ fault, isPresent }) => isPresent && fault.hides !== undefined);
       if (!isUnread && !isUnsure && own.length === 0 && !isHidden && device.isReplaced) {
         device.isReplaced = false;
         for (const fault of device.faults) fault.seenNew();
