@@ -72,10 +72,17 @@ function verdict(record: IncidentRecord, { board, nowMs }: PageFrame): Html {
   const command = isOpen ? commandOf(remedy, board?.node, pods) : undefined;
   const state = changes[0]?.to ?? after.state;
   const mood = isOpen ? appearanceOf(now) : '';
-  return html`<section class="say ${mood}" aria-label="What to do"><div><p><b>${REMEDY_TEXTS[remedy] ?? 'No action is known.'}</b>${
-    DRAINS.includes(remedy) ? ' Keep this record first: a reset wipes the state below.' : undefined
-  }</p><p>${before.state} → <b>${state}</b>${conditions.map((one) => html` · ${inWords(conditionName(one))}: ${one.message}`)} · ${
-    isOpen ? html`it lasts, ${age(Date.parse(time), nowMs)}` : 'it ended'
+  const advice = REMEDY_TEXTS[remedy] ?? 'No action is known.';
+  const toDo =
+    now !== undefined && !isOpen
+      ? html`<b>Nothing, it ended.</b> While it lasted: ${advice}`
+      : html`<b>${advice}</b>${DRAINS.includes(remedy) ? ' Keep this record first: a reset wipes the state below.' : undefined}`;
+  return html`<section class="say ${mood}" aria-label="What to do"><div><p>${toDo}</p><p>${before.state} → <b>${state}</b>${conditions.map((one) => html` · ${inWords(conditionName(one))}: ${one.message}`)} · ${
+    isOpen
+      ? html`it lasts, ${age(Date.parse(time), nowMs)}`
+      : now === undefined
+        ? 'the device is not listed, so whether it ended is not known'
+        : 'it ended'
   }</p></div>${command === undefined ? undefined : commandHtml(command)}</section>`;
 }
 

@@ -1,7 +1,11 @@
 import { expect, it } from 'vitest';
+import { boardOf } from '../../../src/board/board.ts';
 import type { IncidentRecord } from '../../../src/incidents/record.ts';
+import type { Verdict } from '../../../src/model/health.ts';
 import { incidentPage } from '../../../src/server/pages/incident-page.ts';
 import { incidentText } from '../../../src/server/pages/incident-text.ts';
+import { snapshot as sample, state } from '../../metrics/sample.ts';
+import { device } from '../../support/snapshots.ts';
 
 const T0 = Date.parse('2026-11-23T20:00:00.000Z');
 const at = (seconds: number): string => new Date(T0 + seconds * 1_000).toISOString();
@@ -17,11 +21,11 @@ const record = (part: Partial<IncidentRecord> = {}): IncidentRecord => ({
   ...part,
 });
 
-const page = (part: Partial<IncidentRecord> = {}): string =>
-  incidentPage(record(part), {
-    ...{ version: '1', node: 'node-1', telemetryPath: '/metrics', hasApi: true, isLive: true, pathOf: () => undefined, board: undefined },
-    nowMs: T0 + 60_000,
-  });
+const frame = {
+  ...{ version: '1', node: 'node-1', telemetryPath: '/metrics', hasApi: true, isLive: true, pathOf: () => undefined, board: undefined },
+  nowMs: T0 + 60_000,
+};
+const page = (part: Partial<IncidentRecord> = {}): string => incidentPage(record(part), frame);
 
 /** The lanes of an incident: title and note of each. */
 const lanesOf = (markup: string): readonly (readonly string[])[] =>
@@ -97,4 +101,16 @@ it('writes the state that a reset wipes as the text does: which port, and when i
   const text = incidentText(record({ state })).replace(/ {2,}/g, '  ');
   for (const [title = '', labels = '', value = '', time = ''] of rows)
     expect(text).toContain(`${[title, labels, value].filter((cell) => cell !== '').join('  ')}  2026-11-23 ${time} UTC`);
+});
+
+it('asks for nothing after the end, and does not call a fault ended whose device is not listed', () => {
+  const told = (...verdicts: readonly Verdict[]): string => {
+    const devices = verdicts.map((verdict) => state(device({ id: 'a' }), { verdict }));
+    const board = boardOf({ ...sample, allocations: [], families: [], devices }, { nowMs: frame.nowMs });
+    const [, section = ''] = incidentPage(record(), { ...frame, board }).split('aria-label="What to do">');
+    return (section.split('</div>')[0] ?? '').replace(/<[^>]*>/g, '');
+  };
+  expect(told({ state: 'healthy', sinceMs: T0 + 40_000, conditions: [] })).toMatch(/^Nothing, it ended\. While it lasted: .* it ended$/s);
+  expect(told({ state: 'unhealthy', sinceMs: T0 + 20_000, conditions: [] })).toMatch(/^(?!Nothing).* it lasts, 40 s$/s);
+  expect(told()).toMatch(/^(?!Nothing).* so whether it ended is not known$/s);
 });
