@@ -142,11 +142,12 @@ export class Assembler {
     return limitsOf(this.#settings.use?.limits ?? NO_LIMITS);
   }
 
-  /** Known devices of a family, and behind them the missing ones: what took the place of another device is found there first. */
+  /** Known devices of a family: the present ones, then the missing ones. Who looks for the device at an address finds the present one first. */
   known(family: string): readonly Device[] {
     const known = [...this.#memory.known.values()].filter(({ device }) => device.family === family);
-    const isMissing = ({ missingSinceMs }: { readonly missingSinceMs?: number }): number => (missingSinceMs === undefined ? 0 : 1);
-    return known.toSorted((a, b) => isMissing(a) - isMissing(b)).map(({ device }) => device);
+    const devices = (areMissing: boolean): readonly Device[] =>
+      known.flatMap(({ device, missingSinceMs }) => ((missingSinceMs !== undefined) === areMissing ? [device] : []));
+    return [...devices(false), ...devices(true)];
   }
 
   /** The devices of a Kubernetes resource; undefined while the kubelet has not told what it can allocate. */

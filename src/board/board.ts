@@ -46,7 +46,7 @@ export interface BoardFamily extends FamilyReading {
 /** Whether the first read of a family runs. */
 export const isStarting = ({ families }: Pick<Board, 'families'>): boolean => families.some(({ state }) => state === 'starts');
 
-/** The families of which nobody knows yet whether there are devices: no read of them has succeeded. */
+/** The families without a successful read. Whether they have devices is not known yet. */
 export const unreadIn = ({ families }: Pick<Board, 'families'>): readonly string[] =>
   families.flatMap(({ family, state, lastSuccessAt }) => (state === 'works' || lastSuccessAt !== undefined ? [] : [family]));
 

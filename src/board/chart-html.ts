@@ -29,7 +29,7 @@ export interface Chart {
   readonly fault?: { readonly fromMs: number; readonly state: string } | undefined;
 }
 
-/** A chart with axes, limits, and the present values as its legend; of a line that has none, when it was read last. */
+/** A chart with axes, limits and a legend. The legend has the present value of each line, or the time at which the line was read last. */
 export function chartHtml(chart: Chart): Html {
   const { title, lines, fromMs, untilMs } = chart;
   const { high, step } = scaleOf(chart);
@@ -110,7 +110,7 @@ export function scaleOf({ metric, isRate, lines, limits }: Pick<Chart, 'metric' 
 } {
   const most = Math.max(0, ...lines.flatMap(({ values }) => values.map((value) => value ?? 0)), ...limits.map(({ value }) => value * 1.02));
   if (metric.endsWith('_ratio') || (isRate && metric.endsWith('_seconds_total'))) return { high: Math.max(1, most), step: 0.5 };
-  // Nothing is known of its size, so that only 0 has a label.
+  // The size of the values is not known, so only 0 has a label.
   if (most === 0) return { high: 1, step: 2 };
   const unit = unitOf(metric, isRate, most);
   const step = roundStep(most / unit / 4) * unit;
@@ -138,7 +138,7 @@ export function lastText(chart: Pick<Chart, 'metric' | 'isRate'>, { values }: Ch
   return last === undefined ? 'unknown' : textOf(chart, last);
 }
 
-/** Whether the last value of a line is of now. That of a counter that is read less often is as old as its last two reads. */
+/** Whether the last value of a line is present. A counter can have a longer interval than the other readings, so its last rate stays valid. */
 function isPresent({ isRate, times, untilMs }: Chart, { values }: ChartLine): boolean {
   const at = values.findLastIndex((value) => value !== null);
   return (isRate || at === times.length - 1) && !isGap(times[at] ?? 0, untilMs, usualSpacing(times));

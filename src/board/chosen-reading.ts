@@ -15,7 +15,7 @@ export interface ChosenReading extends ShownValue {
 /** The readings of one device, and how fast its counters grow. */
 export interface Known {
   of(metric: string): readonly Reading[];
-  /** Those of all metrics that end so, in the unit that is their end. */
+  /** The readings of all metrics whose name ends with `suffix`. */
   ending(suffix: string): readonly Reading[];
   /** Sum of the growth of several counters per second; undefined while that of one of them is not known. */
   rate(series: readonly Reading[]): number | undefined;

@@ -11,7 +11,7 @@ export interface ConditionText {
   /** `fatal, LinkPolling, pending`. */
   readonly note: string;
   readonly sentences: readonly string[];
-  /** What to do. Absent when there is nothing to do, or when another condition of the device says what to do. */
+  /** The remedy in words. Absent when there is none, or when another condition of the device has it. */
   readonly advice: string | undefined;
 }
 
@@ -29,7 +29,7 @@ export function conditionText(device: Pick<DeviceView, 'health'>, condition: Con
   };
 }
 
-/** What to do is said once, at the last condition that asks for it; at one for information only where no other does. */
+/** The one condition that shows the remedy of the device: the last that asks for it. A condition for information shows it only when no other asks. */
 function lastAsking(device: Pick<DeviceView, 'health'>): ConditionView | undefined {
   const asking = conditionsOf(device).filter(({ remedy }) => remedy === remedyOf(device));
   return asking.findLast(({ severity }) => severity !== 'info') ?? asking.at(-1);

@@ -119,8 +119,8 @@ const SHARED: Readonly<Record<SharedReading, (known: Known) => ChosenReading | u
   /** The sensor that is closest to the limit at which the device acts, otherwise the hottest one. */
   temperature(known) {
     const sensors = known.of(shared.temperature.name);
-    const told = known.of(shared.temperatureLimit.name);
-    const limits = (told.length > 0 ? told : limitOfMargin(sensors[0], known)).filter(
+    const absolute = known.of(shared.temperatureLimit.name);
+    const limits = (absolute.length > 0 ? absolute : limitOfMargin(sensors[0], known)).filter(
       ({ labels }) => !/min|low|hyst|target/.test(labels?.limit ?? ''),
     );
     const found = sensors.map((sensor) =>
@@ -156,7 +156,7 @@ const SHARED: Readonly<Record<SharedReading, (known: Known) => ChosenReading | u
   },
 };
 
-/** The first sensor is that of the device itself. A margin says how far it is below its limit, and can be below 0 when the device acts. */
+/** The first sensor is that of the device itself. Its margin is the distance to the limit. The device slows down at the slowdown margin, which can be below 0. */
 function limitOfMargin(sensor: Reading | undefined, { ending }: Known): readonly Reading[] {
   const [margin] = sensor === undefined ? [] : ending('_temperature_margin_celsius');
   if (sensor === undefined || margin === undefined) return [];

@@ -38,8 +38,8 @@ export interface Finding {
 }
 
 /**
- * What is wrong with a node, the worst first. A part that only has the fault of its whole is no finding of its own. `devices`: of which
- * it is asked. Pure.
+ * What is wrong with a node, the worst first. A part that only has the fault of its whole is no finding of its own. `devices`: those
+ * to look at; their parts are looked for in the whole board. Pure.
  */
 export function findingsOf(board: Pick<Board, 'devices' | 'node'>, devices = board.devices): readonly Finding[] {
   const groups = new Map<string, DeviceView[]>();
@@ -51,11 +51,14 @@ export function findingsOf(board: Pick<Board, 'devices' | 'node'>, devices = boa
     groups.set(key, [...(groups.get(key) ?? []), device]);
   }
   const unwell = board.devices.filter((device) => appearanceOf(device) !== 'healthy');
-  return [...groups.values()].map((group) => findingOf(group as [DeviceView, ...DeviceView[]], podsOf(group, unwell), board.node));
+  return [...groups.values()].map((group) => findingOf(group as [DeviceView, ...DeviceView[]], podsHit(group, unwell), board.node));
 }
 
-/** A part of a device that has a fault can be well: a virtual function is read by itself. Then the fault does not hit its holder. */
-function podsOf(group: readonly DeviceView[], unwell: readonly DeviceView[]): readonly string[] {
+/**
+ * The fault of a device hits who holds the device, and who holds a part that is not well either. A part can be well, because it is read by itself:
+ * a virtual function. The limit of the depth ends a circle that no hardware should report.
+ */
+function podsHit(group: readonly DeviceView[], unwell: readonly DeviceView[]): readonly string[] {
   const keys = new Set(group.map(({ key }) => key));
   const byKey = new Map(unwell.map((device) => [device.key, device]));
   const isWithin = (device: DeviceView | undefined, depth = 0): boolean =>
@@ -173,7 +176,7 @@ export function wellText({ devices, kubelet, families }: Pick<Board, 'devices' |
 export const worstOf = (board: Board, [first]: readonly Finding[] = findingsOf(board)): Appearance =>
   first?.appearance ?? (unreadIn(board).length > 0 ? 'unknown' : 'healthy');
 
-/** Since when that lasts which its phrase names: the leading condition, which can be older than the state, or else the state. */
+/** The begin of the leading condition, which can be older than the state. The begin of the state where the phrase names the state. */
 export const findingSince = ({ devices, lead, appearance }: Finding): string | undefined =>
   lead === undefined || appearance === 'missing' || appearance === 'recovering'
     ? devices.map(appearedAt).find((since) => since !== undefined)

@@ -70,7 +70,7 @@ export function findMatches(tree: Tree, glob: string, mostMatches = MOST_MATCHES
     }
     const listing = tree.listing(at === '' ? '.' : at);
     if (listing.names === undefined) {
-      // Below a wildcard files stand beside directories. In place of the directory that a declaration names, a file hides what it has.
+      // Below a wildcard, a file beside directories is normal. A file in place of the directory that a declaration names hides the devices.
       const isNothing = listing.error === 'ENOENT' || (listing.error === 'ENOTDIR' && captures.length > 0);
       if (!isNothing) error ??= listing.error;
       return;

@@ -71,7 +71,7 @@ export function sendError(
   return sendText(request, response, TEXT_TYPE, `${message}\n`, status);
 }
 
-/** Before its family was read, nobody knows that there is no such device. */
+/** Answers that there is no such device. Before a successful read of its family, it answers that this is not known yet. */
 export function sendNoDevice(request: IncomingMessage, response: ServerResponse, board: Board | undefined, family: unknown): Promise<void> {
   const isKnown = board !== undefined && !unreadIn(board).some((one) => one === family);
   if (isKnown) return sendError(request, response, 404, 'device-unknown', 'There is no such device.');

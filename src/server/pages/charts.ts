@@ -88,7 +88,8 @@ function chartOf(
       values: isRate ? ratesOf(times, one.values, one.reads ?? times) : one.values,
     }))
     .filter(({ values }) => values.some((value) => value !== null))
-    // Engines that never worked hide those that did. Where none did, the first one says so. Of other gauges 0 is news: a port that is down.
+    // Engines and counters that never moved are left out when another one moved. When no engine moved, the first one says so. Other gauges stay,
+    // because 0 has a meaning there: the port is down.
     .filter((line, at, all) => isMoved(line) || (isActivity ? at === 0 : !isRate || !all.some(isMoved)))
     .slice(0, MOST_LINES);
   return lines.length === 0 ? [] : [{ title, metric: first.one.metric, isRate, lines, times, limits, ...frame }];

@@ -181,7 +181,7 @@ function wiped({ state }: IncidentRecord, nowMs: number): Html | undefined {
   }${notes.map((note) => html`<p class="body soft">${note}</p>`)}</details>`;
 }
 
-/** What the device did then. */
+/** The later changes of the device. */
 function later({ changes, furtherChanges, suppressed }: IncidentRecord, nowMs: number): Html | undefined {
   const lines = [
     ...changes.slice(1).map((one) => html`<p>${clock(one.time, nowMs)}: ${changeWords(one)}</p>`),
@@ -193,7 +193,7 @@ function later({ changes, furtherChanges, suppressed }: IncidentRecord, nowMs: n
   return lines.length === 0 ? undefined : card('What followed', html`<div class="body">${lines}</div>`);
 }
 
-/** What other devices did shortly before or after. */
+/** The changes of other devices shortly before or after. */
 function also({ others }: IncidentRecord, { board, nowMs }: PageFrame): Html | undefined {
   const names = new Map(board?.devices.map(({ key, name }) => [key, name]));
   const lines = others.map((one) => html`<p>${clock(one.time, nowMs)}: ${otherWords(one, names.get(one.device) ?? one.device)}</p>`);

@@ -76,7 +76,7 @@ export const changeWords = ({ from, to, condition, message }: IncidentChange): s
 
 export const furtherWords = (changes: number): string => `Further changes at once: ${changes}.`;
 
-/** Other devices changed shortly before or after: neither a cause nor what followed. */
+/** The title of changes of other devices, shortly before or after. They need not be a cause or an effect. */
 export const ALSO = 'Also';
 
 /** `GPU 0 became degraded by RowRemapPending.` */
@@ -155,7 +155,7 @@ export interface StateRow {
   readonly time: string;
 }
 
-/** What tells something of the state. Values that are 0 are only counted, because a board has hundreds of counters. */
+/** The values that have a row. Values of 0 are only counted, because a board has hundreds of counters. */
 export function stateRows(state: readonly StateValue[]): { readonly rows: readonly StateRow[]; readonly notes: readonly string[] } {
   const informative = state.filter(({ metric, value }) => Number(value) !== 0 || /_up$/.test(metric));
   const rows = informative.slice(0, MOST_STATE_ROWS).map(

@@ -130,8 +130,8 @@ tr.bad > :first-child { box-shadow: inset 4px 0 var(--bad-solid); } tr.warn > :f
 .filter :is(input, select, button) { height: 28px; padding: 0 .5rem; font: inherit; color: var(--ink); background: var(--card); border: 1px solid var(--edge); border-radius: 4px; } .filter input[type=search] { flex: 1 1 12rem; min-width: 0; }
 .filter label { display: flex; align-items: center; gap: .35rem; font-size: var(--small); color: var(--soft); }
 .also a { display: inline-block; padding: .2rem 0; }
-.chips { display: flex; flex-wrap: wrap; gap: .1rem .9rem; } 
-.filter.groups { column-gap: 2.4rem; } .groups .soft { padding: .25rem 0; } .chips a { padding: .25rem 0; color: var(--ink); } .chips a[aria-current] { box-shadow: inset 0 -2px var(--ink); font-weight: 600; }
+.filter.groups { column-gap: 2.4rem; } .groups .soft { padding: .25rem 0; }
+.chips { display: flex; flex-wrap: wrap; gap: .1rem .9rem; } .chips a { padding: .25rem 0; color: var(--ink); } .chips a[aria-current] { box-shadow: inset 0 -2px var(--ink); font-weight: 600; }
 #shown { padding: .35rem .75rem; } #shown:empty { display: none; }
 dialog { padding: 0 .25rem; color: inherit; background: var(--card); border: 1px solid var(--edge); border-radius: 6px; } dialog button { justify-self: end; font: inherit; min-height: 28px; }
 

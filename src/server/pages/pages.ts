@@ -171,7 +171,7 @@ export function createPages(sources: PageSources): Router {
   const { usage } = sources;
   if (usage !== undefined)
     router.get('/usage', takes('since', 'by', 'family'), async (request, response) => {
-      // Hours of GPUs and of adapters are not alike: their sum comes first only where no family is the one that is asked for.
+      // Hours of GPUs and hours of adapters cannot be compared. So the page begins with the accelerators, unless the address has a family.
       const { since = '24h', by = 'pod', family = acceleratorOf(sources.families, sources.board.current()) } = request.query;
       const { query, problem } = parseQuery({ since, by, family: family === '' ? undefined : family });
       if (query === undefined) return sendError(request, response, 400, 'usage-query-invalid', `The query is not valid: ${problem}.`);
@@ -197,7 +197,7 @@ function protect(response: ServerResponse): void {
   response.setHeader('Referrer-Policy', 'no-referrer');
 }
 
-/** Without a script the dialog of the keys never opens, and there are no keys. */
+/** The keys of `live.ts`. Without that script there are no keys, and their dialog never opens. */
 const KEYS = [
   ['/', 'Go to the filter'],
   ['Escape', 'Leave the filter, or close this'],

@@ -12,8 +12,8 @@ const GROUPS = { pod: 'Pod', namespace: 'Namespace', device: 'Device', resource:
 const SPANS = { '1h': 'last hour', '24h': 'last day', '7d': 'last week', '30d': 'last 30 days' } as const;
 
 /**
- * Who used how much of the devices, most device hours first. It is the report of `device-agent usage`, as it was when the page was asked for.
- * Without a family, a link of the page asks for all of them in so many words: an address without one begins with the accelerators.
+ * Who used how much of the devices, most device hours first. It is the report of `device-agent usage` at the time of the request.
+ * A link to all families has an empty `family`, because an address without `family` begins with the accelerators.
  */
 export function usagePage(report: LedgerReport, query: UsageQuery, since: string, frame: PageFrame): string {
   const { rows, total, ledger } = report;
