@@ -15,8 +15,9 @@ import {
 } from 'node:fs';
 import { basename, dirname, join, normalize, relative } from 'node:path';
 
-/** Replacement of a path. `hang`: a FIFO whose reader blocks forever. */
+/** Replacement of a path. `hang`: a FIFO whose reader blocks forever. `change`: of the present text, so that later faults still show in it. */
 export type Overlay =
+  | { readonly kind: 'change'; readonly change: (text: string) => string }
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'absent' }
   | { readonly kind: 'hang' }
@@ -196,7 +197,8 @@ export class OverlaidTree {
     if (overlay === undefined && file !== undefined && this.#overwrite(full, file, path)) return;
     rmSync(full, { recursive: true, force: true });
     mkdirSync(dirname(full), { recursive: true });
-    if (overlay !== undefined) this.#substitute(full, overlay);
+    if (overlay?.kind === 'change') writeFileSync(full, overlay.change(this.text(path)));
+    else if (overlay !== undefined) this.#substitute(full, overlay);
     else if (file !== undefined) writeFileSync(full, file);
     else if (link !== undefined) symlinkSync(this.#target(path, link), full);
     if (path.startsWith('bin/') && existsSync(full) && lstatSync(full).isFile()) chmodSync(full, 0o755);

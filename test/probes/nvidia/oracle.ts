@@ -14,6 +14,8 @@ const RELEASE = 'run/release';
 const XML = 'bin/nvidia-smi.xml';
 /** The part of the document on the clique of a GPU. */
 const CLIQUE = `${XML}: clique`;
+/** Which GPUs the document has. */
+const GPU_LIST = `${XML}: GPUs`;
 const LOG = 'dev/kmsg';
 const uuids = resources.find(({ resource }) => resource === 'nvidia.com/gpu')?.deviceIds ?? [];
 const addresses = uuids.map((_, at) => `0008:${(at + 1).toString(16).padStart(2, '0')}:00.0`);
@@ -69,7 +71,7 @@ const inFabric = (name: string, element: string, text: string): Fault => ({
   shownBy: () => [CLIQUE],
 });
 
-const everything = (uuid: string): readonly string[] => [XML, CLIQUE, aerPathOf(uuid)];
+const everything = (uuid: string): readonly string[] => [XML, CLIQUE, GPU_LIST, aerPathOf(uuid)];
 
 const uuidOf = (count: number): string => `GPU-5e1f0000-0000-4000-9000-${String(count).padStart(12, '0')}`;
 
@@ -81,7 +83,7 @@ const unshown = (name: string, condition: string, line = '', more: Partial<Fault
   condition,
   devices: [REPLACED, FOURTH],
   group: 'unshown',
-  shownBy: () => [XML],
+  shownBy: () => [GPU_LIST],
   hides: everything,
   begin: (tree, device, layer) =>
     tree.edit(layer, XML, (document) => `${line.replace('ADDRESS', addressOf(device))}${withoutGpu(device)(document)}`),
@@ -154,7 +156,7 @@ function command(name: string, text: string, more: Partial<Blinding> = {}): Blin
 
 const printing =
   (change: (document: string) => string): Blinding['covers'] =>
-  (tree) => ({ [XML]: { kind: 'text', text: change(tree.text(XML)) } });
+  () => ({ [XML]: { kind: 'change', change } });
 
 const blindings: readonly Blinding[] = [
   command('nvidia-smi hangs', 'exec sleep 1000'),
@@ -229,7 +231,7 @@ const blindings: readonly Blinding[] = [
     hangs: true,
     hides: everything,
     // The device counts as unread, but the command still reports whether it needs a reset.
-    mayShow: () => [XML, CLIQUE],
+    mayShow: () => [XML, CLIQUE, GPU_LIST],
     covers: (_tree, uuid) => ({ [aerPathOf(uuid)]: { kind: 'hang' } }),
   },
   {
