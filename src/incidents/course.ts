@@ -45,7 +45,10 @@ export function courseOf(
       (isOfVerdict ? event.transition === 'state' && event.to === 'healthy' : endsOneOf(conditions, event)),
   );
   if (end !== undefined) return { is: 'ended', endMs: end.timeMs };
-  if (!isOfVerdict) return { is: now?.conditions.some((name) => conditions.includes(name)) === true ? 'open' : 'ended' };
+  if (!isOfVerdict) {
+    if (now === undefined) return { is: 'unknown' };
+    return { is: now.conditions.some((name) => conditions.includes(name)) ? 'open' : 'ended' };
+  }
   if (states.at(-1) === 'healthy') return { is: 'ended' };
   if (next !== undefined) return next.states[0] === 'healthy' ? { is: 'ended' } : { is: 'went on', next };
   if (now === undefined) return { is: 'unknown' };

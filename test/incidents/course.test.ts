@@ -53,4 +53,5 @@ it('of a container that waits lasts as long as its condition, because the verdic
   const cleared = event(4_000, { transition: 'cleared', condition: 'Stalled' });
   expect(courseOf(wait, undefined, [cleared], now('healthy', 0))).toEqual({ is: 'ended', endMs: 4_000 });
   expect(courseOf(wait, undefined, [event(4_000)], now('healthy', 0))).toEqual({ is: 'ended' });
+  expect(courseOf(wait, undefined, [event(4_000)], undefined), 'the device is not listed').toEqual({ is: 'unknown' });
 });

@@ -42,7 +42,8 @@ interface Followed {
 const MOST_OF_DEVICE = 20;
 const MOST_ON_PAGE = 200;
 
-function followed({ incidents, events, snapshot, board }: IncidentFacts): readonly Followed[] {
+/** Each incident that can be read, the newest first. */
+export function followed({ incidents, events, snapshot, board }: IncidentFacts): readonly Followed[] {
   const rows = new Map(board?.devices.map((row) => [row.key, row]));
   const keys = new Map(snapshot?.devices.map(({ key, device }) => [hardwareKey(device), key]));
   const here = new Set(board?.devices.flatMap(({ holders }) => holders.map(({ namespace, pod }) => `${namespace}/${pod}`)));

@@ -3,16 +3,17 @@ import { appearanceOf } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import { nameOf } from '../../board/name.ts';
 import { commandHtml } from '../../board/overview-html.ts';
-import { devicePath } from '../../board/paths.ts';
+import { devicePath, incidentPath } from '../../board/paths.ts';
 import { podLink, podsOf } from '../../board/row-html.ts';
 import { age, clock } from '../../board/state-html.ts';
 import { commandOf, DRAINS, phraseFor } from '../../board/summary.ts';
-import { readingText } from '../../board/units.ts';
+import { readingText, timeText } from '../../board/units.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
+import type { Course } from '../../incidents/course.ts';
 import { holdersHit, type IncidentHolder, type IncidentRecord } from '../../incidents/record.ts';
 import { conditionName } from '../../model/condition-text.ts';
 import { chartsOf, type Samples } from './charts.ts';
-import { inWords } from './incident-list.ts';
+import { followed, type IncidentFacts, inWords } from './incident-list.ts';
 import { ALSO, changeWords, furtherWords, OF_CRASH, otherWords, stateRows } from './incident-text.ts';
 import { card, document, facts, type PageFrame, table, titleHtml } from './page-parts.ts';
 
@@ -22,11 +23,11 @@ const LANES = 4;
 const LANE_HEIGHT = 68;
 
 /** Shows one record: what happened to what, who was hit and what to do; the ten minutes before on one axis; then the evidence. */
-export function incidentPage(record: IncidentRecord, frame: PageFrame): string {
+export function incidentPage(record: IncidentRecord, of: IncidentFacts, frame: PageFrame): string {
   const { id, time, device } = record;
   const crumb = titleHtml(['/incidents', 'Incidents'], sentence(record), undefined);
   const path = `/incidents/${encodeURIComponent(id)}`;
-  const body = html`${crumb}${verdict(record, frame)}
+  const body = html`${crumb}${verdict(record, of)}
 ${lanes(record)}
 <div class="two"><div class="stack">${card('Kernel log', kernel(record, frame.nowMs), 'lines that name the device')}${card('Who was hit', holders(record, frame.nowMs))}${wiped(record, frame.nowMs)}${later(record, frame.nowMs)}${also(record, frame)}</div>
 <div class="stack">${card('The device', identity(record))}<section class="card body"><p><br>${
@@ -58,32 +59,33 @@ function sentence(record: IncidentRecord): Html {
   return html`<a href="${devicePath(device)}">${nameOf(device)}</a> ${past} at ${time.slice(11, 19)} UTC${who}`;
 }
 
-function verdict(record: IncidentRecord, { board, nowMs }: PageFrame): Html {
-  const { device, after, before, changes, time } = record;
-  const now = board?.devices.find(({ key }) => key === device.key);
-  const isOpen =
-    now !== undefined &&
-    now.health.since !== undefined &&
-    Date.parse(now.health.since) <= Date.parse(time) + 1_000 &&
-    now.health.state !== 'healthy';
+function verdict(record: IncidentRecord, of: IncidentFacts): Html {
+  const { after, before, changes, time } = record;
+  // A record that is not in the list was removed a moment ago.
+  const { row, course } = followed(of).find(({ incident }) => incident.id === record.id) ?? { row: undefined, course: GONE };
   const conditions = after.conditions ?? [];
   const remedy = [...conditions, ...changes].find((one) => one.remedy !== 'none')?.remedy ?? 'none';
   const pods = podsOf(holdersHit(record)).map(({ namespace, pod }) => `${namespace}/${pod}`);
-  const command = isOpen ? commandOf(remedy, board?.node, pods) : undefined;
+  const command = course.is === 'open' ? commandOf(remedy, of.board?.node, pods) : undefined;
   const state = changes[0]?.to ?? after.state;
-  const mood = isOpen ? appearanceOf(now) : '';
+  const mood = course.is === 'open' && row !== undefined ? appearanceOf(row) : '';
   const advice = REMEDY_TEXTS[remedy] ?? 'No action is known.';
   const toDo =
-    now !== undefined && !isOpen
+    course.is === 'ended'
       ? html`<b>Nothing, it ended.</b> While it lasted: ${advice}`
-      : html`<b>${advice}</b>${DRAINS.includes(remedy) ? ' Keep this record first: a reset wipes the state below.' : undefined}`;
-  return html`<section class="say ${mood}" aria-label="What to do"><div><p>${toDo}</p><p>${before.state} → <b>${state}</b>${conditions.map((one) => html` · ${inWords(conditionName(one))}: ${one.message}`)} · ${
-    isOpen
-      ? html`it lasts, ${age(Date.parse(time), nowMs)}`
-      : now === undefined
-        ? 'the device is not listed, so whether it ended is not known'
-        : 'it ended'
-  }</p></div>${command === undefined ? undefined : commandHtml(command)}</section>`;
+      : course.is === 'went on'
+        ? html`<b>See <a href="${incidentPath(course.next.id)}">the later incident</a>.</b> The device got no better before it.`
+        : html`<b>${advice}</b>${DRAINS.includes(remedy) ? ' Keep this record first: a reset wipes the state below.' : undefined}`;
+  return html`<section class="say ${mood}" aria-label="What to do"><div><p>${toDo}</p><p>${before.state} → <b>${state}</b>${conditions.map((one) => html` · ${inWords(conditionName(one))}: ${one.message}`)} · ${courseText(course, Date.parse(time), of.nowMs)}</p></div>${command === undefined ? undefined : commandHtml(command)}</section>`;
+}
+
+const GONE: Course = { is: 'unknown' };
+
+function courseText(course: Course, fromMs: number, nowMs: number): Html | string {
+  if (course.is === 'open') return html`it lasts, ${age(fromMs, nowMs)}`;
+  if (course.is === 'went on') return html`it went on ${clock(course.next.time, nowMs)}`;
+  if (course.is === 'unknown') return 'the device is not listed, so whether it ended is not known';
+  return course.endMs === undefined ? 'it ended' : html`it ended ${clock(timeText(course.endMs), nowMs)}`;
 }
 
 /** Verdict, kernel log, holders and readings over one axis of time. */

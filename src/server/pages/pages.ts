@@ -35,7 +35,7 @@ import { createAssets } from './assets.ts';
 import { devicePage } from './device-page.ts';
 import { createDocuments, DOCUMENTS_PATH } from './documents.ts';
 import { errorPage } from './error-page.ts';
-import { incidentsPage } from './incident-list.ts';
+import { type IncidentFacts, incidentsPage } from './incident-list.ts';
 import { incidentPage } from './incident-page.ts';
 import { incidentText } from './incident-text.ts';
 import { card, document, facts, type PageFrame, titleHtml } from './page-parts.ts';
@@ -74,6 +74,13 @@ export function createPages(sources: PageSources): Router {
   const router = Router();
   const assets = createAssets();
   const frame = (): PageFrame => ({ ...sources, board: sources.board.current(), pathOf: assets.pathOf, nowMs: sources.now() });
+  const incidentFacts = (): IncidentFacts => ({
+    incidents: sources.incidents?.list() ?? [],
+    events: sources.events?.(0) ?? [],
+    snapshot: sources.snapshot(),
+    board: sources.board.current(),
+    nowMs: sources.now(),
+  });
   const send = (request: Request, response: Response, page: string): Promise<void> => {
     protect(response);
     return sendText(request, response, HTML_TYPE, page);
@@ -163,10 +170,7 @@ export function createPages(sources: PageSources): Router {
   );
   router.get(
     '/incidents',
-    page(() => {
-      const [incidents, events, snapshot] = [sources.incidents?.list() ?? [], sources.events?.(0) ?? [], sources.snapshot()];
-      return incidentsPage({ incidents, events, snapshot, board: sources.board.current(), nowMs: sources.now() }, frame());
-    }),
+    page(() => incidentsPage(incidentFacts(), frame())),
   );
   const { usage } = sources;
   if (usage !== undefined)
@@ -182,7 +186,7 @@ export function createPages(sources: PageSources): Router {
     if (read === undefined) return sendError(request, response, 404, 'incident-unknown', 'There is no such incident.');
     if (read.problem !== undefined) return sendError(request, response, 500, 'incident-unreadable', 'The record cannot be read.');
     if (request.query.as === 'text') return sendText(request, response, TEXT_TYPE, incidentText(read.record));
-    return send(request, response, incidentPage(read.record, frame()));
+    return send(request, response, incidentPage(read.record, incidentFacts(), frame()));
   });
   return router;
 }

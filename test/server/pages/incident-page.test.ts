@@ -1,6 +1,7 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { boardOf } from '../../../src/board/board.ts';
-import type { IncidentRecord } from '../../../src/incidents/record.ts';
+import { type IncidentChange, type IncidentRecord, summaryOf } from '../../../src/incidents/record.ts';
+import type { ListedIncident } from '../../../src/incidents/store.ts';
 import type { Verdict } from '../../../src/model/health.ts';
 import { incidentPage } from '../../../src/server/pages/incident-page.ts';
 import { incidentText } from '../../../src/server/pages/incident-text.ts';
@@ -25,7 +26,8 @@ const frame = {
   ...{ version: '1', node: 'node-1', telemetryPath: '/metrics', hasApi: true, isLive: true, pathOf: () => undefined, board: undefined },
   nowMs: T0 + 60_000,
 };
-const page = (part: Partial<IncidentRecord> = {}): string => incidentPage(record(part), frame);
+const NOTHING = { incidents: [], events: [], snapshot: undefined, board: undefined, nowMs: frame.nowMs };
+const page = (part: Partial<IncidentRecord> = {}): string => incidentPage(record(part), NOTHING, frame);
 
 /** The lanes of an incident: title and note of each. */
 const lanesOf = (markup: string): readonly (readonly string[])[] =>
@@ -103,14 +105,42 @@ it('writes the state that a reset wipes as the text does: which port, and when i
     expect(text).toContain(`${[title, labels, value].filter((cell) => cell !== '').join('  ')}  2026-11-23 ${time} UTC`);
 });
 
-it('asks for nothing after the end, and does not call a fault ended whose device is not listed', () => {
-  const told = (...verdicts: readonly Verdict[]): string => {
-    const devices = verdicts.map((verdict) => state(device({ id: 'a' }), { verdict }));
-    const board = boardOf({ ...sample, allocations: [], families: [], devices }, { nowMs: frame.nowMs });
-    const [, section = ''] = incidentPage(record(), { ...frame, board }).split('aria-label="What to do">');
+describe('what to do now', () => {
+  const told = (verdict: Verdict | undefined, next: readonly ListedIncident[] = [], own = record()): string => {
+    const devices = verdict === undefined ? [] : [state(device({ id: 'a' }), { verdict })];
+    const snapshot = { ...sample, allocations: [], families: [], devices };
+    const board = boardOf(snapshot, { nowMs: frame.nowMs });
+    const of = { ...NOTHING, incidents: [...next, summaryOf(own)], snapshot, board };
+    const [, section = ''] = incidentPage(own, of, { ...frame, board }).split('aria-label="What to do">');
     return (section.split('</div>')[0] ?? '').replace(/<[^>]*>/g, '');
   };
-  expect(told({ state: 'healthy', sinceMs: T0 + 40_000, conditions: [] })).toMatch(/^Nothing, it ended\. While it lasted: .* it ended$/s);
-  expect(told({ state: 'unhealthy', sinceMs: T0 + 20_000, conditions: [] })).toMatch(/^(?!Nothing).* it lasts, 40 s$/s);
-  expect(told()).toMatch(/^(?!Nothing).* so whether it ended is not known$/s);
+  const since = (state: Verdict['state'], seconds: number): Verdict => ({ state, sinceMs: T0 + seconds * 1_000, conditions: [] });
+
+  it('is nothing after the end', () => {
+    expect(told(since('healthy', 40))).toMatch(/^Nothing, it ended\. While it lasted: .* it ended 20:00:40$/s);
+  });
+
+  it('is the remedy while the device is not well, and when nobody can read it any more', () => {
+    expect(told(since('unhealthy', 20))).toMatch(/^(?!Nothing).* it lasts, 40 s$/s);
+    expect(told(since('unknown', 50))).toMatch(/^(?!Nothing).* it lasts, 40 s$/s);
+    expect(told(undefined)).toMatch(/^(?!Nothing).* so whether it ended is not known$/s);
+  });
+
+  it('is the page of the later incident when the device got no better before it', () => {
+    const next = { ...summaryOf(record({ id: 'later', time: at(50) })), states: ['unhealthy', 'unknown'] as const };
+    expect(told(since('unknown', 50), [next])).toMatch(/^See the later incident\..* it went on 20:00:50$/s);
+  });
+
+  it('is not nothing while a container waits on a healthy device', () => {
+    const [change] = record().changes;
+    const own = { type: 'ContainerWaits', severity: 'info', reason: 'Waits', message: 'waits', remedy: 'none' } as const;
+    const { from: _from, to: _to, ...waited } = change as IncidentChange;
+    const waits = record({ changes: [{ ...waited, condition: own.type }], after: { state: 'healthy', conditions: [own] } });
+    const verdict: Verdict = {
+      ...since('healthy', 0),
+      conditions: [{ ...own, class: 'self-clearing', sinceMs: T0 + 20_000 }],
+    };
+    expect(told(verdict, [], waits)).toMatch(/^(?!Nothing).* it lasts, 40 s$/s);
+    expect(told(since('healthy', 0), [], waits)).toMatch(/^Nothing, it ended\./);
+  });
 });
