@@ -129,7 +129,7 @@ ${lane('Verdict', '', strip)}${lane('Kernel log', `${log.lines.length} lines`, m
     const [first] = chart.lines;
     return lane(
       chart.title,
-      [first && lastText(chart, first), chart.limits[0]?.text].filter((one) => one !== undefined).join(', '),
+      [first && `last ${lastText(chart, first)}`, chart.limits[0]?.text].filter((one) => one !== undefined).join(', '),
       plotHtml(chart, { high: scaleOf(chart).high * 1.12, ticks: [0], height: LANE_HEIGHT, momentMs }),
     );
   },
