@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -137,7 +137,7 @@ describe('the control socket', () => {
 });
 
 describe('several demos', () => {
-  it('are told apart: the newest is asked, or the one with the process id; one that was killed is passed over', {
+  it('are told apart: the newest is asked, or the one of the terminal or of the process id; one that was killed is passed over', {
     timeout: 60_000,
   }, async () => {
     const second = await start();
@@ -147,6 +147,11 @@ describe('several demos', () => {
       expect((await command()).stdout).toContain(`demo ${second.child.pid} at`);
       expect((await command(`--demo=${demo.child.pid}`)).stdout).toContain(`demo ${demo.child.pid} at`);
       expect((await command('clear', `--demo=${demo.child.pid}`)).stdout).toBe('No fault was running.\n');
+      const led = Object.fromEntries(
+        [...readFileSync(join(root, 'env'), 'utf8').matchAll(/^export (\w+)='?(.*?)'?$/gm)].map(([, name = '', value]) => [name, value]),
+      );
+      expect(led, 'the lines of the file').toHaveProperty('DEVICE_AGENT_PATH_SYSFS');
+      expect((await run(['demo', 'fault'], { TMPDIR: directory, ...led })).stdout).toContain(`demo ${demo.child.pid} at`);
     } finally {
       await second.stop('SIGKILL');
     }

@@ -1,7 +1,9 @@
 import { lstatSync, readdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import type { Environment } from '../../config/environment.ts';
+import { variableOf } from '../../config/registry.ts';
 import { UserError } from '../../errors.ts';
 import { readStart } from '../../host/fs/tree.ts';
 import { NODE_PREFIX } from '../../sim/node.ts';
@@ -18,14 +20,16 @@ const LARGEST_ANSWER = 4 * 1024 * 1024;
 const ANSWER_MS = 5_000;
 
 /**
- * Asks the newest demo of this user, or the one with a process id. A demo that was killed leaves its file, so the next one is asked. Throws
- * a {@link UserError} when no demo answers, and when the demo refuses.
+ * Asks the demo with a process id; otherwise the one to which the `env` file leads all commands of this terminal, or the newest one of this
+ * user. A demo that was killed leaves its file, so the next one is asked. Throws a {@link UserError} when no demo answers, and when the demo
+ * refuses.
  */
 export async function askDemo(
   request: ControlRequest,
   pid: number | undefined,
+  environment: Environment,
 ): Promise<{ readonly demo: RunningDemo; readonly answer: ControlAnswer }> {
-  const demos = demosOfUser();
+  const demos = demosOfUser(environment);
   for (const demo of demos.filter((each) => pid === undefined || each.pid === pid)) {
     const answer = await ask(demo, request);
     if (answer === undefined) continue;
@@ -35,16 +39,18 @@ export async function askDemo(
   throw new UserError('demo-absent', { which: pid === undefined ? '' : ` with the process id ${pid}` });
 }
 
-/** The user may mean another demo than the newest one. */
+/** The user may mean another demo than the one that answers. */
 function otherDemos(demos: readonly RunningDemo[], { pid, address }: RunningDemo): string {
   return demos.length === 1 ? '' : ` (of the demo ${pid} at ${address}; --demo=PID asks another one)`;
 }
 
-/** The newest one is first. A directory of another user is not believed. */
-function demosOfUser(): readonly RunningDemo[] {
+/** The one of the environment is first, then the newest one. A directory of another user is not believed. */
+function demosOfUser(environment: Environment): readonly RunningDemo[] {
+  const chosen = dirname(environment[variableOf('path.sysfs')] ?? '');
   const directory = tmpdir();
   const names = namesIn(directory).filter((name) => name.startsWith(NODE_PREFIX));
-  return names.flatMap((name) => demoIn(join(directory, name))).sort((a, b) => b.startedMs - a.startedMs);
+  const isChosen = ({ socket }: RunningDemo): number => Number(dirname(socket) === chosen);
+  return names.flatMap((name) => demoIn(join(directory, name))).sort((a, b) => isChosen(b) - isChosen(a) || b.startedMs - a.startedMs);
 }
 
 function namesIn(directory: string): readonly string[] {
