@@ -162,7 +162,10 @@ export function appearanceOf(device: Pick<DeviceView, 'health' | 'missingSince'>
   return counting.length > 0 && isOver ? 'recovering' : state;
 }
 
-/** Time at which it took the appearance: a condition began to wait, or the last fault ended. Otherwise that of its state. */
+/**
+ * Time at which it took the appearance: a condition began to wait, or the last fault ended. Otherwise that of its state, or of the condition
+ * that leads, which the device can have before it counts.
+ */
 export function appearedAt(device: Pick<DeviceView, 'health' | 'missingSince'>): string | undefined {
   const { health } = device;
   const appearance = appearanceOf(device);
@@ -175,7 +178,9 @@ export function appearedAt(device: Pick<DeviceView, 'health' | 'missingSince'>):
       .flatMap(({ recovering }) => (recovering === undefined ? [] : [recovering.since]))
       .toSorted()
       .at(-1);
-  return sinceOf(device);
+  const since = sinceOf(device);
+  const lead = appearance === 'unhealthy' || appearance === 'degraded' ? leadOf(device)?.since : undefined;
+  return since !== undefined && lead !== undefined && lead < since ? lead : since;
 }
 
 /** Its model, or what else is known of its maker. */

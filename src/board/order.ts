@@ -25,11 +25,14 @@ const mapRank = ({ kind }: DeviceView): number => (kind === 'gpu' ? 0 : /^[psv]f
 export const byPlace = (a: DeviceView, b: DeviceView): number =>
   mapRank(a) - mapRank(b) || compareNames(a.family, b.family) || compareNames(a.name, b.name) || compareNames(a.id, b.id);
 
-/** Among devices that are not well in the same way, the latest change is first. */
+const isHeld = ({ holders }: DeviceView): boolean => holders.length > 0;
+
+/** Among devices that are not well in the same way, those that hit somebody are first, and then the latest change. */
 export function byAttention(a: DeviceView, b: DeviceView): number {
   const rank = rankOf(a);
   const isWell = rank === APPEARANCES.length - 1;
-  return rank - rankOf(b) || (isWell ? 0 : compareTexts(sinceOf(b), sinceOf(a))) || byPlace(a, b);
+  const byNeed = isWell ? 0 : Number(isHeld(b)) - Number(isHeld(a)) || compareTexts(sinceOf(b), sinceOf(a));
+  return rank - rankOf(b) || byNeed || byPlace(a, b);
 }
 
 /** Times of one format and zone are in the order of their text. */

@@ -13,7 +13,7 @@ import {
   parentKey,
   remedyOf,
 } from './device-view.ts';
-import { rankOf } from './order.ts';
+import { byAttention, byPlace } from './order.ts';
 import { PHRASES, REMEDY_TEXTS } from './words.ts';
 
 /** Devices that have one fault in common, who is hit, and what to do. */
@@ -38,12 +38,12 @@ export interface Finding {
 }
 
 /**
- * What is wrong with a node, the worst first. A part that only has the fault of its whole is no finding of its own. `devices`: those
+ * What is wrong with a node: the worst first, and of the same kind what hits somebody. A part that only has the fault of its whole is no finding of its own. `devices`: those
  * to look at; their parts are looked for in the whole board. Pure.
  */
 export function findingsOf(board: Pick<Board, 'devices' | 'node'>, devices = board.devices): readonly Finding[] {
   const groups = new Map<string, DeviceView[]>();
-  for (const device of devices.toSorted((a, b) => rankOf(a) - rankOf(b))) {
+  for (const device of devices.toSorted(byAttention)) {
     const appearance = appearanceOf(device);
     const conditions = conditionsOf(device);
     if (appearance === 'healthy' || (conditions.length > 0 && conditions.every(({ ofWhole }) => ofWhole !== undefined))) continue;
@@ -51,7 +51,9 @@ export function findingsOf(board: Pick<Board, 'devices' | 'node'>, devices = boa
     groups.set(key, [...(groups.get(key) ?? []), device]);
   }
   const unwell = board.devices.filter((device) => appearanceOf(device) !== 'healthy');
-  return [...groups.values()].map((group) => findingOf(group as [DeviceView, ...DeviceView[]], podsHit(group, unwell), board.node));
+  return [...groups.values()].map((group) =>
+    findingOf(group.sort(byPlace) as [DeviceView, ...DeviceView[]], podsHit(group, unwell), board.node),
+  );
 }
 
 /**

@@ -23,6 +23,8 @@ export class OverviewPage {
   #view: BoardView;
   #isDrawing = false;
   #isTrendNew = false;
+  /** Until the trends are here, the page stays as the server made it: each row would lose the time before. */
+  #isReady = false;
 
   constructor(table: HTMLTableElement) {
     this.#table = new DeviceTable(table);
@@ -59,7 +61,7 @@ export class OverviewPage {
 
   /** Several changes within one frame are drawn once. */
   #draw(): void {
-    if (this.#isDrawing) return;
+    if (this.#isDrawing || !this.#isReady) return;
     this.#isDrawing = true;
     requestAnimationFrame(() => {
       this.#isDrawing = false;
@@ -126,14 +128,18 @@ export class OverviewPage {
   }
 
   async #loadTrends(): Promise<void> {
-    const response = await fetch('/api/v1/devices/trends').catch(() => undefined);
-    if (response?.ok !== true) return;
-    const { trends } = (await response.json()) as { readonly trends: Readonly<Record<string, Trend>> };
-    this.#trends.load(trends);
-    this.#isTrendNew = true;
+    const answer = fetch('/api/v1/devices/trends', { signal: AbortSignal.timeout(TRENDS_MS) });
+    const body = await answer.then((response) => (response.ok ? response.json() : undefined)).catch(() => undefined);
+    const { trends } = (body ?? {}) as { readonly trends?: Readonly<Record<string, Trend>> };
+    if (trends !== undefined) this.#trends.load(trends);
+    this.#isTrendNew = trends !== undefined;
+    this.#isReady = true;
     this.#draw();
   }
 }
+
+/** An answer that takes longer must not hold back the present state. */
+const TRENDS_MS = 5_000;
 
 /** The trend of each row, in memory that does not grow: a fixed number of points for each device that is listed. */
 class Trends {

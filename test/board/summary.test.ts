@@ -1,7 +1,8 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Board, BoardFamily } from '../../src/board/board.ts';
-import type { DeviceView } from '../../src/board/device-view.ts';
-import { sentenceOf } from '../../src/board/summary.ts';
+import { appearedAt, type DeviceView } from '../../src/board/device-view.ts';
+import { byAttention } from '../../src/board/order.ts';
+import { findingSince, findingsOf, sentenceOf } from '../../src/board/summary.ts';
 import { chartsHtml, lastReadOf, type Samples } from '../../src/server/pages/charts.ts';
 
 const device = { key: 'toy/a', id: 'a', name: 'a', health: { state: 'healthy', conditions: [] }, holders: [], stale: false };
@@ -32,6 +33,35 @@ it.each<[what: string, states: readonly BoardFamily['state'][], devices: number,
     families: [family('one', one ?? 'works'), family('two', two ?? 'works')],
   } satisfies Pick<Board, 'devices' | 'kubelet' | 'families'>;
   expect(sentenceOf({ ...board, node: 'node-7' })).toBe(says);
+});
+
+describe('with two degraded devices', () => {
+  const degraded = (name: string, type: string, [fault, verdict]: readonly [string, string], pod?: string): DeviceView =>
+    ({
+      ...{ ...device, key: `toy/${name}`, id: name, name, family: 'toy', kind: 'toy' },
+      holders: pod === undefined ? [] : [{ namespace: 'ml', pod, container: 'main' }],
+      health: {
+        ...{ state: 'degraded', since: verdict },
+        conditions: [{ type, severity: 'degraded', reason: 'R', message: 'm', remedy: 'none', since: fault }],
+      },
+    }) as unknown as DeviceView;
+  const idle = degraded('0', 'ThermalSlowdown', ['2026-11-23T20:00:15Z', '2026-11-23T20:00:45Z']);
+  const held = degraded('7', 'UncorrectableEcc', ['2026-11-23T20:00:10Z', '2026-11-23T20:00:10Z'], 'train-0');
+
+  it('says first what hits somebody, and sorts its row first, although the other one changed later', () => {
+    expect(sentenceOf({ devices: [idle, held], node: 'n', kubelet, families: [] } as unknown as Board)).toBe(
+      '7 has uncorrectable memory errors, ml/train-0 is hit',
+    );
+    expect([idle, held].sort(byAttention)).toEqual([held, idle]);
+  });
+
+  it('tells one begin of a fault that counts only after a while: sentence and row', () => {
+    const [finding] = findingsOf({ devices: [idle], node: 'n' });
+    expect(finding && findingSince(finding)).toBe('2026-11-23T20:00:15Z');
+    expect(appearedAt(idle)).toBe('2026-11-23T20:00:15Z');
+    const worse = { ...idle, health: { ...idle.health, since: '2026-11-23T20:00:00Z' } };
+    expect(appearedAt(worse), 'the state is older than the condition that leads now').toBe('2026-11-23T20:00:00Z');
+  });
 });
 
 const gauge = (metric: string, values: readonly (number | null)[], labels = {}): Samples['series'][number] => ({

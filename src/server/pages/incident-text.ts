@@ -93,7 +93,7 @@ function hit(record: IncidentRecord): string[] {
     ...(held.length === 0 ? ['No container held the device when its fault began.'] : held.map(holderLine)),
     ...(others.length === 0
       ? []
-      : ['Not hit, because the last read before the fault came later:', ...others.map((one) => `  ${holderLine(one)}`)]),
+      : ['Not hit, because they let go of it before the last read that showed no fault:', ...others.map((one) => `  ${holderLine(one)}`)]),
     ...(processes.length === 0 ? [] : [`Processes on the device${at}:`]),
     ...processes.map(({ pid, name = 'unknown name', isStuck, memoryUsedBytes, podUid }) => {
       const memory = memoryUsedBytes === undefined ? '' : `, ${readingText('memory_bytes', memoryUsedBytes)}`;
