@@ -1,4 +1,4 @@
-import { type Board, isStarting, problemPlace, unreadText } from '../../board/board.ts';
+import { type Board, problemPlace, unreadText } from '../../board/board.ts';
 import { nameWithInstance, shortMessage } from '../../board/condition-text.ts';
 import { appearanceOf, conditionsOf, type DeviceView, leadOf, remedyOf } from '../../board/device-view.ts';
 import { type BoardView, filtersOf, type ViewGroup, type ViewRow, type ViewSort, viewOf } from '../../board/view.ts';
@@ -36,7 +36,7 @@ export function itemsOf(board: Board, { filter, sort, group }: Wanted): readonly
     ...(title === undefined ? [] : [{ id: `title ${title}`, title }]),
     ...list.map((row): Item => ({ id: `${title ?? ''}\u0000${row.row.key}`, row })),
   ]);
-  const none = isStarting(board) ? unreadText(board) : NO_DEVICE;
+  const none = unreadText(board) || NO_DEVICE;
   const first = rows.length > 0 ? rows : [{ id: 'none', note: board.devices.length === 0 ? none : 'No row matches the filter.' }];
   return [...first, ...problemItems(board), ...unresolvedItems(board)];
 }

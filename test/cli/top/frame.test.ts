@@ -59,11 +59,14 @@ describe('frames', () => {
     }
   });
 
-  it('do not say that there is no device while a family was not read yet', () => {
-    const families = [{ family: 'toy', complete: false, devices: 0, state: 'starts' as const }];
+  it.each([
+    ['starts', 'The first read runs'],
+    ['fails', 'No device was found, but toy cannot be read'],
+  ] as const)('do not say that there is no device while no read of a family succeeded: it %s', (state, sentence) => {
+    const families = [{ family: 'toy', complete: false, devices: 0, state }];
     const early = { ...picture(FIRST_STATE, 100, 24), board: { ...board, devices: [], families, problems: [], unresolved: [] } };
     const shown = textOf(early).join('\n');
-    expect(shown).toContain('The first read runs');
+    expect(shown).toContain(sentence);
     expect(shown).toContain('Not read yet: toy.');
     expect(shown).not.toContain('There is no device');
   });

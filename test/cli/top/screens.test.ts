@@ -207,7 +207,7 @@ describe('top without what it needs', () => {
     agent.board = board;
     const absent = ['sysfs', 'procfs', 'dev'].map((path) => `--path.${path}=/nowhere`);
     const terminal = top(120, 24, PLAIN, ...absent, '--podresources.socket=/nowhere/kubelet.sock');
-    const screen = await terminal.until(/There is no device/);
+    const screen = await terminal.until(/Not read yet/);
     expect(screen).toContain('What listens there is no agent of this version; read by this command');
     expect(screen).toContain('kubelet socket-missing');
     terminal.type('q');
