@@ -498,10 +498,17 @@ export class Knowledge {
     );
   }
 
+  /** Whether the value that tells its end has the value of another fault of its group. */
+  #isEndHidden(id: string, { fault, isPresent }: FaultKnowledge): boolean {
+    if (isPresent || fault.endShownBy === undefined || fault.group === undefined) return false;
+    return this.device(id).faults.some((other) => other.isPresent && other.of === undefined && other.fault.group === fault.group);
+  }
+
   /** Undefined when the fault or its absence is visible. */
-  #visibilityOf(id: string, { fault, isPresent, unreadUntilMs }: FaultKnowledge): 'hidden' | 'unsure' | undefined {
+  #visibilityOf(id: string, known: FaultKnowledge): 'hidden' | 'unsure' | undefined {
+    const { fault, isPresent, unreadUntilMs } = known;
     const files = (isPresent ? fault.shownBy : (fault.endShownBy ?? fault.shownBy)).call(fault, id);
-    if (this.#isHiddenByFault(id, files, fault.name)) return 'hidden';
+    if (this.#isHiddenByFault(id, files, fault.name) || this.#isEndHidden(id, known)) return 'hidden';
     const hiding = this.#blindingsOf(id).filter(({ blinding }) => blinding.hides(id).some((file) => files.includes(file)));
     const mayShow = !isPresent && hiding.every(({ blinding }) => files.every((file) => blinding.mayShow?.(id).includes(file)));
     if (!mayShow && hiding.some((active) => this.#isFound(active))) return 'hidden';
