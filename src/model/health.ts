@@ -226,9 +226,14 @@ export interface Verdict {
   readonly probation?: Probation & { readonly neededMs: number };
 }
 
-/** Remedy that applies now: `none` for a condition that ended. */
-export function remedyNow({ remedy, recovering }: { readonly remedy: Remedy; readonly recovering?: object }): Remedy {
-  return recovering === undefined ? remedy : 'none';
+/** Remedy that applies now: `none` for a condition that ended, but `verify` when no reading shows whether it came back. */
+export function remedyNow({
+  remedy,
+  recovering,
+  unverifiedSinceMs,
+}: Pick<ActiveCondition, 'remedy' | 'unverifiedSinceMs'> & { readonly recovering?: object }): Remedy {
+  if (recovering === undefined || remedy === 'none') return remedy;
+  return unverifiedSinceMs === undefined ? 'none' : 'verify';
 }
 
 /** Pending conditions that will change the state of the device. A condition with severity `info` never does. */

@@ -152,7 +152,8 @@ describe('a condition that waits to be withdrawn', () => {
   });
 
   it('shows no withdrawal time while no reading shows whether it returned', async () => {
-    const { page, devicePage } = await told({ state: 'unhealthy', conditions: [{ ...recovering, unverifiedSinceMs: BLIND_MS }] });
+    const { page, devicePage, health } = await told({ state: 'unhealthy', conditions: [{ ...recovering, unverifiedSinceMs: BLIND_MS }] });
+    expect(health.conditions[0].remedy).toBe('verify');
     expect(page.slice(0, 2)).toEqual(['Unhealthy 3 min', 'PortDown (1) ended 10 s ago, not seen since 11:59:00']);
     expect(devicePage[2]).toContain(
       'Since 11:59:00 UTC no reading shows whether it returned. Until a reading shows that it did not, it counts.',
@@ -167,6 +168,9 @@ describe('a condition that waits to be withdrawn', () => {
     };
     expect(await series(down)).toMatch(/condition="PortDown",.*remedy="check-cable"\} 1$/);
     expect(await series(recovering)).toBe((await series(down))?.replace('check-cable', 'none'));
+    const unseen = await series({ ...recovering, unverifiedSinceMs: BLIND_MS });
+    expect(unseen, 'nobody sees whether it returned').toBe((await series(down))?.replace('check-cable', 'verify'));
+    expect(await series({ ...recovering, remedy: 'none', unverifiedSinceMs: BLIND_MS })).toContain('remedy="none"');
   });
 });
 

@@ -1,5 +1,5 @@
 import type { Device } from '../../model/device.ts';
-import { type ActiveCondition, HEALTH_STATES, type Verdict } from '../../model/health.ts';
+import { type ActiveCondition, HEALTH_STATES, remedyNow, type Verdict } from '../../model/health.ts';
 import type { MetricSpec } from '../../model/metric.ts';
 import { keptBy } from '../../model/readings.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
@@ -34,7 +34,7 @@ export const deviceMetrics = {
     'device_health_condition',
     '1 while a condition holds.',
     CONDITION_LABELS,
-    'Verdict. `part` names the port, link or error code concerned, where a device can have the condition several times. `cause` names the condition of which this one is a consequence. `remedy` is `none` while the condition recovers, and `verify` while no reading shows whether it still holds.',
+    'Verdict. `part` names the port, link or error code concerned, where a device can have the condition several times. `cause` names the condition of which this one is a consequence. `remedy` is `verify` while no reading shows whether the condition still holds, and else `none` while it recovers.',
   ),
   ignored: gauge(
     'device_health_condition_ignored',
@@ -131,20 +131,12 @@ function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
   for (const condition of ignored) page.add(deviceMetrics.ignored, joinLabels(label, conditionLabels(condition)), 1);
 }
 
-/** A condition that recovers has ended, so there is nothing to do. Alerts select by the remedy, and would otherwise begin after the end. */
-function conditionLabels({
-  type,
-  class: conditionClass,
-  instance,
-  reason,
-  severity,
-  remedy,
-  recovering,
-  cause,
-  unverifiedSinceMs,
-}: ActiveCondition): LabelText {
-  const now = recovering !== undefined || remedy === 'none' ? 'none' : unverifiedSinceMs === undefined ? remedy : 'verify';
-  return labelText({ condition: type, class: conditionClass, part: instance, reason, severity, remedy: now, cause });
+/** Alerts select by the remedy: those of a condition that ended would otherwise begin after its end. */
+function conditionLabels(condition: ActiveCondition): LabelText {
+  const { type, class: conditionClass, instance, reason, severity, cause, unverifiedSinceMs } = condition;
+  const now = remedyNow(condition);
+  const remedy = now === 'none' || unverifiedSinceMs === undefined ? now : 'verify';
+  return labelText({ condition: type, class: conditionClass, part: instance, reason, severity, remedy, cause });
 }
 
 function identityLabels(device: Device): LabelText {
