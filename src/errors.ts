@@ -103,6 +103,11 @@ export const errors = {
     remedy: 'Check the file of this incident in the directory `incidents` beside the file of --state.file.',
     exit: 1,
   },
+  'incidents-nowhere': {
+    message: 'no agent answers, and there are no incidents on the disk to read: {problem}',
+    remedy: 'Start the agent, or give the --state.file of the agent of this node.',
+    exit: 1,
+  },
   'descriptors-exhausted': {
     message: 'no file descriptors are left: {problem}',
     remedy: 'Raise the open file limit of this process to at least 256 (ulimit -n, LimitNOFILE=), or raise fs.file-max of the node.',

@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { incidentDirectory } from '../agent/incidents.ts';
 import { stateOptions } from '../agent/options.ts';
 import { nearest } from '../config/nearest.ts';
-import { UserError } from '../errors.ts';
+import { systemWords, UserError } from '../errors.ts';
 import { keptFaultsIn } from '../health/journal/state-file.ts';
 import {
   byDevice,
@@ -222,10 +224,20 @@ export async function faultsOnDisk({ configuration }: CommandContext): Promise<r
   return file === '' ? [] : await keptFaultsIn(file);
 }
 
-/** The records on the disk, when no agent gave a list. */
+/** The records on the disk, when no agent gave a list. An agent that ran here left a state file, with or without records. */
 export async function storeOnDisk({ configuration, logger }: CommandContext, refusal: Asked['refusal']): Promise<IncidentStore> {
   if (refusal !== undefined) logger.warn('the running agent cannot be asked; the list is from the disk', REFUSAL_TEXTS[refusal]);
-  const directory = incidentDirectory(configuration.section('state', stateOptions).file);
+  const { file } = configuration.section('state', stateOptions);
+  const directory = incidentDirectory(file);
+  const problem =
+    directory === undefined
+      ? '--state.file is empty'
+      : await readdir(directory).then(
+          () => undefined,
+          (error) =>
+            (error as NodeJS.ErrnoException).code === 'ENOENT' && existsSync(file) ? undefined : `${directory}: ${systemWords(error)}`,
+        );
+  if (problem !== undefined) throw new UserError('incidents-nowhere', { problem });
   const limits = { keep: Number.POSITIVE_INFINITY, keepBytes: Number.POSITIVE_INFINITY };
   return await IncidentStore.open({ directory, ...limits }, createChangeLog(logger), () => false);
 }

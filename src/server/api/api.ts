@@ -166,12 +166,14 @@ function incidentsHandler({ snapshot, incidents }: Sources): RequestHandler {
     last = reading.catch(() => undefined);
     const { found = [], unread = 0 } = (await reading) ?? {};
     const faults = listedFaults(kept, namespaces);
+    const unknown = unread > 0 ? { unread } : {};
     if (bound !== undefined)
       return sendJson(request, response, {
         takenAt,
         incidents: found.map(({ id: _id, ...own }) => own),
         faults: faults.map(({ id: _id, ...own }) => own),
+        ...unknown,
       });
-    return sendJson(request, response, { takenAt, incidents: found, faults, ...(unread > 0 ? { unread } : {}) });
+    return sendJson(request, response, { takenAt, incidents: found, faults, ...unknown });
   };
 }

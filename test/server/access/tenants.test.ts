@@ -121,6 +121,8 @@ describe('a user that is bound to namespaces', () => {
         { ...own, holders: ['team-a/web-0/main'], held: [holder('team-a', 'web-0', { uid: 'u' })] },
       ],
       faults: [],
+      // Whom the damaged record hit is unknown: perhaps a pod of hers.
+      unread: 1,
     });
     expect(await told(url, 'alice', '?namespace=team-a')).toEqual(JSON.parse(body.toString()));
   });
