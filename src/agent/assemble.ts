@@ -16,6 +16,7 @@ import type { HealthEvent } from '../model/events.ts';
 import { HardwareKeys } from '../model/hardware.ts';
 import type { Finding, Verdict } from '../model/health.ts';
 import { KeptStep, keptList } from '../model/kept.ts';
+import { areHoldersKnown } from '../model/pod-resources.ts';
 import { areSameFields, keptBy, type Readings } from '../model/readings.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { WaitingTracker } from '../waiting/tracker.ts';
@@ -208,12 +209,18 @@ export class Assembler {
     const waiting = usage && this.#waiting?.step({ ...now, devices: held, usage });
 
     // Whether they do what their holders want, and how they are.
-    const areHoldersKnown = answeredAtMs !== undefined && podResources.problem === undefined;
+    const isAnswering = areHoldersKnown(podResources);
     const { verdicts: judgedBefore } = before;
-    const owned = { unresolved: unresolvedIn(owners.allocations), inCheckpoint, pods, areHoldersKnown, verdicts: judgedBefore };
+    const owned = {
+      unresolved: unresolvedIn(owners.allocations),
+      inCheckpoint,
+      pods,
+      areHoldersKnown: isAnswering,
+      verdicts: judgedBefore,
+    };
     const heldByKey = new Map(held.map((record) => [record.key, record]));
     const occupancy = settings.use && this.#occupancy.compare(settings.use, { known: heldByKey, waiting, ...owned }, now);
-    const isPlacementJudged = settings.isPlacementJudged === true && areHoldersKnown;
+    const isPlacementJudged = settings.isPlacementJudged === true && isAnswering;
     const placement = isPlacementJudged ? placementFindings(held, near, judgedBefore, places) : NO_FINDINGS;
     const used = usedRecords(held, occupancy, placement, limits, this.#kept.use);
     const verdicts = this.#judge(used, now, told);

@@ -15,7 +15,6 @@ export type Course =
 
 /** The present state of the device of an incident. */
 export interface PresentDevice {
-  readonly key: string;
   readonly state: HealthState;
   readonly sinceMs?: number | undefined;
   /** As `Type` or `Type/instance`. */
@@ -23,7 +22,7 @@ export interface PresentDevice {
 }
 
 /**
- * Follows an incident to its end. `next`: the one after it of the same device; `events`: of all devices, the oldest first. Only what is
+ * Follows an incident to its end. `next`: the one after it of the same device; `events`: of its hardware, the oldest first. Only what is
  * remembered counts: an end that no event tells is an end without a time.
  */
 export function courseOf(
@@ -32,14 +31,13 @@ export function courseOf(
   events: readonly HealthEvent[],
   now: PresentDevice | undefined,
 ): Course {
-  const { device, time, states, conditions } = incident;
+  const { time, states, conditions } = incident;
   const fromMs = Date.parse(time);
   const untilMs = next === undefined ? Number.POSITIVE_INFINITY : Date.parse(next.time);
   // A container that waits has a record, too, and the verdict stays.
   const isOfVerdict = states.slice(1).some((state) => state !== 'healthy');
   const end = events.find(
     (event) =>
-      (event.device === device || event.device === now?.key) &&
       event.timeMs >= fromMs &&
       event.timeMs <= untilMs &&
       (isOfVerdict ? event.transition === 'state' && event.to === 'healthy' : endsOneOf(conditions, event)),

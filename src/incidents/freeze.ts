@@ -36,6 +36,7 @@ export interface Scene {
   /** The latest state with processes. */
   readonly withProcesses?: DeviceState | undefined;
   readonly holders: readonly FaultHolder[];
+  readonly areHoldersKnown: boolean;
   readonly history?: DeviceHistory | undefined;
   /** Metrics that a reset or a reboot can wipe, by their names. */
   isWiped(metric: string): boolean;
@@ -67,6 +68,7 @@ export function freeze(scene: Scene): IncidentRecord {
     before: verdictBefore(event, before),
     after: { state: verdict.state, ...sinceOf(verdict.sinceMs), conditions, ...(pending.length === 0 ? {} : { pending }) },
     changes: [changeOf(event)],
+    ...(scene.areHoldersKnown ? {} : { holdersUnknown: true as const }),
     holders: holders.slice(0, MOST_HOLDERS).map(holderFact),
     processes: (processes?.processes ?? []).slice(0, MOST_PROCESSES).map(processFact),
     ...(processes === undefined || processes.readAtMs <= 0 ? {} : { processesReadAt: timeText(processes.readAtMs) }),

@@ -32,6 +32,8 @@ export interface IncidentRecord {
   readonly furtherChanges?: number;
   /** Later changes of this device that have no record, because it had too many within one hour. */
   readonly suppressed?: { readonly count: number; readonly last: string };
+  /** The kubelet did not answer, so that others may hold the device, too. */
+  readonly holdersUnknown?: true;
   /** Containers that hold the device, and those that held it a short time before. */
   readonly holders: readonly IncidentHolder[];
   readonly processes: readonly IncidentProcess[];
@@ -162,6 +164,7 @@ export interface IncidentSummary {
   readonly conditions: readonly string[];
   /** `namespace/pod/container` of those that the incident hit. */
   readonly holders: readonly string[];
+  readonly holdersUnknown?: true;
 }
 
 /** Without readings, the last read before a fault is not known; by default a device is read every ten seconds. */
@@ -187,7 +190,7 @@ export function holdersHit({ time, after, changes, readings, holders }: Incident
 const MOST_NAMES = 8;
 
 export function summaryOf(record: IncidentRecord): IncidentSummary {
-  const { id, time, device, before, changes, after } = record;
+  const { id, time, device, before, changes, after, holdersUnknown } = record;
   const named = holdersHit(record).map(({ namespace, pod, container }) => `${namespace}/${pod}/${container}`);
   const states = changes.flatMap(({ to }) => (to === undefined ? [] : [to]));
   const led = changes.flatMap(({ to, condition: type, instance }) =>
@@ -201,6 +204,7 @@ export function summaryOf(record: IncidentRecord): IncidentSummary {
     states: [before.state, ...states],
     conditions: [...new Set([...(after.conditions ?? []).map(conditionName), ...led])].slice(0, MOST_NAMES),
     holders: [...new Set(named)].slice(0, MOST_NAMES),
+    ...defined({ holdersUnknown }),
   };
 }
 

@@ -1,5 +1,6 @@
 import { hours, seconds } from '../model/duration.ts';
 import type { HealthEvent } from '../model/events.ts';
+import { areHoldersKnown } from '../model/pod-resources.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { changeOf, cleaned, freeze, type IncidentPlace, timeText } from './freeze.ts';
 import { type DeviceHistory, type HistorySettings, ReadingHistoryStore } from './history.ts';
@@ -131,6 +132,7 @@ export class IncidentRecorder {
       before,
       withProcesses: this.#timeline.processesOf(key),
       holders: this.#timeline.holdersOf(key, timeMs),
+      areHoldersKnown: areHoldersKnown(snapshot.podResources),
       history: this.#recorded(key, event.transition === 'raised'),
       isWiped: (metric) => this.#settings.specs.get(metric)?.wiped === true,
       events: [...new Map(earlier.map((one) => [one.id, one])).values()],

@@ -1,7 +1,7 @@
 import { defined } from '../model/defined.ts';
 import type { EventHolder, HealthEvent } from '../model/events.ts';
 import type { FaultHolder } from '../model/fault.ts';
-import { podName } from '../model/pod-resources.ts';
+import { areHoldersKnown, podName } from '../model/pod-resources.ts';
 import type { DeviceState, Snapshot } from '../model/snapshot.ts';
 import { holdersAfter, REMEMBERED_MS } from './fault-holders.ts';
 import type { OtherChange } from './record.ts';
@@ -97,7 +97,8 @@ function advance(past: Past, state: DeviceState, snapshot: Snapshot): void {
     const holder = { namespace, pod, container, resource, deviceId };
     return { holder, uid: uidOf(holder, snapshot) };
   });
-  past.holders = holdersAfter(past.holders, present, snapshot.takenAtMs);
+  const kept = areHoldersKnown(snapshot.podResources) ? [] : open;
+  past.holders = holdersAfter(past.holders, [...kept.map(({ holder, uid }) => ({ holder, uid })), ...present], snapshot.takenAtMs);
 }
 
 /** The Pods API gives the UID of a pod. The accounts of use also have it, from the kubelet's checkpoint. */
@@ -139,6 +140,13 @@ export function eventsOfHardware(events: readonly HealthEvent[], key: string): r
     renamedAtMs = event.timeMs;
   }
   return found;
+}
+
+/** Events of the hardware that had the name at a time and is not listed any more, until other hardware took the name. `events`: oldest first. */
+export function eventsUnderName(events: readonly HealthEvent[], key: string, fromMs: number): readonly HealthEvent[] {
+  const later = events.filter(({ device, was, timeMs }) => (device === key || was === key) && timeMs >= fromMs);
+  const until = later.findIndex(({ was, transition }) => was === key || transition === 'replaced');
+  return until < 0 ? later : later.slice(0, until);
 }
 
 /** Makes what is remembered by name follow the devices. What belongs to replaced hardware is dropped. */

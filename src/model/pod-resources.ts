@@ -70,6 +70,10 @@ export interface PodResources {
   readonly problem?: { readonly reason: PodResourcesReason; readonly message: string };
 }
 
+/** Whether the kubelet says now who holds what. While it does not, a container that is not listed may go on. */
+export const areHoldersKnown = ({ answeredAtMs, problem }: Pick<PodResources, 'answeredAtMs' | 'problem'>): boolean =>
+  answeredAtMs !== undefined && problem === undefined;
+
 /** Maps a pod's UID to its device ids, from the kubelet's device checkpoint. */
 export interface CheckpointEntry {
   readonly podUid: string;

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { IncidentRecord } from '../../src/incidents/record.ts';
+import { type IncidentRecord, summaryOf } from '../../src/incidents/record.ts';
 import { IncidentRecorder, MOST_PER_HOUR } from '../../src/incidents/recorder.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
 import { Readings } from '../../src/model/readings.ts';
-import type { DeviceState } from '../../src/model/snapshot.ts';
+import type { DeviceState, Snapshot } from '../../src/model/snapshot.ts';
 import { incidentText } from '../../src/server/pages/incident-text.ts';
+import { podResources } from '../support/snapshots.ts';
 import { changed, held, snapshot, state, T0, verdict } from './scene.ts';
 
 const SPECS = new Map<string, { readonly type: 'gauge' | 'counter'; readonly wiped: true }>([
@@ -30,14 +31,48 @@ function begin(kernel = { lines: [{ text: 'toy a failed' }] }, recorded?: Readon
     { periodMs: 600_000, intervalMs: 10_000, specs: SPECS, ...(recorded === undefined ? {} : { recordMs: 60_000, recorded }) },
     [],
   );
-  const step = (atMs: number, devices: readonly DeviceState[], events: readonly HealthEvent[] = []): void => {
+  const step = (atMs: number, devices: readonly DeviceState[], events: readonly HealthEvent[] = [], part: Partial<Snapshot> = {}): void => {
     recorder.judged(events);
-    recorder.take(snapshot(devices, atMs));
+    recorder.take({ ...snapshot(devices, atMs), ...part });
   };
   return { recorder, saved, step, records: () => [...saved.values()], saves: () => saves };
 }
 
 const bad = (part: Partial<DeviceState> = {}, id = 'a'): DeviceState => state({ id, verdict: verdict('unhealthy'), ...part });
+
+describe('a record of an incident while the kubelet does not answer', () => {
+  const silent = { podResources: podResources([], { problem: { reason: 'socket-missing', message: 'no such socket' } }) };
+  const at = T0 + 2_000_000;
+
+  it('still hits a pod that the kubelet named last, and that no answer has ended', () => {
+    const { step, records } = begin();
+    step(T0, [state({ holders: [held('train')] })]);
+    step(at - 600_000, [state({ readAtMs: at - 600_000 })], [], silent);
+    step(at, [bad({ readAtMs: at })], [changed('healthy', 'unhealthy', at)], silent);
+    const [record] = records() as [IncidentRecord];
+    expect(record).toMatchObject({ holdersUnknown: true, holders: [{ pod: 'train', since: '2026-11-23T20:00:00.000Z' }] });
+    expect(record.holders[0]).not.toHaveProperty('until');
+    expect(incidentText(record)).toContain('The kubelet did not answer then, so others may hold it, too.');
+    expect(summaryOf(record)).toMatchObject({ holders: [expect.stringContaining('train')], holdersUnknown: true });
+  });
+
+  it('ends the span of a pod with the next answer', () => {
+    const { step, records } = begin();
+    step(T0, [state({ holders: [held('train')] })]);
+    step(at - 300_000, [state({ readAtMs: at - 300_000 })], [], silent);
+    step(at - 200_000, [state({ readAtMs: at - 200_000 })]);
+    step(at, [bad({ readAtMs: at })], [changed('healthy', 'unhealthy', at)]);
+    expect(records()[0]).toMatchObject({ holders: [{ pod: 'train', until: new Date(at - 200_000).toISOString() }] });
+    expect(records()[0]).not.toHaveProperty('holdersUnknown');
+  });
+
+  it('does not say that nobody held the device', () => {
+    const { step, records } = begin();
+    step(at, [bad({ readAtMs: at })], [changed('unknown', 'unhealthy', at)], silent);
+    const [record] = records() as [IncidentRecord];
+    expect(incidentText(record)).toContain('WHO WAS HIT\n  The kubelet did not say who held the device.\n');
+  });
+});
 
 describe('a record of an incident', () => {
   it('has the verdicts, the holders now and before, the readings and the state that a reset wipes', async () => {

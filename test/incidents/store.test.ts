@@ -31,6 +31,7 @@ const record = (n: number, part: Partial<IncidentRecord> = {}): IncidentRecord =
       event: changed('healthy', 'unhealthy', timeMs),
       state: state({ verdict: verdict('unhealthy') }),
       holders: [],
+      areHoldersKnown: true,
       events: [],
       isWiped: () => false,
     }),

@@ -9,6 +9,7 @@ import { REMEDY_TEXTS } from '../../board/words.ts';
 import { byDevice } from '../../incidents/by-device.ts';
 import { type Course, courseOf, type PresentDevice } from '../../incidents/course.ts';
 import type { ListedIncident } from '../../incidents/store.ts';
+import { eventsOfHardware, eventsUnderName } from '../../incidents/timeline.ts';
 import { conditionName } from '../../model/condition-text.ts';
 import { durationText } from '../../model/duration.ts';
 import type { HealthEvent } from '../../model/events.ts';
@@ -47,7 +48,12 @@ export function followed({ incidents, events, snapshot, board }: IncidentFacts):
   const rows = new Map(board?.devices.map((row) => [row.key, row]));
   const keys = new Map(snapshot?.devices.map(({ key, device }) => [hardwareKey(device), key]));
   const here = new Set(board?.devices.flatMap(({ holders }) => holders.map(({ namespace, pod }) => `${namespace}/${pod}`)));
-  const ends = events.filter(({ transition, to }) => transition === 'cleared' || (transition === 'state' && to === 'healthy'));
+  const ofRow = new Map<string, readonly HealthEvent[]>();
+  const eventsOf = (key: string): readonly HealthEvent[] => {
+    const own = ofRow.get(key) ?? eventsOfHardware(events, key);
+    ofRow.set(key, own);
+    return own;
+  };
   // A record of a later version may tell nothing of itself.
   const readable = incidents.filter(({ time }) => !Number.isNaN(Date.parse(time)));
   const ofDevice = new Map<string, ListedIncident[]>();
@@ -64,7 +70,12 @@ export function followed({ incidents, events, snapshot, board }: IncidentFacts):
     return {
       incident,
       row,
-      course: courseOf(incident, all[at - 1], ends, row && presentOf(row)),
+      course: courseOf(
+        incident,
+        all[at - 1],
+        row === undefined ? eventsUnderName(events, device, Date.parse(incident.time)) : eventsOf(row.key),
+        row && presentOf(row),
+      ),
       again: all.slice(at + 1).filter((one) => one.conditions.some((name) => conditions.includes(name))).length,
       pods: podNames(holders).map((name) => [name, here.has(name)] as const),
     };
@@ -72,7 +83,6 @@ export function followed({ incidents, events, snapshot, board }: IncidentFacts):
 }
 
 const presentOf = (row: DeviceView): PresentDevice => ({
-  key: row.key,
   state: row.health.state,
   sinceMs: row.health.since === undefined ? undefined : Date.parse(row.health.since),
   conditions: conditionsOf(row).map(conditionName),
@@ -93,11 +103,11 @@ export function deviceIncidents(of: IncidentFacts): Html {
 const timeLink = ({ incident: { id, time } }: Followed, nowMs: number): Html =>
   html`<a href="${incidentPath(id)}">${clock(time, nowMs)}</a>`;
 
-function whatCells({ incident: { conditions }, again, pods }: Followed): Html {
+function whatCells({ incident: { conditions, holdersUnknown }, again, pods }: Followed): Html {
   const more = pods.length - MOST_PODS;
   return html`<td>${conditions.map(inWords).join(', ')}${again === 0 ? undefined : html` <small>again, ${again} earlier</small>`}</td><td data-label="hit">${
     pods.length === 0
-      ? html`<span class="soft">no container</span>`
+      ? html`<span class="soft">${holdersUnknown === true ? 'not known' : 'no container'}</span>`
       : pods.slice(0, MOST_PODS).map(([name, isHere], at) => html`${at === 0 ? undefined : ', '}${podOf(name, isHere)}`)
   }${more > 0 ? `, ${more} more` : undefined}</td>`;
 }

@@ -14,7 +14,7 @@ import { holdersHit, type IncidentHolder, type IncidentRecord } from '../../inci
 import { conditionName } from '../../model/condition-text.ts';
 import { chartsOf, type Samples } from './charts.ts';
 import { followed, type IncidentFacts, inWords } from './incident-list.ts';
-import { ALSO, changeWords, furtherWords, OF_CRASH, otherWords, stateRows } from './incident-text.ts';
+import { ALSO, changeWords, furtherWords, noHolderText, OF_CRASH, otherWords, stateRows } from './incident-text.ts';
 import { card, document, facts, type PageFrame, table, titleHtml } from './page-parts.ts';
 
 /** After the fault, so much of the axis shows that it lasts. */
@@ -124,7 +124,7 @@ function lanes(record: IncidentRecord): Html {
   )}${line}</svg>`;
   const charts = chartsOf(samples, { fromMs, untilMs, fault: { fromMs: momentMs, state } }).slice(0, LANES);
   return html`<section class="card" aria-label="Before the fault"><div class="head"><h2>The minutes before</h2><span class="soft">${samples.times.length} reads, all times in UTC</span></div>
-${lane('Verdict', '', strip)}${lane('Kernel log', `${log.lines.length} lines`, marks)}${lane('Held by', list.length === 0 ? 'no container' : '', held)}${charts.map(
+${lane('Verdict', '', strip)}${lane('Kernel log', `${log.lines.length} lines`, marks)}${lane('Held by', record.holdersUnknown === true ? 'the kubelet did not answer' : list.length === 0 ? 'no container' : '', held)}${charts.map(
   (chart) => {
     const [first] = chart.lines;
     return lane(
@@ -163,7 +163,7 @@ function holders(record: IncidentRecord, nowMs: number): Html {
       one.until === undefined ? html`since ${clock(one.since, nowMs)}` : html`${clock(one.since, nowMs)} to ${clock(one.until, nowMs)}`;
     return html`<td>${podLink(one)} <small>${one.container}</small></td><td>${hit.has(one) ? html`<b>${time}, hit</b>` : html`${time}, before the fault`}</td><td>${one.resource}</td>`;
   });
-  return html`${rows.length === 0 ? html`<p class="body">No container held the device in the ten minutes before.</p>` : table(['Pod', 'Held it, UTC', 'Resource'], rows)}${
+  return html`${rows.length === 0 ? html`<p class="body">${noHolderText(record)}</p>` : table(['Pod', 'Held it, UTC', 'Resource'], rows)}${
     running.length === 0
       ? undefined
       : html`<div class="body"><p class="soft">Processes${processesReadAt === undefined ? undefined : html` at ${clock(processesReadAt, nowMs)}`}: ${running.join('; ')}</p></div>`

@@ -83,14 +83,23 @@ export const ALSO = 'Also';
 export const otherWords = ({ to, condition }: OtherChange, name: string): string =>
   `${name} became ${to}${condition === undefined ? '' : ` by ${condition}`}.`;
 
+const HOLDERS_UNKNOWN = 'The kubelet did not say who held the device.';
+
+/** What to say in place of holders. The agent may have started a moment before, so it tells only what it saw. */
+export const noHolderText = ({ holdersUnknown }: Pick<IncidentRecord, 'holdersUnknown'>): string =>
+  holdersUnknown === true ? HOLDERS_UNKNOWN : 'The agent saw no container that held the device in the ten minutes before.';
+
 function hit(record: IncidentRecord): string[] {
-  const { holders, processes, processesReadAt } = record;
-  if (holders.length === 0 && processes.length === 0) return ['No container held the device in the ten minutes before.'];
+  const { holders, holdersUnknown, processes, processesReadAt } = record;
+  if (holders.length === 0 && processes.length === 0) return [noHolderText(record)];
   const at = processesReadAt === undefined ? '' : `, read ${clock(processesReadAt)}`;
   const held = holdersHit(record);
   const others = holders.filter((holder) => !held.includes(holder));
   return [
-    ...(held.length === 0 ? ['No container held the device when its fault began.'] : held.map(holderLine)),
+    ...(held.length === 0
+      ? [holdersUnknown ? HOLDERS_UNKNOWN : 'No container held the device when its fault began.']
+      : held.map(holderLine)),
+    ...(holdersUnknown === true && held.length > 0 ? ['The kubelet did not answer then, so others may hold it, too.'] : []),
     ...(others.length === 0
       ? []
       : ['Not hit, because they let go of it before the last read that showed no fault:', ...others.map((one) => `  ${holderLine(one)}`)]),

@@ -59,6 +59,7 @@ it('the verdict and the record of the incident point to the source, also after a
     },
     state: state({ verdict: { ...verdict('degraded'), conditions: told.conditions } }),
     holders: [],
+    areHoldersKnown: true,
     events: [],
     isWiped: () => false,
   });

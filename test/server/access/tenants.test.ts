@@ -27,6 +27,7 @@ function record(id: string, holders: readonly IncidentHolder[]): IncidentRecord 
     event: { ...changed('healthy', 'unhealthy', T0), reason: 'secret-b', message: 'process 77 (secret-b)' },
     state: state({ verdict: verdict('unhealthy') }),
     holders: [],
+    areHoldersKnown: true,
     events: [changed('healthy', 'degraded', T0 - 9_000)],
     isWiped: () => false,
   });

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { boardOf } from '../../../src/board/board.ts';
 import type { ListedIncident } from '../../../src/incidents/store.ts';
 import type { HealthEvent } from '../../../src/model/events.ts';
+import { hardwareKey } from '../../../src/model/hardware.ts';
 import type { Verdict } from '../../../src/model/health.ts';
 import { deviceIncidents, incidentsPage } from '../../../src/server/pages/incident-list.ts';
 import { snapshot as sample, state, TAKEN_AT_MS } from '../../metrics/sample.ts';
@@ -79,6 +80,28 @@ it('leads from a record to the next one where the device got no better, on the p
     ['40 min', 'went on 11:55:00'],
   ]);
   expect(text).toContain('<a href="/incidents/2">went on</a>');
+});
+
+it('ends with an event of its own hardware, not with one of the hardware that has its name now', () => {
+  const own = device({ id: 'b', identity: 'S1' });
+  const old = { ...record('1', 'a', 45), hardware: hardwareKey(own) };
+  const now = { ...snapshot, devices: [state(own, { verdict: sick })] };
+  const renamed: HealthEvent = { ...healthy('b', 40), transition: 'renamed', was: 'toy/a' };
+  const rows = (events: readonly HealthEvent[], devices = now.devices) => {
+    const seen = { ...now, devices };
+    const facts = { ...of([old], events), snapshot: seen, board: boardOf(seen, { nowMs }) };
+    return rowsOf(deviceIncidents(facts).text).map((cells) => cells.slice(3));
+  };
+  expect(rows([renamed, healthy('a', 30)])).toEqual([['open for 45 min', '']]);
+  expect(rows([renamed, healthy('b', 30)]), 'its own, under its name of now').toEqual([['15 min', '11:30:00']]);
+  const replaced: HealthEvent = { ...healthy('a', 40), transition: 'replaced' };
+  expect(rows([replaced, healthy('a', 30)], []), 'the hardware is gone').toEqual([['not known', 'not known']]);
+  expect(rows([healthy('a', 42), replaced], []), 'it ended before').toEqual([['3 min', '11:18:00']]);
+});
+
+it('says where the kubelet did not tell the holders', () => {
+  const markup = page([record('1', 'a', 5, { holders: [], holdersUnknown: true })]);
+  expect(rowsOf(markup)[0]?.[3]).toBe('not known');
 });
 
 it('counts records that a later version wrote, and shows nothing else of them', () => {
