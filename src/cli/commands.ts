@@ -1,6 +1,6 @@
 import { VIEW_SORTS } from '../board/view.ts';
-import { NODE_CONDITIONS } from '../health/journal/known-well.ts';
 import { NODE_EVENT } from '../health/journal/node-problem.ts';
+import { NODE_CONDITIONS } from '../model/known-well.ts';
 import type { CommandSpec } from './command-spec.ts';
 
 /** Option of all commands that ask the agent. */

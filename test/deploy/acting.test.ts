@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { NODE_CONDITIONS } from '../../src/health/journal/known-well.ts';
 import { NODE_EVENT } from '../../src/health/journal/node-problem.ts';
+import { NODE_CONDITIONS } from '../../src/model/known-well.ts';
 import { READY_PARAMETERS } from '../../src/server/http/ready-devices.ts';
 
 const read = (name: string): string => readFileSync(`deploy/${name}`, 'utf8');

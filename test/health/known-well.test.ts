@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { isKnownWell, NODE_CONDITIONS, type NodeView, nodeAnswer, type SeenDevice } from '../../src/health/journal/known-well.ts';
 import { nodeProblem } from '../../src/health/journal/node-problem.ts';
 import { type FamilyReading, familyReading, familyReadingsIn } from '../../src/model/family-reading.ts';
 import type { HealthState } from '../../src/model/health.ts';
+import { isKnownWell, NODE_CONDITIONS, type NodeView, nodeAnswer, type SeenDevice } from '../../src/model/known-well.ts';
 import { familyState } from '../support/snapshots.ts';
 
 const device = (state: HealthState, more: Partial<SeenDevice> = {}): SeenDevice => ({ key: 'gpu/a', health: { state }, ...more });

@@ -1,5 +1,5 @@
-import { type NodeConditionType as ConditionType, NODE_CONDITIONS, nodeAnswer, type SeenDevice } from '../../health/journal/known-well.ts';
 import { conditionName } from '../../model/condition-text.ts';
+import { type NodeConditionType as ConditionType, NODE_CONDITIONS, nodeAnswer, type SeenDevice } from '../../model/known-well.ts';
 import { shortened } from '../../model/one-line.ts';
 import { type AgentView, nodeViewOf } from './view.ts';
 

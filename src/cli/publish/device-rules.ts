@@ -1,7 +1,7 @@
-import { isKnownWell } from '../../health/journal/known-well.ts';
 import type { Clock } from '../../host/clock.ts';
 import type { ClaimName } from '../../model/claim-hardware.ts';
 import { hours } from '../../model/duration.ts';
+import { isKnownWell } from '../../model/known-well.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import type { WholeDevice } from '../../server/api/views.ts';
 import { COMPONENT } from './events.ts';

@@ -1,5 +1,5 @@
-import { nodeAnswer } from '../../health/journal/known-well.ts';
 import type { Clock } from '../../host/clock.ts';
+import { nodeAnswer } from '../../model/known-well.ts';
 import { TAINT_KEY } from './device-rules.ts';
 import { COMPONENT } from './events.ts';
 import { type Kubernetes, NoAnswer } from './kubernetes.ts';

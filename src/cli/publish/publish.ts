@@ -1,10 +1,10 @@
 import { yamlText } from '../../config/yaml-text.ts';
 import { UserError } from '../../errors.ts';
-import { nodeAnswer } from '../../health/journal/known-well.ts';
 import { endsWithin, systemClock } from '../../host/clock.ts';
 import { createChangeLog } from '../../log/changes.ts';
 import { conditionLine } from '../../model/condition-text.ts';
 import { hours } from '../../model/duration.ts';
+import { nodeAnswer } from '../../model/known-well.ts';
 import { shortened } from '../../model/one-line.ts';
 import type { WholeBoard, WholeDevice } from '../../server/api/views.ts';
 import { askFor, openStream, REFUSAL_TEXTS } from '../agent-api.ts';

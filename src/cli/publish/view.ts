@@ -1,7 +1,7 @@
-import type { NodeView, SeenDevice } from '../../health/journal/known-well.ts';
 import { defined } from '../../model/defined.ts';
 import { deviceKey } from '../../model/device.ts';
 import { type FamilyReading, familyReadingsIn } from '../../model/family-reading.ts';
+import type { NodeView, SeenDevice } from '../../model/known-well.ts';
 import type { WholeBoard } from '../../server/api/views.ts';
 
 /** One device in the health feed. */

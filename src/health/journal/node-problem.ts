@@ -4,8 +4,15 @@ import { areTooFew, type ExpectedDevices, expectedText } from '../../model/expec
 import { unreadText } from '../../model/family-reading.ts';
 import type { HealthState, Severity } from '../../model/health.ts';
 import { pendingTrouble } from '../../model/health.ts';
+import {
+  type NodeConditionType,
+  type NodeView,
+  nodeAnswer,
+  type SeenDevice,
+  unreadFamilies,
+  unreturnedDevices,
+} from '../../model/known-well.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ } from '../policy/own-conditions.ts';
-import { type NodeConditionType, type NodeView, nodeAnswer, type SeenDevice, unreadFamilies, unreturnedDevices } from './known-well.ts';
 
 /** node-problem-detector cuts longer lines by default. */
 export const LINE_BYTES = 80;

@@ -4,9 +4,9 @@ import { areTooFew, type ExpectedDevices, expectedText } from '../../model/expec
 import { familyReading, unreadText } from '../../model/family-reading.ts';
 import type { Verdict } from '../../model/health.ts';
 import { remedyNow } from '../../model/health.ts';
+import { unreadFamilies, unreturnedDevices } from '../../model/known-well.ts';
 import { shortened } from '../../model/one-line.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
-import { unreadFamilies, unreturnedDevices } from './known-well.ts';
 
 export interface ReadyQuestion {
   /** Only devices of this family. */

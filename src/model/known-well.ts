@@ -1,6 +1,6 @@
-import { areTooFew, type ExpectedDevices, expectedText } from '../../model/expected.ts';
-import { type FamilyReading, unreadText } from '../../model/family-reading.ts';
-import type { HealthState } from '../../model/health.ts';
+import { areTooFew, type ExpectedDevices, expectedText } from './expected.ts';
+import { type FamilyReading, unreadText } from './family-reading.ts';
+import type { HealthState } from './health.ts';
 
 /**
  * The one rule: nothing is called well, and nothing that says ill is removed, unless the family was read completely since the boot and
