@@ -4,6 +4,7 @@ import { defined } from '../model/defined.ts';
 import type { ExpectedDevices } from '../model/expected.ts';
 import { type FamilyReading, familyReading } from '../model/family-reading.ts';
 import { KeptStep, keptList } from '../model/kept.ts';
+import { unreadFamilies } from '../model/known-well.ts';
 import { farthestPairs } from '../model/locality.ts';
 import type { ShownReadings } from '../model/shared-metrics.ts';
 import type { DeviceState, FamilyState, Snapshot, UnresolvedReason } from '../model/snapshot.ts';
@@ -46,9 +47,8 @@ export interface BoardFamily extends FamilyReading {
 /** Whether the first read of a family runs. */
 export const isStarting = ({ families }: Pick<Board, 'families'>): boolean => families.some(({ state }) => state === 'starts');
 
-/** The families without a successful read. Whether they have devices is not known yet. */
-export const unreadIn = ({ families }: Pick<Board, 'families'>): readonly string[] =>
-  families.flatMap(({ family, state, lastSuccessAt }) => (state === 'works' || lastSuccessAt !== undefined ? [] : [family]));
+/** The families that were not read completely. Whether they have more devices is not known yet. */
+export const unreadIn = ({ families }: Pick<Board, 'families'>): readonly string[] => unreadFamilies(families).map(({ family }) => family);
 
 /** A sentence with their names; empty when each family was read. */
 export function unreadText(board: Pick<Board, 'families'>): string {

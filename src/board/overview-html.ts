@@ -6,7 +6,7 @@ import { APPEARANCES, compareNames, rankOf, stateCounts } from './order.ts';
 import { devicePath, incidentPath, podPath } from './paths.ts';
 import { foldHtml, podLink, podsOf, rowHtml } from './row-html.ts';
 import { age, clock, mark, shape } from './state-html.ts';
-import { type Finding, findingSince, findingsOf, hitText, sentenceOf, subjectOf, wellText, worstOf } from './summary.ts';
+import { doubtText, type Finding, findingSince, findingsOf, hitText, sentenceOf, subjectOf, wellText, worstOf } from './summary.ts';
 import type { Trend } from './trend.ts';
 import { type BoardSection, type BoardView, DEFAULT_VIEW, filterText, type ViewRow, type ViewSort, viewQuery } from './view.ts';
 
@@ -27,8 +27,8 @@ export function sayHtml(board: Board): Html {
     return html`<section class="say ${worstOf(board, findings)}" aria-label="State of the node"><h1>${wellText(board)}</h1></section>`;
   const also = others.slice(0, MOST_ALSO).map((one) => alsoHtml(one, nowMs));
   const left = others.length - also.length;
-  return html`<section class="say ${first.appearance}" aria-label="State of the node">
-<h1>${headline(first)}</h1>
+  return html`<section class="say ${worstOf(board, findings)}" aria-label="State of the node">
+<h1>${doubtText(board, first)}${headline(first)}</h1>
 <p>${detail(first, board, nowMs)}</p>${first.command === undefined ? undefined : html`\n${commandHtml(first.command)}`}${
     also.length === 0
       ? undefined

@@ -1,6 +1,7 @@
 import { conditionName } from '../model/condition-text.ts';
 import type { Remedy } from '../model/health.ts';
-import { type Board, isStarting, unreadIn } from './board.ts';
+import { nodeDoubt } from '../model/known-well.ts';
+import { type Board, type BoardFamily, isStarting } from './board.ts';
 import { nameWithInstance } from './condition-text.ts';
 import {
   type Appearance,
@@ -13,7 +14,7 @@ import {
   parentKey,
   remedyOf,
 } from './device-view.ts';
-import { byAttention, byPlace } from './order.ts';
+import { APPEARANCES, byAttention, byPlace } from './order.ts';
 import { PHRASES, REMEDY_TEXTS } from './words.ts';
 
 /** Devices that have one fault in common, who is hit, and what to do. */
@@ -143,14 +144,24 @@ export function hitText({
   return texts.length === 0 ? undefined : texts.join(', ');
 }
 
+/** What a sentence about the whole node needs. */
+type Told = Pick<Board, 'devices' | 'node' | 'kubelet' | 'families' | 'expected'>;
+
 /** The first sentence of page and terminal. */
-export function sentenceOf(
-  board: Pick<Board, 'devices' | 'node' | 'kubelet' | 'families'>,
-  [first]: readonly Finding[] = findingsOf(board),
-): string {
+export function sentenceOf(board: Told, [first]: readonly Finding[] = findingsOf(board)): string {
   if (first === undefined) return wellText(board);
-  return `${faultText(first)}${first.advice === undefined ? '' : `: ${first.advice}`}`;
+  return `${doubtText(board, first)}${faultText(first)}${first.advice === undefined ? '' : `: ${first.advice}`}`;
 }
+
+/** What is said of the node before a finding that weighs less, with a point and a space; mostly empty. */
+export function doubtText(board: Told, { appearance }: Finding): string {
+  const doubt = nodeDoubt(board);
+  if (doubt === undefined || worse(DOUBTS[doubt.status], appearance) === appearance) return '';
+  return `${doubt.text.replace(/^./, (letter) => letter.toUpperCase())}. `;
+}
+
+const DOUBTS = { True: 'missing', Unknown: 'unknown', False: 'healthy' } as const;
+const worse = (a: Appearance, b: Appearance): Appearance => (APPEARANCES.indexOf(a) < APPEARANCES.indexOf(b) ? a : b);
 
 /** `GPU 0 is lost, training/llm-0-1 is hit`. */
 export function faultText(finding: Finding): string {
@@ -158,25 +169,39 @@ export function faultText(finding: Finding): string {
   return `${subjectOf(finding)} ${finding.phrase}${hit === undefined ? '' : `, ${hit}`}`;
 }
 
-/** The sentence when no device has a fault. It names the families that were not read, because a fault can hide there. */
-export function wellText({ devices, kubelet, families }: Pick<Board, 'devices' | 'kubelet' | 'families'>): string {
+/** The sentence when no device has a fault. It says what is not known of the node, because a fault can hide there. */
+export function wellText(board: Told): string {
+  const { devices, kubelet, families } = board;
   const { length } = devices;
-  if (isStarting({ families }))
+  const doubt = nodeDoubt(board);
+  if (isStarting(board) && doubt?.status !== 'True')
     return length === 0
       ? 'The first read runs'
       : `The first read runs; ${length} ${length === 1 ? 'device is' : 'devices are'} healthy so far`;
   const well = length === 0 ? 'No device was found' : length === 1 ? 'The device is healthy' : `All ${length} devices are healthy`;
-  const unread = families.filter(({ state }) => state !== 'works').map(({ family }) => family);
+  const fails = ({ state }: BoardFamily): boolean => state === 'fails' || state === 'hangs';
+  const named = (found: readonly BoardFamily[], what: string): string | undefined =>
+    found.length === 0
+      ? undefined
+      : `${found
+          .slice(0, 3)
+          .map(({ family }) => family)
+          .join(', ')} ${what}`;
   const but = [
-    unread.length === 0 ? undefined : `${unread.slice(0, 3).join(', ')} cannot be read`,
+    doubt?.status === 'True' ? doubt.text : undefined,
+    named(families.filter(fails), 'cannot be read'),
+    named(
+      families.filter((one) => !(fails(one) || one.complete)),
+      'cannot be read completely',
+    ),
     kubelet.state === 'answers' || kubelet.state === 'starts' ? undefined : 'the kubelet does not answer',
   ].filter((one) => one !== undefined);
   return but.length === 0 ? well : `${well}, but ${but.join(' and ')}`;
 }
 
-/** The worst that needs an action, or unknown while a family was never read. It gives the colour of the page and the icon of its tab. */
-export const worstOf = (board: Board, [first]: readonly Finding[] = findingsOf(board)): Appearance =>
-  first?.appearance ?? (unreadIn(board).length > 0 ? 'unknown' : 'healthy');
+/** The worst that needs an action, or what is wrong or not known of the node itself. It gives the colour of the page and the icon of its tab. */
+export const worstOf = (board: Told, [first]: readonly Finding[] = findingsOf(board)): Appearance =>
+  worse(first?.appearance ?? 'healthy', DOUBTS[nodeDoubt(board)?.status ?? 'False']);
 
 /** The begin of the leading condition, which can be older than the state. The begin of the state where the phrase names the state. */
 export const findingSince = ({ devices, lead, appearance }: Finding): string | undefined =>

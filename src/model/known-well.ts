@@ -4,7 +4,8 @@ import type { HealthState } from './health.ts';
 
 /**
  * The one rule: nothing is called well, and nothing that says ill is removed, unless the family was read completely since the boot and
- * the device is listed as healthy. All that speaks for a whole node asks here: `publish`, `health`, node-problem-detector and readiness.
+ * the device is listed as healthy. All that speaks for a whole node asks here: pages, `top`, `publish`, `health`, node-problem-detector and
+ * readiness.
  */
 export interface NodeView<D extends SeenDevice> {
   readonly devices: readonly D[];
@@ -53,6 +54,25 @@ export function unreturnedDevices(families: readonly FamilyReading[] | undefined
 export function isKnownWell({ key, health: { state }, missingSince }: SeenDevice, families: readonly FamilyReading[] | undefined): boolean {
   const family = families?.find((one) => key.startsWith(`${one.family}/`));
   return family?.complete === true && missingSince === undefined && (state === 'healthy' || state === 'degraded');
+}
+
+/**
+ * Why a node cannot be called well, whatever the state of the devices that are listed; undefined when it can. What is known to be wrong comes
+ * before what is not known.
+ */
+export function nodeDoubt(view: NodeView<SeenDevice>): NodeAnswer<never> | undefined {
+  const { families, expected = [] } = view;
+  const tooFew = expected.find(areTooFew);
+  if (tooFew !== undefined) return { status: 'True', reason: 'DevicesAbsent', text: expectedText(tooFew) };
+  const [lost, ...others] = unreturnedDevices(families);
+  const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
+  if (lost !== undefined)
+    return { status: 'True', reason: 'NotReturned', text: `${lost}${more} was out of service when last seen, and was not seen since` };
+  const unread = unreadFamilies(families);
+  if (unread.length > 0) return { status: 'Unknown', reason: 'FamiliesNotRead', text: unreadText(unread) };
+  const uncounted = expected.find(({ present }) => present === undefined);
+  if (uncounted !== undefined) return { status: 'Unknown', reason: 'DevicesNotCounted', text: expectedText(uncounted) };
+  return nothingKnown(view);
 }
 
 /** Answers one condition of the node. */
@@ -108,7 +128,7 @@ function missing<D extends SeenDevice>({ devices, families, expected = [] }: Nod
 }
 
 /** A node without devices is well only where none is expected. */
-function nothingKnown<D extends SeenDevice>({ devices, expected = [] }: NodeView<D>): NodeAnswer<D> | undefined {
+function nothingKnown({ devices, expected = [] }: NodeView<SeenDevice>): NodeAnswer<never> | undefined {
   if (devices.length > 0) return undefined;
   if (expected.length > 0 && expected.every((one) => one.expected === 0)) return undefined;
   return { status: 'Unknown', reason: 'NoDeviceKnown', text: 'no device is known' };

@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest';
 import type { Board, BoardFamily } from '../../src/board/board.ts';
 import { appearedAt, type DeviceView } from '../../src/board/device-view.ts';
 import { byAttention } from '../../src/board/order.ts';
-import { findingSince, findingsOf, sentenceOf } from '../../src/board/summary.ts';
+import { findingSince, findingsOf, sentenceOf, worstOf } from '../../src/board/summary.ts';
+import { nodeProblem } from '../../src/health/journal/node-problem.ts';
+import type { ExpectedDevices } from '../../src/model/expected.ts';
 import { chartsHtml, lastReadOf, type Samples } from '../../src/server/pages/charts.ts';
 
 const device = { key: 'toy/a', id: 'a', name: 'a', health: { state: 'healthy', conditions: [] }, holders: [], stale: false };
@@ -33,6 +35,49 @@ it.each<[what: string, states: readonly BoardFamily['state'][], devices: number,
     families: [family('one', one ?? 'works'), family('two', two ?? 'works')],
   } satisfies Pick<Board, 'devices' | 'kubelet' | 'families'>;
   expect(sentenceOf({ ...board, node: 'node-7' })).toBe(says);
+});
+
+describe('sentence and icon of a node whose listed devices are healthy', () => {
+  const whole = { kubelet, node: 'n', devices: [device, { ...device, key: 'one/b' }] as unknown as readonly DeviceView[] };
+  const read = family('one', 'works');
+  const counted = (expected: number, present: number): readonly ExpectedDevices[] => [{ family: 'one', expected, present }];
+
+  it.each<[what: string, board: Partial<Board>, says: string, worst: string, exitCode: number]>([
+    ['all was read', { families: [read] }, 'All 2 devices are healthy', 'healthy', 0],
+    [
+      'one is absent',
+      { families: [read], expected: counted(3, 2) },
+      'All 2 devices are healthy, but 2 of 3 expected one devices are present',
+      'missing',
+      1,
+    ],
+    [
+      'one did not return',
+      { families: [{ ...read, unreturned: ['gone'] }] },
+      'All 2 devices are healthy, but one/gone was out of service when last seen, and was not seen since',
+      'missing',
+      1,
+    ],
+    [
+      'a read reached a part of them',
+      { families: [{ ...read, complete: false, lastSuccessAt: '2026-03-01T12:00:00Z' }] },
+      'All 2 devices are healthy, but one cannot be read completely',
+      'unknown',
+      2,
+    ],
+    ['none was found', { families: [read], devices: [] }, 'No device was found', 'unknown', 2],
+    ['none was found, as is expected', { families: [read], devices: [], expected: counted(0, 0) }, 'No device was found', 'healthy', 0],
+  ])('say what health says: %s', (_what, some, says, worst, exitCode) => {
+    const board = { ...whole, ...some } as Board;
+    expect([sentenceOf(board), worstOf(board), nodeProblem(board).exitCode]).toEqual([says, worst, exitCode]);
+  });
+
+  it('say first what weighs more than the fault of a device, and keep the fault', () => {
+    const [first] = whole.devices;
+    const lame = { ...(first as DeviceView), health: { state: 'degraded', since: '2026-03-01T12:00:00Z', conditions: [] } } as DeviceView;
+    const board = { ...whole, devices: [lame], families: [read], expected: counted(2, 1) } as unknown as Board;
+    expect([sentenceOf(board), worstOf(board)]).toEqual(['1 of 2 expected one devices is present. a is degraded', 'missing']);
+  });
 });
 
 describe('with two degraded devices', () => {

@@ -1,17 +1,8 @@
 import { conditionLine, nameWithPhase, type ToldCondition } from '../../model/condition-text.ts';
 import { seconds } from '../../model/duration.ts';
-import { areTooFew, type ExpectedDevices, expectedText } from '../../model/expected.ts';
-import { unreadText } from '../../model/family-reading.ts';
 import type { HealthState, Severity } from '../../model/health.ts';
 import { pendingTrouble } from '../../model/health.ts';
-import {
-  type NodeConditionType,
-  type NodeView,
-  nodeAnswer,
-  type SeenDevice,
-  unreadFamilies,
-  unreturnedDevices,
-} from '../../model/known-well.ts';
+import { type NodeConditionType, type NodeView, nodeAnswer, nodeDoubt, type SeenDevice } from '../../model/known-well.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ } from '../policy/own-conditions.ts';
 
 /** node-problem-detector cuts longer lines by default. */
@@ -43,22 +34,14 @@ export interface JudgedState extends SeenDevice {
  * Summarizes the devices for node-problem-detector. Only an unhealthy device is a problem, and a known problem outranks an unknown
  * state. The worst comes first, because the detector truncates the line. A family with fewer devices than expected is a problem too.
  */
-export function nodeProblem({ devices, families, expected = [] }: NodeView<JudgedState>): NodeProblem {
+export function nodeProblem(view: NodeView<JudgedState>): NodeProblem {
+  const { devices } = view;
   const inState = (state: HealthState): readonly JudgedState[] => devices.filter((device) => device.health.state === state);
-  const unhealthy = inState('unhealthy');
+  const [unhealthy, unknown, doubt] = [inState('unhealthy'), inState('unknown'), nodeDoubt(view)];
   if (unhealthy.length > 0) return { exitCode: 1, message: summary(unhealthy, 'unhealthy') };
-  const tooFew = expected.find(areTooFew);
-  if (tooFew !== undefined) return missing(tooFew);
-  const [lost, ...others] = unreturnedDevices(families);
-  const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
-  if (lost !== undefined) return { exitCode: 1, message: `${lost}${more} was out of service when last seen, and was not seen since` };
-  const unknown = inState('unknown');
+  if (doubt?.status === 'True') return { exitCode: 1, message: doubt.text };
   if (unknown.length > 0) return { exitCode: 2, message: summary(unknown, 'unknown') };
-  const unread = unreadFamilies(families);
-  if (unread.length > 0) return { exitCode: 2, message: unreadText(unread) };
-  if (devices.length === 0) return { exitCode: 2, message: 'no device is known' };
-  const uncounted = expected.find(({ present }) => present === undefined);
-  if (uncounted !== undefined) return { exitCode: 2, message: expectedText(uncounted) };
+  if (doubt !== undefined) return { exitCode: 2, message: doubt.text };
   const degraded = inState('degraded');
   if (degraded.length > 0) return { exitCode: 0, message: summary(degraded, 'degraded') };
   return { exitCode: 0, message: `${devices.length} of ${devices.length} devices healthy${waiting(devices)}` };
@@ -93,8 +76,6 @@ export function nodeCondition(question: NodeQuestion, view: NodeView<JudgedState
   const { status, text, found } = nodeAnswer(question, view);
   return { exitCode: EXIT_CODES[status], message: found === undefined ? text : summary(found.devices, found.of) };
 }
-
-const missing = (tooFew: ExpectedDevices): NodeProblem => ({ exitCode: 1, message: expectedText(tooFew) });
 
 function summary(devices: readonly JudgedState[], state: HealthState): string {
   const [first] = devices as readonly [JudgedState];
