@@ -86,6 +86,9 @@ export const ATI = '0x1002';
  */
 const AMDGPU_ERRORS: DriverErrors = { EPERM: 'busy', EINVAL: 'silent', empty: 'silent' };
 
+/** Mode of the partitions; a card without partitioning does not have the file. */
+const MODE = 'current_compute_partition';
+
 const BUSY_FILES = { gpu: 'gpu_busy_percent', memory: 'mem_busy_percent', video: 'vcn_busy_percent' } as const;
 
 /** Reads one card. Its directory is named by the PCI address, so the files can never belong to another card. */
@@ -140,6 +143,12 @@ export class Card {
     return { ...sample, ...link };
   }
 
+  /** The card is known to have no partitions, whatever the topology tells: it cannot have them, or none was made. */
+  get isUndivided(): boolean {
+    const { computePartition } = this.facts;
+    return computePartition === undefined ? this.#names.size > 0 && !this.#names.has(MODE) : computePartition === 'SPX';
+  }
+
   /** Table of a partition, from its own file. */
   readPartition(directory: string): readonly Sample[] | undefined {
     const bytes = this.#host.sys.bytes(`${directory}/xcp/xcp_metrics`, TABLE_LIMIT);
@@ -181,7 +190,7 @@ export class Card {
       ...this.facts,
       ...defined({
         ...this.#identity(word),
-        computePartition: mode('current_compute_partition', /^[A-Z]{1,4}PX$/),
+        computePartition: mode(MODE, /^[A-Z]{1,4}PX$/),
         memoryPartition: mode('current_memory_partition', /^NPS\d{1,2}$/),
         vramTotal: this.#count(files, 'mem_info_vram_total'),
         gttTotal: this.#count(files, 'mem_info_gtt_total'),

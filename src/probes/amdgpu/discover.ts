@@ -161,10 +161,13 @@ export interface KfdNode {
   readonly xgmi: readonly string[];
 }
 
-export type Topology =
-  | { readonly nodes: readonly KfdNode[]; readonly error?: undefined }
-  /** `ENOENT`: the machine has no KFD. */
-  | { readonly nodes?: undefined; readonly error: string };
+/** `ENOENT`: the machine has no KFD. */
+type NoTopology = { readonly nodes?: undefined; readonly error: string; readonly path: string };
+
+export type Topology = { readonly nodes: readonly KfdNode[]; readonly error?: undefined } | NoTopology;
+
+/** The machine has a topology, and nobody knows which. */
+export const isUnread = (topology: Topology): topology is NoTopology => topology.error !== undefined && topology.error !== 'ENOENT';
 
 /** Changes with each change of the topology. */
 export function topologyGeneration(sys: Tree): string | undefined {
@@ -175,19 +178,23 @@ export function topologyGeneration(sys: Tree): string | undefined {
 const MOST_NODES = 1_024;
 
 export function readTopology(sys: Tree): Topology {
-  const { names, error } = sys.listing(`${TOPOLOGY}/nodes`);
-  if (names === undefined) return { error };
+  const path = `${TOPOLOGY}/nodes`;
+  const { names, error } = sys.listing(path);
+  if (names === undefined) return { error, path };
   const nodes = names
     .filter((name) => /^\d{1,4}$/.test(name))
     .slice(0, MOST_NODES)
     .sort((a, b) => Number(a) - Number(b));
-  return { nodes: nodes.flatMap((node) => readNode(sys, node)) };
+  const properties = nodes.map((node) => [node, sys.read(`${path}/${node}/properties`)] as const);
+  // KFD refuses a node whose render node the reader may not open (kfd_devcgroup_check_permission). It may be the node of any card.
+  for (const [node, { error: refusal }] of properties)
+    if (refusal !== undefined && refusal !== 'ENOENT') return { error: refusal, path: `${path}/${node}/properties` };
+  return { nodes: properties.flatMap(([node, { text = '' }]) => readNode(sys, node, text)) };
 }
 
-function readNode(sys: Tree, node: string): readonly KfdNode[] {
+function readNode(sys: Tree, node: string, properties: string): readonly KfdNode[] {
   const directory = `${TOPOLOGY}/nodes/${node}`;
-  const properties = parseProperties(sys.read(`${directory}/properties`).text ?? '');
-  const identity = identityOf(properties);
+  const identity = identityOf(parseProperties(properties));
   if (identity === undefined) return [];
   const gpuId = plainText(sys.read(`${directory}/gpu_id`).text ?? '');
   const bank = `${directory}/mem_banks/0`;

@@ -76,7 +76,8 @@ const problems = [
   {
     code: 'topology-unreadable',
     meaning: 'The topology of KFD exists but cannot be read, so partitions, links and compute processes are unknown.',
-    remedy: "Mount the host's /sys read-only into the agent and let it read /sys/class/kfd.",
+    remedy:
+      "Mount the host's /sys read-only into the agent. With EPERM, set securityContext.privileged: the kernel tells the node of a GPU only to a container that may open /dev/dri/renderD<N>.",
   },
 ] as const satisfies readonly ProblemSpec[];
 

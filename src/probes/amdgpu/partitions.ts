@@ -83,8 +83,16 @@ function peersOf(seat: PartitionedCard, seats: readonly PartitionedCard[]): Devi
   return counts.size === 0 ? undefined : [...counts].map(([device, links]) => ({ device, links, path: 'XGMI' }));
 }
 
-export function cardDevice(seat: PartitionedCard, facts: CardFacts, seats: readonly PartitionedCard[], identities: LastIdentities): Device {
+/** `isUnread`: the topology cannot be read, so only the mode of the card tells that it has partitions. */
+export function cardDevice(
+  seat: PartitionedCard,
+  facts: CardFacts,
+  seats: readonly PartitionedCard[],
+  identities: LastIdentities,
+  isUnread: boolean,
+): Device {
   const { place, node, partitions } = seat;
+  const isDivided = partitions.length > 0 || (isUnread && (facts.computePartition ?? 'SPX') !== 'SPX');
   const peers = peersOf(seat, seats);
   const uniqueId = facts.uniqueId ?? node?.uniqueId;
   const model = facts.model ?? MODELS[facts.pciDevice ?? ''] ?? facts.listedModel;
@@ -98,7 +106,7 @@ export function cardDevice(seat: PartitionedCard, facts: CardFacts, seats: reado
     vendor: 'AMD',
     driver: place.driver,
     // With partitions, a container gets the nodes of a partition and never those of the whole card.
-    characterDevices: partitions.length > 0 ? [] : nodePaths(place.nodes, node !== undefined),
+    characterDevices: isDivided ? [] : nodePaths(place.nodes, node !== undefined || isUnread),
     ...(uniqueId !== undefined && { uuid: `GPU-${uniqueId}` }),
     model,
     numaNode: facts.numaNode,

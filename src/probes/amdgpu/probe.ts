@@ -22,6 +22,7 @@ import {
   type AmdgpuOptions,
   findPlaces,
   handlesErrors,
+  isUnread,
   type Places,
   readTopology,
   renderMinorOf,
@@ -116,14 +117,14 @@ export class AmdgpuProbe implements Probe {
       return { card, seat, sample: card.read(pace) };
     });
     const uses = this.#useOf(reads, pace);
-    const devices = new Map(reads.map(({ card, seat }) => [card, cardDevice(seat, card.facts, seats, this.#identities)]));
+    const devices = new Map(
+      reads.map(({ card, seat }) => [card, cardDevice(seat, card.facts, seats, this.#identities, isUnread(topology))]),
+    );
     const reports = reads.flatMap((read) => this.#reportsOf(read, devices.get(read.card) as Device, uses, { reads, topology }));
-    const isTopologyKnown = topology.error === undefined || topology.error === 'ENOENT';
     return {
       reports,
       problems: [...problems, ...reads.flatMap(({ card }) => card.problems), ...this.#commonProblems(topology)],
-      // Without the topology the partitions are unknown.
-      listing: isComplete && isTopologyKnown ? 'complete' : 'partial',
+      listing: isComplete && (!isUnread(topology) || reads.every(({ card }) => card.isUndivided)) ? 'complete' : 'partial',
     };
   }
 
@@ -155,13 +156,13 @@ export class AmdgpuProbe implements Probe {
     const generation = topologyGeneration(sys);
     const everyMs = generation === undefined ? this.#options['facts-interval'] : Number.POSITIVE_INFINITY;
     const read = () => ({ generation, topology: readTopology(sys) });
-    return this.#topology.of(pace, everyMs, read, (kept) => kept.generation === generation).topology;
+    return this.#topology.of(pace, everyMs, read, (kept) => kept.generation === generation && !isUnread(kept.topology)).topology;
   }
 
   #commonProblems(topology: Topology): readonly Problem[] {
     const problems: Problem[] = [];
-    if (topology.error !== undefined && topology.error !== 'ENOENT')
-      problems.push({ code: 'topology-unreadable', message: `listing the nodes of the KFD topology fails with ${topology.error}` });
+    if (isUnread(topology))
+      problems.push({ code: 'topology-unreadable', message: `reading /sys/${topology.path} fails with ${topology.error}` });
     const { hidden } = this.#processes;
     if (hidden !== undefined) problems.push({ code: 'processes-hidden', message: hidden });
     return problems;

@@ -201,6 +201,41 @@ describe('the list of cards', () => {
   });
 });
 
+describe('a topology of which one node cannot be read', () => {
+  const isNode = (path: string): boolean => path.endsWith('topology/nodes/1/properties');
+  const MODE = `${directoryOf(FIRST)}/current_compute_partition`;
+  const look = () => {
+    const { listing, problems, reports } = machine.collect();
+    const types = new Set(reports.flatMap(({ read }) => read?.findings ?? []).map(({ type }) => type));
+    return [listing, problems.map(({ code }) => code), types.has('KfdMissing'), types.has('PartitionMissing')];
+  };
+  const nodesOf = (id: string) => reportOf(machine.collect(), id).device.characterDevices;
+
+  it.each(['EPERM', 'EIO'])('with %s is unknown, says so, and is read again at the next time', (error) => {
+    let isRefusing = true;
+    machine = filteredMachine((path) => (isRefusing && isNode(path) ? error : undefined));
+    machine.write(MODE, 'SPX\n');
+    expect(look()).toEqual(['complete', ['topology-unreadable'], false, false]);
+    expect(machine.collect().problems[0]?.message).toContain(`nodes/1/properties fails with ${error}`);
+    expect(nodesOf(FIRST)).toEqual(['/dev/kfd', '/dev/dri/card0', '/dev/dri/renderD128']);
+    isRefusing = false;
+    expect(look()).toEqual(['complete', [], true, true]);
+  });
+
+  it('may hide partitions of a card in such a mode, which is not offered as a whole', () => {
+    machine = filteredMachine((path) => (isNode(path) ? 'EPERM' : undefined));
+    machine.write(MODE, 'DPX\n');
+    expect(look()).toEqual(['partial', ['topology-unreadable'], false, false]);
+    expect(nodesOf(FIRST)).toEqual([]);
+    expect(nodesOf(SECOND)).toEqual(['/dev/kfd', '/dev/dri/card1', '/dev/dri/renderD129']);
+  });
+
+  it('has no node where the file is gone', () => {
+    machine = filteredMachine((path) => (isNode(path) ? 'ENOENT' : undefined));
+    expect(look()).toEqual(['complete', [], true, false]);
+  });
+});
+
 describe('presence', () => {
   const isPresent = (root: string): boolean | undefined =>
     family.isPresent?.(createHost({ sysfs: `${root}/sys`, procfs: `${root}/proc`, dev: `${root}/dev` }, systemClock));
