@@ -12,9 +12,9 @@ import type { AgentSettings } from './settings.ts';
 const TRIES = 10;
 const RETRY_MS = 1_000;
 
-/** Identity of the present boot of the machine. */
+/** Identity of the present boot of the machine. Empty when it cannot be read: what was saved may then be of another boot. */
 export function bootIdOf(procfs: string): string {
-  return new Tree(procfs).text('sys/kernel/random/boot_id') ?? 'unknown';
+  return new Tree(procfs).text('sys/kernel/random/boot_id') ?? '';
 }
 
 /** Settings without a state file, and the reason, when others than root and the user of this process can change the directory of the file. */

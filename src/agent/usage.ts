@@ -182,9 +182,9 @@ const unsaved = (path: string, detail: string) => ({
   detail,
 });
 
-/** A monotonic clock that is behind the saved one proves a reboot, also where the boot has no identity. */
+/** A monotonic clock that is behind the saved one proves a reboot too. Without an identity, the boot may be another one. */
 function isOfThisBoot(saved: SavedUsage, bootId: string | undefined, settings: AgentSettings, clock: UptimeClock): boolean {
-  return bootId === bootIdOf(settings.roots.procfs) && saved.sinceBootMs <= clock.sinceBoot();
+  return bootId !== '' && bootId === bootIdOf(settings.roots.procfs) && saved.sinceBootMs <= clock.sinceBoot();
 }
 
 /** Time since the last step of the earlier run. Over a reboot only the wall clock tells it. */

@@ -20,6 +20,8 @@ import { TreeWriter } from './tree-writer.ts';
 /** Beginning of the name of a node's directory, in the directory of temporary files. */
 export const NODE_PREFIX = 'device-agent-node-';
 
+const BOOT = 'proc/sys/kernel/random';
+
 /** What one family adds to the node now. */
 interface FamilyPart {
   readonly family: string;
@@ -66,7 +68,8 @@ export class SimulatedNode {
     this.#startedMs = clock.monotonic();
     this.#story = new Story(this.faults, () => this.#faulty);
     this.root = mkdtempSync(join(tmpdir(), NODE_PREFIX));
-    for (const folder of ['sys', 'proc', 'dev', 'bin', 'kubelet/device-plugins']) mkdirSync(join(this.root, folder), { recursive: true });
+    for (const folder of ['sys', BOOT, 'dev', 'bin', 'kubelet/device-plugins']) mkdirSync(join(this.root, folder), { recursive: true });
+    writeFileSync(join(this.root, BOOT, 'boot_id'), 'b0070000-0000-4000-8000-000000000000\n');
     // A device that no family knows.
     writeFileSync(join(this.root, 'dev/ttyUSB0'), '');
     this.#writer = new TreeWriter(this.root);

@@ -198,6 +198,19 @@ describe('the accounts of an agent', () => {
     expect(devices[0]?.unobservedSeconds).toBeCloseTo((before.devices[0]?.unobservedSeconds ?? 0) + HOUR / 1_000 + 10, 6);
   });
 
+  it('take the time of the wall clock as not observed when the boot has no identity that can be read', async () => {
+    rmSync(join(folder, 'proc/sys/kernel/random/boot_id'));
+    const clock = new HandClock();
+    const agent = await Agent.start(clock);
+    agent.refresh(0);
+    await agent.keeper.close();
+    // Off for an hour; the new boot is already older than the one before was.
+    clock.wallMs += HOUR;
+    clock.atMs += 60_000;
+    const { devices } = (await Agent.start(clock)).refresh(7).usage as Usage;
+    expect(devices[0]?.unobservedSeconds).toBeCloseTo((HOUR + 60_000) / 1_000, 6);
+  });
+
   it('go on from a file of version 3, which is compressed and counts in milliseconds', async () => {
     const clock = new HandClock();
     const agent = await Agent.start(clock);

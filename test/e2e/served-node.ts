@@ -45,7 +45,9 @@ export class ServedNode {
 
   constructor(settings: NodeSettings) {
     this.#settings = settings;
-    for (const folder of ['sys', 'proc', 'dev', 'bin', this.pluginDirectory]) mkdirSync(join(this.root, folder), { recursive: true });
+    const boot = 'proc/sys/kernel/random';
+    for (const folder of ['sys', boot, 'dev', 'bin', this.pluginDirectory]) mkdirSync(join(this.root, folder), { recursive: true });
+    writeFileSync(join(this.root, boot, 'boot_id'), 'b0070000-0000-4000-8000-000000000001\n');
     const { family, counts } = settings;
     const hardware = hardwareOf(family, counts);
     this.#writer.apply(hardware);

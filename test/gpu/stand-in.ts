@@ -40,6 +40,8 @@ const boards: readonly ScriptedGpu[] = [hopper(0, { ...LINKS, ...SWITCHED }), ho
   processes: [],
 }));
 
+const BOOT = 'proc/sys/kernel/random';
+
 /** A machine of two GPUs without hardware: the stand-in library of the tests, and a program in the place of `nvidia-smi`, in agreement. */
 export class StandIn {
   readonly root = mkdtempSync(join(tmpdir(), 'device-agent-stand-in-'));
@@ -55,7 +57,8 @@ export class StandIn {
     this.#change = change;
     copyFileSync(compiledLibrary('test/probes/nvidia/stub/nvml.c'), this.library);
     copyFileSync(compiledLibrary('test/gpu/cuda.c'), join(this.root, 'libcuda.so.1'));
-    for (const folder of ['dev', 'proc']) mkdirSync(join(this.root, folder));
+    for (const folder of ['dev', BOOT]) mkdirSync(join(this.root, folder), { recursive: true });
+    writeFileSync(join(this.root, BOOT, 'boot_id'), 'b0070000-0000-4000-8000-000000000001\n');
     writeFileSync(join(this.root, 'dev/kmsg'), '');
     for (const { values } of boards) {
       const pci = join(this.root, 'sys/bus/pci/devices', String(values.bus_id).slice(4).toLowerCase());

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { bootIdOf } from '../../src/agent/state.ts';
 import { createHealthEngine } from '../../src/health/engine/engine.ts';
 import type { HealthMemory } from '../../src/health/engine/memory.ts';
 import { createStateFile, decodeState, encodeState } from '../../src/health/journal/state-file.ts';
@@ -55,6 +56,11 @@ describe('the text of a state file', () => {
       outcomes.add(read.ignored ?? `whole without ${whole.length - length} byte`);
     }
     expect([...outcomes].sort()).toEqual(['damaged', 'whole without 1 byte']);
+  });
+
+  it('is that of another boot where the boot has no identity that can be read', async () => {
+    const boot = bootIdOf(folder);
+    expect(await decodeState(await encodeState(someState(), boot), boot)).toMatchObject({ ignored: 'other-boot' });
   });
 
   it('is ignored when any one byte differs', async () => {

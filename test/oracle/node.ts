@@ -61,7 +61,7 @@ function machineOf(family: OracleFamily): OverlaidTree {
   if (known !== undefined) return known;
   const tree = new OverlaidTree(mkdtempSync(join(MEMORY, 'device-agent-oracle-')));
   const { files, links } = family.machine();
-  tree.build(files, links);
+  tree.build({ ...files, 'proc/sys/kernel/random/boot_id': 'boot\n' }, links);
   for (const folder of ['sys', 'proc', 'dev']) mkdirSync(join(tree.root, folder), { recursive: true });
   machines.set(family, tree);
   return tree;

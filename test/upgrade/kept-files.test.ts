@@ -5,12 +5,13 @@ import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type ServedAgent, serve } from '../support/serve.ts';
 
-/** A machine without devices and without the identity of a boot, as that on which the files were written. */
+/** A machine without devices, in the boot that the files name. */
 let root: string;
 let agent: ServedAgent | undefined;
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'kept-files-'));
-  for (const folder of ['sys', 'proc', 'dev']) mkdirSync(join(root, folder));
+  for (const folder of ['sys', 'proc/sys/kernel/random', 'dev']) mkdirSync(join(root, folder), { recursive: true });
+  writeFileSync(join(root, 'proc/sys/kernel/random/boot_id'), 'unknown\n');
   cpSync(new URL('state-5', import.meta.url), join(root, 'state'), { recursive: true });
 });
 afterEach(async () => {
