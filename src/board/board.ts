@@ -154,7 +154,7 @@ export function boardOf(snapshot: Snapshot, options: BoardOptions): Board {
     families,
     expected: snapshot.expected,
     problems: problemsOf(snapshot, remedyOf),
-    unresolved: unresolvedOf(snapshot, { families }),
+    unresolved: unresolvedOf(snapshot, { families }).slice(0, MOST_UNRESOLVED),
     devices,
   });
 }
@@ -271,14 +271,13 @@ function problemsOf({ families, podResources }: Snapshot, remedyOf: BoardOptions
 
 const HANGS = { message: 'A read hangs; it was abandoned.', remedy: 'Search the kernel log for the device that does not answer.' };
 
-function unresolvedOf({ allocations }: Snapshot, board: Pick<Board, 'families'>): readonly BoardUnresolved[] {
+/** All of them: a board has the first ones. */
+export function unresolvedOf({ allocations }: Snapshot, board: Pick<Board, 'families'>): readonly BoardUnresolved[] {
   const unread = unreadText(board);
   const noDevice = isStarting(board) ? 'No probe found a device with this name so far.' : UNRESOLVED_TEXTS['no-device'];
   const whyOf = (reason: UnresolvedReason): string =>
     reason === 'no-device' && unread !== '' ? `${noDevice} ${unread}` : UNRESOLVED_TEXTS[reason];
-  return allocations
-    .flatMap(({ allocation: { namespace, pod, container, resource, deviceId }, unresolved }) =>
-      unresolved === undefined ? [] : [{ namespace, pod, container, resource, deviceId, why: whyOf(unresolved) }],
-    )
-    .slice(0, MOST_UNRESOLVED);
+  return allocations.flatMap(({ allocation: { namespace, pod, container, resource, deviceId }, unresolved }) =>
+    unresolved === undefined ? [] : [{ namespace, pod, container, resource, deviceId, why: whyOf(unresolved) }],
+  );
 }

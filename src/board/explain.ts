@@ -1,10 +1,11 @@
 import type { ContainerLocality } from '../model/container-locality.ts';
 import type { Device } from '../model/device.ts';
+import { durationText } from '../model/duration.ts';
 import { comparePaths, pathBetween } from '../model/locality.ts';
 import type { Snapshot } from '../model/snapshot.ts';
-import { boardOf } from './board.ts';
+import { boardOf, unresolvedOf } from './board.ts';
 import { conditionText } from './condition-text.ts';
-import { conditionsOf, type DeviceView } from './device-view.ts';
+import { appearanceOf, conditionsOf, type DeviceView } from './device-view.ts';
 import { type DirectReason, directAnswer, directReasons } from './direct.ts';
 import { nameOf } from './name.ts';
 import { waitingText } from './waiting-text.ts';
@@ -25,12 +26,14 @@ export function explainPod(namespace: string, pod: string, snapshot: Snapshot): 
   const waiting = (snapshot.waiting ?? [])
     .filter(isOfPod)
     .map((one) => `Container ${one.container} ${waitingText(one, snapshot.takenAtMs)}.`);
+  const board = boardOf(snapshot, { nowMs: snapshot.takenAtMs });
   return [
     ...near,
     ...waiting,
-    ...boardOf(snapshot, { nowMs: snapshot.takenAtMs })
-      .devices.filter(({ key }) => held.has(key))
-      .flatMap((device) => faultLines(device, snapshot.takenAtMs)),
+    ...unresolvedOf(snapshot, board)
+      .filter(isOfPod)
+      .map(({ container, resource, deviceId, why }) => `Container ${container} holds ${resource} ${deviceId}: ${why}`),
+    ...board.devices.filter(({ key }) => held.has(key)).flatMap((device) => faultLines(device, snapshot.takenAtMs)),
   ];
 }
 
@@ -45,10 +48,21 @@ export function explainNearness(namespace: string, pod: string, snapshot: Snapsh
     return own.flatMap((one) => containerLines(one, devices, snapshot));
   }
   const count = new Set(held.flatMap((state) => state.devices)).size;
+  const unfound = unfoundOf(isOfPod, snapshot);
+  if (unfound > 0) return [`${namespace}/${pod}: ${unfoundText(unfound, count)}, so how near its devices are is not known.`];
   return [
     `${namespace}/${pod} holds ${count} ${count === 1 ? 'device' : 'devices'}, and no container of it holds a GPU and another device: there is no way to compare.`,
   ];
 }
+
+/** How many ids of a pod lead to no device that is known. */
+export const unfoundOf = (isOfPod: OfPod, { allocations }: Pick<Snapshot, 'allocations'>): number =>
+  allocations.filter(({ allocation, devices, unresolved }) => unresolved !== undefined && devices.length === 0 && isOfPod(allocation))
+    .length;
+
+/** `1 of 2 devices was not found`. `found`: how many others the pod holds. */
+export const unfoundText = (unfound: number, found: number): string =>
+  `${unfound} of ${counted(unfound + found, 'device')} ${unfound === 1 ? 'was' : 'were'} not found`;
 
 type OfPod = (one: { readonly namespace: string; readonly pod: string }) => boolean;
 const ofPod =
@@ -58,12 +72,16 @@ const ofPod =
 
 /** What is wrong with a device of the pod, as its page says it. */
 function faultLines(device: DeviceView, nowMs: number): readonly string[] {
-  return conditionsOf(device)
+  const lines = conditionsOf(device)
     .filter(({ severity }) => severity !== 'info')
     .map((condition) => {
       const { name, note, sentences, advice } = conditionText(device, condition, nowMs);
       return [`${device.name} has ${name}: ${note} · ${sentences.join(' ')}`, advice].filter((text) => text !== undefined).join(' · ');
     });
+  const state = appearanceOf(device);
+  if (state === 'healthy' || (lines.length > 0 && state !== 'missing' && state !== 'unknown')) return lines;
+  const unread = device.stale ? `, not read for ${durationText(nowMs - Date.parse(device.readAt))}` : '';
+  return [`${device.name} is ${state}${unread}.`, ...lines];
 }
 
 function containerLines(one: ContainerLocality, devices: ReadonlyMap<string, Device>, snapshot: Snapshot): readonly string[] {

@@ -175,6 +175,24 @@ describe('the explanation of a pod', () => {
     ]);
   });
 
+  it('names each device that was not found, and each that is not healthy, with or without a condition', () => {
+    const { localities: _, ...alone } = held;
+    const [first, second] = held.devices.map((one) => ({ ...one, verdict: { state: 'healthy', sinceMs: 1, conditions: [] } as const }));
+    const unread = {
+      ...second,
+      stale: true,
+      readAtMs: held.takenAtMs - 300_000,
+      verdict: { state: 'unknown', sinceMs: 1, conditions: [] },
+    };
+    const lost = { allocation: allocation({ deviceId: 'gpu-9' }), devices: [], unresolved: 'no-device', held: false } as const;
+    const devices = [first, unread] as Snapshot['devices'];
+    expect(explainPod('ml', 'train-0', { ...alone, devices, allocations: [...held.allocations.slice(0, 2), lost], families: [] })).toEqual([
+      'ml/train-0: 1 of 3 devices was not found, so how near its devices are is not known.',
+      'Container main holds example.com/toy gpu-9: No probe found a device with this name. Enable its family, or configure which devices belong to the resource.',
+      'gpu-1 is unknown, not read for 5 min.',
+    ]);
+  });
+
   it('says that there is nothing to compare, and knows only pods that hold something', () => {
     const { localities: _, ...alone } = held;
     expect(explainPod('ml', 'train-0', alone)).toEqual([

@@ -1,21 +1,16 @@
-import type { Board } from '../../board/board.ts';
+import { type Board, unresolvedOf } from '../../board/board.ts';
 import { chartHtml } from '../../board/chart-html.ts';
-import { nameWithInstance } from '../../board/condition-text.ts';
-import { appearanceOf, appearedAt, conditionsOf, type DeviceView, modelText } from '../../board/device-view.ts';
-import { explainNearness } from '../../board/explain.ts';
+import { type DeviceView, modelText } from '../../board/device-view.ts';
+import { explainNearness, unfoundOf } from '../../board/explain.ts';
 import { type Html, html } from '../../board/html.ts';
-import { byAttention, byPlace } from '../../board/order.ts';
+import { byPlace } from '../../board/order.ts';
 import { devicePath } from '../../board/paths.ts';
 import { highest, linePath } from '../../board/spark.ts';
 import { stateCell, whyLines } from '../../board/state-html.ts';
 import { ratesOf, TREND_MS } from '../../board/trend.ts';
 import { waitingText } from '../../board/waiting-text.ts';
-import { wayText } from '../../board/ways.ts';
-import { STATE_NAMES } from '../../board/words.ts';
 import type { DeviceHistory } from '../../incidents/history.ts';
 import type { ContainerLocality } from '../../model/container-locality.ts';
-import { durationText } from '../../model/duration.ts';
-import { comparePaths } from '../../model/locality.ts';
 import { firstOf } from '../../model/one-line.ts';
 import { podName } from '../../model/pod-resources.ts';
 import { shared } from '../../model/shared-metrics.ts';
@@ -23,6 +18,7 @@ import type { Snapshot } from '../../model/snapshot.ts';
 import type { ContainerUsage, ContainerWaiting } from '../../model/usage.ts';
 import { chartsOf } from './charts.ts';
 import { card, document, energyCell, facts, numberCell, type PageFrame, part, table, titleHtml } from './page-parts.ts';
+import { hoursText, podAnswers } from './pod-answers.ts';
 
 /** What a pod holds, whether it moves on, how near its devices are, and what it used. undefined when this node knows no such pod. */
 export function podPage(
@@ -38,7 +34,8 @@ export function podPage(
     .filter(({ holders }) => holders.some((holder) => isOfPod(holder) && holder.part === undefined))
     .toSorted(byPlace);
   const usage = (snapshot.usage?.containers ?? []).filter(isOfPod);
-  const unresolved = board.unresolved.filter(isOfPod);
+  const unresolved = unresolvedOf(snapshot, board).filter(isOfPod);
+  const unfound = unfoundOf(isOfPod, snapshot);
   const known = snapshot.pods?.get(podName({ namespace, pod }));
   if (rows.length + usage.length + unresolved.length === 0 && known === undefined) return undefined;
   const exclusive = snapshot.podResources.exclusive.filter(isOfPod);
@@ -66,7 +63,7 @@ export function podPage(
       ['Phase', known?.phase],
       ['UID', known?.uid ?? usage.find(({ uid }) => uid !== undefined)?.uid],
     ],
-  )}${part('answers', html`<div class="answers">${[wellAnswer(rows, unresolved.length, nowMs), moveAnswer(waiting, nowMs), nearAnswer(localities), usedAnswer(usage)]}</div>`)}${part(
+  )}${part('answers', podAnswers({ rows, unfound, waiting, localities, usage }, nowMs))}${part(
     'charts',
     podCharts(rows, historyOf, nowMs),
   )}${part('devices', card('Holds', rows.length === 0 && unresolved.length > 0 ? undefined : deviceTable(rows, isOfPod, nowMs), note))}${part(
@@ -98,102 +95,6 @@ export function podPage(
         )
   }</div></div>`;
   return document(frame, { title: `${namespace}/${pod}`, at: '/?group=pod', body, liveness: 'reload' });
-}
-
-type Mood = 'ok' | 'mind' | 'bad' | '';
-
-const answer = (question: string, mood: Mood, words: string, proof: Html | string | undefined): Html =>
-  html`<section class="card answer ${mood}"><h2>${question}</h2><strong>${words}</strong>${proof && html`<p class="soft">${proof}</p>`}</section>`;
-
-function wellAnswer(rows: readonly DeviceView[], unresolved: number, nowMs: number): Html {
-  const question = 'Are its devices well?';
-  const [worst] = rows.toSorted(byAttention);
-  if (worst === undefined)
-    return unresolved === 0
-      ? answer(question, '', 'It holds none', undefined)
-      : answer(question, '', 'Not known', 'No device of it was found so far.');
-  const state = appearanceOf(worst);
-  const since = appearedAt(worst);
-  const age = since === undefined ? '' : ` for ${durationText(nowMs - Date.parse(since))}`;
-  if (state === 'healthy')
-    return answer(
-      question,
-      'ok',
-      rows.length === 1 ? 'Yes' : rows.length === 2 ? 'Yes, both' : `Yes, all ${rows.length}`,
-      `Healthy${age}, no condition pending`,
-    );
-  const [condition] = conditionsOf(worst);
-  const why = condition === undefined ? '' : `: ${nameWithInstance(condition)}, ${condition.message}`;
-  return answer(
-    question,
-    state === 'unhealthy' || state === 'missing' ? 'bad' : 'mind',
-    `No: ${worst.name} is ${state}`,
-    `${STATE_NAMES[state]}${age}${why}`,
-  );
-}
-
-function moveAnswer(waiting: readonly ContainerWaiting[], nowMs: number): Html {
-  const question = 'Does it move?';
-  const rank = ({ state }: ContainerWaiting): number => ['stalled', 'waiting', 'unknown', 'not-waiting'].indexOf(state);
-  const [worst] = waiting.toSorted((a, b) => rank(a) - rank(b));
-  if (worst === undefined) return answer(question, '', 'Not judged', 'Only a container with a GPU is judged.');
-  const { state, lastProgressMs, stepSeconds } = worst;
-  const ago =
-    lastProgressMs === undefined ? '' : `, ${durationText(Math.max(0, Math.floor((nowMs - lastProgressMs) / 1_000)) * 1_000)} ago`;
-  const steps = stepSeconds === undefined ? undefined : `Steps of about ${durationText(stepSeconds * 1_000)}`;
-  if (state === 'not-waiting') return answer(question, 'ok', `Yes${ago}`, steps);
-  if (state === 'unknown') return answer(question, '', 'Not known', worst.unknown ?? 'Something was not read.');
-  return answer(
-    question,
-    'bad',
-    `No${ago === '' ? '' : `, last${ago.slice(1)}`}`,
-    state === 'stalled' ? 'Busy, but its steps have ended' : 'Busy, but nothing moves',
-  );
-}
-
-function nearAnswer(localities: readonly ContainerLocality[]): Html {
-  const question = 'Is its GPU near its NIC?';
-  const paths = localities.flatMap(({ nicPath }) => nicPath ?? []);
-  const farthest = paths.toSorted(comparePaths).at(-1);
-  if (localities.every(({ nics }) => nics.length === 0)) {
-    const between = localities
-      .flatMap(({ gpuPath }) => gpuPath ?? [])
-      .toSorted(comparePaths)
-      .at(-1);
-    return answer(
-      question,
-      '',
-      'It holds no GPU with a NIC',
-      between === undefined ? undefined : `Its GPUs reach each other ${wayText(between)}`,
-    );
-  }
-  if (farthest === undefined || localities.some(({ nics, nicPath }) => nics.length > 0 && nicPath === undefined))
-    return answer(question, '', 'Not known', 'The place of a device was not read.');
-  const isFar = farthest === 'SYS';
-  const isNear = farthest === 'PIX' || farthest === 'PXB';
-  return answer(
-    question,
-    isNear ? 'ok' : 'mind',
-    `${isFar ? 'No' : isNear ? 'Yes' : 'On the same NUMA node'}: ${farthest}`,
-    `A GPU reaches its nearest NIC ${wayText(farthest)}`,
-  );
-}
-
-function usedAnswer(usage: readonly ContainerUsage[]): Html {
-  const question = 'Is it used?';
-  const gpus = usage.filter(({ busySeconds }) => busySeconds.gpu !== undefined);
-  const list = gpus.length > 0 ? gpus : usage;
-  const observed = list.reduce((sum, one) => sum + one.allocatedSeconds - one.unobservedSeconds, 0);
-  if (list.length === 0 || observed < 1) return answer(question, '', 'Not known', 'Too few reads yet.');
-  const busy = list.reduce((sum, { busySeconds }) => sum + Math.max(0, ...Object.values(busySeconds)), 0);
-  const share = Math.min(1, busy / observed);
-  const idle = list.reduce((sum, { idleSeconds }) => sum + idleSeconds, 0);
-  return answer(
-    question,
-    share >= 0.3 ? 'ok' : 'mind',
-    `${Math.round(share * 100)} % busy`,
-    `${hoursText(busy)} of ${hoursText(observed)}; idle for ${hoursText(idle)}`,
-  );
 }
 
 const MOST_CHARTS = 4;
@@ -237,8 +138,6 @@ function usageTable(usage: readonly ContainerUsage[], board: Board): Html {
     }),
   );
 }
-
-const hoursText = (seconds: number): string => durationText(seconds * 1_000);
 
 /** A container with more devices gets no matrix, only the farthest ways. */
 const MOST_DEVICES = 24;

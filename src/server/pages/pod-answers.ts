@@ -1,0 +1,125 @@
+import { nameWithInstance } from '../../board/condition-text.ts';
+import { appearanceOf, appearedAt, conditionsOf, type DeviceView } from '../../board/device-view.ts';
+import { unfoundText } from '../../board/explain.ts';
+import { type Html, html } from '../../board/html.ts';
+import { byAttention } from '../../board/order.ts';
+import { wayText } from '../../board/ways.ts';
+import { STATE_NAMES } from '../../board/words.ts';
+import type { ContainerLocality } from '../../model/container-locality.ts';
+import { durationText } from '../../model/duration.ts';
+import { comparePaths } from '../../model/locality.ts';
+import type { ContainerUsage, ContainerWaiting } from '../../model/usage.ts';
+
+interface PodFacts {
+  readonly rows: readonly DeviceView[];
+  /** How many of its ids lead to no device. */
+  readonly unfound: number;
+  readonly waiting: readonly ContainerWaiting[];
+  readonly localities: readonly ContainerLocality[];
+  readonly usage: readonly ContainerUsage[];
+}
+
+/** The four questions of the team that owns a pod. What was not read has no answer. */
+export const podAnswers = ({ rows, unfound, waiting, localities, usage }: PodFacts, nowMs: number): Html =>
+  html`<div class="answers">${[wellAnswer(rows, unfound, nowMs), moveAnswer(waiting, nowMs), nearAnswer(localities, unfound), usedAnswer(usage)]}</div>`;
+
+type Mood = 'ok' | 'mind' | 'bad' | '';
+
+const answer = (question: string, mood: Mood, words: string, proof: Html | string | undefined): Html =>
+  html`<section class="card answer ${mood}"><h2>${question}</h2><strong>${words}</strong>${proof && html`<p class="soft">${proof}</p>`}</section>`;
+
+function wellAnswer(rows: readonly DeviceView[], unfound: number, nowMs: number): Html {
+  const question = 'Are its devices well?';
+  const [worst] = rows.toSorted(byAttention);
+  if (worst === undefined)
+    return unfound === 0
+      ? answer(question, '', 'It holds none', undefined)
+      : answer(question, '', 'Not known', 'No device of it was found so far.');
+  const state = appearanceOf(worst);
+  const since = appearedAt(worst);
+  const age = since === undefined ? '' : ` for ${durationText(nowMs - Date.parse(since))}`;
+  if (state === 'healthy' && unfound > 0)
+    return answer(question, '', 'Not known', `${unfoundText(unfound, rows.length)}; the rest is healthy`);
+  if (state === 'healthy')
+    return answer(
+      question,
+      'ok',
+      rows.length === 1 ? 'Yes' : rows.length === 2 ? 'Yes, both' : `Yes, all ${rows.length}`,
+      `Healthy${age}, no condition pending`,
+    );
+  const [condition] = conditionsOf(worst);
+  const why = condition === undefined ? '' : `: ${nameWithInstance(condition)}, ${condition.message}`;
+  return answer(
+    question,
+    state === 'unhealthy' || state === 'missing' ? 'bad' : 'mind',
+    `No: ${worst.name} is ${state}`,
+    `${STATE_NAMES[state]}${age}${why}`,
+  );
+}
+
+function moveAnswer(waiting: readonly ContainerWaiting[], nowMs: number): Html {
+  const question = 'Does it move?';
+  const rank = ({ state }: ContainerWaiting): number => ['stalled', 'waiting', 'unknown', 'not-waiting'].indexOf(state);
+  const [worst] = waiting.toSorted((a, b) => rank(a) - rank(b));
+  if (worst === undefined) return answer(question, '', 'Not judged', 'Only a container with a GPU is judged.');
+  const { state, lastProgressMs, stepSeconds } = worst;
+  const ago =
+    lastProgressMs === undefined ? '' : `, ${durationText(Math.max(0, Math.floor((nowMs - lastProgressMs) / 1_000)) * 1_000)} ago`;
+  const steps = stepSeconds === undefined ? undefined : `Steps of about ${durationText(stepSeconds * 1_000)}`;
+  if (state === 'not-waiting') return answer(question, 'ok', `Yes${ago}`, steps);
+  if (state === 'unknown') return answer(question, '', 'Not known', worst.unknown ?? 'Something was not read.');
+  return answer(
+    question,
+    'bad',
+    `No${ago === '' ? '' : `, last${ago.slice(1)}`}`,
+    state === 'stalled' ? 'Busy, but its steps have ended' : 'Busy, but nothing moves',
+  );
+}
+
+function nearAnswer(localities: readonly ContainerLocality[], unfound: number): Html {
+  const question = 'Is its GPU near its NIC?';
+  const paths = localities.flatMap(({ nicPath }) => nicPath ?? []);
+  const farthest = paths.toSorted(comparePaths).at(-1);
+  if (localities.every(({ nics }) => nics.length === 0)) {
+    if (unfound > 0) return answer(question, '', 'Not known', 'A device of it was not found.');
+    const between = localities
+      .flatMap(({ gpuPath }) => gpuPath ?? [])
+      .toSorted(comparePaths)
+      .at(-1);
+    return answer(
+      question,
+      '',
+      'It holds no GPU with a NIC',
+      between === undefined ? undefined : `Its GPUs reach each other ${wayText(between)}`,
+    );
+  }
+  if (farthest === undefined || localities.some(({ nics, nicPath }) => nics.length > 0 && nicPath === undefined))
+    return answer(question, '', 'Not known', 'The place of a device was not read.');
+  const isFar = farthest === 'SYS';
+  const isNear = farthest === 'PIX' || farthest === 'PXB';
+  return answer(
+    question,
+    isNear ? 'ok' : 'mind',
+    `${isFar ? 'No' : isNear ? 'Yes' : 'On the same NUMA node'}: ${farthest}`,
+    `A GPU reaches its nearest NIC ${wayText(farthest)}`,
+  );
+}
+
+function usedAnswer(usage: readonly ContainerUsage[]): Html {
+  const question = 'Is it used?';
+  const gpus = usage.filter(({ busySeconds }) => busySeconds.gpu !== undefined);
+  const list = gpus.length > 0 ? gpus : usage;
+  const observed = list.reduce((sum, one) => sum + one.allocatedSeconds - one.unobservedSeconds, 0);
+  if (list.length === 0 || observed < 1) return answer(question, '', 'Not known', 'Too few reads yet.');
+  const busy = list.reduce((sum, { busySeconds }) => sum + Math.max(0, ...Object.values(busySeconds)), 0);
+  const share = Math.min(1, busy / observed);
+  const idle = list.reduce((sum, { idleSeconds }) => sum + idleSeconds, 0);
+  return answer(
+    question,
+    share >= 0.3 ? 'ok' : 'mind',
+    `${Math.round(share * 100)} % busy`,
+    `${hoursText(busy)} of ${hoursText(observed)}; idle for ${hoursText(idle)}`,
+  );
+}
+
+export const hoursText = (seconds: number): string => durationText(seconds * 1_000);

@@ -1,0 +1,53 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { AllocationState, Snapshot } from '../../../src/model/snapshot.ts';
+import { snapshot as sample, state, TAKEN_AT_MS } from '../../metrics/sample.ts';
+import { allocation, device, familyState, podResources } from '../../support/snapshots.ts';
+import { type Started, start } from '../start.ts';
+
+let started: Started | undefined;
+afterEach(() => started?.server.close());
+
+const own = allocation({ deviceId: 'a' });
+const found: AllocationState = { allocation: own, devices: ['toy/a'], held: false };
+const unfound = (deviceId: string, pod = 'train-0'): AllocationState => ({
+  allocation: allocation({ deviceId, pod }),
+  devices: [],
+  unresolved: 'no-device',
+  held: false,
+});
+const plain: Snapshot = {
+  ...sample,
+  devices: [state(device({ id: 'a', kind: 'gpu' }), { holders: [own] })],
+  allocations: [found],
+  families: [familyState('toy')],
+  podResources: podResources([own], { answeredAtMs: TAKEN_AT_MS }),
+  localities: [],
+  waiting: [],
+  usage: { containers: [], devices: [] },
+};
+
+/** What the page of the pod answers to each question. */
+async function answers(part: Partial<Snapshot>): Promise<Record<string, string>> {
+  started = await start({ snapshot: () => ({ ...plain, ...part }) });
+  const text = await (await fetch(`${started.url}/pods/ml/train-0`)).text();
+  const cards = text.matchAll(/class="card answer \w*"><h2>(.*?)<\/h2><strong>(.*?)<\/strong>(?:<p class="soft">(.*?)<\/p>)?/g);
+  return Object.fromEntries([...cards].map(([, question, words, proof]) => [question, [words, proof].filter(Boolean).join(': ')]));
+}
+
+describe('whether the devices of a pod are well', () => {
+  it('is not known while one of them was not found, however many ids of other pods come before it', async () => {
+    expect((await answers({}))['Are its devices well?']).toMatch(/^Yes: /);
+    await started?.server.close();
+    const others = Array.from({ length: 120 }, (_, at) => unfound(`other-${at}`, 'other'));
+    const told = await answers({ allocations: [found, ...others, unfound('z')] });
+    expect(told['Are its devices well?']).toBe('Not known: 1 of 2 devices was not found; the rest is healthy');
+    expect(told['Is its GPU near its NIC?']).toBe('Not known: A device of it was not found.');
+  });
+
+  it('is no where another one is sick', async () => {
+    const sick = state(device({ id: 'a' }), { holders: [own], verdict: { state: 'unhealthy', sinceMs: 1, conditions: [] } });
+    expect((await answers({ devices: [sick], allocations: [found, unfound('z')] }))['Are its devices well?']).toMatch(
+      /^No: a is unhealthy/,
+    );
+  });
+});
