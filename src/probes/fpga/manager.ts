@@ -38,8 +38,8 @@ export interface ManagerSample {
   readonly name?: string;
   /** State as the kernel prints it. An unknown state of a newer kernel is kept. */
   readonly state?: string;
-  /** Errors of the last attempt, one per line. */
-  readonly status: readonly string[];
+  /** Errors of the last attempt, one per line. `unknown`: they cannot be read now. Without the file the driver tells none. */
+  readonly status: readonly string[] | 'unknown';
 }
 
 export function parseStatus(text: string): readonly string[] {
@@ -52,7 +52,8 @@ export function parseStatus(text: string): readonly string[] {
 export function readManager(files: DeviceFiles): ManagerSample {
   const name = files.text('name');
   const state = files.text('state');
-  const status = files.value('status', parseStatus) ?? [];
+  const { value, isUnknown } = files.once('status', parseStatus);
+  const status = value ?? (isUnknown ? 'unknown' : []);
   return { ...(name !== undefined && { name }), ...(state !== undefined && { state }), status };
 }
 
@@ -76,12 +77,15 @@ function addDown(builder: ReportBuilder, state: string): void {
   builder.find('ManagerDown', reason !== 'Running', reason, `the FPGA manager says "${state}"`);
 }
 
-function addFailure(builder: ReportBuilder, state: string | undefined, status: readonly string[]): void {
+function addFailure(builder: ReportBuilder, state: string | undefined, read: ManagerSample['status']): void {
+  const status = read === 'unknown' ? [] : read;
   if (status.some((line) => HARDWARE_LINES.has(line))) {
     const message = `programming failed: ${status.join(', ')}`;
     builder.find('ProgramFailed', true, 'HardwareRefused', message, { severity: 'fatal', remedy: 'reset' });
   } else if (status.length > 0) builder.find('ProgramFailed', true, 'StatusReported', `programming failed: ${status.join(', ')}`);
   else if (state?.endsWith(' error') === true) builder.find('ProgramFailed', true, 'StateError', `programming ended with "${state}"`);
+  else if (read === 'unknown')
+    builder.find('ProgramFailed', 'unknown', 'StatusReported', 'the status of the FPGA manager cannot be read', { severity: 'fatal' });
   else if (state !== undefined) builder.find('ProgramFailed', false, 'Succeeded', `the FPGA manager says "${state}"`);
 }
 

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import type { Tree } from '../../../src/host/fs/tree.ts';
 import { ReportBuilder } from '../../../src/probes/fpga/board.ts';
 import { addAccelerator, addPortErrors, reportPowerState } from '../../../src/probes/fpga/dfl.ts';
-import { addManager, MANAGER_STATES } from '../../../src/probes/fpga/manager.ts';
+import { addManager, MANAGER_STATES, readManager } from '../../../src/probes/fpga/manager.ts';
 import { addEngineErrors } from '../../../src/probes/fpga/registers.ts';
 import { addAbsentSensors, nameSensors } from '../../../src/probes/fpga/sensors.ts';
+import { DeviceFiles } from '../../../src/probes/kit/device-files.ts';
 
 type Told = readonly [type: string, status: unknown, reason: string, severity?: string];
 
@@ -86,6 +88,18 @@ describe('a manager', () => {
     [['reconfig CRC error'], 'ProgramFailed HardwareRefused'],
     [['reconfig operation error', 'reconfig fifo overflow error'], 'ProgramFailed HardwareRefused'],
   ])('whose status says %j has %s', (status, expected) => expect(conditions('unknown', status)).toEqual([expected]));
+
+  it.each([
+    ['operating', 'EIO', 'unknown'],
+    ['operating', 'EACCES', 'unknown'],
+    ['write error', 'EIO', true],
+    ['operating', 'ENOENT', false],
+  ] as const)('in state "%s" whose status gives %s has failed: %s', (state, error, expected) => {
+    const read = (path: string) => (path.endsWith('/status') ? { error } : { text: path.endsWith('/state') ? `${state}\n` : 'manager\n' });
+    const sample = readManager(new DeviceFiles({ read } as unknown as Tree, 'manager'));
+    const found = told((builder) => addManager(builder, sample)).find(([type]) => type === 'ProgramFailed');
+    expect(found?.[1]).toBe(expected);
+  });
 });
 
 describe('error registers', () => {
