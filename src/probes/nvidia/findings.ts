@@ -65,9 +65,11 @@ function recovery(gpu: GpuSample): readonly Finding[] {
   return [raise(conditions.RecoveryAction, reason, { status: true, message: `the driver asks for: ${word}`, severity, remedy })];
 }
 
+const isRecoveryUnread = ({ unread = [] }: GpuSample): boolean => unread.some(({ value }) => value === 'recovery');
+
 /** Drivers without a recovery action print the need for a reset in place of values. Readable values end only this instance. */
 function needsReset(gpu: GpuSample): readonly Finding[] {
-  if (gpu.unread?.some(({ value }) => value === 'recovery') === true) return [];
+  if (isRecoveryUnread(gpu)) return [];
   const instance = 'values';
   const message = failureOf(gpu, 'reset-required');
   if (message !== undefined) return [raise(conditions.RecoveryAction, 'GpuReset', { instance, status: true, message })];
@@ -150,14 +152,15 @@ export function instanceFindings({ ecc: { volatile } = {} }: MigSample): readonl
   return [uncorrectable(count, message, 'degraded')];
 }
 
-function ecc({ ecc: { volatile } = {}, values = {}, recovery }: GpuSample): readonly Finding[] {
+function ecc(gpu: GpuSample): readonly Finding[] {
+  const { ecc: { volatile } = {}, values = {}, recovery } = gpu;
   const errors = totalOf(volatile, 'uncorrectable');
   const correctable = totalOf(volatile, 'correctable');
   const findings: Finding[] = [];
   if (errors !== undefined) {
     // Boards that remap rows isolate such errors, and their driver reports when a reset is needed, also when MIG hides the
     // rows. On older boards the next program may get the same memory cell.
-    const isContained = values.uncorrectableRows !== undefined || recovery !== undefined;
+    const isContained = values.uncorrectableRows !== undefined || recovery !== undefined || isRecoveryUnread(gpu);
     const severity: Severity = isContained ? 'degraded' : 'fatal';
     const message = `${errors} uncorrectable memory errors since the driver was loaded`;
     findings.push(uncorrectable(errors, message, severity));

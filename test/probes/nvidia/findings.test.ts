@@ -171,6 +171,30 @@ describe('the health findings of a GPU', () => {
     expect(find(worded, 'RecoveryAction', 'values')).toBeUndefined();
   });
 
+  const RESET = 'gpu_reset_status/reset_required';
+  const DRAIN = 'gpu_reset_status/drain_and_reset_recommended';
+
+  it.each([
+    [gpu([RESET, 'Unknown Error'], [DRAIN, 'No']), [RESET]],
+    [gpu([RESET, 'No'], [DRAIN, 'ERR!']), [DRAIN]],
+    [gpu(['gpu_recovery_action', 'None'], [RESET, 'Unknown Error'], [DRAIN, 'No']), [RESET]],
+    [gpu(['gpu_recovery_action', 'Unknown Error'], [RESET, 'No'], [DRAIN, 'No']), ['gpu_recovery_action']],
+  ])('do not say that the driver asks for nothing while a flag cannot be read (%#)', (element, failed) => {
+    const sample = gpuSampleOf(element);
+    expect(gpuFindings(sample).filter(({ type, status }) => type === 'RecoveryAction' && status === false)).toEqual([]);
+    expect(sample.unread?.filter(({ value }) => value === 'recovery').map(({ name }) => name)).toEqual(failed);
+  });
+
+  it.each([
+    [gpu([RESET, 'GPU requires reset'], [DRAIN, 'No']), 'GpuReset'],
+    [gpu([RESET, 'No'], [DRAIN, 'GPU requires reset']), 'GpuReset'],
+    [gpu(['gpu_recovery_action', 'GPU requires reset']), 'GpuReset'],
+    [gpu([RESET, 'Yes'], [DRAIN, 'Unknown Error']), 'GpuReset'],
+    [gpu([RESET, 'Unknown Error'], [DRAIN, 'Yes']), 'DrainAndReset'],
+  ])('have an action that one flag asks for, whatever the other one says (%#)', (element, reason) => {
+    expect(find(element, 'RecoveryAction')).toMatchObject(yes(reason));
+  });
+
   it.each(ROWS_OF_TABLE)('%s (row %#)', (type, element, expected) => {
     expect(find(element, type)).toMatchObject(expected);
   });

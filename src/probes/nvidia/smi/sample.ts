@@ -111,17 +111,27 @@ function stateAt<T extends string>(gpu: Element, path: string, states: readonly 
   return known;
 }
 
-/** Reads the recovery action. The newest drivers print an action. The 535 to 570 branches print two flags instead. */
+const ACTION = 'gpu_recovery_action';
+const FLAGS = ['gpu_reset_status/reset_required', 'gpu_reset_status/drain_and_reset_recommended'] as const;
+
+/**
+ * Reads the recovery action. The newest drivers print an action. The 535 to 570 branches print two flags instead. The driver asks for nothing
+ * only when none of them failed. In place of any of them, it can print that the GPU requires a reset.
+ */
 function recovery(gpu: Element, unread: Unread[]): Recovery | undefined {
-  const cell = cellAt(gpu, 'gpu_recovery_action');
+  const cell = cellAt(gpu, ACTION);
   const printed = cell.kind === 'text' ? { word: cell.value, action: recoveryActionOf(cell.value.toLowerCase()) } : undefined;
-  if (cell.kind !== 'absent' && printed?.action === undefined) {
-    unread.push(unreadAt(gpu, 'recovery', 'gpu_recovery_action'));
-    return printed;
-  }
-  const flag = (name: string): boolean | undefined => asBoolean(cellAt(gpu, `gpu_reset_status/${name}`));
-  return combinedRecovery(printed, flag('reset_required'), flag('drain_and_reset_recommended'));
+  const flags = FLAGS.map((path) => cellAt(gpu, path));
+  const [reset, drain] = flags.map(asBoolean);
+  const isActionUnread = cell.kind !== 'absent' && printed?.action === undefined;
+  const failed = [...(isActionUnread ? [ACTION] : []), ...FLAGS.filter((path) => isUnreadFlag(cellAt(gpu, path)))];
+  unread.push(...failed.map((path) => unreadAt(gpu, 'recovery', path)));
+  const isRequired = [cell, ...flags].some(({ kind }) => kind === 'reset-required');
+  const combined = combinedRecovery(printed, isRequired || reset, drain);
+  return failed.length > 0 && combined?.action?.action === 'none' ? undefined : combined;
 }
+
+const isUnreadFlag = (cell: Cell): boolean => cell.kind !== 'absent' && !isNone(cell) && asBoolean(cell) === undefined;
 
 const recoveryActionOf = (word: string): RecoveryAction | undefined =>
   RECOVERY_ACTIONS.find((each) => word === each.word.toLowerCase() || ('oldWord' in each && word === each.oldWord.toLowerCase()));
