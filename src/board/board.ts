@@ -91,6 +91,8 @@ export interface Board {
   readonly families: readonly BoardFamily[];
   /** Absent when the configuration expects no number of devices. */
   readonly expected?: readonly ExpectedDevices[];
+  /** Why the agent does not do its work, so that this board is old. Absent while it works. */
+  readonly fault?: string;
   readonly problems: readonly BoardProblem[];
   readonly unresolved: readonly BoardUnresolved[];
   /** Faulty devices first; parts follow their parent. */

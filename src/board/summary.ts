@@ -1,6 +1,6 @@
 import { conditionName } from '../model/condition-text.ts';
 import type { Remedy } from '../model/health.ts';
-import { nodeDoubt } from '../model/known-well.ts';
+import { agentFaultText, nodeDoubt } from '../model/known-well.ts';
 import { type Board, type BoardFamily, isStarting } from './board.ts';
 import { nameWithInstance } from './condition-text.ts';
 import {
@@ -145,7 +145,7 @@ export function hitText({
 }
 
 /** What a sentence about the whole node needs. */
-type Told = Pick<Board, 'devices' | 'node' | 'kubelet' | 'families' | 'expected'>;
+type Told = Pick<Board, 'devices' | 'node' | 'kubelet' | 'families' | 'expected' | 'fault'>;
 
 /** The first sentence of page and terminal. */
 export function sentenceOf(board: Told, [first]: readonly Finding[] = findingsOf(board)): string {
@@ -156,9 +156,11 @@ export function sentenceOf(board: Told, [first]: readonly Finding[] = findingsOf
 /** What is said of the node before a finding that weighs less, with a point and a space; mostly empty. */
 export function doubtText(board: Told, { appearance }: Finding): string {
   const doubt = nodeDoubt(board);
-  if (doubt === undefined || worse(DOUBTS[doubt.status], appearance) === appearance) return '';
-  return `${doubt.text.replace(/^./, (letter) => letter.toUpperCase())}. `;
+  if (board.fault !== undefined) return `${capital(agentFaultText(board.fault))}. `;
+  return doubt === undefined || worse(DOUBTS[doubt.status], appearance) === appearance ? '' : `${capital(doubt.text)}. `;
 }
+
+const capital = (text: string): string => text.replace(/^./, (letter) => letter.toUpperCase());
 
 const DOUBTS = { True: 'missing', Unknown: 'unknown', False: 'healthy' } as const;
 const worse = (a: Appearance, b: Appearance): Appearance => (APPEARANCES.indexOf(a) < APPEARANCES.indexOf(b) ? a : b);
@@ -174,6 +176,7 @@ export function wellText(board: Told): string {
   const { devices, kubelet, families } = board;
   const { length } = devices;
   const doubt = nodeDoubt(board);
+  if (board.fault !== undefined) return capital(agentFaultText(board.fault));
   if (isStarting(board) && doubt?.status !== 'True')
     return length === 0
       ? 'The first read runs'

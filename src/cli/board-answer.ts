@@ -20,7 +20,7 @@ export function ownBoard(snapshot: Snapshot, families: readonly DeviceFamily[], 
 
 function isBoard(body: unknown): body is WholeBoard {
   if (!isObject(body) || familyReadingsIn(body) === undefined) return false;
-  const { now, takenAt, counts, kubelet, families, expected, problems, unresolved, devices } = body as Partial<
+  const { now, takenAt, counts, kubelet, families, expected, fault, problems, unresolved, devices } = body as Partial<
     Record<keyof Board, unknown>
   >;
   return (
@@ -34,6 +34,7 @@ function isBoard(body: unknown): body is WholeBoard {
     isNumber(kubelet.kept) &&
     isListOf(families, (one) => isText(one.state) && isNumber(one.devices)) &&
     (expected === undefined || isListOf(expected, (one) => isText(one.family) && isNumber(one.expected) && isOr(isNumber, one.present))) &&
+    isOr(isText, fault) &&
     isListOf(problems, (one) => isText(one.code) && isText(one.message) && isOr(isText, one.family) && isOr(isText, one.device)) &&
     isListOf(unresolved, (one) => [...HOLDER, 'deviceId', 'why'].every((name) => isText(one[name]))) &&
     isListOf(devices, isDevice)

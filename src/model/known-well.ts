@@ -13,6 +13,8 @@ export interface NodeView<D extends SeenDevice> {
   readonly families: readonly FamilyReading[] | undefined;
   /** Absent when the configuration expects no number of devices. */
   readonly expected?: readonly ExpectedDevices[];
+  /** Why the agent does not do its work: what it lists is old, and nothing is known to be well. Absent while it works. */
+  readonly fault?: string;
 }
 
 /** A device that the agent lists, in the form of its answers. */
@@ -68,6 +70,7 @@ export function nodeDoubt(view: NodeView<SeenDevice>): NodeAnswer<never> | undef
   const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
   if (lost !== undefined)
     return { status: 'True', reason: 'NotReturned', text: `${lost}${more} was out of service when last seen, and was not seen since` };
+  if (view.fault !== undefined) return { status: 'Unknown', reason: 'AgentFault', text: agentFaultText(view.fault) };
   const unread = unreadFamilies(families);
   if (unread.length > 0) return { status: 'Unknown', reason: 'FamiliesNotRead', text: unreadText(unread) };
   const uncounted = expected.find(({ present }) => present === undefined);
@@ -77,8 +80,12 @@ export function nodeDoubt(view: NodeView<SeenDevice>): NodeAnswer<never> | undef
 
 /** Answers one condition of the node. */
 export function nodeAnswer<D extends SeenDevice>(type: NodeConditionType, view: NodeView<D>): NodeAnswer<D> {
-  return (type === 'DevicesMissing' ? missing(view) : judged(type, view)) ?? nothingKnown(view) ?? WELL[type];
+  const answer = (type === 'DevicesMissing' ? missing(view) : judged(type, view)) ?? nothingKnown(view) ?? WELL[type];
+  if (view.fault === undefined || answer.status !== 'False') return answer;
+  return { status: type === 'DevicesUnknown' ? 'True' : 'Unknown', reason: 'AgentFault', text: agentFaultText(view.fault) };
 }
+
+export const agentFaultText = (fault: string): string => `the agent does not work: ${fault.replace(/\.$/, '')}`;
 
 const WELL: Readonly<Record<NodeConditionType, NodeAnswer<never>>> = {
   DevicesUnhealthy: { status: 'False', reason: 'NoFatalCondition', text: 'no device has a fatal condition' },

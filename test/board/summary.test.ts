@@ -65,6 +65,13 @@ describe('sentence and icon of a node whose listed devices are healthy', () => {
       'unknown',
       2,
     ],
+    [
+      'the agent stands still',
+      { families: [read], fault: 'There was no new snapshot for 61 s.' },
+      'The agent does not work: There was no new snapshot for 61 s',
+      'unknown',
+      2,
+    ],
     ['none was found', { families: [read], devices: [] }, 'No device was found', 'unknown', 2],
     ['none was found, as is expected', { families: [read], devices: [], expected: counted(0, 0) }, 'No device was found', 'healthy', 0],
   ])('say what health says: %s', (_what, some, says, worst, exitCode) => {
@@ -77,6 +84,9 @@ describe('sentence and icon of a node whose listed devices are healthy', () => {
     const lame = { ...(first as DeviceView), health: { state: 'degraded', since: '2026-03-01T12:00:00Z', conditions: [] } } as DeviceView;
     const board = { ...whole, devices: [lame], families: [read], expected: counted(2, 1) } as unknown as Board;
     expect([sentenceOf(board), worstOf(board)]).toEqual(['1 of 2 expected one devices is present. a is degraded', 'missing']);
+    const lost = { ...lame, health: { ...lame.health, state: 'unhealthy' } } as DeviceView;
+    const old = { ...whole, devices: [lost], families: [read], fault: 'It hangs.' } as unknown as Board;
+    expect([sentenceOf(old), worstOf(old)]).toEqual(['The agent does not work: It hangs. a is unhealthy', 'unhealthy']);
   });
 });
 

@@ -5,13 +5,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
+import type { CheckResult } from '../../src/cli/doctor/check.ts';
 import { shortened } from '../../src/model/one-line.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/sim/tree-writer.ts';
+import { snapshot, state, TAKEN_AT_MS } from '../metrics/sample.ts';
+import { start } from '../server/start.ts';
 import { hardwareOf } from '../support/hardware.ts';
 import { removeAsKernel } from '../support/kernel-files.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
+import { device, familyState, podResources } from '../support/snapshots.ts';
 import { type Ran, run } from './command-line.ts';
 
 let root: string;
@@ -58,10 +62,10 @@ const flags = (): string[] => [
 
 /** Says how to read only where no agent is asked: an agent has its own flags. */
 const health = (address: string, ...more: string[]): Promise<Ran> => {
-  const isAgent = !address.startsWith('/');
-  const own = flags().filter((flag) => !isAgent || /^--(?:config|state|log)\./.test(flag));
+  const own = address.startsWith('/') ? flags() : askingFlags();
   return run(['health', ...own, `--web.listen-address=${address}`, ...more]);
 };
+const askingFlags = (): string[] => flags().filter((flag) => /^--(?:config|state|log)\./.test(flag));
 
 /** Changes the simulated files that end so. */
 function change(values: Readonly<Record<string, string>>): void {
@@ -259,6 +263,36 @@ describe('health without a running agent', () => {
 
   it('is 2 for wrong usage too, which is no problem of the hardware', async () => {
     expect(await health(`${root}/nobody.sock`, '--devise=x')).toMatchObject({ status: 2, stdout: '' });
+  });
+});
+
+describe('an agent that stands still', () => {
+  it('is not taken for a healthy node by any that shows its last snapshot', async () => {
+    const devices = [state(device({ id: 'a' }), { verdict: { state: 'healthy', sinceMs: 1, conditions: [] } })];
+    let fault: string | undefined;
+    const last = { ...snapshot, devices, families: [familyState('toy')], podResources: podResources([], { answeredAtMs: TAKEN_AT_MS }) };
+    const { server, url } = await start({ snapshot: () => last, parts: { fault: () => fault } });
+    try {
+      const address = new URL(url).host;
+      const doctor = async () => {
+        const { stdout } = await run(['doctor', '-o', 'json', ...askingFlags(), `--web.listen-address=${address}`]);
+        const { checks } = JSON.parse(stdout) as { readonly checks: readonly CheckResult[] };
+        return ['devices', 'listen-address', 'running-agent'].map((wanted) => checks.find(({ name }) => name === wanted)?.status);
+      };
+      const shown = async () => /<section class="say (\w+)".*?<h1>(.*?)<\/h1>/.exec(await (await fetch(url)).text())?.slice(1);
+      expect(await health(address)).toMatchObject({ status: 0, stdout: '1 of 1 devices healthy\n' });
+      expect(await doctor()).toEqual(['ok', 'ok', 'ok']);
+      expect(await shown()).toEqual(['healthy', 'The device is healthy']);
+
+      fault = 'There was no new snapshot for 3600 s.';
+      const words = 'he agent does not work: There was no new snapshot for 3600 s';
+      expect(await health(address)).toMatchObject({ status: 2, stdout: `t${words}\n` });
+      expect(await health(address, '--device=a')).toMatchObject({ status: 2, stdout: `t${words}\n` });
+      expect(await doctor()).toEqual(['skipped', 'ok', 'finding']);
+      expect(await shown()).toEqual(['unknown', `T${words}`]);
+    } finally {
+      await server.close();
+    }
   });
 });
 

@@ -69,6 +69,12 @@ describe('what may be called well', () => {
     expect(exitCode === 0).toBe(expected[0].startsWith('False'));
   });
 
+  it('is nothing while the agent does not work; what it knew to be ill stays ill', () => {
+    const [well, ill] = [[device('healthy')], [device('unhealthy')]];
+    expect(answers({ devices: well, fault: 'It hangs.' })).toEqual(['Unknown AgentFault', 'True AgentFault', 'Unknown AgentFault']);
+    expect(answers({ devices: ill, fault: 'It hangs.' })).toEqual(['True FatalCondition', 'True AgentFault', 'Unknown AgentFault']);
+  });
+
   it('is a device only when its family was read completely and it is listed as healthy', () => {
     expect([READ, UNREAD, OTHER].map((one) => isKnownWell(device('healthy'), [one]))).toEqual([true, false, false]);
     expect(isKnownWell(device('healthy'), undefined)).toBe(false);

@@ -3,6 +3,7 @@ import { parentKey, stateOf } from '../../board/device-view.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import type { SocketStats } from '../../model/agent-stats.ts';
 import { nameWithPhase } from '../../model/condition-text.ts';
+import { agentFaultText } from '../../model/known-well.ts';
 import { controlSocket } from '../../server/control/control-socket.ts';
 import { askAddress, REFUSAL_TEXTS } from '../agent-api.ts';
 import { BOARD_PATH, boardIn, ownBoard } from '../board-answer.ts';
@@ -15,9 +16,11 @@ const REMEDY = '"device-agent health -o text" prints every condition; docs/healt
 /** Reports devices that are not healthy: by the verdicts of the running agent, which have a history, or by one reading. */
 export async function checkDevices({ collect, ask, families }: CheckContext): Promise<CheckResult[]> {
   const name = 'devices';
-  const { devices } = boardIn((await ask(BOARD_PATH)).answer?.body) ?? ownBoard(await collect(), families);
+  const { devices, fault } = boardIn((await ask(BOARD_PATH)).answer?.body) ?? ownBoard(await collect(), families);
   if (devices.length === 0) return [skipped(name, 'there are no devices')];
   const unwell = devices.filter(({ health }) => health.state !== 'healthy');
+  if (unwell.length === 0 && fault !== undefined)
+    return [skipped(name, 'the running agent does not work, and what it says of them is old')];
   if (unwell.length === 0) return [ok(name, `${devices.length} ${devices.length === 1 ? 'device is' : 'devices are'} healthy`)];
   // A port that is down is down for each virtual function: one finding, and not hundreds.
   const [ofWhole, own] = [true, false].map((isOfWhole) =>
@@ -46,6 +49,8 @@ interface Status {
   readonly config?: { readonly problem?: Problem };
 }
 
+const FAULT_REMEDY = 'Read its log, and restart it where no liveness probe does. "device-agent health --read" reads the hardware itself.';
+
 /** Reports what only the running agent knows. The checks of the kubelet and of each family have its other problems: one fact is one finding. */
 export async function checkRunningAgent({ ask }: CheckContext): Promise<CheckResult[]> {
   const name = 'running-agent';
@@ -53,6 +58,9 @@ export async function checkRunningAgent({ ask }: CheckContext): Promise<CheckRes
   if (refusal !== undefined) return [skipped(name, `it cannot be asked: ${REFUSAL_TEXTS[refusal].detail}`)];
   const status = (answer?.body ?? undefined) as Status | undefined;
   if (answer?.status !== 200 || status === undefined) return [skipped(name, 'no agent answers; this command read the hardware itself')];
+  const { fault } = boardIn((await ask(BOARD_PATH)).answer?.body) ?? {};
+  if (fault !== undefined)
+    return [finding(name, `${agentFaultText(fault)}${ageOf(status)}`, 'No verdict and no value that it tells is current.', FAULT_REMEDY)];
   const { problem } = status.config ?? {};
   if (problem === undefined) return [ok(name, `its configuration has no problem${ageOf(status)}`)];
   const code = problem.code === undefined ? '' : ` [${problem.code}]`;

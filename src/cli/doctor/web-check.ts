@@ -18,7 +18,9 @@ export async function checkListenAddress({ configuration }: CheckContext): Promi
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     const { answer, refusal } = await askAddress(configuration, '/healthz');
-    if (answer?.status === 200) return [ok(name, `${text} is in use by a running agent`)];
+    // An agent that does not work says so by another status, and is still the user of the address.
+    const isAgent = answer?.status === 200 || (await askAddress(configuration, '/api/v1/status')).answer?.agent !== undefined;
+    if (isAgent) return [ok(name, `${text} is in use by a running agent`)];
     if (refusal === undefined) return [finding(name, error.message, 'Metrics cannot be served there.', error.remedy)];
     const { detail, remedy } = REFUSAL_TEXTS[refusal];
     return [finding(name, `${text} is in use, and its user cannot be asked: ${detail}`, 'It may be a running agent or not.', remedy)];

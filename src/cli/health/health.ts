@@ -65,7 +65,9 @@ function answerFor({ board, source }: Judged, wanted: string | undefined): Answe
   if (wanted !== undefined && devices.length === 0) {
     return { status: 2, message: `no device ${wanted}${nearestHint(wanted, board.devices.flatMap(namesOf))}`, devices: [] };
   }
-  const { exitCode, message } = nodeProblem(wanted === undefined ? board : { devices, families: familiesOf(board, devices) });
+  const { exitCode, message } = nodeProblem(
+    wanted === undefined ? board : defined({ devices, families: familiesOf(board, devices), fault: board.fault }),
+  );
   const isShort = exitCode === 0 && source !== 'agent';
   return { status: exitCode, message: isShort ? `${message} (one reading)` : message, devices };
 }

@@ -33,8 +33,8 @@ export class BoardFeed {
   constructor(parts: BoardFeedDependencies) {
     this.#parts = parts;
     const { clock, heartbeatMs = BOARD_HEARTBEAT_MS } = parts;
-    const beat = { message: BEAT, isNews: false };
-    this.#broadcast = new Broadcast({ clock, heartbeatMs, begin: () => this.#begin(), full: () => this.#fullBoard(), beat: () => beat });
+    const full = (): Buffer => this.#fullBoard();
+    this.#broadcast = new Broadcast({ clock, heartbeatMs, begin: () => this.#begin(), full, beat: () => this.#beat() });
   }
 
   get clients(): number {
@@ -82,11 +82,16 @@ export class BoardFeed {
     this.#broadcast.send(eventOf('change', { ...head, devices: changed, removed }, board.sequence));
   }
 
+  /** A fault of the agent comes without a new snapshot: each heartbeat tells it. */
+  #beat(): { readonly message: Buffer; readonly isNews: boolean } {
+    const isNews = this.#parts.current()?.fault !== undefined;
+    return { message: isNews ? this.#fullBoard() : BEAT, isNews };
+  }
+
   #fullBoard(): Buffer {
-    if (this.#full !== undefined) return this.#full;
     const board = this.#parts.current();
     if (board === undefined) return BEAT;
-    this.#full = eventOf('board', board, board.sequence);
+    if (this.#full === undefined || board.fault !== undefined) this.#full = eventOf('board', board, board.sequence);
     return this.#full;
   }
 }

@@ -16,6 +16,8 @@ export interface BoardSourceDependencies {
   /** The newest first. */
   incidents(): readonly KnownIncident[];
   readonly node: string | undefined;
+  /** Why the agent does not do its work. It comes without a new snapshot. */
+  fault(): string | undefined;
   remedyOf: RemedyOf;
   readonly shownOf: ShownOf;
   now(): number;
@@ -46,7 +48,8 @@ export class BoardSource {
 
   of(snapshot: Snapshot): Board {
     if (this.#made?.snapshot !== snapshot) this.#made = { snapshot, board: this.#boardOf(snapshot) };
-    return { ...this.#made.board, now: timeText(this.#parts.now()) };
+    const fault = this.#parts.fault();
+    return { ...this.#made.board, now: timeText(this.#parts.now()), ...(fault === undefined ? {} : { fault }) };
   }
 
   /** The readings of the page of one device. */

@@ -96,12 +96,13 @@ function localApp(
   return createApp({ ...parts, options }, { passwords, answerMs, streams, board, acceptedMs: () => 0 });
 }
 
-function boardSource({ store, history, incidents, node, families, clock = systemClock }: ServerDependencies): BoardSource {
+function boardSource({ store, history, incidents, node, fault, families, clock = systemClock }: ServerDependencies): BoardSource {
   return new BoardSource({
     snapshot: () => store.snapshot(),
     history,
     incidents: () => incidents?.list() ?? [],
     node,
+    fault: () => fault?.(),
     ...declaredBy(families),
     now: () => clock.now(),
   });

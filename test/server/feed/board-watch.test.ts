@@ -152,7 +152,14 @@ class TestClock implements Clock {
 
 function feedOf(clock: TestClock) {
   const store = storeOf(snapshotOf([gpu()]));
-  const current = (): Board => boardOf(store.snapshot() as Snapshot, { nowMs: clock.now() });
+  let fault: string | undefined;
+  const current = (): Board => ({
+    ...boardOf(store.snapshot() as Snapshot, { nowMs: clock.now() }),
+    ...(fault === undefined ? {} : { fault }),
+  });
+  const fail = (text: string | undefined): void => {
+    fault = text;
+  };
   const feed = new BoardFeed({ subscribe: (notify) => store.subscribe(notify), current, clock });
   const client = (isReading = true) => {
     const got: Buffer[] = [];
@@ -178,7 +185,7 @@ function feedOf(clock: TestClock) {
   };
   let sequence = 100;
   const change = (): void => store.publish(snapshotOf([gpu({}, broken({ message: `${sequence}` }))], { sequence: sequence++ }));
-  return { feed, client, change };
+  return { feed, client, change, fail };
 }
 
 describe('the feed of the board', () => {
@@ -220,5 +227,22 @@ describe('the feed of the board', () => {
     const a = client();
     clock.pass(15_000);
     expect(a.got.at(-1)?.toString()).toBe(': heartbeat\n\n');
+  });
+
+  it('tells the fault of an agent that makes no new snapshot: at the next heartbeat, and to who comes then', () => {
+    const clock = new TestClock();
+    const { client, change, fail } = feedOf(clock);
+    const a = client();
+    const faults = ({ got }: typeof a) => got.map((bytes) => eventsIn(bytes.toString())[0]?.data.fault);
+    fail('It hangs.');
+    const b = client();
+    clock.pass(15_000);
+    expect([faults(a), faults(b)]).toEqual([
+      [undefined, 'It hangs.'],
+      ['It hangs.', 'It hangs.'],
+    ]);
+    fail(undefined);
+    change();
+    expect([a.names().at(-1), faults(a).at(-1)]).toEqual(['change', undefined]);
   });
 });
