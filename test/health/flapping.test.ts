@@ -25,9 +25,9 @@ describe('flapping', () => {
       sinceMs: START + 220_000,
       untilMs: START + 520_000,
     });
-    expect(one.read(519).state).toBe('unhealthy');
+    expect(one.read(519, gone('Down')).state).toBe('unhealthy');
     expect(one.wait(521).state, 'not by time alone').toBe('unhealthy');
-    expect(one.read(522).state).toBe('healthy');
+    expect(one.read(522, gone('Down')).state).toBe('healthy');
     expect(one.story.filter((line) => line.includes('Flapping'))).toEqual(['raised Flapping/Down/1', 'cleared Flapping/Down/1']);
   });
 
@@ -39,7 +39,7 @@ describe('flapping', () => {
   it('returns with the next occurrence while the window still holds enough of them', () => {
     const one = new OneDevice(policyFor(specs, { ...config, flapping: { count: 3, window: '1h', quiet: '1m' } }));
     for (const at of [0, 100, 200]) spell(one, at);
-    expect(one.read(300).state).toBe('healthy');
+    expect(one.read(300, gone('Down')).state).toBe('healthy');
     expect(types(spell(one, 1000))).toEqual(['Flapping/Down/1']);
   });
 
@@ -47,8 +47,8 @@ describe('flapping', () => {
     const one = new OneDevice(policyFor(specs, { ...config, flapping: { count: 2, window: '3m', quiet: '30m' } }));
     spell(one, 0);
     spell(one, 100);
-    expect(one.read(1919).state).toBe('unhealthy');
-    expect(one.read(1920).state).toBe('healthy');
+    expect(one.read(1919, gone('Down')).state).toBe('unhealthy');
+    expect(one.read(1920, gone('Down')).state).toBe('healthy');
   });
 
   it('has the severity of the condition that flaps, or the configured one', () => {
@@ -75,8 +75,27 @@ describe('flapping', () => {
     const one = new OneDevice(policyFor(specs, { ...config, 'stale-after': '1m' }));
     for (const at of [0, 100, 200]) spell(one, at);
     expect(one.wait(600).state).toBe('unhealthy');
-    for (let at = 610; at < 900; at += 10) expect(one.read(at).state).toBe('unhealthy');
-    expect(one.read(900).state).toBe('healthy');
+    for (let at = 610; at < 900; at += 10) expect(one.read(at, gone('Down')).state).toBe('unhealthy');
+    expect(one.read(900, gone('Down')).state).toBe('healthy');
+  });
+
+  it('is not cleared by reads that do not tell whether the condition holds: that time is not quiet', () => {
+    const one = new OneDevice(policyFor(specs, config));
+    for (const at of [0, 100, 200]) spell(one, at);
+    for (let at = 230; at <= 3_600; at += 10) {
+      const told = at % 20 === 0 ? [found('Down', { instance: '1', status: 'unknown' })] : [];
+      expect(types(one.read(at, ...told))).toEqual(['Flapping/Down/1']);
+    }
+    // Ten seconds were quiet before.
+    for (let at = 3_610; at < 3_900; at += 10) expect(one.read(at, gone('Down')).state).toBe('unhealthy');
+    expect(one.read(3_900, gone('Down')).state).toBe('healthy');
+  });
+
+  it('is cleared only by the source of the condition that flaps', () => {
+    const one = new OneDevice(policyFor([spec('Down', { recoveryMs: 10_000, outOfBand: true })], config));
+    for (const at of [0, 100, 200]) spell(one, at);
+    expect(one.unread(519, gone('Down', '1')).state).toBe('unhealthy');
+    expect(one.unread(520, gone('Down', '1')).state).toBe('healthy');
   });
 
   it('is not cleared while no reading reports the condition that flaps and still counts', () => {
@@ -96,8 +115,8 @@ describe('flapping', () => {
     }
     one.read(3_000, gone('Down'));
     expect(types(one.read(3_010, gone('Down')))).toEqual(['Flapping/Down/1']);
-    expect(one.read(3_309).state).toBe('unhealthy');
-    expect(one.read(3_310).state).toBe('healthy');
+    expect(one.read(3_309, gone('Down')).state).toBe('unhealthy');
+    expect(one.read(3_310, gone('Down')).state).toBe('healthy');
     expect(one.story.filter((line) => line.includes('Flapping'))).toEqual(['raised Flapping/Down/1', 'cleared Flapping/Down/1']);
   });
 

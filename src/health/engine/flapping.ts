@@ -11,13 +11,13 @@ type Activations = DeviceMemory['activations'];
 type States = Readonly<Record<string, ConditionState>>;
 
 /**
- * Performs one step of the flapping conditions of a device, after its other conditions. `readAtMs`: wall clock of the latest read of the
- * device; undefined when the latest collection did not read it, so that no quiet time passes.
+ * Performs one step of the flapping conditions of a device, after its other conditions. `evidence`: on the other conditions. Quiet time passes
+ * only while it shows that the condition which flaps does not hold.
  */
 export function stepFlapping(
   previous: Pick<DeviceMemory, 'conditions' | 'activations'> | undefined,
   step: ConditionsStep,
-  readAtMs: number | undefined,
+  evidence: readonly Evidence[],
   policyOf: (name: { readonly type: string; readonly instance?: string | undefined }) => ConditionPolicy,
   policy: FlappingPolicy,
   time: StepTime,
@@ -30,11 +30,13 @@ export function stepFlapping(
   const counting = Object.values(step.states).filter((state) => state.phase !== 'pending' && flaps(state));
   const flapping = flappingEvidence(counting.map(conditionKey), activations, before, policy, time.nowMs);
   const repeated = new Set(flapping.map(conditionKey));
-  const quiet = Object.entries(before).filter(([key]) => readAtMs !== undefined && !repeated.has(key));
-  const evidence = [...flapping, ...quiet.map(([, state]) => evidenceFor(state, false, readAtMs as number))];
+  const quiet = Object.entries(before).flatMap(([key, state]) => {
+    const original = evidence.find((item) => conditionKey(item) === state.instance);
+    return repeated.has(key) || original?.status !== false ? [] : [evidenceFor(state, false, original.atMs)];
+  });
   const originalPolicy = ({ instance = '' }: { readonly instance?: string | undefined }): ConditionPolicy =>
     policyOf(conditionOf(instance));
-  const stepped = stepConditions(before, evidence, (name) => flappingPolicy(policyOf(name), originalPolicy(name), policy), time);
+  const stepped = stepConditions(before, [...flapping, ...quiet], (name) => flappingPolicy(policyOf(name), originalPolicy(name), policy), time);
   // While the original condition counts, its severity applies. Otherwise the flapping condition keeps its last severity.
   const severityOf = (state: ConditionState): Severity =>
     effectiveSeverity(step.states[state.instance ?? ''] ?? state, originalPolicy(state));
@@ -45,6 +47,14 @@ export function stepFlapping(
     changes: stepped.changes.map(({ change, state }) => ({ change, state: withSeverity(state) })),
     activations,
   };
+}
+
+/** The conditions with those that flap, so that findings on these are evidence also while they do not hold. */
+export function withOriginals(states: States): States {
+  const flapping = Object.values(states).filter(({ type }) => type === FLAPPING);
+  if (flapping.length === 0) return states;
+  const originals = flapping.map(({ instance: key = '', ...state }) => [key, { ...state, ...conditionOf(key) }] as const);
+  return { ...Object.fromEntries(originals), ...states };
 }
 
 /** A device without conditions, now and before, has nothing that repeats. */

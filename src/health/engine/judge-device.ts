@@ -10,7 +10,7 @@ import { type ConditionPolicy, conditionPolicy, type HealthPolicy } from '../pol
 import { type Evidence, isEmpty, type StepTime, stepConditions } from './conditions.ts';
 import { type EvidenceOutput, evidenceOf, mergeEvidence } from './evidence.ts';
 import { uncheckedAfter, wasRead } from './first-read.ts';
-import { stepFlapping } from './flapping.ts';
+import { stepFlapping, withOriginals } from './flapping.ts';
 import { talliedIncidents } from './incident-tally.ts';
 import type { ConditionState, DeviceMemory, PastDevice } from './memory.ts';
 import { joined } from './past-devices.ts';
@@ -61,15 +61,9 @@ export function judgeDevice(
     : (previous?.unchecked ?? []);
   const remembered = withoutFlapping(known(previous?.conditions ?? NO_STATES, device, policy));
   const before = filterStates(remembered, (state) => !isLeft(state, input));
-  const step = stepConditions(before, mergeEvidence([...facts.evidence, ...sight.evidence]), policyOf, time);
-  const flaps = stepFlapping(
-    previous,
-    step,
-    sight.isRead ? (input.read as SourceFindings).readAtMs : undefined,
-    policyOf,
-    policy.flapping,
-    time,
-  );
+  const evidence = mergeEvidence([...facts.evidence, ...sight.evidence]);
+  const step = stepConditions(before, evidence, policyOf, time);
+  const flaps = stepFlapping(previous, step, evidence, policyOf, policy.flapping, time);
   const conditions = { ...step.states, ...flaps.states };
   const changes = [...step.changes, ...flaps.changes];
   const judged = judgeVerdict({
@@ -216,7 +210,7 @@ function factsOf(
   policyOf: (name: ConditionName) => ConditionPolicy,
   nowMs: number,
 ): EvidenceOutput {
-  const remembered = filterStates(previous?.conditions ?? NO_STATES, (state) => !OWN.has(state.type));
+  const remembered = filterStates(withOriginals(previous?.conditions ?? NO_STATES), (state) => !OWN.has(state.type));
   let facts: EvidenceOutput = {
     evidence: [],
     rates: previous?.rates ?? {},
