@@ -140,7 +140,7 @@ export function boardOf(snapshot: Snapshot, options: BoardOptions): Board {
   const made = snapshot.devices.map((state) => {
     const [farthestText, parts] = [farthest.get(state.key), holders.partsOf(state)];
     const ofFault = records.of(state, parts);
-    const inputs = [state, farthestText, holders.isAnswered, rateOf, shownOf, ...parts, ...ofFault];
+    const inputs = [state, farthestText, holders.isAnswered, holders.mayBeHeld(state), rateOf, shownOf, ...parts, ...ofFault];
     return kept.of(state.key, inputs, () => deviceViewOf(state, holders, { farthestText, ofFault }, options));
   });
   kept.end();

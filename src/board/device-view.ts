@@ -19,7 +19,8 @@ export type ShownState = HealthState | 'missing';
 
 /**
  * Use of a device. `held`: a container holds it. `held by parts`: no container holds it, but containers hold parts of it, so that it cannot
- * be allocated itself. `free`: the kubelet says that no container holds it. `unknown`: the kubelet did not say it.
+ * be allocated itself. `free`: the kubelet says that no container holds it. `unknown`: the kubelet did not say it, or
+ * a container holds an id that several devices have.
  */
 export type DeviceUse = 'held' | 'held by parts' | 'free' | 'unknown';
 export const DEVICE_USES: readonly DeviceUse[] = ['held', 'held by parts', 'free', 'unknown'];

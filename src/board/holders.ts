@@ -8,8 +8,11 @@ export class Holders {
   readonly #parts = new Map<string, DeviceState[]>();
   /** The kubelet answered, so that a device without a holder is free. */
   readonly isAnswered: boolean;
+  /** Devices that may be the one of an id which several devices have. */
+  readonly #candidates: ReadonlySet<string>;
 
-  constructor({ devices, podResources }: Snapshot) {
+  constructor({ devices, allocations, podResources }: Snapshot) {
+    this.#candidates = new Set(allocations.flatMap(({ candidates = [] }) => candidates));
     this.isAnswered = podResources.answeredAtMs !== undefined && podResources.problem === undefined;
     for (const state of devices) {
       const whole = parentKey(state.device);
@@ -23,9 +26,14 @@ export class Holders {
   of(state: DeviceState): { readonly use: DeviceUse; readonly holders: readonly HolderView[] } {
     const own = state.holders.map((holder) => holderView(holder));
     const byParts = this.#ofParts(state, 0);
-    const nobody = this.isAnswered ? 'free' : 'unknown';
+    const nobody = this.isAnswered && !this.mayBeHeld(state) ? 'free' : 'unknown';
     const use = own.length > 0 ? 'held' : byParts.length > 0 ? 'held by parts' : nobody;
     return { use, holders: distinct([...own, ...byParts]) };
+  }
+
+  /** A container holds an id that may be this device or a part of it. */
+  mayBeHeld(state: DeviceState): boolean {
+    return this.#candidates.size > 0 && [state, ...this.partsOf(state)].some(({ key }) => this.#candidates.has(key));
   }
 
   /** All parts of a device, whose holders are its holders too. */

@@ -42,8 +42,9 @@ export function mapHtml({ devices }: Pick<Board, 'devices'>): Html {
 function groupHead(family: string, list: readonly DeviceView[], parts: number): Html {
   const models = [...new Set(list.map((one) => modelText(one)).filter((text) => text !== undefined))];
   const held = list.filter(({ use }) => use === 'held' || use === 'held by parts').length;
+  const known = list.some(({ use }) => use === 'unknown') ? 'known to be ' : '';
   const few = models.length > 2 ? `${models.slice(0, 2).join(', ')}, …` : models.join(', ');
-  return html`<h3>${list.every(({ kind }) => kind === 'gpu') ? 'GPU' : family} <span class="soft">${list.length} × ${few === '' ? family : few}${parts === 0 ? undefined : `, ${parts} parts`}</span><span class="soft">${held} of ${list.length} held</span></h3>`;
+  return html`<h3>${list.every(({ kind }) => kind === 'gpu') ? 'GPU' : family} <span class="soft">${list.length} × ${few === '' ? family : few}${parts === 0 ? undefined : `, ${parts} parts`}</span><span class="soft">${held} of ${list.length} ${known}held</span></h3>`;
 }
 
 /** A device with its parts inside. */

@@ -73,7 +73,8 @@ function detail(finding: Finding, board: Board, nowMs: number): Html {
   const [first] = devices;
   const since = findingSince(finding);
   const unknownAt = appearance === 'unknown' && first ? appearedAt(first) : undefined;
-  const others = new Set(board.devices.flatMap(({ holders }) => holders.map(({ namespace, pod }) => `${namespace}/${pod}`)));
+  const all = [...board.devices.flatMap(({ holders }) => holders), ...board.unresolved];
+  const others = new Set(all.map(({ namespace, pod }) => `${namespace}/${pod}`));
   for (const pod of pods) others.delete(pod);
   const otherText = `${others.size} other ${others.size === 1 ? 'pod' : 'pods'}`;
   const parts = [
@@ -92,6 +93,9 @@ function detail(finding: Finding, board: Board, nowMs: number): Html {
     first === undefined || lead?.countsAt !== undefined ? undefined : recordLink(finding),
     drains && command !== undefined && others.size > 0
       ? html`Draining also ends <b>${otherText}</b> that ${others.size === 1 ? 'holds' : 'hold'} devices here`
+      : undefined,
+    drains && command !== undefined && board.kubelet.state !== 'answers'
+      ? `which other pods draining ends is not known (kubelet: ${board.kubelet.state})`
       : undefined,
   ].filter((one) => one !== undefined && one !== '');
   return html`${parts.map((one, at) => (at === 0 ? one : html` · ${one}`))}`;

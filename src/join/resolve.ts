@@ -294,7 +294,7 @@ export function findOwners(
   const resolved = (allocation: Allocation, held: boolean): AllocationState => {
     const { devices, ambiguous, by, contradiction, isDeviceless, unconfirmedMs } = resolver.resolve(allocation);
     if (unconfirmedMs !== undefined) latestMs = Math.max(latestMs ?? unconfirmedMs, unconfirmedMs);
-    if (ambiguous) return { allocation, devices: [], unresolved: 'ambiguous', held };
+    if (ambiguous) return { allocation, devices: [], candidates: devices, unresolved: 'ambiguous', held };
     const unresolved = isDeviceless === true ? undefined : whyUnresolved(devices, isMissing);
     return {
       allocation,
@@ -325,7 +325,7 @@ function areSameStates(a: AllocationState, b: AllocationState): boolean {
     a.held === b.held &&
     a.unresolved === b.unresolved &&
     a.by === b.by &&
-    isDeepStrictEqual([a.devices, a.contradiction], [b.devices, b.contradiction])
+    isDeepStrictEqual([a.devices, a.candidates, a.contradiction], [b.devices, b.candidates, b.contradiction])
   );
 }
 

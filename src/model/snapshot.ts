@@ -34,6 +34,8 @@ export interface AllocationState {
   /** What a less exact source says instead. Only for a claim. */
   readonly contradiction?: Contradiction;
   readonly unresolved?: UnresolvedReason;
+  /** Keys of the devices that have its name. Only for an ambiguous one. */
+  readonly candidates?: readonly string[];
   /** True when the allocation is kept although the kubelet's last answer lacks it. */
   readonly held: boolean;
 }

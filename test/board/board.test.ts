@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Board, boardOf } from '../../src/board/board.ts';
 import type { DeviceView } from '../../src/board/device-view.ts';
+import { mapHtml } from '../../src/board/map-html.ts';
 import { stateCounts } from '../../src/board/order.ts';
 import { chipsHtml, sayHtml } from '../../src/board/overview-html.ts';
 import { conditionTexts, stateCell, whyLines } from '../../src/board/state-html.ts';
@@ -23,6 +24,10 @@ const gpu = (id: string, more: Partial<DeviceState> = {}, parent?: string): Devi
   state(device({ id, kind: parent === undefined ? 'gpu' : 'mig', ...(parent === undefined ? {} : { parent }) }), more);
 const held = { holders: [allocation({ deviceId: 'x' })] };
 const sick = { verdict: { state: 'unhealthy', sinceMs: 1, conditions: [] } } as const;
+
+const reset: ActiveCondition = {
+  ...{ type: 'Lost', class: 'latched', severity: 'fatal', reason: 'Lost', message: 'it is lost', remedy: 'reset', sinceMs: 1 },
+};
 
 const told = (lines: readonly { readonly text: string }[]): string => lines.map(({ text }) => text).join('\n');
 
@@ -50,6 +55,26 @@ describe('the use of a device', () => {
     });
     expect(before).toEqual(['unknown', 'held']);
     expect(during).toEqual(['unknown', 'held']);
+  });
+
+  it('is unknown for a device that may be the one of an ambiguous id, also by a part of it, and for no other', () => {
+    const ambiguous = { allocation: allocation({ deviceId: 'x' }), devices: [], unresolved: 'ambiguous', held: false } as const;
+    const devices = [gpu('a'), gpu('a-0', {}, 'a'), gpu('b'), gpu('c', held)];
+    const used = (candidates: readonly string[]) =>
+      of(devices, { allocations: [{ ...ambiguous, candidates }] }).devices.map(({ id, use }) => `${id} ${use}`);
+    expect(used(['toy/a-0', 'toy/c'])).toEqual(['a unknown', 'a-0 unknown', 'b free', 'c held']);
+    expect(used(['toy/b'])).toEqual(['a free', 'a-0 free', 'b unknown', 'c held']);
+  });
+
+  it('is counted as what is known while the kubelet does not answer, and draining is not said to end nobody', () => {
+    const podless = { ...podResources([]), answeredAtMs: TAKEN_AT_MS, problem: { reason: 'refused', message: 'refused' } as const };
+    const lost = { ...sick, verdict: { ...sick.verdict, conditions: [reset] } };
+    const [answered, silent] = [{}, { podResources: podless }].map((part) => of([gpu('a', lost), gpu('b')], part));
+    const texts = (board: Board): string => mapHtml(board).text + sayHtml({ ...board, node: 'node-1' }).text;
+    expect(texts(answered as Board)).toContain('>0 of 2 held<');
+    expect(texts(answered as Board)).not.toContain('not known (kubelet');
+    expect(texts(silent as Board)).toContain('>0 of 2 known to be held<');
+    expect(texts(silent as Board)).toContain('which other pods draining ends is not known (kubelet: refused)');
   });
 
   it('ends where devices contain each other', () => {

@@ -73,7 +73,9 @@ describe('finding owners', () => {
     const twin = device({ family: 'other', id: 'twin', aliases: ['0000:3b:00.0'] });
     const claimed = allocation({ deviceId: '0000:3b:00.0' });
     const owners = findOwners(podResources([claimed]), new Resolver([gpu, twin], none), () => false);
-    expect(owners.allocations).toEqual([{ allocation: claimed, devices: [], unresolved: 'ambiguous', held: false }]);
+    expect(owners.allocations).toEqual([
+      { allocation: claimed, devices: [], candidates: ['gpu/GPU-a', 'other/twin'], unresolved: 'ambiguous', held: false },
+    ]);
     expect(owners.holders.size).toBe(0);
   });
 

@@ -188,11 +188,27 @@ describe('the page of devices', () => {
     expect((await fetch(`${started?.url}/pods/ml/nobody`)).status).toBe(404);
   });
 
-  it('shows the agent, its families and what each condition means', async () => {
+  it('shows the agent, its families and what each condition means, and says what it does not know', async () => {
     const { text } = await page(snapshot, '/agent');
     expect(text).toContain('connect ECONNREFUSED &lt;socket&gt;');
     expect(text).toContain('<span class="s unhealthy">refused</span>');
     expect((await fetch(`${started?.url}/conditions`)).status).toBe(200);
+    await started?.server.close();
+    const early = (await page(undefined, '/agent')).text;
+    expect(early).toContain('Problems are not known before the first snapshot.');
+    expect(early).not.toMatch(/There are no problems|Allocations/);
+    await started?.server.close();
+    const { problem: _problem, ...answered } = snapshot.podResources;
+    const free = state(device({ id: 'toy-9' }));
+    const told = async (part: Partial<Snapshot>): Promise<string> =>
+      (await page({ ...snapshot, devices: [free], podResources: answered, ...part }, '/devices/toy/toy-9')).text;
+    expect(await told({ allocations: [] })).toContain('Free: no container holds it.');
+    await started?.server.close();
+    const lost = snapshot.allocations.filter(({ unresolved }) => unresolved === 'no-device');
+    expect(await told({ allocations: lost })).toContain('No container is known to hold it, but some hold ids');
+    await started?.server.close();
+    const twin = { ...lost[0], unresolved: 'ambiguous', candidates: ['toy/toy-9'] } as Snapshot['allocations'][number];
+    expect(await told({ allocations: [twin] })).toContain('A container holds a name that several devices have.');
     expect(await (await fetch(`${started?.url}/incidents`)).text()).toContain('No incident is recorded.');
   });
 });

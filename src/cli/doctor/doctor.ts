@@ -121,7 +121,21 @@ async function checkExpected({ configuration, collect, ask }: CheckContext): Pro
   const name = 'expected-devices';
   if (Object.keys(configuration.part(expectedDevices)).length === 0)
     return [skipped(name, 'the configuration expects no number of devices')];
-  const { expected = [] } = boardIn((await ask(BOARD_PATH)).answer?.body) ?? (await collect());
+  return judgeExpected((boardIn((await ask(BOARD_PATH)).answer?.body) ?? (await collect())).expected);
+}
+
+/** `expected`: undefined when the agent expects no number of devices, although the configuration does. */
+export function judgeExpected(expected: readonly ExpectedDevices[] | undefined): CheckResult[] {
+  const name = 'expected-devices';
+  if (expected === undefined)
+    return [
+      finding(
+        name,
+        'the running agent expects no number of devices',
+        'It runs with another configuration than this command.',
+        'Give both the same configuration, and restart the agent.',
+      ),
+    ];
   const findings = expected.flatMap((one) => judge(name, one));
   return findings.length > 0 ? findings : [ok(name, expected.map(({ family, present }) => `${present} ${family}`).join(', '))];
 }

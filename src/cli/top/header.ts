@@ -71,7 +71,8 @@ function withClock(lines: readonly Line[], { node, takenAt, now }: Board, { rows
 /** How many devices are in each state, the worst first, and how many are held. */
 function countLine({ counts, devices }: Board): Line {
   const states = stateCounts(devices).map(([state, count]) => span(`${count} ${STATE_NAMES[state].toLowerCase()}`, STATE_STYLES[state]));
-  const held = [span(`${counts.held} held`), ...(counts.heldByParts === 0 ? [] : [span(`${counts.heldByParts} held by parts`)])];
+  const known = devices.some(({ use }) => use === 'unknown') ? 'known to be ' : '';
+  const held = [span(`${counts.held} ${known}held`), ...(counts.heldByParts === 0 ? [] : [span(`${counts.heldByParts} held by parts`)])];
   return [span(`${counts.devices} ${counts.devices === 1 ? 'device' : 'devices'}: `), ...joined([...states, ...held])];
 }
 

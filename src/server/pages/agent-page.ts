@@ -22,9 +22,9 @@ export interface AgentPageDependencies {
 export function agentPage({ board, snapshot, fault, plugin, historyBytes }: AgentPageDependencies, frame: PageFrame): string {
   const { nowMs } = frame;
   const problems =
-    board === undefined || board.problems.length === 0
-      ? html`<section class="card"><p class="head">There are no problems.</p></section>`
-      : problemsHtml(board);
+    board !== undefined && board.problems.length > 0
+      ? problemsHtml(board)
+      : html`<section class="card"><p class="head">${board === undefined ? 'Problems are not known before the first snapshot.' : 'There are no problems.'}</p></section>`;
   const body = html`${titleHtml(['/', 'Devices'], 'Agent', undefined, [
     ['Version', frame.version],
     ['Node', frame.node],
@@ -63,7 +63,7 @@ function kubelet(snapshot: Snapshot | undefined, nowMs: number): Html {
     ['State', state],
     ['Last answer', answeredAtMs === undefined ? undefined : html`${age(answeredAtMs, nowMs)} ago`],
     ['API', api],
-    ['Allocations', String(allocations.length)],
+    ['Allocations', answeredAtMs === undefined ? undefined : String(allocations.length)],
     ['Kept from an earlier answer', held === undefined || held.size === 0 ? undefined : String(held.size)],
   ]);
 }

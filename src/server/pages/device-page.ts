@@ -52,7 +52,7 @@ export function devicePage(parts: DevicePageDependencies, frame: PageFrame): str
     'events',
     card('Events', eventList(events, nowMs)),
   )}${part('incidents', incidents.length === 0 ? undefined : card('Incidents', deviceIncidents({ incidents, events: events.toReversed(), snapshot: { devices: [state] }, board, nowMs }), repeats(incidents)))}</div>
-<div class="stack">${part('holders', card('Held by', holders(row, state)))}${part('parts', partsOf(row, board))}
+<div class="stack">${part('holders', card('Held by', holders(row, state, board)))}${part('parts', partsOf(row, board))}
 <details class="card"><summary>Facts and other names</summary>${facts(identity(state))}</details>
 <details class="card"><summary>All readings <span class="soft">${list.length}</span></summary>${part('readings', readings(list))}</details></div></div>`;
   return document(frame, {
@@ -107,9 +107,16 @@ function repeats(incidents: readonly ListedIncident[]): string {
   return `${sum('incidents')} kept, ${sum('fatal')} fatal; the same condition again ${sum('again')} times, ${sum('movedHolders')} of them with other holders`;
 }
 
-function holders({ use, holders: list, farthest }: DeviceView, { processes }: DeviceState): Html {
-  if (list.length === 0)
-    return html`<p class="body soft">${use === 'free' ? 'Free: no container holds it.' : 'The kubelet did not say who holds it.'}</p>`;
+function nobodyText(use: DeviceView['use'], { kubelet, unresolved }: Board): string {
+  if (use !== 'free')
+    return kubelet.state === 'answers' ? 'A container holds a name that several devices have.' : 'The kubelet did not say who holds it.';
+  return unresolved.length === 0
+    ? 'Free: no container holds it.'
+    : 'No container is known to hold it, but some hold ids that lead to no device.';
+}
+
+function holders({ use, holders: list, farthest }: DeviceView, { processes }: DeviceState, board: Board): Html {
+  if (list.length === 0) return html`<p class="body soft">${nobodyText(use, board)}</p>`;
   const running = processes.map(({ pid, name, memoryUsedBytes }) =>
     [name, `pid ${pid}`, memoryUsedBytes === undefined ? undefined : readingText('_bytes', memoryUsedBytes)]
       .filter((text) => text !== undefined)

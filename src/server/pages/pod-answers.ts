@@ -108,7 +108,8 @@ function nearAnswer(localities: readonly ContainerLocality[], unfound: number): 
 function usedAnswer(usage: readonly ContainerUsage[]): Html {
   const question = 'Is it used?';
   const gpus = usage.filter(({ busySeconds }) => busySeconds.gpu !== undefined);
-  const list = gpus.length > 0 ? gpus : usage;
+  const list = gpus.length > 0 ? gpus : usage.filter(({ busySeconds }) => Object.keys(busySeconds).length > 0);
+  if (list.length === 0 && usage.length > 0) return answer(question, '', 'Not known', 'No read tells how busy its devices are.');
   const observed = list.reduce((sum, one) => sum + one.allocatedSeconds - one.unobservedSeconds, 0);
   if (list.length === 0 || observed < 1) return answer(question, '', 'Not known', 'Too few reads yet.');
   const busy = list.reduce((sum, { busySeconds }) => sum + Math.max(0, ...Object.values(busySeconds)), 0);

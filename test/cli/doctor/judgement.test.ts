@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { formatReport } from '../../../src/cli/doctor/doctor.ts';
+import { formatReport, judgeExpected } from '../../../src/cli/doctor/doctor.ts';
 import { judgeFamily } from '../../../src/cli/doctor/family-checks.ts';
 import { judgeClaims, type MetadataState, SOCKET_ADVICE } from '../../../src/cli/doctor/kubelet-checks.ts';
 import { checkClock, checkNode } from '../../../src/cli/doctor/process-checks.ts';
@@ -51,6 +51,13 @@ describe('judgement of a family', () => {
       { status: 'finding', detail: 'nvidia-smi: not found [driver-missing]', cause: 'The driver is not there.', remedy: 'Load it.' },
       { status: 'finding', detail: 'd0: a read has not come back [probe-hung]', remedy: expect.stringContaining('kernel log') },
     ]);
+  });
+});
+
+describe('judgement of the expected devices', () => {
+  it('finds an agent that expects none where the configuration does', () => {
+    expect(judgeExpected(undefined)).toMatchObject([{ status: 'finding', detail: 'the running agent expects no number of devices' }]);
+    expect(judgeExpected([{ family: 'toy', expected: 2, present: 2 }])).toMatchObject([{ status: 'ok', detail: '2 toy' }]);
   });
 });
 

@@ -71,6 +71,13 @@ describe('frames', () => {
     expect(shown).not.toContain('There is no device');
   });
 
+  it('say how many devices are known to be held while some holders are unknown', () => {
+    const devices = board.devices.map((one) => ({ ...one, use: 'unknown' as const, holders: [] }));
+    const early = { ...picture(FIRST_STATE, 100, 24), board: { ...board, devices, counts: { ...board.counts, held: 0 } } };
+    expect(textOf(early).join('\n')).toContain('0 known to be held');
+    expect(textOf(picture(FIRST_STATE, 100, 24)).join('\n')).not.toContain('known to be held');
+  });
+
   it('keep the columns in line: each cell begins where its head begins', () => {
     for (let columns = 24; columns <= 220; columns += 7) {
       const lines = textOf(picture(FIRST_STATE, columns, 40));

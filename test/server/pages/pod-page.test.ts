@@ -34,6 +34,22 @@ async function answers(part: Partial<Snapshot>): Promise<Record<string, string>>
   return Object.fromEntries([...cards].map(([, question, words, proof]) => [question, [words, proof].filter(Boolean).join(': ')]));
 }
 
+describe('whether a pod uses its devices', () => {
+  it('is not known where no read tells how busy they are', async () => {
+    const { namespace, pod, container, resource } = own;
+    const one = {
+      ...{ namespace, pod, container, resource, family: 'toy', device: 'toy/a' },
+      allocatedSeconds: 7_200,
+      unobservedSeconds: 0,
+    };
+    const usage = (busySeconds: Readonly<Record<string, number>>) =>
+      ({ containers: [{ ...one, idleSeconds: 0, busySeconds }], devices: [] }) as unknown as NonNullable<Snapshot['usage']>;
+    expect((await answers({ usage: usage({}) }))['Is it used?']).toBe('Not known: No read tells how busy its devices are.');
+    await started?.server.close();
+    expect((await answers({ usage: usage({ gpu: 0 }) }))['Is it used?']).toMatch(/^0 % busy: /);
+  });
+});
+
 describe('whether the devices of a pod are well', () => {
   it('is not known while one of them was not found, however many ids of other pods come before it', async () => {
     expect((await answers({}))['Are its devices well?']).toMatch(/^Yes: /);
