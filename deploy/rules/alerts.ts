@@ -7,7 +7,7 @@ import {
   REMEDY,
   UNVERIFIED,
 } from './annotations.ts';
-import { ALLOCATED, by, DEVICE, NODE, RUNBOOKS, series, THRESHOLD } from './promql.ts';
+import { ALLOCATED, agentsBy, by, DEVICE, NODE, RUNBOOKS, SELECTOR, series, THRESHOLD } from './promql.ts';
 
 /** `critical` wakes a person, `warning` is for working hours, `info` is for the owner of the devices. */
 export type AlertSeverity = 'critical' | 'warning' | 'info';
@@ -221,13 +221,14 @@ export const deviceAlerts: readonly Alert[] = [
 ];
 
 const SEEN = `last_over_time(${series('device_agent_build_info')}[1d])`;
+/** Only targets that were agents, so that other jobs and replaced pods do not alert. */
+const DOWN = `up == 0 and on (job, instance) ${agentsBy(SELECTOR)}`;
 
 export const agentAlerts: readonly Alert[] = [
   {
     name: 'DeviceAgentDown',
     severity: 'warning',
-    // Only targets that were reached within the last day, so that other jobs and replaced pods do not alert.
-    expr: `${by(`${NODE}, job, instance`, `up == 0 and on (job, instance) ${SEEN}`)}`,
+    expr: by(`${NODE}, job, instance`, DOWN),
     for: '5m',
     summary: `The agent {{ if $labels.node }}${ON_NODE}{{ else }}at {{ $labels.instance }}{{ end }} does not answer.`,
     description: 'The state of the devices of the node is unknown.',
@@ -241,7 +242,7 @@ export const agentAlerts: readonly Alert[] = [
       (
         ${by(NODE, `last_over_time(${series('device_agent_build_info', 'node!=""')}[6h])`)}
         unless on (${NODE}) ${by(NODE, series('device_agent_build_info'))}
-        unless on (${NODE}) ${by(NODE, `up == 0 and on (job, instance) ${SEEN}`)}
+        unless on (${NODE}) ${by(NODE, DOWN)}
       )
       unless on (${NODE}) (
         ${by(NODE, `last_over_time(${series('device_agent_build_info', 'node!=""')}[6h])`)} and on () kube_node_info

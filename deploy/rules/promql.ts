@@ -25,6 +25,13 @@ export const by = (labels: string, expression: string): string => `max by (${lab
  */
 export const grown = (labels: string, growth: string): string => by(labels, `sum by (${labels}, job) (${growth})`);
 
+/**
+ * The agents that answered within the last day. A firing alert DeviceAgentDown remembers its agent for longer, so that it does not end
+ * before the agent answers or its target is gone.
+ */
+export const agentsBy = (matchers: string): string =>
+  `(last_over_time(device_agent_build_info{${matchers}}[1d]) or last_over_time(ALERTS{alertname="DeviceAgentDown",alertstate="firing"}[1d]))`;
+
 /** Matcher of the sensors that measure a whole board, without its parts and averages. */
 export const WHOLE_BOARD = 'sensor!~"module.*|.*_average"';
 

@@ -1,6 +1,18 @@
 import { flat } from './alerts.ts';
 import { IDLE_BY_NAMESPACE, SHARE_BY_NAMESPACE } from './cost.ts';
-import { BOARD_POWER, BUSY, by, DEVICE, grown, IDENTITY_OF_DEVICE, NODE, series, withHolderNamespace } from './promql.ts';
+import {
+  agentsBy,
+  BOARD_POWER,
+  BUSY,
+  by,
+  DEVICE,
+  grown,
+  IDENTITY_OF_DEVICE,
+  NODE,
+  SELECTOR,
+  series,
+  withHolderNamespace,
+} from './promql.ts';
 
 interface Recording {
   readonly record: string;
@@ -121,6 +133,10 @@ export const recordings: readonly Recording[] = [
   {
     record: 'cluster:device_agents:count',
     expr: `count by (cluster, version) (${by(`${NODE}, instance, version`, series('device_agent_build_info'))})`,
+  },
+  {
+    record: 'cluster:device_agents_silent:count',
+    expr: `sum by (cluster) (${by(`${NODE}, instance`, `up and on (job, instance) ${agentsBy(SELECTOR)}`)} == bool 0)`,
   },
   ...usage,
 ];

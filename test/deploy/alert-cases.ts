@@ -248,6 +248,13 @@ export const cases: readonly AlertCase[] = [
     annotations: { summary: 'The agent on node n1 does not answer.' },
   },
   {
+    // It does not end while the target is there and does not answer, and ends when the node is deleted.
+    alert: 'DeviceAgentDown',
+    series: { [told('up')]: '1x10 0x1900 stale', [told('device_agent_build_info', { version: '1' })]: '1x10 stale' },
+    ...{ every: '15m', quietAt: 15, firesAt: 1_800, endedAt: 1_920 },
+    labels: { node: 'n1', job: 'agent', instance: '10.0.0.1:9835', severity: 'warning' },
+  },
+  {
     alert: 'DeviceAgentGone',
     series: {
       [told('device_agent_build_info', { version: '1' })]: '1x10 stale _x30 1x40',
