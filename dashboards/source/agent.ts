@@ -1,6 +1,6 @@
 import { by } from '../../deploy/rules/promql.ts';
 import type { Board } from './board.ts';
-import { CLUSTER, NODE, orZero, query, rate, series } from './queries.ts';
+import { CLUSTER, NODE, orZero, query, rate, SILENT_AGENTS, series, zeros } from './queries.ts';
 
 const ON_NODE = 'cluster, node';
 const p99 = (metric: string, labels: string): string => `histogram_quantile(0.99, sum by (${labels}, le) (${rate(`${metric}_bucket`)}))`;
@@ -17,24 +17,25 @@ export const agent: Board = {
       height: 4,
       panels: [
         {
-          ...{ kind: 'stat', title: 'Agents', unit: 'none', width: 6 },
+          ...{ kind: 'stat', title: 'Agents', unit: 'none', width: 4 },
           description: 'Agents that are scraped.',
-          queries: [query(orZero(`count(${by(ON_NODE, series('device_agent_build_info'))})`))],
+          queries: [query(`count(${by(ON_NODE, series('device_agent_build_info'))})`)],
         },
+        SILENT_AGENTS,
         {
           ...{ kind: 'stat', title: 'Kubelets that do not answer', unit: 'none', width: 6, warnFrom: 1 },
           description: 'Agents that cannot ask their kubelet who holds what.',
-          queries: [query(orZero(`count(${by(ON_NODE, series('device_agent_podresources_up'))} == 0)`))],
+          queries: [query(zeros(by(ON_NODE, series('device_agent_podresources_up'))))],
         },
         {
-          ...{ kind: 'stat', title: 'Probes that cannot read', unit: 'none', width: 6, warnFrom: 1 },
+          ...{ kind: 'stat', title: 'Probes that cannot read', unit: 'none', width: 5, warnFrom: 1 },
           description: 'Families of which an agent can read no device.',
-          queries: [query(orZero(`count(${by(`${ON_NODE}, family`, series('device_agent_probe_success'))} == 0)`))],
+          queries: [query(zeros(by(`${ON_NODE}, family`, series('device_agent_probe_success'))))],
         },
         {
-          ...{ kind: 'stat', title: 'Resources not followed', unit: 'none', width: 6, badFrom: 1 },
+          ...{ kind: 'stat', title: 'Resources not followed', unit: 'none', width: 5, badFrom: 1 },
           description: 'Resources of the device plugin that the kubelet does not follow.',
-          queries: [query(orZero(`count(${by(`${ON_NODE}, resource`, series('device_agent_plugin_registered'))} == 0)`))],
+          queries: [query(zeros(by(`${ON_NODE}, resource`, series('device_agent_plugin_registered'))))],
         },
       ],
     },
@@ -51,7 +52,12 @@ export const agent: Board = {
         {
           ...{ kind: 'series', title: 'Problems', unit: 'none', width: 8 },
           description: 'What keeps agents from reading devices. docs/problems.md has the remedy for each code.',
-          queries: [query(orZero(`sum by (family, code) (${series('device_agent_problems')})`), '{{family}} {{code}}')],
+          queries: [
+            query(
+              orZero(`sum by (family, code) (${series('device_agent_problems')})`, series('device_agent_build_info')),
+              '{{family}} {{code}}',
+            ),
+          ],
         },
         {
           ...{ kind: 'series', title: 'Age of the snapshot', unit: 's', width: 8 },

@@ -155,7 +155,7 @@ type AnyBuilder = StatBuilder | TimeseriesBuilder | TableBuilder | TimelineBuild
 function panelBuilder(panel: Panel): AnyBuilder {
   const { kind, title, description, unit, queries, max, texts, opens, columns } = panel;
   const builder = emptyPanel(panel);
-  builder.title(title).description(description).datasource(SOURCE).unit(unit).noValue('none');
+  builder.title(title).description(description).datasource(SOURCE).unit(unit);
   const isInstant = kind !== 'series' && kind !== 'timeline';
   for (const [index, { expr, legend }] of queries.entries()) {
     const query = new DataqueryBuilder()
@@ -187,7 +187,14 @@ function emptyPanel({ kind, warnFrom, badFrom }: Panel): AnyBuilder {
     case 'bars':
       return new BarGaugeBuilder().orientation(VizOrientation.Horizontal);
     case 'stat': {
-      const steps: Threshold[] = [{ value: null, color: warnFrom === undefined && badFrom === undefined ? 'blue' : 'green' }];
+      // A stat without a value has the first colour, so that one is not green.
+      const steps: Threshold[] =
+        (warnFrom ?? badFrom) === undefined
+          ? [{ value: null, color: 'blue' }]
+          : [
+              { value: null, color: 'text' },
+              { value: 0, color: 'green' },
+            ];
       if (warnFrom !== undefined) steps.push({ value: warnFrom, color: 'yellow' });
       if (badFrom !== undefined) steps.push({ value: badFrom, color: 'red' });
       const color = { build: () => ({ mode: FieldColorModeId.Thresholds }) };

@@ -1,7 +1,9 @@
 import type { Board } from './board.ts';
-import { CLUSTER, orZero, query } from './queries.ts';
+import { CLUSTER, orZero, query, SILENT_AGENTS } from './queries.ts';
 
 const C = 'cluster=~"$cluster"';
+const DEVICES = `cluster:devices:count{${C}}`;
+const HELD = `cluster:devices_allocated:count{${C}}`;
 const IDENTITY = 'family, kind, model';
 
 /** Reads recording rules only, so that it stays cheap with thousands of nodes. */
@@ -16,34 +18,38 @@ export const fleet: Board = {
       height: 4,
       panels: [
         {
-          ...{ kind: 'stat', title: 'Nodes with an agent', unit: 'none', width: 4 },
+          ...{ kind: 'stat', title: 'Nodes with an agent', unit: 'none', width: 3 },
           description: 'Agents that are scraped.',
-          queries: [query(orZero(`sum(cluster:device_agents:count{${C}})`))],
+          queries: [query(`sum(cluster:device_agents:count{${C}})`)],
         },
         {
-          ...{ kind: 'stat', title: 'Devices', unit: 'none', width: 4 },
+          ...SILENT_AGENTS,
+          queries: [query(`sum(cluster:device_agents_silent:count{${C}})`)],
+        },
+        {
+          ...{ kind: 'stat', title: 'Devices', unit: 'none', width: 3 },
           description: 'Devices of all families. MIG instances and virtual functions are devices of their own.',
-          queries: [query(orZero(`sum(cluster:devices:count{${C}})`))],
+          queries: [query(`sum(${DEVICES})`)],
         },
         {
           ...{ kind: 'stat', title: 'Out of service', unit: 'none', width: 4, badFrom: 1, opens: 'health' },
           description: 'Devices whose verdict is unhealthy.',
-          queries: [query(orZero(`sum(cluster:devices:count{${C}, state="unhealthy"})`))],
+          queries: [query(orZero(`sum(cluster:devices:count{${C}, state="unhealthy"})`, DEVICES))],
         },
         {
-          ...{ kind: 'stat', title: 'Unknown', unit: 'none', width: 4, warnFrom: 1, opens: 'health' },
+          ...{ kind: 'stat', title: 'Unknown', unit: 'none', width: 3, warnFrom: 1, opens: 'health' },
           description: 'Devices whose health cannot be judged now.',
-          queries: [query(orZero(`sum(cluster:devices:count{${C}, state="unknown"})`))],
+          queries: [query(orZero(`sum(cluster:devices:count{${C}, state="unknown"})`, DEVICES))],
         },
         {
-          ...{ kind: 'stat', title: 'Allocated', unit: 'none', width: 4 },
+          ...{ kind: 'stat', title: 'Allocated', unit: 'none', width: 3 },
           description: 'Devices that at least one container holds.',
-          queries: [query(orZero(`sum(cluster:devices_allocated:count{${C}})`))],
+          queries: [query(orZero(`sum(${HELD})`, DEVICES))],
         },
         {
           ...{ kind: 'stat', title: 'Idle but allocated', unit: 'none', width: 4, warnFrom: 1 },
           description: 'Devices that a container holds and whose busiest engine is below 1 %.',
-          queries: [query(orZero(`sum(cluster:devices_idle_allocated:count{${C}})`))],
+          queries: [query(orZero(`sum(cluster:devices_idle_allocated:count{${C}})`, HELD))],
         },
       ],
     },
@@ -138,7 +144,7 @@ export const fleet: Board = {
         {
           ...{ kind: 'series', title: 'Changes of verdicts per hour', unit: 'none', width: 12 },
           description: 'How often a device took a state within the last hour.',
-          queries: [query(orZero(`sum by (state) (cluster:device_health_transitions:increase1h{${C}})`), '{{state}}')],
+          queries: [query(orZero(`sum by (state) (cluster:device_health_transitions:increase1h{${C}})`, DEVICES), '{{state}}')],
         },
       ],
     },

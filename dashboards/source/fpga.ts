@@ -1,6 +1,6 @@
 import { by, DEVICE } from '../../deploy/rules/promql.ts';
 import type { Board } from './board.ts';
-import { CLUSTER, NODE, orZero, query, rate, STATE_TEXTS, series, stateNumber } from './queries.ts';
+import { CLUSTER, NODE, query, rate, STATE_TEXTS, series, stateNumber } from './queries.ts';
 
 const LEGEND = '{{node}} {{device}}';
 /** Shared metrics also measure other families; the identity limits them to this one. */
@@ -18,17 +18,17 @@ export const fpga: Board = {
         {
           ...{ kind: 'stat', title: 'Boards and ports', unit: 'none', width: 8 },
           description: 'Devices of the family FPGA.',
-          queries: [query(orZero(`count(${by(DEVICE, series('device_info', 'family="fpga"'))})`))],
+          queries: [query(`count(${by(DEVICE, series('device_info', 'family="fpga"'))})`)],
         },
         {
           ...{ kind: 'stat', title: 'Out of service', unit: 'none', width: 8, badFrom: 1 },
           description: 'FPGA devices whose verdict is unhealthy.',
-          queries: [query(orZero(`count(${here(by(DEVICE, `${series('device_health', 'state="unhealthy"')} == 1`))})`))],
+          queries: [query(`sum(${here(by(DEVICE, series('device_health', 'state="unhealthy"')))})`)],
         },
         {
           ...{ kind: 'stat', title: 'Power', unit: 'watt', width: 8 },
           description: 'Power of all boards.',
-          queries: [query(orZero(`sum(${here(by(DEVICE, series('device_power_watts')))})`))],
+          queries: [query(`sum(${here(by(DEVICE, series('device_power_watts')))})`)],
         },
       ],
     },

@@ -1,6 +1,20 @@
 import { by, DEVICE } from '../../deploy/rules/promql.ts';
 import type { Board } from './board.ts';
-import { CLUSTER, HOLDER, NODE, orZero, query, STATE_TEXTS, series, stateNumber, withHolder } from './queries.ts';
+import {
+  ASKED,
+  CLUSTER,
+  HOLDER,
+  inState,
+  NODE,
+  orZero,
+  query,
+  SILENT_AGENTS,
+  STATE_TEXTS,
+  series,
+  stateNumber,
+  withHolder,
+  zeros,
+} from './queries.ts';
 
 const CONDITION = 'condition, part, reason, severity, remedy';
 const sick = by(DEVICE, `${series('device_health', 'state=~"unhealthy|degraded|unknown"')} == 1`);
@@ -14,30 +28,31 @@ export const health: Board = {
     {
       height: 4,
       panels: [
+        SILENT_AGENTS,
         {
-          ...{ kind: 'stat', title: 'Unhealthy', unit: 'none', width: 5, badFrom: 1 },
+          ...{ kind: 'stat', title: 'Unhealthy', unit: 'none', width: 4, badFrom: 1 },
           description: 'Devices that are out of service.',
-          queries: [query(orZero(`count(${by(DEVICE, `${series('device_health', 'state="unhealthy"')} == 1`)})`))],
+          queries: [query(inState('unhealthy'))],
         },
         {
-          ...{ kind: 'stat', title: 'Degraded', unit: 'none', width: 5, warnFrom: 1 },
+          ...{ kind: 'stat', title: 'Degraded', unit: 'none', width: 4, warnFrom: 1 },
           description: 'Devices that have a fault and stay in service.',
-          queries: [query(orZero(`count(${by(DEVICE, `${series('device_health', 'state="degraded"')} == 1`)})`))],
+          queries: [query(inState('degraded'))],
         },
         {
-          ...{ kind: 'stat', title: 'Unknown', unit: 'none', width: 5, warnFrom: 1 },
+          ...{ kind: 'stat', title: 'Unknown', unit: 'none', width: 4, warnFrom: 1 },
           description: 'Devices whose health cannot be judged now.',
-          queries: [query(orZero(`count(${by(DEVICE, `${series('device_health', 'state="unknown"')} == 1`)})`))],
+          queries: [query(inState('unknown'))],
         },
         {
           ...{ kind: 'stat', title: 'Missing', unit: 'none', width: 4, badFrom: 1 },
           description: 'Devices that were there and have disappeared.',
-          queries: [query(orZero(`count(${by(DEVICE, `${series('device_present')} == 0`)})`))],
+          queries: [query(zeros(by(DEVICE, series('device_present'))))],
         },
         {
-          ...{ kind: 'stat', title: 'Ids without a device', unit: 'none', width: 5, warnFrom: 1 },
+          ...{ kind: 'stat', title: 'Ids without a device', unit: 'none', width: 4, warnFrom: 1 },
           description: 'Ids that containers hold and for which the agent knows no device.',
-          queries: [query(orZero(`count(${series('container_device_unresolved')})`))],
+          queries: [query(orZero(`count(${series('container_device_unresolved')})`, ASKED))],
         },
       ],
     },

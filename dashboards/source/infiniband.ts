@@ -1,6 +1,6 @@
 import { by, DEVICE } from '../../deploy/rules/promql.ts';
 import type { Board, Panel } from './board.ts';
-import { CLUSTER, NODE, orZero, query, rate, series, UP_DOWN } from './queries.ts';
+import { CLUSTER, NODE, query, rate, series, UP_DOWN } from './queries.ts';
 
 const PORT = `${DEVICE}, port`;
 const LEGEND = '{{node}} {{device}}/{{port}}';
@@ -25,22 +25,22 @@ export const infiniband: Board = {
         {
           ...{ kind: 'stat', title: 'Ports', unit: 'none', width: 6 },
           description: 'Ports of all adapters and their virtual functions.',
-          queries: [query(orZero(`count(${by(PORT, series('device_infiniband_port_info'))})`))],
+          queries: [query(`count(${by(PORT, series('device_infiniband_port_info'))})`)],
         },
         {
           ...{ kind: 'stat', title: 'Ports down', unit: 'none', width: 6, badFrom: 1 },
           description: 'Ports whose link is not usable.',
-          queries: [query(orZero(`count(${here(`${by(PORT, series('device_link_up'))} == 0`)})`))],
+          queries: [query(`sum(${here(`${by(PORT, series('device_link_up'))} == bool 0`)})`)],
         },
         {
           ...{ kind: 'stat', title: 'Received', unit: 'Bps', width: 6 },
           description: 'Bytes received by all ports, per second.',
-          queries: [query(orZero(`sum(${here(`sum by (${PORT}) (${rate('device_received_bytes_total')})`)})`))],
+          queries: [query(`sum(${here(`sum by (${PORT}) (${rate('device_received_bytes_total')})`)})`)],
         },
         {
           ...{ kind: 'stat', title: 'Transmitted', unit: 'Bps', width: 6 },
           description: 'Bytes transmitted by all ports, per second.',
-          queries: [query(orZero(`sum(${here(`sum by (${PORT}) (${rate('device_transmitted_bytes_total')})`)})`))],
+          queries: [query(`sum(${here(`sum by (${PORT}) (${rate('device_transmitted_bytes_total')})`)})`)],
         },
       ],
     },

@@ -1,6 +1,20 @@
 import { by, DEVICE, WHOLE_BOARD } from '../../deploy/rules/promql.ts';
 import type { Board } from './board.ts';
-import { CLUSTER, HOLDER, NODE, orZero, query, rate, STATE_TEXTS, series, stateNumber, withHolder, withIdentity } from './queries.ts';
+import {
+  ASKED,
+  CLUSTER,
+  HOLDER,
+  inState,
+  NODE,
+  orZero,
+  query,
+  rate,
+  STATE_TEXTS,
+  series,
+  stateNumber,
+  withHolder,
+  withIdentity,
+} from './queries.ts';
 
 const LEGEND = '{{node}} {{device}}';
 
@@ -16,22 +30,22 @@ export const node: Board = {
         {
           ...{ kind: 'stat', title: 'Devices', unit: 'none', width: 6 },
           description: 'Devices of all families.',
-          queries: [query(orZero(`count(${by(DEVICE, series('device_info'))})`))],
+          queries: [query(`count(${by(DEVICE, series('device_info'))})`)],
         },
         {
           ...{ kind: 'stat', title: 'Out of service', unit: 'none', width: 6, badFrom: 1, opens: 'health' },
           description: 'Devices whose verdict is unhealthy.',
-          queries: [query(orZero(`count(${by(DEVICE, `${series('device_health', 'state="unhealthy"')} == 1`)})`))],
+          queries: [query(inState('unhealthy'))],
         },
         {
           ...{ kind: 'stat', title: 'Unknown', unit: 'none', width: 6, warnFrom: 1, opens: 'health' },
           description: 'Devices whose health cannot be judged now.',
-          queries: [query(orZero(`count(${by(DEVICE, `${series('device_health', 'state="unknown"')} == 1`)})`))],
+          queries: [query(inState('unknown'))],
         },
         {
           ...{ kind: 'stat', title: 'Allocated', unit: 'none', width: 6 },
           description: 'Devices that at least one container holds.',
-          queries: [query(orZero(`count(${by(DEVICE, series('container_device_allocation', 'device!=""'))})`))],
+          queries: [query(orZero(`count(${by(DEVICE, series('container_device_allocation', 'device!=""'))})`, ASKED))],
         },
       ],
     },

@@ -1,6 +1,6 @@
 import { by, DEVICE, WHOLE_BOARD } from '../../deploy/rules/promql.ts';
 import type { Board, Variable } from './board.ts';
-import { CLUSTER, HELD, HOLDER, orZero, query, withHolder } from './queries.ts';
+import { CLUSTER, HELD, HOLDER, orZero, query, withHolder, zeros } from './queries.ts';
 
 const C = 'cluster=~"$cluster"';
 const held = (name: string, label: string, matchers: string): Variable => ({
@@ -14,6 +14,10 @@ const IN_POD = `${IN_NAMESPACE}, \${prefix}pod=~"$pod"`;
 const SELECTED = `${IN_POD}, \${prefix}container=~"$container"`;
 const series = (name: string, matchers = ''): string => `${name}{${SELECTED}${matchers === '' ? '' : `, ${matchers}`}}`;
 const rate = (name: string): string => `rate(${series(name)}[$__rate_interval])`;
+
+const HELD_DEVICES = by(DEVICE, series('container_device_allocation', 'device!=""'));
+const NOT_KNOWN = `${HELD_DEVICES} unless on (${DEVICE}) ${series('container_device_healthy')} or ${by('cluster, node, device_id', series('container_device_allocation', 'device=""'))}`;
+const RANKS = 'rank:device_bytes:deviation{holder_namespace=~"$namespace", holder_pod=~"$pod"}';
 
 const increase = (name: string): string => `increase(${series(name)}[$__range])`;
 const ofNamespace = (expr: string): string => `sum by (holder_namespace) (${withHolder(expr, ['namespace'])})`;
@@ -36,30 +40,33 @@ export const workload: Board = {
       height: 4,
       panels: [
         {
-          ...{ kind: 'stat', title: 'Containers with devices', unit: 'none', width: 6 },
+          ...{ kind: 'stat', title: 'Containers with devices', unit: 'none', width: 5 },
           description: 'Containers that hold at least one device id.',
           queries: [
             query(
-              orZero(
-                `count(count by (cluster, \${prefix}namespace, \${prefix}pod, \${prefix}container) (${series('container_device_allocation')}))`,
-              ),
+              `count(count by (cluster, \${prefix}namespace, \${prefix}pod, \${prefix}container) (${series('container_device_allocation')}))`,
             ),
           ],
         },
         {
-          ...{ kind: 'stat', title: 'Devices held', unit: 'none', width: 6 },
+          ...{ kind: 'stat', title: 'Devices held', unit: 'none', width: 5 },
           description: 'Devices that the containers hold. A shared device counts once.',
-          queries: [query(orZero(`count(count by (cluster, node, device) (${series('container_device_allocation', 'device!=""')}))`))],
+          queries: [query(`count(${HELD_DEVICES})`)],
         },
         {
-          ...{ kind: 'stat', title: 'Out of service', unit: 'none', width: 6, badFrom: 1 },
+          ...{ kind: 'stat', title: 'Out of service', unit: 'none', width: 5, badFrom: 1 },
           description: 'Devices that the containers hold and that are unhealthy.',
-          queries: [query(orZero(`count(min by (cluster, node, device) (${series('container_device_healthy')}) == 0)`))],
+          queries: [query(zeros(`min by (${DEVICE}) (${series('container_device_healthy')})`))],
         },
         {
-          ...{ kind: 'stat', title: 'Power', unit: 'watt', width: 6 },
+          ...{ kind: 'stat', title: 'Not known', unit: 'none', width: 5, warnFrom: 1 },
+          description: 'Devices that the containers hold and whose health is not known, and held ids for which the agent knows no device.',
+          queries: [query(orZero(`count(${NOT_KNOWN})`, series('container_device_allocation')))],
+        },
+        {
+          ...{ kind: 'stat', title: 'Power', unit: 'watt', width: 4 },
           description: 'Power of all boards that the containers hold.',
-          queries: [query(orZero(`sum(max by (cluster, node, device) (${series('container_device_power_watts', WHOLE_BOARD)}))`))],
+          queries: [query(`sum(max by (cluster, node, device) (${series('container_device_power_watts', WHOLE_BOARD)}))`)],
         },
       ],
     },
@@ -103,9 +110,7 @@ export const workload: Board = {
             'How long the GPUs of each container that holds some have shown no work. Containers that compute make it a few seconds.',
           queries: [
             query(
-              orZero(
-                by(`cluster, node, ${HOLDER}`, withHolder(`(time() - ${series('container_device_last_progress_timestamp_seconds')})`)),
-              ),
+              by(`cluster, node, ${HOLDER}`, withHolder(`(time() - ${series('container_device_last_progress_timestamp_seconds')})`)),
               '{{node}} {{holder_pod}} {{holder_container}}',
             ),
           ],
@@ -114,12 +119,7 @@ export const workload: Board = {
           ...{ kind: 'series', title: 'Ranks that differ from their job', unit: 'none', width: 12 },
           description:
             'Bytes of each pod, as distance from the median of its job. It needs deploy/rules-stall.yaml. A minority that differs is a hint, not a proof.',
-          queries: [
-            query(
-              orZero('topk(20, abs(rank:device_bytes:deviation{holder_namespace=~"$namespace", holder_pod=~"$pod"}) > 5)'),
-              '{{holder_job}} {{holder_pod}}',
-            ),
-          ],
+          queries: [query(orZero(`topk(20, abs(${RANKS}) > 5)`, RANKS), '{{holder_job}} {{holder_pod}}')],
         },
       ],
     },

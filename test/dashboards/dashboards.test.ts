@@ -41,6 +41,11 @@ describe.each(dashboards)('dashboard $name', ({ dashboard }) => {
     expect(new Set(cells).size, 'no cell belongs to two panels').toBe(cells.length);
   });
 
+  it('has no stat that is green without a value', () => {
+    for (const { type, title, fieldConfig } of dashboard.panels)
+      if (type === 'stat') expect(fieldConfig?.defaults.thresholds?.steps[0]?.color, title).toMatch(/^(?:blue|text)$/);
+  });
+
   it('has the variables that its expressions use', () => {
     const known = new Set(dashboard.templating.list.map(({ name }) => name));
     for (const { expr } of targetsOf(dashboard)) {

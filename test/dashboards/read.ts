@@ -12,7 +12,9 @@ export interface Panel {
   readonly description?: string;
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
   readonly datasource: { readonly uid: string };
-  readonly fieldConfig?: { readonly defaults: { readonly unit?: string } };
+  readonly fieldConfig?: {
+    readonly defaults: { readonly unit?: string; readonly thresholds?: { readonly steps: readonly { readonly color: string }[] } };
+  };
   readonly targets: readonly Target[];
 }
 export interface Dashboard {
