@@ -36,7 +36,12 @@ export function stepFlapping(
   });
   const originalPolicy = ({ instance = '' }: { readonly instance?: string | undefined }): ConditionPolicy =>
     policyOf(conditionOf(instance));
-  const stepped = stepConditions(before, [...flapping, ...quiet], (name) => flappingPolicy(policyOf(name), originalPolicy(name), policy), time);
+  const stepped = stepConditions(
+    before,
+    [...flapping, ...quiet],
+    (name) => flappingPolicy(policyOf(name), originalPolicy(name), policy),
+    time,
+  );
   // While the original condition counts, its severity applies. Otherwise the flapping condition keeps its last severity.
   const severityOf = (state: ConditionState): Severity =>
     effectiveSeverity(step.states[state.instance ?? ''] ?? state, originalPolicy(state));
