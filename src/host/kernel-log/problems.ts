@@ -37,7 +37,7 @@ export const kmsgProblems = [
 export const kmsgLost = {
   code: 'kmsg-lost',
   meaning:
-    'Records of the kernel log were overwritten before the agent read them, or were too large. What the family counts by the log is a lower bound for that time.',
+    'Records of the kernel log were overwritten before the agent read them, or were too large, or were about too many devices. What the family counts by the log is a lower bound for that time.',
   remedy:
     'Find in dmesg what floods the log. Give the agent more CPU time where it is throttled, or the kernel a larger log (log_buf_len). The problem ends an hour after the last loss.',
 } as const satisfies ProblemSpec;

@@ -1,4 +1,5 @@
 import type { Host } from '../../host/host.ts';
+import { kmsgLost } from '../../host/kernel-log/problems.ts';
 import { isPciAddress } from '../../host/pci/pci.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
@@ -42,8 +43,9 @@ export function withLine({ findings, counts }: LogState, line: LogLine): LogStat
       ...(severity !== undefined && { severity }),
       ...(remedy !== undefined && { remedy }),
     });
-    // The oldest parts go first: a line can name any number of them.
-    for (const key of [...next.keys()].slice(0, Math.max(0, next.size - MOST_FINDINGS))) next.delete(key);
+    // The oldest parts go first: a line can name any number of them. One of them stays, so that the condition holds.
+    const parts = [...next.keys()].filter((key) => key.startsWith(`${condition.type}/`));
+    for (const key of parts.slice(0, Math.max(0, parts.length - MOST_PARTS))) next.delete(key);
   }
   return {
     findings: raises === undefined && ends.length === 0 ? findings : next,
@@ -51,8 +53,8 @@ export function withLine({ findings, counts }: LogState, line: LogLine): LogStat
   };
 }
 
-/** Findings of one device that are remembered. */
-const MOST_FINDINGS = 64;
+/** Findings of one condition of a device that are remembered. */
+const MOST_PARTS = 64;
 
 /** Forgets that all was well, because lines are lost. What was wrong stays. Pure. */
 export const afterGap = ({ findings, counts }: LogState): LogState => ({
@@ -76,6 +78,8 @@ interface Counted {
   readonly driver?: string | undefined;
   /** What the log reports about the PCIe ports above the device, by address. */
   readonly above?: readonly (readonly [port: string, state: LogState])[];
+  /** Lines of the row were perhaps not taken: none of them is no news. */
+  isDoubtful?(row: LogRow): boolean;
 }
 
 /**
@@ -87,13 +91,14 @@ export function logReport(
   conditions: readonly ConditionSpec[],
   { findings: told, counts }: LogState,
   reach: LogReach,
-  { ofDrivers, ofFunction, driver, above = [] }: Counted,
+  { ofDrivers, ofFunction, driver, above = [], isDoubtful = () => false }: Counted,
 ): DeviceReport['outOfBand'] {
-  const raised = new Set(rows.flatMap(({ raises }) => raises?.condition.type ?? []));
   const ofState = conditions.flatMap(({ type }): readonly Finding[] => {
-    if (!raised.has(type)) return [];
-    const own = [...told].filter(([key]) => key.startsWith(`${type}/`)).map(([, finding]) => finding);
-    return own.length > 0 ? own : [unreported(type, reach)];
+    const raising = rows.filter(({ raises }) => raises?.condition.type === type);
+    if (raising.length === 0) return [];
+    const isCertain = !raising.some(isDoubtful);
+    const own = [...told].filter(([key, { status }]) => key.startsWith(`${type}/`) && (isCertain || status === true));
+    return own.length > 0 ? own.map(([, finding]) => finding) : [unreported(type, reach, isCertain)];
   });
   const counted = reach === 'unread' ? [] : rows.filter((row) => (ofDrivers || row.pci !== undefined) && counterOf(row) !== undefined);
   const growing = new Map(counted.flatMap(({ repeats }) => (repeats === undefined ? [] : [[repeats.type, repeats] as const])));
@@ -104,12 +109,14 @@ export function logReport(
     const ports = above.map(([port, state]) => [port, of(true, state.counts)] as const).filter(([, count]) => count > 0);
     const sum = ports.reduce((total, [, count]) => total + count, of(false, counts));
     const where = ports.map(([port, count]) => `; of port ${port} above: ${count}`).join('');
-    return raiseGrowth(condition, sum, `${own.map(({ name }) => name.replaceAll('-', ' ')).join(', ')}: ${sum}${where}`);
+    const message = `${own.map(({ name }) => name.replaceAll('-', ' ')).join(', ')}: ${sum}${where}`;
+    return raiseGrowth(condition, sum, message).map((finding) => (own.some(isDoubtful) ? { ...finding, ceiling: sum } : finding));
   });
   const findings = [...ofState, ...ofGrowth];
   // A line about a port, or about a function with several devices, would be in many series.
   const readings = counted
     .filter(({ pci, fault }) => pci === undefined || (ofFunction && fault !== undefined))
+    .filter((row) => !isDoubtful(row))
     .filter(({ name, boundTo }) => boundTo === undefined || driver === undefined || boundTo.includes(driver) || counts.has(name))
     .map((row): Reading => {
       const { metric, labels } = counterOf(row) as NonNullable<LogRow['counts']>;
@@ -118,11 +125,12 @@ export function logReport(
   return findings.length === 0 && readings.length === 0 ? undefined : { findings, readings };
 }
 
-function unreported(type: string, reach: LogReach): Finding {
-  if (reach === 'whole') {
+function unreported(type: string, reach: LogReach, isCertain: boolean): Finding {
+  if (reach === 'whole' && isCertain) {
     return { type, reason: 'NotReported', status: false, message: 'the kernel log has no such line since the machine booted' };
   }
-  const message = reach === 'unread' ? 'the kernel log is not read' : 'the kernel log has lost its oldest lines';
+  const lack = isCertain ? 'the kernel log has lost its oldest lines' : 'lines of the kernel log are not taken';
+  const message = reach === 'unread' ? 'the kernel log is not read' : lack;
   return { type, reason: 'LogUnread', status: 'unknown', message };
 }
 
@@ -132,8 +140,8 @@ const decides = ({ withoutDevice, raises, ends, repeats, fault }: LogRow): boole
 
 const isNoise = (row: LogRow): boolean => row.raises === undefined && row.ends === undefined && counterOf(row) === undefined;
 
-/** Devices that are remembered. */
-const MOST_DEVICES = 256;
+/** Devices, and ports above them, that are remembered. Each virtual function of an adapter can have lines. */
+const MOST_DEVICES = 4_096;
 /** A fault stays in the collections for this time, so that at least one snapshot takes it. */
 const REPORTED_MS = 60_000;
 /** Faults of that time. Further ones of a row and device are one repeat of its latest one in each collection. */
@@ -160,6 +168,8 @@ export class RowLog {
   readonly #log: KernelLog;
   readonly #processes: ProcessFactsReader;
   readonly #states = new Map<string, LogState>();
+  /** A line about one more device was not taken. */
+  #isFull = false;
   readonly #sections = new CperSections();
   readonly #reports = new KeptStep<DeviceReport['outOfBand']>();
   /** Addresses, or ids, of known devices by the names that drivers print. */
@@ -206,7 +216,8 @@ export class RowLog {
   }
 
   get problems(): readonly Problem[] {
-    return this.#log.problems;
+    const tooMany = { code: kmsgLost.code, message: `the kernel log has lines about more than ${MOST_DEVICES} devices` };
+    return this.#isFull ? [...this.#log.problems, tooMany] : this.#log.problems;
   }
 
   /**
@@ -265,14 +276,17 @@ export class RowLog {
     const whole = isPart ? this.#statesOf([physicalFunction]) : [];
     const ports = pciPath.split('/').slice(0, -1).filter(isPciAddress);
     const above = ports.map((port) => this.#states.get(port));
+    const isFull = this.#isFull;
     return this.#reports.of(
       id,
-      [reach, device.kind, device.pciAddress, driver, isPart, parent, pciPath, ...own, ...whole, ...above],
+      [reach, isFull, device.kind, device.pciAddress, driver, isPart, parent, pciPath, ...own, ...whole, ...above],
       () => {
         const told = (states: readonly (LogState | undefined)[]): LogState => {
           const state = together(states.filter((one) => one !== undefined));
           return reach === 'unread' ? afterGap(state) : state;
         };
+        const isMissing = (states: readonly unknown[]): boolean => isFull && states.every((one) => one === undefined);
+        const areMissing = isMissing(own) || (isPart && isMissing(whole));
         return logReport(
           this.#rows.filter((row) => isAbout(row, device)),
           this.#conditions,
@@ -283,6 +297,7 @@ export class RowLog {
             ofFunction: parent === undefined,
             driver,
             above: ports.flatMap((port, at) => (above[at] === undefined ? [] : [[port, above[at]] as const])),
+            isDoubtful: ({ pci }) => (pci === 'below' ? above.some((one) => isMissing([one])) : areMissing),
           },
         );
       },
@@ -304,13 +319,11 @@ export class RowLog {
   take(record: DatedRecord, isBehindGap: boolean): boolean {
     if (isBehindGap) for (const [address, state] of this.#states) this.#states.set(address, afterGap(state));
     const line = logLineOf(this.#rows, this.#sections.joined(record), sysfsPlaces(this.#host.sys, this.#known));
-    if (
-      line === undefined ||
-      isNoise(line.row) ||
-      (decides(line.row) && printsForProcesses(this.#host.sys)) ||
-      (this.#states.size >= MOST_DEVICES && !this.#states.has(line.address))
-    )
+    if (line === undefined || isNoise(line.row) || (decides(line.row) && printsForProcesses(this.#host.sys))) return false;
+    if (this.#states.size >= MOST_DEVICES && !this.#states.has(line.address)) {
+      this.#isFull = true;
       return false;
+    }
     this.#states.set(line.address, withLine(this.#states.get(line.address) ?? NOTHING_LOGGED, line));
     this.#addFault(line, record);
     return true;

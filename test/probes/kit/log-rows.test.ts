@@ -63,6 +63,15 @@ const rows: readonly LogRow[] = [
     source: 'block.c',
     raises: { condition: FirmwareDead, instance: '{disk}' },
   },
+  {
+    name: 'block-warning',
+    drivers: [],
+    text: /^block I\/O warning of (?<disk>acme\d+), /,
+    withoutDevice: { class: 'block', name: '{disk}' },
+    means: 'a request was slow',
+    source: 'block.c',
+    raises: { condition: { type: 'BlockWarned' }, instance: '{disk}' },
+  },
 ];
 
 const CARD = '0000:3b:00.0';
@@ -210,6 +219,40 @@ describe('rows of the kernel log', () => {
     expect(told(cardReport).findings[0]).toBe('FirmwareDead false the kernel log has no such line since the machine booted');
     write(record(7, 'acme_core: something'));
     expect(told(cardReport).findings[0]).toBe('FirmwareDead unknown the kernel log has lost its oldest lines');
+  });
+
+  it('are taken for all virtual functions of a node, and say nothing about a device beyond the limit', () => {
+    const started = (from: number, to: number): string =>
+      Array.from({ length: to - from }, (_, n) => {
+        const other = `${(from + n + 1).toString(16).padStart(4, '0')}:3b:00.0`;
+        return record(from + n + 1, `acme_core ${other}: firmware version: 1.2`, other);
+      }).join('');
+    write('6,0,0,-;Linux version 7.0\n', started(0, 1_000), record(1_001, `acme_core ${CARD}: health compromised, synd 0x2`));
+    expect(told(cardReport).findings[0]).toBe('FirmwareDead true the firmware stopped: 0x2');
+    expect(told({ device: device(FUNCTION) }).findings[0]).toMatch(/^FirmwareDead false/);
+    write(started(1_001, 4_200), record(4_201, `acme_core ${FUNCTION}: health compromised, synd 0x2`, FUNCTION));
+    const report = { device: device(FUNCTION) };
+    expect(told(report).findings).toEqual(['FirmwareDead unknown lines of the kernel log are not taken', 'Timeouts 0 command timeout: 0']);
+    const { findings = [], readings } = log.withEach([report])[0]?.outOfBand ?? {};
+    expect(findings.map((finding) => [finding.type, finding.count === undefined ? undefined : finding.ceiling])).toEqual([
+      ['FirmwareDead', undefined],
+      ['Timeouts', 0],
+    ]);
+    expect(readings).toEqual([]);
+    expect(told(cardReport).findings[0]).toBe('FirmwareDead true the firmware stopped: 0x2');
+    expect(log.problems.map(({ code }) => code)).toEqual(['kmsg-lost']);
+  });
+
+  it('keep a part of each condition in a flood of parts of another one', () => {
+    write(record(1, `acme_core ${CARD}: health compromised, synd 0x2`));
+    link('class/block/acme7', `devices/pci0000:3a/${CARD}/block/acme7`);
+    for (let disk = 0; disk < 70; disk += 1) {
+      link(`class/block/acme${disk}0`, `devices/pci0000:3a/${CARD}/block/acme${disk}0`);
+      write(`3,${disk + 2},20,-;block I/O warning of acme${disk}0, sector 1\n`);
+    }
+    expect(told(cardReport).findings.filter((text) => text.startsWith('FirmwareDead'))).toEqual([
+      'FirmwareDead true the firmware stopped: 0x2',
+    ]);
   });
 
   /** A record about a device of another kind than a PCI function. */
