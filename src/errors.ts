@@ -176,6 +176,11 @@ export const errors = {
     remedy: 'Wait some seconds. With --read, the command reads the hardware itself.',
     exit: 1,
   },
+  'pod-not-known': {
+    message: '{pod}: {problem}',
+    remedy: 'Run "device-agent doctor": it says why the kubelet or the agent does not answer.',
+    exit: 1,
+  },
   'agent-page': {
     message: 'the agent gives no metrics at {path}: {problem}',
     remedy: 'Give the command the same --web.telemetry-path as the agent, or --read.',

@@ -64,6 +64,13 @@ export interface BoardKubelet {
   readonly kept: number;
 }
 
+/** Says that a pod which is not listed may hold devices; undefined when the kubelet told all. */
+export function podDoubt({ kubelet, fault }: Pick<Board, 'kubelet' | 'fault'>): string | undefined {
+  if (fault === undefined && kubelet.state === 'answers') return undefined;
+  const why = fault === undefined ? `the kubelet gives no full answer (${kubelet.state})` : 'the agent does not work';
+  return `It is not known whether such a pod holds a device: ${why}.`;
+}
+
 export interface BoardCounts {
   readonly devices: number;
   /** Devices that a container holds. */

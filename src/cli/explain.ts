@@ -1,7 +1,8 @@
+import { podDoubt } from '../board/board.ts';
 import { UserError } from '../errors.ts';
 import { oneLine } from '../model/one-line.ts';
 import { type Ask, askFor, printAge } from './agent-api.ts';
-import { BOARD_PATH, boardIn } from './board-answer.ts';
+import { BOARD_PATH, boardIn, ownBoard } from './board-answer.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { podOption } from './pod-option.ts';
 import { withProgress } from './progress.ts';
@@ -20,9 +21,11 @@ export async function runExplain(context: CommandContext): Promise<Ending> {
   if (typeof name !== 'string') throw new UserError('usage-invalid', { problem: await namesNone(ask), command: 'device-agent explain' });
   const { namespace, pod } = podOption(name, options.name === undefined ? '--pod' : 'NAME');
   const { answer } = await ask(`/api/v1/explain/${namespace}/${pod}`);
+  const { code, message } = (answer?.body as { error?: { code?: string; message?: string } } | undefined | null)?.error ?? {};
+  if (code === 'pod-not-known') throw new UserError('pod-not-known', { pod: `${namespace}/${pod}`, problem: String(message) });
   if (answer?.status === 503) throw new UserError('agent-not-ready', {});
   const asked = answer?.body as Partial<Explained> | undefined | null;
-  const isUnknown = answer?.status === 404 && (answer.body as { error?: { code?: string } } | undefined)?.error?.code === 'pod-unknown';
+  const isUnknown = answer?.status === 404 && code === 'pod-unknown';
   const found = isUnknown
     ? undefined
     : Array.isArray(asked?.lines)
@@ -56,5 +59,7 @@ async function ownLines(context: CommandContext, namespace: string, pod: string)
   ]);
   const { snapshot } = await collectOnce(agentSettings(configuration, families), { logger, version: readVersion().version });
   const lines = explainPod(namespace, pod, snapshot);
+  const problem = podDoubt(ownBoard(snapshot, families));
+  if (lines === undefined && problem !== undefined) throw new UserError('pod-not-known', { pod: `${namespace}/${pod}`, problem });
   return lines && { lines };
 }

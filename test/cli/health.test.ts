@@ -109,6 +109,19 @@ describe('the list of one reading', () => {
   });
 });
 
+it('explains no pod while the kubelet does not answer: neither by one reading nor by the agent', async () => {
+  const unknown =
+    /^device-agent: ml\/a: It is not known whether such a pod holds a device: the kubelet gives no full answer \(socket-missing\)\.$/m;
+  expect(await run(['explain', 'ml/a', '--read', ...flags()])).toMatchObject({
+    status: 1,
+    stdout: '',
+    stderr: expect.stringMatching(unknown),
+  });
+  const address = await startAgent();
+  const asked = await run(['explain', 'ml/a', ...askingFlags(), `--web.listen-address=${address}`]);
+  expect(asked).toMatchObject({ status: 1, stdout: '', stderr: expect.stringMatching(unknown) });
+});
+
 describe('health of a running agent', () => {
   it('is 0 with one line while all is well, and 1 with the worst device first once something is not', async () => {
     const address = await startAgent();

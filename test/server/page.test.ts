@@ -4,9 +4,12 @@ import { metricTitle, readingText } from '../../src/board/units.ts';
 import { durationText } from '../../src/model/duration.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
-import { snapshot, state } from '../metrics/sample.ts';
-import { device, familyState } from '../support/snapshots.ts';
+import { snapshot, state, TAKEN_AT_MS } from '../metrics/sample.ts';
+import { device, familyState, podResources } from '../support/snapshots.ts';
 import { type Started, start } from './start.ts';
+
+const answered: Snapshot = { ...snapshot, podResources: podResources([], { answeredAtMs: TAKEN_AT_MS }) };
+const NOT_KNOWN = 'It is not known whether such a pod holds a device:';
 
 let started: Started | undefined;
 afterEach(() => started?.server.close());
@@ -158,7 +161,7 @@ describe('the page of devices', () => {
   });
 
   it('shows an error as a page to a browser, with similar names, and as a line to others', async () => {
-    started = await start({ snapshot: () => snapshot });
+    started = await start({ snapshot: () => answered });
     const html = { headers: { accept: 'text/html' } };
     const unknown = await fetch(`${started.url}/devices/toy/toy-99`, html);
     const text = await unknown.text();
@@ -182,10 +185,22 @@ describe('the page of devices', () => {
   });
 
   it('shows what a pod holds, and says so where this node knows no such pod', async () => {
-    const { text } = await page(snapshot, '/pods/ml/train-0');
+    const { text } = await page(answered, '/pods/ml/train-0');
     expect(text).toContain('<h1>train-0 <span class="rest">ml · toy-0</span></h1>');
     expect(text).toContain('>toy-0</a>');
     expect((await fetch(`${started?.url}/pods/ml/nobody`)).status).toBe(404);
+  });
+
+  it.each([
+    ['answers', answered, undefined, 404, 'pod-unknown', 'No such pod holds a device of this node.'],
+    ['does not answer', snapshot, undefined, 503, 'pod-not-known', `${NOT_KNOWN} the kubelet gives no full answer (refused).`],
+    ['answered an agent that stands still', answered, 'It hangs.', 503, 'pod-not-known', `${NOT_KNOWN} the agent does not work.`],
+  ])('knows that no such pod holds a device only when the kubelet %s', async (_what, now, fault, status, code, message) => {
+    started = await start({ snapshot: () => now, parts: { fault: () => fault } });
+    for (const path of ['/pods/ml/nobody', '/api/v1/explain/ml/nobody']) expect((await fetch(started.url + path)).status).toBe(status);
+    expect(await (await fetch(`${started.url}/pods/ml/nobody`)).text()).toBe(`${message}\n`);
+    expect(await (await fetch(`${started.url}/api/v1/explain/ml/nobody`)).json()).toEqual({ error: { code, message } });
+    expect((await fetch(`${started.url}/pods/ml/train-0`)).status, 'what was seen stays').toBe(200);
   });
 
   it('shows the agent, its families and what each condition means, and says what it does not know', async () => {

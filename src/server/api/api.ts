@@ -12,7 +12,7 @@ import type { HealthEvent } from '../../model/events.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { boundTo } from '../access/tenants.ts';
 import type { BoardSource } from '../feed/board-source.ts';
-import { sendError, sendJson, sendNoDevice, takes } from '../http/answer.ts';
+import { sendError, sendJson, sendNoDevice, sendNoPod, takes } from '../http/answer.ts';
 import type { IncidentSource } from '../parts.ts';
 import { allocationsView, eventsView, statusView, wholeBoard, wholeDevice } from './views.ts';
 
@@ -90,7 +90,7 @@ export function createApi(sources: ApiSources): Router {
     withSnapshot((snapshot, request, response) => {
       const { namespace, pod } = request.params;
       const lines = explainPod(String(namespace), String(pod), snapshot);
-      if (lines === undefined) return sendError(request, response, 404, 'pod-unknown', 'No container of such a pod holds a device.');
+      if (lines === undefined) return sendNoPod(request, response, sources.board.of(snapshot));
       return sendJson(request, response, { takenAt: timeText(snapshot.takenAtMs), lines });
     }),
   );

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { RequestHandler } from 'express';
-import { type Board, isStarting, unreadIn } from '../../board/board.ts';
+import { type Board, isStarting, podDoubt, unreadIn } from '../../board/board.ts';
 import type { Logger } from '../../log/logger.ts';
 import { jsonText } from '../api/views.ts';
 
@@ -80,6 +80,15 @@ export function sendNoDevice(request: IncomingMessage, response: ServerResponse,
     board === undefined ? '' : `Not read yet: ${family}.`,
   ];
   return sendError(request, response, 503, 'not-ready', parts.join(' ').trim());
+}
+
+/** Answers that no such pod holds a device. Without a full and present answer of the kubelet, it answers that this is not known. */
+export function sendNoPod(request: IncomingMessage, response: ServerResponse, board: Board | undefined): Promise<void> {
+  if (board === undefined || board.kubelet.state === 'starts')
+    return sendError(request, response, 503, 'not-ready', 'The first read runs.');
+  const doubt = podDoubt(board);
+  if (doubt !== undefined) return sendError(request, response, 503, 'pod-not-known', doubt);
+  return sendError(request, response, 404, 'pod-unknown', 'No such pod holds a device of this node.');
 }
 
 /** Logs an internal error and answers without details. */

@@ -28,7 +28,17 @@ import type { ObservedSpans } from '../../model/observed-spans.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import type { ReportUsage } from '../api/usage.ts';
 import type { BoardSource } from '../feed/board-source.ts';
-import { type ErrorPage, HTML_TYPE, sendError, sendNoDevice, sendText, TEXT_TYPE, takes, withErrorPage } from '../http/answer.ts';
+import {
+  type ErrorPage,
+  HTML_TYPE,
+  sendError,
+  sendNoDevice,
+  sendNoPod,
+  sendText,
+  TEXT_TYPE,
+  takes,
+  withErrorPage,
+} from '../http/answer.ts';
 import type { IncidentSource } from '../parts.ts';
 import { agentPage } from './agent-page.ts';
 import { createAssets } from './assets.ts';
@@ -144,10 +154,7 @@ export function createPages(sources: PageSources): Router {
       snapshot &&
       board &&
       podPage(namespace, pod, board, snapshot, frame(), (key) => sources.history?.().seriesOf(key, sources.now() - TREND_MS));
-    if (board === undefined || (found === undefined && board.kubelet.state === 'starts'))
-      return sendError(request, response, 503, 'not-ready', 'The first read runs.');
-    if (found === undefined) return sendError(request, response, 404, 'pod-unknown', 'No such pod holds a device of this node.');
-    return send(request, response, found);
+    return found === undefined ? sendNoPod(request, response, board) : send(request, response, found);
   });
   router.get(
     '/agent',
