@@ -208,10 +208,12 @@ function heldRecord(record: DeviceRecord, holders: readonly Allocation[], facts:
   const sideReadings = outOfBand === undefined || isStale(outOfBand) || !isPresent ? faults : joinedReadings(outOfBand.readings, faults);
   // A device that hung gets no new grace time at each start. Otherwise an agent that restarts often would report it as healthy forever.
   const isAwaited = read === undefined && readBeforeMs !== undefined && wasHung === undefined;
-  const repeats = facts.repeats(record.device);
+  // Without new faults, the old ones become less only while their source is read.
+  const repeats = outOfBand?.areFaultsRead === true ? facts.repeats(record.device) : [];
   return Object.assign(record, {
     holders,
-    ...(repeats.length > 0 && { repeats: { findings: repeats, readAtMs: now.nowMs, monotonicMs: now.monotonicMs } }),
+    ...(outOfBand !== undefined &&
+      repeats.length > 0 && { repeats: { findings: repeats, readAtMs: outOfBand.readAtMs, monotonicMs: outOfBand.monotonicMs } }),
     current,
     readings: joinedReadings(own, sideReadings),
     processes: current?.processes ?? NO_PROCESSES,

@@ -34,6 +34,8 @@ export interface DeviceRead<R = readonly Reading[]> {
 export interface SideReport<R = readonly Reading[]> {
   readonly readings: R;
   readonly findings: readonly Finding[];
+  /** The source of faults that repeat was read, so that a fault which is not reported did not come. */
+  readonly areFaultsRead?: true;
 }
 
 /** All reports of one collection on one device. */

@@ -175,7 +175,8 @@ function restOf({ readings: _, findings: __, ...rest }: DeviceRead<unknown>): Re
   return rest;
 }
 
-function areSameRest(a: DeviceRead, b: DeviceRead): boolean {
+function areSameRest(a: DeviceRead & SideReport, b: DeviceRead & SideReport): boolean {
+  if (a.areFaultsRead !== b.areFaultsRead) return false;
   return a.hasAllProcesses === b.hasAllProcesses && (a.processes === b.processes || isDeepStrictEqual(a.processes, b.processes));
 }
 

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { Assembler } from '../../src/agent/assemble.ts';
 import { createHealthEngine } from '../../src/health/engine/engine.ts';
@@ -127,11 +127,12 @@ class RepeatNode {
       .map((condition) => `${conditionName(condition)} ${condition.severity} ${condition.remedy}`);
   }
 
-  /** Kills the agent, and loses what the log had. */
-  async restart(): Promise<void> {
+  /** Kills the agent, and loses what the log had. The next one may find no log. */
+  async restart(hasLog = true): Promise<void> {
     const { probe, ledger, engine } = this.#agent;
     await probe.close();
-    writeFileSync(this.#node.log, '');
+    if (hasLog) writeFileSync(this.#node.log, '');
+    else rmSync(this.#node.log);
     const saved = JSON.parse(JSON.stringify({ faults: ledger.saved, state: engine.state() }));
     this.#agent = this.started(saved.faults, saved.state);
   }
@@ -189,6 +190,20 @@ describe('Xids that come again', () => {
     await node.restart();
     expect(await node.after(HOUR)).toEqual(['RepeatedGraphicsException/GPC 1, TPC 4 info inspect']);
     expect(await node.after(19 * HOUR)).toEqual([]);
+    await node.close();
+  });
+
+  it('do not end while nobody reads the log: the same may have come again', async () => {
+    const node = new RepeatNode(H100);
+    node.say(warp(4));
+    await node.after(HOUR);
+    node.say(warp(4));
+    const found = ['RepeatedGraphicsException/GPC 1, TPC 4 info inspect'];
+    expect(await node.after(HOUR)).toEqual(found);
+    await node.restart(false);
+    expect(await node.after(30 * HOUR)).toEqual(found);
+    await node.restart();
+    expect(await node.after(HOUR)).toEqual([]);
     await node.close();
   });
 

@@ -256,7 +256,7 @@ export class RowLog {
     const outOfBand =
       own === undefined || report.outOfBand === undefined
         ? own
-        : { readings: [...readings, ...own.readings], findings: [...findings, ...own.findings] };
+        : { ...report.outOfBand, readings: [...readings, ...own.readings], findings: [...findings, ...own.findings] };
     const mine = this.#faults.filter(({ address, row }) => names.includes(address) && isAbout(row, report.device));
     for (const each of mine) each.isTold = true;
     const faults = mine.map(({ fault }) => fault);

@@ -98,7 +98,7 @@ export class KernelLogProbe implements Probe {
     const withXids = this.#devices.map((device) => {
       const report = this.#withRemedy(reported.get(device.id) ?? { device });
       const others = [...this.#crashes.findings(device.id, nowMs, isReadable), ...this.#starts.findings(report, nowMs)];
-      return withFaults(withLog(report, xids.get(device.id), others), faults.get(device.id));
+      return withFaults(withLog(report, xids.get(device.id), others, isReadable), faults.get(device.id));
     });
     const reports = this.#pcie.withEach(withXids);
     return { ...collection, reports, problems: [...collection.problems, ...this.#starts.problems(reports, nowMs), ...this.#log.problems] };
@@ -232,10 +232,16 @@ const answers = ({ device, read }: DeviceReport): boolean =>
   device.parent === undefined && read?.findings.some(({ type, status }) => type === conditions.GpuLost.type && status === false) === true;
 
 /** Adds the findings of the log. The log is a separate source with its own conditions; it does not refresh readings of the device. */
-function withLog(report: DeviceReport, xids: XidReport = { readings: [], findings: [] }, crashes: readonly Finding[]): DeviceReport {
-  if (xids.readings.length + xids.findings.length + crashes.length === 0) return report;
+function withLog(
+  report: DeviceReport,
+  xids: XidReport = { readings: [], findings: [] },
+  crashes: readonly Finding[],
+  isReadable: boolean,
+): DeviceReport {
+  if (!isReadable && xids.readings.length + xids.findings.length + crashes.length === 0) return report;
   const { readings, findings } = report.outOfBand ?? { readings: [], findings: [] };
-  return { ...report, outOfBand: { readings: [...readings, ...xids.readings], findings: [...findings, ...xids.findings, ...crashes] } };
+  const outOfBand = { readings: [...readings, ...xids.readings], findings: [...findings, ...xids.findings, ...crashes] };
+  return { ...report, outOfBand: { ...outOfBand, ...(isReadable && { areFaultsRead: true }) } };
 }
 
 function withFaults(report: DeviceReport, faults: readonly Fault[] | undefined): DeviceReport {
