@@ -177,9 +177,11 @@ export class DeclaredProbe implements Probe {
     }
     const told = new Map(faults.map((fault) => [fault.message, fault]));
     for (const { code, message } of [...told.values()].slice(0, MOST_PROBLEMS)) problems.push({ code, message, device: device.id });
+    // Without a declared value, its presence is what is read, or the power state of a function that sleeps.
+    const isPresence = results.size === 0 && (pcie === undefined ? this.#declaration.hwmon !== true : pcie.link.powerState !== undefined);
     const isRead =
-      results.size === 0 ||
-      pcie !== undefined ||
+      isPresence ||
+      (pcie !== undefined && isAnswered(pcie)) ||
       sensors.readings.length > 0 ||
       [...results.values()].some(({ values }) => values.length > 0);
     if (isRead) return [{ device, read: { readings, findings } }];
@@ -248,6 +250,10 @@ export class DeclaredProbe implements Probe {
     return known.pcie.read(this.#pace);
   }
 }
+
+/** Whether the function told anything. What only the port above tells is no read of the function. */
+const isAnswered = ({ answers, aer, link: { width, widthMax, generation, generationMax } }: PcieSample): boolean =>
+  answers !== undefined || aer.errors.length > 0 || [width, widthMax, generation, generationMax].some((one) => one !== undefined);
 
 function listingOf(states: ReadonlySet<Listing>): Listing {
   if (states.has('partial')) return 'partial';

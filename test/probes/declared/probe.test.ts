@@ -96,6 +96,37 @@ it('does not count a device as read when none of its values can be read', async 
   expect(told(collection)).toEqual(['value-unreadable X1A0', 'device-unreadable X1A0']);
 });
 
+it('does not count a PCI function as read that tells nothing, and a sleeping one only where its presence is all that is declared', async () => {
+  const at = 'sys/bus/pci/devices/0000:3b:00.0';
+  const found = { [`${at}/vendor`]: '0x1ae1\n' };
+  const declared = `
+family: xpu
+summary: Xpu
+devices:
+  - { kind: card, find: { pci: { vendor: '0x1ae1' } }, id: '{pci}' }
+`;
+  const condition = `
+conditions:
+  - { type: Bad, severity: fatal, meaning: Bad., remedy: reset, source: test, file: state, equals: [bad] }
+`;
+  const isRead = async (text: string, files: Readonly<Record<string, string>>): Promise<boolean> => {
+    const { root } = machineOf({ files: { ...found, ...files } });
+    const collection = await lookAt(await declaredFamily(`${declared}${text}`), root);
+    expect(told(collection).includes('device-unreadable 0000:3b:00.0')).toBe(collection.reports[0]?.read === undefined);
+    return collection.reports[0]?.read !== undefined;
+  };
+  const [asleep, link] = [{ [`${at}/power_state`]: 'D3hot\n' }, { [`${at}/current_link_width`]: '16\n' }];
+  expect(await isRead('', {})).toBe(true);
+  expect([await isRead('pcie: true', {}), await isRead('pcie: true', asleep), await isRead('pcie: true', link)]).toEqual([
+    false,
+    true,
+    true,
+  ]);
+  const both = `pcie: true${condition}`;
+  expect([await isRead(both, {}), await isRead(both, asleep), await isRead(both, link)]).toEqual([false, false, true]);
+  expect(await isRead('hwmon: true', {})).toBe(false);
+});
+
 it('knows without a read that the machine has no such device', async () => {
   const family = await declaredFamily(ACME);
   const { createHost } = await import('../../../src/host/host.ts');
