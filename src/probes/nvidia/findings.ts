@@ -196,14 +196,19 @@ const PAGES = ['singleBitPages', 'doubleBitPages', 'arePagesPending'] as const;
 /** With this number of retired pages, the board cannot retire more pages. */
 const MAX_RETIRED_PAGES = 63;
 
-function pages({ singleBitPages, doubleBitPages, arePagesPending }: Values): readonly Finding[] {
-  if (singleBitPages === undefined && doubleBitPages === undefined && arePagesPending === undefined) return [];
+/** A value that was not read hides no fault that the others show, and without it the pages cannot be called few. */
+function pages(values: Values): readonly Finding[] {
+  const { singleBitPages, doubleBitPages, arePagesPending } = values;
+  const missing = PAGES.filter((key) => values[key] === undefined);
+  if (missing.length === PAGES.length) return [];
   const total = Number(singleBitPages ?? 0) + Number(doubleBitPages ?? 0);
   const isFull = total >= MAX_RETIRED_PAGES;
+  const isPending = arePagesPending === true;
+  const counted = `${missing.some((key) => key !== 'arePagesPending') ? 'at least ' : ''}${total} pages retired`;
   return [
-    raise(conditions.RetiredPages, isFull ? 'PagesUsedUp' : arePagesPending === true ? 'RetirementPending' : 'Few', {
-      status: isFull || arePagesPending === true,
-      message: `${total} pages retired${arePagesPending === true ? ', more wait for a reset' : ''}`,
+    raise(conditions.RetiredPages, isFull ? 'PagesUsedUp' : isPending ? 'RetirementPending' : 'Few', {
+      status: isFull || isPending || (missing.length > 0 ? 'unknown' : false),
+      message: `${counted}${isPending ? ', more wait for a reset' : ''}`,
       ...(isFull && { severity: 'fatal', remedy: 'replace' }),
     }),
   ];

@@ -35,6 +35,14 @@ const ROWS = 'remapped_rows';
 const HISTOGRAM = `${ROWS}/row_remapper_histogram/row_remapper_histogram_`;
 const MANY: readonly (readonly [string, string])[] = [[`${HISTOGRAM}max`, '600 bank(s)']];
 
+/** The retired pages of a GPU, as the driver prints them. */
+const pages = (single: string, double: string, pending: string): Element =>
+  gpu(
+    ['retired_pages/multiple_single_bit_retirement/retired_count', single],
+    ['retired_pages/double_bit_retirement/retired_count', double],
+    ['retired_pages/pending_retirement', pending],
+  );
+
 type Expected = Partial<StatusFinding> | Partial<CountFinding> | Partial<LevelFinding>;
 type Row = readonly [string, Element, Expected];
 const yes = (reason: string, more: Partial<StatusFinding> = {}): Expected => ({ status: true, reason, ...more });
@@ -59,7 +67,11 @@ const ROWS_OF_TABLE: readonly Row[] = [
   ['RecoveryAction', gpu(['gpu_reset_status/reset_required', 'No']), no('None')],
   ['RecoveryAction', gpu(['gpu_recovery_action', 'None'], ['gpu_reset_status/reset_required', 'Yes']), yes('GpuReset')],
   ['RecoveryAction', gpu(['gpu_recovery_action', 'Node Reboot'], ['gpu_reset_status/reset_required', 'Yes']), yes('NodeReboot')],
-  ['RetiredPages', gpu(['retired_pages/pending_retirement', '-1'], ['retired_pages/double_bit_retirement/retired_count', '0']), no('Few')],
+  ['RetiredPages', pages('61', 'N/A', 'Yes'), yes('RetirementPending', { message: 'at least 61 pages retired, more wait for a reset' })],
+  ['RetiredPages', pages('N/A', '63', 'Unknown Error'), yes('PagesUsedUp', { severity: 'fatal' })],
+  ['RetiredPages', pages('2', 'Unknown Error', 'No'), { status: 'unknown', message: 'at least 2 pages retired' }],
+  ['RetiredPages', pages('2', '1', 'ERR!'), { status: 'unknown', message: '3 pages retired' }],
+  ['RetiredPages', pages('N/A', '0', '-1'), { status: 'unknown' }],
   [
     'UncorrectableEcc',
     gpu([`${VOLATILE}/dram_uncorrectable`, '2'], [`${VOLATILE}/sram_uncorrectable`, '1'], [`${ROWS}/remapped_row_unc`, '0']),
@@ -85,24 +97,8 @@ const ROWS_OF_TABLE: readonly Row[] = [
   ['SpareRowsLow', gpu(...MANY, [`${HISTOGRAM}partial`, '9 bank(s)']), no('Enough')],
   ['RetiredPages', gpu(['retired_pages/pending_retirement', 'Yes']), yes('RetirementPending')],
   ['RetiredPages', gpu(['retired_pages/pending_blacklist', 'Yes']), yes('RetirementPending')],
-  [
-    'RetiredPages',
-    gpu(
-      ['retired_pages/multiple_single_bit_retirement/retired_count', '60'],
-      ['retired_pages/double_bit_retirement/retired_count', '3'],
-      ['retired_pages/pending_retirement', 'No'],
-    ),
-    yes('PagesUsedUp', { severity: 'fatal', remedy: 'replace', message: '63 pages retired' }),
-  ],
-  [
-    'RetiredPages',
-    gpu(
-      ['retired_pages/multiple_single_bit_retirement/retired_count', '59'],
-      ['retired_pages/double_bit_retirement/retired_count', '3'],
-      ['retired_pages/pending_retirement', 'No'],
-    ),
-    no('Few'),
-  ],
+  ['RetiredPages', pages('60', '3', 'No'), yes('PagesUsedUp', { severity: 'fatal', remedy: 'replace', message: '63 pages retired' })],
+  ['RetiredPages', pages('59', '3', 'No'), no('Few')],
   ['MemoryUnrepairable', gpu(['ecc_errors/unrepairable_memory', 'Yes']), yes('Unrepairable')],
   ['MemoryUnrepairable', gpu(['ecc_errors/unrepairable_memory', 'No']), no('Repairable')],
   ['ThermalSlowdown', gpu([`${EVENT}hw_thermal_slowdown`, 'Active']), yes('HardwareThermalSlowdown')],
