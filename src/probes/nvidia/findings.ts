@@ -9,7 +9,7 @@ import { VALUES, type ValueKey, type Values } from './values.ts';
 /** Returns the health findings of one GPU sample. `all`: the GPUs of the node in the same read. */
 export function gpuFindings(gpu: GpuSample, all: readonly GpuSample[] = [gpu]): readonly Finding[] {
   const { values = {}, times } = gpu;
-  return [
+  const judged = [
     ...lost(gpu),
     ...recovery(gpu),
     ...memoryFindings(gpu),
@@ -20,6 +20,23 @@ export function gpuFindings(gpu: GpuSample, all: readonly GpuSample[] = [gpu]): 
     ...fabricFindings(gpu, all),
     ...asOf(linkWidth(values), times?.get('pcieLanes')),
   ];
+  return [...judged, ...unjudged(gpu, judged)];
+}
+
+/** Values without which a condition cannot be judged. A lost GPU has a condition of its own. */
+const NEEDS: readonly (readonly [condition: ConditionSpec, values: readonly Unread['value'][], instance?: string])[] = [
+  [conditions.InforomCorrupted, ['inforom']],
+];
+
+/** Conditions that are unknown because the driver failed to tell a value. `judged`: the findings that it could give all the same. */
+function unjudged({ unread = [] }: GpuSample | MigSample, judged: readonly Finding[]): readonly Finding[] {
+  const failed = unread.filter(({ kind }) => kind !== 'lost');
+  return NEEDS.flatMap(([{ type, reasons }, values, instance]) => {
+    const found = failed.find(({ value }) => values.includes(value));
+    if (found === undefined || judged.some((finding) => finding.type === type && finding.instance === instance)) return [];
+    const reason = reasons[0] as string;
+    return [{ type, reason, status: 'unknown', message: `${found.name}: ${found.text}`, ...(instance !== undefined && { instance }) }];
+  });
 }
 
 /** Conditions of a whole GPU that also affect its instances. A fault of one memory or counter may not affect them. */

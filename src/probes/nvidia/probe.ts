@@ -182,8 +182,10 @@ export class NvidiaProbe implements Probe {
         code: 'no-permission',
         message: `NVIDIA_VISIBLE_DEVICES of the agent leaves out ${withheld.length} GPUs of the node`,
       });
-    const isInforomKnown = !problems.some(({ code }) => code === 'inforom-corrupted');
-    this.#known = this.#withInstances([...withFaults(shown, unshown.faults, isInforomKnown), ...unshown.reports]);
+    const isSound = (address: string | undefined): boolean =>
+      !problems.some(({ code }) => code === 'inforom-corrupted') &&
+      gpus.every((gpu) => gpu.isInforomSound === true || addressOf(gpu) !== address);
+    this.#known = this.#withInstances([...withFaults(shown, unshown.faults, isSound), ...unshown.reports]);
     problems.push(...faultProblems(unshown.faults, (address) => gpuAt(this.#known, address)?.device.id));
     const isNoneTold = gpus.length === 0 && this.#known.length === 0 && unshown.faults.length === 0;
     if (isNoneTold && !problems.some(({ code }) => code === 'no-devices') && hardwareOnBus(this.#host))
@@ -323,10 +325,14 @@ const isPartlyListed = ({ instances = [], unread = [] }: GpuSample): boolean =>
   instances.some(({ name }) => name === undefined) || unread.some(({ value }) => value === 'instances');
 
 /**
- * Adds the faults that the lines around the document name. A document without an infoROM line for a GPU means that its infoROM is sound,
- * unless the exit status reports a damaged infoROM without naming the GPU.
+ * Adds the faults that the lines around the document name. `isSound`: whether the driver has checked the infoROM of the GPU at an address, and
+ * no exit status reports a damaged one without naming the GPU.
  */
-function withFaults(reports: readonly DeviceReport[], faults: readonly SurplusFault[], isInforomKnown: boolean): readonly DeviceReport[] {
+function withFaults(
+  reports: readonly DeviceReport[],
+  faults: readonly SurplusFault[],
+  isSound: (address: string | undefined) => boolean,
+): readonly DeviceReport[] {
   return reports.map((report) => {
     const own = faults.filter(({ pciAddress, fault }) => pciAddress === report.device.pciAddress && fault !== 'closed');
     const found = own.map(({ fault, line: message }) =>
@@ -336,9 +342,8 @@ function withFaults(reports: readonly DeviceReport[], faults: readonly SurplusFa
     );
     const before = report.read ?? { readings: [], findings: [] };
     const isLost = [...found, ...before.findings].some(({ type, status }) => type === conditions.GpuLost.type && status !== false);
-    const isAsked = isInforomKnown && report.device.kind === 'gpu' && report.read !== undefined && !isLost;
-    const isSound = isAsked && !found.some(isOf(conditions.InforomCorrupted.type));
-    if (isSound)
+    const isAsked = report.device.kind === 'gpu' && report.read !== undefined && !isLost;
+    if (isAsked && isSound(report.device.pciAddress) && !found.some(isOf(conditions.InforomCorrupted.type)))
       found.push(
         raise(conditions.InforomCorrupted, 'Sound', { status: false, message: 'the driver does not say that the infoROM is damaged' }),
       );

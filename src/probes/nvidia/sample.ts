@@ -56,6 +56,8 @@ export interface GpuSample {
   readonly fabric?: FabricSample;
   /** Recovery action that the driver reports. */
   readonly recovery?: Recovery | undefined;
+  /** True when the driver has checked the infoROM, and it is sound. */
+  readonly isInforomSound?: boolean | undefined;
   readonly processes?: ProcessList;
   /** NVLinks whose state was read. Absent by `nvidia-smi`. */
   readonly links?: readonly LinkSample[];
@@ -89,7 +91,7 @@ export interface MigName {
 
 /** Value, or another part of a sample, that may be unreadable. */
 export interface Place {
-  readonly value: ValueKey | 'recovery' | 'fabric' | 'ecc' | 'instances';
+  readonly value: ValueKey | 'recovery' | 'fabric' | 'ecc' | 'inforom' | 'instances';
   /** Path in `nvidia-smi -q -x`, for both sources. For messages only. */
   readonly name: string;
 }

@@ -97,6 +97,18 @@ describe('a code in the place of the clocks', () => {
     expect(holding(reportOf(collection, 1))).toEqual([]);
   });
 
+  it.each([
+    [0, false],
+    [3, undefined],
+    [10, undefined],
+    [13, undefined],
+    [16, 'unknown'],
+    [999, 'unknown'],
+  ])('%i of the check of the infoROM says whether it is sound: %s', async (inforom, status) => {
+    const collection = await byLibrary(live({ gpus: [hopper(0, { inforom })] })).collect();
+    expect(reportOf(collection).findings.find(({ type }) => type === 'InforomCorrupted')?.status).toBe(status);
+  });
+
   it('16 asks for a reset', async () => {
     const collection = await byLibrary(live({ gpus: [withLines(hopper(0), 'fail.nvmlDeviceGetClockInfo = 16')] })).collect();
     const asked = reportOf(collection).findings.find(({ type }) => type === 'RecoveryAction');

@@ -44,6 +44,7 @@ const volta = (): ScriptedGpu => ({
     reasons: 0x1,
     ecc_current: 1,
     ecc_pending: 0,
+    inforom: 0,
     'ecc.0.0.2': 3,
     'ecc.1.0.2': 1,
     'ecc.0.0.3': 4,

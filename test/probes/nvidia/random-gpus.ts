@@ -18,7 +18,8 @@ const TOGETHER: readonly (readonly string[])[] = [
   ['slot', 'tray', 'host', 'chassis'],
   ['fabric_state', 'fabric_status', 'fabric_mask', 'fabric_summary'],
 ];
-const NEVER_LEFT_OUT = /^(?:uuid|name|bus_id|pci_device|mig_|event_types|gsp)/;
+/** The command says nothing of a board whose infoROM the driver cannot check. */
+const NEVER_LEFT_OUT = /^(?:uuid|name|bus_id|pci_device|mig_|event_types|gsp|inforom)/;
 const FLAGS = /^(?:persistence|unrepairable|sram_exceeded)$|^ecc_(?:current|pending)$|^repair_|^remap_(?:pending|failure)$/;
 
 /** Values that a GPU supports. They stay the same while the driver is loaded. */

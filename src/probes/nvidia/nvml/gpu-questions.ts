@@ -1,7 +1,7 @@
 import type { GpuIdentity } from '../sample.ts';
 import type { ValueKey } from '../values.ts';
 import { faultQuestions, instanceErrors, RECOVERY_FIELD } from './fault-questions.ts';
-import { MARGIN, MEMORY, MEMORY_V2, PLATFORM, TEMPERATURE, UTILIZATION } from './header.ts';
+import { CODE, MARGIN, MEMORY, MEMORY_V2, PLATFORM, TEMPERATURE, UTILIZATION } from './header.ts';
 import {
   at,
   type CallVariant,
@@ -61,8 +61,7 @@ function identityQuestions(): readonly Question[] {
   return [
     ...once.map((variant) => question('once', [], variant)),
     PLATFORM_QUESTION,
-    // It reads the flash and answers no value. Its code says whether the infoROM is damaged, as the warning behind each output of `nvidia-smi`.
-    question('once', [], { symbol: 'nvmlDeviceValidateInforom', outs: 0, parse: () => ({}) }),
+    INFOROM_QUESTION,
     question('facts', [], number('nvmlDeviceGetComputeMode', 'computeMode', COMPUTE_MODES)),
   ];
 }
@@ -77,6 +76,21 @@ const PLATFORM_QUESTION: Question = question('once', [], {
     return { identity: { ...(chassis !== '' && { chassis }), slot, tray, host } };
   },
 });
+
+const CHECKED: Question = question('once', [{ value: 'inforom', name: 'inforom' }], {
+  symbol: 'nvmlDeviceValidateInforom',
+  outs: 0,
+  parse: () => ({ isInforomSound: true }),
+});
+
+/** It reads the flash. Its code says whether the infoROM is damaged, as the warning behind each output of `nvidia-smi`. */
+const INFOROM_QUESTION: Question = {
+  ...CHECKED,
+  ask(device) {
+    const answer = CHECKED.ask(device);
+    return answer.code === CODE.corruptedInforom ? { ...answer, sample: {} } : answer;
+  },
+};
 
 /** Version of a driver. `580.105.08` has branch 580 and build 105. Both are 0 when the version is unknown. */
 export interface DriverVersion {

@@ -313,5 +313,7 @@ function joined(parts: readonly GpuSample[]): GpuSample {
     Object.assign(fabric, part.fabric);
     unread.push(...(part.unread ?? []));
   }
-  return { identity, values, ecc, fabric, recovery: parts.find(({ recovery }) => recovery !== undefined)?.recovery, unread };
+  const isInforomSound = parts.some((part) => part.isInforomSound === true);
+  const recovery = parts.find((part) => part.recovery !== undefined)?.recovery;
+  return { identity, values, ecc, fabric, recovery, isInforomSound, unread };
 }

@@ -27,6 +27,8 @@ export function gpuSampleOf(gpu: Element): GpuSample {
     values: { ...valuesOf(gpu, GPU_KEYS, unread), performanceState: performanceState(gpu, unread) },
     fabric: fabricOf(gpu, unread),
     recovery: recovery(gpu, unread),
+    // A whole document has a line behind it for each damaged infoROM.
+    isInforomSound: true,
     ecc: { volatile: eccCounts(gpu, 'ecc_errors/volatile', unread), lifetime: eccCounts(gpu, 'ecc_errors/aggregate', unread) },
     processes: processesOf(gpu),
     instances: instancesOf(gpu, unread),
