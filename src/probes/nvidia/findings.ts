@@ -23,16 +23,34 @@ export function gpuFindings(gpu: GpuSample, all: readonly GpuSample[] = [gpu]): 
   return [...judged, ...unjudged(gpu, judged)];
 }
 
-/** Values without which a condition cannot be judged. A lost GPU has a condition of its own. */
-const NEEDS: readonly (readonly [condition: ConditionSpec, values: readonly Unread['value'][], instance?: string])[] = [
+/** Values of one call, each of which may be absent. */
+const PAGES = ['singleBitPages', 'doubleBitPages', 'arePagesPending'] as const;
+
+/** Values without which a condition cannot be judged, or their names. A lost GPU has a condition of its own. */
+const NEEDS: readonly (readonly [condition: ConditionSpec, values: readonly string[], instance?: string])[] = [
+  [conditions.RecoveryAction, ['recovery']],
+  [conditions.UncorrectableEcc, ['ecc']],
+  [conditions.SramThresholdExceeded, ['isSramThresholdExceeded']],
+  [conditions.RowRemapPending, ['isRemapPending']],
+  [conditions.RowRemapFailure, ['isRemapFailed']],
+  [conditions.SpareRowsLow, ['banksWithMaxSpareRows']],
+  [conditions.RetiredPages, PAGES],
+  [conditions.MemoryRepairPending, ['isChannelRepairPending'], 'channel'],
+  [conditions.MemoryRepairPending, ['isTpcRepairPending'], 'tpc'],
+  [conditions.MemoryUnrepairable, ['isMemoryUnrepairable']],
   [conditions.InforomCorrupted, ['inforom']],
+  [conditions.ThermalSlowdown, ['isThrottledByHeat']],
+  [conditions.PowerBrake, ['isThrottledByPowerBrake']],
+  [conditions.HardwareSlowdown, ['isThrottledByHardware']],
+  [conditions.FabricNotReady, ['fabric/state']],
+  [conditions.FabricUnhealthy, ['fabric/health/summary']],
 ];
 
 /** Conditions that are unknown because the driver failed to tell a value. `judged`: the findings that it could give all the same. */
 function unjudged({ unread = [] }: GpuSample | MigSample, judged: readonly Finding[]): readonly Finding[] {
   const failed = unread.filter(({ kind }) => kind !== 'lost');
   return NEEDS.flatMap(([{ type, reasons }, values, instance]) => {
-    const found = failed.find(({ value }) => values.includes(value));
+    const found = failed.find(({ value, name }) => values.includes(value) || values.includes(name));
     if (found === undefined || judged.some((finding) => finding.type === type && finding.instance === instance)) return [];
     const reason = reasons[0] as string;
     return [{ type, reason, status: 'unknown', message: `${found.name}: ${found.text}`, ...(instance !== undefined && { instance }) }];
@@ -162,9 +180,9 @@ function memoryFindings(gpu: GpuSample): readonly Finding[] {
 }
 
 /** Returns the findings of a MIG instance. MIG boards remap rows, so an error affects only the instance in which it occurred. */
-export function instanceFindings({ ecc: { volatile } = {} }: MigSample): readonly Finding[] {
-  const count = totalOf(volatile, 'uncorrectable');
-  if (count === undefined) return [];
+export function instanceFindings(instance: MigSample): readonly Finding[] {
+  const count = totalOf(instance.ecc?.volatile, 'uncorrectable');
+  if (count === undefined) return unjudged(instance, []);
   const message = `${count} uncorrectable SRAM errors in this instance since the driver was loaded`;
   return [uncorrectable(count, message, 'degraded')];
 }
@@ -206,9 +224,6 @@ function rows(values: Values): readonly Finding[] {
     ...(values.banksWithMaxSpareRows === undefined ? [] : [spare]),
   ];
 }
-
-/** Values of one call, each of which may be absent. */
-const PAGES = ['singleBitPages', 'doubleBitPages', 'arePagesPending'] as const;
 
 /** With this number of retired pages, the board cannot retire more pages. */
 const MAX_RETIRED_PAGES = 63;

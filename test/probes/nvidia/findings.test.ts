@@ -202,24 +202,49 @@ describe('the health findings of a GPU', () => {
   });
 
   it('are absent for values that the board does not provide', () => {
-    const nothing = ['N/A', '[Not Supported]', 'Insufficient Permissions', 'Unknown', 'None', ''];
+    const nothing = ['N/A', '[Not Supported]', 'Insufficient Permissions', 'None', ''];
     const paths = new Set(ROWS_OF_TABLE.flatMap(([, element]) => pathsOf(element)).filter((path) => path !== 'gpu_recovery_action'));
     for (const text of nothing) {
+      // None is no value of a number or a flag. Of the fabric, it would be a state.
       const told = [...paths]
+        .filter((path) => text !== 'None' || !path.startsWith('fabric/'))
         .flatMap((path) => gpuFindings(gpuSampleOf(gpuElement(nested(path, text)))))
         .filter(({ type }) => type !== 'GpuLost' && type !== 'NotInitialized');
       expect(told, text).toEqual([]);
     }
   });
 
-  it('ignore an unknown text for an action, a fabric state or a fabric health', () => {
+  it('are unknown for an unknown text of an action, a fabric state or a fabric health', () => {
     const element = gpu(['gpu_recovery_action', 'constructor'], ['fabric/state', 'toString'], ['fabric/health/summary', 'Splendid']);
-    expect(gpuFindings(gpuSampleOf(element))).toEqual([]);
+    const told = gpuFindings(gpuSampleOf(element)).map(({ type, status }) => [type, status]);
+    expect(told).toEqual(['RecoveryAction', 'FabricNotReady', 'FabricUnhealthy'].map((type) => [type, 'unknown']));
+  });
+
+  it.each([
+    ['gpu_recovery_action', 'RecoveryAction'],
+    [RESET, 'RecoveryAction'],
+    ['ecc_errors/aggregate/sram_threshold_exceeded', 'SramThresholdExceeded'],
+    [`${ROWS}/remapped_row_pending`, 'RowRemapPending'],
+    [`${ROWS}/remapped_row_failure`, 'RowRemapFailure'],
+    ['retired_pages/pending_retirement', 'RetiredPages'],
+    ['ecc_errors/channel_repair_pending', 'MemoryRepairPending', 'channel'],
+    ['ecc_errors/tpc_repair_pending', 'MemoryRepairPending', 'tpc'],
+    ['ecc_errors/unrepairable_memory', 'MemoryUnrepairable'],
+    [`${EVENT}hw_slowdown`, 'HardwareSlowdown'],
+    ['fabric/state', 'FabricNotReady'],
+    ['fabric/health/summary', 'FabricUnhealthy'],
+  ])('are unknown while %s fails: %s', (path, type, instance?: string) => {
+    for (const text of ['Unknown Error', 'GPU requires reset', 'Unknown']) {
+      if (text === 'GPU requires reset' && type === 'RecoveryAction') continue;
+      const told = find(gpu([path, text], ['temperature/gpu_temp', '40 C']), type, instance);
+      expect(told, text).toMatchObject({ status: 'unknown', message: expect.stringContaining(text) });
+    }
+    expect(find(gpu([path, 'GPU is lost']), type, instance)).toBeUndefined();
   });
 
   it('contain no total when one of the counts could not be read', () => {
     const element = gpu([`${VOLATILE}/sram_uncorrectable`, '0'], [`${VOLATILE}/dram_uncorrectable`, 'Unknown Error']);
-    expect(find(element, 'UncorrectableEcc')).toBeUndefined();
+    expect(find(element, 'UncorrectableEcc')).toMatchObject({ status: 'unknown' });
   });
 });
 
@@ -276,6 +301,7 @@ describe('the health findings of a MIG instance', () => {
 
   it('are absent when nothing is counted', () => {
     expect(counting('N/A')).toEqual([]);
+    expect(counting('Unknown Error')).toMatchObject([{ type: 'UncorrectableEcc', status: 'unknown' }]);
     expect(told('')).toEqual([]);
   });
 });

@@ -70,6 +70,6 @@ describe('the action that the driver asks for', () => {
     const collection = await asking(8);
     expect(collection.problems).toMatchObject([{ code: 'unknown-value', message: 'gpu_recovery_action: Unknown (8)' }]);
     expect(toldOf(collection, 'device_nvidia_recovery_action', 'none')).toBeUndefined();
-    expect(found(collection)).toBeUndefined();
+    expect(found(collection)).toMatchObject({ status: 'unknown', message: 'gpu_recovery_action: Unknown (8)' });
   });
 });

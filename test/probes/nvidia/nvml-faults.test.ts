@@ -86,6 +86,16 @@ describe('a code in the place of the clocks', () => {
     expect(holding(reportOf(collection))).toEqual([]);
   });
 
+  it.each([
+    ['nvmlDeviceGetRemappedRows', 'RowRemapFailure'],
+    ['nvmlDeviceGetSramEccErrorStatus', 'SramThresholdExceeded'],
+    ['nvmlDeviceGetFieldValues', 'RecoveryAction'],
+    ['nvmlDeviceGetGpuFabricInfoV', 'FabricUnhealthy'],
+  ])('999 of %s leaves unknown whether the GPU has %s', async (symbol, type) => {
+    const collection = await byLibrary(live({ gpus: [withLines(hopper(0), `fail.${symbol} = 999`)] })).collect();
+    expect(reportOf(collection).findings).toContainEqual(expect.objectContaining({ type, status: 'unknown' }));
+  });
+
   it('14 is a damaged infoROM', async () => {
     const collection = await byLibrary(live({ gpus: [withLines(hopper(0), 'fail.nvmlDeviceGetClockInfo = 14')] })).collect();
     expect(holding(reportOf(collection))).toEqual(['InforomCorrupted']);
