@@ -42,8 +42,15 @@ export const kmsgLost = {
     'Find in dmesg what floods the log. Give the agent more CPU time where it is throttled, or the kernel a larger log (log_buf_len). The problem ends an hour after the last loss.',
 } as const satisfies ProblemSpec;
 
+export const kmsgForgeable = {
+  code: 'kmsg-forgeable',
+  meaning:
+    'A loaded driver prints any text into the kernel log for a program that holds one of its devices. Lines without a device that would decide are not taken: their conditions are unknown, and their counters absent.',
+  remedy: 'None while that driver is loaded. After it was removed, start the agent again.',
+} as const satisfies ProblemSpec;
+
 /** Problems of a family whose conditions or counters follow the log. */
-export const logProblems = [...kmsgProblems, kmsgLost] as const;
+export const logProblems = [...kmsgProblems, kmsgLost, kmsgForgeable] as const;
 
 export type KmsgProblemCode = (typeof kmsgProblems)[number]['code'];
 

@@ -1,5 +1,5 @@
 import type { Host } from '../../host/host.ts';
-import { kmsgLost } from '../../host/kernel-log/problems.ts';
+import { kmsgForgeable, kmsgLost } from '../../host/kernel-log/problems.ts';
 import { isPciAddress } from '../../host/pci/pci.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
@@ -170,6 +170,8 @@ export class RowLog {
   readonly #states = new Map<string, LogState>();
   /** A line about one more device was not taken. */
   #isFull = false;
+  /** Any line without a device may be forged, or was while it was written: those that decide are not taken. */
+  #isForgeable = false;
   readonly #sections = new CperSections();
   readonly #reports = new KeptStep<DeviceReport['outOfBand']>();
   /** Addresses, or ids, of known devices by the names that drivers print. */
@@ -217,7 +219,9 @@ export class RowLog {
 
   get problems(): readonly Problem[] {
     const tooMany = { code: kmsgLost.code, message: `the kernel log has lines about more than ${MOST_DEVICES} devices` };
-    return this.#isFull ? [...this.#log.problems, tooMany] : this.#log.problems;
+    const forgeable = { code: kmsgForgeable.code, message: 'a loaded driver prints any text for programs' };
+    const isDoubted = this.#isForgeable && this.#rows.some(decides);
+    return [...this.#log.problems, ...(this.#isFull ? [tooMany] : []), ...(isDoubted ? [forgeable] : [])];
   }
 
   /**
@@ -241,9 +245,15 @@ export class RowLog {
 
   /** Adds what the log reports of each of these devices, which are all devices of the family. */
   withEach(reports: readonly DeviceReport[]): readonly DeviceReport[] {
+    this.#lookForForgers();
     const withLogs = reports.map((report) => this.#withLog(report));
     this.#reports.end();
     return withLogs;
+  }
+
+  #lookForForgers(): boolean {
+    this.#isForgeable ||= printsForProcesses(this.#host.sys);
+    return this.#isForgeable;
   }
 
   /** Adds what the log reports of the device. While it cannot be read, that is only what is wrong. A virtual function has the faults of its card. */
@@ -276,10 +286,10 @@ export class RowLog {
     const whole = isPart ? this.#statesOf([physicalFunction]) : [];
     const ports = pciPath.split('/').slice(0, -1).filter(isPciAddress);
     const above = ports.map((port) => this.#states.get(port));
-    const isFull = this.#isFull;
+    const [isFull, isForgeable] = [this.#isFull, this.#isForgeable];
     return this.#reports.of(
       id,
-      [reach, isFull, device.kind, device.pciAddress, driver, isPart, parent, pciPath, ...own, ...whole, ...above],
+      [reach, isFull, isForgeable, device.kind, device.pciAddress, driver, isPart, parent, pciPath, ...own, ...whole, ...above],
       () => {
         const told = (states: readonly (LogState | undefined)[]): LogState => {
           const state = together(states.filter((one) => one !== undefined));
@@ -297,7 +307,8 @@ export class RowLog {
             ofFunction: parent === undefined,
             driver,
             above: ports.flatMap((port, at) => (above[at] === undefined ? [] : [[port, above[at]] as const])),
-            isDoubtful: ({ pci }) => (pci === 'below' ? above.some((one) => isMissing([one])) : areMissing),
+            isDoubtful: (row) =>
+              (isForgeable && decides(row)) || (row.pci === 'below' ? above.some((one) => isMissing([one])) : areMissing),
           },
         );
       },
@@ -319,7 +330,7 @@ export class RowLog {
   take(record: DatedRecord, isBehindGap: boolean): boolean {
     if (isBehindGap) for (const [address, state] of this.#states) this.#states.set(address, afterGap(state));
     const line = logLineOf(this.#rows, this.#sections.joined(record), sysfsPlaces(this.#host.sys, this.#known));
-    if (line === undefined || isNoise(line.row) || (decides(line.row) && printsForProcesses(this.#host.sys))) return false;
+    if (line === undefined || isNoise(line.row) || (decides(line.row) && this.#lookForForgers())) return false;
     if (this.#states.size >= MOST_DEVICES && !this.#states.has(line.address)) {
       this.#isFull = true;
       return false;

@@ -18,7 +18,7 @@ const LOG = [
   '3,3,1000002,-;nvme0n1: Read(0x2) @ LBA 0, 1 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81) DNR ',
 ].join('\n');
 
-async function told(hasNeuron: boolean): Promise<readonly string[]> {
+async function look(hasNeuron: boolean): Promise<Collection> {
   const machine = buildMachine(readMachine('test/probes/nvme/drive-that-answers/machine.yaml'));
   const { root } = machine;
   const write = (path: string, text: string): void => {
@@ -34,16 +34,19 @@ async function told(hasNeuron: boolean): Promise<readonly string[]> {
   const host = createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock);
   const probe = family.createProbe(host, probeOptions(family, machine.options));
   try {
-    const { reports } = (await probe.collect()) as Collection;
-    return reports.flatMap(({ device, outOfBand, faults = [] }) => [
-      ...(outOfBand?.findings ?? []).filter(({ count = 0 }) => count > 0).map(({ type, count }) => `${device.id} ${type} ${count}`),
-      ...faults.map(({ type, severity }) => `${device.id} ${type} ${severity}`),
-    ]);
+    return (await probe.collect()) as Collection;
   } finally {
     await probe.close?.();
     machine.remove();
   }
 }
+
+const toldIn = ({ reports }: Collection): readonly string[] =>
+  reports.flatMap(({ device, outOfBand, faults = [] }) => [
+    ...(outOfBand?.findings ?? []).filter(({ count = 0 }) => count > 0).map(({ type, count }) => `${device.id} ${type} ${count}`),
+    ...faults.map(({ type, severity }) => `${device.id} ${type} ${severity}`),
+  ]);
+const told = async (hasNeuron: boolean): Promise<readonly string[]> => toldIn(await look(hasNeuron));
 
 it('takes lines without a device only for information while the driver of Neuron prints what processes say', async () => {
   const alone = await told(false);
@@ -52,4 +55,19 @@ it('takes lines without a device only for information while the driver of Neuron
   const beside = await told(true);
   expect(beside.length).toBeGreaterThan(0);
   for (const text of beside) expect(text).toMatch(/ CommandError info$/);
+});
+
+it.each([
+  [false, ['RequestErrors counted', 'firmware-pcie-error 0', 'request-error 1']],
+  [true, ['RequestErrors unknown', 'kmsg-forgeable']],
+])('counts nothing of the lines that it does not take, and says so: %s', async (hasNeuron, expected) => {
+  const { reports, problems } = await look(hasNeuron);
+  const own = reports.flatMap(({ outOfBand }) => outOfBand ?? []);
+  const growths = own.flatMap(({ findings }) =>
+    findings.flatMap((finding) => (finding.type === 'RequestErrors' && finding.count !== undefined ? [finding] : [])),
+  );
+  const states = growths.map(({ count, ceiling }) => `RequestErrors ${ceiling === count ? 'unknown' : 'counted'}`);
+  const series = own.flatMap(({ readings }) => readings.map(({ labels, value }) => `${labels?.event} ${value}`));
+  const wanted = /^(?:request-error|firmware-pcie-error) /;
+  expect([...new Set([...states, ...series.filter((text) => wanted.test(text)), ...problems.map(({ code }) => code)])]).toEqual(expected);
 });
