@@ -27,7 +27,9 @@ export class Machine {
 
   constructor(counts: Scenario['counts']) {
     this.#counts = counts;
-    for (const folder of ['sys', 'proc', 'dev', 'bin']) mkdirSync(join(this.root, folder));
+    const boot = 'proc/sys/kernel/random';
+    for (const folder of ['sys', boot, 'dev', 'bin']) mkdirSync(join(this.root, folder), { recursive: true });
+    writeFileSync(join(this.root, boot, 'boot_id'), 'b0070000-0000-4000-8000-000000000001\n');
     const lines: KernelLine[] = [];
     for (const { name: family, simulation } of simulatedFamilies) {
       const hardware = simulation.simulate({ counts, elapsedMs: 0 });
