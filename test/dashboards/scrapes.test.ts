@@ -97,7 +97,7 @@ describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way
     ];
     const config = { global: { evaluation_interval: '1s' }, rule_files: ['rules.yaml', 'rules-cost.yaml'], scrape_configs: jobs };
     prometheus = await startPrometheus(config, { 'rules.yaml': quickRules(), 'rules-cost.yaml': quickRules('deploy/rules-cost.yaml') });
-  }, 60_000);
+  }, 120_000);
 
   afterAll(async () => {
     await prometheus?.stop();
@@ -120,7 +120,7 @@ describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way
     }
   });
 
-  it.each(ALL)('names the same holders, never the pod of the agent (%s)', async (cluster) => {
+  it.each(ALL)('names the same holders, never the pod of the agent (%s)', { timeout: 40_000 }, async (cluster) => {
     const board = dashboards.find(({ name }) => name === 'workload.json')?.dashboard as Dashboard;
     const prefix = await prefixOf(board, cluster);
     const expr = board.panels.find(({ title }) => title === 'Who holds what')?.targets[0]?.expr ?? '';
@@ -134,14 +134,21 @@ describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way
     expect(rows.filter((row) => /device-agent|monitoring|undefined\//.test(row))).toEqual([]);
     const node1 = (row: Sample): boolean => row.metric.node === 'node-1';
     if (cluster === RENAMED) return;
-    const plain = await prometheus.query(filledIn(expr, { cluster: 'plain', prefix: '' }));
-    const here = await prometheus.query(filledIn(expr, { cluster, prefix }));
     const cells = (samples: readonly Sample[]): string[] =>
       samples
         .filter(node1)
         .map(({ metric: { cluster: _, ...m } }) => JSON.stringify(Object.entries(m).toSorted()))
         .toSorted();
-    expect(cells(here)).toEqual(cells(plain));
+    const cellsOf = async (way: string, named: string): Promise<readonly string[]> =>
+      cells(await prometheus.query(filledIn(expr, { cluster: way, prefix: named })));
+    // A busy machine can miss a scrape of one way between the two questions.
+    const differing = async (): Promise<readonly string[]> => {
+      const [plain, here] = [await cellsOf('plain', ''), await cellsOf(cluster, prefix)];
+      return plain.length === 0
+        ? ['nothing']
+        : [...plain.filter((one) => !here.includes(one)), ...here.filter((one) => !plain.includes(one))];
+    };
+    await expect.poll(differing, { timeout: 20_000, interval: 250 }).toEqual([]);
   });
 
   it.each(ALL)('shows no idle device as held (%s)', async (cluster) => {
