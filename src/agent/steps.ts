@@ -208,7 +208,7 @@ function heldRecord(record: DeviceRecord, holders: readonly Allocation[], facts:
   const sideReadings = outOfBand === undefined || isStale(outOfBand) || !isPresent ? faults : joinedReadings(outOfBand.readings, faults);
   // A device that hung gets no new grace time at each start. Otherwise an agent that restarts often would report it as healthy forever.
   const isAwaited = read === undefined && readBeforeMs !== undefined && wasHung === undefined;
-  // Without new faults, the old ones become less only while their source is read.
+  // The number of recent faults decreases with time. While their source is not read, new ones may be missing.
   const repeats = outOfBand?.areFaultsRead === true ? facts.repeats(record.device) : [];
   return Object.assign(record, {
     holders,

@@ -8,7 +8,7 @@ export class Holders {
   readonly #parts = new Map<string, DeviceState[]>();
   /** The kubelet answered, so that a device without a holder is free. */
   readonly isAnswered: boolean;
-  /** Devices that may be the one of an id which several devices have. */
+  /** Devices that share an id which a container holds. */
   readonly #candidates: ReadonlySet<string>;
 
   constructor({ devices, allocations, podResources }: Snapshot) {
@@ -31,7 +31,7 @@ export class Holders {
     return { use, holders: distinct([...own, ...byParts]) };
   }
 
-  /** A container holds an id that may be this device or a part of it. */
+  /** Whether a container holds an id that can belong to this device or to a part of it. */
   mayBeHeld(state: DeviceState): boolean {
     return this.#candidates.size > 0 && [state, ...this.partsOf(state)].some(({ key }) => this.#candidates.has(key));
   }

@@ -27,7 +27,7 @@ export const byPlace = (a: DeviceView, b: DeviceView): number =>
 
 const isHeld = ({ holders }: DeviceView): boolean => holders.length > 0;
 
-/** Among devices that are not well in the same way, those that hit somebody are first, and then the latest change. */
+/** Among devices that are not well in the same way, those that a pod holds are first, and then the latest change. */
 export function byAttention(a: DeviceView, b: DeviceView): number {
   const rank = rankOf(a);
   const isWell = rank === APPEARANCES.length - 1;

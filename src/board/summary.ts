@@ -39,8 +39,8 @@ export interface Finding {
 }
 
 /**
- * What is wrong with a node: the worst first, and of the same kind what hits somebody. A part that only has the fault of its whole is no finding of its own. `devices`: those
- * to look at; their parts are looked for in the whole board. Pure.
+ * The faults of a node: the worst first, and among equal ones those that hit a pod. A part that only has the fault of its whole is no finding
+ * of its own. `devices`: those to look at; their parts are looked for in the whole board. Pure.
  */
 export function findingsOf(board: Pick<Board, 'devices' | 'node'>, devices = board.devices): readonly Finding[] {
   const groups = new Map<string, DeviceView[]>();
@@ -144,7 +144,7 @@ export function hitText({
   return texts.length === 0 ? undefined : texts.join(', ');
 }
 
-/** What a sentence about the whole node needs. */
+/** The parts of the board that a sentence about the whole node uses. */
 type Told = Pick<Board, 'devices' | 'node' | 'kubelet' | 'families' | 'expected' | 'fault'>;
 
 /** The first sentence of page and terminal. */
@@ -153,7 +153,7 @@ export function sentenceOf(board: Told, [first]: readonly Finding[] = findingsOf
   return `${doubtText(board, first)}${faultText(first)}${first.advice === undefined ? '' : `: ${first.advice}`}`;
 }
 
-/** What is said of the node before a finding that weighs less, with a point and a space; mostly empty. */
+/** A sentence about the node that stands before a less severe finding, with a space at its end. Empty when the node has no such problem. */
 export function doubtText(board: Told, { appearance }: Finding): string {
   const doubt = nodeDoubt(board);
   if (board.fault !== undefined) return `${capital(agentFaultText(board.fault))}. `;

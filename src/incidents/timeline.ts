@@ -142,7 +142,7 @@ export function eventsOfHardware(events: readonly HealthEvent[], key: string): r
   return found;
 }
 
-/** Events of the hardware that had the name at a time and is not listed any more, until other hardware took the name. `events`: oldest first. */
+/** Events of hardware that had the name at `fromMs` and is not listed now. They end when other hardware takes the name. `events`: oldest first. */
 export function eventsUnderName(events: readonly HealthEvent[], key: string, fromMs: number): readonly HealthEvent[] {
   const later = events.filter(({ device, was, timeMs }) => (device === key || was === key) && timeMs >= fromMs);
   const until = later.findIndex(({ was, transition }) => was === key || transition === 'replaced');

@@ -34,7 +34,7 @@ export interface DeviceRead<R = readonly Reading[]> {
 export interface SideReport<R = readonly Reading[]> {
   readonly readings: R;
   readonly findings: readonly Finding[];
-  /** The source of faults that repeat was read, so that a fault which is not reported did not come. */
+  /** The source of repeated faults was read. So a fault that it does not report did not occur. */
   readonly areFaultsRead?: true;
 }
 

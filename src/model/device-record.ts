@@ -57,7 +57,7 @@ export interface DeviceRecord {
 export interface HeldRecord extends DeviceRecord {
   /** Allocations that resolve to the device. */
   readonly holders: readonly Allocation[];
-  /** How often faults of the device came, as the agent counted them; absent while it counted none that can repeat, or their source is not read. */
+  /** How often faults of the device occurred. Absent without faults that can repeat, and while their source is not read. */
   readonly repeats?: SourceFindings | undefined;
   /** `read`, while the device is neither missing nor stale. */
   readonly current: (DeviceRead<Readings> & ReadTimes) | undefined;

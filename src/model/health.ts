@@ -64,7 +64,7 @@ export interface ConditionSpec {
   readonly use?: true;
   /** It is about the pods that hold the device, not about the device: it ends with them, and begins anew for the next ones. */
   readonly ofHolder?: true;
-  /** Findings come from the faults that the agent counted: see `repeats` of a fault. No probe reports them. For class `rate`. Judged while `areFaultsRead`. */
+  /** Findings come from the faults that the agent counted: see `repeats` of a fault. No probe reports them. For class `rate`. They are judged only while `areFaultsRead`. */
   readonly ofFaults?: true;
   /** Counts only where the configuration enables it. */
   readonly isOffByDefault?: true;

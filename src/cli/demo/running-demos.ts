@@ -39,7 +39,7 @@ export async function askDemo(
   throw new UserError('demo-absent', { which: pid === undefined ? '' : ` with the process id ${pid}` });
 }
 
-/** The user may mean another demo than the one that answers. */
+/** Several demos can run, so the message names the one that answered. */
 function otherDemos(demos: readonly RunningDemo[], { pid, address }: RunningDemo): string {
   return demos.length === 1 ? '' : ` (of the demo ${pid} at ${address}; --demo=PID asks another one)`;
 }

@@ -33,7 +33,7 @@ export const OWN_CONDITIONS: readonly ConditionSpec[] = [
     severity: 'degraded',
     reasons: ['Repeated'],
     meaning:
-      'One condition became active several times within the window. Flapping has the severity of that condition and lasts until reads showed for the quiet time that it does not hold, so that the device is not allocated in between.',
+      'One condition became active several times within the window. Flapping has the severity of that condition and lasts until reads have shown during the whole quiet time that the condition does not hold, so that the device is not allocated in between.',
     remedy: 'inspect',
     source: 'Three times within 12 hours, as GPUd counts link flaps; cleared after a quiet hour.',
   },

@@ -45,7 +45,7 @@ export const kmsgLost = {
 export const kmsgForgeable = {
   code: 'kmsg-forgeable',
   meaning:
-    'A loaded driver prints any text into the kernel log for a program that holds one of its devices. Lines without a device that would decide are not taken: their conditions are unknown, and their counters absent.',
+    'A loaded driver prints any text into the kernel log for a program that holds one of its devices. The agent does not believe lines that name no device and decide a condition. These conditions are unknown, and their counters are absent.',
   remedy: 'None while that driver is loaded. After it was removed, start the agent again.',
 } as const satisfies ProblemSpec;
 

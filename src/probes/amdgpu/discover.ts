@@ -166,7 +166,7 @@ type NoTopology = { readonly nodes?: undefined; readonly error: string; readonly
 
 export type Topology = { readonly nodes: readonly KfdNode[]; readonly error?: undefined } | NoTopology;
 
-/** The machine has a topology, and nobody knows which. */
+/** The topology exists but cannot be read. */
 export const isUnread = (topology: Topology): topology is NoTopology => topology.error !== undefined && topology.error !== 'ENOENT';
 
 /** Changes with each change of the topology. */

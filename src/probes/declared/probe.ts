@@ -177,7 +177,7 @@ export class DeclaredProbe implements Probe {
     }
     const told = new Map(faults.map((fault) => [fault.message, fault]));
     for (const { code, message } of [...told.values()].slice(0, MOST_PROBLEMS)) problems.push({ code, message, device: device.id });
-    // Without a declared value, its presence is what is read, or the power state of a function that sleeps.
+    // Without declared values, a device is read when it is present, or when its sleeping function has a power state.
     const isPresence = results.size === 0 && (pcie === undefined ? this.#declaration.hwmon !== true : pcie.link.powerState !== undefined);
     const isRead =
       isPresence ||

@@ -78,7 +78,7 @@ interface Counted {
   readonly driver?: string | undefined;
   /** What the log reports about the PCIe ports above the device, by address. */
   readonly above?: readonly (readonly [port: string, state: LogState])[];
-  /** Lines of the row were perhaps not taken: none of them is no news. */
+  /** Lines of the row may have been dropped, so the absence of a line proves nothing. */
   isDoubtful?(row: LogRow): boolean;
 }
 
@@ -168,9 +168,9 @@ export class RowLog {
   readonly #log: KernelLog;
   readonly #processes: ProcessFactsReader;
   readonly #states = new Map<string, LogState>();
-  /** A line about one more device was not taken. */
+  /** A line was dropped, because too many devices have lines. */
   #isFull = false;
-  /** Any line without a device may be forged, or was while it was written: those that decide are not taken. */
+  /** Lines without a device may be forged, now or since the start. Those that decide a condition are dropped. */
   #isForgeable = false;
   readonly #sections = new CperSections();
   readonly #reports = new KeptStep<DeviceReport['outOfBand']>();

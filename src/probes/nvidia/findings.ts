@@ -26,7 +26,7 @@ export function gpuFindings(gpu: GpuSample, all: readonly GpuSample[] = [gpu]): 
 /** Values of one call, each of which may be absent. */
 const PAGES = ['singleBitPages', 'doubleBitPages', 'arePagesPending'] as const;
 
-/** Values without which a condition cannot be judged, or their names. A lost GPU has a condition of its own. */
+/** The values that each condition needs, by key or by name. A lost GPU has a condition of its own. */
 const NEEDS: readonly (readonly [condition: ConditionSpec, values: readonly string[], instance?: string])[] = [
   [conditions.RecoveryAction, ['recovery']],
   [conditions.UncorrectableEcc, ['ecc']],
@@ -46,7 +46,7 @@ const NEEDS: readonly (readonly [condition: ConditionSpec, values: readonly stri
   [conditions.FabricUnhealthy, ['fabric/health/summary']],
 ];
 
-/** Conditions that are unknown because the driver failed to tell a value. `judged`: the findings that it could give all the same. */
+/** Conditions that are unknown because a value could not be read. `judged`: findings that need no such value. */
 function unjudged({ unread = [] }: GpuSample | MigSample, judged: readonly Finding[]): readonly Finding[] {
   const failed = unread.filter(({ kind }) => kind !== 'lost');
   return NEEDS.flatMap(([{ type, reasons }, values, instance]) => {

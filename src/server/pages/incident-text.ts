@@ -85,7 +85,7 @@ export const otherWords = ({ to, condition }: OtherChange, name: string): string
 
 const HOLDERS_UNKNOWN = 'The kubelet did not say who held the device.';
 
-/** What to say in place of holders. The agent may have started a moment before, so it tells only what it saw. */
+/** The text in place of the holders. The agent may be new, so the text says only what the agent saw. */
 export const noHolderText = ({ holdersUnknown }: Pick<IncidentRecord, 'holdersUnknown'>): string =>
   holdersUnknown === true ? HOLDERS_UNKNOWN : 'The agent saw no container that held the device in the ten minutes before.';
 
