@@ -110,7 +110,7 @@ export class StepRecord {
 
 /**
  * The directory of the device that a sysfs path belongs to: when one of its files hangs, the other files hang too.
- * `…/class/net/eth0/statistics/rx_bytes` gives `…/class/net/eth0`; any other path is returned unchanged.
+ * `…/class/net/eth0/statistics/rx_bytes` gives `…/class/net/eth0`, and a device below `bus` the same way; any other path is returned unchanged.
  */
 export function deviceDirectory(path: string): string {
   return /^(.*?\/(?:class\/[^/]+|bus\/[^/]+\/devices)\/[^/]+)(?:\/|$)/.exec(path)?.[1] ?? path;

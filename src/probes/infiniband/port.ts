@@ -201,7 +201,10 @@ function updateMemory(memory: PortMemory, level: PortLevel): PortMemory {
   };
 }
 
-/** Returns true when a port can carry traffic; undefined when its state is unknown. A port that initializes is not up, and has no PortDown either. */
+/**
+ * Returns true when a port can carry traffic; undefined when its state is unknown. A port that initializes, or that waits as `active_defer`,
+ * is not up, and has no PortDown either.
+ */
 export function isPortUp(level: PortLevel): boolean | undefined {
   return level.state === undefined ? undefined : level.state === 'active' && (level.physicalState ?? 'link_up') === 'link_up';
 }
