@@ -24,7 +24,7 @@ export function conditionText(device: Pick<DeviceView, 'health'>, condition: Con
   return {
     name: nameWithInstance(condition),
     note: [effectOf(device, condition), reason, ...phasesOf(condition)].join(', '),
-    sentences: [...conditionSentences(condition, nowMs), ...(ofWhole === undefined ? [] : [`The same as ${ofWhole}.`])],
+    sentences: [...conditionSentences(device, condition, nowMs), ...(ofWhole === undefined ? [] : [`The same as ${ofWhole}.`])],
     advice: condition === lastAsking(device) ? REMEDY_TEXTS[condition.remedy] : undefined,
   };
 }
@@ -43,8 +43,11 @@ const effectOf = ({ health }: Pick<DeviceView, 'health'>, { severity, countsAt }
 export const shortMessage = ({ message, recovering }: Pick<ConditionView, 'message' | 'recovering'>): string =>
   recovering === undefined ? message : `it was '${message}'`;
 
+const isLasting = ({ severity, recovering }: ConditionView): boolean => severity !== 'info' && recovering === undefined;
+
 /** Returns sentences with the message and the status of a condition. The message was written while the condition held. */
 function conditionSentences(
+  device: Pick<DeviceView, 'health'>,
   { message, unverifiedSince, recovering, countsAt }: Pick<ConditionView, 'message' | 'unverifiedSince' | 'recovering' | 'countsAt'>,
   nowMs: number,
 ): readonly string[] {
@@ -59,7 +62,9 @@ function conditionSentences(
   const withdrawn = `If it does not return, the first reading after ${clock(recovering.until)} withdraws it.`;
   return [
     `It ended ${durationText(nowMs - Date.parse(recovering.since))} ago. Its last message was '${message}'.`,
-    isUnverified ? `${unverified('returned')} Until a reading shows that it did not, it counts.` : `${withdrawn} No action is needed.`,
+    ...(isUnverified ? [`${unverified('returned')} Until a reading shows that it did not, it counts.`] : [withdrawn]),
+    // Beside a fault that lasts, it would contradict the remedy of that.
+    ...(isUnverified || device.health.conditions.some(isLasting) ? [] : ['No action is needed.']),
   ];
 }
 

@@ -135,6 +135,12 @@ export const conditionsOf = ({ health }: Pick<DeviceView, 'health'>): readonly C
   ...(health.pending ?? []),
 ];
 
+/** Whether all its faults are those of its whole. A condition for information is no fault, and a part can have own ones. */
+export function hasOnlyFaultsOfWhole(device: Pick<DeviceView, 'health'>): boolean {
+  const faults = conditionsOf(device).filter(({ severity }) => severity !== 'info');
+  return faults.length > 0 && faults.every(({ ofWhole }) => ofWhole !== undefined);
+}
+
 /** The leading condition. A condition for information never leads. */
 export const leadOf = (device: Pick<DeviceView, 'health'>): ConditionView | undefined =>
   conditionsOf(device).find(({ severity }) => severity !== 'info');

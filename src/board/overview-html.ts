@@ -254,7 +254,8 @@ const isQuiet = (part: DeviceView): boolean =>
 
 export function tableHtml(sections: readonly BoardSection[], view: BoardView, trendOf: TrendsByKey, nowMs: number): Html {
   let left = MOST_ROWS;
-  const bodies = sections.map(({ title, rows }, at) => {
+  // A link of the page leads to the first part, so there is one without rows, too.
+  const bodies = (sections.length === 0 ? [{ title: undefined, rows: [] }] : sections).map(({ title, rows }, at) => {
     const all = tableRows(rows, view);
     const shown = all.slice(0, Math.max(0, left));
     left -= all.length;

@@ -1,7 +1,17 @@
 import { phasesOf } from '../model/condition-text.ts';
 import { durationText } from '../model/duration.ts';
 import { conditionText, healthNotes, nameWithInstance, phaseNote, shortMessage } from './condition-text.ts';
-import { type Appearance, appearanceOf, appearedAt, type ConditionView, conditionsOf, type DeviceView, remedyOf } from './device-view.ts';
+import {
+  type Appearance,
+  appearanceOf,
+  appearedAt,
+  type ConditionView,
+  conditionsOf,
+  type DeviceView,
+  hasOnlyFaultsOfWhole,
+  leadOf,
+  remedyOf,
+} from './device-view.ts';
 import { type Html, html } from './html.ts';
 import { conditionPath } from './paths.ts';
 import { clockText, timeText } from './units.ts';
@@ -17,10 +27,7 @@ export const shape = (state: Appearance): Html =>
 /** State and age of a device. A part that has only the faults of its whole refers to it. */
 export function stateCell(device: DeviceView, nowMs: number): Html {
   const [state, since] = [appearanceOf(device), appearedAt(device)];
-  const conditions = conditionsOf(device);
-  const whole = conditions[0]?.ofWhole;
-  const isOfWhole = conditions.length > 0 && conditions.every(({ ofWhole }) => ofWhole !== undefined);
-  if (isOfWhole && state !== 'healthy') return html`${mark(state)} <small>as ${whole}</small>`;
+  if (state !== 'healthy' && hasOnlyFaultsOfWhole(device)) return html`${mark(state)} <small>as ${leadOf(device)?.ofWhole}</small>`;
   return html`${mark(state)}${since === undefined || state === 'pending' ? undefined : html` <small>${age(Date.parse(since), nowMs)}</small>`}`;
 }
 

@@ -8,8 +8,8 @@ import {
   appearanceOf,
   appearedAt,
   type ConditionView,
-  conditionsOf,
   type DeviceView,
+  hasOnlyFaultsOfWhole,
   leadOf,
   parentKey,
   remedyOf,
@@ -46,8 +46,7 @@ export function findingsOf(board: Pick<Board, 'devices' | 'node'>, devices = boa
   const groups = new Map<string, DeviceView[]>();
   for (const device of devices.toSorted(byAttention)) {
     const appearance = appearanceOf(device);
-    const conditions = conditionsOf(device);
-    if (appearance === 'healthy' || (conditions.length > 0 && conditions.every(({ ofWhole }) => ofWhole !== undefined))) continue;
+    if (appearance === 'healthy' || hasOnlyFaultsOfWhole(device)) continue;
     const key = [appearance, leadOf(device)?.type, remedyOf(device), device.stale].join(' ');
     groups.set(key, [...(groups.get(key) ?? []), device]);
   }

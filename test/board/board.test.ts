@@ -5,7 +5,7 @@ import { mapHtml } from '../../src/board/map-html.ts';
 import { stateCounts } from '../../src/board/order.ts';
 import { chipsHtml, sayHtml } from '../../src/board/overview-html.ts';
 import { conditionTexts, stateCell, whyLines } from '../../src/board/state-html.ts';
-import { sentenceOf } from '../../src/board/summary.ts';
+import { findingsOf, sentenceOf } from '../../src/board/summary.ts';
 import { DEFAULT_VIEW, viewOf } from '../../src/board/view.ts';
 import type { ActiveCondition } from '../../src/model/health.ts';
 import type { Reading } from '../../src/model/metric.ts';
@@ -142,6 +142,25 @@ describe('a condition of a part', () => {
     expect(stateCell(rows[1] as DeviceView, 0).text).toContain('as pf0');
     expect(whyLines(rows[1] as DeviceView, 0)).toEqual([]);
     expect(told(conditionTexts(rows[1] as DeviceView, 0)), 'its own page tells all').toContain('no link at pf0');
+  });
+
+  it('is no fault of its own while the part also has a condition for information', () => {
+    const idle = { ...down('held, and does nothing'), type: 'IdleHeld', severity: 'info', remedy: 'none' } as const;
+    const part = state(device({ id: 'vf0', kind: 'vf', parent: 'pf0' }), {
+      verdict: { state: 'unhealthy', sinceMs: 1, conditions: [down('no link at pf0')], pending: [{ ...idle, countsAtMs: 9 }] },
+    });
+    const board = of([port('pf0', 'no link'), part]);
+    expect(board.devices[1]?.health.pending?.map(({ type }) => type)).toEqual(['IdleHeld']);
+    expect(findingsOf(board).map(({ devices }) => devices.map(({ id }) => id))).toEqual([['pf0']]);
+    expect(stateCell(board.devices[1] as DeviceView, 0).text).toContain('as pf0');
+  });
+
+  it('that ended asks for nothing, unless another fault of the device lasts', () => {
+    const passed = { ...down('port 2 was down'), instance: '2', recovering: { sinceMs: 1, untilMs: 9 } };
+    const sentences = (...conditions: readonly ActiveCondition[]) =>
+      told(conditionTexts(of([gpu('a', { verdict: { state: 'unhealthy', sinceMs: 1, conditions } })]).devices[0] as DeviceView, 0));
+    expect(sentences(passed)).toContain('No action is needed.');
+    expect(sentences(down('no link'), passed)).not.toContain('No action is needed.');
   });
 });
 

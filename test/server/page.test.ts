@@ -105,6 +105,23 @@ describe('the page of devices', () => {
     );
   });
 
+  it('leads to each place that it names, also where no row is shown', async () => {
+    for (const [shown, path] of [
+      [snapshot, '/?text=nothing-like-it'],
+      [snapshot, '/?group=pod&text=nothing-like-it'],
+      [{ ...snapshot, devices: [], allocations: [] }, '/?group=placement'],
+      [undefined, '/'],
+    ] as const) {
+      const { text } = await page(shown, path);
+      const places = [...text.matchAll(/ href="#([^"]+)"/g)].map(([, id]) => id);
+      expect(
+        places.filter((id) => !text.includes(` id="${id}"`)),
+        path,
+      ).toEqual([]);
+      await started?.server.close();
+    }
+  });
+
   it('does not say that there is none while a family was not read yet', async () => {
     const { succeeded: _succeeded, ...starts } = { ...familyState('toy'), runs: 0, readCompletely: false };
     const { problem: _problem, ...podResources } = snapshot.podResources;

@@ -1,5 +1,5 @@
 import { stateOptions } from '../../agent/options.ts';
-import { parentKey, stateOf } from '../../board/device-view.ts';
+import { hasOnlyFaultsOfWhole, parentKey, stateOf } from '../../board/device-view.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import type { SocketStats } from '../../model/agent-stats.ts';
 import { nameWithPhase } from '../../model/condition-text.ts';
@@ -23,9 +23,7 @@ export async function checkDevices({ collect, ask, families }: CheckContext): Pr
     return [skipped(name, 'the running agent does not work, and what it says of them is old')];
   if (unwell.length === 0) return [ok(name, `${devices.length} ${devices.length === 1 ? 'device is' : 'devices are'} healthy`)];
   // A port that is down is down for each virtual function: one finding, and not hundreds.
-  const [ofWhole, own] = [true, false].map((isOfWhole) =>
-    unwell.filter(({ health }) => (health.conditions[0]?.ofWhole !== undefined) === isOfWhole),
-  );
+  const [ofWhole, own] = [true, false].map((isOfWhole) => unwell.filter((device) => hasOnlyFaultsOfWhole(device) === isOfWhole));
   const findings = (own ?? []).map((device) => {
     const [worst] = device.health.conditions;
     const parts = (ofWhole ?? []).filter((one) => parentKey(one) === device.key).length;

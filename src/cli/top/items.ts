@@ -1,6 +1,6 @@
 import { type Board, problemPlace, unreadText } from '../../board/board.ts';
 import { nameWithInstance, shortMessage } from '../../board/condition-text.ts';
-import { appearanceOf, conditionsOf, type DeviceView, leadOf, remedyOf } from '../../board/device-view.ts';
+import { appearanceOf, conditionsOf, type DeviceView, hasOnlyFaultsOfWhole, leadOf, remedyOf } from '../../board/device-view.ts';
 import { type BoardView, filtersOf, type ViewGroup, type ViewRow, type ViewSort, viewOf } from '../../board/view.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import { phasesOf } from '../../model/condition-text.ts';
@@ -74,7 +74,7 @@ const MOST_WHY_LINES = 2;
 function reasonLines(device: DeviceView, columns: number): readonly string[] {
   const [first, ...others] = conditionsOf(device);
   const lead = leadOf(device);
-  if (first === undefined || lead === undefined || appearanceOf(device) === 'healthy' || first.ofWhole !== undefined) return [];
+  if (first === undefined || lead === undefined || appearanceOf(device) === 'healthy' || hasOnlyFaultsOfWhole(device)) return [];
   const advice = REMEDY_TEXTS[remedyOf(device) ?? 'none'];
   const name = [nameWithInstance(lead), ...phasesOf(lead)].join(' ');
   const also = others.length === 0 ? '' : ` +${others.length}`;

@@ -104,10 +104,11 @@ function lanes(record: IncidentRecord): Html {
   const lane = (name: string, note: string, drawing: Html): Html =>
     html`<div class="lane"><div><b>${name}</b> <span class="soft">${note}</span></div>${drawing}</div>\n`;
   const strip = html`<svg class="plot strip" height="28" role="img" aria-label="Verdict: ${before.state}, then ${state}"><rect class="${before.state}" x="0" y="8" width="${x(momentMs)}" height="10"/><rect class="${state}" x="${x(momentMs)}" y="8" width="${width(momentMs, untilMs)}" height="10"/>${line}</svg>`;
-  // Lines that stand too near for a label of their own share one.
+  // Lines that stand too near for a label of their own share one. A line without a time has no place.
   const groups: { readonly ms: number; readonly numbers: number[] }[] = [];
-  for (const [at, one] of log.lines.entries()) {
-    const ms = one.time === undefined ? momentMs : Date.parse(one.time);
+  for (const [at, { time: told }] of log.lines.entries()) {
+    if (told === undefined) continue;
+    const ms = Date.parse(told);
     const near = groups.find((group) => Math.abs(group.ms - ms) < (untilMs - fromMs) / 40);
     if (near === undefined) groups.push({ ms, numbers: [at + 1] });
     else near.numbers.push(at + 1);
@@ -124,7 +125,7 @@ function lanes(record: IncidentRecord): Html {
   )}${line}</svg>`;
   const charts = chartsOf(samples, { fromMs, untilMs, fault: { fromMs: momentMs, state } }).slice(0, LANES);
   return html`<section class="card" aria-label="Before the fault"><div class="head"><h2>The minutes before</h2><span class="soft">${samples.times.length} reads, all times in UTC</span></div>
-${lane('Verdict', '', strip)}${lane('Kernel log', `${log.lines.length} lines`, marks)}${lane('Held by', record.holdersUnknown === true ? 'the kubelet did not answer' : list.length === 0 ? 'no container' : '', held)}${charts.map(
+${lane('Verdict', '', strip)}${lane('Kernel log', linesNote(log.lines), marks)}${lane('Held by', record.holdersUnknown === true ? 'the kubelet did not answer' : list.length === 0 ? 'no container' : '', held)}${charts.map(
   (chart) => {
     const [first] = chart.lines;
     return lane(
@@ -134,6 +135,11 @@ ${lane('Verdict', '', strip)}${lane('Kernel log', `${log.lines.length} lines`, m
     );
   },
 )}<div class="lane"><div></div>${timeAxis(fromMs, untilMs, momentMs)}</div></section>`;
+}
+
+function linesNote(lines: IncidentRecord['kernel']['lines']): string {
+  const untimed = lines.filter(({ time }) => time === undefined).length;
+  return `${lines.length} lines${untimed === 0 ? '' : untimed === lines.length ? ', their times are not known' : `, the times of ${untimed} are not known`}`;
 }
 
 function kernel({ kernel: { lines, crash = [], earlier, problem } }: IncidentRecord, nowMs: number): Html {

@@ -54,6 +54,20 @@ it('writes a rate in the unit of what is counted, as the page of the device does
   ]);
 });
 
+it('gives a line of the kernel log no place on the axis where its time is not known', () => {
+  const marksOf = (lines: IncidentRecord['kernel']['lines']) => {
+    const markup = page({ kernel: { lines } });
+    return [
+      lanesOf(markup)[1],
+      [...markup.matchAll(/<text class="moment" x="(.*?)" y="18".*?>(.*?)<\/text>/g)].map(([, x, text]) => [x, text]),
+    ];
+  };
+  expect(marksOf([{ text: 'one' }, { text: 'two' }])).toEqual([['Kernel log', '2 lines, their times are not known'], []]);
+  const [note, marks] = marksOf([{ text: 'one' }, { time: at(5), text: 'two' }]);
+  expect(note).toEqual(['Kernel log', '2 lines, the times of 1 are not known']);
+  expect(marks).toEqual([[expect.stringMatching(/^\d/), '2']]);
+});
+
 /** The text of a card by its title. */
 const cardOf = (markup: string, title: string): readonly string[] =>
   (markup.split(`aria-label="${title}">`)[1]?.split('</section>')[0] ?? '')
