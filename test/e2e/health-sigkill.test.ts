@@ -63,6 +63,8 @@ describe('a serving agent killed at random moments', () => {
     // To a probe that starts now this port was never up, which is no fault: only the memory knows better.
     node.change({ 'mlx5_0/ports/1/state': '1: DOWN', 'mlx5_0/ports/1/phys_state': '2: Polling' });
     await agent.until('the fault', (page) => seriesValue(page, 'device_healthy', { device: 'mlx5_0' }) === 0);
+    // The page does not wait for the disk. The log does.
+    while (!announced(agent.log()).some(lasting('raised'))) await sleep(20);
     let isUp = true;
     toggling = setInterval(() => {
       isUp = !isUp;
