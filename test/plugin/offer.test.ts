@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { millis } from '../../src/model/duration.ts';
 import type { PluginResource } from '../../src/model/plugin-resource.ts';
 import { familyState } from '../support/snapshots.ts';
 import { until } from '../support/until.ts';
@@ -14,7 +15,8 @@ const all = ['toy0=Healthy', 'toy1=Healthy'];
 
 /** A plugin whose resource the kubelet has. */
 async function registered(resources: readonly PluginResource[] = [TOY]): Promise<Bench> {
-  const bench = setUp({ resources });
+  // A kubelet that a busy machine delays is no kubelet that does not come: it would be a second registration.
+  const bench = setUp({ resources, streamTimeout: millis(60_000) });
   open.push(bench);
   await bench.manager.start();
   bench.store.publish(

@@ -43,7 +43,7 @@ async function doctor(
     `--path.dev=${folder}/dev`,
     `--podresources.socket=${folder}/kubelet/kubelet.sock`,
     `--podresources.checkpoint=${folder}/checkpoint`,
-    '--podresources.timeout=2s',
+    '--podresources.timeout=10s',
     `--web.listen-address=${folder}/web.sock`,
     // The default belongs to root.
     `--state.file=${folder}/state.json`,
