@@ -60,11 +60,11 @@ function conditionSentences(
   }
   if (recovering === undefined) return isUnverified ? [message, unverified('still holds')] : [message];
   const withdrawn = `If it does not return, the first reading after ${clock(recovering.until)} withdraws it.`;
+  // Beside a fault that lasts, it would contradict the remedy of that.
+  const nothing = device.health.conditions.some(isLasting) ? '' : ' No action is needed.';
   return [
     `It ended ${durationText(nowMs - Date.parse(recovering.since))} ago. Its last message was '${message}'.`,
-    ...(isUnverified ? [`${unverified('returned')} Until a reading shows that it did not, it counts.`] : [withdrawn]),
-    // Beside a fault that lasts, it would contradict the remedy of that.
-    ...(isUnverified || device.health.conditions.some(isLasting) ? [] : ['No action is needed.']),
+    isUnverified ? `${unverified('returned')} Until a reading shows that it did not, it counts.` : `${withdrawn}${nothing}`,
   ];
 }
 
