@@ -434,6 +434,7 @@ describe.skipIf(missing !== undefined)(
       await cluster.kubectl('delete', 'node', 'node-1', '--wait');
       await expect.poll(() => publisher?.log(), LATE).toContain('404: nodes');
       await cluster.restartKubelet('node-1');
+      await cluster.kubectl('wait', '--for=create', 'node/node-1', '--timeout=90s');
       await cluster.kubectl('wait', '--for=condition=Ready', 'node/node-1', '--timeout=90s');
       const readyMs = Date.now();
       expect((await cluster.json<NodeObject>('get', 'node', 'node-1')).metadata.uid).not.toBe(metadata.uid);
