@@ -60,7 +60,7 @@ function conditionSentences(
   }
   if (recovering === undefined) return isUnverified ? [message, unverified('still holds')] : [message];
   const withdrawn = `If it does not return, the first reading after ${clock(recovering.until)} withdraws it.`;
-  // Beside a fault that lasts, it would contradict the remedy of that.
+  // A fault that lasts has its own remedy, which this sentence would contradict.
   const nothing = device.health.conditions.some(isLasting) ? '' : ' No action is needed.';
   return [
     `It ended ${durationText(nowMs - Date.parse(recovering.since))} ago. Its last message was '${message}'.`,

@@ -15,7 +15,7 @@ const all = ['toy0=Healthy', 'toy1=Healthy'];
 
 /** A plugin whose resource the kubelet has. */
 async function registered(resources: readonly PluginResource[] = [TOY]): Promise<Bench> {
-  // A kubelet that a busy machine delays is no kubelet that does not come: it would be a second registration.
+  // On a busy machine the kubelet can connect late. With a short limit the plugin would register a second time.
   const bench = setUp({ resources, streamTimeout: millis(60_000) });
   open.push(bench);
   await bench.manager.start();

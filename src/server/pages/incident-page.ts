@@ -106,9 +106,9 @@ function lanes(record: IncidentRecord): Html {
   const strip = html`<svg class="plot strip" height="28" role="img" aria-label="Verdict: ${before.state}, then ${state}"><rect class="${before.state}" x="0" y="8" width="${x(momentMs)}" height="10"/><rect class="${state}" x="${x(momentMs)}" y="8" width="${width(momentMs, untilMs)}" height="10"/>${line}</svg>`;
   // Lines that stand too near for a label of their own share one. A line without a time has no place.
   const groups: { readonly ms: number; readonly numbers: number[] }[] = [];
-  for (const [at, { time: told }] of log.lines.entries()) {
-    if (told === undefined) continue;
-    const ms = Date.parse(told);
+  for (const [at, { time: lineTime }] of log.lines.entries()) {
+    if (lineTime === undefined) continue;
+    const ms = Date.parse(lineTime);
     const near = groups.find((group) => Math.abs(group.ms - ms) < (untilMs - fromMs) / 40);
     if (near === undefined) groups.push({ ms, numbers: [at + 1] });
     else near.numbers.push(at + 1);
