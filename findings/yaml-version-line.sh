@@ -80,7 +80,7 @@ expected='sigs.k8s.io/yaml, plain: <nil>
 go.yaml.in/yaml/v3, plain: <nil>
 sigs.k8s.io/yaml, version-1.1: <nil>
 go.yaml.in/yaml/v3, version-1.1: <nil>
-sigs.k8s.io/yaml, version-1.2: yaml: found incompatible YAML document
+sigs.k8s.io/yaml, version-1.2: error converting YAML to JSON: yaml: found incompatible YAML document
 go.yaml.in/yaml/v3, version-1.2: yaml: found incompatible YAML document
 CDI library: [vendor.com/plain=0 vendor.com/version-1.1=0] 1 error
 js-yaml, plain: fileMode 10
