@@ -37,4 +37,10 @@ describe('the recipe for a Collector', () => {
         expect(contract.get(metric), line).toContain(label);
     }
   });
+
+  it('copies a label only where it is there', () => {
+    const copies = [...recipe.matchAll(/set\(attributes\["[\w.]+"\], attributes\["(\w+)"\]\)(.*)/g)];
+    expect(copies.length).toBeGreaterThan(5);
+    for (const [statement, label, rest] of copies) expect(rest, statement).toContain(`attributes["${label}"] != nil`);
+  });
 });
