@@ -167,6 +167,7 @@ describe('a status that is nobody’s fault in particular', () => {
     [8, 'rejected by rate limit', 'rate-limited'],
     [8, 'grpc: received message larger than max (5 vs. 4)', 'too-large'],
     [8, 'trying to send message larger than max (5 vs. 4)', 'too-large'],
+    [8, 'Bandwidth exhausted or memory limit exceeded', 'protocol-error'],
     [13, 'Received RST_STREAM with code 2', 'protocol-error'],
   ])('%i "%s" is told as %s', async (code, details, reason) => {
     expect(await callFailure('/run/kubelet.sock', 'List', { code, details })).toMatchObject({ reason });

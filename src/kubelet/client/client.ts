@@ -244,6 +244,8 @@ function statusFailure(path: string, method: string, { code, details }: CallErro
     case status.DEADLINE_EXCEEDED:
       return { reason: 'timeout', message: `${at}no answer in time` };
     case status.RESOURCE_EXHAUSTED:
+      // HTTP/2 ended the answer, and the library puts this text in the place of the kubelet's status.
+      if (details.startsWith('Bandwidth exhausted')) return statusFailure(path, method, { code: status.INTERNAL, details });
       return isTooLarge(details)
         ? { reason: 'too-large', message: `${at}the answer is larger than 16 MiB` }
         : { reason: 'rate-limited', message: `${at}rejected by the kubelet's rate limit` };
@@ -265,7 +267,7 @@ function statusFailure(path: string, method: string, { code, details }: CallErro
   }
 }
 
-/** Both gRPC libraries and the rate limit return RESOURCE_EXHAUSTED; only the text distinguishes them. */
+/** Both gRPC libraries, HTTP/2 and the rate limit give RESOURCE_EXHAUSTED; only the text distinguishes them. */
 function isTooLarge(details: string): boolean {
   return /larger than max/i.test(details);
 }
