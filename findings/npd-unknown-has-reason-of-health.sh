@@ -8,8 +8,8 @@
 # Seen: the reason of an unknown condition is the default reason, which is written for the healthy state: "Unknown, NoDeviceIsUnhealthy". The message
 #   of the first unknown result stays, although the check prints another one. With the first result of any check, all other conditions are
 #   reported as False with their default message, before their checks ran once.
-# Why it matters: deploy/node-problem-detector/device-agent.json has three conditions that are unknown while no agent answers. Its default reason must
-#   be true for False and for Unknown, and a new cause (no agent, then an agent that stands still) is not seen in the condition.
+# Why it matters: deploy/node-problem-detector writes three conditions that are unknown while no agent answers. Its default reasons must be true for False and
+#   for Unknown, and each condition needs a monitor of its own. A new cause (no agent, then an agent that stands still) is not seen in the condition.
 set -euo pipefail
 
 work=$(mktemp -d)
