@@ -21,7 +21,7 @@ interface Rule {
 
 interface Monitor {
   readonly pluginConfig: { readonly max_output_length: number; readonly skip_initial_status: boolean };
-  readonly conditions: readonly { readonly type: string }[];
+  readonly conditions: readonly { readonly type: string; readonly reason: string }[];
   readonly rules: readonly {
     readonly type: string;
     readonly condition?: string;
@@ -99,18 +99,31 @@ describe('the reporter', () => {
   });
 });
 
-describe('the configuration of node-problem-detector', () => {
-  const monitor = JSON.parse(read('node-problem-detector/device-agent.json')) as Monitor;
+describe('the configurations of node-problem-detector', () => {
+  const monitors = ['devices-unhealthy', 'devices-unknown', 'devices-missing'].map(
+    (name) => JSON.parse(read(`node-problem-detector/${name}.json`)) as Monitor,
+  );
+  const checks = monitors.flatMap((monitor) => monitor.rules);
 
-  it('has a condition for each kind of trouble, a rule for each condition, and one event', () => {
-    expect(monitor.conditions.map(({ type }) => type)).toEqual([...NODE_CONDITIONS]);
-    const permanent = monitor.rules.filter(({ type }) => type === 'permanent');
+  it('have a condition for each kind of trouble, a rule for each condition, and one event', () => {
+    expect(monitors.flatMap(({ conditions }) => conditions.map(({ type }) => type))).toEqual([...NODE_CONDITIONS]);
+    const permanent = checks.filter(({ type }) => type === 'permanent');
     expect(permanent.map(({ condition }) => condition)).toEqual([...NODE_CONDITIONS]);
-    expect(monitor.rules.map(({ args }) => args)).toEqual([...NODE_CONDITIONS, NODE_EVENT].map((name) => ['health', '--npd', name]));
-    expect(monitor.rules.filter(({ type }) => type === 'temporary').map(({ reason }) => reason)).toEqual([NODE_EVENT]);
+    expect(checks.map(({ args }) => args[2]).toSorted()).toEqual([...NODE_CONDITIONS, NODE_EVENT].toSorted());
+    expect(checks.filter(({ type }) => type === 'temporary').map(({ reason }) => reason)).toEqual([NODE_EVENT]);
   });
 
-  it('tells no condition before it was asked for', () => {
-    expect(monitor.pluginConfig.skip_initial_status).toBe(true);
+  // With the first result of a monitor, node-problem-detector tells all its conditions, also those that it has not asked for.
+  it('tell no condition before it was asked for', () => {
+    for (const { conditions, rules: own, pluginConfig } of monitors) {
+      expect(pluginConfig.skip_initial_status).toBe(true);
+      expect(own[0]?.condition).toBe(conditions[0]?.type);
+      expect(conditions).toHaveLength(1);
+    }
+  });
+
+  // A condition that is unknown has the reason of the one that does not hold.
+  it('have reasons that are true of a condition that is unknown', () => {
+    expect(new Set(monitors.flatMap(({ conditions }) => conditions.map(({ reason }) => reason)))).toEqual(new Set(['DeviceAgentCheck']));
   });
 });

@@ -1,4 +1,4 @@
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { TroubledNode } from '../e2e/troubled-node.ts';
@@ -26,16 +26,17 @@ afterEach(async () => {
   troubled = undefined;
 });
 
-/** The shipped configuration with another path of the program, and asked more often. */
-function configuration(root: string): string {
+/** The shipped configurations with another path of the program, and asked more often. */
+function configurations(root: string): readonly string[] {
   const program = join(root, 'bin/device-agent');
   const words = `"${process.execPath}" "${resolve('dist/cli/main.js')}" "$@" --web.listen-address=127.0.0.1:0 --state.file=${root}/state/health.json`;
   writeFileSync(program, `#!/bin/sh\nexec ${words}\n`);
   chmodSync(program, 0o755);
-  const shipped = readFileSync('deploy/node-problem-detector/device-agent.json', 'utf8');
-  const path = join(root, 'device-agent.json');
-  writeFileSync(path, shipped.replaceAll('/usr/local/bin/device-agent', program).replace('"60s"', '"1s"'));
-  return path;
+  return readdirSync('deploy/node-problem-detector').map((name) => {
+    const shipped = readFileSync(join('deploy/node-problem-detector', name), 'utf8');
+    writeFileSync(join(root, name), shipped.replaceAll('/usr/local/bin/device-agent', program).replace('"60s"', '"1s"'));
+    return join(root, name);
+  });
 }
 
 /** Whether each condition of the node holds. */
@@ -49,12 +50,12 @@ async function started(program: string): Promise<[TroubledNode, Detector]> {
   troubled = new TroubledNode(...PATIENT);
   const agent = await troubled.node.start();
   await agent.until('read', (page) => /^device_healthy\{.*device="mlx5_2".*\} 1$/m.test(page));
-  detector = await Detector.start(program, configuration(troubled.node.root));
+  detector = await Detector.start(program, configurations(troubled.node.root));
   await expect.poll(conditions, WAIT).toEqual(NONE);
   return [troubled, detector];
 }
 
-describe('node-problem-detector with the shipped configuration', () => {
+describe('node-problem-detector with the shipped configurations', () => {
   it('sets and clears one condition for each kind of trouble', async ({ skip }) => {
     if ('missing' in built) return skip(`node-problem-detector cannot be built: ${built.missing}`);
     [troubled, detector] = await started(built.path);
@@ -80,7 +81,9 @@ describe('node-problem-detector with the shipped configuration', () => {
     const before = await detector.value('problem_counter', { reason: 'DeviceNotHealthy' });
     await troubled.node.agent?.stop();
     for (const type of Object.keys(CONDITIONS))
-      await expect.poll(() => detector?.log(), WAIT).toMatch(new RegExp(`condition ${type} is now: Unknown.*no agent answers`));
+      await expect
+        .poll(() => detector?.log(), WAIT)
+        .toMatch(new RegExp(`condition ${type} is now: Unknown, reason: DeviceAgentCheck, .*no agent answers`));
     expect(await detector.value('problem_counter', { reason: 'DeviceNotHealthy' })).toBe(before);
     await troubled.node.startAgent();
     for (const type of Object.keys(CONDITIONS))

@@ -59,10 +59,15 @@ export class Detector {
     }
   }
 
-  /** `config`: file of a custom plugin monitor. */
-  static async start(program: string, config: string): Promise<Detector> {
+  /** `configs`: a file of each custom plugin monitor. */
+  static async start(program: string, configs: readonly string[]): Promise<Detector> {
     const port = await freePort();
-    const words = ['--enable-k8s-exporter=false', `--config.custom-plugin-monitor=${config}`, '--hostname-override=node-1', '--port=0'];
+    const words = [
+      '--enable-k8s-exporter=false',
+      `--config.custom-plugin-monitor=${configs.join()}`,
+      '--hostname-override=node-1',
+      '--port=0',
+    ];
     const metrics = ['--prometheus-address=127.0.0.1', `--prometheus-port=${port}`];
     return new Detector(spawn(program, [...words, ...metrics], { stdio: ['ignore', 'pipe', 'pipe'] }), port);
   }
