@@ -14,7 +14,7 @@ set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-npm install --silent --no-audit --no-fund --no-package-lock --prefix . node-cron@4.6.0 > npm.log 2>&1 || { cat npm.log >&2; exit 1; }
+npm install --loglevel=error --no-audit --no-fund --no-package-lock --prefix . node-cron@4.6.0 > npm.log 2>&1 || { cat npm.log >&2; exit 1; }
 
 cat > runs.mjs <<'JS'
 const SystemDate = Date;

@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 quietly() { "$@" > quiet.log 2>&1 || { cat quiet.log >&2; exit 1; }; }
 
-quietly npm install --silent --no-audit --no-fund --no-package-lock --prefix . @grpc/grpc-js@1.14.7
+quietly npm install --loglevel=error --no-audit --no-fund --no-package-lock --prefix . @grpc/grpc-js@1.14.7
 cat > servers.cjs <<'JS'
 const { existsSync, unlinkSync } = require('node:fs');
 const { connect } = require('node:net');

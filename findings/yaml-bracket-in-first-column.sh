@@ -37,7 +37,7 @@ devices:
         - path: /dev/null
 YAML
 
-quietly npm install --silent --no-audit --no-fund --no-package-lock --prefix . js-yaml4@npm:js-yaml@4.1.0 js-yaml5@npm:js-yaml@5.5.0 yaml@2.9.1
+quietly npm install --loglevel=error --no-audit --no-fund --no-package-lock --prefix . js-yaml4@npm:js-yaml@4.1.0 js-yaml5@npm:js-yaml@5.5.0 yaml@2.9.1
 cat > read.cjs <<'JS'
 const { readFileSync } = require('node:fs');
 const readers = { 'js-yaml 4': require('js-yaml4').load, 'js-yaml 5': require('js-yaml5').load, yaml: require('yaml').parse };

@@ -30,7 +30,7 @@ spec plain > specs/plain.yaml
 { printf '%%YAML 1.1\n---\n'; spec version-1.1; } > specs/version-1.1.yaml
 { printf '%%YAML 1.2\n---\n'; spec version-1.2; } > specs/version-1.2.yaml
 
-quietly npm install --silent --no-audit --no-fund --no-package-lock --prefix . js-yaml@5.5.0 yaml@2.9.1
+quietly npm install --loglevel=error --no-audit --no-fund --no-package-lock --prefix . js-yaml@5.5.0 yaml@2.9.1
 cat > read.cjs <<'JS'
 const { readFileSync } = require('node:fs');
 for (const [reader, read] of Object.entries({ 'js-yaml': require('js-yaml').load, yaml: require('yaml').parse }))
