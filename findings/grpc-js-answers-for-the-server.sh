@@ -6,7 +6,7 @@
 # Versions: @grpc/grpc-js 1.14.7 on Node.js 20 and later; google.golang.org/grpc 1.84.0.
 # Seen: Node.js takes 128 headers in one block by default (maxHeaderListPairs), and grpc-status and grpc-message are two of them. With one more it ends the stream,
 #   and grpc-js says RESOURCE_EXHAUSTED, "Bandwidth exhausted or memory limit exceeded", although the server sent a message and OK. The Go client gets
-#   message and metadata. The connection goes on.
+#   message and metadata. Later calls succeed.
 # Why it matters: src/kubelet/client/client.ts takes RESOURCE_EXHAUSTED for the rate limit of the kubelet or for an answer that is too large, by its text. A third text
 #   comes from Node.js itself and says nothing about the kubelet.
 set -euo pipefail
