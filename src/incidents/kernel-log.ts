@@ -125,7 +125,7 @@ export class LineCollector {
   }
 
   take(message: KmsgMessage): void {
-    if (message.origin !== 'kernel') return;
+    if (message.origin !== 'kernel' && message.origin !== 'piece') return;
     for (const kept of this.#kept) {
       if (!kept.isAbout(message)) continue;
       kept.lines.push(lineOf(message));

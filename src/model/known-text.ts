@@ -55,7 +55,7 @@ export interface KnownText {
 
 /** One record of the kernel log, decoded. `origin`: who chose its words. */
 export interface KernelRecord {
-  readonly origin: 'kernel' | 'about-process' | 'program';
+  readonly origin: 'kernel' | 'about-process' | 'piece' | 'program';
   readonly text: string;
   readonly subsystem?: string;
   readonly device?: string;

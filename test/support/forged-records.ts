@@ -62,6 +62,8 @@ const TEMPLATES: Readonly<Record<string, (name: string, file: string) => string>
 export interface ForgedRecord {
   readonly title: string;
   readonly priority: number;
+  /** `c` or `+`: a piece of a message. Default: a whole message. */
+  readonly flag?: string;
   /** Escaped as in `/dev/kmsg`. */
   readonly text: string;
 }
@@ -74,10 +76,25 @@ export function forgedRecords(at: string, lines: readonly string[] = []): readon
       priority: 6,
       text: escaped(written(write, text)),
     })),
+    ...['c', '+'].flatMap((flag) => pieces(flag, variant, text)),
     // The kernel gives a program's record the facility 1 where the program names the kernel's own, 0.
     { title: `write to /dev/kmsg, ${variant}`, priority: 8 + 3, text: escaped(text) },
     { title: `write to /dev/kmsg as a daemon, ${variant}`, priority: 24 + 2, text: escaped(text) },
   ]);
+}
+
+/** `…,cpuset=` `<name of a cgroup>` `,mems_allowed=0` while other processors print between all three. */
+function pieces(flag: string, variant: string, text: string): readonly ForgedRecord[] {
+  const name = written((_, file) => file.replaceAll(/[/\n]/g, ' '), text);
+  return [
+    {
+      title: `the kernel before a name, ${variant}, ${flag}`,
+      priority: 6,
+      text: 'oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=',
+    },
+    { title: `a name alone, ${variant}, ${flag}`, priority: 4, flag, text: escaped(name) },
+    { title: `the kernel after a name, ${variant}, ${flag}`, priority: 4, flag, text: ',mems_allowed=0' },
+  ];
 }
 
 /** Puts the record together as bytes, because a name may end within a character. */
@@ -88,4 +105,4 @@ function written(write: (name: string, file: string) => string, text: string): B
 
 /** The records one after the other, numbered from `first` on. */
 export const logOf = (records: readonly ForgedRecord[], first = 2): string =>
-  records.map(({ priority, text }, index) => `${priority},${first + index},${1_000_000 + index},-;${text}\n`).join('');
+  records.map(({ priority, flag = '-', text }, index) => `${priority},${first + index},${1_000_000 + index},${flag};${text}\n`).join('');

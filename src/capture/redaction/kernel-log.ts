@@ -3,8 +3,8 @@ import { parseSegfault } from '../../host/kernel-log/segfault.ts';
 import type { KnownText } from '../../model/known-text.ts';
 import type { Shapes } from './shapes.ts';
 
-/** Numbers of the header. A later field can name a task. */
-const HEADER = /^(\d{1,10},\d{1,15},\d{1,15},)[^;]*;/;
+/** Numbers and flag of the header. A later field can name a task. */
+const HEADER = /^(\d{1,10},\d{1,15},\d{1,15},[-c+])[^;]*;/;
 /** Continuation lines that say which device a record is about. */
 const SUBJECT = /^ (?:SUBSYSTEM=[a-z_-]{1,32}|DEVICE=(?:\+pci:[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|[bc]\d{1,5}:\d{1,8}|n\d{1,8}))$/;
 
@@ -23,10 +23,10 @@ export function redactRecord(
   if (head === undefined || parsed === undefined) return '';
   // A program can write any text to the log, too.
   const named = parsed.origin !== 'program' ? namedText(parsed, families, programName) : undefined;
-  if (named === undefined) return `${head}-;-`;
+  if (named === undefined) return `${head};-`;
   const subject = record.split('\n').filter((line) => SUBJECT.test(line));
   const kept = families.flatMap(({ kernelValues }) => kernelValues ?? []);
-  return [`${head}-;${escaped(exceptValues(named, kept, (part) => shapes.redact(part, 'values')))}`, ...subject].join('\n');
+  return [`${head};${escaped(exceptValues(named, kept, (part) => shapes.redact(part, 'values')))}`, ...subject].join('\n');
 }
 
 /** Redacts the parts of a text that no pattern keeps. */

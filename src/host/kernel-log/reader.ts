@@ -5,7 +5,7 @@ import { atEach, type Clock } from '../clock.ts';
 import { errnoName } from '../fs/tree.ts';
 import { capturedError } from '../recorded/replayed-tree.ts';
 import { kmsgProblem, type ReadFailure } from './problems.ts';
-import { type KmsgRecord, parseKmsgRecord, recordsIn } from './record.ts';
+import { endsBeforeName, type KmsgRecord, parseKmsgRecord, recordsIn } from './record.ts';
 import { RelayedLog } from './relayed-log.ts';
 import { DeviceLog, isKernelLog, type LogSource, notALog } from './source.ts';
 
@@ -58,6 +58,8 @@ export interface KmsgReader {
 const POLL_MS = 1_000;
 /** Limit of records per poll. A full ring buffer of the largest usual size, 16 MiB, has fewer records. */
 const RECORDS_PER_POLL = 160_000;
+/** A piece of a message can follow so much later: its process may wait for a processor. */
+const PIECES_WITHIN_USEC = 10_000_000;
 
 export function openKmsg(options: KmsgOptions): KmsgReader {
   return new Reader(options);
@@ -73,6 +75,8 @@ class Reader implements KmsgReader {
   #givenText = '';
   #lastSeq: number | undefined;
   #isLive = false;
+  /** Until this time of the kernel a piece can be a mere name. */
+  #namesUntilUsec = -1;
   #failure: ReadFailure | undefined;
   #records = 0;
   #lost = 0;
@@ -199,7 +203,14 @@ class Reader implements KmsgReader {
     this.#lost += missing;
     if (missing > 0 && (this.#isLive || this.#source !== undefined)) this.#options.onLost?.();
     const timeMs = this.#timeOf(record);
-    this.#options.onRecord({ ...record, live: this.#isLive, ...(timeMs !== undefined && { timeMs }) });
+    const origin = this.#originOf(record);
+    this.#options.onRecord({ ...record, origin, live: this.#isLive, ...(timeMs !== undefined && { timeMs }) });
+  }
+
+  #originOf(record: KmsgRecord): KmsgRecord['origin'] {
+    const isName = record.origin === 'piece' && record.timeUsec <= this.#namesUntilUsec;
+    if (endsBeforeName(record)) this.#namesUntilUsec = record.timeUsec + PIECES_WITHIN_USEC;
+    return isName ? 'about-process' : record.origin;
   }
 
   #timeOf({ timeUsec }: KmsgRecord): number | undefined {

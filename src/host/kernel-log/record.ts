@@ -20,8 +20,10 @@ export interface KmsgRecord {
   readonly device?: string;
 }
 
-/** `prio,seq,usec,flags[,…];text`. Fields that later kernels add before the semicolon are skipped. */
-const HEADER = /^(\d{1,10}),(\d{1,15}),(\d{1,15}),[^;]*;(.*)$/;
+/** `prio,seq,usec,flag[,…];text`. Fields that later kernels add before the semicolon are skipped. */
+const HEADER = /^(\d{1,10}),(\d{1,15}),(\d{1,15}),([^,;]*)[^;]*;(.*)$/;
+/** Flags of a record that is a piece of a message; kernels before 4.9 give `+` to each piece but the first. */
+const PIECE = /^[c+]/;
 
 /**
  * Parses one record: a header line and continuation lines ` KEY=value`. Undefined when the text is not a record.
@@ -31,12 +33,13 @@ export function parseKmsgRecord(record: string): KmsgRecord | undefined {
   const end = record.indexOf('\n');
   const match = HEADER.exec(end < 0 ? record : record.slice(0, end));
   if (match === null) return undefined;
-  const [, priority, seq, timeUsec, escaped = ''] = match;
+  const [, priority, seq, timeUsec, flag = '', escaped = ''] = match;
   const text = oneLine(unescapeBytes(escaped)).replaceAll(/[\u2028\u2029]/g, ' ');
   const about = end < 0 ? {} : subject(record.slice(end + 1));
+  const origin = originOf(Math.floor(Number(priority) / 8), text, about.device !== undefined);
   return {
     level: Number(priority) & 7,
-    origin: originOf(Math.floor(Number(priority) / 8), text, about.device !== undefined),
+    origin: origin === 'kernel' && PIECE.test(flag) ? 'piece' : origin,
     seq: Number(seq),
     timeUsec: Number(timeUsec),
     text,
@@ -101,6 +104,11 @@ type RecordOrigin =
    * firewall rule, and may even begin with it. So its text is evidence only of what the kernel says about that process.
    */
   | 'about-process'
+  /**
+   * The kernel, in a piece of a message that several calls print (`KERN_CONT`). The words before it are another record, so it can be nothing but the
+   * name of a cgroup. A driver that marks all of its lines so, whole ones too, must recognize them by their form.
+   */
+  | 'piece'
   /** A program that wrote to `/dev/kmsg`. */
   | 'program';
 
@@ -122,8 +130,13 @@ const PACKET = /IN=\S{0,15} OUT=\S{0,15} /;
  * Records that the kernel prints piece by piece, `…,cpuset=` `<name of a cgroup>` `,mems_allowed=0`. When another CPU prints in between, the
  * rest of the pieces is a record of its own, which begins with the name. From cpuset_print_current_mems_allowed of Linux.
  */
-const CPUSET = /,mems_allowed=/;
-const ABOUT_PROCESS = [NAME_FIRST, NAME_LATER, MODULE, PACKET, CPUSET];
+const CPUSET = /[, ]mems_allowed=/;
+/** Records that begin with the name of a program's file, 255 bytes at most. From print_fatal_signal of Linux. */
+const FILE_FIRST = /: potentially unexpected fatal signal \d{1,3}\.$/;
+const ABOUT_PROCESS = [NAME_FIRST, NAME_LATER, MODULE, PACKET, CPUSET, FILE_FIRST];
+
+/** Whether the next piece of the message is the name of a cgroup, in a record of its own if another CPU prints first. */
+export const endsBeforeName = ({ origin, text }: KmsgRecord): boolean => origin !== 'program' && /[, ]cpuset=$/.test(text);
 
 /**
  * The facility is 0 for the kernel alone: it gives a program that writes 0 the facility 1 (devkmsg_write). `hasDevice`: the record has

@@ -45,7 +45,7 @@ const MAX_TEXT_LENGTH = 200;
 
 /** Undefined for a record of another origin, and for lines about something else. */
 function parseStartLine({ origin, device, text }: Pick<KmsgRecord, 'origin' | 'device' | 'text'>): StartLine | undefined {
-  if (origin !== 'kernel') return undefined;
+  if (origin !== 'kernel' && origin !== 'piece') return undefined;
   if (device !== undefined) return lineOfDevice(device, text);
   if (text.startsWith('nvidia: ')) return notBound(NOT_BOUND.exec(text), text);
   if (!text.startsWith('NVRM: ')) return undefined;

@@ -90,11 +90,11 @@ const LOADED = /^NVRM: loading NVIDIA UNIX .*Kernel Module(?: for \S+)? +(\d[\d.
  * Parses one record. Undefined for a record of another origin: other parts of the kernel print names that a device or a process chooses.
  *
  * The driver prints without a device (nv_printf in os-interface.c of the open kernel modules), and at a level that depends on its
- * version, so only the text shows that a record is its own. Each form below has more fixed bytes at its begin than the name of a process
- * can have, 15, and the record is one line: a name within it starts no further message.
+ * version, so only the text shows that a record is its own. It marks all of its lines as pieces of a message, too (KERN_CONT). Each form below
+ * has more fixed bytes at its begin than the name of a process can have, 15, and the record is one line: a name within it starts no further message.
  */
 export function parseNvidiaLine({ origin, text }: Pick<KmsgRecord, 'origin' | 'text'>): NvidiaLine | undefined {
-  if (origin !== 'kernel' || !OWN.test(text)) return undefined;
+  if ((origin !== 'kernel' && origin !== 'piece') || !OWN.test(text)) return undefined;
   return xidLine(text) ?? lostLine(text) ?? identityLine(text) ?? switchLine(text) ?? loadedLine(text) ?? otherLine(text);
 }
 

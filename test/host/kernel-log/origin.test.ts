@@ -6,7 +6,9 @@ const originOf = (record: string) => parseKmsgRecord(record)?.origin;
 
 describe('the origin of a record', () => {
   it.each(forgedRecords('0000:03:00.0'))('is never the kernel alone: $title', (record) => {
-    expect(originOf(logOf([record]))).toBe(record.priority < 8 ? 'about-process' : 'program');
+    const origin = originOf(logOf([record]));
+    if (record.flag === undefined) expect(origin).toBe(record.priority < 8 ? 'about-process' : 'program');
+    else expect(origin).toMatch(/^(?:about-process|piece)$/);
   });
 
   it.each([
@@ -21,6 +23,15 @@ describe('the origin of a record', () => {
     '{1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 1',
   ])('is the kernel: %s', (text) => {
     expect(originOf(`4,1,2,-;${text}`)).toBe('kernel');
+  });
+
+  it.each(['c', '+', 'c,caller=T4711'])('is a piece of a message with the flag %s', (flag) => {
+    expect(originOf(`4,1,2,${flag};nvme0n1: I/O error, dev nvme0n1, sector 0`)).toBe('piece');
+    expect(originOf(`12,1,2,${flag};nvme0n1: I/O error, dev nvme0n1, sector 0`)).toBe('program');
+  });
+
+  it.each(['x: a: potentially unexpected fatal signal 11.', 'a cgroup mems_allowed=0-1'])('is about a process: %s', (text) => {
+    expect(originOf(`6,1,2,-;${text}`)).toBe('about-process');
   });
 
   it('is the kernel when the record has a device, which no process can add', () => {

@@ -103,6 +103,27 @@ describe('a file given as kernel log', () => {
     expect(reader.status()).toEqual({ records: 3, lost: 0, malformed: 0 });
   });
 
+  it('takes a piece behind the words that come before a name for a name, and a later one for a piece', () => {
+    const piece = (seq: number, text: string, priority = 4, flag = 'c'): string =>
+      `${priority},${seq},${seq * 1_000_000},${flag};${text}\n`;
+    writeFileSync(
+      path,
+      piece(1, 'a') + piece(2, 'x cpuset=', 12, '-') + piece(3, 'b') + piece(4, 'oom-kill:nodemask=(null),cpuset=', 6, '-'),
+    );
+    reader.poll();
+    appendFileSync(path, record(5, 'of another processor') + piece(14, 'c') + piece(15, 'd'));
+    reader.poll();
+    expect(messages.map(({ text, origin }) => [text, origin])).toEqual([
+      ['a', 'piece'],
+      ['x cpuset=', 'program'],
+      ['b', 'piece'],
+      ['oom-kill:nodemask=(null),cpuset=', 'about-process'],
+      ['of another processor', 'kernel'],
+      ['c', 'about-process'],
+      ['d', 'piece'],
+    ]);
+  });
+
   it('dates existing records from the boot time and new records by their arrival', () => {
     writeFileSync(path, record(1, 'old') + record(900, 'of the future'));
     reader.poll();
