@@ -3,6 +3,7 @@ import { type Allocation, allocationKey, type Claim, type PoolRule, type Resolve
 import { type ClaimHardware, type ClaimHardwareIndex, type ClaimTimes, claimDeviceKey } from '../model/claim-hardware.ts';
 import { ORIGINS } from '../model/declaration.ts';
 import { type Device, deviceKey } from '../model/device.ts';
+import { matchesAny } from '../model/excluded.ts';
 import { keptList } from '../model/kept.ts';
 import type { PodResources } from '../model/pod-resources.ts';
 import type { AllocationState, Contradiction, JoinWay, UnresolvedReason } from '../model/snapshot.ts';
@@ -217,9 +218,8 @@ export class Resolver {
   #pool({ resource }: Allocation): readonly string[] | undefined {
     const pool = this.#rules.pools.find((rule) => rule.resource === resource);
     if (pool === undefined) return undefined;
-    const patterns = pool.devices.map(wildcard);
-    const matches = (device: Device): boolean =>
-      [device.id, ...device.aliases].some((name) => patterns.some((pattern) => pattern.test(name)));
+    const patterns = pool.devices.map((pattern) => pattern.toLowerCase());
+    const matches = (device: Device): boolean => [device.id, ...device.aliases].some((name) => matchesAny(patterns, name.toLowerCase()));
     return this.#devices.filter(matches).map(deviceKey);
   }
 }
@@ -256,11 +256,6 @@ function isDeviceless({ driver }: Claim, stated: readonly ClaimHardware[]): bool
 }
 
 const withoutReplica = (deviceId: string): string => deviceId.replace(/::\d+$/, '');
-
-function wildcard(pattern: string): RegExp {
-  const escaped = pattern.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
-  return new RegExp(`^${escaped.join('.*')}$`, 'i');
-}
 
 /** Every allocation with its devices, and every device with its allocations. */
 export interface Owners {

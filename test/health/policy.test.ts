@@ -1,11 +1,12 @@
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { explainPolicy } from '../../src/health/policy/explain-policy.ts';
-import { ignoreRule, matchesPattern } from '../../src/health/policy/ignore.ts';
+import { ignoreRule } from '../../src/health/policy/ignore.ts';
 import { kubeletHealth } from '../../src/health/policy/kubelet-health.ts';
 import { conditionPolicy, createPolicy } from '../../src/health/policy/policy.ts';
 import { type HealthConfig, healthSchema } from '../../src/health/policy/policy-config.ts';
 import { USE_CONDITIONS } from '../../src/health/policy/use-conditions.ts';
+import { matchesAny } from '../../src/model/excluded.ts';
 import { HEALTH_STATES } from '../../src/model/health.ts';
 import { found, OneDevice, policyFor, spec } from './one-device.ts';
 
@@ -242,6 +243,6 @@ describe('an ignore rule', () => {
     ['*x*', 'axb', true],
     ['a.c', 'abc', false],
   ])('pattern %s against %s is %s', (pattern, name, expected) => {
-    expect(matchesPattern(pattern, name)).toBe(expected);
+    expect(matchesAny([pattern], name)).toBe(expected);
   });
 });

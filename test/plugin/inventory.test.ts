@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { defaultValues } from '../../src/model/options.ts';
@@ -29,6 +30,16 @@ describe('takeInventory', () => {
       changes: { update() {}, begin() {}, end() {} },
     });
     expect(stats().resources).toMatchObject([{ healthy: 1, unhealthy: 0 }]);
+  });
+
+  it('ends soon with an expression of exponential time, which then selects nothing and is told', async () => {
+    const told = once(process, 'warning');
+    const states = ['Aaaaa', `${'a'.repeat(60)}!`, 'aa'].map((model, id) => deviceState({ id: `x${id}`, model }));
+    const resource: PluginResource = { resource: 'example.com/toy', select: { model: '(a+)+' } };
+    expect(ids(resource, states)).toEqual(['x0=Healthy']);
+    const [warning] = await told;
+    expect(String(warning)).toContain('(a+)+');
+    expect(ids({ ...resource, select: { model: 'A+!' } }, states)).toEqual(['x1=Healthy']);
   });
 
   it('orders by id, numbers by value, whatever the order of the snapshot', () => {
@@ -169,6 +180,11 @@ describe('findPaths', () => {
     ['/dev/tty.*', []],
   ])('%s', (glob, expected) => {
     expect(findPaths([glob], dev)).toEqual(expected);
+  });
+
+  it('ends soon, however many stars a glob has', () => {
+    const names = ['a'.repeat(255), `${'a'.repeat(254)}b`];
+    expect(findPaths([`/dev/${'a*'.repeat(60)}b`], { list: () => names, exists: () => true })).toEqual([`/dev/${names[1]}`]);
   });
 
   it('remembers what was there', () => {

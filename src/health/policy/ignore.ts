@@ -1,5 +1,6 @@
 import type { Device } from '../../model/device.ts';
 import { deviceKey } from '../../model/device.ts';
+import { matchesAny } from '../../model/excluded.ts';
 import { FLAPPING } from './own-conditions.ts';
 import type { IgnoreConfig } from './policy-config.ts';
 
@@ -48,7 +49,7 @@ export function matchingIgnore(
 }
 
 function matchesDevice(pattern: string, device: Device): boolean {
-  return [deviceKey(device), device.id, ...device.aliases].some((name) => matchesPattern(pattern, name));
+  return [deviceKey(device), device.id, ...device.aliases].some((name) => matchesAny([pattern.toLowerCase()], name.toLowerCase()));
 }
 
 /** A rule for a condition also covers the flapping of that condition. */
@@ -57,21 +58,4 @@ function matchesCondition(pattern: string, type: string, instance: string | unde
   if (pattern === '*' || pattern === type || pattern === full) return true;
   if (type !== FLAPPING || instance === undefined) return false;
   return pattern === instance || pattern === instance.split('/')[0];
-}
-
-/** `*` matches any number of characters. Device names are compared without case. */
-export function matchesPattern(pattern: string, name: string): boolean {
-  const parts = pattern.toLowerCase().split('*');
-  const text = name.toLowerCase();
-  const first = parts[0] as string;
-  const last = parts.at(-1) as string;
-  if (parts.length === 1) return text === first;
-  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) return false;
-  let at = first.length;
-  for (const part of parts.slice(1, -1)) {
-    const next = text.indexOf(part, at);
-    if (next < 0) return false;
-    at = next + part.length;
-  }
-  return at <= text.length - last.length;
 }

@@ -36,28 +36,46 @@ function expand(segments: readonly string[], parent: string, dev: DeviceDirector
   if (segment === undefined) return [parent];
   const at = (name: string): string => (parent === '' ? name : `${parent}/${name}`);
   if (!/[*?[]/.test(segment)) return dev.exists(at(segment)) ? expand(rest, at(segment), dev) : [];
-  const pattern = segmentPattern(segment);
-  return dev.list(parent === '' ? '.' : parent).flatMap((name) => (pattern.test(name) ? expand(rest, at(name), dev) : []));
+  const parts = partsOf(segment);
+  return dev.list(parent === '' ? '.' : parent).flatMap((name) => (fits(parts, name) ? expand(rest, at(name), dev) : []));
 }
 
-function segmentPattern(segment: string): RegExp {
-  const source = segment.replace(/\[!?[^\]]+\]|[*?]|[^*?]/g, (part) => {
-    if (part === '*') return '.*';
-    if (part === '?') return '.';
-    if (part.length > 1) return part.replace(/^\[!/, '[^').replace(/\\/g, '\\\\');
-    return part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
-  });
-  try {
-    return new RegExp(`^${source}$`);
-  } catch {
-    // The range is reversed, as in `[z-a]`.
-    return NOTHING;
+/** Whether a name fits a segment. A star takes more only when what follows it does not fit, and no earlier star then changes, so the time has a bound. */
+function fits(parts: readonly SegmentPart[], name: string): boolean {
+  let [part, at] = [0, 0];
+  let star: { readonly next: number; at: number } | undefined;
+  while (at < name.length) {
+    const one = parts[part];
+    if (one === '*') {
+      part += 1;
+      star = { next: part, at };
+    } else if (one?.test(name[at] as string) === true) {
+      part += 1;
+      at += 1;
+    } else if (star !== undefined) {
+      star.at += 1;
+      [part, at] = [star.next, star.at];
+    } else return false;
   }
+  return parts.slice(part).every((rest) => rest === '*');
 }
 
-/** Matches nothing, as the shell does for such a glob. */
-const NOTHING = /(?!)/;
+/** A star, or the form of one character. */
+type SegmentPart = '*' | RegExp;
 
+function partsOf(segment: string): readonly SegmentPart[] {
+  return (segment.match(/\[!?[^\]]+\]|[\s\S]/g) ?? []).map((part): SegmentPart => {
+    if (part === '*') return part;
+    if (part === '?') return /./;
+    if (part.length === 1) return new RegExp(part.replace(/[\\^$.*+?()[\]{}|]/, '\\$&'));
+    try {
+      return new RegExp(part.replace(/^\[!/, '[^').replace(/\\/g, '\\\\'));
+    } catch {
+      // The range is reversed, as in `[z-a]`. Such a glob matches nothing, as in the shell.
+      return /(?!)/;
+    }
+  });
+}
 export interface PathWatchDependencies {
   readonly globs: readonly string[];
   readonly dev: DeviceDirectory;

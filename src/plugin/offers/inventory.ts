@@ -6,6 +6,7 @@ import { type DeviceSelector, type IdStrategy, type PluginResource, selectorsOf 
 import { keptBy } from '../../model/readings.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
 import type { PathState } from './device-paths.ts';
+import { fitsExpression } from './expression.ts';
 
 export type KubeletHealth = 'Healthy' | 'Unhealthy';
 
@@ -182,7 +183,7 @@ function isOneOf(wanted: string | readonly string[] | undefined, names: readonly
 
 function isLike(pattern: string | undefined, actual: string | undefined): boolean {
   if (pattern === undefined) return true;
-  return actual !== undefined && new RegExp(`^(?:${pattern})$`, 'i').test(actual);
+  return actual !== undefined && fitsExpression(pattern, actual);
 }
 
 const hex = (text: string | undefined): string | undefined => text?.toLowerCase().replace(/^0x/, '').padStart(4, '0');

@@ -10,6 +10,7 @@ import { pcieLogRows } from '../kit/pcie/log.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { fill, plain } from '../kit/template.ts';
 import type { Declaration, DeclaredCondition, DeclaredReading, DeclaredSource } from './declaration.ts';
+import { lineForm } from './line-form.ts';
 import { numberOf, type SourceValue } from './source-reader.ts';
 
 const sharedByName: ReadonlyMap<string, Omit<MetricSpec, 'source'>> = new Map(Object.values(shared).map((spec) => [spec.name, spec]));
@@ -109,15 +110,6 @@ export const allRowsOf = (declaration: Declaration): readonly LogRow[] => [
   ...logRowsOf(declaration),
   ...(declaration.pcie === true ? pcieLogRows : []),
 ];
-
-/** The form of a line: `{word}` is one word, `#` a number, `*` any characters. Each has a bound, and the check of a declaration allows few. */
-function lineForm(text: string): RegExp {
-  const source = text.replace(/\{([A-Za-z][A-Za-z0-9]*)\}|[\\^$.*+?()[\]{}|#/]/g, (sign, word: string | undefined) => {
-    if (word !== undefined) return `(?<${word}>[^\\s,;:()]{1,64})`;
-    return sign === '*' ? '.{0,200}?' : sign === '#' ? '\\d{1,20}' : `\\${sign}`;
-  });
-  return new RegExp(`^${source}`);
-}
 
 const time = <K extends string>(name: K, text: string | undefined): Partial<Record<K, Millis>> => {
   const value = text === undefined ? undefined : parseDuration(text);

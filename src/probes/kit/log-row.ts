@@ -20,7 +20,7 @@ export interface LogRow {
   /** Words that the driver may begin the line with: its name, or that of the bus or class of a device without driver. */
   readonly drivers: readonly string[];
   /** Form of the text behind `<driver> <device>: `. Named groups fill `{name}` in the texts below. */
-  readonly text: RegExp;
+  readonly text: LineForm;
   /** What the line means. It is the message of its condition or fault. */
   readonly means: string;
   /** File of the kernel, or text of the vendor, that has the line. */
@@ -49,6 +49,12 @@ export interface LogRow {
   readonly fault?: Pick<Fault, 'type' | 'severity' | 'remedy'> & { readonly code?: string };
   /** Counter of these lines. Default of a row with a fault or a repeat: {@link logMetric}. */
   readonly counts?: { readonly metric: MetricSpec; readonly labels?: Labels };
+}
+
+/** A regular expression of code, whose time is bounded, or the form of a declared line. */
+export interface LineForm {
+  readonly source: string;
+  exec(text: string): { readonly groups?: Readonly<Record<string, string | undefined>> | undefined } | null;
 }
 
 interface Raised {
@@ -148,7 +154,7 @@ export function logLineOf(
 
 function placeIn(
   { class: className, name: template }: NonNullable<LogRow['withoutDevice']>,
-  groups: RegExpExecArray['groups'],
+  groups: Readonly<Record<string, string | undefined>> | undefined,
   places: LogPlaces,
 ): string | undefined {
   const name = fill(template, groups ?? {});
