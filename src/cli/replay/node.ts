@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Server, status } from '@grpc/grpc-js';
-import type { CapturedCommand, CapturedRequest } from '../../capture/format.ts';
+import type { CapturedCommand, CapturedRead, CapturedRequest } from '../../capture/format.ts';
 import { type Capture, CHECKPOINT, DIRECTORY_OPTION, KERNEL_LOG, KERNEL_LOG_OPTION } from '../../capture/format.ts';
 import type { Flags } from '../../config/configuration.ts';
 import type { Registry } from '../../config/registry.ts';
@@ -36,6 +36,7 @@ export class ReplayedNode {
   readonly #configFile = join(this.root, 'device-agent.yaml');
   readonly #laterMs: number;
   #pipes: readonly string[] = [];
+  #shown: CapturedRead['tree'] = {};
 
   /** `laterMs`: by how much the wall clock of the replay is ahead of that of the capture. */
   constructor(capture: Capture, families: readonly DeviceFamily[], laterMs = 0) {
@@ -48,8 +49,9 @@ export class ReplayedNode {
 
   /** Makes the node as it was at a read. Throws an archive's problem for a read that must not be played. */
   async show(read: 0 | 1): Promise<void> {
-    const { commands, library, requests } = this.#capture.reads[read];
-    this.#pipes = writeTree(this.root, this.#capture.reads[read], this.#kernelLog, this.#laterMs);
+    const { tree, commands, library, requests } = this.#capture.reads[read];
+    this.#pipes = writeTree(this.root, this.#capture.reads[read], this.#kernelLog, { laterMs: this.#laterMs, before: this.#shown });
+    this.#shown = tree;
     this.#programs.write(commands);
     if (library.length > 0) replace(this.#answersFile, JSON.stringify(library));
     await this.#kubelet.answer(requests);

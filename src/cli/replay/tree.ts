@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, lstatSync, mkdirSync, openSync, readdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { ArchiveProblem } from '../../capture/archive.ts';
 import type { CapturedRead, Entry } from '../../capture/format.ts';
 import { failing } from '../../host/recorded/replayed-tree.ts';
@@ -10,25 +11,36 @@ const BOOT_FILE = 'proc/stat';
 
 /**
  * Makes the files below a directory those of a read. Nothing is ever written outside of it. `kernelLog`: path of the log. `laterMs`: by how
- * much the boot of the machine is moved, so that records of the kernel log have the age that they had. Returns the pipes: their reads hang as
+ * much the boot of the machine is moved, so that records of the kernel log have the age that they had. `before`: the tree that the directory shows. Returns the pipes: their reads hang as
  * they hung.
  */
-export function writeTree(root: string, { tree, kernelLog }: CapturedRead, logPath: string, laterMs = 0): readonly string[] {
+export function writeTree(
+  root: string,
+  { tree, kernelLog }: CapturedRead,
+  logPath: string,
+  { laterMs = 0, before = {} }: { readonly laterMs?: number; readonly before?: CapturedRead['tree'] } = {},
+): readonly string[] {
   const paths = Object.keys(tree).sort();
   const pipes: string[] = [];
+  // A directory comes before what is in it, so one that was looked at stays one.
+  const directories = new Set<string>();
   removeOthers(root, '', new Set(paths));
   for (const path of paths) {
-    const full = placeOf(root, path);
+    const full = placeOf(root, path, directories);
     const entry = tree[path] as Entry;
+    const isHung = 'error' in entry && entry.error === 'EHUNG';
+    // A folder that was replaced lost what was in it.
+    const isThere = path !== logPath && isDeepStrictEqual(entry, before[path]) && lstatSync(full, { throwIfNoEntry: false }) !== undefined;
+    if (isHung) pipes.push(full);
+    if (isThere) continue;
     if ('directory' in entry) makeDirectory(full);
     else if ('link' in entry) makeLink(full, path, entry.link);
     else if (path === logPath && 'file' in entry) writeInPlace(full, kernelLog.map((record) => `${record.trimEnd()}\n`).join(''));
     else if ('file' in entry) writeInPlace(full, path === BOOT_FILE ? movedBoot(entry.file, laterMs) : entry.file);
     else if ('base64' in entry) writeInPlace(full, Buffer.from(entry.base64, 'base64'));
-    else if (entry.error === 'EHUNG') {
+    else if (isHung) {
       remove(full);
       execFileSync('mkfifo', [full]);
-      pipes.push(full);
     }
     // The kernel's trees and its log fail with an errno. Of other files it counts only that they cannot be read.
     else if (/^E[A-Z0-9]+$/.test(entry.error)) writeInPlace(full, failing(entry.error));
@@ -81,14 +93,16 @@ function makeLink(full: string, path: string, target: string): void {
 }
 
 /** Full path of an entry whose parents are real directories. A link among them would lead to another place. */
-function placeOf(root: string, path: string): string {
+function placeOf(root: string, path: string, directories: Set<string>): string {
   let at = root;
-  for (const part of dirname(path) === '.' ? [] : dirname(path).split('/')) {
+  const folder = dirname(path);
+  for (const part of folder === '.' || directories.has(folder) ? [] : folder.split('/')) {
     at = join(at, part);
     const stats = lstatSync(at, { throwIfNoEntry: false });
     if (stats === undefined) mkdirSync(at);
     else if (!stats.isDirectory()) throw new ArchiveProblem(`${JSON.stringify(path)} is below something that is no directory`);
   }
+  directories.add(folder);
   return join(root, path);
 }
 

@@ -15,13 +15,33 @@ beforeEach(() => {
   outer = mkdtempSync(join(tmpdir(), 'device-agent-player-'));
   root = join(outer, 'root');
   mkdirSync(root);
+  before = {};
 });
 afterEach(() => rmSync(outer, { recursive: true }));
 
-const write = (tree: Readonly<Record<string, Entry>>, read: Partial<CapturedRead> = {}, laterMs = 0): readonly string[] =>
-  writeTree(root, { ...EMPTY_READ, tree, ...read }, 'dev/kmsg', laterMs);
+let before: CapturedRead['tree'] = {};
+function write(tree: Readonly<Record<string, Entry>>, read: Partial<CapturedRead> = {}, laterMs = 0): readonly string[] {
+  const pipes = writeTree(root, { ...EMPTY_READ, tree, ...read }, 'dev/kmsg', { laterMs, before });
+  before = tree;
+  return pipes;
+}
 
 describe('the files of a replay', () => {
+  it('are whole again after a directory was something else, or had no entry of its own', () => {
+    const first: Record<string, Entry> = {
+      'sys/a': { directory: true },
+      'sys/a/b': { file: 'b' },
+      'sys/c/d': { file: 'd' },
+      'sys/e': { file: '1' },
+    };
+    write(first);
+    write({ ...first, 'sys/a': { directory: true }, 'sys/e': { file: '2' } });
+    expect(readFileSync(join(root, 'sys/e'), 'utf8')).toBe('2');
+    write({ 'sys/a': { file: 'x' }, 'sys/c/d': { file: 'd' } });
+    write(first);
+    expect(['a/b', 'c/d', 'e'].map((path) => readFileSync(join(root, 'sys', path), 'utf8'))).toEqual(['b', 'd', '1']);
+  });
+
   it.each([
     ['an absolute target', '/etc'],
     ['a target above the root', '../..'],
