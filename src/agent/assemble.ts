@@ -8,6 +8,7 @@ import { localities } from '../join/localities.ts';
 import { type NameConflicts, nameConflicts, type Origins } from '../join/name-conflicts.ts';
 import { checkpointUids, containerReadings, podUids } from '../join/processes.ts';
 import { findOwners, type Owners, type Resolver } from '../join/resolve.ts';
+import { wallClockOf } from '../model/clock-step.ts';
 import type { ContainerLocality } from '../model/container-locality.ts';
 import type { Device } from '../model/device.ts';
 import type { DeviceRecord, JudgedRecord, UsedRecord } from '../model/device-record.ts';
@@ -199,7 +200,8 @@ export class Assembler {
       const holders = owners.holders.get(key);
       return this.#kept.present.of(key, [holders, ...(holders ?? []).map(uidOf)], () => presentHolders(holders, uidOf));
     };
-    const told = this.#faults.step({ ...now, devices: listed, holdersOf, answeredAtMs, podOf: podWith(pods) }, keys);
+    const answered = answeredAtMs === undefined ? undefined : wallClockOf(answeredAtMs, podResources.answeredMonotonicMs, now);
+    const told = this.#faults.step({ ...now, devices: listed, holdersOf, answeredAtMs: answered, podOf: podWith(pods) }, keys);
     const readings = (device: Device): Readings => this.#faults.readingsOf(keys.of(device));
     const repeats = (device: Device): readonly Finding[] => this.#faults.findingsOf(keys.of(device));
     const held = heldRecords(listed, owners.holders, { begun, now, staleAfterMs: settings.staleAfterMs, readings, repeats, limits, uidOf });

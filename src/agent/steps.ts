@@ -8,6 +8,7 @@ import { strangersAmong, type UidOf } from '../join/processes.ts';
 import { type DeviceSight, type Owners, type ResolveRules, Resolver, type ServedIds } from '../join/resolve.ts';
 import type { Allocation } from '../model/allocation.ts';
 import type { ClaimHardwareIndex, ClaimTimes } from '../model/claim-hardware.ts';
+import { wallClockOf } from '../model/clock-step.ts';
 import type { DeviceRole } from '../model/container-locality.ts';
 import { disabledChecks, type HostNeed } from '../model/declaration.ts';
 import { type Device, deviceKey, type VirtualMachine } from '../model/device.ts';
@@ -117,7 +118,7 @@ const ENDING_MS = 5_000;
 export function withoutEnded(
   before: Known,
   holders: Owners['holders'],
-  { answeredAtMs = 0 }: PodResources,
+  { answeredMonotonicMs = 0 }: PodResources,
   passingKinds?: PartKinds,
 ): { readonly known: Known; readonly listed: readonly DeviceRecord[] } {
   const isPassing = ({ device, missingSinceMs }: DeviceRecord): boolean =>
@@ -129,7 +130,7 @@ export function withoutEnded(
   const gone = [...before.values()].filter((record) => isPassing(record) && isRead(record));
   const ended = new Set(gone.filter(({ key }) => !holders.has(key)));
   const known = gone.length === 0 ? before : new Map([...before].filter(([, record]) => !ended.has(record)));
-  const open = new Set(gone.filter(({ missingSinceMs = 0 }) => answeredAtMs < missingSinceMs + ENDING_MS));
+  const open = new Set(gone.filter(({ missingFromMs = 0 }) => answeredMonotonicMs < missingFromMs + ENDING_MS));
   const listed = [...known.values()].map((record) => {
     if (!open.has(record)) return record;
     const { missingSinceMs, missingFromMs, ...present } = record;
@@ -210,6 +211,7 @@ function heldRecord(record: DeviceRecord, holders: readonly Allocation[], facts:
   const isAwaited = read === undefined && readBeforeMs !== undefined && wasHung === undefined;
   // The number of recent faults decreases with time. While their source is not read, new ones may be missing.
   const repeats = outOfBand?.areFaultsRead === true ? facts.repeats(record.device) : [];
+  const times = read ?? readBefore(record, begun);
   return Object.assign(record, {
     holders,
     ...(outOfBand !== undefined &&
@@ -217,7 +219,7 @@ function heldRecord(record: DeviceRecord, holders: readonly Allocation[], facts:
     current,
     readings: joinedReadings(own, sideReadings),
     processes: current?.processes ?? NO_PROCESSES,
-    readAtMs: wallClockOf(read ?? readBefore(record, begun), now),
+    readAtMs: wallClockOf(times.readAtMs, times.monotonicMs, now),
     ...(read === undefined ? {} : { monotonicMs: read.monotonicMs }),
     stale,
     awaitedSinceMs: isAwaited ? begun.nowMs : undefined,
@@ -225,15 +227,6 @@ function heldRecord(record: DeviceRecord, holders: readonly Allocation[], facts:
 }
 
 const NO_PROCESSES: HeldRecord['processes'] = [];
-
-/** A smaller difference between the clocks is drift. */
-const CLOCK_STEP_MS = 1_000;
-
-/** Time of a reading on the wall clock as it is set now. */
-function wallClockOf({ readAtMs, monotonicMs }: Pick<ReadTimes, 'readAtMs' | 'monotonicMs'>, now: Moment): number {
-  const atMs = now.nowMs - (now.monotonicMs - monotonicMs);
-  return Math.abs(atMs - readAtMs) > CLOCK_STEP_MS ? atMs : readAtMs;
-}
 
 /**
  * The monotonic times of an earlier run are unknown, so the wall clock at the start of this run gives the age. A time in the future means

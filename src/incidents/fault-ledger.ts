@@ -1,3 +1,4 @@
+import { CLOCK_STEP_MS } from '../model/clock-step.ts';
 import type { DeviceProcess } from '../model/collection.ts';
 import type { DeviceRecord } from '../model/device-record.ts';
 import type { HealthEvent } from '../model/events.ts';
@@ -20,6 +21,7 @@ import type { Reading } from '../model/metric.ts';
 import { keptBy, Readings } from '../model/readings.ts';
 import { type Blamed, blamed, blameText, holdersAfter, type PresentHolder, REMEMBERED_MS } from './fault-holders.ts';
 import { repeatFindings, withRepeat } from './fault-repeats.ts';
+import { atPresent, shifted } from './fault-times.ts';
 import { incidentId } from './record.ts';
 
 export interface LedgerInput {
@@ -102,17 +104,18 @@ export class FaultLedger {
 
   /** Counts the new faults of a snapshot. Returns an event for each, and for repeats at each power of ten. */
   step(input: LedgerInput, keys: HardwareKeys): readonly Omit<HealthEvent, 'id'>[] {
+    this.#shift(input);
     this.#hold(input, keys);
     this.#see(input, keys);
     const told: Omit<HealthEvent, 'id'>[] = [];
     for (const [family, records] of familiesOf(input.devices)) {
-      const found = records.flatMap((record) => (record.faults ?? []).map((fault) => ({ record, fault })));
+      const found = records.flatMap((record) => (record.faults ?? []).map((fault) => ({ record, fault: atPresent(fault, input) })));
       const fresh = found.filter(({ fault }) => this.#isNew(family, fault));
       if (fresh.length === 0) this.#waiting.delete(family);
       if (fresh.length === 0 || this.#mustWait(family, fresh, input)) continue;
       for (const { record, fault } of fresh.toSorted((a, b) => orderOf(a.fault, b.fault)))
         told.push(...this.#take(record, fault, input, keys));
-      for (const { fault } of fresh) this.#pass(family, fault, input.nowMs);
+      for (const { fault } of fresh) this.#pass(family, fault, input);
       this.#hasNews = true;
     }
     told.push(...this.#settled(input));
@@ -163,7 +166,7 @@ export class FaultLedger {
     return true;
   }
 
-  #pass(family: string, fault: Fault, nowMs: number): void {
+  #pass(family: string, fault: Fault, { nowMs, monotonicMs }: LedgerInput): void {
     const { marks, byEvents } = this.#saved;
     if (fault.witness === 'log') {
       this.#saved = { ...this.#saved, marks: { ...marks, [family]: laterMark(laterMark(this.mark(family), fault.first), fault.last) } };
@@ -174,10 +177,11 @@ export class FaultLedger {
     this.#epochs.set(family, { epoch: fault.epoch, seq });
     // No log will ever tell it, and what the log reports of that time is new.
     if (fault.isLost === true) return;
-    const fromMs = Number(fault.epoch);
+    const beganMs = nowMs - (monotonicMs - Number(fault.epoch));
     const known = byEvents[family] ?? [];
-    const [, untilMs = fromMs] = known.find(([from]) => from === fromMs) ?? [];
-    const spans = known.filter(([from]) => from !== fromMs);
+    const same = known.find(([from]) => Math.abs(from - beganMs) <= CLOCK_STEP_MS);
+    const [fromMs, untilMs] = same ?? [beganMs, beganMs];
+    const spans = known.filter((one) => one !== same);
     const span = [fromMs, Math.max(untilMs, fault.lastMs ?? nowMs)] as const;
     this.#saved = { ...this.#saved, byEvents: { ...byEvents, [family]: [...spans, span].slice(-MOST_SPANS) } };
   }
@@ -267,6 +271,17 @@ export class FaultLedger {
     this.#kept = this.#kept.map((kept) => (due.includes(kept) ? { ...kept, toldCount: kept.count } : kept));
     this.#hasNews = true;
     return due.map((kept) => eventOf(kept, kept.device.slice(0, kept.device.indexOf('/'))));
+  }
+
+  /** Moves all times by a step of the wall clock: what came before another thing still does, and is as old as it was. */
+  #shift({ nowMs, monotonicMs }: LedgerInput): void {
+    const aheadMs = nowMs - monotonicMs;
+    const stepMs = aheadMs - (this.#saved.aheadMs ?? aheadMs);
+    if (this.#saved.aheadMs !== undefined && Math.abs(stepMs) <= CLOCK_STEP_MS) return;
+    this.#saved = { ...(stepMs === 0 ? this.#saved : shifted(this.#saved, stepMs)), aheadMs };
+    if (stepMs === 0) return;
+    this.#kept = this.#kept.map((kept) => ({ ...kept, timeMs: kept.timeMs + stepMs, lastMs: kept.lastMs + stepMs }));
+    this.#hasNews = true;
   }
 
   #hold({ devices, holdersOf, answeredAtMs }: LedgerInput, keys: HardwareKeys): void {

@@ -183,7 +183,7 @@ class Poller implements PodResourcesPoller {
     this.#rejections = 0;
     this.#holdIsOver = false;
     this.#hold.set(this.#options.hold);
-    this.#publish({ api, answeredAtMs: this.#clock.now() }, excess);
+    this.#publish({ api, answeredAtMs: this.#clock.now(), answeredMonotonicMs: this.#clock.monotonic() }, excess);
   }
 
   #failed(failure: Failure): void {
@@ -222,9 +222,9 @@ class Poller implements PodResourcesPoller {
     this.#capacity = {};
   }
 
-  #publish(answer: Pick<PodResources, 'api' | 'answeredAtMs'>, problem?: Failure): void {
-    const { api, answeredAtMs } = { ...this.#current, ...answer };
-    this.#current = { ...this.#known, ...this.#capacity, ...defined({ api, answeredAtMs, problem }) };
+  #publish(answer: Pick<PodResources, 'api' | 'answeredAtMs' | 'answeredMonotonicMs'>, problem?: Failure): void {
+    const { api, answeredAtMs, answeredMonotonicMs } = { ...this.#current, ...answer };
+    this.#current = { ...this.#known, ...this.#capacity, ...defined({ api, answeredAtMs, answeredMonotonicMs, problem }) };
   }
 }
 

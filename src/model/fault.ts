@@ -27,7 +27,7 @@ export interface FaultPlace {
 export interface Fault {
   /** `log`: lines of the kernel log. `events`: events of a library, which have no places that outlast a thread. */
   readonly witness: 'log' | 'events';
-  /** Wall clock at which the thread began that counted events, as text. Empty for the log. */
+  /** Monotonic clock at which the thread began that counted events, as text. Empty for the log. */
   readonly epoch: string;
   /** Place of its first record, and of the first record of the latest repeat. */
   readonly first: FaultPlace;
@@ -45,6 +45,8 @@ export interface Fault {
   /** Wall clock of the first and of the latest repeat; absent when unknown. */
   readonly timeMs?: number;
   readonly lastMs?: number;
+  /** Monotonic clock of the latest repeat; absent when unknown. */
+  readonly lastMonotonicMs?: number;
   /** How often it came, 1 or more. */
   readonly count: number;
   /** So many others of its kind came lately that it counts as a repeat of the latest one. */
@@ -137,6 +139,8 @@ export interface SavedFaults {
   readonly repeats?: Readonly<Record<string, readonly SavedRepeat[]>>;
   /** Wall clock of the latest answer of the kubelet that was taken. */
   readonly answeredAtMs?: number;
+  /** How far the wall clock, on which all of these times are, is ahead of the monotonic one. */
+  readonly aheadMs?: number;
 }
 
 /** What was counted of a source. Faults up to it are known. */

@@ -66,6 +66,8 @@ export interface PodResources {
   readonly allocatableAskedMs?: number;
   /** Wall clock of the last successful `List`; absent before the first. */
   readonly answeredAtMs?: number;
+  /** The same on the monotonic clock. */
+  readonly answeredMonotonicMs?: number;
   /** Present while queries to the kubelet fail, or while its answer is read only in part. */
   readonly problem?: { readonly reason: PodResourcesReason; readonly message: string };
 }

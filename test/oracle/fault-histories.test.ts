@@ -6,21 +6,28 @@ import { FaultHistory } from './fault-histories.ts';
 const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? repetitions(12, 40));
 const SEED = Number(process.env.ORACLE_SEED ?? 1);
 const STEPS = 24;
+/** By somebody who sets the clock, or a program that finds it wrong. */
+const CLOCK_STEPS_MS = [-20_000, -30_000, -3_600_000, 20_000, 3_600_000];
 const XIDS = [13, 31, 43, 43, 45, 79];
 
-/** Programs fault, pods come and go, the agent is killed and starts again, with the log or without it. The log of some histories loses lines. */
+/** Programs fault, pods come and go, the clock is set, the agent is killed and starts again, with the log or without it. The log of some histories loses lines. */
 async function play(seed: number): Promise<FaultHistory> {
   const random = seededRandom(seed);
   const chance = (share: number): boolean => random() < share;
   const below = (limit: number): number => Math.floor(random() * limit);
   const history = new FaultHistory(chance(0.6));
   const lossy = chance(0.3) ? 0.3 : 0;
+  const isClockSet = chance(0.5);
+  const setClock = (): void => {
+    if (isClockSet && chance(0.3)) history.setClock(CLOCK_STEPS_MS[below(CLOCK_STEPS_MS.length)] as number);
+  };
   let pods = 0;
   const change = async (): Promise<void> => {
     const gpu = below(2);
     const isShared = chance(0.3);
     await history.refresh(true);
     history.saveAccounts();
+    setClock();
     history.hold(
       gpu,
       Array.from({ length: isShared ? 2 : 1 }, () => String(++pods)),
@@ -46,12 +53,14 @@ async function play(seed: number): Promise<FaultHistory> {
     history.fault(gpu, pod, pid, xid, { count: hasGroups ? 1 : count, isVisible: chance(0.5), isLost });
     // Of a flood, the log has the last lines.
     if (isLost && !hasGroups && chance(0.5)) history.fault(gpu, pod, pid, xid, { count: 1, isVisible: false });
+    setClock();
     await history.pass(chance(0.5) ? 2_500 : 300);
     await history.refresh(chance(0.8));
   };
   const restart = async (): Promise<void> => {
     await history.kill();
     await history.pass(1_000 + below(20_000));
+    setClock();
     // The pods stay, and go on to fault, while no agent runs.
     while (chance(0.5)) await fault();
     await history.pass(1_500);

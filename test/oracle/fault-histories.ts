@@ -143,6 +143,10 @@ export class FaultHistory {
     return this.#agent !== undefined;
   }
 
+  setClock(byMs: number): void {
+    this.#node.setWall(byMs);
+  }
+
   pass(ms: number): Promise<void> {
     return this.#node.pass(ms);
   }
@@ -315,7 +319,14 @@ export class FaultHistory {
 
   #answer(nowMs: number): PodResources {
     const allocations = [...this.#pods].flatMap(([gpu, pods]) => pods.map((pod) => allocation(gpu, pod)));
-    return { allocations, held: new Set(), exclusive: [], podExclusive: [], answeredAtMs: nowMs };
+    return {
+      allocations,
+      held: new Set(),
+      exclusive: [],
+      podExclusive: [],
+      answeredAtMs: nowMs,
+      answeredMonotonicMs: this.#node.clock.monotonic(),
+    };
   }
 
   #checkpoint() {

@@ -13,7 +13,17 @@ export class LogNode {
   constructor() {
     for (const folder of ['sys', 'proc', 'dev']) mkdirSync(join(this.#root, folder));
     writeFileSync(this.log, '');
-    writeFileSync(join(this.#root, 'proc/stat'), `btime ${this.clock.now() / 1_000}\n`);
+    this.#showBoot();
+  }
+
+  /** Sets the wall clock. The kernel then tells another time of its boot. */
+  setWall(byMs: number): void {
+    this.clock.setWall(byMs);
+    this.#showBoot();
+  }
+
+  #showBoot(): void {
+    writeFileSync(join(this.#root, 'proc/stat'), `btime ${Math.floor((this.clock.now() - this.clock.monotonic()) / 1_000)}\n`);
   }
 
   get roots(): Roots {

@@ -1,9 +1,7 @@
+import { CLOCK_STEP_MS, wallClockOf } from '../../model/clock-step.ts';
 import type { SourceFindings } from '../../model/device-record.ts';
 import type { HealthInput } from './judge-device.ts';
 import { type HealthMemory, NOTHING, shifted } from './memory.ts';
-
-/** A smaller difference between the clocks is drift. */
-const CLOCK_STEP_MS = 1_000;
 
 /** Distinguishes elapsed time from a step of the wall clock. */
 export interface ClockShift {
@@ -22,9 +20,9 @@ export function createClockShift(): ClockShift {
   /** Sum of all steps of the wall clock since the first judgement. */
   let stepsMs = 0;
   const withTime = (source: SourceFindings): SourceFindings => {
-    if (monotonic === undefined || source.monotonicMs === undefined) return source;
-    const readAtMs = wallMs - (monotonic - source.monotonicMs);
-    return Math.abs(readAtMs - source.readAtMs) > CLOCK_STEP_MS ? { ...source, readAtMs } : source;
+    if (monotonic === undefined) return source;
+    const readAtMs = wallClockOf(source.readAtMs, source.monotonicMs, { nowMs: wallMs, monotonicMs: monotonic });
+    return readAtMs === source.readAtMs ? source : { ...source, readAtMs };
   };
   const stepOf = (memory: HealthMemory, nowMs: number, monotonicMs: number | undefined): number => {
     if (monotonic === undefined || monotonicMs === undefined || memory === NOTHING) return 0;

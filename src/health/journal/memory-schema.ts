@@ -79,7 +79,7 @@ const FAULTS = shape(
     own: entries(FAULT_COUNTS, MOST_TEXTS),
     held: entries(list(HOLDER, MOST_NAMES), MOST_DEVICES),
   },
-  { answeredAtMs: TIME, repeats: entries(list(REPEAT, MOST_NAMES), MOST_DEVICES) },
+  { answeredAtMs: TIME, aheadMs: { type: 'number' }, repeats: entries(list(REPEAT, MOST_NAMES), MOST_DEVICES) },
 );
 const FAULT = shape(
   {

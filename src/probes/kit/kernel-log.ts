@@ -7,6 +7,7 @@ import type { Problem } from '../../model/collection.ts';
 /** A record of the log. `timeMs` is on a clock that a change of the wall clock does not move, `wallMs` on the wall clock. */
 export interface DatedRecord extends KmsgMessage {
   readonly wallMs?: number;
+  readonly monotonicMs?: number;
 }
 
 export interface LogTaker {
@@ -140,7 +141,8 @@ export class KernelLog {
   #dated(record: KmsgMessage, aheadMs: number): DatedRecord {
     const { timeMs, live } = record;
     if (timeMs === undefined) return record;
-    return { ...record, timeMs: live ? this.nowMs : timeMs - aheadMs, wallMs: timeMs };
+    const logMs = live ? this.nowMs : timeMs - aheadMs;
+    return { ...record, timeMs: logMs, wallMs: timeMs, monotonicMs: logMs - this.#originMs };
   }
 
   #lost(): void {

@@ -2,6 +2,7 @@ import type { Host } from '../../host/host.ts';
 import { kmsgForgeable, kmsgLost } from '../../host/kernel-log/problems.ts';
 import { isPciAddress } from '../../host/pci/pci.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import { type Fault, type FaultProcess, isAfter } from '../../model/fault.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
@@ -340,7 +341,7 @@ export class RowLog {
     return true;
   }
 
-  #addFault(line: LogLine, { seq, timeUsec, wallMs, text, live }: DatedRecord): void {
+  #addFault(line: LogLine, { seq, timeUsec, wallMs, monotonicMs, text, live }: DatedRecord): void {
     const { row, address, groups } = line;
     const { fault: declared } = row;
     const counts = counterOf(row);
@@ -349,12 +350,13 @@ export class RowLog {
     const { type, severity, remedy, code: form = row.name } = declared;
     const code = meaningOf(line, form);
     const { nowMs } = this.#log;
-    const times = wallMs === undefined ? {} : { timeMs: wallMs, lastMs: wallMs };
+    const latest = wallMs === undefined ? {} : defined({ lastMs: wallMs, lastMonotonicMs: monotonicMs });
+    const times = wallMs === undefined ? {} : { timeMs: wallMs, ...latest };
     const isFlood = this.#faults.length >= MOST_FAULTS;
     const same = isFlood ? this.#faults.findLast((one) => one.address === address && one.row === row) : undefined;
     if (same?.isTold === false) {
       const { fault } = same;
-      same.fault = { ...fault, last: place, count: fault.count + 1, isRepeat: true, ...(wallMs !== undefined && { lastMs: wallMs }) };
+      same.fault = { ...fault, last: place, count: fault.count + 1, isRepeat: true, ...latest };
       return;
     }
     if (this.#faults.length >= MOST_WITH_REPEATS) return;

@@ -65,7 +65,7 @@ export class KernelLogProbe implements Probe {
     this.#devices = host.known;
     this.#crashes = new NcclCrashes((pid) => threadGroupOf(host, pid));
     this.#faults = new XidFaults(host.counted);
-    this.#epoch = String(host.clock.now());
+    this.#epoch = String(host.clock.monotonic());
   }
 
   async collect(): Promise<Collection> {
@@ -151,7 +151,14 @@ export class KernelLogProbe implements Probe {
       this.#libraryXids += 1;
       const wallMs = clock.now() - (clock.monotonic() - cameAtMs);
       const xid = this.#withoutAbsentPart(isLost ? { ...told, isLost: true } : told);
-      const place = { seq: -this.#libraryXids, timeUsec: Math.round(cameAtMs * 1_000), timeMs, wallMs, text: xid.text };
+      const place = {
+        seq: -this.#libraryXids,
+        timeUsec: Math.round(cameAtMs * 1_000),
+        timeMs,
+        wallMs,
+        monotonicMs: cameAtMs,
+        text: xid.text,
+      };
       this.#memory = rememberLine(this.#memory, xid, place);
       this.#faults.put(this.#memory, xid.pciAddress, place, this.#epoch);
     }

@@ -176,6 +176,7 @@ function faultOf(
     message: messageOf({ line, judgement, count: 1 }, isAnyProcess),
     timeMs: first.wallMs ?? first.timeMs,
     lastMs: last.wallMs ?? last.timeMs,
+    lastMonotonicMs: last.monotonicMs,
     count,
     isRepeat: isSingle ? undefined : (true as const),
     lines: texts,

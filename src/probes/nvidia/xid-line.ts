@@ -233,6 +233,7 @@ export interface RecordPlace extends Pick<KmsgMessage, 'seq' | 'timeUsec' | 'tex
   readonly timeMs?: number;
   /** Wall clock time. Absent when it is equal to `timeMs`. */
   readonly wallMs?: number;
+  readonly monotonicMs?: number;
 }
 
 /**
