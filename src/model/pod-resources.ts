@@ -17,7 +17,7 @@ export const POD_RESOURCES_REASONS = [
 export type PodResourcesReason = (typeof POD_RESOURCES_REASONS)[number];
 
 /** Why a document of another program cannot be used. Closed set: value of the label `reason`. */
-export const DOCUMENT_REASONS = ['not-a-file', 'too-large', 'unreadable', 'too-complex', 'too-slow'] as const;
+export const DOCUMENT_REASONS = ['not-a-file', 'too-large', 'unreadable', 'too-complex', 'too-slow', 'invalid'] as const;
 export type DocumentReason = (typeof DOCUMENT_REASONS)[number];
 
 /** Why the kubelet's checkpoint cannot be used. Closed set: value of the label `reason`. */

@@ -88,15 +88,20 @@ export class DocumentCache<T> {
       return problem('too-large', path, `with the smaller files beside it, it is larger than ${mostRoundBytes} bytes`);
     // The mark is older than the content, so that a write between both leads to another read.
     const mark = [stats.dev, stats.ino, stats.mtimeNs, stats.ctimeNs, stats.size].join(':');
-    const known = this.#known.get(path);
+    const known = this.#used.get(path) ?? this.#known.get(path);
     const isCurrent = known?.mark === mark;
-    if (known !== undefined && isCurrent && (isProblem(known.read) || serves(known.read.value, known.wanted, wanted))) {
+    if (
+      known !== undefined &&
+      isCurrent &&
+      (isProblem(known.read) || (known.read.isComplete && serves(known.read.value, known.wanted, wanted)))
+    ) {
       this.#used.set(path, known);
       return known.read;
     }
-    const read = await this.#parse(directory, name, wanted);
-    if (read === undefined) return undefined;
-    if (isProblem(read) ? read.code !== 'unreadable' : read.isComplete || isCurrent) this.#used.set(path, { mark, wanted, read });
+    const parsed = await this.#parse(directory, name, wanted);
+    if (parsed === undefined) return undefined;
+    const read = isProblem(parsed) ? parsed : { ...parsed, isComplete: parsed.isComplete || isCurrent };
+    if (!isProblem(read) || read.code !== 'unreadable') this.#used.set(path, { mark, wanted, read });
     return read;
   }
 

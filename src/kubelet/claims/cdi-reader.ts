@@ -1,8 +1,10 @@
+import type { Dirent } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { type CdiNode, type CdiSpec, cdiSpecOf } from '../../host/cdi/spec.ts';
+import type { Clock } from '../../host/clock.ts';
 import { DocumentCache, inDirectory, isProblem } from '../../host/documents/document-cache.ts';
 import type { DocumentThread } from '../../host/documents/document-thread.ts';
-import { parseJson } from '../../host/documents/json.ts';
 import { type Bounds, type DocumentKind, type DocumentProblem, TooComplex } from '../../host/documents/kind.ts';
 import { descriptorPath, type OpenedPath, openPath } from '../../host/fs/open-path.ts';
 import type { Tree } from '../../host/fs/tree.ts';
@@ -14,6 +16,8 @@ import type { Observe } from '../../model/observation.ts';
 /** Drivers write one spec for each claim, and may leave specs of ended claims behind. */
 const MOST_FILES = 4_096;
 const MOST_ROUND_BYTES = 16 * 1_048_576;
+/** A driver may write a file in place. A second read after this time finds the file complete. */
+const HALF_WRITTEN_MS = 20;
 
 /** The class of sysfs for each directory below `/dev` that drivers of several vendors share. Families declare the others. */
 const SHARED_CLASSES: Readonly<Record<string, string>> = { dri: 'drm', accel: 'accel' };
@@ -24,10 +28,19 @@ export class CdiReader {
   readonly #sys: Tree;
   readonly #classes: Readonly<Record<string, string>>;
   readonly #partNodes: readonly RegExp[];
+  readonly #clock: Clock;
   readonly #observe: Observe | undefined;
-  readonly #specs: DocumentCache<CdiSpec | undefined>;
+  readonly #specs: DocumentCache<WantedCdi>;
 
-  constructor(directories: readonly string[], sys: Tree, thread: DocumentThread, forms: readonly ClaimForms[], observe?: Observe) {
+  constructor(
+    directories: readonly string[],
+    sys: Tree,
+    thread: DocumentThread,
+    clock: Clock,
+    forms: readonly ClaimForms[],
+    observe?: Observe,
+  ) {
+    this.#clock = clock;
     this.#classes = Object.assign({}, SHARED_CLASSES, ...forms.map(({ nodeClasses }) => nodeClasses));
     this.#partNodes = forms.flatMap(({ partNodes }) => partNodes ?? []);
     this.#observe = observe;
@@ -39,7 +52,7 @@ export class CdiReader {
       mostRoundBytes: MOST_ROUND_BYTES,
       thread,
       serves: (spec, madeFor, wanted) =>
-        spec === undefined || [...wanted].every((name) => madeFor.has(name) || spec.names?.has(name) === false),
+        spec.fault !== undefined || [...wanted].every((name) => madeFor.has(name) || spec.names?.has(name) === false),
       observe,
     });
   }
@@ -51,12 +64,26 @@ export class CdiReader {
     const wanted = new Set(claims.flatMap(({ cdiDevices = [] }) => cdiDevices));
     if (wanted.size === 0) return { hardware: found, problems };
     const nodesOf = new Map<string, readonly CdiNode[]>();
+    const conflicts = new Set<string>();
     for (const path of this.#directories) {
-      const nodes = await inDirectory(path, openPath(path), (directory) => this.#directory(directory, wanted, problems));
-      if (nodes === undefined) continue;
-      if ('code' in nodes) problems.push(nodes);
-      else for (const [name, list] of nodes) if (!nodesOf.has(name)) nodesOf.set(name, list);
+      const specs = await inDirectory(path, openPath(path), (directory) => this.#directory(directory, wanted, problems));
+      if (specs === undefined) continue;
+      if ('code' in specs) {
+        problems.push(specs);
+        continue;
+      }
+      const here = new Set<string>();
+      for (const [file, devices] of specs) {
+        for (const [name, nodes] of devices) {
+          if (here.has(name)) conflicts.add(name);
+          if (here.has(name)) problems.push(invalid(`${path}/${file}`, `another spec beside it has ${name} too`));
+          here.add(name);
+          if (!nodesOf.has(name)) nodesOf.set(name, nodes);
+        }
+      }
     }
+    // Container runtimes refuse such a name, even where a directory before has it once.
+    for (const name of conflicts) nodesOf.delete(name);
     this.#specs.endRound();
     for (const claim of claims) {
       const hardware = this.#hardware((claim.cdiDevices ?? []).flatMap((name) => nodesOf.get(name) ?? []));
@@ -65,29 +92,40 @@ export class CdiReader {
     return { hardware: found, problems };
   }
 
-  /** A name that two specs of one directory define has no meaning, as for container runtimes. */
+  /** The wanted devices of the specs of a directory, in the order of their names. */
   async #directory(
     directory: OpenedPath,
     wanted: ReadonlySet<string>,
     problems: DocumentProblem[],
-  ): Promise<ReadonlyMap<string, readonly CdiNode[]>> {
-    const files = (await readdir(descriptorPath(directory)).catch((): string[] => [])).filter((name) => /\.(?:json|ya?ml)$/.test(name));
+  ): Promise<readonly (readonly [file: string, devices: ReadonlyMap<string, readonly CdiNode[]>])[]> {
+    const entries = await readdir(descriptorPath(directory), { withFileTypes: true }).catch((): Dirent[] => []);
+    const files = entries.filter((entry) => !entry.isDirectory() && /\.(?:json|yaml)$/.test(entry.name)).map(({ name }) => name);
     this.#observe?.({ kind: 'directory', path: directory.path, entries: files.map((name) => [name, 'file'] as const) });
     if (files.length > MOST_FILES)
       problems.push({ code: 'too-large', message: `${directory.path}: it has ${files.length} specs; the first ${MOST_FILES} are read` });
-    const found = new Map<string, readonly CdiNode[]>();
-    for (const read of (await this.#specs.read(directory, files.sort().slice(0, MOST_FILES), wanted)).values()) {
-      if (isProblem(read)) problems.push(read);
-      else for (const [name, nodes] of read.value?.devices ?? []) found.set(name, found.has(name) ? [] : nodes);
+    const reads = await this.#specs.read(directory, files.sort().slice(0, MOST_FILES), wanted);
+    const halfWritten = [...reads].filter(([, read]) => !isProblem(read) && !read.isComplete).map(([file]) => file);
+    if (halfWritten.length > 0) {
+      await new Promise<void>((done) => void this.#clock.after(HALF_WRITTEN_MS, done));
+      for (const [file, read] of await this.#specs.read(directory, halfWritten, wanted)) reads.set(file, read);
     }
-    return found;
+    const specs: (readonly [string, ReadonlyMap<string, readonly CdiNode[]>])[] = [];
+    for (const [file, read] of [...reads].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      if (isProblem(read)) problems.push(read);
+      else if (!read.isComplete) continue;
+      else if (read.value.fault !== undefined) problems.push(invalid(`${directory.path}/${file}`, read.value.fault));
+      else specs.push([file, read.value.devices]);
+    }
+    return specs;
   }
 
-  #hardware(nodes: readonly CdiNode[]): ClaimHardware | undefined {
-    if (nodes.length === 0) return undefined;
-    const addresses = new Set(nodes.map((node) => this.#addressOf(node)).filter((address) => address !== undefined));
+  #hardware(all: readonly CdiNode[]): ClaimHardware | undefined {
+    if (all.length === 0) return undefined;
+    // Of two nodes at one place of the container, it gets the last one.
+    const nodes = [...new Map(all.map((node) => [node.path, node])).values()];
+    const addresses = new Set(nodes.flatMap((node) => this.#addressesOf(node)).filter((address) => address !== undefined));
     const [pciAddress] = addresses;
-    const deviceNodes = [...new Set(nodes.map(({ path }) => path))].sort();
+    const deviceNodes = [...new Set(nodes.map(onHost))].sort();
     return {
       by: 'cdi',
       deviceNodes,
@@ -96,14 +134,21 @@ export class CdiReader {
     };
   }
 
-  /** PCI address of a node, from its numbers or its path. Nothing opens the node. */
-  #addressOf({ path, type = 'c', major, minor }: CdiNode): string | undefined {
-    if (major !== undefined && minor !== undefined && major > 0)
-      return pciAddressOf(this.#sys, `dev/${type === 'b' ? 'block' : 'char'}/${major}:${minor}`);
-    const [, directory = '', name = ''] = /^\/dev\/([^/]+)\/([^/]+)$/.exec(path) ?? [];
-    if (directory === 'vfio') return this.#addressOfGroup(name);
+  /**
+   * PCI addresses of a node, from its numbers or its path. Nothing opens the node. A runtime takes the numbers from the host when there is no major
+   * number, and only then: a minor number that is left out is 0. Without a type, the node is what the host has there.
+   */
+  #addressesOf(node: CdiNode): readonly (string | undefined)[] {
+    const { type, major = 0, minor = 0 } = node;
+    if (type === 'p') return [];
+    if (major > 0) {
+      const kinds = type === '' ? ['char', 'block'] : [type === 'b' ? 'block' : 'char'];
+      return kinds.map((kind) => pciAddressOf(this.#sys, `dev/${kind}/${major}:${minor}`));
+    }
+    const [, directory = '', name = ''] = /^\/dev\/([^/]+)\/([^/]+)$/.exec(onHost(node)) ?? [];
+    if (directory === 'vfio') return [this.#addressOfGroup(name)];
     const inClass = this.#classes[directory];
-    return inClass === undefined ? undefined : pciAddressOf(this.#sys, `class/${inClass}/${name}`);
+    return inClass === undefined ? [] : [pciAddressOf(this.#sys, `class/${inClass}/${name}`)];
   }
 
   /** A VFIO group names hardware only when it has one function. */
@@ -114,6 +159,11 @@ export class CdiReader {
   }
 }
 
+/** The path on the host. A driver in a container has its own /dev below its root directory; the nodes are the same. */
+const onHost = ({ path, hostPath }: CdiNode): string => (hostPath || path).replace(/^\/.*(?=\/dev\/)/, '');
+
+const invalid = (path: string, reason: string): DocumentProblem => ({ code: 'invalid', message: `${path}: ${reason}` });
+
 /** Facts about claims from the files of drivers. */
 export interface ClaimFiles {
   /** Keyed by `claimDeviceKey`. */
@@ -122,22 +172,16 @@ export interface ClaimFiles {
   readonly problems: readonly DocumentProblem[];
 }
 
-export interface CdiNode {
-  /** Absolute path on the host. */
-  readonly path: string;
-  /** `b`, `c`, `u`, `p`; absent when the spec leaves it to the runtime. */
-  readonly type?: string;
-  readonly major?: number;
-  readonly minor?: number;
-}
-
-/** The wanted devices of one CDI spec. */
-export interface CdiSpec {
-  /** Fully qualified names of all its devices; absent when they are longer than {@link MOST_NAME_CHARS}. */
-  readonly names?: ReadonlySet<string>;
-  /** Keyed by the fully qualified name `vendor.com/class=device`. */
-  readonly devices: ReadonlyMap<string, readonly CdiNode[]>;
-}
+/** The wanted devices of one CDI spec, or why it is none. */
+export type WantedCdi =
+  | { readonly fault: string }
+  | {
+      readonly fault?: undefined;
+      /** Fully qualified names of all its devices; absent when they are longer than {@link MOST_NAME_CHARS}. */
+      readonly names?: ReadonlySet<string>;
+      /** Keyed by the fully qualified name `vendor.com/class=device`. */
+      readonly devices: ReadonlyMap<string, readonly CdiNode[]>;
+    };
 
 /** The spec of a node with 16 GPUs of 7 parts each has 5,000 lines and 150 KB. */
 const BOUNDS: Bounds = { mostBytes: 2 * 1_048_576, mostEntries: 50_000, mostDepth: 32 };
@@ -145,65 +189,28 @@ const BOUNDS: Bounds = { mostBytes: 2 * 1_048_576, mostEntries: 50_000, mostDept
 /** Names are kept so that another wanted device does not lead to another read of every spec. Specs of one claim have few devices. */
 const MOST_NAME_CHARS = 16_384;
 
-/** CDI specs in JSON or YAML. Wanted are fully qualified names. */
-export const cdiKind: DocumentKind<CdiSpec | undefined> = {
+/** CDI specs. Runtimes read JSON as YAML, too. Wanted are fully qualified names. */
+export const cdiKind: DocumentKind<WantedCdi> = {
   bounds: BOUNDS,
+  isYaml: true,
   async parse(text, wanted) {
-    const spec = await parseCdiSpec(text, wanted);
-    return { value: spec, isComplete: spec !== undefined };
+    try {
+      const { firstDocument } = await import('../../host/documents/yaml-nodes.ts');
+      // The begin of a YAML file is YAML too. A file that is being written mostly lacks the end of its last line.
+      return { value: wantedOf(cdiSpecOf(firstDocument(text, BOUNDS)), wanted), isComplete: /[\n}]$/.test(text) };
+    } catch (error) {
+      if (error instanceof TooComplex) throw error;
+      return { value: { fault: (error as Error).message.split('\n', 1)[0] as string }, isComplete: false };
+    }
   },
 };
 
-/**
- * Reads a CDI spec. Undefined for other text, and for text that is not complete. The edits at the top level of the spec are left out, because each device
- * of the spec shares them. Rejects with `TooComplex`.
- */
-async function parseCdiSpec(text: string, wanted: ReadonlySet<string>): Promise<CdiSpec | undefined> {
-  const spec = await parsed(text);
-  const kind = field(spec, 'kind');
-  const devices = field(spec, 'devices');
-  if (typeof kind !== 'string' || !kind.includes('/') || typeof field(spec, 'cdiVersion') !== 'string' || !Array.isArray(devices))
-    return undefined;
-  const found = new Map<string, readonly CdiNode[]>();
-  const names = new Set<string>();
-  for (const device of devices) {
-    const name = `${kind}=${field(device, 'name')}`;
-    names.add(name);
-    const nodes = field(field(device, 'containerEdits'), 'deviceNodes');
-    if (wanted.has(name)) found.set(name, Array.isArray(nodes) ? nodes.flatMap(nodeFrom) : []);
-  }
-  return { devices: found, ...([...names].join('').length > MOST_NAME_CHARS ? {} : { names }) };
-}
-
-async function parsed(text: string): Promise<unknown> {
-  try {
-    if (text.trimStart().startsWith('{')) return parseJson(text, BOUNDS);
-    // The begin of a YAML file is YAML too. A file that is being written mostly lacks the end of its last line.
-    if (!text.endsWith('\n')) return undefined;
-    // The program itself never parses YAML here, so only the thread of documents loads the parser.
-    const { parseYaml } = await import('../../host/documents/yaml.ts');
-    return parseYaml(text, BOUNDS);
-  } catch (error) {
-    if (error instanceof TooComplex) throw error;
-    return undefined;
-  }
-}
-
-function nodeFrom(value: unknown): CdiNode[] {
-  const [inContainer, onHost, type, major, minor] = ['path', 'hostPath', 'type', 'major', 'minor'].map((name) => field(value, name));
-  const path = typeof onHost === 'string' && onHost !== '' ? onHost : inContainer;
-  if (typeof path !== 'string' || !path.startsWith('/')) return [];
-  return [
-    {
-      // A driver in a container has its own /dev below its root directory; the nodes are the same.
-      path: path.replace(/^\/.*(?=\/dev\/)/, ''),
-      ...(typeof type === 'string' ? { type } : {}),
-      ...(typeof major === 'number' ? { major } : {}),
-      ...(typeof minor === 'number' ? { minor } : {}),
-    },
-  ];
-}
-
-function field(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;
+/** The edits at the top level of the spec are left out, because each device of the spec shares them. */
+function wantedOf({ kind, devices }: CdiSpec, wanted: ReadonlySet<string>): WantedCdi {
+  const all = devices.map(({ name, containerEdits }) => [`${kind}=${name}`, containerEdits.deviceNodes] as const);
+  const names = new Set(all.map(([name]) => name));
+  return {
+    devices: new Map(all.filter(([name]) => wanted.has(name))),
+    ...([...names].join('').length > MOST_NAME_CHARS ? {} : { names }),
+  };
 }

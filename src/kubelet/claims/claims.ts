@@ -51,7 +51,7 @@ export class ClaimReader {
     const sys = observe === undefined ? new Tree(sysfs) : new RecordedTree(sysfs, undefined, observe);
     this.#clock = clock;
     this.#metadata = metadataDirectory === '' ? undefined : new MetadataReader(metadataDirectory, sys, thread, clock, forms, observe);
-    this.#cdi = cdiDirectories.length === 0 ? undefined : new CdiReader(cdiDirectories, sys, thread, forms, observe);
+    this.#cdi = cdiDirectories.length === 0 ? undefined : new CdiReader(cdiDirectories, sys, thread, clock, forms, observe);
   }
 
   /** True while a read has not returned. Such a read can keep the process from exiting. */
