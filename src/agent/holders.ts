@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../host/clock.ts';
 import type { DocumentThread } from '../host/documents/document-thread.ts';
-import type { DocumentProblem } from '../host/documents/kind.ts';
 import type { Host } from '../host/host.ts';
 import { type CheckpointRead, CheckpointReader } from '../kubelet/checkpoint/checkpoint.ts';
+import type { ClaimFileProblem } from '../kubelet/claims/cdi-reader.ts';
 import { ClaimReader } from '../kubelet/claims/claims.ts';
 import { documentThread } from '../kubelet/document-kinds.ts';
 import { PodsReader } from '../kubelet/pods/reader.ts';
@@ -92,7 +92,7 @@ export class HolderSources {
   }
 
   /** Files of claims that cannot be used. */
-  get claimFileProblems(): readonly DocumentProblem[] {
+  get claimFileProblems(): readonly ClaimFileProblem[] {
     return this.#claims.problems();
   }
 

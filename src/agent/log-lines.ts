@@ -1,5 +1,5 @@
-import type { DocumentProblem } from '../host/documents/kind.ts';
 import type { CheckpointRead } from '../kubelet/checkpoint/checkpoint.ts';
+import type { ClaimFileProblem } from '../kubelet/claims/cdi-reader.ts';
 import type { ChangeLog, Trouble } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { PluginStats } from '../model/agent-stats.ts';
@@ -63,7 +63,7 @@ export class ProblemLog {
   }
 
   /** Logs each file of a claim that cannot be used, once. */
-  claimFiles(problems: readonly DocumentProblem[]): void {
+  claimFiles(problems: readonly ClaimFileProblem[]): void {
     this.#changes.update(
       'claim files',
       problems.slice(0, MOST_FILES).map(({ code, message }) => ({
@@ -72,7 +72,8 @@ export class ProblemLog {
         ended: 'a file of a DRA driver could not be used; this problem ended',
         fields: { reason: code },
         detail: message,
-        remedy: 'Check which program writes this file: only drivers may write there. docs/threat-model.md has the limits.',
+        remedy:
+          'Check which program writes this file: only drivers may write there. docs/dra.md says which CDI specs count, docs/threat-model.md has the limits.',
       })),
     );
   }

@@ -1,5 +1,5 @@
 import type { DurationCounts } from './duration-counts.ts';
-import type { CheckpointReason, DocumentReason } from './pod-resources.ts';
+import type { CheckpointReason, ClaimFileReason } from './pod-resources.ts';
 
 /** The configuration file in use, and whether its newest content could be used. */
 export interface ConfigStatus {
@@ -28,7 +28,7 @@ export interface AgentStats {
   /** Why the kubelet's checkpoint cannot be used; absent while it can. */
   readonly checkpointProblem?: CheckpointReason;
   /** For each file of a claim that cannot be used, the reason. */
-  readonly claimFileProblems?: readonly DocumentReason[];
+  readonly claimFileProblems?: readonly ClaimFileReason[];
   /** Whether the kubelet's Pods API answers; absent while it was not asked. */
   readonly isPodsApiUp?: boolean;
   /** Absent while no resource is configured. */

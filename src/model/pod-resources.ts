@@ -17,8 +17,12 @@ export const POD_RESOURCES_REASONS = [
 export type PodResourcesReason = (typeof POD_RESOURCES_REASONS)[number];
 
 /** Why a document of another program cannot be used. Closed set: value of the label `reason`. */
-export const DOCUMENT_REASONS = ['not-a-file', 'too-large', 'unreadable', 'too-complex', 'too-slow', 'invalid'] as const;
+export const DOCUMENT_REASONS = ['not-a-file', 'too-large', 'unreadable', 'too-complex', 'too-slow'] as const;
 export type DocumentReason = (typeof DOCUMENT_REASONS)[number];
+
+/** Why a file of a DRA driver cannot be used. Closed set: value of the label `reason`. */
+export const CLAIM_FILE_REASONS = [...DOCUMENT_REASONS, 'invalid'] as const;
+export type ClaimFileReason = (typeof CLAIM_FILE_REASONS)[number];
 
 /** Why the kubelet's checkpoint cannot be used. Closed set: value of the label `reason`. */
 export const CHECKPOINT_REASONS = [...DOCUMENT_REASONS, 'timeout', 'not-a-checkpoint', 'too-many-entries'] as const;

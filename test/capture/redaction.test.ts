@@ -189,9 +189,10 @@ describe('a redacted read', () => {
           containerEdits: {
             env: ['TOKEN=secret'],
             deviceNodes: [{ path: '/dev/x', major: 1, minor: 3 }],
-            mounts: [{ hostPath: '/secret' }],
+            mounts: [{ hostPath: '/secret', containerPath: '/b' }],
           },
         },
+        { name: '007', containerEdits: { env: ['TOKEN=secret'] } },
       ],
     };
     const frame = redacted({ files: { 'cdi0/x.json': JSON.stringify(spec) } });
@@ -200,7 +201,10 @@ describe('a redacted read', () => {
     expect(JSON.parse(frame.files[path] ?? '')).toEqual({
       cdiVersion: '0.6.0',
       kind: 'a.b/c',
-      devices: [{ name: 'd', containerEdits: { deviceNodes: [{ path: '/dev/x', major: 1, minor: 3 }] } }],
+      devices: [
+        { name: 'd', containerEdits: { deviceNodes: [{ path: '/dev/x', major: 1, minor: 3 }] } },
+        { name: '007', containerEdits: { env: ['CDI=redacted'] } },
+      ],
     });
   });
 });

@@ -1,14 +1,15 @@
 import { AllocatableResourcesResponse, ListPodResourcesResponse, PodResourcesListerService } from '../../generated/podresources/v1/api.ts';
 import { PodResourcesListerService as Alpha, ListPodResourcesResponse as ListAlpha } from '../../generated/podresources/v1alpha1/api.ts';
+import { type CdiNode, cdiSpecOf } from '../../host/cdi/spec.ts';
 import { jsonStream, parseJson } from '../../host/documents/json.ts';
 import type { Bounds } from '../../host/documents/kind.ts';
-import { parseYaml } from '../../host/documents/yaml.ts';
+import { firstDocument } from '../../host/documents/yaml-nodes.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
 import type { Shape, Shapes } from './shapes.ts';
 
 /** Replaces a file whose content has not the form that its path requires: a link there can lead to any file of the machine. */
 const unknown = (content: string): string => `not a known document, ${Buffer.byteLength(content)} bytes\n`;
-/** Bounds of the kubelet's checkpoint, and those of YAML as for CDI specs: its parser takes more memory for each entry. */
+/** Bounds of the kubelet's checkpoint, and those of CDI specs: their parser takes more memory for each entry. */
 const JSON_BOUNDS: Bounds = { mostBytes: 8 * 1_048_576, mostEntries: 250_000, mostDepth: 32 };
 const YAML_BOUNDS: Bounds = { mostBytes: 2 * 1_048_576, mostEntries: 50_000, mostDepth: 32 };
 /** Attributes of a claim's device that the agent reads, with or without a domain. */
@@ -20,7 +21,6 @@ const ATTRIBUTE = /^(?:[a-z0-9.-]{1,253}\/)?(?:pciBusID|pciAddress|uuid|ifName|i
  */
 export class Documents {
   readonly #checkpoint: Rule;
-  readonly #cdiSpec: Rule;
   readonly #metadata: Rule;
   readonly #shapes: Shapes;
 
@@ -32,8 +32,6 @@ export class Documents {
       isRecord(value) ? Object.fromEntries(Object.entries(value).map(([node, one]) => [this.id(node), list(id)(one)])) : list(id)(value);
     const entry = record({ PodUID: id, ContainerName: name('ctr'), ResourceName: known, DeviceIDs: ids });
     this.#checkpoint = record({ Data: record({ PodDeviceEntries: list(entry) }) });
-    const containerEdits = record({ deviceNodes: list(record({ path: id, hostPath: id, type: id, major: number, minor: number })) });
-    this.#cdiSpec = record({ cdiVersion: known, kind: known, devices: list(record({ name: id, containerEdits })), containerEdits });
     const attributes: Rule = (value) =>
       Object.fromEntries(
         Object.entries(isRecord(value) ? value : {}).flatMap(([key, one]) =>
@@ -72,11 +70,25 @@ export class Documents {
     return JSON.stringify({ ...(this.#checkpoint(document) as object), Checksum: 0 });
   }
 
-  /** A CDI spec. */
+  /** A CDI spec: the device nodes. A device without nodes keeps its name, and needs a change that it makes. */
   cdiSpec(content: string): string {
-    const document = parsed(content);
-    if (!isRecord(document) || typeof document.cdiVersion !== 'string' || typeof document.kind !== 'string') return unknown(content);
-    return JSON.stringify(this.#cdiSpec(document));
+    try {
+      const { cdiVersion, kind, devices } = cdiSpecOf(firstDocument(content, YAML_BOUNDS));
+      const id = (value: string): string | undefined => (value === '' ? undefined : this.id(value));
+      const node = ({ path, hostPath, type, major, minor }: CdiNode): object => ({
+        ...{ path: id(path), hostPath: id(hostPath), type: id(type), major, minor },
+      });
+      return JSON.stringify({
+        cdiVersion,
+        kind: this.public(kind),
+        devices: devices.map(({ name, containerEdits: { deviceNodes } }) => ({
+          name: id(name),
+          containerEdits: deviceNodes.length === 0 ? { env: ['CDI=redacted'] } : { deviceNodes: deviceNodes.map(node) },
+        })),
+      });
+    } catch {
+      return unknown(content);
+    }
   }
 
   /** The metadata of a claim: a stream of objects, one for each version of the API. */
@@ -95,7 +107,7 @@ export class Documents {
 
 function parsed(content: string): unknown {
   try {
-    return content.trimStart().startsWith('{') ? parseJson(content, JSON_BOUNDS) : parseYaml(content, YAML_BOUNDS);
+    return parseJson(content, JSON_BOUNDS);
   } catch {
     return undefined;
   }

@@ -83,8 +83,9 @@ export class DocumentCache<T> {
   ): Promise<DocumentRead<T> | undefined> {
     const { mostRoundBytes, serves, mostBytes } = this.#settings;
     const path = `${directory.path}/${name}`;
-    if (stats.isFile() && stats.size <= mostBytes) this.#roundBytes += stats.size;
-    if (this.#roundBytes > mostRoundBytes)
+    const isAgain = this.#used.has(path);
+    if (stats.isFile() && stats.size <= mostBytes && !isAgain) this.#roundBytes += stats.size;
+    if (this.#roundBytes > mostRoundBytes && !isAgain)
       return problem('too-large', path, `with the smaller files beside it, it is larger than ${mostRoundBytes} bytes`);
     // The mark is older than the content, so that a write between both leads to another read.
     const mark = [stats.dev, stats.ino, stats.mtimeNs, stats.ctimeNs, stats.size].join(':');

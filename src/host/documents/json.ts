@@ -31,6 +31,9 @@ export function jsonStream(text: string, bounds: Bounds): JsonStream {
   }
 }
 
+/** Position after the list or object that begins at `start`; undefined when it does not end. Throws `TooComplex`. */
+export const valueEnd = (text: string, start: number, bounds: Bounds): number | undefined => new Scan(text, bounds).valueEnd(start);
+
 /** Counts what a text would become, without making anything of it. */
 class Scan {
   readonly #text: string;

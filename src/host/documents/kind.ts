@@ -19,8 +19,8 @@ export interface DocumentKind<T> {
 
 export type DocumentKinds = Readonly<Record<string, DocumentKind<unknown>>>;
 
-export interface DocumentProblem {
-  readonly code: DocumentReason;
+export interface DocumentProblem<Code extends string = DocumentReason> {
+  readonly code: Code;
   /** The path and the reason. */
   readonly message: string;
 }

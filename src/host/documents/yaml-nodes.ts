@@ -1,4 +1,5 @@
 import { EVENT_ID, type Event, getScalarValue, SCALAR_STYLE } from 'js-yaml';
+import { valueEnd } from './json.ts';
 import type { Bounds } from './kind.ts';
 import { yamlEvents } from './yaml.ts';
 
@@ -8,22 +9,36 @@ export type YamlNode =
   | { readonly items: readonly YamlNode[] }
   | { readonly pairs: ReadonlyMap<string, YamlNode> };
 
+/** `\/`, and one of the two escapes of a character above U+FFFF. */
+const JSON_ONLY = /^\\(?:\/|u.)/;
+/** Characters that yaml.v3 does not take, and the one that stands for bytes that are no UTF-8. */
+const NO_TEXT = /[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffc\u{10000}-\u{10ffff}]/u;
+
 /**
- * The first document of a stream, with its merge keys applied; undefined when it is empty. What follows can have any form: yaml.v3 of Go never looks
- * at it. Throws as `parseYaml`, and for what yaml.v3 does not take: a second merge key, a key that is no scalar. It throws for tags, too.
+ * The first document of a stream, with its merge keys applied; undefined when it is empty. It takes what yaml.v3 of Go takes, which never looks at what
+ * follows. Throws as `yamlEvents`, and for tags that name a type.
  */
 export function firstDocument(text: string, bounds: Bounds): YamlNode | undefined {
-  const source = firstOf(text);
+  const source = firstOf(text, bounds);
+  if (NO_TEXT.test(source)) throw new SyntaxError('it has a character that no text has');
   const events = yamlEvents(source, bounds);
   return events.length === 0 ? undefined : new Nodes(events, source).document();
 }
 
-/** A line that begins with a mark is the border of two documents, whatever stands around it. */
-function firstOf(text: string): string {
-  const marks = [...text.matchAll(/^(?:---|\.\.\.)(?=\s|$)/gm)];
-  const before = text.slice(0, marks[0]?.index).split('\n');
-  const isFirstLine = before.every((line) => /^(?:\s*(?:#|$)|%)/.test(line));
-  return text.slice(0, marks[isFirstLine ? 1 : 0]?.index);
+/**
+ * A line that begins with a mark is the border of two documents, whatever stands around it. An object of JSON ends with its brace: a shorter one that
+ * was written over a longer one leaves the end of that.
+ */
+function firstOf(text: string, bounds: Bounds): string {
+  const start = text.search(/\S/);
+  if (text[start] === '{') return text.slice(0, valueEnd(text, start, bounds));
+  const marks = text.matchAll(/^(?:---|\.\.\.)(?=\s|$)/gm);
+  const first = marks.next().value;
+  const head = text.slice(0, first?.index);
+  // Only comments and directives stand before the mark that begins the first document.
+  if (first?.[0] !== '---' || /^(?![^\S\n]*(?:#|$)|%)/m.test(head)) return head;
+  if (/^%(?!(?:YAML 1\.1|TAG)(?:\s|$))/m.test(head)) throw new SyntaxError('it has a directive that is not %YAML 1.1');
+  return text.slice(0, marks.next().value?.index);
 }
 
 class Nodes {
@@ -55,14 +70,22 @@ class Nodes {
       if (node === undefined) throw new SyntaxError(`there is no &${anchor}`);
       return node;
     }
-    if (event.tagStart >= 0) throw new SyntaxError(`it has the tag ${this.#source.slice(event.tagStart, event.tagEnd)}`);
-    const node = this.#value(event);
-    if (event.anchorStart >= 0) this.#anchors.set(anchor, node);
+    const tag = this.#source.slice(event.tagStart, event.tagEnd);
+    if (!/^(?:!(?:!str|[\w-]*))?$/.test(tag)) throw new SyntaxError(`it has the tag ${tag}`);
+    if (!/^[\w-]*$/.test(anchor)) throw new SyntaxError(`it has the anchor &${anchor}`);
+    const node = this.#value(event, tag.length > 1);
+    if (anchor !== '') this.#anchors.set(anchor, node);
     return node;
   }
 
-  #value(event: Exclude<Event, { readonly type: 1 | 5 | 6 }>): YamlNode {
-    if (event.type === EVENT_ID.SCALAR) return { text: getScalarValue(this.#source, event), isQuoted: event.style !== SCALAR_STYLE.PLAIN };
+  /** A scalar with a tag is text, as one with quotes. */
+  #value(event: Exclude<Event, { readonly type: 1 | 5 | 6 }>, isTagged: boolean): YamlNode {
+    if (event.type === EVENT_ID.SCALAR) {
+      const raw = event.style === SCALAR_STYLE.DOUBLE_QUOTED ? this.#source.slice(event.valueStart, event.valueEnd) : '';
+      for (const [part] of raw.matchAll(/\\(?:u[dD][89a-fA-F]|.)/gs))
+        if (JSON_ONLY.test(part)) throw new SyntaxError(`it has the escape ${part}, which only JSON has`);
+      return { text: getScalarValue(this.#source, event), isQuoted: isTagged || event.style !== SCALAR_STYLE.PLAIN };
+    }
     if (event.type === EVENT_ID.MAPPING) return { pairs: this.#pairs() };
     const items: YamlNode[] = [];
     for (let item = this.#node(); item !== undefined; item = this.#node()) items.push(item);

@@ -5,16 +5,9 @@ import { type Bounds, TooComplex, tooManyEntries } from './kind.ts';
 export const MOST_ALIASES = 100;
 
 /**
- * Parses a YAML document within its bounds. Throws `TooComplex`, and an error of the parser for other text: also for a second
- * document, a key that occurs twice and a depth above the bound. The work is linear in the size of the text.
+ * The parts of the stream with their places in the text. Throws `TooComplex`, and an error of the parser for other text. The work is linear in the
+ * size of the text.
  */
-export function parseYaml(text: string, bounds: Bounds): unknown {
-  const events = yamlEvents(text, bounds);
-  if (events.filter(({ type }) => type === EVENT_ID.DOCUMENT).length > 1) throw new SyntaxError('it has a second YAML document');
-  return valuesOf(events, text)[0];
-}
-
-/** The parts of the stream with their places in the text. Throws as {@link parseYaml}. */
 export function yamlEvents(text: string, bounds: Bounds): Event[] {
   checkEntries(text, bounds);
   const events = parseEvents(text, { maxDepth: bounds.mostDepth });

@@ -1,8 +1,8 @@
 import type { Dirent } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { type CdiNode, type CdiSpec, cdiSpecOf } from '../../host/cdi/spec.ts';
-import type { Clock } from '../../host/clock.ts';
 import { DocumentCache, inDirectory, isProblem } from '../../host/documents/document-cache.ts';
 import type { DocumentThread } from '../../host/documents/document-thread.ts';
 import { type Bounds, type DocumentKind, type DocumentProblem, TooComplex } from '../../host/documents/kind.ts';
@@ -12,11 +12,12 @@ import { isPciAddress, pciAddressOf } from '../../host/pci/pci.ts';
 import type { Claim } from '../../model/allocation.ts';
 import { type ClaimForms, type ClaimHardware, claimDeviceKey } from '../../model/claim-hardware.ts';
 import type { Observe } from '../../model/observation.ts';
+import type { ClaimFileReason } from '../../model/pod-resources.ts';
 
 /** Drivers write one spec for each claim, and may leave specs of ended claims behind. */
 const MOST_FILES = 4_096;
 const MOST_ROUND_BYTES = 16 * 1_048_576;
-/** A driver may write a file in place. A second read after this time finds the file complete. */
+/** A driver may write a file in place. A second read after this time finds the file complete. The process must not end meanwhile. */
 const HALF_WRITTEN_MS = 20;
 
 /** The class of sysfs for each directory below `/dev` that drivers of several vendors share. Families declare the others. */
@@ -28,19 +29,10 @@ export class CdiReader {
   readonly #sys: Tree;
   readonly #classes: Readonly<Record<string, string>>;
   readonly #partNodes: readonly RegExp[];
-  readonly #clock: Clock;
   readonly #observe: Observe | undefined;
   readonly #specs: DocumentCache<WantedCdi>;
 
-  constructor(
-    directories: readonly string[],
-    sys: Tree,
-    thread: DocumentThread,
-    clock: Clock,
-    forms: readonly ClaimForms[],
-    observe?: Observe,
-  ) {
-    this.#clock = clock;
+  constructor(directories: readonly string[], sys: Tree, thread: DocumentThread, forms: readonly ClaimForms[], observe?: Observe) {
     this.#classes = Object.assign({}, SHARED_CLASSES, ...forms.map(({ nodeClasses }) => nodeClasses));
     this.#partNodes = forms.flatMap(({ partNodes }) => partNodes ?? []);
     this.#observe = observe;
@@ -60,7 +52,7 @@ export class CdiReader {
   /** Returns the hardware of the devices of these claims, keyed by {@link claimDeviceKey}. Never rejects. */
   async read(claims: readonly Claim[]): Promise<ClaimFiles> {
     const found = new Map<string, ClaimHardware>();
-    const problems: DocumentProblem[] = [];
+    const problems: ClaimFileProblem[] = [];
     const wanted = new Set(claims.flatMap(({ cdiDevices = [] }) => cdiDevices));
     if (wanted.size === 0) return { hardware: found, problems };
     const nodesOf = new Map<string, readonly CdiNode[]>();
@@ -96,7 +88,7 @@ export class CdiReader {
   async #directory(
     directory: OpenedPath,
     wanted: ReadonlySet<string>,
-    problems: DocumentProblem[],
+    problems: ClaimFileProblem[],
   ): Promise<readonly (readonly [file: string, devices: ReadonlyMap<string, readonly CdiNode[]>])[]> {
     const entries = await readdir(descriptorPath(directory), { withFileTypes: true }).catch((): Dirent[] => []);
     const files = entries.filter((entry) => !entry.isDirectory() && /\.(?:json|yaml)$/.test(entry.name)).map(({ name }) => name);
@@ -106,7 +98,7 @@ export class CdiReader {
     const reads = await this.#specs.read(directory, files.sort().slice(0, MOST_FILES), wanted);
     const halfWritten = [...reads].filter(([, read]) => !isProblem(read) && !read.isComplete).map(([file]) => file);
     if (halfWritten.length > 0) {
-      await new Promise<void>((done) => void this.#clock.after(HALF_WRITTEN_MS, done));
+      await setTimeout(HALF_WRITTEN_MS);
       for (const [file, read] of await this.#specs.read(directory, halfWritten, wanted)) reads.set(file, read);
     }
     const specs: (readonly [string, ReadonlyMap<string, readonly CdiNode[]>])[] = [];
@@ -162,14 +154,17 @@ export class CdiReader {
 /** The path on the host. A driver in a container has its own /dev below its root directory; the nodes are the same. */
 const onHost = ({ path, hostPath }: CdiNode): string => (hostPath || path).replace(/^\/.*(?=\/dev\/)/, '');
 
-const invalid = (path: string, reason: string): DocumentProblem => ({ code: 'invalid', message: `${path}: ${reason}` });
+const invalid = (path: string, reason: string): ClaimFileProblem => ({ code: 'invalid', message: `${path}: ${reason}` });
+
+/** A file of a driver that was not used. */
+export type ClaimFileProblem = DocumentProblem<ClaimFileReason>;
 
 /** Facts about claims from the files of drivers. */
 export interface ClaimFiles {
   /** Keyed by `claimDeviceKey`. */
   readonly hardware: ReadonlyMap<string, ClaimHardware>;
   /** Files that were not used. */
-  readonly problems: readonly DocumentProblem[];
+  readonly problems: readonly ClaimFileProblem[];
 }
 
 /** The wanted devices of one CDI spec, or why it is none. */

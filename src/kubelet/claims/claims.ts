@@ -1,6 +1,5 @@
 import type { Clock } from '../../host/clock.ts';
 import type { DocumentThread } from '../../host/documents/document-thread.ts';
-import type { DocumentProblem } from '../../host/documents/kind.ts';
 import { Tree } from '../../host/fs/tree.ts';
 import { RecordedTree } from '../../host/recorded/recorded-tree.ts';
 import type { Allocation, Claim } from '../../model/allocation.ts';
@@ -12,7 +11,7 @@ import {
   claimDeviceKey,
 } from '../../model/claim-hardware.ts';
 import type { Observe } from '../../model/observation.ts';
-import { CdiReader } from './cdi-reader.ts';
+import { CdiReader, type ClaimFileProblem } from './cdi-reader.ts';
 import { MetadataReader } from './metadata-reader.ts';
 
 export interface ClaimReaderSettings {
@@ -42,7 +41,7 @@ export class ClaimReader {
   #current: ClaimHardwareIndex = NOTHING;
   /** Of the claims in `#current`, with the CDI names of their devices. */
   #times: ReadonlyMap<string, ClaimTimes & { readonly of: string }> = new Map();
-  #problems: readonly DocumentProblem[] = [];
+  #problems: readonly ClaimFileProblem[] = [];
   #pending: Promise<void> | undefined;
   /** Claims that the next read takes. */
   #wanted: readonly Claim[] | undefined;
@@ -51,7 +50,7 @@ export class ClaimReader {
     const sys = observe === undefined ? new Tree(sysfs) : new RecordedTree(sysfs, undefined, observe);
     this.#clock = clock;
     this.#metadata = metadataDirectory === '' ? undefined : new MetadataReader(metadataDirectory, sys, thread, clock, forms, observe);
-    this.#cdi = cdiDirectories.length === 0 ? undefined : new CdiReader(cdiDirectories, sys, thread, clock, forms, observe);
+    this.#cdi = cdiDirectories.length === 0 ? undefined : new CdiReader(cdiDirectories, sys, thread, forms, observe);
   }
 
   /** True while a read has not returned. Such a read can keep the process from exiting. */
@@ -70,7 +69,7 @@ export class ClaimReader {
   }
 
   /** Files that the last read did not use. */
-  problems(): readonly DocumentProblem[] {
+  problems(): readonly ClaimFileProblem[] {
     return this.#problems;
   }
 

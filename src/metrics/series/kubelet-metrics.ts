@@ -3,7 +3,7 @@ import type { AgentMetricSpec } from '../../model/metric.ts';
 import {
   type Allocatable,
   CHECKPOINT_REASONS,
-  DOCUMENT_REASONS,
+  CLAIM_FILE_REASONS,
   POD_RESOURCES_REASONS,
   type PodResources,
 } from '../../model/pod-resources.ts';
@@ -30,7 +30,7 @@ export const kubeletMetrics = {
     'device_agent_claim_files_unused',
     'Files of DRA drivers, metadata and CDI specs, that cannot be used, by reason.',
     ['reason'],
-    'Limits of the reader of documents.',
+    'Rules of the library of container runtimes (CDI), and limits of the reader of documents.',
   ),
   checkpoint: metric(
     'gauge',
@@ -90,7 +90,7 @@ const REASON_LABELS = POD_RESOURCES_REASONS.map((reason) => [reason, labelText({
 
 const CHECKPOINT_LABELS = CHECKPOINT_REASONS.map((reason) => [reason, labelText({ reason })] as const);
 
-const DOCUMENT_LABELS = DOCUMENT_REASONS.map((reason) => [reason, labelText({ reason })] as const);
+const DOCUMENT_LABELS = CLAIM_FILE_REASONS.map((reason) => [reason, labelText({ reason })] as const);
 
 export function addRequests(page: Page, stats: AgentStats): void {
   for (const [reason, label] of DOCUMENT_LABELS)

@@ -2,7 +2,11 @@ import type { Choose } from '../../../support/seeded.ts';
 
 /** A scalar as it stands in a YAML document; JSON has a text of it where it is no JSON. */
 class Raw {
-  constructor(readonly text: string) {}
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
 }
 type Value = string | Raw | readonly Value[] | { readonly [key: string]: Value };
 
@@ -93,7 +97,9 @@ export class CdiFolders {
 
   #edits(): Value {
     return this.#mapping([
-      ...(this.#rarely(12) ? [['env', ['A=1']] as const] : [['deviceNodes', [this.#node(), ...this.#some(2, () => this.#node())]] as const]),
+      ...(this.#rarely(12)
+        ? [['env', ['A=1']] as const]
+        : [['deviceNodes', [this.#node(), ...this.#some(2, () => this.#node())]] as const]),
       ...this.#maybe(8, 'env', () => this.#some(2, () => this.#of(['A=1', 'B=', 'C=x: y', ...(this.#oddly(3) ? ['=1', 'D'] : [])]))),
       ...this.#maybe(12, 'mounts', () => [
         this.#mapping([
@@ -111,21 +117,26 @@ export class CdiFolders {
         ]),
       ]),
       ...this.#maybe(15, 'netDevices', () =>
-        this.#some(2, () => ({ hostInterfaceName: this.#of(['eth1', 'eth2']), name: this.#of(['net1', 'net2', ...(this.#oddly(2) ? [''] : [])]) })),
+        this.#some(2, () => ({
+          hostInterfaceName: this.#of(['eth1', 'eth2']),
+          name: this.#of(['net1', 'net2', ...(this.#oddly(2) ? [''] : [])]),
+        })),
       ),
       ...this.#maybe(20, 'intelRdt', () =>
         this.#mapping([
           ['closID', this.#of(['c', '/', '', ...(this.#oddly(2) ? ['..', 'a/b'] : [])])],
           ...this.#maybe(4, 'schemata', () => this.#some(1, () => 'L3:0=f')),
-          ...this.#maybe(4, 'enableMonitoring', () => this.#oddly(2) ? this.#scalar(['true', 'oFF', 'yEs', '1', '']) : this.#scalar(['yes', 'Off', 'n', 'ON'])),
+          ...this.#maybe(4, 'enableMonitoring', () =>
+            this.#oddly(2) ? this.#scalar(['true', 'oFF', 'yEs', '1', '']) : this.#scalar(['yes', 'Off', 'n', 'ON']),
+          ),
         ]),
       ),
       ...this.#maybe(15, 'additionalGids', () => this.#some(2, () => this.#number())),
     ]);
   }
 
+  /** Never null: that ends the library itself. */
   #node(): Value {
-    if (this.#oddly(20)) return raw('~');
     const path = this.#of(['/dev/x0', '/dev/x1', '/dev/dri/renderD128', ...(this.#oddly(10) ? [''] : [])]);
     if (this.#rarely(3)) return this.#mapping([['path', path], ...this.#hostPath()]);
     return this.#mapping([
@@ -133,7 +144,7 @@ export class CdiFolders {
       ...this.#maybe(6, 'hostPath', () => this.#of(['/run/driver/dev/gpu7', '/dev/gpu8'])),
       ...(this.#rarely(6) ? [] : [['type', this.#of(['c', 'c', 'c', 'c', 'b', 'u', 'p', ...(this.#oddly(5) ? ['z'] : [])])] as const]),
       ...(this.#rarely(8) ? [] : [['major', this.#rarely(3) ? this.#number() : raw(this.#of(['511', '8', '5']))] as const]),
-      ...this.#maybe(2, 'minor', () => this.#rarely(4) ? this.#number() : raw(this.#of(['0', '1', '2']))),
+      ...this.#maybe(2, 'minor', () => (this.#rarely(4) ? this.#number() : raw(this.#of(['0', '1', '2'])))),
       ...this.#maybe(12, 'fileMode', () => raw(this.#of(['438', '0666', '0o666']))),
       ...this.#maybe(12, 'permissions', () => this.#of(['rw', 'rwm', 'none', '', ...(this.#oddly(2) ? ['x', 'nonerw'] : [])])),
       ...this.#maybe(12, 'uid', () => this.#number()),
@@ -174,16 +185,37 @@ export class CdiFolders {
   }
 
   #rendered(spec: Value, isJson: boolean): string {
-    if (this.#rarely(isJson ? 8 : 2) !== isJson) return JSON.stringify(jsonOf(spec), undefined, this.#of([0, 2, '\t']));
-    const head = this.#of(['', '', '---\n', '# A comment\n---\n', '%YAML 1.1\n---\n', '--- # again\n', '\n\n', '\ufeff']);
+    if (this.#rarely(isJson ? 8 : 2) !== isJson) return this.#json(spec);
+    const head = this.#of([
+      '',
+      '',
+      '---\n',
+      '# A comment\n---\n',
+      '%YAML 1.1\n---\n',
+      ...(this.#oddly(6) ? ['%YAML 1.2\n---\n', '...\n'] : []),
+      '--- # again\n',
+      '\n\n',
+      '\ufeff',
+    ]);
     const body = this.#block(spec, '');
     const end = this.#of(['', '', '', '...\n', '---\n', '---\nkind: other\n', '--- [\n', '...\nx: [\n', '# end']);
     return head + body.replace(/^\n/, '') + end;
   }
 
+  /** A shorter file may be written over a longer one, and a library of C or PHP writes `\/`. */
+  #json(spec: Value): string {
+    const text = JSON.stringify(jsonOf(spec), undefined, this.#of([0, 2, '\t']));
+    const escaped = this.#oddly(8)
+      ? text.replaceAll('/', '\\/')
+      : this.#oddly(8)
+        ? text.replace('"A=1"', '"A=\\ud83d\\ude00\\u00e9"')
+        : text;
+    return `${this.#rarely(8) ? ' \n' : ''}${escaped}${this.#of(['', '', '', '\n', '\n', ...(this.#rarely(3) ? ['}', '\n{"a":', ' x', '\n---\n['] : [])])}`;
+  }
+
   #block(value: Value, indent: string): string {
     if (typeof value === 'string') return ` ${this.#quoted(value)}\n`;
-    if (value instanceof Raw) return `${this.#rarely(30) ? ' &anchor' : ''} ${value.text}\n`;
+    if (value instanceof Raw) return `${this.#rarely(30) ? this.#of([' &anchor', ' !!str', ' !', ' !own']) : ''} ${value.text}\n`;
     if (this.#rarely(8)) return ` ${this.#flow(value)}\n`;
     const deeper = `${indent}  `;
     if (Array.isArray(value)) {
