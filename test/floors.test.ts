@@ -81,6 +81,7 @@ const top = (path: string): string => path.split('/')[0] as string;
 /** Who parses text itself, and why that text is no document of strangers below a mount. Every other file uses `host/documents`. */
 const PARSERS: Readonly<Record<string, string>> = {
   'host/documents/json.ts': 'the reader of documents',
+  'host/documents/yaml-nodes.ts': 'the reader of documents',
   'host/documents/yaml.ts': 'the reader of documents',
   'host/fs/saved-state.ts': "the agent's own file, with a checksum",
   'host/fs/old-saved-state.ts': "the agent's own file of earlier versions, with a checksum",
