@@ -28,7 +28,7 @@ export class DocumentThread {
   /** Never rejects. */
   async parse(job: DocumentJob): Promise<Answer<unknown>> {
     const kind = this.#kinds[job.kind];
-    if (kind !== undefined && kind.isYaml !== true && job.bytes.length <= SMALL_BYTES && job.bytes[0] === BRACE)
+    if (kind !== undefined && job.bytes.length <= (kind.smallBytes ?? SMALL_BYTES) && job.bytes[0] === BRACE)
       return answerOf(kind, Buffer.from(job.bytes).toString('utf8'), job.wanted);
     const made = await this.#thread.ask(job);
     if ('answer' in made) return made.answer;

@@ -11,8 +11,8 @@ export interface Parsed<T> {
 /** A kind of documents of other programs. */
 export interface DocumentKind<T> {
   readonly bounds: Bounds;
-  /** Its parser takes longer than the one of JSON for the same text. */
-  readonly isYaml?: true;
+  /** Size up to which text in braces is parsed without a thread, where a parser takes longer than the one of JSON. */
+  readonly smallBytes?: number;
   /** Parses within the bounds, and leaves out what is not wanted. May throw `TooComplex`. */
   parse(text: string, wanted: ReadonlySet<string>): Parsed<T> | Promise<Parsed<T>>;
 }
