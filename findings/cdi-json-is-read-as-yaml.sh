@@ -7,8 +7,8 @@
 # Seen: `\/` is an "unknown escape character", the two escapes of a letter above U+FFFF are an "invalid Unicode character escape code", and a key of more
 #   than 1,024 bytes ends in "did not find expected ',' or '}'". The file is left out, and its devices do not exist for containers. Node.js and Python
 #   read all of them.
-# Why it matters: src/kubelet/claims/cdi-reader.ts must use the files that the runtime uses, and src/host/documents/json.ts takes these. A driver written in C with
-#   json-c has such specs.
+# Why it matters: src/kubelet/claims/cdi-reader.ts must use the files that the runtime uses, so src/host/documents/yaml-nodes.ts refuses the two escapes. A driver
+#   written in C with json-c has such specs.
 set -euo pipefail
 
 work=$(mktemp -d)

@@ -7,7 +7,7 @@
 #   at least one column to the right: "deficient indentation". All others read the bracket, and all but yaml read the text. The CDI library offers the
 #   device of such a file.
 # Why it matters: src/host/documents/yaml.ts parses with js-yaml 5 what others wrote for the runtime. A CDI spec of this form gives containers their
-#   devices, and the agent cannot read it (src/kubelet/claims/cdi-reader.ts). The same holds for configurations that were written by hand.
+#   devices, and the agent cannot read it (src/kubelet/claims/cdi-reader.ts); it names the file. The same holds for configurations that were written by hand.
 set -euo pipefail
 
 work=$(mktemp -d)

@@ -7,7 +7,7 @@
 #   leaves out a spec with the line of 1.2, and containers do not get its devices. js-yaml reads both lines and ignores what they say; yaml obeys: with
 #   1.1 "fileMode: 010" is 8, and 10 without it.
 # Why it matters: src/kubelet/claims/cdi-reader.ts must use the files that the runtime uses. js-yaml reads a spec that no container gets, and
-#   such a spec must not give a device a second holder or a conflict.
+#   such a spec must not give a device a second holder or a conflict: src/host/documents/yaml-nodes.ts refuses it.
 set -euo pipefail
 
 work=$(mktemp -d)
