@@ -20,10 +20,12 @@ export function series(name: string, matchers = ''): string {
 export const by = (labels: string, expression: string): string => `max by (${labels}) (${expression})`;
 
 /**
- * Growth of a counter, one value for each combination of the labels. A new pod of the agent has series of its own: while the range covers
- * both, each has a part of the growth, so they add up. Jobs that scrape the same agent give the same growth, so one of them counts.
+ * Growth of a counter of a device, one value for each combination of the labels. `max` first makes one series of those that tell the same counter: of
+ * the old and the new pod of the agent at a rollout, and of several jobs that scrape it. The growth of each alone lacks what happens between the last
+ * value of one and the first of the next.
  */
-export const grown = (labels: string, growth: string): string => by(labels, `sum by (${labels}, job) (${growth})`);
+export const growth = (operation: 'rate' | 'increase', range: string, labels: string, counter: string): string =>
+  `${operation}(${by(labels, counter)}[${range}:1m])`;
 
 /**
  * The agents that answered within the last day. A firing alert DeviceAgentDown remembers its agent for longer, so that it does not end
@@ -50,10 +52,9 @@ export const ALLOCATED = by(DEVICE, series('container_device_allocation', 'devic
  */
 export const IDENTITY_OF_DEVICE = `topk by (${DEVICE}) (1, ${by(`${DEVICE}, family, kind, model`, series('device_info'))})`;
 
-/** Gives the holder's namespace one name, however the scrape named it. */
-export function withHolderNamespace(expression: string): string {
-  return ['namespace', 'exported_namespace', 'workload_namespace'].reduce(
-    (inner, label) => `label_replace(${inner}, "holder_namespace", "$1", "${label}", "(.+)")`,
-    expression,
-  );
+/** Gives labels of a holder one name each, however the scrape named them. */
+export function withHolder(expression: string, labels: readonly string[]): string {
+  return labels
+    .flatMap((label) => ['', 'exported_', 'workload_'].map((prefix) => ({ label, from: `${prefix}${label}` })))
+    .reduce((inner, { label, from }) => `label_replace(${inner}, "holder_${label}", "$1", "${from}", "(.+)")`, expression);
 }

@@ -1,4 +1,4 @@
-import { RUNBOOKS, WHOLE_BOARD } from './promql.ts';
+import { by, growth, RUNBOOKS, WHOLE_BOARD, withHolder } from './promql.ts';
 
 interface Recording {
   readonly record: string;
@@ -9,27 +9,27 @@ interface Recording {
 export const JOB_LABEL = 'label_batch_kubernetes_io_job_name';
 const JOB = 'holder_namespace, holder_job';
 const POD = 'holder_namespace, holder_pod';
+const OF_POD = ['namespace', 'pod'];
 const PODS_OF_JOBS = 'job:pod_info:max';
 
-/** Gives the labels of a holder one name each, however the scrape named them. */
-const withHolder = (expr: string, labels: readonly string[] = ['namespace', 'pod']): string =>
-  labels
-    .flatMap((label) => ['', 'exported_', 'workload_'].map((prefix) => ({ label, from: `${prefix}${label}` })))
-    .reduce((inner, { label, from }) => `label_replace(${inner}, "holder_${label}", "$1", "${from}", "(.+)")`, expr);
+const ofPods = (expr: string): string => `sum by (${POD}) (${expr}) * on (${POD}) group_left (holder_job) ${PODS_OF_JOBS}`;
 
-/** One value for each pod of a job. Several jobs of Prometheus that scrape the same agent give the same values, so one of them counts. */
-const ofRank = (series: string, expr: string): string =>
-  `sum by (${POD}) (max by (cluster, node, ${series}, ${POD}) (${withHolder(expr)})) * on (${POD}) group_left (holder_job) ${PODS_OF_JOBS}`;
+/** One value for each series of a pod. Several jobs of Prometheus that scrape the same agent give the same values, so one of them counts. */
+const labelsOf = (own: string): string => `cluster, node, ${own}, ${POD}`;
+const rate = (own: string, counter: string): string => ofPods(growth('rate', '5m', labelsOf(own), withHolder(counter, OF_POD)));
 
-const moved = (direction: string): string => ofRank('device, port', `rate(container_device_${direction}_bytes_total[5m])`);
+const moved = (direction: string): string => rate('device, port', `container_device_${direction}_bytes_total`);
 
 /** What the ranks of one job have alike while the job is sound. */
 const QUANTITIES = ['device_bytes', 'device_power_watts', 'cpu_seconds'] as const;
 
 const ranks: readonly Recording[] = [
   { record: 'rank:device_bytes:current', expr: `${moved('received')} + ${moved('transmitted')}` },
-  { record: 'rank:device_power_watts:current', expr: ofRank('device, sensor', `container_device_power_watts{${WHOLE_BOARD}}`) },
-  { record: 'rank:cpu_seconds:current', expr: ofRank('container', 'rate(container_cpu_usage_seconds_total{container!=""}[5m])') },
+  {
+    record: 'rank:device_power_watts:current',
+    expr: ofPods(by(labelsOf('device, sensor'), withHolder(`container_device_power_watts{${WHOLE_BOARD}}`, OF_POD))),
+  },
+  { record: 'rank:cpu_seconds:current', expr: rate('container', 'container_cpu_usage_seconds_total{container!=""}') },
 ];
 
 /** How far each rank is from the median of its job, in medians of that distance. Where all are alike, a fiftieth of the median is one. */
@@ -55,7 +55,7 @@ export const stallGroup = {
   rules: [
     {
       record: PODS_OF_JOBS,
-      expr: `max by (${POD}, holder_job) (label_replace(${withHolder(`kube_pod_labels{${JOB_LABEL}!=""}`)}, "holder_job", "$1", "${JOB_LABEL}", "(.+)"))`,
+      expr: `max by (${POD}, holder_job) (label_replace(${withHolder(`kube_pod_labels{${JOB_LABEL}!=""}`, OF_POD)}, "holder_job", "$1", "${JOB_LABEL}", "(.+)"))`,
     },
     ...ranks,
     ...deviations,

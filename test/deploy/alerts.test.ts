@@ -1,10 +1,9 @@
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { isInstalled } from '../support/installed.ts';
+import { PROMTOOLS, promtool } from '../support/promtool.ts';
 import { type AlertCase, cases } from './alert-cases.ts';
 
 type Annotations = Readonly<Record<string, string>>;
@@ -23,10 +22,6 @@ const rulesIn = (file: string): readonly Rule[] =>
 const rules = rulesIn(RULES);
 const alerts = rules.filter(({ alert }) => alert !== undefined);
 const stallAlerts = rulesIn('deploy/rules-stall.yaml').filter(({ alert }) => alert !== undefined);
-
-const installed = isInstalled('promtool');
-const skipped = installed ? '' : ' (skipped: promtool is not installed)';
-const promtool = (...words: string[]): string => execFileSync('promtool', words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 
 describe('rules', () => {
   it('ask for metrics that exist', () => {
@@ -58,8 +53,9 @@ describe('rules', () => {
     expect([...new Set(cases.map(({ alert }) => alert))]).toEqual(alerts.map(({ alert }) => alert));
   });
 
-  it.skipIf(!installed)(`are accepted by Prometheus${skipped}`, () => {
-    expect(promtool('check', 'rules', RULES)).toContain(`SUCCESS: ${rules.length} rules found`);
+  it.for(PROMTOOLS)('are accepted by $program$skipped', ({ program, isThere }, { skip }) => {
+    skip(!isThere);
+    expect(promtool(program, ['check', 'rules', RULES])).toContain(`SUCCESS: ${rules.length} rules found`);
   });
 });
 
@@ -85,18 +81,10 @@ function testFile({ alert, series, every = '1m', quietAt, firesAt, endedAt, labe
   };
 }
 
-/** What promtool prints of the alerts that fire. */
-function firingOf(file: string): string {
-  try {
-    return promtool('test', 'rules', file);
-  } catch (error) {
-    return String((error as { stderr?: string; stdout?: string }).stdout) + String((error as { stderr?: string }).stderr);
-  }
-}
-
-describe.skipIf(!installed)(`each alert is silent, fires and ends${skipped}`, () => {
+describe.each(PROMTOOLS)('each alert is silent, fires and ends, $program$skipped', ({ program, isThere }) => {
+  const firingOf = (file: string): string => promtool(program, ['test', 'rules', file]);
   // promtool evaluates a week of samples for some, which is slow on a busy machine.
-  it.each(cases)(
+  it.skipIf(!isThere).each(cases)(
     '$alert',
     (one) => {
       const file = join(directory, `${one.alert}.yaml`);

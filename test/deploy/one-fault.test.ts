@@ -1,12 +1,8 @@
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { isInstalled } from '../support/installed.ts';
-
-const installed = isInstalled('promtool');
-const skipped = installed ? '' : ' (skipped: promtool is not installed)';
+import { PROMTOOLS, promtool } from '../support/promtool.ts';
 
 type Labels = Readonly<Record<string, string>>;
 const seriesOf = (name: string, labels: Labels): string =>
@@ -16,7 +12,7 @@ const seriesOf = (name: string, labels: Labels): string =>
 const condition = (labels: Labels): string => seriesOf('device_health_condition', { class: 'latched', severity: 'fatal', ...labels });
 
 /** Fails unless exactly these alerts fire at each of these minutes, given as `alertname condition`. */
-function expectFiring(series: Labels, expected: Readonly<Record<string, readonly string[]>>): void {
+function expectFiring(program: string, series: Labels, expected: Readonly<Record<string, readonly string[]>>): void {
   const directory = mkdtempSync(join(tmpdir(), 'device-agent-one-fault-'));
   const test = {
     rule_files: [resolve('deploy/rules.yaml')],
@@ -38,24 +34,16 @@ function expectFiring(series: Labels, expected: Readonly<Record<string, readonly
   };
   writeFileSync(join(directory, 'test.yaml'), JSON.stringify(test));
   try {
-    expect(promtool(directory)).toContain('SUCCESS');
+    expect(promtool(program, ['test', 'rules', 'test.yaml'], { cwd: directory })).toContain('SUCCESS');
   } finally {
     rmSync(directory, { recursive: true });
   }
 }
 
-function promtool(cwd: string): string {
-  try {
-    return execFileSync('promtool', ['test', 'rules', 'test.yaml'], { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-  } catch (error) {
-    const { stdout, stderr } = error as { stdout: string; stderr: string };
-    return stdout + stderr;
-  }
-}
-
-describe.skipIf(!installed)(`one fault is one alert${skipped}`, () => {
-  it('when the driver and the kernel log report the loss of a GPU', () => {
+describe.each(PROMTOOLS)('one fault is one alert, $program$skipped', ({ program, isThere }) => {
+  it.skipIf(!isThere)('when the driver and the kernel log report the loss of a GPU', () => {
     expectFiring(
+      program,
       {
         [condition({ device: 'GPU-1', condition: 'GpuLost', reason: 'GpuIsLost', remedy: 'reboot' })]: '_x10 1x30',
         [condition({ device: 'GPU-1', condition: 'Xid', part: '79', reason: 'Hardware', remedy: 'reboot', cause: 'GpuLost' })]: '_x10 1x30',
@@ -64,28 +52,34 @@ describe.skipIf(!installed)(`one fault is one alert${skipped}`, () => {
     );
   });
 
-  it('when the firmware of an HCA hangs: critical after 2 minutes, and no second alert when the device becomes unknown', () => {
-    expectFiring(
-      {
-        [condition({ device: 'mlx5_0', condition: 'DeviceUnreachable', class: 'no-data', reason: 'ReadsHang', remedy: 'reset' })]:
-          '_x10 1x30',
-        [seriesOf('device_health', { device: 'mlx5_0', state: 'unknown' })]: '0x10 1x30',
-      },
-      { 11: [], 13: ['DeviceOutOfService DeviceUnreachable'], 30: ['DeviceOutOfService DeviceUnreachable'] },
-    );
-  });
+  it.skipIf(!isThere)(
+    'when the firmware of an HCA hangs: critical after 2 minutes, and no second alert when the device becomes unknown',
+    () => {
+      expectFiring(
+        program,
+        {
+          [condition({ device: 'mlx5_0', condition: 'DeviceUnreachable', class: 'no-data', reason: 'ReadsHang', remedy: 'reset' })]:
+            '_x10 1x30',
+          [seriesOf('device_health', { device: 'mlx5_0', state: 'unknown' })]: '0x10 1x30',
+        },
+        { 11: [], 13: ['DeviceOutOfService DeviceUnreachable'], 30: ['DeviceOutOfService DeviceUnreachable'] },
+      );
+    },
+  );
 
-  it('when a port comes back within the time that an alert waits', () => {
+  it.skipIf(!isThere)('when a port comes back within the time that an alert waits', () => {
     const down = { device: 'mlx5_0', condition: 'PortDown', class: 'self-clearing', part: '1', reason: 'LinkPolling' };
     expectFiring(
+      program,
       { [condition({ ...down, remedy: 'check-cable' })]: '_x10 1x1 stale', [condition({ ...down, remedy: 'none' })]: '_x11 1x10 stale' },
       { 12: [], 13: [], 14: [], 20: [] },
     );
   });
 
-  it('when the plugin refuses a container for the first time', () => {
+  it.skipIf(!isThere)('when the plugin refuses a container for the first time', () => {
     const refusals = { resource: 'example.com/hca', result: 'unhealthy-device' };
     expectFiring(
+      program,
       { [seriesOf('device_agent_plugin_allocations_total', refusals)]: '0x10 1x30' },
       { 10: [], 12: ['DeviceAllocationRefused'] },
     );

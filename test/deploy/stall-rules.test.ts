@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -6,11 +5,9 @@ import { describe, expect, it } from 'vitest';
 import { RUNBOOKS } from '../../deploy/rules/promql.ts';
 import { ruleFiles } from '../../deploy/rules/rule-files.ts';
 import { stallGroup } from '../../deploy/rules/stall.ts';
-import { isInstalled } from '../support/installed.ts';
+import { PROMTOOLS, promtool } from '../support/promtool.ts';
 
 const FILE = 'deploy/rules-stall.yaml';
-const installed = isInstalled('promtool');
-const skipped = installed ? '' : ' (skipped: promtool is not installed)';
 
 const GB = 60e9;
 const RANKS = ['r0', 'r1', 'r2', 'r3', 'r4'];
@@ -51,8 +48,8 @@ const rank = (pod: string): string => `{holder_namespace="ml",holder_pod="${pod}
 /** Where the file of rules looks for pages: at the agent. */
 const RUNBOOK_BASE = 'http://device-agent.device-agent.svc:9835/docs/runbooks';
 
-describe.skipIf(!installed)(`rules of waiting containers${skipped}`, () => {
-  it('compare the ranks of a job, and tell of a container that stalled', () => {
+describe.each(PROMTOOLS)('rules of waiting containers, $program$skipped', ({ program, isThere }) => {
+  it.skipIf(!isThere)('compare the ranks of a job, and tell of a container that stalled', () => {
     const directory = mkdtempSync(join(tmpdir(), 'device-agent-stall-rules-'));
     const alert = stallGroup.rules.find((rule) => 'alert' in rule);
     if (alert === undefined || !('alert' in alert)) throw new Error('there is no alert');
@@ -101,25 +98,16 @@ describe.skipIf(!installed)(`rules of waiting containers${skipped}`, () => {
     };
     writeFileSync(join(directory, 'test.yaml'), JSON.stringify(test));
     try {
-      expect(promtool(directory, 'test', 'rules', 'test.yaml')).toContain('SUCCESS');
+      expect(promtool(program, ['test', 'rules', 'test.yaml'], { cwd: directory })).toContain('SUCCESS');
     } finally {
       rmSync(directory, { recursive: true });
     }
   });
 
-  it('are in a file of their own, which the others do not need', () => {
+  it.skipIf(!isThere)('are in a file of their own, which the others do not need', () => {
     expect(readFileSync(FILE, 'utf8')).toBe(ruleFiles()[FILE]);
-    expect(promtool('.', 'check', 'rules', FILE)).toContain('SUCCESS');
+    expect(promtool(program, ['check', 'rules', FILE])).toContain('SUCCESS');
     for (const [path, text] of Object.entries(ruleFiles()))
       if (!path.endsWith('rules-stall.yaml')) expect(text).not.toContain('DeviceStalled');
   });
 });
-
-function promtool(cwd: string, ...words: readonly string[]): string {
-  try {
-    return execFileSync('promtool', words, { cwd, encoding: 'utf8', stdio: 'pipe' });
-  } catch (error) {
-    const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string };
-    return stdout + stderr;
-  }
-}

@@ -1,14 +1,10 @@
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { costs, priceRule } from '../../deploy/rules/cost.ts';
-import { isInstalled } from '../support/installed.ts';
-
-const installed = isInstalled('promtool');
-const skipped = installed ? '' : ' (skipped: promtool is not installed)';
+import { PROMTOOLS, promtool } from '../support/promtool.ts';
 
 const H100 = 'NVIDIA H100';
 const info = (device: string, kind: string, model: string, parent = ''): string =>
@@ -70,77 +66,109 @@ const EXPECTED: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   'namespace:device_idle_cost_per_hour:rate5m': { [of('ml', H100)]: 4, [of('web', H100)]: 2, [of('web', 'MIG 1g')]: 0 },
 };
 
-describe.skipIf(!installed)(`rules of usage and cost${skipped}`, () => {
-  it('give the device hours, the idle time, the energy and the cost of a node that was computed by hand', () => {
-    const directory = mkdtempSync(join(tmpdir(), 'device-agent-usage-rules-'));
-    const rules = [priceRule('nvidia', 2.5), priceRule(H100, 4), ...costs];
-    writeFileSync(join(directory, 'cost.yaml'), stringify({ groups: [{ name: 'device-cost', interval: '1m', rules }] }));
-    const test = {
-      rule_files: [resolve('deploy/rules.yaml'), 'cost.yaml'],
-      evaluation_interval: '1m',
-      group_eval_order: ['device-fleet', 'device-cost'],
-      tests: [
-        {
-          interval: '1m',
-          input_series: Object.entries(SERIES).map(([series, values]) => ({ series, values })),
-          promql_expr_test: Object.entries(EXPECTED).map(([name, samples]) => ({
-            expr: name,
-            eval_time: '20m',
-            exp_samples: Object.entries(samples).map(([labels, value]) => ({ labels: `${name}${labels}`, value })),
-          })),
-        },
-      ],
-    };
-    writeFileSync(join(directory, 'test.yaml'), JSON.stringify(test));
-    try {
-      expect(promtool(directory, 'test', 'rules', 'test.yaml')).toContain('SUCCESS');
-    } finally {
-      rmSync(directory, { recursive: true });
-    }
-  });
+const STEP = 15;
+const HAND_OVER = 20 * 60;
+const END = 40 * 60;
 
-  it('count all time while a new pod of the agent replaces the old one', () => {
-    const directory = mkdtempSync(join(tmpdir(), 'device-agent-usage-rules-'));
-    const total = (instance: string): string => `device_allocated_seconds_total{node="n1",device="whole",instance="${instance}",job="j"}`;
-    const twin = 'device_allocated_seconds_total{node="n1",device="whole",instance="i",job="second job"}';
-    const test = {
-      rule_files: [resolve('deploy/rules.yaml')],
-      evaluation_interval: '1m',
-      tests: [
-        {
-          interval: '1m',
-          input_series: [
-            { series: info('whole', 'gpu', H100), values: '1x40' },
-            { series: total('old'), values: '0+60x20 stale' },
-            { series: total('new'), values: '_x21 1260+60x20' },
-            { series: twin, values: '_x35 2100+60x10' },
-          ],
-          promql_expr_test: [20, 22, 23, 24, 25, 30, 40].map((minute) => ({
-            expr: 'round(node:device_allocated_seconds:rate5m, 0.01)',
-            eval_time: `${minute}m`,
-            exp_samples: [{ labels: kinds('gpu', H100), value: 1 }],
-          })),
-        },
-      ],
-    };
-    writeFileSync(join(directory, 'test.yaml'), JSON.stringify(test));
-    try {
-      expect(promtool(directory, 'test', 'rules', 'test.yaml')).toContain('SUCCESS');
-    } finally {
-      rmSync(directory, { recursive: true });
-    }
-  });
+const minutesOf = (from: number, until: number): readonly number[] => Array.from({ length: until - from + 1 }, (_, at) => from + at);
 
-  it('of the file with an example price are accepted', () => {
-    expect(promtool('.', 'check', 'rules', 'deploy/rules-cost.yaml')).toContain('SUCCESS: 3 rules found');
-  });
-});
+/** A counter that is scraped each minute, at a second of it. The target ends with a stale marker, at its next scrape. */
+function scraped(phase: number, from: number, until: number, valueAt: (second: number) => number): string {
+  return Array.from({ length: END / STEP + 1 }, (_, at) => {
+    const second = at * STEP;
+    if ((second - phase) % 60 !== 0 || second < from || second > until + 60) return '_';
+    return second > until ? 'stale' : String(valueAt(second));
+  }).join(' ');
+}
 
-function promtool(cwd: string, ...words: readonly string[]): string {
+/** Ways in which one pod of the agent follows another. `below`: how far the mean of five minutes may be from the truth, because scrapes come at other seconds. */
+const HANDOVERS = [
+  { what: 'at once', oldPhase: 0, newPhase: 0, newFrom: HAND_OVER + 1, below: 0.01 },
+  { what: 'at once, scraped between minutes', oldPhase: 45, newPhase: 45, newFrom: HAND_OVER + 1, below: 0.01 },
+  { what: 'at another second of the minute', oldPhase: 45, newPhase: 15, newFrom: HAND_OVER + 1, below: 0.15 },
+  { what: 'both for three minutes', oldPhase: 30, newPhase: 45, newFrom: HAND_OVER - 180, below: 0.1 },
+];
+
+/** What promtool says of these answers, at minutes of a history. `directory`: has the files that are not named by an absolute path. */
+function tested(
+  program: string,
+  series: Readonly<Record<string, string>>,
+  asked: readonly { readonly expr: string; readonly eval_time: string; readonly exp_samples: readonly object[] }[],
+  { interval = '1m', files = {} }: { interval?: string; files?: Readonly<Record<string, string>> } = {},
+): string {
+  const directory = mkdtempSync(join(tmpdir(), 'device-agent-usage-rules-'));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
+  const test = {
+    rule_files: [resolve('deploy/rules.yaml'), ...Object.keys(files)],
+    evaluation_interval: '1m',
+    group_eval_order: ['device-fleet', ...(files['cost.yaml'] === undefined ? [] : ['device-cost'])],
+    tests: [
+      { interval, input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })), promql_expr_test: asked },
+    ],
+  };
+  writeFileSync(join(directory, 'test.yaml'), JSON.stringify(test));
   try {
-    return execFileSync('promtool', words, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-  } catch (error) {
-    const { stdout, stderr } = error as { stdout: string; stderr: string };
-    return stdout + stderr;
+    return promtool(program, ['test', 'rules', 'test.yaml'], { cwd: directory });
+  } finally {
+    rmSync(directory, { recursive: true });
   }
 }
+
+describe.each(PROMTOOLS)('rules of usage and cost, $program$skipped', ({ program, isThere }) => {
+  it.skipIf(!isThere)('give the device hours, the idle time, the energy and the cost of a node that was computed by hand', () => {
+    const rules = [priceRule('nvidia', 2.5), priceRule(H100, 4), ...costs];
+    const asked = Object.entries(EXPECTED).map(([name, samples]) => ({
+      expr: name,
+      eval_time: '20m',
+      exp_samples: Object.entries(samples).map(([labels, value]) => ({ labels: `${name}${labels}`, value })),
+    }));
+    const files = { 'cost.yaml': stringify({ groups: [{ name: 'device-cost', interval: '1m', rules }] }) };
+    expect(tested(program, SERIES, asked, { files })).toContain('SUCCESS');
+  });
+
+  it.skipIf(!isThere).each(HANDOVERS)('lose no time at a hand-over of the agent: $what', ({ oldPhase, newPhase, newFrom, below }) => {
+    const device = 'node="n1",device="whole"';
+    const old = scraped(oldPhase, 0, HAND_OVER, (second) => second);
+    const next = (before: number): string => scraped(newPhase, newFrom, END, (second) => second - before);
+    const series = {
+      [info('whole', 'gpu', H100)]: `1x${END / STEP}`,
+      // The agent keeps its totals. A counter of the hardware can begin again, as after a reboot.
+      [`device_allocated_seconds_total{${device},instance="old",job="j"}`]: old,
+      [`device_allocated_seconds_total{${device},instance="new",job="j"}`]: next(0),
+      [`device_allocated_seconds_total{${device},instance="old",job="second"}`]: old,
+      [`device_received_bytes_total{${device},port="1",instance="old"}`]: old,
+      [`device_received_bytes_total{${device},port="1",instance="new"}`]: next(
+        newFrom < HAND_OVER ? 0 : HAND_OVER - ((HAND_OVER - oldPhase) % 60),
+      ),
+      [`device_received_bytes_total{${device},port="2",instance="new"}`]: scraped(newPhase, newFrom, END, () => 0),
+    };
+    const sums = ['node:device_allocated_seconds:rate5m', 'node:device_received_bytes:rate5m'];
+    const asked = sums.flatMap((name) =>
+      minutesOf(10, END / 60).flatMap((minute) => [
+        { expr: `count(${name})`, eval_time: `${minute}m`, exp_samples: [{ labels: '{}', value: 1 }] },
+        { expr: `${name} < ${1 - below} or ${name} > ${1 + below}`, eval_time: `${minute}m`, exp_samples: [] },
+      ]),
+    );
+    expect(tested(program, series, asked, { interval: `${STEP}s` })).toContain('SUCCESS');
+  });
+
+  it.skipIf(!isThere)('lose no time when one pod follows another, whose totals stay for three minutes', () => {
+    const held = (pod: string): string => `container_device_share_seconds_total${holder(pod, 'ml', 'whole')}`;
+    const series = {
+      [info('whole', 'gpu', H100)]: `1x${END / STEP}`,
+      [held('a')]: scraped(15, 0, HAND_OVER + 180, (second) => Math.min(second, HAND_OVER)),
+      [held('b')]: scraped(15, HAND_OVER, END, (second) => second - HAND_OVER),
+    };
+    const name = 'namespace:device_share_seconds:rate5m';
+    const mean = `avg_over_time(${name}[20m])`;
+    const asked = [
+      ...minutesOf(10, END / 60).map((minute) => ({ expr: `${name} < 0.79 or ${name} > 1.2`, eval_time: `${minute}m`, exp_samples: [] })),
+      { expr: `round(${mean}, 0.02)`, eval_time: '35m', exp_samples: [{ labels: of('ml', H100), value: 1 }] },
+    ];
+    expect(tested(program, series, asked, { interval: `${STEP}s` })).toContain('SUCCESS');
+  });
+
+  it.skipIf(!isThere)('of the file with an example price are accepted', () => {
+    expect(promtool(program, ['check', 'rules', 'deploy/rules-cost.yaml'])).toContain('SUCCESS: 3 rules found');
+  });
+});

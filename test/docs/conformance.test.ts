@@ -1,10 +1,9 @@
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { isInstalled } from '../support/installed.ts';
+import { PROMTOOLS, promtool } from '../support/promtool.ts';
 import { type ServedAgent, serve } from '../support/serve.ts';
 import { namedSeries } from './named-series.ts';
 
@@ -59,7 +58,6 @@ interface Recording {
 
 const block = /```yaml\n(groups:.*?)```/s.exec(text)?.[1] ?? '';
 const rules = (parse(block) as { groups: { rules: Recording[] }[] }).groups.flatMap((group) => group.rules);
-const installed = isInstalled('promtool');
 
 describe('rules for the test suite', () => {
   it('have names by which the suite finds them', () => {
@@ -70,7 +68,8 @@ describe('rules for the test suite', () => {
       ).toHaveLength(1);
   });
 
-  it.skipIf(!installed)(`give each series the label of a device${installed ? '' : ' (skipped: promtool is not installed)'}`, () => {
+  it.for(PROMTOOLS)('give each series the label of a device, $program$skipped', ({ program, isThere }, { skip }) => {
+    skip(!isThere);
     const directory = mkdtempSync(join(tmpdir(), 'device-agent-conformance-'));
     try {
       const input = [...new Set(rules.map(({ expr }) => /device_\w+/.exec(expr)?.[0] ?? ''))];
@@ -84,7 +83,7 @@ describe('rules for the test suite', () => {
       }));
       writeFileSync(join(directory, 'rules.yaml'), block);
       writeFileSync(join(directory, 'test.yaml'), JSON.stringify({ rule_files: ['rules.yaml'], evaluation_interval: '1m', tests }));
-      expect(execFileSync('promtool', ['test', 'rules', join(directory, 'test.yaml')], { encoding: 'utf8' })).toContain('SUCCESS');
+      expect(promtool(program, ['test', 'rules', join(directory, 'test.yaml')])).toContain('SUCCESS');
     } finally {
       rmSync(directory, { recursive: true });
     }

@@ -1,10 +1,9 @@
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { isInstalled } from '../support/installed.ts';
+import { PROMTOOLS, promtool } from '../support/promtool.ts';
 import { contract, documented, goldenValues, namedSeries } from './named-series.ts';
 
 const PAGES = [
@@ -46,9 +45,7 @@ describe.each(PAGES)('%s %s', (path, from) => {
   });
 });
 
-const installed = isInstalled('promtool');
-
-describe.skipIf(!installed)(`PromQL of the pages${installed ? '' : ' (skipped: promtool is not installed)'}`, () => {
+describe.each(PROMTOOLS)('PromQL of the pages, $program$skipped', ({ program, isThere }) => {
   const pages = readdirSync('docs', { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.md'));
   const blocks = (page: string, language: string): string[] =>
     [...page.matchAll(new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, 'gs'))].map(([, text]) => text as string);
@@ -56,19 +53,22 @@ describe.skipIf(!installed)(`PromQL of the pages${installed ? '' : ' (skipped: p
     const directory = mkdtempSync(join(tmpdir(), 'device-agent-docs-'));
     try {
       writeFileSync(join(directory, 'rules.yaml'), content);
-      return execFileSync('promtool', ['check', 'rules', join(directory, 'rules.yaml')], { encoding: 'utf8', stdio: 'pipe' });
+      return promtool(program, ['check', 'rules', join(directory, 'rules.yaml')]);
     } finally {
       rmSync(directory, { recursive: true });
     }
   };
 
-  it.each(pages.filter((path) => readFileSync(`docs/${path}`, 'utf8').includes('```promql')))('docs/%s is accepted', (path) => {
-    const lines = blocks(readFileSync(`docs/${path}`, 'utf8'), 'promql').flatMap((block) => block.trim().split('\n'));
-    const rules = lines.map((line, index) => ({ record: `line:${index}`, expr: line.replace(/\s+#.*$/, '') }));
-    expect(check(stringify({ groups: [{ name: 'page', rules }] }))).toContain('SUCCESS');
-  });
+  it.skipIf(!isThere).each(pages.filter((path) => readFileSync(`docs/${path}`, 'utf8').includes('```promql')))(
+    'docs/%s is accepted',
+    (path) => {
+      const lines = blocks(readFileSync(`docs/${path}`, 'utf8'), 'promql').flatMap((block) => block.trim().split('\n'));
+      const rules = lines.map((line, index) => ({ record: `line:${index}`, expr: line.replace(/\s+#.*$/, '') }));
+      expect(check(stringify({ groups: [{ name: 'page', rules }] }))).toContain('SUCCESS');
+    },
+  );
 
-  it('rules of docs/migration.md are accepted', () => {
+  it.skipIf(!isThere)('rules of docs/migration.md are accepted', () => {
     const [rules = ''] = blocks(readFileSync('docs/migration.md', 'utf8'), 'yaml').filter((text) => text.startsWith('groups:'));
     expect(check(rules)).toContain('SUCCESS');
   });

@@ -16,7 +16,7 @@ const BY_PLACE: readonly (readonly [place: string, project: Project])[] = [
 
 /** How a test starts a program of others that takes seconds, or that few developers have; or what it says in its first line because it takes minutes. */
 const OF_PROGRAMS =
-  /^\/\/ Project: programs\b|\bstart(?:Prometheus|Alertmanager)\(|isInstalled\('promtool'\)|'promtool', 'cc'|\bchromium\b|support\/chart\.ts'|python-package\.ts'/;
+  /^\/\/ Project: programs\b|\bstart(?:Prometheus|Alertmanager)\(|isInstalled\('promtool'\)|support\/promtool\.ts'|'promtool', 'cc'|\bchromium\b|support\/chart\.ts'|python-package\.ts'/;
 
 /**
  * What others in the same process would notice, or what needs a process of its own: processes that run beside the test, threads, sockets, mocked modules and clocks,

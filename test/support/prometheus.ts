@@ -29,7 +29,12 @@ export interface RunningPrometheus {
 }
 
 /** A real Prometheus with this configuration and these rule files, by name. */
-export async function startPrometheus(config: object, files: Readonly<Record<string, string>> = {}): Promise<RunningPrometheus> {
+export async function startPrometheus(
+  config: object,
+  files: Readonly<Record<string, string>> = {},
+  program = 'prometheus',
+  ...flags: readonly string[]
+): Promise<RunningPrometheus> {
   const directory = mkdtempSync(join(tmpdir(), 'device-agent-prometheus-'));
   writeFileSync(join(directory, 'prometheus.yml'), JSON.stringify(config));
   for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
@@ -38,8 +43,9 @@ export async function startPrometheus(config: object, files: Readonly<Record<str
     `--config.file=${directory}/prometheus.yml`,
     `--storage.tsdb.path=${directory}/data`,
     `--web.listen-address=127.0.0.1:${port}`,
+    ...flags,
   ];
-  const child: ChildProcess = spawn('prometheus', options, { stdio: 'ignore' });
+  const child: ChildProcess = spawn(program, options, { stdio: 'ignore' });
   const ended = once(child, 'exit');
   const url = `http://127.0.0.1:${port}`;
   const ask = async (path: string) => {

@@ -1,0 +1,33 @@
+import { execFileSync } from 'node:child_process';
+import { isInstalled } from './installed.ts';
+import { unless } from './skipped.ts';
+
+/** A program of Prometheus in one of the versions that the tests take. */
+export interface Versioned {
+  readonly program: string;
+  readonly isThere: boolean;
+  /** End of the name of a test that is left out without it. */
+  readonly skipped: string;
+}
+
+/** The names end in `-3` for version 3, which `.ci/run` builds from Prometheus' Go module. Debian has version 2. */
+const versionsOf = (name: string): readonly [Versioned, Versioned] => [versioned(name), versioned(`${name}-3`)];
+
+function versioned(program: string): Versioned {
+  const isThere = isInstalled(program);
+  return { program, isThere, skipped: unless(isThere, `${program} is not installed`) };
+}
+
+/** Version 2 and version 3. Their PromQL differs: a range of version 3 does not have the sample at its start. */
+export const PROMTOOLS = versionsOf('promtool');
+export const PROMETHEUSES = versionsOf('prometheus');
+
+/** What promtool prints, on both of its outputs when it fails. */
+export function promtool(program: string, words: readonly string[], { cwd = '.', input = '' } = {}): string {
+  try {
+    return execFileSync(program, words, { cwd, input, encoding: 'utf8', stdio: 'pipe' });
+  } catch (error) {
+    const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string };
+    return stdout + stderr;
+  }
+}
