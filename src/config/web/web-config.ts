@@ -5,10 +5,11 @@ import type { UntrustedRead } from '../../host/fs/untrusted-file.ts';
 import { validateHeaderValue } from '../../host/node-http.ts';
 import { isLabel } from '../../model/claim-hardware.ts';
 import { defined } from '../../model/defined.ts';
-import type { Access, ClientAuthType, TlsRules } from '../../server/access/access.ts';
+import type { Access, ClientAuthType, RateLimit, TlsRules } from '../../server/access/access.ts';
 import { type FileProblem, inOrder, parseDocument } from '../document.ts';
 import { checkSchema } from '../schema-check.ts';
 import type { Path } from '../text-positions.ts';
+import { goDuration } from './go-duration.ts';
 import { CURVES, TLS_VERSIONS, TLS12_CIPHERS, TLS13_CIPHERS } from './tls-names.ts';
 import { isTrue, type TlsData, type WebConfigData, webConfigSchema } from './web-schema.ts';
 
@@ -46,7 +47,8 @@ export async function parseWebConfig(file: string, text: string): Promise<Checke
     ...userProblems(data, problem),
     ...namespaceProblems(data, problem),
     ...headerProblems(data, problem),
-    ...(isTlsOn(tls) ? tlsProblems(tls, problem) : []),
+    ...limitProblems(data, problem),
+    ...(isTlsOn(tls) ? tlsProblems(data, problem) : []),
   ];
   if (problems.length > 0) return { problems: inOrder(problems) };
   return { value: { data, paths: isTlsOn(tls) ? pathsOf(tls, dirname(file)) : {}, problem } };
@@ -73,6 +75,7 @@ export function accessOf(parsed: ParsedWebConfig, reads: ReadonlyMap<string, Unt
       headers: headersOf(data),
       users: new Map(Object.entries(data.basic_auth_users ?? {})),
       namespaces: new Map(Object.entries(data.basic_auth_namespaces ?? {})),
+      ...defined({ rateLimit: rateLimitOf(data) }),
       ...(isTlsOn(tls) ? { tls: tlsRules(tls, contents) } : {}),
     },
   };
@@ -85,7 +88,11 @@ function isTlsOn({ cert, cert_file, key, key_file, client_ca, client_ca_file, cl
 
 type Report = ParsedWebConfig['problem'];
 
-function tlsProblems(tls: TlsData, problem: Report): FileProblem[] {
+/** HTTP/2 demands one of them. The agent does not speak it, but a server of the toolkit does not start without. */
+const HTTP2_CIPHERS = ['TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256', 'TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256'];
+
+function tlsProblems({ tls_server_config, http_server_config }: WebConfigData, problem: Report): FileProblem[] {
+  const tls = tls_server_config ?? {};
   const problems: FileProblem[] = [];
   const at = ['tls_server_config'];
   if (!tls.cert && !tls.cert_file) problems.push(problem(at, 'needs cert_file or cert'));
@@ -99,6 +106,13 @@ function tlsProblems(tls: TlsData, problem: Report): FileProblem[] {
     problems.push(problem([...at, 'client_allowed_sans'], `needs the client_auth_type ${types}`));
   }
   const { min_version: min, max_version: max } = tls;
+  if (
+    isTrue(http_server_config?.http2 ?? true) &&
+    tls.cipher_suites?.length &&
+    min !== 'TLS13' &&
+    !tls.cipher_suites.some((name) => HTTP2_CIPHERS.includes(name))
+  )
+    problems.push(problem([...at, 'cipher_suites'], `needs ${HTTP2_CIPHERS.join(' or ')}, or http_server_config.http2: false`));
   if ((min ?? 'TLS12') > (max ?? 'TLS13')) problems.push(problem([...at, min ? 'min_version' : 'max_version'], 'leaves no version of TLS'));
   return problems;
 }
@@ -140,6 +154,17 @@ function headerProblems({ http_server_config: http }: WebConfigData, problem: Re
       return [problem(['http_server_config', 'headers', name], 'has a character that no header may have')];
     }
   });
+}
+
+function limitProblems({ rate_limit: limit }: WebConfigData, problem: Report): FileProblem[] {
+  if (goDuration(limit?.interval ?? 0) !== undefined) return [];
+  return [problem(['rate_limit', 'interval'], 'must be a duration such as 100ms, 1s or 1m30s')];
+}
+
+/** As in the toolkit, an interval of 0 or less is no limit, whatever the burst, and a burst below 1 admits nothing. */
+function rateLimitOf({ rate_limit: limit }: WebConfigData): RateLimit | undefined {
+  const intervalMs = goDuration(limit?.interval ?? 0) ?? 0;
+  return intervalMs > 0 ? { intervalMs, burst: Math.trunc(limit?.burst ?? 0) } : undefined;
 }
 
 /** A folded text of YAML ends with a line break. */
@@ -206,11 +231,7 @@ function tlsRules(tls: TlsData, { cert, key, client_ca }: Contents): TlsRules {
 
 function ciphersOf({ cipher_suites, min_version }: TlsData): Pick<SecureContextOptions, 'ciphers'> {
   const chosen = (cipher_suites ?? []).flatMap((name) => TLS12_CIPHERS[name] ?? []);
-  const usual = cipher_suites?.length
-    ? chosen
-    : Object.values(TLS12_CIPHERS)
-        .filter((name) => name.startsWith('ECDHE-'))
-        .reverse();
+  const usual = cipher_suites?.length ? chosen : Object.values(TLS12_CIPHERS).reverse();
   // OpenSSL has TLS 1.0 and 1.1 only on its lowest level of security.
   const isOld = min_version === 'TLS10' || min_version === 'TLS11';
   return { ciphers: [...TLS13_CIPHERS, ...usual, ...(isOld ? ['@SECLEVEL=0'] : [])].join(':') };

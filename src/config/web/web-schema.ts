@@ -6,6 +6,7 @@ import { CURVES, TLS_VERSIONS, TLS12_CIPHERS, TLS13_CIPHERS } from './tls-names.
 export interface WebConfigData {
   readonly tls_server_config?: TlsData | null;
   readonly http_server_config?: HttpData | null;
+  readonly rate_limit?: { readonly interval?: string | number | null; readonly burst?: number | null } | null;
   /** Hashes, once they are checked. */
   readonly basic_auth_users?: Readonly<Record<string, string>> | null;
   /** Not in the toolkit: namespaces of users that may read nothing else. */
@@ -76,6 +77,8 @@ export const webConfigSchema: JsonSchema = mapping({
       'Content-Security-Policy': header,
     }),
   }),
+  // `limitProblems` checks the interval.
+  rate_limit: mapping({ interval: { type: ['string', 'number', 'null'] }, burst: { type: ['number', 'null'], exclusiveMaximum: 2 ** 63 } }),
   // A message of the schema would show a wrong value, which may be a password. `userProblems` checks the values.
   basic_auth_users: { type: ['object', 'null'] },
   // Unlike elsewhere, null is wrong: with an empty value, users would read everything. `namespaceProblems` checks the values.

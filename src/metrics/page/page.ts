@@ -368,8 +368,9 @@ function headText(head: Head, format: Format): string {
   const { name, type } = head;
   const isOpen = format === 'openmetrics';
   const family = isOpen && type === 'counter' ? name.replace(/_total$/, '') : name;
-  const unit = isOpen ? unitOf(name) : undefined;
-  return `# HELP ${family} ${escapeHelp(fullHelp(head), isOpen)}\n# TYPE ${family} ${type}\n${unit === undefined ? '' : `# UNIT ${family} ${unit}\n`}`;
+  // A metric without a unit says so: Prometheus 3 would give it that of the metric before as label `__unit__`.
+  const unit = isOpen ? `# UNIT ${family} ${unitOf(name) ?? ''}\n` : '';
+  return `# HELP ${family} ${escapeHelp(fullHelp(head), isOpen)}\n# TYPE ${family} ${type}\n${unit}`;
 }
 
 function textOf({ name }: Head, suffix: string, labels: LabelText): string {

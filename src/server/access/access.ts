@@ -19,6 +19,12 @@ export interface TlsRules {
   readonly allowedSans?: readonly string[];
 }
 
+/** A bucket that holds `burst` requests, and gets one in each interval. */
+export interface RateLimit {
+  readonly intervalMs: number;
+  readonly burst: number;
+}
+
 /** Who may read what the server serves, and how. */
 export interface Access {
   /** Absent: plain HTTP. */
@@ -29,6 +35,8 @@ export interface Access {
   readonly users: ReadonlyMap<string, string>;
   /** Namespaces by the name of a user that is bound to them. Other users read everything. */
   readonly namespaces: ReadonlyMap<string, readonly string[]>;
+  /** Absent: as many requests as arrive. */
+  readonly rateLimit?: RateLimit;
 }
 
 export const OPEN_ACCESS: Access = { headers: {}, users: new Map(), namespaces: new Map() };

@@ -30,7 +30,7 @@ import {
 } from './answer.ts';
 import { takeTurns } from './connections.ts';
 import { RELEASE_PATH, RELOAD_PATH, releaseHandler, reloadHandler } from './lifecycle.ts';
-import { limitAnswers } from './limit-answers.ts';
+import { limitAnswers, limitRate } from './limit-answers.ts';
 import { READY_PARAMETERS, type ReadySources, readyHandler } from './ready-devices.ts';
 
 export interface AppDependencies {
@@ -64,6 +64,7 @@ export function createApp(parts: ServerDependencies, { passwords, answerMs, stre
       : sendText(request, response, TEXT_TYPE, 'ok\n'),
   );
   if (options.page) app.use(withErrorPage(showRefusal));
+  app.use(limitRate(() => parts.access?.current.rateLimit, clock));
   const inTurn = takeTurns(acceptedMs);
   app.use(inTurn, allowHosts(options['allowed-hosts'], parts.hostNames ?? []));
   // Passwords come before the limit, so that wrong ones take no place of a scrape.

@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler } from 'express';
+import type { Clock } from '../../host/clock.ts';
+import type { RateLimit } from '../access/access.ts';
 import { sendError } from './answer.ts';
 
 /** Limits the number of streams. They do not end, so they have places of their own: those of scrapes stay free. */
@@ -10,6 +12,25 @@ export function limitStreams(most: number): RequestHandler {
     response.setHeader('Retry-After', '10');
     const message = `There are ${most} streams already, or half of them by this address. Close one of them.`;
     return sendError(request, response, 503, 'too-many-streams', message);
+  };
+}
+
+/** Admits requests while the bucket has one for each; further ones get 429. Another limit begins with a full bucket. */
+export function limitRate(limit: () => RateLimit | undefined, clock: Clock): RequestHandler {
+  let [bucket, left, sinceMs] = ['', 0, 0];
+  return (request, response, next) => {
+    const current = limit();
+    if (current === undefined) return next();
+    const { intervalMs, burst } = current;
+    const nowMs = clock.monotonic();
+    const isSame = bucket === `${intervalMs} ${burst}`;
+    [bucket, left, sinceMs] = [`${intervalMs} ${burst}`, isSame ? Math.min(burst, left + (nowMs - sinceMs) / intervalMs) : burst, nowMs];
+    if (left >= 1) {
+      left -= 1;
+      return next();
+    }
+    if (burst > 0) response.setHeader('Retry-After', String(Math.ceil(((1 - left) * intervalMs) / 1_000)));
+    return sendError(request, response, 429, 'rate-limited', 'rate_limit of the web configuration admits no more requests now.');
   };
 }
 

@@ -1,15 +1,17 @@
 import { spawnSync } from 'node:child_process';
-import { rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebConfigFile } from '../../../src/config/web/web-config-file.ts';
 import { systemClock } from '../../../src/host/clock.ts';
 import { Certificates } from '../../support/certificates.ts';
 import { isInstalled } from '../../support/installed.ts';
-import { unless } from '../../support/skipped.ts';
+import { PROMTOOLS } from '../../support/promtool.ts';
+import { leaveOut, unless } from '../../support/skipped.ts';
 
 const HASH = '$2b$04$Y0LI3kIj94UG8d8ePCe3Y.wD1UxAXxOPt0ypzyjlB1DLEYvgvxmV2';
 const hasOpenssl = isInstalled('openssl', 'version');
-const hasPromtool = isInstalled('promtool');
 let certificates: Certificates;
 beforeAll(() => {
   if (!hasOpenssl) return;
@@ -32,7 +34,6 @@ const RIGHT: readonly (readonly [what: string, text: string])[] = [
   ['old versions', `${TLS}, min_version: TLS10, max_version: TLS12}`],
   ['versions without a certificate, which is plain HTTP', 'tls_server_config: {min_version: TLS13}'],
   ['ciphers', `${TLS}, cipher_suites: [TLS_AES_128_GCM_SHA256, TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256]}`],
-  ['an old cipher', `${TLS}, cipher_suites: [TLS_RSA_WITH_AES_128_CBC_SHA]}`],
   ['curves', `${TLS}, curve_preferences: [X25519, CurveP256, CurveP384, CurveP521]}`],
   ['preference in words of YAML 1.1', `${TLS}, prefer_server_cipher_suites: no}`],
   ...['RequestClientCert', 'RequireAnyClientCert', 'RequireClientCert', 'VerifyClientCertIfGiven', 'RequireAndVerifyClientCert'].map(
@@ -49,8 +50,16 @@ const RIGHT: readonly (readonly [what: string, text: string])[] = [
   ['users', `basic_auth_users: {alice: ${HASH}, bob: ${HASH.replace('$2b$', '$2y$')}}`],
   ['a user called by a number', `basic_auth_users: {42: ${HASH}}`],
 ];
+/** Intervals and bursts as the toolkit reads them; a number is nanoseconds. */
+const INTERVALS = ['0', '1s', '"0"', '1m30s', '-1s', '+1h', '.5s', '1.s', '1us', '1µs', '5', '1.5', '1e9', '', 'null'];
+const BURSTS = ['0', '20', '-1', '1.5', '1e2', '', 'null'];
 /** What newer versions of the toolkit accept, and promtool 2.42 does not know. */
 const NEWER: typeof RIGHT = [
+  ['a limit of requests', 'rate_limit: {interval: 1s, burst: 20}'],
+  ['an empty limit', 'rate_limit:\n'],
+  ['a burst alone', 'rate_limit: {burst: 20}'],
+  ...INTERVALS.map((one): [string, string] => [`the interval ${one}`, `rate_limit:\n  interval: ${one}\n`]),
+  ...BURSTS.map((one): [string, string] => [`the burst ${one}`, `rate_limit:\n  burst: ${one}\n`]),
   ['names of clients', `${TLS}, client_auth_type: RequireAnyClientCert, client_allowed_sans: [prometheus]}`],
   ['certificate and key in the file', 'tls_server_config:\n  cert: {cert}\n  key: {key}\n'],
 ];
@@ -108,7 +117,26 @@ const WRONG: readonly (readonly [what: string, text: string, told: string])[] = 
   ['a namespace that is a number', bound('alice: [1]'), 'basic_auth_namespaces.alice.0 must be the name of a namespace'],
   ['a misspelled key', 'basic_auth_namespace: {}', '1:1: unknown key "basic_auth_namespace"; did you mean basic_auth_namespaces?'],
   ['a user bound twice', bound('alice: [team-a], alice: [team-b]'), 'occurs twice'],
+  ...['1d', '"5"', '1 s', 'true', '[1s]', 's', '300000000h', '1e30'].map((one): [string, string, string] => [
+    `the interval ${one}`,
+    `rate_limit: {interval: ${one}, burst: 1}`,
+    '1:24: rate_limit.interval must be',
+  ]),
+  ...['"1"', 'true', 'many', '1e30'].map((one): [string, string, string] => [
+    `the burst ${one}`,
+    `rate_limit: {interval: 1s, burst: ${one}}`,
+    '1:35: rate_limit.burst must be',
+  ]),
+  ['an unknown key of the limit', 'rate_limit: {every: 1s}', '1:14: unknown key "every" in rate_limit'],
   ['a cost that bcrypt has not', `basic_auth_users: {alice: ${HASH.replace('$04$', '$03$')}}`, 'must be a bcrypt hash'],
+];
+/** What the present toolkit refuses, and promtool 2.42 accepts. */
+const SINCE_REFUSED: typeof WRONG = [
+  ['a cipher without forward secrecy', `${TLS}, cipher_suites: [TLS_RSA_WITH_AES_128_CBC_SHA]}`, 'cipher_suites[0] must be one of'],
+];
+/** What a server of the toolkit does not start with, though promtool accepts it. */
+const AT_START: typeof WRONG = [
+  ['no cipher of HTTP/2', `${TLS}, cipher_suites: [TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384]}`, 'or http_server_config.http2: false'],
 ];
 /** What the toolkit accepts, though nobody could connect then, or a comparison would take too long. */
 const STRICTER: typeof WRONG = [
@@ -130,15 +158,19 @@ function write(text: string): string {
   return path;
 }
 
-const isTaken = (file: string): boolean => spawnSync('promtool', ['check', 'web-config', file]).status === 0;
 const read = (file: string) => new WebConfigFile(file, systemClock).read();
+
+const TOOLKIT = 'github.com/prometheus/exporter-toolkit@v0.20.0';
+/** Of files with `bad` in their name, the toolkit takes those two. The hashes of users have cost 18. */
+const isRefused = (name: string): boolean =>
+  (/\.bad\.|_junk/.test(name) && !/client_san|clientCAs_missing/.test(name)) || name.startsWith('web_config_users');
 
 describe.skipIf(!hasOpenssl)(`the web configuration file${unless(hasOpenssl, 'openssl is not installed')}`, () => {
   it.each([...RIGHT, ...NEWER, ...OWN])('takes %s', async (_what, text) => {
     expect((await read(write(text))).problem?.message).toBeUndefined();
   });
 
-  it.each([...WRONG, ...STRICTER])('refuses %s', async (_what, text, told) => {
+  it.each([...WRONG, ...SINCE_REFUSED, ...AT_START, ...STRICTER])('refuses %s', async (_what, text, told) => {
     const file = write(text);
     const { problem } = await read(file);
     expect(problem).toMatchObject({ code: 'web-config-invalid', exit: 2 });
@@ -146,11 +178,31 @@ describe.skipIf(!hasOpenssl)(`the web configuration file${unless(hasOpenssl, 'op
     expect(problem?.message).toContain(`${file}:`);
   });
 
-  it.skipIf(!hasPromtool)(`agrees with promtool${unless(hasPromtool, 'promtool is not installed')}`, () => {
+  it.for(PROMTOOLS)('agrees with $program$skipped', ({ program, isThere }, { skip }) => {
+    skip(!isThere);
+    const isTaken = (file: string): boolean => spawnSync(program, ['check', 'web-config', file]).status === 0;
+    const isPresent = program === PROMTOOLS[1].program;
     const wrongly = (files: readonly (readonly [string, string, string?])[], expected: boolean): string[] =>
       files.filter(([, text]) => isTaken(write(text)) !== expected).map(([what]) => what);
-    expect(wrongly([...RIGHT, ...STRICTER], true)).toEqual([]);
-    expect(wrongly([...WRONG, ...OWN], false)).toEqual([]);
+    expect(wrongly([...RIGHT, ...STRICTER, ...AT_START, ...(isPresent ? NEWER : SINCE_REFUSED)], true)).toEqual([]);
+    expect(wrongly([...WRONG, ...OWN, ...(isPresent ? SINCE_REFUSED : NEWER)], false)).toEqual([]);
+  });
+
+  it('takes and refuses the files of the tests of the toolkit as the toolkit does', async () => {
+    const { status, stdout } = spawnSync('go', ['mod', 'download', '-json', TOOLKIT], { encoding: 'utf8', cwd: tmpdir() });
+    if (status !== 0) leaveOut('there is no Go, or it cannot get the toolkit');
+    const { Dir } = JSON.parse(stdout) as { Dir: string };
+    const directory = mkdtempSync(join(tmpdir(), 'device-agent-toolkit-'));
+    try {
+      cpSync(join(Dir, 'web/testdata'), directory, { recursive: true });
+      const names = readdirSync(directory).filter((name) => /\.ya?ml$/.test(name));
+      const taken = await Promise.all(names.map(async (name) => (await read(join(directory, name))).problem === undefined));
+      expect(names.length).toBeGreaterThan(35);
+      expect(names.filter((_name, at) => !taken[at])).toEqual(names.filter(isRefused));
+    } finally {
+      spawnSync('chmod', ['-R', 'u+w', directory]);
+      rmSync(directory, { recursive: true });
+    }
   });
 
   it('tells no secret in a message', async () => {
