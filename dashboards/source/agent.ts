@@ -3,7 +3,11 @@ import type { Board } from './board.ts';
 import { CLUSTER, NODE, orZero, query, rate, SILENT_AGENTS, series, zeros } from './queries.ts';
 
 const ON_NODE = 'cluster, node';
-const p99 = (metric: string, labels: string): string => `histogram_quantile(0.99, sum by (${labels}, le) (${rate(`${metric}_bucket`)}))`;
+/** Of buckets, or of what a scrape with `convert_classic_histograms_to_nhcb` stores in their place. */
+function p99(metric: string, labels: string): string {
+  const quantile = (series: string, by: string): string => `histogram_quantile(0.99, sum by (${by}) (${rate(series)}))`;
+  return `${quantile(`${metric}_bucket`, `${labels}, le`)} or ${quantile(metric, labels)}`;
+}
 /** Metrics of any process; the build limits them to agents. */
 const ofAgents = (expr: string): string => `${expr} and on (${ON_NODE}) ${by(ON_NODE, series('device_agent_build_info'))}`;
 
