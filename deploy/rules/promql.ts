@@ -20,12 +20,17 @@ export function series(name: string, matchers = ''): string {
 export const by = (labels: string, expression: string): string => `max by (${labels}) (${expression})`;
 
 /**
- * Growth of a counter of a device, one value for each combination of the labels. `max` first makes one series of those that tell the same counter: of
- * the old and the new pod of the agent at a rollout, and of several jobs that scrape it. The growth of each alone lacks what happens between the last
- * value of one and the first of the next.
+ * How fast a counter of a device grows, as a mean of five minutes: one value for each combination of the labels. `max` first makes one series of those
+ * that tell the same counter: of the old and the new pod of the agent at a rollout, and of several jobs that scrape it. The growth of each alone lacks
+ * what happens between the last value of one and the first of the next.
  */
-export const growth = (operation: 'rate' | 'increase', range: string, labels: string, counter: string): string =>
-  `${operation}(${by(labels, counter)}[${range}:1m])`;
+export const rate = (labels: string, counter: string): string => `rate(${by(labels, counter)}[5m:1m])`;
+
+/**
+ * The sum of what counters grew, where series end and begin anyway or events are rare. Jobs that scrape the same agent give the same growth, so one of
+ * them counts.
+ */
+export const grown = (labels: string, growth: string): string => by(labels, `sum by (${labels}, job) (${growth})`);
 
 /**
  * The agents that answered within the last day. A firing alert DeviceAgentDown remembers its agent for longer, so that it does not end

@@ -1,6 +1,6 @@
 import { flat } from './alerts.ts';
 import { IDLE_BY_NAMESPACE, SHARE_BY_NAMESPACE } from './cost.ts';
-import { agentsBy, BOARD_POWER, BUSY, by, DEVICE, growth, IDENTITY_OF_DEVICE, NODE, SELECTOR, series, withHolder } from './promql.ts';
+import { agentsBy, BOARD_POWER, BUSY, by, DEVICE, grown, IDENTITY_OF_DEVICE, NODE, rate, SELECTOR, series, withHolder } from './promql.ts';
 
 interface Recording {
   readonly record: string;
@@ -30,27 +30,22 @@ const COUNTED = 'device:device_info_without_parts:max';
 
 const withIdentity = (expr: string): string => `${expr} * on (${DEVICE}) group_left (${IDENTITY}) ${PRESENT}`;
 
-const rate = (labels: string, name: string): string => growth('rate', '5m', labels, series(name));
-
 /**
  * How fast a total of a container grows. Each holder has a series of its own, which begins at 0 and stays for three minutes after its end: the samples
- * themselves lose least of it. So this is a plain `rate`; of several jobs that scrape the same agent, one counts.
+ * themselves lose least of it. So this is a plain `rate`.
  */
 const rateOfHolder = (name: string): string => `rate(${series(`container_device_${name}_total`)}[5m])`;
 
 /** Its sum by the namespace of the holder and the model of the device. */
-const byNamespace = (expr: string): string => {
-  const holder = `${DEVICE}, holder_namespace`;
-  const ofDevice = by(holder, `sum by (${holder}, job) (${withHolder(expr, ['namespace'])})`);
-  return `sum by (cluster, holder_namespace, family, model) (${ofDevice} * on (${DEVICE}) group_left (family, model) ${PRESENT})`;
-};
+const byNamespace = (expr: string): string =>
+  `sum by (cluster, holder_namespace, family, model) (${grown(`${DEVICE}, holder_namespace`, withHolder(expr, ['namespace']))} * on (${DEVICE}) group_left (family, model) ${PRESENT})`;
 
 /** How devices spend their time: the number of devices that are in the state, as a mean of five minutes. */
 const timeOfDevices = (state: string): readonly Recording[] =>
   summed(
     `device_${state}_seconds`,
     'rate5m',
-    `sum by (${NODE}, ${IDENTITY}) (${rate(DEVICE, `device_${state}_seconds_total`)} * on (${DEVICE}) group_left (${IDENTITY}) ${COUNTED})`,
+    `sum by (${NODE}, ${IDENTITY}) (${rate(DEVICE, series(`device_${state}_seconds_total`))} * on (${DEVICE}) group_left (${IDENTITY}) ${COUNTED})`,
   );
 
 /** What containers use, by namespace. A second of a device within a second is one device: the sum over an hour is device hours. */
@@ -94,12 +89,12 @@ export const recordings: readonly Recording[] = [
   ...summed(
     'device_received_bytes',
     'rate5m',
-    `sum by (${NODE}, ${IDENTITY}) (${withIdentity(`sum by (${DEVICE}) (${rate(`${DEVICE}, port`, 'device_received_bytes_total')})`)})`,
+    `sum by (${NODE}, ${IDENTITY}) (${withIdentity(`sum by (${DEVICE}) (${rate(`${DEVICE}, port`, series('device_received_bytes_total'))})`)})`,
   ),
   ...summed(
     'device_transmitted_bytes',
     'rate5m',
-    `sum by (${NODE}, ${IDENTITY}) (${withIdentity(`sum by (${DEVICE}) (${rate(`${DEVICE}, port`, 'device_transmitted_bytes_total')})`)})`,
+    `sum by (${NODE}, ${IDENTITY}) (${withIdentity(`sum by (${DEVICE}) (${rate(`${DEVICE}, port`, series('device_transmitted_bytes_total'))})`)})`,
   ),
   ...summed(
     'device_conditions',
@@ -109,7 +104,7 @@ export const recordings: readonly Recording[] = [
   ...summed(
     'device_health_transitions',
     'increase1h',
-    `sum by (${NODE}, state) (${growth('increase', '1h', `${DEVICE}, state`, series('device_health_transitions_total'))}) > 0`,
+    `sum by (${NODE}, state) (${grown(`${DEVICE}, state`, `increase(${series('device_health_transitions_total')}[1h])`)}) > 0`,
   ),
   { record: 'node:device_utilization_ratio:avg', expr: `avg by (${NODE}, ${IDENTITY}) (${withIdentity(BUSIEST)})` },
   { record: 'cluster:device_utilization_ratio:avg', expr: `avg by (cluster, ${IDENTITY}) (${withIdentity(BUSIEST)})` },

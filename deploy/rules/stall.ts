@@ -1,4 +1,4 @@
-import { by, growth, RUNBOOKS, WHOLE_BOARD, withHolder } from './promql.ts';
+import { by, RUNBOOKS, rate, WHOLE_BOARD, withHolder } from './promql.ts';
 
 interface Recording {
   readonly record: string;
@@ -16,9 +16,9 @@ const ofPods = (expr: string): string => `sum by (${POD}) (${expr}) * on (${POD}
 
 /** One value for each series of a pod. Several jobs of Prometheus that scrape the same agent give the same values, so one of them counts. */
 const labelsOf = (own: string): string => `cluster, node, ${own}, ${POD}`;
-const rate = (own: string, counter: string): string => ofPods(growth('rate', '5m', labelsOf(own), withHolder(counter, OF_POD)));
+const rateOf = (own: string, counter: string): string => ofPods(rate(labelsOf(own), withHolder(counter, OF_POD)));
 
-const moved = (direction: string): string => rate('device, port', `container_device_${direction}_bytes_total`);
+const moved = (direction: string): string => rateOf('device, port', `container_device_${direction}_bytes_total`);
 
 /** What the ranks of one job have alike while the job is sound. */
 const QUANTITIES = ['device_bytes', 'device_power_watts', 'cpu_seconds'] as const;
@@ -29,7 +29,7 @@ const ranks: readonly Recording[] = [
     record: 'rank:device_power_watts:current',
     expr: ofPods(by(labelsOf('device, sensor'), withHolder(`container_device_power_watts{${WHOLE_BOARD}}`, OF_POD))),
   },
-  { record: 'rank:cpu_seconds:current', expr: rate('container', 'container_cpu_usage_seconds_total{container!=""}') },
+  { record: 'rank:cpu_seconds:current', expr: rateOf('container', 'container_cpu_usage_seconds_total{container!=""}') },
 ];
 
 /** How far each rank is from the median of its job, in medians of that distance. Where all are alike, a fiftieth of the median is one. */

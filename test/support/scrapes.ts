@@ -110,7 +110,7 @@ export function scrapeJob(way: Way, targets: readonly Target[], cluster: string 
 export function quickRules(path = 'deploy/rules.yaml'): string {
   return readFileSync(path, 'utf8')
     .replaceAll(/interval: 1m$/gm, 'interval: 1s')
-    .replaceAll(/\[(?:5m|1h):1m\]/g, '[1m:1s]')
+    .replaceAll(/\[5m:1m\]/g, '[1m:1s]')
     .replaceAll(/^(\s+for: ).*$/gm, '$11s')
     .replaceAll(/^(\s+keep_firing_for: ).*$/gm, '$11s');
 }

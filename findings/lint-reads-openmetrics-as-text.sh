@@ -1,0 +1,83 @@
+#!/bin/sh
+# One would guess: `promtool check metrics` checks what a server of Prometheus scrapes, and it prefers OpenMetrics; at least it says when a page is in a format that it does not read.
+# Version: promlint of github.com/prometheus/client_golang 1.14.0 with common 0.39.0 (Prometheus 2.42) and of 1.25.0 with 0.72.1 (Prometheus 3.16), which `promtool check metrics` calls;
+# the parser of OpenMetrics of github.com/prometheus/prometheus 0.316.0.
+# Behaviour: the lint reads every input as text format 0.0.4, where `# EOF`, `# UNIT` and the rest of OpenMetrics are comments. So a valid page gets an answer that is about another format:
+# each counter has "no help text", because its HELP has no `_total`, and 1.14 fails at an escaped quote in HELP, which OpenMetrics demands.
+# Output seen:
+#   OpenMetrics: 1 sample
+#   1.14.0: text format parsing error in line 1: invalid escape sequence '\"'
+#   1.25.0: jobs_total: no help text
+# Why it matters: the OpenMetrics page of the agent is right though the lint has something to say (test/metrics/exposition.test.ts); whether it is right is tested by real scrapes (test/server/prometheus.test.ts).
+set -eu
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+printf '# HELP jobs Jobs that are "done".\n# TYPE jobs counter\njobs_total 1\n# EOF\n' | sed '1s/"/\\"/g' > page.txt
+# program FOLDER FILE MODULE@VERSION...: runs a program with these modules.
+program() {
+  mkdir "$1"
+  cp "$2" "$1/main.go"
+  printf 'module finding\n\ngo 1.25\n' > "$1/go.mod"
+  (cd "$1" && shift 2 && go get "$@" && GOFLAGS='-mod=mod -buildvcs=false' go run .) 2>"$1.log" <page.txt || { cat "$1.log" >&2; return 1; }
+}
+cat > parse.go <<'END'
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+)
+
+func main() {
+	page, _ := io.ReadAll(os.Stdin)
+	parser := textparse.NewOpenMetricsParser(page, labels.NewSymbolTable())
+	samples := 0
+	for {
+		entry, err := parser.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			fmt.Println("OpenMetrics:", err)
+			return
+		}
+		if entry == textparse.EntrySeries {
+			samples++
+		}
+	}
+	fmt.Println("OpenMetrics:", samples, "sample")
+}
+END
+cat > lint.go <<'END'
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+)
+
+func main() {
+	problems, err := promlint.New(os.Stdin).Lint()
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, problem := range problems {
+		fmt.Printf("%s: %s\n", problem.Metric, problem.Text)
+	}
+}
+END
+parsed=$(program parse parse.go github.com/prometheus/prometheus@v0.316.0)
+older=$(program older lint.go github.com/prometheus/client_golang@v1.14.0 github.com/prometheus/common@v0.39.0)
+newer=$(program newer lint.go github.com/prometheus/client_golang@v1.25.0 github.com/prometheus/common@v0.72.1)
+printf '%s\n1.14.0: %s\n1.25.0: %s\n' "$parsed" "$older" "$newer"
+[ "$parsed" = 'OpenMetrics: 1 sample' ]
+[ "$older" = "text format parsing error in line 1: invalid escape sequence '\\\"'" ]
+[ "$newer" = 'jobs_total: no help text' ]
