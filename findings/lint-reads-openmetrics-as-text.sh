@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # One would guess: `promtool check metrics` checks what a server of Prometheus scrapes, and it prefers OpenMetrics; at least it says when a page is in a format that it does not read.
 # Version: promlint of github.com/prometheus/client_golang 1.14.0 with common 0.39.0 (Prometheus 2.42) and of 1.25.0 with 0.72.1 (Prometheus 3.16), which `promtool check metrics` calls;
 # the parser of OpenMetrics of github.com/prometheus/prometheus 0.316.0.
@@ -81,3 +81,4 @@ printf '%s\n1.14.0: %s\n1.25.0: %s\n' "$parsed" "$older" "$newer"
 [ "$parsed" = 'OpenMetrics: 1 sample' ]
 [ "$older" = "text format parsing error in line 1: invalid escape sequence '\\\"'" ]
 [ "$newer" = 'jobs_total: no help text' ]
+echo 'as described'

@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # One would guess: a web configuration that the toolkit's own check accepts (`promtool check web-config` calls the same function) is one with which a server of the toolkit starts.
 # Version: github.com/prometheus/exporter-toolkit 0.20.0, of Prometheus 3.16. Go 1.26.
 # Behaviour: with a list of `cipher_suites` that has neither TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 nor TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, the check says nothing, and the server ends at once.
@@ -73,3 +73,4 @@ grep -qx 'check: <nil>' seen.txt
 grep -q '^start: http2: TLSConfig.CipherSuites is missing an HTTP/2-required' seen.txt
 grep -qx 'check without HTTP/2: <nil>' seen.txt
 grep -qx 'start without HTTP/2: it serves' seen.txt
+echo 'as described'
