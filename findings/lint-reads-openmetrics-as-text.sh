@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# One would guess: `promtool check metrics` checks what a server of Prometheus scrapes, and it prefers OpenMetrics; at least it says when a page is in a format that it does not read.
-# Version: promlint of github.com/prometheus/client_golang 1.14.0 with common 0.39.0 (Prometheus 2.42) and of 1.25.0 with 0.72.1 (Prometheus 3.16), which `promtool check metrics` calls;
-# the parser of OpenMetrics of github.com/prometheus/prometheus 0.316.0.
-# Behaviour: the lint reads every input as text format 0.0.4, where `# EOF`, `# UNIT` and the rest of OpenMetrics are comments. So a valid page gets an answer that is about another format:
-# each counter has "no help text", because its HELP has no `_total`, and 1.14 fails at an escaped quote in HELP, which OpenMetrics demands.
-# Output seen:
-#   OpenMetrics: 1 sample
-#   1.14.0: text format parsing error in line 1: invalid escape sequence '\"'
-#   1.25.0: jobs_total: no help text
-# Why it matters: the OpenMetrics page of the agent is right though the lint has something to say (test/metrics/exposition.test.ts); whether it is right is tested by real scrapes (test/server/prometheus.test.ts).
-set -eu
+# promtool: the lint of pages reads OpenMetrics as the other format, and says so of nothing
+#
+# One would guess: `promtool check metrics` checks what a server of Prometheus scrapes, and servers prefer OpenMetrics.
+# Versions: promlint, which promtool calls, of github.com/prometheus/client_golang 1.14.0 with common 0.39.0 (Prometheus 2.42) and of 1.25.0 with common
+#   0.72.1 (Prometheus 3.16); the parser of OpenMetrics of github.com/prometheus/prometheus 0.316.0 (Go).
+# Seen: a valid page is read as text format 0.0.4, where `# UNIT` and `# EOF` are comments. Each counter has "no help text" (1.25.0), because its HELP has no
+#   `_total`; 1.14.0 ends with "invalid escape sequence" at an escaped quote in HELP, which OpenMetrics demands. The parser of OpenMetrics reads the page.
+# Why it matters: the OpenMetrics page of the agent is right, though the lint has something to say: test/metrics/exposition.test.ts. Real servers scrape it in
+#   test/server/prometheus.test.ts.
+set -euo pipefail
 folder=$(mktemp -d)
+export GOFLAGS=-modcacherw
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 printf '# HELP jobs Jobs that are "done".\n# TYPE jobs counter\njobs_total 1\n# EOF\n' | sed '1s/"/\\"/g' > page.txt

@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
-# One would guess: a web configuration that the toolkit's own check accepts (`promtool check web-config` calls the same function) is one with which a server of the toolkit starts.
-# Version: github.com/prometheus/exporter-toolkit 0.20.0, of Prometheus 3.16. Go 1.26.
-# Behaviour: with a list of `cipher_suites` that has neither TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 nor TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, the check says nothing, and the server ends at once.
-# HTTP/2 demands one of the two and is on by default; only the start looks. `http_server_config.http2: false` or `min_version: TLS13` lets it start.
-# Output seen:
-#   check: <nil>
-#   start: http2: TLSConfig.CipherSuites is missing an HTTP/2-required AES_128_GCM_SHA256 cipher (need at least one of TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256)
-#   check without HTTP/2: <nil>
-#   start without HTTP/2: it serves
-# Why it matters: the agent takes the same file without a server for HTTP/2. It refuses what a server of the toolkit refuses (src/config/web/web-config.ts, docs/access.md), so `promtool` alone does
-# not say which files that are.
-set -eu
+# exporter-toolkit: a web configuration that its check accepts is one with which its server does not start
+#
+# One would guess: `promtool check web-config`, which calls the check of the toolkit, accepts the files with which a server of the toolkit starts.
+# Versions: github.com/prometheus/exporter-toolkit 0.20.0, that of Prometheus 3.16 (Go).
+# Seen: with a list of `cipher_suites` that has neither TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 nor TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, the check
+#   says nothing, and the server ends at once: "http2: TLSConfig.CipherSuites is missing an HTTP/2-required AES_128_GCM_SHA256 cipher". HTTP/2 demands one
+#   of the two and is on by default. With `http2: false` the server starts.
+# Why it matters: the agent speaks HTTP/1.1 only and could use the file. It refuses it, because one file serves exporters and the agent:
+#   src/config/web/web-config.ts, docs/access.md. `promtool` alone does not say which files those are.
+set -euo pipefail
 folder=$(mktemp -d)
+export GOFLAGS=-modcacherw
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout server.key -subj /CN=server -days 2 -out server.crt 2>/dev/null
