@@ -18,7 +18,15 @@ import type { ExpectedDevices } from '../model/expected.ts';
 import type { Finding, Verdict } from '../model/health.ts';
 import type { KeptStep } from '../model/kept.ts';
 import type { MetricSpec } from '../model/metric.ts';
-import { type CheckpointEntry, type PodFactsByName, type PodResources, podName } from '../model/pod-resources.ts';
+import {
+  type CheckpointEntry,
+  type ExtendedResource,
+  isExtendedClaim,
+  type PodFacts,
+  type PodFactsByName,
+  type PodResources,
+  podName,
+} from '../model/pod-resources.ts';
 import { joinedReadings, keptBy, Readings } from '../model/readings.ts';
 import type { AllocationState, FamilyState } from '../model/snapshot.ts';
 import { type FamilyInput, type Moment, type PartKinds, withExpected } from './known-devices.ts';
@@ -143,7 +151,21 @@ export function withoutEnded(
 /** Only pods that hold devices: the others are out of scope. */
 export function ofHolders(pods: PodFactsByName, { allocations }: PodResources): PodFactsByName {
   const holding = new Set(allocations.map(podName));
-  return new Map([...pods].filter(([name]) => holding.has(name)));
+  const claims = new Map(
+    allocations.flatMap(({ namespace, pod, container, claim }): [string, string][] =>
+      claim?.namespace === namespace && isExtendedClaim(pod, claim.name) ? [[`${podName({ namespace, pod })}\u0000${container}`, claim.name]] : [],
+    ),
+  );
+  return new Map([...pods].flatMap(([name, pod]): [string, PodFacts][] => (holding.has(name) ? [[name, withClaims(pod, claims)]] : [])));
+}
+
+/** Names the claim of each extended resource, and leaves out those that a device plugin serves. `claims`: by pod and container. */
+function withClaims({ extended: wanted = [], ...pod }: PodFacts, claims: ReadonlyMap<string, string>): PodFacts {
+  const extended = wanted.flatMap((one): ExtendedResource[] => {
+    const claim = claims.get(`${podName(pod)}\u0000${one.container}`);
+    return claim === undefined ? [] : [{ ...one, claim }];
+  });
+  return extended.length === 0 ? pod : { ...pod, extended };
 }
 
 /** Where the devices are, and what connects them. */

@@ -99,15 +99,26 @@ export interface PodFacts {
   readonly labels?: Readonly<Record<string, string>>;
   /** Containers that were created, with init containers and sidecars. */
   readonly containers: readonly { readonly name: string /** Without the name of the runtime. */; readonly id: string }[];
-  /** The claim that the scheduler made for extended resources of the pod. */
-  readonly extended?: ExtendedClaim;
+  readonly extended?: readonly ExtendedResource[];
 }
 
-export interface ExtendedClaim {
-  /** Name of the ResourceClaim, in the namespace of the pod. */
-  readonly claim: string;
-  /** Extended resources that the claim serves, sorted, each once. */
-  readonly resources: readonly string[];
+/** The only extended resource of a container, with the claim that serves it. */
+export interface ExtendedResource {
+  readonly container: string;
+  readonly resource: string;
+  /** Name of the claim that the scheduler made, in the namespace of the pod; absent before the kubelet lists it for the container. */
+  readonly claim?: string;
+}
+
+/** With what the API server begins the name of a claim that it makes for a pod. {@link RANDOM_LENGTH} characters follow. */
+export const claimBase = (pod: string, claim = EXTENDED): string => `${pod}-${claim}-`.slice(0, 58);
+const EXTENDED = 'extended-resources';
+const RANDOM_LENGTH = 5;
+
+/** Whether a claim has the form of the one that the scheduler makes for the extended resources of a pod. */
+export function isExtendedClaim(pod: string, claim: string): boolean {
+  const base = claimBase(pod);
+  return claim.length === base.length + RANDOM_LENGTH && claim.startsWith(base);
 }
 
 /** Maps `namespace` and `pod` to what is known of the pod. */

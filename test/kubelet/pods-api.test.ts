@@ -39,17 +39,10 @@ function setUp(options: { readonly 'max-message-bytes'?: number } = {}, labels: 
 describe('facts of pods in an answer of the Pods API', () => {
   const facts = (...pods: readonly Uint8Array[]) => [...podFactsFrom(ListPodsResponse.decode(listOf(...pods))).values()];
 
-  it('are UID, phase, created containers, and the claim of extended resources', () => {
+  it('are UID, phase, and created containers', () => {
     const pod = encodedPod('train', 'uid-1', {
       containerStatuses: [{ name: 'main', containerId: `containerd://${'a'.repeat(64)}` }, { name: 'waits' }],
       initContainerStatuses: [{ name: 'proxy', containerId: `cri-o://${'b'.repeat(64)}` }],
-      extendedResourceClaimStatus: {
-        resourceClaimName: 'train-extended-resources-x',
-        requestMappings: [
-          { containerName: 'main', resourceName: 'nvidia.com/gpu', requestName: 'container-0-request-0' },
-          { containerName: 'proxy', resourceName: 'nvidia.com/gpu', requestName: 'container-1-request-0' },
-        ],
-      },
     });
     expect(facts(pod)).toEqual([
       {
@@ -61,9 +54,35 @@ describe('facts of pods in an answer of the Pods API', () => {
           { name: 'proxy', id: 'b'.repeat(64) },
           { name: 'main', id: 'a'.repeat(64) },
         ],
-        extended: { claim: 'train-extended-resources-x', resources: ['nvidia.com/gpu'] },
       },
     ]);
+  });
+
+  it('are the extended resource of each container that has exactly one', () => {
+    const container = (name: string, limits: Readonly<Record<string, string>>) => ({
+      name,
+      resources: { limits: Object.fromEntries(Object.entries(limits).map(([resource, text]) => [resource, { text }])) },
+    });
+    const initContainers = [container('proxy', { 'deviceclass.resource.kubernetes.io/nic': '2' })];
+    const containers = [
+      container('one', { cpu: '1', 'hugepages-2Mi': '2Mi', 'kubernetes.io/x': '1', 'requests.example.com/x': '1', 'example.com/gpu': '1' }),
+      container('two', { 'example.com/gpu': '1', 'example.com/nic': '1' }),
+      container('zero', { 'example.com/gpu': '1', 'example.com/nic': '0' }),
+      container('none', { cpu: '1', 'example.com/gpu': '0' }),
+    ];
+    const extended = (resourceClaims: readonly { name: string; resourceClaimName?: string }[], name = 'train') =>
+      facts(encodedPod(name, 'uid-1', {}, { initContainers, containers, resourceClaims: [...resourceClaims] }))[0]?.extended;
+    const all = [
+      { container: 'proxy', resource: 'deviceclass.resource.kubernetes.io/nic' },
+      { container: 'one', resource: 'example.com/gpu' },
+      { container: 'zero', resource: 'example.com/gpu' },
+    ];
+    expect(extended([])).toEqual(all);
+    expect(extended([{ name: 'data' }, { name: 'own', resourceClaimName: 'train-extended-resources' }])).toEqual(all);
+    // The pod's own claim has a name of the same form, so it cannot be told from the scheduler's.
+    expect(extended([{ name: 'extended-resources' }])).toBeUndefined();
+    expect(extended([{ name: 'own', resourceClaimName: 'train-extended-resources-abcde' }])).toBeUndefined();
+    expect(extended([{ name: 'data' }], 'x'.repeat(60))).toBeUndefined();
   });
 
   it('have nothing of the specification', () => {
@@ -82,11 +101,14 @@ describe('facts of pods in an answer of the Pods API', () => {
 
   it('are bounded, and leave room for a full node', () => {
     const containers = Array.from({ length: 20 }, (_, at) => ({ name: `c${at}`, containerId: 'containerd://x' }));
-    const node = listOf(...Array.from({ length: 500 }, (_, at) => encodedPod(`p${at}`, `u${at}`, { containerStatuses: containers })));
+    const limits = { cpu: { text: '1' }, memory: { text: '1Gi' }, 'example.com/gpu': { text: '1' } };
+    const spec = { containers: containers.map(({ name }) => ({ name, resources: { limits } })) };
+    const node = listOf(...Array.from({ length: 500 }, (_, at) => encodedPod(`p${at}`, `u${at}`, { containerStatuses: containers }, spec)));
     expect(limitEntries(node, LIST_PODS_SHAPE).dropped).toBe(0);
-    const flood = encodedPod('flood', 'u', { containerStatuses: Array.from({ length: ENTRY_LIMITS.fields }, () => ({})) });
-    const { bytes, dropped } = limitEntries(listOf(flood, encodedPod('train', 'uid-1')), LIST_PODS_SHAPE);
-    expect(dropped).toBe(1);
+    const many = Array.from({ length: ENTRY_LIMITS.fields }, () => ({}));
+    const floods = [encodedPod('flood', 'u', { containerStatuses: many }), encodedPod('flood', 'u', {}, { containers: many })];
+    const { bytes, dropped } = limitEntries(listOf(...floods, encodedPod('train', 'uid-1')), LIST_PODS_SHAPE);
+    expect(dropped).toBe(2);
     expect(ListPodsResponse.decode(bytes).pods.map(({ metadata }) => metadata?.name)).toEqual(['train']);
   });
 });

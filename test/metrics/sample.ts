@@ -232,7 +232,7 @@ export const snapshot: Snapshot = {
         uid: 'uid-dra-0',
         phase: 'Running',
         containers: [],
-        extended: { claim: 'one-wire', resources: ['example.com/wire'] },
+        extended: [{ container: 'main', resource: 'example.com/wire', claim: 'one-wire' }],
       },
     ].map((pod) => [podName(pod), pod]),
   ),

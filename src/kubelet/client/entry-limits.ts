@@ -17,7 +17,9 @@ export const ENTRY_LIMITS: EntryLimits = { fields: 100_000, devices: 20_000, pac
 
 /** What the fields of a message contain, keyed by field number. An absent number is a text or a plain number. */
 interface Shape {
-  readonly [field: number]: Shape | 'packed' | 'device';
+  readonly [field: number]: Shape | 'packed' | 'device' | 'skipped';
+  /** Only the fields that are named count. The decoder skips the others, so they take no memory. */
+  readonly isPartial?: true;
 }
 
 // Field numbers of podresources/v1/api.proto.
@@ -29,12 +31,13 @@ const CONTAINER: Shape = { 2: DEVICES, 3: 'packed', 4: MEMORY, 5: { 4: CLAIM_RES
 export const LIST_SHAPE: Shape = { 1: { 3: CONTAINER, 4: 'packed', 5: MEMORY } };
 export const ALLOCATABLE_SHAPE: Shape = { 1: DEVICES, 2: 'packed', 3: MEMORY };
 
-// Field numbers of pods/v1alpha1/api.proto. Status of a pod: each container and each mapping of a request counts. What the agent does not
-// read counts once, however much is in it.
-const POD_STATUS: Shape = { 18: {} };
-export const LIST_PODS_SHAPE: Shape = { 1: { 3: POD_STATUS } };
+// Field numbers of pods/v1alpha1/api.proto. Each container, limit and claim of the specification counts, and each container of the status.
+const POD_CONTAINER: Shape = { isPartial: true, 8: { isPartial: true, 1: 'skipped' } };
+const POD_SPEC: Shape = { isPartial: true, 2: POD_CONTAINER, 20: POD_CONTAINER, 39: 'skipped' };
+const POD_STATUS: Shape = {};
+export const LIST_PODS_SHAPE: Shape = { 1: { 2: POD_SPEC, 3: POD_STATUS } };
 /** For an agent that reads labels, too: each label counts. */
-export const LIST_LABELED_PODS_SHAPE: Shape = { 1: { 1: { 11: {} }, 3: POD_STATUS } };
+export const LIST_LABELED_PODS_SHAPE: Shape = { 1: { 1: { 11: {} }, 2: POD_SPEC, 3: POD_STATUS } };
 
 export interface LimitedAnswer {
   /** A valid message with the entries that fit. */
@@ -76,9 +79,9 @@ export function limitEntries(bytes: Uint8Array, shape: Shape, limits: EntryLimit
 function countField(reader: BinaryReader, shape: Shape, left: { -readonly [name in keyof EntryLimits]: number }): void {
   const [number, wireType] = reader.tag();
   const content = shape[number];
-  left.fields -= 1;
+  if (content !== undefined || shape.isPartial === undefined) left.fields -= 1;
   if (content === 'device') left.devices -= 1;
-  if (wireType !== WireType.LengthDelimited || content === undefined || content === 'device') {
+  if (wireType !== WireType.LengthDelimited || content === undefined || content === 'device' || content === 'skipped') {
     reader.skip(wireType, number);
     return;
   }

@@ -5,13 +5,14 @@ import {
   ListPodsRequest,
   ListPodsResponse,
   type Pod,
+  PodSpec,
   PodsService,
 } from '../../generated/pods/v1alpha1/api.ts';
 import type { Clock } from '../../host/clock.ts';
 import { socketAt } from '../../host/fs/socket-file.ts';
 import { type CallError, GrpcConnection, type Method } from '../../host/grpc-connection.ts';
 import { defined } from '../../model/defined.ts';
-import { type ExtendedClaim, type PodFacts, type PodFactsByName, podName } from '../../model/pod-resources.ts';
+import { claimBase, type ExtendedResource, isExtendedClaim, type PodFacts, type PodFactsByName, podName } from '../../model/pod-resources.ts';
 import { callFailure, pathFailure } from '../client/client.ts';
 import { LIST_LABELED_PODS_SHAPE, LIST_PODS_SHAPE, limitEntries } from '../client/entry-limits.ts';
 import type { PodsApiOptions } from '../options.ts';
@@ -205,10 +206,10 @@ export function podLabelsFrom({ pods }: ListPodLabelsResponse, names: readonly s
   return byUid;
 }
 
-function factsOf({ metadata, status }: Pod, labels: LabelsByUid): PodFacts | undefined {
+function factsOf({ metadata, spec, status }: Pod, labels: LabelsByUid): PodFacts | undefined {
   const { name: pod = '', namespace = '', uid = '' } = metadata ?? {};
   if (pod === '' || uid === '') return undefined;
-  const extended = extendedOf(status);
+  const extended = extendedOf(pod, spec);
   const kept = labels.get(uid);
   return {
     namespace,
@@ -225,8 +226,24 @@ function created({ name, containerId }: ContainerStatus): PodFacts['containers']
   return id === '' ? [] : [{ name, id }];
 }
 
-function extendedOf(status: Pod['status']): ExtendedClaim | undefined {
-  const { resourceClaimName: claim = '', requestMappings = [] } = status?.extendedResourceClaimStatus ?? {};
-  const resources = [...new Set(requestMappings.map(({ resourceName }) => resourceName))].filter((name) => name !== '').sort();
-  return claim === '' || resources.length === 0 ? undefined : { claim, resources };
+/**
+ * Containers with exactly one extended resource in their limits. The status that the kubelet answers with lacks the claim of the scheduler, so the
+ * claim is known by its name; a pod that names such a claim itself has none.
+ */
+function extendedOf(pod: string, { containers, initContainers, resourceClaims }: PodSpec = PodSpec.create()): ExtendedResource[] | undefined {
+  const isNamed = resourceClaims.some(
+    ({ name, resourceClaimName }) => claimBase(pod, name) === claimBase(pod) || isExtendedClaim(pod, resourceClaimName),
+  );
+  const found = [...initContainers, ...containers].flatMap(({ name: container, resources }): ExtendedResource[] => {
+    const [resource, ...others] = Object.entries(resources?.limits ?? {}).flatMap(([name, { text }]) =>
+      isExtended(name) && Number.parseFloat(text) !== 0 ? [name] : [],
+    );
+    return resource === undefined || others.length > 0 ? [] : [{ container, resource }];
+  });
+  return isNamed || found.length === 0 ? undefined : found;
 }
+
+/** As Kubernetes decides it. Devices of a class have a name of this kind without a declaration. */
+const isExtended = (name: string): boolean =>
+  name.startsWith('deviceclass.resource.kubernetes.io/') ||
+  (name.includes('/') && !name.includes('kubernetes.io/') && !name.startsWith('requests.'));

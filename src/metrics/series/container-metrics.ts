@@ -47,7 +47,7 @@ export const containerMetrics = {
     'container_device_claim_info',
     'ResourceClaim by which a container holds a device; always 1.',
     [...HOLDER, 'claim_namespace', 'claim', 'driver', 'pool', 'claim_device', 'share_id', 'extended_resource', 'device'],
-    `${KUBELET}: \`dynamic_resources\`. \`extended_resource\`: the one resource that the claim serves, where \`--podsapi\` reports it.`,
+    `${KUBELET}: \`dynamic_resources\`. \`extended_resource\`: the one extended resource of the container, where \`--podsapi\` tells it.`,
   ),
   podInfo: gauge(
     'container_device_pod_info',
@@ -161,12 +161,11 @@ function addAllocation(
   if (unresolved !== undefined) add(containerMetrics.unresolved, joinLabels(named, labelText({ reason: unresolved })), 1);
 }
 
-/** The kubelet does not say which device of a claim serves which of several resources, so only a single one is named. */
 function extendedResource(allocation: Allocation, pods: PodFactsByName | undefined): string | undefined {
-  const { namespace, claim } = allocation;
-  const extended = pods?.get(podName(allocation))?.extended;
-  const isThisClaim = claim !== undefined && claim.name === extended?.claim && claim.namespace === namespace;
-  return isThisClaim && extended.resources.length === 1 ? extended.resources[0] : undefined;
+  const { namespace, container, claim } = allocation;
+  if (claim?.namespace !== namespace) return undefined;
+  const { extended = [] } = pods?.get(podName(allocation)) ?? {};
+  return extended.find((one) => one.container === container && one.claim === claim.name)?.resource;
 }
 
 function claimLabels(claim: Claim, extended_resource: string | undefined, device: string | undefined): LabelText {

@@ -36,11 +36,40 @@ export interface ListPodsResponse {
 }
 
 export interface Pod {
-  metadata:
-    | ObjectMeta
-    | undefined;
-  /** Number 2 is the specification, which can hold secrets. */
+  metadata: ObjectMeta | undefined;
+  spec: PodSpec | undefined;
   status: PodStatus | undefined;
+}
+
+/** The specification can hold secrets, but not in these fields. */
+export interface PodSpec {
+  containers: Container[];
+  initContainers: Container[];
+  /** The claims that the pod names itself. */
+  resourceClaims: PodResourceClaim[];
+}
+
+export interface Container {
+  name: string;
+  resources: ResourceRequirements | undefined;
+}
+
+export interface ResourceRequirements {
+  limits: { [key: string]: Quantity };
+}
+
+export interface ResourceRequirements_LimitsEntry {
+  key: string;
+  value: Quantity | undefined;
+}
+
+export interface Quantity {
+  text: string;
+}
+
+export interface PodResourceClaim {
+  name: string;
+  resourceClaimName: string;
 }
 
 export interface ObjectMeta {
@@ -72,25 +101,12 @@ export interface PodStatus {
   phase: string;
   containerStatuses: ContainerStatus[];
   initContainerStatuses: ContainerStatus[];
-  extendedResourceClaimStatus: ExtendedResourceClaimStatus | undefined;
 }
 
 export interface ContainerStatus {
   name: string;
   /** `containerd://` and 64 hexadecimal digits; empty before the container is created. */
   containerId: string;
-}
-
-/** The claim that the scheduler made for the extended resources of a pod. */
-export interface ExtendedResourceClaimStatus {
-  requestMappings: ExtendedResourceRequest[];
-  resourceClaimName: string;
-}
-
-export interface ExtendedResourceRequest {
-  containerName: string;
-  resourceName: string;
-  requestName: string;
 }
 
 function createBaseListPodsRequest(): ListPodsRequest {
@@ -192,13 +208,16 @@ export const ListPodsResponse: MessageFns<ListPodsResponse> = {
 };
 
 function createBasePod(): Pod {
-  return { metadata: undefined, status: undefined };
+  return { metadata: undefined, spec: undefined, status: undefined };
 }
 
 export const Pod: MessageFns<Pod> = {
   encode(message: Pod, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.metadata !== undefined) {
       ObjectMeta.encode(message.metadata, writer.uint32(10).fork()).join();
+    }
+    if (message.spec !== undefined) {
+      PodSpec.encode(message.spec, writer.uint32(18).fork()).join();
     }
     if (message.status !== undefined) {
       PodStatus.encode(message.status, writer.uint32(26).fork()).join();
@@ -225,6 +244,14 @@ export const Pod: MessageFns<Pod> = {
             }
 
             message.metadata = ObjectMeta.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.spec = PodSpec.decode(reader, reader.uint32());
             continue;
           }
           case 3: {
@@ -255,9 +282,415 @@ export const Pod: MessageFns<Pod> = {
     message.metadata = (object.metadata !== undefined && object.metadata !== null)
       ? ObjectMeta.fromPartial(object.metadata)
       : undefined;
+    message.spec = (object.spec !== undefined && object.spec !== null) ? PodSpec.fromPartial(object.spec) : undefined;
     message.status = (object.status !== undefined && object.status !== null)
       ? PodStatus.fromPartial(object.status)
       : undefined;
+    return message;
+  },
+};
+
+function createBasePodSpec(): PodSpec {
+  return { containers: [], initContainers: [], resourceClaims: [] };
+}
+
+export const PodSpec: MessageFns<PodSpec> = {
+  encode(message: PodSpec, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.containers) {
+      Container.encode(v!, writer.uint32(18).fork()).join();
+    }
+    for (const v of message.initContainers) {
+      Container.encode(v!, writer.uint32(162).fork()).join();
+    }
+    for (const v of message.resourceClaims) {
+      PodResourceClaim.encode(v!, writer.uint32(314).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PodSpec {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePodSpec();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.containers.push(Container.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 20: {
+            if (tag !== 162) {
+              break;
+            }
+
+            message.initContainers.push(Container.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 39: {
+            if (tag !== 314) {
+              break;
+            }
+
+            message.resourceClaims.push(PodResourceClaim.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<PodSpec>): PodSpec {
+    return PodSpec.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<PodSpec>): PodSpec {
+    const message = createBasePodSpec();
+    message.containers = object.containers?.map((e) => Container.fromPartial(e)) || [];
+    message.initContainers = object.initContainers?.map((e) => Container.fromPartial(e)) || [];
+    message.resourceClaims = object.resourceClaims?.map((e) => PodResourceClaim.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseContainer(): Container {
+  return { name: "", resources: undefined };
+}
+
+export const Container: MessageFns<Container> = {
+  encode(message: Container, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    if (message.resources !== undefined) {
+      ResourceRequirements.encode(message.resources, writer.uint32(66).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Container {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseContainer();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.resources = ResourceRequirements.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<Container>): Container {
+    return Container.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Container>): Container {
+    const message = createBaseContainer();
+    message.name = object.name ?? "";
+    message.resources = (object.resources !== undefined && object.resources !== null)
+      ? ResourceRequirements.fromPartial(object.resources)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseResourceRequirements(): ResourceRequirements {
+  return { limits: {} };
+}
+
+export const ResourceRequirements: MessageFns<ResourceRequirements> = {
+  encode(message: ResourceRequirements, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    globalThis.Object.entries(message.limits).forEach(([key, value]: [string, Quantity]) => {
+      ResourceRequirements_LimitsEntry.encode({ key: key as any, value }, writer.uint32(10).fork()).join();
+    });
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ResourceRequirements {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseResourceRequirements();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            const entry1 = ResourceRequirements_LimitsEntry.decode(reader, reader.uint32());
+            if (entry1.value !== undefined) {
+              message.limits[entry1.key] = entry1.value;
+            }
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ResourceRequirements>): ResourceRequirements {
+    return ResourceRequirements.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ResourceRequirements>): ResourceRequirements {
+    const message = createBaseResourceRequirements();
+    message.limits = (globalThis.Object.entries(object.limits ?? {}) as [string, Quantity][]).reduce(
+      (acc: { [key: string]: Quantity }, [key, value]: [string, Quantity]) => {
+        if (value !== undefined) {
+          acc[key] = Quantity.fromPartial(value);
+        }
+        return acc;
+      },
+      {},
+    );
+    return message;
+  },
+};
+
+function createBaseResourceRequirements_LimitsEntry(): ResourceRequirements_LimitsEntry {
+  return { key: "", value: undefined };
+}
+
+export const ResourceRequirements_LimitsEntry: MessageFns<ResourceRequirements_LimitsEntry> = {
+  encode(message: ResourceRequirements_LimitsEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== undefined) {
+      Quantity.encode(message.value, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ResourceRequirements_LimitsEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseResourceRequirements_LimitsEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = Quantity.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ResourceRequirements_LimitsEntry>): ResourceRequirements_LimitsEntry {
+    return ResourceRequirements_LimitsEntry.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ResourceRequirements_LimitsEntry>): ResourceRequirements_LimitsEntry {
+    const message = createBaseResourceRequirements_LimitsEntry();
+    message.key = object.key ?? "";
+    message.value = (object.value !== undefined && object.value !== null)
+      ? Quantity.fromPartial(object.value)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseQuantity(): Quantity {
+  return { text: "" };
+}
+
+export const Quantity: MessageFns<Quantity> = {
+  encode(message: Quantity, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.text !== "") {
+      writer.uint32(10).string(message.text);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Quantity {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseQuantity();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.text = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<Quantity>): Quantity {
+    return Quantity.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Quantity>): Quantity {
+    const message = createBaseQuantity();
+    message.text = object.text ?? "";
+    return message;
+  },
+};
+
+function createBasePodResourceClaim(): PodResourceClaim {
+  return { name: "", resourceClaimName: "" };
+}
+
+export const PodResourceClaim: MessageFns<PodResourceClaim> = {
+  encode(message: PodResourceClaim, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    if (message.resourceClaimName !== "") {
+      writer.uint32(26).string(message.resourceClaimName);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PodResourceClaim {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePodResourceClaim();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.resourceClaimName = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<PodResourceClaim>): PodResourceClaim {
+    return PodResourceClaim.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<PodResourceClaim>): PodResourceClaim {
+    const message = createBasePodResourceClaim();
+    message.name = object.name ?? "";
+    message.resourceClaimName = object.resourceClaimName ?? "";
     return message;
   },
 };
@@ -599,7 +1032,7 @@ export const LabeledMeta_LabelsEntry: MessageFns<LabeledMeta_LabelsEntry> = {
 };
 
 function createBasePodStatus(): PodStatus {
-  return { phase: "", containerStatuses: [], initContainerStatuses: [], extendedResourceClaimStatus: undefined };
+  return { phase: "", containerStatuses: [], initContainerStatuses: [] };
 }
 
 export const PodStatus: MessageFns<PodStatus> = {
@@ -612,9 +1045,6 @@ export const PodStatus: MessageFns<PodStatus> = {
     }
     for (const v of message.initContainerStatuses) {
       ContainerStatus.encode(v!, writer.uint32(82).fork()).join();
-    }
-    if (message.extendedResourceClaimStatus !== undefined) {
-      ExtendedResourceClaimStatus.encode(message.extendedResourceClaimStatus, writer.uint32(146).fork()).join();
     }
     return writer;
   },
@@ -656,14 +1086,6 @@ export const PodStatus: MessageFns<PodStatus> = {
             message.initContainerStatuses.push(ContainerStatus.decode(reader, reader.uint32()));
             continue;
           }
-          case 18: {
-            if (tag !== 146) {
-              break;
-            }
-
-            message.extendedResourceClaimStatus = ExtendedResourceClaimStatus.decode(reader, reader.uint32());
-            continue;
-          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -684,10 +1106,6 @@ export const PodStatus: MessageFns<PodStatus> = {
     message.phase = object.phase ?? "";
     message.containerStatuses = object.containerStatuses?.map((e) => ContainerStatus.fromPartial(e)) || [];
     message.initContainerStatuses = object.initContainerStatuses?.map((e) => ContainerStatus.fromPartial(e)) || [];
-    message.extendedResourceClaimStatus =
-      (object.extendedResourceClaimStatus !== undefined && object.extendedResourceClaimStatus !== null)
-        ? ExtendedResourceClaimStatus.fromPartial(object.extendedResourceClaimStatus)
-        : undefined;
     return message;
   },
 };
@@ -755,152 +1173,6 @@ export const ContainerStatus: MessageFns<ContainerStatus> = {
     const message = createBaseContainerStatus();
     message.name = object.name ?? "";
     message.containerId = object.containerId ?? "";
-    return message;
-  },
-};
-
-function createBaseExtendedResourceClaimStatus(): ExtendedResourceClaimStatus {
-  return { requestMappings: [], resourceClaimName: "" };
-}
-
-export const ExtendedResourceClaimStatus: MessageFns<ExtendedResourceClaimStatus> = {
-  encode(message: ExtendedResourceClaimStatus, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    for (const v of message.requestMappings) {
-      ExtendedResourceRequest.encode(v!, writer.uint32(10).fork()).join();
-    }
-    if (message.resourceClaimName !== "") {
-      writer.uint32(18).string(message.resourceClaimName);
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): ExtendedResourceClaimStatus {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseExtendedResourceClaimStatus();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 10) {
-              break;
-            }
-
-            message.requestMappings.push(ExtendedResourceRequest.decode(reader, reader.uint32()));
-            continue;
-          }
-          case 2: {
-            if (tag !== 18) {
-              break;
-            }
-
-            message.resourceClaimName = reader.string();
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  create(base?: DeepPartial<ExtendedResourceClaimStatus>): ExtendedResourceClaimStatus {
-    return ExtendedResourceClaimStatus.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<ExtendedResourceClaimStatus>): ExtendedResourceClaimStatus {
-    const message = createBaseExtendedResourceClaimStatus();
-    message.requestMappings = object.requestMappings?.map((e) => ExtendedResourceRequest.fromPartial(e)) || [];
-    message.resourceClaimName = object.resourceClaimName ?? "";
-    return message;
-  },
-};
-
-function createBaseExtendedResourceRequest(): ExtendedResourceRequest {
-  return { containerName: "", resourceName: "", requestName: "" };
-}
-
-export const ExtendedResourceRequest: MessageFns<ExtendedResourceRequest> = {
-  encode(message: ExtendedResourceRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.containerName !== "") {
-      writer.uint32(10).string(message.containerName);
-    }
-    if (message.resourceName !== "") {
-      writer.uint32(18).string(message.resourceName);
-    }
-    if (message.requestName !== "") {
-      writer.uint32(26).string(message.requestName);
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): ExtendedResourceRequest {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseExtendedResourceRequest();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 10) {
-              break;
-            }
-
-            message.containerName = reader.string();
-            continue;
-          }
-          case 2: {
-            if (tag !== 18) {
-              break;
-            }
-
-            message.resourceName = reader.string();
-            continue;
-          }
-          case 3: {
-            if (tag !== 26) {
-              break;
-            }
-
-            message.requestName = reader.string();
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  create(base?: DeepPartial<ExtendedResourceRequest>): ExtendedResourceRequest {
-    return ExtendedResourceRequest.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<ExtendedResourceRequest>): ExtendedResourceRequest {
-    const message = createBaseExtendedResourceRequest();
-    message.containerName = object.containerName ?? "";
-    message.resourceName = object.resourceName ?? "";
-    message.requestName = object.requestName ?? "";
     return message;
   },
 };
