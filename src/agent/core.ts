@@ -118,7 +118,7 @@ export class AgentCore {
     this.#assembler = new Assembler(assembleSettings(settings, host, health), health.judge, before, usage, health.faults);
     this.#schedule = new Schedule(
       { clock, runners: this.runners, isSteady, ...samples(settings) },
-      { assemble: () => this.#assemble(), ask: () => this.holders.ask(), readClaims: () => this.holders.readClaims() },
+      { assemble: () => this.#assemble(), ask: (isForFault) => this.holders.ask(isForFault), readClaims: () => this.holders.readClaims() },
     );
     health.onDue(() => this.assemble());
     // The state of an earlier run is valid until the next read, and is served at once.
@@ -214,6 +214,7 @@ export class AgentCore {
     this.#health.completed(this.runners.flatMap(({ family, wasReadCompletely }) => (wasReadCompletely ? [family] : [])));
     this.#problems.update(snapshot);
     this.store.publish(snapshot);
+    this.holders.seen(snapshot.devices.flatMap(({ processes }) => processes));
     const { awaited, readSoon, unconfirmedMs } = this.#assembler;
     return { awaited, readSoon, unconfirmedMs, allocations: snapshot.allocations, isFaultOpen: this.#health.faults.isWaiting };
   }

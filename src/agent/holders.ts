@@ -2,16 +2,17 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../host/clock.ts';
 import type { DocumentThread } from '../host/documents/document-thread.ts';
 import type { Host } from '../host/host.ts';
+import { checkpointUids } from '../join/processes.ts';
 import { type CheckpointRead, CheckpointReader } from '../kubelet/checkpoint/checkpoint.ts';
 import type { ClaimFileProblem } from '../kubelet/claims/cdi-reader.ts';
 import { ClaimReader } from '../kubelet/claims/claims.ts';
 import { documentThread } from '../kubelet/document-kinds.ts';
 import { PodsReader } from '../kubelet/pods/reader.ts';
-import { createPodResourcesPoller, type PodResourcesPoller } from '../kubelet/poller.ts';
+import { type Cause, createPodResourcesPoller, type PodResourcesPoller } from '../kubelet/poller.ts';
 import type { Logger } from '../log/logger.ts';
+import type { DeviceProcess } from '../model/collection.ts';
 import type { Observe } from '../model/observation.ts';
 import type { CheckpointReason, PodResources } from '../model/pod-resources.ts';
-
 import type { ProblemLog } from './log-lines.ts';
 import type { AgentSettings } from './settings.ts';
 import type { Inputs } from './steps.ts';
@@ -39,6 +40,8 @@ export class HolderSources {
   readonly #checkpointReader: CheckpointReader;
   #checkpoint: CheckpointRead = { entries: [] };
   readonly #claims: ClaimReader;
+  /** Containers of processes that the Pods API did not name. */
+  #unknown: ReadonlySet<string> = new Set();
   /** The read of the checkpoint and of the claims' files that belongs to the latest answer of the kubelet. */
   #readingFiles: Promise<void> | undefined;
 
@@ -61,17 +64,15 @@ export class HolderSources {
       detail === undefined
         ? logger.info("the kubelet's Pods API answers")
         : logger.info("the kubelet's Pods API does not answer; pods have no UID and no extended resources", { detail });
-    this.pods =
-      podsApi && new PodsReader({ options: podsApi, clock, onChange: () => parts.changed(true), labels: usage.labels, onProblem });
+    const onChange = (): void => parts.changed(true);
+    const onReady = (): void => this.poller.settled();
+    this.pods = podsApi && new PodsReader({ options: podsApi, clock, onChange, labels: usage.labels, onProblem, onReady });
     this.poller = createPodResourcesPoller({
       options: podResources,
       specDirectories: cdi.dirs,
       clock,
       observe,
-      onChange: () => {
-        this.#answered();
-        void this.pods?.refresh();
-      },
+      onChange: (cause) => this.#answered(cause),
     });
   }
 
@@ -106,10 +107,20 @@ export class HolderSources {
     return this.#checkpointReader.isPending || this.#claims.isPending;
   }
 
-  /** Asks the kubelet. Resolves when the files that belong to its answer are read, too. */
-  async ask(): Promise<void> {
+  /** Asks the kubelet, for a fault also its Pods API. Resolves when the files that belong to its answer are read, too. */
+  async ask(isForFault: boolean): Promise<void> {
     await this.poller.refresh();
-    await Promise.all([this.pods?.idle(), this.#readingFiles]);
+    await this.#readingFiles;
+    await (isForFault ? this.pods?.refresh() : this.pods?.idle());
+  }
+
+  /** Asks the Pods API about containers that started after its answer. It is asked once for each, because not all containers belong to pods. */
+  seen(processes: readonly DeviceProcess[]): void {
+    if (this.pods === undefined) return;
+    const known = new Set([...this.pods.current().values()].flatMap(({ containers }) => containers.map(({ id }) => id)));
+    const unknown = new Set(processes.flatMap(({ containerId: id }) => (id === undefined || known.has(id) ? [] : [id])));
+    if ([...unknown].some((id) => !this.#unknown.has(id))) void this.pods.refresh();
+    this.#unknown = unknown;
   }
 
   /** Reads the files of claims again. */
@@ -128,23 +139,53 @@ export class HolderSources {
     this.#documents.close();
   }
 
-  /** Checkpoint and drivers' files are read after each answer, so that a snapshot never joins a new pod with the UID of the one before it. */
-  #answered(): void {
-    const { allocations, problem } = this.poller.current();
-    const before = this.#parts.known();
+  /**
+   * Checkpoint and drivers' files are read after each answer, so that a snapshot never joins a new pod with the UID of the one before it. A look that
+   * finds the same needs none of it: what changes these files makes the poller ask.
+   */
+  #answered(cause: Cause): void {
+    const { allocations } = this.poller.current();
+    const isSame = isSameAnswer(this.poller.current(), this.#parts.known());
+    if (cause === 'look' && isSame) {
+      this.pods?.look(false);
+      return;
+    }
     const hasClaims = allocations.some(({ claim }) => claim !== undefined);
-    const claims = this.#claims.current();
-    const isSame = problem === undefined && before?.problem === undefined && isDeepStrictEqual(allocations, before?.allocations);
+    const before = this.#filesRead();
     const reading = Promise.all([this.#readCheckpoint(), hasClaims ? this.#claims.read(allocations) : undefined]).then(() => {
       if (this.#readingFiles === reading) this.#readingFiles = undefined;
       this.#parts.problems.claimFiles(this.#claims.problems());
-      this.#parts.changed(!isSame || !isDeepStrictEqual(this.#claims.current(), claims));
+      const isStillSame = isSame && isSameAnswer(this.poller.current(), this.#parts.known());
+      const isNews = !isStillSame || !isDeepStrictEqual(this.#filesRead(), before);
+      this.pods?.look(isNews || cause === 'change');
+      this.#parts.changed(isNews);
     });
     this.#readingFiles = reading;
+  }
+
+  #filesRead(): readonly unknown[] {
+    const claimTimes = Array.from(this.#claims.times, ([key, { firstMs }]) => [key, firstMs]);
+    return [this.#checkpoint.entries, this.#claims.current(), claimTimes];
   }
 
   async #readCheckpoint(): Promise<void> {
     this.#checkpoint = await this.#checkpointReader.read();
     this.#parts.problems.checkpoint(this.#checkpoint.problem);
+    if (this.#checkpoint.isComplete !== true || this.poller.current().held.size === 0) return;
+    const uidsOf = checkpointUids(this.#checkpoint.entries);
+    this.poller.forget((allocation) => uidsOf(allocation).size > 0);
   }
+}
+
+/** Compares what an answer says about holders. */
+function isSameAnswer(now: PodResources, before: PodResources | undefined): boolean {
+  const parts = ({ allocations, held, exclusive, podExclusive, allocatable, problem }: PodResources): unknown[] => [
+    allocations,
+    held,
+    exclusive,
+    podExclusive,
+    allocatable,
+    problem,
+  ];
+  return before !== undefined && now.problem === undefined && isDeepStrictEqual(parts(now), parts(before));
 }

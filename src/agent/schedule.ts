@@ -35,7 +35,7 @@ export interface Work {
   /** Makes a snapshot of the latest inputs. */
   assemble(): Lacks;
   /** Asks the kubelet, and reads the files that belong to its answer. */
-  ask(): Promise<void>;
+  ask(isForFault: boolean): Promise<void>;
   /** Reads the files of claims again. */
   readClaims(): Promise<void>;
 }
@@ -183,9 +183,9 @@ export class Schedule {
     return true;
   }
 
-  async #ask(): Promise<void> {
+  async #ask(isForFault = false): Promise<void> {
     this.#asking += 1;
-    await this.#work.ask();
+    await this.#work.ask(isForFault);
     this.#asking -= 1;
   }
 
@@ -193,7 +193,7 @@ export class Schedule {
     if (this.#isSteady || this.#isAskingForFaults) return;
     this.#isAskingForFaults = true;
     this.#faultAsk.set(this.#clock.monotonic() + FAULT_ASK_MS, () => {
-      void this.#ask().then(() => {
+      void this.#ask(true).then(() => {
         this.#isAskingForFaults = false;
         if (!this.#isClosed) this.assemble();
       });

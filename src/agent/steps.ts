@@ -153,7 +153,9 @@ export function ofHolders(pods: PodFactsByName, { allocations }: PodResources): 
   const holding = new Set(allocations.map(podName));
   const claims = new Map(
     allocations.flatMap(({ namespace, pod, container, claim }): [string, string][] =>
-      claim?.namespace === namespace && isExtendedClaim(pod, claim.name) ? [[`${podName({ namespace, pod })}\u0000${container}`, claim.name]] : [],
+      claim?.namespace === namespace && isExtendedClaim(pod, claim.name)
+        ? [[`${podName({ namespace, pod })}\u0000${container}`, claim.name]]
+        : [],
     ),
   );
   return new Map([...pods].flatMap(([name, pod]): [string, PodFacts][] => (holding.has(name) ? [[name, withClaims(pod, claims)]] : [])));

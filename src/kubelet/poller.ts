@@ -1,10 +1,11 @@
 import type { Clock } from '../host/clock.ts';
 import type { EntryWatch } from '../host/fs/entry-watch.ts';
 import { watchSocket } from '../host/fs/socket-file.ts';
+import type { Allocation } from '../model/allocation.ts';
 import { defined } from '../model/defined.ts';
 import type { Observe } from '../model/observation.ts';
 import type { PodResources, PodResourcesReason } from '../model/pod-resources.ts';
-import { type HeldAttribution, keepThroughRestart, keptAllocations, NOTHING } from './allocations/allocations.ts';
+import { type HeldAttribution, keepThroughRestart, keptAllocations, NOTHING, withoutForgotten } from './allocations/allocations.ts';
 import { watchCheckpoint, watchSpecs } from './claims/watch.ts';
 import { type Failure, type ListResult, PodResourcesClient, type RequestCount, type RequestDurations } from './client/client.ts';
 import type { PodResourcesOptions } from './options.ts';
@@ -12,8 +13,15 @@ import type { PodResourcesOptions } from './options.ts';
 export interface PodResourcesPoller {
   /** Asks the kubelet. A call during a run waits for that run. Does nothing during a back-off. Never rejects. */
   refresh(): Promise<void>;
-  /** From now on also asks when the checkpoint or a CDI spec is written, when the socket is replaced, and when a back-off ends. */
+  /**
+   * From now on also asks when the checkpoint or a CDI spec is written, when the socket is replaced, when a back-off ends, and each second while a
+   * container holds a device: nothing else tells its end.
+   */
   watch(): void;
+  /** Ends the hold of pods whose devices the kubelet does not know any more. */
+  forget(isKnown: (allocation: Allocation) => boolean): void;
+  /** The kubelet now knows all its pods: its next answer lacks none. */
+  settled(): void;
   current(): PodResources;
   stats(): PodResourcesStats;
   close(): void;
@@ -39,8 +47,14 @@ export interface PollerSettings {
   /** Takes what the kubelet answers. */
   readonly observe?: Observe | undefined;
   /** Called after each run, and when the hold time expires. */
-  readonly onChange: () => void;
+  readonly onChange: (cause: Cause) => void;
 }
+
+/** What a run follows; a look follows only the run before it. */
+export type Cause = 'request' | 'change' | 'look';
+
+/** Time between two looks. */
+const LOOK_MS = 1_000;
 
 /** Failures in which the kubelet itself answered, so it was not restarted. */
 const SAME_KUBELET: ReadonlySet<PodResourcesReason> = new Set(['rate-limited', 'too-large', 'too-many-entries', 'unimplemented']);
@@ -58,13 +72,14 @@ export function createPodResourcesPoller(settings: PollerSettings): PodResources
 class Poller implements PodResourcesPoller {
   readonly #options: PodResourcesOptions;
   readonly #clock: Clock;
-  readonly #onChange: () => void;
+  readonly #onChange: PollerSettings['onChange'];
   readonly #specDirectories: readonly string[];
   readonly #client: PodResourcesClient;
   readonly #watches: EntryWatch[] = [];
   readonly #grace: Timer;
   readonly #hold: Timer;
   readonly #next: Timer;
+  readonly #look: Timer;
   #current: PodResources = NOTHING;
   #known: HeldAttribution = NOTHING;
   #capacity: Pick<PodResources, 'allocatable' | 'allocatableAskedMs'> = {};
@@ -78,6 +93,8 @@ class Poller implements PodResourcesPoller {
   #rejections = 0;
   #notBeforeMs = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | undefined;
+  /** What the next run follows. */
+  #cause: Cause = 'request';
   #startedMs = Number.NEGATIVE_INFINITY;
   /** A change or a retry needs another run after the current one. */
   #again = false;
@@ -94,6 +111,10 @@ class Poller implements PodResourcesPoller {
     this.#hold = new Timer(clock, () => this.#holdEnded());
     // A timer can fire slightly early by the monotonic clock.
     this.#next = new Timer(clock, () => (this.#backOffMs() > 0 ? this.#soon() : void this.refresh()));
+    this.#look = new Timer(clock, () => {
+      if (this.#cause === 'request') this.#cause = 'look';
+      void this.refresh();
+    });
   }
 
   current(): PodResources {
@@ -128,15 +149,27 @@ class Poller implements PodResourcesPoller {
     for (const directory of this.#specDirectories) this.#watches.push(watchSpecs(directory, soon, this.#clock));
   }
 
+  forget(isKnown: (allocation: Allocation) => boolean): void {
+    this.#known = withoutForgotten(this.#known, isKnown);
+    this.#current = { ...this.#current, ...this.#known };
+  }
+
+  settled(): void {
+    if (!this.#grace.isSet) return;
+    this.#grace.cancel();
+    this.#soon();
+  }
+
   close(): void {
     this.#closed = true;
     for (const watch of this.#watches) watch.close();
-    for (const timer of [this.#grace, this.#hold, this.#next]) timer.cancel();
+    for (const timer of [this.#grace, this.#hold, this.#next, this.#look]) timer.cancel();
     this.#client.close();
   }
 
   /** Asks as soon as `podResourcesOptions['min-interval']` and the back-off allow. During a run it asks again afterwards: the run may have missed the change. */
   #soon(): void {
+    this.#cause = 'change';
     this.#again = this.#running !== undefined;
     if (this.#closed || this.#again || this.#next.isSet) return;
     const rest = this.#startedMs + this.#options['min-interval'] - this.#clock.monotonic();
@@ -150,9 +183,11 @@ class Poller implements PodResourcesPoller {
 
   async #run(): Promise<void> {
     this.#startedMs = this.#clock.monotonic();
+    const cause = this.#cause;
+    this.#cause = 'request';
     // The process is awake anyway, so the watches check now; this run covers what they find.
     for (const watch of this.#watches) watch.look();
-    this.#next.cancel();
+    for (const timer of [this.#next, this.#look]) timer.cancel();
     const result = await this.#client.list();
     if (this.#closed) return;
     if (result.ok) {
@@ -162,7 +197,8 @@ class Poller implements PodResourcesPoller {
     } else {
       this.#failed(result.failure);
     }
-    this.#onChange();
+    if (result.ok && this.#watches.length > 0 && this.#known.allocations.length > 0) this.#look.set(LOOK_MS);
+    this.#onChange(cause);
   }
 
   async #askCapacity(): Promise<void> {
@@ -213,7 +249,7 @@ class Poller implements PodResourcesPoller {
     if (problem === undefined) return;
     this.#forget();
     this.#publish({}, problem);
-    this.#onChange();
+    this.#onChange('change');
   }
 
   /** The hold time expired without a new answer. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { keepThroughRestart } from '../../src/kubelet/allocations/allocations.ts';
+import { keepThroughRestart, withoutForgotten } from '../../src/kubelet/allocations/allocations.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 
 /** `pod/container resource id`, with `claim` behind it for one of a ResourceClaim. */
@@ -55,5 +55,33 @@ describe('an answer soon after a restart of the kubelet', () => {
     const before = { ...attribution(), exclusive: [cpus('ended', 1, 2), cpus('p', 3)] };
     const { exclusive } = keepThroughRestart(before, { ...attribution(), exclusive: [cpus('new', 2, 4)] });
     expect(exclusive).toEqual([cpus('new', 2, 4), cpus('p', 3)]);
+  });
+});
+
+describe('a held pod of which the kubelet has forgotten a device', () => {
+  const after = (before: readonly string[], answer: readonly string[], ...forgotten: readonly string[]): string[] => {
+    const kept = keepThroughRestart(attribution(...before), attribution(...answer));
+    const { allocations, held } = withoutForgotten(kept, ({ deviceId }) => !forgotten.includes(deviceId));
+    expect(held.size).toBeLessThanOrEqual(allocations.length);
+    return allocations.map(({ pod, container, resource, deviceId }) => `${pod}/${container} ${resource} ${deviceId}`);
+  };
+
+  it.each([
+    ['has ended, with all it had', ['p/c gpu 0', 'p/d nic 0', 'p/c d p/0 claim'], [], ['0'], []],
+    ['leaves the others', ['p/c gpu 0', 'q/c gpu 1'], [], ['0'], ['q/c gpu 1']],
+    ['leaves a successor of its name', ['p/c gpu 0'], ['p/d gpu 1'], ['0'], ['p/d gpu 1']],
+    ['is not one that only has a claim', ['p/c d p/0 claim'], [], ['p/0'], ['p/c d p/0']],
+    ['is not one that is listed', ['p/c gpu 0'], ['p/c gpu 0'], ['0'], ['p/c gpu 0']],
+  ])('%s', (_, before, answer, forgotten, expected) => {
+    expect(after(before, answer, ...forgotten)).toEqual(expected);
+  });
+
+  it('gives its exclusive CPUs back, unless a successor of its name is listed', () => {
+    const cpus = (pod: string, ...ids: number[]) => ({ namespace: 'ml', pod, container: 'c', cpus: ids, memory: [] });
+    const before = { ...attribution('p/c gpu 0', 'q/c gpu 1'), exclusive: [cpus('p', 1), cpus('q', 2)], podExclusive: [cpus('p', 1)] };
+    const left = (...answer: readonly string[]) =>
+      withoutForgotten(keepThroughRestart(before, attribution(...answer)), ({ deviceId }) => deviceId !== '0');
+    expect(left()).toMatchObject({ exclusive: [cpus('q', 2)], podExclusive: [] });
+    expect(left('p/d gpu 2')).toMatchObject({ exclusive: [cpus('p', 1), cpus('q', 2)], podExclusive: [cpus('p', 1)] });
   });
 });

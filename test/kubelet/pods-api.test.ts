@@ -18,13 +18,16 @@ afterEach(async () => {
 function setUp(options: { readonly 'max-message-bytes'?: number } = {}, labels: readonly string[] = []) {
   const api = new TestPodsApi(temporaryDirectory());
   const clock = new ManualClock();
-  const seen = { changes: 0, problems: [] as (string | undefined)[] };
+  const seen = { changes: 0, problems: [] as (string | undefined)[], ready: 0 };
   const reader = new PodsReader({
     options: { ...defaultValues(podsApiOptions), socket: api.socket, ...options },
     labels,
     clock,
     onChange: () => {
       seen.changes += 1;
+    },
+    onReady: () => {
+      seen.ready += 1;
     },
     onProblem: (message) => seen.problems.push(message?.replace(api.socket, 'socket')),
   });
@@ -155,7 +158,7 @@ describe('the reader of the Pods API', () => {
     for (let round = 0; round < 3; round++) await reader.refresh();
     expect(uids()).toEqual(['uid-1']);
     expect(reader.isUp).toBe(true);
-    expect(seen).toEqual({ changes: 1, problems: [] });
+    expect(seen).toMatchObject({ changes: 1, problems: [] });
   });
 
   it('goes on without them where there is no socket, and says so once', async () => {
@@ -163,12 +166,12 @@ describe('the reader of the Pods API', () => {
     for (let round = 0; round < 3; round++) await reader.refresh();
     expect(uids()).toEqual([]);
     expect(reader.isUp).toBe(false);
-    expect(seen).toEqual({ changes: 0, problems: ['socket: no such socket'] });
+    expect(seen).toMatchObject({ changes: 0, problems: ['socket: no such socket'] });
     api.says(encodedPod('train', 'uid-1'));
     await api.start();
     await reader.refresh();
     expect(uids()).toEqual(['uid-1']);
-    expect(seen).toEqual({ changes: 1, problems: ['socket: no such socket', undefined] });
+    expect(seen).toEqual({ changes: 1, problems: ['socket: no such socket', undefined], ready: 0 });
   });
 
   it('keeps them while a kubelet starts again, and no longer than 30 s', async () => {
@@ -212,6 +215,55 @@ describe('the reader of the Pods API', () => {
     clock.advance(30_000);
     await reader.refresh();
     expect(uids()).toEqual(['uid-3']);
+  });
+
+  it('asks after a change, then more and more rarely, and at each look while it has no answer', async () => {
+    const { api, clock, reader } = setUp();
+    await api.start();
+    const askedAt = async (seconds: number): Promise<number[]> => {
+      const asked: number[] = [];
+      for (let second = 1; second <= seconds; second += 1) {
+        clock.advance(1_000);
+        const before = api.calls;
+        reader.look(false);
+        await reader.idle();
+        if (api.calls > before) asked.push(second);
+      }
+      return asked;
+    };
+    reader.look(true);
+    await reader.idle();
+    expect(await askedAt(100)).toEqual([1, 3, 7, 15, 31, 61, 91]);
+    reader.look(true);
+    await reader.idle();
+    expect(await askedAt(5)).toEqual([1, 3]);
+    api.refuses(NOT_READY);
+    expect(await askedAt(6)).toEqual([2, 3, 4, 5, 6]);
+  });
+
+  it('counts 30 s from the last look at which nothing had changed, and tells when a kubelet that began knows its pods', async () => {
+    const { api, clock, reader, seen, uids } = setUp();
+    api.says(encodedPod('train', 'uid-1'));
+    await api.start();
+    for (let second = 0; second < 60; second += 1) {
+      reader.look(second === 0);
+      await reader.idle();
+      clock.advance(1_000);
+    }
+    api.refuses(NOT_READY);
+    clock.advance(28_999);
+    reader.look(true);
+    await reader.idle();
+    expect(uids()).toEqual(['uid-1']);
+    clock.advance(1);
+    reader.look(false);
+    await reader.idle();
+    expect(uids()).toEqual([]);
+    expect(seen.ready).toBe(0);
+    api.says(encodedPod('train', 'uid-2'));
+    for (let round = 0; round < 2; round += 1) await reader.refresh();
+    expect(uids()).toEqual(['uid-2']);
+    expect(seen.ready).toBe(1);
   });
 
   it.each([

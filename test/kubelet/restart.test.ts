@@ -84,6 +84,32 @@ describe('a restart of the kubelet', () => {
     expect(poller.current().held.size).toBe(0);
   });
 
+  it('ends at once for a pod whose device the kubelet has forgotten', async () => {
+    const { kubelet, poller } = await nodeWithTwoPods();
+    await kubelet.restart({ emptyForMs: Number.POSITIVE_INFINITY });
+    await poller.refresh();
+    poller.forget(() => true);
+    expect(heldPods(poller)).toEqual(['eval', 'train']);
+    poller.forget(({ deviceId }) => deviceId !== 'gpu-1');
+    expect(holders(poller)).toEqual(['train/main=vendor.com/gpu:gpu-0']);
+    expect(heldPods(poller)).toEqual(['train']);
+    await poller.refresh();
+    expect(holders(poller)).toEqual(['train/main=vendor.com/gpu:gpu-0']);
+  });
+
+  it('ends with the next answer of a kubelet that knows all its pods', async () => {
+    const { kubelet, poller, clock, nextChange } = await nodeWithTwoPods();
+    await kubelet.restart();
+    kubelet.removePod('ml', 'eval');
+    await poller.refresh();
+    expect(heldPods(poller)).toEqual(['eval']);
+    const changed = nextChange();
+    poller.settled();
+    clock.advance(250);
+    await changed;
+    expect(holders(poller)).toEqual(['train/main=vendor.com/gpu:gpu-0']);
+  });
+
   it('is noticed by its silence too, and a second one while the first is in grace begins it anew', async () => {
     const { kubelet, poller, clock } = await nodeWithTwoPods();
     for (const _ of [1, 2, 3]) {

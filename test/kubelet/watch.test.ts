@@ -5,6 +5,7 @@ import { systemClock } from '../../src/host/clock.ts';
 import { watchCheckpoint } from '../../src/kubelet/claims/watch.ts';
 import type { PodResourcesPoller } from '../../src/kubelet/poller.ts';
 import { changes } from './support/changes.ts';
+import { ManualClock } from './support/manual-clock.ts';
 import { gpuPod, heldPods, holders, makeNode, temporaryDirectory } from './support/node.ts';
 
 const holds = (poller: PodResourcesPoller, pod: string): boolean => poller.current().allocations.some((entry) => entry.pod === pod);
@@ -20,6 +21,34 @@ describe('a poller that watches', () => {
     kubelet.admitPod(gpuPod('short', 'gpu-0'));
     await until(() => holds(poller, 'short'));
     expect(holders(poller)).toEqual(['short/main=vendor.com/gpu:gpu-0']);
+  });
+
+  it('sees the end of a pod, which changes no file, and asks nothing more by itself when no device is held', async () => {
+    const { kubelet, poller: makePoller } = makeNode();
+    await kubelet.start();
+    kubelet.admitPod(gpuPod('short', 'gpu-0'));
+    const clock = new ManualClock();
+    const causes: string[] = [];
+    const { onChange, until } = changes();
+    const poller = makePoller({
+      clock,
+      options: { checkpoint: '' },
+      onChange: (cause) => {
+        causes.push(cause);
+        onChange();
+      },
+    });
+    poller.watch();
+    await poller.refresh();
+    clock.advance(1_000);
+    await until(() => causes.length === 2);
+    kubelet.removePod('ml', 'short');
+    clock.advance(1_000);
+    await until(() => !holds(poller, 'short'));
+    expect(causes).toEqual(['request', 'look', 'look']);
+    clock.advance(5_000);
+    await poller.refresh();
+    expect(causes).toEqual(['request', 'look', 'look', 'request']);
   });
 
   it('asks a few times for a burst of admissions, not once for each', async () => {

@@ -228,6 +228,24 @@ export function keepThroughRestart(before: Attribution, answer: Attribution): He
   return { allocations: inOrder(all), exclusive: inOrder(exclusive), podExclusive: inOrder(podExclusive), held };
 }
 
+/** Without the held pods of which the kubelet has forgotten a device: they have ended. Claims and CPUs of such a pod end with it. */
+export function withoutForgotten(attribution: HeldAttribution, isKnown: (allocation: Allocation) => boolean): HeldAttribution {
+  const { allocations, held } = attribution;
+  const isHeld = (one: Allocation): boolean => held.has(allocationKey(one));
+  const ended = new Set(allocations.filter((one) => isHeld(one) && one.claim === undefined && !isKnown(one)).map(podName));
+  if (ended.size === 0) return attribution;
+  const kept = allocations.filter((one) => !isHeld(one) || !ended.has(podName(one)));
+  // A successor of the same name is listed.
+  const here = new Set(kept.map(podName));
+  const isHere = (one: PodExclusiveResources): boolean => !ended.has(podName(one)) || here.has(podName(one));
+  return {
+    allocations: kept,
+    exclusive: attribution.exclusive.filter(isHere),
+    podExclusive: attribution.podExclusive.filter(isHere),
+    held: new Set(kept.map(allocationKey).filter((key) => held.has(key))),
+  };
+}
+
 function slotKey(allocation: Allocation): string {
   return `${containerKey(allocation)}\u0000${allocation.resource}`;
 }

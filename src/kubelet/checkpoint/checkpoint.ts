@@ -14,6 +14,8 @@ const TIMEOUT_MS = 2_000;
 
 export interface CheckpointRead {
   readonly entries: readonly CheckpointEntry[];
+  /** The entries are all that the kubelet has. */
+  readonly isComplete?: true;
   /** Present when the file could not be used. Before the first registration of a plugin it is absent, which is no problem. */
   readonly problem?: { readonly code: CheckpointReason; readonly message: string };
 }
@@ -87,7 +89,7 @@ export class CheckpointReader {
     if (isProblem(read)) return { entries: [], problem: read };
     const { entries, count } = read.value;
     if (entries === undefined) return this.#problem('not-a-checkpoint', 'it is no device checkpoint');
-    if (count <= entries.length) return { entries };
+    if (count <= entries.length) return { entries, isComplete: true };
     return { ...this.#problem('too-many-entries', `it has ${count} entries; the first ${MOST_ENTRIES} are used`), entries };
   }
 

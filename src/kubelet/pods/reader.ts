@@ -12,7 +12,14 @@ import type { Clock } from '../../host/clock.ts';
 import { socketAt } from '../../host/fs/socket-file.ts';
 import { type CallError, GrpcConnection, type Method } from '../../host/grpc-connection.ts';
 import { defined } from '../../model/defined.ts';
-import { claimBase, type ExtendedResource, isExtendedClaim, type PodFacts, type PodFactsByName, podName } from '../../model/pod-resources.ts';
+import {
+  claimBase,
+  type ExtendedResource,
+  isExtendedClaim,
+  type PodFacts,
+  type PodFactsByName,
+  podName,
+} from '../../model/pod-resources.ts';
 import { callFailure, pathFailure } from '../client/client.ts';
 import { LIST_LABELED_PODS_SHAPE, LIST_PODS_SHAPE, limitEntries } from '../client/entry-limits.ts';
 import type { PodsApiOptions } from '../options.ts';
@@ -26,6 +33,8 @@ export interface PodsReaderSettings {
   readonly onChange: () => void;
   /** Called when a problem begins or becomes another one, and with undefined when it ends. */
   readonly onProblem: (message: string | undefined) => void;
+  /** Called when a kubelet that did not know all its pods knows them. */
+  readonly onReady?: () => void;
 }
 
 const TIMEOUT_MS = 5_000;
@@ -35,6 +44,12 @@ const TIMEOUT_MS = 5_000;
  * the UID of an earlier one of its name.
  */
 const HOLD_MS = 30_000;
+
+/**
+ * The kubelet logs a line for each question, so the agent asks after a change, once more after this time, and then after twice the time of before
+ * up to the longest: a pod that starts has a phase and containers somewhat later.
+ */
+const REST_MS = { first: 1_000, longest: 30_000 };
 
 /**
  * Asks the kubelet's Pods API for what PodResources lacks. It polls: the watch of the API loses events of a kubelet that is busy,
@@ -48,7 +63,11 @@ export class PodsReader {
   /** The facts as text, to find out whether an answer differs. */
   #text = '[]';
   #problem: string | undefined;
-  #answeredAtMs: number | undefined;
+  /** When the facts were last valid: at the latest answer, or at a later answer of PodResources without a change. */
+  #validMs: number | undefined;
+  #askedMs = Number.NEGATIVE_INFINITY;
+  #restMs = REST_MS.first;
+  #isStarting = false;
   /** Identity of the socket that answered last. */
   #identity: string | undefined;
   /** Until then an answer may lack pods, because the kubelet has started again. Kubernetes 1.36 does not refuse to answer meanwhile. */
@@ -71,7 +90,17 @@ export class PodsReader {
   /** True while the API answers; undefined before the first question ended. */
   get isUp(): boolean | undefined {
     if (this.#problem !== undefined) return false;
-    return this.#answeredAtMs === undefined ? undefined : true;
+    return this.#validMs === undefined ? undefined : true;
+  }
+
+  /** Asks if pods may have changed, or after a rest. */
+  look(isChanged: boolean): void {
+    const nowMs = this.#settings.clock.monotonic();
+    const isDue = nowMs - this.#askedMs >= this.#restMs;
+    if (isChanged) this.#restMs = REST_MS.first;
+    else if (isDue) this.#restMs = Math.min(2 * this.#restMs, REST_MS.longest);
+    if (isChanged || isDue || this.#problem !== undefined) void this.refresh();
+    else if (this.#running === undefined && this.#validMs !== undefined) this.#validMs = nowMs;
   }
 
   /** Asks once. A call during a run makes it ask once more, because that run may have missed a pod. Never rejects. */
@@ -101,6 +130,7 @@ export class PodsReader {
 
   async #ask(): Promise<void> {
     const { options, clock } = this.#settings;
+    this.#askedMs = clock.monotonic();
     const state = socketAt(options.socket);
     if (state.kind !== 'socket') {
       this.#failed(pathFailure(options.socket, state).message);
@@ -109,22 +139,25 @@ export class PodsReader {
     const { answer, error } = await this.#connection.call(this.#listPods, ListPodsRequest.create(), TIMEOUT_MS);
     if (this.#closed) return;
     if (error !== undefined) {
+      this.#isStarting ||= error.code === status.FAILED_PRECONDITION;
       this.#failed(await messageOf(options.socket, error));
       return;
     }
     const nowMs = clock.monotonic();
     if (this.#identity !== undefined && this.#identity !== state.identity) this.#incompleteUntilMs = nowMs + HOLD_MS;
     this.#identity = state.identity;
-    this.#answeredAtMs = nowMs;
+    this.#validMs = nowMs;
     this.#publish(nowMs < this.#incompleteUntilMs ? new Map([...this.#facts, ...answer.facts]) : answer.facts);
     this.#reportProblem(
       answer.dropped === 0 ? undefined : `${options.socket}: the answer has too many entries; ${answer.dropped} pods were not read`,
     );
+    if (this.#isStarting) this.#settings.onReady?.();
+    this.#isStarting = false;
   }
 
   #failed(message: string): void {
     const { clock } = this.#settings;
-    if (this.#answeredAtMs !== undefined && clock.monotonic() - this.#answeredAtMs >= HOLD_MS) this.#publish(new Map());
+    if (this.#validMs !== undefined && clock.monotonic() - this.#validMs >= HOLD_MS) this.#publish(new Map());
     this.#reportProblem(message);
   }
 
@@ -230,7 +263,10 @@ function created({ name, containerId }: ContainerStatus): PodFacts['containers']
  * Containers with exactly one extended resource in their limits. The status that the kubelet answers with lacks the claim of the scheduler, so the
  * claim is known by its name; a pod that names such a claim itself has none.
  */
-function extendedOf(pod: string, { containers, initContainers, resourceClaims }: PodSpec = PodSpec.create()): ExtendedResource[] | undefined {
+function extendedOf(
+  pod: string,
+  { containers, initContainers, resourceClaims }: PodSpec = PodSpec.create(),
+): ExtendedResource[] | undefined {
   const isNamed = resourceClaims.some(
     ({ name, resourceClaimName }) => claimBase(pod, name) === claimBase(pod) || isExtendedClaim(pod, resourceClaimName),
   );

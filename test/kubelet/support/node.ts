@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach } from 'vitest';
 import { type Clock, systemClock } from '../../../src/host/clock.ts';
 import { type PodResourcesOptions, podResourcesOptions } from '../../../src/kubelet/options.ts';
-import { createPodResourcesPoller, type PodResourcesPoller } from '../../../src/kubelet/poller.ts';
+import { createPodResourcesPoller, type PodResourcesPoller, type PollerSettings } from '../../../src/kubelet/poller.ts';
 import { millis } from '../../../src/model/duration.ts';
 import { defaultValues } from '../../../src/model/options.ts';
 import type { SimulatedPod } from '../../../src/sim/kubelet/pods.ts';
@@ -14,7 +14,7 @@ import { TestKubelet, type TestKubeletSettings } from '../../support/kubelet/kub
 export interface TestNode {
   readonly kubelet: TestKubelet;
   readonly options: PodResourcesOptions;
-  poller(settings?: { clock?: Clock; options?: Partial<PodResourcesOptions>; onChange?: () => void }): PodResourcesPoller;
+  poller(settings?: { clock?: Clock; options?: Partial<PodResourcesOptions>; onChange?: PollerSettings['onChange'] }): PodResourcesPoller;
 }
 
 const endings: (() => unknown)[] = [];

@@ -11,7 +11,12 @@ export const SECRET = 'the-value-of-an-environment-variable';
 type Answer = Buffer | { readonly code: number; readonly details: string };
 
 /** A live pod of namespace `ml`, as the kubelet encodes it: with an environment variable and labels that the agent does not read. */
-export function encodedPod(name: string, uid: string, status: DeepPartial<Pod['status']> = {}, spec?: DeepPartial<Pod['spec']>): Uint8Array {
+export function encodedPod(
+  name: string,
+  uid: string,
+  status: DeepPartial<Pod['status']> = {},
+  spec?: DeepPartial<Pod['spec']>,
+): Uint8Array {
   const metadata = { name, namespace: 'ml', uid };
   const read = Pod.encode(Pod.fromPartial({ metadata, spec, status: { phase: 'Running', ...status } } as DeepPartial<Pod>)).finish();
   // Field 2 is the specification; 2 in it a container, 7 in that a variable, and 2 in that its value.
