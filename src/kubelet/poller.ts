@@ -14,8 +14,8 @@ export interface PodResourcesPoller {
   /** Asks the kubelet. A call during a run waits for that run. Does nothing during a back-off. Never rejects. */
   refresh(): Promise<void>;
   /**
-   * From now on also asks when the checkpoint or a CDI spec is written, when the socket is replaced, when a back-off ends, and each second while a
-   * container holds a device: nothing else tells its end.
+   * From now on also asks when the checkpoint or a CDI spec is written, when the socket is replaced, when a back-off ends, and twice a second while
+   * a container holds a device: nothing else tells its end.
    */
   watch(): void;
   /** Ends the hold of pods whose devices the kubelet does not know any more. */
@@ -53,8 +53,8 @@ export interface PollerSettings {
 /** What a run follows; a look follows only the run before it. */
 export type Cause = 'request' | 'change' | 'look';
 
-/** Time between two looks. */
-const LOOK_MS = 1_000;
+/** Time between two looks. A look asks only who holds what. */
+const LOOK_MS = 500;
 
 /** Failures in which the kubelet itself answered, so it was not restarted. */
 const SAME_KUBELET: ReadonlySet<PodResourcesReason> = new Set(['rate-limited', 'too-large', 'too-many-entries', 'unimplemented']);
@@ -191,7 +191,7 @@ class Poller implements PodResourcesPoller {
     const result = await this.#client.list();
     if (this.#closed) return;
     if (result.ok) {
-      await this.#askCapacity();
+      if (cause !== 'look') await this.#askCapacity();
       if (this.#closed) return;
       this.#answered(result);
     } else {

@@ -40,10 +40,10 @@ describe('a poller that watches', () => {
     });
     poller.watch();
     await poller.refresh();
-    clock.advance(1_000);
+    clock.advance(500);
     await until(() => causes.length === 2);
     kubelet.removePod('ml', 'short');
-    clock.advance(1_000);
+    clock.advance(500);
     await until(() => !holds(poller, 'short'));
     expect(causes).toEqual(['request', 'look', 'look']);
     clock.advance(5_000);
