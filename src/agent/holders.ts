@@ -144,8 +144,9 @@ export class HolderSources {
    * finds the same needs none of it: what changes these files makes the poller ask.
    */
   #answered(cause: Cause): void {
-    const { allocations } = this.poller.current();
-    const isSame = isSameAnswer(this.poller.current(), this.#parts.known());
+    const { allocations, held, problem } = this.poller.current();
+    const known = this.#parts.known();
+    const isSame = isSameAnswer(this.poller.current(), known);
     if (cause === 'look' && isSame) {
       this.pods?.look(false);
       return;
@@ -155,17 +156,21 @@ export class HolderSources {
     const reading = Promise.all([this.#readCheckpoint(), hasClaims ? this.#claims.read(allocations) : undefined]).then(() => {
       if (this.#readingFiles === reading) this.#readingFiles = undefined;
       this.#parts.problems.claimFiles(this.#claims.problems());
-      const isStillSame = isSame && isSameAnswer(this.poller.current(), this.#parts.known());
-      const isNews = !isStillSame || !isDeepStrictEqual(this.#filesRead(), before);
-      this.pods?.look(isNews || cause === 'change');
-      this.#parts.changed(isNews);
+      const now = this.#filesRead();
+      const listed = new Set(known?.allocations);
+      const areOthers = allocations.some((one) => !listed.has(one)) || now.entries.some(({ podUid }) => !before.uids.has(podUid));
+      // A claim of the same name can be another one, or have another pod of the same name.
+      const mayBeOthers = hasClaims && (cause === 'change' || !isDeepStrictEqual(now.claimTimes, before.claimTimes));
+      this.pods?.look(areOthers || mayBeOthers || held.size > 0 || problem !== undefined);
+      this.#parts.changed(!isSame || !isSameAnswer(this.poller.current(), this.#parts.known()) || !isDeepStrictEqual(now, before));
     });
     this.#readingFiles = reading;
   }
 
-  #filesRead(): readonly unknown[] {
-    const claimTimes = Array.from(this.#claims.times, ([key, { firstMs }]) => [key, firstMs]);
-    return [this.#checkpoint.entries, this.#claims.current(), claimTimes];
+  #filesRead() {
+    const { entries } = this.#checkpoint;
+    const claimTimes = Array.from(this.#claims.times, ([key, { firstMs }]) => [key, firstMs] as const);
+    return { entries, uids: new Set(entries.map(({ podUid }) => podUid)), claims: this.#claims.current(), claimTimes };
   }
 
   async #readCheckpoint(): Promise<void> {

@@ -233,12 +233,12 @@ describe('the reader of the Pods API', () => {
     };
     reader.look(true);
     await reader.idle();
-    expect(await askedAt(100)).toEqual([1, 3, 7, 15, 31, 61, 91]);
+    expect(await askedAt(100)).toEqual([2, 6, 14, 30, 60, 90]);
     reader.look(true);
     await reader.idle();
-    expect(await askedAt(5)).toEqual([1, 3]);
+    expect(await askedAt(5)).toEqual([2]);
     api.refuses(NOT_READY);
-    expect(await askedAt(6)).toEqual([2, 3, 4, 5, 6]);
+    expect(await askedAt(6)).toEqual([1, 2, 3, 4, 5, 6]);
   });
 
   it('counts 30 s from the last look at which nothing had changed, and tells when a kubelet that began knows its pods', async () => {

@@ -11,7 +11,7 @@ import { seriesValue } from '../support/serve.ts';
 import { BootedSystemd, whyNoSystemd } from './support/booted-systemd.ts';
 import { Cluster, whyNoCluster } from './support/cluster.ts';
 import { OFFLINE } from './support/oci-image.ts';
-import { StockNode, whyNoNode } from './support/stock-node.ts';
+import { KUBELET, StockNode, whyNoNode } from './support/stock-node.ts';
 
 const HCA = 'example.com/hca';
 const PLUGIN = {
@@ -91,7 +91,7 @@ describe.skipIf(missing !== undefined)(`a release, without a network${missing ==
   });
 
   describe.skipIf(noService !== undefined)(`as a service of systemd${noService === undefined ? '' : ` (skipped: ${noService})`}`, () => {
-    const node = noService === undefined && missing === undefined ? new StockNode('kubelet') : (undefined as never);
+    const node = noService === undefined && missing === undefined ? new StockNode(KUBELET) : (undefined as never);
     const systemd = new BootedSystemd(join(directory, 'systemd'));
     const page = (): Promise<string> => systemd.run('curl -sf http://127.0.0.1:9835/metrics').catch(() => '');
     const show = async (property: string): Promise<string> => (await systemd.run(`systemctl show -P ${property} device-agent`)).trim();

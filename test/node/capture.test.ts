@@ -6,7 +6,7 @@ import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 import { AgentOnStockNode, attributed, HCA } from './support/agent-on-stock-node.ts';
-import { whyNoNode } from './support/stock-node.ts';
+import { KUBELET, whyNoNode } from './support/stock-node.ts';
 
 const why = whyNoNode();
 if (why !== undefined) process.stderr.write(`skipped: the capture of a stock kubelet, ${why}\n`);
@@ -21,7 +21,7 @@ describe.skipIf(why !== undefined)('a capture of the node of a stock kubelet', (
   let replay: ServedAgent | undefined;
 
   beforeAll(async () => {
-    on = new AgentOnStockNode('kubelet');
+    on = new AgentOnStockNode(KUBELET);
     await on.node.start();
   });
 

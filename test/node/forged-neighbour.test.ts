@@ -8,7 +8,7 @@ import { forgedNames } from '../support/forged-records.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 import { unless } from '../support/skipped.ts';
 import { attributed } from './support/agent-on-stock-node.ts';
-import { StockNode, whyNoNode } from './support/stock-node.ts';
+import { KUBELET, StockNode, whyNoNode } from './support/stock-node.ts';
 
 const [BUSYBOX, KMSG, GPU] = ['/bin/busybox', '/dev/kmsg', 'example.com/gpu'];
 /** How long the neighbour goes on. FORGERY_MINUTES=10 shows it for longer. */
@@ -72,7 +72,7 @@ describe.skipIf(why !== undefined)(`a container whose processes imitate drivers$
     };
     const resources = [{ resource: GPU, select: { family: 'nvidia', kind: 'gpu' }, allocation }];
     writeFileSync(join(control, 'config.json'), JSON.stringify({ plugin: { resources } }));
-    node = new StockNode('kubelet');
+    node = new StockNode(KUBELET);
     await node.start();
     await node.addImage('localhost/forging:1', join(control, 'image'), ['/bin/busybox']);
     const flags = machine.flags().filter((flag) => !flag.startsWith('--path.kmsg='));

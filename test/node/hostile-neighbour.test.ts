@@ -20,7 +20,7 @@ import { listen } from '../support/kubelet/sockets.ts';
 import { type ServedAgent, seriesValue } from '../support/serve.ts';
 import { unless } from '../support/skipped.ts';
 import { AgentOnStockNode, attributed, HCA } from './support/agent-on-stock-node.ts';
-import { whyNoNode } from './support/stock-node.ts';
+import { KUBELET, whyNoNode } from './support/stock-node.ts';
 
 const BUSYBOX = '/bin/busybox';
 const why = whyNoNode() ?? (existsSync(BUSYBOX) ? undefined : `there is no ${BUSYBOX}`);
@@ -67,7 +67,7 @@ describe.skipIf(why !== undefined)(`a container with the directory of device plu
     const image = join(control, 'image/bin');
     mkdirSync(image, { recursive: true });
     copyFileSync(BUSYBOX, join(image, 'busybox'));
-    on = new AgentOnStockNode('kubelet');
+    on = new AgentOnStockNode(KUBELET);
     await on.node.start();
     await on.node.addImage('localhost/hostile:1', join(control, 'image'), ['/bin/busybox']);
     const loop =

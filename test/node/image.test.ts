@@ -8,7 +8,7 @@ import { seriesOf } from '../kubelet/real/support/watched-node.ts';
 import { seriesValue } from '../support/serve.ts';
 import { type Container, daemonSetPod, entrypoint, layOutImage } from './support/agent-image.ts';
 import { makeImage, whyNoImage } from './support/oci-image.ts';
-import { type PodStatus, StockNode, whyNoNode } from './support/stock-node.ts';
+import { KUBELET, type PodStatus, StockNode, whyNoNode } from './support/stock-node.ts';
 
 const why = whyNoNode();
 const WAIT = { timeout: 60_000, interval: 100 };
@@ -24,7 +24,7 @@ describe.skipIf(why !== undefined)('the image, as the DaemonSet runs it, on a st
     machine = new Machine({ infiniband: 2 });
     const [layout, archive] = [join(directory, 'layout'), join(directory, 'image.tar')];
     const whyStandIn = whyNoImage() ?? makeImage(layout, '--architectures=amd64', `--archive=${archive}`);
-    node = new StockNode('kubelet');
+    node = new StockNode(KUBELET);
     await node.start();
     if (whyStandIn === undefined) await node.addArchive(archive);
     else {

@@ -4,18 +4,15 @@ import { seriesOf } from '../kubelet/real/support/watched-node.ts';
 import { type ServedAgent, seriesValue } from '../support/serve.ts';
 import { unless } from '../support/skipped.ts';
 import { AgentOnStockNode, attributed, HCA } from './support/agent-on-stock-node.ts';
-import { isBuilt, versionOf, whyNoNode } from './support/stock-node.ts';
+import { kubelets, whyNoNode } from './support/stock-node.ts';
 
 const why = whyNoNode();
 
 const WAIT = { timeout: 30_000, interval: 50 };
-/** The first tells exclusive resources of pods. */
-const NEWER = 'kubelet-1.37.2';
-const programs = why === undefined ? [NEWER, 'kubelet'].filter(isBuilt) : ['kubelet'];
-const versions = why === undefined ? await Promise.all(programs.map(versionOf)) : ['without a kubelet'];
-if (why === undefined && !isBuilt(NEWER)) process.stderr.write(`skipped: exclusive resources of pods, there is no ${NEWER}\n`);
-
-const kubelets = programs.flatMap((program, at) => [true, false].map((gate) => ({ program, version: versions[at] as string, gate })));
+// Up to 1.35 a kubelet knows neither gate.
+const cases = (await kubelets())
+  .flatMap((kubelet) => [true, false].map((gate) => ({ ...kubelet, gate })))
+  .filter(({ minor }) => minor === 0 || minor >= 36);
 
 /** Static policies; half a CPU is reserved, which rounds up to one. */
 const settings = (gate: boolean): string => `
@@ -30,7 +27,7 @@ reservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}]`;
 const MEMORY = 128 * 2 ** 20;
 
 const title = `pods on a stock kubelet $version, gates $gate${unless(why === undefined, why ?? '')}`;
-describe.skipIf(why !== undefined).each(kubelets)(title, ({ program, gate }) => {
+describe.skipIf(why !== undefined).each(cases)(title, ({ program, minor, gate }) => {
   let on: AgentOnStockNode;
   let agent: ServedAgent;
 
@@ -60,41 +57,38 @@ describe.skipIf(why !== undefined).each(kubelets)(title, ({ program, gate }) => 
     expect(agent.log().match(/Pods API does not answer/g)?.length ?? 0).toBe(gate ? 0 : 1);
   });
 
-  it.runIf(gate && program === NEWER && cpus().length > 1)(
-    'have exclusive CPUs and memory that containers share, counted once',
-    async () => {
-      const container = (name: string, limits?: object) => ({
-        name,
-        image: 'localhost/pause:1',
-        imagePullPolicy: 'Never',
-        args: ['show'],
-        ...(limits === undefined ? {} : { resources: { limits } }),
-      });
-      const pod = async (name: string, containers: readonly object[]): Promise<string> => {
-        const limits = { cpu: '1', memory: '128Mi' };
-        const spec = { terminationGracePeriodSeconds: 0, resources: { requests: limits, limits }, containers };
-        on.node.addManifest(name, { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'default' }, spec });
-        await expect.poll(async () => (await on.statusOf(name)).phase, WAIT).toBe('Running');
-        return await agent.until('told', (text) => seriesValue(text, 'pod_exclusive_cpus', { pod: `${name}-node-1` }) === 1);
-      };
-      const remove = async (name: string): Promise<void> => {
-        on.node.remove(name);
-        await agent.until('gone', (text) => !text.includes('pod_exclusive_'));
-      };
+  it.runIf(gate && minor >= 37 && cpus().length > 1)('have exclusive CPUs and memory that containers share, counted once', async () => {
+    const container = (name: string, limits?: object) => ({
+      name,
+      image: 'localhost/pause:1',
+      imagePullPolicy: 'Never',
+      args: ['show'],
+      ...(limits === undefined ? {} : { resources: { limits } }),
+    });
+    const pod = async (name: string, containers: readonly object[]): Promise<string> => {
+      const limits = { cpu: '1', memory: '128Mi' };
+      const spec = { terminationGracePeriodSeconds: 0, resources: { requests: limits, limits }, containers };
+      on.node.addManifest(name, { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'default' }, spec });
+      await expect.poll(async () => (await on.statusOf(name)).phase, WAIT).toBe('Running');
+      return await agent.until('told', (text) => seriesValue(text, 'pod_exclusive_cpus', { pod: `${name}-node-1` }) === 1);
+    };
+    const remove = async (name: string): Promise<void> => {
+      on.node.remove(name);
+      await agent.until('gone', (text) => !text.includes('pod_exclusive_'));
+    };
 
-      const shared = await pod('shared', [container('one'), container('two')]);
-      expect(seriesValue(shared, 'pod_exclusive_memory_bytes', { kind: 'memory', numa_node: '0' })).toBe(MEMORY);
-      expect(shared).not.toContain('container_exclusive_');
-      await remove('shared');
+    const shared = await pod('shared', [container('one'), container('two')]);
+    expect(seriesValue(shared, 'pod_exclusive_memory_bytes', { kind: 'memory', numa_node: '0' })).toBe(MEMORY);
+    expect(shared).not.toContain('container_exclusive_');
+    await remove('shared');
 
-      // What a container has is in both, so each level alone is the sum.
-      const single = await pod('single', [container('main', { cpu: '1', memory: '128Mi' })]);
-      expect(seriesValue(single, 'container_exclusive_cpus', { container: 'main' })).toBe(1);
-      expect(seriesValue(single, 'container_exclusive_memory_bytes', { container: 'main' })).toBe(MEMORY);
-      expect(seriesValue(single, 'pod_exclusive_memory_bytes', { kind: 'memory', numa_node: '0' })).toBe(MEMORY);
-      await remove('single');
-    },
-  );
+    // What a container has is in both, so each level alone is the sum.
+    const single = await pod('single', [container('main', { cpu: '1', memory: '128Mi' })]);
+    expect(seriesValue(single, 'container_exclusive_cpus', { container: 'main' })).toBe(1);
+    expect(seriesValue(single, 'container_exclusive_memory_bytes', { container: 'main' })).toBe(MEMORY);
+    expect(seriesValue(single, 'pod_exclusive_memory_bytes', { kind: 'memory', numa_node: '0' })).toBe(MEMORY);
+    await remove('single');
+  });
 
   it.runIf(gate)('keep their UID through a restart of the kubelet', async () => {
     const before = uids(await agent.metrics());

@@ -49,7 +49,7 @@ const HOLD_MS = 30_000;
  * The kubelet logs a line for each question, so the agent asks after a change, once more after this time, and then after twice the time of before
  * up to the longest: a pod that starts has a phase and containers somewhat later.
  */
-const REST_MS = { first: 1_000, longest: 30_000 };
+const REST_MS = { first: 2_000, longest: 30_000 };
 
 /**
  * Asks the kubelet's Pods API for what PodResources lacks. It polls: the watch of the API loses events of a kubelet that is busy,
@@ -93,7 +93,7 @@ export class PodsReader {
     return this.#validMs === undefined ? undefined : true;
   }
 
-  /** Asks if pods may have changed, or after a rest. */
+  /** Asks if there may be other pods, or after a rest. Must be called with false only after an answer of PodResources. */
   look(isChanged: boolean): void {
     const nowMs = this.#settings.clock.monotonic();
     const isDue = nowMs - this.#askedMs >= this.#restMs;

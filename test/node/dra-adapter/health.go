@@ -1,5 +1,6 @@
-// Answers the kubelet's health stream of a DRA driver from the health feed of the agent. It is one more file of the driver's own
-// package, and the driver embeds feedHealth: kubeletplugin then serves the stream. The driver looks its devices up by PCI address.
+// Follows the health feed of the agent. With health_v036.go or health_v037.go, whichever fits the version of kubeletplugin, it is two more files of the
+// driver's own package: the driver embeds feedHealth, and kubeletplugin then serves the kubelet's health stream. The driver looks its devices
+// up by PCI address.
 package main
 
 import (
@@ -14,30 +15,25 @@ import (
 	health "k8s.io/kubelet/pkg/apis/dra-health/v1alpha1"
 )
 
-// feedHealth finds the socket of the agent in HEALTH_FEED, its own pool in HEALTH_POOL, and its devices in HEALTH_DEVICES, as
-// "g-0=0000:1a:00.0,g-1=…".
-type feedHealth struct {
-	health.UnimplementedDRAResourceHealthServer
-}
-
-func (f feedHealth) NodeWatchResources(_ *health.NodeWatchResourcesRequest, out health.DRAResourceHealth_NodeWatchResourcesServer) error {
-	for out.Context().Err() == nil {
-		if err := f.follow(out); err != nil {
+// followFeed reports each list of the feed under the names of the driver. It finds the socket of the agent in HEALTH_FEED, the driver's pool in
+// HEALTH_POOL, and its devices in HEALTH_DEVICES, as "g-0=0000:1a:00.0,g-1=…".
+func followFeed(ctx context.Context, report func([]*health.DeviceHealth) error) {
+	for ctx.Err() == nil {
+		if err := followOnce(ctx, report); err != nil {
 			fmt.Println("health feed:", err)
 		}
 		// The agent may be away, for an update. The kubelet forgets the last list by itself.
 		time.Sleep(200 * time.Millisecond)
 	}
-	return out.Context().Err()
 }
 
-func (f feedHealth) follow(out health.DRAResourceHealth_NodeWatchResourcesServer) error {
+func followOnce(ctx context.Context, report func([]*health.DeviceHealth) error) error {
 	connection, err := grpc.NewClient("unix:"+os.Getenv("HEALTH_FEED"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return err
 	}
 	defer connection.Close()
-	ctx, cancel := context.WithCancel(out.Context())
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	feed, err := health.NewDRAResourceHealthClient(connection).NodeWatchResources(ctx, &health.NodeWatchResourcesRequest{})
 	if err != nil {
@@ -48,24 +44,30 @@ func (f feedHealth) follow(out health.DRAResourceHealth_NodeWatchResourcesServer
 		if err != nil {
 			return err
 		}
-		if err := out.Send(f.translated(list)); err != nil {
+		if err := report(translated(list.Devices)); err != nil {
 			return err
 		}
 	}
 }
 
 // The feed names a device by its PCI address with dashes, whatever the driver.
-func (f feedHealth) translated(list *health.NodeWatchResourcesResponse) *health.NodeWatchResourcesResponse {
-	told := &health.NodeWatchResourcesResponse{}
+func translated(devices []*health.DeviceHealth) []*health.DeviceHealth {
+	told := []*health.DeviceHealth{}
 	for _, pair := range strings.Split(os.Getenv("HEALTH_DEVICES"), ",") {
 		name, address, _ := strings.Cut(pair, "=")
 		label := strings.NewReplacer(":", "-", ".", "-").Replace(address)
-		for _, device := range list.Devices {
+		for _, device := range devices {
 			if device.Device.DeviceName != label {
 				continue
 			}
-			device.Device = &health.DeviceIdentifier{PoolName: os.Getenv("HEALTH_POOL"), DeviceName: name}
-			told.Devices = append(told.Devices, device)
+			// Two devices of a driver can be one device of the feed.
+			told = append(told, &health.DeviceHealth{
+				Device:                    &health.DeviceIdentifier{PoolName: os.Getenv("HEALTH_POOL"), DeviceName: name},
+				Health:                    device.Health,
+				LastUpdatedTime:           device.LastUpdatedTime,
+				HealthCheckTimeoutSeconds: device.HealthCheckTimeoutSeconds,
+				Message:                   device.Message,
+			})
 		}
 	}
 	return told

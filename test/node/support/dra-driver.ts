@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
@@ -17,23 +17,34 @@ export function whyNoDriver(): string | undefined {
   return undefined;
 }
 
-/** A DRA driver of two devices, with one more file that answers the kubelet's health stream from the agent's feed. */
+/** Versions of the library on which drivers are built, with the file of the adapter for each. */
+const LIBRARIES = { '0.36.3': 'health_v036.go', '0.37.2': 'health_v037.go' } as const;
+export type Library = keyof typeof LIBRARIES;
+export const LIBRARY_VERSIONS = Object.keys(LIBRARIES) as Library[];
+
+/** A DRA driver of two devices, with two more files that answer the kubelet's health stream from the agent's feed. */
 export class DraDriver {
   readonly #directory = mkdtempSync(join(tmpdir(), 'dra-driver-'));
   readonly #program = join(this.#directory, 'dra-driver-with-health');
   #child: ChildProcess | undefined;
   #output = '';
 
-  build(): void {
+  build(library: Library): void {
     cpSync(join(SCRIPTS, 'tools'), this.#directory, { recursive: true });
-    cpSync('test/node/dra-adapter/health.go', join(this.#directory, 'dra-driver/health.go'));
+    for (const file of ['health.go', LIBRARIES[library]])
+      cpSync(join('test/node/dra-adapter', file), join(this.#directory, 'dra-driver', file));
     const main = join(this.#directory, 'dra-driver/main.go');
     writeFileSync(main, readFileSync(main, 'utf8').replace('type driver struct{', 'type driver struct{ feedHealth;'));
     const sums = join(CACHE, 'mod/tools/go.sum');
     if (existsSync(sums)) cpSync(sums, join(this.#directory, 'go.sum'));
     const caches = { GOMODCACHE: join(CACHE, 'gomod'), GOCACHE: join(CACHE, 'gocache'), GOTOOLCHAIN: 'local', CGO_ENABLED: '0' };
+    const modules = ['api', 'apimachinery', 'client-go', 'dynamic-resource-allocation', 'kubelet'].map(
+      (name) => `k8s.io/${name}@v${library}`,
+    );
+    const options = { cwd: this.#directory, env: { ...process.env, ...caches, GOFLAGS: '-buildvcs=false' }, stdio: 'pipe' } as const;
+    execFileSync('go', ['get', ...modules], options);
     const words = ['build', '-mod=mod', '-p', '2', '-trimpath', '-ldflags', '-s -w', '-o', this.#program, './dra-driver'];
-    execFileSync('go', words, { cwd: this.#directory, env: { ...process.env, ...caches, GOFLAGS: '-buildvcs=false' }, stdio: 'pipe' });
+    execFileSync('go', words, options);
   }
 
   /** Starts it in the namespaces of a node. `devices` has PCI addresses by device name. */
@@ -54,8 +65,20 @@ export class DraDriver {
     return this.#output;
   }
 
+  /** The script that started it is not its parent, so it is found by its program, of which nobody else has a copy. */
   close(): void {
     this.#child?.kill('SIGKILL');
+    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+      if (programOf(pid) === this.#program) process.kill(Number(pid), 'SIGKILL');
+    }
     rmSync(this.#directory, { recursive: true, force: true });
+  }
+}
+
+function programOf(pid: string): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`);
+  } catch {
+    return undefined;
   }
 }

@@ -13,25 +13,43 @@ const SCRIPTS = resolve('../shared/cluster');
 const CACHE = process.env.K8S_CACHE ?? join(homedir(), 'k8s-cache');
 const NAME = 'node-1';
 
-/** Kubelets to be tested, by the name of their program; those that were not built are left out. */
-const PROGRAMS = ['kubelet-1.34.4', 'kubelet-1.35.4', 'kubelet'];
+/** The kubelet of the tests that run on one. */
+export const KUBELET = process.env.KUBELET ?? 'kubelet';
+/** Further kubelets, by the name of their program; those that were not built are left out. */
+const OTHERS = ['kubelet-1.34.4', 'kubelet-1.35.4', 'kubelet-1.36.3', 'kubelet-1.37.2'];
 
 /** Why no stock kubelet can be run here; undefined when one can. */
 export function whyNoNode(): string | undefined {
   if (!existsSync(join(SCRIPTS, 'up-standalone.sh'))) return `there is no ${SCRIPTS}`;
   if (process.getuid?.() !== 0) return 'it takes root';
-  for (const program of ['kubelet', 'containerd', 'runc', 'pause']) {
+  for (const program of [KUBELET, 'containerd', 'runc', 'pause']) {
     if (!isExecutable(join(CACHE, 'bin', program))) return `there is no ${program} in ${CACHE}/bin`;
   }
   return undefined;
 }
 
-export const kubeletPrograms = (): string[] => PROGRAMS.filter(isBuilt);
+export interface Kubelet {
+  readonly program: string;
+  /** `1.36.3`. */
+  readonly version: string;
+  /** `36` */
+  readonly minor: number;
+}
 
-export const isBuilt = (program: string): boolean => isExecutable(join(CACHE, 'bin', program));
+/** One kubelet of each version that was built, or a title without one where none can run. */
+export async function kubelets(): Promise<readonly Kubelet[]> {
+  if (whyNoNode() !== undefined) return [{ program: KUBELET, version: 'without a kubelet', minor: 0 }];
+  const programs = [KUBELET, ...OTHERS].filter((program) => isExecutable(join(CACHE, 'bin', program)));
+  const all = await Promise.all(
+    programs.map(async (program): Promise<[string, Kubelet]> => {
+      const version = await versionOf(program);
+      return [version, { program, version, minor: Number(version.split('.')[1]) }];
+    }),
+  );
+  return [...new Map(all).values()].sort((a, b) => a.minor - b.minor);
+}
 
-/** `1.36.3`. */
-export async function versionOf(program: string): Promise<string> {
+async function versionOf(program: string): Promise<string> {
   const { stdout } = await run(join(CACHE, 'bin', program), ['--version']);
   return /v(\d+\.\d+\.\d+)/.exec(stdout)?.[1] ?? stdout;
 }
