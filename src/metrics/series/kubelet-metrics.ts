@@ -13,7 +13,7 @@ import { memoryByNode } from './container-metrics.ts';
 
 const AGENT = 'Agent.';
 const ALLOCATABLE =
-  'PodResources `GetAllocatableResources`, asked at a refresh after the directory of the device checkpoint changed, otherwise once a minute. Absent where the kubelet does not support it.';
+  "PodResources `GetAllocatableResources`, asked at each refresh and after each change of the kubelet's files. Absent where the kubelet does not support it.";
 
 /** Metrics of the requests to the kubelet, and of the resources that the kubelet can allocate. */
 export const kubeletMetrics = {
