@@ -58,7 +58,8 @@ export async function startAgent(commandLine: readonly string[], settings: Pick<
 }
 
 function served(child: ChildProcess, url: string, log: () => string): ServedAgent {
-  const metrics = async (): Promise<string> => (await fetch(`${url}/metrics`)).text();
+  // A connection of its own: the agent ends an idle one just when a busy machine uses it again.
+  const metrics = async (): Promise<string> => (await fetch(`${url}/metrics`, { headers: { connection: 'close' } })).text();
   return {
     url,
     child,
