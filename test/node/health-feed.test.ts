@@ -91,6 +91,7 @@ describe.skipIf(why !== undefined)('the health of a claimed device on a stock cl
     directory = mkdtempSync(join(tmpdir(), 'health-feed-'));
     machine = new Machine({ infiniband: 2 });
     cluster = new Cluster({
+      KUBELET_CONFIG_EXTRA: 'featureGates: {PodsAPI: true}',
       APISERVER_ARGS: '--feature-gates=DRADeviceTaintRules=true --runtime-config=resource.k8s.io/v1beta2=true',
     });
     await cluster.start(1);
