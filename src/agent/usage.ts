@@ -4,6 +4,7 @@ import { createUsageFile, type SavedUsage, type UsageFile, type UsageRead } from
 import type { UptimeClock } from '../host/clock.ts';
 import { endsWithin } from '../host/clock.ts';
 import { setAside } from '../host/fs/kept-file.ts';
+import { SingleFlight } from '../host/single-flight.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import { defined } from '../model/defined.ts';
@@ -34,7 +35,7 @@ export class AccountingService {
   #onKept: (snapshot: Snapshot) => void = () => {};
   #steppedMs = 0;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
-  #writing: Promise<void> | undefined;
+  readonly #writes = new SingleFlight(() => this.#write());
   #cancel: (() => void) | undefined;
   #isClosed = false;
 
@@ -120,28 +121,29 @@ export class AccountingService {
     });
   }
 
-  /** Saves the latest accounts. While a write is under way, it starts no other. Resolves when the write ended or takes too long. */
+  /** Saves the latest accounts, after the write that is under way. Resolves when they are on disk or when that takes too long. */
   async save(): Promise<void> {
-    const [file, snapshot] = [this.#file, this.#latest];
-    if (file === undefined || snapshot === undefined) return;
-    this.#writing ??= this.#write(file, snapshot);
-    if (!(await endsWithin(this.#writing, WRITE_TIMEOUT_MS, this.#clock))) this.#written(snapshot, 'the disk has not answered for 5 s');
+    const snapshot = this.#latest;
+    if (this.#file === undefined || snapshot === undefined) return;
+    if (!(await endsWithin(this.#writes.again(), WRITE_TIMEOUT_MS, this.#clock)))
+      this.#written(snapshot, 'the disk has not answered for 5 s');
   }
 
   /** Resolves when the write that is under way has ended, or takes too long. */
   async settled(): Promise<void> {
-    if (this.#writing !== undefined) await endsWithin(this.#writing, WRITE_TIMEOUT_MS, this.#clock);
+    const { running } = this.#writes;
+    if (running !== undefined) await endsWithin(running, WRITE_TIMEOUT_MS, this.#clock);
   }
 
   /** Saves a last time. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancel?.();
-    await this.settled();
     await this.save();
   }
 
-  async #write(file: UsageFile, snapshot: Snapshot): Promise<void> {
+  async #write(): Promise<void> {
+    const [file, snapshot] = [this.#file as UsageFile, this.#latest as Snapshot];
     this.#writtenAtMs = this.#clock.monotonic();
     const agoMs = this.#writtenAtMs - this.#steppedMs;
     const saved: SavedUsage = {
@@ -151,7 +153,6 @@ export class AccountingService {
       waiting: this.waiting.state(),
     };
     const error = this.#lease.isHeld ? await file.write(saved, this.#isClosed) : undefined;
-    this.#writing = undefined;
     this.#written(snapshot, error);
   }
 

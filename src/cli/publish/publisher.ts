@@ -1,5 +1,6 @@
 import { UserError } from '../../errors.ts';
 import type { Clock } from '../../host/clock.ts';
+import { SingleFlight } from '../../host/single-flight.ts';
 import type { ChangeLog } from '../../log/changes.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
@@ -49,8 +50,7 @@ export class Publisher {
   readonly #parts: PublisherParts;
   readonly #conditions: NodeConditions;
   readonly #works: readonly Work[];
-  #running: Promise<void> | undefined;
-  #isAsked = false;
+  readonly #runs = new SingleFlight(() => this.#run());
   #isOver = false;
   #cancel: (() => void) | undefined;
 
@@ -80,15 +80,14 @@ export class Publisher {
 
   /** Must be called when the agent sent a message, and when it sent none for too long. */
   wake(): void {
-    this.#isAsked = true;
-    if (!this.#isOver) this.#running ??= this.#run();
+    if (!this.#isOver) void this.#runs.again();
   }
 
   /** Ends the work, and sets the conditions to unknown, because no program maintains them afterwards. */
   async stop(): Promise<void> {
     this.#isOver = true;
     this.#cancel?.();
-    await this.#running;
+    await this.#runs.running;
     try {
       await this.#conditions.end(stopped);
     } catch (error) {
@@ -107,12 +106,7 @@ export class Publisher {
   }
 
   async #run(): Promise<void> {
-    let delayMs = 0;
-    while (this.#isAsked && !this.#isOver) {
-      this.#isAsked = false;
-      delayMs = await this.#runAll();
-    }
-    this.#running = undefined;
+    const delayMs = await this.#runAll();
     this.#cancel?.();
     if (!this.#isOver && Number.isFinite(delayMs)) this.#cancel = this.#parts.clock.after(delayMs, () => this.wake());
   }

@@ -1,7 +1,7 @@
 import { type Clock, endsWithin, systemClock } from '../../host/clock.ts';
+import { SingleFlight } from '../../host/single-flight.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { HealthEngine, Judgement } from '../engine/engine.ts';
-import type { HealthMemory } from '../engine/memory.ts';
 import type { StateFile } from './state-file.ts';
 
 export interface JournalOptions {
@@ -38,9 +38,9 @@ export interface Journal {
 export function createJournal(options: JournalOptions): Journal {
   const { engine, file, clock = systemClock, everyMs = 30_000 } = options;
   let queue = Promise.resolve();
+  let latest = engine.state();
   let writtenAtMs: number | undefined;
   let waiting = false;
-  let underWay: Promise<void> | undefined;
   let hasFailed = false;
   const report = (error: string | undefined): void => {
     hasFailed = error !== undefined;
@@ -48,18 +48,16 @@ export function createJournal(options: JournalOptions): Journal {
   };
 
   /** Runs one write at a time: no new write starts while the disk has not answered the last one. */
-  const write = async (state: HealthMemory, to: Pick<StateFile, 'write'>): Promise<void> => {
-    const isStuck = underWay !== undefined;
-    underWay ??= to.write(state).then((error) => {
-      underWay = undefined;
-      report(error);
-    });
-    if (isStuck || !(await endsWithin(underWay, WRITE_TIMEOUT_MS, clock))) report('the disk has not answered for 5 s');
+  const writes = new SingleFlight(async () => report(await file?.write(latest)));
+  const write = async (): Promise<void> => {
+    const isStuck = writes.running !== undefined;
+    if (isStuck || !(await endsWithin(writes.join(), WRITE_TIMEOUT_MS, clock))) report('the disk has not answered for 5 s');
   };
   const save = async (): Promise<void> => {
     waiting = false;
     const state = engine.state();
-    if (file !== undefined) await write(state, file);
+    latest = state;
+    if (file !== undefined) await write();
     for (const event of engine.announce(state.lastEventId)) options.announced(event);
   };
   const enqueue = (): Promise<void> => {

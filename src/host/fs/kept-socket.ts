@@ -2,6 +2,7 @@ import type { Server } from 'node:net';
 import { dirname } from 'node:path';
 import { systemWords } from '../../errors.ts';
 import type { Clock } from '../clock.ts';
+import { SingleFlight } from '../single-flight.ts';
 import type { EntryWatch } from './entry-watch.ts';
 import { makeSocket, type OwnSocket } from './own-socket.ts';
 import { makeDirectory } from './replace-file.ts';
@@ -37,8 +38,7 @@ export class KeptSocket {
   #own: OwnSocket | undefined;
   #watch: EntryWatch | undefined;
   #problem: string | undefined = 'it was not made yet';
-  #looking: Promise<void> | undefined;
-  #isAskedAgain = false;
+  readonly #looks = new SingleFlight(() => this.#look());
   #cancelRetry = (): void => {};
   #isClosed = false;
 
@@ -60,6 +60,11 @@ export class KeptSocket {
     return this.#problem;
   }
 
+  /** Whether clients of the path reach this process. */
+  get isInPlace(): boolean {
+    return this.#own?.isInPlace() === true;
+  }
+
   /** Identity of the socket that this process made last. */
   get identity(): string | undefined {
     return this.#own?.identity;
@@ -67,35 +72,30 @@ export class KeptSocket {
 
   /** Looks at the path, and makes the socket where it is absent. One look at a time. */
   look(): Promise<void> {
-    if (this.#isClosed) return Promise.resolve();
-    this.#isAskedAgain = this.#looking !== undefined;
-    this.#looking ??= this.#look().finally(() => {
-      this.#looking = undefined;
-      if (this.#isAskedAgain) void this.look();
-    });
-    return this.#looking;
+    return this.#looks.again();
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#watch?.close();
     this.#cancelRetry();
-    await this.#looking;
+    await this.#looks.running;
     this.#own?.close();
   }
 
   async #look(): Promise<void> {
+    if (this.#isClosed) return;
     this.#cancelRetry();
     this.#problem = await this.#trouble();
     if (this.#isClosed) return;
     this.#options.looked(this.#problem);
     // A socket of another process gives no sign when that process ends.
-    if (this.#own?.isInPlace() !== true) this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => void this.look());
+    if (!this.isInPlace) this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => void this.look());
   }
 
   async #trouble(): Promise<string | undefined> {
     const { path, mayReplace, isYielded } = this.#options;
-    if (this.#own?.isInPlace() === true) return undefined;
+    if (this.isInPlace) return undefined;
     const found = socketAt(path, 'nofollow');
     if (found.kind === 'not-a-socket') return `the path holds a ${found.what} that is not a socket; remove it`;
     if (found.kind === 'unreadable') return `the path cannot be read (${found.errno})`;

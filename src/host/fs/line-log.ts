@@ -3,6 +3,7 @@ import { type FileHandle, unlink } from 'node:fs/promises';
 import { systemWords } from '../../errors.ts';
 import type { Clock } from '../clock.ts';
 import { endsWithin } from '../clock.ts';
+import { SingleFlight } from '../single-flight.ts';
 import { createSegment, headerLine, openRegular, prune, type Segment, segmentsIn } from './log-segments.ts';
 import { makeDirectory, syncDirectory } from './replace-file.ts';
 
@@ -71,7 +72,7 @@ class SegmentedLog implements LineLog {
   #dropped = 0;
   /** The file that gets the next lines; undefined until the first write and after a failure. */
   #current: Pick<Segment, 'path' | 'startMs'> | undefined;
-  #running: Promise<string | undefined> | undefined;
+  readonly #writes = new SingleFlight(() => this.#writeAll());
 
   constructor(options: LineLogOptions) {
     this.#options = options;
@@ -88,9 +89,7 @@ class SegmentedLog implements LineLog {
 
   async append(records: readonly object[]): Promise<string | undefined> {
     for (const record of records) this.#enqueue(Buffer.from(`${JSON.stringify(record)}\n`));
-    // Not in this turn: without lines it would end, and clear the field, before the field is set.
-    this.#running ??= Promise.resolve().then(() => this.#writeAll());
-    const running = this.#running;
+    const running = this.#writes.again();
     if (await endsWithin(running, WRITE_TIMEOUT_MS, this.#options.clock)) return running;
     return `the disk has not answered for ${WRITE_TIMEOUT_MS / 1_000} s`;
   }
@@ -162,9 +161,6 @@ class SegmentedLog implements LineLog {
     } catch (error) {
       this.#current = undefined;
       return systemWords(error);
-    } finally {
-      // In the same turn as the last look at the queue: an append between the two would wait for nothing.
-      this.#running = undefined;
     }
   }
 

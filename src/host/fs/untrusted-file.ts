@@ -4,6 +4,7 @@ import { resolve as absolute } from 'node:path';
 import { systemWords } from '../../errors.ts';
 import type { Observe } from '../../model/observation.ts';
 import type { Clock } from '../clock.ts';
+import { SingleFlight } from '../single-flight.ts';
 import { descriptorPath, type OpenedPath, openPath, RefusedLink } from './open-path.ts';
 import { errnoName } from './tree.ts';
 
@@ -44,7 +45,7 @@ export class UntrustedFile {
   readonly #limits: UntrustedFileLimits;
   readonly #clock: Clock;
   readonly #observe: Observe | undefined;
-  #pending: Promise<UntrustedRead> | undefined;
+  readonly #reads = new SingleFlight(() => readWhole(this.#path, this.#limits.mostBytes));
 
   /** `observe`: that of a capture. */
   constructor(path: string, limits: UntrustedFileLimits, clock: Clock, { observe }: UntrustedFileDependencies = {}) {
@@ -56,15 +57,12 @@ export class UntrustedFile {
 
   /** True while a read has not returned. Such a read can keep the process from exiting. */
   get isPending(): boolean {
-    return this.#pending !== undefined;
+    return this.#reads.running !== undefined;
   }
 
   /** Never rejects, and resolves within the timeout. While an earlier read hangs, it waits for that read and starts no other. */
   read(): Promise<UntrustedRead> {
-    this.#pending ??= readWhole(this.#path, this.#limits.mostBytes).finally(() => {
-      this.#pending = undefined;
-    });
-    const pending = this.#pending;
+    const pending = this.#reads.join();
     return new Promise((resolve) => {
       const { timeoutMs } = this.#limits;
       let end = (result: UntrustedRead): void => {

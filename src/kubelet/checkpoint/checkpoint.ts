@@ -7,6 +7,7 @@ import { parseJson } from '../../host/documents/json.ts';
 import type { Bounds, DocumentKind } from '../../host/documents/kind.ts';
 import { openPath } from '../../host/fs/open-path.ts';
 import type { UntrustedFileDependencies } from '../../host/fs/untrusted-file.ts';
+import { SingleFlight } from '../../host/single-flight.ts';
 import type { CheckpointEntry, CheckpointReason } from '../../model/pod-resources.ts';
 
 /** A directory on a file system that hangs delays a snapshot by this time at most. */
@@ -28,7 +29,7 @@ export class CheckpointReader {
   readonly #clock: Clock;
   readonly #parts: UntrustedFileDependencies;
   readonly #cache: DocumentCache<Checkpoint>;
-  #pending: Promise<CheckpointRead> | undefined;
+  readonly #reads = new SingleFlight(() => this.#read());
   /** The latest complete read, and the file that gave it. */
   #latest: { readonly mark: string; readonly read: CheckpointRead } | undefined;
 
@@ -44,16 +45,13 @@ export class CheckpointReader {
 
   /** True while a read has not returned. Such a read can keep the process from exiting. */
   get isPending(): boolean {
-    return this.#pending !== undefined;
+    return this.#reads.running !== undefined;
   }
 
   /** Never rejects, and resolves within a timeout. While an earlier read hangs, it waits for that read and starts no other. */
   read(): Promise<CheckpointRead> {
     if (this.#path === '') return Promise.resolve(NOTHING);
-    this.#pending ??= this.#read().finally(() => {
-      this.#pending = undefined;
-    });
-    const pending = this.#pending;
+    const pending = this.#reads.join();
     return new Promise((resolve) => {
       const cancel = this.#clock.after(TIMEOUT_MS, () => {
         this.#parts.observe?.({ kind: 'error', path: this.#path, errno: 'timeout' });

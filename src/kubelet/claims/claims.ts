@@ -2,6 +2,7 @@ import type { Clock } from '../../host/clock.ts';
 import type { DocumentThread } from '../../host/documents/document-thread.ts';
 import { Tree } from '../../host/fs/tree.ts';
 import { RecordedTree } from '../../host/recorded/recorded-tree.ts';
+import { SingleFlight } from '../../host/single-flight.ts';
 import type { Allocation, Claim } from '../../model/allocation.ts';
 import {
   type ClaimForms,
@@ -42,9 +43,9 @@ export class ClaimReader {
   /** Of the claims in `#current`, with the CDI names of their devices. */
   #times: ReadonlyMap<string, ClaimTimes & { readonly of: string }> = new Map();
   #problems: readonly ClaimFileProblem[] = [];
-  #pending: Promise<void> | undefined;
+  readonly #reads = new SingleFlight(() => this.#read(this.#wanted));
   /** Claims that the next read takes. */
-  #wanted: readonly Claim[] | undefined;
+  #wanted: readonly Claim[] = [];
 
   constructor({ metadataDirectory, cdiDirectories, sysfs, forms, thread, clock, observe }: ClaimReaderSettings) {
     const sys = observe === undefined ? new Tree(sysfs) : new RecordedTree(sysfs, undefined, observe);
@@ -55,7 +56,7 @@ export class ClaimReader {
 
   /** True while a read has not returned. Such a read can keep the process from exiting. */
   get isPending(): boolean {
-    return this.#pending !== undefined;
+    return this.#reads.running !== undefined;
   }
 
   /** The result of the last read that returned. */
@@ -73,13 +74,13 @@ export class ClaimReader {
     return this.#problems;
   }
 
-  /** Reads what the claims among these allocations need. Never rejects, and resolves within a timeout. One read runs at a time. */
+  /**
+   * Reads what the claims among these allocations need. Never rejects, and resolves within a timeout. One read runs at a time; claims that arrive
+   * meanwhile cause another one.
+   */
   read(allocations: readonly Allocation[]): Promise<void> {
     this.#wanted = allocations.map(({ claim }) => claim).filter((claim) => claim !== undefined);
-    this.#pending ??= this.#readWanted().finally(() => {
-      this.#pending = undefined;
-    });
-    const pending = this.#pending;
+    const pending = this.#reads.again();
     return new Promise((resolve) => {
       const cancel = this.#clock.after(TIMEOUT_MS, resolve);
       void pending.then(() => {
@@ -87,15 +88,6 @@ export class ClaimReader {
         resolve();
       });
     });
-  }
-
-  /** Claims that arrive during a read cause another read. */
-  async #readWanted(): Promise<void> {
-    while (this.#wanted !== undefined) {
-      const claims = this.#wanted;
-      this.#wanted = undefined;
-      await this.#read(claims);
-    }
   }
 
   async #read(claims: readonly Claim[]): Promise<void> {
