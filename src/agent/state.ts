@@ -1,5 +1,5 @@
 import { dirname, resolve } from 'node:path';
-import type { Clock } from '../host/clock.ts';
+import { type Clock, pause } from '../host/clock.ts';
 import { whyUntrusted } from '../host/fs/open-path.ts';
 import { Tree } from '../host/fs/tree.ts';
 import type { Logger } from '../log/logger.ts';
@@ -8,8 +8,8 @@ import { type TakenOver, takeOver } from '../server/control/take-over.ts';
 import { AgentSockets } from '../server/sockets.ts';
 import type { AgentSettings } from './settings.ts';
 
-/** How often a start asks again while an agent is being replaced by another one. */
-const TRIES = 10;
+/** How long a start asks an agent that is being replaced by another one, or that hangs. */
+const PATIENCE_MS = 25_000;
 const RETRY_MS = 1_000;
 
 /** Identity of the present boot of the machine. Empty when it cannot be read: what was saved may then be of another boot. */
@@ -80,46 +80,74 @@ export class Succession {
   readonly lease = new StateLease();
   readonly sockets: AgentSockets;
   readonly #logger: Logger;
-  #taken: TakenOver | undefined;
+  readonly #clock: Clock;
+  /** Empty: there is no state on the disk. */
+  readonly #path: string;
+  readonly #taken: TakenOver[] = [];
+  #isAsking = false;
   #isEnding = false;
 
-  private constructor(logger: Logger, clock: Clock) {
+  private constructor(stateFile: string, logger: Logger, clock: Clock) {
+    this.#path = stateFile === '' ? '' : controlSocket(stateFile);
     this.#logger = logger;
+    this.#clock = clock;
     this.sockets = new AgentSockets(logger, clock);
   }
 
   /** Asks the agent that uses the same state file; empty: there is none. Resolves when the state on the disk can be read. */
   static async begin(stateFile: string, logger: Logger, clock: Clock): Promise<Succession> {
-    const succession = new Succession(logger, clock);
-    if (stateFile !== '') await succession.#takeOver(controlSocket(stateFile), clock);
+    const succession = new Succession(stateFile, logger, clock);
+    if (stateFile !== '') await succession.#takeOver();
     return succession;
   }
 
-  async #takeOver(path: string, clock: Clock): Promise<void> {
-    for (let tries = 1; ; tries += 1) {
-      const answer = await takeOver(path);
-      if (answer === undefined) return;
-      if ('sockets' in answer) {
-        this.#taken = answer;
-        return this.#logger.info('an older agent runs with the same state file; this agent takes over', { path });
+  async #takeOver(): Promise<void> {
+    const untilMs = this.#clock.monotonic() + PATIENCE_MS;
+    for (let detail = await this.#ask(); detail !== undefined; detail = await this.#ask()) {
+      if (this.#clock.monotonic() >= untilMs) {
+        const remedy = 'End the other agent. Until it ends or answers, both write the state.';
+        return this.#logger.warn('another agent has the control socket and does not give it up', { path: this.#path, detail, remedy });
       }
-      if (tries < TRIES) {
-        await new Promise<void>((resolve) => void clock.after(RETRY_MS, resolve));
-        continue;
-      }
-      const remedy = 'End one of the two agents. Until then both write the state.';
-      return this.#logger.warn('another agent has the control socket and does not give it up', { path, detail: answer.problem, remedy });
+      await pause(this.#clock, RETRY_MS);
     }
   }
 
-  /** The first snapshot is there: clients are answered here from now on. */
-  serving(): void {
-    this.sockets.serving(this.#taken?.sockets ?? []);
+  /** Resolves to why the other agent does not give up the state; undefined when it did or when there is none. */
+  async #ask(): Promise<string | undefined> {
+    this.#isAsking = true;
+    const answer = await takeOver(this.#path);
+    this.#isAsking = false;
+    if (answer === undefined) return undefined;
+    if ('problem' in answer) return answer.problem;
+    this.#taken.push(answer);
+    this.#logger.info('an older agent runs with the same state file; this agent takes over', { path: this.#path });
+    return undefined;
+  }
+
+  /**
+   * The first snapshot is there: clients are answered here from now on. An agent that started at the same time, or one that was stopped and goes
+   * on, can have the control socket: it is asked until it gives up. `rewrite` then writes all that is known, as the other one has just done.
+   */
+  async serving(rewrite: () => void): Promise<void> {
+    const serve = (): void => this.sockets.serving(this.#taken.flatMap(({ sockets }) => sockets));
+    serve();
+    if (this.#path === '') return;
+    for (;;) {
+      await pause(this.#clock, RETRY_MS);
+      if (this.#isEnding || !this.lease.isHeld || this.sockets.isOwn(this.#path)) return;
+      const { length } = this.#taken;
+      await this.#ask();
+      if (this.#taken.length === length) continue;
+      serve();
+      rewrite();
+    }
   }
 
   /** Leaves everything to a newer agent, until that ends. */
   async give({ save, settled, resumed }: Succeeded, ended: Promise<void>): Promise<TakeOverAnswer> {
     if (!this.lease.isHeld) return { refused: 'another agent takes over already' };
+    // The socket can become its own between the look and the question.
+    if (this.#isAsking) return { refused: 'this agent is about to take over itself' };
     await save();
     this.lease.give();
     await settled();
@@ -142,6 +170,6 @@ export class Succession {
 
   /** Gives back what was taken, if the older agent still runs. Must be called after the last write. */
   end(): void {
-    this.#taken?.end();
+    for (const one of this.#taken) one.end();
   }
 }

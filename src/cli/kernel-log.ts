@@ -68,12 +68,9 @@ export async function relay(
     clock: systemClock,
     looked: (problem) => changes.update('socket', problem === undefined ? [] : [away(socket, problem)]),
   });
-  // Timers of the clock do not keep the process alive.
-  const alive = setInterval(() => undefined, 2 ** 30);
   logger.info('passing the kernel log on', { socket, log });
   logger.info('stopping', { signal: await signal });
   await kept.close();
-  clearInterval(alive);
   return { status: 0 };
 }
 

@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs';
+import { LONGEST_TIMER_MS } from '../host/clock.ts';
 import { SEARCH_PATH } from '../host/process/command.ts';
 import { createOutput } from './output.ts';
 import { endBySignals, ignoreInspectorSignal } from './signals.ts';
@@ -17,6 +18,8 @@ export async function start(args: readonly string[]): Promise<void> {
   process.stderr.on('error', () => {});
   const format = versionRequest(args);
   if (format !== undefined) return await output.write(formatVersion(readVersion(), format));
+  // Timers, threads and children of the agent keep no process, so that none delays its end. This one does, for whatever waits for them, up to `leave`.
+  setInterval(() => {}, LONGEST_TIMER_MS);
   if (args[0] === 'kernel-log') {
     const { relay, relayRequest } = await import('./kernel-log.ts');
     const asked = relayRequest(args, process.env);

@@ -68,6 +68,10 @@ export const systemClock: UptimeClock = {
   },
 };
 
+/** Resolves after a delay. */
+export const pause = (clock: Pick<Clock, 'after'>, delayMs: number): Promise<void> =>
+  new Promise((resolve) => void clock.after(delayMs, resolve));
+
 /** Whether a promise settles within `limitMs`, fulfilled or rejected. */
 export async function endsWithin(promise: Promise<unknown>, limitMs: number, clock: Clock): Promise<boolean> {
   let cancel = (): void => {};

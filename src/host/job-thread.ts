@@ -26,8 +26,6 @@ export interface JobThreadSettings {
   readonly deadlineMs?: number;
   /** The thread ends when it has nothing to do for so long. */
   readonly idleMs: number;
-  /** The process stays as long as a job runs. Default false. */
-  readonly keepsProcess?: boolean;
 }
 
 /**
@@ -73,7 +71,7 @@ export class JobThread<Job, A> {
     this.#cancelIdle();
     await this.#ended();
     if (this.#ending !== undefined) return { failure: 'stuck', reason: 'an earlier one has not returned' };
-    const { clock, deadlineMs, idleMs, keepsProcess = false } = this.#settings;
+    const { clock, deadlineMs, idleMs } = this.#settings;
     return new Promise((resolve) => {
       const cancel =
         deadlineMs === undefined
@@ -85,13 +83,11 @@ export class JobThread<Job, A> {
       this.#take = (answer) => {
         this.#take = () => {};
         cancel();
-        this.#worker?.unref();
         if (this.#worker !== undefined) this.#cancelIdle = clock.after(idleMs, () => this.close());
         resolve(answer);
       };
       try {
         this.#worker ??= this.#start();
-        if (keepsProcess) this.#worker.ref();
         this.#worker.postMessage(job);
       } catch (error) {
         // The system refuses another thread.

@@ -5,7 +5,7 @@ import type {
   Device,
   DevicePluginServer,
 } from '../generated/deviceplugin/v1beta1/api.ts';
-import { type Clock, endsWithin } from '../host/clock.ts';
+import { type Clock, endsWithin, pause } from '../host/clock.ts';
 import { DurationTally } from '../model/duration-counts.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
 import { type Access, type Admission, allocateContainer, grantedOffers, namedOffers } from './allocation/allocate.ts';
@@ -224,7 +224,7 @@ function spaced(refresh: () => Promise<unknown>, spacingMs: number, clock: Clock
   const run = async (): Promise<void> => {
     await last;
     const waitMs = beganMs + spacingMs - clock.monotonic();
-    if (waitMs > 0) await new Promise<void>((resolve) => void clock.after(waitMs, resolve));
+    if (waitMs > 0) await pause(clock, waitMs);
     next = undefined;
     beganMs = clock.monotonic();
     last = refresh().catch(() => undefined);

@@ -78,6 +78,11 @@ export class AgentSockets {
     this.#enter('serving');
   }
 
+  /** Whether this agent made the socket at a path. */
+  isOwn(path: string): boolean {
+    return this.#kept.some(({ socket }) => socket.path === path && socket.isInPlace);
+  }
+
   stats(): readonly SocketStats[] {
     const kept = this.#kept.map(({ server: { name, path }, socket: { problem } }) => defined({ name, path, problem }));
     return [...this.#refused, ...kept];

@@ -3,7 +3,6 @@ import { UserError } from '../../errors.ts';
 import { endsWithin, systemClock } from '../../host/clock.ts';
 import { createChangeLog } from '../../log/changes.ts';
 import { conditionLine } from '../../model/condition-text.ts';
-import { hours } from '../../model/duration.ts';
 import { nodeAnswer } from '../../model/known-well.ts';
 import { shortened } from '../../model/one-line.ts';
 import type { WholeBoard, WholeDevice } from '../../server/api/views.ts';
@@ -43,15 +42,12 @@ export async function runPublish(context: CommandContext): Promise<Ending> {
   const parts = { kubernetes, ask, clock: systemClock, logger, changes, random: Math.random };
   const publisher: Publisher = new Publisher({ ...parts, view: () => feed.view() }, settings);
   const feed = new AgentFeed({ ...parts, open: () => openStream(context, '/api/health/watch'), heard: () => publisher.wake() });
-  // Timers of the clock do not keep the process alive.
-  const alive = setInterval(() => undefined, hours(1));
   logger.info('publishing', { version: readVersion().version, node: settings.node, server: server.href });
   feed.start();
   publisher.wake();
   logger.info('stopping', { signal: await signal });
   feed.stop();
   await endsWithin(publisher.stop(), STOP_MS, systemClock);
-  clearInterval(alive);
   return { status: 0 };
 }
 

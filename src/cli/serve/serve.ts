@@ -27,7 +27,7 @@ export async function runServe(context: CommandContext): Promise<Ending> {
   logger.info('configuration in use', { file: configuration.file?.path ?? 'none', set: configuration.givenSections() });
   warnOfSysfs(context);
   const watched = reload && { config: () => reload.status(), reload: () => reload.reload() };
-  const agent = await startAgent(agentSettings(configuration, families), {
+  const started = startAgent(agentSettings(configuration, families), {
     logger,
     version,
     printed: usedConfig(
@@ -37,6 +37,11 @@ export async function runServe(context: CommandContext): Promise<Ending> {
     ),
     ...watched,
   });
+  const agent = await Promise.race([started, signal]);
+  if (typeof agent === 'string') {
+    logger.info('stopping before the start has ended', { signal: agent });
+    return { status: 0, isStuck: !(await stopInTime({ stop: async () => (await started).stop() }, logger)) };
+  }
   reload?.start(agent);
   logger.info('serving', { address: agent.address });
   logger.info('stopping', { signal: await signal });

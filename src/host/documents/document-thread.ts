@@ -15,7 +15,7 @@ export class DocumentThread {
   constructor(entry: URL, kinds: DocumentKinds, clock: Clock) {
     this.#kinds = kinds;
     this.#thread = new JobThread({
-      ...{ name: 'documents', entry, clock, keepsProcess: true },
+      ...{ name: 'documents', entry, clock },
       // The bounds keep a document below 32 MiB above its size.
       memoryMib: 64,
       // A document within its bounds takes some tens of milliseconds of CPU. On a busy node, the thread may have to wait for it.

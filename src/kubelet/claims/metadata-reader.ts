@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import type { Clock } from '../../host/clock.ts';
+import { type Clock, pause } from '../../host/clock.ts';
 import { DocumentCache, forEachOf, inDirectory, isProblem } from '../../host/documents/document-cache.ts';
 import type { DocumentThread } from '../../host/documents/document-thread.ts';
 import { jsonStream } from '../../host/documents/json.ts';
@@ -116,7 +116,7 @@ export class MetadataReader {
     const once = async () => (await this.#files.read(directory, [NAME], wanted)).get(NAME);
     let read = await once();
     if (read !== undefined && !isProblem(read) && !read.isComplete) {
-      await new Promise<void>((done) => void this.#clock.after(HALF_WRITTEN_MS, done));
+      await pause(this.#clock, HALF_WRITTEN_MS);
       read = await once();
     }
     return read === undefined || isProblem(read) ? read : read.value;

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { createGzip } from 'node:zlib';
-import { type Clock, systemClock } from '../../host/clock.ts';
+import { type Clock, pause, systemClock } from '../../host/clock.ts';
 import type { AgentStats } from '../../model/agent-stats.ts';
 import type { Device } from '../../model/device.ts';
 import { keptBy } from '../../model/readings.ts';
@@ -193,7 +193,7 @@ export function createExposition(sources: ExpositionSources): Exposition {
   let [isBehind, isPreparing] = [false, false];
   const prepare = async (): Promise<void> => {
     isPreparing = true;
-    for (; isBehind; await new Promise<void>((resolve) => clock.after(REUSE_MS, resolve))) {
+    for (; isBehind; await pause(clock, REUSE_MS)) {
       isBehind = false;
       await setImmediate();
       const snapshot = sources.snapshot();
