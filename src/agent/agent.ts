@@ -138,8 +138,9 @@ export async function startAgent(configured: AgentSettings, parts: AgentDependen
     },
     settled: async () => void (await Promise.all([health.written(), usage?.settled(), ledger.written(), incidents?.saved()])),
     resumed() {
-      incidents?.flush();
+      void incidents?.resume();
       void health.save();
+      void usage?.save();
     },
   };
   const later = { refused: 'a newer agent takes over; ask again in some seconds' };
@@ -159,7 +160,7 @@ export async function startAgent(configured: AgentSettings, parts: AgentDependen
   for (const one of feeds) await sockets.keep(one);
   const stopAwaiting = core.store.subscribe(() => {
     stopAwaiting();
-    succession.serving();
+    void succession.serving(succeeded.resumed);
   });
   core.holders.poller.watch();
   access?.watch();

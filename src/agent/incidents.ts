@@ -7,7 +7,7 @@ import { crashFolders } from '../incidents/crash-log.ts';
 import type { IncidentPlace } from '../incidents/freeze.ts';
 import { type HistorySettings, ReadingHistoryStore } from '../incidents/history.ts';
 import { KernelLog } from '../incidents/kernel-log.ts';
-import { IncidentRecorder, type RecorderSettings } from '../incidents/recorder.ts';
+import { IncidentRecorder, isOneIncident, type RecorderSettings } from '../incidents/recorder.ts';
 import { IncidentStore, type ListedIncident, type RecordRead, type StoreSettings } from '../incidents/store.ts';
 import { eventsOfHardware } from '../incidents/timeline.ts';
 import { createChangeLog } from '../log/changes.ts';
@@ -94,9 +94,9 @@ export class IncidentService {
     return this.#store.read(id);
   }
 
-  /** Writes what stayed in memory. */
-  flush(): void {
-    this.#store.flush();
+  /** Writes what stayed in memory while a newer agent wrote. */
+  resume(): Promise<void> {
+    return this.#store.resume(isOneIncident);
   }
 
   /** Resolves when the writes that have begun have ended. */

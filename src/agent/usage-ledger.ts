@@ -77,11 +77,7 @@ export class UsageLedger {
     const isDue = hour !== this.#hour;
     this.#hour = hour;
     const hasEnded = [...usage.containers, ...usage.devices].some(({ endedAtMs }) => endedAtMs !== undefined);
-    if (!isDue && !hasEnded) {
-      this.#ended = new Set();
-      return;
-    }
-    const entries = this.#entries(snapshot);
+    const entries = isDue || hasEnded ? this.#entries(snapshot) : [];
     const ended = new Set(entries.filter(isEnded).map(accountKey));
     const known = this.#ended;
     this.#ended = ended;
@@ -124,7 +120,7 @@ export class UsageLedger {
   }
 
   #write(entries: readonly LedgerEntry[]): void {
-    if (entries.length === 0) return;
+    if (entries.length === 0 && (this.#held.length === 0 || !this.#lease.isHeld)) return;
     this.#writing = this.#writing.then(() => this.#append(entries));
   }
 

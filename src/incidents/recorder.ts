@@ -10,6 +10,9 @@ import { follow, type NameChanges, nameChanges, Timeline } from './timeline.ts';
 
 /** Changes of one device within this time are one incident. */
 const JOIN_MS = seconds(10);
+/** Whether two records, of two agents, are of one incident. */
+export const isOneIncident = (one: IncidentSummary, other: IncidentSummary): boolean =>
+  one.device === other.device && Math.abs(Date.parse(one.time) - Date.parse(other.time)) <= JOIN_MS;
 const MOST_JOINED = 20;
 /** A device that flaps gets no more records than this within one hour. */
 export const MOST_PER_HOUR = 12;

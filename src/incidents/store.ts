@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { systemWords } from '../errors.ts';
 import { removeLeftovers, replaceFile } from '../host/fs/replace-file.ts';
 import { readUntrustedFile } from '../host/fs/untrusted-file.ts';
+import { SingleFlight } from '../host/single-flight.ts';
 import type { ChangeLog } from '../log/changes.ts';
 import { type IncidentRecord, type IncidentSummary, isIncidentId, summaryOf } from './record.ts';
 
@@ -34,10 +35,7 @@ export class IncidentStore {
   readonly #entries = new Map<string, Entry>();
   /** Records that are not on disk, or whose last version is not. */
   readonly #unsaved = new Map<string, IncidentRecord>();
-  #writing: Promise<void> = Promise.resolve();
-  #isWriting = false;
-  /** Something was saved since the last write began. */
-  #isDirty = false;
+  readonly #writes = new SingleFlight(() => this.#writeAll());
 
   private constructor(settings: StoreSettings, changes: ChangeLog, mayWrite: () => boolean) {
     this.#settings = settings;
@@ -79,38 +77,41 @@ export class IncidentStore {
     // The record moves to the end, because the oldest ones leave the memory first.
     this.#unsaved.delete(record.id);
     this.#unsaved.set(record.id, record);
-    this.#write();
+    void this.#writes.again();
   }
 
   /** Writes what stayed in memory. */
   flush(): void {
-    if (this.#unsaved.size > 0) this.#write();
+    if (this.#unsaved.size > 0) void this.#writes.again();
+  }
+
+  /**
+   * A newer agent wrote here, and has ended: lists its records, and writes what stayed in memory. Of an incident that both recorded, the record
+   * of this agent stays, because it still grows.
+   */
+  async resume(isSame: (one: IncidentSummary, other: IncidentSummary) => boolean): Promise<void> {
+    const { directory } = this.#settings;
+    const own = [...this.#unsaved.values()].map(summaryOf);
+    if (directory !== undefined) await this.#list(directory);
+    this.flush();
+    await this.saved();
+    for (const [id, { summary }] of this.#entries) {
+      const twin = own.find((one) => one.id !== id && isSame(one, summary));
+      if (directory === undefined || twin === undefined || this.#unsaved.has(twin.id) || own.some((one) => one.id === id)) continue;
+      this.#entries.delete(id);
+      await unlink(join(directory, id + ENDING)).catch(() => undefined);
+    }
   }
 
   /** Resolves when all that was saved before is on disk, or when the disk refused it. Never rejects. */
   async saved(): Promise<void> {
-    await this.#writing;
+    await this.#writes.running;
   }
 
   /** Tries once more what the disk refused before. */
   async close(): Promise<void> {
     this.flush();
     await this.saved();
-  }
-
-  #write(): void {
-    this.#isDirty = true;
-    if (this.#isWriting) return;
-    this.#isWriting = true;
-    this.#writing = this.#writeWhileDirty();
-  }
-
-  async #writeWhileDirty(): Promise<void> {
-    while (this.#isDirty) {
-      this.#isDirty = false;
-      await this.#writeAll();
-    }
-    this.#isWriting = false;
   }
 
   async #writeAll(): Promise<void> {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { usageOptions } from '../../src/accounting/options.ts';
+import { StateLease } from '../../src/agent/state.ts';
 import { UsageLedger } from '../../src/agent/usage-ledger.ts';
 import { systemClock } from '../../src/host/clock.ts';
 import { createLogger } from '../../src/log/logger.ts';
@@ -25,12 +26,13 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-const ledgerAt = (file: string): UsageLedger =>
+const ledgerAt = (file: string, lease?: StateLease): UsageLedger =>
   new UsageLedger(
     { usage: defaultValues(usageOptions), state: { file } },
     { snapshot: () => current },
     createLogger({ level: 'info', format: 'json' }, { write: (line) => lines.push(line) }),
     { ...systemClock, now: () => nowMs },
+    lease,
   );
 
 /** The account after so many hours, and the snapshot of that time. */
@@ -57,6 +59,20 @@ const state = (): string => join(directory, 'health.json');
 const day = { since: hours(24), by: 'namespace' } as const;
 
 describe('UsageLedger', () => {
+  it('keeps its lines while a newer agent has the disk, and writes them with the first snapshot after that', async () => {
+    const lease = new StateLease();
+    const ledger = ledgerAt(state(), lease);
+    lease.give();
+    take(ledger, 0.2, [account(0.2)]);
+    take(ledger, 0.4, [account(0.3, { endedAtMs: START_MS + 0.3 * HOUR_MS })]);
+    await ledger.written();
+    expect(readdirSync(directory)).toEqual([]);
+    lease.take();
+    take(ledger, 0.5, []);
+    await ledger.written();
+    expect(written().map(({ kind, endedAtMs }) => [kind, endedAtMs])).toEqual([['container', START_MS + 0.3 * HOUR_MS]]);
+  });
+
   it('writes each running account once an hour, and at the end of the agent', async () => {
     const ledger = ledgerAt(state());
     for (const at of [0.2, 0.6, 1.01, 1.5, 2.1]) take(ledger, at, [account(at)]);

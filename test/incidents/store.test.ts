@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { freeze } from '../../src/incidents/freeze.ts';
 import { type IncidentRecord, incidentId } from '../../src/incidents/record.ts';
+import { isOneIncident } from '../../src/incidents/recorder.ts';
 import { encodeRecord, IncidentStore, type StoreSettings } from '../../src/incidents/store.ts';
 import { createChangeLog } from '../../src/log/changes.ts';
 import { createLogger } from '../../src/log/logger.ts';
@@ -41,6 +42,29 @@ const record = (n: number, part: Partial<IncidentRecord> = {}): IncidentRecord =
 const file = (id: string): string => join(directory(), `${id}.json`);
 
 describe('the store of incidents', () => {
+  it('has what a newer agent recorded when that has ended, and one record of what both did', async () => {
+    let isHeld = true;
+    const store = await IncidentStore.open(
+      { directory: directory(), keep: 200, keepBytes: 2 ** 25 },
+      createChangeLog(createLogger({ level: 'info', format: 'json' }, { write: () => {} })),
+      () => isHeld,
+    );
+    store.save(record(1));
+    await store.saved();
+    isHeld = false;
+    const newer = await open();
+    for (const n of [61, 200]) newer.save(record(n));
+    await newer.saved();
+    store.save(record(60));
+    store.save(record(300));
+    await store.saved();
+    isHeld = true;
+    await store.resume(isOneIncident);
+    const ids = (n: readonly number[]): readonly string[] => n.map((one) => record(one).id);
+    expect(store.list().map(({ id }) => id)).toEqual(ids([300, 200, 60, 1]));
+    expect(readdirSync(directory()).sort()).toEqual(ids([1, 60, 200, 300]).map((id) => `${id}.json`));
+  });
+
   it('writes one file for each record, for its owner only, and lists it again after a restart', async () => {
     const store = await open();
     store.save(record(1));

@@ -109,7 +109,7 @@ export class UsageReporter {
   }
 
   report(): UsageReport {
-    const accounts = [...this.#accounts.values()];
+    const accounts = withoutTwins([...this.#accounts.values()]);
     const wholes = new Set(accounts.flatMap(({ entry }) => entry.parent ?? []));
     const total = new Group('total');
     const groups = new Map<string, Group>();
@@ -135,6 +135,27 @@ export class UsageReporter {
     };
   }
 }
+
+/**
+ * What two agents saw of the same container or device, as in an update, where both came to write it: each gave the account a begin of its own.
+ * Of accounts that cover the same time, the longest counts.
+ */
+function withoutTwins(accounts: readonly Account[]): readonly Account[] {
+  const kept = new Map<string, Account[]>();
+  const lengthOf = ({ entry }: Account): number => endOf(entry) - entry.sinceMs;
+  for (const account of accounts.toSorted((a, b) => lengthOf(b) - lengthOf(a))) {
+    const key = accountKey({ ...account.entry, sinceMs: 0 });
+    const others = kept.get(key) ?? [];
+    const isTwin = others.some(({ entry }) => {
+      const sharedMs = Math.min(endOf(entry), endOf(account.entry)) - Math.max(entry.sinceMs, account.entry.sinceMs);
+      return sharedMs > lengthOf(account) / 2;
+    });
+    if (!isTwin) kept.set(key, [...others, account]);
+  }
+  return [...kept.values()].flat();
+}
+
+const endOf = ({ endedAtMs, atMs }: LedgerEntry): number => endedAtMs ?? atMs;
 
 function priceOf({ model, family }: LedgerEntry, prices: Prices): number | undefined {
   if (model !== undefined && Object.hasOwn(prices, model)) return prices[model];

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { LedgerEntry } from '../../../src/accounting/ledger/entry.ts';
 import type { Grouping, UsageRow } from '../../../src/accounting/ledger/report.ts';
+import type { ContainerUsage, DeviceUsage } from '../../../src/model/usage.ts';
 import { containerEntry, deviceEntry, HOUR, HOUR_MS, START_MS, usageReport } from './sample.ts';
 
 const report = (entries: readonly LedgerEntry[], fromHours: number, toHours: number, by: Grouping = 'namespace') =>
@@ -12,6 +13,20 @@ const row = (rows: readonly UsageRow[], name: string): UsageRow => {
 };
 
 describe('usageReport', () => {
+  it('counts what two agents saw of one container once, and a container that came back twice', () => {
+    const began = (hour: number, atHour: number, part: Partial<ContainerUsage & DeviceUsage> = {}) => ({
+      ...part,
+      sinceMs: START_MS + hour * HOUR_MS,
+      allocatedSeconds: (atHour - hour) * HOUR,
+    });
+    const twins = [containerEntry(4, began(1, 4)), containerEntry(3, began(1.001, 3)), containerEntry(2, began(0.999, 2))];
+    const later = containerEntry(6, began(5, 6));
+    const devices = [0, 0.001].map((hour) => deviceEntry(6, { ...began(hour, 6), unallocatedSeconds: HOUR }));
+    const { rows, total } = report([...twins, later, ...devices], 0, 6);
+    expect(row(rows, 'ml').allocatedSeconds).toBe(4 * HOUR);
+    expect(total.unallocatedSeconds).toBe(HOUR);
+  });
+
   it('counts the difference of the totals at both ends of the span', () => {
     const entries = [1, 2, 3, 4].map((at) => containerEntry(at, { idleSeconds: at * 600, energyJoules: at * 1_000 }));
     expect(report(entries, 1, 3).rows).toEqual([
