@@ -1,4 +1,5 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   existsSync,
   lstatSync,
@@ -11,11 +12,13 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { decodeSaved } from '../../src/host/fs/saved-state.ts';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { MAIN, run } from '../cli/command-line.ts';
+import { PROGRAM } from '../support/program.ts';
 import { type ServedAgent, seriesValue, serve, startAgent } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
 
@@ -123,6 +126,90 @@ describe('two agents with one state file', () => {
     }
     expect(readdirSync(join(node.root, 'state')).filter((one) => one.endsWith('.tmp') || one.startsWith('.'))).toEqual([]);
   }, 90_000);
+});
+
+describe('the older of two agents', () => {
+  it('saves and shows what it sees, while the newer one runs and after that was killed', async () => {
+    await node.kubelet.start();
+    const first = await start();
+    const second = await start();
+    await expect.poll(answering, WAIT).toBe(second.child.pid);
+    const held = (page: string): number => seriesValue(page, 'device_allocated_seconds_total', { device: 'mlx5_0' }) ?? 0;
+    const saved = (): string => readFileSync(join(node.root, 'state/usage.json'), 'utf8');
+    const pod = async (name: string, alive: readonly ServedAgent[]): Promise<void> => {
+      const containers = [{ name: 'c', devices: [{ resource: HCA, id: 'mlx5_0', numaNodes: [] }] }];
+      node.kubelet.admitPod({ namespace: 'n', name, uid: name, containers } as never);
+      const before = await Promise.all(alive.map(async (agent) => held(await agent.metrics())));
+      for (const [at, agent] of alive.entries()) await agent.until(`totals with ${name}`, (page) => held(page) > (before[at] ?? 0) + 1);
+      node.kubelet.removePod('n', name);
+      for (const agent of alive) {
+        await agent.until('its end', (page) => seriesValue(page, 'container_device_allocation', { pod: name }) === undefined);
+      }
+    };
+    await pod('both', [first, second]);
+    await second.stop('SIGKILL');
+    await expect.poll(() => answering().catch(() => 0), WAIT).toBe(first.child.pid);
+    await pod('alone', [first]);
+    const onDisk = saved();
+    await expect.poll(saved, WAIT).not.toBe(onDisk);
+    await first.stop('SIGKILL');
+    const third = await start();
+    const answer = await fetch(`${third.url}/api/usage?by=pod`);
+    const { rows } = (await answer.json()) as { rows: { name: string; containers: number; allocatedSeconds: number }[] };
+    const told = rows.map(({ name, containers, allocatedSeconds }) => [name, containers, allocatedSeconds > 1]);
+    expect(told.toSorted()).toEqual([
+      ['n/alone', 1, true],
+      ['n/both', 1, true],
+    ]);
+  }, 120_000);
+});
+
+const REFUSED = 'another agent has the control socket and does not give it up';
+
+describe('an agent that starts beside', () => {
+  it('one that hangs says so, serves, ends when it is told to, and takes over when the other goes on', async () => {
+    const first = await start();
+    first.child.kill('SIGSTOP');
+    const early = spawn(process.execPath, [PROGRAM, 'serve', ...flags(), '--web.listen-address=127.0.0.1:0'], { stdio: 'pipe' });
+    let log = '';
+    early.stderr.on('data', (chunk: Buffer) => {
+      log += chunk.toString();
+    });
+    await expect.poll(() => log, WAIT).toContain('configuration in use');
+    const ended = once(early, 'close');
+    early.kill('SIGTERM');
+    const second = start();
+    expect([await ended, log]).toEqual([[0, null], expect.stringContaining('stopping')]);
+    expect((await second).log()).toContain(REFUSED);
+    first.child.kill('SIGCONT');
+    await expect.poll(() => answering().catch(() => 0), WAIT).toBe((await second).child.pid);
+    expect(await first.stop()).toBe(0);
+    expect((await ask('health')).stdout).toBe('2 of 2 devices healthy\n');
+  }, 120_000);
+
+  it('a process that takes connections on the control socket and says nothing', async () => {
+    mkdirSync(join(node.root, 'state'), { recursive: true });
+    const mute = createServer(() => {}).listen(control);
+    await once(mute, 'listening');
+    const agent = await start();
+    expect(agent.log()).toContain(REFUSED);
+    expect(await agent.stop()).toBe(0);
+    mute.close();
+  }, 120_000);
+
+  it.each([0, 1])(
+    'another one that starts at the same time, with %i older ones: one of them has the state',
+    async (older) => {
+      if (older > 0) await start();
+      const pair = await Promise.all([start(), start()]);
+      const given = 'a newer agent takes over';
+      await expect.poll(() => agents.filter((agent) => agent.log().includes(given)).length, WAIT).toBe(older + 1);
+      const last = pair.find((agent) => !agent.log().includes(given));
+      await expect.poll(() => answering().catch(() => 0), WAIT).toBe(last?.child.pid);
+      for (const agent of agents) expect(await agent.stop()).toBe(0);
+    },
+    120_000,
+  );
 });
 
 describe('sockets of a running agent', () => {
