@@ -1,8 +1,20 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import type { Socket } from 'node:net';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { type Mutant, mutants } from '../oracle/mutation.ts';
 
 /** Bundles of earlier sources are kept for runs that still use them. */
 const KEPT = 3;
@@ -24,8 +36,27 @@ function stateOfSources(): string {
   return hash.digest('hex').slice(0, 16);
 }
 
+/** A copy of this checkout with a known mistake. */
+function mistaken({ name, changes }: Mutant): string {
+  const copy = resolve(FOLDER, `mistake-${name}`);
+  rmSync(copy, { recursive: true, force: true });
+  const isLeftOut = /^(?:node_modules|\.git|dist.*|test)$/;
+  for (const one of readdirSync('.').filter((each) => !isLeftOut.test(each))) cpSync(one, join(copy, one), { recursive: true });
+  symlinkSync(resolve('node_modules'), join(copy, 'node_modules'));
+  for (const { file, find, replace } of changes) {
+    writeFileSync(
+      join(copy, file),
+      readFileSync(join(copy, file), 'utf8').replace(find, () => replace),
+    );
+  }
+  execFileSync(process.execPath, ['scripts/bundle.mjs', `${copy}/made`], { cwd: copy, stdio: ['ignore', 'ignore', 'inherit'] });
+  return join(copy, 'made/main.js');
+}
+
 /** Bundles these sources, unless an earlier run did. */
 function bundled(): string {
+  const mutant = mutants.find(({ name }) => name === process.env.ORACLE_MUTANT);
+  if (mutant !== undefined) return mistaken(mutant);
   const target = join(FOLDER, stateOfSources());
   if (!existsSync(target)) {
     mkdirSync(FOLDER, { recursive: true });
