@@ -297,6 +297,7 @@ class TwoAgents {
   async #cable(): Promise<boolean> {
     if (!(await this.#needsCalm())) return false;
     this.#isPulled = !this.#isPulled;
+    const before = this.#disk('health');
     const [state, phys] = this.#isPulled ? ['1: DOWN', '2: Polling'] : ['4: ACTIVE', '5: LinkUp'];
     const atMs = this.node.change({ [`${PULLED}/ports/1/state`]: state, [`${PULLED}/ports/1/phys_state`]: phys });
     if (this.#isPulled) this.#pulls.push({ atMs, isSeen: true });
@@ -304,6 +305,8 @@ class TwoAgents {
     await this.#wait('each agent has the verdict', () =>
       this.#onAll((page) => seriesValue(page, 'device_healthy', { device: PULLED }) === (this.#isPulled ? 0 : 1)),
     );
+    // The record of an incident is on the disk before the state that knows its event: after a kill in between both come again.
+    await this.#wait('the verdict is on the disk', () => this.#disk('health') !== before);
     return true;
   }
 
@@ -323,8 +326,8 @@ class TwoAgents {
     return true;
   }
 
-  #disk(): string {
-    const { ino, size, mtimeNs } = statSync(join(this.node.root, 'state/usage.json'), { bigint: true, throwIfNoEntry: false }) ?? {};
+  #disk(name: 'usage' | 'health' = 'usage'): string {
+    const { ino, size, mtimeNs } = statSync(join(this.node.root, `state/${name}.json`), { bigint: true, throwIfNoEntry: false }) ?? {};
     return `${ino} ${size} ${mtimeNs}`;
   }
 
