@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { RELEASES } from './test/kubelet/real/support/build.ts';
 import { mutation } from './test/oracle/mutation.ts';
 import { LongestFirst } from './test/support/longest-first.ts';
 import { filesOf } from './test/support/projects.ts';
@@ -29,16 +30,18 @@ export default defineConfig({
       { extends: true, test: { name: 'pure', include: filesOf('pure'), isolate: false, maxWorkers: 2, sequence: { groupOrder: 1 } } },
       { extends: true, test: { name: 'tests', include: filesOf('tests'), globalSetup: PROGRAM_SETUP } },
       { extends: true, test: { name: 'programs', include: filesOf('programs'), globalSetup: PROGRAM_SETUP } },
-      {
-        extends: true,
+      ...RELEASES.map((release, at) => ({
+        extends: true as const,
         test: {
-          name: 'kubelet',
+          name: `kubelet-${release}`,
           include: ['test/kubelet/real/**/*.test.ts'],
           globalSetup: ['test/kubelet/real/support/global-setup.ts'],
+          provide: { kubeletRelease: release },
           fileParallelism: false,
+          sequence: { groupOrder: at },
           testTimeout: 60_000,
         },
-      },
+      })),
       {
         extends: true,
         test: { name: 'node', include: ['test/node/**/*.test.ts'], fileParallelism: false, testTimeout: 120_000, hookTimeout: 120_000 },

@@ -332,6 +332,16 @@ export const agentAlerts: readonly Alert[] = [
     remedy: "Check that the kubelet's device-plugins directory is mounted writable. Run `device-agent doctor` in the agent of the node.",
   },
   {
+    name: 'DevicePluginOfferDiffers',
+    severity: 'critical',
+    expr: `${by(`${NODE}, resource`, `${series('device_agent_plugin_differing_devices')} > 0`)}`,
+    for: '2m',
+    summary: `The kubelet ${ON_NODE} offers other devices of {{ $labels.resource }} than the agent serves.`,
+    description:
+      '{{ $value }} device ids differ. Pods can get a device that is not healthy or not there, and fail, or sound devices are not used. The agent corrects the kubelet, so another plugin of the resource undoes that.',
+    remedy: 'Find the other plugin of the resource on the node, and remove one of the two. Run `device-agent doctor` in the agent of the node.',
+  },
+  {
     name: 'DeviceAgentConfigRejected',
     severity: 'warning',
     expr: `

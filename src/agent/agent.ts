@@ -15,6 +15,7 @@ import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { DevicePlugin } from '../plugin/plugin.ts';
 import { AccessControl } from '../server/access/access-control.ts';
+import { resourcesView } from '../server/api/views.ts';
 import { type Control, controlServer, controlSocket, type UsedConfig } from '../server/control/control-socket.ts';
 import { feedServers } from '../server/feed/feed-sockets.ts';
 import { HealthFeed } from '../server/feed/health-feed.ts';
@@ -101,7 +102,7 @@ export async function startAgent(configured: AgentSettings, parts: AgentDependen
     plugin: () => plugin?.stats(),
     fault: () => liveness.fault(),
     ...rules,
-    status: () => ({ host: facts?.facts(), config: config?.(), sockets: sockets.stats() }),
+    status: () => ({ host: facts?.facts(), config: config?.(), sockets: sockets.stats(), resources: resourcesView(plugin?.stats()) }),
     ...(reload === undefined ? {} : { reload }),
     release: (request) => core.release(request),
     families: settings.families.map(({ family }) => ({

@@ -202,7 +202,7 @@ class Poller implements PodResourcesPoller {
   }
 
   async #askCapacity(): Promise<void> {
-    const allocatableAskedMs = this.#clock.now();
+    const allocatableAskedMs = this.#clock.monotonic();
     const result = await this.#client.allocatable();
     // The last capacity stays valid only while the rate limit rejects requests. After any other failure it is unknown.
     if (result.kind === 'answer') this.#capacity = { allocatable: result.allocatable, allocatableAskedMs };

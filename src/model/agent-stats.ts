@@ -66,10 +66,22 @@ export interface PluginStats {
   readonly resources: readonly PluginResourceStats[];
 }
 
+/** What the kubelet offers to pods, compared with the healthy ids that it was told. */
+export interface OfferDifference {
+  /** Number of ids that only one of the two has. */
+  readonly ids: number;
+  /** Number of ids that the kubelet offers. */
+  readonly offered: number;
+  /** Wall clock of the begin; absent while there is no difference. */
+  readonly sinceMs?: number;
+}
+
 export interface PluginResourceStats {
   readonly resource: string;
   /** A `ListAndWatch` stream is open, and the kubelet's allocatable resources, if known, contain the resource or no device is healthy. */
   readonly registered: boolean;
+  /** Absent while it is unknown what the kubelet offers. */
+  readonly difference?: OfferDifference;
   /** Open `ListAndWatch` streams. */
   readonly streams: number;
   /** Number of devices reported to the kubelet as healthy. */

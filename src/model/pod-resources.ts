@@ -66,7 +66,7 @@ export interface PodResources {
   /** Pods with exclusive resources of their own, which contain those of their containers: never add the two. Since Kubernetes 1.37. */
   readonly podExclusive: readonly PodExclusiveResources[];
   readonly allocatable?: Allocatable;
-  /** Wall clock of the request that `allocatable` answers. */
+  /** Monotonic time of the request that `allocatable` answers. */
   readonly allocatableAskedMs?: number;
   /** Wall clock of the last successful `List`; absent before the first. */
   readonly answeredAtMs?: number;

@@ -155,11 +155,12 @@ function statsOf({ counts, offers, service, registration }: Part): PluginResourc
   const healthy = current.filter(({ health }) => health === 'Healthy').length;
   return {
     resource: offers.resource.resource,
-    registered: service.streams > 0 && !registration.isDropped,
+    registered: service.streams > 0 && !registration.offer.isDropped,
     streams: service.streams,
     healthy,
     unhealthy: current.length - healthy,
     registrations: counts.registrations.all(),
+    ...defined({ difference: registration.offer.difference }),
     ...(service.lastList === undefined ? {} : { lastUpdateMs: service.lastList.atMs }),
     allocations: counts.allocations.all(),
     calls: counts.calls.list(),

@@ -51,7 +51,9 @@ export interface StreamListener {
 export interface SentList {
   /** Wall clock time at which it was sent. */
   readonly atMs: number;
-  readonly isAnyHealthy: boolean;
+  /** Monotonic time of the same. */
+  readonly sentMs: number;
+  readonly healthy: ReadonlySet<string>;
 }
 
 const NO_LISTENER: StreamListener = { opened() {}, ended() {} };
@@ -107,6 +109,11 @@ export class PluginService {
     this.#listener = listener;
   }
 
+  /** Sends the last list again: the kubelet takes the list that arrived last, whoever sent it. */
+  repeatList(): void {
+    for (const stream of this.#streams) stream.repeat();
+  }
+
   endStreams(): void {
     for (const stream of [...this.#streams]) stream.end();
   }
@@ -119,7 +126,9 @@ export class PluginService {
 
   #open(call: ListCall): void {
     const sending = (devices: readonly Device[]): (() => void) => {
-      this.#lastList = { atMs: this.#parts.clock.now(), isAnyHealthy: devices.some(({ health }) => health === 'Healthy') };
+      const { clock } = this.#parts;
+      const healthy = new Set(devices.filter(({ health }) => health === 'Healthy').map(({ ID }) => ID));
+      this.#lastList = { atMs: clock.now(), sentMs: clock.monotonic(), healthy };
       return this.#timer('ListAndWatch');
     };
     const ended = (stream: ListStream): void => {

@@ -339,6 +339,16 @@ export const cases: readonly AlertCase[] = [
     labels: { node: 'n1', resource: 'x.y/hca', severity: 'critical' },
   },
   {
+    alert: 'DevicePluginOfferDiffers',
+    series: {
+      [told('device_agent_plugin_differing_devices', { resource: 'x.y/hca' })]: '0x10 3x20 0x40',
+      // The other agent of a rollout ends, and this one corrects the kubelet.
+      [told('device_agent_plugin_differing_devices', { resource: 'x.y/gpu' })]: '0x10 5 0x10 5 0x60',
+    },
+    ...{ quietAt: 11, firesAt: 20, endedAt: 40 },
+    labels: { node: 'n1', resource: 'x.y/hca', severity: 'critical' },
+  },
+  {
     alert: 'DeviceAgentConfigRejected',
     series: {
       [told('device_agent_config_last_reload_successful')]: '1x10 0x20 1x40',

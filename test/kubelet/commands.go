@@ -97,7 +97,7 @@ func age(k *kubelet, r request) (any, error) {
 
 // capacity is what the node's status would say of the resources of plugins.
 func capacity(k *kubelet, _ request) (any, error) {
-	all, usable, gone := k.devices.GetCapacity()
+	all, usable, gone := amountsOf(k.devices)
 	amounts := func(list core.ResourceList) map[string]int64 {
 		made := map[string]int64{}
 		for name, amount := range list {
@@ -117,7 +117,7 @@ func podStatus(k *kubelet, r request) (any, error) {
 		for _, c := range object.Spec.Containers {
 			state.ContainerStatuses = append(state.ContainerStatuses, core.ContainerStatus{Name: c.Name})
 		}
-		k.devices.UpdateAllocatedResourcesStatus(object, state)
+		updateStatus(k.devices, object, state)
 		for _, c := range state.ContainerStatuses {
 			made[c.Name] = map[string]map[string]string{}
 			for _, resource := range c.AllocatedResourcesStatus {

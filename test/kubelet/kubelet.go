@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"sync"
 
-	cadvisor "github.com/google/cadvisor/info/v1"
 	"google.golang.org/grpc"
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -19,7 +18,6 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 	"k8s.io/kubernetes/pkg/kubelet/config"
-	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 	"k8s.io/kubernetes/pkg/kubelet/pluginmanager"
 )
 
@@ -51,12 +49,12 @@ func (k *kubelet) pathOf(folder, name string) string { return filepath.Join(k.di
 // start follows the kubelet's order: device manager, plugin watcher, PodResources; the pods come later, from their sources.
 func (k *kubelet) start(ctx context.Context, healthChanged func([]string)) error {
 	logger := klog.FromContext(ctx)
-	nodes := make([]cadvisor.Node, k.numa)
+	nodes := make([]numaNode, k.numa)
 	for id := range nodes {
-		nodes[id] = cadvisor.Node{Id: id}
+		nodes[id] = numaNode{Id: id}
 	}
 	var err error
-	if k.topology, err = topologymanager.NewManager(nodes, k.policy, k.scope, nil); err != nil {
+	if k.topology, err = topologyManagerOf(logger, nodes, k.policy, k.scope); err != nil {
 		return err
 	}
 	if k.devices, err = deviceManagerAt(logger, k.pathOf("device-plugins", "kubelet.sock"), nodes, k.topology); err != nil {
@@ -111,7 +109,7 @@ type refusal struct {
 func (k *kubelet) admit(p *pod) (*refusal, error) {
 	k.admission.Lock()
 	defer k.admission.Unlock()
-	result := k.topology.Admit(&lifecycle.PodAdmitAttributes{Pod: p.object()})
+	result := k.admitted(p.object())
 	if result.Admit {
 		return nil, nil
 	}

@@ -9,14 +9,8 @@ import (
 // heldDevices lets PodResources ask the device manager.
 type heldDevices struct{ manager *devicemanager.ManagerImpl }
 
-func (d heldDevices) UpdateAllocatedDevices() { d.manager.UpdateAllocatedDevices() }
-
 func (d heldDevices) GetDevices(uid, name string) []*podresources.ContainerDevices {
 	return toContainerDevices(d.manager.GetDevices(uid, name))
-}
-
-func (d heldDevices) GetAllocatableDevices() []*podresources.ContainerDevices {
-	return toContainerDevices(d.manager.GetAllocatableDevices())
 }
 
 // toldResources gives CPUs, memory and claims as the test said: their managers need hardware and a runtime, and are not here.
@@ -26,7 +20,7 @@ type toldResources struct {
 	memory []memoryBlock
 }
 
-func (t toldResources) GetCPUs(uid, name string) []int64 {
+func (t toldResources) cpusOf(uid, name string) []int64 {
 	if c := t.pods.canned(uid, name); c != nil {
 		return c.CPUs
 	}
@@ -35,15 +29,11 @@ func (t toldResources) GetCPUs(uid, name string) []int64 {
 
 func (t toldResources) GetAllocatableCPUs() []int64 { return t.cpus }
 
-func (t toldResources) GetMemory(uid, name string) []*podresources.ContainerMemory {
+func (t toldResources) memoryOf(uid, name string) []*podresources.ContainerMemory {
 	if c := t.pods.canned(uid, name); c != nil {
 		return blocks(c.Memory)
 	}
 	return nil
-}
-
-func (t toldResources) GetAllocatableMemory() []*podresources.ContainerMemory {
-	return blocks(t.memory)
 }
 
 func blocks(told []memoryBlock) []*podresources.ContainerMemory {
@@ -60,7 +50,7 @@ func blocks(told []memoryBlock) []*podresources.ContainerMemory {
 }
 
 // The real manager collects the CDI names of a driver over all devices of a claim, so that each entry has those before it too.
-func (t toldResources) GetDynamicResources(p *core.Pod, c *core.Container) []*podresources.DynamicResource {
+func (t toldResources) claimsOf(p *core.Pod, c *core.Container) []*podresources.DynamicResource {
 	told := t.pods.canned(string(p.UID), c.Name)
 	if told == nil {
 		return nil

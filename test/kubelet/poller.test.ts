@@ -28,7 +28,7 @@ describe('asking the kubelet', () => {
       exclusive: [{ namespace: 'ml', pod: 'train', container: 'main', cpus: [2], memory: [] }],
       podExclusive: [{ namespace: 'ml', pod: 'train', cpus: [2, 3], memory: [] }],
       allocatable: { devices: [{ resource: 'vendor.com/gpu', deviceIds: ['gpu-0'] }], cpus: [1, 2], memory: [] },
-      allocatableAskedMs: clock.now(),
+      allocatableAskedMs: clock.monotonic(),
       answeredAtMs: clock.now(),
     });
   });

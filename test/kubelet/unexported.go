@@ -1,7 +1,6 @@
 package main
 
 import (
-	cadvisor "github.com/google/cadvisor/info/v1"
 	"k8s.io/klog/v2"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 	_ "k8s.io/kubernetes/pkg/kubelet/cm"
@@ -13,7 +12,7 @@ import (
 // The exported constructor knows one directory only, /var/lib/kubelet/device-plugins. This is the one it calls.
 //
 //go:linkname deviceManagerAt k8s.io/kubernetes/pkg/kubelet/cm/devicemanager.newManagerImpl
-func deviceManagerAt(logger klog.Logger, socket string, nodes []cadvisor.Node, affinity topologymanager.Store) (*devicemanager.ManagerImpl, error)
+func deviceManagerAt(logger klog.Logger, socket string, nodes []numaNode, affinity topologymanager.Store) (*devicemanager.ManagerImpl, error)
 
 // Turns what the device manager keeps into what PodResources answers.
 //

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { PluginResource } from '../../src/model/plugin-resource.ts';
-import { socketPath } from '../../src/plugin/registration/attempt.ts';
+import { socketPath } from '../../src/plugin/registration/sockets.ts';
 import { makeRenamedSocket } from '../../src/sim/kubelet/sockets.ts';
 import type { RegistrationFault } from '../support/kubelet/device-manager.ts';
 import { listen } from '../support/kubelet/sockets.ts';

@@ -8,7 +8,7 @@ import { findPaths, mergePaths, PathWatch } from '../../src/plugin/offers/device
 import { compareIds, healthByState, kubeletDevices, selectDevices, takeInventory } from '../../src/plugin/offers/inventory.ts';
 import { type PluginOptions, pluginOptions } from '../../src/plugin/options.ts';
 import { createDevicePlugin } from '../../src/plugin/plugin.ts';
-import { socketPath } from '../../src/plugin/registration/attempt.ts';
+import { socketPath } from '../../src/plugin/registration/sockets.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { deviceState, TestStore, TOY, toyAccess } from './support.ts';
 

@@ -77,6 +77,25 @@ function ageOf({ snapshot }: Status): string {
   return typeof seconds === 'number' ? `; what it read is ${seconds.toFixed(1)} s old` : '';
 }
 
+const OFFER_CAUSE = 'Pods can get a device that is not healthy or not there, and fail, or sound devices are not used.';
+const OFFER_REMEDY =
+  'Find the other plugin of the resource on the node, and remove one of the two. docs/runbooks/agents.md#devicepluginofferdiffers';
+
+/** Reports resources of which the kubelet offers other devices than the running agent serves. */
+export async function checkOffers({ ask }: CheckContext): Promise<CheckResult[]> {
+  const name = 'plugin-offer';
+  const { resources } = ((await ask('/api/v1/status')).answer?.body ?? {}) as { readonly resources?: unknown };
+  const known = (Array.isArray(resources) ? resources : []).filter((one) => typeof one?.differing === 'number');
+  if (known.length === 0) return [skipped(name, 'no running agent says what the kubelet offers of its resources')];
+  const findings = known.flatMap(({ resource, differing, differingSince }) => {
+    if (differing === 0) return [];
+    const detail = `${resource}: the kubelet offers ${differing} ids otherwise than it was told, since ${differingSince}`;
+    return [finding(name, detail, OFFER_CAUSE, OFFER_REMEDY)];
+  });
+  if (findings.length > 0) return findings.slice(0, MOST);
+  return [ok(name, `the kubelet offers what it was told of ${known.map(({ resource }) => resource).join(', ')}`)];
+}
+
 const SOCKETS = 'sockets';
 const SOCKET_REMEDY = 'The agent makes it again within two seconds when the cause is gone. docs/runbooks/agents.md#deviceagentsocketaway';
 

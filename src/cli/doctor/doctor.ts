@@ -20,7 +20,7 @@ import type { CommandContext, Ending } from '../context.ts';
 import { withProgress } from '../progress.ts';
 import { agentSettings } from '../settings.ts';
 import { readVersion } from '../version.ts';
-import { checkDevices, checkRunningAgent, checkSockets } from './agent-checks.ts';
+import { checkDevices, checkOffers, checkRunningAgent, checkSockets } from './agent-checks.ts';
 import { type Check, type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 import { checkFamilies } from './family-checks.ts';
 import { checkCheckpoint, checkClaims, checkPodResources } from './kubelet-checks.ts';
@@ -39,6 +39,7 @@ export const checks: readonly Check[] = [
   checkPodResources,
   checkCheckpoint,
   checkPlugin,
+  checkOffers,
   checkState,
   checkFamilies,
   checkExpected,

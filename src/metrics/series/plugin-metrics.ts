@@ -5,7 +5,21 @@ import type { Page } from '../page/page.ts';
 
 /** Metrics of the device plugin, one set per served resource. */
 export const pluginMetrics = {
-  registered: metric('gauge', 'device_agent_plugin_registered', '1 while the kubelet follows the device list of the resource, else 0.'),
+  registered: metric(
+    'gauge',
+    'device_agent_plugin_registered',
+    '1 while the kubelet follows the device list of the resource, else 0. device_agent_plugin_differing_devices says whether it offers what the list says.',
+  ),
+  differing: metric(
+    'gauge',
+    'device_agent_plugin_differing_devices',
+    'Device ids that the kubelet offers and the agent does not serve as healthy, and the other way round. Absent while the kubelet does not say what it offers.',
+  ),
+  differingSince: metric(
+    'gauge',
+    'device_agent_plugin_differing_start_timestamp_seconds',
+    'Since when the kubelet offers other device ids than the agent serves as healthy. Absent while there is no difference.',
+  ),
   streams: metric('gauge', 'device_agent_plugin_streams', 'Open ListAndWatch streams.'),
   devices: metric('gauge', 'device_agent_plugin_devices', 'Device ids offered to the kubelet, by the health reported to it.', ['state']),
   lastUpdate: metric('gauge', 'device_agent_plugin_last_update_timestamp_seconds', 'When the kubelet was last sent a device list.'),
@@ -36,6 +50,8 @@ export function addPlugin(page: Page, stats: PluginStats | undefined): void {
 function addResource(page: Page, stats: PluginResourceStats): void {
   const label = labelText({ resource: stats.resource });
   page.add(pluginMetrics.registered, label, stats.registered ? 1 : 0);
+  if (stats.difference !== undefined) page.add(pluginMetrics.differing, label, stats.difference.ids);
+  if (stats.difference?.sinceMs !== undefined) page.add(pluginMetrics.differingSince, label, stats.difference.sinceMs / 1_000);
   page.add(pluginMetrics.streams, label, stats.streams);
   page.add(pluginMetrics.devices, joinLabels(label, labelText({ state: 'healthy' })), stats.healthy);
   page.add(pluginMetrics.devices, joinLabels(label, labelText({ state: 'unhealthy' })), stats.unhealthy);

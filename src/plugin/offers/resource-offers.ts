@@ -99,12 +99,12 @@ export class ResourceOffers {
     return offers;
   }
 
-  /** Number of this resource's ids that the kubelet reports as allocatable, and when it was asked; undefined when it does not report it. */
-  allocatable(): { readonly count: number; readonly askedMs: number } | undefined {
+  /** The ids of this resource that the kubelet offers to pods, and when it was asked; undefined when it does not report them. */
+  offered(): { readonly ids: readonly string[]; readonly askedMs: number } | undefined {
     const podResources = this.#store.snapshot()?.podResources;
     if (podResources?.allocatable === undefined || podResources.allocatableAskedMs === undefined) return undefined;
     const own = podResources.allocatable.devices.find(({ resource }) => resource === this.resource.resource);
-    return { count: own?.deviceIds.length ?? 0, askedMs: podResources.allocatableAskedMs };
+    return { ids: own?.deviceIds ?? [], askedMs: podResources.allocatableAskedMs };
   }
 }
 
@@ -151,6 +151,12 @@ export class ListStream {
     this.#isOver = true;
     this.#unsubscribe();
     this.#onEnd(this);
+  }
+
+  /** Sends the list although it is the same. */
+  repeat(): void {
+    this.#sent = undefined;
+    this.#send();
   }
 
   #send(): void {

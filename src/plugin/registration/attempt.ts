@@ -1,11 +1,9 @@
-import { createHash } from 'node:crypto';
-import { type Dir, opendirSync, unlinkSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { RegistrationService } from '../../generated/deviceplugin/v1beta1/api.ts';
 import type { RegistrationServer } from '../../generated/pluginregistration/v1/api.ts';
 import type { Clock } from '../../host/clock.ts';
-import { connectErrno, LONGEST_SOCKET_PATH, socketAt, watchSocket } from '../../host/fs/socket-file.ts';
+import { socketAt, watchSocket } from '../../host/fs/socket-file.ts';
 import { type CallError, GrpcConnection } from '../../host/grpc-connection.ts';
 import type { PluginService } from '../service.ts';
 import { type PluginServer, servePlugin } from './plugin-server.ts';
@@ -50,6 +48,10 @@ export class Attempt {
   /** Identity of the kubelet socket that this attempt uses. */
   get kubelet(): string | undefined {
     return this.#kubelet;
+  }
+
+  get ownSocket(): string {
+    return this.#parts.ownSocket;
   }
 
   /** Ends the attempt from outside. Only the first reason counts. */
@@ -176,6 +178,8 @@ export const REMEDIES = {
   'socket-gone': 'Another process removed the socket; a starting kubelet removes all sockets.',
   dropped:
     'The kubelet reads the device list but reports none of it as allocatable: another plugin of the same resource, perhaps another agent, has ended, or --podresources.socket belongs to another kubelet.',
+  superseded:
+    'Another plugin of the same resource registered later, and the kubelet offers its devices and asks it. The agent registers again; remove one of the two.',
   'kubelet-restarted': 'No action needed: the agent registers the resource with the new kubelet.',
 } as const;
 
@@ -188,60 +192,4 @@ export interface AttemptEnd {
 /** True when no kubelet was called. A short retry interval is then safe, because it cannot overload a kubelet. */
 export function isAbsence(reason: AttemptEnd['reason']): boolean {
   return reason === 'kubelet-socket-missing' || reason === 'not-a-socket';
-}
-
-/** Name prefix of all sockets that any process of this program creates for a resource. */
-function prefixOf(resource: string): string {
-  return `device-agent-${createHash('sha256').update(resource).digest('hex').slice(0, 8)}-`;
-}
-
-/**
- * Returns a socket path that no other attempt uses. `unique` differs per process and attempt, because kubelets from 1.37 on identify
- * plugin instances by the path. The path also contains as much of the resource's name as fits, for readability.
- */
-export function socketPath(directory: string, resource: string, unique: string): string {
-  const path = join(directory, `${prefixOf(resource)}${unique}.sock`);
-  const room = Math.max(0, LONGEST_SOCKET_PATH - Buffer.byteLength(path) - 1);
-  const readable = resource.replace(/[^A-Za-z0-9.-]/g, '_').slice(0, Math.min(40, room));
-  return join(directory, `${prefixOf(resource)}${readable === '' ? '' : `${readable}-`}${unique}.sock`);
-}
-
-/** Ignores errors: the path can be a directory or on a read-only mount, and nothing depends on its removal. */
-export function removeSocket(path: string): void {
-  try {
-    unlinkSync(path);
-  } catch {
-    // The next socket has another name.
-  }
-}
-
-/** Every writer of the directory can create sockets with our names, so each start looks only at the first of them. */
-const MOST_NAMES = 64;
-/** Limit for entries of any name: a directory with more is not read to its end. */
-const MOST_ENTRIES = 10_000;
-
-/** Removes the sockets of this resource on which no process listens; killed processes leave them behind. */
-export async function removeDeadSockets(directory: string, resource: string): Promise<void> {
-  const prefix = prefixOf(resource);
-  for (const name of namesIn(directory, (name) => name.startsWith(prefix) && name.endsWith('.sock'))) {
-    const path = join(directory, name);
-    if ((await connectErrno(path)) === 'ECONNREFUSED') removeSocket(path);
-  }
-}
-
-function namesIn(directory: string, isWanted: (name: string) => boolean): string[] {
-  const names: string[] = [];
-  let dir: Dir | undefined;
-  try {
-    dir = opendirSync(directory);
-    for (let entries = 0; entries < MOST_ENTRIES && names.length < MOST_NAMES; entries++) {
-      const entry = dir.readSync();
-      if (entry === null) break;
-      if (isWanted(entry.name)) names.push(entry.name);
-    }
-  } catch {
-    // A directory that does not exist or cannot be read has no sockets of ours.
-  }
-  dir?.closeSync();
-  return names;
 }

@@ -6,7 +6,9 @@ import type { ChangeLog } from '../../log/changes.ts';
 import type { ResourceOffers } from '../offers/resource-offers.ts';
 import type { PluginOptions } from '../options.ts';
 import type { Counts, PluginService } from '../service.ts';
-import { Attempt, type AttemptEnd, isAbsence, REMEDIES, removeDeadSockets, socketPath } from './attempt.ts';
+import { Attempt, type AttemptEnd, isAbsence, REMEDIES } from './attempt.ts';
+import { OfferCheck, type OfferRemedy } from './offer-check.ts';
+import { liveNeighbours, removeDeadSockets, socketPath } from './sockets.ts';
 
 /** Times that are not configurable. */
 export interface Timings {
@@ -31,12 +33,6 @@ export const TIMINGS: Timings = {
   stableMs: 5_000,
 };
 
-/** An allocatable answer counts for a list only if the question was sent at least this long after the list. */
-const LIST_DELAY_MS = 1_000;
-
-/** Wait between two registrations of a dropped resource. It doubles while they fail, because each one briefly removes the resource. */
-const AFTER_DROP_MS = { first: 60_000, longest: 3_600_000 };
-
 export interface RegistrationDependencies {
   readonly offers: ResourceOffers;
   readonly service: PluginService;
@@ -58,15 +54,24 @@ export class Registration {
   #failures = 0;
   #isStopped = false;
   #attempt: Attempt | undefined;
-  /** Monotonic time before which a dropped resource is not registered again. */
-  #afterDropMs = Number.NEGATIVE_INFINITY;
-  #nextAfterDropMs = AFTER_DROP_MS.first;
   #wake = (): void => {};
   #cancelStable = (): void => {};
   #running: Promise<void> = Promise.resolve();
 
+  /** What the kubelet makes of the lists. */
+  readonly offer: OfferCheck;
+
   constructor(parts: RegistrationDependencies) {
     this.#parts = parts;
+    const { offers, service, clock, changes, timings, options } = parts;
+    this.offer = new OfferCheck({
+      ...{ offers, service, clock, changes, stableMs: timings.stableMs },
+      neighbours: () => {
+        const directories = [options.dir, options['registry-dir']].map((directory) => resolve(directory));
+        return liveNeighbours(directories, offers.resource.resource, this.#attempt?.ownSocket ?? '');
+      },
+      apply: (remedy) => this.#correct(remedy),
+    });
   }
 
   start(): void {
@@ -79,14 +84,6 @@ export class Registration {
     this.#attempt?.end({ reason: 'stopped' });
     this.#wake();
     await this.#running;
-  }
-
-  /**
-   * True when the kubelet dropped the resource but still reads its list. Kubelets up to 1.36 do this when another plugin of the same
-   * resource registered later and has ended (kubernetes#127803). The stream does not show it, only the allocatable devices do.
-   */
-  get isDropped(): boolean {
-    return this.#allocatable() === 0;
   }
 
   get #isDirect(): boolean {
@@ -107,7 +104,7 @@ export class Registration {
     const { offers, clock } = this.#parts;
     await removeDeadSockets(this.#directory, offers.resource.resource);
     const watch = watchSocket(this.#kubeletSocket, (state) => this.#kubeletChanged(state), clock);
-    const unsubscribe = offers.onChange(() => this.#endIfDropped());
+    const unsubscribe = offers.onChange(() => void this.offer.look());
     await this.#untilReady();
     while (!this.#isStopped) {
       const end = await this.#try();
@@ -149,24 +146,9 @@ export class Registration {
     });
   }
 
-  /** Number of allocatable ids; undefined when the kubelet does not report it, or when it may rightly have no device of the list. */
-  #allocatable(): number | undefined {
-    const { offers, service } = this.#parts;
-    const allocatable = offers.allocatable();
-    const { streams, lastList } = service;
-    if (allocatable === undefined || streams === 0 || lastList?.isAnyHealthy !== true) return undefined;
-    return allocatable.askedMs - lastList.atMs >= LIST_DELAY_MS ? allocatable.count : undefined;
-  }
-
-  #endIfDropped(): void {
-    const count = this.#allocatable();
-    if (count === undefined) return;
-    if (count > 0) this.#nextAfterDropMs = AFTER_DROP_MS.first;
-    const now = this.#parts.clock.monotonic();
-    if (count > 0 || now < this.#afterDropMs) return;
-    this.#afterDropMs = now + this.#nextAfterDropMs;
-    this.#nextAfterDropMs = Math.min(2 * this.#nextAfterDropMs, AFTER_DROP_MS.longest);
-    this.#attempt?.end({ reason: 'dropped' });
+  #correct(remedy: OfferRemedy): void {
+    if (remedy === 'repeat') this.#parts.service.repeatList();
+    else this.#attempt?.end({ reason: remedy });
   }
 
   /**

@@ -1,6 +1,7 @@
 import type { Board, RemedyOf } from '../../board/board.ts';
 import type { DeviceView } from '../../board/device-view.ts';
 import { timeText } from '../../board/units.ts';
+import type { PluginStats } from '../../model/agent-stats.ts';
 import type { Device } from '../../model/device.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { Reading } from '../../model/metric.ts';
@@ -61,6 +62,16 @@ export function statusView(snapshot: Snapshot | undefined, nowMs: number, remedy
     kubelet: { api, answeredAt: timeText(answeredAtMs), problem, heldAllocations: held.size },
     probes: snapshot.families.map((family) => probeView(family, remedyOf)),
   };
+}
+
+/** What the kubelet offers of each resource of the device plugin; `differing` is the number of ids that it offers otherwise than it was told. */
+export function resourcesView(stats: PluginStats | undefined): readonly object[] | undefined {
+  return stats?.resources.map(({ resource, registered, difference }) => ({
+    resource,
+    registered,
+    differing: difference?.ids,
+    differingSince: timeText(difference?.sinceMs),
+  }));
 }
 
 function probeView(family: FamilyState, remedyOf: RemedyOf): object {

@@ -88,9 +88,10 @@ function families(list: readonly FamilyState[], board: Board | undefined, nowMs:
 
 function resources(plugin: PluginStats | undefined, nowMs: number): Html {
   if (plugin === undefined || plugin.resources.length === 0) return html`<p class="body">No resource is configured.</p>`;
-  const rows = plugin.resources.map(({ resource, registered, healthy, unhealthy, lastUpdateMs, allocations }) => {
+  const rows = plugin.resources.map(({ resource, registered, difference, healthy, unhealthy, lastUpdateMs, allocations }) => {
+    const state = !registered ? 'not registered' : (difference?.ids ?? 0) > 0 ? `offers ${difference?.ids} ids otherwise` : 'registered';
     const results = Object.entries(allocations).map(([result, count]) => `${result} ${count}`);
-    return html`<th scope="row">${resource}</th><td>${mark(registered ? 'healthy' : 'unhealthy', registered ? 'registered' : 'not registered')}</td>${numberCell('Healthy', healthy)}${numberCell('Unhealthy', unhealthy)}<td>${lastUpdateMs === undefined ? 'never' : html`${age(lastUpdateMs, nowMs)} ago`}</td><td>${results.join(', ')}</td>`;
+    return html`<th scope="row">${resource}</th><td>${mark(state === 'registered' ? 'healthy' : 'unhealthy', state)}</td>${numberCell('Healthy', healthy)}${numberCell('Unhealthy', unhealthy)}<td>${lastUpdateMs === undefined ? 'never' : html`${age(lastUpdateMs, nowMs)} ago`}</td><td>${results.join(', ')}</td>`;
   });
   return table(['Resource', 'Kubelet', '#Healthy', '#Unhealthy', 'Last list', 'Allocations'], rows);
 }

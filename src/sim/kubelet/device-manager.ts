@@ -131,12 +131,17 @@ export class SimulatedDeviceManager {
     setImmediate(() => this.#follow(resource, connection));
   }
 
-  disconnect(resource: string): void {
+  disconnect(resource: string, _socket?: string): void {
     const connection = this.#newest.get(resource);
     if (connection === undefined) return;
     this.#newest.delete(resource);
     this.#close(connection);
     this.stopped(resource);
+  }
+
+  /** Makes a connection that is open the active one. */
+  protected promote(resource: string, connection: PluginConnection): void {
+    this.#newest.set(resource, connection);
   }
 
   protected plugin(resource: string): PluginConnection | undefined {

@@ -26,7 +26,10 @@ export interface TestDeviceManagerSettings extends Pick<DeviceManagerSettings, '
   readonly checkpoint?: string;
   /** UIDs of the pods that have not ended; all others are forgotten before an allocation. Undefined while not all are known. */
   readonly activePods?: () => readonly string[] | undefined;
-  /** Up to 1.36 the end of any stream of a resource takes its newest plugin away; from 1.37 on only the plugin's own. */
+  /**
+   * Up to 1.36, the default, the end of any stream of a resource takes its newest plugin away. From 1.37 on only the end of the last one does, the
+   * list that arrived last stays, and a socket that is connected cannot register again: its end is then never seen.
+   */
   readonly release?: '1.36' | '1.37';
 }
 
@@ -57,6 +60,10 @@ export class TestDeviceManager extends SimulatedDeviceManager {
   /** The last lists, also of resources that are forgotten. */
   readonly #sent = new Map<string, ReadonlyMap<string, Device>>();
   readonly #stoppedAtMs = new Map<string, number>();
+  /** By resource and socket, from 1.37 on. */
+  readonly #connected = new Map<string, Map<string, PluginConnection>>();
+  /** Sockets whose end is not seen any more. */
+  readonly #unseen = new Set<string>();
   /** Calls of `Register` that arrived so far, refused ones too. */
   registrations = 0;
 
@@ -96,6 +103,8 @@ export class TestDeviceManager extends SimulatedDeviceManager {
   override async stop(): Promise<void> {
     await super.stop();
     this.#sent.clear();
+    this.#connected.clear();
+    this.#unseen.clear();
     this.#allStopped();
   }
 
@@ -186,6 +195,24 @@ export class TestDeviceManager extends SimulatedDeviceManager {
     if (fault?.kind === 'double') await super.register(request);
   }
 
+  override async connect(resource: string, socket: string): Promise<void> {
+    if (this.#settings.release !== '1.37') return super.connect(resource, socket);
+    const connected = this.#connected.get(resource) ?? new Map<string, PluginConnection>();
+    if (connected.has(socket)) {
+      this.#unseen.add(socket);
+      throw new Error(`device plugin already connected: ${socket}`);
+    }
+    await super.connect(resource, socket);
+    this.#connected.set(resource, connected.set(socket, this.plugin(resource) as PluginConnection));
+  }
+
+  /** With a socket: as the plugin watcher does when it is removed. */
+  override disconnect(resource: string, socket?: string): void {
+    const connection = socket === undefined ? undefined : this.#connected.get(resource)?.get(socket);
+    if (connection !== undefined) this.streamEnded(resource, connection);
+    else if (socket === undefined || this.#settings.release !== '1.37') super.disconnect(resource);
+  }
+
   protected override connectionTo(resource: string, socket: string): PluginConnection {
     const fault = this.#errorToExit(resource);
     if (fault?.kind === 'cut-stream') return new CutConnection(socket);
@@ -204,8 +231,16 @@ export class TestDeviceManager extends SimulatedDeviceManager {
   }
 
   protected override streamEnded(resource: string, connection: PluginConnection): void {
-    const isOld = this.#settings.release === '1.37' && this.plugin(resource)?.socket !== connection.socket;
-    if (!isOld) super.streamEnded(resource, connection);
+    const connected = this.#connected.get(resource);
+    if (connected === undefined) {
+      super.streamEnded(resource, connection);
+      return;
+    }
+    if (this.#unseen.has(connection.socket)) return;
+    connected.delete(connection.socket);
+    const [left] = connected.values();
+    if (left === undefined) super.streamEnded(resource, connection);
+    else if (this.plugin(resource) === connection) this.promote(resource, left);
   }
 
   protected override listens(end: () => Promise<void>): void {

@@ -57,7 +57,7 @@ export class SimulatedPluginWatcher {
       if (found.get(path) === version) continue;
       this.#operations.run(path, async () => {
         registered.delete(path);
-        this.#devices.disconnect(resource);
+        this.#devices.disconnect(resource, path);
       });
     }
     for (const [path, version] of found) {
@@ -80,7 +80,7 @@ export class SimulatedPluginWatcher {
       const status = { pluginRegistered: error === undefined, error: error ?? '' };
       await answer((done) => client.notifyRegistrationStatus(status, new Metadata(), { deadline: Date.now() + NOTIFY_MS }, done)).catch(
         (unheard: unknown) => {
-          if (registered.delete(path)) this.#devices.disconnect(info.name);
+          if (registered.delete(path)) this.#devices.disconnect(info.name, path);
           throw unheard;
         },
       );

@@ -1,5 +1,5 @@
 import type { Case } from '../support/any-kubelet.ts';
-import { amounts, checkpoint, four, inOrder, listed, one, onNodes, outcome, started, TOY } from '../support/stage.ts';
+import { amounts, checkpoint, four, inOrder, listed, one, outcome, started, TOY } from '../support/stage.ts';
 
 /** How long the kubelet waits for a plugin to come back, and a second. */
 const GRACE_MS = 5 * 60_000 + 1_000;
@@ -23,20 +23,6 @@ export const PLUGIN_GONE: readonly Case[] = [
       late: `UnexpectedAdmissionError: Allocate failed due to no healthy devices present; cannot allocate unhealthy devices ${TOY}, which is unexpected`,
       allocatable: [],
     },
-  },
-  {
-    name: 'loses the newer of two plugins of one resource when the older ends',
-    observe: async (stage) => {
-      const older = await started(stage, four);
-      const newer = stage.plugin({ resource: TOY, devices: onNodes, socket: 'newer.sock' });
-      await newer.start();
-      await stage.until('both are followed', () => newer.watchers === 1);
-      older.close();
-      await stage.until('it is noticed', async () => (await amounts(stage.kubelet)) === '4/0');
-      await stage.until('the newer was cut off', () => newer.watchers === 0);
-      return amounts(stage.kubelet);
-    },
-    expected: '4/0',
   },
   {
     name: 'forgets a resource whose plugin was away for five minutes: capacity, checkpoint, starts; and knows it again with the plugin',

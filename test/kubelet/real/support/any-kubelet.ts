@@ -1,3 +1,4 @@
+import type { Release } from './build.ts';
 import type { Admission, Given, Refused, StartSettings, ToldCapacity, ToldPod, WantedPod } from './exchanged.ts';
 import type { VendorPlugin } from './vendor-plugin.ts';
 
@@ -50,4 +51,6 @@ export interface Case {
   readonly scope?: 'container' | 'pod';
   observe(stage: Stage): Promise<unknown>;
   readonly expected: unknown;
+  /** The one release that does so. Absent: each does. */
+  readonly only?: Release;
 }

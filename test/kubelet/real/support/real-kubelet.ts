@@ -10,6 +10,8 @@ import type { Admission, Given, Refused, StartSettings, ToldCapacity, ToldDevice
 import './global-setup.ts';
 
 const PROGRAM = inject('kubeletProgram');
+/** The release of Kubernetes whose code the program has. */
+export const RELEASE = inject('kubeletRelease');
 
 /** Skipped where the program cannot be built. */
 export const describeReal = describe.skipIf(PROGRAM === '');

@@ -19,6 +19,7 @@ import { SimulatedPluginWatcher } from '../../../support/kubelet/plugin-watcher.
 import { ALL_APIS, type ServedApis } from '../../../support/kubelet/served-apis.ts';
 import type { TopologyPolicy, TopologyScope } from '../../../support/kubelet/topology-hints.ts';
 import type { AnyKubelet } from './any-kubelet.ts';
+import type { Release } from './build.ts';
 import type { Admission, Given, Refused, StartSettings, ToldCapacity, ToldDevices, ToldPod, WantedPod } from './exchanged.ts';
 
 type Named = Pick<WantedPod, 'namespace' | 'name'>;
@@ -27,6 +28,7 @@ export interface SimulationSettings {
   readonly policy?: TopologyPolicy;
   readonly scope?: TopologyScope;
   readonly onlyV1alpha1?: boolean;
+  readonly release?: Release;
 }
 
 /** The parts of the simulated kubelet put together, under the same handles as the real one. */
@@ -42,7 +44,8 @@ export class WholeSimulation implements AnyKubelet {
   /** How much later it is for the simulation. */
   #aheadMs = 0;
 
-  constructor({ policy: topologyPolicy = 'none', scope: topologyScope = 'container', onlyV1alpha1 = false }: SimulationSettings = {}) {
+  constructor(settings: SimulationSettings = {}) {
+    const { policy: topologyPolicy = 'none', scope: topologyScope = 'container', onlyV1alpha1 = false, release = '1.36' } = settings;
     for (const folder of [this.pluginDirectory, this.registry]) mkdirSync(folder, { recursive: true });
     this.#apis = { ...ALL_APIS, v1: !onlyV1alpha1 };
     const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + this.#aheadMs };
@@ -52,6 +55,7 @@ export class WholeSimulation implements AnyKubelet {
     const onChange = (): void => this.#kubelet.setStock(this.#manager.stock());
     this.#manager = new TestDeviceManager({
       directory: this.pluginDirectory,
+      release,
       clock,
       checkpoint,
       activePods: () => this.#kubelet.freeEnded(),
