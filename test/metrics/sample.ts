@@ -253,6 +253,7 @@ export const stats: AgentStats = {
       {
         resource: 'example.com/toy',
         registered: true,
+        difference: { ids: 3, offered: 1, sinceMs: TAKEN_AT_MS - 1_500 },
         streams: 1,
         healthy: 2,
         unhealthy: 1,

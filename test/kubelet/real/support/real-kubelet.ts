@@ -75,7 +75,7 @@ export class RealKubelet implements AnyKubelet {
     await new Promise<void>((resolve, reject) => {
       child.once('exit', () => {
         reject(new Error(`the kubelet ended\n${this.#log}`));
-        for (const { reject: fail } of this.#waiting.values()) fail(new Error('the kubelet ended before it answered'));
+        for (const { reject: fail } of this.#waiting.values()) fail(new Error(`the kubelet ended before it answered\n${this.#log}`));
         this.#waiting.clear();
       });
       createInterface({ input: child.stdout }).on('line', (line) => {
