@@ -339,7 +339,8 @@ export const agentAlerts: readonly Alert[] = [
     summary: `The kubelet ${ON_NODE} offers other devices of {{ $labels.resource }} than the agent serves.`,
     description:
       '{{ $value }} device ids differ. Pods can get a device that is not healthy or not there, and fail, or sound devices are not used. The agent corrects the kubelet, so another plugin of the resource undoes that.',
-    remedy: 'Find the other plugin of the resource on the node, and remove one of the two. Run `device-agent doctor` in the agent of the node.',
+    remedy:
+      'Find the other plugin of the resource on the node, and remove one of the two. Run `device-agent doctor` in the agent of the node.',
   },
   {
     name: 'DeviceAgentConfigRejected',

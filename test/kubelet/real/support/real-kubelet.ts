@@ -74,6 +74,7 @@ export class RealKubelet implements AnyKubelet {
     });
     await new Promise<void>((resolve, reject) => {
       child.once('exit', () => {
+        if (this.#child === child) this.#child = undefined;
         reject(new Error(`the kubelet ended\n${this.#log}`));
         for (const { reject: fail } of this.#waiting.values()) fail(new Error(`the kubelet ended before it answered\n${this.#log}`));
         this.#waiting.clear();
@@ -86,6 +87,10 @@ export class RealKubelet implements AnyKubelet {
         if (told.id !== undefined) this.#answered(told);
       });
     });
+  }
+
+  get isRunning(): boolean {
+    return this.#child !== undefined;
   }
 
   /** Ends the process; its socket files stay, as those of a kubelet do. */
