@@ -41,8 +41,10 @@ export class OfferCheck {
   #equalMs: number | undefined;
   #waitMs = 0;
   #appliedMs = Number.NEGATIVE_INFINITY;
-  /** Identities of the sockets of others at the last remedy. */
+  /** Identities of the sockets of others at the last look. */
   #others: readonly string[] = [];
+  /** Monotonic time at which one of them was found to have left. */
+  #leftMs = Number.NEGATIVE_INFINITY;
   #isLooking = false;
 
   constructor(parts: OfferCheckDependencies) {
@@ -100,6 +102,7 @@ export class OfferCheck {
     const { clock, changes, offers } = this.#parts;
     const { resource } = offers.resource;
     const { ids, offered } = this.#difference as OfferDifference;
+    const askedMs = offers.offered()?.askedMs ?? 0;
     changes.begin({
       key: this.#key,
       message: 'the kubelet offers other devices than it was told',
@@ -109,17 +112,20 @@ export class OfferCheck {
       remedy:
         'Only one plugin may serve a resource: if this lasts, find and remove the other. docs/runbooks/agents.md#devicepluginofferdiffers',
     });
-    // Of two agents the newer is right. Both would otherwise send their lists in turn.
-    if (others.some(({ isAgents, isNewer }) => isAgents && isNewer)) return;
-    const remedy = offered === 0 ? 'dropped' : others.some(({ isNewer }) => isNewer) ? 'superseded' : 'repeat';
     const now = clock.monotonic();
     const present = others.map(({ identity }) => identity);
-    const hasLeft = this.#others.some((identity) => !present.includes(identity));
-    if (now - this.#appliedMs < (hasLeft ? Math.min(this.#waitMs, WAITS.afterLeaveMs) : this.#waitMs)) return;
+    if (this.#others.some((identity) => !present.includes(identity))) this.#leftMs = now;
+    this.#others = present;
+    // Of two agents the newer is right. Both would otherwise send their lists in turn.
+    if (others.some(({ isAgents, isNewer }) => isAgents && isNewer)) return;
+    // Up to 1.36 the end of one that left takes all ids away. A list would then bring them back, without a plugin that the kubelet can ask.
+    if (askedMs - this.#leftMs < LIST_DELAY_MS) return;
+    const remedy = offered === 0 ? 'dropped' : others.some(({ isNewer }) => isNewer) ? 'superseded' : 'repeat';
+    const waitMs = this.#leftMs > this.#appliedMs ? Math.min(this.#waitMs, WAITS.afterLeaveMs) : this.#waitMs;
+    if (now - this.#appliedMs < waitMs) return;
     const { first, longest } = WAITS[remedy === 'repeat' ? 'repeat' : 'register'];
     this.#waitMs = Math.min(Math.max(2 * this.#waitMs, first), longest);
     this.#appliedMs = now;
-    this.#others = present;
     this.#parts.apply(remedy);
   }
 

@@ -1,4 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { checkOffers } from '../../../src/cli/doctor/agent-checks.ts';
+import type { CheckContext, CheckResult } from '../../../src/cli/doctor/check.ts';
 import { formatReport, judgeExpected } from '../../../src/cli/doctor/doctor.ts';
 import { judgeFamily } from '../../../src/cli/doctor/family-checks.ts';
 import { judgeClaims, type MetadataState, SOCKET_ADVICE } from '../../../src/cli/doctor/kubelet-checks.ts';
@@ -159,4 +161,27 @@ describe('report', () => {
       ].join('\n'),
     );
   });
+});
+
+it.each<[string, unknown, Partial<CheckResult>]>([
+  ['none are served', undefined, { status: 'skipped' }],
+  ['it is not known', [{ resource: 'a.b/c', registered: true }], { status: 'skipped' }],
+  [
+    'they are those that it was told of',
+    [{ resource: 'a.b/c', registered: true, differing: 0 }],
+    { status: 'ok', detail: 'the kubelet offers what it was told of a.b/c' },
+  ],
+  [
+    'three differ',
+    [
+      { resource: 'a.b/c', registered: true, differing: 0 },
+      { resource: 'a.b/d', registered: true, differing: 3, differingSince: '2030-01-31T12:00:00.000Z' },
+    ],
+    { status: 'finding', detail: 'a.b/d: the kubelet offers 3 ids otherwise than it was told, since 2030-01-31T12:00:00.000Z' },
+  ],
+])('tells of the devices that the kubelet offers: %s', async (_name, resources, expected) => {
+  const ask = async () => ({ answer: { status: 200, body: { resources } } });
+  const [found, ...more] = await checkOffers({ ask } as unknown as CheckContext);
+  expect(found).toMatchObject(expected);
+  expect(more).toEqual([]);
 });
