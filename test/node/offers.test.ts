@@ -1,0 +1,84 @@
+import { credentials } from '@grpc/grpc-js';
+import { describe, expect, it } from 'vitest';
+import { PodResourcesListerClient } from '../../src/generated/podresources/v1/api.ts';
+import { HCA, type Look, type OfferingKubelet, Rollouts, toldLooks } from '../kubelet/real/support/rollouts.ts';
+import { until } from '../support/until.ts';
+import { isBuilt, StockNode, versionOf, whyNoNode } from './support/stock-node.ts';
+
+const why = whyNoNode();
+if (why !== undefined) process.stderr.write(`skipped: rollouts on a stock kubelet, ${why}\n`);
+
+const ROUNDS = 20;
+const LIMIT_MS = 180_000;
+
+const programs = why === undefined ? ['kubelet-1.36.3', 'kubelet-1.37.2', 'kubelet'].filter(isBuilt) : ['kubelet'];
+const versions = why === undefined ? await Promise.all(programs.map(versionOf)) : [''];
+
+function offering(node: StockNode): OfferingKubelet {
+  const ask = async <T>(
+    call: (client: PodResourcesListerClient, done: (error: Error | null, answer: T) => void) => unknown,
+  ): Promise<T> => {
+    const client = new PodResourcesListerClient(`unix:${node.podResourcesSocket}`, credentials.createInsecure());
+    return new Promise<T>((resolve, reject) => {
+      call(client, (error, answer) => (error === null ? resolve(answer) : reject(error)));
+    }).finally(() => client.close());
+  };
+  const idsOf = (devices: readonly { readonly resourceName: string; readonly deviceIds: readonly string[] }[]): string[] =>
+    devices
+      .filter(({ resourceName }) => resourceName === HCA)
+      .flatMap(({ deviceIds }) => deviceIds)
+      .sort();
+  return {
+    pluginDirectory: node.pluginDirectory,
+    flags: () => node.flags(),
+    offered: async () =>
+      idsOf((await ask<{ devices: never[] }>((client, done) => client.getAllocatableResources({}, done as never))).devices),
+    async run(name, count) {
+      node.add({ name, containers: [{ name: 'main', limits: { [HCA]: count } }] });
+      let outcome: readonly string[] | string | undefined;
+      await until(
+        async () => {
+          const status = await node.status(name).catch(() => undefined);
+          if (status?.phase === 'Failed') outcome = `${status.reason}: ${status.message}`;
+          const { podResources } = await ask<{ podResources: { name: string; containers: { devices: never[] }[] }[] }>((client, done) =>
+            client.list({}, done as never),
+          );
+          const own = podResources.find((pod) => pod.name === `${name}-node-1`);
+          if (own !== undefined) outcome = idsOf(own.containers.flatMap(({ devices }) => devices));
+          return outcome !== undefined;
+        },
+        `${name} is admitted or refused`,
+        LIMIT_MS,
+      );
+      return outcome as readonly string[] | string;
+    },
+    async remove(name) {
+      node.remove(name);
+      await until(async () => (await node.status(name).catch(() => undefined)) === undefined, `${name} is gone`, LIMIT_MS);
+    },
+  };
+}
+
+describe.skipIf(why !== undefined).each(programs.map((program, at) => ({ program, version: versions[at] as string })))(
+  'agents and plugins that replace each other on a stock kubelet $version',
+  ({ program, version }) => {
+    it(`leave a kubelet that offers what the one that stays serves, ${ROUNDS} times`, async () => {
+      const node = new StockNode(program);
+      const rollouts = new Rollouts(offering(node), 1);
+      try {
+        await node.start();
+        await rollouts.start();
+        const looks: Look[] = [];
+        for (let round = 0; round < ROUNDS; round += 1) {
+          const look = await rollouts.round();
+          expect(look, `look ${round}`).toMatchObject({ pod: look.expected });
+          looks.push(look);
+        }
+        process.stderr.write(`${version}: ${toldLooks(looks)}\n`);
+      } finally {
+        await rollouts.close();
+        await node.close();
+      }
+    }, 1_800_000);
+  },
+);
