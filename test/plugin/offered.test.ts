@@ -80,14 +80,15 @@ describe('up to 1.36, after the end of a plugin that registered later', () => {
     await askUntil(node, () => statsOf(node).registrations.dropped === 1, 'it is found');
     await listIs(node, HEALTHY);
     expect(node.fields).toContainEqual(expect.objectContaining({ reason: 'dropped', resource: TOY.resource }));
-    // Where that changes nothing, as with the socket of another kubelet, a minute passes before the next.
-    for (let asked = 0; asked < 20; asked += 1) {
-      node.ask(2_000, []);
+    // Where that changes nothing, as with the socket of another kubelet, it is done ever more rarely: here for ten minutes.
+    for (let asked = 0; asked < 300; asked += 1) {
       await until(() => statsOf(node).streams === 1, 'it is registered');
+      node.ask(2_000, []);
+      await pause(2);
     }
-    expect(statsOf(node)).toMatchObject({ registered: false, difference: { ids: 2, offered: 0 }, registrations: { dropped: 1 } });
-    node.ask(60_000, []);
-    await until(() => statsOf(node).registrations.dropped === 2, 'it is registered again');
+    await until(() => statsOf(node).streams === 1, 'it is registered');
+    expect(statsOf(node)).toMatchObject({ registered: false, difference: { ids: 2, offered: 0 } });
+    expect(statsOf(node).registrations.dropped).toSatisfy((times: number) => times > 4 && times < 12);
   });
 });
 

@@ -10,10 +10,10 @@ import type { Neighbour } from './sockets.ts';
 const LIST_DELAY_MS = 1_000;
 
 /**
- * Wait before the next remedy; it doubles as long as none lasts. A registration takes the resource away for a moment, so it waits longer.
- * Another plugin that left may have changed everything, so a remedy after that waits `afterLeaveMs` only.
+ * Wait before the next remedy; it doubles as long as none lasts. A registration takes the resource away for a moment, so it waits longer in
+ * the end. Another plugin that left may have changed everything, so a remedy after that waits `afterLeave` at most.
  */
-const WAITS = { repeat: { first: 2_000, longest: 60_000 }, register: { first: 60_000, longest: 3_600_000 }, afterLeaveMs: 5_000 } as const;
+const WAIT_MS = { first: 2_000, longestRepeat: 60_000, longestRegister: 3_600_000, afterLeave: 5_000 } as const;
 
 /** `repeat`: send the list again. The others are reasons to register again. */
 export type OfferRemedy = 'repeat' | 'dropped' | 'superseded';
@@ -121,10 +121,10 @@ export class OfferCheck {
     // Up to 1.36 the end of one that left takes all ids away. A list would then bring them back, without a plugin that the kubelet can ask.
     if (askedMs - this.#leftMs < LIST_DELAY_MS) return;
     const remedy = offered === 0 ? 'dropped' : others.some(({ isNewer }) => isNewer) ? 'superseded' : 'repeat';
-    const waitMs = this.#leftMs > this.#appliedMs ? Math.min(this.#waitMs, WAITS.afterLeaveMs) : this.#waitMs;
+    const waitMs = this.#leftMs > this.#appliedMs ? Math.min(this.#waitMs, WAIT_MS.afterLeave) : this.#waitMs;
     if (now - this.#appliedMs < waitMs) return;
-    const { first, longest } = WAITS[remedy === 'repeat' ? 'repeat' : 'register'];
-    this.#waitMs = Math.min(Math.max(2 * this.#waitMs, first), longest);
+    const longestMs = remedy === 'repeat' ? WAIT_MS.longestRepeat : WAIT_MS.longestRegister;
+    this.#waitMs = Math.min(Math.max(2 * this.#waitMs, WAIT_MS.first), longestMs);
     this.#appliedMs = now;
     this.#parts.apply(remedy);
   }
