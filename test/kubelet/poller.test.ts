@@ -30,6 +30,7 @@ describe('asking the kubelet', () => {
       allocatable: { devices: [{ resource: 'vendor.com/gpu', deviceIds: ['gpu-0'] }], cpus: [1, 2], memory: [] },
       allocatableAskedMs: clock.monotonic(),
       answeredAtMs: clock.now(),
+      answeredMonotonicMs: clock.monotonic(),
     });
   });
 
