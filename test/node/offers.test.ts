@@ -3,16 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { PodResourcesListerClient } from '../../src/generated/podresources/v1/api.ts';
 import { HCA, type Look, type OfferingKubelet, Rollouts, toldLooks } from '../kubelet/real/support/rollouts.ts';
 import { until } from '../support/until.ts';
-import { isBuilt, StockNode, versionOf, whyNoNode } from './support/stock-node.ts';
+import { kubelets, StockNode, whyNoNode } from './support/stock-node.ts';
 
 const why = whyNoNode();
 if (why !== undefined) process.stderr.write(`skipped: rollouts on a stock kubelet, ${why}\n`);
 
 const ROUNDS = 20;
 const LIMIT_MS = 180_000;
-
-const programs = why === undefined ? ['kubelet-1.36.3', 'kubelet-1.37.2', 'kubelet'].filter(isBuilt) : ['kubelet'];
-const versions = why === undefined ? await Promise.all(programs.map(versionOf)) : [''];
 
 function offering(node: StockNode): OfferingKubelet {
   const ask = async <T>(
@@ -59,7 +56,7 @@ function offering(node: StockNode): OfferingKubelet {
   };
 }
 
-describe.skipIf(why !== undefined).each(programs.map((program, at) => ({ program, version: versions[at] as string })))(
+describe.skipIf(why !== undefined).each(await kubelets())(
   'agents and plugins that replace each other on a stock kubelet $version',
   ({ program, version }) => {
     it(`leave a kubelet that offers what the one that stays serves, ${ROUNDS} times`, async () => {
