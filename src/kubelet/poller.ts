@@ -14,8 +14,8 @@ export interface PodResourcesPoller {
   /** Asks the kubelet. A call during a run waits for that run. Does nothing during a back-off. Never rejects. */
   refresh(): Promise<void>;
   /**
-   * From now on also asks when the checkpoint or a CDI spec is written, when the socket is replaced, when a back-off ends, and twice a second while
-   * a container holds a device: nothing else tells its end.
+   * From now on also asks when the checkpoint or a CDI spec is written, when the socket is replaced, when a back-off ends, and at most
+   * two seconds later while a container holds a device: nothing else tells its end.
    */
   watch(): void;
   /** Ends the hold of pods whose devices the kubelet does not know any more. */
@@ -53,8 +53,8 @@ export interface PollerSettings {
 /** What a run follows; a look follows only the run before it. */
 export type Cause = 'request' | 'change' | 'look';
 
-/** Time between two looks. A look asks only who holds what. */
-const LOOK_MS = 500;
+/** Time between two looks while holders come and go, and when they have not changed for `calmAfter`. A look asks only who holds what. */
+const LOOK_MS = { busy: 500, calm: 2_000, calmAfter: 120_000 } as const;
 
 /** Failures in which the kubelet itself answered, so it was not restarted. */
 const SAME_KUBELET: ReadonlySet<PodResourcesReason> = new Set(['rate-limited', 'too-large', 'too-many-entries', 'unimplemented']);
@@ -93,6 +93,8 @@ class Poller implements PodResourcesPoller {
   #rejections = 0;
   #notBeforeMs = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | undefined;
+  /** Monotonic clock of the last answer with other holders. */
+  #changedMs = 0;
   /** What the next run follows. */
   #cause: Cause = 'request';
   #startedMs = Number.NEGATIVE_INFINITY;
@@ -197,8 +199,13 @@ class Poller implements PodResourcesPoller {
     } else {
       this.#failed(result.failure);
     }
-    if (result.ok && this.#watches.length > 0 && this.#known.allocations.length > 0) this.#look.set(LOOK_MS);
+    if (result.ok && this.#watches.length > 0 && this.#known.allocations.length > 0) this.#lookLater();
     this.#onChange(cause);
+  }
+
+  #lookLater(): void {
+    const isCalm = this.#clock.monotonic() - this.#changedMs >= LOOK_MS.calmAfter;
+    this.#look.set(isCalm ? LOOK_MS.calm : LOOK_MS.busy);
   }
 
   async #askCapacity(): Promise<void> {
@@ -213,7 +220,9 @@ class Poller implements PodResourcesPoller {
     const isAnotherKubelet = this.#identity !== undefined && (this.#wasLost || identity !== this.#identity);
     if (isAnotherKubelet) this.#kubeletRestarted();
     const answer = this.#grace.isSet ? keepThroughRestart(this.#known, attribution) : { ...attribution, held: new Set<string>() };
-    this.#known = { ...answer, allocations: keptAllocations(this.#known.allocations, answer.allocations) };
+    const allocations = keptAllocations(this.#known.allocations, answer.allocations);
+    if (allocations !== this.#known.allocations) this.#changedMs = this.#clock.monotonic();
+    this.#known = { ...answer, allocations };
     this.#identity = identity;
     this.#wasLost = false;
     this.#rejections = 0;

@@ -42,13 +42,17 @@ describe('a poller that watches', () => {
     await poller.refresh();
     clock.advance(500);
     await until(() => causes.length === 2);
-    kubelet.removePod('ml', 'short');
+    // Holders that stay are looked at less often.
+    clock.advance(120_000);
+    await until(() => causes.length === 3);
     clock.advance(500);
+    kubelet.removePod('ml', 'short');
+    clock.advance(1_500);
     await until(() => !holds(poller, 'short'));
-    expect(causes).toEqual(['request', 'look', 'look']);
+    expect(causes).toEqual(['request', 'look', 'look', 'look']);
     clock.advance(5_000);
     await poller.refresh();
-    expect(causes).toEqual(['request', 'look', 'look', 'request']);
+    expect(causes).toEqual(['request', 'look', 'look', 'look', 'request']);
   });
 
   it('asks a few times for a burst of admissions, not once for each', async () => {
