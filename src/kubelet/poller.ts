@@ -50,7 +50,7 @@ export interface PollerSettings {
   readonly onChange: (cause: Cause) => void;
 }
 
-/** What a run follows; a look follows only the run before it. */
+/** Why the kubelet is asked: a caller wants it, a file or the socket changed, or it is time to look whether a pod ended. */
 export type Cause = 'request' | 'change' | 'look';
 
 /** Time between two looks while holders come and go, and when they have not changed for `calmAfter`. A look asks only who holds what. */
@@ -95,7 +95,7 @@ class Poller implements PodResourcesPoller {
   #running: Promise<void> | undefined;
   /** Monotonic clock of the last answer with other holders. */
   #changedMs = 0;
-  /** What the next run follows. */
+  /** Why the next run asks. */
   #cause: Cause = 'request';
   #startedMs = Number.NEGATIVE_INFINITY;
   /** A change or a retry needs another run after the current one. */

@@ -137,8 +137,8 @@ export class UsageReporter {
 }
 
 /**
- * What two agents saw of the same container or device, as in an update, where both came to write it: each gave the account a begin of its own.
- * Of accounts that cover the same time, the longest counts.
+ * During an update, two agents can both write an account of the same container or device, each with a begin of its own. When accounts cover the
+ * same time, only the longest one counts.
  */
 function withoutTwins(accounts: readonly Account[]): readonly Account[] {
   const kept = new Map<string, Account[]>();

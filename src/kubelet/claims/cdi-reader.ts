@@ -113,7 +113,7 @@ export class CdiReader {
 
   #hardware(all: readonly CdiNode[]): ClaimHardware | undefined {
     if (all.length === 0) return undefined;
-    // Of two nodes at one place of the container, it gets the last one.
+    // Two nodes can have one path in the container. The container gets the last one.
     const nodes = [...new Map(all.map((node) => [node.path, node])).values()];
     const addresses = new Set(nodes.flatMap((node) => this.#addressesOf(node)).filter((address) => address !== undefined));
     const [pciAddress] = addresses;

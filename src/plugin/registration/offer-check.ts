@@ -116,7 +116,7 @@ export class OfferCheck {
     const present = others.map(({ identity }) => identity);
     if (this.#others.some((identity) => !present.includes(identity))) this.#leftMs = now;
     this.#others = present;
-    // Of two agents the newer is right. Both would otherwise send their lists in turn.
+    // The newer one of two agents is right. Otherwise both would send their lists in turn.
     if (others.some(({ isAgents, isNewer }) => isAgents && isNewer)) return;
     // Up to 1.36 the end of one that left takes all ids away. A list would then bring them back, without a plugin that the kubelet can ask.
     if (askedMs - this.#leftMs < LIST_DELAY_MS) return;
