@@ -91,6 +91,8 @@ class PodsDay {
       if (death === undefined) this.#pass(interval - 130);
       else {
         this.kills += 1;
+        // A killed process writes nothing more.
+        this.#clock.restart();
         this.#pass(pick(8) === 0 ? 600_000 : 500 + pick(20_000));
         await this.#start();
       }

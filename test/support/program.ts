@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join, resolve } from 'node:path';
-import { type Mutant, mutants } from '../oracle/mutation.ts';
+import type { Mutant } from '../oracle/mutation.ts';
 
 /** Bundles of earlier sources are kept for runs that still use them. */
 const KEPT = 3;
@@ -55,8 +55,12 @@ function mistaken({ name, changes }: Mutant): string {
 
 /** Bundles these sources, unless an earlier run did. */
 function bundled(): string {
-  const mutant = mutants.find(({ name }) => name === process.env.ORACLE_MUTANT);
-  if (mutant !== undefined) return mistaken(mutant);
+  const wanted = process.env.ORACLE_MUTANT;
+  if (wanted !== undefined) {
+    const mutants: readonly Mutant[] = JSON.parse(readFileSync('test/oracle/mutants.json', 'utf8'));
+    const mutant = mutants.find(({ name }) => name === wanted);
+    if (mutant !== undefined) return mistaken(mutant);
+  }
   const target = join(FOLDER, stateOfSources());
   if (!existsSync(target)) {
     mkdirSync(FOLDER, { recursive: true });
