@@ -1,7 +1,8 @@
-import { type FileHandle, open, readdir, unlink } from 'node:fs/promises';
+import { type FileHandle, open, readdir, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemWords } from '../errors.ts';
 import { removeLeftovers, replaceFile } from '../host/fs/replace-file.ts';
+import { errnoName } from '../host/fs/tree.ts';
 import { readUntrustedFile } from '../host/fs/untrusted-file.ts';
 import { SingleFlight } from '../host/single-flight.ts';
 import type { ChangeLog } from '../log/changes.ts';
@@ -86,18 +87,24 @@ export class IncidentStore {
   }
 
   /**
-   * A newer agent wrote here, and has ended: lists its records, and writes what stayed in memory. Of an incident that both recorded, the record
-   * of this agent stays, because it still grows.
+   * Another agent wrote here, and does no more: lists its records, and writes what stayed in memory. Of an incident that both recorded, the
+   * record of this agent stays, because it still grows.
    */
   async resume(isSame: (one: IncidentSummary, other: IncidentSummary) => boolean): Promise<void> {
     const { directory } = this.#settings;
-    const own = [...this.#unsaved.values()].map(summaryOf);
+    const own = this.list();
     if (directory !== undefined) await this.#list(directory);
     this.flush();
     await this.saved();
+    if (directory === undefined) return;
+    for (const { id } of own) {
+      const isGone = !this.#unsaved.has(id) && (await stat(join(directory, id + ENDING)).catch(errnoName)) === 'ENOENT';
+      if (isGone) this.#entries.delete(id);
+    }
+    const written = own.filter(({ id }) => this.#entries.has(id) && !this.#unsaved.has(id));
+    const known = new Set(own.map(({ id }) => id));
     for (const [id, { summary }] of this.#entries) {
-      const twin = own.find((one) => one.id !== id && isSame(one, summary));
-      if (directory === undefined || twin === undefined || this.#unsaved.has(twin.id) || own.some((one) => one.id === id)) continue;
+      if (known.has(id) || !written.some((one) => isSame(one, summary))) continue;
       this.#entries.delete(id);
       await unlink(join(directory, id + ENDING)).catch(() => undefined);
     }

@@ -203,18 +203,14 @@ class TwoAgents {
       });
     }
     if (!this.#isCalm) return;
-    const newest = this.#agents.at(-1);
-    const responsible = (): Agent | undefined => this.#agents.find(({ child }) => child.pid === this.#pid);
-    await this.#wait('one of them answers on the control socket', async () => {
-      this.#pid = await this.#answering();
-      return responsible() !== undefined;
+    await this.#wait('one of them alone has the state, and answers on the control socket', async () => {
+      const [writer, other] = this.#agents.filter((agent) => !hasGiven(agent));
+      return writer !== undefined && other === undefined && (await this.#answering()) === writer.child.pid;
     });
-    if (newest !== responsible()) this.steps.push(`${responsible()?.name} has the sockets`);
     const health = Object.fromEntries(CARDS.map((card) => [card, card === PULLED && this.#isPulled ? 'Unhealthy' : 'Healthy']));
     await this.#wait('the kubelet has the devices', () => JSON.stringify(sorted(this.node.list())) === JSON.stringify(health));
     this.#calmSinceS = nowS();
   }
-  #pid: number | undefined;
 
   async #send(agent: Agent, signal: NodeJS.Signals): Promise<boolean> {
     this.#disturb();
@@ -408,6 +404,8 @@ interface Incidents {
   readonly faults: readonly { readonly device: string; readonly count: number }[];
 }
 
+/** Whether a newer agent has the state of this one. */
+const hasGiven = ({ log }: Agent): boolean => log.lastIndexOf('a newer agent takes over;') > log.lastIndexOf('the newer agent has ended;');
 const sorted = (list: Readonly<Record<string, string>>): Record<string, string> => Object.fromEntries(Object.entries(list).sort());
 const uptimeS = (): number => Number(readFileSync('/proc/uptime', 'utf8').split(' ')[0]);
 
