@@ -53,7 +53,7 @@ describe('the store of incidents', () => {
     await store.saved();
     isHeld = false;
     const newer = await open();
-    // It also takes the place of the first record, which both had on the disk.
+    // The last one is of the incident of which the older one has a record on the disk.
     for (const n of [61, 200, 5]) newer.save(record(n));
     await newer.saved();
     store.save(record(60));
