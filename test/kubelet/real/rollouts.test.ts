@@ -9,7 +9,7 @@ closeAfterEach();
 const ROUNDS = 20;
 
 /**
- * With two plugins of one resource the kubelet's process rarely ends by itself, seen with 1.37.2. It is then started again, as the supervisor of
+ * With two plugins of one resource the kubelet's process rarely ends by itself, of both releases. It is then started again, as the supervisor of
  * a node does.
  */
 function offering(kubelet: RealKubelet): OfferingKubelet & { readonly ends: number } {
