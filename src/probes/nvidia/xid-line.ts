@@ -19,10 +19,12 @@ interface XidDetails {
 }
 
 /** Details of the lines of Xids 144 to 150. */
-interface NvlinkDetail {
+export interface NvlinkDetail {
   readonly unit: string;
   readonly isFatal: boolean;
   readonly subcode?: number;
+  /** Error status of the unit. */
+  readonly status?: number;
   /** Absent when the error does not concern a single link. */
   readonly link?: number;
 }
@@ -206,17 +208,18 @@ function linkRegisters(text: string): XidDetails['registers'] {
   return link === undefined || words === undefined ? undefined : { link, words: words.split(',').map(Number) };
 }
 
-/** Parses `NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000 …)`. Bits 20 to 25 of the first number are the subcode. */
+/** Parses `NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000 …)`. Bits 20 to 25 of the first number are the subcode, the second is the status. */
 function nvlinkDetail(text: string): NvlinkDetail | undefined {
   const match = /^(\S+) +(?:(non-?fatal)|(?:link )?(fatal))\b(.*)$/i.exec(text);
   if (match === null) return undefined;
   const [, unit = '', , fatal, rest = ''] = match;
   const link = /\bLink (-?\d+)/i.exec(rest)?.[1];
-  const word = /\((0x[0-9a-f]+)/i.exec(rest)?.[1];
+  const [, word, status] = /\((0x[0-9a-f]{1,8})(?:,? (0x[0-9a-f]{1,8}))?/i.exec(rest) ?? [];
   return {
     unit,
     isFatal: fatal !== undefined,
     ...(word !== undefined && { subcode: (Number(word) >>> 20) & 0x3f }),
+    ...(status !== undefined && { status: Number(status) }),
     ...(link !== undefined && Number(link) >= 0 && { link: Number(link) }),
   };
 }

@@ -1,5 +1,6 @@
 import type { Remedy, Severity } from '../../model/health.ts';
 import type { RootCauseRule } from '../kit/root-cause.ts';
+import { type LinkErrorKind, linkErrorKind } from './nvlink-errors.ts';
 import type { RecoveryAction } from './sample.ts';
 import type { XidLine } from './xid-line.ts';
 
@@ -44,6 +45,10 @@ const UNTIL_BOOT: Outcome = { severity: 'degraded', lasts: 'boot' };
 const FATAL_UNTIL_RESET: Outcome = { severity: 'fatal', lasts: 'reset' };
 const FATAL_UNTIL_BOOT: Outcome = { severity: 'fatal', lasts: 'boot' };
 const WHOLE = { isWholeGpu: true } as const;
+
+/** Contained memory error. Its line can say that no reset is needed. */
+const CONTAINED = 94;
+const CONTAINED_MEANING = 'uncorrectable memory error, contained: only its program is lost';
 
 /**
  * The whole catalogue. The severities are those of this agent: an error that ends with the program is `info` or passes, an error that
@@ -107,7 +112,7 @@ export const XID_TABLE: readonly XidRow[] = [
   row([87, 90, 91, 138], 'number that current drivers do not use', 'Driver', PASSING, 'inspect'),
   row([92], 'high rate of corrected memory errors', 'Hardware', PASSING, 'inspect'),
   row([93], 'write limit of the infoROM reached', 'Hardware', UNTIL_BOOT, 'inspect'),
-  row([94], 'uncorrectable memory error, contained: only its program is lost; reset pending', 'Hardware', UNTIL_RESET, 'restart-workload'),
+  row([CONTAINED], `${CONTAINED_MEANING}; reset pending`, 'Hardware', UNTIL_RESET, 'restart-workload'),
   row([95], 'uncorrectable memory error, not contained', 'Hardware', FATAL_UNTIL_RESET, 'reset', WHOLE),
   row([106, 107], 'test message of the management bus', 'Information', INFO, 'none'),
   row([108], 'NVLink address translation refused by the other side', 'Application', INFO, 'restart-workload'),
@@ -182,10 +187,33 @@ export function judgeXid(line: XidLine): XidJudgement {
   const { xids: _, ...judged } = row;
   if (line.xid === 154) return { ...judged, class: 'RecoveryAction', ...recoveryRemedy(line.recoveryAction) };
   if (line.resetRequired === true) return { ...judged, remedy: 'reset' };
+  if (line.resetRequired === false && line.xid === CONTAINED) return { ...judged, ...PASSING, meaning: CONTAINED_MEANING };
   if (line.xid === 74 && line.isHopper === true) return { ...judged, ...judgeRegisters(line.registers?.words) };
-  if (isLinkError(line.xid) && line.nvlink?.isFatal !== true) return { ...judged, severity: 'degraded', remedy: 'inspect', lasts: 'quiet' };
-  return judged;
+  return isLinkError(line.xid) ? judgeLinkError(judged, line) : judged;
 }
+
+function judgeLinkError(judged: XidJudgement, line: XidLine): XidJudgement {
+  const kind = kindOf(line);
+  const told = kind === undefined ? {} : OF_KINDS[kind];
+  const meaning = `${judged.meaning}${told.meaning ?? ''}`;
+  if (kind !== 'host' && line.nvlink?.isFatal === true) return { ...judged, meaning };
+  return { ...judged, ...PASSING, remedy: 'inspect', ...told, meaning };
+}
+
+/** What the kind of an NVLink error adds to its row. `meaning`: what follows that of the row. */
+const OF_KINDS: Readonly<Record<LinkErrorKind, Partial<XidJudgement>>> = {
+  own: { meaning: ', a fault of this GPU itself' },
+  link: {},
+  solo: {},
+  peer: { meaning: ', and the other end of the link is its source' },
+  flow: { remedy: 'restart-workload', meaning: ': a transfer failed' },
+  report: {},
+  cable: { remedy: 'check-cable', meaning: ': many bit errors' },
+  host: { meaning: ': software or the host took the link down' },
+  ignored: { ...INFO, remedy: 'none', meaning: ' that the vendor says to ignore' },
+};
+
+const kindOf = ({ nvlink }: XidLine): LinkErrorKind | undefined => (nvlink === undefined ? undefined : linkErrorKind(nvlink));
 
 const bits = (...numbers: readonly number[]): number => numbers.reduce((word, bit) => (word | (1 << bit)) >>> 0, 0);
 
@@ -219,22 +247,25 @@ export const LINK_VICTIM = 145;
 /** An error of the units of NVLink 5. */
 export const isLinkError = (xid: number): boolean => xid >= 144 && xid <= 150;
 
-/** Name of an NVLink error in the rules: those that are not fatal have a name of their own. */
-export const linkCode = ({ xid, nvlink }: XidLine): string => (nvlink?.isFatal === true ? `${xid}` : `${xid} non-fatal`);
+/** Name of an NVLink error in the rules: its kind where unit and registers tell whose fault it is, otherwise its number and whether it is fatal. */
+export function linkCode(line: XidLine): string {
+  const kind = kindOf(line);
+  if (kind === 'own' || kind === 'solo' || kind === 'peer') return kind;
+  return line.nvlink?.isFatal === true ? `${line.xid}` : `${line.xid} non-fatal`;
+}
 
 const FATAL_LINKS = range(144, 150).filter((xid) => xid !== LINK_VICTIM);
 const FROM =
-  "NVIDIA's catalogue of Xids: 149 is an event of the link itself, 145 reports the other end, and a fatal error goes before others";
+  "NVIDIA's catalogue of Xids: unit and registers tell a fault of the GPU itself and one of the other end; without them 149 is an event of the link itself, 145 reports the other end, and a fatal error goes before others";
 
-/** Which GPU of a fabric is the source of NVLink errors on several. */
+const REPORTS_OF_OTHERS = ['peer', `${LINK_VICTIM}`, `${LINK_VICTIM} non-fatal`];
+const NON_FATAL = range(144, 150).map((xid) => `${xid} non-fatal`);
+
+/** Which GPU of a fabric is the source of NVLink errors on several. The first rule that finds one counts. */
 export const LINK_RULES: readonly RootCauseRule[] = [
-  {
-    sources: [`${LINK_SOURCE}`, `${LINK_SOURCE} non-fatal`],
-    victims: [`${LINK_VICTIM}`, `${LINK_VICTIM} non-fatal`],
-    withinMs: 60_000,
-    from: FROM,
-  },
-  { sources: FATAL_LINKS.map(String), victims: range(144, 150).map((xid) => `${xid} non-fatal`), withinMs: 60_000, from: FROM },
+  { sources: ['own', `${LINK_SOURCE}`, `${LINK_SOURCE} non-fatal`], victims: ['solo', ...REPORTS_OF_OTHERS], withinMs: 60_000, from: FROM },
+  { sources: ['own', ...FATAL_LINKS.map(String)], victims: ['solo', 'peer', ...NON_FATAL], withinMs: 60_000, from: FROM },
+  { sources: ['solo'], victims: [...REPORTS_OF_OTHERS, ...NON_FATAL], withinMs: 60_000, from: FROM },
 ];
 
 /** Judges an NVLink error whose source is another GPU. `source`: its address, `xid`: what it reported. */

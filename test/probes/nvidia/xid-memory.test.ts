@@ -170,10 +170,12 @@ describe('a fault', () => {
     expect(log.report().get(`${GPU}1`)?.findings[0]?.message).toContain('Link 08');
   });
 
-  it('of a contained memory error makes the device degraded, not unhealthy', () => {
-    expect(new Log().add(xid(1, '94, pid=5, Contained: SM. RST: No, D-RST: No')).holding()).toEqual([
-      '1: Xid/94 degraded restart-workload',
-    ]);
+  it.each([
+    ['Contained: SM. RST: No, D-RST: No', '1: XidPassing/94 degraded restart-workload'],
+    ['Contained: SM. RST: No, D-RST: Yes', '1: Xid/94 degraded reset'],
+    ['Contained: SM', '1: Xid/94 degraded restart-workload'],
+  ])('of a contained memory error makes the device degraded, and passes when its line asks for no reset: %s', (text, shown) => {
+    expect(new Log().add(xid(1, `94, pid=5, ${text}`)).holding()).toEqual([shown]);
   });
 
   it('gives only declared types and reasons', () => {
