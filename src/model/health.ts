@@ -102,6 +102,8 @@ export interface CountFinding extends FindingBase {
   readonly count: number;
   /** Largest value of the counter. At this value its growth is unknown. */
   readonly ceiling?: number;
+  /** Monotonic clock of the latest growths by one, the oldest first, where the source dates them: they count for an agent that starts later. */
+  readonly grewMs?: readonly number[];
   readonly status?: undefined;
   readonly level?: undefined;
   readonly times?: undefined;

@@ -26,11 +26,12 @@ afterEach(async () => {
   for (const node of nodes.splice(0)) await node.stop();
 });
 
-/** Starts the agent on a machine. The machine ends with the test. */
-export async function watch(machine: WatchedMachine, prepare: (tree: OverlaidTree) => void = () => {}): Promise<WatchedNode> {
+/** Starts the agent on a machine, `afterMs` after its boot. The machine ends with the test. */
+export async function watch(machine: WatchedMachine, prepare: (tree: OverlaidTree) => void = () => {}, afterMs = 0): Promise<WatchedNode> {
   const node = new WatchedNode(machine);
   nodes.push(node);
   prepare(node.tree);
+  await node.skip(afterMs);
   await node.start();
   return node;
 }

@@ -113,12 +113,22 @@ function fromCounter(finding: CountFinding, input: EvidenceInput, rates: Record<
   const { threshold } = input.policyOf(finding);
   const before = rates[key] ?? (Object.hasOwn(input.rates, key) ? input.rates[key] : undefined);
   const { count: value, ceiling } = finding;
-  const series = addSample(before, { value, atMs: timeOf(finding, input), ceiling }, threshold.windowMs);
+  const atMs = timeOf(finding, input);
+  const series = addSample(before ?? datedSeries(finding, input), { value, atMs, ceiling }, threshold.windowMs);
   if (series !== undefined) rates[key] = series;
   if (!Number.isFinite(value) || value < 0) return UNKNOWN;
-  const { status, growth } = judgeRate(series, threshold, timeOf(finding, input));
+  const { status, growth } = judgeRate(series, threshold, atMs);
   if (status === true && growth !== undefined) return { status, growth, threshold };
   return status === 'unknown' ? UNKNOWN : HOLDS_NOT;
+}
+
+/** What a counter did before its first read, where the source dates it. */
+function datedSeries({ count, grewMs = [] }: CountFinding, { atMs, monotonicMs }: EvidenceInput): RateSeries | undefined {
+  if (monotonicMs === undefined || grewMs.length === 0) return undefined;
+  const first = count - grewMs.length;
+  const points = grewMs.map((ms, at) => [atMs - Math.max(0, monotonicMs - ms), at + 1] as const);
+  const [begin = atMs] = points[0] ?? [];
+  return { value: first + points.length, atMs: points.at(-1)?.[0] ?? atMs, saturated: false, points: [[begin - 1, 0], ...points] };
 }
 
 function fromTimes(finding: TimesFinding, input: EvidenceInput): Judged {

@@ -21,12 +21,17 @@ export interface LogState {
   readonly findings: ReadonlyMap<string, Finding>;
   /** Number of lines, keyed by row. */
   readonly counts: ReadonlyMap<string, number>;
+  /** Monotonic clock of the latest lines that are judged by their rate, the oldest first, keyed by row. */
+  readonly times: ReadonlyMap<string, readonly number[]>;
 }
 
-export const NOTHING_LOGGED: LogState = { findings: new Map(), counts: new Map() };
+export const NOTHING_LOGGED: LogState = { findings: new Map(), counts: new Map(), times: new Map() };
 
-/** Adds one line. Pure. */
-export function withLine({ findings, counts }: LogState, line: LogLine): LogState {
+/** Lines of one row whose times are remembered. */
+const MOST_TIMES = 64;
+
+/** Adds one line. `atMs`: monotonic clock; undefined when unknown. Pure. */
+export function withLine({ findings, counts, times }: LogState, line: LogLine, atMs?: number): LogState {
   const { row } = line;
   const { raises, ends = [] } = row;
   const next = new Map(findings);
@@ -51,6 +56,10 @@ export function withLine({ findings, counts }: LogState, line: LogLine): LogStat
   return {
     findings: raises === undefined && ends.length === 0 ? findings : next,
     counts: counterOf(row) === undefined ? counts : new Map([...counts, [row.name, (counts.get(row.name) ?? 0) + 1]]),
+    times:
+      row.repeats === undefined || atMs === undefined
+        ? times
+        : new Map([...times, [row.name, [...(times.get(row.name) ?? []), atMs].slice(-MOST_TIMES)]]),
   };
 }
 
@@ -58,15 +67,15 @@ export function withLine({ findings, counts }: LogState, line: LogLine): LogStat
 const MOST_PARTS = 64;
 
 /** Forgets that all was well, because lines are lost. What was wrong stays. Pure. */
-export const afterGap = ({ findings, counts }: LogState): LogState => ({
+export const afterGap = ({ findings, ...counted }: LogState): LogState => ({
   findings: new Map([...findings].filter(([, { status }]) => status === true)),
-  counts,
+  ...counted,
 });
 
 /** What the log reports about a part of a device: a fault of the device is also a fault of the part, and ends with it. Pure. */
 export const ofPart = (own: LogState, device: LogState): LogState => ({
+  ...own,
   findings: new Map([...device.findings, ...own.findings, ...afterGap(device).findings]),
-  counts: own.counts,
 });
 
 /** Whose counts a report has. */
@@ -90,7 +99,7 @@ interface Counted {
 export function logReport(
   rows: readonly LogRow[],
   conditions: readonly ConditionSpec[],
-  { findings: told, counts }: LogState,
+  { findings: told, counts, times }: LogState,
   reach: LogReach,
   { ofDrivers, ofFunction, driver, above = [], isDoubtful = () => false }: Counted,
 ): DeviceReport['outOfBand'] {
@@ -111,7 +120,11 @@ export function logReport(
     const sum = ports.reduce((total, [, count]) => total + count, of(false, counts));
     const where = ports.map(([port, count]) => `; of port ${port} above: ${count}`).join('');
     const message = `${own.map(({ name }) => name.replaceAll('-', ' ')).join(', ')}: ${sum}${where}`;
-    return raiseGrowth(condition, sum, message).map((finding) => (own.some(isDoubtful) ? { ...finding, ceiling: sum } : finding));
+    const grewMs = own
+      .flatMap(({ name, pci }) => (pci === 'below' ? above.flatMap(([, state]) => state.times.get(name) ?? []) : (times.get(name) ?? [])))
+      .sort((a, b) => a - b);
+    const more = { ...(own.some(isDoubtful) && { ceiling: sum }), ...(grewMs.length > 0 && { grewMs }) };
+    return raiseGrowth(condition, sum, message).map((finding) => ({ ...finding, ...more }));
   });
   const findings = [...ofState, ...ofGrowth];
   // A line about a port, or about a function with several devices, would be in many series.
@@ -157,7 +170,11 @@ const isAbout = ({ kinds, pci }: LogRow, { kind, pciAddress = '' }: Device): boo
 /** What the log reports by several names of one device. */
 const together = ([first = NOTHING_LOGGED, ...others]: readonly LogState[]): LogState =>
   others.reduce(
-    (sum, one) => ({ findings: new Map([...sum.findings, ...one.findings]), counts: new Map([...sum.counts, ...one.counts]) }),
+    (sum, one) => ({
+      findings: new Map([...sum.findings, ...one.findings]),
+      counts: new Map([...sum.counts, ...one.counts]),
+      times: new Map([...sum.times, ...one.times]),
+    }),
     first,
   );
 
@@ -336,7 +353,7 @@ export class RowLog {
       this.#isFull = true;
       return false;
     }
-    this.#states.set(line.address, withLine(this.#states.get(line.address) ?? NOTHING_LOGGED, line));
+    this.#states.set(line.address, withLine(this.#states.get(line.address) ?? NOTHING_LOGGED, line, record.monotonicMs));
     this.#addFault(line, record);
     return true;
   }
