@@ -30,15 +30,15 @@ const NO_ENGINES: Readonly<Record<string, number>> = {};
 /** Work of a device. It is unknown when its family declares no activity. */
 export function workOfDevice(
   family: FamilyActivity | undefined,
-  { readings, processes }: UsedDevice,
+  { readings, processes, current }: UsedDevice,
   monotonicMs: number,
   previous: TrafficSum | undefined,
 ): { readonly work: Work; readonly trafficSum?: TrafficSum } {
   if (family === undefined) return { work: { isIdle: 'unknown', engines: NO_ENGINES, untilMs: monotonicMs } };
   const { spec, thresholds } = family;
-  const input = { readings, processes, monotonicMs, previous };
+  const input = { readings, processes, hasAllProcesses: current?.hasAllProcesses, monotonicMs, previous };
   const { isIdle, engines, bytesPerSecond, untilMs, trafficSum } = activityOf(spec, thresholds, input);
-  const shares: Record<string, number> = { ...enginesIn(readings, spec), ...capped(engines) };
+  const shares: Record<string, number> = { ...enginesIn(input, spec), ...capped(engines) };
   if (spec.traffic !== undefined && bytesPerSecond !== undefined) {
     shares[TRAFFIC] = bytesPerSecond > (thresholds?.['bytes-per-second'] ?? spec.traffic.above) ? 1 : 0;
   }
@@ -52,7 +52,7 @@ export function workOfDevice(
 export function workOfSharer(family: FamilyActivity | undefined, device: Work, own: Readings): Work {
   const { untilMs } = device;
   if (device.isIdle !== false) return { isIdle: device.isIdle, engines: zeros(device.engines), untilMs };
-  const engines = enginesIn(own);
+  const engines = enginesIn({ readings: own });
   const declared = family?.spec.utilization;
   if (declared === undefined || Object.keys(engines).length === 0) return { isIdle: 'unknown', engines: NO_ENGINES, untilMs };
   const { above, engines: counted } = declared;
@@ -75,7 +75,7 @@ export function workSince(work: Work, fromMs: number, longestMs: number): Work {
 
 /** Sum of the shares of time of all engines: the weight of a container among those that share a device. */
 export function loadOf(readings: Readings): number {
-  return Object.values(enginesIn(readings)).reduce((sum, share) => sum + share, 0);
+  return Object.values(enginesIn({ readings })).reduce((sum, share) => sum + share, 0);
 }
 
 /** Sum of all series of a metric. Undefined when none was read. */
@@ -85,8 +85,8 @@ export function sumOf(readings: Readings, metric: string): number | undefined {
   return sum;
 }
 
-const enginesIn = (readings: Readings, spec?: ActivitySpec): Readonly<Record<string, number>> =>
-  capped(Object.fromEntries(sharesIn(readings, spec?.utilization)));
+const enginesIn = (read: Parameters<typeof sharesIn>[0], spec?: ActivitySpec): Readonly<Record<string, number>> =>
+  capped(Object.fromEntries(sharesIn(read, spec?.utilization)));
 
 const within = (share: number): number => Math.min(1, Math.max(0, share));
 const capped = (engines: Readonly<Record<string, number>>): Record<string, number> =>

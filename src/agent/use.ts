@@ -179,6 +179,7 @@ function workAfter(
   const activity = activityOf(spec, thresholds, {
     readings: read.readings,
     processes: read.processes ?? [],
+    hasAllProcesses: read.hasAllProcesses,
     monotonicMs: read.monotonicMs,
     previous: before?.trafficSum,
   });

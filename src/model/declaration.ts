@@ -95,6 +95,7 @@ export interface ActivitySpec {
      * engine, which is a sample of the driver's last fraction of a second: one sample for ten seconds makes short steps whole or nothing.
      */
     readonly means?: Readonly<Record<string, SeriesChoice>>;
+    readonly doubted?: DoubtedUtilization;
   };
   /** Counters of bytes. The device is busy while their sum grows faster than the threshold. */
   readonly traffic?: {
@@ -108,6 +109,22 @@ export interface ActivitySpec {
    * the node runs over its adapters.
    */
   readonly isForHoldersOnly: boolean;
+}
+
+/**
+ * An engine whose utilization some drivers hold at 100 % while the device rests. It does not count when no process uses the device, and clock, power and another
+ * engine say that it rests: all of them, each of them read.
+ */
+export interface DoubtedUtilization {
+  readonly engine: string;
+  /** Engine that is at 0. */
+  readonly still: string;
+  /** Clock, and the share of its maximum up to which it rests. */
+  readonly clock: string;
+  readonly clockShare: number;
+  /** Sensors and limits of the power, the best first, and the share of the limit up to which the device rests. */
+  readonly power: ProgressSpec['power'];
+  readonly powerShare: number;
 }
 
 /** Thresholds that the configuration sets, keyed by family. */

@@ -1,6 +1,6 @@
 import type { DeviceProcess } from './collection.ts';
-import type { ActivitySpec, IdleThresholds } from './declaration.ts';
-import { readMsOf, type SeriesChoice, type Value } from './metric.ts';
+import type { ActivitySpec, DoubtedUtilization, IdleThresholds } from './declaration.ts';
+import { type Labels, readMsOf, type SeriesChoice, type Value } from './metric.ts';
 import { ofMetric, type Readings, seriesValue } from './readings.ts';
 import { shared } from './shared-metrics.ts';
 
@@ -20,6 +20,7 @@ export interface TrafficSum {
 export interface ActivityInput {
   readonly readings: Readings;
   readonly processes: readonly DeviceProcess[];
+  readonly hasAllProcesses?: boolean | undefined;
   /** Monotonic clock of the read that gave both. */
   readonly monotonicMs: number;
   /** Result of an earlier read. */
@@ -65,12 +66,13 @@ function allOf(declared: readonly Signal[]): Signal {
 function workOf(
   spec: NonNullable<ActivitySpec['utilization']>,
   above: number,
-  { readings, processes, monotonicMs }: ActivityInput,
+  input: ActivityInput,
 ): Pick<DeviceActivity, 'isIdle' | 'engines' | 'untilMs'> {
+  const { readings, processes, monotonicMs } = input;
   const { engines: counted } = spec;
   const counts = (engine: string): boolean => counted === undefined || counted.includes(engine);
   const means = meansIn(readings, spec);
-  const shares = new Map([...sharesIn(readings, spec)].filter(([engine]) => counts(engine)));
+  const shares = new Map([...sharesIn(input, spec)].filter(([engine]) => counts(engine)));
   const isRead = counted === undefined ? shares.size > 0 : counted.every((engine) => shares.has(engine));
   for (const { utilization = {} } of processes) {
     for (const [engine, share] of Object.entries(utilization)) {
@@ -90,14 +92,37 @@ function sharesReadMs(readings: Readings, { means = {} }: NonNullable<ActivitySp
 }
 
 /** Share of time of each engine that was read: the mean since the read before where the family has one, otherwise the utilization. */
-export function sharesIn(readings: Readings, spec: ActivitySpec['utilization']): Map<string, number> {
+export function sharesIn(
+  input: Pick<ActivityInput, 'readings'> & Partial<ActivityInput>,
+  spec: ActivitySpec['utilization'],
+): Map<string, number> {
+  const { readings } = input;
   const shares = new Map<string, number>();
   for (const { labels, value } of ofMetric(readings, shared.utilization.name)) {
     const engine = labels?.engine;
     if (engine !== undefined) shares.set(engine, Number(value));
   }
+  if (spec?.doubted !== undefined && isAtRest(input, spec.doubted)) shares.set(spec.doubted.engine, 0);
   for (const [engine, mean] of meansIn(readings, spec)) shares.set(engine, mean);
   return shares;
+}
+
+/** Whether everything but the utilization of the engine says that the device rests. */
+function isAtRest(
+  { readings, processes, hasAllProcesses }: Pick<ActivityInput, 'readings'> & Partial<ActivityInput>,
+  { still, clock, clockShare, power: { sensors, limits }, powerShare }: DoubtedUtilization,
+): boolean {
+  if (hasAllProcesses !== true || processes?.length !== 0) return false;
+  const one = ({ name: metric }: { readonly name: string }, labels: Labels) => seriesValue(readings, { metric, labels });
+  const first = (metric: { readonly name: string }, label: string, names: readonly string[]): number | undefined =>
+    names.map((name) => one(metric, { [label]: name })).find((value) => value !== undefined);
+  const isBelow = (value: number | undefined, most: number | undefined, share: number): boolean =>
+    value !== undefined && most !== undefined && most > 0 && value <= share * most;
+  return (
+    one(shared.utilization, { engine: still }) === 0 &&
+    isBelow(one(shared.clock, { clock }), one(shared.clockMax, { clock }), clockShare) &&
+    isBelow(first(shared.power, 'sensor', sensors), first(shared.powerLimit, 'limit', limits), powerShare)
+  );
 }
 
 function meansIn(readings: Readings, { means = {} }: Pick<NonNullable<ActivitySpec['utilization']>, 'means'> = {}): Map<string, number> {

@@ -1,6 +1,6 @@
 import { kernelLogNeed, logProblems } from '../../host/kernel-log/problems.ts';
 import { ReplayedTree } from '../../host/recorded/replayed-tree.ts';
-import type { ByteSource, ListedHardware, ProgressSpec } from '../../model/declaration.ts';
+import type { ByteSource, DoubtedUtilization, ListedHardware, ProgressSpec } from '../../model/declaration.ts';
 import { type KernelRecord, type KnownText, namesIn } from '../../model/known-text.ts';
 import type { SeriesChoice } from '../../model/metric.ts';
 import { defineFamily } from '../family.ts';
@@ -53,6 +53,15 @@ const link = (name: string): ByteSource => ({
 });
 
 const unit = (name: string): SeriesChoice => ({ metric: metrics.activity.name, labels: { unit: name } });
+/** Sensors and limits of the power of a board, the best first. */
+const POWER = { sensors: ['gpu_average', 'gpu'], limits: ['default', 'enforced'] } as const;
+
+/**
+ * Drivers of Blackwell boards can hold the utilization at 100 % while nothing runs. A board without a process rests below half of its clock and a third of its
+ * power; a kernel that spins has a process, and its clock is high.
+ */
+const doubted: DoubtedUtilization = { engine: 'gpu', still: 'memory', clock: 'sm', clockShare: 0.5, power: POWER, powerShare: 0.3 };
+
 const engine = (name: string): SeriesChoice => ({ metric: metrics.utilization.name, labels: { engine: name } });
 
 /**
@@ -70,7 +79,7 @@ export const progress: ProgressSpec = {
     { metric: metrics.memoryBandwidth.name },
     ...['encoder', 'decoder', 'jpeg', 'ofa'].map(engine),
   ],
-  power: { sensors: ['gpu_average', 'gpu'], limits: ['default', 'enforced'] },
+  power: POWER,
   bytes: [link('nvlink'), link('pcie')],
 };
 
@@ -153,7 +162,7 @@ export const family = defineFamily({
   isPresent: mayHaveGpus,
   signs,
   activity: {
-    utilization: { above: 0.05, means: { gpu: { metric: metrics.activity.name, labels: { unit: 'graphics' } } } },
+    utilization: { above: 0.05, means: { gpu: { metric: metrics.activity.name, labels: { unit: 'graphics' } } }, doubted },
     isForHoldersOnly: true,
   },
   progress,
