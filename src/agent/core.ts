@@ -264,6 +264,7 @@ function assembleSettings(settings: AgentSettings, host: Host, health: HealthSer
 /** The settings of a snapshot that a new configuration can change. */
 function joined({
   families: enabled,
+  podResources,
   pools,
   plugin,
   refresh,
@@ -279,6 +280,7 @@ function joined({
   return {
     rules: {
       pools,
+      withoutHardware: podResources['without-hardware'],
       families: declared(families, ({ resolve }) => resolve),
       numbers: declared(families, ({ ownsNumbers }) => ownsNumbers),
       origins: declared(families, ({ origin = 'code' }) => origin),

@@ -19,6 +19,8 @@ export interface ResolveRules {
   readonly numbers?: ReadonlyMap<string, (resource: string) => boolean>;
   /** The most trusted family that knows an id wins. Default: all families are equal. */
   readonly origins?: Origins;
+  /** Patterns of resources, and of drivers of claims, that stand for no hardware. A device that one of their ids names counts nevertheless. */
+  readonly withoutHardware?: readonly string[];
   /** Resources that this agent serves. */
   readonly served?: ServedIds;
   /** The hardware that the files of DRA drivers name for claims. */
@@ -50,16 +52,13 @@ export interface Resolution {
   /** Only for a claim. */
   readonly by?: JoinWay;
   readonly contradiction?: Contradiction;
-  /** The claim is for something that is no device, such as CPUs. */
+  /** The allocation is of something that is no device, such as CPUs. */
   readonly isDeviceless?: true;
   /** A device fits that was first seen at this time, after the files of the claim were last read. Another read of them decides. */
   readonly unconfirmedMs?: number;
 }
 
 const NONE: Resolution = { devices: [], ambiguous: false };
-
-/** Drivers of the Kubernetes project whose claims are for CPUs and memory. */
-const DEVICELESS_DRIVERS: ReadonlySet<string> = new Set(['dra.cpu', 'dra.memory']);
 
 /**
  * Finds the devices for (resource, device id). For a claim the most exact source wins: the driver's files, the name, a configured pool. For
@@ -93,7 +92,13 @@ export class Resolver {
   }
 
   resolve(allocation: Allocation): Resolution {
-    if (allocation.claim !== undefined) return this.#claimed(allocation, allocation.claim);
+    const { claim, resource } = allocation;
+    const found = claim === undefined ? this.#granted(allocation) : this.#claimed(allocation, claim);
+    if (found.devices.length > 0 || !matchesAny(this.#rules.withoutHardware ?? [], claim?.driver ?? resource)) return found;
+    return { ...found, isDeviceless: true };
+  }
+
+  #granted(allocation: Allocation): Resolution {
     const pool = this.#pool(allocation);
     return pool === undefined ? this.#named(allocation) : { devices: pool, ambiguous: false };
   }
@@ -114,7 +119,7 @@ export class Resolver {
     const at = answers.findIndex(({ devices, isFinal }) => devices.length > 0 || isFinal);
     const first = answers[at];
     const none = unconfirmed.length === 0 ? NONE : { ...NONE, unconfirmedMs: Math.max(...unconfirmed) };
-    if (first === undefined) return isDeviceless(claim, stated) ? { ...none, isDeviceless: true } : none;
+    if (first === undefined) return namesNothing(stated) ? { ...none, isDeviceless: true } : none;
     if (first.by === 'name' && named.ambiguous) return named;
     const other = answers.slice(at + 1).find(({ devices }) => devices.length > 0 && !covers(devices, first.devices));
     return {
@@ -248,12 +253,8 @@ const covers = (devices: readonly string[], part: readonly string[]): boolean =>
   part.length > 0 && part.every((key) => devices.includes(key));
 
 /** A driver that writes metadata names the hardware of each device there, if it is hardware. */
-function isDeviceless({ driver }: Claim, stated: readonly ClaimHardware[]): boolean {
-  const namesNothing = stated.some(
-    ({ by, pciAddress, uuid, interfaceName }) => by === 'metadata' && (pciAddress ?? uuid ?? interfaceName) === undefined,
-  );
-  return DEVICELESS_DRIVERS.has(driver) || (namesNothing && stated.length === 1);
-}
+const namesNothing = ([stated, another]: readonly ClaimHardware[]): boolean =>
+  another === undefined && stated?.by === 'metadata' && (stated.pciAddress ?? stated.uuid ?? stated.interfaceName) === undefined;
 
 const withoutReplica = (deviceId: string): string => deviceId.replace(/::\d+$/, '');
 

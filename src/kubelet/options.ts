@@ -21,6 +21,14 @@ export const podResourcesOptions = {
     'How long, after a restart of the kubelet, allocations that it does not report yet are kept and marked as held.',
   ),
   hold: durationOption(minutes(15), 'How long the last allocations are kept while the kubelet does not answer.', 1_000),
+  'without-hardware': listOption(
+    [
+      ...['dra.cpu', 'dra.memory', 'compute-domain.nvidia.com'],
+      ...['kvm', 'tun', 'vhost-net', 'vhost-vsock', 'fuse'].map((node) => `*/${node}`),
+      'vpc.amazonaws.com/pod-eni',
+    ],
+    'Resources, and drivers of claims, that stand for no hardware, so that an allocation without a device is no finding; * stands for any characters.',
+  ),
   'min-interval': constant(durationOption(millis(250), 'Shortest time between two requests that follow a change.')),
   'max-message-bytes': constant(integerOption(16 * 1_024 * 1_024, 'Largest answer of the kubelet that is accepted, in bytes.')),
   checkpoint: stringOption(

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ProblemLog } from '../../src/agent/log-lines.ts';
 import { findOwners, type ResolveRules, Resolver } from '../../src/join/resolve.ts';
+import { podResourcesOptions } from '../../src/kubelet/options.ts';
 import { createChangeLog } from '../../src/log/changes.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import type { Allocation, Claim } from '../../src/model/allocation.ts';
@@ -57,7 +58,13 @@ const claimed = (part: Partial<Claim> = {}): Allocation & { claim: Claim } => {
 function owned(claim: Partial<Claim>, hardware: readonly ClaimHardware[], rules: Partial<ResolveRules> = {}): AllocationState {
   const one = claimed(claim);
   const claims = new Map([[claimDeviceKey(one.claim), hardware]]);
-  const resolver = new Resolver(DEVICES, { pools: [], families: new Map([['nvidia', nvidiaNames]]), claims, ...rules });
+  const resolver = new Resolver(DEVICES, {
+    pools: [],
+    families: new Map([['nvidia', nvidiaNames]]),
+    claims,
+    withoutHardware: podResourcesOptions['without-hardware'].default,
+    ...rules,
+  });
   return findOwners(podResources([one]), resolver, () => false).allocations[0] as AllocationState;
 }
 
@@ -279,6 +286,7 @@ describe('claims for something that is no device', () => {
   it.each([
     ['CPUs', 'dra.cpu', []],
     ['memory', 'dra.memory', []],
+    ['channels and daemons of a compute domain', 'compute-domain.nvidia.com', []],
     ['something that metadata names no hardware for', 'other.example.com', [metadata({})]],
   ] as const)('of %s raise no alarm', (_, driver, hardware) => {
     expect(owned({ driver }, hardware)).toMatchObject({ devices: [] });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { findOwners, Resolver } from '../../src/join/resolve.ts';
+import { podResourcesOptions } from '../../src/kubelet/options.ts';
 import { allocationKey } from '../../src/model/allocation.ts';
 import { allocation, device, podResources } from '../support/snapshots.ts';
 
@@ -49,6 +50,31 @@ describe('resolving an allocation', () => {
     const resolver = new Resolver([gpu, hca0, hca1], { pools: [{ resource: 'rdma/shared', devices: ['mlx5_*'] }], families: new Map() });
     expect(resolver.resolve(allocation({ resource: 'rdma/shared', deviceId: '0' })).devices).toEqual(['ib/mlx5_0', 'ib/mlx5_1']);
     expect(resolver.resolve(allocation({ resource: 'rdma/other', deviceId: '0' })).devices).toEqual([]);
+  });
+
+  it.each([
+    'devices.kubevirt.io/kvm',
+    'devices.kubevirt.io/tun',
+    'devices.kubevirt.io/vhost-net',
+    'smarter-devices/fuse',
+    'vpc.amazonaws.com/pod-eni',
+  ])('knows that %s is no hardware, and that a device of this name is', (resource) => {
+    const rules = { ...none, withoutHardware: podResourcesOptions['without-hardware'].default };
+    const { allocations } = findOwners(
+      podResources([allocation({ resource, deviceId: 'kvm-17' })]),
+      new Resolver([gpu], rules),
+      () => false,
+    );
+    expect(allocations).toHaveLength(1);
+    expect(allocations[0]).not.toHaveProperty('unresolved');
+    const named = device({ family: 'own', id: 'kvm-17' });
+    expect(new Resolver([named], rules).resolve(allocation({ resource, deviceId: 'kvm-17' }))).toEqual({
+      devices: ['own/kvm-17'],
+      ambiguous: false,
+    });
+    expect(new Resolver([gpu], rules).resolve(allocation({ resource: 'nvidia.com/gpu', deviceId: 'kvm-17' }))).not.toHaveProperty(
+      'isDeviceless',
+    );
   });
 
   it('finds the device of a replica that is no longer served, in any form of its id', () => {
