@@ -280,7 +280,7 @@ function joined({
   return {
     rules: {
       pools,
-      withoutHardware: podResources['without-hardware'],
+      withoutHardware: [...podResources['without-hardware'], ...families.flatMap(({ withoutHardware = [] }) => withoutHardware)],
       families: declared(families, ({ resolve }) => resolve),
       numbers: declared(families, ({ ownsNumbers }) => ownsNumbers),
       origins: declared(families, ({ origin = 'code' }) => origin),

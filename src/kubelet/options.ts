@@ -23,11 +23,11 @@ export const podResourcesOptions = {
   hold: durationOption(minutes(15), 'How long the last allocations are kept while the kubelet does not answer.', 1_000),
   'without-hardware': listOption(
     [
-      ...['dra.cpu', 'dra.memory', 'compute-domain.nvidia.com'],
+      ...['dra.cpu', 'dra.memory'],
       ...['kvm', 'tun', 'vhost-net', 'vhost-vsock', 'fuse'].map((node) => `*/${node}`),
       'vpc.amazonaws.com/pod-eni',
     ],
-    'Resources, and drivers of claims, that stand for no hardware, so that an allocation without a device is no finding; * stands for any characters.',
+    'Resources, and drivers of claims, that stand for no hardware, so that an allocation without a device is no finding, beside those that the families know; * stands for any characters.',
   ),
   'min-interval': constant(durationOption(millis(250), 'Shortest time between two requests that follow a change.')),
   'max-message-bytes': constant(integerOption(16 * 1_024 * 1_024, 'Largest answer of the kubelet that is accepted, in bytes.')),

@@ -79,6 +79,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   claimNames?(device: Device): readonly ClaimName[];
   /** The protocol with which the vendor's device plugin asks for the health of devices. */
   readonly askedBy?: 'metricssvc' | 'xpumd';
+  /** Drivers of claims, and resources, of the vendor that stand for no hardware. */
+  readonly withoutHardware?: readonly string[];
   /** How drivers of claims describe the devices in their files. */
   readonly claimForms?: ClaimForms;
   /** Names of the vendor's programs that may use devices without holding them: they are in the default of `usage.allowed-processes`. */

@@ -9,6 +9,7 @@ import { type ClaimHardware, claimDeviceKey } from '../../src/model/claim-hardwa
 import type { Device } from '../../src/model/device.ts';
 import type { AllocationState, Snapshot } from '../../src/model/snapshot.ts';
 import { resolve as nvidiaNames } from '../../src/probes/nvidia/devices.ts';
+import { family as nvidia } from '../../src/probes/nvidia/index.ts';
 import { ClaimTree, claimOf } from '../kubelet/claims/claim-tree.ts';
 import { allocation, device, podResources } from '../support/snapshots.ts';
 
@@ -62,7 +63,7 @@ function owned(claim: Partial<Claim>, hardware: readonly ClaimHardware[], rules:
     pools: [],
     families: new Map([['nvidia', nvidiaNames]]),
     claims,
-    withoutHardware: podResourcesOptions['without-hardware'].default,
+    withoutHardware: [...podResourcesOptions['without-hardware'].default, ...(nvidia.withoutHardware ?? [])],
     ...rules,
   });
   return findOwners(podResources([one]), resolver, () => false).allocations[0] as AllocationState;

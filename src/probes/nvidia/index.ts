@@ -178,6 +178,8 @@ export const family = defineFamily({
   claimNames,
   claimForms: { partNodes: /^\/dev\/nvidia-caps\/nvidia-cap\d+$/, partTypes: ['mig'] },
   programs,
+  // Channels and daemons of IMEX, on nodes of one NVLink domain.
+  withoutHardware: ['compute-domain.nvidia.com'],
   access,
   replayOptions,
   known,
