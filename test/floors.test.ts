@@ -62,7 +62,6 @@ const ALLOWED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "'Time between two reads": 'values that are read less often than the option says',
     "'Devices to leave out": 'an example, and families that open no file',
   },
-  'config/retired-options.ts': { "'probe.": 'names of options that configurations of users may still have' },
   'model/declaration.ts': { "'admin-commands'": 'the name of a value of the chart' },
 };
 

@@ -1,7 +1,6 @@
 import { unitOf } from '../../src/metrics/page/units.ts';
 import { agentMetrics } from '../../src/metrics/series/agent-metrics.ts';
 import { containerMetrics } from '../../src/metrics/series/container-metrics.ts';
-import { deprecatedMetrics } from '../../src/metrics/series/deprecated-metrics.ts';
 import { deviceMetrics } from '../../src/metrics/series/device-metrics.ts';
 import { expectedMetrics } from '../../src/metrics/series/expected-metrics.ts';
 import { kubeletMetrics } from '../../src/metrics/series/kubelet-metrics.ts';
@@ -16,7 +15,6 @@ import type { ListedHardware, PartSums } from '../../src/model/declaration.ts';
 import { formatDuration, millis } from '../../src/model/duration.ts';
 import type { ConditionSpec } from '../../src/model/health.ts';
 import type { AgentMetricSpec, MetricSpec } from '../../src/model/metric.ts';
-import { fullHelp } from '../../src/model/metric.ts';
 import { shared } from '../../src/model/shared-metrics.ts';
 import { cell, code, escapeText } from './markdown.ts';
 
@@ -91,7 +89,7 @@ Twins, with their help texts:
 ${twins([...catalogue.values()])}
 ## The agent itself
 
-${table([...Object.values(agentMetrics), ...Object.values(deprecatedMetrics)])}
+${table(Object.values(agentMetrics))}
 ### Probes
 
 ${table([...Object.values(probeMetrics), ...Object.values(expectedMetrics)])}
@@ -253,7 +251,7 @@ function table(specs: readonly (MetricSpec | AgentMetricSpec)[]): string {
   const rows = specs.map((spec) => {
     const { name, type, labels, source } = spec;
     const twin = 'container' in spec && spec.container === true ? ' *twin*' : '';
-    return `| ${code(name)}${twin} | ${type} | ${unitText(name)} | ${labels.map(code).join(', ')} | ${cell(fullHelp(spec))} | ${cell(source)} |`;
+    return `| ${code(name)}${twin} | ${type} | ${unitText(name)} | ${labels.map(code).join(', ')} | ${cell(spec.help)} | ${cell(source)} |`;
   });
   return `| Metric | Type | Unit | Labels | | Source |\n|---|---|---|---|---|---|\n${rows.join('\n')}\n`;
 }
@@ -267,7 +265,7 @@ function sharedSection(spec: MetricSpec, families: readonly FamilyReference[]): 
     }
   const rows = [...familiesOf].map(([cells, names]) => `| ${names.join(', ')} | ${cells} |`);
   const kind = [spec.type, unitText(spec.name), spec.container === true ? '*twin*' : ''].filter((text) => text !== '').join(', ');
-  return `### ${code(spec.name)}\n\n${escapeText(fullHelp(spec))} (${kind})\n\n| Family | Labels | Source |\n|---|---|---|\n${rows.join('\n')}\n`;
+  return `### ${code(spec.name)}\n\n${escapeText(spec.help)} (${kind})\n\n| Family | Labels | Source |\n|---|---|---|\n${rows.join('\n')}\n`;
 }
 
 function familySection({ name, summary, proven, metrics }: FamilyReference): string {
@@ -281,7 +279,7 @@ function twins(specs: readonly MetricSpec[]): string {
     .filter(({ container }) => container === true)
     .map(containerTwin)
     .sort(byName)
-    .map((spec) => `| ${code(spec.name)} | ${spec.type} | ${cell(fullHelp(spec))} |`);
+    .map((spec) => `| ${code(spec.name)} | ${spec.type} | ${cell(spec.help)} |`);
   return `| Metric | Type | |\n|---|---|---|\n${rows.join('\n')}\n`;
 }
 

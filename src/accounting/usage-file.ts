@@ -1,11 +1,10 @@
 import { setAside } from '../host/fs/kept-file.ts';
 import { schemaProblem } from '../host/fs/saved-schema.ts';
-import { type SavedFormat, type SavedIgnored, type SavedRead, SavedStateFile } from '../host/fs/saved-state.ts';
+import { type SavedFormat, type SavedIgnored, type SavedRead, type SavedSections, SavedStateFile } from '../host/fs/saved-state.ts';
 import type { ContainerUsage, DeviceUsage } from '../model/usage.ts';
 import { type ContainerAccount, type EndedAccount, giveUpWaiting, usageOf } from './container-account.ts';
 import { type DeviceAccount, NOT_READ } from './device-account.ts';
 import { containerKey, deviceAccountKey } from './ledger/entry.ts';
-import { accountsOfVersion3 } from './old-usage.ts';
 import { OwnCounters } from './own-counters.ts';
 import { restoredUsage, USAGE_SCHEMA } from './usage-schema.ts';
 
@@ -24,7 +23,7 @@ export type UsageRead =
   | { readonly saved: SavedUsage; readonly bootId: string; readonly ignored?: undefined }
   | { readonly saved?: undefined; readonly ignored: SavedIgnored; readonly message: string; readonly kept?: string | undefined };
 
-const FORMAT: SavedFormat = { format: 'device-agent-usage', version: 5, readableFrom: 2, name: 'usage state' };
+const FORMAT: SavedFormat = { format: 'device-agent-usage', version: 5, name: 'usage state' };
 const MAX_BYTES = 64 * 1024 * 1024;
 
 export interface UsageFile {
@@ -57,18 +56,14 @@ export function createUsageFile(path: string, bootId: string, maxBytes = MAX_BYT
 
 async function checked(read: SavedRead): Promise<UsageRead> {
   if (read.ignored !== undefined) return read;
-  const saved = savedIn(read);
+  const saved = savedIn(read.body);
   const problem = await schemaProblem(USAGE_SCHEMA, saved);
   if (problem !== undefined) return { ignored: 'damaged', message: `contains no usage state: ${problem}` };
   return { saved: saved as SavedUsage, bootId: read.bootId };
 }
 
-/** Version 2 has one JSON value, with all accounts as lists. Version 3 has the same accounts by name. */
-function savedIn({ body, version }: Extract<SavedRead, { readonly bootId: string }>): unknown {
-  if (version === 2)
-    return { ...(body as SavedUsage), accounts: accountsOfVersion3((body as { accounts?: Record<string, object> }).accounts ?? {}) };
-  const { times, waiting, ...accounts } = body as { readonly times?: object; readonly waiting?: object };
-  return { ...times, ...(waiting && { waiting }), accounts: version === 3 ? accountsOfVersion3({ ...accounts }) : accounts };
+function savedIn({ times, waiting, ...accounts }: SavedSections): unknown {
+  return { ...times, ...(waiting && { waiting }), accounts };
 }
 
 /** Accounts by names that only distinguish them. */

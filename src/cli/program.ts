@@ -2,7 +2,6 @@ import { Command, type CommanderError, Help, Option } from 'commander';
 import type { OptionEntry, Registry } from '../config/registry.ts';
 import { toText } from '../config/values.ts';
 import { UserError } from '../errors.ts';
-import { fullHelp } from '../model/metric.ts';
 import type { ArgumentSpec, CommandSpec, OwnOption } from './command-spec.ts';
 import { commandGroups } from './commands.ts';
 
@@ -127,7 +126,7 @@ function addOption(command: Command, entry: OptionEntry): void {
 function describe({ spec }: OptionEntry): string {
   const choices = spec.choices === undefined ? '' : ` One of ${spec.choices.join(', ')}.`;
   const usual = toText(spec, spec.default);
-  return `${fullHelp(spec)}${choices} (default: ${usual === '' ? 'empty' : usual})`;
+  return `${spec.help}${choices} (default: ${usual === '' ? 'empty' : usual})`;
 }
 
 function givenFlags(command: Command, entries: readonly OptionEntry[]): [string, string | boolean][] {

@@ -5,7 +5,6 @@ import { readFamilyDirectory, withDeclared } from '../config/families/family-dir
 import { nearestHint } from '../config/nearest.ts';
 import type { OptionSection } from '../config/registry.ts';
 import { createRegistry, type Registry, variableOf } from '../config/registry.ts';
-import { RETIRED_VALUES, retiredOptions } from '../config/retired-options.ts';
 import { loadFamilies, optionSections } from '../config/sections.ts';
 import { structuredParts } from '../config/structured.ts';
 import { UserError } from '../errors.ts';
@@ -90,7 +89,7 @@ function parse(registry: Registry, args: readonly string[], isAll: boolean): { r
   try {
     program.parse(args, { from: 'user' });
   } catch (error) {
-    const wrong = error instanceof ParsingEnded ? usageError(error, registry) : error;
+    const wrong = error instanceof ParsingEnded ? usageError(error) : error;
     if (wrong !== undefined) throw wrong;
   }
   return invocation === undefined ? { help } : { invocation, help };
@@ -103,15 +102,13 @@ function warnOfVariables(logger: Logger, unknown: readonly { readonly variable: 
 }
 
 /** Converts commander's error to a user error; undefined when parsing ended because help was printed. */
-function usageError({ command, cause }: ParsingEnded, registry: Registry): UserError | undefined {
+function usageError({ command, cause }: ParsingEnded): UserError | undefined {
   if (cause.exitCode === 0) return undefined;
   const quoted = /'([^']*)'/.exec(cause.message)?.[1] ?? '';
   const inner = command.commands.map((one) => one.name());
   switch (cause.code) {
     case 'commander.unknownOption': {
       const flag = quoted.replace(/=.*$/s, '');
-      const problem = retiredOptions(registry).get(flag.replace(/^--/, ''));
-      if (problem !== undefined) return new UserError('flag-invalid', { flag, problem });
       const names = flagNames(command);
       if (names.includes(flag)) return new UserError('flag-invalid', { flag, problem: `takes no value${switchHint(flag, names)}` });
       return new UserError('flag-unknown', { flag, nearest: nearestHint(flag, names), command: fullName(command) });
@@ -131,9 +128,7 @@ function usageError({ command, cause }: ParsingEnded, registry: Registry): UserE
       return new UserError('usage-invalid', { problem, command: fullName(command) });
     }
   }
-  const [, value = ''] = /argument '([^']*)' is invalid/.exec(cause.message) ?? [];
-  const instead = Object.hasOwn(RETIRED_VALUES, value) ? ` ${RETIRED_VALUES[value]}` : '';
-  return new UserError('usage-invalid', { problem: `${cause.message.replace(/^error: /, '')}${instead}`, command: fullName(command) });
+  return new UserError('usage-invalid', { problem: cause.message.replace(/^error: /, ''), command: fullName(command) });
 }
 
 /** Returns a hint for `--x=true` or `--x=false`. */

@@ -1,8 +1,7 @@
 import { UserError } from '../errors.ts';
 import { DEVICES_VARIABLE_PREFIX } from '../model/access.ts';
 import { nearest } from './nearest.ts';
-import { ENVIRONMENT_PREFIX, type OptionEntry, type Registry, variableOf } from './registry.ts';
-import { retiredOptions } from './retired-options.ts';
+import { ENVIRONMENT_PREFIX, type OptionEntry, type Registry } from './registry.ts';
 import { type OptionValue, parseText } from './values.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -22,10 +21,6 @@ export interface UnknownVariable {
 
 /** Returns the values from the environment, keyed by option key. An empty variable counts as not set. */
 export function readEnvironment(registry: Registry, environment: Environment): Map<string, { entry: OptionEntry; value: OptionValue }> {
-  for (const [key, problem] of retiredOptions(registry)) {
-    const variable = variableOf(key);
-    if ((environment[variable] ?? '') !== '') throw new UserError('environment-invalid', { variable, problem });
-  }
   const values = new Map<string, { entry: OptionEntry; value: OptionValue }>();
   for (const entry of registry.entries) {
     const text = environment[entry.environment];

@@ -3,7 +3,6 @@ import { readUntrustedFile, type UntrustedRead } from '../host/fs/untrusted-file
 import { type FileProblem, inOrder, parseDocument, problemLines } from './document.ts';
 import { CONFIG_LIMITS, digestOf } from './file-text.ts';
 import type { Registry } from './registry.ts';
-import { retiredOptions } from './retired-options.ts';
 import { fileSchema } from './schema.ts';
 import { checkSchema } from './schema-check.ts';
 import type { Path, Positions, TextPosition } from './text-positions.ts';
@@ -53,10 +52,6 @@ async function findProblems(positions: Positions, plain: unknown, registry: Regi
     const id = path.join('\u0000');
     if (!problems.has(id)) problems.set(id, { ...place, message });
   };
-  for (const [key, problem] of retiredOptions(registry)) {
-    const path = key.split('.');
-    if (valueAt(plain, path) !== undefined) add(path, positions.ofKey(path), `${key} ${problem}`);
-  }
   // Options come first, because their messages are better than a schema's. Each place gets only one message.
   for (const { spec, filePath } of registry.entries) {
     const value = filePath === undefined ? undefined : valueAt(plain, filePath);

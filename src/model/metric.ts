@@ -34,11 +34,10 @@ export interface MetricSpec {
   readonly faults?: true;
   /** A reset or a reboot can wipe it: an incident keeps its last value. */
   readonly wiped?: true;
-  readonly deprecated?: Deprecation;
 }
 
 /** Optional properties of a metric. */
-export type MetricTraits = Pick<MetricSpec, 'container' | 'faults' | 'wiped' | 'deprecated'>;
+export type MetricTraits = Pick<MetricSpec, 'container' | 'faults' | 'wiped'>;
 
 /** A metric of the agent itself. Unlike a device metric it can be a histogram of durations, in seconds. */
 export interface AgentMetricSpec extends Omit<MetricSpec, 'type' | 'container' | 'wiped'> {
@@ -71,19 +70,6 @@ export const readMsOf = ({ readMs }: Pick<Reading, 'readMs'>, deviceMs: number):
 
 /** Chooses the series of one metric that have these labels. */
 export type SeriesChoice = Pick<Reading, 'metric' | 'labels'>;
-
-/** Marks a deprecated metric. It works as before until it is removed. */
-export interface Deprecation {
-  /** Minor version that marked it: `0.2`. */
-  readonly since: string;
-  /** What to use instead. */
-  readonly use: string;
-}
-
-/** The help text, and what to use instead of something deprecated. */
-export function fullHelp({ help, deprecated }: { readonly help: string; readonly deprecated?: Deprecation | undefined }): string {
-  return deprecated === undefined ? help : `${help} (Deprecated since ${deprecated.since}: use ${deprecated.use}.)`;
-}
 
 const isExact = (value: Value): boolean => typeof value === 'bigint' || Number.isInteger(value);
 

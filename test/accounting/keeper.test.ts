@@ -1,9 +1,8 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { crc32, deflateSync } from 'node:zlib';
+import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { AccountsState, SavedContainer, SavedDevice } from '../../src/accounting/usage-file.ts';
 import type { Assembler } from '../../src/agent/assemble.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import { AccountingService } from '../../src/agent/usage.ts';
@@ -94,39 +93,6 @@ function fallen(before: ContainerUsage | undefined, now: ContainerUsage | undefi
   return [...old].filter(([field, value]) => (latest.get(field) ?? 0) < value - 1e-9).map(([field]) => field);
 }
 
-/** One account as version 3 of the file had it. */
-function oldContainer({ name, ids, ageMs, seenAgoMs, usage }: SavedContainer): object {
-  const { sinceMs, allocatedSeconds, shareSeconds, idleSeconds, unobservedSeconds, busySeconds, isNew, counters = [], ...rest } = usage;
-  const { energyJoules: _, receivedBytes: __, transmittedBytes: ___, ...kept } = rest;
-  return {
-    ...{ ...kept, name, ids, ageMs, seenAgoMs, beganAs: usage.device, startedAtMs: sinceMs, isShown: isNew !== true },
-    ...{ allocatedMs: allocatedSeconds * 1_000, shareMs: shareSeconds * 1_000, idleMs: idleSeconds * 1_000 },
-    unobservedMs: unobservedSeconds * 1_000,
-    busyMs: Object.fromEntries(Object.entries(busySeconds).map(([engine, seconds]) => [engine, seconds * 1_000])),
-    counters: counters.map(({ metric, value, last }) => [
-      metric,
-      100,
-      last === undefined ? null : [Number(last) - Number(value) + 100, last],
-    ]),
-  };
-}
-
-function oldDevice({ identity, facts, usage }: SavedDevice): object {
-  const { device, sinceMs, allocatedSeconds, unallocatedSeconds, unhealthySeconds, unobservedSeconds } = usage;
-  return {
-    ...{ key: device, beganAs: device, identity, facts, startedAtMs: sinceMs, allocatedMs: allocatedSeconds * 1_000 },
-    ...{ unallocatedMs: unallocatedSeconds * 1_000, unhealthyMs: unhealthySeconds * 1_000, unobservedMs: unobservedSeconds * 1_000 },
-  };
-}
-
-const oldEnded = ({ usage: { counters = [], ...usage }, ...times }: AccountsState['ended'][string]): object => ({
-  ...times,
-  usage: { ...usage, counters: counters.map(({ metric, value }) => [metric, value]) },
-});
-
-const mapped = <T>(accounts: Readonly<Record<string, T>>, form: (account: T) => object): object =>
-  Object.fromEntries(Object.entries(accounts).map(([name, one]) => [name, [form(one)]]));
-
 describe('the accounts of an agent', () => {
   it('lose at most one interval by each of 50 kills in a busy hour, and no counter on the page falls', async () => {
     const pick = seeded(7);
@@ -209,36 +175,6 @@ describe('the accounts of an agent', () => {
     clock.atMs += 60_000;
     const { devices } = (await Agent.start(clock)).refresh(7).usage as Usage;
     expect(devices[0]?.unobservedSeconds).toBeCloseTo((HOUR + 60_000) / 1_000, 6);
-  });
-
-  it('go on from a file of version 3, which is compressed and counts in milliseconds', async () => {
-    const clock = new HandClock();
-    const agent = await Agent.start(clock);
-    for (let turn = 0; turn < 30; turn += 1) {
-      clock.pass(INTERVAL);
-      agent.refresh(1_000 * turn, turn < 28 ? 'uid-1' : 'uid-2');
-    }
-    await agent.keeper.close();
-    const { bootId } = JSON.parse(readFileSync(path(), 'utf8').split('\n', 1)[0] as string);
-    const { devices, active, ended } = agent.keeper.accounts.state();
-    const sections = {
-      times: { savedAtMs: [clock.now()], sinceBootMs: [clock.sinceBoot()] },
-      devices: mapped(devices, oldDevice),
-      active: mapped(active, oldContainer),
-      ended: mapped(ended, oldEnded),
-    };
-    expect(Object.keys(sections.ended)).toHaveLength(1);
-    const line = deflateSync(Buffer.from(JSON.stringify(sections))).toString('base64');
-    writeFileSync(path(), `${JSON.stringify({ format: 'device-agent-usage', version: 3, bootId })}\n${line}\n`);
-    const log = new Log();
-    const next = await Agent.start(clock, log);
-    expect(log.lines).toEqual([]);
-    const before = agent.keeper.accounts.usage();
-    expect(next.keeper.accounts.usage()).toEqual(before);
-    // The base of the counter is that of the earlier run.
-    clock.pass(INTERVAL);
-    const { containers } = next.refresh(29_500, 'uid-2').usage as Usage;
-    expect(containers[0]?.energyJoules).toBe((before.containers[0]?.energyJoules ?? 0) + 500);
   });
 
   it('end at the save when another pod of the name holds the device after the restart', async () => {

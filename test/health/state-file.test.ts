@@ -1,5 +1,4 @@
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,16 +33,6 @@ describe('the text of a state file', () => {
     const read = await decodeState(await encodeState(state, BOOT), BOOT);
     expect(read.state).toEqual(state);
     expect(createHealthEngine({ policy, state: read.state as HealthMemory }).knownDevices()).toHaveLength(1);
-  });
-
-  it('decodes to the state of a file of the versions before, which is one JSON value with its checksum', async () => {
-    const body = JSON.stringify(someState(3));
-    const sha256 = createHash('sha256').update(body).digest('hex');
-    for (const version of [1, 2]) {
-      const header = JSON.stringify({ format: 'device-agent-health', version, bootId: BOOT, sha256 });
-      expect((await decodeState(`${header}\n${body}\n`, BOOT)).state).toEqual(someState(3));
-      expect(await decodeState(`${header}\n${body.replace('Down', 'Up')}\n`, BOOT)).toMatchObject({ ignored: 'damaged' });
-    }
   });
 
   it('is complete or ignored when it is truncated at any byte', async () => {

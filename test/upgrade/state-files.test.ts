@@ -9,16 +9,16 @@ import { createChangeLog } from '../../src/log/changes.ts';
 import { createLogger } from '../../src/log/logger.ts';
 
 /**
- * Directories that agents of earlier formats left when they were killed, each on a simulated node with an FPGA that had had a nonfatal error,
- * an adapter whose port was down, and two GPUs. The number is that of the format of the health state. Those of formats 4 and 5 were made from those of 3.
+ * A directory that an agent left when it was killed, on a simulated node with an FPGA that had had a nonfatal error, an adapter whose port was
+ * down, and two GPUs. The number is that of the format of the health state.
  */
-const VERSIONS = [1, 2, 3, 4, 5] as const;
+const VERSIONS = [5] as const;
 /** The boot that the simulated node had. */
 const BOOT = 'unknown';
 /** When the adapter became unhealthy, from the log of that agent. */
-const DOWN_SINCE = { 1: 1_795_660_576_027, 2: 1_795_660_576_229, 3: 1_795_660_763_105, 4: 1_795_660_763_105, 5: 1_795_660_763_105 };
+const DOWN_SINCE = { 5: 1_795_660_763_105 };
 /** Milliseconds for which GPU 1 was allocated, from the file by another program. */
-const ALLOCATED = { 2: 174_814.911834, 3: 5_186.956690999999, 4: 5_186.956690999999, 5: 5_186.956690999999 };
+const ALLOCATED = { 5: 5_186.956690999999 };
 
 const folder = mkdtempSync(join(tmpdir(), 'upgrade-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -55,7 +55,7 @@ describe.each(VERSIONS)('the files beside a health state of version %i', (versio
   });
 });
 
-describe.each([2, 3, 4, 5] as const)('a usage state of version %i', (version) => {
+describe.each(VERSIONS)('a usage state of version %i', (version) => {
   it('loses no account', async () => {
     const { saved } = await createUsageFile(join(copied(version), 'usage.json'), BOOT).read();
     const devices = Object.values(saved?.accounts.devices ?? {});

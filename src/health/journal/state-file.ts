@@ -32,8 +32,7 @@ export type StateRead =
       readonly faultList?: HealthMemory['faultList'];
     };
 
-/** Versions 1 and 2 have one JSON value. Version 3 has the same sections. In version 1, what it remembers of a device passes to the hardware that is first seen under the name. */
-const FORMAT: SavedFormat = { format: 'device-agent-health', version: 5, readableFrom: 1, name: 'health state' };
+const FORMAT: SavedFormat = { format: 'device-agent-health', version: 5, name: 'health state' };
 const MAX_STATE_BYTES = 64 * 1024 * 1024;
 
 /** The text of a file with that state. */
@@ -60,7 +59,7 @@ function sectionsOf({ devices, events, faultList = [], ...engine }: HealthMemory
 
 async function stateOf(saved: SavedRead, bootId: string): Promise<StateRead> {
   if (saved.ignored !== undefined) return saved;
-  const state = saved.version >= 3 ? fromSections(saved.body) : saved.body;
+  const state = fromSections(saved.body);
   const problem = await schemaProblem(MEMORY_SCHEMA, state);
   const memory = problem === undefined ? withFaults(state as HealthMemory) : undefined;
   if (saved.bootId !== bootId || bootId === '') {
@@ -71,8 +70,7 @@ async function stateOf(saved: SavedRead, bootId: string): Promise<StateRead> {
 }
 
 /** The names of the events are integers, which an object has in their order. */
-function fromSections(body: unknown): unknown {
-  const { engine, devices, events, faults } = body as Partial<SavedSections>;
+function fromSections({ engine, devices, events, faults }: Partial<SavedSections>): unknown {
   return { ...engine, devices, events: Object.values(events ?? {}), ...(faults === undefined ? {} : { faultList: Object.values(faults) }) };
 }
 

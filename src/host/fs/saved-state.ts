@@ -3,9 +3,8 @@ import { setImmediate } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { keptFiles } from './kept-file.ts';
 import { openRegular } from './log-segments.ts';
-import { changeOfVersion3, stateBeforeVersion3 } from './old-saved-state.ts';
 import { removeLeftovers, replaceFile } from './replace-file.ts';
-import { applied, Cells, type Change, type Difference, difference, isChange, isDifference } from './saved-change.ts';
+import { Cells, type Difference, difference, isChange } from './saved-change.ts';
 import { isShallow } from './saved-schema.ts';
 import { type FileProblemCode, readUntrustedFile } from './untrusted-file.ts';
 
@@ -16,8 +15,6 @@ export type SavedIgnored = 'absent' | 'unreadable' | 'too-large' | 'damaged' | '
 export interface SavedFormat {
   readonly format: string;
   readonly version: number;
-  /** Oldest version that can still be read. Default: `version`. */
-  readonly readableFrom?: number;
   /** For messages: `health state`. */
   readonly name: string;
 }
@@ -25,12 +22,9 @@ export interface SavedFormat {
 /** A state as plain data: entries by name, in sections. Only entries that changed are written. */
 export type SavedSections = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 
-/**
- * `body`: the sections, or before version 3 one JSON value. A checksum says only that the file is whole: the caller checks the body
- * by its schema.
- */
+/** A checksum says only that the file is whole: the caller checks the sections by its schema. */
 export type SavedRead =
-  | { readonly body: unknown; readonly bootId: string; readonly version: number; readonly ignored?: undefined }
+  | { readonly body: SavedSections; readonly bootId: string; readonly ignored?: undefined }
   | { readonly body?: undefined; readonly ignored: SavedIgnored; readonly message: string };
 
 /** A file that an agent kept and does not use. */
@@ -151,23 +145,14 @@ export async function encodeSaved(format: SavedFormat, bootId: string, sections:
 const headerOf = ({ format, version }: SavedFormat, bootId: string): string => JSON.stringify({ format, version, bootId } satisfies Header);
 
 /** Decodes the text of a file. Any other text is ignored, with the reason. */
-export function decodeSaved({ format, version, readableFrom = version, name }: SavedFormat, text: string): SavedRead {
+export function decodeSaved({ format, version, name }: SavedFormat, text: string): SavedRead {
   const [first = '', ...lines] = text.split('\n');
-  const header = parse(first) as (Partial<Header> & { readonly sha256?: string }) | undefined;
+  const header = parse(first) as Partial<Header> | undefined;
   if (header?.format !== format) return ignored('damaged', `does not start with the header of a ${name}`);
-  const isReadable = Number(header.version) >= readableFrom && Number(header.version) <= version;
-  if (!isReadable) return ignored('other-version', `has version ${header.version}; this agent uses version ${version}`);
-  const [bootId, written] = [String(header.bootId), Number(header.version)];
-  if (written < 3) {
-    const body = stateBeforeVersion3(lines[0], header.sha256);
-    return body === undefined ? ignored('damaged', 'does not match its checksum') : { body, bootId, version: written };
-  }
-  const body =
-    written === 3
-      ? stateOf(lines, changeOfVersion3, differing, {})
-      : stateOf(lines, valueIn(written === 4 ? '' : first), written === 4 ? differing : changing());
+  if (header.version !== version) return ignored('other-version', `has version ${header.version}; this agent uses version ${version}`);
+  const body = stateOf(lines, first);
   if (body === undefined) return ignored('damaged', 'has a line that is damaged');
-  return isSections(body) ? { body, bootId, version: written } : ignored('damaged', `contains no sections of a ${name}`);
+  return isSections(body) ? { body, bootId: String(header.bootId) } : ignored('damaged', `contains no sections of a ${name}`);
 }
 
 const isSections = (body: unknown): body is SavedSections => isMembers(body) && Object.values(body).every(isMembers);
@@ -233,42 +218,25 @@ const checksum = (text: string, header: string): string => crc32(text, crc32(hea
 
 const plain = (_name: string, value: unknown): unknown => (typeof value === 'bigint' ? String(value) : value);
 
-/** The state after the value of a line; undefined when that is no change of this state. */
-type ApplyLine = (state: unknown, value: unknown) => unknown;
-
-/** Version 5. */
-function changing(): ApplyLine {
-  const cells = new Cells('read');
-  return (state, value) => (isChange(value) && cells.apply(state, value) ? state : undefined);
-}
-
-/** Versions 3 and 4 name each value that changes in each line. */
-const differing: ApplyLine = (state, value) => (isDifference(value) ? applied(state, value) : undefined);
-
-/**
- * The state after all lines. `first`: the state that the first line changes; absent where it has the complete state. A kill can cut off the
- * last line: then the state before it. Undefined when another line is damaged.
- */
-function stateOf(lines: readonly string[], parsed: (line: string) => unknown, apply: ApplyLine, first?: object): unknown {
+/** The state after all lines. A kill can cut off the last line: then the state before it. Undefined when another line is damaged. */
+function stateOf(lines: readonly string[], header: string): unknown {
   const written = lines.at(-1) === '' ? lines.slice(0, -1) : lines;
-  let state: unknown = first;
+  const cells = new Cells('read');
+  let state: unknown;
   for (const [at, line] of written.entries()) {
-    const value = parsed(line);
-    const next = !isShallow(value) ? undefined : state === undefined ? value : apply(state, value);
-    if (next === undefined && (at === 0 || at < written.length - 1)) return undefined;
-    state = next ?? state;
+    const value = valueIn(line, header);
+    if (!isShallow(value) || (at > 0 && !(isChange(value) && cells.apply(state, value))))
+      return at > 0 && at === written.length - 1 ? state : undefined;
+    if (at === 0) state = value;
   }
   return state;
 }
 
-/** In version 4 the checksum is without the header. */
-const valueIn =
-  (header: string) =>
-  (line: string): unknown => {
-    const at = line.indexOf(' ');
-    const text = line.slice(at + 1);
-    return line.slice(0, at) === checksum(text, header) ? parse(text) : undefined;
-  };
+function valueIn(line: string, header: string): unknown {
+  const at = line.indexOf(' ');
+  const text = line.slice(at + 1);
+  return line.slice(0, at) === checksum(text, header) ? parse(text) : undefined;
+}
 
 function ignored(reason: SavedIgnored, message: string): { readonly ignored: SavedIgnored; readonly message: string } {
   return { ignored: reason, message };

@@ -8,9 +8,7 @@ import type { Snapshot } from '../../model/snapshot.ts';
 import type { Usage } from '../../model/usage.ts';
 import { addAgent } from '../series/agent-metrics.ts';
 import { addContainers, holderLabels } from '../series/container-metrics.ts';
-import { DeprecatedMetrics } from '../series/deprecated-metrics.ts';
 import { addDevice } from '../series/device-metrics.ts';
-import { everyMetric } from '../series/every-metric.ts';
 import { ProcessMetrics } from '../series/process-metrics.ts';
 import { addReadings, createCatalogue, type FamilyMetrics, metricsOfContainers, metricsOfDevices } from '../series/reading-metrics.ts';
 import { addUsage } from '../series/usage-metrics.ts';
@@ -85,14 +83,11 @@ class Part {
   }
 }
 
-/** `carried`: names of its deprecated metrics. */
-type LivePage = WrittenPage & { readonly carried: readonly string[] };
-
 interface Latest {
   readonly snapshot: Snapshot | undefined;
   readonly usage: Usage | undefined;
   readonly atMs: number;
-  readonly page: Promise<LivePage>;
+  readonly page: Promise<WrittenPage>;
 }
 
 const LINE_FEED = Buffer.from('\n');
@@ -104,7 +99,6 @@ export function createExposition(sources: ExpositionSources): Exposition {
   const ofDevices = metricsOfDevices(catalogue);
   const ofContainers = metricsOfContainers(catalogue);
   let ownProcess: ProcessMetrics | undefined;
-  const deprecated = new DeprecatedMetrics(everyMetric(catalogue));
   const latest = new Map<Format, Latest>();
   const scrapedMs = new Map<Format, number>();
 
@@ -155,20 +149,18 @@ export function createExposition(sources: ExpositionSources): Exposition {
     return usage === undefined ? [hardware(snapshot)] : [hardware(snapshot), totals(usage)];
   };
 
-  const write = async (snapshot: Snapshot | undefined, usage: Usage | undefined, format: Format): Promise<LivePage> => {
+  const write = async (snapshot: Snapshot | undefined, usage: Usage | undefined, format: Format): Promise<WrittenPage> => {
     const shown = ofHardware(snapshot, usage);
     const page = new Page(before.agent);
     const agent = sources.agent();
     addAgent(page, agent, snapshot && { snapshot, pages: shown.map((part) => part.page) });
     ownProcess ??= new ProcessMetrics();
     await ownProcess.addTo(page);
-    deprecated.addTo(page);
     const all = [...shown, new Part(writeAgent(page))];
     const plain = join(all, format);
     let gzipped: Promise<readonly Buffer[]> | undefined;
     return {
       plain,
-      carried: deprecated.on(all.map((part) => part.page)),
       gzipped() {
         gzipped ??= compress(plain);
         return gzipped;
@@ -176,7 +168,7 @@ export function createExposition(sources: ExpositionSources): Exposition {
     };
   };
 
-  const current = (format: Format): Promise<LivePage> => {
+  const current = (format: Format): Promise<WrittenPage> => {
     const snapshot = sources.snapshot();
     const usage = usageOf(snapshot);
     const atMs = clock.monotonic();
@@ -205,11 +197,7 @@ export function createExposition(sources: ExpositionSources): Exposition {
   };
 
   return {
-    async page(format) {
-      const page = await current(format);
-      deprecated.scraped(page.carried);
-      return page;
-    },
+    page: current,
     prepare() {
       isBehind = true;
       if (!isPreparing) void prepare();

@@ -1,7 +1,6 @@
 import { Registry } from 'prom-client';
 import { DURATION_BOUNDS, type DurationCounts } from '../../model/duration-counts.ts';
 import type { AgentMetricSpec, Value } from '../../model/metric.ts';
-import { fullHelp } from '../../model/metric.ts';
 import type { Values } from '../../model/readings.ts';
 import { escapeHelp, joinLabels, type LabelText, labelText } from './labels.ts';
 import { STEP, type Steps } from './steps.ts';
@@ -22,7 +21,7 @@ export const DROP_REASONS = ['duplicate', 'undeclared', 'invalid-value'] as cons
 export type DropReason = (typeof DROP_REASONS)[number];
 
 /** The parts of a metric declaration that a page needs. */
-export type Head = Pick<AgentMetricSpec, 'name' | 'type' | 'help' | 'deprecated'>;
+export type Head = Pick<AgentMetricSpec, 'name' | 'type' | 'help'>;
 
 /** One line of a page up to its value. */
 interface Line {
@@ -370,7 +369,7 @@ function headText(head: Head, format: Format): string {
   const family = isOpen && type === 'counter' ? name.replace(/_total$/, '') : name;
   // A metric without a unit says so: Prometheus 3 would give it that of the metric before as label `__unit__`.
   const unit = isOpen ? `# UNIT ${family} ${unitOf(name) ?? ''}\n` : '';
-  return `# HELP ${family} ${escapeHelp(fullHelp(head), isOpen)}\n# TYPE ${family} ${type}\n${unit}`;
+  return `# HELP ${family} ${escapeHelp(head.help, isOpen)}\n# TYPE ${family} ${type}\n${unit}`;
 }
 
 function textOf({ name }: Head, suffix: string, labels: LabelText): string {

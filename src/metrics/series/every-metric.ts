@@ -1,7 +1,6 @@
 import type { AgentMetricSpec } from '../../model/metric.ts';
 import { agentMetrics } from './agent-metrics.ts';
 import { containerMetrics } from './container-metrics.ts';
-import { deprecatedMetrics } from './deprecated-metrics.ts';
 import { deviceMetrics } from './device-metrics.ts';
 import { expectedMetrics } from './expected-metrics.ts';
 import { kubeletMetrics } from './kubelet-metrics.ts';
@@ -19,7 +18,7 @@ export function everyMetric(catalogue: Catalogue): readonly AgentMetricSpec[] {
     ...ofDevices.map((spec) => ({ ...spec, labels: ['device', ...spec.labels] })),
     ...readings.filter(({ container }) => container === true).map(containerTwin),
     ...[containerMetrics, containerUsageMetrics, waitingMetrics].flatMap((group): AgentMetricSpec[] => Object.values(group)),
-    ...[agentMetrics, deprecatedMetrics, expectedMetrics, probeMetrics, kubeletMetrics, pluginMetrics].flatMap((group): AgentMetricSpec[] =>
+    ...[agentMetrics, expectedMetrics, probeMetrics, kubeletMetrics, pluginMetrics].flatMap((group): AgentMetricSpec[] =>
       Object.values(group),
     ),
   ];

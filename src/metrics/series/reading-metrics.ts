@@ -1,5 +1,4 @@
 import type { Labels, MetricSpec } from '../../model/metric.ts';
-import { fullHelp } from '../../model/metric.ts';
 import { keptBy, type Readings, type Series } from '../../model/readings.ts';
 import { type LabelText, labelTextOf } from '../page/labels.ts';
 import type { ColumnSeries, Page } from '../page/page.ts';
@@ -21,10 +20,7 @@ export function createCatalogue(families: readonly FamilyMetrics[]): Catalogue {
   for (const family of families) {
     for (const spec of family.metrics) {
       const present = catalogue.get(spec.name);
-      if (
-        present !== undefined &&
-        (present.type !== spec.type || fullHelp(present) !== fullHelp(spec) || present.container !== spec.container)
-      ) {
+      if (present !== undefined && (present.type !== spec.type || present.help !== spec.help || present.container !== spec.container)) {
         throw new Error(`metric ${spec.name} of family ${family.name} is declared differently by another family`);
       }
       catalogue.set(spec.name, { ...spec, labels: [...new Set([...(present?.labels ?? []), ...spec.labels])] });

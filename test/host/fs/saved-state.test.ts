@@ -134,7 +134,7 @@ describe('a saved state', () => {
     ['names a value that has no number', '{"set":[[1,7]],"named":{}}'],
     ['names a value that is gone', '{"set":[[1,0]],"named":{}}'],
     ['has a list as value', '{"set":[[[1],0]],"named":{}}'],
-    ['is of version 4', '{"times":{"turn":[2]}}'],
+    ['names no numbers', '{"times":{"turn":[2]}}'],
   ])('is damaged by a line that %s', async (_, text) => {
     const one = file();
     for (const state of [
