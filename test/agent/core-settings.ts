@@ -1,6 +1,7 @@
 import { usageOptions } from '../../src/accounting/options.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import { incidentOptions } from '../../src/incidents/options.ts';
+import { podResourcesOptions } from '../../src/kubelet/options.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import { stallOptions } from '../../src/waiting/options.ts';
 
@@ -10,7 +11,15 @@ export const coreSettings = (families: AgentSettings['families'], root: string, 
     roots: { sysfs: root, procfs: root, dev: root },
     refresh: { interval: 10_000, timeout: 10_000, 'stale-after': 60_000 },
     device: { 'missing-retention': 60_000 },
-    podResources: { socket, checkpoint: '', timeout: 1_000, hold: 0, 'restart-grace': 0, 'min-interval': 0 },
+    podResources: {
+      ...defaultValues(podResourcesOptions),
+      socket,
+      checkpoint: '',
+      timeout: 1_000,
+      hold: 0,
+      'restart-grace': 0,
+      'min-interval': 0,
+    },
     dra: { 'metadata-dir': '' },
     cdi: { dirs: [] },
     families,
