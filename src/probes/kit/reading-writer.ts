@@ -94,8 +94,9 @@ const WRITERS = new WeakMap<Readings, ReadingWriter>();
 /** The columns of a list. `before`: those of the same source at the read before, whose objects stay for what is the same. */
 export function columnsOf(list: ReadingList, before: Readings | undefined): Readings {
   if (list instanceof Readings) return list;
+  if (list.length === 0) return Readings.NONE;
   const writer = (before && WRITERS.get(before)) ?? new ReadingWriter();
   const readings = writer.addAll(list).end();
-  if (readings !== Readings.NONE) WRITERS.set(readings, writer);
+  WRITERS.set(readings, writer);
   return readings;
 }

@@ -1,5 +1,5 @@
 import type { StepPlace, StepRecord } from '../../../host/fs/step-record.ts';
-import type { GpuSample, Part, Place, Unread } from '../sample.ts';
+import type { GpuIdentity, GpuSample, Part, Place, Unread } from '../sample.ts';
 import { VALUES, type ValueKey, type Values } from '../values.ts';
 import { CODE, FIELD, failureOf, kindOf, unreadFor } from './header.ts';
 import type { Handle, Library, Memory } from './library.ts';
@@ -22,7 +22,7 @@ export interface Question {
   readonly symbol: string;
   readonly interval: Interval;
   /** When it returns true, the question is skipped, because earlier answers have a better value. */
-  readonly unless?: ((sample: GpuSample) => boolean) | undefined;
+  readonly unless?: ((answers: Answers) => boolean) | undefined;
   ask(device: Device): Answer;
 }
 
@@ -257,13 +257,15 @@ export class Answers {
   }
 
   /** Asks the questions with these intervals in their order. `atMs`: monotonic clock. Returns the code that ended the round, if one did. */
-  ask(atMs: number, ...intervals: readonly Interval[]): number | undefined {
+  ask(atMs: number, ...intervals: readonly [Interval, Interval?]): number | undefined {
     const device = this.#device;
-    for (const [at, question] of this.#questions.entries()) {
-      if (!intervals.includes(question.interval)) continue;
-      if (question.interval === 'once' && isSettled(this.#answers[at])) continue;
+    for (let at = 0; at < this.#questions.length; at += 1) {
+      const question = this.#questions[at] as Question;
+      const { interval } = question;
+      if (interval !== intervals[0] && interval !== intervals[1]) continue;
+      if (interval === 'once' && isSettled(this.#answers[at])) continue;
       this.#set(at, undefined);
-      if (question.unless?.(this.sample()) === true) continue;
+      if (question.unless?.(this) === true) continue;
       const answer = device.during(question.symbol, () => question.ask(device), this.#places[at]);
       this.#set(at, { ...answer, atMs, parts: partsOf(answer.sample) });
       if (endsRound(answer.code)) return answer.code;
@@ -277,7 +279,18 @@ export class Answers {
   }
 
   value<K extends ValueKey>(key: K): Values[K] {
-    return this.sample().values?.[key];
+    return this.told('values', key);
+  }
+
+  /** One field of {@link sample}, without making it. */
+  told<K extends keyof GpuIdentity>(part: 'identity', key: K): GpuIdentity[K];
+  told<K extends ValueKey>(part: 'values', key: K): Values[K];
+  told(part: 'identity' | 'values', key: string): unknown {
+    for (let at = this.#answers.length - 1; at >= 0; at -= 1) {
+      const fields: object | undefined = this.#answers[at]?.sample[part];
+      if (fields !== undefined && key in fields) return fields[key as keyof typeof fields];
+    }
+    return undefined;
   }
 
   /** Times of the parts that the read at `nowMs` kept. */
