@@ -1,7 +1,7 @@
 import type { Device } from './device.ts';
 import type { Fault } from './fault.ts';
 import type { Finding } from './health.ts';
-import type { Reading } from './metric.ts';
+import type { ReadingList } from './readings.ts';
 
 /** A process that uses a device. It distinguishes the holders of a shared device. */
 export interface DeviceProcess {
@@ -22,7 +22,7 @@ export interface DeviceProcess {
 }
 
 /** Report of the device itself in one collection. Its readings get older until the next such report. */
-export interface DeviceRead<R = readonly Reading[]> {
+export interface DeviceRead<R = ReadingList> {
   readonly readings: R;
   readonly findings: readonly Finding[];
   readonly processes?: readonly DeviceProcess[];
@@ -31,7 +31,7 @@ export interface DeviceRead<R = readonly Reading[]> {
 }
 
 /** Report of other sources on a device: kernel log, state of the driver. Its findings are of conditions declared with `outOfBand`. */
-export interface SideReport<R = readonly Reading[]> {
+export interface SideReport<R = ReadingList> {
   readonly readings: R;
   readonly findings: readonly Finding[];
   /** The source of repeated faults was read. So a fault that it does not report did not occur. */
@@ -39,7 +39,7 @@ export interface SideReport<R = readonly Reading[]> {
 }
 
 /** All reports of one collection on one device. */
-export interface DeviceReport<R = readonly Reading[]> {
+export interface DeviceReport<R = ReadingList> {
   readonly device: Device;
   /** Absent when the device was not read: its readings and its verdict become older. */
   readonly read?: DeviceRead<R>;
@@ -81,8 +81,8 @@ export interface HungStep {
  */
 export type Listing = 'complete' | 'partial' | 'absent';
 
-/** Result of one run of a family's probe. Plain data. `R`: a family makes readings one by one, and the agent keeps them as columns. */
-export interface Collection<R = readonly Reading[]> {
+/** Result of one run of a family's probe. `R`: a family may make readings one by one; the agent keeps them as columns. */
+export interface Collection<R = ReadingList> {
   readonly reports: readonly DeviceReport<R>[];
   readonly problems: readonly Problem[];
   readonly listing: Listing;

@@ -75,7 +75,9 @@ export type ReadingList = readonly Reading[] | Readings;
 
 const OF_LISTS = new WeakMap<readonly Reading[], Readings>();
 
-export const seriesOfOne = ({ metric, labels, wrapsAt }: Reading): Series => ({
+type SeriesParts = { readonly [K in keyof Series]: Series[K] | undefined } & { readonly metric: string };
+
+export const seriesOfOne = ({ metric, labels, wrapsAt }: SeriesParts): Series => ({
   metric,
   ...(labels === undefined ? {} : { labels }),
   ...(wrapsAt === undefined ? {} : { wrapsAt }),

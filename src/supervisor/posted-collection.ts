@@ -1,324 +1,256 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Collection, DeviceRead, DeviceReport, SideReport } from '../model/collection.ts';
+import type { Collection, DeviceRead, DeviceReport } from '../model/collection.ts';
 import { areSameFindings, type Finding } from '../model/health.ts';
-import type { Reading, Value } from '../model/metric.ts';
-import { areSameFields, Readings, type Series, seriesOfOne, type ValueTimes } from '../model/readings.ts';
+import type { Value } from '../model/metric.ts';
+import { Readings, type Series, type ValueTimes } from '../model/readings.ts';
+import { columnsOf } from '../probes/kit/reading-writer.ts';
 import { SAME_IDENTITY } from './probe-look.ts';
 
-type Rest = Omit<DeviceRead, 'readings' | 'findings'>;
+type Read = DeviceRead<Readings> & { readonly areFaultsRead?: true };
+type Report = DeviceReport<Readings>;
+type Rest = Omit<Read, 'readings' | 'findings'>;
 
-/** A report of one source without its values. What is absent is that of the same source at the same place in the message before. */
+/** A report of one source. What is absent is that of the same source at the same place in the message before. */
 interface PostedSource {
   readonly series?: readonly Series[];
+  /** The times of the values; empty when the read gave all. */
+  readonly times?: readonly (number | undefined)[];
   readonly findings?: readonly Finding[];
   readonly rest?: Rest;
+  /** The column has its values. */
+  readonly hasValues?: true;
 }
 
 /** A source is absent when the report has none. */
-interface PostedReport extends Pick<DeviceReport, 'faults'> {
-  readonly device?: DeviceReport['device'];
+interface PostedReport extends Pick<Report, 'faults'> {
+  readonly device?: Report['device'];
   readonly read?: PostedSource;
   readonly outOfBand?: PostedSource;
 }
 
 /**
- * A collection as one thread posts it to another. The values of all readings are one list. Devices, series and findings are posted only
+ * A collection as one thread posts it to another. The values that may be new are one column. Devices, series, times and findings are posted only
  * when they changed, because copying thousands of strings from thread to thread costs more than reading the files.
  */
-export interface PostedCollection extends Omit<Collection, 'reports'>, PostedColumns {
-  /** Undefined: as at the same place in the message before, except the values. */
+export interface PostedCollection extends Omit<Collection, 'reports'>, PostedColumn {
+  /** Undefined: as at the same place in the message before. */
   readonly reports: readonly (PostedReport | undefined)[];
 }
 
-interface PostedColumns {
+interface PostedColumn {
   readonly values: Float64Array;
   /** Values that are no exact `number`, and their places: place and value, one after the other. Absent without one. */
-  readonly exact?: readonly (number | bigint)[];
-  /** Stretches of values that an earlier read gave: index of the first, number, and time of that read, one after the other. Absent without one. */
-  readonly kept?: readonly number[];
+  readonly exact?: readonly Value[];
 }
 
 /** New reads of some devices of the collection before, as one thread posts them to another. */
-export interface PostedReads extends PostedColumns {
+export interface PostedReads extends PostedColumn {
   /** The places of the devices in that collection. */
   readonly places: readonly number[];
-  readonly reads: readonly PostedSource[];
+  readonly reads: readonly (PostedReport | undefined)[];
 }
 
 /** All reports of the collection before, with new reads of the devices `ids`. */
 export interface ReadAgain {
-  readonly reports: readonly DeviceReport<Readings>[];
+  readonly reports: readonly Report[];
   readonly ids: readonly string[];
 }
 
 /** Works in the probe's thread. */
 export class CollectionSender {
-  /**
-   * What was posted at each place. It keeps the first objects of those that say the same: a probe makes new ones at each read, which the
-   * garbage collector frees cheaply only while nobody keeps them until the next read.
-   */
-  #posted: readonly DeviceReport[] = [];
+  /** What was posted at each place. It keeps the first objects of those that say the same, so that most are compared by their identity. */
+  #posted: readonly Report[] = [];
   /** Some devices have findings of others. */
   #isShared = false;
 
   encode({ reports, ...rest }: Collection): PostedCollection {
-    const column = new Column(countOf(reports));
-    const posted: (PostedReport | undefined)[] = [];
-    this.#posted = reports.map((report, at) => {
-      const before = this.#posted[at];
-      const { device, read, outOfBand, faults } = report;
-      if (read !== undefined) column.add(read.readings);
-      if (outOfBand !== undefined) column.add(outOfBand.readings);
-      const sources = {
-        ...(read === undefined ? {} : { read: changesOf(read, before?.read) }),
-        ...(outOfBand === undefined ? {} : { outOfBand: changesOf(outOfBand, before?.outOfBand) }),
-      };
-      const isSameDevice = before !== undefined && areSameDevices(before.device, device);
-      const isQuiet = isSameDevice && isSame(sources.read, before.read) && isSame(sources.outOfBand, before.outOfBand);
-      const isNothingNew = isQuiet && faults === undefined && before.faults === undefined;
-      posted.push(
-        isNothingNew ? undefined : { ...(isSameDevice ? {} : { device }), ...sources, ...(faults === undefined ? {} : { faults }) },
-      );
-      if (isNothingNew || before === undefined) return before ?? report;
-      return {
-        ...report,
-        ...(isSameDevice ? { device: before.device } : {}),
-        ...(read === undefined ? {} : { read: withChanges(read, before.read, sources.read) }),
-        ...(outOfBand === undefined ? {} : { outOfBand: withChanges(outOfBand, before.outOfBand, sources.outOfBand) }),
-      };
-    });
+    const before = this.#posted;
+    this.#posted = reports.map((report, at) => known(report, before[at]));
     this.#isShared = rest.problems.some(({ code }) => code === SAME_IDENTITY);
-    return { ...rest, reports: posted, ...column.posted };
+    const column: Readings[] = [];
+    const posted = this.#posted.map((report, at) => changesOf(report, before[at], column));
+    return { ...rest, reports: posted, ...postedColumn(column) };
   }
 
   /** Undefined when the collection before has no read of one of the devices, or more than the reads of a device depends on them. */
   encodeReads(reports: readonly DeviceReport[] | undefined): PostedReads | undefined {
     if (reports === undefined || this.#isShared) return undefined;
-    const posted = [...this.#posted];
-    const column = new Column(reports.reduce((sum, { read }) => sum + (read?.readings.length ?? 0), 0));
-    const [places, reads]: [number[], PostedSource[]] = [[], []];
+    const next = [...this.#posted];
+    const places: number[] = [];
     for (const { device, read } of reports) {
-      const isOfDevice = (one: DeviceReport): boolean => one.device.id === device.id;
-      const at = posted.findIndex(isOfDevice);
-      const before = posted[at];
-      if (read === undefined || before?.read === undefined || !areSameDevices(before.device, device)) return undefined;
-      if (at !== posted.findLastIndex(isOfDevice)) return undefined;
-      const changes = changesOf(read, before.read);
-      column.add(read.readings);
+      const isOfDevice = (one: Report): boolean => one.device.id === device.id;
+      const at = next.findIndex(isOfDevice);
+      const before = next[at];
+      if (read === undefined || before?.read === undefined || !areSame(before.device, device)) return undefined;
+      if (at !== next.findLastIndex(isOfDevice)) return undefined;
       places.push(at);
-      reads.push(changes);
-      posted[at] = { ...before, read: withChanges(read, before.read, changes) };
+      next[at] = { ...before, read: knownSource(read, before.read) };
     }
-    this.#posted = posted;
-    return { places, reads, ...column.posted };
+    const column: Readings[] = [];
+    const reads = places.map((at) => changesOf(next[at] as Report, this.#posted[at], column));
+    this.#posted = next;
+    return { places, reads, ...postedColumn(column) };
   }
 }
 
-/** The source with the objects of before for what it did not change. */
-function withChanges(source: DeviceRead, before: DeviceRead | undefined, changes: PostedSource = {}): DeviceRead {
-  if (before === undefined) return source;
+/** The report with the objects of before for what says the same. */
+function known({ device, read, outOfBand, faults }: DeviceReport, before: Report | undefined): Report {
   return {
-    ...(changes.rest ?? restOf(before)),
-    readings: changes.series === undefined ? before.readings : source.readings,
-    findings: changes.findings ?? before.findings,
+    device: before !== undefined && areSame(before.device, device) ? before.device : device,
+    ...(read === undefined ? {} : { read: knownSource(read, before?.read) }),
+    ...(outOfBand === undefined ? {} : { outOfBand: knownSource(outOfBand, before?.outOfBand) }),
+    ...(faults === undefined ? {} : { faults }),
   };
 }
 
-/** The values of a message while it is made. */
-class Column {
-  readonly values: Float64Array;
-  readonly exact: (number | bigint)[] = [];
-  readonly kept: number[] = [];
-  #end = 0;
-
-  constructor(length: number) {
-    this.values = new Float64Array(length);
-  }
-
-  get posted(): PostedColumns {
-    const { values, exact, kept } = this;
-    return { values, ...(exact.length === 0 ? {} : { exact }), ...(kept.length === 0 ? {} : { kept }) };
-  }
-
-  /** The values of one source stand together, so that the stretches of {@link PostedCollection.kept} are few. */
-  add(readings: readonly Reading[]): void {
-    const { values, kept } = this;
-    for (let at = 0; at < readings.length; at += 1) {
-      const { value, readMs } = readings[at] as Reading;
-      const place = this.#end;
-      if (readMs !== undefined) {
-        const isNext = readMs === kept.at(-1) && (kept.at(-3) as number) + (kept.at(-2) as number) === place;
-        if (isNext) kept[kept.length - 2] = (kept.at(-2) as number) + 1;
-        else kept.push(place, 1, readMs);
-      }
-      if (typeof value === 'number') values[place] = value;
-      else this.exact.push(place, value);
-      this.#end += 1;
-    }
-  }
+function knownSource({ readings: list, findings: all, ...rest }: DeviceRead, before: Read | undefined): Read {
+  const readings = columnsOf(list, before?.readings);
+  const findings = before !== undefined && areSameFindings(before.findings, all) ? before.findings : all;
+  return { ...rest, readings, findings };
 }
 
-const countOf = (reports: readonly DeviceReport[]): number =>
-  reports.reduce((sum, { read, outOfBand }) => sum + (read?.readings.length ?? 0) + (outOfBand?.readings.length ?? 0), 0);
+/** What is new in the report; undefined without news. `column` gets the readings whose values may be new. */
+function changesOf({ device, read, outOfBand, faults }: Report, before: Report | undefined, column: Readings[]): PostedReport | undefined {
+  const ofRead = read && changesOfSource(read, before?.read, column);
+  const ofSide = outOfBand && changesOfSource(outOfBand, before?.outOfBand, column);
+  const isSameDevice = device === before?.device;
+  const isQuiet = isQuietSource(ofRead, before?.read) && isQuietSource(ofSide, before?.outOfBand);
+  if (isSameDevice && isQuiet && faults === undefined && before.faults === undefined) return undefined;
+  return {
+    ...(isSameDevice ? {} : { device }),
+    ...(ofRead === undefined ? {} : { read: ofRead }),
+    ...(ofSide === undefined ? {} : { outOfBand: ofSide }),
+    ...(faults === undefined ? {} : { faults }),
+  };
+}
 
-function changesOf(source: DeviceRead, before: SideReport | undefined): PostedSource {
+const NOTHING_NEW: PostedSource = {};
+const ONLY_VALUES: PostedSource = { hasValues: true };
+
+/** One that told something before and is silent now is another report. */
+const isQuietSource = (changes: PostedSource | undefined, before: Read | undefined): boolean =>
+  changes === (before === undefined ? undefined : NOTHING_NEW);
+
+function changesOfSource(source: Read, before: Read | undefined, column: Readings[]): PostedSource {
   const { readings, findings } = source;
+  const areNew = readings !== before?.readings;
+  if (areNew) column.push(readings);
+  const [isSameSeries, isSameTimes] = [readings.series === before?.readings.series, readings.times === before?.readings.times];
   const isSameRest = before !== undefined && areSameRest(source, before);
+  if (findings === before?.findings && isSameSeries && isSameTimes && isSameRest) return areNew ? ONLY_VALUES : NOTHING_NEW;
   return {
-    ...(before !== undefined && areSameSeries(before.readings, readings) ? {} : { series: readings.map(seriesOfOne) }),
-    ...(areSameFindings(before?.findings, findings) ? {} : { findings }),
+    ...(isSameSeries ? {} : { series: readings.series }),
+    ...(isSameTimes ? {} : { times: readings.times ?? [] }),
+    ...(findings === before?.findings ? {} : { findings }),
     ...(isSameRest ? {} : { rest: restOf(source) }),
+    ...(areNew ? ONLY_VALUES : {}),
   };
 }
 
-function restOf({ readings: _, findings: __, ...rest }: DeviceRead<unknown>): Rest {
+function postedColumn(all: readonly Readings[]): PostedColumn {
+  const column = new Float64Array(all.reduce((sum, { length }) => sum + length, 0));
+  const exact: Value[] = [];
+  let end = 0;
+  for (const { values } of all) {
+    if (values instanceof Float64Array) column.set(values, end);
+    else
+      for (const [at, value] of Array.from(values).entries()) {
+        if (typeof value === 'number') column[end + at] = value;
+        else exact.push(end + at, value);
+      }
+    end += values.length;
+  }
+  return { values: column, ...(exact.length === 0 ? {} : { exact }) };
+}
+
+function restOf({ readings: _, findings: __, ...rest }: Read): Rest {
   return rest;
 }
 
-function areSameRest(a: DeviceRead & SideReport, b: DeviceRead & SideReport): boolean {
-  if (a.areFaultsRead !== b.areFaultsRead) return false;
-  return a.hasAllProcesses === b.hasAllProcesses && (a.processes === b.processes || isDeepStrictEqual(a.processes, b.processes));
+function areSameRest(a: Read, b: Read): boolean {
+  return a.areFaultsRead === b.areFaultsRead && a.hasAllProcesses === b.hasAllProcesses && areSame(a.processes, b.processes);
 }
 
-/** Whether a source says nothing new. One that told something before and is silent now is another report. */
-function isSame(changes: PostedSource | undefined, before: SideReport | undefined): boolean {
-  if (changes === undefined || before === undefined) return changes === before;
-  for (const _ in changes) return false;
-  return true;
-}
-
-function areSameDevices(a: DeviceReport['device'], b: DeviceReport['device']): boolean {
-  return a === b || isDeepStrictEqual(a, b);
-}
-
-function areSameSeries(before: readonly Reading[], now: readonly Reading[]): boolean {
-  if (before === now) return true;
-  if (before.length !== now.length) return false;
-  for (let at = 0; at < now.length; at += 1) {
-    const [a, b] = [before[at] as Reading, now[at] as Reading];
-    if (a === b) continue;
-    if (a.metric !== b.metric || a.wrapsAt !== b.wrapsAt) return false;
-    if (a.labels !== b.labels && !areSameFields(a.labels, b.labels)) return false;
-  }
-  return true;
-}
+const areSame = (a: unknown, b: unknown): boolean => a === b || isDeepStrictEqual(a, b);
 
 /**
  * Works in the thread that owns the probe's thread. It understands one sender, from the first message on. What did not change is the same
  * object as in the collection before: devices, series, readings, findings, and whole reports.
  */
 export class CollectionReceiver {
-  #reports: readonly DeviceReport<Readings>[] = [];
+  #reports: readonly Report[] = [];
 
   /** Throws when a part was never posted. */
-  decode(message: PostedCollection): Collection<Readings> {
-    const { reports, values: _, exact: __, kept: ___, ...rest } = message;
-    const posted = postedValues(message);
-    this.#reports = reports.map((report, at) => reportOf(report, this.#reports[at], posted));
-    checkAllTaken(posted);
+  decode({ reports, values, exact, ...rest }: PostedCollection): Collection<Readings> {
+    const column = new Column(values, exact);
+    this.#reports = reports.map((posted, at) => reportOf(posted, this.#reports[at], column));
+    column.checkAllTaken();
     return { ...rest, reports: this.#reports };
   }
 
-  decodeReads({ places, reads, ...columns }: PostedReads): ReadAgain {
-    const posted = postedValues(columns);
+  decodeReads({ places, reads, values, exact }: PostedReads): ReadAgain {
+    const column = new Column(values, exact);
     const reports = [...this.#reports];
-    for (const [n, place] of places.entries()) {
-      const before = reports[place] as DeviceReport<Readings>;
-      const read = sourceOf(reads[n], before.read, posted);
-      if (read !== before.read) reports[place] = { ...before, read };
-    }
-    checkAllTaken(posted);
+    for (const [n, place] of places.entries()) reports[place] = reportOf(reads[n], reports[place], column);
+    column.checkAllTaken();
     this.#reports = reports;
-    return { reports, ids: places.map((place) => (reports[place] as DeviceReport<Readings>).device.id) };
+    return { reports, ids: places.map((place) => (reports[place] as Report).device.id) };
   }
 }
 
-/** The values that are not yet taken begin at `at`, and what belongs to them in the lists beside them. */
-interface PostedValues extends Required<PostedColumns> {
-  at: number;
-  exactAt: number;
-  keptAt: number;
+/** The values of a message while they are taken, one source after the other. */
+class Column {
+  readonly #values: Float64Array;
+  readonly #exact: readonly Value[];
+  #end = 0;
+  #exactEnd = 0;
+
+  constructor(values: Float64Array, exact: readonly Value[] = []) {
+    this.#values = values;
+    this.#exact = exact;
+  }
+
+  /** A copy, so that a device which seldom changes does not keep the values of all others. */
+  take(length: number): Readings['values'] {
+    const begin = this.#end;
+    this.#end += length;
+    if (this.#end > this.#values.length) throw new Error('values of a device were never posted');
+    const values = this.#values.slice(begin, this.#end);
+    if (!this.#isExactNext()) return values;
+    const exact: Value[] = Array.from(values);
+    for (; this.#isExactNext(); this.#exactEnd += 2)
+      exact[Number(this.#exact[this.#exactEnd]) - begin] = this.#exact[this.#exactEnd + 1] as Value;
+    return exact;
+  }
+
+  #isExactNext(): boolean {
+    return Number(this.#exact[this.#exactEnd]) < this.#end;
+  }
+
+  checkAllTaken(): void {
+    const left = this.#values.length - this.#end;
+    if (left > 0) throw new Error(`of ${this.#values.length} values, ${left} belong to no posted series`);
+  }
 }
 
-const postedValues = ({ values, exact = [], kept = [] }: PostedColumns): PostedValues => {
-  return { values, exact, kept, at: 0, exactAt: 0, keptAt: 0 };
-};
-
-function checkAllTaken({ values, at }: PostedValues): void {
-  if (at !== values.length) throw new Error(`of ${values.length} values, ${values.length - at} belong to no posted series`);
-}
-
-function reportOf(
-  posted: PostedReport | undefined,
-  before: DeviceReport<Readings> | undefined,
-  values: PostedValues,
-): DeviceReport<Readings> {
-  const device = posted?.device ?? before?.device;
+function reportOf(posted: PostedReport | undefined, before: Report | undefined, column: Column): Report {
+  if (posted === undefined && before !== undefined) return before;
+  const { device = before?.device, read, outOfBand, faults } = posted ?? {};
   if (device === undefined) throw new Error('a device was never posted');
-  const hasRead = posted === undefined ? before?.read !== undefined : posted.read !== undefined;
-  const hasOutOfBand = posted === undefined ? before?.outOfBand !== undefined : posted.outOfBand !== undefined;
-  const read = hasRead ? sourceOf(posted?.read, before?.read, values) : undefined;
-  const outOfBand = hasOutOfBand ? sourceOf(posted?.outOfBand, before?.outOfBand, values) : undefined;
-  if (posted === undefined && before !== undefined && read === before.read && outOfBand === before.outOfBand) return before;
   return {
     device,
-    ...(read === undefined ? {} : { read }),
-    ...(outOfBand === undefined ? {} : { outOfBand }),
-    ...(posted?.faults === undefined ? {} : { faults: posted.faults }),
+    ...(read === undefined ? {} : { read: sourceOf(read, before?.read, column) }),
+    ...(outOfBand === undefined ? {} : { outOfBand: sourceOf(outOfBand, before?.outOfBand, column) }),
+    ...(faults === undefined ? {} : { faults }),
   };
 }
 
-type Read = DeviceRead<Readings>;
-
-function sourceOf(posted: PostedSource = {}, before: Read | undefined, values: PostedValues): Read {
-  const series = posted.series ?? before?.readings.series;
-  const findings = posted.findings ?? before?.findings;
-  const rest = posted.rest ?? (before && restOf(before));
+function sourceOf(posted: PostedSource, before: Read | undefined, column: Column): Read {
+  const { series = before?.readings.series, findings = before?.findings, rest = before && restOf(before) } = posted;
   if (series === undefined || findings === undefined || rest === undefined) throw new Error('the series of a device were never posted');
-  const readings = readingsOf(series, before?.readings, values);
+  const times: ValueTimes = posted.times === undefined ? before?.readings.times : posted.times.length === 0 ? undefined : posted.times;
+  const readings = posted.hasValues === true ? new Readings(series, column.take(series.length), times) : before?.readings;
+  if (readings === undefined) throw new Error('values of a device were never posted');
   const isSame = readings === before?.readings && findings === before.findings && posted.rest === undefined;
   return isSame ? before : { ...rest, readings, findings };
-}
-
-/** The next values of the message; the readings of before while no value and no time changed. */
-function readingsOf(series: readonly Series[], before: Readings | undefined, posted: PostedValues): Readings {
-  const first = posted.at;
-  const end = first + series.length;
-  if (end > posted.values.length) throw new Error('values of a device were never posted');
-  posted.at = end;
-  const times = timesOf(first, end, posted);
-  const exact: Value[] | undefined =
-    (posted.exact[posted.exactAt] as number) < end ? Array.from(posted.values.subarray(first, end)) : undefined;
-  for (; (posted.exact[posted.exactAt] as number) < end; posted.exactAt += 2)
-    (exact as Value[])[(posted.exact[posted.exactAt] as number) - first] = posted.exact[posted.exactAt + 1] as bigint;
-  const isSame = before !== undefined && before.series === series && areSame(before.times, times, 0, series.length);
-  if (
-    isSame &&
-    (exact === undefined ? areSame(before.values, posted.values, first, series.length) : areSame(before.values, exact, 0, series.length))
-  )
-    return before;
-  // A copy, so that a device which seldom changes does not keep the values of all others.
-  return new Readings(series, exact ?? posted.values.slice(first, end), times);
-}
-
-/** Whether both columns hold the same. `from`: place of the first value in the second one. */
-function areSame(a: ArrayLike<unknown> | undefined, b: ArrayLike<unknown> | undefined, from: number, length: number): boolean {
-  if (a === undefined || b === undefined) return a === b;
-  for (let at = 0; at < length; at += 1) if (a[at] !== b[from + at]) return false;
-  return true;
-}
-
-/** Times of the values from `first` to `end`; undefined when the read of the device gave all of them. */
-function timesOf(first: number, end: number, posted: PostedValues): ValueTimes {
-  const { kept } = posted;
-  let times: (number | undefined)[] | undefined;
-  while ((kept[posted.keptAt] as number) < end) {
-    const [begin = 0, length = 0, readMs] = kept.slice(posted.keptAt, posted.keptAt + 3);
-    times ??= new Array<undefined>(end - first).fill(undefined);
-    times.fill(readMs, Math.max(first, begin) - first, Math.min(end, begin + length) - first);
-    // A stretch can go on in the next source.
-    if (begin + length > end) break;
-    posted.keptAt += 3;
-  }
-  return times;
 }

@@ -198,7 +198,7 @@ class PodsDay {
     this.#known.set(id, known);
     known.seenAtMs ??= this.#clock.atMs;
     if (known.base === undefined && readAtMs < known.seenAtMs) return;
-    const value = Number(reports.find(({ device }) => device.id === id)?.read?.readings[0]?.value);
+    const value = Number([...(reports.find(({ device }) => device.id === id)?.read?.readings ?? [])][0]?.value);
     known.base ??= value;
     known.last = value;
     this.#bytesOf.set(`${pod.name} ${pod.uid}`, value - known.base);

@@ -503,7 +503,7 @@ describe('a device that is held and idle', () => {
     ['works', { ...oneHolder, busy: 0.06 }],
     ['has a process that works', { ...oneHolder, busy: 0, processes: [inPod(1, { utilization: { sm: 0.06 } })] }],
     ['has traffic', hca(10_001)],
-    ['tells no traffic', hca(0, { read: () => ({ readings: bytes(0).slice(0, 1) }) })],
+    ['tells no traffic', hca(0, { read: () => ({ readings: [...bytes(0)].slice(0, 1) }) })],
     ['has counters that are set back at each read', hca(0, { read: (_, seconds) => ({ readings: bytes(1e9 - seconds) }) })],
     ['tells no utilization', { ...oneHolder, read: () => ({}) }],
     ['is free', {}],

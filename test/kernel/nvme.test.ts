@@ -26,7 +26,7 @@ describe.skipIf('missing' in found)("the NVMe probe on a kernel's own driver", (
   const reportOf = async (id: string): Promise<DeviceReport | undefined> => (await said()).reports.find(({ device }) => device.id === id);
   const series = async (id: string): Promise<Readonly<Record<string, unknown>>> =>
     Object.fromEntries(
-      ((await reportOf(id))?.read?.readings ?? []).map(({ metric, labels = {}, value }) => [
+      [...((await reportOf(id))?.read?.readings ?? [])].map(({ metric, labels = {}, value }) => [
         [metric, ...Object.values(labels)].join(' '),
         value,
       ]),

@@ -45,7 +45,7 @@ const MACHINES: Readonly<Record<string, Machine>> = {
 };
 
 function seriesOf(family: string, { device, read }: DeviceReport): readonly (readonly [string, number])[] {
-  return (read?.readings ?? []).map(({ metric, labels = {}, value }) => {
+  return [...(read?.readings ?? [])].map(({ metric, labels = {}, value }) => {
     const pairs = Object.entries(labels).map(([name, text]) => ` ${name}=${text}`);
     return [`${family}/${device.id} ${metric}${pairs.join('')}`, Number(value)];
   });

@@ -77,8 +77,8 @@ describe('a posted collection', () => {
     const { post, posted } = link();
     for (const value of [1, 2, 3]) post(listed([hca('a', value, 5), hca('b', 6)]));
     expect(posted.slice(1).map(({ reports, values }) => ({ reports, values }))).toEqual([
-      { reports: [undefined, undefined], values: Float64Array.of(2, 5, 6) },
-      { reports: [undefined, undefined], values: Float64Array.of(3, 5, 6) },
+      { reports: [{ read: { hasValues: true } }, undefined], values: Float64Array.of(2, 5) },
+      { reports: [{ read: { hasValues: true } }, undefined], values: Float64Array.of(3, 5) },
     ]);
   });
 
@@ -103,8 +103,10 @@ describe('a posted collection', () => {
     const { post, posted } = link();
     const [one, other] = [hca('a', 1, 2, 3), hca('b', 4, 5)];
     const kept = (report: DeviceReport, ...times: readonly (number | undefined)[]): DeviceReport => {
-      const readings = report.read?.readings.map((reading, at) => (times[at] === undefined ? reading : { ...reading, readMs: times[at] }));
-      return { ...report, read: { findings: [], ...report.read, readings: readings ?? [] } };
+      const readings = [...(report.read?.readings ?? [])].map((reading, at) =>
+        times[at] === undefined ? reading : { ...reading, readMs: times[at] },
+      );
+      return { ...report, read: { findings: [], ...report.read, readings } };
     };
     const states = [
       listed([one, other]),
@@ -113,7 +115,18 @@ describe('a posted collection', () => {
       listed([one, other]),
     ];
     for (const state of states) expect(plain(post(state))).toStrictEqual(state);
-    expect(posted.map(({ kept: times }) => times)).toEqual([undefined, [1, 3, 7, 4, 1, 9], [2, 1, 7, 4, 1, 7], undefined]);
+    expect(posted.map(({ reports }) => reports.map((posted) => posted?.read?.times))).toEqual([
+      [undefined, undefined],
+      [
+        [undefined, 7, 7],
+        [7, 9],
+      ],
+      [
+        [undefined, undefined, 7],
+        [undefined, 7],
+      ],
+      [[], []],
+    ]);
   });
 
   it('has the findings of a device only when they changed', () => {

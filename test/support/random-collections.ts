@@ -68,7 +68,7 @@ export class RandomProbe {
     if (kind === 13) return { readings, findings };
     if (kind === 14) return { ...read, readings: this.#readings(readings.length) };
     if (kind === 15) return { ...read, readings: this.#readings(this.#pick(6)) };
-    const moved = readings.map((reading) => this.#moved(reading));
+    const moved = [...readings].map((reading) => this.#moved(reading));
     return { ...read, readings: moved, ...(kind === 16 && { findings: [this.#finding()] }) };
   }
 

@@ -58,17 +58,19 @@ export class OpenFiles {
    * Reads a file from its beginning with one call; undefined when it fills the memory. It gives the same object while the file holds the same,
    * so that no reader needs to parse it again. Throws the error of the system. `file`: the open file of the path.
    */
-  read(path: string, into: Buffer, file = this.known(path)): { readonly text: string } | undefined {
-    if (file === undefined) return this.#open(path, into);
+  read(path: string, into: readonly [Buffer], file = this.known(path)): { readonly text: string } | undefined {
+    if (file === undefined) return this.#open(path, into[0]);
     const count = readAgain(file.descriptor, into);
     if (count > 0) {
       file.lastReadMs = this.#now();
-      const read = textIn(into, count);
-      if (file.read === undefined || file.read.text !== read?.text) file.read = read;
+      const { read } = file;
+      const text = textIn(into[0], count);
+      if (read !== undefined && read.text === text) return read;
+      file.read = text === undefined ? undefined : { text };
       return file.read;
     }
     this.#close(path, file);
-    return this.#open(path, into);
+    return this.#open(path, into[0]);
   }
 
   /** Closes the files below a directory. */
@@ -89,7 +91,8 @@ export class OpenFiles {
     const descriptor = openSync(full, 'r');
     let isKept = false;
     try {
-      const read = textIn(into, readSync(descriptor, into, 0, into.length, 0));
+      const text = textIn(into, readSync(descriptor, into, 0, into.length, 0));
+      const read = text === undefined ? undefined : { text };
       isKept = this.#hasRoom();
       if (isKept) this.#files.set(path, { full, descriptor, lastReadMs: this.#now(), read });
       return read;
@@ -113,13 +116,13 @@ export class OpenFiles {
   }
 }
 
-const textIn = (bytes: Buffer, length: number): { readonly text: string } | undefined =>
-  length === bytes.length ? undefined : { text: bytes.toString('utf8', 0, length) };
+const textIn = (bytes: Buffer, length: number): string | undefined =>
+  length === bytes.length ? undefined : bytes.toString('utf8', 0, length);
 
 /** Number of bytes, or 0 on failure. The caller then opens the path again, which gives the error. `readvSync` checks less than `readSync`. */
-function readAgain(descriptor: number, into: Buffer): number {
+function readAgain(descriptor: number, into: readonly [Buffer]): number {
   try {
-    return readvSync(descriptor, [into], 0);
+    return readvSync(descriptor, into, 0);
   } catch {
     return 0;
   }

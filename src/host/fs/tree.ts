@@ -7,6 +7,7 @@ import type { StepRecord } from './step-record.ts';
 export type ReadResult = { readonly text: string; readonly error?: undefined } | { readonly text?: undefined; readonly error: string };
 
 const buffer = Buffer.allocUnsafe(65_536);
+const BUFFERS = [buffer] as const;
 const TOO_LARGE: ReadResult = { error: 'ETOOLARGE' };
 
 /**
@@ -70,7 +71,7 @@ export class Tree {
     if (guard?.isolatedReader !== undefined) return this.#resultOf(guard.isolatedReader.read(full, buffer.length));
     guard?.enter(full, 'file', file);
     try {
-      return this.#open.read(path, buffer, file) ?? TOO_LARGE;
+      return this.#open.read(path, BUFFERS, file) ?? TOO_LARGE;
     } catch (error) {
       return { error: this.#failure(errnoName(error)) };
     } finally {

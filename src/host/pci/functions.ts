@@ -48,7 +48,7 @@ export class BusFunctions {
 
 const ON_BUS = 'bus/pci/devices';
 
-type Matching = Pick<FunctionOnBus, 'address' | 'what' | 'model'>;
+type Matching = Pick<FunctionOnBus, 'address' | 'what' | 'model' | 'isVirtual'>;
 
 function matching(sys: Tree, signs: readonly PciSign[]): readonly Matching[] {
   return sys.list(ON_BUS).flatMap((address) => {
@@ -61,7 +61,9 @@ function matching(sys: Tree, signs: readonly PciSign[]): readonly Matching[] {
       ({ classes, devices }) =>
         classes.some((prefix) => code.startsWith(`0x${prefix}`)) && (devices === undefined || devices.includes(device)),
     );
-    return sign === undefined ? [] : [{ address, what: sign.what, model: `${vendor}:${device}` }];
+    if (sign === undefined) return [];
+    const isVirtual = sys.link(`${ON_BUS}/${address}/physfn`) !== undefined;
+    return [{ address, what: sign.what, model: `${vendor}:${device}`, isVirtual }];
   });
 }
 
@@ -74,6 +76,5 @@ function withDriver(sys: Tree, found: Matching): FunctionOnBus {
     ...found,
     ...(link !== undefined && { driver: basename(link) }),
     ...(wanted !== undefined && wanted !== '' && wanted !== '(null)' && { wantedDriver: wanted }),
-    isVirtual: sys.link(`${folder}/physfn`) !== undefined,
   };
 }

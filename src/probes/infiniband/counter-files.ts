@@ -1,9 +1,13 @@
 import type { ReadResult, Tree } from '../../host/fs/tree.ts';
 import { hours, type Millis, minutes } from '../../model/duration.ts';
-import type { Labels, Reading } from '../../model/metric.ts';
+import { keptList } from '../../model/kept.ts';
+import type { Labels } from '../../model/metric.ts';
+import { areSameFields } from '../../model/readings.ts';
 import type { Pace } from '../kit/pace.ts';
+import type { ReadingWriter } from '../kit/reading-writer.ts';
 import { type Count, type CounterRow, type CounterSet, type NoCount, parseCount, scaleCount } from './counters.ts';
 import { allCounters } from './driver-counters.ts';
+import { JUDGED_FILES } from './judged-counters.ts';
 
 const ROWS = allCounters();
 const KNOWN: ReadonlySet<string> = new Set(ROWS.map(({ set, file }) => `${set}/${file}`));
@@ -19,11 +23,10 @@ const FIRST_RETRY_MS: Millis = minutes(1);
 /** Errors that usually do not go away by themselves. */
 const LASTING_ERRORS: ReadonlySet<string> = new Set(['EINVAL', 'EOPNOTSUPP', 'ENOTSUP']);
 
-/** Result of one read of the counters of a port, or of the device itself. */
+/** What one read of the counters of a port, or of the device itself, says beside the values. The same object as before while it is the same. */
 export interface Counters {
-  readonly readings: readonly Reading[];
-  /** Raw values at the latest read, keyed by file name. */
-  readonly raw: Pick<ReadonlyMap<string, Count>, 'get'>;
+  /** Raw values of the counters whose growth is judged, keyed by file name. */
+  readonly raw: ReadonlyMap<string, Count>;
   /** Names of the files whose counter has its largest value. */
   readonly saturated: readonly string[];
   /** Names of the files that hold all ones of 64 bits: what a read gives that the hardware did not answer. */
@@ -40,7 +43,6 @@ export interface Counters {
 }
 
 export const NO_COUNTERS: Counters = {
-  readings: [],
   raw: new Map(),
   saturated: [],
   allOnes: [],
@@ -55,19 +57,23 @@ const NONE: readonly string[] = [];
 
 interface CounterFile {
   readonly row: CounterRow;
+  readonly metric: string;
   readonly path: string;
+  readonly isClassic: boolean;
+  readonly isJudged: boolean;
   /** Of a counter that wraps with this driver. */
   readonly wrapsAt: number | undefined;
   /** Monotonic time before which the file is not read again. */
   retryAtMs: number;
   /** Wait after the next lasting error. */
   retryAfterMs: Millis;
-  /** What the file held at the last read, the count of it, and the reading of the count. */
-  read?: ReadResult;
-  count?: Count | NoCount | undefined;
-  reading?: Reading;
+  /** What the file held at the last read, the count of it, its value in the unit of the metric, and whether the counter has stopped. */
+  read: ReadResult | undefined;
+  count: Count | NoCount | undefined;
+  value: Count | undefined;
+  isSaturated: boolean;
   /** The count that {@link Counters.raw} has. */
-  told?: Count | undefined;
+  told: Count | undefined;
 }
 
 /** One series and the files that can feed it, in order of preference. */
@@ -85,8 +91,7 @@ export class CounterFiles {
   readonly #labels: Labels;
   readonly #driver: string | undefined;
   #series: readonly Series[] = [];
-  /** One map for all reads: a map for each read is most of what a read would leave to the garbage collector. */
-  readonly #raw = new Map<string, Count>();
+  #last = NO_COUNTERS;
   #unused: readonly string[] = [];
   /** No file of `counters/` had a value at the last read. Then one of them is tried for all, in turn: each refusal can cost a line in the kernel log. */
   #isRefused = false;
@@ -112,7 +117,21 @@ export class CounterFiles {
       const path = `${place.directory}/${row.file}`;
       const { wraps } = row;
       const wrapsAt = wraps !== undefined && wraps.driver === this.#driver ? Number(metricValue(row, wraps.at)) : undefined;
-      const file = files.get(path) ?? { row, path, wrapsAt, retryAtMs: 0, retryAfterMs: RETRY_MS };
+      const file = files.get(path) ?? {
+        row,
+        metric: row.metric.name,
+        path,
+        isClassic: row.set === 'counters',
+        isJudged: JUDGED_FILES.has(row.file),
+        wrapsAt,
+        retryAtMs: 0,
+        retryAfterMs: RETRY_MS,
+        read: undefined,
+        count: undefined,
+        value: undefined,
+        isSaturated: false,
+        told: undefined,
+      };
       const labels = { ...this.#labels, ...row.labels };
       const key = `${row.metric.name} ${JSON.stringify(labels)}`;
       const series = found.get(key) ?? { labels, files: [] };
@@ -121,7 +140,7 @@ export class CounterFiles {
       if (sources.has(file)) series.source = file;
     }
     this.#series = [...found.values()];
-    this.#raw.clear();
+    this.#last = NO_COUNTERS;
     for (const { files: all } of this.#series) for (const file of all) file.told = undefined;
     this.#unused = [...places].flatMap(([set, { names }]) =>
       OF_DRIVERS.has(set) ? [...names].filter((name) => !KNOWN.has(`${set}/${name}`) && name !== LIFESPAN) : [],
@@ -134,34 +153,44 @@ export class CounterFiles {
     this.#isRefused = false;
   }
 
-  read({ nowMs }: Pace): Counters {
-    const readings: Reading[] = [];
+  /** Writes the values of all files that have one. */
+  read({ nowMs }: Pace, readings: ReadingWriter): Counters {
+    const last = this.#last;
+    let { raw } = last;
     let [saturated, allOnes] = [NONE, NONE];
     let [files, unreadable, classicFiles, classicUnreadable] = [0, 0, 0, 0];
     if (this.#isRefused) this.#tryOne(nowMs);
-    for (const series of this.#series) {
-      files += series.files.length;
-      for (const file of series.files) {
-        const { row } = file;
-        const count = series.source === undefined || series.source === file ? this.#read(file, nowMs) : undefined;
-        const isClassic = row.set === 'counters';
+    const all = this.#series;
+    // Iterators of `for … of` cost as much as the rest of the loop, which runs for each counter at each refresh.
+    for (let at = 0; at < all.length; at += 1) {
+      const series = all[at] as Series;
+      const { files: ofSeries, labels } = series;
+      files += ofSeries.length;
+      for (let n = 0; n < ofSeries.length; n += 1) {
+        const file = ofSeries[n] as CounterFile;
+        if (series.source === undefined || series.source === file) this.#read(file, nowMs);
+        else setTo(file, undefined);
+        const { value, isClassic } = file;
         if (isClassic) classicFiles += 1;
-        if (typeof count !== 'number' && typeof count !== 'bigint') {
-          if (count === 'all-ones') allOnes = [...allOnes, row.file];
+        if (value === undefined) {
           unreadable += 1;
-          this.#tell(file, undefined);
           if (isClassic) classicUnreadable += 1;
+          if (file.count === 'all-ones') allOnes = [...allOnes, file.row.file];
         } else {
           series.source = file;
-          readings.push(readingOf(file, series.labels, count));
-          this.#tell(file, count);
-          if (row.ceilings?.includes(count) === true) saturated = [...saturated, row.file];
+          readings.add(file.metric, value, labels, undefined, file.wrapsAt);
+          if (file.isSaturated) saturated = [...saturated, file.row.file];
         }
+        if (file.isJudged) raw = withTold(raw, file);
         if (series.source === file) break;
       }
     }
     this.#isRefused = classicFiles > 0 && classicUnreadable === classicFiles;
-    return { readings, raw: this.#raw, saturated, allOnes, unreadable, files, classicFiles, classicUnreadable, unused: this.#unused };
+    saturated = keptList(last.saturated, saturated);
+    allOnes = keptList(last.allOnes, allOnes);
+    const now = { raw, saturated, allOnes, unreadable, files, classicFiles, classicUnreadable, unused: this.#unused };
+    if (!areSameFields(last, now)) this.#last = now;
+    return this.#last;
   }
 
   #tryOne(nowMs: number): void {
@@ -169,42 +198,40 @@ export class CounterFiles {
     const one = classic[this.#turn % classic.length];
     if (one === undefined || one.retryAtMs > nowMs) return;
     this.#turn += 1;
-    const count = this.#read(one, nowMs);
-    const isRead = count !== undefined && typeof count !== 'string';
-    for (const file of classic) file.retryAtMs = isRead ? 0 : one.retryAtMs;
+    this.#read(one, nowMs);
+    for (const file of classic) file.retryAtMs = one.value === undefined ? one.retryAtMs : 0;
   }
 
-  #tell(file: CounterFile, count: Count | undefined): void {
-    if (count === file.told) return;
-    if (count === undefined) this.#raw.delete(file.row.file);
-    else this.#raw.set(file.row.file, count);
-    file.told = count;
-  }
-
-  #read(file: CounterFile, nowMs: number): Count | NoCount | undefined {
-    if (file.retryAtMs > nowMs) return undefined;
-    const read = this.#sys.reread(file.path);
-    const { text, error } = read;
-    const count = read === file.read ? file.count : text === undefined ? undefined : parseCount(text);
-    file.read = read;
-    file.count = count;
-    if (count === 'not-available' || (error !== undefined && LASTING_ERRORS.has(error))) {
+  #read(file: CounterFile, nowMs: number): void {
+    const read = file.retryAtMs > nowMs ? undefined : this.#sys.reread(file.path);
+    if (read === file.read && file.value !== undefined) return;
+    setTo(file, read);
+    if (file.value !== undefined) file.retryAfterMs = FIRST_RETRY_MS;
+    else if (file.count === 'not-available' || LASTING_ERRORS.has(read?.error ?? '')) {
       file.retryAtMs = nowMs + file.retryAfterMs;
       file.retryAfterMs = Math.min(2 * file.retryAfterMs, RETRY_MS) as Millis;
     }
-    if (count !== undefined && typeof count !== 'string') file.retryAfterMs = FIRST_RETRY_MS;
-    return count;
   }
 }
 
-/** The reading of before while the count is the same. */
-function readingOf(file: CounterFile, labels: Labels, count: Count): Reading {
-  const { row, wrapsAt, reading: before } = file;
-  const value = metricValue(row, count);
-  if (before !== undefined && before.value === value && before.labels === labels) return before;
-  const reading = { metric: row.metric.name, labels, value, ...(wrapsAt === undefined ? {} : { wrapsAt }) };
-  file.reading = reading;
-  return reading;
+function setTo(file: CounterFile, read: ReadResult | undefined): void {
+  const { row } = file;
+  const count = read?.text === undefined ? undefined : parseCount(read.text);
+  file.read = read;
+  file.count = count;
+  file.value = count === undefined || typeof count === 'string' ? undefined : metricValue(row, count);
+  file.isSaturated = file.value !== undefined && row.ceilings?.includes(count as Count) === true;
+}
+
+/** The same map while the counter has the same count. */
+function withTold(raw: Counters['raw'], file: CounterFile): Counters['raw'] {
+  const now = file.value === undefined ? undefined : (file.count as Count);
+  if (now === file.told) return raw;
+  file.told = now;
+  const counts = new Map(raw);
+  if (now === undefined) counts.delete(file.row.file);
+  else counts.set(file.row.file, now);
+  return counts;
 }
 
 function metricValue(row: CounterRow, count: Count): Count {

@@ -1,8 +1,9 @@
 import type { Finding, Remedy } from '../../model/health.ts';
-import { type Growing, type ReasonOf, raise } from '../kit/finding.ts';
+import { type ReasonOf, raise } from '../kit/finding.ts';
 import { cardFaults, pcieFindings } from '../kit/pcie/health.ts';
 import { conditions } from './conditions.ts';
 import type { HcaSample } from './hca.ts';
+import { JUDGED_COUNTERS, LINK_DOWNED } from './judged-counters.ts';
 import { type PortFacts, type PortLevel, type PortSample, rateText } from './port.ts';
 
 /** Data, besides its own sample, that is needed to judge a device. */
@@ -28,7 +29,7 @@ export function findingsOf(sample: HcaSample, context: FindingContext): Finding[
     ...unreadableCounters(sample),
     ...charDevices(sample, context),
     ...own,
-    ...(sample.sensors?.findings ?? []),
+    ...(sample.sensors ?? []),
     ...(isPartOfAnother ? cardFaults(context.parent?.pcie, context.parent?.facts.name ?? '', own) : []),
   ];
 }
@@ -130,35 +131,6 @@ function rateDegraded({ port, level, memory }: PortSample): Finding[] {
   return [raise(conditions.RateDegraded, 'BelowHighestSeen', { instance: port, message, level: gigabits, tellsHighest: true })];
 }
 
-interface JudgedCounter {
-  readonly file: string;
-  readonly condition: Growing;
-  readonly ceiling?: number;
-  /** Distinguishes the counters of a port that are judged by the same condition. */
-  readonly part?: string;
-}
-
-/** Counters whose growth the policy judges. At its ceiling a counter stops, so its growth is then unknown. */
-const JUDGED_COUNTERS: readonly JudgedCounter[] = [
-  { file: 'symbol_error', condition: conditions.SymbolErrors, ceiling: 65_535 },
-  { file: 'link_error_recovery', condition: conditions.LinkErrorRecovery, ceiling: 255 },
-  { file: 'local_link_integrity_errors', condition: conditions.LocalLinkIntegrity, ceiling: 15 },
-  { file: 'excessive_buffer_overrun_errors', condition: conditions.BufferOverrun, ceiling: 15 },
-  { file: 'port_rcv_errors', condition: conditions.ReceiveErrors, ceiling: 65_535 },
-  { file: 'req_transport_retries_exceeded', condition: conditions.TransportRetriesExceeded },
-  { file: 'max_retry_exceeded', condition: conditions.TransportRetriesExceeded },
-  { file: 'retry_exceeded_err', condition: conditions.TransportRetriesExceeded },
-  { file: 'requester_retries_exceeded', condition: conditions.TransportRetriesExceeded },
-  { file: 'rx_drops', condition: conditions.ReceiveDrops },
-  { file: 'rdma_read_wr_err', condition: conditions.WorkRequestErrors, part: 'read' },
-  { file: 'rdma_write_wr_err', condition: conditions.WorkRequestErrors, part: 'write' },
-  { file: 'unresponsive_remote_events', condition: conditions.RemoteUnresponsive, part: 'unresponsive' },
-  { file: 'impaired_remote_conn_events', condition: conditions.RemoteUnresponsive, part: 'impaired' },
-  { file: 'retrans_timeout_events', condition: conditions.RetransmissionTimeouts },
-  { file: 'retrans_pkts', condition: conditions.Retransmissions },
-  { file: 'retrans_bytes', condition: conditions.RetransmittedBytes },
-];
-
 function counters({ port, counters: { raw, saturated }, memory }: PortSample): Finding[] {
   // Soft RoCE also counts lost links, and its counter goes beyond the ceiling of the classic counter.
   const grown = (file: string, count: number | bigint, ceiling?: number) => ({
@@ -172,12 +144,12 @@ function counters({ port, counters: { raw, saturated }, memory }: PortSample): F
     return count === undefined ? [] : [raise(condition, 'CounterGrows', { instance, ...grown(file, count, ceiling) })];
   });
   const { LinkFlapping } = conditions;
-  const downed = raw.get('link_downed');
+  const downed = raw.get(LINK_DOWNED);
   if (downed !== undefined) {
-    findings.unshift(raise(LinkFlapping, 'LinkDownedGrows', { instance: port, ...grown('link_downed', downed, 255) }));
+    findings.unshift(raise(LinkFlapping, 'LinkDownedGrows', { instance: port, ...grown(LINK_DOWNED, downed, 255) }));
   }
   const instance = `${port}/observed`;
-  if (downed !== undefined && !saturated.includes('link_downed')) {
+  if (downed !== undefined && !saturated.includes(LINK_DOWNED)) {
     return [...findings, raise(LinkFlapping, 'CounterTells', { instance, status: false, message: `port ${port}: link_downed counts` })];
   }
   const message = `port ${port} was seen to go down ${memory.losses} times`;

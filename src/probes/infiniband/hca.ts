@@ -1,13 +1,19 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
+import type { Finding } from '../../model/health.ts';
+import { keptList } from '../../model/kept.ts';
+import type { Reading } from '../../model/metric.ts';
+import { keptBy, type Readings } from '../../model/readings.ts';
 import { AdapterSensors } from '../kit/adapter-sensors.ts';
 import type { Pace } from '../kit/pace.ts';
-import { PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
+import { PcieReader, type PcieSample, pcieReadings } from '../kit/pcie/pcie.ts';
+import { ReadingWriter } from '../kit/reading-writer.ts';
 import { CounterFiles, type Counters, NO_COUNTERS } from './counter-files.ts';
 import { parseGuid, parseNodeType } from './counters.ts';
 import type { InfinibandOptions } from './declaration.ts';
 import { CLASS, findNetdevs, type Location } from './discover.ts';
+import { metrics } from './metrics.ts';
 import { Port, type PortFacts, type PortMemory, type PortSample } from './port.ts';
 
 const FAMILY = 'infiniband';
@@ -165,16 +171,28 @@ export function findCharDevices(sys: Tree): ReadonlyMap<string, CharDevices> {
 
 /** Result of one read of one device. */
 export interface HcaSample {
+  readonly readings: Readings;
   readonly facts: HcaFacts;
   readonly ports: readonly PortSample[];
   readonly device: Counters;
   /** Undefined when the function has no link of its own. */
   readonly pcie: PcieSample | undefined;
-  /** Temperatures of the adapter and its modules; absent of a part of an adapter. */
-  readonly sensors?: ReturnType<AdapterSensors['read']> | undefined;
+  /** About the temperatures of the adapter and its modules; absent of a part of an adapter. */
+  readonly sensors?: readonly Finding[] | undefined;
   /** True while the device is in the network namespace of a container. It exists, but its files cannot be read. */
   readonly isInOtherNamespace: boolean;
 }
+
+const infoReadings = keptBy((facts: HcaFacts): readonly Reading[] => {
+  const labels = {
+    board_id: facts.boardId ?? '',
+    node_guid: facts.nodeGuid ?? '',
+    sys_image_guid: facts.systemImageGuid ?? '',
+    node_type: facts.nodeType ?? '',
+    hardware_revision: facts.hardwareRevision ?? '',
+  };
+  return [{ metric: metrics.info.name, labels, value: 1 }];
+});
 
 /** What is known of a device before its first read. */
 interface HcaSettings {
@@ -201,6 +219,8 @@ export class Hca {
   #facts: HcaFacts;
   #pcie: PcieReader | undefined;
   #sensors: AdapterSensors | undefined;
+  readonly #writer = new ReadingWriter();
+  #portSamples: readonly PortSample[] = [];
 
   constructor(sys: Tree, { name, identity, location, options, memories }: HcaSettings, charDevices: CharDevices) {
     this.#sys = sys;
@@ -229,20 +249,46 @@ export class Hca {
       this.#nodeGuid = this.#facts.nodeGuid;
     }
     const pcie = this.#readPcie(pace);
-    if (pcie?.link.isAsleep === true) return { ...this.#emptySample(), pcie };
-    const ports = [...this.#ports.values()].map((port) => port.read(pace));
-    const device = this.#files.read(pace);
-    return { facts: this.#facts, ports, device, pcie, sensors: this.#readSensors(pace), isInOtherNamespace: false };
+    const writer = this.#writer;
+    writer.addAll(infoReadings(this.#facts));
+    if (pcie?.link.isAsleep === true) {
+      const sample = this.#emptySample(writer);
+      this.#writeSums(sample);
+      writer.addAll(pcieReadings(pcie));
+      return { ...sample, pcie, readings: writer.end() };
+    }
+    const ports = this.#kept(Array.from(this.#ports.values(), (port) => port.read(pace, writer)));
+    const device = this.#files.read(pace, writer);
+    this.#writeSums({ ports, device });
+    if (pcie !== undefined) writer.addAll(pcieReadings(pcie));
+    const sensors = this.#readSensors(pace);
+    if (sensors !== undefined) writer.addAll(sensors.readings);
+    return { facts: this.#facts, ports, device, pcie, sensors: sensors?.findings, isInOtherNamespace: false, readings: writer.end() };
   }
 
   /** Returns a sample without any read, for a device in the network namespace of a container. */
   sampleInOtherNamespace(): HcaSample {
-    return { ...this.#emptySample(), isInOtherNamespace: true };
+    const readings = this.#writer.addAll(infoReadings(this.#facts)).end();
+    return { ...this.#emptySample(), readings, isInOtherNamespace: true };
   }
 
-  #emptySample(): HcaSample {
-    const ports = [...this.#ports.values()].map((port) => port.emptySample());
+  #emptySample(writer?: ReadingWriter): Omit<HcaSample, 'readings'> {
+    const ports = this.#kept(Array.from(this.#ports.values(), (port) => port.emptySample(writer)));
     return { facts: this.#facts, ports, device: NO_COUNTERS, pcie: undefined, isInOtherNamespace: false };
+  }
+
+  #kept(ports: readonly PortSample[]): readonly PortSample[] {
+    this.#portSamples = keptList(this.#portSamples, ports);
+    return this.#portSamples;
+  }
+
+  #writeSums({ ports, device }: Pick<HcaSample, 'ports' | 'device'>): void {
+    const all = [device, ...ports.map(({ counters }) => counters)];
+    this.#writer.add(
+      metrics.unreadableFiles.name,
+      all.reduce((sum, { unreadable }) => sum + unreadable, 0),
+    );
+    this.#writer.add(metrics.unmappedCounters.name, new Set(all.flatMap(({ unused }) => unused)).size);
   }
 
   #readFacts(charDevices: CharDevices): HcaFacts {
@@ -261,7 +307,7 @@ export class Hca {
     return { ...read, ...(nodeGuid === undefined ? {} : { nodeGuid }), ports };
   }
 
-  #readSensors(pace: Pace): HcaSample['sensors'] {
+  #readSensors(pace: Pace): ReturnType<AdapterSensors['read']> | undefined {
     const { kind, pciAddress } = this.location;
     if (kind !== 'pf' || pciAddress === undefined) return undefined;
     this.#sensors ??= new AdapterSensors(this.#sys, pciAddress);

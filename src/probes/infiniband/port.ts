@@ -1,8 +1,12 @@
 import type { ReadResult, Tree } from '../../host/fs/tree.ts';
+import type { Reading } from '../../model/metric.ts';
+import { areSameFields } from '../../model/readings.ts';
 import type { Pace } from '../kit/pace.ts';
+import type { ReadingWriter } from '../kit/reading-writer.ts';
 import { CounterFiles, type Counters, NO_COUNTERS } from './counter-files.ts';
 import { type PhysicalState, type PortState, parseLid, parsePhysicalState, parsePortState, parseRate, type Rate } from './counters.ts';
 import type { InfinibandOptions } from './declaration.ts';
+import { metrics } from './metrics.ts';
 
 /** Current state of a port. Each file causes its own firmware query, so two values may contradict each other. */
 export interface PortLevel {
@@ -16,6 +20,8 @@ export interface PortLevel {
   /** Name of the errno when `state` cannot be read; `EBADMSG` when its text is not a known state. */
   readonly error: string | undefined;
 }
+
+const BYTES_PER_GIGABIT = 125_000_000;
 
 const UNKNOWN_LEVEL: PortLevel = {
   state: undefined,
@@ -74,6 +80,8 @@ export class Port {
   readonly #isFixed: boolean;
   #facts: PortFacts = {};
   #level: ReadLevel | undefined;
+  #last: PortSample | undefined;
+  #told: { readonly level: PortLevel; readonly facts: PortFacts; readonly readings: readonly Reading[] } | undefined;
 
   /** `directory` and `driver` are those of the device. `memories` outlive the device. */
   constructor(sys: Tree, { directory, driver, port }: PortPlace, options: InfinibandOptions, memories: Map<string, PortMemory>) {
@@ -106,17 +114,33 @@ export class Port {
     return this.#facts;
   }
 
-  read(pace: Pace): PortSample {
-    return this.#sample(this.#readLevel(), this.#files.read(pace));
+  read(pace: Pace, readings: ReadingWriter): PortSample {
+    const level = this.#readLevel();
+    readings.addAll(this.#stateReadings(level));
+    const counters = this.#files.read(pace, readings);
+    for (const counter of counters.saturated) readings.add(metrics.counterSaturated.name, 1, { port: this.#port, counter });
+    return this.#sample(level, counters);
   }
 
   /** Returns a sample without any read. A read would wake a sleeping function, or block; in another namespace it is impossible. */
-  emptySample(): PortSample {
+  emptySample(readings?: ReadingWriter): PortSample {
+    readings?.addAll(this.#stateReadings(UNKNOWN_LEVEL));
     return this.#sample(UNKNOWN_LEVEL, NO_COUNTERS);
   }
 
+  /** The same object while the port says the same. */
   #sample(level: PortLevel, counters: Counters): PortSample {
-    return { port: this.#port, facts: this.#facts, level, memory: this.#memories.get(this.#port) ?? NEW_PORT, counters };
+    const sample = { port: this.#port, facts: this.#facts, level, memory: this.#memories.get(this.#port) ?? NEW_PORT, counters };
+    if (!areSameFields(this.#last, sample)) this.#last = sample;
+    return this.#last as PortSample;
+  }
+
+  /** The same objects while state and facts of the port are the same. */
+  #stateReadings(level: PortLevel): readonly Reading[] {
+    const facts = this.#facts;
+    if (this.#told?.level !== level || this.#told.facts !== facts)
+      this.#told = { level, facts, readings: stateReadings(this.#port, level, facts) };
+    return this.#told.readings;
   }
 
   #readLevel(): PortLevel {
@@ -194,6 +218,7 @@ function isInterfaceUp(sys: Tree, netdev: string): boolean | undefined {
 function updateMemory(memory: PortMemory, level: PortLevel): PortMemory {
   if (level.state === undefined) return memory;
   const isActive = level.state === 'active' || level.state === 'active_defer';
+  if (isActive === memory.isActive && (memory.wasEverActive || !isActive)) return memory;
   return {
     wasEverActive: memory.wasEverActive || isActive,
     isActive,
@@ -214,3 +239,33 @@ export function rateText(rate: Rate | undefined): string {
   if (rate?.lanes === undefined) return '';
   return rate.speed === undefined ? `${rate.lanes}X` : `${rate.lanes}X ${rate.speed}`;
 }
+
+function stateReadings(port: string, level: PortLevel, facts: PortFacts): readonly Reading[] {
+  const labels = { port };
+  const readings: Reading[] = [];
+  const isUp = isPortUp(level);
+  if (isUp !== undefined) readings.push({ metric: metrics.linkUp.name, labels, value: isUp ? 1 : 0 });
+  if (level.rate !== undefined) {
+    readings.push({ metric: metrics.linkSpeed.name, labels, value: level.rate.gigabits * BYTES_PER_GIGABIT });
+    if (level.rate.lanes !== undefined) readings.push({ metric: metrics.linkWidth.name, labels, value: level.rate.lanes });
+  }
+  readings.push(
+    { metric: metrics.portInfo.name, labels: { port, ...infoLabels(level, facts) }, value: 1 },
+    ...stateReading(metrics.portState.name, port, level.state),
+    ...stateReading(metrics.portPhysicalState.name, port, level.physicalState),
+  );
+  return readings;
+}
+
+function infoLabels(level: PortLevel, facts: PortFacts): Readonly<Record<string, string>> {
+  return {
+    link_layer: facts.linkLayer ?? '',
+    netdev: facts.netdev ?? '',
+    rate: rateText(level.rate),
+    lid: facts.lid === undefined ? '' : String(facts.lid),
+    sm_lid: facts.smLid === undefined ? '' : String(facts.smLid),
+  };
+}
+
+const stateReading = (metric: string, port: string, state: string | undefined): Reading[] =>
+  state === undefined ? [] : [{ metric, labels: { port, state }, value: 1 }];

@@ -1,5 +1,7 @@
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
+import { keptList } from '../../model/kept.ts';
+import { keptBy } from '../../model/readings.ts';
 import type { Probe } from '../family.ts';
 import { unlisted } from '../kit/device-files.ts';
 import { RowLog } from '../kit/log-rows.ts';
@@ -119,6 +121,8 @@ class InfinibandProbe implements Probe {
   readonly #registry: HcaRegistry;
   readonly #pacer = new Pacer();
   readonly #log: RowLog;
+  /** Names below `/dev/infiniband`. */
+  #nodes: readonly string[] | undefined;
   /** Of the last collection. */
   #reported: ReportSettings | undefined;
 
@@ -187,7 +191,8 @@ class InfinibandProbe implements Probe {
       problems.push(problem('nodes-hidden', `listing ${dev.path('infiniband')} fails with ${nodes.error}`));
     }
     const isExpected = (device: string, port: string): boolean => isExpectedPort(this.#options, device, port);
-    this.#reported = { charNodes: nodes.names && new Set(nodes.names), isExpected };
+    this.#nodes = nodes.names && keptList(this.#nodes, nodes.names);
+    this.#reported = { charNodes: this.#nodes && setOf(this.#nodes), isExpected };
     return {
       reports: reportsOf(all, this.#reported),
       problems: [...vanishedNames.map(vanished), ...problems, ...all.flatMap(problemsOf)],
@@ -216,6 +221,7 @@ class InfinibandProbe implements Probe {
   }
 }
 
+const setOf = keptBy((names: readonly string[]): ReadonlySet<string> => new Set(names));
 const isHanging = ({ ports }: HcaSample): boolean => ports.some(({ level }) => level.error === 'EHUNG');
 const problemsOf = (sample: HcaSample): readonly Problem[] => [...invalidStates(sample), ...brokenCounters(sample)];
 

@@ -42,10 +42,12 @@ export class AdapterSensors {
   }
 
   read(pace: Pace): AdapterSensorSample {
-    const { readings, findings, isRefused } = this.#kept.of(pace, this.#isRefused ? RETRY_MS : EVERY_MS, () => this.#look());
-    this.#isRefused = isRefused;
-    const readMs = this.#kept.readMs(pace);
-    return { readings: asOf(readings, readMs), findings: asOf(findings, readMs) };
+    const date = ({ readings, findings, isRefused }: Look, readMs: number): Look => {
+      return { readings: asOf(readings, readMs), findings: asOf(findings, readMs), isRefused };
+    };
+    const look = this.#kept.datedOf(pace, this.#isRefused ? RETRY_MS : EVERY_MS, () => this.#look(), date);
+    this.#isRefused = look.isRefused;
+    return look;
   }
 
   #look(): Look {

@@ -40,7 +40,7 @@ export function asOf<T extends { readonly readMs?: number }>(all: readonly T[], 
 
 /** The result of an expensive read, kept for an interval. */
 export class Kept<T> {
-  #last: { readonly value: T; readonly atMs: number } | undefined;
+  #last: { readonly value: T; readonly atMs: number; dated?: T } | undefined;
 
   /** Returns the kept value. Reads again when it is `everyMs` old, or when `isValid` refuses it. */
   of(pace: Pace, everyMs: number, read: () => T, isValid: (value: T) => boolean = () => true): T {
@@ -55,6 +55,15 @@ export class Kept<T> {
   readMs({ nowMs }: Pace): number | undefined {
     const atMs = this.#last?.atMs;
     return atMs === nowMs ? undefined : atMs;
+  }
+
+  /** The value as {@link of} gives it, with the time of its read when that was an earlier collection: the same object at each later one. */
+  datedOf(pace: Pace, everyMs: number, read: () => T, date: (value: T, readMs: number) => T, isValid?: (value: T) => boolean): T {
+    const value = this.of(pace, everyMs, read, isValid);
+    const last = this.#last;
+    if (last === undefined || last.atMs === pace.nowMs) return value;
+    last.dated ??= date(value, last.atMs);
+    return last.dated;
   }
 
   forget(): void {

@@ -1,11 +1,11 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
-import { normalizePciAddress, numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
+import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { DeviceAccess } from '../../model/access.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import type { ClaimName } from '../../model/claim-hardware.ts';
 import { defined } from '../../model/defined.ts';
-import type { Device, DirectAccess, PeerMemory } from '../../model/device.ts';
+import type { Device, PeerMemory } from '../../model/device.ts';
 import type { FallbackNames } from '../kit/identities.ts';
 import { readPciFunction } from '../kit/pcie/function.ts';
 import { DRIVER, type ProcFacts, procFacts } from './hardware.ts';
@@ -17,8 +17,6 @@ type Trees = Pick<Host, 'sys' | 'proc' | 'dev'>;
 export interface NodeFacts {
   readonly driver: string | undefined;
   readonly trees: Trees;
-  /** Of a PCI function with this path. */
-  readonly directOf?: (address: string, path: string | undefined) => DirectAccess | undefined;
   readonly peerMemory?: PeerMemory | undefined;
   /** Absolute paths of the device nodes that every program opens. */
   readonly commonNodes: readonly string[];
@@ -37,6 +35,9 @@ export function nodeFactsOf(trees: Trees, driver: string | undefined, hasInstanc
   };
 }
 
+/** What the kernel knows of the PCI function of a GPU. */
+export type GpuFunction = { readonly [K in 'pciPath' | 'numaNode' | 'direct']: Device[K] | undefined };
+
 export interface GpuName {
   /** Position of the GPU in the driver's order. */
   readonly index: number;
@@ -50,10 +51,12 @@ export function namesOf({ identity: { uuid, busId } = {} }: GpuSample): Paramete
 }
 
 /** Builds the device of a GPU. */
-export function gpuDevice({ identity = {}, peers = [] }: GpuSample, { index, id }: GpuName, facts: NodeFacts): Device {
-  const { sys } = facts.trees;
+export function gpuDevice(
+  { identity = {}, peers = [] }: GpuSample,
+  { index, id }: GpuName,
+  facts: NodeFacts & { functionOf(address: string): GpuFunction },
+): Device {
   const pciAddress = identity.busId === undefined ? undefined : normalizePciAddress(identity.busId);
-  const pciPath = pciAddress === undefined ? undefined : pciPathOf(sys, pciAddress);
   const minor = numberOf(identity.minor ?? (pciAddress === undefined ? undefined : procFacts(facts.trees, pciAddress).minor));
   const [, pciDevice, pciVendor] = /^(?:0x)?([0-9a-f]{4})([0-9a-f]{4})$/i.exec(identity.pciDeviceId ?? '') ?? [];
   return {
@@ -66,7 +69,7 @@ export function gpuDevice({ identity = {}, peers = [] }: GpuSample, { index, id 
     ...defined({
       pciAddress,
       uuid: identity.uuid,
-      numaNode: pciAddress === undefined ? undefined : numaNodeOf(sys, pciAddress),
+      ...(pciAddress === undefined ? {} : facts.functionOf(pciAddress)),
       model: identity.name,
       serial: identity.serial,
       driver: 'nvidia',
@@ -78,8 +81,6 @@ export function gpuDevice({ identity = {}, peers = [] }: GpuSample, { index, id 
       location: locationOf(identity),
       pciVendor: pciVendor && `0x${pciVendor.toLowerCase()}`,
       pciDevice: pciDevice && `0x${pciDevice.toLowerCase()}`,
-      pciPath,
-      direct: pciAddress === undefined ? undefined : facts.directOf?.(pciAddress, pciPath),
       peerMemory: facts.peerMemory,
     }),
     index: String(index),

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { Host } from '../../host/host.ts';
-import { normalizePciAddress } from '../../host/pci/pci.ts';
+import { normalizePciAddress, numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device, PeerMemory } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
@@ -8,14 +8,15 @@ import type { Release } from '../../model/release.ts';
 import type { Probe } from '../family.ts';
 import { type ReasonOf, raise } from '../kit/finding.ts';
 import { FallbackNames } from '../kit/identities.ts';
-import { Pacer } from '../kit/pace.ts';
+import { Kept, type Pace, Pacer } from '../kit/pace.ts';
 import { DirectAccessReader } from '../kit/pcie/function.ts';
-import { PcieReader } from '../kit/pcie/pcie.ts';
+import { PCIE_EVERY_MS, PcieReader } from '../kit/pcie/pcie.ts';
 import type { ExpectedFunction } from '../kit/pcie/unshown.ts';
 import { ProcessFactsReader } from '../kit/process-facts.ts';
+import { ReadingWriter } from '../kit/reading-writer.ts';
 import { conditions } from './conditions.ts';
 import type { NvidiaOptions } from './declaration.ts';
-import { namesOf, nodeFactsOf, peerModuleOf, readPeerMemory, unshownDevice, withoutNamed } from './devices.ts';
+import { type GpuFunction, namesOf, nodeFactsOf, peerModuleOf, readPeerMemory, unshownDevice, withoutNamed } from './devices.ts';
 import { FabricCliques } from './fabric-findings.ts';
 import {
   faultProblems,
@@ -42,6 +43,9 @@ export class NvidiaProbe implements Probe {
   readonly #smi: SmiSource;
   readonly #machine: MachineGpus;
   readonly #pcie = new Map<string, PcieReader>();
+  readonly #functions = new Map<string, Kept<GpuFunction>>();
+  /** By the ids of the devices of the last read. */
+  #writers: ReadonlyMap<string, ReadingWriter> = new Map();
   readonly #cliques = new FabricCliques();
   readonly #processes: ProcessFactsReader;
   readonly #stuck = new StuckProcesses();
@@ -148,19 +152,26 @@ export class NvidiaProbe implements Probe {
     this.#processes.renew();
     this.#stuck.renew();
     const processOf = (pid: number) => this.#processes.of(pid);
+    const writers = new Map<string, ReadingWriter>();
     const facts = {
       ...nodeFactsOf(this.#host, driver, hasInstances),
       cudaVersion,
-      directOf: (address: string, path: string | undefined) => this.#direct.of(address, path),
       peerMemory: this.#peerMemoryOf(driver),
       gpus,
       cliqueFindings: this.#cliques.take(gpus, places.length),
       pcieOf: (address: string) => this.#pcieOf(address).read(pace),
+      functionOf: (address: string) => this.#functionOf(address, pace),
+      writerOf: (id: string) => {
+        const writer = this.#writers.get(id) ?? new ReadingWriter();
+        writers.set(id, writer);
+        return writer;
+      },
       processOf,
       stuck: this.#stuck,
     };
     const names = this.#names.of(gpus.map(namesOf));
     const read = gpus.map((gpu, index) => reportsOf(gpu, { index, id: names[index] as string }, facts));
+    this.#writers = writers;
     problems.push(...read.flatMap((gpu) => gpu.problems));
     const shown = read.flatMap((gpu) => gpu.reports);
     this.#renewFor(places);
@@ -204,6 +215,17 @@ export class NvidiaProbe implements Probe {
     const reader = this.#pcie.get(address) ?? new PcieReader(this.#host.sys, address);
     this.#pcie.set(address, reader);
     return reader;
+  }
+
+  #functionOf(address: string, pace: Pace): GpuFunction {
+    const kept = this.#functions.get(address) ?? new Kept<GpuFunction>();
+    this.#functions.set(address, kept);
+    const { sys } = this.#host;
+    const read = (): GpuFunction => {
+      const pciPath = pciPathOf(sys, address);
+      return { pciPath, numaNode: numaNodeOf(sys, address), direct: this.#direct.of(address, pciPath) };
+    };
+    return kept.of(pace, PCIE_EVERY_MS, read, ({ pciPath }) => pciPath !== undefined);
   }
 
   /** The GPUs that the driver should show and does not. Of a GPU that is shown without an address, it is unknown which one it is. */

@@ -2,17 +2,19 @@ import type { DeviceProcess, DeviceReport, Problem } from '../../model/collectio
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
-import type { Labels, MetricSpec, Reading, Value } from '../../model/metric.ts';
+import type { Labels, MetricSpec, Value } from '../../model/metric.ts';
+import { keptBy, type Readings } from '../../model/readings.ts';
 import { raise } from '../kit/finding.ts';
 import { asOf } from '../kit/pace.ts';
 import { pcieErrorFindings } from '../kit/pcie/health.ts';
 import { type PcieErrors, pcieErrorReadings } from '../kit/pcie/pcie.ts';
 import type { OwnFacts, ProcessFacts } from '../kit/process-facts.ts';
+import type { ReadingWriter } from '../kit/reading-writer.ts';
 import { conditions } from './conditions.ts';
-import { type GpuName, gpuDevice, instanceDevice, type NodeFacts, PLACE } from './devices.ts';
+import { type GpuFunction, type GpuName, gpuDevice, instanceDevice, type NodeFacts, PLACE } from './devices.ts';
 import { concerningInstances, gpuFindings, instanceFindings } from './findings.ts';
 import { metrics } from './metrics.ts';
-import type { EccCount, EccSample, GpuIdentity, GpuSample, KeptTimes, LinkSample, MigSample, ProcessSample, Unread } from './sample.ts';
+import type { EccSample, GpuIdentity, GpuSample, KeptTimes, LinkSample, MigSample, ProcessSample, Unread } from './sample.ts';
 import { SEVERITIES, totalOf } from './sample.ts';
 import { MEMORY_KEYS, VALUES, type ValueKey, type Values } from './values.ts';
 
@@ -22,6 +24,9 @@ interface ReadFacts extends NodeFacts {
   readonly gpus: readonly GpuSample[];
   readonly stuck: StuckProcesses;
   pcieOf(address: string): PcieErrors;
+  functionOf(address: string): GpuFunction;
+  /** By the id of the device. */
+  writerOf(id: string): ReadingWriter;
   cliqueFindings(gpu: GpuSample): readonly Finding[];
   processOf(pid: number): ProcessFacts;
 }
@@ -30,12 +35,12 @@ interface ReadFacts extends NodeFacts {
 export function reportsOf(gpu: GpuSample, { index, id }: GpuName, facts: ReadFacts): { reports: DeviceReport[]; problems: Problem[] } {
   const device = gpuDevice(gpu, { index, id }, facts);
   const pcie = device.pciAddress === undefined ? undefined : facts.pcieOf(device.pciAddress);
-  const ofFunction = pcie === undefined ? [] : pcieErrorFindings(pcie);
+  const ofFunction = pcie === undefined ? [] : errorFindings(pcie);
   const { count, list = [] } = gpu.processes ?? {};
   // An entry without a PID may be any process.
   const isComplete = count === new Set(list.map(({ pid }) => pid)).size;
   /** Findings of the users stand before those of the PCI function. */
-  const reportOf = (of: Device, users: readonly ProcessSample[], readings: readonly Reading[], [own, shared]: Findings): DeviceReport => {
+  const reportOf = (of: Device, users: readonly ProcessSample[], readings: Readings, [own, shared]: Findings): DeviceReport => {
     const processes = processesOf(users, facts.processOf);
     const stuck = facts.stuck.findings(of.id, { pids: users.map(({ pid }) => pid), isComplete }, facts.processOf);
     const findings = [...own, ...stuck, ...shared];
@@ -45,9 +50,11 @@ export function reportsOf(gpu: GpuSample, { index, id }: GpuName, facts: ReadFac
     };
   };
   const findings = gpuFindings(gpu, facts.gpus);
-  const readings = [...gpuReadings(gpu, { index, cudaVersion: facts.cudaVersion }), ...(pcie === undefined ? [] : pcieErrorReadings(pcie))];
+  const writer = facts.writerOf(id);
+  gpuReadings(writer, gpu, { index, cudaVersion: facts.cudaVersion });
+  if (pcie !== undefined) writer.addAll(errorReadings(pcie));
   const ofClique = asOf(facts.cliqueFindings(gpu), gpu.times?.get('fabric'));
-  const reports = [reportOf(device, list, readings, [[...findings, ...ofClique], ofFunction])];
+  const reports = [reportOf(device, list, writer.end(), [[...findings, ...ofClique], ofFunction])];
   const problems = problemsOf(device, gpu.unread);
   for (const instance of gpu.instances ?? []) {
     const inside = instanceDevice(instance, device, facts);
@@ -55,74 +62,73 @@ export function reportsOf(gpu: GpuSample, { index, id }: GpuName, facts: ReadFac
       reports.push({ device: inside });
       continue;
     }
-    const own = instanceReadings(instance, sharesMemory(instance, gpu.instances ?? []));
+    const inner = facts.writerOf(inside.id);
+    instanceReadings(inner, instance, sharesMemory(instance, gpu.instances ?? []));
     // A GPU and its instances are one function on the bus, so they share its findings.
     const found = [...concerningInstances(findings), ...instanceFindings(instance)];
-    reports.push(reportOf(inside, processesIn(list, instance), own, [found, concerningInstances(ofFunction)]));
+    reports.push(reportOf(inside, processesIn(list, instance), inner.end(), [found, concerningInstances(ofFunction)]));
     problems.push(...problemsOf(inside, instance.unread));
   }
   return { reports, problems };
 }
 
+const errorReadings = keptBy(pcieErrorReadings);
+const errorFindings = keptBy(pcieErrorFindings);
+
 type Findings = readonly [own: readonly Finding[], shared: readonly Finding[]];
 
-/** `index`: position of the GPU in the driver's order. */
-export function gpuReadings(gpu: GpuSample, node: { readonly index: number; readonly cudaVersion?: string | undefined }): Reading[] {
+/** Writes the readings of a GPU. `index`: its position in the driver's order. */
+export function gpuReadings(
+  writer: ReadingWriter,
+  gpu: GpuSample,
+  node: { readonly index: number; readonly cudaVersion?: string | undefined },
+): void {
   const { values, ecc, fabric = {}, recovery, processes, links = [], peers = [], times } = gpu;
   const { count, list = [] } = processes ?? {};
   const clients = new Set(list.filter(({ isMpsClient }) => isMpsClient === true).map(({ pid }) => pid));
-  return [
-    ...valueReadings(...withBusy(values, times)),
-    ...eccReadings(ecc, times),
-    ...asOf(
-      Object.entries(fabric.told ?? {}).map(([fault, isSeen]) => reading(metrics.fabricFault, Number(isSeen), { fault })),
-      times?.get('fabric'),
-    ),
-    ...asOf(
-      [...stateReading(metrics.fabricState, 'state', fabric.state), ...stateReading(metrics.fabricHealth, 'state', fabric.health)],
-      times?.get('fabric'),
-    ),
-    ...asOf(stateReading(metrics.recoveryAction, 'action', recovery?.action?.action), times?.get('recovery')),
-    ...one(metrics.processes, count),
-    ...one(metrics.mpsClients, count && clients.size),
-    ...asOf(links.flatMap(linkReadings), times?.get('links')),
-    ...asOf(
-      peers.flatMap(({ uuid, hasAccess }) =>
-        one(metrics.nvlinkPeerAccess, hasAccess === undefined ? undefined : Number(hasAccess), { peer_uuid: uuid }),
-      ),
-      times?.get('peers'),
-    ),
-    reading(metrics.info, 1, infoLabels(gpu, node)),
-    ...one(metrics.platform, PLACE.some((part) => gpu.identity?.[part] !== undefined) ? 1 : undefined, placeLabels(gpu.identity)),
-  ];
+  writeValues(writer, ...withBusy(values, times));
+  writeEcc(writer, ecc, times);
+  const [fabricMs, linksMs, peersMs] = [times?.get('fabric'), times?.get('links'), times?.get('peers')];
+  for (const [fault, isSeen] of Object.entries(fabric.told ?? {}))
+    writer.add(metrics.fabricFault.name, Number(isSeen), { fault }, fabricMs);
+  const state = ({ name }: MetricSpec, label: string, present: string | undefined, readMs: number | undefined): void =>
+    writer.add(name, present === undefined ? undefined : 1, present === undefined ? undefined : { [label]: present }, readMs);
+  state(metrics.fabricState, 'state', fabric.state, fabricMs);
+  state(metrics.fabricHealth, 'state', fabric.health, fabricMs);
+  state(metrics.recoveryAction, 'action', recovery?.action?.action, times?.get('recovery'));
+  writer.add(metrics.processes.name, count);
+  writer.add(metrics.mpsClients.name, count && clients.size);
+  for (const link of links) writeLink(writer, link, linksMs);
+  for (const { uuid, hasAccess } of peers)
+    writer.add(metrics.nvlinkPeerAccess.name, hasAccess === undefined ? undefined : Number(hasAccess), { peer_uuid: uuid }, peersMs);
+  writer.add(metrics.info.name, 1, infoLabels(gpu, node));
+  if (PLACE.some((part) => gpu.identity?.[part] !== undefined)) writer.add(metrics.platform.name, 1, placeLabels(gpu.identity));
 }
 
 /**
- * Returns the readings of a MIG instance. `sharesMemory` is true when its GPU instance has several compute instances. The driver then
+ * Writes the readings of a MIG instance. `sharesMemory` is true when its GPU instance has several compute instances. The driver then
  * reports the memory of all of them for each, which has metrics of its own: a sum over the instances would count it several times.
  */
-function instanceReadings({ values, ecc, times }: MigSample, sharesMemory: boolean): readonly Reading[] {
+function instanceReadings(writer: ReadingWriter, { values, ecc, times }: MigSample, sharesMemory: boolean): void {
   const hidden = sharesMemory ? Object.fromEntries(MEMORY_KEYS.map((key) => [key, undefined])) : {};
-  const ofAll = sharesMemory
-    ? [...one(metrics.gpuInstanceMemoryTotal, values?.memoryTotalBytes), ...one(metrics.gpuInstanceMemoryUsed, values?.memoryUsedBytes)]
-    : [];
-  return [...valueReadings(...withBusy({ ...values, ...hidden }, times)), ...ofAll, ...eccReadings(ecc, times)];
+  writeValues(writer, ...withBusy({ ...values, ...hidden }, times));
+  if (sharesMemory) {
+    writer.add(metrics.gpuInstanceMemoryTotal.name, values?.memoryTotalBytes);
+    writer.add(metrics.gpuInstanceMemoryUsed.name, values?.memoryUsedBytes);
+  }
+  writeEcc(writer, ecc, times);
 }
 
-/** Returns readings of the known values, in the order of the table. `times`: of those that the present read kept. */
-function valueReadings(values: Values, times: ReadonlyMap<string, number>): readonly Reading[] {
-  return (Object.keys(VALUES) as ValueKey[]).flatMap((key) => {
+const ROWS = Object.entries(VALUES).map(([key, { metric, labels }]) => ({ key: key as ValueKey, metric: metric.name, labels }));
+
+/** The known values, in the order of the table. `times`: of those that the present read kept. */
+function writeValues(writer: ReadingWriter, values: Values, times: KeptTimes): void {
+  for (let at = 0; at < ROWS.length; at += 1) {
+    const { key, metric, labels } = ROWS[at] as (typeof ROWS)[number];
     const value = values[key];
-    const { metric, labels } = VALUES[key];
-    if (value === undefined) return [];
-    const one = reading(metric, typeof value === 'boolean' ? Number(value) : value, labels);
-    const readMs = times.get(key);
-    return [readMs === undefined ? one : { ...one, readMs }];
-  });
+    if (value !== undefined) writer.add(metric, typeof value === 'boolean' ? Number(value) : value, labels, times.get(key));
+  }
 }
-
-const reading = ({ name: metric }: MetricSpec, value: Value, labels?: Labels): Reading =>
-  labels === undefined ? { metric, value } : { metric, labels, value };
 
 /** If the driver reports no utilization, the activity of the graphics unit replaces it: it has the same meaning. */
 function withBusy(values: Values = {}, times: KeptTimes = NONE_KEPT): readonly [Values, KeptTimes] {
@@ -133,40 +139,31 @@ function withBusy(values: Values = {}, times: KeptTimes = NONE_KEPT): readonly [
 
 const NONE_KEPT: KeptTimes = new Map();
 
-const one = (metric: MetricSpec, value: Value | undefined, labels?: Labels): readonly Reading[] =>
-  value === undefined ? [] : [reading(metric, value, labels)];
-
-const stateReading = (metric: MetricSpec, label: string, present: string | undefined): readonly Reading[] =>
-  present === undefined ? [] : [reading(metric, 1, { [label]: present })];
-
-const eccReadings = ({ volatile = [], lifetime = [] }: EccSample = {}, times = NONE_KEPT): readonly Reading[] => [
-  ...asOf(lifetime.flatMap(countReading), times.get('lifetime')),
-  ...asOf(
-    SEVERITIES.flatMap((severity) => {
-      const total = totalOf(volatile, severity);
-      return one(metrics.errors, total === undefined ? undefined : plain(total), { kind: `ecc_${severity}` });
-    }),
-    times.get('volatile'),
-  ),
-];
-
-const countReading = ({ severity, location, count }: EccCount): readonly Reading[] =>
-  one(metrics.eccErrors, count === undefined ? undefined : plain(count), { severity, location });
+function writeEcc(writer: ReadingWriter, { volatile = [], lifetime = [] }: EccSample = {}, times = NONE_KEPT): void {
+  for (const { severity, location, count } of lifetime)
+    writer.add(metrics.eccErrors.name, count === undefined ? undefined : plain(count), { severity, location }, times.get('lifetime'));
+  for (const severity of SEVERITIES) {
+    const total = totalOf(volatile, severity);
+    writer.add(metrics.errors.name, total === undefined ? undefined : plain(total), { kind: `ecc_${severity}` }, times.get('volatile'));
+  }
+}
 
 const plain = (value: bigint): Value => (value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value);
 
-function linkReadings({ number, isUp, bytesPerSecond, transmittedBytes, receivedBytes, errors = {} }: LinkSample): readonly Reading[] {
+function writeLink(
+  writer: ReadingWriter,
+  { number, isUp, bytesPerSecond, transmittedBytes, receivedBytes, errors = {} }: LinkSample,
+  readMs?: number,
+): void {
   const port = `nvlink${number}`;
-  return [
-    reading(metrics.linkUp, Number(isUp), { port }),
-    ...one(metrics.linkSpeed, bytesPerSecond, { port }),
-    ...one(metrics.transmittedBytes, transmittedBytes, { port }),
-    ...one(metrics.receivedBytes, receivedBytes, { port }),
-    ...Object.entries(errors).map(([kind, count]) => reading(metrics.nvlinkErrors, count, { port, kind })),
-  ];
+  writer.add(metrics.linkUp.name, Number(isUp), { port }, readMs);
+  writer.add(metrics.linkSpeed.name, bytesPerSecond, { port }, readMs);
+  writer.add(metrics.transmittedBytes.name, transmittedBytes, { port }, readMs);
+  writer.add(metrics.receivedBytes.name, receivedBytes, { port }, readMs);
+  for (const [kind, count] of Object.entries(errors)) writer.add(metrics.nvlinkErrors.name, count, { port, kind }, readMs);
 }
 
-function infoLabels({ identity = {}, fabric = {} }: GpuSample, { index, cudaVersion = '' }: Parameters<typeof gpuReadings>[1]): Labels {
+function infoLabels({ identity = {}, fabric = {} }: GpuSample, { index, cudaVersion = '' }: Parameters<typeof gpuReadings>[2]): Labels {
   const text = (name: keyof GpuIdentity): string => identity[name] ?? '';
   return {
     index: String(index),

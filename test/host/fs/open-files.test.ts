@@ -154,7 +154,7 @@ describe('descriptors', () => {
   it('stay within the limit: the files that were opened first stay open', () => {
     const files = new OpenFiles(root, 4);
     for (const name of names) put(name, `${name}\n`);
-    const read = (name: string): string | undefined => files.read(name, into)?.text;
+    const read = (name: string): string | undefined => files.read(name, [into])?.text;
     for (const at of [0, 1, 2, 3, 4, 0, 4]) expect(read(`port/${at}`)).toBe(`port/${at}\n`);
     expect(open()).toEqual(['port/0', 'port/1', 'port/2', 'port/3']);
     files.forget('por');
@@ -167,12 +167,12 @@ describe('descriptors', () => {
     let nowMs = 0;
     const files = new OpenFiles(root, 2, () => nowMs);
     for (const name of names) put(name, 'x');
-    for (const at of [0, 1, 2]) files.read(`port/${at}`, into);
+    for (const at of [0, 1, 2]) files.read(`port/${at}`, [into]);
     nowMs = 599_999;
-    for (const at of [0, 3]) files.read(`port/${at}`, into);
+    for (const at of [0, 3]) files.read(`port/${at}`, [into]);
     expect(open()).toEqual(['port/0', 'port/1']);
     nowMs += 60_000;
-    files.read('port/3', into);
+    files.read('port/3', [into]);
     expect(open()).toEqual(['port/0', 'port/3']);
     files.forget('port');
   });
@@ -180,7 +180,7 @@ describe('descriptors', () => {
   it('are not kept when the limit is 0', () => {
     const files = new OpenFiles(root, 0);
     put('port/0', 'x');
-    expect([files.read('port/0', into), open()]).toEqual([{ text: 'x' }, []]);
+    expect([files.read('port/0', [into]), open()]).toEqual([{ text: 'x' }, []]);
   });
 
   it.skipIf(!canLimitDescriptors())(`give way when the process runs out of them, which is told once${noLimits}`, () => {

@@ -22,7 +22,7 @@ function machineOf(file: Partial<MachineFile>): { readonly root: string; readonl
 function seriesIn({ reports }: Collection, id: string): Readonly<Record<string, number | bigint>> {
   const readings = reports.find(({ device }) => device.id === id)?.read?.readings ?? [];
   return Object.fromEntries(
-    readings.map(({ metric, labels = {}, value }) => [
+    [...readings].map(({ metric, labels = {}, value }) => [
       [metric, ...Object.entries(labels).map(([name, text]) => `${name}=${text}`)].join(' '),
       value,
     ]),

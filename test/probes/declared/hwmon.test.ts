@@ -39,7 +39,7 @@ it('reads the sensors of the monitors below a device by their labels, and judges
     clock.nowMs += 10_000;
     const { readings = [], findings = [] } = reports[0]?.read ?? {};
     return {
-      values: readings.map(({ metric, labels, value }) => `${metric} ${Object.values(labels ?? {}).join(' ')} ${value}`),
+      values: [...readings].map(({ metric, labels, value }) => `${metric} ${Object.values(labels ?? {}).join(' ')} ${value}`),
       findings: findings.map(({ reason, instance, status }) => [reason, instance, status]),
       problems: problems.map(({ code }) => code),
     };

@@ -54,7 +54,7 @@ it('reads the same values of a port as the family in code', async () => {
   const names = new Set([...declared.metrics, ...pcieMetrics].map(({ name }) => name));
   const series = (collection: typeof ours): readonly string[] =>
     collection.reports
-      .flatMap(({ device, read }) => (read?.readings ?? []).map((reading) => ({ device: device.id, ...reading })))
+      .flatMap(({ device, read }) => [...(read?.readings ?? [])].map((reading) => ({ device: device.id, ...reading })))
       .filter(({ metric, labels }) => names.has(metric) && (metric !== 'device_errors_total' || kinds.has(labels?.kind ?? '')))
       .map(({ device, metric, labels = {}, value }) => JSON.stringify([device, metric, Object.entries(labels).sort(), String(value)]))
       .sort();

@@ -58,7 +58,7 @@ it('sees at once that another device has the place of a known one', async () => 
   renameSync(join(root, 'sys/devices/virtual/acme/acme0'), join(root, 'sys/devices/virtual/acme/acme1'));
   const collection = await probe.collect();
   expect([idsOf(collection), collection.listing]).toEqual([['X1A0'], 'complete']);
-  expect(collection.reports[0]?.read?.readings.find(({ metric }) => metric === 'device_acme_jobs_total')?.value).toBe(0);
+  expect([...(collection.reports[0]?.read?.readings ?? [])].find(({ metric }) => metric === 'device_acme_jobs_total')?.value).toBe(0);
 });
 
 it('reports the first of two devices with one id, and a device without an id as a problem', async () => {

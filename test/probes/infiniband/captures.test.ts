@@ -99,7 +99,7 @@ describe.skipIf(!areThere)(`captured RDMA devices${skipped}`, () => {
       ['mlx5_0', 'MT4118', '14.28.2006', '0a7f:bc12:45ef:d23b'],
     ]);
     const boards = collection.reports.map(
-      (report) => report.read?.readings.find(({ metric }) => metric === 'device_infiniband_info')?.labels?.board_id,
+      (report) => [...(report.read?.readings ?? [])].find(({ metric }) => metric === 'device_infiniband_info')?.labels?.board_id,
     );
     expect(boards).toEqual([
       'HPE 100Gb 1-port OP101 QSFP28 x16 PCIe Gen3 with Intel Omni-Path Adapter',

@@ -95,7 +95,7 @@ describe.skipIf(!existsSync(IO))(`each class of files is read at its own pace${u
     const [report] = looks.map((ms) => probe.lookAfter(ms)).at(-1)?.collection.reports ?? [];
     expect(report?.device).toMatchObject({ firmware: '99.1.1' });
     expect(report?.device.model).toBeUndefined();
-    expect(report?.read?.readings.find(({ metric }) => metric === 'device_infiniband_port_info')?.labels).toMatchObject({
+    expect([...(report?.read?.readings ?? [])].find(({ metric }) => metric === 'device_infiniband_port_info')?.labels).toMatchObject({
       link_layer: 'Ethernet',
     });
   });

@@ -46,7 +46,7 @@ async function told(root: string, reads = 1): Promise<readonly (readonly string[
   await probe.close?.();
   return [
     [listing],
-    reports.flatMap(({ read }) => (read?.readings ?? []).map(({ metric, value }) => `${metric} ${value}`)),
+    reports.flatMap(({ read }) => [...(read?.readings ?? [])].map(({ metric, value }) => `${metric} ${value}`)),
     reports.flatMap(({ read }) => (read?.findings ?? []).map(({ type, reason, status }) => `${type} ${reason} ${status}`)),
     problems.map(({ code, message, device }) => `${device} ${code} ${message}`),
   ];

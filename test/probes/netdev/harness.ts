@@ -63,7 +63,7 @@ export function reportOf({ reports }: Collection, id: string): DeviceReport {
 
 /** Value of the one series with these labels; undefined when there is none. */
 export function valueIn(report: DeviceReport, metric: string, labels: Readonly<Record<string, string>> = {}): Value | undefined {
-  const found = (report.read?.readings ?? []).filter(
+  const found = [...(report.read?.readings ?? [])].filter(
     (reading) => reading.metric === metric && Object.entries(labels).every(([name, value]) => reading.labels?.[name] === value),
   );
   if (found.length > 1) throw new Error(`${found.length} series of ${metric}`);

@@ -94,7 +94,7 @@ describe('the activity of a GPU', () => {
     const failed = await at(30_000);
     expect(activity(failed)).toEqual({});
     expect(failed.problems).toEqual([]);
-    expect(failed.reports[0]?.read?.readings.find(({ metric }) => metric === 'device_temperature_celsius')?.value).toBe(41);
+    expect([...(failed.reports[0]?.read?.readings ?? [])].find(({ metric }) => metric === 'device_temperature_celsius')?.value).toBe(41);
     node.write({ gpus: [sampled(60)] });
     expect(activity(await at(60_000))).toEqual({});
     expect(activity(await at(70_000))).toEqual({});
@@ -113,9 +113,11 @@ describe('the activity of a GPU', () => {
     const { at } = started(sampled(40, ['gpm.2.code = 3', 'gpm.5 = nan', 'gpm.7 = -1']));
     for (const ms of [0, 10_000]) await at(ms);
     const { reports } = await at(20_000);
-    const units = reports[0]?.read?.readings.filter(({ metric }) => metric === 'device_nvidia_activity_ratio');
+    const units = [...(reports[0]?.read?.readings ?? [])].filter(({ metric }) => metric === 'device_nvidia_activity_ratio');
     expect(units?.map(({ labels }) => labels?.unit)).toEqual(['graphics']);
-    expect(reports[0]?.read?.readings.find(({ metric }) => metric === 'device_nvidia_traffic_bytes_per_second')?.value).toBe(3 * MIB);
+    expect([...(reports[0]?.read?.readings ?? [])].find(({ metric }) => metric === 'device_nvidia_traffic_bytes_per_second')?.value).toBe(
+      3 * MIB,
+    );
   });
 
   it('has no traffic over NVLinks for a GPU that has none, although the driver answers 0', async () => {
@@ -123,7 +125,7 @@ describe('the activity of a GPU', () => {
       const { at } = started(sampled(40, ['gpm.60 = 0', 'gpm.61 = 0', ...lines]));
       for (const ms of [0, 10_000]) await at(ms);
       const { reports } = await at(20_000);
-      return (reports[0]?.read?.readings ?? [])
+      return [...(reports[0]?.read?.readings ?? [])]
         .filter(({ metric, labels }) => metric === 'device_nvidia_traffic_bytes_per_second' && labels?.link === 'nvlink')
         .map(({ value }) => value);
     };

@@ -8,7 +8,9 @@ const readOf = (driver: string, gpu: ScriptedGpu, ...lines: string[]): Promise<C
   startedNode({ lines: [`driver = ${driver}`, ...lines], gpus: [gpu] }).at(0);
 
 const toldOf = ({ reports }: Collection, metric: string, label: string): number | bigint | undefined =>
-  reports[0]?.read?.readings.find((reading) => reading.metric === metric && Object.values(reading.labels ?? {}).includes(label))?.value;
+  [...(reports[0]?.read?.readings ?? [])].find(
+    (reading) => reading.metric === metric && Object.values(reading.labels ?? {}).includes(label),
+  )?.value;
 
 describe('the time with lowered clocks', () => {
   /** Seconds by id: of heat by policy, and the first ids of both numberings. */

@@ -14,7 +14,7 @@ const gpuShares = ({ reports }: Collection): Record<number, number | undefined> 
   Object.fromEntries((reports[0]?.read?.processes ?? []).map(({ pid, utilization }) => [pid, utilization?.gpu]));
 
 const mpsClients = ({ reports }: Collection): unknown =>
-  reports[0]?.read?.readings.find(({ metric }) => metric === 'device_nvidia_mps_clients')?.value;
+  [...(reports[0]?.read?.readings ?? [])].find(({ metric }) => metric === 'device_nvidia_mps_clients')?.value;
 
 describe('the utilization by process', () => {
   it('is the mean of the samples of a process for each engine, and zero without samples', async () => {

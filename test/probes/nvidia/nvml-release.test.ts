@@ -39,7 +39,8 @@ const idsOf = ({ reports }: Collection): string[] => reports.map(({ device }) =>
 const temperatures = ({ reports }: Collection): unknown[] =>
   reports.flatMap(
     ({ read }) =>
-      read?.readings.find(({ metric, labels }) => metric === 'device_temperature_celsius' && labels?.sensor === 'gpu')?.value ?? [],
+      [...(read?.readings ?? [])].find(({ metric, labels }) => metric === 'device_temperature_celsius' && labels?.sensor === 'gpu')
+        ?.value ?? [],
   );
 const codesOf = ({ problems }: Collection): string[] => problems.map(({ code }) => code);
 
@@ -104,7 +105,7 @@ describe('on request', () => {
       const told = await probe.collect();
       expect([released(told), mapped(), temperatures(told)]).toEqual([[true, true], [], []]);
       const [{ outOfBand } = { outOfBand: undefined }] = told.reports;
-      expect(outOfBand?.readings?.filter(({ metric }) => metric !== 'device_kernel_log_events_total')).toEqual([
+      expect([...(outOfBand?.readings ?? [])].filter(({ metric }) => metric !== 'device_kernel_log_events_total')).toEqual([
         { metric: 'device_nvidia_driver_release_end_timestamp_seconds', value: Math.floor(request.untilMs / 1_000) },
       ]);
       const message = outOfBand?.findings.find(({ type }) => type === 'DriverReleased')?.message;

@@ -127,7 +127,7 @@ describe('the answers of a captured library', () => {
     expect(bytes).not.toContain('1821325191014');
     // The serial number of the chassis is a label.
     const valuesOf = (collection: Collection | undefined) =>
-      collection?.reports.map(({ read }) => read?.readings.filter(({ metric }) => metric !== 'device_nvidia_platform_info'));
+      collection?.reports.map(({ read }) => [...(read?.readings ?? [])].filter(({ metric }) => metric !== 'device_nvidia_platform_info'));
     expect(valuesOf(found)).toEqual(valuesOf(collections[0]));
     expect(found?.reports.map(({ device }) => device.id)).not.toEqual(collections[0]?.reports.map(({ device }) => device.id));
   });

@@ -357,7 +357,7 @@ describe('an instance', () => {
     node.write({ gpus: [{ ...split(), lines: ['lost_after = 0'] }] });
     const lost = instance(await probe.collect());
     expect(lost?.read?.findings.find(({ type }) => type === 'GpuLost')?.status).toBe(true);
-    expect(lost?.read?.readings.filter(({ metric }) => metric === 'device_memory_used_bytes')).toEqual([]);
+    expect([...(lost?.read?.readings ?? [])].filter(({ metric }) => metric === 'device_memory_used_bytes')).toEqual([]);
     await probe.close?.();
   });
 });

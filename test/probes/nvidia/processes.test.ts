@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Tree } from '../../../src/host/fs/tree.ts';
 import { type ProcessFacts, ProcessFactsReader } from '../../../src/probes/kit/process-facts.ts';
+import { ReadingWriter } from '../../../src/probes/kit/reading-writer.ts';
 import { gpuReadings, processesIn, processesOf } from '../../../src/probes/nvidia/reports.ts';
 import type { ProcessSample } from '../../../src/probes/nvidia/sample.ts';
 import { gpuSampleOf } from '../../../src/probes/nvidia/smi/sample.ts';
@@ -155,8 +156,11 @@ describe('a process in state D', () => {
 });
 
 describe('the number of processes', () => {
-  const count = (content: string): number | bigint | undefined =>
-    gpuReadings(gpuSampleOf(gpuElement(content)), { index: 0 }).find(({ metric }) => metric === 'device_nvidia_processes')?.value;
+  const count = (content: string): number | bigint | undefined => {
+    const writer = new ReadingWriter();
+    gpuReadings(writer, gpuSampleOf(gpuElement(content)), { index: 0 });
+    return [...writer.end()].find(({ metric }) => metric === 'device_nvidia_processes')?.value;
+  };
 
   it.each<[string, number | undefined]>([
     ['<processes></processes>', 0],

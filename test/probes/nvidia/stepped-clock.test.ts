@@ -63,7 +63,7 @@ async function read(): Promise<Told> {
   [wallMs, monotonicMs] = [wallMs + seconds(15), monotonicMs + seconds(15)];
   const [report] = (await probe.collect()).reports;
   const { findings = [], readings = [] } = report?.outOfBand ?? {};
-  const at = readings.find(({ metric }) => metric === 'device_nvidia_xid_last_timestamp_seconds')?.value;
+  const at = [...readings].find(({ metric }) => metric === 'device_nvidia_xid_last_timestamp_seconds')?.value;
   const about = findings.filter(({ type }) => type === 'Xid');
   return { isFaulty: about.some(({ status }) => status === true), atMs: at === undefined ? undefined : Number(at) * 1_000 };
 }

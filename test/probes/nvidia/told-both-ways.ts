@@ -75,12 +75,12 @@ export function comparable({ reports, problems, listing }: Collection, isCompare
     problems,
     reports: reports.map((report) => ({
       device: report.device,
-      readings: (report.read?.readings ?? []).filter(isCompared).map(text).sort(),
+      readings: [...(report.read?.readings ?? [])].filter(isCompared).map(text).sort(),
       findings: report.read?.findings
         .filter((finding) => isOfThisRead(finding) && (isCompared !== isShared || isSharedFinding(finding)))
         .map(text)
         .sort(),
-      asideReadings: report.outOfBand?.readings.map(text).sort(),
+      asideReadings: report.outOfBand && [...report.outOfBand.readings].map(text).sort(),
       outOfBand: report.outOfBand?.findings.map(text).sort(),
       processes: report.read?.processes ?? [],
     })),

@@ -67,7 +67,7 @@ it.each([
     findings.flatMap((finding) => (finding.type === 'RequestErrors' && finding.count !== undefined ? [finding] : [])),
   );
   const states = growths.map(({ count, ceiling }) => `RequestErrors ${ceiling === count ? 'unknown' : 'counted'}`);
-  const series = own.flatMap(({ readings }) => readings.map(({ labels, value }) => `${labels?.event} ${value}`));
+  const series = own.flatMap(({ readings }) => [...readings].map(({ labels, value }) => `${labels?.event} ${value}`));
   const wanted = /^(?:request-error|firmware-pcie-error) /;
   expect([...new Set([...states, ...series.filter((text) => wanted.test(text)), ...problems.map(({ code }) => code)])]).toEqual(expected);
 });

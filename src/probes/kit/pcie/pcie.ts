@@ -67,8 +67,6 @@ export class PcieReader {
   readonly #isOwnBridge: ((ids: BridgeIds) => boolean) | undefined;
   readonly #kept = new Kept<PcieSample>();
   #slot: string | undefined;
-  /** The sample that later reads tell, as one object. */
-  #told: { readonly sample: PcieSample; readonly readMs: number; readonly told: PcieSample } | undefined;
 
   /** `isOwnBridge` tells the bridges on the card from other bridges; absent for cards without a bridge. */
   constructor(sys: Tree, address: string, isOwnBridge?: (ids: BridgeIds) => boolean) {
@@ -79,11 +77,8 @@ export class PcieReader {
 
   read(pace: Pace): PcieSample {
     const read = (): PcieSample => readPcie(this.#sys, this.#address, this.#slotFunction());
-    const sample = this.#kept.of(pace, PCIE_EVERY_MS, read, ({ answers }) => answers !== false);
-    const readMs = this.#kept.readMs(pace);
-    if (readMs === undefined) return sample;
-    if (this.#told?.sample !== sample || this.#told.readMs !== readMs) this.#told = { sample, readMs, told: { ...sample, readMs } };
-    return this.#told.told;
+    const date = (sample: PcieSample, readMs: number): PcieSample => ({ ...sample, readMs });
+    return this.#kept.datedOf(pace, PCIE_EVERY_MS, read, date, ({ answers }) => answers !== false);
   }
 
   #slotFunction(): string | undefined {

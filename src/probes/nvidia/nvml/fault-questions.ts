@@ -14,6 +14,7 @@ import { CODE, FABRIC_V1, FABRIC_V2, FABRIC_V3, failureOf, REMAP_HISTOGRAM, REPA
 import type { Memory } from './library.ts';
 import {
   type Answer,
+  type Answers,
   at,
   type Device,
   endsRound,
@@ -121,7 +122,7 @@ const BY_BITS: readonly Counter[] = Object.entries(PLACES).flatMap(([location, p
 ]);
 
 const OLD_BOARDS: ReadonlySet<string | undefined> = new Set(['Kepler', 'Maxwell', 'Pascal', 'Volta']);
-const countsBits = ({ identity }: GpuSample): boolean => OLD_BOARDS.has(identity?.architecture);
+const countsBits = (answers: Answers): boolean => OLD_BOARDS.has(answers.told('identity', 'architecture'));
 
 /** Question that reads several counters, each with its own call. */
 function counters(interval: Interval, period: Period, all: readonly Counter[], unless: Question['unless']): Question {

@@ -1,7 +1,7 @@
 import type { KeptTimes, MigSample } from '../sample.ts';
 import type { ValueKey, Values } from '../values.ts';
 import { CODE, GPM_GET, GPM_METRIC, GPM_SUPPORT } from './header.ts';
-import type { Handle, Library, Memory } from './library.ts';
+import { type Handle, type Library, type Memory, zeros } from './library.ts';
 import type { Device, TrackedDevice } from './question.ts';
 
 const [PERCENT, MEBIBYTE] = [1 / 100, 2 ** 20];
@@ -171,7 +171,7 @@ function isSupported({ library, handle }: Device): boolean {
 
 /** Returns the means between two samples; empty when the driver fails to compare them. */
 function between(library: Library, older: Handle, newer: Handle): Values {
-  const memory = library.memory(GPM_GET.header + MAX_METRICS * GPM_METRIC.size);
+  const memory = zeros(library, GPM_GET.header + MAX_METRICS * GPM_METRIC.size);
   memory.setU32(0, GPM_GET.version);
   memory.setU32(GPM_GET.count, METRICS.length);
   memory.setPointer(GPM_GET.sample1, older);

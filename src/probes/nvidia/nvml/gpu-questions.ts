@@ -113,7 +113,7 @@ export function gpuQuestions(driver: DriverVersion): readonly Question[] {
   const threshold = (key: ValueKey, type: number): Question => ({
     ...one('facts', key, 'nvmlDeviceGetTemperatureThreshold', SAME, type),
     // Otherwise the same limit would be reported twice: in degrees and as a margin.
-    unless: ({ values = {} }) => MARGINS.some((margin) => values[margin] !== undefined),
+    unless: (answers) => MARGINS.some((margin) => answers.value(margin) !== undefined),
   });
   return [
     ...identityQuestions(),
@@ -177,7 +177,7 @@ export function gpuQuestions(driver: DriverVersion): readonly Question[] {
     // This field alone takes 0.7 ms of CPU on an H100.
     ...(hasPolicyCounterOnly(driver) ? [fieldQuestion('slow', [field(75, 'softwareHeatSeconds', NANO)])] : []),
     // Older drivers lack the field of the current power.
-    { ...one('read', 'powerWatts', 'nvmlDeviceGetPowerUsage', MILLI), unless: ({ values }) => values?.powerWatts !== undefined },
+    { ...one('read', 'powerWatts', 'nvmlDeviceGetPowerUsage', MILLI), unless: (answers) => answers.value('powerWatts') !== undefined },
     one('slow', 'pcieLanes', 'nvmlDeviceGetCurrPcieLinkWidth'),
     one('facts', 'pcieMaxLanes', 'nvmlDeviceGetMaxPcieLinkWidth'),
     one('slow', 'pcieGeneration', 'nvmlDeviceGetCurrPcieLinkGeneration'),

@@ -220,7 +220,7 @@ export class Gpu {
 
   /** Returns the codes of device faults among the latest answers. */
   faults(): ReadonlySet<number> {
-    return new Set(this.#answers.codes().filter((code) => kindOf(code) === 'device'));
+    return new Set(this.#answers.codes().filter((code) => code !== CODE.success && kindOf(code) === 'device'));
   }
 
   /** Reads the quickly changing values and the values that are due. Returns the code if a node failure ended the round. */

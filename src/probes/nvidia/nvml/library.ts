@@ -117,6 +117,20 @@ export class Memory {
   }
 }
 
+const KEPT = new WeakMap<Library, Memory>();
+
+/** Zeros for an answer that is larger than the scratch memory and read before the next one: one memory, because new ones are costly to free. */
+export function zeros(library: Library, size: number): Memory {
+  const known = KEPT.get(library);
+  if (known === undefined || known.size < size) {
+    const memory = library.memory(size);
+    KEPT.set(library, memory);
+    return memory;
+  }
+  known.clear(size);
+  return known;
+}
+
 /** The name has the version number, because newer driver packages have no link without it. */
 const SONAME = 'libnvidia-ml.so.1';
 

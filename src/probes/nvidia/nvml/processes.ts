@@ -1,6 +1,6 @@
 import type { ProcessList, ProcessSample } from '../sample.ts';
 import { CODE, failureOf, NO_INSTANCE, PROCESS, PROCESS_SAMPLE, PROCESS_SHARE, PROCESS_SHARES } from './header.ts';
-import type { Library, Memory } from './library.ts';
+import { type Library, type Memory, zeros } from './library.ts';
 import type { Device, TrackedDevice } from './question.ts';
 
 /** Processes of one GPU at each read, and at a longer interval their utilization since the previous call. */
@@ -63,7 +63,7 @@ const MAX_ENTRIES = 100_000;
 function filled(library: Library, header: number, count: number, entry: number, call: (memory: Memory) => number): Filled {
   let capacity = FIRST_CAPACITY;
   for (let attempt = 1; ; attempt += 1) {
-    const memory = library.memory(header + capacity * entry);
+    const memory = zeros(library, header + capacity * entry);
     memory.setU32(count, capacity);
     const code = call(memory);
     if (code !== CODE.insufficientSize || attempt === 3) return { code, memory, count: Math.min(memory.u32(count), capacity) };
@@ -93,17 +93,16 @@ function readProcesses({ library, handle }: Device, branch: number): ProcessList
     const symbols = versions.map((version) => `nvmlDeviceGet${kind}RunningProcesses_${version}`);
     const symbol = symbols.find((each) => library.bind(each, 'hpp') !== undefined) ?? '';
     const answer = filled(library, LIST, 0, PROCESS.size, ({ address }) => library.call(symbol, 'hpp', handle, address, address + LIST));
-    return { ...answer, isMps };
-  });
-  const successful = kinds.filter(({ code }) => code === CODE.success);
-  const list = successful.flatMap(({ memory, count, isMps }) =>
-    Array.from({ length: count }, (_, index): ProcessSample => {
+    const { code, memory } = answer;
+    const list = Array.from({ length: code === CODE.success ? answer.count : 0 }, (_, index): ProcessSample => {
       const process = processAt(memory, LIST + index * PROCESS.size);
       return isMps ? { ...process, isMpsClient: true } : process;
-    }),
-  );
+    });
+    return { code, count: answer.count, list, isMps };
+  });
+  const list = kinds.flatMap((kind) => kind.list);
   const areSharesHidden = kinds.some(({ isMps, code, count }) => isMps && (code === CODE.success ? count > 0 : isFailure(code)));
-  const isCounted = successful.length > 0 && !kinds.some(({ code }) => isFailure(code));
+  const isCounted = kinds.some(({ code }) => code === CODE.success) && !kinds.some(({ code }) => isFailure(code));
   return { list, areSharesHidden, ...(isCounted ? { count: new Set(list.map(({ pid }) => pid)).size } : {}) };
 }
 

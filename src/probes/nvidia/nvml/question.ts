@@ -1,5 +1,5 @@
-import type { StepRecord } from '../../../host/fs/step-record.ts';
-import type { GpuSample, Part, Place, Unread } from '../sample.ts';
+import type { StepPlace, StepRecord } from '../../../host/fs/step-record.ts';
+import type { GpuIdentity, GpuSample, Part, Place, Unread } from '../sample.ts';
 import { VALUES, type ValueKey, type Values } from '../values.ts';
 import { CODE, FIELD, failureOf, kindOf, unreadFor } from './header.ts';
 import type { Handle, Library, Memory } from './library.ts';
@@ -22,7 +22,7 @@ export interface Question {
   readonly symbol: string;
   readonly interval: Interval;
   /** When it returns true, the question is skipped, because earlier answers have a better value. */
-  readonly unless?: ((sample: GpuSample) => boolean) | undefined;
+  readonly unless?: ((answers: Answers) => boolean) | undefined;
   ask(device: Device): Answer;
 }
 
@@ -81,10 +81,10 @@ interface ValueVariant extends NvmlCall {
 
 /** Question that reads values with the newest function of the driver. */
 export function valueQuestion(interval: Interval, first: ValueVariant, ...older: readonly ValueVariant[]): Question {
-  const variant = ({ reads, ...call }: ValueVariant): CallVariant => ({
-    ...call,
-    parse: (out) => ({ values: Object.fromEntries(Object.entries(reads).map(([key, read]) => [key, read(out)])) }),
-  });
+  const variant = ({ reads, ...call }: ValueVariant): CallVariant => {
+    const each = Object.entries(reads);
+    return { ...call, parse: (out) => ({ values: Object.fromEntries(each.map(([key, read]) => [key, read(out)])) }) };
+  };
   return question(interval, placesOf(Object.keys(first.reads) as ValueKey[]), variant(first), ...older.map(variant));
 }
 
@@ -94,9 +94,10 @@ const ANSWER_BYTES = 256;
 
 /** Question that uses the newest function of the driver. `places` holds what is unreadable when it fails. */
 export function question(interval: Interval, places: readonly Place[], first: CallVariant, ...older: readonly CallVariant[]): Question {
+  const variants = [first, ...older].map((variant) => ({ ...variant, letters: lettersOf(variant) }));
   const ask = (device: Device): Answer => {
     let code: number = CODE.functionNotFound;
-    for (const variant of [first, ...older]) {
+    for (const variant of variants) {
       code = call(device, variant);
       if (code === CODE.success) return { code, sample: variant.parse(device.library.scratch) };
       // The struct is newer than the driver, or the function is missing: the next older function is tried.
@@ -107,15 +108,21 @@ export function question(interval: Interval, places: readonly Place[], first: Ca
   return { symbol: first.symbol, interval, ask };
 }
 
-function call({ library, handle }: Device, { symbol, before = [], outs = 1, after = [], version }: CallVariant): number {
+const lettersOf = ({ before = [], outs = 1, after = [] }: CallVariant): string =>
+  `h${'i'.repeat(before.length)}${'p'.repeat(outs)}${'u'.repeat(after.length)}`;
+
+function call({ library, handle }: Device, variant: CallVariant & { readonly letters: string }): number {
+  const { symbol, before = NO_NUMBERS, outs = 1, after = NO_NUMBERS, version, letters } = variant;
   const { scratch } = library;
   // A library of another version may not write all bytes, so bytes of an earlier call are cleared.
   scratch.clear(ANSWER_BYTES);
   if (version !== undefined) scratch.setU32(0, version);
+  if (outs === 1) return library.call(symbol, letters, handle, ...before, scratch.address, ...after);
   const pointers = Array.from({ length: outs }, (_, index) => scratch.address + index * OUT_STRIDE);
-  const letters = `h${'i'.repeat(before.length)}${'p'.repeat(outs)}${'u'.repeat(after.length)}`;
   return library.call(symbol, letters, handle, ...before, ...pointers, ...after);
 }
+
+const NO_NUMBERS: readonly number[] = [];
 
 /** Bytes of the largest number that a call answers. */
 const NUMBER_BYTES = 8;
@@ -221,75 +228,91 @@ export class TrackedDevice implements Device {
     return new TrackedDevice(this.library, handle, this.guard, this.place);
   }
 
-  /** `name` is the name of the call, or of the first of several calls. */
-  during<T>(name: string, call: () => T): T {
-    this.guard?.enter(`${this.place}/${name}`, 'call');
+  /** `name` is the name of the call, or of the first of several calls. `place`: of a call that comes again. */
+  during<T>(name: string, call: () => T, place?: StepPlace): T {
+    this.guard?.enter(`${this.place}/${name}`, 'call', place);
     const result = call();
     this.guard?.leave();
     return result;
   }
 }
 
+type Dated = Answer & { readonly atMs: number; readonly parts: readonly Part[] };
+
 /** The latest answers of one device to a list of questions. */
 export class Answers {
   readonly #questions: readonly Question[];
   readonly #device: TrackedDevice;
-  readonly #answers = new Map<Question, Answer & { readonly atMs: number }>();
+  /** In the order of the questions. */
+  readonly #answers: (Dated | undefined)[];
+  readonly #places: readonly StepPlace[];
   /** All answers together; undefined after a new one. */
   #joined: GpuSample | undefined;
 
   constructor(questions: readonly Question[], device: TrackedDevice) {
     this.#questions = questions;
     this.#device = device;
+    this.#answers = questions.map(() => undefined);
+    this.#places = questions.map(() => ({}));
   }
 
   /** Asks the questions with these intervals in their order. `atMs`: monotonic clock. Returns the code that ended the round, if one did. */
-  ask(atMs: number, ...intervals: readonly Interval[]): number | undefined {
-    for (const question of this.#questions.filter(({ interval }) => intervals.includes(interval))) {
-      if (question.interval === 'once' && isSettled(this.#answers.get(question))) continue;
-      this.#set(question, undefined);
-      if (question.unless?.(this.sample()) === true) continue;
-      const answer = this.#device.during(question.symbol, () => question.ask(this.#device));
-      this.#set(question, { ...answer, atMs });
+  ask(atMs: number, ...intervals: readonly [Interval, Interval?]): number | undefined {
+    const device = this.#device;
+    for (let at = 0; at < this.#questions.length; at += 1) {
+      const question = this.#questions[at] as Question;
+      const { interval } = question;
+      if (interval !== intervals[0] && interval !== intervals[1]) continue;
+      if (interval === 'once' && isSettled(this.#answers[at])) continue;
+      this.#set(at, undefined);
+      if (question.unless?.(this) === true) continue;
+      const answer = device.during(question.symbol, () => question.ask(device), this.#places[at]);
+      this.#set(at, { ...answer, atMs, parts: partsOf(answer.sample) });
       if (endsRound(answer.code)) return answer.code;
     }
     return undefined;
   }
 
   sample(): GpuSample {
-    this.#joined ??= joined(this.#all().map(({ sample }) => sample));
+    this.#joined ??= joined(this.#answers.flatMap((answer) => answer?.sample ?? []));
     return this.#joined;
   }
 
   value<K extends ValueKey>(key: K): Values[K] {
-    return this.sample().values?.[key];
+    return this.told('values', key);
+  }
+
+  /** One field of {@link sample}, without making it. */
+  told<K extends keyof GpuIdentity>(part: 'identity', key: K): GpuIdentity[K];
+  told<K extends ValueKey>(part: 'values', key: K): Values[K];
+  told(part: 'identity' | 'values', key: string): unknown {
+    for (let at = this.#answers.length - 1; at >= 0; at -= 1) {
+      const fields: object | undefined = this.#answers[at]?.sample[part];
+      if (fields !== undefined && key in fields) return fields[key as keyof typeof fields];
+    }
+    return undefined;
   }
 
   /** Times of the parts that the read at `nowMs` kept. */
   times(nowMs: number): Map<Part, number> {
     const times = new Map<Part, number>();
-    for (const { sample, atMs } of this.#all()) if (atMs !== nowMs) for (const part of partsOf(sample)) times.set(part, atMs);
+    for (const answer of this.#answers)
+      if (answer !== undefined && answer.atMs !== nowMs) for (const part of answer.parts) times.set(part, answer.atMs);
     return times;
   }
 
   codes(): readonly number[] {
-    return this.#all().map(({ code }) => code);
+    return this.#answers.flatMap((answer) => answer?.code ?? []);
   }
 
   /** Drops all answers from before a loss, except those that are asked once. */
   forget(): void {
-    for (const question of this.#questions) if (question.interval !== 'once') this.#set(question, undefined);
+    for (const [at, { interval }] of this.#questions.entries()) if (interval !== 'once') this.#set(at, undefined);
   }
 
-  #set(question: Question, answer: (Answer & { readonly atMs: number }) | undefined): void {
+  #set(at: number, answer: Dated | undefined): void {
     this.#joined = undefined;
-    if (answer === undefined) this.#answers.delete(question);
-    else this.#answers.set(question, answer);
-  }
-
-  /** Returns the answers in the order of the questions. */
-  #all(): readonly (Answer & { readonly atMs: number })[] {
-    return this.#questions.flatMap((each) => this.#answers.get(each) ?? []);
+    this.#answers[at] = answer;
   }
 }
 
@@ -307,11 +330,11 @@ const isSettled = (answer: Answer | undefined): boolean => answer !== undefined 
 function joined(parts: readonly GpuSample[]): GpuSample {
   const [identity, values, ecc, fabric, unread] = [{}, {}, {}, {}, [] as Unread[]];
   for (const part of parts) {
-    Object.assign(identity, part.identity);
-    Object.assign(values, part.values);
-    Object.assign(ecc, part.ecc);
-    Object.assign(fabric, part.fabric);
-    unread.push(...(part.unread ?? []));
+    if (part.values !== undefined) Object.assign(values, part.values);
+    if (part.identity !== undefined) Object.assign(identity, part.identity);
+    if (part.ecc !== undefined) Object.assign(ecc, part.ecc);
+    if (part.fabric !== undefined) Object.assign(fabric, part.fabric);
+    if (part.unread !== undefined) unread.push(...part.unread);
   }
   const isInforomSound = parts.some((part) => part.isInforomSound === true);
   const recovery = parts.find((part) => part.recovery !== undefined)?.recovery;
