@@ -1,4 +1,5 @@
 import type { Host } from '../../host/host.ts';
+import { isSuspended } from '../../host/pci/pcie.ts';
 import type { Collection, DeviceReport, Listing, Problem } from '../../model/collection.ts';
 import type { Millis } from '../../model/duration.ts';
 import { matchesAny } from '../../model/excluded.ts';
@@ -14,9 +15,12 @@ import { PcieReader, type PcieSample, pcieReadings } from '../kit/pcie/pcie.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { CredibleLimits, overTemperature } from '../kit/temperature.ts';
 import { fill, plain } from '../kit/template.ts';
-import { allRowsOf, conditionsOf, findingsOf, type problems, sharedMetric, sourceOf } from './conditions.ts';
+import { allRowsOf, conditionsOf, type problems, sharedMetric } from './conditions.ts';
 import type { Declaration, DeclaredDevices, DeclaredSource } from './declaration.ts';
 import { discover, type KnownDevice, MOST_DEVICES, readDevice } from './discover.ts';
+import { Heartbeats } from './heartbeats.ts';
+import { Inheritance } from './inheritance.ts';
+import { findingsOf, limitOf, sourceOf, unknown } from './judges.ts';
 import { CommandRows } from './rows.ts';
 import { type Entry, numberOf, type SourceFault, SourceReader, type SourceResult } from './source-reader.ts';
 
@@ -38,6 +42,7 @@ interface Kept extends KnownDevice {
   pcie?: PcieReader;
   /** Limits of temperatures that were seen; only with hardware monitors. */
   readonly limits: CredibleLimits;
+  readonly beats: Heartbeats;
   monitors?: readonly Monitors[];
 }
 
@@ -50,6 +55,8 @@ export class DeclaredProbe implements Probe {
   readonly #reader: SourceReader;
   /** Absent when the family declares neither lines nor a PCIe link. */
   readonly #log: RowLog | undefined;
+  /** Absent when parts do not inherit. */
+  readonly #inheritance: Inheritance | undefined;
   readonly #pacer = new Pacer();
   #pace: Pace = { nowMs: 0, graceMs: 0 };
   /** Keyed by place. */
@@ -61,7 +68,8 @@ export class DeclaredProbe implements Probe {
     this.#declaration = declaration;
     this.#options = options;
     this.#commands = new CommandRows(host, declaration.commands ?? {}, paths);
-    this.#reader = new SourceReader(host, this.#commands);
+    this.#reader = new SourceReader(host, this.#commands, countersOf(declaration));
+    if (declaration.inherit === true) this.#inheritance = new Inheritance(conditionsOf(declaration));
     const lines = allRowsOf(declaration);
     if (lines.length > 0) this.#log = new RowLog(host, lines, conditionsOf(declaration));
   }
@@ -107,7 +115,8 @@ export class DeclaredProbe implements Probe {
     this.#kept = kept;
     const reports = found.flatMap(({ entry, known }) => this.#report(entry, known, problems));
     const own = { reports, problems: [...this.#commands.problems, ...problems], listing: listingOf(states) };
-    return this.#log === undefined ? own : this.#log.withLogs(own);
+    const all = this.#log === undefined ? own : this.#log.withLogs(own);
+    return this.#inheritance === undefined ? all : { ...all, reports: this.#inheritance.of(all.reports) };
   }
 
   watch(wake: () => void): () => void {
@@ -142,12 +151,12 @@ export class DeclaredProbe implements Probe {
     if (isSame && this.#commands.problems.length > 0) return before;
     if (before !== undefined && !isSame) this.#leave(place, declared.kind);
     const read = readDevice(this.#declaration.family, declared, entry, this.#reader);
-    if (read === undefined) return undefined;
+    if (read === undefined) return isSame && this.#reader.hangs(entry) ? before : undefined;
     // An identity that cannot be read again is still that of the same directory.
     const isLost = isSame && read.device.identity === null && before.device.identity !== undefined;
     const known = isLost ? { ...read, device: { ...read.device, identity: before.device.identity ?? null } } : read;
-    const limits = isSame ? before.limits : new CredibleLimits();
-    return { ...known, identity, limits, readAtMs: this.#pace.nowMs, ...(isSame && before.pcie !== undefined && { pcie: before.pcie }) };
+    const { limits, beats } = isSame ? before : { limits: new CredibleLimits(), beats: new Heartbeats() };
+    return { ...known, identity, limits, beats, readAtMs: this.#pace.nowMs, ...(isSame && before.pcie !== undefined && { pcie: before.pcie }) };
   }
 
   #report(entry: Entry, known: Kept, problems: Problem[]): DeviceReport[] {
@@ -162,7 +171,7 @@ export class DeclaredProbe implements Probe {
       return result;
     };
     const readings = this.#readings(device.kind, read, faults);
-    const findings = this.#findings(device.kind, read);
+    const findings = this.#findings(entry, known, read);
     const sensors = this.#sensors(entry, known, faults);
     readings.push(...sensors.readings);
     findings.push(...sensors.temperatures.map(overTemperature));
@@ -175,6 +184,8 @@ export class DeclaredProbe implements Probe {
       problems.push({ ...problem('device-vanished', `/sys/${entry.directory} was found and then gone`), device: device.id });
       return [];
     }
+    // What hangs is told where the reads are watched. A partial read is no basis for a verdict.
+    if (this.#reader.hangs(entry)) return [{ device }];
     const told = new Map(faults.map((fault) => [fault.message, fault]));
     for (const { code, message } of [...told.values()].slice(0, MOST_PROBLEMS)) problems.push({ code, message, device: device.id });
     // Without declared values, a device is read when it is present, or when its sleeping function has a power state.
@@ -212,16 +223,28 @@ export class DeclaredProbe implements Probe {
     return [...readings.values()];
   }
 
-  #findings(kind: string, read: (source: DeclaredSource) => SourceResult): Finding[] {
+  #findings({ directory }: Entry, { device: { kind }, beats }: Kept, read: (source: DeclaredSource) => SourceResult): Finding[] {
     const { readings = [], conditions = [] } = this.#declaration;
+    beats.begin(this.#pace.nowMs);
     return conditions
       .filter(({ kinds, log }) => log === undefined && kinds?.includes(kind) !== false)
       .flatMap((condition) => {
+        if (condition.still !== undefined && this.#sleeps(directory)) {
+          beats.forget();
+          return [unknown(condition, 'the device sleeps')];
+        }
         const source = sourceOf(condition, readings);
         const labels = readings.find(({ metric }) => metric === condition.reading)?.labels;
+        const limit = limitOf(condition);
         const { values, readMs } = read(source);
-        return asOf(findingsOf(condition, source, values, labels), readMs);
+        const sight = { source, values, labels, limits: limit === undefined ? undefined : read(limit), beats };
+        return asOf(findingsOf(condition, sight), readMs);
       });
+  }
+
+  /** Of a device of a class, the device below it sleeps. */
+  #sleeps(directory: string | undefined): boolean {
+    return [directory, `${directory}/device`].some((one) => isSuspended(this.#host.sys.reread(`${one}/power/runtime_status`).text));
   }
 
   /** The monitors are found again with the facts of the device. */
@@ -254,6 +277,13 @@ export class DeclaredProbe implements Probe {
 /** Whether the function told anything. What only the port above tells is no read of the function. */
 const isAnswered = ({ answers, aer, link: { width, widthMax, generation, generationMax } }: PcieSample): boolean =>
   answers !== undefined || aer.errors.length > 0 || [width, widthMax, generation, generationMax].some((one) => one !== undefined);
+
+/** Sources whose values are counts. */
+const countersOf = ({ readings = [], conditions = [] }: Declaration): ReadonlySet<DeclaredSource> =>
+  new Set<DeclaredSource>([
+    ...readings.filter(({ metric, type }) => (sharedMetric(metric)?.type ?? type) === 'counter'),
+    ...conditions.filter(({ growth }) => growth !== undefined),
+  ]);
 
 function listingOf(states: ReadonlySet<Listing>): Listing {
   if (states.has('partial')) return 'partial';

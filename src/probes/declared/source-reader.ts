@@ -1,9 +1,10 @@
 import { basename } from 'node:path';
-import type { Tree } from '../../host/fs/tree.ts';
+import type { ReadResult, Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import type { Value } from '../../model/metric.ts';
 import { noValueOf } from '../kit/device-files.ts';
 import { isDue, type Pace } from '../kit/pace.ts';
+import { isLasting, newRetry, type Retry, wasAnswered, wasRefused } from '../kit/retry.ts';
 import { captureWords, fillPath, plain, type Words } from '../kit/template.ts';
 import type { DeclaredSource } from './declaration.ts';
 import { findMatches, isWild, type Match } from './glob.ts';
@@ -144,27 +145,46 @@ interface Search {
   readonly atMs: number;
 }
 
+/** A counter, and the error of its last read. */
+interface RefusedFile extends Retry {
+  error?: string;
+}
+
 /** Reads the sources of a declaration. It remembers which files a glob found. */
 export class SourceReader {
   readonly host: Host;
   readonly #commands: CommandRows;
   readonly #searches = new Map<string, Search>();
+  readonly #counters: ReadonlySet<DeclaredSource>;
+  /** Counters that had a value or were refused, by path. */
+  readonly #retries = new Map<string, RefusedFile>();
+  /** Directories of devices in which a read hangs. */
+  readonly #hung = new Set<string>();
   #pace: Pace = { nowMs: 0, graceMs: 0 };
 
-  constructor(host: Host, commands: CommandRows) {
+  /** `counters`: sources of counters. A refused read of one is not repeated for a time. */
+  constructor(host: Host, commands: CommandRows, counters: ReadonlySet<DeclaredSource> = new Set()) {
     this.host = host;
     this.#commands = commands;
+    this.#counters = counters;
   }
 
   /** Must be called at the begin of each collection. */
   begin(pace: Pace): void {
     this.#pace = pace;
+    this.#hung.clear();
+  }
+
+  /** Whether a read of the device hung in this collection. */
+  hangs({ directory = '' }: Pick<Entry, 'directory'>): boolean {
+    return this.#hung.has(directory);
   }
 
   /** Forgets all found files, because a device left or appeared. */
   forget(directory: string): void {
     this.host.sys.forget(directory);
-    for (const key of this.#searches.keys()) if (key.startsWith(`${directory}/`)) this.#searches.delete(key);
+    for (const known of [this.#searches, this.#retries])
+      for (const key of known.keys()) if (key.startsWith(`${directory}/`)) known.delete(key);
   }
 
   read(source: DeclaredSource, entry: Entry): SourceResult {
@@ -185,14 +205,30 @@ export class SourceReader {
     const faults: SourceFault[] = isCut ? [tooMany(glob)] : [];
     for (const { path, captures } of matches) {
       const place = `/${tree === this.host.proc ? 'proc' : 'sys'}/${path}`;
-      const { text, error } = tree.reread(path);
+      const { text, error } = this.#counters.has(source) ? this.#count(tree, path) : tree.reread(path);
       if (text === undefined) {
-        if (noValueOf(error) !== 'absent') faults.push({ code: 'value-unreadable', message: `reading ${place} fails with ${error}` });
+        if (error === 'EHUNG' && entry.directory !== undefined) this.#hung.add(entry.directory);
+        else if (noValueOf(error) !== 'absent') faults.push({ code: 'value-unreadable', message: `reading ${place} fails with ${error}` });
         continue;
       }
       this.#take(text, source, { place, words: captureWords(captures), values, faults });
     }
     return { values, faults };
+  }
+
+  #count(tree: Tree, path: string): ReadResult {
+    const { nowMs } = this.#pace;
+    const retry: RefusedFile = this.#retries.get(path) ?? newRetry();
+    if (retry.error !== undefined && retry.retryAtMs > nowMs) return { error: retry.error };
+    const result = tree.reread(path);
+    delete retry.error;
+    if (result.text !== undefined) wasAnswered(retry);
+    else if (isLasting(result.error)) {
+      wasRefused(retry, nowMs);
+      retry.error = result.error;
+    }
+    this.#retries.set(path, retry);
+    return result;
   }
 
   #treeOf(path: string, { directory }: Entry): readonly [Tree, string | undefined] {

@@ -1,7 +1,7 @@
 import type { ReadResult, Tree } from '../../host/fs/tree.ts';
-import { hours, type Millis, minutes } from '../../model/duration.ts';
 import type { Labels, Reading } from '../../model/metric.ts';
 import type { Pace } from '../kit/pace.ts';
+import { isLasting, newRetry, type Retry, wasAnswered, wasRefused } from '../kit/retry.ts';
 import { type Count, type CounterRow, type CounterSet, type NoCount, parseCount, scaleCount } from './counters.ts';
 import { allCounters } from './driver-counters.ts';
 
@@ -10,14 +10,6 @@ const KNOWN: ReadonlySet<string> = new Set(ROWS.map(({ set, file }) => `${set}/$
 /** A setting of the kernel beside the counters of a driver. */
 const LIFESPAN = 'lifespan';
 const OF_DRIVERS: ReadonlySet<CounterSet> = new Set(['hw_counters', 'device']);
-
-/** Some failing reads cost a firmware command and a line in the kernel log each. This is the longest wait before a retry. */
-const RETRY_MS: Millis = hours(1);
-/** First wait for a file that had a value before: busy firmware causes the same error. The wait doubles at each further failure. */
-const FIRST_RETRY_MS: Millis = minutes(1);
-
-/** Errors that usually do not go away by themselves. */
-const LASTING_ERRORS: ReadonlySet<string> = new Set(['EINVAL', 'EOPNOTSUPP', 'ENOTSUP']);
 
 /** Result of one read of the counters of a port, or of the device itself. */
 export interface Counters {
@@ -53,15 +45,11 @@ export const NO_COUNTERS: Counters = {
 
 const NONE: readonly string[] = [];
 
-interface CounterFile {
+interface CounterFile extends Retry {
   readonly row: CounterRow;
   readonly path: string;
   /** Of a counter that wraps with this driver. */
   readonly wrapsAt: number | undefined;
-  /** Monotonic time before which the file is not read again. */
-  retryAtMs: number;
-  /** Wait after the next lasting error. */
-  retryAfterMs: Millis;
   /** What the file held at the last read, the count of it, and the reading of the count. */
   read?: ReadResult;
   count?: Count | NoCount | undefined;
@@ -112,7 +100,7 @@ export class CounterFiles {
       const path = `${place.directory}/${row.file}`;
       const { wraps } = row;
       const wrapsAt = wraps !== undefined && wraps.driver === this.#driver ? Number(metricValue(row, wraps.at)) : undefined;
-      const file = files.get(path) ?? { row, path, wrapsAt, retryAtMs: 0, retryAfterMs: RETRY_MS };
+      const file = files.get(path) ?? { row, path, wrapsAt, ...newRetry() };
       const labels = { ...this.#labels, ...row.labels };
       const key = `${row.metric.name} ${JSON.stringify(labels)}`;
       const series = found.get(key) ?? { labels, files: [] };
@@ -188,11 +176,8 @@ export class CounterFiles {
     const count = read === file.read ? file.count : text === undefined ? undefined : parseCount(text);
     file.read = read;
     file.count = count;
-    if (count === 'not-available' || (error !== undefined && LASTING_ERRORS.has(error))) {
-      file.retryAtMs = nowMs + file.retryAfterMs;
-      file.retryAfterMs = Math.min(2 * file.retryAfterMs, RETRY_MS) as Millis;
-    }
-    if (count !== undefined && typeof count !== 'string') file.retryAfterMs = FIRST_RETRY_MS;
+    if (count === 'not-available' || isLasting(error)) wasRefused(file, nowMs);
+    if (count !== undefined && typeof count !== 'string') wasAnswered(file);
     return count;
   }
 }

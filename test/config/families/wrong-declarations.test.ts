@@ -34,7 +34,7 @@ const CASES: readonly (readonly [string, string, string, RegExp])[] = [
     'a condition without a judge',
     'equals: [failed]',
     'latched: true',
-    /exactly one of "above", "below", "equals", "bits", "growth", "log"/,
+    /exactly one of "above", "below", "equals", "bits", "growth", "still", "level", "log"/,
   ],
   ['an unknown remedy', 'remedy: reset', 'remedy: pray', /must be one of none, reset/],
   ['a duration without a unit', 'growth: { above: 0, within: 24h }', 'growth: { above: 0, within: 60 }', /within must be a string/],
