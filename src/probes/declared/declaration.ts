@@ -247,7 +247,10 @@ const condition = object(
     reading: text('Metric of a declared reading whose values are judged.', 120),
     kinds,
     instance: text('Template of the part of the device. Default: the wildcards of the file.', 128),
-    message: text('What was judged, in words: {value}, {limit}, the wildcards of the file, and {key}. Default: the file and its text.', 200),
+    message: text(
+      'What was judged, in words: {value}, {limit}, the wildcards of the file, and {key}. Default: the file and its text.',
+      200,
+    ),
     above: limit('greater'),
     below: limit('smaller'),
     equals: list(scalar, 32, 'It holds while the value is one of these.'),

@@ -137,7 +137,7 @@ export function familyOf(declared: DeclaredFamily): DeviceFamily {
     ...(all.length === 0 ? {} : { logRows: lines, needs: [kernelLogNeed] }),
     isPresent: presenceOf(declaration, existsSync),
     signs: signsOf(declaration),
-    shows: showsOf(declaration),
+    ...((declaration.readings ?? []).some(({ show }) => show !== undefined) && { shows: showsOf(declaration) }),
     options: optionsOf(declaration),
     known: { ...knownTextOf(declaration), ...(all.length > 0 && { kernelPrograms: knownLine(all) }) },
     createProbe: (host, options) => {
@@ -164,8 +164,9 @@ function optionsOf({ commands = {}, enabled = true }: Declaration): Readonly<Rec
   };
 }
 
-/** What is shown of a device when its declaration does not say more. */
+/** What is shown of a device besides what its declaration names, and how many in all. */
 const USUAL: readonly ShownReading[] = ['busy', 'memory', 'power', 'temperature'];
+const MOST_SHOWN = 5;
 
 /** Of each kind the readings with a name for people, in the order of the rows. */
 function showsOf({ devices, readings = [] }: Declaration): ShownReadings {
@@ -175,8 +176,7 @@ function showsOf({ devices, readings = [] }: Declaration): ShownReadings {
       const fixed = Object.entries(labels).filter(([, text]) => !text.includes('{'));
       return [{ label: show, metric, labels: Object.fromEntries(fixed) }];
     });
-  const kinds = new Set(devices.map(({ kind }) => kind));
-  return Object.fromEntries([...kinds].flatMap((kind) => (shownOf(kind).length === 0 ? [] : [[kind, [...shownOf(kind), ...USUAL]]])));
+  return Object.fromEntries(devices.map(({ kind }) => [kind, [...shownOf(kind), ...USUAL].slice(0, MOST_SHOWN)]));
 }
 
 function pathsIn(options: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> {

@@ -71,7 +71,8 @@ function judge(condition: DeclaredCondition, sight: Sight, value: SourceValue): 
   const said = (standard: string, limit?: Value): string =>
     template === undefined
       ? standard
-      : (fill(template, { ...words, value: plain(equals === undefined ? String(number ?? text) : text), limit: String(limit) }) ?? standard);
+      : (fill(template, { ...words, value: plain(equals === undefined ? String(number ?? text) : text), limit: String(limit) }) ??
+        standard);
   if (growth !== undefined || level !== undefined) {
     if (number === undefined || number < 0) return undefined;
     const counted = { type, reason, message: said(`${name} is ${number}`) };

@@ -156,7 +156,14 @@ export class DeclaredProbe implements Probe {
     const isLost = isSame && read.device.identity === null && before.device.identity !== undefined;
     const known = isLost ? { ...read, device: { ...read.device, identity: before.device.identity ?? null } } : read;
     const { limits, beats } = isSame ? before : { limits: new CredibleLimits(), beats: new Heartbeats() };
-    return { ...known, identity, limits, beats, readAtMs: this.#pace.nowMs, ...(isSame && before.pcie !== undefined && { pcie: before.pcie }) };
+    return {
+      ...known,
+      identity,
+      limits,
+      beats,
+      readAtMs: this.#pace.nowMs,
+      ...(isSame && before.pcie !== undefined && { pcie: before.pcie }),
+    };
   }
 
   #report(entry: Entry, known: Kept, problems: Problem[]): DeviceReport[] {
