@@ -22,7 +22,7 @@ interface Simulated {
 
 /** Simulates a declared family: each row with an example lays its file. Undefined when no row has one. */
 export function simulationOf(declaration: Declaration): FamilySimulation | undefined {
-  const { family, summary, readings = [], conditions = [], resources = [] } = declaration;
+  const { family, readings = [], conditions = [], resources = [] } = declaration;
   if (![...readings, ...conditions].some(({ example }) => example !== undefined)) return undefined;
   const resource = resources.find(({ ids }) => ids !== undefined);
   const name = resource?.resource.replaceAll('*', 'any') ?? `device-agent.dev/${family}`;
@@ -37,15 +37,18 @@ export function simulationOf(declaration: Declaration): FamilySimulation | undef
     for (const device of devices) addFiles(device, declaration, scenario, hardware);
     const held = devices.filter(({ declared: { kind } }) => resource?.kinds?.includes(kind) ?? true);
     const ids = held.map(({ id, words }) => fill(resource?.ids?.[0] ?? '{id}', { ...words, id }) ?? id);
+    const lines = faulty.flatMap((one) => devices.flatMap((device) => linesOf(one, device, declaration, scenario)));
     return {
       ...hardware,
-      kernelLog: faulty.flatMap((one) => devices.flatMap((device) => linesOf(one, device, declaration, scenario))),
+      ...(devices.length > 0 && {
+        kernelLog: [{ atMs: 1, level: 6, text: `${family}: loading out-of-tree module taints kernel.` }, ...lines],
+      }),
       resources: devices.length === 0 ? [] : [{ resource: name, deviceIds: [...new Set(ids)] }],
       targets: devices.map(({ id, declared: { kind }, words }) => ({ id, kind, ...(words.name !== undefined && { names: [words.name] }) })),
     };
   };
   return {
-    sizes: [{ name: family, about: summary, default: 0, most: 64 }],
+    sizes: [{ name: family, about: `${family} ${declaration.devices[0]?.kind}`, default: 0, most: 64 }],
     faults: faulty.map(
       (one): FaultSpec => ({
         name: faultName(one),

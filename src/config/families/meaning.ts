@@ -195,8 +195,8 @@ function checkConditions(declaration: Declaration, known: ReadonlySet<string>, s
 function checkMap({ equals, still, log }: DeclaredCondition, { map }: DeclaredSource, at: Path, say: Say): void {
   if (map === undefined || (still ?? log) !== undefined) return;
   const values = Object.values(map).map(String);
-  if (equals === undefined) return checkNumbers(map, [...at, 'map'], say);
-  for (const [n, one] of equals.entries())
+  if (equals === undefined) checkNumbers(map, [...at, 'map'], say);
+  for (const [n, one] of (equals ?? []).entries())
     if (!values.includes(String(one))) say([...at, 'equals', n], `"map" never gives ${one}${nearestHint(String(one), values)}`);
 }
 

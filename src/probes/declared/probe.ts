@@ -115,7 +115,8 @@ export class DeclaredProbe implements Probe {
     this.#kept = kept;
     const reports = found.flatMap(({ entry, known }) => this.#report(entry, known, problems));
     const own = { reports, problems: [...this.#commands.problems, ...problems], listing: listingOf(states) };
-    const all = this.#log === undefined ? own : this.#log.withLogs(own);
+    const names = found.map(({ entry, known: { device } }) => [entry.words.name ?? '', device.pciAddress ?? device.id] as const);
+    const all = this.#log === undefined ? own : this.#log.withLogs(own, names);
     return this.#inheritance === undefined ? all : { ...all, reports: this.#inheritance.of(all.reports) };
   }
 
