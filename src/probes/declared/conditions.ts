@@ -136,6 +136,11 @@ export const problems = [
     remedy: 'Declare an id that differs for each device, such as a PCI address or a serial number.',
   },
   {
+    code: 'parent-circle',
+    meaning: 'The source of the parents says that devices are parts of each other. The agent reports them as parts of nothing.',
+    remedy: 'Correct the source of the parent in the declaration.',
+  },
+  {
     code: 'too-many-devices',
     meaning:
       'More devices match the declaration than a family may have, or their ids and facts change often. The agent reports the first ones.',

@@ -19,8 +19,8 @@ import { allRowsOf, conditionsOf, type problems, sharedMetric } from './conditio
 import type { Declaration, DeclaredDevices, DeclaredSource } from './declaration.ts';
 import { discover, type KnownDevice, MOST_DEVICES, readDevice } from './discover.ts';
 import { Heartbeats } from './heartbeats.ts';
-import { Inheritance } from './inheritance.ts';
 import { findingsOf, limitOf, sourceOf, unknown } from './judges.ts';
+import { Inheritance, withoutCircles } from './parts.ts';
 import { CommandRows } from './rows.ts';
 import { type Entry, numberOf, type SourceFault, SourceReader, type SourceResult } from './source-reader.ts';
 
@@ -113,7 +113,10 @@ export class DeclaredProbe implements Probe {
     }
     for (const [place, { device }] of this.#kept) if (!kept.has(place)) this.#leave(place, device.kind);
     this.#kept = kept;
-    const reports = found.flatMap(({ entry, known }) => this.#report(entry, known, problems));
+    const reports = withoutCircles(
+      found.flatMap(({ entry, known }) => this.#report(entry, known, problems)),
+      (device, parent) => problems.push({ ...problem('parent-circle', `its parent ${parent} is a part of it`), device }),
+    );
     const own = { reports, problems: [...this.#commands.problems, ...problems], listing: listingOf(states) };
     const names = found.map(({ entry, known: { device } }) => [entry.words.name ?? '', device.pciAddress ?? device.id] as const);
     const all = this.#log === undefined ? own : this.#log.withLogs(own, names);

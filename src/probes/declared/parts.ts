@@ -15,8 +15,6 @@ export class Inheritance {
     const extended = (report: DeviceReport): DeviceReport => {
       const known = made.get(report);
       if (known !== undefined) return known;
-      // Files can name parents in a circle.
-      made.set(report, report);
       const whole = byId.get(report.device.parent ?? '');
       const result = whole === undefined || whole === report ? report : this.#extend(report, extended(whole));
       made.set(report, result);
@@ -41,4 +39,17 @@ export class Inheritance {
       ...(ofLog.length > 0 && { outOfBand: { readings: [], ...outOfBand, findings: [...(outOfBand?.findings ?? []), ...ofLog] } }),
     };
   }
+}
+
+/** Devices that are parts of each other, as files can say, are parts of nothing. `tell` gets the ids of such a device and its parent. */
+export function withoutCircles(reports: readonly DeviceReport[], tell: (id: string, parent: string) => void): readonly DeviceReport[] {
+  const parents = new Map(reports.map(({ device: { id, parent } }) => [id, parent]));
+  return reports.map((report) => {
+    const { parent, ...device } = report.device;
+    let above = parent;
+    for (let steps = 0; steps < parents.size && above !== undefined && above !== device.id; steps += 1) above = parents.get(above);
+    if (parent === undefined || above !== device.id) return report;
+    tell(device.id, parent);
+    return { ...report, device };
+  });
 }
