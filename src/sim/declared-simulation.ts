@@ -31,7 +31,7 @@ export function simulationOf(declaration: Declaration): FamilySimulation | undef
     const devices = declaration.devices.flatMap((declared, part) =>
       declared.find.command !== undefined || declared.find.pci?.functions === 'virtual'
         ? []
-        : Array.from({ length: scenario.counts[family] ?? 0 }, (_, n) => simulated(declared, n, part)),
+        : Array.from({ length: scenario.counts[family] ?? 0 }, (_, n) => simulated(family, declared, n, part)),
     );
     const hardware = { files: {} as Record<string, string>, links: {} as Record<string, string> };
     for (const device of devices) addFiles(device, declaration, scenario, hardware);
@@ -64,12 +64,20 @@ export function simulationOf(declaration: Declaration): FamilySimulation | undef
 
 const faultName = ({ type }: DeclaredCondition): string => type.replace(/(?<=[a-z0-9])(?=[A-Z])/g, '-').toLowerCase();
 
+/** A number in a name is that of the device; other text is of no matter. */
 const filled = (text: string, words: Words, wildcard: string | number): string =>
   (fill(text, words) ?? text).replace(/[*#]/g, String(wildcard));
 
-function simulated(declared: DeclaredDevices, n: number, part: number): Simulated {
+/** Each family has a PCI domain of its own. */
+const domainOf = (family: string): string =>
+  [...family]
+    .reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 0xe000, 0x1000)
+    .toString(16)
+    .padStart(4, '0');
+
+function simulated(family: string, declared: DeclaredDevices, n: number, part: number): Simulated {
   const { find, id, facts = {} } = declared;
-  const address = `0060:${(0x10 + n).toString(16)}:${part.toString(16).padStart(2, '0')}.0`;
+  const address = `${domainOf(family)}:${(0x10 + n).toString(16)}:${part.toString(16).padStart(2, '0')}.0`;
   const place = find.sysfs === undefined ? `bus/pci/devices/${address}` : filled(find.sysfs, {}, n);
   const name = place.split('/').at(-1) as string;
   const words: Record<string, string | undefined> = { 1: String(n), 2: String(n), 3: String(n), name };
@@ -104,7 +112,7 @@ function addFiles(
     if (link !== undefined) links[`${directory}/${link}`] = `../${text}`;
     if (entry !== undefined) put(`${directory}/${filled(entry, words, text)}/uevent`, '');
     if (file === undefined) return;
-    const path = file.startsWith('/') ? filled(file, words, 0).slice(1) : `${directory}/${filled(file, words, 0)}`;
+    const path = file.startsWith('/') ? filled(file, words, words[1] ?? 0).slice(1) : `${directory}/${filled(file, words, words[1] ?? 0)}`;
     const past = fault === undefined ? undefined : pastOf(scenario, faultName(fault), id);
     const wrong = past?.isOn === true && fault !== undefined ? faultText(fault, declaration) : undefined;
     const count = numberOf(text);
