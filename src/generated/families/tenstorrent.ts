@@ -2,7 +2,7 @@
 export const declaration: object = {
   "family": "tenstorrent",
   "summary": "Tenstorrent accelerators",
-  "proven": "Nothing of it was checked against hardware: no capture was available. Files, units and lines follow the source of the driver (tt-kmd at 4af71921) and its page of sysfs attributes. Nobody says how often the heartbeat moves, so it may stand for a minute. The ids of the Kubernetes plugin are not known.",
+  "proven": "Nothing of it was checked against hardware: no capture was available. Files, units and lines follow the source of the driver, tt-kmd at 4af71921. It does not say how often the heartbeat moves, so a minute is allowed. The ids of the Kubernetes plugin are not known.",
   "devices": [
     {
       "kind": "chip",
@@ -26,8 +26,7 @@ export const declaration: object = {
           "file": "tenstorrent/tenstorrent!#/tt_card_type",
           "absent": [
             "unknown"
-          ],
-          "example": "p150a"
+          ]
         },
         "serial": {
           "file": "tenstorrent/tenstorrent!#/tt_serial",
@@ -53,7 +52,6 @@ export const declaration: object = {
       "labels": {
         "clock": "ai"
       },
-      "show": "AI clock",
       "example": 1350
     },
     {
@@ -109,9 +107,9 @@ export const declaration: object = {
     {
       "type": "InitializationFailed",
       "severity": "fatal",
-      "meaning": "The driver could not initialize the chip.",
+      "meaning": "The chip did not start.",
       "remedy": "reset",
-      "source": "kernel log: tt-kmd enumerate.c; ends when the driver finds the chip anew",
+      "source": "tt-kmd enumerate.c",
       "log": {}
     }
   ],
