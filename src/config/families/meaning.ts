@@ -12,7 +12,7 @@ import {
 import { isWild } from '../../probes/declared/glob.ts';
 import { lineForm } from '../../probes/declared/line-form.ts';
 import { TIMEOUT_MS } from '../../probes/declared/rows.ts';
-import { numberOf } from '../../probes/declared/source-reader.ts';
+import { numberOf } from '../../probes/declared/texts.ts';
 import { tokensOf } from '../../probes/kit/template.ts';
 import { nearestHint } from '../nearest.ts';
 import type { SchemaProblem } from '../schema-check.ts';

@@ -17,6 +17,13 @@ const sharedByName: ReadonlyMap<string, Omit<MetricSpec, 'source'>> = new Map(Ob
 /** The shared metric of a name; undefined for a metric of the family itself. */
 export const sharedMetric = (name: string): Omit<MetricSpec, 'source'> | undefined => sharedByName.get(name);
 
+/** Sources whose values are counts. */
+export const countersOf = ({ readings = [], conditions = [] }: Declaration): ReadonlySet<DeclaredSource> =>
+  new Set<DeclaredSource>([
+    ...readings.filter(({ metric, type }) => (sharedMetric(metric)?.type ?? type) === 'counter'),
+    ...conditions.filter(({ growth }) => growth !== undefined),
+  ]);
+
 /** The metrics of a declaration: one for each name, with the labels and sources of all its readings. */
 export function metricsOf(declaration: Declaration): readonly MetricSpec[] {
   const byName = new Map<string, DeclaredReading[]>();

@@ -3,7 +3,8 @@ import type { Value } from '../../model/metric.ts';
 import { fill, plain } from '../kit/template.ts';
 import type { DeclaredCondition, DeclaredReading, DeclaredSource } from './declaration.ts';
 import type { Heartbeats } from './heartbeats.ts';
-import { numberOf, type SourceResult, type SourceValue } from './source-reader.ts';
+import type { SourceResult, SourceValue } from './source-reader.ts';
+import { numberOf } from './texts.ts';
 
 /** Reason of a condition that does not hold, and of one that could not be checked. */
 export const [NORMAL, UNREADABLE] = ['Normal', 'Unreadable'];

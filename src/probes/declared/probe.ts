@@ -4,7 +4,6 @@ import type { Collection, DeviceReport, Listing, Problem } from '../../model/col
 import type { Millis } from '../../model/duration.ts';
 import { matchesAny } from '../../model/excluded.ts';
 import type { Finding } from '../../model/health.ts';
-import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
 import { findMonitor, hwmonRows, type MonitorSample, type Monitors, monitorsBelow, readMonitors } from '../kit/hwmon.ts';
@@ -14,15 +13,15 @@ import { pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, type PcieSample, pcieReadings } from '../kit/pcie/pcie.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { CredibleLimits, overTemperature } from '../kit/temperature.ts';
-import { fill, plain } from '../kit/template.ts';
-import { allRowsOf, conditionsOf, type problems, sharedMetric } from './conditions.ts';
+import { allRowsOf, conditionsOf, countersOf, type problems } from './conditions.ts';
 import type { Declaration, DeclaredDevices, DeclaredSource } from './declaration.ts';
 import { discover, type KnownDevice, MOST_DEVICES, readDevice } from './discover.ts';
 import { Heartbeats } from './heartbeats.ts';
 import { findingsOf, limitOf, sourceOf, unknown } from './judges.ts';
 import { Inheritance, withoutCircles } from './parts.ts';
+import { readingsOf } from './readings.ts';
 import { CommandRows } from './rows.ts';
-import { type Entry, numberOf, type SourceFault, SourceReader, type SourceResult } from './source-reader.ts';
+import { type Entry, type SourceFault, SourceReader, type SourceResult } from './source-reader.ts';
 
 type ProblemCode = (typeof problems)[number]['code'];
 
@@ -181,7 +180,7 @@ export class DeclaredProbe implements Probe {
       results.set(source, result);
       return result;
     };
-    const readings = this.#readings(device.kind, read, faults);
+    const readings = readingsOf(this.#declaration, device.kind, read, faults);
     const findings = this.#findings(entry, known, read);
     const sensors = this.#sensors(entry, known, faults);
     readings.push(...sensors.readings);
@@ -209,29 +208,6 @@ export class DeclaredProbe implements Probe {
     if (isRead) return [{ device, read: { readings, findings } }];
     problems.push({ ...problem('device-unreadable', `no declared value of ${device.id} can be read`), device: device.id });
     return [{ device }];
-  }
-
-  #readings(kind: string, read: (source: DeclaredSource) => SourceResult, faults: SourceFault[]): Reading[] {
-    const readings = new Map<string, Reading>();
-    for (const declared of this.#declaration.readings ?? []) {
-      if (declared.kinds?.includes(kind) === false) continue;
-      const isCounter = (sharedMetric(declared.metric)?.type ?? declared.type) === 'counter';
-      const { values, readMs } = read(declared);
-      for (const { text, words, place } of values) {
-        const value = numberOf(text, declared);
-        if (value === undefined || (isCounter && value < 0)) {
-          faults.push({ code: 'value-invalid', message: `${place} holds no ${isCounter ? 'count' : 'number'}` });
-          continue;
-        }
-        const labels = Object.entries(declared.labels ?? {}).map(([name, template]) => [name, plain(fill(template, words) ?? '')]);
-        const key = JSON.stringify([declared.metric, labels]);
-        // Sources of one series are declared in order of preference.
-        if (readings.has(key)) continue;
-        const reading = { metric: declared.metric, ...(labels.length === 0 ? {} : { labels: Object.fromEntries(labels) }), value };
-        readings.set(key, readMs === undefined ? reading : { ...reading, readMs });
-      }
-    }
-    return [...readings.values()];
   }
 
   #findings({ directory }: Entry, { device: { kind }, beats }: Kept, read: (source: DeclaredSource) => SourceResult): Finding[] {
@@ -288,13 +264,6 @@ export class DeclaredProbe implements Probe {
 /** Whether the function told anything. What only the port above tells is no read of the function. */
 const isAnswered = ({ answers, aer, link: { width, widthMax, generation, generationMax } }: PcieSample): boolean =>
   answers !== undefined || aer.errors.length > 0 || [width, widthMax, generation, generationMax].some((one) => one !== undefined);
-
-/** Sources whose values are counts. */
-const countersOf = ({ readings = [], conditions = [] }: Declaration): ReadonlySet<DeclaredSource> =>
-  new Set<DeclaredSource>([
-    ...readings.filter(({ metric, type }) => (sharedMetric(metric)?.type ?? type) === 'counter'),
-    ...conditions.filter(({ growth }) => growth !== undefined),
-  ]);
 
 function listingOf(states: ReadonlySet<Listing>): Listing {
   if (states.has('partial')) return 'partial';
