@@ -41,7 +41,7 @@ const CASES: readonly (readonly [string, string, string, RegExp])[] = [
   ['a long duration', 'growth: { above: 0, within: 24h }', 'growth: { above: 0, within: 999999999d }', /must not exceed 30d/],
   ['an id of an unknown fact', "ids: ['{index}'", "ids: ['{number}']", /\{number\} has no value here/],
   ['a node outside of /dev', 'nodes:', "    nodes: ['/etc/{index}']", /a path below \/dev\//],
-  ['a syntax error', 'summary:', 'summary: [', /flow|indentation/i],
+  ['a syntax error', 'summary:', 'summary: [', /a quote or a bracket before this place is not closed/],
   ['a key twice', 'summary:', 'family: acme', /occurs twice/],
   ['a command that is not declared', 'model: { file: model }', 'model: { command: smi, column: name }', /there is no command "smi"/],
   ['two sources', 'model: { file: model }', 'model: { file: model, link: driver }', /exactly one of "file", "entry", "link" and "command"/],
