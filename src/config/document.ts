@@ -52,7 +52,11 @@ function problemOf(error: unknown): FileProblem {
 }
 
 /** Messages that are clearer than the parser's, by the start of its own. */
-const SYNTAX_TEXTS: readonly (readonly [string, string])[] = [['nesting exceeded', 'the values are nested too deeply']];
+const SYNTAX_TEXTS: readonly (readonly [string, string])[] = [
+  ['nesting exceeded', 'the values are nested too deeply'],
+  ['deficient indentation', 'a quote or a bracket before this place is not closed'],
+  ['end of the stream', 'this line does not fit the lines before: look at its indentation, which has no tabs, and its first character'],
+];
 
 /** Formats the problems of a file, one in each line. */
 export function problemLines(file: string, problems: readonly FileProblem[]): string {

@@ -10,7 +10,11 @@ import { systemWords, UserError } from '../../errors.ts';
 import { systemClock } from '../../host/clock.ts';
 import { LONGEST_SOCKET_PATH } from '../../host/fs/socket-file.ts';
 import { visible } from '../../model/one-line.ts';
+import type { Declaration } from '../../probes/declared/declaration.ts';
+import type { DeviceFamily } from '../../probes/family.ts';
+import { simulationOf } from '../../sim/declared-simulation.ts';
 import { simulatedFamilies } from '../../sim/families.ts';
+import type { SimulatedFamily } from '../../sim/family-simulation.ts';
 import { SimulatedNode } from '../../sim/node.ts';
 import { type SimulationOptions, simulationOptions } from '../../sim/options.ts';
 import { sizesOf, sizeText } from '../../sim/sizes.ts';
@@ -43,7 +47,8 @@ export async function runDemo(context: CommandContext): Promise<Ending> {
   if (isDefault(configuration, LOG_LEVEL)) logger.adjust({ ...logSettings(configuration), level: 'error' });
   const ended = Promise.race([stopSignal(), new Promise<'closed'>((resolve) => output.onClosed(() => resolve('closed')))]);
   const size = configuration.section('sim', simulationOptions);
-  const node = await startNode(size);
+  const simulated = [...simulatedFamilies, ...families.flatMap(declaredSimulation)];
+  const node = await startNode(simulated, size);
   let agent: RunningAgent | undefined;
   let control: ControlServer | undefined;
   try {
@@ -57,7 +62,7 @@ export async function runDemo(context: CommandContext): Promise<Ending> {
     control = await serveControl(node, agent.address);
     const env = join(node.root, ENV_FILE);
     writeFileSync(env, environmentOf(flags), { mode: 0o600 });
-    const what = sizeText(node.counts, sizesOf(simulatedFamilies), size.pods);
+    const what = sizeText(node.counts, sizesOf(simulated), size.pods);
     await output.write(welcome(agent.address, what, size.story === 'on', env));
     tell(agent, context);
     const trouble = await Promise.race([ended, node.broken.then(systemFault)]);
@@ -70,11 +75,16 @@ export async function runDemo(context: CommandContext): Promise<Ending> {
   }
 }
 
+function declaredSimulation({ name, declared }: DeviceFamily): readonly SimulatedFamily[] {
+  const simulation = declared === undefined ? undefined : simulationOf((declared as { readonly declaration: Declaration }).declaration);
+  return simulation === undefined ? [] : [{ name, simulation }];
+}
+
 /** A system error concerns the directory, so the user can fix it: it becomes a user error. */
-async function startNode(size: SimulationOptions): Promise<SimulatedNode> {
+async function startNode(simulated: readonly SimulatedFamily[], size: SimulationOptions): Promise<SimulatedNode> {
   let node: SimulatedNode | undefined;
   try {
-    node = new SimulatedNode(simulatedFamilies, size);
+    node = new SimulatedNode(simulated, size);
     if (Buffer.byteLength(node.kubelet.podResourcesSocket) > LONGEST_SOCKET_PATH)
       throw failed(`the paths of its sockets would have more than ${LONGEST_SOCKET_PATH} bytes`);
     await node.start();

@@ -34,13 +34,18 @@ export async function checkFamily({ configuration, output, options }: CommandCon
   if (!existsSync(file)) throw new UserError('file-absent', { file });
   const declared = await readFamilyFile(file);
   const root = typeof options.root === 'string' ? resolve(options.root) : undefined;
-  const roots: Roots =
-    root === undefined ? configuration.section('path', pathOptions) : { sysfs: `${root}/sys`, procfs: `${root}/proc`, dev: `${root}/dev` };
+  const roots: Roots = root === undefined ? configuration.section('path', pathOptions) : rootsBelow(root);
   const { check, hasEnded } = await lookOnce(root === undefined ? declared : captured(declared, root), roots);
   await output.write(options.output === 'json' ? checkJson(check) : checkText(check));
   const { reports, problems } = check.collection;
   return { status: reports.length > 0 && problems.length === 0 ? 0 : 1, isStuck: !hasEnded };
 }
+
+/** A tree without a kernel log is read without one. */
+const rootsBelow = (root: string): Roots => ({
+  ...{ sysfs: `${root}/sys`, procfs: `${root}/proc`, dev: `${root}/dev` },
+  ...(existsSync(`${root}/dev/kmsg`) ? {} : { kmsg: '' }),
+});
 
 /** The same declaration with captured outputs instead of programs. */
 function captured(declared: DeclaredFamily, root: string): DeclaredFamily {
@@ -107,12 +112,12 @@ function checkText({ family, collection, page }: FamilyCheck): string {
   const parts = [
     `${family.name}: ${visible(family.summary)}\n${reports.length} ${reports.length === 1 ? 'device' : 'devices'}, list ${listing}\n`,
   ];
-  for (const { device, read } of reports) {
+  for (const { device, read, outOfBand } of reports) {
     parts.push(`${visible(device.id)}\n${indented(factLines(device))}`);
     if (read === undefined) parts.push('  not read\n');
     else if (read.readings.length > 0) parts.push(`  Readings\n${indented(textTable([...read.readings].map(readingCells)), 4)}`);
-    if (read !== undefined && read.findings.length > 0)
-      parts.push(`  Conditions\n${indented(textTable(read.findings.map(findingCells)), 4)}`);
+    const findings = [...(read?.findings ?? []), ...(outOfBand?.findings ?? [])];
+    if (findings.length > 0) parts.push(`  Conditions\n${indented(textTable(findings.map(findingCells)), 4)}`);
   }
   const given = new Set(reports.flatMap(({ read }) => [...(read?.readings ?? [])].map(({ metric }) => metric)));
   const silent = family.metrics.filter(({ name }) => !given.has(name));
@@ -125,14 +130,14 @@ function checkText({ family, collection, page }: FamilyCheck): string {
 }
 
 function checkJson({ family, isPresent, collection, page }: FamilyCheck): string {
-  const devices = collection.reports.map(({ device, read }) => ({
+  const devices = collection.reports.map(({ device, read, outOfBand }) => ({
     ...device,
     isRead: read !== undefined,
     readings: [...(read?.readings ?? [])].map(({ value, ...reading }) => ({
       ...reading,
       value: typeof value === 'bigint' ? String(value) : value,
     })),
-    findings: read?.findings ?? [],
+    findings: [...(read?.findings ?? []), ...(outOfBand?.findings ?? [])],
   }));
   const { listing, problems } = collection;
   return `${JSON.stringify({ family: family.name, isPresent, listing, devices, problems, metrics: seriesOf(page).split('\n') }, null, 2)}\n`;

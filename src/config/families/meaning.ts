@@ -1,14 +1,18 @@
 import { parseDuration } from '../../model/duration.ts';
+import { conditionsOf } from '../../probes/declared/conditions.ts';
 import {
   type Declaration,
   type DeclaredCondition,
   type DeclaredDevices,
+  type DeclaredSource,
   FACT_NAMES,
   type Fact,
   JUDGES,
 } from '../../probes/declared/declaration.ts';
 import { isWild } from '../../probes/declared/glob.ts';
+import { lineForm } from '../../probes/declared/line-form.ts';
 import { TIMEOUT_MS } from '../../probes/declared/rows.ts';
+import { numberOf } from '../../probes/declared/texts.ts';
 import { tokensOf } from '../../probes/kit/template.ts';
 import { nearestHint } from '../nearest.ts';
 import type { SchemaProblem } from '../schema-check.ts';
@@ -55,14 +59,51 @@ export function meaningProblems(declaration: Declaration, taken: ReadonlySet<str
     });
   problems.push(...readingProblems(declaration, taken));
   const words = wordsOfDevices(declaration);
-  for (const [n, source] of (declaration.readings ?? []).entries())
+  for (const [n, source] of (declaration.readings ?? []).entries()) {
     checkSource({ declaration, source, words, labels: source.labels ?? {} }, ['readings', n], say);
+    if (source.map !== undefined) checkNumbers(source.map, ['readings', n, 'map'], say);
+  }
+  checkShadows(declaration, say);
+  if (declaration.inherit === true && declaration.devices.every(({ parent }) => parent === undefined))
+    say(['inherit'], 'no kind of device has a "parent"');
   checkConditions(declaration, words, say);
   checkLines(declaration, say);
   checkResources(declaration, say);
   checkTimes(declaration, [], say);
   return problems;
 }
+
+/** An item that an earlier one always stands in for is never used. */
+function checkShadows({ devices, readings = [], lines = [] }: Declaration, say: Say): void {
+  const check = <T>(part: string, list: readonly T[], isUsedUp: (item: T, earlier: T) => boolean): void =>
+    list.forEach((item, n) => {
+      const first = list.slice(0, n).findIndex((earlier) => isUsedUp(item, earlier));
+      if (first >= 0) say([part, n], `${part}[${first}] takes all that this one would take`);
+    });
+  check('devices', devices, (one, other) => areSame([one.find, one.id], [other.find, other.id]));
+  check(
+    'readings',
+    readings,
+    (one, other) =>
+      one.metric === other.metric &&
+      areSame([one.labels, placeOf(one)], [other.labels, placeOf(other)]) &&
+      (other.kinds === undefined || (one.kinds ?? other.kinds).every((kind) => other.kinds?.includes(kind))),
+  );
+  check(
+    'lines',
+    lines,
+    (one, other) =>
+      areSame([one.device, one.kinds], [other.device, other.kinds]) &&
+      one.drivers.every((driver) => other.drivers.includes(driver)) &&
+      lineForm(other.text).exec(one.text) !== null,
+  );
+}
+
+const areSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
+
+const placeOf = ({ file, entry, link, command, pointer, column, line, field }: DeclaredSource): unknown => [
+  ...[file, entry, link, command, pointer, column, line, field],
+];
 
 function checkCommands({ commands = {} }: Declaration, say: Say): void {
   for (const [name, { format, rows, columns, separator, path }] of Object.entries(commands)) {
@@ -102,6 +143,7 @@ function checkDevices(declaration: Declaration, devices: DeclaredDevices, at: Pa
   for (const [n, alias] of aliases.entries()) check(alias, [...at, 'aliases', n], ['id']);
   if (identity !== undefined) check(identity, [...at, 'identity'], ['id']);
   if (parent !== undefined) check(parent, [...at, 'parent'], ['id']);
+  if (parent === '{id}' || (parent !== undefined && areSame(parent, id))) say([...at, 'parent'], 'a device is no part of itself');
   nodes.forEach((node, n) => {
     const path = [...at, 'nodes', n];
     if (!/^\/dev\/[\w./@:{}-]+$/.test(node) || node.includes('..')) say(path, 'a device node is a path below /dev/');
@@ -118,10 +160,12 @@ function checkDevices(declaration: Declaration, devices: DeclaredDevices, at: Pa
 function checkConditions(declaration: Declaration, known: ReadonlySet<string>, say: Say): void {
   const { conditions = [], readings = [] } = declaration;
   const metrics = readings.map(({ metric }) => metric);
+  const ofTraits = new Set(conditionsOf({ ...declaration, conditions: [] }).map(({ type }) => type));
   conditions.forEach((condition, n) => {
     const at = ['conditions', n] as const;
-    const { type, reading, growth, latched, progress, bits, ceiling, instance } = condition;
+    const { type, reading, growth, level, latched, progress, bits, ceiling, instance, message, above, below } = condition;
     if (conditions.findIndex((other) => other.type === type) < n) say([...at, 'type'], `the condition "${type}" is declared twice`);
+    if (ofTraits.has(type)) say([...at, 'type'], `a trait of the family already has the condition "${type}"`);
     const judges = JUDGES.filter((judge) => condition[judge] !== undefined);
     if (judges.length !== 1) say(at, `it needs exactly one of ${JUDGES.map((judge) => `"${judge}"`).join(', ')}`);
     if (reading !== undefined && !metrics.includes(reading))
@@ -130,23 +174,43 @@ function checkConditions(declaration: Declaration, known: ReadonlySet<string>, s
     if (reading !== undefined && own) say(at, 'it has either "reading" or a source of its own');
     if (condition.log !== undefined) checkLogged(condition, at, say);
     else if (reading === undefined) checkSource({ declaration, source: condition, words: known }, at, say);
-    if (growth !== undefined && (latched === true || progress === true))
-      say(at, '"growth" judges a rate, which is neither latched nor in progress');
+    if ((growth ?? level) !== undefined && (latched === true || progress === true))
+      say(at, `"${growth === undefined ? 'level' : 'growth'}" is neither latched nor in progress`);
+    for (const [judge, limit] of Object.entries({ above, below }))
+      if (typeof limit === 'object') checkSource({ declaration, source: limit, words: known }, [...at, judge], say);
     if (latched === true && progress === true) say(at, 'it is either "latched" or in "progress"');
     if (progress === true && condition.for === undefined) say(at, '"progress" needs "for", the time that is normal');
     if (ceiling !== undefined && growth === undefined) say([...at, 'ceiling'], '"ceiling" belongs to "growth"');
     if (bits !== undefined && condition.scale !== undefined) say([...at, 'scale'], '"bits" judges the raw number');
-    if (instance !== undefined) {
-      const source = readings.find(({ metric }) => metric === reading) ?? condition;
-      checkTokens(instance, wordsOfSource(source), [...at, 'instance'], say);
-    }
+    const source = readings.find(({ metric }) => metric === reading) ?? condition;
+    checkMap(condition, source, at, say);
+    const words = wordsOfSource(source);
+    if (instance !== undefined) checkTokens(instance, words, [...at, 'instance'], say);
+    const judged = [...words, 'value', ...((above ?? below) === undefined ? [] : ['limit'])];
+    if (message !== undefined) checkTokens(message, new Set(judged), [...at, 'message'], say);
   });
+}
+
+/** A text that no map gives never raises the condition. */
+function checkMap({ equals, still, log }: DeclaredCondition, { map }: DeclaredSource, at: Path, say: Say): void {
+  if (map === undefined || (still ?? log) !== undefined) return;
+  const values = Object.values(map).map(String);
+  if (equals === undefined) checkNumbers(map, [...at, 'map'], say);
+  for (const [n, one] of (equals ?? []).entries())
+    if (!values.includes(String(one))) say([...at, 'equals', n], `"map" never gives ${one}${nearestHint(String(one), values)}`);
+}
+
+/** What is read as a number has a map of numbers. */
+export function checkNumbers(map: NonNullable<DeclaredSource['map']>, at: Path, say: Say): void {
+  for (const [text, value] of Object.entries(map))
+    if (numberOf(String(value)) === undefined) say([...at, text], `the value is a number here, and ${value} is none`);
 }
 
 function checkLogged({ log, reading, latched, progress, ...own }: DeclaredCondition, at: Path, say: Say): void {
   if ((log?.above === undefined) !== (log?.within === undefined)) say([...at, 'log'], 'it has either both "above" and "within", or none');
-  if ((reading ?? own.file ?? own.command ?? own.for ?? own.recovery ?? latched ?? progress) !== undefined)
+  if ((reading ?? own.file ?? own.entry ?? own.link ?? own.command ?? own.for ?? own.recovery ?? latched ?? progress) !== undefined)
     say(at, 'a condition with "log" has no other source and no times: its lines are in "lines"');
+  if (own.message !== undefined) say([...at, 'message'], 'the message of a condition with "log" is "means" of its lines');
 }
 
 /** Fixed characters that the line of a driver without a device begins with: more than the name of a process has. */
@@ -200,8 +264,8 @@ function checkTimes(value: unknown, at: Path, say: Say): void {
   for (const [key, inner] of Object.entries(value)) {
     const path = [...at, key];
     if (typeof inner !== 'string') checkTimes(inner, path, say);
-    else if (['for', 'recovery', 'within', 'every'].includes(key) && (parseDuration(inner) ?? 0) > MOST_MS)
+    else if (['for', 'recovery', 'within', 'every', 'still'].includes(key) && (parseDuration(inner) ?? 0) > MOST_MS)
       say(path, 'a duration must not exceed 30d');
-    else if (key === 'within' && parseDuration(inner) === 0) say(path, 'a time of 0 has no growth');
+    else if (['within', 'still'].includes(key) && parseDuration(inner) === 0) say(path, 'in a time of 0 nothing grows');
   }
 }

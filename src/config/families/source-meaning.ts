@@ -31,7 +31,7 @@ export interface SourceToCheck {
 }
 
 export function checkSource({ declaration, source, words, labels = {} }: SourceToCheck, at: Path, say: Say): void {
-  const { file, entry, link, command, pointer, column, each, line, field, without, unit, map } = source;
+  const { file, entry, link, command, pointer, column, each, line, field, without, unit, map, scale } = source;
   const places = [file, entry, link, command].filter((place) => place !== undefined);
   if (places.length !== 1) say(at, 'it needs exactly one of "file", "entry", "link" and "command"');
   if (command !== undefined) {
@@ -45,6 +45,7 @@ export function checkSource({ declaration, source, words, labels = {} }: SourceT
   } else if ((pointer ?? column) !== undefined) say(at, '"pointer" and "column" belong to a command');
   if (each !== undefined && (line ?? field) !== undefined) say(at, '"each" takes all lines, so "line" and "field" have no meaning');
   if (without !== undefined && each === undefined) say([...at, 'without'], '"without" belongs to "each"');
+  if (scale === 0) say([...at, 'scale'], 'a scale of 0 loses the value');
   if (unit !== undefined && map !== undefined) say([...at, 'map'], 'a text has either a unit or a map');
   if (file !== undefined) checkFile(file, [...at, 'file'], say);
   if (entry !== undefined) checkGlob(entry, [...at, 'entry'], say);

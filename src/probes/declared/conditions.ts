@@ -1,22 +1,28 @@
 import type { ProblemSpec } from '../../model/collection.ts';
 import { type Millis, parseDuration } from '../../model/duration.ts';
-import type { ConditionSpec, Finding } from '../../model/health.ts';
-import type { MetricSpec, Value } from '../../model/metric.ts';
+import type { ConditionSpec } from '../../model/health.ts';
+import type { MetricSpec } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
 import { hwmonCondition, hwmonMetrics } from '../kit/hwmon.ts';
 import { counterOf, type LogRow, logCondition, logGrowth, logMetric } from '../kit/log-row.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieLogRows } from '../kit/pcie/log.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
-import { fill, plain } from '../kit/template.ts';
 import type { Declaration, DeclaredCondition, DeclaredReading, DeclaredSource } from './declaration.ts';
+import { NORMAL, reasonOf, UNREADABLE } from './judges.ts';
 import { lineForm } from './line-form.ts';
-import { numberOf, type SourceValue } from './source-reader.ts';
 
 const sharedByName: ReadonlyMap<string, Omit<MetricSpec, 'source'>> = new Map(Object.values(shared).map((spec) => [spec.name, spec]));
 
 /** The shared metric of a name; undefined for a metric of the family itself. */
 export const sharedMetric = (name: string): Omit<MetricSpec, 'source'> | undefined => sharedByName.get(name);
+
+/** Sources whose values are counts. */
+export const countersOf = ({ readings = [], conditions = [] }: Declaration): ReadonlySet<DeclaredSource> =>
+  new Set<DeclaredSource>([
+    ...readings.filter(({ metric, type }) => (sharedMetric(metric)?.type ?? type) === 'counter'),
+    ...conditions.filter(({ growth }) => growth !== undefined),
+  ]);
 
 /** The metrics of a declaration: one for each name, with the labels and sources of all its readings. */
 export function metricsOf(declaration: Declaration): readonly MetricSpec[] {
@@ -53,19 +59,16 @@ function sourceText(source: DeclaredSource, { commands = {} }: Declaration): str
   return `${[path, ...args].join(' ')}: ${pointer ?? column ?? ''}${part}`;
 }
 
-/** Reason of a condition that does not hold, and of one that could not be checked. */
-const [NORMAL, UNREADABLE] = ['Normal', 'Unreadable'];
-
 /** The conditions of a declaration. */
 export function conditionsOf(declaration: Declaration): readonly ConditionSpec[] {
   const own = (declaration.conditions ?? []).map((condition): ConditionSpec => {
-    const { type, severity, meaning, remedy, source, growth, log } = condition;
+    const { type, severity, meaning, remedy, source, growth, level, log } = condition;
     if (log !== undefined) return logged(condition, log);
     return {
       type,
       class: classOf(condition),
       severity,
-      reasons: growth === undefined ? [...new Set([reasonOf(condition), NORMAL, UNREADABLE])] : [reasonOf(condition)],
+      reasons: (growth ?? level) === undefined ? [...new Set([reasonOf(condition), NORMAL, UNREADABLE])] : [reasonOf(condition)],
       meaning,
       remedy,
       source,
@@ -122,65 +125,6 @@ function classOf({ growth, latched, progress }: DeclaredCondition): ConditionSpe
   return progress === true ? 'in-progress' : 'self-clearing';
 }
 
-const reasonOf = ({ reason, type }: DeclaredCondition): string => reason ?? type;
-
-/** The source of a condition: its own, or that of the reading that it names. */
-export function sourceOf(condition: DeclaredCondition, readings: readonly DeclaredReading[]): DeclaredSource {
-  return condition.reading === undefined ? condition : (readings.find(({ metric }) => metric === condition.reading) ?? condition);
-}
-
-/** Judges the values of one condition on one device. Without any value the condition is unknown: it is never denied by not looking. */
-export function findingsOf(
-  condition: DeclaredCondition,
-  source: DeclaredSource,
-  values: readonly SourceValue[],
-  labels?: DeclaredReading['labels'],
-): Finding[] {
-  const { type } = condition;
-  if (values.length === 0) {
-    if (condition.growth !== undefined) return [];
-    return [{ type, reason: UNREADABLE, status: 'unknown', message: 'no value can be read' }];
-  }
-  return values.flatMap((value): Finding[] => {
-    const instance = instanceOf(condition, value, labels);
-    const finding = judge(condition, source, value);
-    return finding === undefined ? [] : [{ ...finding, ...(instance === undefined ? {} : { instance }) }];
-  });
-}
-
-function instanceOf({ instance }: DeclaredCondition, { words }: SourceValue, labels: DeclaredReading['labels'] = {}): string | undefined {
-  if (instance !== undefined) return fill(instance, words);
-  const varied = Object.values(labels).filter((template) => template.includes('{'));
-  const parts = varied.length > 0 ? varied.map((template) => fill(template, words)) : Object.values(words);
-  const text = parts.filter((part) => part !== undefined && part !== '').join('-');
-  return text === '' ? undefined : plain(text);
-}
-
-function judge(condition: DeclaredCondition, source: DeclaredSource, { text, place }: SourceValue): Finding | undefined {
-  const { type, growth, ceiling } = condition;
-  const name = place.split('/').slice(-2).join('/');
-  const reason = reasonOf(condition);
-  const message = `${name} is ${plain(text)}`;
-  if (growth !== undefined) {
-    const value = numberOf(text, source);
-    if (value === undefined || value < 0) return undefined;
-    return { type, reason, message: `${name} is ${value}`, count: Number(value), ...(ceiling === undefined ? {} : { ceiling }) };
-  }
-  const holds = doesHold(condition, text, numberOf(text, source));
-  if (holds === undefined) return { type, reason: UNREADABLE, status: 'unknown', message: `${name} holds no number` };
-  return { type, reason: holds ? reason : NORMAL, status: holds, message };
-}
-
-/** Undefined when the text is no number and the condition needs one. */
-function doesHold({ equals, above, below, bits }: DeclaredCondition, text: string, value: Value | undefined): boolean | undefined {
-  if (equals !== undefined)
-    return equals.some((one) => String(one) === text || (typeof one === 'number' && value !== undefined && Number(value) === one));
-  if (value === undefined) return undefined;
-  if (bits !== undefined) return Number.isInteger(Number(value)) ? (BigInt(value) & BigInt(bits)) !== 0n : undefined;
-  if (above !== undefined) return value > above;
-  return below !== undefined ? value < below : undefined;
-}
-
 /** Problems of every declared family. */
 export const problems = [
   {
@@ -197,6 +141,11 @@ export const problems = [
     code: 'duplicate-id',
     meaning: 'Two devices have the same id. The agent reports the first one.',
     remedy: 'Declare an id that differs for each device, such as a PCI address or a serial number.',
+  },
+  {
+    code: 'parent-circle',
+    meaning: 'The source of the parents says that devices are parts of each other. The agent reports them as parts of nothing.',
+    remedy: 'Correct the source of the parent in the declaration.',
   },
   {
     code: 'too-many-devices',

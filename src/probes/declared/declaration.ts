@@ -18,7 +18,7 @@ export const ADDRESS_FACTS = ['pciAddress', 'physicalFunction'] as const;
 export const FACT_NAMES = [...TEXT_FACTS, ...NUMBER_FACTS, ...ADDRESS_FACTS] as const;
 export type FactName = (typeof FACT_NAMES)[number];
 /** The judges of a condition, of which it has one. */
-export const JUDGES = ['above', 'below', 'equals', 'bits', 'growth', 'log'] as const;
+export const JUDGES = ['above', 'below', 'equals', 'bits', 'growth', 'still', 'level', 'log'] as const;
 
 /** A duration such as `30s` or `1m30s`. */
 const duration: Schema<string> = {
@@ -39,6 +39,11 @@ const hexId: Schema<string> = {
   description: 'Four hexadecimal digits in lower case after 0x, in quotes.',
 };
 const scalar: Schema<string | number> = { type: ['string', 'number'], maxLength: 128 };
+const example: Schema<string | number> = {
+  type: ['string', 'number'],
+  maxLength: 1_024,
+  description: 'What the file holds on a sound device of the simulated node. A template with the words of the place: X1A{1}.',
+};
 const boolean = (description: string): Schema<boolean> => ({ type: 'boolean', description });
 const number = (description: string): Schema<number> => ({ type: 'number', minimum: -1e15, maximum: 1e15, description });
 const kinds = list(name, 16, 'Kinds of device that have it. Default: all.');
@@ -84,6 +89,7 @@ const source = {
   }),
   absent: list(scalar, 16, 'Texts that mean "no value".'),
   without: list(text('Key of a line.', 64), 64, 'With each: keys that are left out.'),
+  example,
 };
 /** Where a value comes from, and how its text becomes a value. */
 export type DeclaredSource = ObjectOf<typeof source, never> & {
@@ -100,6 +106,17 @@ const fact = (description: string): Schema<Fact> => ({
   additionalProperties: false,
   properties: { ...source, as: text('Template of the fact: core{value}.', 128) },
   description: `${description} A template such as '{name}', or a source.`,
+});
+
+/** A number, or the source of one. */
+type Limit = number | DeclaredSource;
+const limit = (how: string): Schema<Limit> => ({
+  type: ['number', 'object'],
+  minimum: -1e15,
+  maximum: 1e15,
+  additionalProperties: false,
+  properties: source,
+  description: `It holds while the value is ${how} than this number, or than the value of this source: the one with the same wildcards, if it has wildcards.`,
 });
 
 const command = object(
@@ -189,6 +206,7 @@ const reading = object(
     help: text('One sentence that describes the value.'),
     container: boolean('The container that holds the device gets the metric too.'),
     wiped: boolean('A reset or a reboot can wipe it: an incident keeps its last value.'),
+    show: text('Its name on the page and in the terminal, which show it first. A counter is shown by its growth.', 24),
     labels: schema<Readonly<Record<string, string>>>({
       type: 'object',
       maxProperties: 8,
@@ -229,8 +247,12 @@ const condition = object(
     reading: text('Metric of a declared reading whose values are judged.', 120),
     kinds,
     instance: text('Template of the part of the device. Default: the wildcards of the file.', 128),
-    above: number('It holds while the value is greater.'),
-    below: number('It holds while the value is smaller.'),
+    message: text(
+      'What was judged, in words: {value}, {limit}, the wildcards of the file, and {key}. Default: the file and its text.',
+      200,
+    ),
+    above: limit('greater'),
+    below: limit('smaller'),
     equals: list(scalar, 32, 'It holds while the value is one of these.'),
     bits: schema<string | number>({
       type: ['string', 'integer'],
@@ -249,6 +271,8 @@ const condition = object(
       [],
       'Lines of the kernel log raise it: one line alone ({}), or more than this number within the time.',
     ),
+    still: { ...duration, description: 'It holds while the value has not changed for this time and the device is awake: a heartbeat.' },
+    level: oneOf(['highest'], 'It holds while the value is smaller than the highest one since the machine booted.'),
     ceiling: schema<number>({ type: 'number', minimum: 1, maximum: 9_007_199_254_740_991, description: 'Largest value of the counter.' }),
     latched: boolean('It usually stays until an operator acts.'),
     progress: boolean('It is normal until the time in for is over.'),
@@ -343,6 +367,7 @@ const declaration = object(
     devices: list(devices, 16, 'The kinds of device and where they are.'),
     pcie: boolean('Adds the metrics and conditions of the PCIe link to each device that has a PCI address.'),
     hwmon: boolean('Adds the sensors of the hardware monitors below each device, their limits, and the condition OverTemperature.'),
+    inherit: boolean('A device with a parent has the fatal conditions of the parent, too.'),
     readings: list(reading, 64, 'What is measured.'),
     conditions: list(condition, 32, 'What can be wrong with a device.'),
     lines: list(line, 64, 'Lines of its drivers in the kernel log.'),

@@ -6,6 +6,7 @@ import type { Device } from '../../model/device.ts';
 import { seconds } from '../../model/duration.ts';
 import type { KnownNames, KnownOutput, KnownText } from '../../model/known-text.ts';
 import { excludeOption, listOption, type OptionSpec, pacedOption, stringOption } from '../../model/options.ts';
+import type { ShownReading, ShownReadings } from '../../model/shared-metrics.ts';
 import type { DeviceFamily } from '../family.ts';
 import { knownLine } from '../kit/log-row.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
@@ -136,6 +137,7 @@ export function familyOf(declared: DeclaredFamily): DeviceFamily {
     ...(all.length === 0 ? {} : { logRows: lines, needs: [kernelLogNeed] }),
     isPresent: presenceOf(declaration, existsSync),
     signs: signsOf(declaration),
+    ...((declaration.readings ?? []).some(({ show }) => show !== undefined) && { shows: showsOf(declaration) }),
     options: optionsOf(declaration),
     known: { ...knownTextOf(declaration), ...(all.length > 0 && { kernelPrograms: knownLine(all) }) },
     createProbe: (host, options) => {
@@ -160,6 +162,21 @@ function optionsOf({ commands = {}, enabled = true }: Declaration): Readonly<Rec
     'facts-interval': pacedOption('refresh.facts', seconds(60)),
     ...Object.fromEntries(paths),
   };
+}
+
+/** What is shown of a device besides what its declaration names, and how many in all. */
+const USUAL: readonly ShownReading[] = ['busy', 'memory', 'power', 'temperature'];
+const MOST_SHOWN = 5;
+
+/** Of each kind the readings with a name for people, in the order of the rows. */
+function showsOf({ devices, readings = [] }: Declaration): ShownReadings {
+  const shownOf = (kind: string): readonly ShownReading[] =>
+    readings.flatMap(({ metric, show, kinds, labels = {} }) => {
+      if (show === undefined || kinds?.includes(kind) === false) return [];
+      const fixed = Object.entries(labels).filter(([, text]) => !text.includes('{'));
+      return [{ label: show, metric, labels: Object.fromEntries(fixed) }];
+    });
+  return Object.fromEntries(devices.map(({ kind }) => [kind, [...shownOf(kind), ...USUAL].slice(0, MOST_SHOWN)]));
 }
 
 function pathsIn(options: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> {

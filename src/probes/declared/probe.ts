@@ -1,9 +1,9 @@
 import type { Host } from '../../host/host.ts';
+import { isSuspended } from '../../host/pci/pcie.ts';
 import type { Collection, DeviceReport, Listing, Problem } from '../../model/collection.ts';
 import type { Millis } from '../../model/duration.ts';
 import { matchesAny } from '../../model/excluded.ts';
 import type { Finding } from '../../model/health.ts';
-import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
 import { findMonitor, hwmonRows, type MonitorSample, type Monitors, monitorsBelow, readMonitors } from '../kit/hwmon.ts';
@@ -13,12 +13,15 @@ import { pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, type PcieSample, pcieReadings } from '../kit/pcie/pcie.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { CredibleLimits, overTemperature } from '../kit/temperature.ts';
-import { fill, plain } from '../kit/template.ts';
-import { allRowsOf, conditionsOf, findingsOf, type problems, sharedMetric, sourceOf } from './conditions.ts';
+import { allRowsOf, conditionsOf, countersOf, type problems } from './conditions.ts';
 import type { Declaration, DeclaredDevices, DeclaredSource } from './declaration.ts';
 import { discover, type KnownDevice, MOST_DEVICES, readDevice } from './discover.ts';
+import { Heartbeats } from './heartbeats.ts';
+import { findingsOf, limitOf, sourceOf, unknown } from './judges.ts';
+import { Inheritance, withoutCircles } from './parts.ts';
+import { readingsOf } from './readings.ts';
 import { CommandRows } from './rows.ts';
-import { type Entry, numberOf, type SourceFault, SourceReader, type SourceResult } from './source-reader.ts';
+import { type Entry, type SourceFault, SourceReader, type SourceResult } from './source-reader.ts';
 
 type ProblemCode = (typeof problems)[number]['code'];
 
@@ -38,6 +41,7 @@ interface Kept extends KnownDevice {
   pcie?: PcieReader;
   /** Limits of temperatures that were seen; only with hardware monitors. */
   readonly limits: CredibleLimits;
+  readonly beats: Heartbeats;
   monitors?: readonly Monitors[];
 }
 
@@ -50,6 +54,8 @@ export class DeclaredProbe implements Probe {
   readonly #reader: SourceReader;
   /** Absent when the family declares neither lines nor a PCIe link. */
   readonly #log: RowLog | undefined;
+  /** Absent when parts do not inherit. */
+  readonly #inheritance: Inheritance | undefined;
   readonly #pacer = new Pacer();
   #pace: Pace = { nowMs: 0, graceMs: 0 };
   /** Keyed by place. */
@@ -61,7 +67,8 @@ export class DeclaredProbe implements Probe {
     this.#declaration = declaration;
     this.#options = options;
     this.#commands = new CommandRows(host, declaration.commands ?? {}, paths);
-    this.#reader = new SourceReader(host, this.#commands);
+    this.#reader = new SourceReader(host, this.#commands, countersOf(declaration));
+    if (declaration.inherit === true) this.#inheritance = new Inheritance(conditionsOf(declaration));
     const lines = allRowsOf(declaration);
     if (lines.length > 0) this.#log = new RowLog(host, lines, conditionsOf(declaration));
   }
@@ -105,9 +112,14 @@ export class DeclaredProbe implements Probe {
     }
     for (const [place, { device }] of this.#kept) if (!kept.has(place)) this.#leave(place, device.kind);
     this.#kept = kept;
-    const reports = found.flatMap(({ entry, known }) => this.#report(entry, known, problems));
+    const reports = withoutCircles(
+      found.flatMap(({ entry, known }) => this.#report(entry, known, problems)),
+      (device, parent) => problems.push({ ...problem('parent-circle', `its parent ${parent} is a part of it`), device }),
+    );
     const own = { reports, problems: [...this.#commands.problems, ...problems], listing: listingOf(states) };
-    return this.#log === undefined ? own : this.#log.withLogs(own);
+    const names = found.map(({ entry, known: { device } }) => [entry.words.name ?? '', device.pciAddress ?? device.id] as const);
+    const all = this.#log === undefined ? own : this.#log.withLogs(own, names);
+    return this.#inheritance === undefined ? all : { ...all, reports: this.#inheritance.of(all.reports) };
   }
 
   watch(wake: () => void): () => void {
@@ -142,12 +154,19 @@ export class DeclaredProbe implements Probe {
     if (isSame && this.#commands.problems.length > 0) return before;
     if (before !== undefined && !isSame) this.#leave(place, declared.kind);
     const read = readDevice(this.#declaration.family, declared, entry, this.#reader);
-    if (read === undefined) return undefined;
+    if (read === undefined) return isSame && this.#reader.hangs(entry) ? before : undefined;
     // An identity that cannot be read again is still that of the same directory.
     const isLost = isSame && read.device.identity === null && before.device.identity !== undefined;
     const known = isLost ? { ...read, device: { ...read.device, identity: before.device.identity ?? null } } : read;
-    const limits = isSame ? before.limits : new CredibleLimits();
-    return { ...known, identity, limits, readAtMs: this.#pace.nowMs, ...(isSame && before.pcie !== undefined && { pcie: before.pcie }) };
+    const { limits, beats } = isSame ? before : { limits: new CredibleLimits(), beats: new Heartbeats() };
+    return {
+      ...known,
+      identity,
+      limits,
+      beats,
+      readAtMs: this.#pace.nowMs,
+      ...(isSame && before.pcie !== undefined && { pcie: before.pcie }),
+    };
   }
 
   #report(entry: Entry, known: Kept, problems: Problem[]): DeviceReport[] {
@@ -161,8 +180,8 @@ export class DeclaredProbe implements Probe {
       results.set(source, result);
       return result;
     };
-    const readings = this.#readings(device.kind, read, faults);
-    const findings = this.#findings(device.kind, read);
+    const readings = readingsOf(this.#declaration, device.kind, read, faults);
+    const findings = this.#findings(entry, known, read);
     const sensors = this.#sensors(entry, known, faults);
     readings.push(...sensors.readings);
     findings.push(...sensors.temperatures.map(overTemperature));
@@ -175,6 +194,8 @@ export class DeclaredProbe implements Probe {
       problems.push({ ...problem('device-vanished', `/sys/${entry.directory} was found and then gone`), device: device.id });
       return [];
     }
+    // What hangs is told where the reads are watched. A partial read is no basis for a verdict.
+    if (this.#reader.hangs(entry)) return [{ device }];
     const told = new Map(faults.map((fault) => [fault.message, fault]));
     for (const { code, message } of [...told.values()].slice(0, MOST_PROBLEMS)) problems.push({ code, message, device: device.id });
     // Without declared values, a device is read when it is present, or when its sleeping function has a power state.
@@ -189,39 +210,28 @@ export class DeclaredProbe implements Probe {
     return [{ device }];
   }
 
-  #readings(kind: string, read: (source: DeclaredSource) => SourceResult, faults: SourceFault[]): Reading[] {
-    const readings = new Map<string, Reading>();
-    for (const declared of this.#declaration.readings ?? []) {
-      if (declared.kinds?.includes(kind) === false) continue;
-      const isCounter = (sharedMetric(declared.metric)?.type ?? declared.type) === 'counter';
-      const { values, readMs } = read(declared);
-      for (const { text, words, place } of values) {
-        const value = numberOf(text, declared);
-        if (value === undefined || (isCounter && value < 0)) {
-          faults.push({ code: 'value-invalid', message: `${place} holds no ${isCounter ? 'count' : 'number'}` });
-          continue;
-        }
-        const labels = Object.entries(declared.labels ?? {}).map(([name, template]) => [name, plain(fill(template, words) ?? '')]);
-        const key = JSON.stringify([declared.metric, labels]);
-        // Sources of one series are declared in order of preference.
-        if (readings.has(key)) continue;
-        const reading = { metric: declared.metric, ...(labels.length === 0 ? {} : { labels: Object.fromEntries(labels) }), value };
-        readings.set(key, readMs === undefined ? reading : { ...reading, readMs });
-      }
-    }
-    return [...readings.values()];
-  }
-
-  #findings(kind: string, read: (source: DeclaredSource) => SourceResult): Finding[] {
+  #findings({ directory }: Entry, { device: { kind }, beats }: Kept, read: (source: DeclaredSource) => SourceResult): Finding[] {
     const { readings = [], conditions = [] } = this.#declaration;
+    beats.begin(this.#pace.nowMs);
     return conditions
       .filter(({ kinds, log }) => log === undefined && kinds?.includes(kind) !== false)
       .flatMap((condition) => {
+        if (condition.still !== undefined && this.#sleeps(directory)) {
+          beats.forget();
+          return [unknown(condition, 'the device sleeps')];
+        }
         const source = sourceOf(condition, readings);
         const labels = readings.find(({ metric }) => metric === condition.reading)?.labels;
+        const limit = limitOf(condition);
         const { values, readMs } = read(source);
-        return asOf(findingsOf(condition, source, values, labels), readMs);
+        const sight = { source, values, labels, limits: limit === undefined ? undefined : read(limit), beats };
+        return asOf(findingsOf(condition, sight), readMs);
       });
+  }
+
+  /** Of a device of a class, the device below it sleeps. */
+  #sleeps(directory: string | undefined): boolean {
+    return [directory, `${directory}/device`].some((one) => isSuspended(this.#host.sys.reread(`${one}/power/runtime_status`).text));
   }
 
   /** The monitors are found again with the facts of the device. */

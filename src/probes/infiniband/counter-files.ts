@@ -1,10 +1,10 @@
 import type { ReadResult, Tree } from '../../host/fs/tree.ts';
-import { hours, type Millis, minutes } from '../../model/duration.ts';
 import { keptList } from '../../model/kept.ts';
 import type { Labels } from '../../model/metric.ts';
 import { areSameFields } from '../../model/readings.ts';
 import type { Pace } from '../kit/pace.ts';
 import type { ReadingWriter } from '../kit/reading-writer.ts';
+import { isLasting, newRetry, type Retry, wasAnswered, wasRefused } from '../kit/retry.ts';
 import { type Count, type CounterRow, type CounterSet, type NoCount, parseCount, scaleCount } from './counters.ts';
 import { allCounters } from './driver-counters.ts';
 import { JUDGED_FILES } from './judged-counters.ts';
@@ -14,14 +14,6 @@ const KNOWN: ReadonlySet<string> = new Set(ROWS.map(({ set, file }) => `${set}/$
 /** A setting of the kernel beside the counters of a driver. */
 const LIFESPAN = 'lifespan';
 const OF_DRIVERS: ReadonlySet<CounterSet> = new Set(['hw_counters', 'device']);
-
-/** Some failing reads cost a firmware command and a line in the kernel log each. This is the longest wait before a retry. */
-const RETRY_MS: Millis = hours(1);
-/** First wait for a file that had a value before: busy firmware causes the same error. The wait doubles at each further failure. */
-const FIRST_RETRY_MS: Millis = minutes(1);
-
-/** Errors that usually do not go away by themselves. */
-const LASTING_ERRORS: ReadonlySet<string> = new Set(['EINVAL', 'EOPNOTSUPP', 'ENOTSUP']);
 
 /** What one read of the counters of a port, or of the device itself, says beside the values. The same object as before while it is the same. */
 export interface Counters {
@@ -55,7 +47,7 @@ export const NO_COUNTERS: Counters = {
 
 const NONE: readonly string[] = [];
 
-interface CounterFile {
+interface CounterFile extends Retry {
   readonly row: CounterRow;
   readonly metric: string;
   readonly path: string;
@@ -63,10 +55,6 @@ interface CounterFile {
   readonly isJudged: boolean;
   /** Of a counter that wraps with this driver. */
   readonly wrapsAt: number | undefined;
-  /** Monotonic time before which the file is not read again. */
-  retryAtMs: number;
-  /** Wait after the next lasting error. */
-  retryAfterMs: Millis;
   /** What the file held at the last read, the count of it, its value in the unit of the metric, and whether the counter has stopped. */
   read: ReadResult | undefined;
   count: Count | NoCount | undefined;
@@ -124,8 +112,7 @@ export class CounterFiles {
         isClassic: row.set === 'counters',
         isJudged: JUDGED_FILES.has(row.file),
         wrapsAt,
-        retryAtMs: 0,
-        retryAfterMs: RETRY_MS,
+        ...newRetry(),
         read: undefined,
         count: undefined,
         value: undefined,
@@ -206,11 +193,8 @@ export class CounterFiles {
     const read = file.retryAtMs > nowMs ? undefined : this.#sys.reread(file.path);
     if (read === file.read && file.value !== undefined) return;
     setTo(file, read);
-    if (file.value !== undefined) file.retryAfterMs = FIRST_RETRY_MS;
-    else if (file.count === 'not-available' || LASTING_ERRORS.has(read?.error ?? '')) {
-      file.retryAtMs = nowMs + file.retryAfterMs;
-      file.retryAfterMs = Math.min(2 * file.retryAfterMs, RETRY_MS) as Millis;
-    }
+    if (file.value !== undefined) wasAnswered(file);
+    else if (file.count === 'not-available' || isLasting(read?.error)) wasRefused(file, nowMs);
   }
 }
 

@@ -244,15 +244,16 @@ export class RowLog {
 
   /**
    * Adds what the log reports of each device. A device that was not read has a report, too, because the log needs no answer of it. A machine
-   * without devices does not need the log, nor permission to read it.
+   * without devices does not need the log, nor permission to read it. `names`: other names that the driver may print, and the id or address of each.
    */
-  withLogs(collection: Collection): Collection {
+  withLogs(collection: Collection, names: readonly (readonly [name: string, id: string])[] = []): Collection {
     const { reports, listing, problems } = collection;
     const reported = new Map(reports.map((report) => [report.device.id, report]));
     const devices = reports.map(({ device }) => device);
     this.#devices = listing === 'complete' ? devices : [...devices, ...this.#devices.filter(({ id }) => !reported.has(id))];
     if (this.#devices.length === 0) return collection;
     for (const device of this.#devices) this.#know(device);
+    for (const [name, id] of names) this.#known.set(name, id);
     this.poll();
     return {
       ...collection,

@@ -5,7 +5,7 @@ import type { Device } from '../../../src/model/device.ts';
 import { ownsNumbers, resolver } from '../../../src/probes/declared/family.ts';
 import { capturesOf, findMatches, isAllowed } from '../../../src/probes/declared/glob.ts';
 import { rowsOf, rowWith } from '../../../src/probes/declared/rows.ts';
-import { numberOf, textsOf } from '../../../src/probes/declared/source-reader.ts';
+import { numberOf, textsOf } from '../../../src/probes/declared/texts.ts';
 import { fill, fillPath } from '../../../src/probes/kit/template.ts';
 import { buildMachine } from '../../support/machine.ts';
 import { allocation } from '../../support/snapshots.ts';
