@@ -17,8 +17,8 @@ function placeKey({ family, parent, pciAddress }: Named): string | undefined {
   return pciAddress === undefined || parent !== undefined ? undefined : deviceKey({ family, id: pciAddress });
 }
 
-/** Whether a device was known by its place only. */
-const isNameless = ({ id, identity, pciAddress }: Identified): boolean => identity === null && id === pciAddress;
+/** Whether a device was known by its place only: nobody could read its identity, or only the bus showed it. */
+const isNameless = ({ id, identity, pciAddress }: Identified): boolean => typeof identity !== 'string' && id === pciAddress;
 
 /**
  * Keys of what is remembered of devices that are listed at the same time. Devices that report the same identity are remembered apart, and

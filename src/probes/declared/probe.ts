@@ -9,6 +9,7 @@ import { DeviceFiles } from '../kit/device-files.ts';
 import { findMonitor, hwmonRows, type MonitorSample, type Monitors, monitorsBelow, readMonitors } from '../kit/hwmon.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { asOf, isDue, type Pace, Pacer } from '../kit/pace.ts';
+import { Bus, hasAnswered } from '../kit/pcie/bus.ts';
 import { pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, type PcieSample, pcieReadings } from '../kit/pcie/pcie.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
@@ -16,7 +17,7 @@ import { CredibleLimits, overTemperature } from '../kit/temperature.ts';
 import { fill, plain } from '../kit/template.ts';
 import { allRowsOf, conditionsOf, findingsOf, type problems, sharedMetric, sourceOf } from './conditions.ts';
 import type { Declaration, DeclaredDevices, DeclaredSource } from './declaration.ts';
-import { discover, type KnownDevice, MOST_DEVICES, readDevice } from './discover.ts';
+import { discover, hardwareOf, type KnownDevice, MOST_DEVICES, readDevice } from './discover.ts';
 import { CommandRows } from './rows.ts';
 import { type Entry, numberOf, type SourceFault, SourceReader, type SourceResult } from './source-reader.ts';
 
@@ -50,6 +51,7 @@ export class DeclaredProbe implements Probe {
   readonly #reader: SourceReader;
   /** Absent when the family declares neither lines nor a PCIe link. */
   readonly #log: RowLog | undefined;
+  readonly #bus: Bus;
   readonly #pacer = new Pacer();
   #pace: Pace = { nowMs: 0, graceMs: 0 };
   /** Keyed by place. */
@@ -62,6 +64,8 @@ export class DeclaredProbe implements Probe {
     this.#options = options;
     this.#commands = new CommandRows(host, declaration.commands ?? {}, paths);
     this.#reader = new SourceReader(host, this.#commands);
+    const { family, pcie } = declaration;
+    this.#bus = new Bus(host, { family, hardware: hardwareOf(declaration), pcie: pcie === true ? 'link' : 'none' });
     const lines = allRowsOf(declaration);
     if (lines.length > 0) this.#log = new RowLog(host, lines, conditionsOf(declaration));
   }
@@ -106,7 +110,9 @@ export class DeclaredProbe implements Probe {
     for (const [place, { device }] of this.#kept) if (!kept.has(place)) this.#leave(place, device.kind);
     this.#kept = kept;
     const reports = found.flatMap(({ entry, known }) => this.#report(entry, known, problems));
-    const own = { reports, problems: [...this.#commands.problems, ...problems], listing: listingOf(states) };
+    const all = { reports, problems: [...this.#commands.problems, ...problems], listing: listingOf(states) };
+    const added = this.#bus.added(all, this.#log);
+    const own = { ...added, reports: added.reports.filter(({ device }) => this.#isChosen(device.id)) };
     return this.#log === undefined ? own : this.#log.withLogs(own);
   }
 
@@ -181,7 +187,7 @@ export class DeclaredProbe implements Probe {
     const isPresence = results.size === 0 && (pcie === undefined ? this.#declaration.hwmon !== true : pcie.link.powerState !== undefined);
     const isRead =
       isPresence ||
-      (pcie !== undefined && isAnswered(pcie)) ||
+      (pcie !== undefined && hasAnswered(pcie)) ||
       sensors.readings.length > 0 ||
       [...results.values()].some(({ values }) => values.length > 0);
     if (isRead) return [{ device, read: { readings, findings } }];
@@ -250,10 +256,6 @@ export class DeclaredProbe implements Probe {
     return known.pcie.read(this.#pace);
   }
 }
-
-/** Whether the function told anything. What only the port above tells is no read of the function. */
-const isAnswered = ({ answers, aer, link: { width, widthMax, generation, generationMax } }: PcieSample): boolean =>
-  answers !== undefined || aer.errors.length > 0 || [width, widthMax, generation, generationMax].some((one) => one !== undefined);
 
 function listingOf(states: ReadonlySet<Listing>): Listing {
   if (states.has('partial')) return 'partial';

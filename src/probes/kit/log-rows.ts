@@ -212,6 +212,17 @@ export class RowLog {
     return this.#states.get(address)?.findings.get(`${type}/`)?.status === true;
   }
 
+  get reach(): LogReach {
+    return this.#log.reach;
+  }
+
+  /** A fact that is newer than its line ends a condition of the device at an address. */
+  end(address: string, { type }: Pick<ConditionSpec, 'type'>, message: string): void {
+    const { findings, counts } = this.#states.get(address) ?? NOTHING_LOGGED;
+    const ended: Finding = { type, reason: 'Ended', status: false, message };
+    this.#states.set(address, { counts, findings: new Map([...findings, [`${type}/`, ended]]) });
+  }
+
   /** Number of lines of a row about the device at an address, of a row whose lines are counted. Reads new records first. */
   linesOf(address: string, row: string): number {
     this.poll();

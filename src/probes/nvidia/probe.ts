@@ -11,13 +11,13 @@ import { FallbackNames } from '../kit/identities.ts';
 import { Pacer } from '../kit/pace.ts';
 import { DirectAccessReader } from '../kit/pcie/function.ts';
 import { PcieReader } from '../kit/pcie/pcie.ts';
-import type { ExpectedFunction } from '../kit/pcie/unshown.ts';
 import { ProcessFactsReader } from '../kit/process-facts.ts';
 import { conditions } from './conditions.ts';
 import type { NvidiaOptions } from './declaration.ts';
 import { namesOf, nodeFactsOf, peerModuleOf, readPeerMemory, unshownDevice, withoutNamed } from './devices.ts';
 import { FabricCliques } from './fabric-findings.ts';
 import {
+  type ExpectedFunction,
   faultProblems,
   type Gap,
   type GpuPlace,
@@ -122,8 +122,7 @@ export class NvidiaProbe implements Probe {
       readings: untilMs === undefined ? [] : [{ metric: metrics.releaseEnd.name, value: Math.floor(untilMs / 1_000) }],
       findings: [raise(conditions.DriverReleased, 'Released', { status: true, message })],
     };
-    // A GPU that is unbound now is in the hands of whoever asked.
-    this.#known = this.#withUnknown(expected.filter(({ state }) => state === 'bound'));
+    this.#known = this.#withUnknown(expected);
     const reports = this.#known.map(({ device }) => ({ device, outOfBand }));
     return { reports, problems: [{ code: 'driver-released', message }], listing: 'partial' };
   }
@@ -223,7 +222,7 @@ export class NvidiaProbe implements Probe {
     const drained: GpuPlace[] = [];
     for (const place of places) {
       const isTold = faults.some(({ pciAddress }) => pciAddress === place.address);
-      if (place.state === 'bound' && !isTold && !place.isWithheld && (await isDrained(place.address))) drained.push(place);
+      if (!isTold && !place.isWithheld && (await isDrained(place.address))) drained.push(place);
     }
     return drained;
   }
@@ -233,8 +232,7 @@ export class NvidiaProbe implements Probe {
     const gone = this.#known.flatMap(({ device: { kind, pciAddress } }) =>
       kind === 'gpu' && pciAddress !== undefined && gpuAt(shown, pciAddress) === undefined ? [pciAddress] : [],
     );
-    const placeAt = (address: string) =>
-      gpuAt(shown, address) === undefined ? this.#machine.placesOf([{ address, state: 'bound' }]) : NO_PLACES;
+    const placeAt = (address: string) => (gpuAt(shown, address) === undefined ? this.#machine.placesOf([{ address }]) : NO_PLACES);
     const unshown = unshownGpus({ ...gap, gone: gone.sort(), placeAt });
     return { ...unshown, reports: unshown.gpus.map((gpu) => unshownReport(this.#deviceAt(gpu.place), gpu)) };
   }
