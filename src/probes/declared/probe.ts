@@ -9,7 +9,7 @@ import { DeviceFiles } from '../kit/device-files.ts';
 import { findMonitor, hwmonRows, type MonitorSample, type Monitors, monitorsBelow, readMonitors } from '../kit/hwmon.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { asOf, isDue, type Pace, Pacer } from '../kit/pace.ts';
-import { Bus, hasAnswered } from '../kit/pcie/bus.ts';
+import { Bus } from '../kit/pcie/bus.ts';
 import { pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, type PcieSample, pcieReadings } from '../kit/pcie/pcie.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
@@ -65,7 +65,10 @@ export class DeclaredProbe implements Probe {
     this.#commands = new CommandRows(host, declaration.commands ?? {}, paths);
     this.#reader = new SourceReader(host, this.#commands);
     const { family, pcie } = declaration;
-    this.#bus = new Bus(host, { family, hardware: hardwareOf(declaration), pcie: pcie === true ? 'link' : 'none' });
+    const listedByBus = declaration.devices.flatMap(({ kind, find: { pci: place } }) =>
+      place === undefined || place.drivers ? [] : [kind],
+    );
+    this.#bus = new Bus(host, { family, hardware: hardwareOf(declaration), listedByBus, pcie: pcie === true ? 'link' : 'none' });
     const lines = allRowsOf(declaration);
     if (lines.length > 0) this.#log = new RowLog(host, lines, conditionsOf(declaration));
   }
@@ -187,7 +190,7 @@ export class DeclaredProbe implements Probe {
     const isPresence = results.size === 0 && (pcie === undefined ? this.#declaration.hwmon !== true : pcie.link.powerState !== undefined);
     const isRead =
       isPresence ||
-      (pcie !== undefined && hasAnswered(pcie)) ||
+      (pcie !== undefined && isAnswered(pcie)) ||
       sensors.readings.length > 0 ||
       [...results.values()].some(({ values }) => values.length > 0);
     if (isRead) return [{ device, read: { readings, findings } }];
@@ -256,6 +259,10 @@ export class DeclaredProbe implements Probe {
     return known.pcie.read(this.#pace);
   }
 }
+
+/** Whether the function told anything. What only the port above tells is no read of the function. */
+const isAnswered = ({ answers, aer, link: { width, widthMax, generation, generationMax } }: PcieSample): boolean =>
+  answers !== undefined || aer.errors.length > 0 || [width, widthMax, generation, generationMax].some((one) => one !== undefined);
 
 function listingOf(states: ReadonlySet<Listing>): Listing {
   if (states.has('partial')) return 'partial';

@@ -28,7 +28,7 @@ export function createFpgaProbe(host: Host, options: FpgaOptions, logRows: reado
   const memory = new ProbeMemory(host.clock);
   const identities = new LastIdentities(host.known);
   const log = new RowLog(host, logRows, conditions);
-  const onBus = new Bus(host, { family: 'fpga', hardware: bus, pcie: 'link' });
+  const onBus = new Bus(host, { family: 'fpga', hardware: bus, listedByBus: ['fpga'], pcie: 'link' });
   return {
     collect() {
       memory.begin();

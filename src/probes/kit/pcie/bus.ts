@@ -22,7 +22,7 @@ import {
 } from './bus-conditions.ts';
 import { readPciFunction } from './function.ts';
 import { pcieErrorFindings, pcieFindings } from './health.ts';
-import { PcieReader, type PcieSample, pcieErrorReadings, pcieReadings } from './pcie.ts';
+import { PcieReader, pcieErrorReadings, pcieReadings } from './pcie.ts';
 
 /** Drivers that hand a function to a virtual machine or to a program in user space. `mlx5_vfio_pci`, `nvgrace_gpu_vfio_pci`. */
 const isHanding = (driver: string): boolean =>
@@ -60,6 +60,8 @@ interface Look {
 interface Of {
   readonly family: string;
   readonly hardware: readonly BusHardware[];
+  /** Kinds of which the family lists a function with and without a driver. */
+  readonly listedByBus?: readonly string[];
   /** What the family reports of PCIe: all, errors without the link, nothing. */
   readonly pcie: 'link' | 'errors' | 'none';
 }
@@ -124,7 +126,7 @@ export class Bus {
   /** A device of the family itself: it has a driver, or the family lists it without one. */
   #listed(report: DeviceReport, each: FunctionOnBus, standing: Standing, bound: ReadonlySet<string>, log?: StartLog): DeviceReport {
     const { device, read } = report;
-    if (standing.is === 'served') {
+    if (standing.is === 'served' || (standing.is === 'unbound' && this.#hasDriver(each, device))) {
       const nodes = this.#nodes(each, device);
       const findings = [...(this.#told.has(placeOf(device)) ? served : []), ...nodes];
       return read === undefined || findings.length === 0 ? report : { ...report, read: withFindings(read, findings) };
@@ -135,6 +137,12 @@ export class Bus {
     const { unserved, findings } = this.#judge(each, standing, bound, log);
     const isOffered = standing.is !== 'unbound' || unserved === undefined;
     return { ...report, ...(!isOffered && { device: { ...device, unserved } }), read: withFindings(read, findings) };
+  }
+
+  /** A driver that made something of the function is bound, also where the links of sysfs are not visible. */
+  #hasDriver({ hardware: { drivers, nodes = 0 } }: FunctionOnBus, { kind, characterDevices = [] }: Device): boolean {
+    if (this.#of.listedByBus?.includes(kind) !== true) return true;
+    return drivers === undefined && nodes > 0 && characterDevices.length >= nodes;
   }
 
   /** A function that the family does not list. */
@@ -149,9 +157,8 @@ export class Bus {
     if (unserved === 'not-in-use' && cards.has(slotOf(address))) return [];
     const device = this.#deviceOf(each, standing, unserved);
     this.#told.add(address);
+    if (isDoubtful === true) return [{ device }];
     const pcie = this.#pcieOf(address, pace);
-    const isRead = !isDoubtful && (pcie.isAnswered || findings.some(({ type }) => type !== isNotInUse.type));
-    if (!isRead) return [{ device }];
     return [{ device, read: { readings: pcie.readings, findings: [...findings, ...pcie.findings] } }];
   }
 
@@ -244,17 +251,16 @@ export class Bus {
   }
 
   /** An idle function of `vfio-pci` sleeps, and a read of its link would wake it. */
-  #pcieOf(address: string, pace: Pace): Pick<DeviceRead, 'readings' | 'findings'> & { readonly isAnswered: boolean } {
+  #pcieOf(address: string, pace: Pace): Pick<DeviceRead, 'readings' | 'findings'> {
     const { sys } = this.#host;
     const isAsleep = isSuspended(sys.reread(`bus/pci/devices/${address}/power/runtime_status`).text);
-    if (this.#of.pcie === 'none' || isAsleep) return { readings: [], findings: [], isAnswered: isAsleep };
+    if (this.#of.pcie === 'none' || isAsleep) return { readings: [], findings: [] };
     const reader = this.#pcie.get(address) ?? new PcieReader(sys, address);
     this.#pcie.set(address, reader);
     const sample = reader.read(pace);
-    const isAnswered = sample.link.powerState !== undefined || hasAnswered(sample);
     return this.#of.pcie === 'link'
-      ? { readings: pcieReadings(sample), findings: pcieFindings(sample), isAnswered }
-      : { readings: pcieErrorReadings(sample), findings: pcieErrorFindings(sample), isAnswered };
+      ? { readings: pcieReadings(sample), findings: pcieFindings(sample) }
+      : { readings: pcieErrorReadings(sample), findings: pcieErrorFindings(sample) };
   }
 
   #remember(reports: readonly DeviceReport[], onBus: ReadonlyMap<string, unknown>): void {
@@ -291,7 +297,3 @@ const withFindings = (read: DeviceRead, findings: readonly Finding[]): DeviceRea
   const added = read.findings.some(isJudged) ? [] : findings.filter(({ type }) => !read.findings.some((one) => one.type === type));
   return { ...read, findings: [...read.findings, ...added] };
 };
-
-/** Whether the function told anything. What only the port above tells is no read of the function. */
-export const hasAnswered = ({ answers, aer, link: { width, widthMax, generation, generationMax } }: PcieSample): boolean =>
-  answers !== undefined || aer.errors.length > 0 || [width, widthMax, generation, generationMax].some((one) => one !== undefined);
