@@ -90,8 +90,8 @@ export function knownDevices(
   return known;
 }
 
-const wasSeen = ({ read, readBeforeMs = 0, missingSinceMs, device: { identity } }: DeviceRecord): boolean =>
-  (read ?? missingSinceMs) !== undefined || readBeforeMs > 0 || typeof identity === 'string';
+const wasSeen = ({ read, readBeforeMs, missingSinceMs, device: { identity } }: DeviceRecord): boolean =>
+  (read ?? readBeforeMs ?? missingSinceMs) !== undefined || typeof identity === 'string';
 
 const placeOf = ({ family, pciAddress }: Device): string => `${family} ${pciAddress}`;
 

@@ -128,7 +128,7 @@ class InfinibandProbe implements Probe {
     this.#host = host;
     this.#options = options;
     this.#filter = nameFilter(options);
-    this.#bus = new Bus(host, { family: 'infiniband', hardware: bus, pcie: 'link' });
+    this.#bus = new Bus(host, { family: 'infiniband', hardware: bus, hasOwnNodes: true, pcie: 'link' });
     this.#log = new RowLog(host, [...nicLogRows, ...pcieLogRows], [...Object.values(conditions), ...pcieLogConditions]);
     this.#registry = new HcaRegistry(host, options);
   }

@@ -10,7 +10,7 @@ import { pcieErrorConditions } from '../kit/pcie/health.ts';
 import { pcieLogRows } from '../kit/pcie/log.ts';
 import { conditions } from './conditions.ts';
 import { options, problems, replayOptions } from './declaration.ts';
-import { access, claimNames, resolve } from './devices.ts';
+import { access, claimNames, ownsNumbers, resolve } from './devices.ts';
 import { bus, mayHaveGpus } from './hardware.ts';
 import { KernelLogProbe } from './kernel-log.ts';
 import { logConditions } from './log-findings.ts';
@@ -177,6 +177,7 @@ export const family = defineFamily({
     return new KernelLogProbe(new NvidiaProbe(host, values, visible), host, host.kmsg);
   },
   resolve,
+  ownsNumbers,
   claimNames,
   claimForms: { partNodes: /^\/dev\/nvidia-caps\/nvidia-cap\d+$/, partTypes: ['mig'] },
   programs,

@@ -62,6 +62,8 @@ interface Of {
   readonly hardware: readonly BusHardware[];
   /** Kinds of which the family lists a function with and without a driver. */
   readonly listedByBus?: readonly string[];
+  /** The family has a condition of its own for the nodes of its devices. */
+  readonly hasOwnNodes?: true;
   /** What the family reports of PCIe: all, errors without the link, nothing. */
   readonly pcie: 'link' | 'errors' | 'none';
 }
@@ -134,7 +136,8 @@ export class Bus {
     this.#told.add(placeOf(device));
     // The family says by other sources why it did not read the device.
     if (read === undefined) return report;
-    const { unserved, findings } = this.#judge(each, standing, bound, log);
+    const { unserved, findings, isDoubtful } = this.#judge(each, standing, bound, log);
+    if (isDoubtful === true) return { device, ...defined({ outOfBand: report.outOfBand }) };
     const isOffered = standing.is !== 'unbound' || unserved === undefined;
     return { ...report, ...(!isOffered && { device: { ...device, unserved } }), read: withFindings(read, findings) };
   }
@@ -142,7 +145,8 @@ export class Bus {
   /** A driver that made something of the function is bound, also where the links of sysfs are not visible. */
   #hasDriver({ hardware: { drivers, nodes = 0 } }: FunctionOnBus, { kind, characterDevices = [] }: Device): boolean {
     if (this.#of.listedByBus?.includes(kind) !== true) return true;
-    return drivers === undefined && nodes > 0 && characterDevices.length >= nodes;
+    // The node of VFIO has the number of the group, which the function has without a driver, too.
+    return drivers?.some(isHanding) !== true && nodes > 0 && characterDevices.length >= nodes;
   }
 
   /** A function that the family does not list. */
@@ -197,6 +201,7 @@ export class Bus {
 
   /** Only a directory in which the agent sees a node shows that another one is missing. */
   #nodes({ address, hardware: { nodes = 0 } }: FunctionOnBus, { characterDevices = [] }: Device): readonly Finding[] {
+    if (this.#of.hasOwnNodes === true) return [];
     if (characterDevices.length < nodes) return this.#lacking(address, undefined);
     const { dev } = this.#host;
     const missing = characterDevices.find((path) => {
