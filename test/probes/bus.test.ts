@@ -101,7 +101,6 @@ const deviceOf = (line: string): string => {
 };
 
 const FAMILIES = Object.keys(MACHINES);
-const NOT_LISTED = '0 devices';
 const NOT_IN_USE = 'healthy; NotInUse NoDriver "not in use: no driver is bound, and nobody wants one"';
 const FAILED = 'StartFailed Reported "the driver could not start the device: error invalid"';
 const ABSENT = 'unknown; DeviceNotRead NeverRead "was never read"';
@@ -128,11 +127,12 @@ describe.each(FAMILIES)('%s', (name) => {
     const driven = await start(name, { unbound: [0, 1] });
     await driven.node.pass(minutes(5));
     const expected = driven.machine.addresses.map((address) => {
-      const [said, isListed] = [own(name, address), name !== 'netdev'];
-      return said === undefined ? (isListed ? NOT_IN_USE : NOT_LISTED) : `unhealthy; ${said}`;
+      const said = own(name, address);
+      return said === undefined ? NOT_IN_USE : `unhealthy; ${said}`;
     });
     expect(driven.both).toEqual(expected);
-    expect(Object.values(driven.node.offered ?? {})).not.toContain('Healthy');
+    // The virtual functions of a network port have drivers of their own.
+    if (name !== 'netdev') expect(Object.values(driven.node.offered ?? {})).not.toContain('Healthy');
   });
 
   it.each([
@@ -194,7 +194,7 @@ describe.each(FAMILIES)('%s', (name) => {
     await driven.node.pass(minutes(1));
     const expected = driven.machine.addresses.map((address) => {
       const said = own(name, address);
-      return said === undefined ? (name === 'netdev' ? NOT_LISTED : ABSENT) : `unhealthy; ${said}`;
+      return said === undefined ? ABSENT : `unhealthy; ${said}`;
     });
     expect(driven.both).toEqual(expected);
   });
@@ -210,7 +210,7 @@ describe('a device node that is missing', () => {
     const driven = await start(name);
     const [address] = driven.machine.addresses;
     driven.node.tree.hide('node', path.startsWith('dev/') ? path : `${directoryOf(driven.machine, address)}/${path}`, { kind: 'absent' });
-    await driven.node.pass(seconds(130));
+    await driven.node.pass(minutes(4));
     expect(driven.of(address)).toMatch(/^unhealthy; /);
     expect(driven.of(address)).toContain(says);
     driven.node.tree.take('node');

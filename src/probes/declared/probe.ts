@@ -35,6 +35,8 @@ export interface DeclaredOptions {
 
 interface Kept extends KnownDevice {
   readonly identity: string | undefined;
+  /** Target of the link to its driver. */
+  readonly driver: string | undefined;
   readonly readAtMs: number;
   pcie?: PcieReader;
   /** Limits of temperatures that were seen; only with hardware monitors. */
@@ -146,17 +148,27 @@ export class DeclaredProbe implements Probe {
     const identity = entry.directory === undefined ? undefined : this.#host.sys.identity(entry.directory);
     const before = this.#kept.get(place);
     const isSame = before !== undefined && before.identity === identity && entry.directory !== undefined;
-    if (isSame && !isDue(before.readAtMs, this.#options['facts-interval'], this.#pace)) return before;
+    // A driver that comes or goes changes facts.
+    const driver = entry.directory === undefined ? undefined : this.#host.sys.link(`${entry.directory}/driver`);
+    const isKept = isSame && before.driver === driver;
+    if (isKept && !isDue(before.readAtMs, this.#options['facts-interval'], this.#pace)) return before;
     // The facts of a device do not change because a program fails.
     if (isSame && this.#commands.problems.length > 0) return before;
-    if (before !== undefined && !isSame) this.#leave(place, declared.kind);
+    if (before !== undefined && !isKept) this.#leave(place, declared.kind);
     const read = readDevice(this.#declaration.family, declared, entry, this.#reader);
     if (read === undefined) return undefined;
     // An identity that cannot be read again is still that of the same directory.
     const isLost = isSame && read.device.identity === null && before.device.identity !== undefined;
     const known = isLost ? { ...read, device: { ...read.device, identity: before.device.identity ?? null } } : read;
     const limits = isSame ? before.limits : new CredibleLimits();
-    return { ...known, identity, limits, readAtMs: this.#pace.nowMs, ...(isSame && before.pcie !== undefined && { pcie: before.pcie }) };
+    return {
+      ...known,
+      identity,
+      driver,
+      limits,
+      readAtMs: this.#pace.nowMs,
+      ...(isSame && before.pcie !== undefined && { pcie: before.pcie }),
+    };
   }
 
   #report(entry: Entry, known: Kept, problems: Problem[]): DeviceReport[] {

@@ -48,7 +48,7 @@ const nodeMissing = {
   meaning: 'The driver is bound, and a device node that it makes is missing, so no program can open the device.',
   remedy: 'reload-driver',
   source: 'The names of the nodes by the files of the driver, compared with /dev, where the agent sees nodes of the same directory',
-  forMs: CLAIM_MS,
+  forMs: minutes(2),
 } as const satisfies ConditionSpec;
 
 const state = { class: 'self-clearing', severity: 'info', remedy: 'none' } as const;

@@ -181,7 +181,8 @@ export class Bus {
     if (bound.has(model)) return { unserved: 'not-started', findings: [isNotStarted(address)] };
     if (hardware.isAlwaysWanted === true) return { unserved: 'not-started', findings: [isWithoutDriver(address)] };
     if (log?.holds(address, startFailed) === true) return { unserved: 'not-started', findings: [] };
-    const isLoaded = (hardware.drivers ?? []).some((driver) => this.#host.sys.exists(`bus/pci/drivers/${driver}`));
+    const { drivers, isListedByFault = false } = hardware;
+    const isLoaded = drivers?.some((driver) => this.#host.sys.exists(`bus/pci/drivers/${driver}`)) ?? isListedByFault;
     return { unserved: 'not-in-use', findings: [isNotInUse], isDoubtful: isLoaded && log !== undefined && log.reach !== 'whole' };
   }
 
