@@ -53,6 +53,8 @@ export class NvidiaProbe implements Probe {
   #known: readonly DeviceReport[];
   /** Addresses of the GPUs that the driver had not started at the last read. */
   #neverStarted: ReadonlySet<string> = new Set();
+  /** Addresses of the GPUs that the driver had at the last read; undefined before the first one. */
+  #hadBefore: ReadonlySet<string> | undefined;
   /** Who asked to close the driver. */
   #asked: Release | undefined;
   /** End of that release on the monotonic clock, because the wall clock can be set meanwhile. */
@@ -162,11 +164,11 @@ export class NvidiaProbe implements Probe {
     const read = gpus.map((gpu, index) => reportsOf(gpu, { index, id: names[index] as string }, facts));
     problems.push(...read.flatMap((gpu) => gpu.problems));
     const shown = read.flatMap((gpu) => gpu.reports);
-    this.#renewFor(places);
+    const fresh = this.#renewFor(places, expected);
     const drained = await this.#drained(places, sample.faults, isDrained);
     problems.push(...drained.map(({ address }) => ({ code: 'gpu-drained', message: `the driver drains GPU ${address}` })));
     const unshown = this.#unshown(shown, {
-      missing: places.map((place) => (drained.includes(place) ? { ...place, isWithheld: true } : place)),
+      missing: places.map((place) => (drained.includes(place) || fresh.includes(place) ? { ...place, isWithheld: true } : place)),
       expected: expected.map(({ address }) => address),
       faults: sample.faults,
       announced: announced - gpus.length,
@@ -211,10 +213,18 @@ export class NvidiaProbe implements Probe {
     return addresses.has(undefined) ? [] : this.#machine.placesOf(expected.filter(({ address }) => !addresses.has(address)));
   }
 
-  /** The kernel driver knows the UUID of a GPU from its first start on. */
-  #renewFor(places: readonly GpuPlace[]): void {
-    if (places.some(({ address, facts }) => facts.uuid !== undefined && this.#neverStarted.has(address))) this.#nvml.renew();
+  /**
+   * The kernel driver knows the UUID of a GPU from its first start on. Returns the GPUs that the driver got since the last read, as after the end
+   * of a virtual machine: its library, which was opened before, shows them when it is opened again.
+   */
+  #renewFor(places: readonly GpuPlace[], expected: Expected): readonly GpuPlace[] {
+    const before = this.#hadBefore;
+    const fresh = before === undefined ? [] : places.filter(({ address }) => !before.has(address));
+    this.#hadBefore = new Set(expected.map(({ address }) => address));
+    const isStarted = ({ address, facts }: GpuPlace): boolean => facts.uuid !== undefined && this.#neverStarted.has(address);
+    if (fresh.length > 0 || places.some(isStarted)) this.#nvml.renew();
     this.#neverStarted = new Set(places.flatMap(({ address, facts }) => (facts.isListed && facts.uuid === undefined ? [address] : [])));
+    return fresh;
   }
 
   /** Which of the GPUs that no text explains are drained: the driver shows such a GPU to nobody, and it is well. */

@@ -143,7 +143,7 @@ export const lacksNode = (path: string | undefined): Finding =>
 
 export const hasNodes: Finding = raise(nodeMissing, 'NodesPresent', { status: false, message: 'the device nodes exist' });
 
-const message = 'a driver of the family has the device';
+const message = 'the bus shows another state of the device';
 /** Of a device that was told otherwise before. */
 export const served: readonly Finding[] = [
   raise(notStarted, 'Served', { status: false, message }),

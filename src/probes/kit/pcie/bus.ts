@@ -133,13 +133,20 @@ export class Bus {
       const findings = [...(this.#told.has(placeOf(device)) ? served : []), ...nodes];
       return read === undefined || findings.length === 0 ? report : { ...report, read: withFindings(read, findings) };
     }
-    this.#told.add(placeOf(device));
+    const wasTold = this.#tell(placeOf(device));
     // The family says by other sources why it did not read the device.
     if (read === undefined) return report;
     const { unserved, findings, isDoubtful } = this.#judge(each, standing, bound, log);
     if (isDoubtful === true) return { device, ...defined({ outOfBand: report.outOfBand }) };
     const isOffered = standing.is !== 'unbound' || unserved === undefined;
-    return { ...report, ...(!isOffered && { device: { ...device, unserved } }), read: withFindings(read, findings) };
+    return { ...report, ...(!isOffered && { device: { ...device, unserved } }), read: withFindings(read, whole(findings, wasTold)) };
+  }
+
+  /** Returns whether the device of a place had been told of before. */
+  #tell(place: string): boolean {
+    const wasTold = this.#told.has(place);
+    this.#told.add(place);
+    return wasTold;
   }
 
   /** A driver that made something of the function is bound, also where the links of sysfs are not visible. */
@@ -160,10 +167,10 @@ export class Bus {
     // A function of a card whose main function has a driver is for a design of its user, who loads a driver for it.
     if (unserved === 'not-in-use' && cards.has(slotOf(address))) return [];
     const device = this.#deviceOf(each, standing, unserved);
-    this.#told.add(address);
+    const wasTold = this.#tell(address);
     if (isDoubtful === true) return [{ device }];
     const pcie = this.#pcieOf(address, pace);
-    return [{ device, read: { readings: pcie.readings, findings: [...findings, ...pcie.findings] } }];
+    return [{ device, read: { readings: pcie.readings, findings: [...whole(findings, wasTold), ...pcie.findings] } }];
   }
 
   /** `isDoubtful`: nobody can say whether a start failed. */
@@ -296,6 +303,10 @@ const placeOf = (device: Device): string => (isRoot(device) ? (device.pciAddress
 /** Whether a saved device had a driver. */
 const wasUsed = ({ driver, unserved }: Device): boolean =>
   unserved === undefined ? driver !== undefined : unserved === 'handed-over' || unserved === 'unbound';
+
+/** What held before and does not hold now is denied. */
+const whole = (findings: readonly Finding[], wasTold: boolean): readonly Finding[] =>
+  wasTold ? [...findings, ...served.filter(({ type }) => !findings.some((one) => one.type === type))] : findings;
 
 /** A family may judge by its own sources that its driver is missing. */
 const withFindings = (read: DeviceRead, findings: readonly Finding[]): DeviceRead => {
