@@ -206,9 +206,14 @@ export class RowLog {
     this.#log.close();
   }
 
-  /** Whether a line raised the condition for the device at an address, and none ended it. Reads new records first. */
-  holds(address: string, { type }: Pick<ConditionSpec, 'type'>): boolean {
+  /** Reads new records, before the collection of these devices is complete. */
+  follow(devices: readonly Device[]): void {
+    for (const device of devices) this.#know(device);
     this.poll();
+  }
+
+  /** Whether a line raised the condition for the device at an address, and none ended it. */
+  holds(address: string, { type }: Pick<ConditionSpec, 'type'>): boolean {
     return this.#states.get(address)?.findings.get(`${type}/`)?.status === true;
   }
 

@@ -75,7 +75,9 @@ export class KernelLogProbe implements Probe, StartLog {
 
   async collect(): Promise<Collection> {
     const startedAtMs = this.#log.nowMs;
-    const collection = this.#bus.added(await this.#gpus.collect(), this);
+    const found = await this.#gpus.collect();
+    this.#remember(found);
+    const collection = this.#bus.added(found, this);
     this.#remember(collection);
     // A machine without GPUs does not need the log, nor permission to read it.
     if (this.#devices.length === 0) return collection;
@@ -113,8 +115,11 @@ export class KernelLogProbe implements Probe, StartLog {
     return this.#log.reach;
   }
 
-  holds(pciAddress: string): boolean {
+  follow(): void {
     this.#pcie.poll();
+  }
+
+  holds(pciAddress: string): boolean {
     return this.#starts.hasFailed(pciAddress);
   }
 

@@ -38,8 +38,10 @@ export function standingOf({ driver, wantedDriver, hardware: { drivers } }: Func
   return wantedDriver === undefined || isOwn(wantedDriver) ? { is: 'unbound' } : { is: 'handed-over', to: wantedDriver };
 }
 
-/** What the log tells of the starts of drivers. Each question reads new records first. */
+/** What the log tells of the starts of drivers. */
 export interface StartLog {
+  /** Reads new records. `devices`: those that lines can be about. */
+  follow(devices: readonly Device[]): void;
   readonly reach: LogReach;
   /** A start of the device failed, and none succeeded since. */
   holds(address: string, condition: Pick<ConditionSpec, 'type'>): boolean;
@@ -103,7 +105,8 @@ export class Bus {
     const judged = new Map(functions.map((each) => [each.address, { each, standing: standingOf(each) }]));
     const bound = new Set([...judged.values()].flatMap(({ each, standing }) => (standing.is === 'served' ? [each.model] : [])));
     for (const [address, { standing }] of judged) if (standing.is === 'served' || standing.is === 'handed-over') this.#used.add(address);
-    this.#endFailures(judged, log);
+    if (functions.length > 0) log?.follow([...collection.reports.map(({ device }) => device), ...this.#known.values()]);
+    if (log?.end !== undefined) this.#endFailures(judged, log);
     const isListed = new Set<string>();
     const own = collection.reports.map((report): DeviceReport => {
       const found = isRoot(report.device) ? judged.get(report.device.pciAddress ?? '') : undefined;
@@ -194,16 +197,12 @@ export class Bus {
   }
 
   /** A driver whose start failed may be bound for a moment, so a failure ends only when the device keeps its driver. */
-  #endFailures(judged: ReadonlyMap<string, { readonly standing: Standing }>, log: StartLog | undefined): void {
-    const revived = [...judged].flatMap(
-      ([
-        address,
-        {
-          standing: { is },
-        },
-      ]) => ((is === 'served' || is === 'handed-over') && log?.holds(address, startFailed) === true ? [address] : []),
+  #endFailures(judged: ReadonlyMap<string, { readonly standing: Standing }>, log: StartLog): void {
+    const isKept = (is: Standing['is']): boolean => is === 'served' || is === 'handed-over';
+    const revived = [...judged].flatMap(([address, { standing }]) =>
+      isKept(standing.is) && log.holds(address, startFailed) ? [address] : [],
     );
-    for (const address of revived) if (this.#revived.has(address)) log?.end?.(address, startFailed, 'a driver has the device since');
+    for (const address of revived) if (this.#revived.has(address)) log.end?.(address, startFailed, 'a driver has the device since');
     this.#revived = new Set(revived);
   }
 
