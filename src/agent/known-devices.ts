@@ -73,20 +73,25 @@ export function knownDevices(
       const own = isUnidentified && typeof atName.device.identity === 'string' ? { device: atName.device } : report;
       const prior = hardware.of(own.device, present);
       if (prior !== undefined) followed.add(prior);
-      // A report of other sources alone does not prove that the device is present.
-      const missing = own.read === undefined ? missingAfter(prior, isComplete && !isUnidentified, now) : {};
+      // A complete reading lists the device, though it could not read it: nobody removed it. A partial one repeats what was known.
+      const missing = own.read !== undefined || (isComplete && !isUnidentified) ? {} : missingAfter(prior, false, now);
       known.set(key, recordOf(key, own, prior, own.read === undefined || isBlind, missing, latest.again?.get(report.device.id) ?? latest));
     }
   }
   for (const [key, device] of before) {
     if (known.has(key) || followed.has(device)) continue;
     const isGone = completed.has(device.device.family) || renamed.has(placeOf(device.device));
+    // Who never saw more than a name of it cannot say that something is gone.
+    if (isGone && !wasSeen(device)) continue;
     const missing = missingAfter(device, isGone, now);
     const isKept = missing.missingFromMs === undefined || now.monotonicMs - missing.missingFromMs < retentionMs;
     if (isKept) known.set(key, recordOf(key, { device: device.device }, device, true, missing));
   }
   return known;
 }
+
+const wasSeen = ({ read, readBeforeMs, missingSinceMs, device: { identity } }: DeviceRecord): boolean =>
+  (read ?? readBeforeMs ?? missingSinceMs) !== undefined || typeof identity === 'string';
 
 const placeOf = ({ family, pciAddress }: Device): string => `${family} ${pciAddress}`;
 

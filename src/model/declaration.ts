@@ -30,16 +30,28 @@ export interface CapturedSources {
   readonly answersFile: string;
 }
 
-/** PCI ids that identify a family's hardware, with or without a driver. Source of the codes: PCI ID repository. */
-export interface PciSign {
-  /** `0x10de`, lower case. */
-  readonly vendor: string;
-  /** Prefixes of the class code, without `0x`. */
-  readonly classes: readonly string[];
-  /** PCI device ids; needed when the vendor makes other hardware of the same class. */
-  readonly devices?: readonly string[];
+/** PCI functions that are hardware of a family, and what its drivers make of them. Source of the codes: PCI ID repository. */
+export interface BusHardware {
   /** Display name: `Acme accelerator`. */
   readonly what: string;
+  /** `0x10de`, lower case. Absent: any. */
+  readonly vendor?: string;
+  /** Name of the vendor, for a device that only the bus shows. */
+  readonly maker?: string;
+  /** Prefixes of the class code, without `0x`. Absent: any. */
+  readonly classes?: readonly string[];
+  /** PCI device ids; needed when the vendor makes other hardware of the same class. */
+  readonly devices?: readonly string[];
+  /** Kind of the device that a function is. */
+  readonly kind: string;
+  /** Drivers that make a device of the function. Absent: any that is not made to hand it over. */
+  readonly drivers?: readonly string[];
+  /** A machine has this hardware only to use it: without a driver it is faulty, also where nothing shows that somebody wants it. */
+  readonly isAlwaysWanted?: true;
+  /** Number of device nodes that the driver makes for each function. */
+  readonly nodes?: number;
+  /** A function that the family does not list is listed only when its start failed, or when it worked before. */
+  readonly isListedByFault?: true;
 }
 
 /**

@@ -75,6 +75,11 @@ export interface Device {
   readonly computeInstance?: number;
   /** A part of a board that only the board itself uses: it is not offered to containers, and `expect` does not count it. */
   readonly isInternal?: true;
+  /**
+   * Why no driver of the family has the function: nobody uses it, it was handed to another driver, its driver never started it, or it was
+   * unbound later. A device of the first two kinds is not offered to containers, and `expect` does not count one that is not in use.
+   */
+  readonly unserved?: 'not-in-use' | 'handed-over' | 'not-started' | 'unbound';
   /** Driver stack, when several exist for such devices. */
   readonly stack?: string;
 }

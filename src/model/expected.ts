@@ -13,10 +13,10 @@ export interface ExpectedDevices {
  * always parts, also where their parent is not visible.
  */
 export function countsAsDevice(
-  { parent, kind, isInternal }: Pick<Device, 'parent' | 'kind' | 'isInternal'>,
+  { parent, kind, isInternal, unserved }: Pick<Device, 'parent' | 'kind' | 'isInternal' | 'unserved'>,
   partKinds: readonly string[] = [],
 ): boolean {
-  return parent === undefined && isInternal !== true && !partKinds.includes(kind);
+  return parent === undefined && isInternal !== true && unserved !== 'not-in-use' && !partKinds.includes(kind);
 }
 
 export const areTooFew = ({ expected, present }: ExpectedDevices): boolean => present !== undefined && present < expected;

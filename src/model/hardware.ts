@@ -17,8 +17,8 @@ function placeKey({ family, parent, pciAddress }: Named): string | undefined {
   return pciAddress === undefined || parent !== undefined ? undefined : deviceKey({ family, id: pciAddress });
 }
 
-/** Whether a device was known by its place only. */
-const isNameless = ({ id, identity, pciAddress }: Identified): boolean => identity === null && id === pciAddress;
+/** Whether a device was known by its place only: nobody could read its identity, or only the bus showed it. */
+const isNameless = ({ id, identity, pciAddress }: Identified): boolean => typeof identity !== 'string' && id === pciAddress;
 
 /**
  * Keys of what is remembered of devices that are listed at the same time. Devices that report the same identity are remembered apart, and
@@ -60,9 +60,9 @@ export class HardwareKeys {
   }
 
   #otherKeysOf(device: Named): readonly string[] {
-    if (typeof device.identity !== 'string') return [];
     const hardware = hardwareKey(device);
     const place = placeKey(device);
+    if (typeof device.identity !== 'string') return place === undefined || place === hardware ? [] : [place];
     return [this.#shared.has(hardware) ? hardware : `${hardware}#${device.id}`, deviceKey(device), ...(place === undefined ? [] : [place])];
   }
 }
@@ -94,7 +94,7 @@ export class KnownHardware<T extends { readonly device: Identified }> {
 
   /** What was known of the place of a device whose identity can be read only now. */
   #atPlace(device: Identified, present: ReadonlyMap<string, string>): T | undefined {
-    const place = typeof device.identity === 'string' ? placeKey(device) : undefined;
+    const place = device.id === device.pciAddress && typeof device.identity !== 'string' ? undefined : placeKey(device);
     const found = place === undefined || present.has(place) ? undefined : this.#byName.get(place);
     return found !== undefined && isNameless(found.device) && found.device.kind === device.kind ? found : undefined;
   }

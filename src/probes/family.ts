@@ -6,12 +6,12 @@ import type { Collection, DeviceReport, ProblemSpec } from '../model/collection.
 import type { DeviceRole } from '../model/container-locality.ts';
 import type {
   ActivitySpec,
+  BusHardware,
   CapturedSources,
   HostNeed,
   ListedHardware,
   Origin,
   PartSums,
-  PciSign,
   ProgressSpec,
 } from '../model/declaration.ts';
 import type { Device } from '../model/device.ts';
@@ -64,8 +64,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
    * It therefore lists only a few directories, and opens no file of a device. Without this function the caller assumes true.
    */
   isPresent?(host: Host, options?: OptionValues<S>): boolean;
-  /** PCI ids with which `doctor` finds hardware of this family that has no driver. */
-  readonly signs?: readonly PciSign[];
+  /** Its hardware on the PCI bus, with or without a driver. */
+  readonly bus?: readonly BusHardware[];
   /** Each option is available as `--probe.<name>.<option>`. */
   readonly options: S;
   /** The probe keeps the driver open, and closes it on request: see {@link Probe.release}. */

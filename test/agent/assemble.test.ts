@@ -190,13 +190,17 @@ describe('assembling a snapshot', () => {
     expect(seen[0], 'a source without a report keeps its last report').toMatchObject({ isUnread: false, outOfBand: { readAtMs: 60_000 } });
   });
 
-  it('calls a device missing that a complete reading knows only from other sources', () => {
-    const assembler = new Assembler(settings, allHealthy);
-    assembler.assemble(inputs(listed([a]), 0), at(0));
-    const told = listed([{ device: a.device, outOfBand: outOfBand({}) }]);
-    expect(assembler.assemble(inputs(told, 10), at(10)).devices[0]).toMatchObject({ missingSinceMs: 10, readings: { series: [] } });
-    expect(assembler.assemble(inputs(told, 20), at(20)).devices[0]).toMatchObject({ missingSinceMs: 10 });
-    expect(assembler.assemble(inputs(listed([a]), 30), at(30)).devices[0]).not.toHaveProperty('missingSinceMs');
+  it('calls no device missing that a complete reading lists and could not read', () => {
+    const unread = listed([{ device: a.device, outOfBand: outOfBand({}) }]);
+    for (const first of [listed([a]), unread]) {
+      const assembler = new Assembler(settings, allHealthy);
+      assembler.assemble(inputs(first, 0), at(0));
+      expect(assembler.assemble(inputs(unread, 10), at(10)).devices[0]).not.toHaveProperty('missingSinceMs');
+      const gone = assembler.assemble(inputs(listed([]), 20), at(20)).devices;
+      // Who never read it, and knows no identity of it, has nothing to miss.
+      expect(gone.map(({ missingSinceMs }) => missingSinceMs)).toEqual(first === unread ? [] : [20]);
+      expect(assembler.assemble(inputs(unread, 30), at(30)).devices[0]).not.toHaveProperty('missingSinceMs');
+    }
   });
 
   it('tells the judge that nothing was read since a run failed', () => {

@@ -186,7 +186,7 @@ describe('eks-node-monitoring-agent 241', () => {
     write({ gpus: [] });
     node.tree.hide('unbound', BOUND, { kind: 'absent' });
     await node.pass(minutes(2));
-    expect(verdictsOf(node)).toEqual(times(4, 'unhealthy DeviceMissing fatal'));
+    expect(verdictsOf(node)).toEqual(times(4, 'unhealthy DriverUnbound fatal'));
     expect(readyAnswer(node)).toBe(false);
   });
 });

@@ -104,6 +104,13 @@ export class WatchedNode {
     await this.start();
   }
 
+  /** The agent is killed, loses what it remembered, and starts again. */
+  async restartWithoutState(): Promise<void> {
+    this.#node.kill();
+    this.#node.loseState();
+    await this.start();
+  }
+
   /** The machine boots. What `change` changes is different afterwards. */
   async reboot(change: () => void = () => {}): Promise<void> {
     this.#node.kill();

@@ -72,6 +72,7 @@ const FACTS: Readonly<Record<keyof Device, true>> = {
   computeInstance: true,
   isInternal: true,
   stack: true,
+  unserved: true,
 };
 
 const quoted = (text: string | undefined): string | undefined => text?.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');

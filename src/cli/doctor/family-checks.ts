@@ -1,6 +1,6 @@
 import { Tree } from '../../host/fs/tree.ts';
 import { pathOptions } from '../../host/options.ts';
-import { functionsOnBus } from '../../host/pci/functions.ts';
+import { BusFunctions } from '../../host/pci/functions.ts';
 import type { Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
@@ -30,7 +30,8 @@ async function checkFamily(
   const { configuration } = context;
   const section = `probe.${family.name}`;
   if (!configuration.isOn(section)) return [skipped(section, `turned off by --no-${section}`)];
-  const onBus = functionsOnBus(new Tree(configuration.section('path', pathOptions).sysfs), family.signs ?? []);
+  const hardware = (family.bus ?? []).filter(({ isListedByFault }) => isListedByFault !== true);
+  const onBus = new BusFunctions(new Tree(configuration.section('path', pathOptions).sysfs), hardware).read(0);
   const state = probes?.find((probe) => probe.family === family.name);
   if (state !== undefined && devices !== undefined) {
     if (state.succeeded === undefined && state.problems.length === 0)
@@ -62,7 +63,7 @@ export function judgeFamily(
   family: Pick<DeviceFamily, 'name' | 'problems'>,
   collection: Found | undefined,
   problems: readonly Problem[],
-  onBus: readonly { readonly address: string; readonly what: string }[],
+  onBus: readonly { readonly address: string; readonly hardware: { readonly what: string } }[],
 ): CheckResult[] {
   const name = `probe.${family.name}`;
   const specs = [...family.problems, ...supervisorProblems];
@@ -73,7 +74,10 @@ export function judgeFamily(
   });
   const devices = collection?.reports ?? [];
   if (found.length === 0 && devices.length === 0 && onBus[0] !== undefined) {
-    const { what, address } = onBus[0];
+    const {
+      address,
+      hardware: { what },
+    } = onBus[0];
     const more = onBus.length > 1 ? ` and ${onBus.length - 1} more` : '';
     return [
       finding(

@@ -9,10 +9,12 @@ import {
   type Fact,
   JUDGES,
 } from '../../probes/declared/declaration.ts';
+import { hardwareOf } from '../../probes/declared/discover.ts';
 import { isWild } from '../../probes/declared/glob.ts';
 import { lineForm } from '../../probes/declared/line-form.ts';
 import { TIMEOUT_MS } from '../../probes/declared/rows.ts';
 import { numberOf } from '../../probes/declared/texts.ts';
+import { startFailed } from '../../probes/kit/pcie/bus-conditions.ts';
 import { tokensOf } from '../../probes/kit/template.ts';
 import { nearestHint } from '../nearest.ts';
 import type { SchemaProblem } from '../schema-check.ts';
@@ -216,9 +218,11 @@ function checkLogged({ log, reading, latched, progress, ...own }: DeclaredCondit
 /** Fixed characters that the line of a driver without a device begins with: more than the name of a process has. */
 const FIXED_CHARACTERS = 16;
 
-function checkLines({ lines = [], conditions = [] }: Declaration, say: Say): void {
+function checkLines(declaration: Declaration, say: Say): void {
+  const { lines = [], conditions = [] } = declaration;
   const logged = conditions.filter(({ log }) => log !== undefined);
-  const types = logged.map(({ type }) => type);
+  const hasStarts = hardwareOf(declaration).some(({ drivers = [] }) => drivers.length > 0);
+  const types = [...logged.map(({ type }) => type), ...(hasStarts ? [startFailed.type] : [])];
   lines.forEach(({ event, text, device, means, condition, instance, ends = [] }, n) => {
     const at = ['lines', n] as const;
     if (lines.findIndex((other) => other.event === event) < n) say([...at, 'event'], `the event "${event}" is declared twice`);

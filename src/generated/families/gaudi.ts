@@ -75,6 +75,17 @@ export const declaration: object = {
       ]
     }
   ],
+  "bus": [
+    {
+      "kind": "card",
+      "vendor": "0x1da3",
+      "class": "12",
+      "drivers": [
+        "habanalabs"
+      ],
+      "nodes": 2
+    }
+  ],
   "pcie": true,
   "readings": [
     {
@@ -238,14 +249,6 @@ export const declaration: object = {
       "remedy": "reboot",
       "source": "kernel log: Linux drivers/accel/habanalabs/common/device.c, hl_device_reset \"Device is NOT usable\"; ends with a reset that worked",
       "log": {}
-    },
-    {
-      "type": "NotStarted",
-      "severity": "fatal",
-      "meaning": "The driver could not start the card, so it cannot be used.",
-      "remedy": "reboot",
-      "source": "kernel log: Linux drivers/accel/habanalabs/common/device.c, hl_device_init \"Failed to initialize …. Device is NOT usable\"; ends with a start that worked",
-      "log": {}
     }
   ],
   "lines": [
@@ -258,7 +261,7 @@ export const declaration: object = {
       "text": "Failed to initialize *. Device is NOT usable*",
       "means": "the driver could not start the card",
       "source": "Linux drivers/accel/habanalabs/common/device.c, hl_device_init",
-      "condition": "NotStarted"
+      "condition": "StartFailed"
     },
     {
       "event": "firmware-silent",
@@ -343,7 +346,7 @@ export const declaration: object = {
       "means": "the driver started the card",
       "source": "Linux drivers/accel/habanalabs/common/device.c, hl_device_init",
       "ends": [
-        "NotStarted",
+        "StartFailed",
         "ResetFailed"
       ]
     },

@@ -57,6 +57,24 @@ export const declaration: object = {
       ]
     }
   ],
+  "bus": [
+    {
+      "kind": "device",
+      "vendor": "0x1d0f",
+      "devices": [
+        "0x7064",
+        "0x7065",
+        "0x7066",
+        "0x7067",
+        "0x7164",
+        "0x7264",
+        "0x7364"
+      ],
+      "drivers": [
+        "neuron"
+      ]
+    }
+  ],
   "pcie": true,
   "readings": [
     {

@@ -62,6 +62,29 @@ export const declaration: object = {
       ]
     }
   ],
+  "bus": [
+    {
+      "kind": "pf",
+      "vendor": "0x8086",
+      "devices": [
+        "0x0435",
+        "0x37c8",
+        "0x19e2",
+        "0x4940",
+        "0x4942",
+        "0x4944",
+        "0x4946",
+        "0x4948"
+      ],
+      "drivers": [
+        "dh895xcc",
+        "c6xx",
+        "c3xxx",
+        "4xxx",
+        "420xx"
+      ]
+    }
+  ],
   "pcie": true,
   "readings": [
     {

@@ -71,5 +71,32 @@ export const declaration: object = {
       ]
     }
   ],
+  "bus": [
+    {
+      "kind": "chip",
+      "vendor": "0x1ae0",
+      "devices": [
+        "0x0027",
+        "0x005e"
+      ],
+      "nodes": 1,
+      "wanted": true
+    },
+    {
+      "kind": "chip",
+      "vendor": "0x1ae0",
+      "devices": [
+        "0x0062",
+        "0x0063",
+        "0x006f",
+        "0x0076"
+      ],
+      "drivers": [
+        "vfio-pci"
+      ],
+      "nodes": 2,
+      "wanted": true
+    }
+  ],
   "pcie": true
 };

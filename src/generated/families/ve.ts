@@ -32,6 +32,16 @@ export const declaration: object = {
       ]
     }
   ],
+  "bus": [
+    {
+      "kind": "card",
+      "vendor": "0x1bcf",
+      "drivers": [
+        "ve_drv"
+      ],
+      "nodes": 1
+    }
+  ],
   "pcie": true,
   "readings": [
     {

@@ -13,7 +13,7 @@ export const OWN_CONDITIONS: readonly ConditionSpec[] = [
     severity: 'fatal',
     reasons: ['NotListed'],
     meaning:
-      'A device is absent from a complete reading of its family. It stays listed for the retention time. If the policy lowers the severity, the verdict is unknown.',
+      'A device is absent from a complete reading of its family. It stays listed for the retention time. A device that is listed and cannot be read is unknown, not missing. If the policy lowers the severity, the verdict is unknown.',
     remedy: 'inspect',
     source: 'Counts at once; cleared after the device was present for three readings at the default interval.',
     recoveryMs: seconds(30),

@@ -154,6 +154,8 @@ const isPresent = (state: DeviceState): boolean => state.missingSinceMs === unde
 function matches(selector: DeviceSelector, device: Device, hasParts: boolean): boolean {
   return (
     device.isInternal !== true &&
+    device.unserved !== 'not-in-use' &&
+    device.unserved !== 'handed-over' &&
     isEqual(selector.family, device.family) &&
     isOneOf(selector.kind, [device.kind]) &&
     isLike(selector.model, device.model) &&

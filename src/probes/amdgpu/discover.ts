@@ -1,9 +1,10 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
+import { mayBeOnBus } from '../../host/pci/functions.ts';
 import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { PciNames } from '../../host/pci/pci-names.ts';
 import type { Problem } from '../../model/collection.ts';
-import type { PciSign } from '../../model/declaration.ts';
+import type { BusHardware } from '../../model/declaration.ts';
 import { minutes, seconds } from '../../model/duration.ts';
 import { constant, integerOption, type OptionSpecs, type OptionValues, pacedOption } from '../../model/options.ts';
 import { byNodeNumber, mayHaveCard, nodeNumber, ownerOfNode } from '../kit/drm/cards.ts';
@@ -89,10 +90,12 @@ export function renderMinorOf(nodes: readonly string[]): number | undefined {
   return name === undefined ? undefined : nodeNumber(name);
 }
 
-export const signs: readonly PciSign[] = [{ vendor: '0x1002', classes: ['03', '1200'], what: 'AMD GPU' }];
+export const bus: readonly BusHardware[] = [
+  { what: 'AMD GPU', vendor: '0x1002', maker: 'AMD', classes: ['03', '1200'], kind: 'gpu', drivers: ['amdgpu', 'radeon'] },
+];
 
-/** Returns true when a graphics device belongs to a driver of AMD, when its driver is unknown, or when the class cannot be listed. */
-export const isPresent = ({ sys }: Host): boolean => mayHaveCard(sys, ['amdgpu', 'radeon']);
+/** Returns true when the bus or a graphics device shows a card of AMD, when the driver of a card is unknown, or when the class cannot be listed. */
+export const isPresent = ({ sys }: Host): boolean => mayHaveCard(sys, ['amdgpu', 'radeon']) || mayBeOnBus(sys, bus);
 
 /**
  * Names of AMD's data centre cards, keyed by PCI device id. Other cards report their name, or the host has it: {@link nameOf}. Source: PCI ID

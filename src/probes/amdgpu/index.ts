@@ -10,13 +10,13 @@ import { cardProblems } from '../kit/drm/cards.ts';
 import { addressOfId, idsOfClaim, idsOfGraphicsNode, idsWhere } from '../kit/ids.ts';
 import { knownLine, logMetric } from '../kit/log-row.ts';
 import { nodeAccess } from '../kit/node-access.ts';
+import { busConditions } from '../kit/pcie/bus-conditions.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieLogRows } from '../kit/pcie/log.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
-import { notStarted } from '../kit/pcie/unstarted.ts';
 import { sensorProblems } from '../kit/temperature.ts';
 import { conditions } from './conditions.ts';
-import { isPresent, options, signs } from './discover.ts';
+import { bus, isPresent, options } from './discover.ts';
 import { logConditions, logRows } from './log-rows.ts';
 import { metrics } from './metrics.ts';
 import { AmdgpuProbe } from './probe.ts';
@@ -98,12 +98,12 @@ export const family = defineFamily({
     },
   ],
   metrics: [...Object.values(metrics), logMetric, ...pcieMetrics],
-  conditions: [...Object.values(conditions), ...Object.values(logConditions), notStarted, ...pcieConditions],
+  conditions: [...Object.values(conditions), ...Object.values(logConditions), ...busConditions, ...pcieConditions],
   problems: [...problems, ...logProblems],
   logRows,
   needs: [kernelLogNeed, { check: 'process-use', part: 'process-files', problems: ['processes-hidden'] }],
   isPresent,
-  signs,
+  bus,
   activity: { utilization: { above: 0.05 }, isForHoldersOnly: true },
   shows: {
     gpu: ['busy', 'memory', 'power', 'temperature', { label: 'Power', metric: metrics.asleep.name, words: { 1: 'asleep' } }],

@@ -1,7 +1,7 @@
 import { hours } from '../../model/duration.ts';
 import type { Remedy, Severity } from '../../model/health.ts';
 import { type LogRow, logCondition, logGrowth } from '../kit/log-row.ts';
-import { startFailed, startRows } from '../kit/pcie/unstarted.ts';
+import { startFailed, startRows } from '../kit/pcie/bus-conditions.ts';
 
 const AMD = 'Linux drivers/gpu/drm/amd';
 
@@ -79,7 +79,7 @@ export const FATAL_ROW = 'fatal-error';
 
 /** Lines of the driver, which prints with the device since Linux 5.8. Before Linux 6.11 the line about a ring has none, and that of the reset follows it. */
 export const logRows: readonly LogRow[] = [
-  ...startRows('amdgpu'),
+  ...startRows(drivers),
   {
     name: 'init-failed',
     drivers,

@@ -11,22 +11,22 @@ import { raise } from '../kit/finding.ts';
 import { LastIdentities } from '../kit/identities.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
+import { Bus } from '../kit/pcie/bus.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
-import { startFailed, UnstartedCards } from '../kit/pcie/unstarted.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { parseCount } from '../kit/text.ts';
 import { ATI, Card, type CardReadResult } from './card.ts';
 import { conditions, findingsOf, type LinkedFatal, missingRasFindings } from './conditions.ts';
 import {
   type AmdgpuOptions,
+  bus,
   findPlaces,
   handlesErrors,
   isUnread,
   type Places,
   readTopology,
   renderMinorOf,
-  signs,
   type Topology,
   topologyGeneration,
 } from './discover.ts';
@@ -50,7 +50,7 @@ export class AmdgpuProbe implements Probe {
   readonly #processes: ProcessReader;
   readonly #database: PciDatabase;
   readonly #log: RowLog;
-  readonly #unstarted: UnstartedCards;
+  readonly #bus: Bus;
   readonly #pacer = new Pacer();
   #cards = new Map<string, Card>();
   readonly #places = new Kept<{ readonly places: Places; readonly key: string }>();
@@ -60,20 +60,7 @@ export class AmdgpuProbe implements Probe {
     this.#host = host;
     this.#options = options;
     this.#identities = new LastIdentities(host.known);
-    this.#unstarted = new UnstartedCards(host, {
-      signs,
-      drivers: ['amdgpu'],
-      kind: 'gpu',
-      device: (address) => ({
-        family: 'amdgpu',
-        id: address,
-        ...this.#identities.of(address, undefined),
-        kind: 'gpu',
-        aliases: [],
-        pciAddress: address,
-        vendor: 'AMD',
-      }),
-    });
+    this.#bus = new Bus(host, { family: 'amdgpu', hardware: bus, pcie: 'link' });
     this.#log = new RowLog(host, [...logRows, ...pcieLogRows], [...Object.values(logConditions), ...pcieLogConditions]);
     this.#database = new PciDatabase(host, ATI.slice(2));
     this.#processes = new ProcessReader(host, options['processes-per-search']);
@@ -96,8 +83,7 @@ export class AmdgpuProbe implements Probe {
   }
 
   collect(): Collection {
-    const found = this.#unstarted.added(this.#collect(), this.#host.clock.monotonic(), (address) => this.#log.holds(address, startFailed));
-    return this.#log.withLogs(found);
+    return this.#log.withLogs(this.#bus.added(this.#collect(), this.#log));
   }
 
   #collect(): Collection {

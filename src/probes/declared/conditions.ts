@@ -1,14 +1,17 @@
 import type { ProblemSpec } from '../../model/collection.ts';
+import type { BusHardware } from '../../model/declaration.ts';
 import { type Millis, parseDuration } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
 import type { MetricSpec } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
 import { hwmonCondition, hwmonMetrics } from '../kit/hwmon.ts';
 import { counterOf, type LogRow, logCondition, logGrowth, logMetric } from '../kit/log-row.ts';
+import { busConditions, startFailed, startRows } from '../kit/pcie/bus-conditions.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieLogRows } from '../kit/pcie/log.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import type { Declaration, DeclaredCondition, DeclaredReading, DeclaredSource } from './declaration.ts';
+import { hardwareOf } from './discover.ts';
 import { NORMAL, reasonOf, UNREADABLE } from './judges.ts';
 import { lineForm } from './line-form.ts';
 
@@ -77,7 +80,15 @@ export function conditionsOf(declaration: Declaration): readonly ConditionSpec[]
       ...(growth === undefined ? {} : { threshold: { growth: growth.above, windowMs: parseDuration(growth.within) ?? 0 } }),
     };
   });
-  return [...own, ...(declaration.hwmon === true ? [hwmonCondition] : []), ...(declaration.pcie === true ? pcieConditions : [])];
+  const hardware = hardwareOf(declaration);
+  return [
+    ...own,
+    ...[...(hardware.length > 0 ? busConditions : []), ...(driversOf(hardware).length > 0 ? [startFailed] : [])].filter(
+      ({ type }) => !own.some((one) => one.type === type),
+    ),
+    ...(declaration.hwmon === true ? [hwmonCondition] : []),
+    ...(declaration.pcie === true ? pcieConditions : []),
+  ];
 }
 
 function logged(
@@ -111,8 +122,11 @@ export function logRowsOf({ lines = [], conditions = [] }: Declaration): readonl
 /** With those of its traits. */
 export const allRowsOf = (declaration: Declaration): readonly LogRow[] => [
   ...logRowsOf(declaration),
+  ...startRows(driversOf(hardwareOf(declaration))),
   ...(declaration.pcie === true ? pcieLogRows : []),
 ];
+
+const driversOf = (hardware: readonly BusHardware[]): readonly string[] => [...new Set(hardware.flatMap(({ drivers = [] }) => drivers))];
 
 const time = <K extends string>(name: K, text: string | undefined): Partial<Record<K, Millis>> => {
   const value = text === undefined ? undefined : parseDuration(text);

@@ -159,6 +159,23 @@ const pci = object(
 );
 export type DeclaredPci = Of<typeof pci>;
 
+const bus = object(
+  {
+    kind: { ...name, description: 'Kind of the device that a function is.' },
+    vendor: hexId,
+    devices: list(hexId, 256, 'PCI device ids.'),
+    class: schema<string>({ type: 'string', pattern: '^[0-9a-f]{2,6}$', description: 'Prefix of the class code, without 0x, in quotes.' }),
+    drivers: list(
+      text('Name of the driver.', 64),
+      16,
+      'Drivers that make a device of the function. Default: all but those that hand it over.',
+    ),
+    nodes: schema<number>({ type: 'integer', minimum: 1, maximum: 16, description: 'Number of device nodes that the driver makes.' }),
+    wanted: boolean('A machine has this hardware only to use it: it is faulty without a driver.'),
+  },
+  ['kind', 'vendor'],
+);
+
 const places = object(
   {
     sysfs: text('Glob of directories, without /sys/: class/acme/acme#.'),
@@ -365,6 +382,7 @@ const declaration = object(
       description: 'Programs whose output has rows, by name.',
     }),
     devices: list(devices, 16, 'The kinds of device and where they are.'),
+    bus: list(bus, 16, 'Hardware of the family on the PCI bus: a device without its driver is listed, and its state is judged.'),
     pcie: boolean('Adds the metrics and conditions of the PCIe link to each device that has a PCI address.'),
     hwmon: boolean('Adds the sensors of the hardware monitors below each device, their limits, and the condition OverTemperature.'),
     inherit: boolean('A device with a parent has the fatal conditions of the parent, too.'),

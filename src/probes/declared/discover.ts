@@ -1,7 +1,10 @@
 import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
+import { mayBeOnBus } from '../../host/pci/functions.ts';
 import { isPciAddress, normalizePciAddress, pciAddressOf } from '../../host/pci/pci.ts';
+import type { BusHardware } from '../../model/declaration.ts';
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import { readPciFunction } from '../kit/pcie/function.ts';
 import { captureWords, fill, plain, type Words } from '../kit/template.ts';
@@ -179,6 +182,22 @@ function rowsOf(keys: Readonly<Record<string, string>>, words: Words, commands: 
   );
 }
 
+/** Physical functions of the bus that are devices of the family: declared, or those that a place names by vendor and class or id. */
+export function hardwareOf({ bus, devices, summary }: Declaration): readonly BusHardware[] {
+  const what = summary.replace(/\.$/, '');
+  if (bus !== undefined)
+    return bus.map(({ class: code, wanted, ...one }) => ({
+      ...{ what, ...one },
+      ...(code !== undefined && { classes: [code] }),
+      ...(wanted === true && { isAlwaysWanted: true }),
+    }));
+  return devices.flatMap(({ kind, find: { pci } }): BusHardware[] => {
+    const { vendor, class: code, devices: ids, drivers, functions } = pci ?? {};
+    if (vendor === undefined || (code ?? ids) === undefined || functions === 'virtual') return [];
+    return [{ what, kind, vendor, ...defined({ classes: code === undefined ? undefined : [code], devices: ids, drivers }) }];
+  });
+}
+
 /**
  * Returns a check of whether the machine may have devices of the family. It lists directories and opens no file of a device, except ids of
  * PCI functions that it has not seen before.
@@ -207,5 +226,6 @@ export function presenceOf(declaration: Declaration, exists: (path: string) => b
     const program = declaration.commands?.[command ?? ''];
     return program !== undefined && (program.captured !== undefined || program.optional !== true || exists(program.path));
   };
-  return (host) => declaration.devices.some(({ find }) => isAt(host, find));
+  const hardware = hardwareOf(declaration);
+  return (host) => declaration.devices.some(({ find }) => isAt(host, find)) || mayBeOnBus(host.sys, hardware);
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { kernelLogNeed, logProblems } from '../../host/kernel-log/problems.ts';
 import type { Resolve } from '../../model/allocation.ts';
-import type { ActivitySpec, Origin, PciSign } from '../../model/declaration.ts';
+import type { ActivitySpec, Origin } from '../../model/declaration.ts';
 import type { Device } from '../../model/device.ts';
 import { seconds } from '../../model/duration.ts';
 import type { KnownNames, KnownOutput, KnownText } from '../../model/known-text.ts';
@@ -13,7 +13,7 @@ import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 import { fill, type Words } from '../kit/template.ts';
 import { allRowsOf, conditionsOf, logRowsOf, metricsOf, problems } from './conditions.ts';
 import type { Declaration, DeclaredResource, DeclaredSource, Fact } from './declaration.ts';
-import { presenceOf } from './discover.ts';
+import { hardwareOf, presenceOf } from './discover.ts';
 import { capturesOf } from './glob.ts';
 import { type DeclaredOptions, DeclaredProbe } from './probe.ts';
 
@@ -136,7 +136,7 @@ export function familyOf(declared: DeclaredFamily): DeviceFamily {
     problems: all.length === 0 ? problems : [...problems, ...logProblems],
     ...(all.length === 0 ? {} : { logRows: lines, needs: [kernelLogNeed] }),
     isPresent: presenceOf(declaration, existsSync),
-    signs: signsOf(declaration),
+    bus: hardwareOf(declaration),
     ...((declaration.readings ?? []).some(({ show }) => show !== undefined) && { shows: showsOf(declaration) }),
     options: optionsOf(declaration),
     known: { ...knownTextOf(declaration), ...(all.length > 0 && { kernelPrograms: knownLine(all) }) },
@@ -185,13 +185,4 @@ function pathsIn(options: Readonly<Record<string, unknown>>): Readonly<Record<st
     return name === undefined || typeof value !== 'string' || !value.startsWith('/') ? [] : [[name, value]];
   });
   return Object.fromEntries(given);
-}
-
-/** Hardware that a place names by vendor and class. */
-function signsOf({ devices, summary }: Declaration): readonly PciSign[] {
-  return devices.flatMap(({ find: { pci } }): PciSign[] =>
-    pci?.vendor === undefined || pci.class === undefined || pci.drivers !== undefined
-      ? []
-      : [{ vendor: pci.vendor, classes: [pci.class], what: summary, ...(pci.devices === undefined ? {} : { devices: pci.devices }) }],
-  );
 }

@@ -9,13 +9,14 @@ import { DeviceFiles } from '../kit/device-files.ts';
 import { findMonitor, hwmonRows, type MonitorSample, type Monitors, monitorsBelow, readMonitors } from '../kit/hwmon.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { asOf, isDue, type Pace, Pacer } from '../kit/pace.ts';
+import { Bus } from '../kit/pcie/bus.ts';
 import { pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, type PcieSample, pcieReadings } from '../kit/pcie/pcie.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { CredibleLimits, overTemperature } from '../kit/temperature.ts';
 import { allRowsOf, conditionsOf, countersOf, type problems } from './conditions.ts';
 import type { Declaration, DeclaredDevices, DeclaredSource } from './declaration.ts';
-import { discover, type KnownDevice, MOST_DEVICES, readDevice } from './discover.ts';
+import { discover, hardwareOf, type KnownDevice, MOST_DEVICES, readDevice } from './discover.ts';
 import { Heartbeats } from './heartbeats.ts';
 import { findingsOf, limitOf, sourceOf, unknown } from './judges.ts';
 import { Inheritance, withoutCircles } from './parts.ts';
@@ -37,6 +38,8 @@ export interface DeclaredOptions {
 
 interface Kept extends KnownDevice {
   readonly identity: string | undefined;
+  /** Target of the link to its driver. */
+  readonly driver: string | undefined;
   readonly readAtMs: number;
   pcie?: PcieReader;
   /** Limits of temperatures that were seen; only with hardware monitors. */
@@ -56,6 +59,7 @@ export class DeclaredProbe implements Probe {
   readonly #log: RowLog | undefined;
   /** Absent when parts do not inherit. */
   readonly #inheritance: Inheritance | undefined;
+  readonly #bus: Bus;
   readonly #pacer = new Pacer();
   #pace: Pace = { nowMs: 0, graceMs: 0 };
   /** Keyed by place. */
@@ -69,6 +73,11 @@ export class DeclaredProbe implements Probe {
     this.#commands = new CommandRows(host, declaration.commands ?? {}, paths);
     this.#reader = new SourceReader(host, this.#commands, countersOf(declaration));
     if (declaration.inherit === true) this.#inheritance = new Inheritance(conditionsOf(declaration));
+    const { family, pcie } = declaration;
+    const listedByBus = declaration.devices.flatMap(({ kind, find: { pci: place } }) =>
+      place === undefined || place.drivers ? [] : [kind],
+    );
+    this.#bus = new Bus(host, { family, hardware: hardwareOf(declaration), listedByBus, pcie: pcie === true ? 'link' : 'none' });
     const lines = allRowsOf(declaration);
     if (lines.length > 0) this.#log = new RowLog(host, lines, conditionsOf(declaration));
   }
@@ -116,7 +125,9 @@ export class DeclaredProbe implements Probe {
       found.flatMap(({ entry, known }) => this.#report(entry, known, problems)),
       (device, parent) => problems.push({ ...problem('parent-circle', `its parent ${parent} is a part of it`), device }),
     );
-    const own = { reports, problems: [...this.#commands.problems, ...problems], listing: listingOf(states) };
+    const listed = { reports, problems: [...this.#commands.problems, ...problems], listing: listingOf(states) };
+    const added = this.#bus.added(listed, this.#log);
+    const own = { ...added, reports: added.reports.filter(({ device }) => this.#isChosen(device.id)) };
     const names = found.map(({ entry, known: { device } }) => [entry.words.name ?? '', device.pciAddress ?? device.id] as const);
     const all = this.#log === undefined ? own : this.#log.withLogs(own, names);
     return this.#inheritance === undefined ? all : { ...all, reports: this.#inheritance.of(all.reports) };
@@ -149,10 +160,13 @@ export class DeclaredProbe implements Probe {
     const identity = entry.directory === undefined ? undefined : this.#host.sys.identity(entry.directory);
     const before = this.#kept.get(place);
     const isSame = before !== undefined && before.identity === identity && entry.directory !== undefined;
-    if (isSame && !isDue(before.readAtMs, this.#options['facts-interval'], this.#pace)) return before;
+    // A driver that comes or goes changes facts.
+    const driver = entry.directory === undefined ? undefined : this.#host.sys.link(`${entry.directory}/driver`);
+    const isKept = isSame && before.driver === driver;
+    if (isKept && !isDue(before.readAtMs, this.#options['facts-interval'], this.#pace)) return before;
     // The facts of a device do not change because a program fails.
     if (isSame && this.#commands.problems.length > 0) return before;
-    if (before !== undefined && !isSame) this.#leave(place, declared.kind);
+    if (before !== undefined && !isKept) this.#leave(place, declared.kind);
     const read = readDevice(this.#declaration.family, declared, entry, this.#reader);
     if (read === undefined) return isSame && this.#reader.hangs(entry) ? before : undefined;
     // An identity that cannot be read again is still that of the same directory.
@@ -162,6 +176,7 @@ export class DeclaredProbe implements Probe {
     return {
       ...known,
       identity,
+      driver,
       limits,
       beats,
       readAtMs: this.#pace.nowMs,

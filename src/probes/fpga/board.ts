@@ -2,6 +2,7 @@ import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
 import { doesPciFunctionAnswer, isAsleepState } from '../../host/pci/pcie.ts';
 import type { DeviceProcess, DeviceReport } from '../../model/collection.ts';
+import type { BusHardware } from '../../model/declaration.ts';
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding, StatusFinding } from '../../model/health.ts';
@@ -142,6 +143,19 @@ export const BOARDS: readonly BoardModel[] = [
   { vendor: '0x8086', device: '0x0b2b', model: 'Intel FPGA PAC D5005' },
   { vendor: '0x1c2c', device: '0x1000', model: 'Silicom FPGA SmartNIC N5010' },
   { vendor: '0x1c2c', device: '0x1001', model: 'Silicom FPGA SmartNIC N5011' },
+];
+
+/** An FPGA manager has boards of other drivers. */
+export const bus: readonly BusHardware[] = [
+  { what: 'AMD (Xilinx) accelerator', vendor: '0x10ee', maker: 'AMD', classes: ['12'], kind: 'fpga' },
+  {
+    what: 'Intel FPGA card',
+    vendor: '0x8086',
+    maker: 'Intel',
+    classes: ['12'],
+    devices: ['0x09c4', '0x0b2b', '0x0b30', '0xbcce'],
+    kind: 'fpga',
+  },
 ];
 
 /** Source: PCI ID repository; makers and resellers of Alveo boards from the list in AMD's device plugin. */

@@ -1,6 +1,7 @@
 import { hours, seconds } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
 import { growthCondition } from '../kit/finding.ts';
+import { busConditions } from '../kit/pcie/bus-conditions.ts';
 import { pcieErrorConditions, pcieLinkCondition } from '../kit/pcie/health.ts';
 
 const PCI = 'Linux Documentation/ABI/testing/sysfs-bus-pci';
@@ -268,4 +269,9 @@ export const conditions = {
 export type ConditionName = keyof typeof conditions;
 
 /** Conditions of this family and of all PCIe devices. */
-export const allConditions: readonly ConditionSpec[] = [...Object.values(conditions), pcieLinkCondition, ...pcieErrorConditions];
+export const allConditions: readonly ConditionSpec[] = [
+  ...Object.values(conditions),
+  ...busConditions.filter(({ type }) => type !== conditions.DriverUnbound.type),
+  pcieLinkCondition,
+  ...pcieErrorConditions,
+];

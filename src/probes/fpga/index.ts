@@ -11,9 +11,10 @@ import { fileProblems } from '../kit/device-files.ts';
 import { addressOfId } from '../kit/ids.ts';
 import { knownLine, type LogRow, logCondition, logMetric } from '../kit/log-row.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
+import { startFailed, startRows } from '../kit/pcie/bus-conditions.ts';
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { sensorProblems } from '../kit/temperature.ts';
-import { BOARDS } from './board.ts';
+import { BOARDS, bus } from './board.ts';
 import { allConditions } from './conditions.ts';
 import { metrics } from './metrics.ts';
 import { createFpgaProbe } from './probe.ts';
@@ -114,6 +115,7 @@ const XRT = 'XRT src/runtime_src/core/pcie/driver/linux/xocl';
 
 /** Conditions that only the kernel log shows. */
 const logConditions = {
+  StartFailed: startFailed,
   HotResetNeeded: logCondition({
     type: 'HotResetNeeded',
     severity: 'fatal',
@@ -130,6 +132,7 @@ const xrt = (text: string): RegExp => new RegExp(`^(?:\\S{1,64} [0-9a-f]{1,16} )
 
 /** Lines of XRT, of DFL, and of the FPGA managers of the kernel. */
 const logRows: readonly LogRow[] = [
+  ...startRows(['xocl', 'xclmgmt', 'ami', 'dfl-pci']),
   {
     name: 'firewall-tripped',
     drivers: xrtDrivers,
@@ -218,11 +221,7 @@ export const family = defineFamily({
   needs: [kernelLogNeed],
   logRows,
   isPresent,
-  // Source of the Intel cards: Linux drivers/fpga/dfl-pci.c.
-  signs: [
-    { vendor: '0x10ee', classes: ['12'], what: 'AMD (Xilinx) accelerator' },
-    { vendor: '0x8086', classes: ['12'], devices: ['0x09c4', '0x0b2b', '0x0b30', '0xbcce'], what: 'Intel FPGA card' },
-  ],
+  bus,
   options,
   createProbe: (host, values) =>
     createFpgaProbe(host, values, [...logRows, ...pcieLogRows], [...Object.values(logConditions), ...pcieLogConditions]),

@@ -6,10 +6,12 @@ import { unlisted } from '../kit/device-files.ts';
 import { LastIdentities } from '../kit/identities.ts';
 import type { LogRow } from '../kit/log-row.ts';
 import { RowLog } from '../kit/log-rows.ts';
+import { Bus } from '../kit/pcie/bus.ts';
 import { readAlveoBoards } from './alveo.ts';
 import {
   addDriver,
   addPcie,
+  bus,
   type DflFunction,
   groupByBoard,
   isFpgaBoard,
@@ -26,11 +28,13 @@ export function createFpgaProbe(host: Host, options: FpgaOptions, logRows: reado
   const memory = new ProbeMemory(host.clock);
   const identities = new LastIdentities(host.known);
   const log = new RowLog(host, logRows, conditions);
+  const onBus = new Bus(host, { family: 'fpga', hardware: bus, listedByBus: ['fpga'], pcie: 'link' });
   return {
     collect() {
       memory.begin();
       const found = collect(makeSurvey(host, options, memory));
-      return log.withLogs({ ...found, reports: found.reports.map((report) => identified(report, identities)) });
+      const reports = found.reports.map((report) => identified(report, identities));
+      return log.withLogs(onBus.added({ ...found, reports }, log));
     },
     watch: (wake) => log.watch(wake),
     close: () => log.close(),
@@ -74,10 +78,16 @@ function scanBus({ host: { sys } }: Survey, taken: ReadonlySet<string>): readonl
   return left.filter((address) => VENDORS.has(sys.text(`${BUS}/${address}/vendor`)?.toLowerCase() ?? ''));
 }
 
+/** A second function of a card that has a driver is for a design of its user, who loads the driver for it. */
+const isOfDesign = ({ sys }: Host, address: string): boolean => {
+  const slot = address.slice(0, -1);
+  return sys.list(BUS).some((other) => other.startsWith(slot) && other !== address && sys.link(`${BUS}/${other}/driver`) !== undefined);
+};
+
 /** Reports a board without a driver, or with a driver that reports no values, such as `vfio-pci` or a custom driver. */
 function readBareBoard(survey: Survey, address: string): readonly DeviceReport[] {
   const pci = readPciFacts(survey.host.sys, address);
-  if (!isFpgaBoard(pci)) return [];
+  if (!isFpgaBoard(pci) || (pci.driver === undefined && isOfDesign(survey.host, address))) return [];
   const builder = new ReportBuilder();
   addPcie(builder, survey, address);
   if (pci.driver === undefined) addDriver(builder, pci.driver);

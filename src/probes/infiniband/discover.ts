@@ -1,7 +1,9 @@
 import { basename, dirname } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
+import { mayBeOnBus } from '../../host/pci/functions.ts';
 import { isPciAddress, pciAddressOf } from '../../host/pci/pci.ts';
+import type { BusHardware } from '../../model/declaration.ts';
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import { netdevsOf, virtualFunctionsOf } from '../kit/network.ts';
@@ -98,8 +100,16 @@ export function findNetdevs(sys: Tree, directory: string, ports: readonly string
   );
 }
 
-/** Returns true when the class directory has an entry, or exists but cannot be listed. */
+const adapter = { kind: 'pf', maker: 'NVIDIA', vendor: '0x15b3', drivers: ['mlx5_core', 'mlx4_core'] } as const;
+/** An Ethernet adapter may be one of RDMA only by its configuration. */
+export const bus: readonly BusHardware[] = [
+  { ...adapter, what: 'NVIDIA (Mellanox) InfiniBand adapter', classes: ['0207'] },
+  { ...adapter, what: 'NVIDIA (Mellanox) Ethernet adapter', classes: ['0200'], isListedByFault: true },
+  { kind: 'pf', what: 'Omni-Path adapter', vendor: '0x8086', maker: 'Intel', classes: ['0208'], drivers: ['hfi1'] },
+];
+
+/** Returns true when the bus has an adapter, or when the class directory has an entry, or exists but cannot be listed. */
 export function isPresent({ sys }: Host): boolean {
   const { names, error } = sys.listing(CLASS);
-  return names === undefined ? error !== 'ENOENT' : names.length > 0;
+  return (names === undefined ? error !== 'ENOENT' : names.length > 0) || mayBeOnBus(sys, bus);
 }

@@ -8,12 +8,13 @@ import { knownLine, logMetric } from '../kit/log-row.ts';
 import { dranetNames, isClaimed, isNetworkDriver, ownAddress } from '../kit/network.ts';
 import { nicLogRows } from '../kit/network-drivers.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
+import { busConditions } from '../kit/pcie/bus-conditions.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieLogRows } from '../kit/pcie/log.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { conditions } from './conditions.ts';
 import { options, problems } from './declaration.ts';
-import { isPresent } from './discover.ts';
+import { bus, isPresent } from './discover.ts';
 import { metrics } from './metrics.ts';
 import { createInfinibandProbe } from './probe.ts';
 
@@ -48,15 +49,12 @@ export const family = defineFamily({
     },
   ],
   metrics: [...Object.values(metrics), ...pcieMetrics, ...adapterSensorMetrics, logMetric],
-  conditions: [...Object.values(conditions), ...pcieConditions, ...adapterSensorConditions],
+  conditions: [...Object.values(conditions), ...busConditions, ...pcieConditions, ...adapterSensorConditions],
   problems: [...problems, ...logProblems],
   logRows: nicLogRows,
   needs: [kernelLogNeed, { check: 'character-devices', part: 'device-nodes', problems: ['nodes-hidden'] }],
   isPresent,
-  signs: [
-    { vendor: '0x15b3', classes: ['0207'], what: 'NVIDIA (Mellanox) InfiniBand adapter' },
-    { vendor: '0x8086', classes: ['0208'], what: 'Omni-Path adapter' },
-  ],
+  bus,
   // Below 10 kB a second are the keepalives of a subnet manager and of idle connections.
   activity: { traffic: { metrics: [metrics.receivedBytes.name, metrics.transmittedBytes.name], above: 10_000 }, isForHoldersOnly: false },
   options,

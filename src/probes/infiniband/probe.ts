@@ -7,10 +7,11 @@ import { unlisted } from '../kit/device-files.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { nicLogRows } from '../kit/network-drivers.ts';
 import { isDue, type Pace, Pacer } from '../kit/pace.ts';
+import { Bus } from '../kit/pcie/bus.ts';
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { conditions } from './conditions.ts';
 import { type InfinibandOptions, isExpectedPort, type NameFilter, nameFilter, type ProblemCode } from './declaration.ts';
-import { CLASS, isInOtherNamespace, type Location, locate, type VirtualFunctions } from './discover.ts';
+import { bus, CLASS, isInOtherNamespace, type Location, locate, type VirtualFunctions } from './discover.ts';
 import { findCharDevices, Hca, type HcaSample, NO_CHAR_DEVICES } from './hca.ts';
 import type { PortLevel, PortMemory } from './port.ts';
 import { type ReportSettings, reportsOf } from './report.ts';
@@ -123,6 +124,7 @@ class InfinibandProbe implements Probe {
   readonly #log: RowLog;
   /** Names below `/dev/infiniband`. */
   #nodes: readonly string[] | undefined;
+  readonly #bus: Bus;
   /** Of the last collection. */
   #reported: ReportSettings | undefined;
 
@@ -130,6 +132,7 @@ class InfinibandProbe implements Probe {
     this.#host = host;
     this.#options = options;
     this.#filter = nameFilter(options);
+    this.#bus = new Bus(host, { family: 'infiniband', hardware: bus, hasOwnNodes: true, pcie: 'link' });
     this.#log = new RowLog(host, [...nicLogRows, ...pcieLogRows], [...Object.values(conditions), ...pcieLogConditions]);
     this.#registry = new HcaRegistry(host, options);
   }
@@ -148,7 +151,7 @@ class InfinibandProbe implements Probe {
   }
 
   collect(): Collection {
-    return this.#log.withLogs(this.#collect());
+    return this.#log.withLogs(this.#bus.added(this.#collect(), this.#log));
   }
 
   readAgain(ids: ReadonlySet<string>): readonly DeviceReport[] | undefined {

@@ -2,8 +2,8 @@ import { hours, minutes } from '../../model/duration.ts';
 import type { ConditionSpec, Finding, Severity } from '../../model/health.ts';
 import { raise } from '../kit/finding.ts';
 import { type LogRow, logCondition, logGrowth } from '../kit/log-row.ts';
+import { startFailed, startRows } from '../kit/pcie/bus-conditions.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
-import { notStarted, startFailed, startRows } from '../kit/pcie/unstarted.ts';
 import { overTemperature, overTemperatureCondition } from '../kit/temperature.ts';
 import type { AwakeSample, CardReadResult } from './card.ts';
 import type { ThrottleSample } from './gts.ts';
@@ -58,7 +58,6 @@ export const conditions = {
     isOffByDefault: true,
   },
   StartFailed: startFailed,
-  NotStarted: notStarted,
   OverTemperature: {
     ...overTemperatureCondition,
     source: 'Linux Documentation/ABI/testing/sysfs-driver-intel-xe-hwmon: temp*_crit, temp*_emergency',
@@ -158,7 +157,7 @@ const hardware = (severity: string, form = severity): LogRow & Pick<Required<Log
  * without the device (DRM_INFO in drm_dev_register).
  */
 export const logRows: readonly LogRow[] = [
-  ...startRows('xe').map((row) => ({ ...row, drivers })),
+  ...startRows(drivers),
   {
     name: 'loaded',
     drivers,

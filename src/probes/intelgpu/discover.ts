@@ -1,9 +1,10 @@
 import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
+import { mayBeOnBus } from '../../host/pci/functions.ts';
 import { isPciAddress } from '../../host/pci/pci.ts';
 import type { Problem } from '../../model/collection.ts';
-import type { PciSign } from '../../model/declaration.ts';
+import type { BusHardware } from '../../model/declaration.ts';
 import { byNodeNumber, mayHaveCard, ownerOfNode } from '../kit/drm/cards.ts';
 import { virtualFunctionsOf } from '../kit/network.ts';
 
@@ -57,7 +58,9 @@ export function listNames(sys: Tree): Names {
   };
 }
 
-export const signs: readonly PciSign[] = [{ vendor: '0x8086', classes: ['03'], what: 'Intel GPU' }];
+export const bus: readonly BusHardware[] = [
+  { what: 'Intel GPU', vendor: '0x8086', maker: 'Intel', classes: ['03'], kind: 'gpu', drivers: ['i915', 'xe'] },
+];
 
 /**
  * Finds cards by the directories of the drivers, because a card in survivability mode has no node. Finds virtual functions that another
@@ -120,9 +123,11 @@ function placeOf(sys: Tree, node: string): CardPlace | { readonly problem: Probl
 
 const isKnown = (driver: string): boolean => DRIVERS.some((known) => known === driver);
 
-/** Returns true when a driver of Intel has a card, when the driver of a card is unknown, or when the class cannot be listed. */
+/** Returns true when the bus shows a card or a driver of Intel has one, when the driver of a card is unknown, or when the class cannot be listed. */
 export function isPresent({ sys }: Host): boolean {
-  return DRIVERS.some((driver) => sys.list(driverDirectory(driver)).some(isPciAddress)) || mayHaveCard(sys, DRIVERS);
+  return (
+    DRIVERS.some((driver) => sys.list(driverDirectory(driver)).some(isPciAddress)) || mayHaveCard(sys, DRIVERS) || mayBeOnBus(sys, bus)
+  );
 }
 
 /** Names of models, keyed by PCI device id. The driver does not report them. Source: PCI ID repository, Intel's DRA driver. */

@@ -7,12 +7,13 @@ import { defineFamily } from '../family.ts';
 import { addressOfId, idsOfClaim, idsOfGraphicsNode, idsWhere } from '../kit/ids.ts';
 import { knownLine, logMetric } from '../kit/log-row.ts';
 import { nodeAccess } from '../kit/node-access.ts';
+import { busConditions } from '../kit/pcie/bus-conditions.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieLogRows } from '../kit/pcie/log.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { conditions, logRows } from './conditions.ts';
 import { options, problems } from './declaration.ts';
-import { isPresent, signs } from './discover.ts';
+import { bus, isPresent } from './discover.ts';
 import { metrics } from './metrics.ts';
 import { IntelgpuProbe } from './probe.ts';
 
@@ -57,12 +58,12 @@ export const family = defineFamily({
   role: 'gpu',
   partKinds: ['vf'],
   metrics: [...Object.values(metrics), logMetric, ...pcieMetrics],
-  conditions: [...Object.values(conditions), ...pcieConditions],
+  conditions: [...Object.values(conditions), ...busConditions, ...pcieConditions],
   problems,
   logRows,
   needs: [kernelLogNeed, { check: 'process-use', part: 'process-files', problems: ['processes-hidden'] }],
   isPresent,
-  signs,
+  bus,
   // The display of the host is on these GPUs, too: on integrated ones always, and on cards with a connector. Its work is no fault.
   activity: { utilization: { above: 0.05 }, isForHoldersOnly: false },
   shows: {

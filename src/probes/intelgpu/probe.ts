@@ -7,13 +7,13 @@ import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
+import { Bus } from '../kit/pcie/bus.ts';
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
-import { startFailed, UnstartedCards } from '../kit/pcie/unstarted.ts';
 import { Card, type CardFacts, type CardReadResult } from './card.ts';
 import { asleepReadings, cardReadings, idleReadings, utilizationReadings } from './card-readings.ts';
 import { conditions, findingsOf, logRows } from './conditions.ts';
 import type { IntelgpuOptions } from './declaration.ts';
-import { type CardPlace, findPlaces, listNames, MODELS, type Names, type Places, signs } from './discover.ts';
+import { bus, type CardPlace, findPlaces, listNames, MODELS, type Names, type Places } from './discover.ts';
 import { type GpuUse, ProcessReader } from './processes.ts';
 import { profileReadings } from './sriov.ts';
 
@@ -28,7 +28,7 @@ export class IntelgpuProbe implements Probe {
   readonly #options: IntelgpuOptions;
   readonly #processes: ProcessReader;
   readonly #log: RowLog;
-  readonly #unstarted: UnstartedCards;
+  readonly #bus: Bus;
   readonly #pacer = new Pacer();
   #cards = new Map<string, Card>();
   readonly #places = new Kept<{ readonly places: Places; readonly key: string }>();
@@ -37,18 +37,12 @@ export class IntelgpuProbe implements Probe {
     this.#host = host;
     this.#options = options;
     this.#processes = new ProcessReader(host, options['processes-per-refresh']);
-    this.#unstarted = new UnstartedCards(host, {
-      signs,
-      drivers: ['i915', 'xe'],
-      kind: 'gpu',
-      device: (address) => ({ family: 'intelgpu', id: address, kind: 'gpu', aliases: [], pciAddress: address, vendor: 'Intel' }),
-    });
+    this.#bus = new Bus(host, { family: 'intelgpu', hardware: bus, pcie: 'link' });
     this.#log = new RowLog(host, [...logRows, ...pcieLogRows], [...Object.values(conditions), ...pcieLogConditions]);
   }
 
   collect(): Collection {
-    const found = this.#unstarted.added(this.#collect(), this.#host.clock.monotonic(), (address) => this.#log.holds(address, startFailed));
-    return this.#log.withLogs(found);
+    return this.#log.withLogs(this.#bus.added(this.#collect(), this.#log));
   }
 
   watch(wake: () => void): () => void {

@@ -223,10 +223,26 @@ export class RowLog {
     this.#log.close();
   }
 
-  /** Whether a line raised the condition for the device at an address, and none ended it. Reads new records first. */
-  holds(address: string, { type }: Pick<ConditionSpec, 'type'>): boolean {
+  /** Reads new records, before the collection of these devices is complete. */
+  follow(devices: readonly Device[]): void {
+    for (const device of devices) this.#know(device);
     this.poll();
+  }
+
+  /** Whether a line raised the condition for the device at an address, and none ended it. */
+  holds(address: string, { type }: Pick<ConditionSpec, 'type'>): boolean {
     return this.#states.get(address)?.findings.get(`${type}/`)?.status === true;
+  }
+
+  get reach(): LogReach {
+    return this.#log.reach;
+  }
+
+  /** A fact that is newer than its line ends a condition of the device at an address. */
+  end(address: string, { type }: Pick<ConditionSpec, 'type'>, message: string): void {
+    const { findings, ...counted } = this.#states.get(address) ?? NOTHING_LOGGED;
+    const ended: Finding = { type, reason: 'Ended', status: false, message };
+    this.#states.set(address, { ...counted, findings: new Map([...findings, [`${type}/`, ended]]) });
   }
 
   /** Number of lines of a row about the device at an address, of a row whose lines are counted. Reads new records first. */

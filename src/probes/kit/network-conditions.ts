@@ -1,11 +1,13 @@
 import { hours } from '../../model/duration.ts';
 import { logCondition, logGrowth } from './log-row.ts';
+import { startFailed } from './pcie/bus-conditions.ts';
 
 export const MLX5 = 'Linux drivers/net/ethernet/mellanox/mlx5/core';
 const ENDS = 'ends when the driver starts again or reports the recovery';
 
 /** Conditions that lines of network drivers raise. Adapters are devices of `infiniband` or of `netdev`, so both families declare them. */
 export const nicLogConditions = {
+  StartFailed: startFailed,
   FirmwareDead: logCondition({
     type: 'FirmwareDead',
     severity: 'fatal',

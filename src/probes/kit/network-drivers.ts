@@ -1,5 +1,6 @@
 import type { LogRow } from './log-row.ts';
 import { MLX5, nicLogConditions } from './network-conditions.ts';
+import { startRows } from './pcie/bus-conditions.ts';
 
 /** Lines of network drivers. Adapters are devices of `infiniband` or of `netdev`, so both families use these rows. */
 const { FirmwareDead, FirmwareSyndrome, CommandTimeouts, ModuleFault, CableUnplugged, SlotPowerLow, HighTemperature } = nicLogConditions;
@@ -281,4 +282,26 @@ const rows: readonly LogRow[] = [
 ];
 
 /** An adapter has only the counters of its driver. */
-export const nicLogRows: readonly LogRow[] = rows.map((row) => ({ ...row, boundTo: row.drivers }));
+/** Drivers of functions on the PCI bus. */
+const DRIVERS = [
+  ...[
+    'mlx5_core',
+    'mlx4_core',
+    'ice',
+    'i40e',
+    'iavf',
+    'ixgbe',
+    'ixgbevf',
+    'igb',
+    'igc',
+    'idpf',
+    'fm10k',
+    'hfi1',
+    'bnxt_en',
+    'bnx2x',
+    'tg3',
+  ],
+  ...['ena', 'efa', 'gve', 'ionic', 'qede', 'sfc', 'cxgb4', 'hinic', 'hinic3', 'enic', 'nfp', 'nicvf', 'rvu_nicpf', 'octeontx2-pf'],
+];
+
+export const nicLogRows: readonly LogRow[] = [...startRows(DRIVERS), ...rows.map((row) => ({ ...row, boundTo: row.drivers }))];

@@ -2,6 +2,7 @@ import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { isPciAddress, vfioNodeOf } from '../../host/pci/pci.ts';
+import type { BusHardware } from '../../model/declaration.ts';
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import { netdevsOf, virtualFunctionsOf } from '../kit/network.ts';
@@ -165,18 +166,6 @@ function userSpaceFunctions(sys: Tree): readonly string[] {
 /** Whether a function is a network controller. */
 const isNetworkFunction = (sys: Tree, address: string): boolean => isNetworkClass(sys.text(`${PCI}/${address}/class`) ?? '');
 
-/**
- * Returns true when SR-IOV is in use, when a program in user space has a network function, or when all functions are wanted. Every machine
- * has a network port, so a port alone is not enough. The check follows links, and reads the class of functions of user space only.
- */
-export function isPresent({ sys }: Host, options?: Pick<NetdevOptions, 'all'>): boolean {
-  if (options?.all === true) return true;
-  const hasFunctions = sys.list('class/net').some((name) => sys.link(`class/net/${name}/device/virtfn0`) !== undefined);
-  return hasFunctions || userSpaceFunctions(sys).some((address) => isNetworkFunction(sys, address));
-}
-
-const FAMILY = 'netdev';
-
 /** PCI-SIG vendor ids of the makers of network adapters with virtual functions. */
 const VENDORS: Readonly<Record<string, string>> = {
   '0x8086': 'Intel',
@@ -194,6 +183,23 @@ const VENDORS: Readonly<Record<string, string>> = {
   '0x1af4': 'Red Hat',
   '0x19ee': 'Netronome',
 };
+
+/** Every machine has network ports, so only those that were known, or whose start failed, are listed without a driver. */
+export const bus: readonly BusHardware[] = Object.entries(VENDORS)
+  .filter(([vendor]) => vendor !== '0x15b3')
+  .map(([vendor, maker]) => ({ what: 'Network adapter', vendor, maker, classes: ['0200'], kind: 'function', isListedByFault: true }));
+
+/**
+ * Returns true when SR-IOV is in use, when a program in user space has a network function, or when all functions are wanted. Every machine
+ * has a network port, so a port alone is not enough. The check follows links, and reads the class of functions of user space only.
+ */
+export function isPresent({ sys }: Host, options?: Pick<NetdevOptions, 'all'>): boolean {
+  if (options?.all === true) return true;
+  const hasFunctions = sys.list('class/net').some((name) => sys.link(`class/net/${name}/device/virtfn0`) !== undefined);
+  return hasFunctions || userSpaceFunctions(sys).some((address) => isNetworkFunction(sys, address));
+}
+
+const FAMILY = 'netdev';
 
 /** Builds the device of the common model. Its id is the PCI address, which is the id of SR-IOV device plugins. */
 export function deviceOf(fn: NetworkFunction, isParentReported: boolean, identity: Pick<Device, 'identity'>): Device {

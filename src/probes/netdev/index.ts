@@ -11,12 +11,13 @@ import { knownLine, logMetric } from '../kit/log-row.ts';
 import { dranetNames, isClaimed, SRIOV_DRIVER, sriovName } from '../kit/network.ts';
 import { nicLogRows } from '../kit/network-drivers.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
+import { busConditions } from '../kit/pcie/bus-conditions.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieLogRows } from '../kit/pcie/log.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { conditions } from './conditions.ts';
 import { options, problems } from './declaration.ts';
-import { isPresent } from './discover.ts';
+import { bus, isPresent } from './discover.ts';
 import { metrics } from './metrics.ts';
 import { NetdevProbe } from './probe.ts';
 
@@ -52,11 +53,12 @@ export const family = defineFamily({
   role: 'plain-nic',
   partKinds: ['vf'],
   metrics: [...Object.values(metrics), ...pcieMetrics, ...adapterSensorMetrics, logMetric],
-  conditions: [...Object.values(conditions), ...pcieConditions, ...adapterSensorConditions],
+  conditions: [...Object.values(conditions), ...busConditions, ...pcieConditions, ...adapterSensorConditions],
   problems: [...problems, ...logProblems],
   logRows: nicLogRows,
   needs: [kernelLogNeed, { check: 'function-counters', part: 'network', problems: ['other-network-namespace'] }],
   isPresent,
+  bus,
   // Below 10 kB a second are the broadcasts that a switch floods to all ports.
   activity: { traffic: { metrics: [metrics.receivedBytes.name, metrics.transmittedBytes.name], above: 10_000 }, isForHoldersOnly: false },
   shows: { pf: SHOWN, vf: SHOWN, function: SHOWN },

@@ -10,12 +10,13 @@ import { LastIdentities } from '../kit/identities.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { nicLogRows } from '../kit/network-drivers.ts';
 import { Kept, type Pace, Pacer } from '../kit/pace.ts';
+import { Bus } from '../kit/pcie/bus.ts';
 import { cardFaults, pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { PcieReader, type PcieSample, pcieErrorReadings, pcieReadings } from '../kit/pcie/pcie.ts';
 import { conditions, portFindings, virtualFindings } from './conditions.ts';
 import type { NetdevOptions, ProblemCode } from './declaration.ts';
-import { deviceOf, isReported, type NetworkFunction, PCI, type Survey, survey } from './discover.ts';
+import { bus, deviceOf, isReported, type NetworkFunction, PCI, type Survey, survey } from './discover.ts';
 import { Card, type CardReadResult, LinkSource } from './link-source.ts';
 import { Port, type PortSample } from './port.ts';
 import { physicalReadings, virtualReadings } from './readings.ts';
@@ -40,6 +41,7 @@ export class NetdevProbe implements Probe {
   readonly #cards = new Map<string, Card>();
   readonly #pacer = new Pacer();
   readonly #log: RowLog;
+  readonly #bus: Bus;
   readonly #ports = new Map<string, readonly Port[]>();
   readonly #pcie = new Map<string, PcieReader>();
   readonly #sensors = new Map<string, AdapterSensors>();
@@ -54,6 +56,7 @@ export class NetdevProbe implements Probe {
     this.#options = options;
     this.#identities = new LastIdentities(host.known);
     this.#source = new LinkSource(host, options);
+    this.#bus = new Bus(host, { family: 'netdev', hardware: bus, listedByBus: ['pf', 'function'], pcie: 'link' });
     this.#log = new RowLog(host, [...nicLogRows, ...pcieLogRows], [...Object.values(conditions), ...pcieLogConditions]);
   }
 
@@ -77,7 +80,7 @@ export class NetdevProbe implements Probe {
   }
 
   async collect(): Promise<Collection> {
-    return this.#log.withLogs(await this.#collect());
+    return this.#log.withLogs(this.#bus.added(await this.#collect(), this.#log));
   }
 
   async #collect(): Promise<Collection> {

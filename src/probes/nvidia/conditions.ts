@@ -27,9 +27,8 @@ export const conditions = named({
   },
   NotInitialized: {
     ...FATAL,
-    reasons: ['NotShown', 'NotBound', 'NeverStarted', 'Answers'],
-    meaning:
-      'The machine has the GPU, and the driver does not show it: the driver could not start it, or is not bound to it while it is bound to another GPU of the same model.',
+    reasons: ['NotShown', 'NeverStarted', 'Answers'],
+    meaning: 'The machine has the GPU, and the driver is bound to it and does not show it: the driver could not start it.',
     consequences: ['InitializationFailed', 'GpuFallenOffBus'],
     remedy: 'reboot',
     source:

@@ -196,14 +196,15 @@ export const withoutNamed = (before: readonly Device[], now: readonly Device[]):
  * Resolves the ids of NVIDIA's plugins and of similar plugins:
  * `GPU-…::N`, `MIG-…::N` (replicas of time slicing and MPS) · `MIG-GPU-…/gi/ci` (drivers before 470) · `nvidia0`, `nvidia0/gi1`,
  * `nvidia0/vgpu3` (GKE, by minor number) · `all` (WSL) · `tegra` (the one GPU of a Jetson) · PCI addresses in any spelling (passthrough) · DRA `gpu-<minor>` of
- * driver `gpu.nvidia.com`. Its name of a MIG device (`gpu-0-mig-1g5gb-19-4`) has the profile and the start of the memory. Only a privileged user can ask
+ * driver `gpu.nvidia.com`, `gpu-vfio-<minor>` for a virtual machine · the IOMMU group of a GPU that was handed over. Its name of a MIG device (`gpu-0-mig-1g5gb-19-4`) has the profile and the start of the memory. Only a privileged user can ask
  * the driver for that start, and an instance of the same profile may be another pod's: the name names no instance.
  */
 export const resolve: Resolve = ({ resource, deviceId, claim }, devices) => {
   if (claim !== undefined) {
-    const minor = claim.driver === 'gpu.nvidia.com' ? /^gpu-(\d+)$/.exec(claim.device)?.[1] : undefined;
+    const minor = claim.driver === 'gpu.nvidia.com' ? /^gpu-(?:vfio-)?(\d+)$/.exec(claim.device)?.[1] : undefined;
     return minor === undefined ? [] : ids(byMinor(Number(minor), undefined, devices));
   }
+  if (/^\d+$/.test(deviceId)) return ids(ofGroup(deviceId, devices));
   const plain = deviceId.replace(/::\d+$/, '');
   const named = devices.filter((device) => [device.id, ...device.aliases].some((name) => name.toLowerCase() === plain.toLowerCase()));
   if (named.length > 0) return ids(named);
@@ -223,6 +224,12 @@ export const resolve: Resolve = ({ resource, deviceId, claim }, devices) => {
 export function claimNames({ kind, minor }: Device): readonly ClaimName[] {
   return kind === 'gpu' && minor !== undefined ? [{ driver: 'gpu.nvidia.com', device: `gpu-${minor}` }] : [];
 }
+
+/** The plugins for virtual machines name a GPU by its IOMMU group. Other numbers are an index, which may belong to another GPU. */
+export const ownsNumbers = (resource: string): boolean => /^nvidia\.com\/(?!gpu\b|mig-)/.test(resource);
+
+const ofGroup = (group: string, devices: readonly Device[]): readonly Device[] =>
+  devices.filter(({ unserved, characterDevices }) => unserved === 'handed-over' && characterDevices?.includes(`/dev/vfio/${group}`));
 
 const ids = (devices: readonly Device[]): readonly string[] => devices.map((device) => device.id);
 

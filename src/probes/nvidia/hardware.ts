@@ -1,37 +1,41 @@
 import type { Host } from '../../host/host.ts';
-import { BusFunctions, functionsOnBus } from '../../host/pci/functions.ts';
+import { BusFunctions, mayBeOnBus } from '../../host/pci/functions.ts';
 import { isPciAddress } from '../../host/pci/pci.ts';
 import type { DeviceReport, Problem } from '../../model/collection.ts';
-import type { PciSign } from '../../model/declaration.ts';
+import type { BusHardware } from '../../model/declaration.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import { raise } from '../kit/finding.ts';
-import { type ExpectedFunction, expectedFunctions, functionsFor } from '../kit/pcie/unshown.ts';
+import { standingOf } from '../kit/pcie/bus.ts';
 import { conditions } from './conditions.ts';
 import type { SurplusFault } from './sample.ts';
-
-/** VGA and 3D controllers: the classes to which NVIDIA's driver binds. Source: nv-pci-table.c of the open kernel modules. */
-export const signs: readonly PciSign[] = [{ vendor: '0x10de', classes: ['0300', '0302'], what: 'NVIDIA GPU' }];
 
 /** Name of the driver, and its directory below `/proc`, with a folder for each GPU to which it is bound. */
 export const DRIVER = 'nvidia';
 const PROC = 'driver/nvidia';
 
-/** Drivers of GPUs that are passed through to virtual machines on purpose. */
-const PASSTHROUGH_DRIVERS = new Set(['vfio-pci', 'nvgrace_gpu_vfio_pci']);
+/** VGA and 3D controllers: the classes to which NVIDIA's driver binds. Source: nv-pci-table.c of the open kernel modules. */
+export const bus: readonly BusHardware[] = [
+  { what: 'NVIDIA GPU', vendor: '0x10de', maker: 'NVIDIA', classes: ['0300', '0302'], kind: 'gpu', drivers: [DRIVER] },
+];
+
+/** A GPU that the driver has, so that it should show it. */
+export interface ExpectedFunction {
+  readonly address: string;
+}
 
 /** Device nodes of the driver on servers, in WSL, and on Jetson boards. WSL and Jetson have no PCI function. */
 const DRIVER_NODES = ['nvidiactl', 'dxg', 'nvhost-ctrl-gpu', 'nvgpu'];
 
 /** Returns true when the machine may have a GPU: hardware on the bus, or a driver. */
 export function mayHaveGpus(host: Host): boolean {
-  return DRIVER_NODES.some((name) => host.dev.exists(name)) || hardwareOnBus(host);
+  return DRIVER_NODES.some((name) => host.dev.exists(name)) || host.proc.exists(`${PROC}/version`) || mayBeOnBus(host.sys, bus);
 }
 
 /** Returns true when the machine has NVIDIA GPUs that the driver should show. It is a problem if no source shows them. */
 export function hardwareOnBus({ sys, proc }: Host): boolean {
   if (proc.exists(`${PROC}/version`)) return true;
-  return functionsOnBus(sys, signs).some(({ driver = '' }) => !PASSTHROUGH_DRIVERS.has(driver));
+  return new BusFunctions(sys, bus).read(0).some((each) => standingOf(each).is !== 'handed-over');
 }
 
 /** Returns the addresses of bound GPUs; empty when the kernel does not show them. */
@@ -82,18 +86,19 @@ export class MachineGpus {
   /** `visible`: the variable NVIDIA_VISIBLE_DEVICES of the agent; undefined outside of containers of NVIDIA's runtime. */
   constructor(host: Host, visible: string | undefined) {
     this.#host = host;
-    this.#functions = new BusFunctions(host.sys, signs);
+    this.#functions = new BusFunctions(host.sys, bus);
     this.#visible = visible;
   }
 
   /** The GPUs that a working driver should show, by address: without those that it was told to exclude. `nowMs` is monotonic. */
   expected(nowMs: number): readonly ExpectedFunction[] {
     const functions = this.#functions.read(nowMs);
-    const isVirtual = new Set(functions.flatMap((each) => (each.isVirtual ? [each.address] : [])));
-    const onBus = expectedFunctions(functions, DRIVER);
+    const { sys } = this.#host;
+    const onBus = functions.flatMap(({ address, driver }) => (driver === DRIVER ? [{ address }] : []));
+    const isVirtual = (address: string): boolean => sys.link(`bus/pci/devices/${address}/physfn`) !== undefined;
     // The kernel driver also lists a GPU whose function the machine does not show.
-    const listed = boundGpus(this.#host).filter((address) => !isVirtual.has(address) && !onBus.some((each) => each.address === address));
-    const all = [...onBus, ...listed.map((address) => ({ address, state: 'bound' as const }))];
+    const listed = boundGpus(this.#host).filter((address) => !onBus.some((each) => each.address === address) && !isVirtual(address));
+    const all = [...onBus, ...listed.map((address) => ({ address }))];
     this.#excluded = new Map(all.map(({ address }) => [address, this.#excluded.get(address) ?? procFacts(this.#host, address).isExcluded]));
     return all.filter(({ address }) => this.#excluded.get(address) === false).sort((a, b) => (a.address < b.address ? -1 : 1));
   }
@@ -108,10 +113,7 @@ export class MachineGpus {
 
   /** The GPUs that the driver would have if it were loaded. */
   withoutDriver(nowMs: number): readonly ExpectedFunction[] {
-    return functionsFor(this.#functions.read(nowMs), DRIVER).map(({ address, driver }) => ({
-      address,
-      state: driver === undefined ? 'unbound' : 'bound',
-    }));
+    return this.#functions.read(nowMs).filter((each) => ['served', 'unbound'].includes(standingOf(each).is));
   }
 
   /** The runtime gives a container the nodes of the GPUs that its variable names. "void" is also the value when it uses CDI. */
@@ -210,11 +212,7 @@ function lost({ facts }: GpuPlace, { line: message }: SurplusFault): Finding {
   return raise(conditions.GpuLost, 'GpuIsLost', { status: true, message });
 }
 
-function notInitialized({ address, state }: GpuPlace): Finding {
-  if (state === 'unbound') {
-    const message = `no driver is bound to PCI function ${address}, and the driver has another GPU of this model`;
-    return raise(conditions.NotInitialized, 'NotBound', { status: true, message });
-  }
+function notInitialized({ address }: GpuPlace): Finding {
   const message = `the driver is bound to PCI function ${address}, and does not show its GPU`;
   return raise(conditions.NotInitialized, 'NotShown', { status: true, message });
 }

@@ -5,12 +5,13 @@ import { type KernelRecord, type KnownText, namesIn } from '../../model/known-te
 import type { SeriesChoice } from '../../model/metric.ts';
 import { defineFamily } from '../family.ts';
 import { knownLine, logMetric } from '../kit/log-row.ts';
+import { busConditions } from '../kit/pcie/bus-conditions.ts';
 import { pcieErrorConditions } from '../kit/pcie/health.ts';
 import { pcieLogRows } from '../kit/pcie/log.ts';
 import { conditions } from './conditions.ts';
 import { options, problems, replayOptions } from './declaration.ts';
-import { access, claimNames, resolve } from './devices.ts';
-import { mayHaveGpus, signs } from './hardware.ts';
+import { access, claimNames, ownsNumbers, resolve } from './devices.ts';
+import { bus, mayHaveGpus } from './hardware.ts';
 import { KernelLogProbe } from './kernel-log.ts';
 import { logConditions } from './log-findings.ts';
 import { metrics } from './metrics.ts';
@@ -36,13 +37,17 @@ export const listing: readonly ListedHardware[] = [
   { what: 'a GPU that NVIDIA_VISIBLE_DEVICES of the agent leaves out', is: 'listed, unknown; problem no-permission' },
   { what: 'a GPU that an administrator drains (nvidia-smi drain)', is: 'listed, unknown; problem gpu-drained' },
   { what: 'a GPU that was released to a program or a person', is: 'listed, unknown by DriverReleased' },
-  { what: 'a GPU of a virtual machine (vfio-pci, nvgrace_gpu_vfio_pci)', is: 'not listed' },
-  { what: 'a GPU with another driver, or for which an administrator chose another one (driver_override)', is: 'not listed' },
+  {
+    what: 'a GPU of a virtual machine (vfio-pci, nvgrace_gpu_vfio_pci), or for which an administrator chose another driver (driver_override)',
+    is: 'listed, handed over (HandedOver); its PCI function is read',
+  },
+  { what: 'a GPU with a driver of another maker', is: 'not listed, unhealthy by DriverUnbound when it was used before' },
+  { what: 'a GPU that lost its driver', is: 'listed, unhealthy by DriverUnbound after a minute' },
   { what: 'a virtual function of a vGPU', is: 'not listed' },
   { what: 'a function of another class than VGA and 3D controller, such as the audio function of a board', is: 'not listed' },
   { what: 'a GPU that the driver was told to exclude', is: 'not listed' },
-  { what: 'a GPU without a driver, of a model of which the driver has none', is: 'not listed' },
-  { what: 'a GPU of a node that has neither the driver nor its programs yet', is: 'not listed; problem smi-not-found' },
+  { what: 'a GPU without a driver, of a model of which the driver has none', is: 'listed, not in use (NotInUse)' },
+  { what: 'a GPU of a node that has neither the driver nor its programs yet', is: 'listed, not in use; problem smi-not-found' },
 ];
 
 const counters = [metrics.receivedBytes.name, metrics.transmittedBytes.name];
@@ -152,7 +157,13 @@ export const family = defineFamily({
   ],
   listing,
   metrics: [...Object.values(metrics), logMetric],
-  conditions: [...Object.values(conditions), ...pcieErrorConditions, ...Object.values(logConditions), ...Object.values(repeatConditions)],
+  conditions: [
+    ...Object.values(conditions),
+    ...busConditions,
+    ...pcieErrorConditions,
+    ...Object.values(logConditions),
+    ...Object.values(repeatConditions),
+  ],
   problems: [...problems, ...logProblems],
   needs: [
     kernelLogNeed,
@@ -160,7 +171,7 @@ export const family = defineFamily({
     { check: 'container-processes', part: 'process-ids', problems: [] },
   ],
   isPresent: mayHaveGpus,
-  signs,
+  bus,
   activity: {
     utilization: { above: 0.05, means: { gpu: { metric: metrics.activity.name, labels: { unit: 'graphics' } } }, doubted },
     isForHoldersOnly: true,
@@ -175,6 +186,7 @@ export const family = defineFamily({
     return new KernelLogProbe(new NvidiaProbe(host, values, visible), host, host.kmsg);
   },
   resolve,
+  ownsNumbers,
   claimNames,
   claimForms: { partNodes: /^\/dev\/nvidia-caps\/nvidia-cap\d+$/, partTypes: ['mig'] },
   programs,

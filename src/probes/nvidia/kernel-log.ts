@@ -6,11 +6,14 @@ import type { Fault } from '../../model/fault.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Release } from '../../model/release.ts';
 import type { Probe } from '../family.ts';
-import { type DatedRecord, KernelLog, type LogLoss } from '../kit/kernel-log.ts';
+import { type DatedRecord, KernelLog, type LogLoss, type LogReach } from '../kit/kernel-log.ts';
 import { RowLog } from '../kit/log-rows.ts';
+import { Bus, type StartLog } from '../kit/pcie/bus.ts';
+import { driverUnbound, notStarted } from '../kit/pcie/bus-conditions.ts';
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { conditions } from './conditions.ts';
 import { withoutNamed } from './devices.ts';
+import { bus } from './hardware.ts';
 import { type XidReport, xidReports } from './log-findings.ts';
 import { NcclCrashes, StartFailures } from './start-failures.ts';
 import { FAULT_WAIT_MS, faultsOf, XidFaults } from './xid-faults.ts';
@@ -34,11 +37,12 @@ type GpuProbe = Probe & { takeXids?(): readonly XidLine[] };
  * Adds the Xids and the crashes of the kernel log to a probe of GPUs. It reads the log from boot on, so it knows faults from before the agent's start.
  * Each new Xid wakes the probe. The log is also used while the driver does not answer.
  */
-export class KernelLogProbe implements Probe {
+export class KernelLogProbe implements Probe, StartLog {
   readonly #gpus: GpuProbe;
   readonly #host: Host;
   readonly #log: KernelLog;
   readonly #pcie: RowLog;
+  readonly #bus: Bus;
   #memory: XidMemory = EMPTY_MEMORY;
   #wake: (() => void) | undefined;
   #devices: readonly Device[];
@@ -62,6 +66,7 @@ export class KernelLogProbe implements Probe {
     this.#host = host;
     this.#log = new KernelLog(host, { take: (record, isBehindGap) => this.#take(record, isBehindGap) }, path);
     this.#pcie = new RowLog(host, pcieLogRows, pcieLogConditions, this.#log);
+    this.#bus = new Bus(host, { family: 'nvidia', hardware: bus, pcie: 'errors' });
     this.#devices = host.known;
     this.#crashes = new NcclCrashes((pid) => threadGroupOf(host, pid));
     this.#faults = new XidFaults(host.counted);
@@ -70,7 +75,9 @@ export class KernelLogProbe implements Probe {
 
   async collect(): Promise<Collection> {
     const startedAtMs = this.#log.nowMs;
-    const collection = await this.#gpus.collect();
+    const found = await this.#gpus.collect();
+    this.#remember(found);
+    const collection = this.#bus.added(found, this);
     this.#remember(collection);
     // A machine without GPUs does not need the log, nor permission to read it.
     if (this.#devices.length === 0) return collection;
@@ -102,6 +109,18 @@ export class KernelLogProbe implements Probe {
     });
     const reports = this.#pcie.withEach(withXids);
     return { ...collection, reports, problems: [...collection.problems, ...this.#starts.problems(reports, nowMs), ...this.#log.problems] };
+  }
+
+  get reach(): LogReach {
+    return this.#log.reach;
+  }
+
+  follow(): void {
+    this.#pcie.poll();
+  }
+
+  holds(pciAddress: string): boolean {
+    return this.#starts.hasFailed(pciAddress);
   }
 
   /** Gives a GPU that the driver does not reach the remedy that the log reports. */
@@ -231,7 +250,7 @@ function isLineLost({ xid, pciAddress }: XidLine, atMs: number, loss: LogLoss | 
   return isRead !== true;
 }
 
-const UNREACHED: readonly string[] = [conditions.GpuLost.type, conditions.NotInitialized.type];
+const UNREACHED: readonly string[] = [conditions.GpuLost.type, conditions.NotInitialized.type, notStarted.type, driverUnbound.type];
 const isFault = ({ type, status }: Finding): boolean => UNREACHED.includes(type) && status === true;
 const isUnreached = ({ read }: DeviceReport): boolean => read?.findings.some(isFault) === true;
 

@@ -11,7 +11,6 @@ import { FallbackNames } from '../kit/identities.ts';
 import { Kept, type Pace, Pacer } from '../kit/pace.ts';
 import { DirectAccessReader } from '../kit/pcie/function.ts';
 import { PCIE_EVERY_MS, PcieReader } from '../kit/pcie/pcie.ts';
-import type { ExpectedFunction } from '../kit/pcie/unshown.ts';
 import { ProcessFactsReader } from '../kit/process-facts.ts';
 import { ReadingWriter } from '../kit/reading-writer.ts';
 import { conditions } from './conditions.ts';
@@ -19,6 +18,7 @@ import type { NvidiaOptions } from './declaration.ts';
 import { type GpuFunction, namesOf, nodeFactsOf, peerModuleOf, readPeerMemory, unshownDevice, withoutNamed } from './devices.ts';
 import { FabricCliques } from './fabric-findings.ts';
 import {
+  type ExpectedFunction,
   faultProblems,
   type Gap,
   type GpuPlace,
@@ -57,6 +57,8 @@ export class NvidiaProbe implements Probe {
   #known: readonly DeviceReport[];
   /** Addresses of the GPUs that the driver had not started at the last read. */
   #neverStarted: ReadonlySet<string> = new Set();
+  /** Addresses of the GPUs that the driver had at the last read; undefined before the first one. */
+  #hadBefore: ReadonlySet<string> | undefined;
   /** Who asked to close the driver. */
   #asked: Release | undefined;
   /** End of that release on the monotonic clock, because the wall clock can be set meanwhile. */
@@ -126,8 +128,7 @@ export class NvidiaProbe implements Probe {
       readings: untilMs === undefined ? [] : [{ metric: metrics.releaseEnd.name, value: Math.floor(untilMs / 1_000) }],
       findings: [raise(conditions.DriverReleased, 'Released', { status: true, message })],
     };
-    // A GPU that is unbound now is in the hands of whoever asked.
-    this.#known = this.#withUnknown(expected.filter(({ state }) => state === 'bound'));
+    this.#known = this.#withUnknown(expected);
     const reports = this.#known.map(({ device }) => ({ device, outOfBand }));
     return { reports, problems: [{ code: 'driver-released', message }], listing: 'partial' };
   }
@@ -174,11 +175,11 @@ export class NvidiaProbe implements Probe {
     this.#writers = writers;
     problems.push(...read.flatMap((gpu) => gpu.problems));
     const shown = read.flatMap((gpu) => gpu.reports);
-    this.#renewFor(places);
+    const fresh = this.#renewFor(places, expected);
     const drained = await this.#drained(places, sample.faults, isDrained);
     problems.push(...drained.map(({ address }) => ({ code: 'gpu-drained', message: `the driver drains GPU ${address}` })));
     const unshown = this.#unshown(shown, {
-      missing: places.map((place) => (drained.includes(place) ? { ...place, isWithheld: true } : place)),
+      missing: places.map((place) => (drained.includes(place) || fresh.includes(place) ? { ...place, isWithheld: true } : place)),
       expected: expected.map(({ address }) => address),
       faults: sample.faults,
       announced: announced - gpus.length,
@@ -234,10 +235,18 @@ export class NvidiaProbe implements Probe {
     return addresses.has(undefined) ? [] : this.#machine.placesOf(expected.filter(({ address }) => !addresses.has(address)));
   }
 
-  /** The kernel driver knows the UUID of a GPU from its first start on. */
-  #renewFor(places: readonly GpuPlace[]): void {
-    if (places.some(({ address, facts }) => facts.uuid !== undefined && this.#neverStarted.has(address))) this.#nvml.renew();
+  /**
+   * The kernel driver knows the UUID of a GPU from its first start on. Returns the GPUs that the driver got since the last read, as after the end
+   * of a virtual machine: its library, which was opened before, shows them when it is opened again.
+   */
+  #renewFor(places: readonly GpuPlace[], expected: Expected): readonly GpuPlace[] {
+    const before = this.#hadBefore;
+    const fresh = before === undefined ? [] : places.filter(({ address }) => !before.has(address));
+    this.#hadBefore = new Set(expected.map(({ address }) => address));
+    const isStarted = ({ address, facts }: GpuPlace): boolean => facts.uuid !== undefined && this.#neverStarted.has(address);
+    if (fresh.length > 0 || places.some(isStarted)) this.#nvml.renew();
     this.#neverStarted = new Set(places.flatMap(({ address, facts }) => (facts.isListed && facts.uuid === undefined ? [address] : [])));
+    return fresh;
   }
 
   /** Which of the GPUs that no text explains are drained: the driver shows such a GPU to nobody, and it is well. */
@@ -245,7 +254,7 @@ export class NvidiaProbe implements Probe {
     const drained: GpuPlace[] = [];
     for (const place of places) {
       const isTold = faults.some(({ pciAddress }) => pciAddress === place.address);
-      if (place.state === 'bound' && !isTold && !place.isWithheld && (await isDrained(place.address))) drained.push(place);
+      if (!isTold && !place.isWithheld && (await isDrained(place.address))) drained.push(place);
     }
     return drained;
   }
@@ -255,8 +264,7 @@ export class NvidiaProbe implements Probe {
     const gone = this.#known.flatMap(({ device: { kind, pciAddress } }) =>
       kind === 'gpu' && pciAddress !== undefined && gpuAt(shown, pciAddress) === undefined ? [pciAddress] : [],
     );
-    const placeAt = (address: string) =>
-      gpuAt(shown, address) === undefined ? this.#machine.placesOf([{ address, state: 'bound' }]) : NO_PLACES;
+    const placeAt = (address: string) => (gpuAt(shown, address) === undefined ? this.#machine.placesOf([{ address }]) : NO_PLACES);
     const unshown = unshownGpus({ ...gap, gone: gone.sort(), placeAt });
     return { ...unshown, reports: unshown.gpus.map((gpu) => unshownReport(this.#deviceAt(gpu.place), gpu)) };
   }

@@ -125,6 +125,10 @@ export class StartFailures {
     }
   }
 
+  hasFailed(pciAddress: string): boolean {
+    return this.#failures.has(pciAddress);
+  }
+
   findings({ device, read }: DeviceReport, nowMs: number): readonly Finding[] {
     if (device.parent !== undefined) return [];
     const status = (type: string): Finding['status'] =>

@@ -4,6 +4,7 @@ import { hours, minutes, seconds } from '../../model/duration.ts';
 import { booleanOption, type OptionSpecs, type OptionValues, pacedOption, stringOption } from '../../model/options.ts';
 import { classProblem, fileProblems } from '../kit/device-files.ts';
 import { type LogRow, logCondition, logGrowth } from '../kit/log-row.ts';
+import { startFailed, startRows } from '../kit/pcie/bus-conditions.ts';
 import { sensorProblems } from '../kit/temperature.ts';
 
 export const options = {
@@ -78,6 +79,7 @@ const BLOCK = 'Linux block/blk-core.c, blk_print_req_error';
 
 /** Conditions that only the kernel log shows. */
 export const logConditions = {
+  StartFailed: startFailed,
   ControllerFailed: logCondition({
     type: 'ControllerFailed',
     severity: 'fatal',
@@ -148,6 +150,7 @@ const failed = (name: string, begin: string, means: string, more: Partial<LogRow
 
 /** Lines of the driver, which prints with the device of the controller (`nvme nvme0: `), and of the block layer about its disks. */
 export const logRows: readonly LogRow[] = [
+  ...startRows(drivers),
   timeout('timeout-abort', 'abort', 'and the driver aborts it'),
   timeout('timeout-reset', 'reset controller', 'and the driver resets the controller'),
   timeout('timeout-disable', 'disable controller', 'and the driver disables the controller'),

@@ -1,8 +1,10 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
+import { mayBeOnBus } from '../../host/pci/functions.ts';
 import { isPciAddress, vfioNodeOf } from '../../host/pci/pci.ts';
 import { isAsleepState, isSuspended } from '../../host/pci/pcie.ts';
 import type { DeviceReport, Problem } from '../../model/collection.ts';
+import type { BusHardware } from '../../model/declaration.ts';
 import type { Device } from '../../model/device.ts';
 import type { Reading } from '../../model/metric.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
@@ -191,9 +193,11 @@ function deviceOf(sys: Tree, address: string): Device {
   return { family: 'nvme', id: address, kind: 'controller', aliases: [], ...pci, driver: 'vfio-pci', ...nodes };
 }
 
-/** Returns true when the kernel has a controller, or cannot list its controllers, or when a virtual machine has one. */
+export const bus: readonly BusHardware[] = [{ what: 'NVMe controller', classes: ['0108'], kind: 'controller', drivers: ['nvme'] }];
+
+/** Returns true when the kernel has a controller, or cannot list its controllers, or when the bus has one. */
 export function isPresent({ sys }: Host): boolean {
   const { names, error } = sys.listing(CLASS);
   if (names === undefined ? error !== 'ENOENT' : names.length > 0) return true;
-  return passedThrough(sys).length > 0;
+  return mayBeOnBus(sys, bus);
 }

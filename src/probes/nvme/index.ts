@@ -5,12 +5,13 @@ import { defineFamily } from '../family.ts';
 import { addressOfId, idsWhere } from '../kit/ids.ts';
 import { knownLine, logMetric } from '../kit/log-row.ts';
 import { nodeAccess } from '../kit/node-access.ts';
+import { busConditions } from '../kit/pcie/bus-conditions.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieLogRows } from '../kit/pcie/log.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { conditions } from './conditions.ts';
 import { logConditions, logRows, options, problems } from './declaration.ts';
-import { isPresent } from './discover.ts';
+import { bus, isPresent } from './discover.ts';
 import { metrics } from './metrics.ts';
 import { NvmeProbe } from './probe.ts';
 import { LOG_FIELDS } from './smart-log.ts';
@@ -43,11 +44,12 @@ export const family = defineFamily({
     'Files of controllers and namespaces were checked against a captured machine with two drives, one of them with two ports, and a captured laptop, SMART logs against the printed logs of a drive in three styles. The admin command was checked against an emulated drive and the driver of the kernel.',
   kinds: ['controller', 'namespace'],
   metrics: [...Object.values(metrics), logMetric, ...pcieMetrics],
-  conditions: [...Object.values(conditions), ...Object.values(logConditions), ...pcieConditions],
+  conditions: [...Object.values(conditions), ...Object.values(logConditions), ...busConditions, ...pcieConditions],
   problems,
   logRows,
   needs: [kernelLogNeed, { check: 'smart-log', part: 'admin-commands', problems: ['smart-refused'] }],
   isPresent,
+  bus,
   activity: { traffic: { metrics: [metrics.readBytes.name, metrics.writtenBytes.name], above: 100_000 }, isForHoldersOnly: false },
   shows: {
     controller: [

@@ -6,12 +6,14 @@ import { unlisted } from '../kit/device-files.ts';
 import { FallbackNames, LastIdentities } from '../kit/identities.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
+import { Bus } from '../kit/pcie/bus.ts';
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { controllerFindings, inheritedFindings, namespaceFindings } from './conditions.ts';
 import { Controller, type ControllerSample, type ControllerState } from './controller.ts';
 import { logConditions, logRows, type NvmeOptions } from './declaration.ts';
 import { controllerDevice, controllerIdentity, type KnownNamespace, namesOf, namespaceDevice } from './devices.ts';
 import {
+  bus,
   CLASS,
   type ControllerPlace,
   findLayout,
@@ -45,6 +47,7 @@ export class NvmeProbe implements Probe {
   readonly #names: FallbackNames;
   readonly #pacer = new Pacer();
   readonly #log: RowLog;
+  readonly #bus: Bus;
   #passed: { readonly drives: readonly PassedThrough[]; readonly key: string } | undefined;
 
   constructor(host: Host, options: NvmeOptions, smart: SmartReader = new SmartReader(host, options)) {
@@ -53,6 +56,7 @@ export class NvmeProbe implements Probe {
     this.#smart = smart;
     this.#identities = new LastIdentities(host.known);
     this.#names = new FallbackNames(host.known);
+    this.#bus = new Bus(host, { family: 'nvme', hardware: bus, pcie: 'link' });
     this.#log = new RowLog(host, [...logRows, ...pcieLogRows], [...Object.values(logConditions), ...pcieLogConditions]);
   }
 
@@ -74,7 +78,7 @@ export class NvmeProbe implements Probe {
   }
 
   collect(): Collection {
-    return this.#log.withLogs(this.#collect());
+    return this.#log.withLogs(this.#bus.added(this.#collect(), this.#log));
   }
 
   #collect(): Collection {

@@ -6,7 +6,7 @@ import { judgeFamily } from '../../../src/cli/doctor/family-checks.ts';
 import { judgeClaims, type MetadataState, SOCKET_ADVICE } from '../../../src/cli/doctor/kubelet-checks.ts';
 import { checkClock, checkNode } from '../../../src/cli/doctor/process-checks.ts';
 import { Tree } from '../../../src/host/fs/tree.ts';
-import { functionsOnBus } from '../../../src/host/pci/functions.ts';
+import { BusFunctions } from '../../../src/host/pci/functions.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import { POD_RESOURCES_REASONS } from '../../../src/model/pod-resources.ts';
 import { familyLoaders } from '../../../src/probes/families.ts';
@@ -36,8 +36,8 @@ describe('judgement of a family', () => {
 
   it('misses devices that are on the bus', () => {
     const onBus = [
-      { address: '0000:3b:00.0', what: 'NVIDIA GPU' },
-      { address: '0000:5e:00.0', what: 'NVIDIA GPU' },
+      { address: '0000:3b:00.0', hardware: { what: 'NVIDIA GPU' } },
+      { address: '0000:5e:00.0', hardware: { what: 'NVIDIA GPU' } },
     ];
     expect(judgeFamily(family, collected(), [], onBus)).toMatchObject([
       { status: 'finding', detail: 'NVIDIA GPU at 0000:3b:00.0 and 1 more on the PCI bus, but the probe finds no device' },
@@ -111,12 +111,13 @@ describe('hardware on the bus', () => {
     ['infiniband', ['0000:02:00.0']],
     ['fpga', ['0000:03:00.0', '0000:04:00.0']],
   ])('of %s is told by vendor, class and, where needed, device', async (name, expected) => {
-    const { signs = [] } = (await familyLoaders[name]?.()) ?? {};
-    expect(functionsOnBus(new Tree(`${machine.root}/sys`), signs).map(({ address }) => address)).toEqual(expected);
+    const { bus = [] } = (await familyLoaders[name]?.()) ?? {};
+    const always = bus.filter(({ isListedByFault }) => isListedByFault !== true);
+    expect(new BusFunctions(new Tree(`${machine.root}/sys`), always).read(0).map(({ address }) => address)).toEqual(expected);
   });
 
-  it('of a family without signs is not looked for', () => {
-    expect(functionsOnBus(new Tree(`${machine.root}/sys`), [])).toEqual([]);
+  it('of a family without PCI hardware is not looked for', () => {
+    expect(new BusFunctions(new Tree(`${machine.root}/sys`), []).read(0)).toEqual([]);
   });
 });
 

@@ -29,7 +29,6 @@ describe('a sleeping card', () => {
     expect(seriesOf(asleep)).toEqual({ device_amdgpu_asleep: 1 });
     expect(asleep.findings.filter(({ reason }) => reason !== 'LogUnread').map(({ type, status }) => [type, status])).toEqual([
       ['Resetting', false],
-      ['NotStarted', false],
     ]);
     expect(asleep.processes).toBeUndefined();
     machine.write(`${directoryOf(SECOND)}/power/runtime_status`, 'active\n');

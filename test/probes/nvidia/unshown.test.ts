@@ -155,10 +155,11 @@ describe.each(SOURCES)('eight GPUs of which one never starts, by the %s', (sourc
 describe.each(SOURCES)('two GPUs on the bus, and one that the driver has, by the %s', (source) => {
   it('lists the other one as not bound, whatever the log says', async () => {
     const { node } = await boardWith(source, { count: 2, drivers: { 1: '' } }, { gpus: [0] });
-    expect([told(node, uuidOf(0)), told(node, addressOf(1))]).toEqual(['healthy', 'unhealthy, NotInitialized NotBound reboot']);
+    await node.pass(seconds(130));
+    expect([told(node, uuidOf(0)), told(node, addressOf(1))]).toEqual(['healthy', 'unhealthy, NotStarted NotBound reboot']);
     node.log('NVRM: The NVIDIA probe routine failed for 1 device(s).', `nvidia: probe of ${addressOf(1)} failed with error -1`);
     await node.pass(seconds(10));
-    expect(told(node, addressOf(1))).toBe('unhealthy, NotInitialized NotBound power-cycle, InitializationFailed ProbeFailed power-cycle');
+    expect(told(node, addressOf(1))).toBe('unhealthy, NotStarted NotBound power-cycle, InitializationFailed ProbeFailed power-cycle');
     expect(node.problems).toEqual([]);
   });
 });
@@ -211,14 +212,19 @@ describe('a driver that does not answer at the first look', () => {
   });
 });
 
-const OTHER_DRIVER = 'a GPU with another driver, or for which an administrator chose another one (driver_override)';
+const HANDED_OVER =
+  'a GPU of a virtual machine (vfio-pci, nvgrace_gpu_vfio_pci), or for which an administrator chose another driver (driver_override)';
 
 /** GPUs that the driver does not show, the last one of two. The names are those of the table in the documentation. */
 const EXCEPTIONS: readonly (readonly [what: string, board: Partial<Board>, verdict: string])[] = [
-  ['a GPU of a virtual machine (vfio-pci, nvgrace_gpu_vfio_pci)', { drivers: { 1: 'vfio-pci' } }, 'not listed'],
-  ['a GPU of a virtual machine (vfio-pci, nvgrace_gpu_vfio_pci)', { drivers: { 1: 'nvgrace_gpu_vfio_pci' } }, 'not listed'],
-  [OTHER_DRIVER, { drivers: { 1: 'nouveau' } }, 'not listed'],
-  [OTHER_DRIVER, { drivers: { 1: '' }, files: { [`${functionAt(1)}/driver_override`]: 'vfio-pci\n' } }, 'not listed'],
+  [HANDED_OVER, { drivers: { 1: 'vfio-pci' } }, 'healthy, HandedOver OtherDriver none'],
+  [HANDED_OVER, { drivers: { 1: 'nvgrace_gpu_vfio_pci' } }, 'healthy, HandedOver OtherDriver none'],
+  ['a GPU with a driver of another maker', { drivers: { 1: 'nouveau' } }, 'not listed'],
+  [
+    HANDED_OVER,
+    { drivers: { 1: '' }, files: { [`${functionAt(1)}/driver_override`]: 'vfio-pci\n' } },
+    'healthy, HandedOver OtherDriver none',
+  ],
   ['a virtual function of a vGPU', { links: { [`${functionAt(1)}/physfn`]: `../${addressOf(0)}` } }, 'not listed'],
   [
     'a function of another class than VGA and 3D controller, such as the audio function of a board',
@@ -229,12 +235,12 @@ const EXCEPTIONS: readonly (readonly [what: string, board: Partial<Board>, verdi
   [
     'a GPU without a driver, of a model of which the driver has none',
     { drivers: { 1: '' }, files: { [`${functionAt(1)}/device`]: '0x128b\n' } },
-    'not listed',
+    'healthy, NotInUse NoDriver none',
   ],
   [
     'a GPU without a driver, while the driver has another GPU of the same model',
     { drivers: { 1: '' } },
-    'unhealthy, NotInitialized NotBound reboot',
+    'unhealthy, NotStarted NotBound reboot',
   ],
   ['a GPU to which the driver is bound', {}, 'unhealthy, NotInitialized NotShown reboot'],
 ];
@@ -250,6 +256,7 @@ describe.each(SOURCES)('by the %s,', (source) => {
   it.each(EXCEPTIONS)('%s', async (what, board, verdict) => {
     expect(listing.map((row) => row.what)).toContain(what);
     const { node } = await boardWith(source, { count: 2, ...board }, { gpus: [0] });
+    if (verdict.includes('NotStarted')) await node.pass(seconds(130));
     const listed = node.snapshot.devices.find(({ device }) => device.pciAddress === addressOf(1));
     expect(told(node, listed?.device.id ?? '')).toBe(verdict);
     expect(told(node, uuidOf(0))).toBe('healthy');
@@ -286,12 +293,16 @@ describe.each(SOURCES)('by the %s,', (source) => {
 });
 
 describe('a node whose driver is not there yet', () => {
-  it('has no GPU that anyone could judge, and a problem', async () => {
+  it('has GPUs that are not in use, and a problem', async () => {
     const { node } = await boardWith('command', { count: 2, drivers: { 0: '', 1: '' } }, { gpus: [] });
     node.tree.hide('no command', 'bin/nvidia-smi', { kind: 'absent' });
     node.tree.hide('no driver', 'proc/driver/nvidia', { kind: 'absent' });
     await node.reboot();
-    expect([node.verdicts, node.problems]).toEqual([{}, ['smi-not-found']]);
+    expect([0, 1].map((index) => told(node, addressOf(index)))).toEqual([
+      'healthy, NotInUse NoDriver none',
+      'healthy, NotInUse NoDriver none',
+    ]);
+    expect(node.problems).toEqual(['smi-not-found']);
   });
 });
 

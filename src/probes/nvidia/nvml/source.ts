@@ -3,8 +3,8 @@ import type { Host } from '../../../host/host.ts';
 import { seconds } from '../../../model/duration.ts';
 import type { Release } from '../../../model/release.ts';
 import { isDue, type Pace, Pacer } from '../../kit/pace.ts';
-import type { ExpectedFunction } from '../../kit/pcie/unshown.ts';
 import type { NvidiaOptions } from '../declaration.ts';
+import type { ExpectedFunction } from '../hardware.ts';
 import { boundGpus, hardwareOnBus } from '../hardware.ts';
 import type { NodeSample, ReadFailure } from '../sample.ts';
 import type { XidLine } from '../xid-line.ts';
@@ -64,7 +64,7 @@ export class NvmlSource {
     // Events are polled before the read, which then reads all values that an event may have changed.
     this.#pollEvents();
     if (this.#library === undefined) return this.#failure;
-    const bound = expected.flatMap(({ address, state }) => (state === 'bound' ? [address] : []));
+    const bound = expected.map(({ address }) => address);
     const answer = this.#round(this.#library, bound);
     // After an upgrade of the driver, the new library may already be installed.
     if (answer.problem?.code === 'driver-library-mismatch') this.release();
