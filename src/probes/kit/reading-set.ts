@@ -32,6 +32,12 @@ export class ReadingSet {
     return this.#byMetric.get(name) ?? [];
   }
 
+  /** Value of one sensor. */
+  valueOf(metric: Pick<MetricSpec, 'name'>, sensor: string): number | undefined {
+    const value = this.of(metric).find(({ labels }) => labels?.sensor === sensor)?.value;
+    return value === undefined ? undefined : Number(value);
+  }
+
   list(): readonly Reading[] {
     return [...this.#byMetric.values()].flat();
   }

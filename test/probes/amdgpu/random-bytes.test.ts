@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { MetricSpec } from '../../../src/model/metric.ts';
 import { identityOf, parseProperties } from '../../../src/probes/amdgpu/discover.ts';
 import { parseDrmClient } from '../../../src/probes/amdgpu/processes.ts';
 import { parseAcaCount, parseBadPages, parseErrorCount, parseEventState } from '../../../src/probes/amdgpu/ras.ts';
@@ -14,10 +15,13 @@ const fields = [...Object.values(GPU_METRICS), ...Object.values(XCP_METRICS)].fl
   ...(layout.partitions?.fields ?? []),
 ]);
 
-/** Scales that a quantity may have in any table. */
-const scales = new Map<string, ReadonlySet<number>>();
-for (const { quantity, scale } of [...fields, ...Object.values(ATTRIBUTES)])
-  scales.set(quantity, new Set([...(scales.get(quantity) ?? []), scale]));
+/** Scales that a metric may have in any table. */
+const scales = new Map<MetricSpec, ReadonlySet<number>>();
+for (const [metric, , scale = 1] of [
+  ...fields.map(({ metric, name, scale }) => [metric, name, scale] as const),
+  ...Object.values(ATTRIBUTES),
+])
+  scales.set(metric, new Set([...(scales.get(metric) ?? []), scale]));
 
 /** All integers that stand anywhere in the bytes. */
 function integersIn(bytes: Buffer): ReadonlySet<number | bigint> {
@@ -35,9 +39,9 @@ function integersIn(bytes: Buffer): ReadonlySet<number | bigint> {
   return found;
 }
 
-/** Whether one of the integers, with one of the scales of its quantity, is the value. */
-function isHeld({ quantity, value }: Sample, integers: ReadonlySet<number | bigint>): boolean {
-  return [...(scales.get(quantity) ?? [])].some((scale) => {
+/** Whether one of the integers, with one of the scales of its metric, is the value. */
+function isHeld({ metric, value }: Sample, integers: ReadonlySet<number | bigint>): boolean {
+  return [...(scales.get(metric) ?? [])].some((scale) => {
     if (integers.has(value) && scale === 1) return true;
     if (typeof value === 'bigint')
       return value % BigInt(scale) === 0n && (integers.has(value / BigInt(scale)) || integers.has(Number(value / BigInt(scale))));
