@@ -14,19 +14,21 @@ export type BlockErrors = Readonly<Partial<Record<(typeof KEYS)[keyof typeof KEY
 const KEYS = { ue: 'uncorrectable', ce: 'correctable', de: 'deferred' } as const;
 
 /** Parses lines of a name and a count. A line of another form, or of a name without a key, is skipped. Undefined when no line is known. */
-function countsIn<K extends string>(text: string, form: RegExp, keyOf: (name: string) => K | undefined) {
+function countsIn<K extends string>(keys: Readonly<Record<string, K>>, text: string, form: RegExp) {
   const counts: Partial<Record<K, Value>> = {};
+  let isKnown = false;
   for (const line of plainText(text).split('\n')) {
     const [, name = '', digits] = form.exec(line.trim()) ?? [];
-    const [key, value] = [keyOf(name), parseCount(digits)];
-    if (key !== undefined && value !== undefined) counts[key] = value;
+    const [key, value] = [keys[name.toLowerCase()], parseCount(digits)];
+    if (key === undefined || value === undefined) continue;
+    counts[key] = value;
+    isKnown = true;
   }
-  return Object.keys(counts).length === 0 ? undefined : counts;
+  return isKnown ? counts : undefined;
 }
 
 /** Parses `<block>_err_count` and `aca_<block>`: lines like `ue: 0`. A sentence means that the block is not ready, which gives undefined. */
-export const parseErrorCount = (text: string): BlockErrors | undefined =>
-  countsIn(text, /^(ue|ce|de)\s*:\s*(\d{1,20})$/, (name) => KEYS[name as keyof typeof KEYS]);
+export const parseErrorCount = (text: string): BlockErrors | undefined => countsIn(KEYS, text, /^(ue|ce|de)\s*:\s*(\d{1,20})$/);
 
 /** Like {@link parseErrorCount} for `aca_<block>`. The first kernels print the uncorrectable count in the deferred line, too. */
 export function parseAcaCount(text: string): BlockErrors | undefined {
@@ -40,15 +42,17 @@ export function parseAcaCount(text: string): BlockErrors | undefined {
 const COUNTED = /^(?:([a-z0-9_]{1,32})_err_count|aca_([a-z0-9_]{1,32}))$/;
 
 /** Events of error handling since the driver was loaded, from `event_state`. */
-export type RasEvents = Readonly<Partial<Record<(typeof EVENTS)[number], Value>>>;
+export type RasEvents = Readonly<Partial<Record<(typeof EVENTS)[keyof typeof EVENTS], Value>>>;
 
-const EVENTS = ['fatal_error', 'poison_creation', 'poison_consumption'] as const;
+const EVENTS = {
+  'fatal error': 'fatal_error',
+  'poison creation': 'poison_creation',
+  'poison consumption': 'poison_consumption',
+} as const;
 
 /** Parses `event_state`: lines like `Fatal Error: count:0, last_seqno:0`. */
 export const parseEventState = (text: string): RasEvents | undefined =>
-  countsIn(text, /^([A-Za-z][A-Za-z ]{0,40}?)\s*:\s*count\s*:\s*(\d{1,20})\b/, (name) =>
-    EVENTS.find((event) => event.replace('_', ' ') === name.toLowerCase()),
-  );
+  countsIn(EVENTS, text, /^([A-Za-z][A-Za-z ]{0,40}?)\s*:\s*count\s*:\s*(\d{1,20})\b/);
 
 /** Pages of memory that the card no longer uses, or will no longer use. */
 export interface BadPages {
@@ -167,7 +171,8 @@ function countOf(content: string, isAca: boolean): BlockErrors | 'not ready' | u
 }
 
 export function addRas(readings: ReadingSet, { events, blocks, blocksMs, badPages, badPagesMs }: RasSample): void {
-  if (events !== undefined && events !== 'unknown') for (const event of EVENTS) readings.add(metrics.rasEvents, events[event], { event });
+  if (events !== undefined && events !== 'unknown')
+    for (const event of Object.values(EVENTS)) readings.add(metrics.rasEvents, events[event], { event });
   readings.readMs = blocksMs;
   for (const severity of Object.values(KEYS)) {
     for (const { block, errors } of blocks) readings.add(metrics.rasErrors, errors?.[severity], { block, severity });

@@ -35,7 +35,7 @@ export function addTable(readings: ReadingSet, table: Table, context: TableConte
 }
 
 function addSeries(readings: ReadingSet, metric: MetricSpec, value: Value, name: string): void {
-  const [label] = metric.labels;
+  const label = metric.labels[0];
   readings.add(metric, value, label === undefined ? undefined : { [label]: name });
 }
 

@@ -90,9 +90,9 @@ function fieldsAt(bytes: Buffer, start: number, fields: readonly Field[]): Sampl
 
 /** Zero of these fields means that the chip does not measure them: energy of RDNA 3 and 4, power on Strix Point, sensors that are not wired. */
 function isReal({ metric, name, value }: Sample): boolean {
+  if (value !== 0) return true;
   const { energy, power, voltage, temperature } = metrics;
-  const isUnmeasured = metric === temperature ? /^(?:vr_|hbm|memory)/.test(name) : [energy, power, voltage].includes(metric);
-  return value !== 0 || !isUnmeasured;
+  return metric === temperature ? !/^(?:vr_|hbm|memory)/.test(name) : metric !== energy && metric !== power && metric !== voltage;
 }
 
 /** Largest number of attributes that a table may announce. The newest known tables have about 80. */

@@ -6,7 +6,7 @@ import { parseAcaCount, parseBadPages, parseErrorCount, parseEventState } from '
 import { decodeGpuMetrics, decodeXcpMetrics, type Sample } from '../../../src/probes/amdgpu/table.ts';
 import { ATTRIBUTES, GPU_METRICS, XCP_METRICS } from '../../../src/probes/amdgpu/table-layouts.ts';
 import { parseCount, parsePercent } from '../../../src/probes/kit/text.ts';
-import { type Choose, seeded } from '../../support/seeded.ts';
+import { type Choose, mutatedText, seeded } from '../../support/seeded.ts';
 
 const MUTATIONS = 10_000;
 
@@ -17,11 +17,8 @@ const fields = [...Object.values(GPU_METRICS), ...Object.values(XCP_METRICS)].fl
 
 /** Scales that a metric may have in any table. */
 const scales = new Map<MetricSpec, ReadonlySet<number>>();
-for (const [metric, , scale = 1] of [
-  ...fields.map(({ metric, name, scale }) => [metric, name, scale] as const),
-  ...Object.values(ATTRIBUTES),
-])
-  scales.set(metric, new Set([...(scales.get(metric) ?? []), scale]));
+const described = Object.values(ATTRIBUTES).map(([metric, , scale = 1]) => ({ metric, scale }));
+for (const { metric, scale } of [...fields, ...described]) scales.set(metric, new Set([...(scales.get(metric) ?? []), scale]));
 
 /** All integers that stand anywhere in the bytes. */
 function integersIn(bytes: Buffer): ReadonlySet<number | bigint> {
@@ -159,16 +156,6 @@ function describeItself(bytes: Buffer): void {
     count += 1;
   }
   bytes.writeUInt32LE(count, 4);
-}
-
-function mutatedText(text: string, random: Choose): string {
-  const letters = [...text];
-  for (let n = random(6); n >= 0; n -= 1) {
-    const at = random(letters.length + 1);
-    const letter = ['\0', '\n', ':', ' ', '-', 'x', '9', '99999999999999999999', 'é', '\u{1f4a3}', '', '.5'][random(12)] as string;
-    letters.splice(at, random(3), letter);
-  }
-  return letters.join('');
 }
 
 /** Numbers of a topology node that the text must hold as they are. */

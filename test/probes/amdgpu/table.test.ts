@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { MetricSpec } from '../../../src/model/metric.ts';
 import { metrics } from '../../../src/probes/amdgpu/metrics.ts';
 import { decodeGpuMetrics, decodeXcpMetrics, type Sample } from '../../../src/probes/amdgpu/table.ts';
-import { GPU_METRICS, type Layout, WIDTHS, XCP_METRICS } from '../../../src/probes/amdgpu/table-layouts.ts';
+import { GPU_METRICS, type Layout, XCP_METRICS } from '../../../src/probes/amdgpu/table-layouts.ts';
 
 /** A table of a version: all ones but for the given integers, `[offset, bytes, value]`. */
 function tableOf(version: string, size: number, ...integers: readonly (readonly [number, 2 | 4 | 8, number | bigint])[]): Buffer {
@@ -17,6 +17,9 @@ function tableOf(version: string, size: number, ...integers: readonly (readonly 
   }
   return bytes;
 }
+
+/** Bytes of an integer, by the number of its type. */
+const WIDTHS: Readonly<Record<number, number>> = { 2: 2, 4: 4, 6: 8 };
 
 /** Name of a metric in the declaration. */
 const nameOf = (metric: MetricSpec): string => Object.entries(metrics).find(([, each]) => each === metric)?.[0] ?? '';
