@@ -16,3 +16,14 @@ export function seeded(seed: number): Choose {
   const random = seededRandom(seed);
   return (below) => Math.floor(random() * below);
 }
+
+/** A text with some letters replaced, by what breaks a number or a line. */
+export function mutatedText(text: string, random: Choose): string {
+  const letters = [...text];
+  for (let n = random(6); n >= 0; n -= 1) {
+    const at = random(letters.length + 1);
+    const letter = ['\0', '\n', ':', ' ', '-', 'x', '9', '99999999999999999999', 'é', '\u{1f4a3}', '', '.5'][random(12)] as string;
+    letters.splice(at, random(3), letter);
+  }
+  return letters.join('');
+}

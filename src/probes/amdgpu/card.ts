@@ -4,28 +4,23 @@ import type { PciDatabase } from '../../host/pci/pci-names.ts';
 import type { Problem } from '../../model/collection.ts';
 import { defined } from '../../model/defined.ts';
 import type { DirectAccess } from '../../model/device.ts';
-import { DeviceFiles, type DriverErrors, type FileFact } from '../kit/device-files.ts';
+import type { Labels, Reading } from '../../model/metric.ts';
+import { DeviceFiles, type DriverErrors } from '../kit/device-files.ts';
 import { cardHangs, idsInUevent, isCardAsleep } from '../kit/drm/cards.ts';
-import {
-  type Channel,
-  findMonitor,
-  type MonitorSample,
-  type Monitors,
-  parseInteger,
-  readingOf,
-  readMonitors,
-  type SensorRow,
-} from '../kit/hwmon.ts';
-import { isDue, Kept, type Pace } from '../kit/pace.ts';
+import { addRows, type FileRow, listedRows, readFacts } from '../kit/file-rows.ts';
+import { type Channel, findMonitor, type Monitors, parseInteger, readMonitors, type SensorRow } from '../kit/hwmon.ts';
+import { asOf, isDue, Kept, type Pace } from '../kit/pace.ts';
 import { readDirectAccess } from '../kit/pcie/function.ts';
-import { PCIE_EVERY_MS, PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
-import { CredibleLimits } from '../kit/temperature.ts';
-import { parseCount, parsePercent } from '../kit/text.ts';
+import { PCIE_EVERY_MS, PcieReader, type PcieSample, pcieReadings } from '../kit/pcie/pcie.ts';
+import { ReadingSet } from '../kit/reading-set.ts';
+import { CredibleLimits, type LimitedTemperature } from '../kit/temperature.ts';
+import { parsePercent } from '../kit/text.ts';
 import type { AmdgpuOptions } from './discover.ts';
 import { type CardPlace, MODELS, nameOf } from './discover.ts';
 import { metrics } from './metrics.ts';
-import { RasReader, type RasSample } from './ras.ts';
-import { arePowersKnown, decodeGpuMetrics, decodeXcpMetrics, type Sample, TABLE_LIMIT, type Table } from './table.ts';
+import { addRas, RasReader, type RasSample } from './ras.ts';
+import { addTable } from './readings.ts';
+import { decodeGpuMetrics, decodeXcpMetrics, type Sample, TABLE_LIMIT, type Table } from './table.ts';
 
 /** Facts of a card that rarely change. */
 export interface CardFacts {
@@ -46,8 +41,7 @@ export interface CardFacts {
   readonly computePartition?: string;
   /** `NPS1`, … */
   readonly memoryPartition?: string;
-  readonly vramTotal?: number | bigint;
-  readonly gttTotal?: number | bigint;
+  readonly readings: readonly Reading[];
 }
 
 /** All that one collection read of a card. */
@@ -64,15 +58,10 @@ export interface AwakeSample {
   readonly state: 'awake';
   /** The driver refuses reads, as during a reset. Undefined when no value was read. */
   readonly isRefused?: boolean;
-  /** Shares, 0 to 1. */
-  readonly busy: Readonly<Partial<Record<'gpu' | 'memory' | 'video', number>>>;
-  readonly vramUsed?: number | bigint;
-  readonly gttUsed?: number | bigint;
-  readonly monitor?: MonitorSample;
-  readonly table?: Table;
-  readonly replays?: number | bigint;
-  /** Monotonic clock of their read, when an earlier collection made it. */
-  readonly replaysMs?: number | undefined;
+  readonly readings: ReadingSet;
+  readonly temperatures: readonly LimitedTemperature[];
+  /** What its table tells of each partition, in the order of their numbers. */
+  readonly partitions: Table['partitions'];
   readonly pcie?: PcieSample;
   readonly ras: RasSample;
 }
@@ -89,7 +78,25 @@ const AMDGPU_ERRORS: DriverErrors = { EPERM: 'busy', EINVAL: 'silent', empty: 's
 /** Mode of the partitions; a card without partitioning does not have the file. */
 const MODE = 'current_compute_partition';
 
-const BUSY_FILES = { gpu: 'gpu_busy_percent', memory: 'mem_busy_percent', video: 'vcn_busy_percent' } as const;
+/** Without an answer to these reads and to those of the hardware monitor, the driver refuses reads. */
+const BUSY: readonly FileRow[] = [
+  { file: 'gpu_busy_percent', metric: metrics.utilization, labels: { engine: 'gpu' }, parse: parsePercent },
+  { file: 'mem_busy_percent', metric: metrics.utilization, labels: { engine: 'memory' }, parse: parsePercent },
+  { file: 'vcn_busy_percent', metric: metrics.utilization, labels: { engine: 'video' }, parse: parsePercent },
+];
+
+/** Memory answers during a reset, too. */
+const MEMORY: readonly FileRow[] = [
+  { file: 'mem_info_vram_used', metric: metrics.memoryUsed },
+  { file: 'mem_info_gtt_used', metric: metrics.gttUsed },
+];
+
+const FACTS: readonly FileRow[] = [
+  { file: 'mem_info_vram_total', metric: metrics.memoryTotal },
+  { file: 'mem_info_gtt_total', metric: metrics.gttTotal },
+];
+
+const REPLAYS: readonly FileRow[] = [{ file: 'pcie_replay_count', metric: metrics.pcieReplays }];
 
 /** Reads one card. Its directory is named by the PCI address, so the files can never belong to another card. */
 export class Card {
@@ -97,7 +104,7 @@ export class Card {
   /** Distinguishes its directory from that of a later card in the same place. */
   readonly identity: string | undefined;
   /** Facts of the last time when the card was awake. */
-  facts: CardFacts = {};
+  facts: CardFacts = { readings: [] };
   /** Problems of the last read. */
   problems: readonly Problem[] = [];
   readonly #host: Host;
@@ -105,10 +112,12 @@ export class Card {
   readonly #database: PciDatabase;
   readonly #ras: RasReader;
   readonly #limits = new CredibleLimits();
-  #monitor: CardMonitor | undefined;
+  #monitor: Monitors | undefined;
+  #busy: readonly FileRow[] = [];
+  #memory: readonly FileRow[] = [];
   #factsAtMs: number | undefined;
   readonly #pcie: PcieReader | undefined;
-  readonly #replays = new Kept<number | bigint | undefined>();
+  readonly #replays = new Kept<readonly Reading[]>();
   /** Problems of reads whose results are kept. */
   #keptProblems: { readonly facts: readonly Problem[]; readonly pcie: readonly Problem[] } = { facts: [], pcie: [] };
   /** Names of the files below the directory. Absent files are not opened. */
@@ -125,14 +134,16 @@ export class Card {
     this.#pcie = isOnBus ? new PcieReader(host.sys, place.address, ({ vendor }) => vendor === ATI) : undefined;
   }
 
-  read(pace: Pace): CardReadResult {
+  /** `gfxTarget`: instruction set, from the topology of KFD. */
+  read(pace: Pace, gfxTarget: string | undefined): CardReadResult {
     const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.address, errors: AMDGPU_ERRORS });
     this.problems = [];
     if (isCardAsleep(this.#host.sys, this.place.directory)) return { state: 'asleep' };
-    const link = this.#readPcie(files, pace);
-    if (link.pcie?.answers === false) return { state: 'gone', pcie: link.pcie };
+    const pcie = this.#pcie?.read(pace);
+    if (pcie?.answers === false) return { state: 'gone', pcie };
+    const replays = this.#readReplays(files, pace);
     this.#readFacts(files, pace);
-    const sample = this.#readValues(files, pace);
+    const sample = this.#readValues(files, pace, replays, gfxTarget);
     // The card may have begun to sleep after the first look.
     if (files.refused > 0 && isCardAsleep(this.#host.sys, this.place.directory)) return { state: 'asleep' };
     if (files.isHung) {
@@ -140,7 +151,9 @@ export class Card {
       return { state: 'hung' };
     }
     this.problems = [...files.problems, ...this.#keptProblems.facts, ...this.#keptProblems.pcie, ...sample.ras.problems];
-    return { ...sample, ...link };
+    if (pcie === undefined) return sample;
+    sample.readings.append(pcieReadings(pcie));
+    return { ...sample, pcie };
   }
 
   /** The card is known to have no partitions, whatever the topology tells: it cannot have them, or none was made. */
@@ -159,17 +172,16 @@ export class Card {
     this.#host.sys.forget(this.place.directory);
   }
 
-  #readPcie(files: DeviceFiles, pace: Pace): Pick<AwakeSample, 'pcie' | 'replays' | 'replaysMs'> {
-    if (this.#pcie === undefined) return {};
-    const pcie = this.#pcie.read(pace);
-    if (pcie.answers === false) return { pcie };
+  #readReplays(files: DeviceFiles, pace: Pace): readonly Reading[] {
+    if (this.#pcie === undefined) return [];
     const replays = this.#replays.of(pace, PCIE_EVERY_MS, () => {
+      const readings = new ReadingSet();
       const apart = files.apart();
-      const value = apart.value('pcie_replay_count', parseCount);
+      addRows(readings, apart, REPLAYS, 'once');
       this.#keep('pcie', apart, files);
-      return value;
+      return readings.list();
     });
-    return { pcie, ...(replays !== undefined && { replays, replaysMs: this.#replays.readMs(pace) }) };
+    return asOf(replays, this.#replays.readMs(pace));
   }
 
   #keep(what: 'facts' | 'pcie', apart: DeviceFiles, files: DeviceFiles): void {
@@ -182,7 +194,10 @@ export class Card {
     this.#factsAtMs = pace.nowMs;
     const files = all.apart();
     this.#names = new Set(files.names('.'));
-    this.#monitor = findCardMonitor(files);
+    const monitor = findCardMonitor(files);
+    this.#monitor = monitor;
+    this.#busy = [...listedRows(files, BUSY), ...(monitor?.fans ?? [])];
+    this.#memory = listedRows(files, MEMORY);
     const word = (file: string): string | undefined => (this.#names.has(file) ? files.text(file) : undefined);
     const mode = (file: string, pattern: RegExp): string | undefined => pattern.exec(word(file) ?? '')?.[0];
     // A fact that cannot be read now is kept: the driver refuses some of them during a reset.
@@ -192,8 +207,7 @@ export class Card {
         ...this.#identity(word),
         computePartition: mode(MODE, /^[A-Z]{1,4}PX$/),
         memoryPartition: mode('current_memory_partition', /^NPS\d{1,2}$/),
-        vramTotal: this.#count(files, 'mem_info_vram_total'),
-        gttTotal: this.#count(files, 'mem_info_gtt_total'),
+        readings: readFacts(files, FACTS, this.facts.readings),
       }),
     };
     this.#keep('facts', files, all);
@@ -231,52 +245,50 @@ export class Card {
     return nameOf(this.#database.of({ device: pciDevice.replace(/^0x/, ''), subsystem }));
   }
 
-  #count(files: DeviceFiles, file: string): number | bigint | undefined {
-    return this.#names.has(file) ? files.once(file, parseCount).value : undefined;
-  }
-
-  #readValues(files: DeviceFiles, pace: Pace): AwakeSample {
+  /** Files come first, because the driver computes them from newer or more exact values than its table. */
+  #readValues(files: DeviceFiles, pace: Pace, replays: readonly Reading[], gfxTarget: string | undefined): AwakeSample {
     const before = { answered: files.answered, refused: files.refused };
-    const live = <T>(file: string, parse: (text: string) => T | undefined): FileFact<T> =>
-      this.#names.has(file) ? files.live(file, parse) : { isUnknown: false, error: 'ENOENT' };
-    const busy = Object.fromEntries(
-      Object.entries(BUSY_FILES).flatMap(([engine, file]) => {
-        const { value } = live(file, parsePercent);
-        return value === undefined ? [] : [[engine, value]];
-      }),
-    );
-    const monitor = this.#monitor === undefined ? undefined : readCardMonitor(files, this.#limits, this.#monitor);
-    const table = this.#readTable(files, readingOf(monitor, metrics.power, 'gpu'));
-    // Memory and error handling answer during a reset, too, so the values before decide whether reads are refused.
+    const readings = new ReadingSet();
+    readings.add(metrics.asleep, 0);
+    readings.add(metrics.info, 1, infoLabels(this.facts, gfxTarget));
+    addRows(readings, files, this.#busy);
+    const monitor = this.#monitor === undefined ? undefined : readMonitors(files, this.#limits, this.#monitor, 'live');
+    readings.addAll(monitor?.readings ?? []);
+    readings.addAll(replays);
     const isAnswered = files.answered > before.answered;
     const isRefused = isAnswered ? false : files.refused > before.refused ? true : undefined;
-    const [vramUsed, gttUsed] = [live('mem_info_vram_used', parseCount).value, live('mem_info_gtt_used', parseCount).value];
+    const partitions = this.#addTable(readings, files, gfxTarget)?.partitions ?? [];
+    addRows(readings, files, this.#memory);
+    readings.addAll(this.facts.readings);
     const ras = this.#names.has('ras') ? this.#ras.read(files, pace) : { isAbsent: true as const, problems: [], blocks: [] };
-    return defined({ state: 'awake', busy, ras, isRefused, vramUsed, gttUsed, monitor, table });
+    addRas(readings, ras);
+    return defined({ state: 'awake', ras, isRefused, readings, temperatures: monitor?.temperatures ?? [], partitions });
   }
 
-  /** `watts`: power of the hardware monitor. */
-  #readTable(files: DeviceFiles, watts: number | undefined): Table | undefined {
+  #addTable(readings: ReadingSet, files: DeviceFiles, gfxTarget: string | undefined): Table | undefined {
     if (!this.#names.has('gpu_metrics')) return undefined;
-    const path = `${this.place.directory}/gpu_metrics`;
+    const path = files.path('gpu_metrics');
     const bytes = this.#host.sys.bytes(path, TABLE_LIMIT);
     // The driver refuses by an empty file. Reads of the hardware monitor fail with the reason, so no problem is reported here.
     if (bytes === undefined || bytes.length === 0) return undefined;
     const { table, problem } = decodeGpuMetrics(bytes);
     if (problem !== undefined) files.problem(problem.code, `/sys/${path}: ${problem.message}`);
-    if (table !== undefined && !arePowersKnown(table, watts))
+    if (table === undefined) return undefined;
+    const [edgeCelsius, watts] = [readings.valueOf(metrics.temperature, 'edge'), readings.valueOf(metrics.power, 'gpu')];
+    if (!addTable(readings, table, { edgeCelsius, watts, gfxTarget }))
       files.problem('metrics-unit', `/sys/${path}: powers of version ${table.version} are in watts or milliwatts`);
     return table;
   }
 }
 
-/** What is known of a card's hardware monitor without reading its sensors. */
-export interface CardMonitor extends Monitors {
-  /** `hwmon/hwmon4`. */
-  readonly directory: string;
-  /** Largest value of `pwm1`; absent without a fan. */
-  readonly fanMost?: number;
-}
+const infoLabels = (facts: CardFacts, gfxTarget = ''): Labels => ({
+  vbios: facts.vbios ?? '',
+  memory_vendor: facts.memoryVendor ?? '',
+  gfx_target: gfxTarget,
+  unique_id: facts.uniqueId ?? '',
+  compute_partition: facts.computePartition ?? '',
+  memory_partition: facts.memoryPartition ?? '',
+});
 
 /** Names of clocks, keyed by label. */
 const CLOCKS: Readonly<Record<string, string>> = { sclk: 'graphics', mclk: 'memory' };
@@ -319,21 +331,19 @@ const SENSORS: readonly SensorRow[] = [
   { kind: 'fan', metric: metrics.fanSpeed, labels: ({ number }) => ({ fan: String(number - 1) }) },
 ];
 
-/** Finds the monitor of the driver. A card may have other monitors, of its cables. */
-export function findCardMonitor(files: DeviceFiles): CardMonitor | undefined {
+/** Finds the monitor of the driver, and its fans. A card may have other monitors, of its cables. */
+function findCardMonitor(files: DeviceFiles): (Monitors & { readonly fans: readonly FileRow[] }) | undefined {
   const directory = files
     .names('hwmon')
     .map((name) => `hwmon/${name}`)
     .find((each) => /^(?:amdgpu|radeon)$/.test(files.text(`${each}/name`) ?? ''));
   if (directory === undefined) return undefined;
-  const fanMost = files.names(directory).includes('pwm1') ? files.once(`${directory}/pwm1_max`, parseInteger).value : undefined;
-  return { ...findMonitor(files, directory, SENSORS), directory, ...(fanMost !== undefined && fanMost > 0 && { fanMost }) };
-}
-
-export function readCardMonitor(files: DeviceFiles, credible: CredibleLimits, monitor: CardMonitor): MonitorSample {
-  const { readings, temperatures } = readMonitors(files, credible, monitor, 'live');
-  const { directory, fanMost } = monitor;
-  const pwm = fanMost === undefined ? undefined : files.live(`${directory}/pwm1`, parseInteger).value;
-  if (fanMost === undefined || pwm === undefined) return { readings, temperatures };
-  return { readings: [...readings, { metric: metrics.fanRatio.name, labels: { fan: '0' }, value: pwm / fanMost }], temperatures };
+  const file = `${directory}/pwm1`;
+  const most = files.has(file) ? (files.value(`${file}_max`, parseInteger) ?? 0) : 0;
+  const parse = (text: string): number | undefined => {
+    const pwm = parseInteger(text);
+    return pwm === undefined ? undefined : pwm / most;
+  };
+  const fans = most > 0 ? [{ file, metric: metrics.fanRatio, labels: { fan: '0' }, parse }] : [];
+  return { ...findMonitor(files, directory, SENSORS), fans };
 }

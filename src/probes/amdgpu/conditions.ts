@@ -6,6 +6,7 @@ import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { overTemperature, overTemperatureCondition } from '../kit/temperature.ts';
 import type { AwakeSample, CardReadResult } from './card.ts';
 import type { RasBlocks } from './discover.ts';
+import { metrics } from './metrics.ts';
 import type { BadPages, BlockErrors, RasEvents, RasSample } from './ras.ts';
 
 const RAS = '/sys/bus/pci/devices/<address>/ras';
@@ -166,7 +167,7 @@ export function findingsOf(sample: CardReadResult, linked?: LinkedFatal): Findin
 function awakeFindings(sample: AwakeSample, linked?: LinkedFatal): Finding[] {
   return [
     ...(sample.isRefused === undefined ? [] : [resetting(sample.isRefused)]),
-    ...(sample.monitor?.temperatures ?? []).map(overTemperature),
+    ...sample.temperatures.map(overTemperature),
     ...rasFindings(sample.ras, linked),
     ...linkFindings(sample),
     ...(sample.pcie === undefined ? [] : pcieFindings(sample.pcie)),
@@ -216,11 +217,14 @@ const unreadable = (
 
 const UNREADABLE_PAGES = (['BadPagesPending', 'BadPagesFailed'] as const).map((type) => unreadable(type, 'the list of bad pages'));
 
-function eventFindings({ fatal, poisonCreated, poisonConsumed }: RasEvents, linked?: LinkedFatal): Finding[] {
+function eventFindings(
+  { fatal_error: fatal, poison_creation: created, poison_consumption: consumed }: RasEvents,
+  linked?: LinkedFatal,
+): Finding[] {
   return [
     ...(fatal === undefined ? [] : fatalFindings(Number(fatal), linked)),
-    ...raiseGrowth(conditions.PoisonConsumed, poisonConsumed, `consumed poison: ${poisonConsumed}`),
-    ...raiseGrowth(conditions.PoisonCreated, poisonCreated, `created poison: ${poisonCreated}`),
+    ...raiseGrowth(conditions.PoisonConsumed, consumed, `consumed poison: ${consumed}`),
+    ...raiseGrowth(conditions.PoisonCreated, created, `created poison: ${created}`),
   ];
 }
 
@@ -268,12 +272,10 @@ function badPageFindings({ pending, failed, isWhole }: BadPages): Finding[] {
 }
 
 /** A link that was never up leads to no GPU on this board, which is no fault. */
-function linkFindings({ table }: AwakeSample): Finding[] {
-  return (table?.samples ?? []).flatMap(({ quantity, index, value }): Finding[] => {
-    if (quantity !== 'xgmiStatus' || (value !== 0 && value !== 1)) return [];
+const linkFindings = ({ readings }: AwakeSample): Finding[] =>
+  readings.of(metrics.linkUp).map(({ labels, value }) => {
     const isUp = value === 1;
-    const instance = `xgmi${index}`;
+    const instance = labels?.port ?? '';
     const message = `${instance} is ${isUp ? 'up' : 'down'}`;
-    return [raise(conditions.XgmiLinkDown, isUp ? 'LinkUp' : 'LinkDown', { instance, message, level: isUp })];
+    return raise(conditions.XgmiLinkDown, isUp ? 'LinkUp' : 'LinkDown', { instance, message, level: isUp });
   });
-}

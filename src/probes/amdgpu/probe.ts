@@ -4,6 +4,7 @@ import { PciDatabase } from '../../host/pci/pci-names.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
+import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
 import { unlisted } from '../kit/device-files.ts';
 import { CLASS } from '../kit/drm/cards.ts';
@@ -24,6 +25,7 @@ import {
   findPlaces,
   handlesErrors,
   isUnread,
+  type KfdNode,
   type Places,
   readTopology,
   renderMinorOf,
@@ -34,7 +36,7 @@ import { FATAL_ROW, logConditions, logRows } from './log-rows.ts';
 import { metrics } from './metrics.ts';
 import { cardDevice, expectedPartitions, type Partition, type PartitionedCard, partitionDevice, partitionedCards } from './partitions.ts';
 import { type GpuUse, ProcessReader } from './processes.ts';
-import { ASLEEP, addPartitionReadings, cardReadings } from './readings.ts';
+import { addPartition } from './readings.ts';
 
 /** One card in one collection. */
 interface CardRead {
@@ -100,7 +102,7 @@ export class AmdgpuProbe implements Probe {
     const seats = partitionedCards(cards, partitions, topology);
     const reads = seats.map((seat): CardRead => {
       const card = this.#cards.get(seat.place.address) as Card;
-      return { card, seat, sample: card.read(pace) };
+      return { card, seat, sample: card.read(pace, nodeOf(seat)?.gfxTarget) };
     });
     const uses = this.#useOf(reads, pace);
     const devices = new Map(
@@ -178,7 +180,7 @@ export class AmdgpuProbe implements Probe {
   ): readonly DeviceReport[] {
     if (sample.state === 'hung')
       return [device, ...seat.partitions.map((each) => partitionDevice(device, seat, each))].map((each) => ({ device: each }));
-    const node = seat.node ?? seat.partitions[0]?.node;
+    const node = nodeOf(seat);
     const handled = node?.rasBlocks ?? (handlesErrors(card.facts.pciDevice) ? ['umc', 'gfx'] : 'none');
     const findings = [
       ...findingsOf(sample, this.#linkedFatal(device, sample)),
@@ -186,18 +188,11 @@ export class AmdgpuProbe implements Probe {
       ...topologyFindings({ card, seat, sample }, all),
     ];
     const use = uses.get(seat);
-    const gfxTarget = node?.gfxTarget;
-    const count = seat.partitions.length > 0 ? seat.partitions.length : seat.node === undefined ? undefined : 1;
-    const readings =
-      sample.state === 'asleep'
-        ? ASLEEP
-        : sample.state === 'gone'
-          ? []
-          : cardReadings(sample, card.facts, {
-              ...(gfxTarget !== undefined && { gfxTarget }),
-              ...(count !== undefined && { partitions: count }),
-              ...(use?.computeUnits !== undefined && { computeUnits: use.computeUnits }),
-            });
+    if (sample.state === 'awake') {
+      if (node !== undefined) sample.readings.add(metrics.partitions, seat.partitions.length || 1);
+      sample.readings.add(metrics.computeUnitsBusy, use?.computeUnits);
+    }
+    const readings = sample.state === 'asleep' ? ASLEEP : sample.state === 'gone' ? [] : sample.readings.list();
     const whole: DeviceReport = { device, read: { readings, findings, ...(use !== undefined && { processes: use.processes }) } };
     const shared = findings.filter(isFatalKind);
     return [
@@ -209,7 +204,7 @@ export class AmdgpuProbe implements Probe {
   /** Undefined when the card counts alone, or the log does not explain all errors that it counts. */
   #linkedFatal({ id, peers = [] }: Device, sample: CardReadResult): LinkedFatal | undefined {
     const events = sample.state === 'awake' ? sample.ras.events : undefined;
-    const count = events === undefined || events === 'unknown' ? 0 : Number(events.fatal ?? 0);
+    const count = events === undefined || events === 'unknown' ? 0 : Number(events.fatal_error ?? 0);
     if (count === 0 || peers.length === 0) return undefined;
     const lines = [id, ...peers.map(({ device }) => device)].map((address) => [address, this.#log.linesOf(address, FATAL_ROW)] as const);
     const source = lines.find(([, number]) => number > 0)?.[0];
@@ -234,11 +229,17 @@ export class AmdgpuProbe implements Probe {
     if (memoryBank !== undefined) readings.add(metrics.memoryUsed, parseCount(this.#host.sys.reread(`${memoryBank}/used_memory`).text));
     readings.add(metrics.computeUnitsBusy, use?.computeUnits);
     const directory = partition.place === undefined ? seat.place.directory : `devices/platform/${partition.place.name}`;
-    const samples = card.readPartition(directory) ?? sample.table?.partitions[partition.number];
-    if (samples !== undefined) addPartitionReadings(readings, samples);
+    const samples = card.readPartition(directory) ?? sample.partitions[partition.number];
+    if (samples !== undefined) addPartition(readings, samples);
     return { device, read: { readings: readings.list(), findings: shared, ...(use !== undefined && { processes: use.processes }) } };
   }
 }
+
+/** Readings of a sleeping card: only that it sleeps. */
+const ASLEEP: readonly Reading[] = [{ metric: metrics.asleep.name, value: 1 }];
+
+/** Node of the topology that tells about a card. */
+const nodeOf = ({ node, partitions }: PartitionedCard): KfdNode | undefined => node ?? partitions[0]?.node;
 
 const SPECS: ReadonlyMap<string, ConditionSpec> = new Map(
   [...Object.values(conditions), ...pcieConditions].map((spec) => [spec.type, spec]),

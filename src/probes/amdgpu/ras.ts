@@ -1,32 +1,34 @@
 import type { Problem } from '../../model/collection.ts';
+import { addValues, type Value } from '../../model/metric.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
 import { Kept, type Pace } from '../kit/pace.ts';
+import type { ReadingSet } from '../kit/reading-set.ts';
 import { parseCount, plainText } from '../kit/text.ts';
 import type { AmdgpuOptions } from './discover.ts';
+import { metrics } from './metrics.ts';
 
 /** Errors that one block of a card counted since the driver was loaded. A count that the file does not tell is absent. */
-export interface BlockErrors {
-  readonly uncorrectable?: number | bigint;
-  readonly correctable?: number | bigint;
-  /** Errors in data that nothing read so far. */
-  readonly deferred?: number | bigint;
-}
+export type BlockErrors = Readonly<Partial<Record<(typeof KEYS)[keyof typeof KEYS], Value>>>;
 
+/** Deferred errors are in data that nothing read so far. */
 const KEYS = { ue: 'uncorrectable', ce: 'correctable', de: 'deferred' } as const;
 
-/**
- * Parses `<block>_err_count` and `aca_<block>`: lines like `ue: 0`. A sentence in place of the lines means that the block is not ready,
- * which gives undefined.
- */
-export function parseErrorCount(text: string): BlockErrors | undefined {
-  const errors: { -readonly [K in keyof BlockErrors]: BlockErrors[K] } = {};
+/** Parses lines of a name and a count. A line of another form, or of a name without a key, is skipped. Undefined when no line is known. */
+function countsIn<K extends string>(keys: Readonly<Record<string, K>>, text: string, form: RegExp) {
+  const counts: Partial<Record<K, Value>> = {};
+  let isKnown = false;
   for (const line of plainText(text).split('\n')) {
-    const match = /^(ue|ce|de)\s*:\s*(\d{1,20})$/.exec(line.trim());
-    const value = parseCount(match?.[2]);
-    if (match !== null && value !== undefined) errors[KEYS[match[1] as keyof typeof KEYS]] = value;
+    const [, name = '', digits] = form.exec(line.trim()) ?? [];
+    const [key, value] = [keys[name.toLowerCase()], parseCount(digits)];
+    if (key === undefined || value === undefined) continue;
+    counts[key] = value;
+    isKnown = true;
   }
-  return Object.keys(errors).length === 0 ? undefined : errors;
+  return isKnown ? counts : undefined;
 }
+
+/** Parses `<block>_err_count` and `aca_<block>`: lines like `ue: 0`. A sentence means that the block is not ready, which gives undefined. */
+export const parseErrorCount = (text: string): BlockErrors | undefined => countsIn(KEYS, text, /^(ue|ce|de)\s*:\s*(\d{1,20})$/);
 
 /** Like {@link parseErrorCount} for `aca_<block>`. The first kernels print the uncorrectable count in the deferred line, too. */
 export function parseAcaCount(text: string): BlockErrors | undefined {
@@ -36,38 +38,21 @@ export function parseAcaCount(text: string): BlockErrors | undefined {
   return rest;
 }
 
-/** Name of the block in the name of a file of the directory `ras`; undefined for a file without counts. */
-function blockOf(file: string): { readonly block: string; readonly isAca: boolean } | undefined {
-  const counted = /^([a-z0-9_]{1,32})_err_count$/.exec(file)?.[1];
-  if (counted !== undefined) return { block: counted, isAca: false };
-  const aca = /^aca_([a-z0-9_]{1,32})$/.exec(file)?.[1];
-  return aca === undefined ? undefined : { block: aca, isAca: true };
-}
+/** Files of the directory `ras` with the counts of a block. */
+const COUNTED = /^(?:([a-z0-9_]{1,32})_err_count|aca_([a-z0-9_]{1,32}))$/;
 
 /** Events of error handling since the driver was loaded, from `event_state`. */
-export interface RasEvents {
-  readonly fatal?: number | bigint;
-  readonly poisonCreated?: number | bigint;
-  readonly poisonConsumed?: number | bigint;
-}
+export type RasEvents = Readonly<Partial<Record<(typeof EVENTS)[keyof typeof EVENTS], Value>>>;
 
-const EVENTS: Readonly<Record<string, keyof RasEvents>> = {
-  'fatal error': 'fatal',
-  'poison creation': 'poisonCreated',
-  'poison consumption': 'poisonConsumed',
-};
+const EVENTS = {
+  'fatal error': 'fatal_error',
+  'poison creation': 'poison_creation',
+  'poison consumption': 'poison_consumption',
+} as const;
 
-/** Parses `event_state`: lines like `Fatal Error: count:0, last_seqno:0`. Undefined when no line is known. */
-export function parseEventState(text: string): RasEvents | undefined {
-  const events: { -readonly [K in keyof RasEvents]: RasEvents[K] } = {};
-  for (const line of plainText(text).split('\n')) {
-    const match = /^([A-Za-z][A-Za-z ]{0,40}?)\s*:\s*count\s*:\s*(\d{1,20})\b/.exec(line.trim());
-    const key = EVENTS[match?.[1]?.toLowerCase() ?? ''];
-    const value = parseCount(match?.[2]);
-    if (key !== undefined && value !== undefined) events[key] = value;
-  }
-  return Object.keys(events).length === 0 ? undefined : events;
-}
+/** Parses `event_state`: lines like `Fatal Error: count:0, last_seqno:0`. */
+export const parseEventState = (text: string): RasEvents | undefined =>
+  countsIn(EVENTS, text, /^([A-Za-z][A-Za-z ]{0,40}?)\s*:\s*count\s*:\s*(\d{1,20})\b/);
 
 /** Pages of memory that the card no longer uses, or will no longer use. */
 export interface BadPages {
@@ -156,18 +141,15 @@ export class RasReader {
 
   #readBlocks(files: DeviceFiles) {
     const apart = files.apart();
-    const states = apart
-      .names('ras')
-      .flatMap((name) => {
-        const known = blockOf(name);
-        return known === undefined ? [] : [{ name, ...known }];
-      })
-      .map(({ name, block, isAca }): BlockState => {
-        const { value, isUnknown } = apart.once(`ras/${name}`, (content) => countOf(content, isAca));
-        if (value === undefined || value === 'not ready') return { block, isUnknown: isUnknown || this.#counted.has(block) };
-        this.#counted.add(block);
-        return { block, isUnknown: false, errors: value };
-      });
+    const states = apart.names('ras').flatMap((name): BlockState[] => {
+      const [, ofFile, ofAca] = COUNTED.exec(name) ?? [];
+      const block = ofFile ?? ofAca;
+      if (block === undefined) return [];
+      const { value, isUnknown } = apart.once(`ras/${name}`, (content) => countOf(content, ofFile === undefined));
+      if (value === undefined || value === 'not ready') return [{ block, isUnknown: isUnknown || this.#counted.has(block) }];
+      this.#counted.add(block);
+      return [{ block, isUnknown: false, errors: value }];
+    });
     const listed = new Set(states.map(({ block }) => block));
     const vanished = [...this.#counted].filter((block) => !listed.has(block)).map((block): BlockState => ({ block, isUnknown: true }));
     if (apart.isHung) files.isHung = true;
@@ -186,4 +168,21 @@ function readBadPages(files: DeviceFiles): BadPages | 'unknown' | undefined {
 function countOf(content: string, isAca: boolean): BlockErrors | 'not ready' | undefined {
   const errors = isAca ? parseAcaCount(content) : parseErrorCount(content);
   return errors ?? (/^[A-Za-z][A-Za-z ,.']+$/.test(plainText(content)) ? 'not ready' : undefined);
+}
+
+export function addRas(readings: ReadingSet, { events, blocks, blocksMs, badPages, badPagesMs }: RasSample): void {
+  if (events !== undefined && events !== 'unknown')
+    for (const event of Object.values(EVENTS)) readings.add(metrics.rasEvents, events[event], { event });
+  readings.readMs = blocksMs;
+  for (const severity of Object.values(KEYS)) {
+    for (const { block, errors } of blocks) readings.add(metrics.rasErrors, errors?.[severity], { block, severity });
+    // A sum without one of its parts would fall, so it needs all blocks that can be read.
+    const counts = blocks.flatMap(({ errors }) => errors?.[severity] ?? []);
+    if (severity === 'deferred' || counts.length === 0 || blocks.some(({ isUnknown }) => isUnknown)) continue;
+    readings.add(metrics.errors, counts.reduce(addValues), { kind: `ecc_${severity}` });
+  }
+  readings.readMs = badPagesMs;
+  if (badPages !== undefined && badPages !== 'unknown' && badPages.isWhole)
+    for (const state of ['retired', 'pending', 'failed'] as const) readings.add(metrics.badPages, badPages[state], { state });
+  readings.readMs = undefined;
 }

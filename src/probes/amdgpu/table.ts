@@ -1,22 +1,13 @@
-import { isCount, plainValue } from '../kit/text.ts';
-import {
-  ATTRIBUTES,
-  type Field,
-  GPU_METRICS,
-  type IntegerType,
-  type Layout,
-  PARTITION_COUNT_AT,
-  type Quantity,
-  XCP_METRICS,
-} from './table-layouts.ts';
+import type { Value } from '../../model/metric.ts';
+import { isCount, scaled } from '../kit/text.ts';
+import { metrics } from './metrics.ts';
+import { ATTRIBUTES, type Field, GPU_METRICS, type Layout, PARTITION_COUNT_AT, WIDTHS, XCP_METRICS } from './table-layouts.ts';
 
-/** One value of a table, in base units. */
-export interface Sample {
-  readonly quantity: Quantity;
-  readonly name: string;
+/** One value of a table, in the unit of its metric. */
+export interface Sample extends Pick<Field, 'metric' | 'name'> {
   /** Position in an array; absent for a single value. */
   readonly index?: number;
-  readonly value: number | bigint;
+  readonly value: Value;
 }
 
 /** Content of a binary table without the values that the chip does not have. */
@@ -85,56 +76,24 @@ function partitionsOf(bytes: Buffer, version: string, { partitions }: Layout): r
 
 function fieldsAt(bytes: Buffer, start: number, fields: readonly Field[]): Sample[] {
   const samples: Sample[] = [];
-  for (const { quantity, name, type, offset, scale, count } of fields) {
-    const width = WIDTHS[type];
+  for (const { metric, name, type, offset, scale, count } of fields) {
+    const width = WIDTHS[type] as number;
     for (let index = 0; index < (count ?? 1); index += 1) {
-      const raw = unsigned(bytes, start + offset + index * width, type);
+      const raw = integerAt(bytes, start + offset + index * width, type);
       if (raw === undefined) continue;
       const value = scaled(raw, scale);
-      samples.push(count === undefined ? { quantity, name, value } : { quantity, name, index, value });
+      samples.push(count === undefined ? { metric, name, value } : { metric, name, index, value });
     }
   }
   return samples;
 }
 
-const WIDTHS: Readonly<Record<IntegerType, number>> = { u16: 2, u32: 4, u64: 8 };
-
-/** Undefined for all ones, which means that the chip does not have the value. */
-function unsigned(bytes: Buffer, at: number, type: IntegerType): number | bigint | undefined {
-  if (type === 'u64') {
-    const value = bytes.readBigUInt64LE(at);
-    return isCount(value) ? plainValue(value) : undefined;
-  }
-  const value = type === 'u16' ? bytes.readUInt16LE(at) : bytes.readUInt32LE(at);
-  return value === (type === 'u16' ? 0xffff : 0xffff_ffff) ? undefined : value;
-}
-
-/** Keeps all digits of a large integer when the scale is an integer. A fraction of a large integer is rounded, as any number is. */
-function scaled(raw: number | bigint, scale: number): number | bigint {
-  if (scale === 1) return raw;
-  if (Number.isInteger(scale)) return plainValue(BigInt(raw) * BigInt(scale));
-  // A division keeps 25.01 exact where a product by 0.01 does not.
-  const divisor = 1 / scale;
-  if (Number.isInteger(divisor)) return Number(raw) / divisor;
-  return Number(BigInt(raw) * BigInt(Math.round(scale * NANO))) / NANO;
-}
-
-/** Scales that are no fraction of one are whole billionths. */
-const NANO = 1e9;
-
 /** Zero of these fields means that the chip does not measure them: energy of RDNA 3 and 4, power on Strix Point, sensors that are not wired. */
-function isReal({ quantity, name, value }: Sample): boolean {
+function isReal({ metric, name, value }: Sample): boolean {
   if (value !== 0) return true;
-  return !(
-    quantity === 'energy' ||
-    quantity === 'power' ||
-    (quantity === 'temperature' && /^(?:vr_|hbm|memory)/.test(name)) ||
-    quantity === 'voltage'
-  );
+  const { energy, power, voltage, temperature } = metrics;
+  return metric === temperature ? !/^(?:vr_|hbm|memory)/.test(name) : metric !== energy && metric !== power && metric !== voltage;
 }
-
-/** Width in bytes of the types of a table that describes itself, by their numbers: u8 s8 u16 s16 u32 s32 u64 s64. */
-const ATTRIBUTE_WIDTHS: readonly number[] = [1, 1, 2, 2, 4, 4, 8, 8];
 
 /** Largest number of attributes that a table may announce. The newest known tables have about 80. */
 const MOST_ATTRIBUTES = 1_024;
@@ -152,7 +111,7 @@ function described(bytes: Buffer, version: string): TableResult {
     if (at + 8 > bytes.length) return garbage(`version ${version} ends within its attributes`);
     const code = bytes.readUInt32LE(at);
     const type = (code >>> 20) & 0xf;
-    const width = ATTRIBUTE_WIDTHS[type];
+    const width = WIDTHS[type];
     const instances = code & 0x3ff;
     at += 8;
     if (width === undefined) return garbage(`version ${version} has an attribute of an unknown type`);
@@ -161,50 +120,24 @@ function described(bytes: Buffer, version: string): TableResult {
     for (let index = 0; known !== undefined && index < instances; index += 1) {
       const raw = integerAt(bytes, at + index * width, type);
       if (raw === undefined) continue;
-      const { quantity, name, scale } = known;
-      samples.push({ quantity, name, ...(instances === 1 && !ARRAYS.has(quantity) ? {} : { index }), value: scaled(raw, scale) });
+      const [metric, name, scale = 1] = known;
+      // What a port has is an array even when it has one value.
+      const isSingle = instances === 1 && metric.labels[0] !== 'port';
+      samples.push({ metric, name, ...(!isSingle && { index }), value: scaled(raw, scale) });
     }
     at += width * instances;
   }
   return { table: { version, samples: samples.filter(isReal), partitions: [] } };
 }
 
-/** Quantities that are arrays even when they have one value. */
-const ARRAYS: ReadonlySet<Quantity> = new Set(['xgmiRead', 'xgmiWrite', 'xgmiStatus']);
-
-/** Integer of a numbered type; undefined for all ones. */
-function integerAt(bytes: Buffer, at: number, type: number): number | bigint | undefined {
-  const width = ATTRIBUTE_WIDTHS[type] as number;
+/** Integer of a numbered type; undefined for all ones, which means that the chip does not have the value. */
+function integerAt(bytes: Buffer, at: number, type: number): Value | undefined {
+  const width = WIDTHS[type] as number;
   const isSigned = type % 2 === 1;
   if (width === 8) {
     const value = isSigned ? bytes.readBigInt64LE(at) : bytes.readBigUInt64LE(at);
-    return value === -1n || value === 0xffff_ffff_ffff_ffffn ? undefined : Number.isSafeInteger(Number(value)) ? Number(value) : value;
+    return value === -1n || !isCount(value) ? undefined : Number.isSafeInteger(Number(value)) ? Number(value) : value;
   }
   const value = isSigned ? bytes.readIntLE(at, width) : bytes.readUIntLE(at, width);
   return value === -1 || (!isSigned && value === 2 ** (8 * width) - 1) ? undefined : value;
-}
-
-/** Says whether the unit of each power of a table is known. `watts` is the power of the hardware monitor. */
-export function arePowersKnown(table: Table, watts: number | undefined): boolean {
-  const scaleOf = powerScaleOf(table, watts);
-  return table.samples.every((sample) => sample.quantity !== 'power' || scaleOf(sample) !== undefined);
-}
-
-/** Largest factor between two measurements of the same power, which average over different times. */
-const ALIKE = 30;
-
-/**
- * Returns by what to multiply a power. Tables of format 2 have milliwatts or watts: their values come unchanged from the firmware, which
- * has either unit. The hardware monitor knows the firmware, so the power of the socket must fit it. Undefined: the unit is unknown. When
- * the socket is in watts, the unit of the other powers is unknown. Source: renoir_ppt.c, renoir_get_smu_metrics_data, in
- * Linux drivers/gpu/drm/amd/pm/swsmu/smu12.
- */
-export function powerScaleOf({ version, samples }: Table, watts: number | undefined): (sample: Sample) => number | undefined {
-  if (!version.startsWith('2.')) return () => 1;
-  const socket = samples.find(({ quantity, name }) => quantity === 'power' && name === 'socket_average')?.value;
-  if (socket === undefined || watts === undefined) return () => undefined;
-  const fits = (value: number): boolean => value < watts * ALIKE && value > watts / ALIKE;
-  if (fits(Number(socket))) return () => 1;
-  const isInWatts = fits(Number(socket) * 1_000);
-  return ({ name }) => (isInWatts && name === 'socket_average' ? 1_000 : undefined);
 }

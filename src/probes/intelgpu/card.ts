@@ -3,20 +3,24 @@ import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import type { Problem } from '../../model/collection.ts';
 import { defined } from '../../model/defined.ts';
 import type { DirectAccess } from '../../model/device.ts';
-import type { Reading, Value } from '../../model/metric.ts';
+import type { Labels, Reading } from '../../model/metric.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
 import { cardHangs, idsInUevent, isCardAsleep } from '../kit/drm/cards.ts';
+import { addRows, type FileRow, readFacts } from '../kit/file-rows.ts';
+import { readMonitors } from '../kit/hwmon.ts';
 import { isDue, type Pace } from '../kit/pace.ts';
 import { readDirectAccess } from '../kit/pcie/function.ts';
-import { type BridgeIds, PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
-import { CredibleLimits } from '../kit/temperature.ts';
+import { type BridgeIds, PcieReader, type PcieSample, pcieReadings } from '../kit/pcie/pcie.ts';
+import { ReadingSet } from '../kit/reading-set.ts';
+import { CredibleLimits, type LimitedTemperature } from '../kit/temperature.ts';
 import { parseCount, parseFlag } from '../kit/text.ts';
 import type { IntelgpuOptions } from './declaration.ts';
 import { type CardPlace, OWN_SWITCHES } from './discover.ts';
-import { findGts, type Gt, IdleMeter, parseMegahertz, readThrottle, type ThrottleSample } from './gts.ts';
-import { type CardMonitorSample, type CardMonitors, EnergyMeter, findCardMonitors, readCardMonitors } from './hwmon.ts';
+import { findGts, type Gt, IdleMeter, readThrottle, type ThrottleSample } from './gts.ts';
+import { type CardMonitors, EnergyMeter, findCardMonitors, readEnergies } from './hwmon.ts';
+import { metrics } from './metrics.ts';
 import { engineOf } from './processes.ts';
-import { readProfile, type VfProfile } from './sriov.ts';
+import { readProfile } from './sriov.ts';
 
 /** Facts of a card that rarely change. */
 export interface CardFacts {
@@ -25,12 +29,9 @@ export interface CardFacts {
   readonly pciDevice?: string;
   readonly pciPath?: string;
   readonly direct?: DirectAccess;
-  readonly fanControl?: string;
-  readonly voltageRegulator?: string;
-  /** Bytes; only drivers from Intel's own packages tell. */
-  readonly memoryTotal?: Value;
-  readonly functions?: number;
-  readonly functionsMax?: number;
+  /** Versions of its firmware, as labels. */
+  readonly versions: Labels;
+  readonly readings: readonly Reading[];
   /** Classes of engines, as in `device_utilization_ratio`. */
   readonly engines: readonly string[];
 }
@@ -45,41 +46,31 @@ export type CardReadResult =
   | { readonly state: 'hung' }
   | AwakeSample;
 
-/** Values of one GT, in hertz and seconds. */
-export interface GtSample {
-  readonly gt: Gt;
-  readonly actual?: number;
-  readonly requested?: number;
-  readonly most?: number;
-  readonly limits: Readonly<Partial<Record<'min' | 'max', number>>>;
-  readonly idleSeconds?: number;
-}
-
 export interface AwakeSample {
   readonly state: 'awake';
   /** No GT left the power state C6 since the last read. */
   readonly isIdle: boolean;
-  readonly gts: readonly GtSample[];
-  readonly monitor: CardMonitorSample;
-  readonly power: readonly Reading[];
+  /** All but those of its processes. */
+  readonly readings: readonly Reading[];
+  readonly temperatures: readonly LimitedTemperature[];
   readonly throttle?: ThrottleSample;
   /** Whether the file of the survivability mode exists; undefined when the names of the files are unknown. */
   readonly isInSurvivability?: boolean;
   /** Undefined for a card that cannot do this. */
   readonly isDowngraded?: boolean | 'unknown';
   readonly pcie?: PcieSample;
-  readonly profile?: VfProfile;
   /** Profiles of the virtual functions, keyed by the number of their `virtfn` link. */
-  readonly vfProfiles: ReadonlyMap<number, VfProfile>;
+  readonly vfProfiles: ReadonlyMap<number, readonly Reading[]>;
 }
 
 /** Facts that need reads of the card, renewed together. */
 interface Described {
   readonly names: ReadonlySet<string> | undefined;
   readonly gts: readonly Gt[];
+  readonly rows: readonly FileRow[];
   readonly monitors: CardMonitors;
-  readonly profile?: VfProfile;
-  readonly vfProfiles: ReadonlyMap<number, VfProfile>;
+  readonly readings: readonly Reading[];
+  readonly vfProfiles: ReadonlyMap<number, readonly Reading[]>;
   readonly isDowngraded?: boolean | 'unknown';
   readonly problems: readonly Problem[];
 }
@@ -88,7 +79,7 @@ interface Described {
 export class Card {
   readonly place: CardPlace;
   /** Facts of the last time when the card was awake. */
-  facts: CardFacts = { engines: [] };
+  facts: CardFacts = { versions: {}, readings: [], engines: [] };
   /** Problems of the last read. */
   problems: readonly Problem[] = [];
   readonly #host: Host;
@@ -119,28 +110,33 @@ export class Card {
     const pcie = this.#pcie?.read(pace);
     if (pcie?.answers === false) return { state: 'gone', pcie };
     const described = this.#describe(pace);
-    const gts = described.gts.map((gt) => readGt(files, gt));
-    const monitor = readCardMonitors(files, this.#limits, described.monitors);
-    const throttle = readThrottle(files, described.gts);
+    const readings = new ReadingSet();
+    readings.add(metrics.asleep, 0);
+    addRows(readings, files, described.rows);
+    const monitor = readMonitors(files, this.#limits, described.monitors, 'live');
+    readings.addAll(monitor.readings);
+    const energies = readEnergies(files, described.monitors);
+    const throttle = readThrottle(readings, files, described.gts);
     if (files.isHung) {
       this.problems = [cardHangs(this.place)];
       return { state: 'hung' };
     }
     this.problems = [...described.problems, ...files.problems];
-    const residency = new Map(gts.flatMap(({ gt, idleSeconds }) => (idleSeconds === undefined ? [] : [[gt.name, idleSeconds * 1_000]])));
-    const isWhole = residency.size > 0 && gts.every(({ gt }) => gt.idle !== undefined && residency.has(gt.name));
+    this.#energy.add(readings, energies, nowMs);
+    readings.addAll(described.readings);
+    if (pcie !== undefined) readings.append(pcieReadings(pcie));
+    const residency = new Map(readings.of(metrics.gtIdle).map(({ labels, value }) => [labels?.gt ?? '', Number(value) * 1_000]));
+    const isWhole = residency.size > 0 && residency.size === described.gts.length;
     return defined({
       state: 'awake',
       isIdle: isWhole ? this.#idle.awake(residency, nowMs) : this.#idle.unknown(),
-      gts,
-      monitor,
-      power: this.#energy.readings(monitor.energies, nowMs),
+      readings: readings.list(),
+      temperatures: monitor.temperatures,
       vfProfiles: described.vfProfiles,
       throttle,
       ...this.#survivability(described.names),
       isDowngraded: described.isDowngraded,
       pcie,
-      profile: described.profile,
     });
   }
 
@@ -167,20 +163,25 @@ export class Card {
       return { ...before, names: this.#names() };
     }
     const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.address });
-    const names = this.#names();
-    const has = names ?? new Set<string>();
-    const profile = has.has('sriov_admin') ? readProfile(files, 'sriov_admin/pf/profile') : undefined;
-    const described: Described = {
-      names,
-      gts: findGts(files, this.place, has),
+    const gts = findGts(files, this.place.minorDirectory);
+    const hasProfiles = files.has('sriov_admin');
+    const profile = hasProfiles ? readProfile(files, 'sriov_admin/pf/profile') : [];
+    const described = {
+      names: this.#names(),
+      gts,
+      rows: gts.flatMap(({ rows }) => rows),
       monitors: findCardMonitors(files),
-      vfProfiles: has.has('sriov_admin') ? this.#vfProfiles(files) : new Map(),
-      ...(profile !== undefined && { profile }),
-      ...downgradeOf(files, has),
-      problems: [],
+      vfProfiles: hasProfiles ? this.#vfProfiles(files) : new Map(),
+      ...downgradeOf(files),
     };
-    this.#readFacts(files, has, described.gts);
-    this.#described = { ...described, problems: files.problems };
+    this.#readFacts(files, gts);
+    const readings = new ReadingSet();
+    const { type, versions } = { type: typeOf(this.place), ...this.facts };
+    readings.add(metrics.info, 1, { type, ...Object.fromEntries(VERSIONS.map((version) => [version, ''])), ...versions });
+    for (const { name: gt, tile, type: kind } of gts) readings.add(metrics.gtInfo, 1, { gt, tile: `${tile ?? ''}`, type: kind ?? '' });
+    readings.addAll(profile);
+    readings.addAll(this.facts.readings);
+    this.#described = { ...described, readings: readings.list(), problems: files.problems };
     this.#describedAtMs = pace.nowMs;
     return this.#described;
   }
@@ -191,31 +192,26 @@ export class Card {
   }
 
   /** The kernel numbers virtual functions from 1 here, and from 0 in the links. */
-  #vfProfiles(files: DeviceFiles): ReadonlyMap<number, VfProfile> {
+  #vfProfiles(files: DeviceFiles): ReadonlyMap<number, readonly Reading[]> {
     const numbers = files.names('sriov_admin').flatMap((name) => /^vf([1-9]\d{0,3})$/.exec(name)?.[1] ?? []);
     return new Map(
-      numbers.flatMap((number): [number, VfProfile][] => {
+      numbers.flatMap((number): [number, readonly Reading[]][] => {
         // Only a function that is enabled has the link to its device.
         if (this.#host.sys.link(`${files.directory}/sriov_admin/vf${number}/device`) === undefined) return [];
-        const profile = readProfile(files, `sriov_admin/vf${number}/profile`);
-        return profile === undefined ? [] : [[Number(number) - 1, profile]];
+        return [[Number(number) - 1, readProfile(files, `sriov_admin/vf${number}/profile`)]];
       }),
     );
   }
 
-  #readFacts(files: DeviceFiles, has: ReadonlySet<string>, gts: readonly Gt[]): void {
+  #readFacts(files: DeviceFiles, gts: readonly Gt[]): void {
     const { sys } = this.#host;
     const { address, minorDirectory } = this.place;
     const ids = idsInUevent(sys, files.directory);
     const id = (file: 'vendor' | 'device'): string | undefined => files.text(file)?.toLowerCase() ?? ids[file];
-    const version = (file: string): string | undefined => {
-      const text = has.has(file) ? files.text(file) : undefined;
-      return /^\d{1,5}(?:\.\d{1,5}){0,3}$/.exec(text ?? '')?.[0];
-    };
-    const count = (file: string): number | undefined => {
-      const value = has.has(file) ? files.once(file, parseCount).value : undefined;
-      return typeof value === 'number' ? value : undefined;
-    };
+    const versions = VERSIONS.flatMap((version) => {
+      const text = files.has(`lb_${version}`) ? files.text(`lb_${version}`) : undefined;
+      return text !== undefined && /^\d{1,5}(?:\.\d{1,5}){0,3}$/.test(text) ? [[version, text]] : [];
+    });
     const pciPath = pciPathOf(sys, address);
     // A fact that cannot be read now is kept.
     const read = defined({
@@ -224,35 +220,32 @@ export class Card {
       pciDevice: id('device'),
       pciPath,
       direct: pciPath === this.facts.pciPath ? this.facts.direct : readDirectAccess(sys, address, pciPath),
-      fanControl: version('lb_fan_control_version'),
-      voltageRegulator: version('lb_voltage_regulator_version'),
-      memoryTotal: memoryTotal(files, minorDirectory, gts),
-      functions: count('sriov_numvfs'),
-      functionsMax: count('sriov_totalvfs'),
+      versions: { ...this.facts.versions, ...Object.fromEntries(versions) },
+      readings: readFacts(files, FACTS, [...memoryTotal(files, minorDirectory, gts), ...this.facts.readings]),
       engines: enginesOf(files, minorDirectory, gts),
     });
     this.facts = { ...this.facts, ...read };
   }
 }
 
+const FACTS: readonly FileRow[] = [
+  { file: 'sriov_numvfs', metric: metrics.functions },
+  { file: 'sriov_totalvfs', metric: metrics.functionsMax },
+];
+
+/** Versions of firmware, by label. */
+const VERSIONS = ['fan_control_version', 'voltage_regulator_version'];
+
+/** Integrated GPUs of Intel are always at this place of the first bus. */
+const INTEGRATED = /:00:02\.0$/;
+
+const typeOf = ({ address, parent }: CardPlace): string =>
+  parent !== undefined ? 'vf' : INTEGRATED.test(address) ? 'integrated' : 'discrete';
+
 const INTEL = '0x8086';
 
-function readGt(files: DeviceFiles, gt: Gt): GtSample {
-  const hertz = (file: string | undefined): number | undefined => (file === undefined ? undefined : files.live(file, parseMegahertz).value);
-  const [actual, requested, most, min, max] = [gt.actual, gt.requested, gt.most, gt.limits.min, gt.limits.max].map(hertz);
-  const idle = gt.idle === undefined ? undefined : files.live(gt.idle, parseCount).value;
-  return defined({
-    gt,
-    actual,
-    requested,
-    most,
-    limits: { ...(min !== undefined && { min }), ...(max !== undefined && { max }) },
-    ...(idle !== undefined && { idleSeconds: Number(idle) / 1_000 }),
-  });
-}
-
-function downgradeOf(files: DeviceFiles, has: ReadonlySet<string>): Pick<Described, 'isDowngraded'> {
-  if (!has.has('auto_link_downgrade_status')) return {};
+function downgradeOf(files: DeviceFiles): Pick<Described, 'isDowngraded'> {
+  if (!files.has('auto_link_downgrade_status')) return {};
   const { value, isUnknown } = files.once('auto_link_downgrade_status', parseFlag);
   if (value !== undefined) return { isDowngraded: value };
   return isUnknown ? { isDowngraded: 'unknown' } : {};
@@ -267,20 +260,11 @@ function enginesOf(files: DeviceFiles, minorDirectory: string | undefined, gts: 
 }
 
 /** Files of Intel's own driver packages: one of the card on i915, one of each tile on xe. */
-function memoryTotal(files: DeviceFiles, minorDirectory: string | undefined, gts: readonly Gt[]): Value | undefined {
-  const tiles = [...new Set(gts.flatMap(({ tile }) => tile ?? []))];
-  const paths = [
-    ...(minorDirectory !== undefined && files.names(minorDirectory).includes('lmem_total_bytes')
-      ? [`${minorDirectory}/lmem_total_bytes`]
-      : []),
-    ...tiles.flatMap((tile) =>
-      files.names(`tile${tile}`).includes('physical_vram_size_bytes') ? [`tile${tile}/physical_vram_size_bytes`] : [],
-    ),
-  ];
-  const sizes = paths.map((path) => files.once(path, parseCount).value);
-  const sum = sizes.reduce<bigint | undefined>(
-    (all, size) => (all === undefined || size === undefined ? undefined : all + BigInt(size)),
-    0n,
-  );
-  return sum === undefined || sum === 0n || sum > BigInt(Number.MAX_SAFE_INTEGER) ? undefined : Number(sum);
+function memoryTotal(files: DeviceFiles, minorDirectory: string | undefined, gts: readonly Gt[]): readonly Reading[] {
+  const tiles = [...new Set(gts.flatMap(({ tile }) => tile ?? []))].map((tile) => `tile${tile}/physical_vram_size_bytes`);
+  const sizes = [`${minorDirectory}/lmem_total_bytes`, ...tiles]
+    .filter((file) => files.has(file))
+    .map((file) => files.value(file, parseCount));
+  const sum = sizes.reduce<number>((all, size = Number.NaN) => all + Number(size), 0);
+  return Number.isSafeInteger(sum) && sum > 0 ? [{ metric: metrics.memoryTotal.name, value: sum }] : [];
 }

@@ -98,10 +98,10 @@ export function findingsOf(sample: CardReadResult): Finding[] {
   }
 }
 
-function awakeFindings({ isInSurvivability, monitor, throttle, isDowngraded, pcie }: AwakeSample): Finding[] {
+function awakeFindings({ isInSurvivability, temperatures, throttle, isDowngraded, pcie }: AwakeSample): Finding[] {
   return [
     ...(isInSurvivability === undefined ? [] : [survivability(isInSurvivability)]),
-    ...monitor.temperatures.map(overTemperature),
+    ...temperatures.map(overTemperature),
     ...(throttle === undefined ? [] : throttleFindings(throttle)),
     ...(isDowngraded === undefined ? [] : [downgraded(isDowngraded)]),
     ...(pcie === undefined ? [] : pcieFindings(pcie)),

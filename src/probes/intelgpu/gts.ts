@@ -1,31 +1,28 @@
-import { defined } from '../../model/defined.ts';
+import type { MetricSpec } from '../../model/metric.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
+import { type FileRow, listedRows } from '../kit/file-rows.ts';
+import type { ReadingSet } from '../kit/reading-set.ts';
 import { parseCount, plainText } from '../kit/text.ts';
-import type { CardPlace } from './discover.ts';
+import { metrics } from './metrics.ts';
 
-/** Files of one GT, relative to the directory of the card. A GT is a part of a GPU with its own clock: a tile, or its media engines. */
+/** A part of a GPU with its own clock: a tile, or its media engines. */
 export interface Gt {
   /** `gt0`. */
   readonly name: string;
   /** Absent on i915, which does not tell. */
   readonly tile?: number;
   /** Absent when the driver does not report it. */
-  readonly type?: 'render' | 'media';
-  readonly actual?: string;
-  readonly requested?: string;
-  /** Files of limits in MHz. */
-  readonly most?: string;
-  readonly limits: Readonly<Partial<Record<'min' | 'max', string>>>;
-  /** Time without work in the power state C6, in milliseconds. */
-  readonly idle?: string;
+  readonly type?: 'render' | 'media' | undefined;
+  /** Its values, in files below the directory of the card. */
+  readonly rows: readonly FileRow[];
   readonly throttle?: ThrottleFiles;
 }
 
 interface ThrottleFiles {
   /** All reasons in one line. */
-  readonly all?: string;
+  readonly all: string | undefined;
   /** Zero: no reason holds. */
-  readonly status?: string;
+  readonly status: string | undefined;
   /** File of each reason; any value but zero means that it holds. */
   readonly reasons: Readonly<Record<string, string>>;
 }
@@ -34,102 +31,75 @@ interface ThrottleFiles {
 const MOST_GTS = 16;
 const MOST_REASONS = 32;
 
+/** Where the files of a GT are. `i915`: in its directory. `old`: old kernels have those of the first GT in the directory of the card. */
+type Place = 'xe' | 'i915' | 'old';
+
+/** A value of a GT, which is its first label, and the file of it in each place. */
+type GtRow = Omit<FileRow, 'file' | 'metric'> & Readonly<Record<Place, string>> & { readonly metric: MetricSpec };
+
+const clock = (metric: MetricSpec, name: string, limit?: string): GtRow => ({
+  metric,
+  parse: parseMegahertz,
+  ...(limit !== undefined && { labels: { limit } }),
+  xe: `freq0/${name.toLowerCase()}_freq`,
+  i915: `rps_${name}_freq_mhz`,
+  old: `gt_${name}_freq_mhz`,
+});
+
+const ROWS: readonly GtRow[] = [
+  clock(metrics.clock, 'act'),
+  clock(metrics.requestedClock, 'cur'),
+  clock(metrics.clockMax, 'RP0'),
+  clock(metrics.clockLimit, 'min', 'min'),
+  clock(metrics.clockLimit, 'max', 'max'),
+  { metric: metrics.gtIdle, scale: 1e-3, xe: 'gtidle/idle_residency_ms', i915: 'rc6_residency_ms', old: 'power/rc6_residency_ms' },
+];
+
+function rowsOf(files: DeviceFiles, place: Place, directory: string, gt: string): readonly FileRow[] {
+  const rows = ROWS.map(({ metric, parse, scale, labels, [place]: file }) => {
+    return { file, metric, parse, scale, labels: { [metric.labels[0] as string]: gt, ...labels } };
+  });
+  return listedRows(files, rows, directory);
+}
+
 /** Finds the GTs by the names of directories and files. It opens only the file with the type of a GT. */
-export function findGts(files: DeviceFiles, place: CardPlace, names: ReadonlySet<string>): readonly Gt[] {
-  const tiles = [...names].filter((name) => /^tile\d+$/.test(name)).sort();
-  const ofXe = tiles.flatMap((tile) =>
-    gtNames(files, tile).map((gt) => xeGt(files, `${tile}/${gt}`, gt, Number(tile.slice('tile'.length)))),
-  );
-  return (ofXe.length > 0 ? ofXe : i915Gts(files, place.minorDirectory)).slice(0, MOST_GTS);
+export function findGts(files: DeviceFiles, minorDirectory: string | undefined): readonly Gt[] {
+  const tiles = files.names().filter((name) => /^tile\d+$/.test(name));
+  const ofXe = tiles.sort().flatMap((tile) => gtNames(files, tile).map((name) => xeGt(files, tile, name)));
+  const ofI915 = (at: string): readonly Gt[] => {
+    const gts = gtNames(files, `${at}/gt`).map((name): Gt => {
+      const directory = `${at}/gt/${name}`;
+      return { name, rows: rowsOf(files, 'i915', directory, name), ...throttleFiles(files, directory, 'throttle_reason_') };
+    });
+    if (gts.length > 0 || !files.has(`${at}/gt_cur_freq_mhz`)) return gts;
+    return [{ name: 'gt0', rows: rowsOf(files, 'old', at, 'gt0') }];
+  };
+  return (ofXe.length > 0 || minorDirectory === undefined ? ofXe : ofI915(minorDirectory)).slice(0, MOST_GTS);
 }
 
 const gtNames = (files: DeviceFiles, directory: string): readonly string[] =>
   files.names(directory).filter((name) => /^gt\d{1,3}$/.test(name));
 
-function xeGt(files: DeviceFiles, directory: string, name: string, tile: number): Gt {
-  const has = namesIn(files, `${directory}/freq0`);
-  const idle = namesIn(files, `${directory}/gtidle`);
-  const type = /-(rc|mc)$/.exec(files.text(`${directory}/gtidle/name`) ?? '')?.[1];
-  const throttle = namesIn(files, `${directory}/freq0/throttle`);
+const TYPES = { rc: 'render', mc: 'media' } as const;
+
+function xeGt(files: DeviceFiles, tile: string, name: string): Gt {
+  const directory = `${tile}/${name}`;
   return {
     name,
-    tile,
-    ...(type !== undefined && { type: type === 'rc' ? ('render' as const) : ('media' as const) }),
-    ...clockFiles(has, { actual: 'act_freq', requested: 'cur_freq', most: 'rp0_freq', min: 'min_freq', max: 'max_freq' }),
-    ...(idle.has('idle_residency_ms') && { idle: idle.path('idle_residency_ms') }),
-    ...throttleFiles(throttle, { all: 'reasons', status: 'status', prefix: 'reason_' }),
+    tile: Number(tile.slice('tile'.length)),
+    type: TYPES[/-(rc|mc)$/.exec(files.text(`${directory}/gtidle/name`) ?? '')?.[1] as keyof typeof TYPES],
+    rows: rowsOf(files, 'xe', directory, name),
+    ...throttleFiles(files, `${directory}/freq0/throttle`, 'reason_', 'status'),
   };
 }
 
-/** Old kernels have the files of the first GT in the directory of the card. */
-function i915Gts(files: DeviceFiles, minorDirectory: string | undefined): readonly Gt[] {
-  if (minorDirectory === undefined) return [];
-  const found = gtNames(files, `${minorDirectory}/gt`).map((name): Gt => {
-    const has = namesIn(files, `${minorDirectory}/gt/${name}`);
-    return {
-      name,
-      ...clockFiles(has, {
-        actual: 'rps_act_freq_mhz',
-        requested: 'rps_cur_freq_mhz',
-        most: 'rps_RP0_freq_mhz',
-        min: 'rps_min_freq_mhz',
-        max: 'rps_max_freq_mhz',
-      }),
-      ...(has.has('rc6_residency_ms') && { idle: has.path('rc6_residency_ms') }),
-      ...throttleFiles(has, { status: 'throttle_reason_status', prefix: 'throttle_reason_' }),
-    };
-  });
-  if (found.length > 0) return found;
-  const has = namesIn(files, minorDirectory);
-  const power = namesIn(files, `${minorDirectory}/power`);
-  if (!has.has('gt_cur_freq_mhz')) return [];
-  return [
-    {
-      name: 'gt0',
-      ...clockFiles(has, {
-        actual: 'gt_act_freq_mhz',
-        requested: 'gt_cur_freq_mhz',
-        most: 'gt_RP0_freq_mhz',
-        min: 'gt_min_freq_mhz',
-        max: 'gt_max_freq_mhz',
-      }),
-      ...(power.has('rc6_residency_ms') && { idle: power.path('rc6_residency_ms') }),
-    },
-  ];
-}
-
-/** Names in one directory. */
-interface NamesIn {
-  readonly all: readonly string[];
-  has(name: string): boolean;
-  path(name: string): string;
-}
-
-function namesIn(files: DeviceFiles, directory: string): NamesIn {
-  const all = files.names(directory);
-  const set = new Set(all);
-  return { all, has: (name) => set.has(name), path: (name) => `${directory}/${name}` };
-}
-
-function clockFiles(
-  has: NamesIn,
-  names: Readonly<Record<'actual' | 'requested' | 'most' | 'min' | 'max', string>>,
-): Pick<Gt, 'actual' | 'requested' | 'most' | 'limits'> {
-  const path = (name: string): string | undefined => (has.has(name) ? has.path(name) : undefined);
-  const [actual, requested, most, min, max] = [names.actual, names.requested, names.most, names.min, names.max].map(path);
-  return defined({ actual, requested, most, limits: { ...(min !== undefined && { min }), ...(max !== undefined && { max }) } });
-}
-
-function throttleFiles(
-  has: NamesIn,
-  { all, status, prefix }: { readonly all?: string; readonly status: string; readonly prefix: string },
-): Pick<Gt, 'throttle'> {
-  const names = has.all.filter((name) => name !== status && name.startsWith(prefix) && isReason(name.slice(prefix.length)));
-  const reasons = Object.fromEntries(names.slice(0, MOST_REASONS).map((name) => [name.slice(prefix.length), has.path(name)]));
-  const line = all !== undefined && has.has(all) ? has.path(all) : undefined;
-  const summary = has.has(status) ? has.path(status) : undefined;
-  if (line === undefined && summary === undefined && names.length === 0) return {};
-  return { throttle: { reasons, ...(line !== undefined && { all: line }), ...(summary !== undefined && { status: summary }) } };
+function throttleFiles(files: DeviceFiles, directory: string, prefix: string, status = `${prefix}status`): Pick<Gt, 'throttle'> {
+  const names = files.names(directory).filter((name) => name !== status && name.startsWith(prefix) && isReason(name.slice(prefix.length)));
+  const path = (name: string): string => `${directory}/${name}`;
+  const [all, summary] = ['reasons', status].map((name) => (files.has(path(name)) ? path(name) : undefined));
+  if (all === undefined && summary === undefined && names.length === 0) return {};
+  const reasons = Object.fromEntries(names.slice(0, MOST_REASONS).map((name) => [name.slice(prefix.length), path(name)]));
+  return { throttle: { all, status: summary, reasons } };
 }
 
 const isReason = (name: string): boolean => /^[a-z0-9_]{1,32}$/.test(name);
@@ -166,7 +136,7 @@ export interface ThrottleSample {
 }
 
 /** Reads the throttle reasons: one file of each GT unless a reason holds. Undefined when no GT has such files. */
-export function readThrottle(files: DeviceFiles, gts: readonly Gt[]): ThrottleSample | undefined {
+export function readThrottle(readings: ReadingSet, files: DeviceFiles, gts: readonly Gt[]): ThrottleSample | undefined {
   const reasons = new Map<string, string[]>();
   const unknown: string[] = [];
   let hasFiles = false;
@@ -180,6 +150,10 @@ export function readThrottle(files: DeviceFiles, gts: readonly Gt[]): ThrottleSa
       // The kernel names the reasons; a new one is taken as it is, up to a bound.
       if (reasons.size < MOST_REASONS || reasons.has(reason)) reasons.set(reason, [...(reasons.get(reason) ?? []), name]);
     }
+  }
+  for (const [reason, held] of reasons) {
+    // A reason that holds nowhere is only known to be 0 when every GT was read.
+    if (held.length > 0 || unknown.length === 0) readings.add(metrics.throttled, held.length > 0 ? 1 : 0, { reason });
   }
   return hasFiles ? { reasons, unknown } : undefined;
 }

@@ -1,7 +1,6 @@
-import type { Reading } from '../../model/metric.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
-import { type Channel, channelsIn, findMonitor, type MonitorSample, type Monitors, readMonitors, type SensorRow } from '../kit/hwmon.ts';
-import type { CredibleLimits } from '../kit/temperature.ts';
+import { type Channel, channelsIn, findMonitor, type Monitors, type SensorRow } from '../kit/hwmon.ts';
+import type { ReadingSet } from '../kit/reading-set.ts';
 import { parseCount } from '../kit/text.ts';
 import { metrics } from './metrics.ts';
 
@@ -9,11 +8,6 @@ import { metrics } from './metrics.ts';
 export interface CardMonitors extends Monitors {
   /** Counters of energy, by sensor. */
   readonly energies: readonly { readonly sensor: string; readonly file: string }[];
-}
-
-export interface CardMonitorSample extends MonitorSample {
-  /** Microjoules since the driver was loaded. A counter of 0 is absent: the channel is not wired, or the read failed. */
-  readonly energies: ReadonlyMap<string, bigint>;
 }
 
 const LABELS: Readonly<Record<string, string>> = { pkg: 'package', vram: 'memory', mctrl: 'memory_controller' };
@@ -69,12 +63,10 @@ export function findCardMonitors(files: DeviceFiles): CardMonitors {
   };
 }
 
-export function readCardMonitors(files: DeviceFiles, credible: CredibleLimits, monitors: CardMonitors): CardMonitorSample {
-  const counted = monitors.energies.flatMap(({ sensor, file }): [string, bigint][] => {
-    const microjoules = files.live(file, parseCount).value;
-    return microjoules === undefined || BigInt(microjoules) === 0n ? [] : [[sensor, BigInt(microjoules)]];
-  });
-  return { ...readMonitors(files, credible, monitors, 'live'), energies: new Map(counted) };
+/** Microjoules since the driver was loaded, by sensor. A counter of 0 is absent: the channel is not wired, or the read failed. */
+export function readEnergies(files: DeviceFiles, { energies }: CardMonitors): ReadonlyMap<string, number> {
+  const counts = energies.map(({ sensor, file }) => [sensor, Number(files.live(file, parseCount).value ?? 0)] as const);
+  return new Map(counts.filter(([, microjoules]) => microjoules > 0));
 }
 
 /** Sensors of the whole GPU, the most complete first. */
@@ -85,7 +77,7 @@ const SHORTEST_MS = 500;
 
 /** Turns counters of energy into readings of energy and of mean power. */
 export class EnergyMeter {
-  #before: { readonly energies: ReadonlyMap<string, bigint>; readonly atMs: number } | undefined;
+  #before: { readonly energies: ReadonlyMap<string, number>; readonly atMs: number } | undefined;
   /** Chosen once, because the counter must not jump from one sensor to another. */
   #whole: string | undefined;
 
@@ -94,19 +86,18 @@ export class EnergyMeter {
     this.#before = undefined;
   }
 
-  readings(energies: ReadonlyMap<string, bigint>, nowMs: number): readonly Reading[] {
+  add(readings: ReadingSet, energies: ReadonlyMap<string, number>, nowMs: number): void {
     this.#whole ??= WHOLE.find((sensor) => energies.has(sensor));
-    const whole = this.#whole === undefined ? undefined : energies.get(this.#whole);
+    const whole = energies.get(this.#whole ?? '');
+    readings.add(metrics.energy, whole && whole / 1e6);
     const before = this.#before;
-    if (before === undefined || nowMs - before.atMs >= SHORTEST_MS) this.#before = { energies, atMs: nowMs };
-    return [
-      ...(whole === undefined ? [] : [{ metric: metrics.energy.name, value: Number(whole) / 1e6 }]),
-      ...[...energies].flatMap(([sensor, now]): Reading[] => {
-        const start = before?.energies.get(sensor);
-        // An awake card always uses power, so a counter that stands still says nothing.
-        if (before === undefined || start === undefined || now <= start || nowMs - before.atMs < SHORTEST_MS) return [];
-        return [{ metric: metrics.power.name, labels: { sensor }, value: Number(now - start) / 1e3 / (nowMs - before.atMs) }];
-      }),
-    ];
+    const elapsedMs = before === undefined ? SHORTEST_MS : nowMs - before.atMs;
+    if (elapsedMs < SHORTEST_MS) return;
+    this.#before = { energies, atMs: nowMs };
+    for (const [sensor, now] of energies) {
+      const start = before?.energies.get(sensor);
+      // An awake card always uses power, so a counter that stands still says nothing.
+      if (start !== undefined && now > start) readings.add(metrics.power, (now - start) / 1e3 / elapsedMs, { sensor });
+    }
   }
 }

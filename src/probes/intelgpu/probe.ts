@@ -4,18 +4,18 @@ import type { Collection, DeviceRead, DeviceReport, Problem } from '../../model/
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
+import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
 import { Bus } from '../kit/pcie/bus.ts';
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { Card, type CardFacts, type CardReadResult } from './card.ts';
-import { asleepReadings, cardReadings, idleReadings, utilizationReadings } from './card-readings.ts';
 import { conditions, findingsOf, logRows } from './conditions.ts';
 import type { IntelgpuOptions } from './declaration.ts';
 import { bus, type CardPlace, findPlaces, listNames, MODELS, type Names, type Places } from './discover.ts';
+import { metrics } from './metrics.ts';
 import { type GpuUse, ProcessReader } from './processes.ts';
-import { profileReadings } from './sriov.ts';
 
 /** One card in one collection. `sample` is absent for a virtual function without a driver of Intel. */
 interface CardRead {
@@ -130,8 +130,7 @@ export class IntelgpuProbe implements Probe {
   #read({ card, sample }: CardRead, parent: CardRead | undefined, use: GpuUse | undefined): DeviceRead | undefined {
     const { place, facts } = card;
     const above = parent?.sample;
-    const profile = above?.state === 'awake' ? above.vfProfiles.get(place.vfIndex ?? -1) : undefined;
-    const ofParent = profile === undefined ? [] : profileReadings(profile);
+    const ofParent = (above?.state === 'awake' ? above.vfProfiles.get(place.vfIndex ?? -1) : undefined) ?? [];
     const shared = above === undefined ? [] : findingsOf(above).filter(isOfAllFunctions);
     if (sample === undefined) {
       // Nothing but the card itself tells about a function that another driver has.
@@ -141,20 +140,28 @@ export class IntelgpuProbe implements Probe {
       case 'hung':
         return undefined;
       case 'asleep':
-        return { readings: asleepReadings(sample.isIdle, facts.engines), findings: [...findingsOf(sample), ...shared] };
+        return { readings: [...ASLEEP, ...sharesOf(sample, facts, {})], findings: [...findingsOf(sample), ...shared] };
       case 'gone':
         return { readings: [], findings: findingsOf(sample) };
       case 'awake': {
-        const shares = sample.isIdle ? idleReadings(facts.engines) : utilizationReadings(use?.engines ?? {});
         const isTold = use !== undefined && use.hung === undefined;
         return {
-          readings: [...cardReadings(place, sample, facts), ...ofParent, ...shares],
+          readings: [...sample.readings, ...ofParent, ...sharesOf(sample, facts, use?.engines)],
           findings: [...findingsOf(sample), ...shared],
           ...(isTold && { processes: use.processes }),
         };
       }
     }
   }
+}
+
+/** Readings of a sleeping card. */
+const ASLEEP: readonly Reading[] = [{ metric: metrics.asleep.name, value: 1 }];
+
+/** Use of the engines. Those of a card that slept or was idle since the last read did nothing. `told`: by the processes. */
+function sharesOf({ isIdle }: { readonly isIdle: boolean }, { engines }: CardFacts, told: GpuUse['engines'] = {}): readonly Reading[] {
+  const shares = isIdle ? engines.map((engine) => [engine, 0] as const) : Object.entries(told);
+  return shares.map(([engine, value]) => ({ metric: metrics.utilization.name, labels: { engine }, value }));
 }
 
 const hasDriver = ({ driver }: CardPlace): boolean => driver === 'i915' || driver === 'xe';

@@ -64,6 +64,7 @@ export class DeviceFiles {
   isHung = false;
   readonly #settings: DeviceFilesSettings;
   readonly #failed = new Map<string, { readonly at: number; readonly files: Set<string> }>();
+  readonly #listed = new Map<string, readonly string[]>();
 
   constructor(sys: Tree, directory: string, settings: DeviceFilesSettings = {}) {
     this.sys = sys;
@@ -110,8 +111,16 @@ export class DeviceFiles {
     return this.value(file, firstLine);
   }
 
+  /** Names in a directory, which is listed once. */
   names(directory = '.'): readonly string[] {
-    return this.sys.list(this.path(directory));
+    const names = this.#listed.get(directory) ?? this.sys.list(this.path(directory));
+    this.#listed.set(directory, names);
+    return names;
+  }
+
+  has(file: string): boolean {
+    const at = file.lastIndexOf('/');
+    return this.names(at < 0 ? '.' : file.slice(0, at)).includes(file.slice(at + 1));
   }
 
   problem(code: string, message: string): void {

@@ -27,6 +27,17 @@ export class ReadingSet {
     }
   }
 
+  /** What is told of one metric. */
+  of({ name }: Pick<MetricSpec, 'name'>): readonly Reading[] {
+    return this.#byMetric.get(name) ?? [];
+  }
+
+  /** Value of one sensor. */
+  valueOf(metric: Pick<MetricSpec, 'name'>, sensor: string): number | undefined {
+    const value = this.of(metric).find(({ labels }) => labels?.sensor === sensor)?.value;
+    return value === undefined ? undefined : Number(value);
+  }
+
   list(): readonly Reading[] {
     return [...this.#byMetric.values()].flat();
   }

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import type { MetricSpec } from '../../../src/model/metric.ts';
 import { identityOf, parseProperties } from '../../../src/probes/amdgpu/discover.ts';
 import { parseDrmClient } from '../../../src/probes/amdgpu/processes.ts';
 import { parseAcaCount, parseBadPages, parseErrorCount, parseEventState } from '../../../src/probes/amdgpu/ras.ts';
 import { decodeGpuMetrics, decodeXcpMetrics, type Sample } from '../../../src/probes/amdgpu/table.ts';
 import { ATTRIBUTES, GPU_METRICS, XCP_METRICS } from '../../../src/probes/amdgpu/table-layouts.ts';
 import { parseCount, parsePercent } from '../../../src/probes/kit/text.ts';
-import { type Choose, seeded } from '../../support/seeded.ts';
+import { type Choose, mutatedText, seeded } from '../../support/seeded.ts';
 
 const MUTATIONS = 10_000;
 
@@ -14,10 +15,10 @@ const fields = [...Object.values(GPU_METRICS), ...Object.values(XCP_METRICS)].fl
   ...(layout.partitions?.fields ?? []),
 ]);
 
-/** Scales that a quantity may have in any table. */
-const scales = new Map<string, ReadonlySet<number>>();
-for (const { quantity, scale } of [...fields, ...Object.values(ATTRIBUTES)])
-  scales.set(quantity, new Set([...(scales.get(quantity) ?? []), scale]));
+/** Scales that a metric may have in any table. */
+const scales = new Map<MetricSpec, ReadonlySet<number>>();
+const described = Object.values(ATTRIBUTES).map(([metric, , scale = 1]) => ({ metric, scale }));
+for (const { metric, scale } of [...fields, ...described]) scales.set(metric, new Set([...(scales.get(metric) ?? []), scale]));
 
 /** All integers that stand anywhere in the bytes. */
 function integersIn(bytes: Buffer): ReadonlySet<number | bigint> {
@@ -35,9 +36,9 @@ function integersIn(bytes: Buffer): ReadonlySet<number | bigint> {
   return found;
 }
 
-/** Whether one of the integers, with one of the scales of its quantity, is the value. */
-function isHeld({ quantity, value }: Sample, integers: ReadonlySet<number | bigint>): boolean {
-  return [...(scales.get(quantity) ?? [])].some((scale) => {
+/** Whether one of the integers, with one of the scales of its metric, is the value. */
+function isHeld({ metric, value }: Sample, integers: ReadonlySet<number | bigint>): boolean {
+  return [...(scales.get(metric) ?? [])].some((scale) => {
     if (integers.has(value) && scale === 1) return true;
     if (typeof value === 'bigint')
       return value % BigInt(scale) === 0n && (integers.has(value / BigInt(scale)) || integers.has(Number(value / BigInt(scale))));
@@ -155,16 +156,6 @@ function describeItself(bytes: Buffer): void {
     count += 1;
   }
   bytes.writeUInt32LE(count, 4);
-}
-
-function mutatedText(text: string, random: Choose): string {
-  const letters = [...text];
-  for (let n = random(6); n >= 0; n -= 1) {
-    const at = random(letters.length + 1);
-    const letter = ['\0', '\n', ':', ' ', '-', 'x', '9', '99999999999999999999', 'é', '\u{1f4a3}', '', '.5'][random(12)] as string;
-    letters.splice(at, random(3), letter);
-  }
-  return letters.join('');
 }
 
 /** Numbers of a topology node that the text must hold as they are. */

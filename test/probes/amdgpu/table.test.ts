@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { MetricSpec } from '../../../src/model/metric.ts';
+import { metrics } from '../../../src/probes/amdgpu/metrics.ts';
 import { decodeGpuMetrics, decodeXcpMetrics, type Sample } from '../../../src/probes/amdgpu/table.ts';
 import { GPU_METRICS, type Layout, XCP_METRICS } from '../../../src/probes/amdgpu/table-layouts.ts';
-
-const WIDTHS = { u16: 2, u32: 4, u64: 8 } as const;
 
 /** A table of a version: all ones but for the given integers, `[offset, bytes, value]`. */
 function tableOf(version: string, size: number, ...integers: readonly (readonly [number, 2 | 4 | 8, number | bigint])[]): Buffer {
@@ -18,8 +18,14 @@ function tableOf(version: string, size: number, ...integers: readonly (readonly 
   return bytes;
 }
 
+/** Bytes of an integer, by the number of its type. */
+const WIDTHS: Readonly<Record<number, number>> = { 2: 2, 4: 4, 6: 8 };
+
+/** Name of a metric in the declaration. */
+const nameOf = (metric: MetricSpec): string => Object.entries(metrics).find(([, each]) => each === metric)?.[0] ?? '';
+
 const valuesOf = (samples: readonly Sample[] = []): Readonly<Record<string, number | bigint>> =>
-  Object.fromEntries(samples.map(({ quantity, name, index, value }) => [`${quantity} ${name}${index ?? ''}`.trim(), value]));
+  Object.fromEntries(samples.map(({ metric, name, index, value }) => [`${nameOf(metric)} ${name}${index ?? ''}`.trim(), value]));
 
 const gpu = (...table: Parameters<typeof tableOf>) => valuesOf(decodeGpuMetrics(tableOf(...table)).table?.samples);
 
@@ -33,13 +39,13 @@ describe('the layouts', () => {
     const judge = (end: number, list: Layout['fields'], isNatural: boolean): void => {
       const taken = new Set<number>([0, 1, 2, 3]);
       if (!isNatural) taken.clear();
-      for (const { type, offset, count = 1, quantity, name } of list) {
-        const width = WIDTHS[type];
-        expect(offset % width, `${quantity} ${name} is aligned`).toBe(0);
+      for (const { type, offset, count = 1, metric, name } of list) {
+        const width = WIDTHS[type] as number;
+        expect(offset % width, `${metric.name} ${name} is aligned`).toBe(0);
         for (let at = offset; at < offset + width * count; at += 1) {
-          expect(taken.has(at), `${quantity} ${name} at ${at} overlaps`).toBe(false);
+          expect(taken.has(at), `${metric.name} ${name} at ${at} overlaps`).toBe(false);
           taken.add(at);
-          expect(at, `${quantity} ${name} lies inside`).toBeLessThan(end);
+          expect(at, `${metric.name} ${name} lies inside`).toBeLessThan(end);
         }
       }
     };
@@ -61,7 +67,7 @@ describe('gpu_metrics', () => {
   it('of version 1.3 has °C, watts, percent and MHz', () => {
     expect(gpu('1.3', 120, [6, 2, 73], [16, 2, 100], [22, 2, 178], [54, 2, 3_018], [106, 2, 894])).toEqual({
       'temperature junction': 73,
-      'busy gpu': 1,
+      'utilization gpu': 1,
       'power gpu': 178,
       'clock graphics': 3_018_000_000,
       'voltage vddgfx': 0.894,
@@ -71,13 +77,13 @@ describe('gpu_metrics', () => {
   it('of versions 1.4 and 1.5 has the energy and the links at different places', () => {
     expect(gpu('1.4', 288, [24, 8, 1_000_000], [104, 8, 7], [280, 2, 1_300])).toEqual({
       energy: 15.259,
-      'xgmiRead xgmi0': 7_168,
+      'receivedBytes xgmi0': 7_168,
       'clock memory': 1_300_000_000,
     });
     expect(gpu('1.5', 360, [88, 8, 1_000_000], [176, 8, 7], [172, 4, 3], [352, 2, 1_300])).toEqual({
       energy: 15.259,
-      'xgmiRead xgmi0': 7_168,
-      'pcieEvent nak_received': 3,
+      'receivedBytes xgmi0': 7_168,
+      'pcieEvents nak_received': 3,
       'clock memory': 1_300_000_000,
     });
   });
@@ -87,21 +93,21 @@ describe('gpu_metrics', () => {
       tableOf('1.6', 1_664, [32, 4, 900], [36, 4, 1], [40, 4, 2], [52, 4, 5], [306, 2, 2], [312, 4, 70], [480, 4, 30], [648, 4, 99]),
     );
     expect(valuesOf(table?.samples)).toEqual({
-      samples: 900,
-      'residency prochot': 1,
-      'residency power': 2,
-      'residency hbm_thermal': 5,
+      firmwareSamples: 900,
+      'throttleResidency prochot': 1,
+      'throttleResidency power': 2,
+      'throttleResidency hbm_thermal': 5,
     });
-    expect(table?.partitions.map(valuesOf)).toEqual([{ 'busy gpu0': 0.7 }, { 'busy gpu0': 0.3 }]);
+    expect(table?.partitions.map(valuesOf)).toEqual([{ 'utilization gpu0': 0.7 }, { 'utilization gpu0': 0.3 }]);
     expect(decodeGpuMetrics(tableOf('1.6', 1_664, [306, 2, 9])).table?.partitions, 'more than there is room for').toEqual([]);
   });
 
   it('keeps all digits of counters beyond 2^53', () => {
-    expect(gpu('1.7', 2_208, [144, 8, 2n ** 60n - 1n])['xgmiRead xgmi1']).toBe((2n ** 60n - 1n) * 1_024n);
+    expect(gpu('1.7', 2_208, [144, 8, 2n ** 60n - 1n])['receivedBytes xgmi1']).toBe((2n ** 60n - 1n) * 1_024n);
   });
 
   it('has no value for zeros that mean "not measured"', () => {
-    expect(gpu('1.3', 120, [8, 2, 0], [10, 2, 0], [24, 8, 0], [88, 2, 0], [104, 2, 0], [72, 2, 0])).toEqual({ 'fan 0': 0 });
+    expect(gpu('1.3', 120, [8, 2, 0], [10, 2, 0], [24, 8, 0], [88, 2, 0], [104, 2, 0], [72, 2, 0])).toEqual({ 'fanSpeed 0': 0 });
   });
 
   it.each([

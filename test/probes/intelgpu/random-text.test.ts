@@ -5,7 +5,7 @@ import { parseMask, parseMegahertz, parseReasons } from '../../../src/probes/int
 import { parseDrmClient, shareOf } from '../../../src/probes/intelgpu/processes.ts';
 import { parsePriority } from '../../../src/probes/intelgpu/sriov.ts';
 import { logLineOf } from '../../../src/probes/kit/log-row.ts';
-import { type Choose, seeded } from '../../support/seeded.ts';
+import { mutatedText, seeded } from '../../support/seeded.ts';
 
 const MUTATIONS = 10_000;
 
@@ -27,7 +27,7 @@ describe('random changes', () => {
     const random = seeded(5);
     let held = 0;
     for (let n = 0; n < MUTATIONS; n += 1) {
-      const broken = mutated(text, random);
+      const broken = mutatedText(text, random);
       const client = parseDrmClient(broken);
       if (client === undefined) continue;
       held += 1;
@@ -52,14 +52,14 @@ describe('random changes', () => {
   it(`of files of a card give no impossible value (${MUTATIONS} mutations of each)`, () => {
     const random = seeded(6);
     for (let n = 0; n < MUTATIONS; n += 1) {
-      const clock = mutated('2050\n', random);
+      const clock = mutatedText('2050\n', random);
       const hertz = parseMegahertz(clock);
       if (hertz !== undefined) expect(clock).toContain(String(hertz / 1e6));
-      const list = mutated('thermal pl1 vr_tdc\n', random);
+      const list = mutatedText('thermal pl1 vr_tdc\n', random);
       for (const reason of parseReasons(list) ?? []) expect(list).toContain(reason);
-      const mask = mutated('0x140\n', random);
+      const mask = mutatedText('0x140\n', random);
       if (parseMask(mask) === true) expect(mask).toMatch(/[1-9a-f]/i);
-      const priority = mutated('low [normal] high\n', random);
+      const priority = mutatedText('low [normal] high\n', random);
       const parsed = parsePriority(priority);
       if (parsed !== undefined) expect(priority).toContain(`[${parsed}]`);
     }
@@ -69,7 +69,7 @@ describe('random changes', () => {
     const random = seeded(8);
     let told = 0;
     for (let n = 0; n < MUTATIONS; n += 1) {
-      const line = mutated(LINES[random(LINES.length)] as string, random);
+      const line = mutatedText(LINES[random(LINES.length)] as string, random);
       const parsed = logLineOf(logRows, ofCard(line));
       if (parsed === undefined) continue;
       told += 1;
@@ -118,14 +118,4 @@ type CardRecord = Pick<KmsgRecord, 'origin' | 'text' | 'subsystem' | 'device'>;
 function ofCard(text: string): CardRecord {
   const [address = ''] = /[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/.exec(text) ?? [];
   return { origin: 'kernel', text, subsystem: 'pci', device: `+pci:${address}` };
-}
-
-function mutated(text: string, random: Choose): string {
-  const letters = [...text];
-  for (let n = random(6); n >= 0; n -= 1) {
-    const at = random(letters.length + 1);
-    const letter = ['\0', '\n', ':', ' ', '-', 'x', '9', '99999999999999999999', 'é', '\u{1f4a3}', '', '.5'][random(12)] as string;
-    letters.splice(at, random(3), letter);
-  }
-  return letters.join('');
 }
