@@ -31,9 +31,10 @@ describe('cycles of an engine of xe', () => {
 describe('a counter of a SMART log', () => {
   it('whose bytes are all ones is absent, and shares and warnings of all ones are what they say', () => {
     const bytes = Buffer.alloc(SMART_LOG_BYTES);
-    for (const { offset, bytes: width } of [LOG_FIELDS.media_errors, LOG_FIELDS.warning_temp_time, LOG_FIELDS.percent_used])
-      bytes.fill(0xff, offset, offset + width);
-    bytes.writeBigUInt64LE(BigInt(BELOW), LOG_FIELDS.power_cycles.offset);
+    for (const { field, offset, bytes: width } of LOG_FIELDS) {
+      if (['media_errors', 'warning_temp_time', 'percent_used'].includes(field)) bytes.fill(0xff, offset, offset + width);
+      if (field === 'power_cycles') bytes.writeBigUInt64LE(BigInt(BELOW), offset);
+    }
     const log = decodeSmartLog(bytes);
     expect([log?.media_errors, log?.warning_temp_time, log?.percent_used]).toEqual([undefined, undefined, 255n]);
     expect(log?.power_cycles).toBe(BigInt(BELOW));

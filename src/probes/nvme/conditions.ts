@@ -4,10 +4,9 @@ import { growthCondition, type ReasonOf, raise, raiseGrowth } from '../kit/findi
 import { readingOf } from '../kit/hwmon.ts';
 import { asOf } from '../kit/pace.ts';
 import { pcieConditions, pcieFindings } from '../kit/pcie/health.ts';
-import { COMPOSITE, type ControllerSample, type ControllerState } from './controller.ts';
-import { metrics } from './metrics.ts';
-import type { NamespaceSample } from './namespace.ts';
-import type { PathCounts } from './readings.ts';
+import type { ControllerSample, ControllerState } from './controller.ts';
+import { COMPOSITE, metrics } from './metrics.ts';
+import type { NamespaceSample, PathCounts } from './namespace.ts';
 import { hasWarning, type SmartLog, WARNING_BITS } from './smart-log.ts';
 import type { SmartResult } from './smart-reader.ts';
 
@@ -145,7 +144,7 @@ type Status = StatusFinding['status'];
 /** Findings of one sample of a controller. */
 export function controllerFindings(sample: ControllerSample): readonly Finding[] {
   return [
-    ...stateFindings([sample.state ?? 'unknown']),
+    ...stateFindings([sample.state]),
     ...asOf(overTemperature(sample), sample.temperatures === undefined ? sample.smartMs : sample.temperaturesMs),
     ...(sample.smart === undefined ? [] : asOf(smartFindings(sample.smart), sample.smartMs)),
     ...(sample.pcie === undefined ? [] : pcieFindings(sample.pcie)),
@@ -174,13 +173,10 @@ export function inheritedFindings(controllers: readonly ControllerSample[]): rea
 const rank = (finding: Finding | undefined): number =>
   finding === undefined ? 0 : finding.status === true ? 3 : finding.status === 'unknown' ? 2 : 1;
 
-/** Findings of one sample of a namespace. `states`: of the controllers of its paths. `counts` is absent without multipath. */
-export function namespaceFindings(
-  sample: NamespaceSample,
-  states: readonly (ControllerState | 'unknown')[],
-  counts?: PathCounts,
-): readonly Finding[] {
-  return [...stateFindings(states), ...(counts === undefined ? [] : pathFindings(states, counts)), ...readOnly(sample)];
+/** Findings of one sample of a namespace. `states`: of the controllers of its paths. */
+export function namespaceFindings(sample: NamespaceSample, states: readonly ControllerState[]): readonly Finding[] {
+  const { paths } = sample;
+  return [...stateFindings(states), ...(paths === undefined ? [] : pathFindings(states, paths)), ...readOnly(sample)];
 }
 
 const finding = <T extends Type>(type: T, status: Status, reason: ReasonOf<(typeof conditions)[T]>, message: string): Finding =>
@@ -194,7 +190,7 @@ const REASONS: Readonly<Partial<Record<ControllerState, ReasonOf<typeof conditio
 };
 
 /** Of several controllers the best one counts, because the kernel uses it. */
-function stateFindings(states: readonly (ControllerState | 'unknown')[]): Finding[] {
+function stateFindings(states: readonly ControllerState[]): Finding[] {
   const told = states.length === 1 ? `the state is ${states[0]}` : `the states are ${states.join(', ')}`;
   if (states.includes('live'))
     return [finding('ControllerDead', false, 'NotDead', told), finding('ControllerNotLive', false, 'Live', told)];
@@ -202,15 +198,15 @@ function stateFindings(states: readonly (ControllerState | 'unknown')[]): Findin
     const message = 'the state of the controller cannot be read';
     return [finding('ControllerDead', 'unknown', 'Unreadable', message), finding('ControllerNotLive', 'unknown', 'Unreadable', message)];
   }
-  const waiting = states.find((state) => state !== 'dead') as ControllerState | undefined;
+  const waiting = states.find((state) => state !== 'dead');
   if (waiting === undefined) return [finding('ControllerDead', true, 'Dead', told), finding('ControllerNotLive', false, 'Dead', told)];
   return [finding('ControllerDead', false, 'NotDead', told), finding('ControllerNotLive', true, REASONS[waiting] ?? 'New', told)];
 }
 
 /** While no controller is live, its own condition reports it. */
-function pathFindings(states: readonly (ControllerState | 'unknown')[], { paths, usable }: PathCounts): Finding[] {
+function pathFindings(states: readonly ControllerState[], { all, usable }: PathCounts): Finding[] {
   if (usable === undefined) return [];
-  const message = `${usable} of ${paths} paths can be used`;
+  const message = `${usable} of ${all} paths can be used`;
   const isShut = usable === 0 && states.includes('live');
   return [
     finding('PathsInaccessible', isShut, isShut ? 'NoPath' : 'PathUsable', message),
