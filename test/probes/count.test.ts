@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseDrmClient } from '../../src/probes/intelgpu/processes.ts';
 import { countOf, parseCount as ofCard } from '../../src/probes/kit/text.ts';
-import { parseCount as ofInterface } from '../../src/probes/netdev/virtual-function.ts';
 import { decodeSmartLog, LOG_FIELDS, parseSmartJson, SMART_LOG_BYTES } from '../../src/probes/nvme/smart-log.ts';
 
 const ONES = '18446744073709551615';
@@ -11,7 +10,6 @@ describe('a counter of 64 bits', () => {
   it.each([
     ['shared', countOf],
     ['of a graphics card', ofCard],
-    ['of a network interface', ofInterface],
   ])('(%s) has every value but all ones', (_, parse) => {
     expect([ONES, '18446744073709551616', '-1', ''].map(parse)).toEqual([undefined, undefined, undefined, undefined]);
     expect([BELOW, '0'].map((text) => BigInt(parse(text) ?? -1))).toEqual([BigInt(BELOW), 0n]);

@@ -3,26 +3,23 @@ import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import { isAsleepState, isSuspended } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
 import { defined } from '../../model/defined.ts';
+import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
-import { findMonitor, type MonitorSample, monitorsBelow, readMonitors, type SensorRow } from '../kit/hwmon.ts';
+import { findMonitor, monitorsBelow, readMonitors, type SensorRow } from '../kit/hwmon.ts';
 import { asOf, isDue, Kept, type Pace } from '../kit/pace.ts';
-import { PcieReader, type PcieSample, pcieReadings } from '../kit/pcie/pcie.ts';
+import { pcieFindings } from '../kit/pcie/health.ts';
+import { PcieReader, pcieReadings } from '../kit/pcie/pcie.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { recordReadings } from '../kit/record-rows.ts';
 import { CredibleLimits } from '../kit/temperature.ts';
 import { parseCount, parseFlag, plainText } from '../kit/text.ts';
+import { type ControllerState, overTemperature, STATES, smartFindings, stateFindings, type TemperatureSample } from './conditions.ts';
 import type { NvmeOptions } from './declaration.ts';
 import type { ControllerPlace } from './discover.ts';
 import { COMPOSITE, LOG_TEMPERATURES, metrics } from './metrics.ts';
-import { smartReadings } from './smart-log.ts';
-import type { SmartReader, SmartResult } from './smart-reader.ts';
-
-/** Temperatures of one drive by the kernel's monitor. */
-interface TemperatureSample extends MonitorSample {
-  /** Bit of the drive's own critical warning; absent when it was not read. */
-  readonly hasAlarm?: boolean;
-}
+import { type SmartLog, smartReadings } from './smart-log.ts';
+import type { SmartReader } from './smart-reader.ts';
 
 /** Channel 1 is the composite temperature, and channel N is sensor N - 1. Kernels that give no label number them in the same way. */
 const SENSORS: readonly SensorRow[] = [
@@ -52,16 +49,12 @@ function readTemperatures(files: DeviceFiles, monitor: string, credible: Credibl
 
 /** One read of the SMART log. */
 interface Smart {
-  readonly result: SmartResult;
+  readonly log: SmartLog | undefined;
   readonly readings: readonly Reading[];
   readonly temperatures: readonly Reading[];
+  readonly findings: readonly Finding[];
   readonly problems: readonly Problem[];
 }
-
-/** Linux drivers/nvme/host/sysfs.c, `state`. */
-const STATES = ['new', 'live', 'resetting', 'connecting', 'deleting', 'deleting (no IO)', 'dead'] as const;
-/** `unknown` when it could not be read. */
-export type ControllerState = (typeof STATES)[number] | 'unknown';
 
 /** Facts of a controller that rarely change. */
 export interface ControllerFacts {
@@ -78,23 +71,13 @@ export interface ControllerFacts {
   readonly pciPath?: string;
 }
 
-/** The readings of a controller in one collection, and what its conditions judge. */
+/** What one collection knows of a controller. */
 export interface ControllerSample {
-  readonly readings: readonly Reading[];
+  readonly state: ControllerState;
   /** A read of its files hangs, so nothing can be said about it. */
   readonly isHung: boolean;
-  readonly state: ControllerState;
-  /** Absent when they were not read: no monitor, a sleeping drive, a controller that is not live. */
-  readonly temperatures?: TemperatureSample;
-  /** Monotonic clock of their read, when an earlier collection made it. */
-  readonly temperaturesMs?: number;
-  /** The monitor exists, and its values are not known. */
-  readonly areTemperaturesUnknown: boolean;
-  /** Absent when the options ask for no log, or the drive cannot be asked now. */
-  readonly smart?: SmartResult;
-  /** Monotonic clock of the read of the log, when an earlier collection made it. */
-  readonly smartMs?: number;
-  readonly pcie?: PcieSample;
+  readonly readings: readonly Reading[];
+  readonly findings: readonly Finding[];
 }
 
 /** Reads one controller. */
@@ -138,28 +121,24 @@ export class Controller {
     const smart = canAnswer ? this.#readSmart(pace) : undefined;
     this.problems = [...files.problems, ...(temperatures?.problems ?? []), ...(smart?.problems ?? [])];
     if (files.isHung) this.problems = [{ code: 'drive-hangs', message: `an earlier read of /sys/${directory} still hangs`, device: id }];
-    const temperaturesMs = temperatures && this.#temperatures.readMs(pace);
     const smartMs = smart && this.#log.readMs(pace);
+    const heatMs = temperatures === undefined ? smartMs : this.#temperatures.readMs(pace);
+    const isHeatTold = this.#monitor !== undefined && !isAsleep;
     const readings = [
       ...own.list(),
       ...this.#steady,
       ...asOf(smart?.readings ?? [], smartMs),
       // The log has the temperatures, too, which serve where the kernel has no monitor.
-      ...(temperatures === undefined ? asOf(smart?.temperatures ?? [], smartMs) : asOf(temperatures.readings, temperaturesMs)),
+      ...asOf(temperatures?.readings ?? smart?.temperatures ?? [], heatMs),
       ...(pcie === undefined ? [] : pcieReadings(pcie)),
     ];
-    const areTemperaturesUnknown = this.#monitor !== undefined && !isAsleep;
-    return defined({
-      readings,
-      isHung: files.isHung,
-      areTemperaturesUnknown,
-      state,
-      temperatures,
-      temperaturesMs,
-      smart: smart?.result,
-      smartMs,
-      pcie,
-    });
+    const findings = [
+      ...stateFindings([state]),
+      ...asOf(overTemperature(temperatures, smart?.log, isHeatTold), heatMs),
+      ...asOf(smart?.findings ?? [], smartMs),
+      ...(pcie === undefined ? [] : pcieFindings(pcie)),
+    ];
+    return { state, isHung: files.isHung, readings, findings };
   }
 
   close(): void {
@@ -218,8 +197,13 @@ export class Controller {
     return this.#log.of(pace, this.#options['smart-interval'], () => {
       const result = this.#smart.read(defined({ name: this.place.name, deviceNumber, serial }));
       const { log, problem } = result;
-      const problems = problem === undefined ? [] : [{ ...problem, device: this.place.id }];
-      return { result, readings: smartReadings(log), temperatures: recordReadings(LOG_TEMPERATURES, (field) => log?.[field]), problems };
+      return {
+        log,
+        readings: smartReadings(log),
+        temperatures: recordReadings(LOG_TEMPERATURES, (field) => log?.[field]),
+        findings: smartFindings(result),
+        problems: problem === undefined ? [] : [{ ...problem, device: this.place.id }],
+      };
     });
   }
 }

@@ -1,13 +1,12 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Problem } from '../../model/collection.ts';
 import { defined } from '../../model/defined.ts';
-import type { Reading } from '../../model/metric.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
 import { isDue, type Pace } from '../kit/pace.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { recordReadings } from '../kit/record-rows.ts';
 import { firstLine, parseCount, parseFlag, plainText } from '../kit/text.ts';
-import type { ControllerState } from './controller.ts';
+import { type ControllerState, type PathCounts, pathFindings, readOnly, stateFindings } from './conditions.ts';
 import type { NvmeOptions } from './declaration.ts';
 import type { NamespacePlace } from './discover.ts';
 import { metrics, SECTORS, STAT_ROWS } from './metrics.ts';
@@ -38,20 +37,6 @@ export interface NamespaceFacts {
   readonly sectors?: number | bigint;
 }
 
-/** Number of paths, and of those that can be used; absent when the state of one of them is unknown. */
-export interface PathCounts {
-  readonly all: number;
-  readonly usable?: number;
-}
-
-export interface NamespaceSample {
-  readonly isHung: boolean;
-  readonly readings: readonly Reading[];
-  readonly isReadOnly?: boolean;
-  /** Absent without multipath. */
-  readonly paths?: PathCounts;
-}
-
 /** Reads one namespace. All of its files tell what the kernel has in memory; `nuse` is never opened, because it sends a command. */
 export class Namespace {
   readonly place: NamespacePlace;
@@ -71,7 +56,7 @@ export class Namespace {
   }
 
   /** `states`: of the controllers of its paths. */
-  read(pace: Pace, states: readonly ControllerState[]): NamespaceSample {
+  read(pace: Pace, states: readonly ControllerState[]) {
     const files = new DeviceFiles(this.#sys, this.place.directory);
     this.#readFacts(files, pace);
     const readings = new ReadingSet();
@@ -85,7 +70,8 @@ export class Namespace {
     readings.add(metrics.usablePaths, paths?.usable);
     this.problems = files.problems;
     const counted = recordReadings(STAT_ROWS, (at) => (at > stat.length ? undefined : BigInt(stat[at - 1] as string)));
-    return defined({ isHung: files.isHung, readings: [...readings.list(), ...counted], isReadOnly, paths });
+    const findings = [...stateFindings(states), ...(paths === undefined ? [] : pathFindings(states, paths)), readOnly(isReadOnly)];
+    return { isHung: files.isHung, readings: [...readings.list(), ...counted], findings };
   }
 
   close(): void {

@@ -6,7 +6,7 @@ import { FallbackNames, LastIdentities } from '../kit/identities.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
-import { controllerFindings, inheritedFindings, namespaceFindings } from './conditions.ts';
+import { inheritedFindings } from './conditions.ts';
 import { Controller, type ControllerSample } from './controller.ts';
 import { logConditions, logRows, type NvmeOptions } from './declaration.ts';
 import { controllerDevice, controllerIdentity, type KnownNamespace, namesOf, namespaceDevice } from './devices.ts';
@@ -139,11 +139,11 @@ export class NvmeProbe implements Probe {
     for (const { namespace } of read) if (!namespace.isNamed) problems.push(...namespace.problems);
     const names = this.#names.of(known.map(namesOf));
     const reports = known.map((each, at): DeviceReport => {
-      const { namespace, facts, sample, ways, states } = each;
+      const { namespace, facts, sample, ways } = each;
       const device = namespaceDevice(each, names[at] as string, !repeated.has(facts.wwid ?? ''));
       problems.push(...namespace.problems.map((problem) => ({ ...problem, device: device.id })));
       if (sample.isHung || (ways.length > 0 && ways.every(({ isHung }) => isHung))) return { device };
-      const findings = [...namespaceFindings(sample, states), ...inheritedFindings(ways)];
+      const findings = [...sample.findings, ...inheritedFindings(ways)];
       return { device, read: { readings: sample.readings, findings } };
     });
     return { reports, problems, areAllNamed: known.length === read.length };
@@ -161,5 +161,5 @@ function repeatedIds(known: readonly KnownNamespace[]): ReadonlySet<string> {
 
 function controllerReport(controller: Controller, sample: ControllerSample, namespaces: readonly NamespacePlace[]): DeviceReport {
   const device = controllerDevice(controller, namespaces);
-  return sample.isHung ? { device } : { device, read: { readings: sample.readings, findings: controllerFindings(sample) } };
+  return sample.isHung ? { device } : { device, read: { readings: sample.readings, findings: sample.findings } };
 }
