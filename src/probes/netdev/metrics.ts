@@ -60,10 +60,10 @@ const dropped = counter(
   { container: true },
 );
 
-const counted = (name: string, netlink: number, column: string, metric: MetricSpec, labels: Labels = {}): CounterRow => ({
+const counted = (name: string, netlink: number, column: string, metric: MetricSpec, labels?: Labels): CounterRow => ({
   name,
   metric,
-  labels,
+  ...(labels && { labels }),
   file: `statistics/${name}`,
   netlink,
   column,
@@ -126,7 +126,7 @@ export interface SettingRow {
   readonly metric: MetricSpec;
   /** The words of ip for the numbers from 0. */
   readonly words?: readonly string[];
-  /** Factor of the reading. Of a setting that has one, 0 is no limit and gives no reading. */
+  /** Factor of the reading; only of a limit. */
   readonly times?: number;
 }
 

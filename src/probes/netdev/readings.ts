@@ -39,7 +39,8 @@ export function virtualReadings({ fn, settings, counters, port, representor = ''
   const isDisabled = settings.linkState === LINK_STATES.indexOf('disable');
   if (port !== undefined) addLink(readings, port, isDisabled ? false : port.isUp);
   const counted = counters === undefined ? [] : counterReadings(COUNTERS, [{ port: port?.port ?? '1', counters }]);
-  return [...readings.list(), ...counted, ...settingReadings(settings)];
+  addSettings(readings, settings);
+  return [...readings.list(), ...counted];
 }
 
 function addInfo(readings: ReadingSet, { interfaces, rdmaDevices }: NetworkFunction, representor: string): void {
@@ -57,21 +58,29 @@ interface PortCounters {
   readonly counters: Counters;
 }
 
-/** Errors have no port: a function with several ports gives their sum, and only when all of them are known. */
 function counterReadings(rows: readonly CounterRow[], ports: readonly PortCounters[]): readonly Reading[] {
-  return rows.flatMap(({ name, metric, labels = {} }): Reading[] => {
-    const known = ports.flatMap(({ port, counters: { [name]: count } }) => (count === undefined ? [] : [{ port, count }]));
-    if (metric !== errors)
-      return known.map(({ port, count }) => ({ metric: metric.name, labels: { port, ...labels }, value: plainValue(count) }));
-    if (known.length === 0 || known.length < ports.length) return [];
-    return [{ metric: metric.name, labels, value: plainValue(known.reduce((sum, { count }) => sum + count, 0n)) }];
-  });
+  const readings: Reading[] = [];
+  for (const { name, metric, labels } of rows) {
+    // Errors have no port: a function with several ports gives their sum, and only when all of them are known.
+    let sum: bigint | undefined = 0n;
+    for (const { port, counters } of ports) {
+      const { [name]: count } = counters;
+      sum = sum === undefined || count === undefined ? undefined : sum + count;
+      if (metric === errors || count === undefined) continue;
+      readings.push({ metric: metric.name, labels: labels === undefined ? { port } : { port, ...labels }, value: plainValue(count) });
+    }
+    if (metric === errors && labels !== undefined && sum !== undefined && ports.length > 0)
+      readings.push({ metric: metric.name, labels, value: plainValue(sum) });
+  }
+  return readings;
 }
 
-const settingReadings = (settings: Settings): readonly Reading[] =>
-  SETTINGS.flatMap(({ name, metric: { name: metric, labels }, words = [], times }) => {
+function addSettings(readings: ReadingSet, settings: Settings): void {
+  for (const { name, metric, words = [], times } of SETTINGS) {
     const { [name]: number } = settings;
-    if (number === undefined || (number === 0 && times !== undefined)) return [];
-    if (labels.length > 0) return [{ metric, labels: { state: words[number] as string }, value: 1 }];
-    return [{ metric, value: number * (times ?? 1) }];
-  });
+    // Of a setting with a factor, 0 is no limit.
+    if (number === undefined || (number === 0 && times !== undefined)) continue;
+    if (metric.labels.length > 0) readings.add(metric, 1, { state: words[number] as string });
+    else readings.add(metric, number * (times ?? 1));
+  }
+}
