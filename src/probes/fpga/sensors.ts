@@ -2,15 +2,8 @@ import { dirname } from 'node:path';
 import { hours } from '../../model/duration.ts';
 import type { MetricSpec } from '../../model/metric.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
-import {
-  type Channel,
-  type ChannelRequest,
-  channelsIn,
-  readAttribute,
-  readChannel,
-  type SensorKind,
-  type SensorValue,
-} from '../kit/hwmon.ts';
+import type { RowValue } from '../kit/file-rows.ts';
+import { type Channel, type ChannelRequest, channelsIn, readAttribute, readChannel, type SensorKind } from '../kit/hwmon.ts';
 import { notCredible } from '../kit/temperature.ts';
 import type { ReportBuilder } from './board.ts';
 import { type DflBoard, onBoard } from './board.ts';
@@ -30,7 +23,7 @@ export const MAIN_KINDS: readonly SensorKind[] = ['temp', 'power', 'fan'];
 export const HYSTERESIS = 5;
 
 /** A channel and its value. */
-export type Sensor = SensorValue & { readonly channel: Channel };
+export type Sensor = RowValue<number> & { readonly channel: Channel };
 
 /** A sensor with its name in labels. */
 export type NamedSensor = Sensor & { readonly name: string };
@@ -39,7 +32,7 @@ export type NamedSensor = Sensor & { readonly name: string };
 export const readMonitor = (files: DeviceFiles, request: ChannelRequest): readonly Sensor[] =>
   channelsIn(files, '.', request)
     .filter(({ file }) => file !== undefined)
-    .map((channel) => ({ channel, ...readChannel(files, channel, 'once', { what: channel.name }) }));
+    .map((channel) => ({ channel, ...readChannel(files, channel, 'once', channel.name) }));
 
 /**
  * Gives each sensor of one board a unique name: the slug of its label, or its channel. When the name is taken, it gets the channel as

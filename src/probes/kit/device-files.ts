@@ -64,6 +64,7 @@ export class DeviceFiles {
   isHung = false;
   readonly #settings: DeviceFilesSettings;
   readonly #failed = new Map<string, { readonly at: number; readonly files: Set<string> }>();
+  readonly #listed = new Map<string, ReadonlySet<string>>();
 
   constructor(sys: Tree, directory: string, settings: DeviceFilesSettings = {}) {
     this.sys = sys;
@@ -112,6 +113,15 @@ export class DeviceFiles {
 
   names(directory = '.'): readonly string[] {
     return this.sys.list(this.path(directory));
+  }
+
+  /** Whether a file is listed. Each directory is listed once. */
+  has(file: string): boolean {
+    const at = file.lastIndexOf('/');
+    const directory = at < 0 ? '.' : file.slice(0, at);
+    const names = this.#listed.get(directory) ?? new Set(this.names(directory));
+    this.#listed.set(directory, names);
+    return names.has(file.slice(at + 1));
   }
 
   problem(code: string, message: string): void {

@@ -3,6 +3,7 @@ import type { ConditionSpec } from '../../model/health.ts';
 import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
 import { type DeviceFiles, IMPOSSIBLE } from './device-files.ts';
+import { ABSENT, type FileRow, type RowPace, type RowValue, readRow } from './file-rows.ts';
 import { type CredibleLimits, type LimitedTemperature, overTemperatureCondition, withCredibleLimits } from './temperature.ts';
 import { plainText } from './text.ts';
 
@@ -103,25 +104,18 @@ export function channelsIn(files: DeviceFiles, directory: string, { kinds, exclu
   });
 }
 
-/** Value of a channel, or the reason why it has none: see {@link DeviceFiles}. */
-export type SensorValue = { readonly value: number; readonly error?: undefined } | { readonly value?: undefined; readonly error: string };
+/** What is known of the value of a channel before it is read. */
+const rowOf = ({ kind, file = '' }: Channel, absent?: number) => ({
+  file,
+  parse: parseInteger,
+  scale: 1 / SCALES[kind],
+  absent,
+  isPossible: (value: number) => canMeasure(kind, value),
+});
 
-/** Error of a channel that holds the value of a sensor that is not wired. */
-const UNWIRED = 'unwired';
-
-/** Reads one channel. `how`: see {@link DeviceFiles}. `what`: its name in problems. `absent`: the value of a sensor that is not wired. */
-export function readChannel(
-  files: DeviceFiles,
-  { kind, file = '' }: Channel,
-  how: 'live' | 'once',
-  { what = file, absent }: { readonly what?: string; readonly absent?: number | undefined } = {},
-): SensorValue {
-  const { value: raw, error } = files[how](file, parseInteger, what);
-  if (raw === undefined) return { error };
-  if (raw / SCALES[kind] === absent) return { error: UNWIRED };
-  const value = possible(files, what, kind, raw / SCALES[kind]);
-  return value === undefined ? { error: IMPOSSIBLE } : { value };
-}
+/** Reads one channel. `pace`: see {@link readRow}. `what`: its name in problems. */
+export const readChannel = (files: DeviceFiles, channel: Channel, pace: RowPace, what?: string): RowValue<number> =>
+  readRow(files, rowOf(channel), pace, what);
 
 /** Reads an attribute in the unit of its channel; undefined without one. An alarm is 0 or 1. `absent`: a value that stands for none. */
 export function readAttribute(files: DeviceFiles, channel: Channel, suffix: string, absent?: number): number | undefined {
@@ -155,11 +149,9 @@ export interface LimitRow {
   readonly isZeroReal?: true;
 }
 
-interface Sensor {
-  readonly channel: Channel;
-  readonly metric: string;
+interface Sensor extends FileRow<number> {
+  readonly kind: SensorKind;
   readonly labels: Labels;
-  readonly absent: number | undefined;
   /** By suffix of the file. */
   readonly limits: Readonly<Partial<Record<string, number>>>;
 }
@@ -201,7 +193,7 @@ export function findMonitor(files: DeviceFiles, directory: string, rows: readonl
             ? []
             : [{ metric: limits.metric.name, labels: told, value: value as number }];
         });
-        return { sensors: metric === undefined ? [] : [{ channel, metric: metric.name, labels, absent, limits: values }], readings };
+        return { sensors: metric === undefined ? [] : [{ ...rowOf(channel, absent), kind, metric, labels, limits: values }], readings };
       }),
   );
   return { sensors: found.flatMap(({ sensors }) => sensors), limits: found.flatMap(({ readings }) => readings) };
@@ -212,25 +204,20 @@ function limitsOf(files: DeviceFiles, channel: Channel, { of, isZeroReal }: Limi
   return Object.fromEntries(values.filter(([, value]) => value !== undefined && (value > 0 || (value === 0 && isZeroReal === true))));
 }
 
-/** Reads the sensors. A sensor without a value gives no reading. `credible`: the limits of the device. `how`: see {@link DeviceFiles}. */
-export function readMonitors(
-  files: DeviceFiles,
-  credible: CredibleLimits,
-  { sensors, limits }: Monitors,
-  how: 'live' | 'once',
-): MonitorSample {
+/** Reads the sensors. A sensor without a value gives no reading. `credible`: the limits of the device. `pace`: see {@link readRow}. */
+export function readMonitors(files: DeviceFiles, credible: CredibleLimits, { sensors, limits }: Monitors, pace: RowPace): MonitorSample {
   const readings: Reading[] = [];
   const temperatures: LimitedTemperature[] = [];
-  for (const {
-    channel,
-    metric,
-    labels,
-    absent,
-    limits: { crit, emergency },
-  } of sensors) {
-    const { value, error } = readChannel(files, channel, how, { absent });
-    if (value !== undefined) readings.push({ metric, labels, value });
-    if (channel.kind !== 'temp' || error === UNWIRED) continue;
+  for (const sensor of sensors) {
+    const {
+      kind,
+      metric,
+      labels,
+      limits: { crit, emergency },
+    } = sensor;
+    const { value, error } = readRow(files, sensor, pace);
+    if (value !== undefined) readings.push({ metric: metric.name, labels, value });
+    if (kind !== 'temp' || error === ABSENT) continue;
     const temperature = defined({ sensor: labels.sensor as string, celsius: value, critical: crit, emergency });
     temperatures.push(...withCredibleLimits(files, credible, temperature));
   }

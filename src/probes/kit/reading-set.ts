@@ -27,6 +27,11 @@ export class ReadingSet {
     }
   }
 
+  /** What is told of one metric. */
+  of({ name }: Pick<MetricSpec, 'name'>): readonly Reading[] {
+    return this.#byMetric.get(name) ?? [];
+  }
+
   list(): readonly Reading[] {
     return [...this.#byMetric.values()].flat();
   }

@@ -16,6 +16,26 @@ export function countOf(digits: string): bigint | undefined {
 /** A value that a number holds exactly becomes a number. */
 export const plainValue = (value: bigint): number | bigint => (value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value);
 
+/**
+ * A value in another unit. It keeps all digits of a large integer when the scale is whole. A fraction of a large integer is rounded, as any
+ * number is.
+ */
+export function scaled<V extends number | bigint>(value: V, scale: number): V;
+export function scaled(value: number | bigint, scale: number): number | bigint {
+  if (scale === 1) return value;
+  if (Number.isInteger(scale)) {
+    const product = Number(value) * scale;
+    return Number.isSafeInteger(product) ? product : plainValue(BigInt(value) * BigInt(scale));
+  }
+  // A division keeps 25.01 exact where a product by 0.01 does not.
+  const divisor = 1 / scale;
+  if (Number.isInteger(divisor)) return Number(value) / divisor;
+  return Number(BigInt(value) * BigInt(Math.round(scale * NANO))) / NANO;
+}
+
+/** Scales that are no fraction of one are whole billionths. */
+const NANO = 1e9;
+
 /** Text of an attribute without padding: drives pad their names with blanks or NUL bytes, and some tools pad a file of a card to a page. */
 export function plainText(text: string): string {
   const end = text.indexOf('\0');
