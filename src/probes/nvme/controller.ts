@@ -6,6 +6,7 @@ import { defined } from '../../model/defined.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
+import { addRows } from '../kit/file-rows.ts';
 import { findMonitor, monitorsBelow, readMonitors, type SensorRow } from '../kit/hwmon.ts';
 import { asOf, isDue, Kept, type Pace } from '../kit/pace.ts';
 import { pcieFindings } from '../kit/pcie/health.ts';
@@ -13,11 +14,11 @@ import { PcieReader, pcieReadings } from '../kit/pcie/pcie.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { recordReadings } from '../kit/record-rows.ts';
 import { CredibleLimits } from '../kit/temperature.ts';
-import { parseCount, parseFlag, plainText } from '../kit/text.ts';
+import { parseFlag, plainText } from '../kit/text.ts';
 import { type ControllerState, overTemperature, STATES, smartFindings, stateFindings, type TemperatureSample } from './conditions.ts';
 import type { NvmeOptions } from './declaration.ts';
 import type { ControllerPlace } from './discover.ts';
-import { COMPOSITE, LOG_TEMPERATURES, metrics } from './metrics.ts';
+import { COMPOSITE, CONTROLLER_FACTS, LOG_TEMPERATURES, metrics } from './metrics.ts';
 import { type SmartLog, smartReadings } from './smart-log.ts';
 import type { SmartReader } from './smart-reader.ts';
 
@@ -159,7 +160,7 @@ export class Controller {
     const steady = new ReadingSet();
     const transport = files.text('transport');
     if (transport !== undefined) steady.add(metrics.info, 1, { transport });
-    steady.add(metrics.queues, files.value('queue_count', parseCount));
+    addRows(steady, files, CONTROLLER_FACTS, 'once');
     const facts = defined({
       // They cannot change while the controller exists, and without them the agent does not know which drive this is.
       model: files.text('model') ?? this.facts.model,

@@ -1,5 +1,6 @@
 import type { MetricSpec } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
+import type { FileRow } from '../kit/file-rows.ts';
 import { familyMetrics } from '../kit/metrics.ts';
 import { metricsOf, per, type RecordRow, recordRows, type Scale, times } from '../kit/record-rows.ts';
 
@@ -38,8 +39,12 @@ export const metrics = {
   ),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
+/** Files of a controller and of a disk that are read with their facts. */
+export const CONTROLLER_FACTS: readonly FileRow[] = [{ file: 'queue_count', metric: metrics.queues }];
+export const DISK_FACTS: readonly FileRow[] = [{ file: 'size', metric: metrics.size, scale: 512 }];
+
 /** Bytes of a sector in `stat` and `size`, whatever the drive's own block size is. Linux Documentation/block/stat.rst. */
-export const SECTORS = times(512n);
+const SECTORS = times(512n);
 
 const STAT = '/sys/block/<namespace>/stat, or that of its only path while queue/iostats is 0, field ';
 const HELD = { container: true } as const;

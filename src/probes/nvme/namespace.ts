@@ -1,15 +1,17 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Problem } from '../../model/collection.ts';
 import { defined } from '../../model/defined.ts';
+import type { Reading } from '../../model/metric.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
+import { addRows } from '../kit/file-rows.ts';
 import { isDue, type Pace } from '../kit/pace.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
 import { recordReadings } from '../kit/record-rows.ts';
-import { firstLine, parseCount, parseFlag, plainText } from '../kit/text.ts';
+import { firstLine, parseFlag, plainText } from '../kit/text.ts';
 import { type ControllerState, type PathCounts, pathFindings, readOnly, stateFindings } from './conditions.ts';
 import type { NvmeOptions } from './declaration.ts';
 import type { NamespacePlace } from './discover.ts';
-import { metrics, SECTORS, STAT_ROWS } from './metrics.ts';
+import { DISK_FACTS, metrics, STAT_ROWS } from './metrics.ts';
 
 /** The numbers of `stat`, at least 11; undefined for other text. Linux Documentation/block/stat.rst. */
 export function parseDiskStat(text: string): readonly string[] | undefined {
@@ -33,8 +35,6 @@ export interface NamespaceFacts {
   readonly uuid?: string;
   /** 16 hexadecimal digits. */
   readonly eui?: string;
-  /** 512-byte sectors. */
-  readonly sectors?: number | bigint;
 }
 
 /** Reads one namespace. All of its files tell what the kernel has in memory; `nuse` is never opened, because it sends a command. */
@@ -48,6 +48,7 @@ export class Namespace {
   readonly #sys: Tree;
   readonly #options: NvmeOptions;
   #factsAtMs: number | undefined;
+  #steady: readonly Reading[] = [];
 
   constructor(sys: Tree, options: NvmeOptions, place: NamespacePlace) {
     this.#sys = sys;
@@ -60,8 +61,6 @@ export class Namespace {
     const files = new DeviceFiles(this.#sys, this.place.directory);
     this.#readFacts(files, pace);
     const readings = new ReadingSet();
-    const { sectors } = this.facts;
-    if (sectors !== undefined) readings.add(metrics.size, SECTORS.of(BigInt(sectors)));
     const stat = this.#readStat(files) ?? [];
     const isReadOnly = files.live('ro', parseFlag).value;
     if (isReadOnly !== undefined) readings.add(metrics.readOnly, Number(isReadOnly));
@@ -71,7 +70,7 @@ export class Namespace {
     this.problems = files.problems;
     const counted = recordReadings(STAT_ROWS, (at) => (at > stat.length ? undefined : BigInt(stat[at - 1] as string)));
     const findings = [...stateFindings(states), ...(paths === undefined ? [] : pathFindings(states, paths)), readOnly(isReadOnly)];
-    return { isHung: files.isHung, readings: [...readings.list(), ...counted], findings };
+    return { isHung: files.isHung, readings: [...this.#steady, ...readings.list(), ...counted], findings };
   }
 
   close(): void {
@@ -119,8 +118,10 @@ export class Namespace {
       nguid: idOf(files.text('nguid')),
       uuid: idOf(files.text('uuid')),
       eui: idOf(files.text('eui')?.replaceAll(' ', '')),
-      sectors: files.value('size', parseCount),
     });
+    const steady = new ReadingSet();
+    addRows(steady, files, DISK_FACTS, 'once');
+    this.#steady = steady.list();
   }
 }
 
