@@ -135,6 +135,8 @@ const ENGINE: readonly ErrorRegister[] = [
   'inject_errors',
 ];
 
+const INJECTING = ['nonfatal_errors', 'catfatal_errors', 'inject_errors'] as const;
+
 /**
  * Returns the name of one bit. Mainline kernels do not report the revision. In that case the name is used only when both tables
  * agree; otherwise the name is `bit<n>`.
@@ -182,28 +184,25 @@ export function addErrorBits(builder: ReportBuilder, register: ErrorRegister, re
 
 /** Judges the registers of a management engine. Pure. */
 export function addEngineErrors(builder: ReportBuilder, masks: ErrorMasks, revision: number | undefined): void {
-  const injections: string[] = [];
-  let isInjectionUnknown = false;
   for (const [instance, mask] of masks) {
     const { condition, injected = 0n, says }: Register = REGISTERS[instance];
-    if (mask === 'unknown') {
-      isInjectionUnknown ||= injected !== 0n;
-      if (condition !== undefined) builder.find(condition, 'unknown', `${instance} cannot be read`, { instance });
-      continue;
-    }
-    addErrorBits(builder, instance, revision, mask);
-    if ((mask & injected) !== 0n) injections.push(`${instance} is ${hex(mask)}`);
-    const real = mask & ~injected;
+    if (mask !== 'unknown') addErrorBits(builder, instance, revision, mask);
     if (condition === undefined) continue;
-    if (real === 0n) builder.find(condition, false, `${instance} is ${hex(mask)}`, { instance });
+    const real = mask === 'unknown' ? 0n : mask & ~injected;
+    if (mask === 'unknown') builder.find(condition, 'unknown', `${instance} cannot be read`, { instance });
+    else if (real === 0n) builder.find(condition, false, `${instance} is ${hex(mask)}`, { instance });
     else {
       const message = `${instance} is ${hex(mask)}: ${bitNames(instance, revision, real).join(', ')}`;
       builder.find(condition, true, message, { instance, ...says?.(real, revision) });
     }
   }
   if (masks.size === 0) return;
+  const shown = INJECTING.map((register) => [register, masks.get(register) ?? 0n, REGISTERS[register].injected] as const);
+  const injections = shown.flatMap(([register, mask, injected]) =>
+    mask === 'unknown' || (mask & injected) === 0n ? [] : [`${register} is ${hex(mask)}`],
+  );
   if (injections.length > 0) builder.find('ErrorInjected', true, injections.join(', '));
-  else if (!isInjectionUnknown) builder.find('ErrorInjected', false, 'no error is injected');
+  else if (!shown.some(([, mask]) => mask === 'unknown')) builder.find('ErrorInjected', false, 'no error is injected');
   else builder.find('ErrorInjected', 'unknown', 'the registers that show injected errors cannot be read', { reason: 'Clear' });
 }
 
