@@ -5,12 +5,11 @@ import type { DeviceProcess, DeviceReport } from '../../model/collection.ts';
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding, StatusFinding } from '../../model/health.ts';
-import type { Labels, MetricSpec, Value } from '../../model/metric.ts';
+import type { Labels, MetricSpec, Reading, Value } from '../../model/metric.ts';
 import { asOf } from '../kit/pace.ts';
 import { type PciFunction, readPciFunction } from '../kit/pcie/function.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../kit/pcie/pcie.ts';
-import { ReadingSet } from '../kit/reading-set.ts';
 import { allConditions, type ConditionName, conditions } from './conditions.ts';
 import { metrics } from './metrics.ts';
 import { atMostEvery, byUnits, filesOf, type Placed, type Survey } from './survey.ts';
@@ -21,21 +20,22 @@ export type Told<T extends ConditionName> = Pick<StatusFinding, 'instance' | 'se
 
 /** Collects the readings and findings of one device. */
 export class ReportBuilder {
-  readonly readings = new ReadingSet();
+  readonly readings: Reading[] = [];
   readonly findings: Finding[] = [];
 
   /** Gives all that `add` adds the time of its read, when an earlier collection made it; undefined: the present one. */
   asOf(readMs: number | undefined, add: () => void): void {
-    const before = this.findings.length;
-    this.readings.readMs = readMs;
+    const [readings, findings] = [this.readings.length, this.findings.length];
     add();
-    this.readings.readMs = undefined;
-    this.findings.push(...asOf(this.findings.splice(before), readMs));
+    this.readings.push(...asOf(this.readings.splice(readings), readMs));
+    this.findings.push(...asOf(this.findings.splice(findings), readMs));
   }
 
   /** Adds a reading. An undefined value adds none. */
   add(metric: MetricSpec, value: Value | boolean | undefined, labels?: Labels): void {
-    this.readings.add(metric, typeof value === 'boolean' ? Number(value) : value, labels);
+    if (value === undefined) return;
+    const plain = typeof value === 'boolean' ? Number(value) : value;
+    this.readings.push(labels === undefined ? { metric: metric.name, value: plain } : { metric: metric.name, labels, value: plain });
   }
 
   /** Adds the present state as one series with the value 1. A state outside the closed set adds none. */
@@ -64,7 +64,7 @@ export class ReportBuilder {
   }
 
   report(device: Device, processes?: readonly DeviceProcess[]): DeviceReport {
-    const [readings, findings] = [this.readings.list(), this.findings];
+    const { readings, findings } = this;
     return { device, read: processes === undefined ? { readings, findings } : { readings, findings, processes } };
   }
 }
@@ -87,7 +87,7 @@ export function addPcie(builder: ReportBuilder, survey: Survey, address: string)
   const key = `${address}/pcie`;
   const { link, aer } = isAsleep ? read() : atMostEvery(survey, key, PCIE_EVERY_MS, read);
   const sample = { link, aer, ...(answers !== undefined && { answers }), readMs: isAsleep ? undefined : survey.memory.readMs(key) };
-  builder.readings.append(pcieReadings(sample));
+  builder.readings.push(...pcieReadings(sample));
   builder.findings.push(...pcieFindings(sample));
   return isAsleep ? 'asleep' : 'readable';
 }
