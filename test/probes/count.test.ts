@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseDrmClient } from '../../src/probes/intelgpu/processes.ts';
 import { countOf, parseCount as ofCard } from '../../src/probes/kit/text.ts';
-import { parseCount as ofInterface } from '../../src/probes/netdev/virtual-function.ts';
 import { decodeSmartLog, LOG_FIELDS, parseSmartJson, SMART_LOG_BYTES } from '../../src/probes/nvme/smart-log.ts';
 
 const ONES = '18446744073709551615';
@@ -11,7 +10,6 @@ describe('a counter of 64 bits', () => {
   it.each([
     ['shared', countOf],
     ['of a graphics card', ofCard],
-    ['of a network interface', ofInterface],
   ])('(%s) has every value but all ones', (_, parse) => {
     expect([ONES, '18446744073709551616', '-1', ''].map(parse)).toEqual([undefined, undefined, undefined, undefined]);
     expect([BELOW, '0'].map((text) => BigInt(parse(text) ?? -1))).toEqual([BigInt(BELOW), 0n]);
@@ -31,9 +29,10 @@ describe('cycles of an engine of xe', () => {
 describe('a counter of a SMART log', () => {
   it('whose bytes are all ones is absent, and shares and warnings of all ones are what they say', () => {
     const bytes = Buffer.alloc(SMART_LOG_BYTES);
-    for (const { offset, bytes: width } of [LOG_FIELDS.media_errors, LOG_FIELDS.warning_temp_time, LOG_FIELDS.percent_used])
-      bytes.fill(0xff, offset, offset + width);
-    bytes.writeBigUInt64LE(BigInt(BELOW), LOG_FIELDS.power_cycles.offset);
+    for (const { field, offset, bytes: width } of LOG_FIELDS) {
+      if (['media_errors', 'warning_temp_time', 'percent_used'].includes(field)) bytes.fill(0xff, offset, offset + width);
+      if (field === 'power_cycles') bytes.writeBigUInt64LE(BigInt(BELOW), offset);
+    }
     const log = decodeSmartLog(bytes);
     expect([log?.media_errors, log?.warning_temp_time, log?.percent_used]).toEqual([undefined, undefined, 255n]);
     expect(log?.power_cycles).toBe(BigInt(BELOW));

@@ -1,10 +1,11 @@
 import { defined } from '../../model/defined.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
 import { raiseGrowth } from '../kit/finding.ts';
+import { parseCount, plainValue } from '../kit/text.ts';
 import type { ReportBuilder } from './board.ts';
 import { conditions } from './conditions.ts';
 import { metrics } from './metrics.ts';
-import { parseCount, parseFlag, parseId, parseRegister } from './registers.ts';
+import { parseFlag, parseId, parseRegister } from './registers.ts';
 import { atMostEvery, filesOf, numbered, type Survey } from './survey.ts';
 
 /** Use of a board by the programs of the node. */
@@ -18,8 +19,7 @@ interface KdsUse {
 
 /** Parses `kdsstat`: lines of name and number, then `client pid:` and one number per line. Undefined when no value is known. */
 export function parseKdsStat(text: string): KdsUse | undefined {
-  const field = (name: string): number | bigint | undefined =>
-    parseCount(new RegExp(`^${name}:\\s*(\\d+)\\s*$`, 'm').exec(text)?.[1] ?? '');
+  const field = (name: string): number | bigint | undefined => parseCount(new RegExp(`^${name}:\\s*(\\d+)\\s*$`, 'm').exec(text)?.[1]);
   const outstanding = field('outstanding execs');
   const executions = field('total execs');
   const clients = field('contexts');
@@ -52,7 +52,7 @@ export function parseMemStat(text: string): MemoryUse | undefined {
     banks += 1;
   }
   if (banks === 0) return undefined;
-  return { bytes: bytes <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(bytes) : bytes, buffers };
+  return { bytes: plainValue(bytes), buffers };
 }
 
 /** Parses `clock_freqs`, one line in MHz per clock. Returns hertz. 0 means that the shell lacks the clock and gives undefined. */
@@ -108,11 +108,8 @@ function addBank(builder: ReportBuilder, name: string, bank: DeviceFiles): void 
   const status = bank.once('ecc_status', parseRegister);
   const message = `${name}: ecc_ue_cnt ${uncorrectable ?? 'unknown'}`;
   const instance = { instance: name };
-  if (status.isUnknown) builder.find('EccUncorrectable', 'unknown', 'StatusSet', `${name}: ecc_status cannot be read`, instance);
-  else if (status.value !== undefined) {
-    const isSet = (status.value & UNCORRECTABLE) !== 0n;
-    builder.find('EccUncorrectable', isSet, isSet ? 'StatusSet' : 'Clear', message, instance);
-  }
+  if (status.isUnknown) builder.find('EccUncorrectable', 'unknown', `${name}: ecc_status cannot be read`, instance);
+  else if (status.value !== undefined) builder.find('EccUncorrectable', (status.value & UNCORRECTABLE) !== 0n, message, instance);
   if (uncorrectable === undefined) return;
   // Errors before the first read may be old, so only further errors count. Flag and counter are separate instances.
   const counted = { type: 'EccUncorrectable', instance: `${name}/count`, reason: 'CounterGrew', message };
@@ -143,10 +140,13 @@ export function addUserFunction(builder: ReportBuilder, survey: Survey, id: stri
   // During a reset only the flag file exists.
   const isResetting = ready.error === 'ENOENT' && offline === undefined;
   const isOffline = offline === 1;
-  const reason = isResetting ? 'ResetRunning' : isOffline ? 'Offline' : 'Idle';
-  if (isResetting || offline !== undefined)
-    builder.find('Reconfiguring', isResetting || isOffline, reason, offlineMessage(isResetting, isOffline), { instance: 'user' });
-  if (isResetting) return { pids: [], isResetting };
+  const instance = 'user';
+  if (isResetting) {
+    builder.find('Reconfiguring', true, 'the files of the driver are away, as during a reset', { instance, reason: 'ResetRunning' });
+    return { pids: [], isResetting };
+  }
+  const message = isOffline ? 'the driver says that the board is offline' : 'the board is online';
+  if (offline !== undefined) builder.find('Reconfiguring', isOffline, message, { instance, ...(isOffline && { reason: 'Offline' }) });
   const loaded = files.value('xclbinuuid', (text) => ({ id: parseLoaded(text) }))?.id;
   builder.add(metrics.reconfigurations, survey.memory.changes(`${id}/loaded`, loaded));
   if (!isOffline) addState(builder, files, ready.value, loaded !== undefined);
@@ -163,23 +163,24 @@ function parseOffline(text: string): number | undefined {
   return /^-?\d{1,6}$/.test(trimmed) ? Number(trimmed) : undefined;
 }
 
-function offlineMessage(isResetting: boolean, isOffline: boolean): string {
-  if (isResetting) return 'the files of the driver are away, as during a reset';
-  return isOffline ? 'the driver says that the board is offline' : 'the board is online';
-}
-
 function addState(builder: ReportBuilder, files: DeviceFiles, ready: bigint | undefined, isLoaded: boolean): void {
   if (ready !== undefined) {
     const isReady = ready !== 0n;
     builder.add(metrics.ready, isReady);
-    const message = isReady ? 'the management side answers' : 'the management side does not answer';
-    builder.find('NotReady', !isReady, isReady ? 'Ready' : 'PeerNotReady', message);
+    builder.find('NotReady', !isReady, `the management side ${isReady ? 'answers' : 'does not answer'}`);
   }
   const isBad = files.value('device_bad_state', parseFlag);
-  if (isBad !== undefined) builder.find('BadState', isBad, isBad ? 'SchedulerGaveUp' : 'Good', `device_bad_state is ${Number(isBad)}`);
+  builder.find('BadState', isBad, `device_bad_state is ${Number(isBad)}`);
   addCalibration(builder, files.value('mig_calibration', parseRegister), ready, isLoaded);
   const boot = files.value('vmr_status', parseBootFlags);
-  if (boot !== undefined && boot.size > 0) addBoot(builder, boot);
+  if (boot === undefined || boot.size === 0) return;
+  const instance = 'vmr';
+  if (boot.get('BOOT_ON_RECOVERY') === true) builder.find('RecoveryImage', true, 'the controller booted the recovery image', { instance });
+  else if (boot.get('BOOT_ON_BACKUP') !== true) builder.find('RecoveryImage', false, 'the controller booted its own image', { instance });
+  else {
+    const told = { instance, reason: 'BackupBooted', severity: 'degraded' } as const;
+    builder.find('RecoveryImage', true, 'the controller booted the backup image', told);
+  }
 }
 
 /** Some shells calibrate at the first load. Before that load, and without a ready peer, 0 has no meaning. */
@@ -188,20 +189,7 @@ function addCalibration(builder: ReportBuilder, calibration: bigint | undefined,
   const isDone = calibration !== 0n;
   if (!isDone && !isLoaded) return;
   builder.add(metrics.memoryCalibrated, isDone, { bank: 'all' });
-  builder.find('MemoryUncalibrated', !isDone, isDone ? 'Calibrated' : 'CalibrationFailed', `mig_calibration is ${calibration}`, {
-    instance: 'all',
-  });
-}
-
-function addBoot(builder: ReportBuilder, boot: ReadonlyMap<string, boolean>): void {
-  if (boot.get('BOOT_ON_RECOVERY') === true) {
-    builder.find('RecoveryImage', true, 'RecoveryBooted', 'the controller booted the recovery image', { instance: 'vmr' });
-  } else if (boot.get('BOOT_ON_BACKUP') === true) {
-    builder.find('RecoveryImage', true, 'BackupBooted', 'the controller booted the backup image', {
-      instance: 'vmr',
-      severity: 'degraded',
-    });
-  } else builder.find('RecoveryImage', false, 'DefaultBooted', 'the controller booted its own image', { instance: 'vmr' });
+  builder.find('MemoryUncalibrated', !isDone, `mig_calibration is ${calibration}`, { instance: 'all' });
 }
 
 function addUse(builder: ReportBuilder, kds: KdsUse, files: DeviceFiles): void {

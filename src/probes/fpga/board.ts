@@ -6,15 +6,18 @@ import type { BusHardware } from '../../model/declaration.ts';
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding, StatusFinding } from '../../model/health.ts';
-import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
-import { type ReasonOf, raise } from '../kit/finding.ts';
+import type { Labels, MetricSpec, Reading, Value } from '../../model/metric.ts';
 import { asOf } from '../kit/pace.ts';
 import { type PciFunction, readPciFunction } from '../kit/pcie/function.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../kit/pcie/pcie.ts';
 import { allConditions, type ConditionName, conditions } from './conditions.ts';
 import { metrics } from './metrics.ts';
-import { byUnits, filesOf, type Placed, type Survey } from './survey.ts';
+import { atMostEvery, byUnits, filesOf, type Placed, type Survey } from './survey.ts';
+
+export type Told<T extends ConditionName> = Pick<StatusFinding, 'instance' | 'severity' | 'remedy'> & {
+  readonly reason?: (typeof conditions)[T]['reasons'][number];
+};
 
 /** Collects the readings and findings of one device. */
 export class ReportBuilder {
@@ -30,7 +33,7 @@ export class ReportBuilder {
   }
 
   /** Adds a reading. An undefined value adds none. */
-  add(metric: MetricSpec, value: number | bigint | boolean | undefined, labels?: Labels): void {
+  add(metric: MetricSpec, value: Value | boolean | undefined, labels?: Labels): void {
     if (value === undefined) return;
     const plain = typeof value === 'boolean' ? Number(value) : value;
     this.readings.push(labels === undefined ? { metric: metric.name, value: plain } : { metric: metric.name, labels, value: plain });
@@ -41,14 +44,15 @@ export class ReportBuilder {
     if (states.includes(present)) this.add(metric, 1, { state: present });
   }
 
-  find<T extends ConditionName>(
-    type: T,
-    status: StatusFinding['status'],
-    reason: ReasonOf<(typeof conditions)[T]>,
-    message: string,
-    more: Pick<StatusFinding, 'instance' | 'severity' | 'remedy'> = {},
-  ): void {
-    this.findings.push(raise(conditions[type], reason, { status, message, ...more }));
+  /**
+   * Adds a finding; an undefined status adds none. Unless it says another reason, one that does not hold has the last reason that its
+   * condition declares, and every other the first.
+   */
+  find<T extends ConditionName>(type: T, status: StatusFinding['status'] | undefined, message: string, told: Told<T> = {}): void {
+    if (status === undefined) return;
+    const { reasons } = conditions[type];
+    const reason = (status === false ? reasons.at(-1) : reasons[0]) as string;
+    this.findings.push({ type, status, reason, message, ...told });
   }
 
   /** Returns the types of the fatal conditions with this status, without those of the classes `in-progress` and `no-data`. */
@@ -70,7 +74,8 @@ export class ReportBuilder {
 export type PciPresence = 'readable' | 'asleep' | 'gone';
 
 /** Adds all PCIe facts of one physical function. Says whether its driver's files may be read. */
-export function addPcie(builder: ReportBuilder, { host: { sys }, memory }: Survey, address: string): PciPresence {
+export function addPcie(builder: ReportBuilder, survey: Survey, address: string): PciPresence {
+  const { sys } = survey.host;
   const answers = doesPciFunctionAnswer(sys, address);
   const driver = sys.link(`bus/pci/devices/${address}/driver`);
   if (driver !== undefined) addDriver(builder, basename(driver));
@@ -81,8 +86,8 @@ export function addPcie(builder: ReportBuilder, { host: { sys }, memory }: Surve
   const isAsleep = isAsleepState(sys.text(`bus/pci/devices/${address}/power_state`));
   const read = (): PcieSample => readPcie(sys, address);
   const key = `${address}/pcie`;
-  const { link, aer } = isAsleep ? read() : memory.atMostEvery(key, () => PCIE_EVERY_MS, read);
-  const sample = { link, aer, ...(answers !== undefined && { answers }), readMs: isAsleep ? undefined : memory.readMs(key) };
+  const { link, aer } = isAsleep ? read() : atMostEvery(survey, key, PCIE_EVERY_MS, read);
+  const sample = { link, aer, ...(answers !== undefined && { answers }), readMs: isAsleep ? undefined : survey.memory.readMs(key) };
   builder.readings.push(...pcieReadings(sample));
   builder.findings.push(...pcieFindings(sample));
   return isAsleep ? 'asleep' : 'readable';
@@ -90,9 +95,7 @@ export function addPcie(builder: ReportBuilder, { host: { sys }, memory }: Surve
 
 /** Adds the finding whether a driver is bound. A board that is bound to another driver on purpose, such as vfio-pci, has no fault. */
 export function addDriver(builder: ReportBuilder, driver: string | undefined): void {
-  const isUnbound = driver === undefined;
-  const message = isUnbound ? 'no driver is bound' : `bound to ${driver}`;
-  builder.find('DriverUnbound', isUnbound, isUnbound ? 'NoDriver' : 'Bound', message);
+  builder.find('DriverUnbound', driver === undefined, driver === undefined ? 'no driver is bound' : `bound to ${driver}`);
 }
 
 /** Source: Linux Documentation/ABI/testing/sysfs-class-firmware. */
@@ -103,11 +106,9 @@ export function addUpdates(builder: ReportBuilder, survey: Survey, address: stri
   const uploads = survey.uploads.filter((upload) => upload.address === address);
   const states = uploads.flatMap(({ path }) => filesOf(survey, path, address).text('status') ?? []);
   const running = states.find((state) => UPLOAD_STATES.has(state));
-  if (states.length > 0) {
-    builder.add(metrics.updateRunning, running !== undefined);
-    const message = `firmware upload: ${running ?? 'idle'}`;
-    builder.find('UpdateRunning', running !== undefined, running === undefined ? 'Idle' : 'Uploading', message, { instance: 'upload' });
-  }
+  if (states.length === 0) return;
+  builder.add(metrics.updateRunning, running !== undefined);
+  builder.find('UpdateRunning', running !== undefined, `firmware upload: ${running ?? 'idle'}`, { instance: 'upload' });
 }
 
 /** Facts of a PCI function of a board. */

@@ -1,12 +1,11 @@
 import type { DeviceReport } from '../../model/collection.ts';
-import type { Device } from '../../model/device.ts';
+import { defined } from '../../model/defined.ts';
 import { hours } from '../../model/duration.ts';
 import type { DeviceFiles, FileFact } from '../kit/device-files.ts';
 import {
   addPcie,
   addUpdates,
   type DflBoard,
-  modelOf,
   onBoard,
   type PciPresence,
   pciIdentity,
@@ -30,7 +29,7 @@ import {
   readRevision,
 } from './registers.ts';
 import { addDflSensors, readControllerVersion } from './sensors.ts';
-import { atMostEvery, filesOf, numbered, type ProbeMemory, type Survey } from './survey.ts';
+import { atMostEvery, filesOf, numbered, type Survey } from './survey.ts';
 
 /** Report of a board, and the data that its ports need. */
 export interface CardRead {
@@ -51,25 +50,24 @@ export function readDflCard(survey: Survey, board: DflBoard): CardRead {
   const builder = new ReportBuilder();
   const files = filesOf(survey, `bus/pci/devices/${board.address}`, board.address);
   const presence = addPcie(builder, survey, board.address);
-  const loaded = presence === 'readable' ? addDriverFacts(builder, survey, board, files) : { isDead: false };
-  const pci = readPciFacts(sys, board.address);
-  const firmware = loaded.controllerVersion;
-  const device = {
+  const { isDead, compatId, firmware }: Loaded =
+    presence === 'readable' ? addDriverFacts(builder, survey, board, files) : { isDead: false };
+  const identity = pciIdentity(readPciFacts(sys, board.address));
+  const device = defined({
     family: 'fpga',
     id: board.address,
     kind: 'fpga',
     aliases: aliasesOf(board),
-    ...pciIdentity(pci),
-    ...(modelOf(pci) === undefined && { model: 'DFL board' }),
-    ...(firmware !== undefined && { firmware }),
+    ...identity,
+    model: identity.model ?? 'DFL board',
+    firmware,
     stack: 'dfl',
     characterDevices: board.ports.map(({ name }) => `/dev/${name}`),
-  };
+  });
   const faults = builder.fatalConditions(true);
   const isCleared = builder.findings.some(({ type, status }) => type === 'FatalError' && status === false);
   const isDoubtful = presence === 'asleep' || builder.fatalConditions('unknown').length > 0 || (board.engines.length > 0 && !isCleared);
-  const { compatId, isDead } = loaded;
-  return { report: builder.report(device), presence, faults, isDoubtful, isDead, ...(compatId !== undefined && { compatId }) };
+  return defined({ report: builder.report(device), presence, faults, isDoubtful, isDead, compatId });
 }
 
 /**
@@ -84,7 +82,8 @@ function aliasesOf({ engines, ports }: DflBoard): readonly string[] {
 interface Loaded {
   readonly isDead: boolean;
   readonly compatId?: string;
-  readonly controllerVersion?: string;
+  /** Version of the board's controller. */
+  readonly firmware?: string;
 }
 
 function addDriverFacts(builder: ReportBuilder, survey: Survey, board: DflBoard, files: DeviceFiles): Loaded {
@@ -104,11 +103,11 @@ function addDriverFacts(builder: ReportBuilder, survey: Survey, board: DflBoard,
   }
   addDflSensors(builder, survey, board, files);
   addUpdates(builder, survey, address);
-  const controllerVersion = atMostEvery(survey, `${address}/controller`, hours(1), (each) => readControllerVersion(each, board));
+  const firmware = atMostEvery(survey, `${address}/controller`, hours(1), (each) => readControllerVersion(each, board));
   if (bitstreamId !== undefined) addIdentity(builder, 'bitstream_id', false);
   const bitstream = bitstreamId === undefined ? undefined : hex(bitstreamId);
-  addInfo(builder, { stack: 'dfl', compat_id: compatId, bitstream_id: bitstream, bmc_version: controllerVersion });
-  return { isDead, ...(compatId !== undefined && { compatId }), ...(controllerVersion !== undefined && { controllerVersion }) };
+  addInfo(builder, { stack: 'dfl', compat_id: compatId, bitstream_id: bitstream, bmc_version: firmware });
+  return defined({ isDead, compatId, firmware });
 }
 
 /** On a dead board all registers are unknown, also those of which a driver shows only a few bits. */
@@ -125,7 +124,7 @@ function addEngine(builder: ReportBuilder, engine: Unit, files: DeviceFiles, isD
 
 export function addIdentity(builder: ReportBuilder, what: string, isLost: boolean): void {
   const message = isLost ? `${what} reads as all ones` : `${what} can be read`;
-  builder.find('IdentityLost', isLost, isLost ? 'AllOnes' : 'Readable', message, { instance: what });
+  builder.find('IdentityLost', isLost, message, { instance: what });
 }
 
 /** Reads the interface id of the first region of the engine. */
@@ -150,7 +149,7 @@ function addMemory(builder: ReportBuilder, engine: DeviceFiles): void {
       if (hasFailed === undefined) continue;
       builder.add(metrics.memoryCalibrated, !hasFailed && isDone !== false, { bank });
       const message = `memory interface ${bank}: calibration ${hasFailed ? 'failed' : 'did not fail'}`;
-      builder.find('MemoryUncalibrated', hasFailed, hasFailed ? 'CalibrationFailed' : 'Calibrated', message, { instance: bank });
+      builder.find('MemoryUncalibrated', hasFailed, message, { instance: bank });
     }
   }
 }
@@ -188,47 +187,41 @@ export function readDflPort(survey: Survey, board: DflBoard, port: DflBoard['por
     return undefined;
   }
   const id = `${port.address}-port${number}`;
-  if (isReadable) addPort(builder, survey, id, filesOf(survey, port.path, id), { ...card, isDead }, board);
+  if (isReadable) addPort(builder, survey, filesOf(survey, port.path, id), id, { ...card, isDead });
   addCardFault(builder, card);
-  return builder.report(portDevice(survey, board, port, id, card.report.device.model));
+  return builder.report(
+    defined({
+      family: 'fpga',
+      id,
+      kind: 'port',
+      aliases: [port.name],
+      parent: board.address,
+      ...pciIdentity(readPciFacts(sys, port.address)),
+      model: card.report.device.model,
+      stack: 'dfl',
+      characterDevices: [`/dev/${port.name}`],
+    }),
+  );
 }
 
-function portDevice(survey: Survey, board: DflBoard, port: DflBoard['ports'][number], id: string, model: string | undefined): Device {
-  return {
-    family: 'fpga',
-    id,
-    kind: 'port',
-    aliases: [port.name],
-    parent: board.address,
-    ...pciIdentity(readPciFacts(survey.host.sys, port.address)),
-    ...(model !== undefined && { model }),
-    stack: 'dfl',
-    characterDevices: [`/dev/${port.name}`],
-  };
-}
-
-function addPort(builder: ReportBuilder, survey: Survey, id: string, files: DeviceFiles, card: CardRead, _board: DflBoard): void {
+function addPort(builder: ReportBuilder, { memory, options }: Survey, files: DeviceFiles, id: string, card: CardRead): void {
   const afu = files.once('afu_id', parseId);
   addAccelerator(builder, afu);
   const accelerator = afu.value === undefined || isAllOnes(afu.value) ? undefined : afu.value;
-  if (afu.isUnknown || afu.value !== undefined) builder.add(metrics.reconfigurations, survey.memory.changes(`${id}/afu`, accelerator));
-  if (card.isDead) addNoState(builder);
-  else addState(builder, survey.memory, id, files);
-  addPortErrors(builder, maskOf(files.once('errors/errors', parseRegister)), readRevision(files), survey.options['strict-port-errors']);
-  if (accelerator !== undefined) addInfo(builder, { stack: 'dfl', compat_id: card.compatId, accelerator_id: accelerator });
-}
-
-function addState(builder: ReportBuilder, memory: ProbeMemory, id: string, files: DeviceFiles): void {
-  reportPowerState(builder, files.once('power_state', parseRegister));
-  for (const level of EVENT_LEVELS) addThrottleEvent(builder, memory, id, level, files.value(`${level}_event`, parseFlag));
-}
-
-/** Fields that a driver extracts from registers of all ones are no state. */
-function addNoState(builder: ReportBuilder): void {
-  builder.find('PowerDown', 'unknown', 'EmergencyShutdown', 'the registers of the port read as ones');
-  for (const level of EVENT_LEVELS) {
-    builder.find('ThrottleEvent', 'unknown', 'Latched', 'the registers of the port read as ones', { instance: level });
+  if (afu.isUnknown || afu.value !== undefined) builder.add(metrics.reconfigurations, memory.changes(`${id}/afu`, accelerator));
+  // Fields that a driver extracts from registers of all ones are no state.
+  const ones = 'the registers of the port read as ones';
+  if (card.isDead) builder.find('PowerDown', 'unknown', ones);
+  else reportPowerState(builder, files.once('power_state', parseRegister));
+  for (const instance of EVENT_LEVELS) {
+    const isLatched = card.isDead ? 'unknown' : files.value(`${instance}_event`, parseFlag);
+    if (typeof isLatched === 'boolean')
+      builder.add(metrics.throttleEvents, memory.rises(`${id}/${instance}`, isLatched), { level: instance });
+    const message = card.isDead ? ones : `${instance}_event is ${isLatched === true ? 'latched' : 'clear'}`;
+    builder.find('ThrottleEvent', isLatched, message, { instance });
   }
+  addPortErrors(builder, maskOf(files.once('errors/errors', parseRegister)), readRevision(files), options['strict-port-errors']);
+  if (accelerator !== undefined) addInfo(builder, { stack: 'dfl', compat_id: card.compatId, accelerator_id: accelerator });
 }
 
 /** While a port is held in reset, a read of `afu_id` fails with EBUSY. A port without an accelerator has no such file. Pure. */
@@ -237,7 +230,7 @@ export function addAccelerator(builder: ReportBuilder, afu: FileFact<string>): v
   const isInReset = afu.value === undefined && afu.error === 'EBUSY';
   const message = isInReset ? 'the port is held in reset: afu_id gives EBUSY' : 'the port is not held in reset';
   if (afu.value !== undefined || isInReset) {
-    builder.find('Reconfiguring', isInReset, isInReset ? 'PortInReset' : 'Idle', message, { instance: 'port' });
+    builder.find('Reconfiguring', isInReset, message, { instance: 'port' });
   }
 }
 
@@ -245,7 +238,7 @@ export function addAccelerator(builder: ReportBuilder, afu: FileFact<string>): v
 export function reportPowerState(builder: ReportBuilder, fact: FileFact<bigint>): void {
   const state = fact.value === undefined ? undefined : POWER_STATES[fact.value.toString()];
   if (state === undefined) {
-    if (fact.isUnknown) builder.find('PowerDown', 'unknown', 'EmergencyShutdown', 'power_state cannot be read');
+    if (fact.isUnknown) builder.find('PowerDown', 'unknown', 'power_state cannot be read');
     return;
   }
   builder.addState(metrics.powerState, Object.values(POWER_STATES), state);
@@ -253,22 +246,8 @@ export function reportPowerState(builder: ReportBuilder, fact: FileFact<bigint>)
   const isSlow = state === 'ap1' || state === 'ap2';
   // Power or temperature can cause these states. The file does not show which one is the cause.
   const cause = isSlow ? ({ remedy: 'inspect' } as const) : {};
-  builder.find('Throttled', isSlow, isSlow ? 'PowerState' : 'FullSpeed', `power state ${state}`, { instance: 'power_state', ...cause });
-  const isDown = state === 'ap6';
-  builder.find('PowerDown', isDown, isDown ? 'EmergencyShutdown' : 'Powered', `power state ${state}`);
-}
-
-function addThrottleEvent(
-  builder: ReportBuilder,
-  memory: ProbeMemory,
-  id: string,
-  level: 'ap1' | 'ap2',
-  isLatched: boolean | undefined,
-): void {
-  if (isLatched === undefined) return;
-  builder.add(metrics.throttleEvents, memory.rises(`${id}/${level}`, isLatched), { level });
-  const message = `${level}_event is ${isLatched ? 'latched' : 'clear'}`;
-  builder.find('ThrottleEvent', isLatched, isLatched ? 'Latched' : 'Clear', message, { instance: level });
+  builder.find('Throttled', isSlow, `power state ${state}`, { instance: 'power_state', ...cause });
+  builder.find('PowerDown', state === 'ap6', `power state ${state}`);
 }
 
 export function addPortErrors(
@@ -277,23 +256,19 @@ export function addPortErrors(
   revision: number | undefined,
   isStrict: boolean,
 ): void {
-  if (mask === 'unknown') builder.find('PortError', 'unknown', 'RegisterSet', 'errors cannot be read');
-  else if (mask === 0n) builder.find('PortError', false, 'Clear', 'errors is 0x0');
-  else if (mask !== undefined) addSetPortErrors(builder, mask, revision, isStrict);
-}
-
-function addSetPortErrors(builder: ReportBuilder, mask: bigint, revision: number | undefined, isStrict: boolean): void {
+  if (mask === 'unknown') builder.find('PortError', 'unknown', 'errors cannot be read');
+  if (typeof mask !== 'bigint') return;
   addErrorBits(builder, 'port_errors', revision, mask);
+  const names = bitNames('port_errors', revision, mask).join(', ');
   const isFatal = isStrict && revision !== 0 && (mask & STRICT_BITS) !== 0n;
-  const message = `errors is ${hex(mask)}: ${bitNames('port_errors', revision, mask).join(', ')}`;
-  builder.find('PortError', true, 'RegisterSet', message, isFatal ? { severity: 'fatal' } : {});
+  builder.find('PortError', mask !== 0n, `errors is ${hex(mask)}${names && `: ${names}`}`, isFatal ? { severity: 'fatal' } : {});
 }
 
 /** A fatal fault of the board affects its ports. While the board cannot be judged, the fault is unknown. */
 function addCardFault(builder: ReportBuilder, { faults, isDoubtful, report }: CardRead): void {
   // The policy judges the growth of counters, so the port also needs the board's counter.
   builder.findings.push(...(report.read?.findings ?? []).filter(({ type }) => type === 'AerFatal'));
-  if (faults.length > 0) builder.find('CardFault', true, 'CardHasFatalCondition', `the board has ${faults.join(', ')}`);
-  else if (isDoubtful) builder.find('CardFault', 'unknown', 'CardHasFatalCondition', 'the board does not report whether it has a fault');
-  else builder.find('CardFault', false, 'CardGood', 'the board has no fault that takes it out');
+  if (faults.length > 0) builder.find('CardFault', true, `the board has ${faults.join(', ')}`);
+  else if (isDoubtful) builder.find('CardFault', 'unknown', 'the board does not report whether it has a fault');
+  else builder.find('CardFault', false, 'the board has no fault that takes it out');
 }

@@ -50,43 +50,29 @@ export function parseStatus(text: string): readonly string[] {
 }
 
 export function readManager(files: DeviceFiles): ManagerSample {
-  const name = files.text('name');
-  const state = files.text('state');
   const { value, isUnknown } = files.once('status', parseStatus);
-  const status = value ?? (isUnknown ? 'unknown' : []);
-  return { ...(name !== undefined && { name }), ...(state !== undefined && { state }), status };
+  return defined({ name: files.text('name'), state: files.text('state'), status: value ?? (isUnknown ? 'unknown' : []) });
 }
 
 /** Adds the state as readings and findings. Pure. */
-export function addManager(builder: ReportBuilder, { state, status }: ManagerSample): void {
+export function addManager(builder: ReportBuilder, { state, status: read }: ManagerSample): void {
+  const says = `the FPGA manager says "${state}"`;
   if (state !== undefined) {
     builder.addState(metrics.managerState, STATE_LABELS, stateLabel(state));
-    addProgress(builder, state);
-    addDown(builder, state);
+    const isBusy = /^(?:firmware request|parse header|write|write init|write complete)$/.test(state);
+    builder.find('Reconfiguring', isBusy, says, { instance: 'manager', ...(isBusy && { reason: 'Programming' }) });
+    builder.find('ManagerDown', ['power off', 'reset'].includes(state), says, state === 'reset' ? { reason: 'InReset' } : {});
   }
-  addFailure(builder, state, status);
-}
-
-function addProgress(builder: ReportBuilder, state: string): void {
-  const isBusy = /^(?:firmware request|parse header|write|write init|write complete)$/.test(state);
-  builder.find('Reconfiguring', isBusy, isBusy ? 'Programming' : 'Idle', `the FPGA manager says "${state}"`, { instance: 'manager' });
-}
-
-function addDown(builder: ReportBuilder, state: string): void {
-  const reason = state === 'power off' ? 'PoweredOff' : state === 'reset' ? 'InReset' : 'Running';
-  builder.find('ManagerDown', reason !== 'Running', reason, `the FPGA manager says "${state}"`);
-}
-
-function addFailure(builder: ReportBuilder, state: string | undefined, read: ManagerSample['status']): void {
   const status = read === 'unknown' ? [] : read;
-  if (status.some((line) => HARDWARE_LINES.has(line))) {
-    const message = `programming failed: ${status.join(', ')}`;
-    builder.find('ProgramFailed', true, 'HardwareRefused', message, { severity: 'fatal', remedy: 'reset' });
-  } else if (status.length > 0) builder.find('ProgramFailed', true, 'StatusReported', `programming failed: ${status.join(', ')}`);
-  else if (state?.endsWith(' error') === true) builder.find('ProgramFailed', true, 'StateError', `programming ended with "${state}"`);
-  else if (read === 'unknown')
-    builder.find('ProgramFailed', 'unknown', 'StatusReported', 'the status of the FPGA manager cannot be read', { severity: 'fatal' });
-  else if (state !== undefined) builder.find('ProgramFailed', false, 'Succeeded', `the FPGA manager says "${state}"`);
+  const failed = `programming failed: ${status.join(', ')}`;
+  if (status.some((line) => HARDWARE_LINES.has(line)))
+    builder.find('ProgramFailed', true, failed, { reason: 'HardwareRefused', severity: 'fatal', remedy: 'reset' });
+  else if (status.length > 0) builder.find('ProgramFailed', true, failed, { reason: 'StatusReported' });
+  else if (state?.endsWith(' error') === true) builder.find('ProgramFailed', true, `programming ended with "${state}"`);
+  else if (read === 'unknown') {
+    const told = { reason: 'StatusReported', severity: 'fatal' } as const;
+    builder.find('ProgramFailed', 'unknown', 'the status of the FPGA manager cannot be read', told);
+  } else if (state !== undefined) builder.find('ProgramFailed', false, says);
 }
 
 /** Adds the bridges of one board, or those that belong to no PCI board. */

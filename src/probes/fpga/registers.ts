@@ -1,21 +1,9 @@
-import type { Finding } from '../../model/health.ts';
 import type { DeviceFiles, FileFact } from '../kit/device-files.ts';
-import type { ReasonOf } from '../kit/finding.ts';
-import type { ReportBuilder } from './board.ts';
-import type { conditions } from './conditions.ts';
+import type { ReportBuilder, Told } from './board.ts';
 import { metrics } from './metrics.ts';
 
 /** Names of the bits of one register. A bit without a name is shown by its number. */
 type BitNames = Readonly<Record<number, string>>;
-
-type ErrorRegister =
-  | 'fme_errors'
-  | 'pcie0_errors'
-  | 'pcie1_errors'
-  | 'nonfatal_errors'
-  | 'catfatal_errors'
-  | 'inject_errors'
-  | 'port_errors';
 
 const PCIE_REVISION_0: BitNames = {
   0: 'tlp_format',
@@ -32,86 +20,129 @@ const PCIE_REVISION_0: BitNames = {
 const PCIE_REVISION_1: BitNames = { ...PCIE_REVISION_0, 10: 'malformed_tlp_start', 11: 'malformed_tlp_end', 12: 'receive_fifo_overflow' };
 const INJECT: BitNames = { 0: 'catastrophic', 1: 'fatal', 2: 'nonfatal' };
 
-/**
- * Bit names of each register, for revision 0 and revision 1 of the error feature. Source: error tables of OPAE's fpgainfo. A10 and
- * D5005 have revision 0, N6000 has revision 1. Ports of all these boards have revision 1.
- */
-const BIT_NAMES: Readonly<Record<ErrorRegister, readonly [BitNames, BitNames]>> = {
-  fme_errors: [
-    { 0: 'fabric', 1: 'fabric_fifo', 2: 'kti_cdc_parity_0', 3: 'kti_cdc_parity_1', 4: 'iommu_parity', 5: 'pf_vf_mismatch', 6: 'mbp' },
-    { 0: 'pr_fifo_parity', 1: 'remote_stp_parity', 5: 'pf_vf_mismatch' },
-  ],
-  pcie0_errors: [PCIE_REVISION_0, PCIE_REVISION_1],
-  pcie1_errors: [PCIE_REVISION_0, PCIE_REVISION_1],
-  nonfatal_errors: [
-    {
-      0: 'temperature_ap1',
-      1: 'temperature_ap2',
-      2: 'pcie',
-      3: 'port_fatal',
-      4: 'prochot',
-      5: 'pf_vf_mismatch',
-      6: 'injected_warning',
-      9: 'temperature_ap6',
-      10: 'power_ap1',
-      11: 'power_ap2',
-      12: 'mbp',
-    },
-    { 2: 'pcie', 3: 'port_fatal', 5: 'pf_vf_mismatch', 6: 'injected_warning' },
-  ],
-  catfatal_errors: [
-    {
-      0: 'kti_link',
-      1: 'tag_cache',
-      2: 'cci',
-      3: 'kti_protocol',
-      4: 'dram_fatal',
-      5: 'iommu_parity',
-      6: 'fabric_fatal',
-      7: 'poison',
-      8: 'injected_fatal',
-      9: 'crc',
-      10: 'thermal_runaway',
-      11: 'injected_catastrophic',
-    },
-    { 6: 'fabric_fatal', 7: 'poison', 8: 'injected_fatal', 9: 'crc', 11: 'injected_catastrophic' },
-  ],
-  inject_errors: [INJECT, INJECT],
-  port_errors: [
-    { 9: 'mmio_read_in_reset', 10: 'mmio_write_in_reset', 49: 'page_fault', 51: 'ap6_event', 52: 'vf_flr' },
-    {
-      0: 'tx_valid',
-      1: 'insufficient_data',
-      2: 'payload_overrun',
-      3: 'mmio_data_0',
-      4: 'mmio_data_1',
-      5: 'mmio_read_in_reset',
-      6: 'mmio_write_in_reset',
-      7: 'mmio_timeout',
-      8: 'unexpected_response',
-      9: 'tag_occupied',
-      10: 'alignment',
-      11: 'max_tag',
-      12: 'max_read_request',
-      13: 'max_payload',
-      14: 'malformed_tlp',
-      15: 'counter_overflow',
-    },
-  ],
+/** One error register, in a file of its name. */
+interface Register {
+  /** Names of its bits in revision 0 and in revision 1 of the error feature. */
+  readonly names: readonly [BitNames, BitNames];
+  /** Bits that a test of error handling sets. They are no fault. */
+  readonly injected?: bigint;
+  /** Condition of the other bits; a port judges its own register. */
+  readonly condition?: RegisterCondition;
+  /** What single bits say beyond the condition. */
+  readonly says?: (mask: bigint, revision: number | undefined) => Told<RegisterCondition>;
+}
+
+type RegisterCondition = 'FatalError' | 'NonfatalError' | 'FmeError' | 'PcieInterfaceError';
+
+const COMPLETION_TIMEOUT = 1n << 7n;
+const THERMAL_RUNAWAY = 1n << 10n;
+
+const PCIE_ERRORS: Register = {
+  names: [PCIE_REVISION_0, PCIE_REVISION_1],
+  condition: 'PcieInterfaceError',
+  says: (mask) => ((mask & COMPLETION_TIMEOUT) === 0n ? {} : { reason: 'CompletionTimeout', severity: 'fatal' }),
 };
 
-/** Bits that a test of error handling sets. They are no fault. */
-const INJECTED: Readonly<Partial<Record<ErrorRegister, bigint>>> = {
-  catfatal_errors: (1n << 8n) | (1n << 11n),
-  nonfatal_errors: 1n << 6n,
-};
+/**
+ * The registers of a management engine, and that of a port. Sources: Linux Documentation/ABI/testing/sysfs-platform-dfl-fme; names from the
+ * error tables of OPAE's fpgainfo. A10 and D5005 have revision 0, N6000 has revision 1. Ports of all these boards have revision 1.
+ */
+const REGISTERS = {
+  pcie0_errors: PCIE_ERRORS,
+  pcie1_errors: PCIE_ERRORS,
+  nonfatal_errors: {
+    names: [
+      {
+        0: 'temperature_ap1',
+        1: 'temperature_ap2',
+        2: 'pcie',
+        3: 'port_fatal',
+        4: 'prochot',
+        5: 'pf_vf_mismatch',
+        6: 'injected_warning',
+        9: 'temperature_ap6',
+        10: 'power_ap1',
+        11: 'power_ap2',
+        12: 'mbp',
+      },
+      { 2: 'pcie', 3: 'port_fatal', 5: 'pf_vf_mismatch', 6: 'injected_warning' },
+    ],
+    injected: 1n << 6n,
+    condition: 'NonfatalError',
+  },
+  catfatal_errors: {
+    names: [
+      {
+        0: 'kti_link',
+        1: 'tag_cache',
+        2: 'cci',
+        3: 'kti_protocol',
+        4: 'dram_fatal',
+        5: 'iommu_parity',
+        6: 'fabric_fatal',
+        7: 'poison',
+        8: 'injected_fatal',
+        9: 'crc',
+        10: 'thermal_runaway',
+        11: 'injected_catastrophic',
+      },
+      { 6: 'fabric_fatal', 7: 'poison', 8: 'injected_fatal', 9: 'crc', 11: 'injected_catastrophic' },
+    ],
+    injected: (1n << 8n) | (1n << 11n),
+    condition: 'FatalError',
+    says: (mask, revision) => (revision !== 1 && (mask & THERMAL_RUNAWAY) !== 0n ? { reason: 'ThermalRunaway', remedy: 'replace' } : {}),
+  },
+  fme_errors: {
+    names: [
+      { 0: 'fabric', 1: 'fabric_fifo', 2: 'kti_cdc_parity_0', 3: 'kti_cdc_parity_1', 4: 'iommu_parity', 5: 'pf_vf_mismatch', 6: 'mbp' },
+      { 0: 'pr_fifo_parity', 1: 'remote_stp_parity', 5: 'pf_vf_mismatch' },
+    ],
+    condition: 'FmeError',
+  },
+  inject_errors: { names: [INJECT, INJECT], injected: -1n },
+  port_errors: {
+    names: [
+      { 9: 'mmio_read_in_reset', 10: 'mmio_write_in_reset', 49: 'page_fault', 51: 'ap6_event', 52: 'vf_flr' },
+      {
+        0: 'tx_valid',
+        1: 'insufficient_data',
+        2: 'payload_overrun',
+        3: 'mmio_data_0',
+        4: 'mmio_data_1',
+        5: 'mmio_read_in_reset',
+        6: 'mmio_write_in_reset',
+        7: 'mmio_timeout',
+        8: 'unexpected_response',
+        9: 'tag_occupied',
+        10: 'alignment',
+        11: 'max_tag',
+        12: 'max_read_request',
+        13: 'max_payload',
+        14: 'malformed_tlp',
+        15: 'counter_overflow',
+      },
+    ],
+  },
+} as const satisfies Readonly<Record<string, Register>>;
+
+type ErrorRegister = keyof typeof REGISTERS;
+const ENGINE: readonly ErrorRegister[] = [
+  'catfatal_errors',
+  'nonfatal_errors',
+  'fme_errors',
+  'pcie0_errors',
+  'pcie1_errors',
+  'inject_errors',
+];
+
+const INJECTING = ['nonfatal_errors', 'catfatal_errors', 'inject_errors'] as const;
 
 /**
  * Returns the name of one bit. Mainline kernels do not report the revision. In that case the name is used only when both tables
  * agree; otherwise the name is `bit<n>`.
  */
 export function bitName(register: ErrorRegister, revision: number | undefined, bit: number): string {
-  const [zero, one] = BIT_NAMES[register];
+  const [zero, one]: readonly [BitNames, BitNames] = REGISTERS[register].names;
   const name = revision === 0 ? zero[bit] : revision === 1 ? one[bit] : zero[bit] === one[bit] ? zero[bit] : undefined;
   return name ?? `bit${bit}`;
 }
@@ -121,15 +152,12 @@ export function bitNames(register: ErrorRegister, revision: number | undefined, 
   return setBits(mask).map((bit) => bitName(register, revision, bit));
 }
 
-/** Registers of a management engine, in files of their names. Source: Linux Documentation/ABI/testing/sysfs-platform-dfl-fme. */
-const ENGINE_REGISTERS = ['pcie0_errors', 'pcie1_errors', 'nonfatal_errors', 'catfatal_errors', 'fme_errors', 'inject_errors'] as const;
-
 /** Masks of the error registers of a board. `unknown` means that the register exists but cannot be read now. */
 type ErrorMasks = ReadonlyMap<ErrorRegister, bigint | 'unknown'>;
 
 export function readErrorMasks(files: DeviceFiles): ErrorMasks {
   const masks = new Map<ErrorRegister, bigint | 'unknown'>();
-  for (const register of ENGINE_REGISTERS) {
+  for (const register of ENGINE) {
     const mask = maskOf(files.once(`errors/${register}`, parseRegister));
     if (mask !== undefined) masks.set(register, mask);
   }
@@ -154,63 +182,28 @@ export function addErrorBits(builder: ReportBuilder, register: ErrorRegister, re
   for (const bit of bitNames(register, revision, mask)) builder.add(metrics.error, 1, { register, bit });
 }
 
-const COMPLETION_TIMEOUT = 1n << 7n;
-const THERMAL_RUNAWAY = 1n << 10n;
-
 /** Judges the registers of a management engine. Pure. */
 export function addEngineErrors(builder: ReportBuilder, masks: ErrorMasks, revision: number | undefined): void {
-  for (const [register, mask] of masks) if (mask !== 'unknown') addErrorBits(builder, register, revision, mask);
-  judge(builder, masks, revision, 'catfatal_errors', 'FatalError', (mask) => {
-    const isRunaway = revision !== 1 && (mask & THERMAL_RUNAWAY) !== 0n;
-    return isRunaway ? { reason: 'ThermalRunaway', remedy: 'replace' } : { reason: 'RegisterSet' };
-  });
-  judge(builder, masks, revision, 'nonfatal_errors', 'NonfatalError', () => ({ reason: 'RegisterSet' }));
-  judge(builder, masks, revision, 'fme_errors', 'FmeError', () => ({ reason: 'RegisterSet' }));
-  for (const register of ['pcie0_errors', 'pcie1_errors'] as const) {
-    judge(builder, masks, revision, register, 'PcieInterfaceError', (mask) =>
-      (mask & COMPLETION_TIMEOUT) === 0n ? { reason: 'RegisterSet' } : { reason: 'CompletionTimeout', severity: 'fatal' },
-    );
+  for (const [instance, mask] of masks) {
+    const { condition, injected = 0n, says }: Register = REGISTERS[instance];
+    if (mask !== 'unknown') addErrorBits(builder, instance, revision, mask);
+    if (condition === undefined) continue;
+    const real = mask === 'unknown' ? 0n : mask & ~injected;
+    if (mask === 'unknown') builder.find(condition, 'unknown', `${instance} cannot be read`, { instance });
+    else if (real === 0n) builder.find(condition, false, `${instance} is ${hex(mask)}`, { instance });
+    else {
+      const message = `${instance} is ${hex(mask)}: ${bitNames(instance, revision, real).join(', ')}`;
+      builder.find(condition, true, message, { instance, ...says?.(real, revision) });
+    }
   }
-  addInjection(builder, masks);
-}
-
-type RegisterCondition = 'FatalError' | 'NonfatalError' | 'FmeError' | 'PcieInterfaceError';
-type Verdict<T extends RegisterCondition> = Pick<Finding, 'severity' | 'remedy'> & { readonly reason: ReasonOf<(typeof conditions)[T]> };
-
-function judge<T extends RegisterCondition>(
-  builder: ReportBuilder,
-  masks: ErrorMasks,
-  revision: number | undefined,
-  register: ErrorRegister,
-  type: T,
-  verdictOf: (mask: bigint) => Verdict<T>,
-): void {
-  const mask = masks.get(register);
-  if (mask === undefined) return;
-  const part = { instance: register };
-  const common: RegisterCondition = type;
-  const real = mask === 'unknown' ? 0n : mask & ~(INJECTED[register] ?? 0n);
-  if (mask === 'unknown') builder.find(common, 'unknown', 'RegisterSet', `${register} cannot be read`, part);
-  else if (real === 0n) builder.find(common, false, 'Clear', `${register} is ${hex(mask)}`, part);
-  else {
-    const { reason, ...more } = verdictOf(real);
-    builder.find(type, true, reason, `${register} is ${hex(mask)}: ${bitNames(register, revision, real).join(', ')}`, { ...part, ...more });
-  }
-}
-
-const INJECTION_REGISTERS: ReadonlySet<string> = new Set(['inject_errors', ...Object.keys(INJECTED)]);
-
-function addInjection(builder: ReportBuilder, masks: ErrorMasks): void {
-  const injected = [...masks].flatMap(([register, mask]) => {
-    if (mask === 'unknown') return [];
-    const bits = register === 'inject_errors' ? mask : mask & (INJECTED[register] ?? 0n);
-    return bits === 0n ? [] : [`${register} is ${hex(mask)}`];
-  });
   if (masks.size === 0) return;
-  const isActive = injected.length > 0;
-  const isUnknown = !isActive && [...masks].some(([register, mask]) => mask === 'unknown' && INJECTION_REGISTERS.has(register));
-  if (isUnknown) builder.find('ErrorInjected', 'unknown', 'Clear', 'the registers that show injected errors cannot be read');
-  else builder.find('ErrorInjected', isActive, isActive ? 'InjectionActive' : 'Clear', injected.join(', ') || 'no error is injected');
+  const shown = INJECTING.map((register) => [register, masks.get(register) ?? 0n, REGISTERS[register].injected] as const);
+  const injections = shown.flatMap(([register, mask, injected]) =>
+    mask === 'unknown' || (mask & injected) === 0n ? [] : [`${register} is ${hex(mask)}`],
+  );
+  if (injections.length > 0) builder.find('ErrorInjected', true, injections.join(', '));
+  else if (!shown.some(([, mask]) => mask === 'unknown')) builder.find('ErrorInjected', false, 'no error is injected');
+  else builder.find('ErrorInjected', 'unknown', 'the registers that show injected errors cannot be read', { reason: 'Clear' });
 }
 
 /** Parses a register: `0x1f`, or a decimal number (older drivers print zero without a prefix). */
@@ -223,14 +216,6 @@ export function parseRegister(text: string): bigint | undefined {
 export function parseFlag(text: string): boolean | undefined {
   const value = parseRegister(text);
   return value === 0n ? false : value === 1n ? true : undefined;
-}
-
-/** Parses an unsigned decimal counter of 64 bits. The result is a number while that is exact, otherwise a bigint. */
-export function parseCount(text: string): number | bigint | undefined {
-  const trimmed = text.trim();
-  if (!/^\d{1,20}$/.test(trimmed)) return undefined;
-  const value = BigInt(trimmed);
-  return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
 }
 
 /** Parses an identifier of 128 bits, with or without dashes. Returns it in lower case without dashes. */

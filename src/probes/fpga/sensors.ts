@@ -8,7 +8,7 @@ import { notCredible } from '../kit/temperature.ts';
 import type { ReportBuilder } from './board.ts';
 import { type DflBoard, onBoard } from './board.ts';
 import { metrics } from './metrics.ts';
-import { atMostEvery, filesOf, type Placed, type Survey } from './survey.ts';
+import { atMostEvery, filesOf, type Survey } from './survey.ts';
 
 const METRICS: Readonly<Partial<Record<SensorKind, MetricSpec>>> = {
   temp: metrics.temperature,
@@ -22,8 +22,8 @@ export const MAIN_KINDS: readonly SensorKind[] = ['temp', 'power', 'fan'];
 /** A condition ends when the sensor is this many °C below its limit. */
 export const HYSTERESIS = 5;
 
-/** A channel and its value. */
-export type Sensor = RowValue<number> & { readonly channel: Channel };
+/** A channel, the directory of its monitor, and its value. */
+export type Sensor = RowValue<number> & { readonly channel: Channel; readonly directory: string };
 
 /** A sensor with its name in labels. */
 export type NamedSensor = Sensor & { readonly name: string };
@@ -32,7 +32,7 @@ export type NamedSensor = Sensor & { readonly name: string };
 export const readMonitor = (files: DeviceFiles, request: ChannelRequest): readonly Sensor[] =>
   channelsIn(files, '.', request)
     .filter(({ file }) => file !== undefined)
-    .map((channel) => ({ channel, ...readChannel(files, channel, 'once', channel.name) }));
+    .map((channel) => ({ channel, directory: files.directory, ...readChannel(files, channel, 'once', channel.name) }));
 
 /**
  * Gives each sensor of one board a unique name: the slug of its label, or its channel. When the name is taken, it gets the channel as
@@ -68,14 +68,14 @@ const SWEEPS_TO_STALL = 3;
 
 /** Adds the monitors of the engine (plain registers) and of the board controller (slow bus). A monitor without a name is skipped. */
 export function addDflSensors(builder: ReportBuilder, survey: Survey, board: DflBoard, files: DeviceFiles): void {
-  const ofController: ControllerMonitor[] = [];
-  for (const monitor of onBoard(board, survey.monitors)) {
-    const name = files.in(monitor.path).text('name');
-    if (name === 'dfl_fme_thermal') addThermal(builder, filesOf(survey, monitor.path, board.address));
-    else if (name === 'dfl_fme_power') addPower(builder, filesOf(survey, monitor.path, board.address));
-    else if (name !== undefined) ofController.push({ ...monitor, driver: name });
+  const controller: Monitor[] = [];
+  for (const { path } of onBoard(board, survey.monitors)) {
+    const name = files.in(path).text('name');
+    if (name === 'dfl_fme_thermal') addThermal(builder, files.in(path));
+    else if (name === 'dfl_fme_power') addPower(builder, files.in(path));
+    else if (name !== undefined) controller.push({ path, isInMilliwatts: /^(?:n6000|c6100)bmc/.test(name) });
   }
-  if (ofController.length > 0) addController(builder, survey, board, ofController);
+  if (controller.length > 0) addController(builder, survey, board.address, controller);
 }
 
 /** A value of 0 °C means that the sensor is not wired, as on N6000. */
@@ -90,7 +90,10 @@ function addThermal(builder: ReportBuilder, files: DeviceFiles): void {
   const critical = addReason(builder, files, channel, 'crit_alarm', 'temperature_crit');
   if (critical === undefined) return;
   const message = `the FPGA is ${critical ? 'above' : 'below'} the temperature at which it stops`;
-  builder.find('OverTemperature', critical, critical ? 'CriticalAlarm' : 'Normal', message, { instance: 'fpga_alarm' });
+  builder.find('OverTemperature', critical, message, {
+    instance: 'fpga_alarm',
+    ...(critical && { reason: 'CriticalAlarm' }),
+  });
 }
 
 /** A limit of 0 W means that the limit is not enabled. */
@@ -117,59 +120,41 @@ function addAlarm(builder: ReportBuilder, files: DeviceFiles, channel: Channel, 
   const isUp = addReason(builder, files, channel, alarm, reason);
   if (isUp === undefined) return;
   const kind = channel.kind === 'temp' ? 'TemperatureAlarm' : 'PowerAlarm';
-  builder.find('Throttled', isUp, isUp ? kind : 'FullSpeed', `${reason.replace('_', ' ')} alarm is ${isUp ? 'up' : 'down'}`, {
+  builder.find('Throttled', isUp, `${reason.replace('_', ' ')} alarm is ${isUp ? 'up' : 'down'}`, {
     instance: reason,
+    ...(isUp && { reason: kind }),
     // Better cooling lowers the temperature, but not the power draw.
     ...(isUp && kind === 'PowerAlarm' ? { remedy: 'check-power' as const } : {}),
   });
 }
 
-/** A monitor of the board controller, with the text of its file `name`. */
-interface ControllerMonitor extends Placed {
-  readonly driver: string;
-}
-
-interface Sweep {
-  readonly sensors: readonly NamedSensor[];
-  /** Path of each sensor, because another monitor may have the same channel. */
-  readonly places: readonly string[];
-  readonly failuresInARow: number;
+/** A monitor of the board controller. */
+interface Monitor {
+  readonly path: string;
+  readonly isInMilliwatts: boolean;
 }
 
 /** Reads all monitors of the controller together, so that each sensor of a board gets a unique name. */
-function addController(builder: ReportBuilder, survey: Survey, board: DflBoard, monitors: readonly ControllerMonitor[]): void {
-  const key = `${board.address}/${monitors.map(({ path }) => path).join()}`;
-  const sweep = atMostEvery(survey, key, survey.options['sensor-interval'], (each) => sweepController(each, board, key, monitors));
-  builder.asOf(survey.memory.readMs(key), () => addSweep(builder, survey, board, key, sweep, monitors));
-}
-
-function addSweep(
-  builder: ReportBuilder,
-  survey: Survey,
-  board: DflBoard,
-  key: string,
-  sweep: Sweep,
-  monitors: readonly ControllerMonitor[],
-): void {
-  const { sensors, places } = sweep;
-  addSensors(builder, sensors);
-  addAbsentSensors(builder, sensors);
-  // A sensor that starts to answer, after a module is plugged in or an update ends, has new limits.
-  const silent = places.filter((_, n) => sensors[n]?.error !== undefined);
-  if (survey.memory.isOther(`${key}/silent`, silent.join())) survey.memory.forget(`${key}/limits`);
-  const limits = atMostEvery(survey, `${key}/limits`, hours(1), (each) => readLimits(each, board, monitors));
-  for (const [n, sensor] of sensors.entries()) addLimits(builder, survey, board, key, sensor, limits.get(places[n] ?? '') ?? {});
-  addControllerState(builder, sweep);
-}
-
-function sweepController(survey: Survey, board: DflBoard, key: string, monitors: readonly ControllerMonitor[]): Sweep {
-  const read = monitors.flatMap(({ path, driver }) => {
-    const sensors = readMonitor(filesOf(survey, path, board.address), { kinds: MAIN_KINDS });
-    return sensors.map((sensor) => ({ sensor: /^(?:n6000|c6100)bmc/.test(driver) ? inWatts(sensor) : sensor, path }));
+function addController(builder: ReportBuilder, survey: Survey, address: string, monitors: readonly Monitor[]): void {
+  const { memory, options } = survey;
+  const key = `${address}/${monitors.map(({ path }) => path).join()}`;
+  const sweep = atMostEvery(survey, key, options['sensor-interval'], (each) => {
+    const read = monitors.flatMap(({ path, isInMilliwatts }) =>
+      readMonitor(filesOf(each, path, address), { kinds: MAIN_KINDS }).map((one) => (isInMilliwatts ? inWatts(one) : one)),
+    );
+    return { sensors: nameSensors(read), failuresInARow: memory.failuresInARow(`${key}/failures`, hasNoAnswer(read)) };
   });
-  const sensors = nameSensors(read.map(({ sensor }) => sensor));
-  const places = read.map(({ sensor, path }) => `${path}/${sensor.channel.name}`);
-  return { sensors, places, failuresInARow: survey.memory.failuresInARow(`${key}/failures`, hasNoAnswer(sensors)) };
+  builder.asOf(memory.readMs(key), () => {
+    const { sensors, failuresInARow } = sweep;
+    addSensors(builder, sensors);
+    addAbsentSensors(builder, sensors);
+    // A sensor that starts to answer, after a module is plugged in or an update ends, has new limits.
+    const silent = sensors.filter(({ error }) => error !== undefined).map(({ directory, channel }) => `${directory}/${channel.name}`);
+    if (memory.isOther(`${key}/silent`, silent.join())) memory.forget(`${key}/limits`);
+    const limits = atMostEvery(survey, `${key}/limits`, hours(1), (each) => sensors.map((sensor) => readLimits(each, address, sensor)));
+    for (const [at, sensor] of sensors.entries()) addLimits(builder, survey, address, sensor, limits[at] ?? {});
+    if (sensors.length > 0) addControllerState(builder, sensors, failuresInARow);
+  });
 }
 
 /**
@@ -178,10 +163,9 @@ function sweepController(survey: Survey, board: DflBoard, key: string, monitors:
  * drivers/hwmon/intel-m10-bmc-hwmon.c, whose multiplier was 1 and became 1000.
  */
 function inWatts(sensor: Sensor): Sensor {
-  const { channel, value } = sensor;
-  return channel.kind === 'power' && value !== undefined && value > 0 && value < 1
-    ? { channel, value: Math.round(value * 1e6) / 1_000 }
-    : sensor;
+  const { channel, directory, value } = sensor;
+  const isMilliwatts = channel.kind === 'power' && value !== undefined && value > 0 && value < 1;
+  return isMilliwatts ? { channel, directory, value: Math.round(value * 1e6) / 1_000 } : sensor;
 }
 
 /** Returns true when all sensors fail. Sensors that are not fitted, or locked by an update, do not count. */
@@ -190,54 +174,52 @@ function hasNoAnswer(sensors: readonly Sensor[]): boolean {
   return relevant.length > 0 && relevant.every(({ error }) => error !== undefined);
 }
 
-/** Returns the limits of the temperatures, keyed by the path of the sensor. */
-function readLimits(survey: Survey, board: DflBoard, monitors: readonly ControllerMonitor[]): ReadonlyMap<string, Limits> {
-  const limits = new Map<string, Limits>();
-  for (const { path } of monitors) {
-    const files = filesOf(survey, path, board.address);
-    for (const channel of channelsIn(files, '.', { kinds: ['temp'] })) {
-      const read = TEMPERATURE_LIMITS.map((limit) => [limit, readAttribute(files, channel, limit)] as const);
-      limits.set(`${path}/${channel.name}`, Object.fromEntries(read.filter(([, value]) => value !== undefined && value > 0)));
-    }
-  }
-  return limits;
+function readLimits(survey: Survey, address: string, { channel, directory }: Sensor): Limits {
+  if (channel.kind !== 'temp') return {};
+  const files = filesOf(survey, directory, address);
+  const read = TEMPERATURE_LIMITS.map((limit) => [limit, readAttribute(files, channel, limit)] as const);
+  return Object.fromEntries(read.filter(([, value]) => value !== undefined && value > 0));
 }
 
-function addLimits(builder: ReportBuilder, survey: Survey, board: DflBoard, key: string, sensor: NamedSensor, limits: Limits): void {
-  const { name, value } = sensor;
+function addLimits(
+  builder: ReportBuilder,
+  { memory, problems }: Survey,
+  address: string,
+  { name, value }: NamedSensor,
+  limits: Limits,
+): void {
   for (const [limit, celsius] of Object.entries(limits)) builder.add(metrics.temperatureLimit, celsius, { sensor: name, limit });
   const { crit } = limits;
   if (crit === undefined || value === undefined) return;
-  const { memory, problems } = survey;
-  const level = `${key}/critical/${name}`;
+  const level = `${address}/critical/${name}`;
   if (!memory.limits.has(level, value, crit)) {
-    problems.push({ code: 'limit-not-credible', message: notCredible(name, crit), device: board.address });
+    problems.push({ code: 'limit-not-credible', message: notCredible(name, crit), device: address });
     return;
   }
   const isOver = memory.isAbove(level, value, crit, crit - HYSTERESIS);
   const message = `${name} at ${value} °C, critical at ${crit} °C`;
-  builder.find('OverTemperature', isOver ?? 'unknown', isOver ? 'AboveCritical' : 'Normal', message, { instance: name });
+  builder.find('OverTemperature', isOver ?? 'unknown', message, { instance: name, ...(isOver === undefined && { reason: 'Normal' }) });
 }
 
 /** Reports the sensors that are not fitted, with severity `info`. */
 export function addAbsentSensors(builder: ReportBuilder, sensors: readonly NamedSensor[]): void {
   for (const { name, error, channel, value } of sensors) {
     const instance = { instance: `${channel.kind}/${name}` };
-    if (error === 'ENODATA') builder.find('SensorAbsent', true, 'NoData', `${name} has no data`, instance);
-    else if (value !== undefined) builder.find('SensorAbsent', false, 'HasData', `${name} has a value`, instance);
+    if (error === 'ENODATA') builder.find('SensorAbsent', true, `${name} has no data`, instance);
+    else if (value !== undefined) builder.find('SensorAbsent', false, `${name} has a value`, instance);
   }
 }
 
-function addControllerState(builder: ReportBuilder, { sensors, failuresInARow }: Sweep): void {
-  const isStalled = failuresInARow >= SWEEPS_TO_STALL;
-  const status = isStalled ? true : failuresInARow > 0 ? 'unknown' : false;
-  const message = failuresInARow === 0 ? 'the sensors of the board controller answer' : 'no sensor of the board controller answers';
-  if (sensors.length > 0) builder.find('BmcStalled', status, failuresInARow === 0 ? 'Alive' : 'NoSensorAnswers', message);
-  const instance = { instance: 'sensors' };
-  if (sensors.some(({ error }) => error === 'EBUSY'))
-    builder.find('UpdateRunning', true, 'SensorsLocked', 'the board controller refuses its sensors while it is updated', instance);
-  else if (sensors.some(({ value }) => value !== undefined))
-    builder.find('UpdateRunning', false, 'Idle', 'the sensors are not locked', instance);
+function addControllerState(builder: ReportBuilder, sensors: readonly Sensor[], failuresInARow: number): void {
+  const status = failuresInARow >= SWEEPS_TO_STALL ? true : failuresInARow > 0 ? 'unknown' : false;
+  if (status === false) builder.find('BmcStalled', status, 'the sensors of the board controller answer');
+  else builder.find('BmcStalled', status, 'no sensor of the board controller answers', { reason: 'NoSensorAnswers' });
+  const instance = 'sensors';
+  if (sensors.some(({ error }) => error === 'EBUSY')) {
+    const message = 'the board controller refuses its sensors while it is updated';
+    builder.find('UpdateRunning', true, message, { instance, reason: 'SensorsLocked' });
+  } else if (sensors.some(({ value }) => value !== undefined))
+    builder.find('UpdateRunning', false, 'the sensors are not locked', { instance });
 }
 
 /** Reads the firmware version of the board controller from a directory above its monitor. */

@@ -4,7 +4,7 @@ import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { isPciAddress } from '../../host/pci/pci.ts';
 import type { Problem } from '../../model/collection.ts';
-import { type Millis, millis, seconds } from '../../model/duration.ts';
+import { type Millis, seconds } from '../../model/duration.ts';
 import { booleanOption, type OptionValues, pacedOption } from '../../model/options.ts';
 import { DeviceFiles, type DriverErrors } from '../kit/device-files.ts';
 import { isDue, type Pace, Pacer } from '../kit/pace.ts';
@@ -23,6 +23,7 @@ export type FpgaOptions = OptionValues<typeof options>;
 
 interface Kept {
   readonly value: unknown;
+  readonly problems: readonly Problem[];
   readonly atMs: number;
   readonly forMs: number;
 }
@@ -51,13 +52,13 @@ export class ProbeMemory {
     this.#pace = this.#pacer.next(this.#clock.monotonic());
   }
 
-  /** Limits expensive reads: returns the last result while it is younger than `keptFor(result)`, otherwise reads again. */
-  atMostEvery<T>(key: string, keptFor: (value: T) => Millis, read: () => T): T {
+  /** Limits expensive reads: returns what is kept of a key while it is younger than `forMs` of it, otherwise reads again. */
+  atMostEvery(key: string, read: () => Omit<Kept, 'atMs'>): Kept {
     const kept = this.#kept.get(key);
-    if (kept !== undefined && !isDue(kept.atMs, kept.forMs, this.#pace)) return kept.value as T;
-    const value = read();
-    this.#kept.set(key, { value, atMs: this.#pace.nowMs, forMs: keptFor(value) });
-    return value;
+    if (kept !== undefined && !isDue(kept.atMs, kept.forMs, this.#pace)) return kept;
+    const fresh = { ...read(), atMs: this.#pace.nowMs };
+    this.#kept.set(key, fresh);
+    return fresh;
   }
 
   /** Monotonic clock of the read of what {@link atMostEvery} returned for a key, when an earlier collection made it. */
@@ -192,26 +193,19 @@ export function filesOf({ host, problems }: Survey, directory: string, device: s
   return new DeviceFiles(host.sys, directory, { device, problems, errors: FPGA_ERRORS });
 }
 
-interface Outcome<T> {
-  readonly value: T;
-  readonly problems: readonly Problem[];
-}
-
 /**
  * Limits expensive reads. While the last result is younger than `maxAgeMs`, it returns that result and reports its problems again.
  * A result that is undefined or has problems is read again at the next sweep of the sensors.
  */
 export function atMostEvery<T>(survey: Survey, key: string, maxAgeMs: Millis, read: (survey: Survey) => T): T {
-  const keptFor = ({ value, problems }: Outcome<T>): Millis => {
+  const kept = survey.memory.atMostEvery(key, () => {
+    const problems: Problem[] = [];
+    const value = read({ ...survey, problems });
     const isComplete = value !== undefined && problems.length === 0;
-    return isComplete ? maxAgeMs : millis(Math.min(maxAgeMs, survey.options['sensor-interval']));
-  };
-  const { value, problems } = survey.memory.atMostEvery(key, keptFor, () => {
-    const found: Problem[] = [];
-    return { value: read({ ...survey, problems: found }), problems: found };
+    return { value, problems, forMs: isComplete ? maxAgeMs : Math.min(maxAgeMs, survey.options['sensor-interval']) };
   });
-  survey.problems.push(...problems);
-  return value;
+  survey.problems.push(...kept.problems);
+  return kept.value as T;
 }
 
 /** Class directory of the regions of DFL. */

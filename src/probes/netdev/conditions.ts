@@ -2,8 +2,9 @@ import { hours, minutes, seconds } from '../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
 import { growthCondition, raise, raiseGrowth } from '../kit/finding.ts';
 import { nicLogConditions } from '../kit/network-conditions.ts';
+import type { Settings } from './counters.ts';
+import { LINK_STATES } from './metrics.ts';
 import type { PortSample } from './port.ts';
-import type { VirtualFunction } from './virtual-function.ts';
 
 const ABI = 'Linux Documentation/ABI/testing/sysfs-class-net';
 
@@ -64,7 +65,8 @@ export const conditions = {
 /** Findings of the ports of a physical function, or of a function without SR-IOV. Pure. */
 export function portFindings(ports: readonly PortSample[]): Finding[] {
   return ports.flatMap((sample) => {
-    const { port, interfaceName, carrierLosses, transmitTimeouts, crcErrors } = sample;
+    const { port, interfaceName, transmitTimeouts, counters } = sample;
+    const { carrier_losses: carrierLosses, rx_crc_errors: crcErrors } = counters;
     return [
       portDown(sample),
       ...raiseGrowth(conditions.LinkFlapping, carrierLosses, `carrier losses of ${interfaceName}: ${carrierLosses}`, port),
@@ -96,13 +98,13 @@ function portDown({ port, interfaceName, isUp, isEnabled }: PortSample, parent?:
 }
 
 /** Findings of a virtual function: the port of its physical function, and the setting of its own link. Pure. */
-export function virtualFindings(parent: string, port: PortSample | undefined, fromParent?: VirtualFunction): Finding[] {
-  return [...(port === undefined ? [] : [portDown(port, parent)]), ...ownLink(fromParent)];
+export function virtualFindings(parent: string, port: PortSample | undefined, { linkState }: Settings): Finding[] {
+  return [...(port === undefined ? [] : [portDown(port, parent)]), ...ownLink(linkState)];
 }
 
-function ownLink(fromParent: VirtualFunction | undefined): Finding[] {
-  if (fromParent?.linkState === undefined) return [];
-  const status = fromParent.linkState === 'disable';
-  const message = `link-state of the virtual function is ${fromParent.linkState}`;
+function ownLink(linkState: number | undefined): Finding[] {
+  if (linkState === undefined) return [];
+  const status = linkState === LINK_STATES.indexOf('disable');
+  const message = `link-state of the virtual function is ${LINK_STATES[linkState]}`;
   return [raise(conditions.VfLinkDisabled, status ? 'LinkStateDisable' : 'LinkStateAllows', { status, message })];
 }

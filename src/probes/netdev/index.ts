@@ -3,7 +3,7 @@ import type { Resolve } from '../../model/allocation.ts';
 import type { ClaimName } from '../../model/claim-hardware.ts';
 import type { Device } from '../../model/device.ts';
 import { namesIn } from '../../model/known-text.ts';
-import type { ShownReading } from '../../model/shared-metrics.ts';
+import { type ShownReading, shared } from '../../model/shared-metrics.ts';
 import { defineFamily } from '../family.ts';
 import { adapterSensorConditions, adapterSensorMetrics } from '../kit/adapter-sensors.ts';
 import { addressOfId, idsWhere } from '../kit/ids.ts';
@@ -18,7 +18,7 @@ import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { conditions } from './conditions.ts';
 import { options, problems } from './declaration.ts';
 import { bus, isPresent } from './discover.ts';
-import { metrics } from './metrics.ts';
+import { allMetrics } from './metrics.ts';
 import { NetdevProbe } from './probe.ts';
 
 /**
@@ -38,7 +38,7 @@ export function claimNames(device: Device): readonly ClaimName[] {
   return [...dranetNames(device), ...(name === undefined ? [] : [{ driver: SRIOV_DRIVER, device: name }])];
 }
 
-const SHOWN: readonly ShownReading[] = ['traffic', 'link', { label: 'Drops', metric: metrics.dropped.name }];
+const SHOWN: readonly ShownReading[] = ['traffic', 'link', { label: 'Drops', metric: 'device_netdev_dropped_packets_total' }];
 
 /**
  * Network functions that SR-IOV plugins hand out by PCI address. A function with an RDMA device belongs to the family `infiniband`, which
@@ -52,7 +52,7 @@ export const family = defineFamily({
   kinds: ['pf', 'vf', 'function'],
   role: 'plain-nic',
   partKinds: ['vf'],
-  metrics: [...Object.values(metrics), ...pcieMetrics, ...adapterSensorMetrics, logMetric],
+  metrics: [...allMetrics, ...pcieMetrics, ...adapterSensorMetrics, logMetric],
   conditions: [...Object.values(conditions), ...busConditions, ...pcieConditions, ...adapterSensorConditions],
   problems: [...problems, ...logProblems],
   logRows: nicLogRows,
@@ -60,7 +60,7 @@ export const family = defineFamily({
   isPresent,
   bus,
   // Below 10 kB a second are the broadcasts that a switch floods to all ports.
-  activity: { traffic: { metrics: [metrics.receivedBytes.name, metrics.transmittedBytes.name], above: 10_000 }, isForHoldersOnly: false },
+  activity: { traffic: { metrics: [shared.receivedBytes.name, shared.transmittedBytes.name], above: 10_000 }, isForHoldersOnly: false },
   shows: { pf: SHOWN, vf: SHOWN, function: SHOWN },
   options,
   createProbe: (host, values) => new NetdevProbe(host, values),

@@ -1,14 +1,8 @@
 import type koffiModule from 'koffi';
 import { requireKoffi } from '../../host/koffi.ts';
 import { isCount } from '../kit/text.ts';
-import {
-  type LinkDescription,
-  type LinkState,
-  MOST_FUNCTIONS,
-  type Traffic,
-  type TrafficCounter,
-  type VirtualFunction,
-} from './virtual-function.ts';
+import { type Counters, countersOf, type LinkDescription, MOST_FUNCTIONS, type VirtualFunction } from './counters.ts';
+import { COUNTERS, SETTINGS } from './metrics.ts';
 
 /**
  * Messages of rtnetlink on one link, RTM_GETLINK and RTM_NEWLINK. Source: Linux include/uapi/linux/netlink.h, rtnetlink.h and if_link.h.
@@ -28,24 +22,11 @@ const NLM_F_REQUEST = 1;
 
 const IFLA = { address: 1, ifname: 3, vfinfoList: 22, extMask: 29, parentDevName: 56 } as const;
 const IFLA_VF_INFO = 1;
-const IFLA_VF = { mac: 1, vlan: 2, spoofCheck: 4, linkState: 5, rate: 6, stats: 8, trust: 9 } as const;
+const IFLA_VF_STATS = 8;
 /** Attributes that begin with the number of the VF. */
 const NUMBERED: ReadonlySet<number> = new Set([1, 2, 3, 4, 5, 6, 7, 9]);
 /** Asks for the virtual functions and their statistics. */
 const RTEXT_FILTER_VF = 1;
-
-const STATS: Readonly<Record<number, TrafficCounter>> = {
-  0: 'receivedPackets',
-  1: 'transmittedPackets',
-  2: 'receivedBytes',
-  3: 'transmittedBytes',
-  4: 'receivedBroadcast',
-  5: 'receivedMulticast',
-  7: 'receivedDropped',
-  8: 'transmittedDropped',
-};
-
-const LINK_STATES: Readonly<Record<number, LinkState>> = { 0: 'auto', 1: 'enable', 2: 'disable' };
 
 /** The request for one link and its virtual functions. */
 export function linkRequest(index: number, sequence: number): Buffer {
@@ -108,7 +89,8 @@ function linkAnswer(body: Buffer): LinkAnswer {
 /** Undefined when the attributes do not agree on the number of the function, because then it is unknown whose values they are. */
 function virtualFunction(bytes: Buffer): VirtualFunction | undefined {
   let number: number | undefined;
-  let facts: Omit<VirtualFunction, 'number'> = {};
+  let counters: Counters = {};
+  const settings: Record<string, number> = {};
   for (const { type, value } of attributes(bytes)) {
     if (NUMBERED.has(type)) {
       if (value.length < 8) continue;
@@ -116,55 +98,23 @@ function virtualFunction(bytes: Buffer): VirtualFunction | undefined {
       if (number !== undefined && own !== number) return undefined;
       number = own;
     }
-    facts = { ...facts, ...factOf(type, value) };
+    if (type === IFLA_VF_STATS) counters = statsOf(value);
+    for (const { name, netlink, at, most } of SETTINGS) {
+      const setting = netlink === type && value.length >= at + 4 ? value.readUInt32LE(at) : undefined;
+      if (setting !== undefined && setting <= most) settings[name] = setting;
+    }
   }
-  return number === undefined || number > MOST_FUNCTIONS ? undefined : { number, ...facts };
+  if (number === undefined || number > MOST_FUNCTIONS) return undefined;
+  return { number, settings, ...(Object.keys(counters).length > 0 && { counters }) };
 }
 
-function factOf(type: number, value: Buffer): Omit<VirtualFunction, 'number'> {
-  switch (type) {
-    case IFLA_VF.vlan: {
-      const vlan = value.readUInt32LE(4);
-      return vlan > 4_095 ? {} : { vlan };
-    }
-    case IFLA_VF.spoofCheck: {
-      const checksSpoofing = flagOf(value);
-      return checksSpoofing === undefined ? {} : { checksSpoofing };
-    }
-    case IFLA_VF.trust: {
-      const isTrusted = flagOf(value);
-      return isTrusted === undefined ? {} : { isTrusted };
-    }
-    case IFLA_VF.linkState: {
-      const linkState = LINK_STATES[value.readUInt32LE(4)];
-      return linkState === undefined ? {} : { linkState };
-    }
-    case IFLA_VF.rate:
-      return value.length < 12 ? {} : { transmitLimit: value.readUInt32LE(8) };
-    case IFLA_VF.stats: {
-      const traffic = trafficOf(value);
-      return Object.keys(traffic).length === 0 ? {} : { traffic };
-    }
-    default:
-      return {};
-  }
-}
-
-/** The kernel fills the setting with -1 when the driver does not report it. */
-function flagOf(value: Buffer): boolean | undefined {
-  const setting = value.readUInt32LE(4);
-  return setting > 1 ? undefined : setting === 1;
-}
-
-function trafficOf(bytes: Buffer): Traffic {
-  const traffic: { -readonly [Counter in TrafficCounter]?: bigint } = {};
-  for (const { type, value } of attributes(bytes)) {
-    const counter = STATS[type];
-    if (counter === undefined || value.length !== 8) continue;
-    const count = value.readBigUInt64LE(0);
-    if (isCount(count)) traffic[counter] = count;
-  }
-  return traffic;
+function statsOf(bytes: Buffer): Counters {
+  const found = new Map([...attributes(bytes)].map(({ type, value }) => [type, value]));
+  return countersOf(COUNTERS, ({ netlink = -1 }) => {
+    const value = found.get(netlink);
+    const count = value?.length === 8 ? value.readBigUInt64LE(0) : undefined;
+    return count !== undefined && isCount(count) ? count : undefined;
+  });
 }
 
 /** Walks over a list of attributes. It ends at the first one that does not fit. */

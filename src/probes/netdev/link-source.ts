@@ -1,37 +1,26 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { runCommand } from '../../host/process/command.ts';
-import { defined } from '../../model/defined.ts';
+import { countOf } from '../kit/text.ts';
+import {
+  type Counters,
+  countersOf,
+  hasCounted,
+  type LinkDescription,
+  MOST_FUNCTIONS,
+  readDriverFiles,
+  type Settings,
+  type VirtualFunction,
+} from './counters.ts';
 import type { NetdevOptions, ProblemCode } from './declaration.ts';
 import { PCI } from './discover.ts';
 import { LinkSocket, type SocketFailure } from './link-socket.ts';
-import {
-  hasCounted,
-  type LinkDescription,
-  type LinkState,
-  MOST_FUNCTIONS,
-  parseCount,
-  readDriverFiles,
-  type Traffic,
-  type TrafficCounter,
-  type VirtualFunction,
-} from './virtual-function.ts';
+import { COUNTERS, SETTINGS } from './metrics.ts';
 
 /**
  * The text of `ip -s -d link show`. The text is read and not the JSON: all releases since 2015 print it, and a real adapter printed the
  * text that the tests use. The names of the columns stand above the numbers, and releases differ in the columns.
  */
-
-const COLUMNS: Readonly<Record<'RX' | 'TX', Readonly<Record<string, TrafficCounter>>>> = {
-  RX: {
-    bytes: 'receivedBytes',
-    packets: 'receivedPackets',
-    mcast: 'receivedMulticast',
-    bcast: 'receivedBroadcast',
-    dropped: 'receivedDropped',
-  },
-  TX: { bytes: 'transmittedBytes', packets: 'transmittedPackets', dropped: 'transmittedDropped' },
-};
 
 interface OpenLink {
   readonly name: string;
@@ -64,14 +53,14 @@ export function parseIpText(text: string): readonly LinkDescription[] {
     }
     if (header !== undefined && current !== undefined) {
       const one = link.functions.get(current);
-      const traffic = countersOf(header.direction, header.names, words(line));
-      if (one !== undefined && traffic !== undefined) link.functions.set(current, { ...one, traffic: { ...one.traffic, ...traffic } });
+      const counters = columnsOf(header.direction, header.names, words(line));
+      if (one !== undefined && counters !== undefined) link.functions.set(current, { ...one, counters: { ...one.counters, ...counters } });
     }
     header = undefined;
     const fn = /^\s+vf (\d{1,5})\s+(\S.*)$/.exec(line);
     if (fn !== null) {
       current = Number(fn[1]);
-      if (current <= MOST_FUNCTIONS) link.functions.set(current, { number: current, ...settingsOf(fn[2] as string) });
+      if (current <= MOST_FUNCTIONS) link.functions.set(current, { number: current, settings: settingsOf(fn[2] as string) });
       continue;
     }
     const address = /^\s+link\/\S+ ([0-9a-f]{2}(?::[0-9a-f]{2}){0,31}) /.exec(line)?.[1];
@@ -83,34 +72,19 @@ export function parseIpText(text: string): readonly LinkDescription[] {
 const words = (text: string): string[] => text.split(/\s+/).filter((word) => word !== '');
 
 /** Undefined when the numbers do not stand below the names one to one. */
-function countersOf(direction: 'RX' | 'TX', names: readonly string[], values: readonly string[]): Traffic | undefined {
+function columnsOf(direction: 'RX' | 'TX', names: readonly string[], values: readonly string[]): Counters | undefined {
   if (names.length === 0 || names.length !== values.length) return undefined;
-  const counts = values.map(parseCount);
-  if (counts.includes(undefined)) return undefined;
-  return Object.fromEntries(
-    names.flatMap((name, at) => {
-      const counter = COLUMNS[direction][name];
-      return counter === undefined ? [] : [[counter, counts[at]]];
-    }),
-  );
+  const counts = new Map(names.map((name, at) => [`${direction} ${name}`, countOf(values[at] as string)]));
+  return [...counts.values()].includes(undefined) ? undefined : countersOf(COUNTERS, ({ column = '' }) => counts.get(column));
 }
 
-function settingsOf(text: string): Omit<VirtualFunction, 'number'> {
-  const onOff = (name: string): boolean | undefined => {
-    const word = new RegExp(`(?:^|, )${name} (on|off)(?:,|\\s*$)`).exec(text)?.[1];
-    return word === undefined ? undefined : word === 'on';
-  };
-  const linkState = /(?:^|, )link-state (auto|enable|disable)(?:,|\s*$)/.exec(text)?.[1] as LinkState | undefined;
-  const vlan = /(?:^|, )vlan (\d{1,4})(?:,|\s)/.exec(`${text},`)?.[1];
-  const limit = /(?:^|, )(?:max_tx_rate|tx rate) (\d{1,9}) ?\(?Mbps/.exec(text)?.[1];
-  const [checksSpoofing, isTrusted] = [onOff('spoof checking'), onOff('trust')];
-  return defined({
-    checksSpoofing,
-    isTrusted,
-    linkState,
-    ...(vlan !== undefined && Number(vlan) <= 4_095 && { vlan: Number(vlan) }),
-    ...(limit !== undefined && { transmitLimit: Number(limit) }),
+function settingsOf(text: string): Settings {
+  const found = SETTINGS.flatMap(({ name, text: pattern, words: known, most }) => {
+    const [, word] = pattern.exec(text) ?? [];
+    const number = word === undefined ? -1 : (known?.indexOf(word) ?? Number.parseInt(word, 10));
+    return !(number >= 0 && number <= most) ? [] : [[name, number]];
   });
+  return Object.fromEntries(found);
 }
 
 /** The interface of a physical function, as sysfs shows it. */
@@ -258,27 +232,27 @@ export class Card {
     this.#count = numbers.length;
     const reply: LinkReply = one === undefined || source.isOff ? {} : await source.ask(one);
     const fromParent = new Map((reply.functions ?? []).map((fn) => [fn.number, fn]));
-    if (this.#source === undefined && [...fromParent.values()].some(({ traffic }) => traffic !== undefined && hasCounted(traffic)))
+    if (this.#source === undefined && [...fromParent.values()].some(({ counters }) => counters !== undefined && hasCounted(counters)))
       this.#source = 'kernel';
     const functions = new Map<number, VirtualFunction>();
     for (const number of numbers) {
-      const { traffic: counted, ...settings } = fromParent.get(number) ?? { number };
-      const traffic = this.#source === 'kernel' ? this.#believed(number, counted) : this.#fromFiles(number, one?.name);
-      functions.set(number, { ...settings, ...(traffic !== undefined && { traffic }) });
+      const { settings, counters: told } = fromParent.get(number) ?? { settings: {} };
+      const counters = this.#source === 'kernel' ? this.#believed(number, told) : this.#fromFiles(number, one?.name);
+      functions.set(number, { number, settings, ...(counters !== undefined && { counters }) });
     }
     return { functions, ...(reply.problem !== undefined && { problem: reply.problem }) };
   }
 
-  #believed(number: number, traffic: Traffic | undefined): Traffic | undefined {
-    if (traffic === undefined) return undefined;
-    if (hasCounted(traffic)) this.#counted.add(number);
+  #believed(number: number, counters: Counters | undefined): Counters | undefined {
+    if (counters === undefined) return undefined;
+    if (hasCounted(counters)) this.#counted.add(number);
     else if (this.#counted.has(number)) return undefined;
-    return traffic;
+    return counters;
   }
 
-  #fromFiles(number: number, interfaceName: string | undefined): Traffic | undefined {
-    const traffic = readDriverFiles(this.#sys, this.#directory, interfaceName, number);
-    if (traffic !== undefined) this.#source = 'files';
-    return traffic;
+  #fromFiles(number: number, interfaceName: string | undefined): Counters | undefined {
+    const counters = readDriverFiles(this.#sys, this.#directory, interfaceName, number);
+    if (counters !== undefined) this.#source = 'files';
+    return counters;
   }
 }

@@ -1,7 +1,10 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import { defined } from '../../model/defined.ts';
+import { addValues, type Value } from '../../model/metric.ts';
+import { parseCount, parseFlag } from '../kit/text.ts';
+import { type Counters, readInterface } from './counters.ts';
 import type { Interface } from './link-source.ts';
-import { parseCount, readInterfaceCounters, type Traffic } from './virtual-function.ts';
+import { PORT_COUNTERS } from './metrics.ts';
 
 /** State of the interface of one port of a physical function. A value that could not be read is absent. */
 export interface PortSample {
@@ -16,11 +19,8 @@ export interface PortSample {
   readonly hangs: boolean;
   readonly megabits?: number;
   readonly mtu?: number;
-  readonly carrierLosses?: bigint;
-  readonly transmitTimeouts?: bigint;
-  readonly traffic: Traffic;
-  readonly crcErrors?: bigint;
-  readonly missedErrors?: bigint;
+  readonly transmitTimeouts?: Value;
+  readonly counters: Counters;
 }
 
 /** Limit of the transmit queues that are added. */
@@ -39,7 +39,7 @@ export class Port {
   /** Speed is asked of the driver, so it is read again only when the link changed or the facts are read. */
   readonly #identity: string | undefined;
   #speedOf: string | undefined;
-  #transmitTimeouts: bigint | undefined;
+  #transmitTimeouts: Value | undefined;
   #mtu: number | undefined;
 
   /** `functionDirectory`: directory of the function on the PCI bus. */
@@ -64,22 +64,21 @@ export class Port {
     const queues = this.#sys.list(`${directory}/queues`).filter((name) => /^tx-\d+$/.test(name));
     const counts = queues.slice(0, MOST_QUEUES).map((name) => parseCount(this.#sys.text(`${directory}/queues/${name}/tx_timeout`)));
     this.#transmitTimeouts =
-      counts.length === 0 || counts.includes(undefined) ? undefined : counts.reduce((a, b) => (a ?? 0n) + (b ?? 0n), 0n);
+      counts.length === 0 || counts.includes(undefined) ? undefined : counts.reduce<Value>((sum, one = 0) => addValues(sum, one), 0);
   }
 
   read(): PortSample {
     const { directory } = this;
     const base = { port: this.#port, interfaceName: this.interfaceName };
     const carrier = this.#sys.reread(`${directory}/carrier`);
-    if (carrier.error === 'EHUNG') return { ...base, hangs: true, traffic: {} };
+    if (carrier.error === 'EHUNG') return { ...base, hangs: true, counters: {} };
     const flags = /^0x([0-9a-f]{1,8})$/.exec(this.#sys.reread(`${directory}/flags`).text?.trim() ?? '')?.[1];
     const isEnabled = flags === undefined ? undefined : (Number.parseInt(flags, 16) & 1) === 1;
-    const isUp = isEnabled === false ? false : carrierOf(carrier.text);
+    const isUp = isEnabled === false ? false : parseFlag(carrier.text ?? '');
     const changes = this.#sys.reread(`${directory}/carrier_changes`).text;
     const state = `${isUp} ${changes ?? ''}`;
     if (isUp === true && this.#speedOf !== state) this.#megabits = speedOf(this.#sys.text(`${directory}/speed`));
     this.#speedOf = changes === undefined ? undefined : state;
-    const count = (file: string): bigint | undefined => parseCount(this.#sys.reread(`${directory}/${file}`).text);
     return defined({
       ...base,
       isUp,
@@ -87,11 +86,8 @@ export class Port {
       hangs: false,
       megabits: isUp === true ? this.#megabits : undefined,
       mtu: this.#mtu,
-      carrierLosses: count('carrier_down_count'),
       transmitTimeouts: this.#transmitTimeouts,
-      traffic: readInterfaceCounters(this.#sys, directory, 'reread'),
-      crcErrors: count('statistics/rx_crc_errors'),
-      missedErrors: count('statistics/rx_missed_errors'),
+      counters: readInterface(this.#sys, directory, PORT_COUNTERS, 'reread') ?? {},
     });
   }
 
@@ -102,11 +98,6 @@ export class Port {
     if (index === undefined) return undefined;
     return { name: this.interfaceName, index, ...(hardwareAddress !== undefined && hardwareAddress !== '' && { hardwareAddress }) };
   }
-}
-
-function carrierOf(text: string | undefined): boolean | undefined {
-  const trimmed = text?.trim();
-  return trimmed === '1' ? true : trimmed === '0' ? false : undefined;
 }
 
 /** Megabits per second. Drivers give -1 or an error while they do not know. */

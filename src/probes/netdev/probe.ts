@@ -15,12 +15,13 @@ import { cardFaults, pcieErrorFindings, pcieFindings } from '../kit/pcie/health.
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { PcieReader, type PcieSample, pcieErrorReadings, pcieReadings } from '../kit/pcie/pcie.ts';
 import { conditions, portFindings, virtualFindings } from './conditions.ts';
+import { type Counters, readInterface } from './counters.ts';
 import type { NetdevOptions, ProblemCode } from './declaration.ts';
 import { bus, deviceOf, isReported, type NetworkFunction, PCI, type Survey, survey } from './discover.ts';
 import { Card, type CardReadResult, LinkSource } from './link-source.ts';
+import { COUNTERS } from './metrics.ts';
 import { Port, type PortSample } from './port.ts';
 import { physicalReadings, virtualReadings } from './readings.ts';
-import { isEmpty, readInterfaceCounters, type Traffic } from './virtual-function.ts';
 
 /** A physical function in one collection, whether it is reported or only needed for its virtual functions. */
 interface CardRead {
@@ -189,32 +190,29 @@ export class NetdevProbe implements Probe {
     // What the physical function would tell is unknown, and without it a virtual function would look sound.
     if (unreadable.includes(parent) || above?.ports.some(({ hangs }) => hangs)) return { device };
     const fromParent = fn.number === undefined ? undefined : above?.card.functions.get(fn.number);
-    const traffic = this.#trafficOf(fn, fromParent?.traffic);
+    const { settings = {} } = fromParent ?? {};
+    const counters = this.#countersOf(fn, fromParent?.counters);
     const port = above?.ports[0];
     const representor = fn.number === undefined ? undefined : functions.get(parent)?.representors.get(fn.number);
     const errors = fn.hasErrorCounters ? { aer: readAer(this.#host.sys, fn.address) } : undefined;
     const own = errors === undefined ? [] : pcieErrorFindings(errors);
-    const readings = virtualReadings(defined({ fn, fromParent, traffic, port, representor }));
+    const readings = virtualReadings(defined({ fn, settings, counters, port, representor }));
     return {
       device,
       read: {
         readings: [...readings, ...(errors === undefined ? [] : pcieErrorReadings(errors))],
-        findings: [...virtualFindings(parent, port, fromParent), ...own, ...cardFaults(above?.pcie, parent, own)],
+        findings: [...virtualFindings(parent, port, settings), ...own, ...cardFaults(above?.pcie, parent, own)],
       },
     };
   }
 
   /** The counters of the own interface are used only while the physical function gives none. */
-  #trafficOf({ address, interfaces: [name] }: NetworkFunction, fromParent: Traffic | undefined): Traffic | undefined {
-    const isOwn = this.#withOwnCounters.has(address);
-    if (fromParent !== undefined && !isOwn) return fromParent;
-    const own = name === undefined ? {} : readInterfaceCounters(this.#host.sys, `${PCI}/${address}/net/${name}`, 'read');
-    if (!isEmpty(own)) {
-      this.#withOwnCounters.add(address);
-      return own;
-    }
-    this.#withOwnCounters.delete(address);
-    return fromParent;
+  #countersOf({ address, interfaces: [name] }: NetworkFunction, fromParent: Counters | undefined): Counters | undefined {
+    if (fromParent !== undefined && !this.#withOwnCounters.has(address)) return fromParent;
+    const own = name === undefined ? undefined : readInterface(this.#host.sys, `${PCI}/${address}/net/${name}`, COUNTERS, 'read');
+    if (own === undefined) this.#withOwnCounters.delete(address);
+    else this.#withOwnCounters.add(address);
+    return own ?? fromParent;
   }
 
   /** Removes what belongs to functions that are no longer read. */

@@ -1,18 +1,26 @@
 import { hours, minutes, seconds } from '../../model/duration.ts';
-import type { ConditionSpec, Finding, StatusFinding } from '../../model/health.ts';
+import type { ConditionSpec, Finding, Severity, StatusFinding } from '../../model/health.ts';
 import { growthCondition, type ReasonOf, raise, raiseGrowth } from '../kit/finding.ts';
-import { readingOf } from '../kit/hwmon.ts';
-import { asOf } from '../kit/pace.ts';
-import { pcieConditions, pcieFindings } from '../kit/pcie/health.ts';
-import { COMPOSITE, type ControllerSample, type ControllerState } from './controller.ts';
-import { metrics } from './metrics.ts';
-import type { NamespaceSample } from './namespace.ts';
-import type { PathCounts } from './readings.ts';
+import { type MonitorSample, readingOf } from '../kit/hwmon.ts';
+import { pcieConditions } from '../kit/pcie/health.ts';
+import { COMPOSITE, metrics } from './metrics.ts';
 import { hasWarning, type SmartLog, WARNING_BITS } from './smart-log.ts';
 import type { SmartResult } from './smart-reader.ts';
 
 const STATE = '/sys/class/nvme/<controller>/state';
 const SMART = 'NVM Express Base Specification, SMART log';
+
+/** A condition that one bit of the critical warning reports. */
+const warned = <T extends string>(type: T, severity: Severity, bit: number, meaning: string) =>
+  ({
+    type,
+    class: 'latched',
+    severity,
+    reasons: ['Warning', 'NoWarning', 'Unreadable'],
+    meaning,
+    remedy: 'replace',
+    source: `${SMART}: critical warning, bit ${bit}`,
+  }) as const;
 
 export const conditions = {
   ControllerDead: {
@@ -83,42 +91,20 @@ export const conditions = {
     remedy: 'replace',
     source: `${SMART}: critical warning, bit 0; available spare against its threshold`,
   },
-  ReliabilityDegraded: {
-    type: 'ReliabilityDegraded',
-    class: 'latched',
-    severity: 'fatal',
-    reasons: ['Warning', 'NoWarning', 'Unreadable'],
-    meaning: 'The drive says that it is no longer reliable, because of media errors or an internal error.',
-    remedy: 'replace',
-    source: `${SMART}: critical warning, bit 2`,
-  },
-  MediaReadOnly: {
-    type: 'MediaReadOnly',
-    class: 'latched',
-    severity: 'fatal',
-    reasons: ['Warning', 'NoWarning', 'Unreadable'],
-    meaning: 'The drive put its media into read-only mode.',
-    remedy: 'replace',
-    source: `${SMART}: critical warning, bit 3`,
-  },
-  BackupFailed: {
-    type: 'BackupFailed',
-    class: 'latched',
-    severity: 'degraded',
-    reasons: ['Warning', 'NoWarning', 'Unreadable'],
-    meaning: 'The part that saves the volatile memory of the drive at a power loss failed.',
-    remedy: 'replace',
-    source: `${SMART}: critical warning, bit 4`,
-  },
-  PersistentMemoryUnreliable: {
-    type: 'PersistentMemoryUnreliable',
-    class: 'latched',
-    severity: 'degraded',
-    reasons: ['Warning', 'NoWarning', 'Unreadable'],
-    meaning: 'The persistent memory region of the drive became read-only or unreliable.',
-    remedy: 'replace',
-    source: `${SMART}: critical warning, bit 5`,
-  },
+  ReliabilityDegraded: warned(
+    'ReliabilityDegraded',
+    'fatal',
+    2,
+    'The drive says that it is no longer reliable, because of media errors or an internal error.',
+  ),
+  MediaReadOnly: warned('MediaReadOnly', 'fatal', 3, 'The drive put its media into read-only mode.'),
+  BackupFailed: warned('BackupFailed', 'degraded', 4, 'The part that saves the volatile memory of the drive at a power loss failed.'),
+  PersistentMemoryUnreliable: warned(
+    'PersistentMemoryUnreliable',
+    'degraded',
+    5,
+    'The persistent memory region of the drive became read-only or unreliable.',
+  ),
   WornOut: {
     type: 'WornOut',
     class: 'latched',
@@ -142,16 +128,6 @@ export const conditions = {
 type Type = keyof typeof conditions;
 type Status = StatusFinding['status'];
 
-/** Findings of one sample of a controller. */
-export function controllerFindings(sample: ControllerSample): readonly Finding[] {
-  return [
-    ...stateFindings([sample.state ?? 'unknown']),
-    ...asOf(overTemperature(sample), sample.temperatures === undefined ? sample.smartMs : sample.temperaturesMs),
-    ...(sample.smart === undefined ? [] : asOf(smartFindings(sample.smart), sample.smartMs)),
-    ...(sample.pcie === undefined ? [] : pcieFindings(sample.pcie)),
-  ];
-}
-
 const FATAL: ReadonlySet<string> = new Set(
   ([...Object.values(conditions), ...pcieConditions] as readonly ConditionSpec[])
     .filter(({ type, severity }) => severity === 'fatal' && !type.startsWith('Controller'))
@@ -163,8 +139,8 @@ const OF_FUNCTION: ReadonlySet<string> = new Set(pcieConditions.map(({ type }) =
  * Findings of controllers that also hold for a namespace: those that take a drive out of service. Several controllers belong to one drive,
  * so the worst log counts, and a PCI function that is lost costs only a path.
  */
-export function inheritedFindings(controllers: readonly ControllerSample[]): readonly Finding[] {
-  const all = controllers.flatMap(controllerFindings).filter(({ type }) => FATAL.has(type));
+export function inheritedFindings(controllers: readonly { readonly findings: readonly Finding[] }[]): readonly Finding[] {
+  const all = controllers.flatMap(({ findings }) => findings).filter(({ type }) => FATAL.has(type));
   if (controllers.length === 1) return all;
   const worst = new Map<string, Finding>();
   for (const each of all) if (!OF_FUNCTION.has(each.type) && rank(each) > rank(worst.get(each.type))) worst.set(each.type, each);
@@ -174,17 +150,13 @@ export function inheritedFindings(controllers: readonly ControllerSample[]): rea
 const rank = (finding: Finding | undefined): number =>
   finding === undefined ? 0 : finding.status === true ? 3 : finding.status === 'unknown' ? 2 : 1;
 
-/** Findings of one sample of a namespace. `states`: of the controllers of its paths. `counts` is absent without multipath. */
-export function namespaceFindings(
-  sample: NamespaceSample,
-  states: readonly (ControllerState | 'unknown')[],
-  counts?: PathCounts,
-): readonly Finding[] {
-  return [...stateFindings(states), ...(counts === undefined ? [] : pathFindings(states, counts)), ...readOnly(sample)];
-}
-
 const finding = <T extends Type>(type: T, status: Status, reason: ReasonOf<(typeof conditions)[T]>, message: string): Finding =>
   raise(conditions[type], reason, { status, message });
+
+/** Linux drivers/nvme/host/sysfs.c, `state`. */
+export const STATES = ['new', 'live', 'resetting', 'connecting', 'deleting', 'deleting (no IO)', 'dead'] as const;
+/** `unknown` when it could not be read. */
+export type ControllerState = (typeof STATES)[number] | 'unknown';
 
 const REASONS: Readonly<Partial<Record<ControllerState, ReasonOf<typeof conditions.ControllerNotLive>>>> = {
   resetting: 'Resetting',
@@ -194,7 +166,7 @@ const REASONS: Readonly<Partial<Record<ControllerState, ReasonOf<typeof conditio
 };
 
 /** Of several controllers the best one counts, because the kernel uses it. */
-function stateFindings(states: readonly (ControllerState | 'unknown')[]): Finding[] {
+export function stateFindings(states: readonly ControllerState[]): Finding[] {
   const told = states.length === 1 ? `the state is ${states[0]}` : `the states are ${states.join(', ')}`;
   if (states.includes('live'))
     return [finding('ControllerDead', false, 'NotDead', told), finding('ControllerNotLive', false, 'Live', told)];
@@ -202,15 +174,21 @@ function stateFindings(states: readonly (ControllerState | 'unknown')[]): Findin
     const message = 'the state of the controller cannot be read';
     return [finding('ControllerDead', 'unknown', 'Unreadable', message), finding('ControllerNotLive', 'unknown', 'Unreadable', message)];
   }
-  const waiting = states.find((state) => state !== 'dead') as ControllerState | undefined;
+  const waiting = states.find((state) => state !== 'dead');
   if (waiting === undefined) return [finding('ControllerDead', true, 'Dead', told), finding('ControllerNotLive', false, 'Dead', told)];
   return [finding('ControllerDead', false, 'NotDead', told), finding('ControllerNotLive', true, REASONS[waiting] ?? 'New', told)];
 }
 
+/** Number of paths to a namespace, and of those that can be used; absent when the state of one of them is unknown. */
+export interface PathCounts {
+  readonly all: number;
+  readonly usable?: number;
+}
+
 /** While no controller is live, its own condition reports it. */
-function pathFindings(states: readonly (ControllerState | 'unknown')[], { paths, usable }: PathCounts): Finding[] {
+export function pathFindings(states: readonly ControllerState[], { all, usable }: PathCounts): Finding[] {
   if (usable === undefined) return [];
-  const message = `${usable} of ${paths} paths can be used`;
+  const message = `${usable} of ${all} paths can be used`;
   const isShut = usable === 0 && states.includes('live');
   return [
     finding('PathsInaccessible', isShut, isShut ? 'NoPath' : 'PathUsable', message),
@@ -218,25 +196,37 @@ function pathFindings(states: readonly (ControllerState | 'unknown')[], { paths,
   ];
 }
 
-function readOnly({ isReadOnly }: NamespaceSample): Finding[] {
-  if (isReadOnly === undefined) return [finding('NamespaceReadOnly', 'unknown', 'Unreadable', 'the file ro cannot be read')];
+export function readOnly(isReadOnly: boolean | undefined): Finding {
+  if (isReadOnly === undefined) return finding('NamespaceReadOnly', 'unknown', 'Unreadable', 'the file ro cannot be read');
   const message = isReadOnly ? 'the kernel refuses writes' : 'the kernel takes writes';
-  return [finding('NamespaceReadOnly', isReadOnly, isReadOnly ? 'ReadOnly' : 'Writable', message)];
+  return finding('NamespaceReadOnly', isReadOnly, isReadOnly ? 'ReadOnly' : 'Writable', message);
 }
 
-/** The kernel's monitor is read more often than the log, so it decides where it tells the warning. */
-function overTemperature({ temperatures, areTemperaturesUnknown, smart }: ControllerSample): Finding[] {
-  const warnings = smart?.log?.critical_warning;
+/** Temperatures of one drive by the kernel's monitor. */
+export interface TemperatureSample extends MonitorSample {
+  /** Bit of the drive's own critical warning; absent when it was not read. */
+  readonly hasAlarm?: boolean;
+}
+
+/**
+ * The kernel's monitor is read more often than the log, so it decides where it tells the warning. `isExpected`: the monitor exists, and
+ * the drive is awake.
+ */
+export function overTemperature(sample: TemperatureSample | undefined, log: SmartLog | undefined, isExpected: boolean): Finding[] {
+  const over = (status: Status, reason: ReasonOf<typeof conditions.OverTemperature>, message: string) => [
+    finding('OverTemperature', status, reason, message),
+  ];
+  const warnings = log?.critical_warning;
   const bySmart = warnings === undefined ? undefined : hasWarning(warnings, WARNING_BITS.temperature);
-  const hasWarned = temperatures?.hasAlarm ?? bySmart;
-  const celsius = readingOf(temperatures, metrics.temperature, COMPOSITE);
-  const critical = temperatures?.temperatures.find(({ sensor }) => sensor === COMPOSITE)?.critical;
-  const isAtLimit = celsius === undefined || critical === undefined ? undefined : celsius >= critical;
+  const hasWarned = sample?.hasAlarm ?? bySmart;
+  const celsius = readingOf(sample, metrics.temperature, COMPOSITE);
+  const critical = sample?.temperatures.find(({ sensor }) => sensor === COMPOSITE)?.critical;
   const text = celsius === undefined ? '' : ` at ${celsius} °C`;
-  if (isAtLimit === true) return [finding('OverTemperature', true, 'AtCritical', `the drive is${text}, critical at ${critical} °C`)];
-  if (hasWarned === true) return [finding('OverTemperature', true, 'Warning', `the drive warns of its temperature${text}`)];
-  if (hasWarned === false) return [finding('OverTemperature', false, 'BelowLimit', `the drive does not warn of its temperature${text}`)];
-  return areTemperaturesUnknown ? [finding('OverTemperature', 'unknown', 'Unreadable', 'the temperatures cannot be read')] : [];
+  if (celsius !== undefined && critical !== undefined && celsius >= critical)
+    return over(true, 'AtCritical', `the drive is${text}, critical at ${critical} °C`);
+  if (hasWarned === true) return over(true, 'Warning', `the drive warns of its temperature${text}`);
+  if (hasWarned === false) return over(false, 'BelowLimit', `the drive does not warn of its temperature${text}`);
+  return isExpected ? over('unknown', 'Unreadable', 'the temperatures cannot be read') : [];
 }
 
 /** Conditions that one bit of the critical warning reports. */
@@ -247,7 +237,7 @@ const BY_BIT = [
   ['PersistentMemoryUnreliable', 'persistent-memory'],
 ] as const;
 
-function smartFindings({ log, problem }: SmartResult): Finding[] {
+export function smartFindings({ log, problem }: SmartResult): Finding[] {
   if (log === undefined) {
     return (['SpareLow', 'WornOut', ...BY_BIT.map(([type]) => type)] as const).map((type) =>
       finding(type, 'unknown', 'Unreadable', problem.message),

@@ -3,26 +3,24 @@ import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import { isAsleepState, isSuspended } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
 import { defined } from '../../model/defined.ts';
+import type { Finding } from '../../model/health.ts';
+import type { Reading } from '../../model/metric.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
-import { findMonitor, type MonitorSample, monitorsBelow, readMonitors, type SensorRow } from '../kit/hwmon.ts';
-import { isDue, Kept, type Pace } from '../kit/pace.ts';
-import { PcieReader, type PcieSample } from '../kit/pcie/pcie.ts';
+import { addRows } from '../kit/file-rows.ts';
+import { findMonitor, monitorsBelow, readMonitors, type SensorRow } from '../kit/hwmon.ts';
+import { asOf, isDue, Kept, type Pace } from '../kit/pace.ts';
+import { pcieFindings } from '../kit/pcie/health.ts';
+import { PcieReader, pcieReadings } from '../kit/pcie/pcie.ts';
+import { ReadingSet } from '../kit/reading-set.ts';
+import { recordReadings } from '../kit/record-rows.ts';
 import { CredibleLimits } from '../kit/temperature.ts';
-import { parseCount, parseFlag, plainText } from '../kit/text.ts';
+import { parseFlag, plainText } from '../kit/text.ts';
+import { type ControllerState, overTemperature, STATES, smartFindings, stateFindings, type TemperatureSample } from './conditions.ts';
 import type { NvmeOptions } from './declaration.ts';
 import type { ControllerPlace } from './discover.ts';
-import { metrics } from './metrics.ts';
-import type { SmartReader, SmartResult } from './smart-reader.ts';
-
-/** Temperatures of one drive by the kernel's monitor. */
-interface TemperatureSample extends MonitorSample {
-  /** Bit of the drive's own critical warning; absent when it was not read. */
-  readonly hasAlarm?: boolean;
-}
-
-/** 0 K: the drive does not measure it. */
-const ABSOLUTE_ZERO = -273.15;
-export const COMPOSITE = 'composite';
+import { COMPOSITE, CONTROLLER_FACTS, LOG_TEMPERATURES, metrics } from './metrics.ts';
+import { type SmartLog, smartReadings } from './smart-log.ts';
+import type { SmartReader } from './smart-reader.ts';
 
 /** Channel 1 is the composite temperature, and channel N is sensor N - 1. Kernels that give no label number them in the same way. */
 const SENSORS: readonly SensorRow[] = [
@@ -30,14 +28,11 @@ const SENSORS: readonly SensorRow[] = [
     kind: 'temp',
     metric: metrics.temperature,
     labels: ({ label, number }) => ({ sensor: label || (number === 1 ? COMPOSITE : `sensor_${number - 1}`) }),
-    absent: () => ABSOLUTE_ZERO,
+    // 0 K: the drive does not measure it.
+    absent: () => -273.15,
     limits: { of: { crit: 'crit' } },
   },
 ];
-
-/** Directory of the drive's monitor, below the directory of its controller; undefined when the kernel has none. */
-const monitorOf = (files: DeviceFiles): string | undefined =>
-  monitorsBelow(files).find((directory) => files.sys.text(files.path(`${directory}/name`)) === 'nvme');
 
 /**
  * Reads the monitor: one SMART command of the kernel, which serves all its files for a second. `temp<N>_max` and `temp<N>_min` are never
@@ -50,49 +45,40 @@ function readTemperatures(files: DeviceFiles, monitor: string, credible: Credibl
   const limits = temperatures.flatMap(({ sensor, celsius, critical }) =>
     celsius === undefined ? [] : [{ metric: metrics.temperatureLimit.name, labels: { sensor, limit: 'crit' }, value: critical }],
   );
-  return { readings: [...readings, ...limits], temperatures, ...(hasAlarm !== undefined && { hasAlarm }) };
+  return defined({ readings: [...readings, ...limits], temperatures, hasAlarm });
 }
 
-/** Linux drivers/nvme/host/sysfs.c, `state`. */
-const STATES = ['new', 'live', 'resetting', 'connecting', 'deleting', 'deleting (no IO)', 'dead'] as const;
-export type ControllerState = (typeof STATES)[number];
+/** One read of the SMART log. */
+interface Smart {
+  readonly log: SmartLog | undefined;
+  readonly readings: readonly Reading[];
+  readonly temperatures: readonly Reading[];
+  readonly findings: readonly Finding[];
+  readonly problems: readonly Problem[];
+}
 
 /** Facts of a controller that rarely change. */
 export interface ControllerFacts {
   readonly model?: string;
   readonly serial?: string;
   readonly firmware?: string;
-  readonly transport?: string;
   /** Number of the controller in its drive. */
   readonly number?: string;
   /** `241:0` */
   readonly deviceNumber?: string;
-  readonly queues?: number;
   readonly numaNode?: number;
   readonly pciVendor?: string;
   readonly pciDevice?: string;
   readonly pciPath?: string;
 }
 
-/** All that one collection knows of a controller. */
+/** What one collection knows of a controller. */
 export interface ControllerSample {
+  readonly state: ControllerState;
   /** A read of its files hangs, so nothing can be said about it. */
   readonly isHung: boolean;
-  /** The PCI function sleeps: nothing that would wake it was read. */
-  readonly isAsleep: boolean;
-  /** Absent when it could not be read. */
-  readonly state?: ControllerState;
-  /** Absent when they were not read: no monitor, a sleeping drive, a controller that is not live. */
-  readonly temperatures?: TemperatureSample;
-  /** Monotonic clock of their read, when an earlier collection made it. */
-  readonly temperaturesMs?: number;
-  /** The monitor exists, and its values are not known. */
-  readonly areTemperaturesUnknown: boolean;
-  /** Absent when the options ask for no log, or the drive cannot be asked now. */
-  readonly smart?: SmartResult;
-  /** Monotonic clock of the read of the log, when an earlier collection made it. */
-  readonly smartMs?: number;
-  readonly pcie?: PcieSample;
+  readonly readings: readonly Reading[];
+  readonly findings: readonly Finding[];
 }
 
 /** Reads one controller. */
@@ -107,9 +93,10 @@ export class Controller {
   readonly #limits = new CredibleLimits();
   #monitor: string | undefined;
   #factsAtMs: number | undefined;
+  #steady: readonly Reading[] = [];
   readonly #pcie: PcieReader | undefined;
-  readonly #temperatures = new Kept<{ readonly sample: TemperatureSample; readonly problems: readonly Problem[] }>();
-  readonly #log = new Kept<SmartResult>();
+  readonly #temperatures = new Kept<TemperatureSample & { readonly problems: readonly Problem[] }>();
+  readonly #log = new Kept<Smart>();
 
   constructor(host: Host, options: NvmeOptions, smart: SmartReader, place: ControllerPlace) {
     this.#host = host;
@@ -120,32 +107,39 @@ export class Controller {
   }
 
   read(pace: Pace): ControllerSample {
-    const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.id });
+    const { id, directory } = this.place;
+    const files = new DeviceFiles(this.#host.sys, directory, { device: id });
     const isAsleep = this.#isAsleep(files);
     this.#readFacts(files, pace);
-    const state = files.live('state', parseState).value;
+    const own = new ReadingSet();
+    const { value: state = 'unknown' } = files.live('state', parseState);
+    if (state !== 'unknown') own.add(metrics.state, 1, { state });
+    own.add(metrics.asleep, Number(isAsleep));
     const pcie = isAsleep ? undefined : this.#pcie?.read(pace);
     // A command to a controller that is not live waits for the controller, a minute or more.
     const canAnswer = !isAsleep && state === 'live' && pcie?.answers !== false && !files.isHung;
     const temperatures = canAnswer ? this.#readTemperatures(pace) : undefined;
     const smart = canAnswer ? this.#readSmart(pace) : undefined;
-    const { id } = this.place;
-    this.problems = [
-      ...files.problems,
-      ...(temperatures?.problems ?? []),
-      ...(smart?.problem === undefined ? [] : [{ ...smart.problem, device: id }]),
+    this.problems = [...files.problems, ...(temperatures?.problems ?? []), ...(smart?.problems ?? [])];
+    if (files.isHung) this.problems = [{ code: 'drive-hangs', message: `an earlier read of /sys/${directory} still hangs`, device: id }];
+    const smartMs = smart && this.#log.readMs(pace);
+    const heatMs = temperatures === undefined ? smartMs : this.#temperatures.readMs(pace);
+    const isHeatTold = this.#monitor !== undefined && !isAsleep;
+    const readings = [
+      ...own.list(),
+      ...this.#steady,
+      ...asOf(smart?.readings ?? [], smartMs),
+      // The log has the temperatures, too, which serve where the kernel has no monitor.
+      ...asOf(temperatures?.readings ?? smart?.temperatures ?? [], heatMs),
+      ...(pcie === undefined ? [] : pcieReadings(pcie)),
     ];
-    if (files.isHung)
-      this.problems = [{ code: 'drive-hangs', message: `an earlier read of /sys/${this.place.directory} still hangs`, device: id }];
-    return defined({
-      isHung: files.isHung,
-      isAsleep,
-      areTemperaturesUnknown: this.#monitor !== undefined && !isAsleep,
-      state,
-      ...(temperatures !== undefined && { temperatures: temperatures.sample, temperaturesMs: this.#temperatures.readMs(pace) }),
-      ...(smart !== undefined && { smart, smartMs: this.#log.readMs(pace) }),
-      pcie,
-    });
+    const findings = [
+      ...stateFindings([state]),
+      ...asOf(overTemperature(temperatures, smart?.log, isHeatTold), heatMs),
+      ...asOf(smart?.findings ?? [], smartMs),
+      ...(pcie === undefined ? [] : pcieFindings(pcie)),
+    ];
+    return { state, isHung: files.isHung, readings, findings };
   }
 
   close(): void {
@@ -163,16 +157,17 @@ export class Controller {
     if (!isDue(this.#factsAtMs, this.#options['facts-interval'], pace)) return;
     const { sys } = this.#host;
     const { address } = this.place;
-    const queues = files.value('queue_count', parseCount);
+    const steady = new ReadingSet();
+    const transport = files.text('transport');
+    if (transport !== undefined) steady.add(metrics.info, 1, { transport });
+    addRows(steady, files, CONTROLLER_FACTS, 'once');
     const facts = defined({
       // They cannot change while the controller exists, and without them the agent does not know which drive this is.
       model: files.text('model') ?? this.facts.model,
       serial: files.text('serial') ?? this.facts.serial,
       number: files.text('cntlid') ?? this.facts.number,
       firmware: files.text('firmware_rev'),
-      transport: files.text('transport'),
       deviceNumber: files.text('dev'),
-      queues: queues === undefined ? undefined : Number(queues),
       ...(address !== undefined && {
         numaNode: numaNodeOf(sys, address),
         pciVendor: files.text('device/vendor')?.toLowerCase(),
@@ -183,7 +178,8 @@ export class Controller {
     // The facts of an earlier read are better than a part of them.
     if (files.isHung) return;
     this.#factsAtMs = pace.nowMs;
-    this.#monitor = monitorOf(files);
+    this.#monitor = monitorsBelow(files).find((monitor) => sys.text(files.path(`${monitor}/name`)) === 'nvme');
+    this.#steady = steady.list();
     this.facts = facts;
   }
 
@@ -192,19 +188,25 @@ export class Controller {
     if (monitor === undefined) return undefined;
     return this.#temperatures.of(pace, this.#options['temperature-interval'], () => {
       const files = new DeviceFiles(this.#host.sys, this.place.directory, { device: this.place.id });
-      return { sample: readTemperatures(files, monitor, this.#limits), problems: files.problems };
+      return { ...readTemperatures(files, monitor, this.#limits), problems: files.problems };
     });
   }
 
-  #readSmart(pace: Pace): SmartResult | undefined {
+  #readSmart(pace: Pace): Smart | undefined {
     if (!this.#smart.isOn) return undefined;
     const { deviceNumber, serial } = this.facts;
-    const drive = { name: this.place.name, ...(deviceNumber !== undefined && { deviceNumber }), ...(serial !== undefined && { serial }) };
-    return this.#log.of(pace, this.#options['smart-interval'], () => this.#smart.read(drive));
+    return this.#log.of(pace, this.#options['smart-interval'], () => {
+      const result = this.#smart.read(defined({ name: this.place.name, deviceNumber, serial }));
+      const { log, problem } = result;
+      return {
+        log,
+        readings: smartReadings(log),
+        temperatures: recordReadings(LOG_TEMPERATURES, (field) => log?.[field]),
+        findings: smartFindings(result),
+        problems: problem === undefined ? [] : [{ ...problem, device: this.place.id }],
+      };
+    });
   }
 }
 
-function parseState(text: string): ControllerState | undefined {
-  const word = plainText(text);
-  return STATES.find((state) => state === word);
-}
+const parseState = (text: string): ControllerState | undefined => STATES.find((state) => state === plainText(text));

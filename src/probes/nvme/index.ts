@@ -12,7 +12,7 @@ import { pcieMetrics } from '../kit/pcie/pcie.ts';
 import { conditions } from './conditions.ts';
 import { logConditions, logRows, options, problems } from './declaration.ts';
 import { bus, isPresent } from './discover.ts';
-import { metrics } from './metrics.ts';
+import { allMetrics, metrics } from './metrics.ts';
 import { NvmeProbe } from './probe.ts';
 import { LOG_FIELDS } from './smart-log.ts';
 
@@ -43,25 +43,28 @@ export const family = defineFamily({
   proven:
     'Files of controllers and namespaces were checked against a captured machine with two drives, one of them with two ports, and a captured laptop, SMART logs against the printed logs of a drive in three styles. The admin command was checked against an emulated drive and the driver of the kernel.',
   kinds: ['controller', 'namespace'],
-  metrics: [...Object.values(metrics), logMetric, ...pcieMetrics],
+  metrics: [...allMetrics, logMetric, ...pcieMetrics],
   conditions: [...Object.values(conditions), ...Object.values(logConditions), ...busConditions, ...pcieConditions],
   problems,
   logRows,
   needs: [kernelLogNeed, { check: 'smart-log', part: 'admin-commands', problems: ['smart-refused'] }],
   isPresent,
   bus,
-  activity: { traffic: { metrics: [metrics.readBytes.name, metrics.writtenBytes.name], above: 100_000 }, isForHoldersOnly: false },
+  activity: {
+    traffic: { metrics: ['device_nvme_read_bytes_total', 'device_nvme_written_bytes_total'], above: 100_000 },
+    isForHoldersOnly: false,
+  },
   shows: {
     controller: [
       'temperature',
-      { label: 'Wear', metric: metrics.used.name, full: 1 },
-      { label: 'Written', metric: metrics.lifetimeWritten.name },
+      { label: 'Wear', metric: 'device_nvme_used_life_ratio', full: 1 },
+      { label: 'Written', metric: 'device_nvme_lifetime_written_bytes_total' },
       { label: 'Power', metric: metrics.asleep.name, words: { 1: 'asleep' } },
     ],
     namespace: [
-      { label: 'Busy', metric: metrics.busyTime.name, full: 1 },
-      { label: 'Read', metric: metrics.readBytes.name },
-      { label: 'Written', metric: metrics.writtenBytes.name },
+      { label: 'Busy', metric: 'device_nvme_busy_seconds_total', full: 1 },
+      { label: 'Read', metric: 'device_nvme_read_bytes_total' },
+      { label: 'Written', metric: 'device_nvme_written_bytes_total' },
     ],
   },
   options,
@@ -81,6 +84,6 @@ export const family = defineFamily({
       names: ['address'],
     },
     kernelPrograms: knownLine([...logRows, ...pcieLogRows]),
-    documents: { 'probe.nvme.smart-directory': { values: [...Object.keys(LOG_FIELDS), 'value'] } },
+    documents: { 'probe.nvme.smart-directory': { values: [...LOG_FIELDS.map(({ field }) => field), 'value'] } },
   },
 });

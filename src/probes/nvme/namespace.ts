@@ -1,61 +1,28 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Problem } from '../../model/collection.ts';
 import { defined } from '../../model/defined.ts';
+import type { Reading } from '../../model/metric.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
+import { addRows } from '../kit/file-rows.ts';
 import { isDue, type Pace } from '../kit/pace.ts';
-import { firstLine, parseCount, parseFlag, plainText } from '../kit/text.ts';
+import { ReadingSet } from '../kit/reading-set.ts';
+import { recordReadings } from '../kit/record-rows.ts';
+import { firstLine, parseFlag, plainText } from '../kit/text.ts';
+import { type ControllerState, type PathCounts, pathFindings, readOnly, stateFindings } from './conditions.ts';
 import type { NvmeOptions } from './declaration.ts';
 import type { NamespacePlace } from './discover.ts';
+import { DISK_FACTS, metrics, STAT_ROWS } from './metrics.ts';
 
-/** Bytes of a sector in `stat` and `size`, whatever the drive's own block size is. Linux Documentation/block/stat.rst. */
-export const SECTOR_BYTES = 512n;
-
-/** Operations of one kind since the disk appeared. */
-export interface OperationCounts {
-  readonly completed: bigint;
-  /** 512-byte sectors; a flush has none. */
-  readonly sectors?: bigint;
-  readonly milliseconds: bigint;
-}
-
-/** Content of `/sys/block/<disk>/stat`. Kernels before 4.18 report no discards, and kernels before 5.5 no flushes. */
-export interface DiskStat {
-  readonly read: OperationCounts;
-  readonly write: OperationCounts;
-  readonly discard?: OperationCounts;
-  readonly flush?: OperationCounts;
-  /** Operations that the disk has now. */
-  readonly inFlight: bigint;
-  /** Time with at least one operation. */
-  readonly busyMilliseconds: bigint;
-  /** Sum of the times of all operations. */
-  readonly queuedMilliseconds: bigint;
-}
-
-/** Numbers in the file: at least 11. */
-const FEWEST = 11;
-const [WITH_DISCARDS, WITH_FLUSHES] = [15, 17];
-
-/** Parses the numbers of the file; undefined for other text. The fields are those of Linux Documentation/block/stat.rst. */
-export function parseDiskStat(text: string): DiskStat | undefined {
+/** The numbers of `stat`, at least 11; undefined for other text. Linux Documentation/block/stat.rst. */
+export function parseDiskStat(text: string): readonly string[] | undefined {
   const words = plainText(text).split(/\s+/);
-  if (words.length < FEWEST || !words.every((word) => /^\d{1,20}$/.test(word))) return undefined;
-  const at = (index: number): bigint => BigInt(words[index] as string);
-  const operations = (first: number): OperationCounts => ({ completed: at(first), sectors: at(first + 2), milliseconds: at(first + 3) });
-  return {
-    read: operations(0),
-    write: operations(4),
-    inFlight: at(8),
-    busyMilliseconds: at(9),
-    queuedMilliseconds: at(10),
-    ...(words.length >= WITH_DISCARDS && { discard: operations(11) }),
-    ...(words.length >= WITH_FLUSHES && { flush: { completed: at(15), milliseconds: at(16) } }),
-  };
+  return words.length >= 11 && words.every((word) => /^\d{1,20}$/.test(word)) ? words : undefined;
 }
 
-/** Linux drivers/nvme/host/multipath.c, `ana_state`. */
-const ANA_STATES = ['optimized', 'non-optimized', 'inaccessible', 'persistent-loss', 'change'] as const;
+/** Linux drivers/nvme/host/multipath.c, `ana_state`. Drives without asymmetric access have no such file: all their paths are equal. */
+const ANA_STATES = ['optimized', 'non-optimized', 'unreported', 'inaccessible', 'persistent-loss', 'change'] as const;
 type AnaState = (typeof ANA_STATES)[number];
+const USABLE: readonly (AnaState | undefined)[] = ['optimized', 'non-optimized', 'unreported'];
 
 /** Facts of a namespace that rarely change. */
 export interface NamespaceFacts {
@@ -68,16 +35,6 @@ export interface NamespaceFacts {
   readonly uuid?: string;
   /** 16 hexadecimal digits. */
   readonly eui?: string;
-  /** 512-byte sectors. */
-  readonly sectors?: number | bigint;
-}
-
-export interface NamespaceSample {
-  readonly isHung: boolean;
-  readonly stat?: DiskStat;
-  readonly isReadOnly?: boolean;
-  /** State of each path, in the order of the place's paths; `unknown` when it could not be read. Empty without multipath. */
-  readonly anaStates: readonly (AnaState | 'unreported' | 'unknown')[];
 }
 
 /** Reads one namespace. All of its files tell what the kernel has in memory; `nuse` is never opened, because it sends a command. */
@@ -91,6 +48,7 @@ export class Namespace {
   readonly #sys: Tree;
   readonly #options: NvmeOptions;
   #factsAtMs: number | undefined;
+  #steady: readonly Reading[] = [];
 
   constructor(sys: Tree, options: NvmeOptions, place: NamespacePlace) {
     this.#sys = sys;
@@ -98,19 +56,21 @@ export class Namespace {
     this.place = place;
   }
 
-  read(pace: Pace): NamespaceSample {
+  /** `states`: of the controllers of its paths. */
+  read(pace: Pace, states: readonly ControllerState[]) {
     const files = new DeviceFiles(this.#sys, this.place.directory);
     this.#readFacts(files, pace);
-    const stat = this.#readStat(files);
+    const readings = new ReadingSet();
+    const stat = this.#readStat(files) ?? [];
     const isReadOnly = files.live('ro', parseFlag).value;
-    const anaStates = this.place.paths.flatMap(({ directory }) => (directory === undefined ? [] : [this.#anaState(directory)]));
+    if (isReadOnly !== undefined) readings.add(metrics.readOnly, Number(isReadOnly));
+    const paths = this.#countPaths(states);
+    readings.add(metrics.paths, paths?.all);
+    readings.add(metrics.usablePaths, paths?.usable);
     this.problems = files.problems;
-    return {
-      isHung: files.isHung,
-      anaStates,
-      ...(stat !== undefined && { stat }),
-      ...(isReadOnly !== undefined && { isReadOnly }),
-    };
+    const counted = recordReadings(STAT_ROWS, (at) => (at > stat.length ? undefined : BigInt(stat[at - 1] as string)));
+    const findings = [...stateFindings(states), ...(paths === undefined ? [] : pathFindings(states, paths)), readOnly(isReadOnly)];
+    return { isHung: files.isHung, readings: [...this.#steady, ...readings.list(), ...counted], findings };
   }
 
   close(): void {
@@ -122,7 +82,7 @@ export class Namespace {
    * A disk whose `queue/iostats` is 0 counts nothing, and its `stat` stands still. Kernels before 6.3 never count on a disk with paths. The
    * only path then counts the same operations; of several paths each counts those that were repeated on another one, too.
    */
-  #readStat(files: DeviceFiles): DiskStat | undefined {
+  #readStat(files: DeviceFiles): readonly string[] | undefined {
     const counts = (disk: DeviceFiles): boolean => disk.live('queue/iostats', parseFlag).value !== false;
     if (counts(files)) return files.live('stat', parseDiskStat).value;
     const [path, another] = this.place.paths;
@@ -131,12 +91,19 @@ export class Namespace {
     return counts(only) ? only.live('stat', parseDiskStat).value : undefined;
   }
 
-  /** Drives without asymmetric access have no such file: all their paths are equal. */
-  #anaState(directory: string): AnaState | 'unreported' | 'unknown' {
+  /** A path can be used when its controller is live and the drive gives access through it. */
+  #countPaths(states: readonly ControllerState[]): PathCounts | undefined {
+    const access = this.place.paths.flatMap(({ directory }) => (directory === undefined ? [] : [this.#anaState(directory)]));
+    if (access.length === 0) return undefined;
+    const all = states.length;
+    if (states.includes('unknown') || access.includes(undefined)) return { all };
+    return { all, usable: states.filter((state, n) => state === 'live' && USABLE.includes(access[n])).length };
+  }
+
+  #anaState(directory: string): AnaState | undefined {
     const { text, error } = this.#sys.reread(`${directory}/ana_state`);
-    if (error !== undefined) return error === 'ENOENT' ? 'unreported' : 'unknown';
-    const word = plainText(text);
-    return ANA_STATES.find((state) => state === word) ?? 'unknown';
+    if (error !== undefined) return error === 'ENOENT' ? 'unreported' : undefined;
+    return ANA_STATES.find((state) => state === plainText(text));
   }
 
   #readFacts(files: DeviceFiles, pace: Pace): void {
@@ -151,8 +118,10 @@ export class Namespace {
       nguid: idOf(files.text('nguid')),
       uuid: idOf(files.text('uuid')),
       eui: idOf(files.text('eui')?.replaceAll(' ', '')),
-      sectors: files.value('size', parseCount),
     });
+    const steady = new ReadingSet();
+    addRows(steady, files, DISK_FACTS, 'once');
+    this.#steady = steady.list();
   }
 }
 

@@ -1,6 +1,5 @@
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
-import type { Device } from '../../model/device.ts';
 import type { Probe } from '../family.ts';
 import { unlisted } from '../kit/device-files.ts';
 import { FallbackNames, LastIdentities } from '../kit/identities.ts';
@@ -8,8 +7,8 @@ import { RowLog } from '../kit/log-rows.ts';
 import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
 import { Bus } from '../kit/pcie/bus.ts';
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
-import { controllerFindings, inheritedFindings, namespaceFindings } from './conditions.ts';
-import { Controller, type ControllerSample, type ControllerState } from './controller.ts';
+import { inheritedFindings } from './conditions.ts';
+import { Controller, type ControllerSample } from './controller.ts';
 import { logConditions, logRows, type NvmeOptions } from './declaration.ts';
 import { controllerDevice, controllerIdentity, type KnownNamespace, namesOf, namespaceDevice } from './devices.ts';
 import {
@@ -24,15 +23,8 @@ import {
   passedThrough,
   VFIO,
 } from './discover.ts';
-import { Namespace, type NamespaceSample } from './namespace.ts';
-import { controllerReadings, namespaceReadings, type PathCounts } from './readings.ts';
+import { Namespace } from './namespace.ts';
 import { SmartReader } from './smart-reader.ts';
-
-/** One namespace in one collection. */
-interface NamespaceRead {
-  readonly namespace: Namespace;
-  readonly sample: NamespaceSample;
-}
 
 export class NvmeProbe implements Probe {
   readonly #host: Host;
@@ -94,8 +86,7 @@ export class NvmeProbe implements Probe {
     const layout = this.#findLayout(names, pace);
     const controllers = new Map([...this.#controllers.values()].map((controller) => [controller, controller.read(pace)]));
     for (const { place, facts } of controllers.keys()) this.#identities.of(place.id, controllerIdentity(facts) ?? undefined);
-    const namespaces = [...this.#namespaces.values()].map((namespace) => ({ namespace, sample: namespace.read(pace) }));
-    const disks = this.#namespaceReports(namespaces, controllers);
+    const disks = this.#namespaceReports(pace, controllers);
     return {
       reports: [
         ...[...controllers].map(([controller, sample]) => controllerReport(controller, sample, layout.namespaces)),
@@ -133,31 +124,33 @@ export class NvmeProbe implements Probe {
     return this.#passed.drives;
   }
 
-  #namespaceReports(
-    reads: readonly NamespaceRead[],
-    controllers: ReadonlyMap<Controller, ControllerSample>,
-  ): { readonly reports: readonly DeviceReport[]; readonly problems: readonly Problem[]; readonly areAllNamed: boolean } {
-    const byPlace = new Map([...controllers].map(([controller, sample]) => [keyOfController(controller.place), { controller, sample }]));
-    const known = reads.flatMap(({ namespace, sample }) => {
-      if (!namespace.isNamed) return [];
-      const { place, facts, problems: own } = namespace;
-      const ways = place.paths.flatMap(({ controller }) => byPlace.get(keyOfController(controller)) ?? []);
-      return [{ place, facts, sample, own, ways, controllers: ways.map(({ controller }) => controller) }];
+  #namespaceReports(pace: Pace, controllers: ReadonlyMap<Controller, ControllerSample>) {
+    const read = [...this.#namespaces.values()].map((namespace) => {
+      const own = namespace.place.paths.flatMap(({ controller }) => this.#controllers.get(keyOfController(controller)) ?? []);
+      const ways = own.map((controller) => controllers.get(controller) as ControllerSample);
+      const states = ways.map(({ state }) => state);
+      return { namespace, controllers: own, ways, states, sample: namespace.read(pace, states) };
+    });
+    const known = read.flatMap((one) => {
+      const { isNamed, place, facts } = one.namespace;
+      return isNamed ? [{ ...one, place, facts }] : [];
     });
     const repeated = repeatedIds(known);
     const problems: Problem[] = [...repeated].map((wwid) => ({
       code: 'same-name-twice',
       message: `several namespaces have the id ${wwid}`,
     }));
-    for (const { namespace } of reads) if (!namespace.isNamed) problems.push(...namespace.problems);
+    for (const { namespace } of read) if (!namespace.isNamed) problems.push(...namespace.problems);
     const names = this.#names.of(known.map(namesOf));
     const reports = known.map((each, at): DeviceReport => {
-      const isUnique = each.facts.wwid === undefined || !repeated.has(each.facts.wwid);
-      const device = namespaceDevice(each, names[at] as string, isUnique);
-      problems.push(...each.own.map((problem) => ({ ...problem, device: device.id })));
-      return namespaceReport(device, each);
+      const { namespace, facts, sample, ways } = each;
+      const device = namespaceDevice(each, names[at] as string, !repeated.has(facts.wwid ?? ''));
+      problems.push(...namespace.problems.map((problem) => ({ ...problem, device: device.id })));
+      if (sample.isHung || (ways.length > 0 && ways.every(({ isHung }) => isHung))) return { device };
+      const findings = [...sample.findings, ...inheritedFindings(ways)];
+      return { device, read: { readings: sample.readings, findings } };
     });
-    return { reports, problems, areAllNamed: known.length === reads.length };
+    return { reports, problems, areAllNamed: known.length === read.length };
   }
 }
 
@@ -172,29 +165,5 @@ function repeatedIds(known: readonly KnownNamespace[]): ReadonlySet<string> {
 
 function controllerReport(controller: Controller, sample: ControllerSample, namespaces: readonly NamespacePlace[]): DeviceReport {
   const device = controllerDevice(controller, namespaces);
-  if (sample.isHung) return { device };
-  return { device, read: { readings: controllerReadings(sample, controller.facts), findings: controllerFindings(sample) } };
-}
-
-type NamespaceFound = KnownNamespace & {
-  readonly sample: NamespaceSample;
-  readonly ways: readonly { readonly sample: ControllerSample }[];
-};
-
-function namespaceReport(device: Device, { place, facts, sample, ways }: NamespaceFound): DeviceReport {
-  const areAllHung = ways.length > 0 && ways.every((way) => way.sample.isHung);
-  if (sample.isHung || areAllHung) return { device };
-  const states = ways.map((way) => way.sample.state ?? 'unknown');
-  const counts = place.paths.some(({ directory }) => directory !== undefined) ? pathCounts(states, sample.anaStates) : undefined;
-  const findings = [...namespaceFindings(sample, states, counts), ...inheritedFindings(ways.map((way) => way.sample))];
-  return { device, read: { readings: namespaceReadings(sample, facts, counts), findings } };
-}
-
-/** A path can be used when its controller is live and the drive gives access through it. */
-function pathCounts(states: readonly (ControllerState | 'unknown')[], anaStates: NamespaceSample['anaStates']): PathCounts {
-  const paths = states.length;
-  if (states.includes('unknown') || anaStates.includes('unknown')) return { paths };
-  const isUsable = (state: ControllerState | 'unknown', n: number): boolean =>
-    state === 'live' && ['optimized', 'non-optimized', 'unreported'].includes(anaStates[n] as string);
-  return { paths, usable: states.filter(isUsable).length };
+  return sample.isHung ? { device } : { device, read: { readings: sample.readings, findings: sample.findings } };
 }

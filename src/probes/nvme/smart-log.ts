@@ -1,58 +1,17 @@
+import type { Reading } from '../../model/metric.ts';
+import { recordReadings } from '../kit/record-rows.ts';
 import { ALL_ONES } from '../kit/text.ts';
+import { LOG_ROWS, LOG_TEMPERATURES, type LogRow, metrics } from './metrics.ts';
 
-/** Bytes of the log. NVM Express Base Specification, SMART / Health Information (Log Identifier 02h). */
+/** Bytes of the log. */
 export const SMART_LOG_BYTES = 512;
 
-/** Place of one unsigned little-endian integer in the log. The names are those of nvme-cli's JSON. */
-interface LogField {
-  readonly offset: number;
-  readonly bytes: number;
-  /** A larger value is no value. */
-  readonly most?: bigint;
-  /** Zero means that the drive does not measure it. */
-  readonly isAbsentAtZero?: true;
-}
+type LogField = Pick<LogRow, 'field' | 'offset' | 'bytes' | 'most' | 'isAbsentAtZero'>;
 
-/** Temperatures in kelvin. A temperature of 0 K is not measured, and no drive works at 200 °C. */
-const KELVIN = { bytes: 2, isAbsentAtZero: true, most: 473n } as const;
+export const LOG_FIELDS: readonly LogField[] = [{ field: 'critical_warning', offset: 0, bytes: 1 }, ...LOG_ROWS, ...LOG_TEMPERATURES];
 
-export const LOG_FIELDS = {
-  critical_warning: { offset: 0, bytes: 1 },
-  temperature: { offset: 1, ...KELVIN },
-  avail_spare: { offset: 3, bytes: 1, most: 100n },
-  spare_thresh: { offset: 4, bytes: 1, most: 100n },
-  percent_used: { offset: 5, bytes: 1 },
-  data_units_read: { offset: 32, bytes: 16 },
-  data_units_written: { offset: 48, bytes: 16 },
-  host_read_commands: { offset: 64, bytes: 16 },
-  host_write_commands: { offset: 80, bytes: 16 },
-  controller_busy_time: { offset: 96, bytes: 16 },
-  power_cycles: { offset: 112, bytes: 16 },
-  power_on_hours: { offset: 128, bytes: 16 },
-  unsafe_shutdowns: { offset: 144, bytes: 16 },
-  media_errors: { offset: 160, bytes: 16 },
-  num_err_log_entries: { offset: 176, bytes: 16 },
-  warning_temp_time: { offset: 192, bytes: 4 },
-  critical_comp_time: { offset: 196, bytes: 4 },
-  temperature_sensor_1: { offset: 200, ...KELVIN },
-  temperature_sensor_2: { offset: 202, ...KELVIN },
-  temperature_sensor_3: { offset: 204, ...KELVIN },
-  temperature_sensor_4: { offset: 206, ...KELVIN },
-  temperature_sensor_5: { offset: 208, ...KELVIN },
-  temperature_sensor_6: { offset: 210, ...KELVIN },
-  temperature_sensor_7: { offset: 212, ...KELVIN },
-  temperature_sensor_8: { offset: 214, ...KELVIN },
-  thm_temp1_trans_count: { offset: 216, bytes: 4 },
-  thm_temp2_trans_count: { offset: 220, bytes: 4 },
-  thm_temp1_total_time: { offset: 224, bytes: 4 },
-  thm_temp2_total_time: { offset: 228, bytes: 4 },
-} as const satisfies Readonly<Record<string, LogField>>;
-
-export type LogFieldName = keyof typeof LOG_FIELDS;
-/** Raw values of one log, in the units of the specification. A value that the drive does not have is absent. */
-export type SmartLog = Readonly<Partial<Record<LogFieldName, bigint>>>;
-
-const FIELDS = Object.entries(LOG_FIELDS) as readonly (readonly [LogFieldName, LogField])[];
+/** Raw values of one log by their fields, in the units of the specification. A value that the drive does not have is absent. */
+export type SmartLog = Readonly<Record<string, bigint | undefined>>;
 
 /** Bits of `critical_warning`. */
 export const WARNING_BITS = {
@@ -65,6 +24,20 @@ export const WARNING_BITS = {
 } as const;
 
 export const hasWarning = (warnings: bigint, bit: number): boolean => ((warnings >> BigInt(bit)) & 1n) === 1n;
+
+/** Readings of the log but its temperatures; none without a log. */
+export function smartReadings(log: SmartLog = {}): readonly Reading[] {
+  const { critical_warning: warnings } = log;
+  const given = warnings === undefined ? [] : Object.entries(WARNING_BITS);
+  return [
+    ...recordReadings(LOG_ROWS, (field) => log[field]),
+    ...given.map(([warning, bit]) => ({
+      metric: metrics.criticalWarning.name,
+      labels: { warning },
+      value: Number(hasWarning(warnings as bigint, bit)),
+    })),
+  ];
+}
 
 /** Decodes the log as the drive sent it. Undefined when it is too short, or when all bytes are 00 or ff: no drive has such a log. */
 export function decodeSmartLog(bytes: Buffer): SmartLog | undefined {
@@ -87,7 +60,7 @@ export function parseSmartJson(text: string): SmartLog | undefined {
     return undefined;
   }
   if (!isRecord(document)) return undefined;
-  const log = logOf((_field, name) => integerOf(document[name]));
+  const log = logOf(({ field }) => integerOf(document[field]));
   return Object.keys(log).length === 0 ? undefined : log;
 }
 
@@ -97,13 +70,13 @@ const COUNTER_BYTES = 4;
 /** All bits of the field, or of its lower half where a program wrote 64 bits of it. */
 const hasAllOnes = (value: bigint, bytes: number): boolean => value === ALL_ONES || value === (1n << BigInt(8 * bytes)) - 1n;
 
-function logOf(read: (field: LogField, name: LogFieldName) => bigint | undefined): SmartLog {
-  const log: Partial<Record<LogFieldName, bigint>> = {};
-  for (const [name, field] of FIELDS) {
-    const value = read(field, name);
-    if (value === undefined || value > (field.most ?? (1n << BigInt(8 * field.bytes)) - 1n)) continue;
-    if (field.bytes >= COUNTER_BYTES && hasAllOnes(value, field.bytes)) continue;
-    if (value !== 0n || field.isAbsentAtZero !== true) log[name] = value;
+function logOf(read: (field: LogField) => bigint | undefined): SmartLog {
+  const log: Record<string, bigint> = {};
+  for (const row of LOG_FIELDS) {
+    const { field, bytes, most = (1n << BigInt(8 * bytes)) - 1n, isAbsentAtZero } = row;
+    const value = read(row);
+    if (value === undefined || value > most || (bytes >= COUNTER_BYTES && hasAllOnes(value, bytes))) continue;
+    if (value !== 0n || isAbsentAtZero !== true) log[field] = value;
   }
   return log;
 }

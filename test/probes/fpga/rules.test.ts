@@ -151,7 +151,7 @@ describe('a sensor without data', () => {
       isAverage: false,
       attribute: () => undefined,
     } as const;
-    const sensors = nameSensors([{ channel, error: 'ENODATA' }]);
+    const sensors = nameSensors([{ channel, directory: '', error: 'ENODATA' }]);
     expect(told((builder) => addAbsentSensors(builder, sensors))).toEqual([['SensorAbsent', true, 'NoData']]);
   });
 });

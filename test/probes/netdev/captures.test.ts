@@ -80,7 +80,7 @@ describe.skipIf(!areThere)(`an AMD adapter with RDMA devices${skipped}`, () => {
       name: 'enp132s0',
       index: 23,
       hardwareAddress: '04:90:81:2a:2c:28',
-      functions: [{ number: 0, checksSpoofing: false, isTrusted: false, linkState: 'auto' }],
+      functions: [{ number: 0, settings: { spoofCheck: 0, trust: 0, linkState: 0 } }],
     });
   });
 });

@@ -1,5 +1,3 @@
-import type { TrafficCounter } from '../../../src/probes/netdev/virtual-function.ts';
-
 /** Builds messages as the kernel does. Written from Linux rtnetlink.c, and independent of the parser. */
 
 const padded = (bytes: Buffer): Buffer => Buffer.concat([bytes, Buffer.alloc((4 - (bytes.length % 4)) % 4)]);
@@ -60,20 +58,20 @@ export function newLink(sequence: number, { name, index, mac = [], parent, funct
 }
 
 const STATS: Readonly<Record<string, number>> = {
-  receivedPackets: 0,
-  transmittedPackets: 1,
-  receivedBytes: 2,
-  transmittedBytes: 3,
-  receivedBroadcast: 4,
-  receivedMulticast: 5,
-  receivedDropped: 7,
-  transmittedDropped: 8,
+  rx_packets: 0,
+  tx_packets: 1,
+  rx_bytes: 2,
+  tx_bytes: 3,
+  rx_broadcast: 4,
+  rx_multicast: 5,
+  rx_dropped: 7,
+  tx_dropped: 8,
 };
 
 /** One IFLA_VF_INFO. -1 is what the kernel writes for a setting that the driver does not tell. */
 export function functionBytes(
   number: number,
-  stats: Readonly<Partial<Record<TrafficCounter, bigint>>>,
+  stats: Readonly<Record<string, bigint>>,
   { spoof = -1, trust = -1, state = 0, vlan = 0, limit = 0 } = {},
 ): Buffer {
   const mac = Buffer.concat([words(number), Buffer.alloc(32, 0xab)]);

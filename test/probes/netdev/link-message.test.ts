@@ -4,14 +4,14 @@ import { seeded } from '../../support/seeded.ts';
 import { attribute, functionBytes, message, newLink, wide, words } from './link-bytes.ts';
 
 const STATS = {
-  receivedBytes: 14_069_717n,
-  receivedPackets: 192_865n,
-  receivedBroadcast: 192_865n,
-  receivedMulticast: 0n,
-  receivedDropped: 192_865n,
-  transmittedBytes: 2n ** 64n - 2n,
-  transmittedPackets: 3n,
-  transmittedDropped: 4n,
+  rx_bytes: 14_069_717n,
+  rx_packets: 192_865n,
+  rx_broadcast: 192_865n,
+  rx_multicast: 0n,
+  rx_dropped: 192_865n,
+  tx_bytes: 2n ** 64n - 2n,
+  tx_packets: 3n,
+  tx_dropped: 4n,
 };
 const MAC = [0xb4, 0x96, 0x91, 0xe5, 0xc8, 0xa9];
 const PF = { name: 'ens1f1', index: 7, mac: MAC, parent: '0000:3b:00.1' };
@@ -19,15 +19,15 @@ const PF = { name: 'ens1f1', index: 7, mac: MAC, parent: '0000:3b:00.1' };
 describe('the answer of the kernel', () => {
   it('holds the interface, and the counters and settings of each virtual function', () => {
     const settings = { spoof: 1, trust: 0, state: 2, vlan: 100, limit: 500 };
-    const bytes = newLink(9, { ...PF, functions: [functionBytes(0, STATS, settings), functionBytes(63, { receivedBytes: 1n })] });
+    const bytes = newLink(9, { ...PF, functions: [functionBytes(0, STATS, settings), functionBytes(63, { rx_bytes: 1n })] });
     expect(parseLinkAnswer(bytes, 9).link).toEqual({
       name: 'ens1f1',
       index: 7,
       hardwareAddress: 'b4:96:91:e5:c8:a9',
       parentDevice: '0000:3b:00.1',
       functions: [
-        { number: 0, checksSpoofing: true, isTrusted: false, linkState: 'disable', vlan: 100, transmitLimit: 500, traffic: STATS },
-        { number: 63, linkState: 'auto', vlan: 0, transmitLimit: 0, traffic: { receivedBytes: 1n } },
+        { number: 0, settings: { spoofCheck: 1, trust: 0, linkState: 2, vlan: 100, limit: 500 }, counters: STATS },
+        { number: 63, settings: { linkState: 0, vlan: 0, limit: 0 }, counters: { rx_bytes: 1n } },
       ],
     });
   });
@@ -51,13 +51,13 @@ describe('the answer of the kernel', () => {
   it('has no function whose attributes name two numbers', () => {
     const mixed = Buffer.concat([functionBytes(0, STATS), attribute(4, words(1, 1))]);
     expect(parseLinkAnswer(newLink(9, { ...PF, functions: [mixed, functionBytes(2, {})] }), 9).link?.functions).toEqual([
-      { number: 2, linkState: 'auto', vlan: 0, transmitLimit: 0 },
+      { number: 2, settings: { linkState: 0, vlan: 0, limit: 0 } },
     ]);
   });
 
   it('ignores counters of another width and settings outside their range', () => {
     const odd = Buffer.concat([functionBytes(0, {}, { spoof: 2, state: 7, vlan: 5_000 }), attribute(8, attribute(2, words(5)))]);
-    expect(parseLinkAnswer(newLink(9, { ...PF, functions: [odd] }), 9).link?.functions).toEqual([{ number: 0, transmitLimit: 0 }]);
+    expect(parseLinkAnswer(newLink(9, { ...PF, functions: [odd] }), 9).link?.functions).toEqual([{ number: 0, settings: { limit: 0 } }]);
   });
 });
 
@@ -80,8 +80,8 @@ describe('10,000 random mutations of an answer', () => {
       if (link === undefined) continue;
       answered += 1;
       const values: Buffer[] = [Buffer.from(link.name)];
-      for (const { number, vlan = 0, transmitLimit = 0, traffic = {} } of link.functions)
-        values.push(words(number), words(vlan), words(transmitLimit), ...Object.values(traffic).map(wide));
+      for (const { number, settings, counters = {} } of link.functions)
+        values.push(words(number), words(settings.vlan ?? 0), words(settings.limit ?? 0), ...Object.values(counters).map(wide));
       for (const value of values) if (!cut.includes(value)) invented.push(`${count}: ${value.toString('hex')}`);
     }
     expect(invented).toEqual([]);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { parseStatsText } from '../../../src/probes/netdev/counters.ts';
 import { parseIpText } from '../../../src/probes/netdev/link-source.ts';
-import { parseCount, parseStatsText } from '../../../src/probes/netdev/virtual-function.ts';
 import { seeded } from '../../support/seeded.ts';
 import { machineOf } from './harness.ts';
 
@@ -33,10 +33,8 @@ describe('the text of ip', () => {
         functions: [
           {
             number: 12,
-            checksSpoofing: true,
-            isTrusted: false,
-            linkState: 'auto',
-            traffic: { receivedDropped: 1n, receivedPackets: 3n, receivedBytes: 4n, transmittedPackets: 5n, transmittedBytes: 6n },
+            settings: { spoofCheck: 1, trust: 0, linkState: 0 },
+            counters: { rx_dropped: 1n, rx_packets: 3n, rx_bytes: 4n, tx_packets: 5n, tx_bytes: 6n },
           },
         ],
       },
@@ -51,23 +49,7 @@ describe('the text of ip', () => {
 describe('the file of a driver', () => {
   it('gives each counter that it names, and nothing else', () => {
     const text = 'tx_packets    : 5011\nrx_bytes:7\nrx_dropped : 2 \nconstructor : 1\ntx_bytes : 1e3\nrx_packets : 18446744073709551616\n';
-    expect(parseStatsText(text)).toEqual({ transmittedPackets: 5_011n, receivedBytes: 7n, receivedDropped: 2n });
-  });
-});
-
-describe('a counter', () => {
-  it.each([
-    ['0', 0n],
-    ['18446744073709551614\n', 2n ** 64n - 2n],
-    ['18446744073709551615\n', undefined],
-    ['18446744073709551616', undefined],
-    ['-1', undefined],
-    ['', undefined],
-    ['1.5', undefined],
-    ['0x10', undefined],
-    [undefined, undefined],
-  ])('%j is %s', (text, count) => {
-    expect(parseCount(text)).toBe(count);
+    expect(parseStatsText(text)).toEqual({ tx_packets: 5_011n, rx_bytes: 7n, rx_dropped: 2n });
   });
 });
 
@@ -96,10 +78,11 @@ describe('10,000 random mutations of each text', () => {
       const numbers = numbersIn(text);
       for (const { name, functions } of parseIpText(text)) {
         if (!text.includes(name)) invented.push(name);
-        for (const { number, vlan = number, transmitLimit = number, traffic = {} } of functions) {
-          const values = [number, vlan, transmitLimit, ...Object.values(traffic)];
+        for (const { number, settings, counters = {} } of functions) {
+          const { vlan = number, limit = number } = settings;
+          const values = [number, vlan, limit, ...Object.values(counters)];
           for (const value of values) if (!numbers.has(String(value))) invented.push(`${count}: ${value}`);
-          counted += Object.keys(traffic).length;
+          counted += Object.keys(counters).length;
         }
       }
     }

@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { decodeSmartLog, LOG_FIELDS, type LogFieldName, parseSmartJson, type SmartLog } from '../../../src/probes/nvme/smart-log.ts';
+import { decodeSmartLog, LOG_FIELDS, parseSmartJson, type SmartLog } from '../../../src/probes/nvme/smart-log.ts';
 import { areThere, CAPTURES, restoreLinks, skipped } from '../../support/captures.ts';
 import { devicesOf, emptyMachine, type ProbedMachine, reportOf, seriesOf } from './harness.ts';
 
@@ -149,10 +149,8 @@ describe.skipIf(!areThere)(`captured SMART logs${skipped}`, () => {
   /** The log as a drive sends it. */
   function encoded(log: SmartLog): Buffer {
     const bytes = Buffer.alloc(512);
-    for (const [name, value] of Object.entries(log)) {
-      const { offset, bytes: width } = LOG_FIELDS[name as LogFieldName];
-      for (let at = 0; at < width; at += 1) bytes[offset + at] = Number((value >> BigInt(8 * at)) & 0xffn);
-    }
+    for (const { field, offset, bytes: width } of LOG_FIELDS)
+      for (let at = 0; at < width; at += 1) bytes[offset + at] = Number(((log[field] ?? 0n) >> BigInt(8 * at)) & 0xffn);
     return bytes;
   }
 
