@@ -90,6 +90,8 @@ function divide(observed: readonly Sharer[], strangers: readonly DeviceProcess[]
   const weights = sharers.map(({ load, share }) => (isBusy ? load : share));
   const strangePods = new Set(strangers.map(({ podUid }) => podUid)).size;
   const total = sumOfAll(weights) + (isBusy ? strange : strangePods / Math.max(1, observed.length));
+  // Users without a share, alone and idle: what the device takes is not theirs.
+  if (total === 0) return;
   for (const [index, { account }] of sharers.entries()) {
     account.energyShares = (account.energyShares ?? 0) + (weights[index] as number) / total;
   }
